@@ -1,0 +1,80 @@
+//! Bytes that are not text, inside JSON: `{"encoding":"base64","bytes":"…"}`.
+//!
+//! Whoever builds a payload chooses this form; nothing turns text into it, or it into text.
+
+use serde::{Deserialize, Serialize};
+
+use crate::Raw;
+
+const BASE64: &str = "base64";
+const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+#[derive(Serialize, Deserialize)]
+struct Encoded {
+    // First, so that a reader knows what the bytes are before it meets them.
+    encoding: String,
+    bytes: String,
+}
+
+impl Raw {
+    /// Bytes of any kind, such as output that is not UTF-8.
+    pub fn of_bytes(bytes: &[u8]) -> Raw {
+        Raw::of(&Encoded { encoding: BASE64.to_owned(), bytes: encode(bytes) })
+            .expect("two strings always encode")
+    }
+
+    /// The reverse of [`Raw::of_bytes`], or `None` for anything else.
+    pub fn bytes(&self) -> Option<Vec<u8>> {
+        let encoded: Encoded = self.read().ok()?;
+        (encoded.encoding == BASE64).then(|| decode(&encoded.bytes)).flatten()
+    }
+}
+
+fn encode(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for chunk in bytes.chunks(3) {
+        let byte = |place: usize| u32::from(chunk.get(place).copied().unwrap_or(0));
+        let group = byte(0) << 16 | byte(1) << 8 | byte(2);
+        for place in 0..4 {
+            if place <= chunk.len() {
+                text.push(char::from(ALPHABET[(group >> (18 - 6 * place)) as usize & 63]));
+            } else {
+                text.push('=');
+            }
+        }
+    }
+    text
+}
+
+fn decode(text: &str) -> Option<Vec<u8>> {
+    if !text.len().is_multiple_of(4) {
+        return None;
+    }
+    let digits = text.strip_suffix("==").or_else(|| text.strip_suffix('=')).unwrap_or(text);
+    let mut bytes = Vec::with_capacity(text.len() / 4 * 3);
+    for chunk in digits.as_bytes().chunks(4) {
+        let mut group = 0u32;
+        for place in 0..4 {
+            let digit = match chunk.get(place) {
+                Some(letter) => digit(*letter)?,
+                None => 0,
+            };
+            group = group << 6 | digit;
+        }
+        // As many digits as are there hold one byte less.
+        bytes.extend_from_slice(&group.to_be_bytes()[1..chunk.len()]);
+    }
+    Some(bytes)
+}
+
+fn digit(letter: u8) -> Option<u32> {
+    let digit = match letter {
+        b'A'..=b'Z' => letter - b'A',
+        b'a'..=b'z' => letter - b'a' + 26,
+        b'0'..=b'9' => letter - b'0' + 52,
+        b'+' => 62,
+        b'/' => 63,
+        _ => return None,
+    };
+    Some(u32::from(digit))
+}

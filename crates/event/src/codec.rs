@@ -1,0 +1,270 @@
+//! Events as lines of JSON: the one way to write them, and a forgiving way to read them.
+//!
+//! The known members stand in one fixed order, then the unknown ones as they came.
+//! Stores keep the head in columns and the rest as text, so both halves can be written and read
+//! alone.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde_json::value::RawValue;
+
+use crate::error::excerpt;
+use crate::event::non_empty;
+use crate::raw::members;
+use crate::text::{Text, shown, without_nul};
+use crate::{
+    BadEvent, BadId, Confidence, Draft, Event, EventId, Metadata, Raw, SessionId, Source, Time,
+};
+
+/// What a store keeps beside the text of an event: the fields [`Draft::encode_rest`] leaves out.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Head {
+    pub id: EventId,
+    pub session_id: SessionId,
+    pub created_at: Time,
+    pub observed_at: Time,
+}
+
+impl Event {
+    /// Writes the event as one line of JSON, without its end. The same event gives the same bytes.
+    pub fn encode(&self) -> String {
+        to_json(&Encoded { draft: &self.draft, seq: Some(self.seq), head: true })
+    }
+
+    /// Reads a line that has a `seq`.
+    pub fn decode(line: &str) -> Result<Event, BadEvent> {
+        let (draft, seq) = decode(line, None)?;
+        Ok(draft.at(seq.ok_or(BadEvent::Missing("seq"))?))
+    }
+}
+
+impl Draft {
+    /// Writes the draft as one line of JSON, without its end.
+    pub fn encode(&self) -> String {
+        to_json(&Encoded { draft: self, seq: None, head: true })
+    }
+
+    /// Reads a line with or without a `seq`.
+    pub fn decode(line: &str) -> Result<(Draft, Option<u64>), BadEvent> {
+        decode(line, None)
+    }
+
+    /// Writes everything but the [`Head`].
+    pub fn encode_rest(&self) -> String {
+        to_json(&Encoded { draft: self, seq: None, head: false })
+    }
+
+    /// The reverse of [`Draft::encode_rest`].
+    pub fn decode_rest(head: Head, rest: &str) -> Result<Draft, BadEvent> {
+        decode(rest, Some(head)).map(|(draft, _)| draft)
+    }
+
+    pub fn head(&self) -> Head {
+        Head {
+            id: self.id,
+            session_id: self.session_id.clone(),
+            created_at: self.created_at,
+            observed_at: self.observed_at,
+        }
+    }
+}
+
+/// As [`Event::encode`] writes it.
+impl Serialize for Event {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        Encoded { draft: &self.draft, seq: Some(self.seq), head: true }.serialize(serializer)
+    }
+}
+
+fn to_json(encoded: &Encoded<'_>) -> String {
+    serde_json::to_string(encoded).expect("strings, numbers and raw JSON always encode")
+}
+
+struct Encoded<'a> {
+    draft: &'a Draft,
+    seq: Option<u64>,
+    head: bool,
+}
+
+impl Serialize for Encoded<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let draft = self.draft;
+        let mut map = serializer.serialize_map(None)?;
+        if self.head {
+            map.serialize_entry("id", &draft.id)?;
+            map.serialize_entry("session_id", &draft.session_id)?;
+        }
+        if let Some(seq) = self.seq {
+            map.serialize_entry("seq", &seq)?;
+        }
+        map.serialize_entry("kind", &draft.kind)?;
+        if self.head {
+            map.serialize_entry("created_at", &draft.created_at)?;
+            map.serialize_entry("observed_at", &draft.observed_at)?;
+        }
+        map.serialize_entry("provider", &draft.provider)?;
+        optional(&mut map, "provider_session_id", &non_empty(&draft.provider_session_id))?;
+        map.serialize_entry("source", &draft.source)?;
+        map.serialize_entry("confidence", &draft.confidence)?;
+        optional(&mut map, "turn_id", &non_empty(&draft.turn_id))?;
+        optional(&mut map, "parent_id", &draft.parent_id)?;
+        optional(&mut map, "text", &non_empty(&draft.text).map(without_nul))?;
+        map.serialize_entry("data", &draft.data)?;
+        if !draft.metadata.is_empty() {
+            map.serialize_entry("metadata", &draft.metadata)?;
+        }
+        optional(&mut map, "cost", &draft.cost)?;
+        for (name, value) in &draft.extra {
+            map.serialize_entry(name, value)?;
+        }
+        map.end()
+    }
+}
+
+fn optional<M: SerializeMap, T: Serialize>(
+    map: &mut M,
+    name: &'static str,
+    value: &Option<T>,
+) -> Result<(), M::Error> {
+    match value {
+        Some(value) => map.serialize_entry(name, value),
+        None => Ok(()),
+    }
+}
+
+fn decode(json: &str, head: Option<Head>) -> Result<(Draft, Option<u64>), BadEvent> {
+    let (known, extra) = split(json)?;
+    let head = match head {
+        Some(head) => head,
+        None => {
+            let id = known.id.string()?.ok_or_else(BadId::no_event_id)?;
+            let session_id: Text<'_> = known.session_id.required()?;
+            let created_at = known.created_at.required()?;
+            Head {
+                id: id.parse()?,
+                session_id: SessionId::new(session_id.0)?,
+                created_at,
+                // What a person writes by hand was seen when it happened.
+                observed_at: known.observed_at.optional()?.unwrap_or(created_at),
+            }
+        }
+    };
+    let parent_id = known.parent_id.text()?.map(|id| id.parse::<EventId>()).transpose()?;
+    let text = known.text.text()?;
+    let draft = Draft {
+        id: head.id,
+        session_id: head.session_id,
+        kind: known.kind.required()?,
+        created_at: head.created_at,
+        observed_at: head.observed_at,
+        provider: known.provider.string()?.map_or_else(|| "hansard".to_owned(), Cow::into_owned),
+        provider_session_id: known.provider_session_id.text()?.map(Cow::into_owned),
+        source: known.source.optional()?.unwrap_or(Source::Native),
+        confidence: known.confidence.optional()?.unwrap_or(Confidence::High),
+        turn_id: known.turn_id.text()?.map(Cow::into_owned),
+        parent_id,
+        text: text.map(|text| without_nul(&text).into_owned()),
+        data: known.data.value.map(Raw::from).unwrap_or_default(),
+        metadata: known.metadata.metadata()?,
+        cost: known.cost.optional()?,
+        extra,
+    };
+    Ok((draft, known.seq.optional()?))
+}
+
+/// Tells the members of an event apart: known ones by place, unknown ones in order.
+fn split(json: &str) -> Result<(Known<'_>, Vec<(String, Raw)>), BadEvent> {
+    let members = members(json).map_err(|error| BadEvent::Json(excerpt(&error.to_string())))?;
+    let mut known = Known::empty();
+    let mut unknown: Vec<(String, Raw)> = Vec::new();
+    for (name, value) in members {
+        let is_twice = match known.field(&name) {
+            Some(field) => field.value.replace(value).is_some(),
+            None => {
+                let is_twice = unknown.iter().any(|(other, _)| *other == name);
+                unknown.push((name.clone().into_owned(), value.into()));
+                is_twice
+            }
+        };
+        if is_twice {
+            return Err(BadEvent::Twice(excerpt(&name)));
+        }
+    }
+    Ok((known, unknown))
+}
+
+macro_rules! known {
+    ($($field:ident)*) => {
+        /// The members every version of the envelope has had, as they stand in one line.
+        struct Known<'a> {
+            $($field: Field<'a>,)*
+        }
+
+        impl<'a> Known<'a> {
+            fn empty() -> Known<'a> {
+                Known { $($field: Field { name: stringify!($field), value: None },)* }
+            }
+
+            fn field(&mut self, name: &str) -> Option<&mut Field<'a>> {
+                match name {
+                    $(stringify!($field) => Some(&mut self.$field),)*
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+known! {
+    id session_id seq kind created_at observed_at provider provider_session_id source confidence
+    turn_id parent_id text data metadata cost
+}
+
+struct Field<'a> {
+    name: &'static str,
+    value: Option<&'a RawValue>,
+}
+
+impl<'a> Field<'a> {
+    /// The value as written; `null` counts as absent.
+    fn json(&self) -> Option<&'a str> {
+        self.value.map(RawValue::get).filter(|json| *json != "null")
+    }
+
+    fn bad(&self, why: &str) -> BadEvent {
+        BadEvent::Field { field: self.name, why: excerpt(why) }
+    }
+
+    fn optional<T: Deserialize<'a>>(&self) -> Result<Option<T>, BadEvent> {
+        let read = |json| serde_json::from_str(json);
+        self.json().map(read).transpose().map_err(|error| self.bad(&error.to_string()))
+    }
+
+    fn required<T: Deserialize<'a>>(&self) -> Result<T, BadEvent> {
+        self.optional()?.ok_or(BadEvent::Missing(self.name))
+    }
+
+    fn string(&self) -> Result<Option<Cow<'a, str>>, BadEvent> {
+        let read = |json| shown(json).ok_or_else(|| self.bad("it is not a string"));
+        self.json().map(read).transpose()
+    }
+
+    /// A text that counts as absent when it is empty.
+    fn text(&self) -> Result<Option<Cow<'a, str>>, BadEvent> {
+        Ok(self.string()?.filter(|text| !text.is_empty()))
+    }
+
+    fn metadata(&self) -> Result<Metadata, BadEvent> {
+        let mut metadata = Metadata::new();
+        let Some(json) = self.json() else { return Ok(metadata) };
+        for (name, value) in members(json).map_err(|error| self.bad(&error.to_string()))? {
+            if metadata.contains_key(&*name) {
+                return Err(BadEvent::Twice(excerpt(&format!("{}.{name}", self.name))));
+            }
+            metadata.insert(name.into_owned(), value.into());
+        }
+        Ok(metadata)
+    }
+}

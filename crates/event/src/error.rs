@@ -1,0 +1,40 @@
+//! What can be wrong with an event.
+
+use crate::{BadId, EventId, Kind};
+
+/// The text is not an event.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum BadEvent {
+    #[error("not a JSON object: {0}")]
+    Json(String),
+    #[error("the member `{0}` stands twice")]
+    Twice(String),
+    #[error("the member `{0}` is missing")]
+    Missing(&'static str),
+    #[error("the member `{field}` cannot be read: {why}")]
+    Field { field: &'static str, why: String },
+    #[error(transparent)]
+    Id(#[from] BadId),
+}
+
+/// The payload does not have the shape of its kind.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{kind}` event {event_id} has a payload that does not fit at `{path}`: {why}")]
+pub struct BadPayload {
+    pub kind: Kind,
+    pub event_id: EventId,
+    pub path: String,
+    pub why: String,
+}
+
+/// Characters of a foreign text that an error repeats: enough to recognise it, and no more than a
+/// screen can show, whatever the input was.
+const EXCERPT_MAX: usize = 200;
+
+/// The beginning of a foreign text, for an error that speaks of it.
+pub(crate) fn excerpt(text: &str) -> String {
+    match text.char_indices().nth(EXCERPT_MAX) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}

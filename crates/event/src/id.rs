@@ -1,0 +1,236 @@
+//! The ids of events and sessions.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use sha2::{Digest, Sha256};
+
+use crate::Time;
+use crate::error::excerpt;
+use crate::text::Text;
+
+/// The id of an event: a ULID, 48 bits of milliseconds and 80 bits that tell it from all others.
+///
+/// Written as 26 characters of Crockford's base 32 in upper case, read in either.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct EventId([u8; 16]);
+
+/// The id of a session: 1 to 255 bytes, opaque. Slashes and dots are legal and harmless.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SessionId(Arc<str>);
+
+/// An id that cannot be one.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum BadId {
+    #[error("`{id}` is not an event id: {why}")]
+    Event { id: String, why: &'static str },
+    #[error("`{id}` is not a session id: {why}")]
+    Session { id: String, why: &'static str },
+}
+
+const ALPHABET: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
+const TEXT_LEN: usize = 26;
+
+/// What each byte stands for in either case, or [`NO_DIGIT`].
+const DIGITS: [u8; 256] = {
+    let mut digits = [NO_DIGIT; 256];
+    let mut digit = 0;
+    while digit < ALPHABET.len() {
+        let letter = ALPHABET[digit];
+        digits[letter as usize] = digit as u8;
+        digits[letter.to_ascii_lowercase() as usize] = digit as u8;
+        digit += 1;
+    }
+    digits
+};
+const NO_DIGIT: u8 = 0xFF;
+
+impl EventId {
+    /// The id of something that happened at `at`; `tail` is random, or a hash of what it is.
+    pub fn new(at: Time, tail: [u8; 10]) -> EventId {
+        let mut bytes = [0; 16];
+        bytes[..6].copy_from_slice(&at.id_millis().to_be_bytes()[2..]);
+        bytes[6..].copy_from_slice(&tail);
+        EventId::real(bytes)
+    }
+
+    /// The id of a captured event: the same facts give the same id on every reading.
+    ///
+    /// `identity` is whatever tells the event from the others of its provider's session: its
+    /// message id and block, else its byte offset, else its content.
+    pub fn derived(
+        at: Time,
+        provider: &str,
+        provider_session_id: &str,
+        identity: &[u8],
+    ) -> EventId {
+        let mut hash = Sha256::new();
+        for part in [provider.as_bytes(), provider_session_id.as_bytes(), identity] {
+            // Lengths first, so that no two lists of parts run together to the same bytes.
+            hash.update((part.len() as u64).to_be_bytes());
+            hash.update(part);
+        }
+        let mut tail = [0; 10];
+        tail.copy_from_slice(&hash.finalize()[..10]);
+        EventId::new(at, tail)
+    }
+
+    /// The id as stores keep it.
+    pub fn bytes(&self) -> &[u8; 16] {
+        &self.0
+    }
+
+    /// The reverse of [`EventId::bytes`].
+    pub fn from_bytes(bytes: [u8; 16]) -> Result<EventId, BadId> {
+        if bytes == [0; 16] {
+            return Err(BadId::Event { id: "0".repeat(TEXT_LEN), why: "all zero" });
+        }
+        Ok(EventId(bytes))
+    }
+
+    /// The part that is not time: what one fact keeps when two sources date it differently.
+    pub fn tail(&self) -> [u8; 10] {
+        let mut tail = [0; 10];
+        tail.copy_from_slice(&self.0[6..]);
+        tail
+    }
+
+    /// The same instant with another tail.
+    pub fn with_tail(&self, tail: [u8; 10]) -> EventId {
+        let mut bytes = self.0;
+        bytes[6..].copy_from_slice(&tail);
+        EventId::real(bytes)
+    }
+
+    /// The all-zero id is reserved for "no id", so nothing real may have it.
+    fn real(mut bytes: [u8; 16]) -> EventId {
+        if bytes == [0; 16] {
+            bytes[15] = 1;
+        }
+        EventId(bytes)
+    }
+}
+
+impl BadId {
+    /// There is no id where an event must have one.
+    pub(crate) fn no_event_id() -> BadId {
+        BadId::Event { id: String::new(), why: "it is missing" }
+    }
+}
+
+impl fmt::Display for EventId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let number = u128::from_be_bytes(self.0);
+        let mut text = [0; TEXT_LEN];
+        for (place, slot) in text.iter_mut().enumerate() {
+            let shift = 5 * (TEXT_LEN - 1 - place);
+            *slot = ALPHABET[(number >> shift) as usize & 31];
+        }
+        f.write_str(std::str::from_utf8(&text).expect("the alphabet is ASCII"))
+    }
+}
+
+impl fmt::Debug for EventId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl FromStr for EventId {
+    type Err = BadId;
+
+    fn from_str(text: &str) -> Result<EventId, BadId> {
+        let bad = |why| BadId::Event { id: excerpt(text), why };
+        if text.len() != TEXT_LEN {
+            return Err(bad("it must have 26 characters"));
+        }
+        let mut number = 0u128;
+        for (place, byte) in text.bytes().enumerate() {
+            let digit = DIGITS[usize::from(byte)];
+            if digit == NO_DIGIT {
+                return Err(bad("only Crockford's base 32 is allowed"));
+            }
+            if place == 0 && digit > 7 {
+                return Err(bad("it is larger than any id"));
+            }
+            number = number << 5 | u128::from(digit);
+        }
+        if number == 0 {
+            return Err(bad("all zero"));
+        }
+        Ok(EventId(number.to_be_bytes()))
+    }
+}
+
+impl Serialize for EventId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for EventId {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<EventId, D::Error> {
+        let text = Text::deserialize(deserializer)?;
+        text.0.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+impl SessionId {
+    /// Bytes a session id may have.
+    pub const LEN_MAX: usize = 255;
+
+    /// Takes the text as an id, if it can be one.
+    pub fn new(text: impl AsRef<str>) -> Result<SessionId, BadId> {
+        let text = text.as_ref();
+        let bad = |why| Err(BadId::Session { id: excerpt(text), why });
+        if text.trim().is_empty() {
+            return bad("it is blank");
+        }
+        if text.len() > SessionId::LEN_MAX {
+            return bad("it is longer than 255 bytes");
+        }
+        if text.chars().any(char::is_control) {
+            return bad("it has control characters");
+        }
+        Ok(SessionId(text.into()))
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for SessionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+impl fmt::Debug for SessionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&*self.0, f)
+    }
+}
+
+impl FromStr for SessionId {
+    type Err = BadId;
+
+    fn from_str(text: &str) -> Result<SessionId, BadId> {
+        SessionId::new(text)
+    }
+}
+
+impl Serialize for SessionId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for SessionId {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<SessionId, D::Error> {
+        let text = Text::deserialize(deserializer)?;
+        SessionId::new(text.0).map_err(serde::de::Error::custom)
+    }
+}

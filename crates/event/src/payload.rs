@@ -1,0 +1,156 @@
+//! What the kinds carry in `data`.
+//!
+//! The types read generously: a captured event may lack what a session we host must give. What
+//! such a session must give is [`check_hosted`]'s table.
+
+mod talk; // what people, models and hosts say
+mod work; // turns, steps, tools, approvals, waits
+mod history; // compaction, snapshots, epochs, settings
+mod tree; // child runs
+mod thing; // sessions, artifacts, notes, what nobody understood
+
+pub use history::{
+    Compaction, CompactionStarted, EpochClosed, SavedEntry, SettingsChanged, Snapshot,
+};
+pub use talk::{
+    AssistantDelta, AssistantMessage, AssistantThinking, Content, ContextAdded, ContextKind,
+    Covers, ExternalInput, Handoff, InputStatus, Part, Placement, UserPrompt,
+};
+pub use thing::{
+    Artifact, ArtifactRecorded, ErrorRaised, Note, SessionExited, SessionMode, SessionParent,
+    SessionStarted, StatusChanged, Unknown, WORKSPACE_FILE_REF,
+};
+pub use tree::{
+    ChildBlocked, ChildCanceled, ChildCompleted, ChildFailed, ChildMerged, ChildMode,
+    ChildProgressed, ChildRequested, ChildStarted,
+};
+pub use work::{
+    ApprovalCanceled, ApprovalRequested, ApprovalResolved, Decision, Effect, Outcome, PromptCache,
+    Retry, StepCompleted, StepStarted, StopReason, ToolCall, ToolDelta, ToolResult, ToolStarted,
+    TurnCompleted, TurnStarted, Usage, WaitResolved, WaitStarted,
+};
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::raw::members;
+use crate::text::shown;
+use crate::{BadPayload, Draft, Kind};
+
+/// A typed `data`.
+pub trait Payload: Serialize + DeserializeOwned {
+    const KIND: Kind;
+}
+
+/// Checks that a draft of a session we host has the payload its kind needs.
+pub fn check_hosted(draft: &Draft) -> Result<(), BadPayload> {
+    let bad = |path: &str, why: &str| BadPayload {
+        kind: draft.kind.clone(),
+        event_id: draft.id,
+        path: path.to_owned(),
+        why: why.to_owned(),
+    };
+    let required = required(&draft.kind);
+    if !required.is_empty() {
+        let members = members(draft.data.get()).map_err(|_| bad(".", "it is not an object"))?;
+        for field in required {
+            let value = members.iter().find(|(name, _)| name == field).map(|(_, value)| value);
+            match value {
+                None => return Err(bad(field, "it is missing")),
+                Some(value) if value.get() == "null" => return Err(bad(field, "it is null")),
+                Some(value) if is_blank(value.get()) && !may_be_blank(&draft.kind, field) => {
+                    return Err(bad(field, "it is blank"));
+                }
+                Some(_) => {}
+            }
+        }
+    }
+    check_shape(draft)
+}
+
+/// White space and nothing else.
+fn is_blank(json: &str) -> bool {
+    shown(json).is_some_and(|text| text.trim().is_empty())
+}
+
+/// Fields that must be given and may say nothing: a blank answer is for the append rules to name,
+/// and some providers send a call without arguments as an empty text.
+fn may_be_blank(kind: &Kind, field: &str) -> bool {
+    matches!(
+        (kind, field),
+        (Kind::AssistantMessage, "content") | (Kind::ToolCall, "input") | (Kind::Unknown, "raw")
+    )
+}
+
+/// The fields of `data` a session we host must give.
+fn required(kind: &Kind) -> &'static [&'static str] {
+    match kind {
+        Kind::StatusChanged => &["status", "reason"],
+        Kind::Error => &["message"],
+        Kind::TurnStarted | Kind::TurnCompleted | Kind::StepStarted | Kind::StepCompleted => {
+            &["agent_id"]
+        }
+        Kind::Retry => &["agent_id", "scope", "attempt", "error"],
+        Kind::UserPrompt | Kind::ContextAdded => &["content"],
+        Kind::AssistantThinking => &["message_id", "block"],
+        Kind::AssistantMessage => &["message_id", "block", "content"],
+        Kind::ExternalInput => &["request_id", "prompt", "status"],
+        Kind::Handoff => &["target_agent_id"],
+        Kind::ToolCall => &["call_id", "tool", "input", "message_id", "block"],
+        Kind::ToolStarted => &["call_id", "tool", "idempotency_key", "effect"],
+        // A blank call id is a result without a call, which the append rules name better.
+        Kind::ToolResult => &["outcome"],
+        Kind::ApprovalRequested => &["approval_id", "tool"],
+        Kind::ApprovalResolved => &["approval_id", "decision"],
+        Kind::ApprovalCanceled => &["approval_id", "reason"],
+        Kind::WaitStarted | Kind::WaitResolved => &["wait_id"],
+        Kind::CompactionStarted => &["strategy"],
+        Kind::Compaction => &["strategy", "cutoff_seq", "cutoff_event_id", "entries"],
+        Kind::Snapshot => &["strategy"],
+        Kind::EpochClosed => &["epoch", "cause", "from_seq", "to_seq", "day", "stream", "segment"],
+        Kind::ChildRequested => &["child_id", "child_session_id", "agent_id", "mode", "task"],
+        Kind::ChildStarted => &["child_id", "child_session_id", "agent_id"],
+        Kind::ChildBlocked => &["child_id", "child_session_id", "reason"],
+        Kind::ChildFailed => &["child_id", "child_session_id", "error"],
+        Kind::ChildProgressed | Kind::ChildCompleted | Kind::ChildCanceled | Kind::ChildMerged => {
+            &["child_id", "child_session_id"]
+        }
+        Kind::ArtifactRecorded => &["artifact"],
+        Kind::Note => &["text"],
+        Kind::Unknown => &["raw"],
+        _ => &[],
+    }
+}
+
+macro_rules! shapes {
+    ($($payload:ident)*) => {
+        fn check_shape(draft: &Draft) -> Result<(), BadPayload> {
+            match draft.kind {
+                $($payload::KIND => draft.payload::<$payload>().map(drop),)*
+                _ => Ok(()),
+            }
+        }
+    };
+}
+
+shapes! {
+    SessionStarted SessionExited StatusChanged ErrorRaised
+    TurnStarted TurnCompleted StepStarted StepCompleted Retry
+    UserPrompt AssistantMessage AssistantThinking AssistantDelta ContextAdded ExternalInput Handoff
+    ToolCall ToolStarted ToolDelta ToolResult
+    ApprovalRequested ApprovalResolved ApprovalCanceled WaitStarted WaitResolved
+    CompactionStarted Compaction Snapshot EpochClosed SettingsChanged
+    ChildRequested ChildStarted ChildProgressed ChildBlocked ChildCompleted ChildFailed
+    ChildCanceled ChildMerged
+    ArtifactRecorded Note Unknown
+}
+
+/// Gives a payload type its kind.
+macro_rules! payload_of {
+    ($($payload:ident $kind:ident)*) => {
+        $(impl $crate::payload::Payload for $payload {
+            const KIND: $crate::Kind = $crate::Kind::$kind;
+        })*
+    };
+}
+pub(crate) use payload_of;

@@ -1,0 +1,280 @@
+//! Turns, steps, tools, approvals and waits.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Part, payload_of};
+use crate::kind::open_list;
+use crate::{Cost, Raw, Time};
+
+payload_of! {
+    TurnStarted TurnStarted
+    TurnCompleted TurnCompleted
+    StepStarted StepStarted
+    StepCompleted StepCompleted
+    Retry Retry
+    ToolCall ToolCall
+    ToolStarted ToolStarted
+    ToolDelta ToolDelta
+    ToolResult ToolResult
+    ApprovalRequested ApprovalRequested
+    ApprovalResolved ApprovalResolved
+    ApprovalCanceled ApprovalCanceled
+    WaitStarted WaitStarted
+    WaitResolved WaitResolved
+}
+
+/// What a model call used.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Usage {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub input_tokens: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output_tokens: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache_read_tokens: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache_creation_tokens: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub total_tokens: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Cost>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub estimated: Option<bool>,
+}
+
+open_list! {
+    /// Why a turn ended. Absent when it failed.
+    StopReason {
+        Completed = "completed",
+        Handoff = "handoff",
+        Waiting = "waiting",
+        MaxTurnsHit = "max_turns_hit",
+        BudgetExhausted = "budget_exhausted",
+    }
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct TurnStarted {
+    #[serde(default)]
+    pub agent_id: String,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TurnCompleted {
+    pub agent_id: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub steps: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stop_reason: Option<StopReason>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// Hashes (SHA-256, hex) that tell whether a provider's prompt cache could be used.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PromptCache {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prefix_hash: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool_schema_hash: Option<String>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct StepStarted {
+    pub agent_id: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prompt_cache: Option<PromptCache>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct StepCompleted {
+    pub agent_id: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Retry {
+    pub agent_id: String,
+    pub scope: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub target: Option<String>,
+    pub attempt: u64,
+    pub error: String,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct ToolCall {
+    #[serde(default)]
+    pub call_id: String,
+    #[serde(default)]
+    pub tool: String,
+    /// As the provider sent it: a string or an object.
+    #[serde(default)]
+    pub input: Raw,
+    #[serde(default)]
+    pub message_id: String,
+    #[serde(default)]
+    pub block: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub index: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idempotency_key: Option<String>,
+}
+
+open_list! {
+    /// What running a tool a second time would do.
+    Effect {
+        ReplaySafe = "replay_safe",
+        Reconcile = "reconcile",
+        NeverReplay = "never_replay",
+    }
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct ToolStarted {
+    pub call_id: String,
+    #[serde(default)]
+    pub tool: String,
+    #[serde(default)]
+    pub idempotency_key: String,
+    pub effect: Effect,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ToolDelta {
+    pub call_id: String,
+    pub tool: String,
+    pub text: String,
+    /// This text stands for all before it.
+    pub replaces: bool,
+}
+
+open_list! {
+    /// How a call ended.
+    Outcome {
+        Ok = "ok",
+        Error = "error",
+        Rejected = "rejected",
+        Canceled = "canceled",
+        Lost = "lost",
+    }
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct ToolResult {
+    #[serde(default)]
+    pub call_id: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idempotency_key: Option<String>,
+    pub outcome: Outcome,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<Raw>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<Part>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// What the model got, if that was not `output`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shown: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duration_ms: Option<u64>,
+}
+
+impl ToolResult {
+    /// The output as text: a string as it is, anything else as JSON.
+    pub fn output_text(&self) -> Option<String> {
+        let output = self.output.as_ref().filter(|output| !output.is_null())?;
+        Some(output.text().unwrap_or_else(|| output.get().to_owned()))
+    }
+
+    pub fn is_error(&self) -> bool {
+        self.outcome != Outcome::Ok
+    }
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ApprovalRequested {
+    pub approval_id: String,
+    pub tool: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub input: Option<Raw>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub call_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub category: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub operation: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resource: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<Time>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<Raw>,
+}
+
+open_list! {
+    /// What was decided about a request.
+    Decision {
+        Allow = "allow",
+        Deny = "deny",
+    }
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct ApprovalResolved {
+    pub approval_id: String,
+    pub decision: Decision,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// `rule`, `person` or `agent`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
+    #[serde(default)]
+    pub automated: bool,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ApprovalCanceled {
+    pub approval_id: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool: Option<String>,
+    pub reason: String,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct WaitStarted {
+    pub wait_id: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub external_id: Option<String>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct WaitResolved {
+    pub wait_id: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub external_id: Option<String>,
+}

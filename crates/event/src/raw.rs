@@ -1,0 +1,175 @@
+//! JSON that is carried, not understood.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::value::RawValue;
+
+use crate::text::shown;
+use crate::token::{Token, Tokens};
+
+/// A JSON value kept as it was written: digits, escapes, order and all.
+///
+/// Only line breaks between tokens become blanks, so that one event is always one line.
+#[derive(Clone)]
+pub struct Raw(Box<RawValue>);
+
+impl Raw {
+    pub fn null() -> Raw {
+        Raw(RawValue::NULL.to_owned())
+    }
+
+    /// Takes JSON text as it is.
+    pub fn parse(text: impl Into<String>) -> Result<Raw, serde_json::Error> {
+        RawValue::from_string(text.into()).map(Raw::from)
+    }
+
+    /// Writes a value as JSON.
+    pub fn of(value: &(impl Serialize + ?Sized)) -> Result<Raw, serde_json::Error> {
+        serde_json::value::to_raw_value(value).map(Raw::from)
+    }
+
+    pub fn get(&self) -> &str {
+        self.0.get()
+    }
+
+    pub fn is_null(&self) -> bool {
+        self.get() == "null"
+    }
+
+    /// Reads the value as `T`.
+    pub fn read<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
+        serde_json::from_str(self.get())
+    }
+
+    /// The members of an object in the order they stand, or `None` for anything else.
+    pub fn members(&self) -> Option<Vec<(String, Raw)>> {
+        let members = members(self.get()).ok()?;
+        let owned = |(name, value): Member<'_>| (name.into_owned(), Raw::from(value));
+        Some(members.into_iter().map(owned).collect())
+    }
+
+    /// The elements of an array, or `None` for anything else.
+    pub fn elements(&self) -> Option<Vec<Raw>> {
+        self.read().ok()
+    }
+
+    /// The text of a JSON string with lone surrogates shown as U+FFFD, or `None` for anything
+    /// else.
+    pub fn text(&self) -> Option<String> {
+        shown(self.get()).map(Cow::into_owned)
+    }
+
+    /// How deep arrays and objects are nested; 0 for a bare value.
+    pub fn depth(&self) -> usize {
+        let (mut depth, mut deepest) = (0, 0);
+        for token in Tokens::of(self.get()) {
+            match token {
+                Token::Open => depth += 1,
+                Token::Close => depth -= 1,
+                Token::Name(_) | Token::String(_) => {}
+            }
+            deepest = deepest.max(depth);
+        }
+        deepest
+    }
+}
+
+/// A member of a JSON object: its name, and its value as written.
+pub(crate) type Member<'a> = (Cow<'a, str>, &'a RawValue);
+
+/// The members of a JSON object in the order they stand, twice-named ones included.
+pub(crate) fn members(json: &str) -> Result<Vec<Member<'_>>, serde_json::Error> {
+    struct Members<'a>(Vec<Member<'a>>);
+
+    impl<'de> Deserialize<'de> for Members<'de> {
+        fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Members<'de>, D::Error> {
+            struct Visitor;
+            impl<'de> serde::de::Visitor<'de> for Visitor {
+                type Value = Members<'de>;
+
+                fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                    f.write_str("an object")
+                }
+
+                fn visit_map<A: serde::de::MapAccess<'de>>(
+                    self,
+                    mut map: A,
+                ) -> Result<Members<'de>, A::Error> {
+                    let mut members = Vec::with_capacity(MEMBERS_USUAL);
+                    // Names are taken as written too: one that is no text must not cost the rest.
+                    while let Some((name, value)) = map.next_entry::<&RawValue, &RawValue>()? {
+                        let name = shown(name.get()).ok_or_else(|| {
+                            serde::de::Error::custom("the name of a member is not a string")
+                        })?;
+                        members.push((name, value));
+                    }
+                    Ok(Members(members))
+                }
+            }
+            deserializer.deserialize_map(Visitor)
+        }
+    }
+
+    /// What an envelope or a payload has, give or take: room for them is made at once.
+    const MEMBERS_USUAL: usize = 16;
+
+    serde_json::from_str::<Members<'_>>(json).map(|members| members.0)
+}
+
+/// Whether the text takes more than one line. In JSON a bare line break is white space: inside
+/// strings it can only stand as an escape.
+fn has_line_break(json: &str) -> bool {
+    // One character at a time is a search over many bytes at once; a set of them is not.
+    json.contains('\n') || json.contains('\r')
+}
+
+impl PartialEq for Raw {
+    fn eq(&self, other: &Raw) -> bool {
+        self.get() == other.get()
+    }
+}
+
+impl Eq for Raw {}
+
+impl fmt::Debug for Raw {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.get())
+    }
+}
+
+impl Default for Raw {
+    fn default() -> Raw {
+        Raw::null()
+    }
+}
+
+impl From<Box<RawValue>> for Raw {
+    fn from(raw: Box<RawValue>) -> Raw {
+        if !has_line_break(raw.get()) {
+            return Raw(raw);
+        }
+        let text = raw.get().replace(['\n', '\r'], " ");
+        Raw(RawValue::from_string(text).expect("white space for white space keeps JSON valid"))
+    }
+}
+
+impl From<&RawValue> for Raw {
+    fn from(raw: &RawValue) -> Raw {
+        Raw::from(raw.to_owned())
+    }
+}
+
+impl Serialize for Raw {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Raw {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Raw, D::Error> {
+        Box::<RawValue>::deserialize(deserializer).map(Raw::from)
+    }
+}

@@ -1,0 +1,103 @@
+//! The fields by which one event names another.
+//!
+//! Here is the one list of them. Translating replaces the ids and not one byte beside them.
+
+use std::ops::Range;
+
+use serde_json::value::RawValue;
+
+use crate::raw::members;
+use crate::{AMENDS, Draft, EventId, Kind, Raw};
+
+impl Draft {
+    /// Replaces every id by which this event names another one; `translate` answers `None` for
+    /// an id that stays. Fields outside the list are not touched.
+    pub fn translate_references(&mut self, translate: &dyn Fn(EventId) -> Option<EventId>) {
+        if let Some(new) = self.parent_id.and_then(translate) {
+            self.parent_id = Some(new);
+        }
+        if let Some(new) = self.amends().and_then(translate) {
+            self.metadata.insert(AMENDS.to_owned(), Raw::of(&new).expect("an id always encodes"));
+        }
+        let mut named = Vec::new();
+        let whole = self.data.get();
+        find(whole, whole, fields(&self.kind), &mut named);
+        let edits: Vec<_> = named
+            .into_iter()
+            .filter_map(|(place, id)| translate(id).map(|new| (place, new)))
+            .collect();
+        if !edits.is_empty() {
+            self.data = replaced(whole, &edits);
+        }
+    }
+}
+
+/// A member of the payload that names an event, or holds something that does.
+enum Field {
+    Id(&'static str),
+    Object(&'static str, &'static [Field]),
+    List(&'static str, &'static [Field]),
+}
+
+const ENTRY: &[Field] = &[Field::Id("event_id")];
+
+fn fields(kind: &Kind) -> &'static [Field] {
+    match kind {
+        Kind::Compaction | Kind::Snapshot => &[
+            Field::Id("cutoff_event_id"),
+            Field::List("entries", ENTRY),
+            Field::List("messages", ENTRY),
+        ],
+        Kind::ContextAdded => &[Field::Object("covers", &[Field::Id("from"), Field::Id("to")])],
+        Kind::ChildRequested => &[Field::Id("parent_event_id")],
+        Kind::ArtifactRecorded => &[Field::Object("artifact", &[Field::Id("producer_event_id")])],
+        _ => &[],
+    }
+}
+
+/// Gathers the ids in an object that is part of `whole`, in the order they stand, each with its
+/// place.
+fn find(whole: &str, object: &str, fields: &[Field], named: &mut Vec<(Range<usize>, EventId)>) {
+    if fields.is_empty() {
+        return;
+    }
+    for (name, value) in members(object).unwrap_or_default() {
+        let field = fields.iter().find(|field| match field {
+            Field::Id(known) | Field::Object(known, _) | Field::List(known, _) => name == *known,
+        });
+        let value = value.get();
+        match field {
+            None => {}
+            Some(Field::Id(_)) => {
+                if let Ok(id) = serde_json::from_str(value) {
+                    named.push((place(whole, value), id));
+                }
+            }
+            Some(Field::Object(_, inner)) => find(whole, value, inner, named),
+            Some(Field::List(_, inner)) => {
+                let elements: Vec<&RawValue> = serde_json::from_str(value).unwrap_or_default();
+                for element in elements {
+                    find(whole, element.get(), inner, named);
+                }
+            }
+        }
+    }
+}
+
+/// Where a part that was cut out of `whole` stands in it.
+fn place(whole: &str, part: &str) -> Range<usize> {
+    let start = part.as_ptr().addr() - whole.as_ptr().addr();
+    start..start + part.len()
+}
+
+fn replaced(whole: &str, edits: &[(Range<usize>, EventId)]) -> Raw {
+    let mut json = String::with_capacity(whole.len());
+    let mut copied = 0;
+    for (place, new) in edits {
+        json.push_str(&whole[copied..place.start]);
+        json.push_str(&format!("\"{new}\""));
+        copied = place.end;
+    }
+    json.push_str(&whole[copied..]);
+    Raw::parse(json).expect("an id in place of an id keeps JSON valid")
+}

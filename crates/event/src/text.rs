@@ -1,0 +1,67 @@
+//! Strings of JSON, also those that no Rust string can hold.
+//!
+//! Programs that cut text by UTF-16 units leave half of a surrogate pair behind, as an escape
+//! that is valid JSON and stands for no character. What is kept is never changed; where such a
+//! text is shown, U+FFFD stands in for the half.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+
+const REPLACEMENT: &str = "\u{FFFD}";
+
+/// A string read without a copy where it has no escapes.
+#[derive(Deserialize)]
+pub(crate) struct Text<'a>(#[serde(borrow)] pub(crate) Cow<'a, str>);
+
+/// The text of a JSON string, or `None` for any other JSON.
+pub(crate) fn shown(json: &str) -> Option<Cow<'_, str>> {
+    let inner = json.strip_prefix('"')?.strip_suffix('"')?;
+    if !inner.contains('\\') {
+        return Some(Cow::Borrowed(inner));
+    }
+    let text: Result<String, _> =
+        serde_json::from_str(json).or_else(|_| serde_json::from_str(&mended(json)));
+    text.ok().map(Cow::Owned)
+}
+
+/// The text with a visible sign for U+0000, which half of the world's stores and screens refuse.
+pub(crate) fn without_nul(text: &str) -> Cow<'_, str> {
+    if text.contains('\0') {
+        Cow::Owned(text.replace('\0', REPLACEMENT))
+    } else {
+        Cow::Borrowed(text)
+    }
+}
+
+/// The same JSON with U+FFFD for every half of a surrogate pair.
+pub(crate) fn mended(json: &str) -> Cow<'_, str> {
+    let mut mended = String::new();
+    let mut copied = 0;
+    let mut at = 0;
+    while let Some(backslash) = json[at..].find('\\') {
+        let escape = at + backslash;
+        at = match (unit(json, escape), unit(json, escape + 6)) {
+            (Some(0xD800..0xDC00), Some(0xDC00..0xE000)) => escape + 12,
+            (Some(0xD800..0xE000), _) => {
+                mended.push_str(&json[copied..escape]);
+                mended.push_str("\\ufffd");
+                copied = escape + 6;
+                copied
+            }
+            // The character behind the backslash may be a backslash itself.
+            _ => escape + 2,
+        };
+    }
+    if copied == 0 {
+        return Cow::Borrowed(json);
+    }
+    mended.push_str(&json[copied..]);
+    Cow::Owned(mended)
+}
+
+/// The UTF-16 unit of an escape such as `\ud83d` that begins at `place`.
+fn unit(json: &str, place: usize) -> Option<u16> {
+    let hex = json.get(place..place + 6)?.strip_prefix("\\u")?;
+    u16::from_str_radix(hex, 16).ok()
+}
