@@ -1,0 +1,173 @@
+//! What there is: sessions and their counters, without reading a single event.
+
+use event::payload::SessionMode;
+use event::{Cost, SessionId, Time};
+
+use crate::ReadError;
+use crate::batch::Ancestry;
+use crate::store::{Reader, SessionCursor, SessionRow};
+
+/// A session as the catalogue knows it. Counters are its own: what it inherits counts where it
+/// was made.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SessionInfo {
+    pub id: SessionId,
+    pub provider: String,
+    pub provider_session_id: Option<String>,
+    pub ancestry: Ancestry,
+    /// The last event, inherited ones counted.
+    pub tail_seq: u64,
+    /// The last event it shows of its parent; 0 if all of them are its own.
+    pub inherited_seq: u64,
+    pub events: u64,
+    /// About the bytes of its events as JSON.
+    pub bytes: u64,
+    pub cost: Cost,
+    pub started_at: Time,
+    pub last_event_at: Time,
+    pub agent: Option<String>,
+    pub model: Option<String>,
+    pub cwd: Option<String>,
+    pub project: Option<String>,
+    pub title: Option<String>,
+}
+
+impl SessionInfo {
+    /// How it came from its parent: `None` for a session that began by itself.
+    pub fn mode(&self) -> Option<&SessionMode> {
+        self.ancestry.mode.as_ref()
+    }
+}
+
+/// Which sessions to list.
+#[derive(Clone, Debug, Default)]
+pub struct SessionFilter {
+    pub provider: Option<String>,
+    /// A project, or the folder a session works in.
+    pub project: Option<String>,
+    pub active_since: Option<Time>,
+    pub active_until: Option<Time>,
+}
+
+/// A page of a listing and where the next one begins.
+#[derive(Clone, Debug)]
+pub struct SessionPage {
+    pub items: Vec<SessionInfo>,
+    pub next: Option<String>,
+}
+
+impl From<SessionRow> for SessionInfo {
+    fn from(row: SessionRow) -> SessionInfo {
+        SessionInfo {
+            ancestry: row.ancestry(),
+            id: row.id,
+            provider: row.provider,
+            provider_session_id: row.provider_session_id,
+            tail_seq: row.tail_seq,
+            inherited_seq: row.base_seq,
+            events: row.events,
+            bytes: row.bytes,
+            cost: row.cost,
+            started_at: row.created_at,
+            last_event_at: row.last_at,
+            agent: row.agent,
+            model: row.model,
+            cwd: row.cwd,
+            project: row.project,
+            title: row.title,
+        }
+    }
+}
+
+impl SessionFilter {
+    fn takes(&self, row: &SessionRow) -> bool {
+        let fits = |wanted: &Option<String>, found: Option<&String>| {
+            wanted.as_ref().is_none_or(|wanted| found == Some(wanted))
+        };
+        fits(&self.provider, Some(&row.provider))
+            && (fits(&self.project, row.project.as_ref()) || fits(&self.project, row.cwd.as_ref()))
+            && self.active_since.is_none_or(|since| row.last_at >= since)
+            && self.active_until.is_none_or(|until| row.created_at <= until)
+    }
+}
+
+/// Sessions looked at between two that fit the filter, per request to the store.
+const ROWS_PER_READ: usize = 256;
+
+/// One page, newest activity first.
+///
+/// A session that gets news while somebody pages moves to the front; none is listed twice, and
+/// none that stayed quiet is left out.
+pub(crate) fn sessions(
+    reader: &dyn Reader,
+    filter: &SessionFilter,
+    cursor: Option<&str>,
+    limit: usize,
+) -> Result<SessionPage, ReadError> {
+    let mut after = cursor.map(parse_cursor).transpose()?;
+    let mut items = Vec::new();
+    let mut last = None;
+    loop {
+        let rows = reader.sessions(after, ROWS_PER_READ)?;
+        let is_end = rows.len() < ROWS_PER_READ;
+        for row in rows {
+            let place = SessionCursor { last_at: row.last_at, number: row.number };
+            after = Some(place);
+            if !filter.takes(&row) {
+                continue;
+            }
+            if items.len() == limit {
+                return Ok(SessionPage { items, next: last.map(write_cursor) });
+            }
+            last = Some(place);
+            items.push(row.into());
+        }
+        if is_end {
+            return Ok(SessionPage { items, next: None });
+        }
+    }
+}
+
+/// The one session whose id, or whose provider's id, is `prefix` or begins with it.
+pub(crate) fn resolve(reader: &dyn Reader, prefix: &str) -> Result<SessionInfo, ReadError> {
+    const CANDIDATES_MAX: usize = 20;
+    if let Ok(id) = SessionId::new(prefix)
+        && let Some(row) = reader.session(&id)?
+    {
+        return Ok(row.into());
+    }
+    if prefix.trim().is_empty() {
+        let argument = prefix.to_owned();
+        return Err(ReadError::BadArgument { argument, expected: "the beginning of a session id" });
+    }
+    let mut rows = reader.sessions_with_prefix(prefix, CANDIDATES_MAX)?;
+    let exact: Vec<_> =
+        rows.iter().filter(|row| row.provider_session_id.as_deref() == Some(prefix)).collect();
+    if let [row] = exact[..] {
+        return Ok(row.clone().into());
+    }
+    match rows.len() {
+        0 => Err(ReadError::NoSuchPrefix(prefix.to_owned())),
+        1 => Ok(rows.remove(0).into()),
+        _ => {
+            let candidates = rows.into_iter().map(|row| row.id).collect();
+            Err(ReadError::Ambiguous { prefix: prefix.to_owned(), candidates })
+        }
+    }
+}
+
+fn write_cursor(place: SessionCursor) -> String {
+    format!("{}:{}", place.last_at.nanos(), place.number)
+}
+
+fn parse_cursor(text: &str) -> Result<SessionCursor, ReadError> {
+    let parse = || {
+        let (nanos, number) = text.split_once(':')?;
+        let last_at = Time::from_nanos(nanos.parse().ok()?);
+        Some(SessionCursor { last_at, number: number.parse().ok()? })
+    };
+    parse().ok_or_else(|| ReadError::BadArgument {
+        argument: text.to_owned(),
+        expected: "a cursor of this listing",
+    })
+}

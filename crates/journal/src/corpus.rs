@@ -1,0 +1,80 @@
+//! The log as search reads it.
+
+use std::ops::RangeInclusive;
+
+use event::{EventId, SessionId};
+
+use crate::read::{Lineage, salvaged};
+use crate::search::{Corpus, Direction};
+use crate::store::{Order, Reader, SeqRange, Store, Stored};
+use crate::{ReadError, Recorded};
+
+/// A store, event by event and by position. Damaged events are read as what is left of them.
+pub(crate) struct StoreCorpus<'a>(pub(crate) &'a dyn Store);
+
+impl Corpus for StoreCorpus<'_> {
+    fn tail(&self) -> Result<u64, ReadError> {
+        Ok(self.0.tail()?)
+    }
+
+    fn page(
+        &self,
+        range: RangeInclusive<u64>,
+        direction: Direction,
+    ) -> Result<Vec<Recorded>, ReadError> {
+        let reader = self.0.reader()?;
+        let (mut from, mut to) = (*range.start(), (*range.end()).min(i64::MAX as u64));
+        loop {
+            let order = match direction {
+                Direction::NewestFirst => Order::NewestFirst,
+                Direction::OldestFirst => Order::OldestFirst,
+            };
+            let rows = reader.positions(SeqRange { from, to, order })?;
+            let Some(last) = rows.last().map(|stored| stored.position) else {
+                return Ok(Vec::new());
+            };
+            let mut page = Vec::with_capacity(rows.len());
+            for stored in rows {
+                page.extend(recorded(&*reader, stored)?);
+            }
+            if !page.is_empty() {
+                return Ok(page);
+            }
+            // Rows of sessions that are gone; what is left lies behind them.
+            match direction {
+                Direction::NewestFirst => to = last.saturating_sub(1),
+                Direction::OldestFirst => from = last + 1,
+            }
+        }
+    }
+
+    fn position(&self, session_id: &SessionId, id: &EventId) -> Result<Option<u64>, ReadError> {
+        let reader = self.0.reader()?;
+        let Some(row) = reader.session(session_id)? else { return Ok(None) };
+        let place = reader.locate(id)?.filter(|(number, _)| *number == row.number);
+        let Some((number, seq)) = place else { return Ok(None) };
+        let range = SeqRange { from: seq, to: seq, order: Order::OldestFirst };
+        Ok(reader.events(number, range)?.pop().map(|stored| stored.position))
+    }
+
+    fn project(&self, session_id: &SessionId) -> Result<Option<String>, ReadError> {
+        Ok(self.0.reader()?.session(session_id)?.and_then(|row| row.project))
+    }
+
+    fn lineage(&self, session_id: &SessionId) -> Result<Vec<(SessionId, u64)>, ReadError> {
+        Ok(Lineage::load(&*self.0.reader()?, session_id)?.shown())
+    }
+}
+
+/// The event of a row; nothing for a row whose session is gone.
+fn recorded(reader: &dyn Reader, stored: Stored) -> Result<Option<Recorded>, ReadError> {
+    let Stored { position, session, seq, event } = stored;
+    let event = match event {
+        Ok(event) => event,
+        Err(broken) => match reader.session_numbered(session)? {
+            Some(row) => salvaged(&row.id, seq, row.created_at, &broken),
+            None => return Ok(None),
+        },
+    };
+    Ok(Some(Recorded { position, event }))
+}

@@ -1,0 +1,170 @@
+//! Is the record sound: every event, every reference, every body, every index.
+
+use std::collections::HashSet;
+
+use event::payload::ArtifactRecorded;
+use event::{Event, Time};
+
+use crate::artifact::Artifacts;
+use crate::corpus::StoreCorpus;
+use crate::derived::Derived;
+use crate::search;
+use crate::store::{Order, Reader, SeqRange, Store};
+use crate::{ArtifactError, ReadError, StorageError};
+
+/// One thing the doctor looked at.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Check {
+    pub name: &'static str,
+    pub ok: bool,
+    pub detail: String,
+    /// What a repair did, or would do.
+    pub fix: Option<String>,
+}
+
+/// Places named one by one; the rest is counted.
+const NAMED_MAX: usize = 10;
+
+impl Check {
+    pub(crate) fn good(name: &'static str, detail: impl Into<String>) -> Check {
+        Check { name, ok: true, detail: detail.into(), fix: None }
+    }
+
+    pub(crate) fn bad(
+        name: &'static str,
+        detail: impl Into<String>,
+        fix: impl Into<String>,
+    ) -> Check {
+        Check { name, ok: false, detail: detail.into(), fix: Some(fix.into()) }
+    }
+}
+
+/// Rows, checksums, numbering and counters, as the store sees them.
+pub(crate) fn check_store(store: &dyn Store, repair: bool) -> Result<Vec<Check>, ReadError> {
+    let findings = store.check(repair)?;
+    if findings.is_empty() {
+        let tail = store.tail()?;
+        let detail = format!("{} store, {tail} positions given", store.capabilities().name);
+        return Ok(vec![Check::good("events", detail)]);
+    }
+    let mut checks: Vec<Check> = findings
+        .iter()
+        .take(NAMED_MAX)
+        .map(|finding| Check {
+            name: "events",
+            ok: finding.repaired,
+            detail: finding.damage.to_string(),
+            fix: Some(finding.remedy.to_owned()),
+        })
+        .collect();
+    if findings.len() > NAMED_MAX {
+        let unrepaired = findings.iter().filter(|finding| !finding.repaired).count();
+        let detail = format!("{} places in all", findings.len());
+        checks.push(Check { name: "events", ok: unrepaired == 0, detail, fix: None });
+    }
+    Ok(checks)
+}
+
+/// Every session's parent is there.
+pub(crate) fn check_ancestry(reader: &dyn Reader) -> Result<Check, ReadError> {
+    let (mut count, mut dangling) = (0u64, Vec::new());
+    let mut after = None;
+    loop {
+        let rows = reader.sessions(after, 500)?;
+        let Some(last) = rows.last() else { break };
+        after = Some(crate::store::SessionCursor { last_at: last.last_at, number: last.number });
+        for row in rows {
+            count += 1;
+            let Some(link) = row.parent else { continue };
+            if reader.session(&link.session_id)?.is_none() {
+                dangling.push(format!("{} names {}", row.id, link.session_id));
+            }
+        }
+    }
+    if dangling.is_empty() {
+        return Ok(Check::good("ancestry", format!("{count} sessions, every parent is there")));
+    }
+    let total = dangling.len();
+    dangling.truncate(NAMED_MAX);
+    // A parent that was never seen is a fact about the world, not damage.
+    let detail = format!("{total} parents were never seen: {}", dangling.join(", "));
+    Ok(Check::good("ancestry", detail))
+}
+
+/// Every body an event names is there and whole; bodies nobody names are removed when old.
+pub(crate) fn check_artifacts(
+    reader: &dyn Reader,
+    artifacts: &Artifacts,
+    repair: bool,
+    now: Time,
+) -> Result<Check, ReadError> {
+    let mut named = HashSet::new();
+    let mut broken = Vec::new();
+    let mut from = 1;
+    loop {
+        let range = SeqRange { from, to: u64::MAX >> 1, order: Order::OldestFirst };
+        let page = reader.positions(range)?;
+        let Some(last) = page.last() else { break };
+        from = last.position + 1;
+        let events = page.into_iter().filter_map(|stored| stored.event.ok());
+        for event in events {
+            for id in event.artifact_ids() {
+                // A reference to something outside has no body here.
+                if is_outside(&event) || !named.insert(id.clone()) {
+                    continue;
+                }
+                if let Err(error) = artifacts.verify(&id) {
+                    broken.push(format!("{} #{}: {error}", event.session_id, event.seq));
+                }
+            }
+        }
+    }
+    let orphans = artifacts.orphans(&named, now).map_err(unreadable)?;
+    if repair {
+        artifacts.remove_orphans(&named, now).map_err(unreadable)?;
+    }
+    if !broken.is_empty() {
+        let total = broken.len();
+        broken.truncate(NAMED_MAX);
+        let detail = format!("{total} bodies cannot be read: {}", broken.join("; "));
+        return Ok(Check::bad("artifacts", detail, "restore the folder `artifacts` from a backup"));
+    }
+    let fate = if repair { "removed" } else { "would be removed" };
+    Ok(match orphans.len() {
+        0 => Check::good("artifacts", format!("{} bodies, all whole", named.len())),
+        count => Check {
+            fix: Some(format!("{count} old bodies that no event names {fate}")),
+            ..Check::good("artifacts", format!("{} bodies, all whole", named.len()))
+        },
+    })
+}
+
+/// The search index reaches the end of the log; a repair makes it, and the saved views, anew.
+pub(crate) fn check_derived(
+    corpus: &StoreCorpus<'_>,
+    derived: &Derived,
+    repair: bool,
+) -> Result<Check, ReadError> {
+    if repair {
+        derived.clear()?;
+    }
+    loop {
+        let fed = search::feed(corpus, derived)?;
+        if fed.is_current {
+            let made = if repair { "made anew, " } else { "" };
+            return Ok(Check::good("search", format!("{made}current up to {}", fed.indexed)));
+        }
+    }
+}
+
+/// Whether the event records an artifact whose bytes are not ours.
+fn is_outside(event: &Event) -> bool {
+    event.readable::<ArtifactRecorded>().is_some_and(|recorded| recorded.artifact.digest.is_none())
+}
+
+fn unreadable(error: ArtifactError) -> ReadError {
+    match error {
+        ArtifactError::Storage(error) => error.into(),
+        other => StorageError::new("list", "artifacts", other).into(),
+    }
+}

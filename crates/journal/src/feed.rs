@@ -1,0 +1,199 @@
+//! What was just committed, held for those who follow.
+//!
+//! One ring for everybody: publishing costs the same for no subscriber and for a hundred. Who
+//! falls behind the ring reads on from the store.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use event::payload::{AssistantDelta, ToolDelta};
+use event::{Draft, Kind, Raw};
+
+use crate::Recorded;
+use crate::limit::{FEED_EVENTS_MAX, LIVE_TEXT_MAX};
+use crate::store::EventRow;
+
+#[derive(Default)]
+pub(crate) struct Feed {
+    state: Mutex<State>,
+    news: Condvar,
+}
+
+#[derive(Default)]
+pub(crate) struct State {
+    ring: VecDeque<Item>,
+    /// The number of the first item in the ring; items are numbered from 0 as they come.
+    first: u64,
+    /// The newest position published here.
+    tail: u64,
+    subscribers: usize,
+    /// The furthest item anybody has read; live items up to it can no longer be merged.
+    read_up_to: u64,
+    closed: bool,
+}
+
+#[derive(Clone)]
+pub(crate) enum Item {
+    Event(Arc<Recorded>),
+    Live(Arc<Live>),
+}
+
+/// Something passing: published, never stored, merged while nobody has read it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Live {
+    pub draft: Draft,
+    /// How many were merged into this one.
+    pub merged: u64,
+}
+
+impl Feed {
+    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tells of committed events, in order.
+    pub(crate) fn publish(&self, rows: &[EventRow]) {
+        let mut state = self.state();
+        for row in rows {
+            state.tail = row.position;
+            if state.subscribers > 0 {
+                let event = Draft::clone(&row.draft).at(row.seq);
+                state.push(Item::Event(Arc::new(Recorded { position: row.position, event })));
+            }
+        }
+        self.news.notify_all();
+    }
+
+    /// Tells of something passing.
+    pub(crate) fn publish_live(&self, draft: Draft) {
+        let mut state = self.state();
+        if state.subscribers == 0 {
+            return;
+        }
+        let next = state.end();
+        if let Some(Item::Live(last)) = state.ring.back()
+            && state.read_up_to < next
+            && let Some(merged) = last.merge(&draft)
+        {
+            let last = state.ring.back_mut().expect("just seen");
+            *last = Item::Live(Arc::new(merged));
+        } else {
+            state.push(Item::Live(Arc::new(Live { draft, merged: 1 })));
+        }
+        self.news.notify_all();
+    }
+
+    pub(crate) fn close(&self) {
+        self.state().closed = true;
+        self.news.notify_all();
+    }
+
+    /// Waits until something may have changed, at most for `patience`.
+    pub(crate) fn wait<'a>(
+        &'a self,
+        state: MutexGuard<'a, State>,
+        patience: Duration,
+    ) -> MutexGuard<'a, State> {
+        let (state, _) =
+            self.news.wait_timeout(state, patience).unwrap_or_else(PoisonError::into_inner);
+        state
+    }
+
+    /// Wakes everybody who waits.
+    pub(crate) fn wake(&self) {
+        self.news.notify_all();
+    }
+}
+
+impl State {
+    pub(crate) fn first(&self) -> u64 {
+        self.first
+    }
+
+    /// The number the next item will have.
+    pub(crate) fn end(&self) -> u64 {
+        self.first + self.ring.len() as u64
+    }
+
+    pub(crate) fn tail(&self) -> u64 {
+        self.tail
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed
+    }
+
+    /// The item of this number, if it is still there.
+    pub(crate) fn item(&mut self, number: u64) -> Option<Item> {
+        let item = self.ring.get(usize::try_from(number.checked_sub(self.first)?).ok()?)?.clone();
+        self.read_up_to = self.read_up_to.max(number + 1);
+        Some(item)
+    }
+
+    pub(crate) fn subscribers(&self) -> usize {
+        self.subscribers
+    }
+
+    pub(crate) fn enter(&mut self) {
+        self.subscribers += 1;
+        // What comes now must not disappear in an item before the newcomer's first.
+        self.read_up_to = self.end();
+    }
+
+    pub(crate) fn leave(&mut self) {
+        self.subscribers -= 1;
+        if self.subscribers == 0 {
+            self.first = self.end();
+            self.ring.clear();
+        }
+    }
+
+    fn push(&mut self, item: Item) {
+        if self.ring.len() == FEED_EVENTS_MAX {
+            self.ring.pop_front();
+            self.first += 1;
+        }
+        self.ring.push_back(item);
+    }
+}
+
+impl Live {
+    /// This one and the next as one, if both are about the same thing.
+    fn merge(&self, next: &Draft) -> Option<Live> {
+        if self.draft.kind != next.kind
+            || self.draft.session_id != next.session_id
+            || self.draft.data.get().len() > LIVE_TEXT_MAX
+        {
+            return None;
+        }
+        let data = match next.kind {
+            Kind::Heartbeat => next.data.clone(),
+            Kind::AssistantDelta => {
+                let mut delta = self.draft.readable::<AssistantDelta>()?;
+                let next = next.readable::<AssistantDelta>()?;
+                if delta.message_id != next.message_id || delta.block != next.block {
+                    return None;
+                }
+                delta.text.push_str(&next.text);
+                Raw::of(&delta).ok()?
+            }
+            Kind::ToolDelta => {
+                let mut delta = self.draft.readable::<ToolDelta>()?;
+                let next = next.readable::<ToolDelta>()?;
+                if delta.call_id != next.call_id {
+                    return None;
+                }
+                if next.replaces {
+                    delta = next;
+                } else {
+                    delta.text.push_str(&next.text);
+                }
+                Raw::of(&delta).ok()?
+            }
+            _ => return None,
+        };
+        let draft = Draft { data, ..next.clone() };
+        Some(Live { draft, merged: self.merged + 1 })
+    }
+}

@@ -1,0 +1,65 @@
+//! Keeps the search index close behind the log, in the background.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use crate::corpus::StoreCorpus;
+use crate::derived::Derived;
+use crate::feed::Feed;
+use crate::search;
+use crate::store::Store;
+
+/// How long the indexer sleeps when nothing is committed; a commit wakes it.
+const SLEEP: Duration = Duration::from_secs(3_600);
+
+/// The thread that feeds the index. Starts with the first append and ends with the journal.
+#[derive(Default)]
+pub(crate) struct Indexer {
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Indexer {
+    pub(crate) fn ensure(&self, store: &Arc<dyn Store>, feed: &Arc<Feed>, derived: &Arc<Derived>) {
+        let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        if thread.is_none() {
+            let (store, feed, derived) = (Arc::clone(store), Arc::clone(feed), Arc::clone(derived));
+            let spawned = std::thread::Builder::new()
+                .name("journal indexer".to_owned())
+                .spawn(move || run(&*store, &feed, &derived));
+            *thread = Some(spawned.expect("a thread can be started"));
+        }
+    }
+
+    /// Waits for the thread to end; the feed has to be closed before.
+    pub(crate) fn join(&self) {
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = thread {
+            // What it leaves undone, the next search or the next indexer does.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn run(store: &dyn Store, feed: &Feed, derived: &Derived) {
+    let mut indexed = 0;
+    loop {
+        {
+            let state = feed.state();
+            if state.is_closed() {
+                return;
+            }
+            if state.tail() <= indexed {
+                drop(feed.wait(state, SLEEP));
+                continue;
+            }
+        }
+        match search::feed(&StoreCorpus(store), derived) {
+            Ok(fed) if fed.is_current => indexed = fed.indexed.max(feed.state().tail()),
+            Ok(fed) => indexed = fed.indexed,
+            // A full disk, or a file somebody else holds: the log is what counts. The next
+            // commit is the next try, and a search reads through what is not indexed.
+            Err(_) => indexed = feed.state().tail(),
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! Who comes from whom.
+
+use std::collections::HashSet;
+
+use event::SessionId;
+
+use crate::batch::Ancestry;
+use crate::limit::GENERATIONS_MAX;
+use crate::store::{Reader, SessionRow};
+use crate::{LineageError, ReadError};
+
+impl SessionRow {
+    pub(crate) fn ancestry(&self) -> Ancestry {
+        let link = self.parent.as_ref();
+        Ancestry {
+            session_id: self.id.clone(),
+            parent_session_id: link.map(|link| link.session_id.clone()),
+            mode: link.map(|link| link.mode.clone()),
+            fork_point_seq: link.map_or(0, |link| link.seq),
+            fork_point_event_id: link.and_then(|link| link.event_id),
+            label: link.and_then(|link| link.label.clone()),
+            reason: link.and_then(|link| link.reason.clone()),
+            depth: link.map_or(0, |link| link.depth),
+            created_at: self.created_at,
+        }
+    }
+}
+
+/// The parent of a session; `None` for a root.
+pub(crate) fn parent(
+    reader: &dyn Reader,
+    id: &SessionId,
+) -> Result<Option<Ancestry>, LineageError> {
+    let row = known(reader, id)?;
+    let Some(link) = row.parent else { return Ok(None) };
+    match reader.session(&link.session_id).map_err(ReadError::from)? {
+        Some(parent) => Ok(Some(parent.ancestry())),
+        None => Err(LineageError::DanglingParent { child: row.id, parent: link.session_id }),
+    }
+}
+
+/// The direct descendants, by instant, then id.
+pub(crate) fn children(reader: &dyn Reader, id: &SessionId) -> Result<Vec<Ancestry>, LineageError> {
+    let row = known(reader, id)?;
+    let rows = reader.children(&row.id).map_err(ReadError::from)?;
+    let mut children: Vec<Ancestry> = rows.iter().map(SessionRow::ancestry).collect();
+    children.sort_by(|a, b| (a.created_at, &a.session_id).cmp(&(b.created_at, &b.session_id)));
+    Ok(children)
+}
+
+/// The way from the root to the session, root first.
+pub(crate) fn lineage(reader: &dyn Reader, id: &SessionId) -> Result<Vec<Ancestry>, LineageError> {
+    let mut row = known(reader, id)?;
+    let mut way = vec![row.ancestry()];
+    while let Some(link) = row.parent.take() {
+        let is_known = way.iter().any(|step| step.session_id == link.session_id);
+        if is_known || way.len() > GENERATIONS_MAX as usize {
+            return Err(LineageError::Cycle(id.clone()));
+        }
+        let parent = reader.session(&link.session_id).map_err(ReadError::from)?;
+        row = parent
+            .ok_or(LineageError::DanglingParent { child: row.id, parent: link.session_id })?;
+        way.push(row.ancestry());
+    }
+    way.reverse();
+    // Depths are counted, so that they are right even where a parent came later than its child.
+    for (depth, step) in way.iter_mut().enumerate() {
+        step.depth = depth as u32;
+    }
+    Ok(way)
+}
+
+/// The same with every parent before its children: what a child inherits depends on it.
+pub(crate) fn parents_first(ancestry: Vec<Ancestry>) -> Result<Vec<Ancestry>, LineageError> {
+    let mut sorted = Vec::with_capacity(ancestry.len());
+    let mut waiting = ancestry;
+    while !waiting.is_empty() {
+        let named: HashSet<SessionId> =
+            waiting.iter().map(|step| step.session_id.clone()).collect();
+        let count = sorted.len();
+        let (later, ready) = waiting.into_iter().partition::<Vec<_>, _>(|step| {
+            step.parent_session_id.as_ref().is_some_and(|parent| named.contains(parent))
+        });
+        sorted.extend(ready);
+        waiting = later;
+        if sorted.len() == count {
+            return Err(LineageError::Cycle(waiting.swap_remove(0).session_id));
+        }
+    }
+    Ok(sorted)
+}
+
+fn known(reader: &dyn Reader, id: &SessionId) -> Result<SessionRow, ReadError> {
+    reader.session(id)?.ok_or_else(|| ReadError::SessionNotFound(id.clone()))
+}

@@ -1,0 +1,417 @@
+//! Reading a session: its own events, and before them those it inherits.
+//!
+//! The log only grows, so a reading is a range: it sees what was committed when it began, page
+//! by page, whatever is appended meanwhile.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use event::payload::Unknown;
+use event::{Draft, Event, EventId, FORK_ORIGIN, ForkOrigin, Kind, Raw, SessionId, Source, Time};
+
+use crate::fork::FreshIds;
+use crate::limit::GENERATIONS_MAX;
+use crate::store::{Broken, Order, Reader, SeqRange, SessionRow, Store, Stored};
+use crate::{Damage, ReadError, Recorded, StorageError};
+
+/// What to do about a record that cannot be believed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Mode {
+    /// Stop and name the place.
+    Strict,
+    /// Show it as `unknown` with what is left of it, and go on.
+    #[default]
+    Salvage,
+}
+
+/// Which events of a session to read.
+#[derive(Clone, Debug)]
+pub struct Selection {
+    /// First and last `seq`, both included.
+    pub from_seq: u64,
+    pub to_seq: u64,
+    /// Instants of `created_at`, both included.
+    pub since: Option<Time>,
+    pub until: Option<Time>,
+    /// Only these kinds; all if empty.
+    pub kinds: BTreeSet<Kind>,
+    pub order: Order,
+    pub mode: Mode,
+}
+
+impl Default for Selection {
+    fn default() -> Selection {
+        Selection {
+            from_seq: 1,
+            to_seq: u64::MAX,
+            since: None,
+            until: None,
+            kinds: BTreeSet::new(),
+            order: Order::OldestFirst,
+            mode: Mode::Salvage,
+        }
+    }
+}
+
+impl Selection {
+    pub fn all() -> Selection {
+        Selection::default()
+    }
+
+    /// The events behind `seq`.
+    pub fn after(seq: u64) -> Selection {
+        Selection { from_seq: seq.saturating_add(1), ..Selection::default() }
+    }
+
+    #[must_use]
+    pub fn up_to(self, seq: u64) -> Selection {
+        Selection { to_seq: seq, ..self }
+    }
+
+    #[must_use]
+    pub fn newest_first(self) -> Selection {
+        Selection { order: Order::NewestFirst, ..self }
+    }
+
+    #[must_use]
+    pub fn strict(self) -> Selection {
+        Selection { mode: Mode::Strict, ..self }
+    }
+
+    #[must_use]
+    pub fn of_kinds(self, kinds: impl IntoIterator<Item = Kind>) -> Selection {
+        Selection { kinds: kinds.into_iter().collect(), ..self }
+    }
+
+    fn takes(&self, event: &Event) -> bool {
+        (self.kinds.is_empty() || self.kinds.contains(&event.kind))
+            && self.since.is_none_or(|since| event.created_at >= since)
+            && self.until.is_none_or(|until| event.created_at <= until)
+    }
+}
+
+/// A session and the ancestors it inherits from, nearest first.
+#[derive(Clone, Debug)]
+pub(crate) struct Lineage {
+    generations: Vec<Generation>,
+}
+
+#[derive(Clone, Debug)]
+struct Generation {
+    row: SessionRow,
+    /// The ids this session gives to what it inherits.
+    ids: FreshIds,
+}
+
+impl Lineage {
+    pub(crate) fn load(reader: &dyn Reader, id: &SessionId) -> Result<Lineage, ReadError> {
+        let row = reader.session(id)?.ok_or_else(|| ReadError::SessionNotFound(id.clone()))?;
+        Lineage::of(reader, row)
+    }
+
+    pub(crate) fn of(reader: &dyn Reader, row: SessionRow) -> Result<Lineage, ReadError> {
+        let mut generations = vec![Generation { ids: FreshIds::of(&row.id), row }];
+        loop {
+            let child = &generations[generations.len() - 1].row;
+            let Some(link) = child.parent.as_ref().filter(|_| child.base_seq > 0) else { break };
+            let parent = reader.session(&link.session_id)?.ok_or_else(|| {
+                damaged(&child.id, child.base_seq, "the parent it stands on is missing")
+            })?;
+            if generations.len() > GENERATIONS_MAX as usize {
+                return Err(damaged(&child.id, 0, "its ancestry has no end"));
+            }
+            generations.push(Generation { ids: FreshIds::of(&parent.id), row: parent });
+        }
+        Ok(Lineage { generations })
+    }
+
+    pub(crate) fn session(&self) -> &SessionRow {
+        &self.generations[0].row
+    }
+
+    /// The sessions whose events this one shows, nearest first, each with the last `seq` shown.
+    pub(crate) fn shown(&self) -> Vec<(SessionId, u64)> {
+        let mut limit = u64::MAX;
+        let mut shown = Vec::new();
+        for generation in &self.generations {
+            shown.push((generation.row.id.clone(), limit.min(generation.row.tail_seq)));
+            limit = limit.min(generation.row.base_seq);
+        }
+        shown
+    }
+
+    /// The `seq` of the event this session shows under `id`.
+    pub(crate) fn seq_of(
+        &self,
+        reader: &dyn Reader,
+        id: EventId,
+    ) -> Result<Option<u64>, StorageError> {
+        self.seq_in(reader, 0, id)
+    }
+
+    fn seq_in(
+        &self,
+        reader: &dyn Reader,
+        generation: usize,
+        id: EventId,
+    ) -> Result<Option<u64>, StorageError> {
+        let mut id = id;
+        let mut limit = u64::MAX;
+        for generation in &self.generations[generation..] {
+            if let Some((number, seq)) = reader.locate(&id)?
+                && number == generation.row.number
+            {
+                return Ok(Some(seq).filter(|seq| *seq <= limit));
+            }
+            id = generation.ids.original(id);
+            limit = limit.min(generation.row.base_seq);
+        }
+        Ok(None)
+    }
+
+    /// One page of the session between two `seq`, both included, in the given order.
+    ///
+    /// Empty only if there is nothing at or behind the beginning of the range.
+    pub(crate) fn page(
+        &self,
+        reader: &dyn Reader,
+        range: SeqRange,
+    ) -> Result<Vec<Stored>, StorageError> {
+        let first = match range.order {
+            Order::OldestFirst => range.from,
+            Order::NewestFirst => range.to,
+        };
+        let (depth, low, high) = self.generation_of(first);
+        let own = SeqRange { from: range.from.max(low), to: range.to.min(high), ..range };
+        let mut page = reader.events(self.generations[depth].row.number, own)?;
+        for stored in &mut page {
+            if let Ok(event) = &mut stored.event {
+                self.show(reader, depth, event)?;
+            }
+        }
+        Ok(page)
+    }
+
+    /// The number of the session that stores the event at `seq`.
+    pub(crate) fn stored_in(&self, seq: u64) -> u32 {
+        self.generations[self.generation_of(seq).0].row.number
+    }
+
+    /// Which generation holds `seq`, and from where to where it is shown.
+    fn generation_of(&self, seq: u64) -> (usize, u64, u64) {
+        let mut high = u64::MAX;
+        for (depth, generation) in self.generations.iter().enumerate() {
+            let base = generation.row.base_seq.min(high);
+            if seq > base || depth + 1 == self.generations.len() {
+                return (depth, base + 1, high);
+            }
+            high = base;
+        }
+        (0, 1, high)
+    }
+
+    /// Turns an event of the ancestor `depth` generations up into what this session shows.
+    fn show(
+        &self,
+        reader: &dyn Reader,
+        depth: usize,
+        event: &mut Event,
+    ) -> Result<(), StorageError> {
+        for heir in (0..depth).rev() {
+            let generation = &self.generations[heir];
+            let ids = generation.ids;
+            let base = generation.row.base_seq;
+            if heir == 0 {
+                let origin = ForkOrigin {
+                    session_id: self.generations[1].row.id.clone(),
+                    event_id: event.id,
+                };
+                let origin = Raw::of(&origin).expect("two strings always encode");
+                event.draft.metadata.insert(FORK_ORIGIN.to_owned(), origin);
+            }
+            let failed = std::cell::RefCell::new(None);
+            event.draft.translate_references(&|id| match self.seq_in(reader, heir + 1, id) {
+                Ok(Some(seq)) if seq <= base => Some(ids.fresh(id)),
+                Ok(_) => None,
+                Err(error) => {
+                    *failed.borrow_mut() = Some(error);
+                    None
+                }
+            });
+            if let Some(error) = failed.into_inner() {
+                return Err(error);
+            }
+            event.draft.id = ids.fresh(event.id);
+        }
+        if depth > 0 {
+            event.draft.session_id = self.session().id.clone();
+        }
+        Ok(())
+    }
+}
+
+/// The events of one session, page by page.
+pub struct Events {
+    store: Arc<dyn Store>,
+    lineage: Lineage,
+    selection: Selection,
+    page: VecDeque<Result<Recorded, ReadError>>,
+    /// What is still to be read; empty when `from` is above `to`.
+    rest: SeqRange,
+}
+
+impl Events {
+    pub(crate) fn new(store: Arc<dyn Store>, lineage: Lineage, selection: Selection) -> Events {
+        let rest = SeqRange {
+            from: selection.from_seq.max(1),
+            to: selection.to_seq.min(lineage.session().tail_seq),
+            order: selection.order,
+        };
+        Events { store, lineage, selection, page: VecDeque::new(), rest }
+    }
+
+    /// The same events with their positions in the journal.
+    pub fn recorded(self) -> impl Iterator<Item = Result<Recorded, ReadError>> {
+        let mut events = self;
+        std::iter::from_fn(move || events.next_recorded())
+    }
+
+    fn next_recorded(&mut self) -> Option<Result<Recorded, ReadError>> {
+        while self.page.is_empty() && !self.is_done() {
+            if let Err(error) = self.read_page() {
+                self.rest.from = u64::MAX;
+                return Some(Err(error));
+            }
+        }
+        self.page.pop_front()
+    }
+
+    fn read_page(&mut self) -> Result<(), ReadError> {
+        let reader = self.store.reader()?;
+        let page = self.lineage.page(&*reader, self.rest)?;
+        drop(reader);
+        if page.is_empty() {
+            self.take_missing();
+        }
+        for stored in page {
+            while !self.is_done() && self.expected() != stored.seq {
+                self.take_missing();
+            }
+            if self.is_done() {
+                break;
+            }
+            self.take(stored);
+            self.step();
+        }
+        Ok(())
+    }
+
+    fn is_done(&self) -> bool {
+        self.rest.from > self.rest.to
+    }
+
+    /// The `seq` that has to come next.
+    fn expected(&self) -> u64 {
+        match self.rest.order {
+            Order::OldestFirst => self.rest.from,
+            Order::NewestFirst => self.rest.to,
+        }
+    }
+
+    fn step(&mut self) {
+        match self.rest.order {
+            Order::OldestFirst => self.rest.from = self.rest.from.saturating_add(1),
+            Order::NewestFirst => self.rest.to = self.rest.to.saturating_sub(1),
+        }
+    }
+
+    /// The catalogue counts an event that is not there: its place is named, and reading goes on.
+    fn take_missing(&mut self) {
+        self.give(self.broken(self.expected(), 0, None));
+        self.step();
+    }
+
+    fn take(&mut self, stored: Stored) {
+        let item = match stored.event {
+            Ok(event) => Ok(Recorded { position: stored.position, event }),
+            Err(broken) => self.broken(stored.seq, stored.position, Some(*broken)),
+        };
+        self.give(item);
+    }
+
+    /// Passes on what was asked for; an error ends the reading.
+    fn give(&mut self, item: Result<Recorded, ReadError>) {
+        match item {
+            Ok(recorded) if self.selection.takes(&recorded.event) => {
+                self.page.push_back(Ok(recorded));
+            }
+            Ok(_) => {}
+            Err(error) => {
+                self.page.push_back(Err(error));
+                self.rest.from = u64::MAX;
+                self.rest.to = 0;
+            }
+        }
+    }
+
+    fn broken(
+        &self,
+        seq: u64,
+        position: u64,
+        broken: Option<Broken>,
+    ) -> Result<Recorded, ReadError> {
+        let session = self.lineage.session();
+        let broken = broken.unwrap_or_else(|| Broken {
+            damage: Damage {
+                store: self.store.capabilities().name,
+                file: self.store.dir().map_or_else(Default::default, Into::into),
+                line: None,
+                byte: None,
+                session_id: Some(session.id.clone()),
+                seq: Some(seq),
+                why: "the event is missing".to_owned(),
+            },
+            bytes: Vec::new(),
+        });
+        match self.selection.mode {
+            Mode::Strict => Err(ReadError::Corrupt(Box::new(broken.damage))),
+            Mode::Salvage => {
+                let event = salvaged(&session.id, seq, session.created_at, &broken);
+                Ok(Recorded { position, event })
+            }
+        }
+    }
+}
+
+impl Iterator for Events {
+    type Item = Result<Event, ReadError>;
+
+    fn next(&mut self) -> Option<Result<Event, ReadError>> {
+        Some(self.next_recorded()?.map(|recorded| recorded.event))
+    }
+}
+
+/// What stands in the place of a damaged event: what is left of it, and why.
+pub(crate) fn salvaged(session_id: &SessionId, seq: u64, at: Time, broken: &Broken) -> Event {
+    let identity = format!("salvaged {seq}");
+    let id = EventId::derived(at, "hansard", session_id.as_str(), identity.as_bytes());
+    let left = String::from_utf8_lossy(&broken.bytes);
+    let raw = Raw::of(&left).expect("a string always encodes");
+    let data = Raw::of(&Unknown { raw }).expect("raw JSON always encodes");
+    let mut draft = Draft::with_data(id, session_id.clone(), at, Kind::Unknown, data);
+    draft.source = Source::Other("salvage".into());
+    draft.text = Some(broken.damage.why.clone());
+    draft.at(seq)
+}
+
+fn damaged(session_id: &SessionId, seq: u64, why: &str) -> ReadError {
+    ReadError::Corrupt(Box::new(Damage {
+        store: "journal",
+        file: Default::default(),
+        line: None,
+        byte: None,
+        session_id: Some(session_id.clone()),
+        seq: Some(seq),
+        why: why.to_owned(),
+    }))
+}

@@ -1,0 +1,187 @@
+//! Text as search compares it: case, accents, invisible characters and colour codes aside.
+//!
+//! Every store and the query itself go through here, so all of them agree on what is the same.
+//! Letters of scripts in which a mark makes another letter (kana, Thai, the Indic vowel signs)
+//! keep their marks.
+
+use std::ops::Range;
+
+use unicode_normalization::UnicodeNormalization;
+use unicode_normalization::char::canonical_combining_class;
+use unicode_normalization::{IsNormalized, is_nfkd_quick};
+
+/// Folded text that can still say where it came from.
+pub(super) struct Mapped {
+    pub(super) text: String,
+    /// For each folded byte where its source begins; `None` when nothing moved.
+    origins: Option<Vec<usize>>,
+    source_len: usize,
+}
+
+/// Folds a text. The white space of other scripts becomes blanks.
+pub(super) fn fold(text: &str) -> String {
+    let mut folded = String::with_capacity(text.len());
+    if text.is_ascii() {
+        push_ascii(text, &mut folded);
+    } else {
+        walk(text, &mut folded, |_, _| {});
+    }
+    folded
+}
+
+/// Folds a text and remembers where each piece came from.
+pub(super) fn fold_mapped(text: &str) -> Mapped {
+    let mut folded = String::with_capacity(text.len());
+    if text.is_ascii() {
+        push_ascii(text, &mut folded);
+        return Mapped { text: folded, origins: None, source_len: text.len() };
+    }
+    let mut origins = Vec::with_capacity(text.len());
+    walk(text, &mut folded, |piece, folded_len| match piece {
+        Piece::Ascii(range) => origins.extend(range),
+        Piece::Cluster(range) => origins.resize(folded_len, range.start),
+    });
+    Mapped { text: folded, origins: Some(origins), source_len: text.len() }
+}
+
+impl Mapped {
+    /// The part of the source that a part of the folded text stands for, whole characters with
+    /// their marks.
+    pub(super) fn source(&self, range: Range<usize>) -> Range<usize> {
+        let Some(origins) = &self.origins else { return range };
+        let start = origins.get(range.start).copied().unwrap_or(self.source_len);
+        let Some(last) = range.end.checked_sub(1).and_then(|last| origins.get(last)) else {
+            return start..start;
+        };
+        let end = origins[range.end..].iter().find(|origin| *origin > last);
+        start..end.copied().unwrap_or(self.source_len)
+    }
+}
+
+enum Piece {
+    Ascii(Range<usize>),
+    /// A character with the marks that follow it.
+    Cluster(Range<usize>),
+}
+
+fn walk(text: &str, folded: &mut String, mut pushed: impl FnMut(Piece, usize)) {
+    let bytes = text.as_bytes();
+    let mut at = 0;
+    while at < bytes.len() {
+        let ascii_len = bytes[at..].iter().position(|byte| !byte.is_ascii());
+        let mut ascii_end = ascii_len.map_or(bytes.len(), |len| at + len);
+        if ascii_end > at {
+            let next = text[ascii_end..].chars().next();
+            if next.is_some_and(continues) {
+                ascii_end -= 1;
+            }
+            push_ascii(&text[at..ascii_end], folded);
+            pushed(Piece::Ascii(at..ascii_end), folded.len());
+            at = ascii_end;
+            if at == bytes.len() {
+                break;
+            }
+        }
+        let mut chars = text[at..].char_indices();
+        chars.next();
+        let len = chars.find(|(_, c)| !continues(*c)).map_or(text.len() - at, |(len, _)| len);
+        push_cluster(&text[at..at + len], folded);
+        pushed(Piece::Cluster(at..at + len), folded.len());
+        at += len;
+    }
+}
+
+/// Lower case, with blanks for colour codes: as many bytes as came in.
+fn push_ascii(text: &str, folded: &mut String) {
+    let start = folded.len();
+    let mut plain_and_coloured = text.split('\u{1B}');
+    folded.push_str(plain_and_coloured.next().unwrap_or_default());
+    for coloured in plain_and_coloured {
+        let code_len = colour_code_len(coloured.as_bytes());
+        folded.extend(std::iter::repeat_n(' ', 1 + code_len));
+        folded.push_str(&coloured[code_len..]);
+    }
+    folded[start..].make_ascii_lowercase();
+}
+
+/// Bytes of the terminal code after an escape: without this, coloured words would begin with `31m`.
+fn colour_code_len(after_escape: &[u8]) -> usize {
+    if after_escape.first() != Some(&b'[') {
+        return 0;
+    }
+    let is_final = |byte: &u8| (0x40..=0x7E).contains(byte);
+    let parameters = after_escape[1..].iter().take_while(|byte| (0x20..=0x3F).contains(*byte));
+    let end = 1 + parameters.count();
+    if after_escape.get(end).is_some_and(is_final) { end + 1 } else { 0 }
+}
+
+fn push_cluster(cluster: &str, folded: &mut String) {
+    let mut chars = cluster.chars();
+    let (Some(first), None) = (chars.next(), chars.next()) else {
+        return push_decomposed(cluster, folded);
+    };
+    if is_own_letter(first) {
+        folded.push(first);
+    } else if first.is_whitespace() {
+        folded.push(' ');
+    } else if !is_ignored(first)
+        && is_nfkd_quick(std::iter::once(first)) == IsNormalized::Yes
+        && canonical_combining_class(first) == 0
+    {
+        push_lower(first, folded);
+    } else {
+        push_decomposed(cluster, folded);
+    }
+}
+
+fn push_decomposed(cluster: &str, folded: &mut String) {
+    let bare = cluster
+        .chars()
+        .flat_map(char::to_lowercase)
+        .nfkd()
+        .filter(|c| !is_accent(*c) && !is_ignored(*c))
+        .nfc();
+    for c in bare {
+        if c.is_whitespace() {
+            folded.push(' ');
+        } else {
+            push_lower(c, folded);
+        }
+    }
+}
+
+fn push_lower(c: char, folded: &mut String) {
+    // The two small sigmas are one letter in two places.
+    folded.extend(c.to_lowercase().map(|c| if c == 'ς' { 'σ' } else { c }));
+}
+
+/// Whether a character belongs to the one before it.
+fn continues(c: char) -> bool {
+    !c.is_ascii()
+        && (canonical_combining_class(c) != 0
+            || is_ignored(c)
+            // The vowels and endings of a Hangul syllable written in parts, and the half-width
+            // voicing marks of kana.
+            || matches!(c, '\u{1160}'..='\u{11FF}' | '\u{FF9E}' | '\u{FF9F}'))
+}
+
+/// Marks over, under and through letters that people leave out when they type: the overlays,
+/// nuktas, Hebrew points, Arabic harakat and the accents proper, by combining class.
+fn is_accent(c: char) -> bool {
+    matches!(canonical_combining_class(c), 1 | 7 | 10..=36 | 200..=255)
+}
+
+/// Characters nobody sees: soft hyphens, joiners, direction marks, variation selectors.
+fn is_ignored(c: char) -> bool {
+    matches!(c,
+        '\u{AD}' | '\u{34F}' | '\u{61C}' | '\u{180B}'..='\u{180F}' | '\u{200B}'..='\u{200F}'
+        | '\u{202A}'..='\u{202E}' | '\u{2060}'..='\u{206F}' | '\u{FE00}'..='\u{FE0F}'
+        | '\u{FEFF}' | '\u{E0000}'..='\u{E0FFF}')
+}
+
+/// Ideographs, kana and Hangul syllables, which no folding changes.
+fn is_own_letter(c: char) -> bool {
+    matches!(c,
+        '\u{3041}'..='\u{3096}' | '\u{30A1}'..='\u{30FA}' | '\u{3400}'..='\u{4DBF}'
+        | '\u{4E00}'..='\u{9FFF}' | '\u{AC00}'..='\u{D7A3}')
+}

@@ -1,0 +1,282 @@
+//! The full-text index: how it is fed and what it can be asked.
+//!
+//! A document is the set of words and tags of one event, under the event's position. Which words
+//! stand where is not kept: that would triple the size, and what is shown is read and compared
+//! anyway.
+//!
+//! The index is cut into parts by position. Each part is a full-text table of its own, so feeding
+//! never merges more than one part, and a question that the newest part answers costs the same
+//! however long the log is.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use event::SessionId;
+use rusqlite::{Connection, OptionalExtension, Transaction, params};
+
+use super::fold::fold;
+use super::words::distinct_words;
+use super::{Corpus, tags};
+use crate::derived::Derived;
+use crate::{ReadError, Recorded};
+
+/// Positions per part. Looking up a beginning gathers all of a part's matches at once: some
+/// milliseconds at this size.
+const PART_LEN: u64 = 1 << 18;
+
+/// Bytes of new words a part gathers in memory before it writes them out.
+const HASH_BYTES: u64 = 32 << 20;
+
+/// How far the index has got.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Fed {
+    /// Everything up to this position is indexed.
+    pub(crate) indexed: u64,
+    /// Nothing was left to index.
+    pub(crate) is_current: bool,
+}
+
+/// Indexes the next page of events in one transaction. The log's lock is not needed, and another process that feeds
+/// the same file at the same time does no harm.
+pub(crate) fn feed(corpus: &dyn Corpus, derived: &Derived) -> Result<Fed, ReadError> {
+    let state = derived.read("read", |connection| Ok(Index::new(connection).state()?))?;
+    let events = corpus.page(state.indexed + 1..=u64::MAX, Direction::OldestFirst)?;
+    let Some(last) = events.last() else {
+        return Ok(Fed { indexed: state.indexed, is_current: true });
+    };
+    let indexed = last.position;
+    let documents = documents(corpus, &events)?;
+    drop(events);
+    derived.write("index events in", |tx| {
+        let now = Index::new(tx).state()?;
+        // Somebody else was faster, or the file was begun again.
+        if now.indexed != state.indexed {
+            return Ok(Fed { indexed: now.indexed, is_current: false });
+        }
+        put(tx, &documents)?;
+        let days = documents.iter().filter(|document| document.content.is_some());
+        let (first_day, last_day) = days.fold((now.first_day, now.last_day), |days, document| {
+            (days.0.min(document.day), days.1.max(document.day))
+        });
+        tx.prepare_cached("UPDATE state SET indexed = ?1, first_day = ?2, last_day = ?3")?
+            .execute(params![indexed as i64, first_day, last_day])?;
+        Ok(Fed { indexed, is_current: false })
+    })
+}
+
+/// Forgets events that are deleted.
+pub(crate) fn remove(derived: &Derived, positions: &[u64]) -> Result<(), ReadError> {
+    derived.write("remove events from", |tx| {
+        for position in positions {
+            delete(tx, *position)?;
+            tx.prepare_cached("DELETE FROM replaced WHERE position = ?1")?
+                .execute([*position as i64])?;
+        }
+        Ok(())
+    })
+}
+
+struct Document {
+    position: u64,
+    /// Words and tags; `None` for an event that nobody can ask for.
+    content: Option<String>,
+    day: i64,
+    /// The position of the event this one stands in for.
+    replaces: Option<u64>,
+}
+
+fn documents(corpus: &dyn Corpus, events: &[Recorded]) -> Result<Vec<Document>, ReadError> {
+    let mut projects: HashMap<&SessionId, Option<String>> = HashMap::new();
+    let mut documents = Vec::with_capacity(events.len());
+    for Recorded { position, event } in events {
+        let (texts, keys) = (event.search_texts(), event.keys());
+        let content = if texts.is_empty() && keys.is_empty() {
+            None
+        } else {
+            let project = match projects.get(&event.session_id) {
+                Some(project) => project.clone(),
+                None => {
+                    let project = corpus.project(&event.session_id)?;
+                    projects.insert(&event.session_id, project.clone());
+                    project
+                }
+            };
+            let folded: Vec<String> = texts.iter().map(|text| fold(text)).collect();
+            let mut content = distinct_words(&folded);
+            content.push_str(&tags::of_event(event, &keys, project.as_deref()));
+            Some(content)
+        };
+        let replaces = match event.amends() {
+            Some(first) => corpus.position(&event.session_id, &first)?,
+            None => None,
+        };
+        let day = tags::day_of(event.created_at);
+        documents.push(Document { position: *position, content, day, replaces });
+    }
+    Ok(documents)
+}
+
+fn put(tx: &Transaction<'_>, documents: &[Document]) -> Result<(), rusqlite::Error> {
+    let mut part = None;
+    for document in documents {
+        if let Some(content) = &document.content {
+            let own_part = document.position / PART_LEN;
+            if part != Some(own_part) {
+                make_part(tx, own_part)?;
+                part = Some(own_part);
+            }
+            let table = table(own_part);
+            tx.prepare_cached(&format!("INSERT INTO {table} (rowid, words) VALUES (?1, ?2)"))?
+                .execute(params![document.position as i64, content])?;
+        }
+        if let Some(first) = document.replaces {
+            delete(tx, first)?;
+            tx.prepare_cached("INSERT OR IGNORE INTO replaced VALUES (?1)")?
+                .execute([first as i64])?;
+        }
+    }
+    Ok(())
+}
+
+fn delete(tx: &Transaction<'_>, position: u64) -> Result<(), rusqlite::Error> {
+    let part = position / PART_LEN;
+    if Index::new(tx).has_part(part)? {
+        tx.prepare_cached(&format!("DELETE FROM {} WHERE rowid = ?1", table(part)))?
+            .execute([position as i64])?;
+    }
+    Ok(())
+}
+
+fn make_part(tx: &Transaction<'_>, part: u64) -> Result<(), rusqlite::Error> {
+    if Index::new(tx).has_part(part)? {
+        return Ok(());
+    }
+    let table = table(part);
+    tx.execute_batch(&format!(
+        // The words come folded and cut, so all that is left to do is to split at blanks: every
+        // character beyond ASCII belongs to a word.
+        "CREATE VIRTUAL TABLE {table} USING fts5(
+             words, content = '', contentless_delete = 1, detail = none,
+             tokenize = \"ascii tokenchars '_'\"
+         );
+         INSERT INTO {table} ({table}, rank) VALUES ('hashsize', {HASH_BYTES});
+         INSERT INTO parts VALUES ({part});",
+    ))
+}
+
+fn table(part: u64) -> String {
+    format!("documents_{part}")
+}
+
+/// What the index holds, as one connection sees it.
+#[derive(Clone, Copy)]
+pub(super) struct Index<'a> {
+    connection: &'a Connection,
+}
+
+/// How far the log is indexed and which days occur in it; none if the first is after the last.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct State {
+    pub(super) indexed: u64,
+    pub(super) first_day: i64,
+    pub(super) last_day: i64,
+}
+
+/// Which way positions are gone through.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Direction {
+    NewestFirst,
+    OldestFirst,
+}
+
+impl<'a> Index<'a> {
+    pub(super) fn new(connection: &'a Connection) -> Index<'a> {
+        Index { connection }
+    }
+
+    pub(super) fn state(&self) -> Result<State, rusqlite::Error> {
+        self.connection.prepare_cached("SELECT indexed, first_day, last_day FROM state")?.query_row(
+            [],
+            |row| {
+                let indexed = row.get::<_, i64>(0)? as u64;
+                Ok(State { indexed, first_day: row.get(1)?, last_day: row.get(2)? })
+            },
+        )
+    }
+
+    /// The parts there are, oldest first.
+    pub(super) fn parts(&self) -> Result<Vec<u64>, rusqlite::Error> {
+        self.connection
+            .prepare_cached("SELECT part FROM parts ORDER BY part")?
+            .query_map([], |row| Ok(row.get::<_, i64>(0)? as u64))?
+            .collect()
+    }
+
+    fn has_part(&self, part: u64) -> Result<bool, rusqlite::Error> {
+        self.connection.prepare_cached("SELECT 1 FROM parts WHERE part = ?1")?.exists([part as i64])
+    }
+
+    /// Up to `limit` positions within `range` of a part that fit an expression, in order.
+    pub(super) fn positions(
+        &self,
+        part: u64,
+        expression: &str,
+        range: &Range<u64>,
+        direction: Direction,
+        limit: usize,
+    ) -> Result<Vec<u64>, rusqlite::Error> {
+        let order = match direction {
+            Direction::NewestFirst => "DESC",
+            Direction::OldestFirst => "ASC",
+        };
+        let table = table(part);
+        self.connection
+            .prepare_cached(&format!(
+                "SELECT rowid FROM {table} WHERE {table} MATCH ?1 AND rowid >= ?2 AND rowid < ?3
+                 ORDER BY rowid {order} LIMIT ?4"
+            ))?
+            .query_map(
+                params![expression, range.start as i64, range.end as i64, limit as i64],
+                |row| Ok(row.get::<_, i64>(0)? as u64),
+            )?
+            .collect()
+    }
+
+    /// How many events within `range` of a part fit an expression, counted up to `limit`.
+    pub(super) fn count(
+        &self,
+        part: u64,
+        expression: &str,
+        range: &Range<u64>,
+        limit: usize,
+    ) -> Result<usize, rusqlite::Error> {
+        let table = table(part);
+        let counted: i64 = self
+            .connection
+            .prepare_cached(&format!(
+                "SELECT count(*) FROM (SELECT rowid FROM {table} WHERE {table} MATCH ?1
+                 AND rowid >= ?2 AND rowid < ?3 LIMIT ?4)"
+            ))?
+            .query_row(
+                params![expression, range.start as i64, range.end as i64, limit as i64],
+                |row| row.get(0),
+            )?;
+        Ok(counted as usize)
+    }
+
+    /// Whether a fuller account stands in for the event at a position.
+    pub(super) fn is_replaced(&self, position: u64) -> Result<bool, rusqlite::Error> {
+        let found = self
+            .connection
+            .prepare_cached("SELECT 1 FROM replaced WHERE position = ?1")?
+            .query_row([position as i64], |_| Ok(()))
+            .optional()?;
+        Ok(found.is_some())
+    }
+}
+
+/// The positions of a part that can lie in `range`.
+pub(super) fn is_part_in(part: u64, range: &Range<u64>) -> bool {
+    let first = part * PART_LEN;
+    first < range.end && first + PART_LEN > range.start
+}

@@ -1,0 +1,86 @@
+//! The tokens beside the words: what filters and keyed lookups ask the index for.
+//!
+//! Each begins with a character that no word can contain, so words and tags share one index and
+//! every filter is one more list of positions to intersect. Names are kept as short hashes; what
+//! is found is compared with the event itself, so two names with one hash do no harm.
+
+use event::{Event, Key, Kind, SessionId, Time};
+use sha2::{Digest, Sha256};
+
+/// Set apart for private use and no letter: the word rules never let it through.
+const MARK: char = '\u{E000}';
+
+/// Days in the larger of the two steps by which times are kept.
+pub(super) const MONTH_DAYS: i64 = 32;
+
+pub(super) fn session(session_id: &SessionId) -> String {
+    named('s', &[session_id.as_str()])
+}
+
+pub(super) fn project(project: &str) -> String {
+    named('j', &[project])
+}
+
+pub(super) fn provider(provider: &str) -> String {
+    named('p', &[provider])
+}
+
+pub(super) fn tool(tool: &str) -> String {
+    named('t', &[tool])
+}
+
+pub(super) fn kind(kind: &Kind) -> String {
+    match kind.code() {
+        0 => named('k', &[kind.as_str()]),
+        code => format!("{MARK}k{code}"),
+    }
+}
+
+/// A key within the session that recorded it.
+pub(super) fn key(session_id: &SessionId, key: &Key) -> String {
+    let family = key.family.letter().to_string();
+    named('x', &[session_id.as_str(), &family, &key.name])
+}
+
+/// The day of a time, counted from 1970.
+pub(super) fn day_of(time: Time) -> i64 {
+    const MICROS_PER_DAY: i64 = 86_400_000_000;
+    time.micros_and_rest().0.div_euclid(MICROS_PER_DAY)
+}
+
+pub(super) fn day(day: i64) -> String {
+    format!("{MARK}d{day:x}")
+}
+
+/// A stretch of [`MONTH_DAYS`] days.
+pub(super) fn month(month: i64) -> String {
+    format!("{MARK}m{month:x}")
+}
+
+/// Everything beside its words that an event can be asked for, blanks between.
+pub(super) fn of_event(event: &Event, keys: &[Key], project_of_session: Option<&str>) -> String {
+    let today = day_of(event.created_at);
+    let mut tags = vec![
+        session(&event.session_id),
+        kind(&event.kind),
+        provider(&event.provider),
+        day(today),
+        month(today.div_euclid(MONTH_DAYS)),
+    ];
+    tags.extend(project_of_session.map(project));
+    tags.extend(event.tool().as_deref().map(tool));
+    tags.extend(keys.iter().map(|name| key(&event.session_id, name)));
+    tags.join(" ")
+}
+
+fn named(letter: char, parts: &[&str]) -> String {
+    let mut hash = Sha256::new();
+    for part in parts {
+        // Lengths first, so that no two lists of parts run together to the same bytes.
+        hash.update((part.len() as u64).to_be_bytes());
+        hash.update(part);
+    }
+    let hash = hash.finalize();
+    let short = hash[..6].iter().fold(0u64, |number, byte| number << 8 | u64::from(*byte));
+    format!("{MARK}{letter}{short:012x}")
+}

@@ -1,0 +1,56 @@
+//! Folding and words, whatever the text.
+
+use proptest::prelude::*;
+
+use crate::search::fold::{fold, fold_mapped};
+use crate::search::words::{WORD_LEN_MAX, distinct_words, pairs};
+
+#[test]
+fn folding_a_character_twice_changes_nothing() {
+    for c in '\0'..=char::MAX {
+        let once = fold(&c.to_string());
+        assert_eq!(fold(&once), once, "{c:?} {:x}", u32::from(c));
+    }
+}
+
+#[test]
+fn letters_that_marks_make_different_stay_different() {
+    for (one, other) in [("か", "が"), ("หมา", "หม้า"), ("कि", "की"), ("한", "하")]
+    {
+        assert_ne!(fold(one), fold(other));
+    }
+    assert_eq!(fold("ｶﾞ"), fold("ガ"));
+    assert_eq!(fold("\u{1112}\u{1161}\u{11AB}"), fold("한"));
+}
+
+#[test]
+fn a_script_without_blanks_is_kept_in_pairs() {
+    assert_eq!(pairs("用户登录").collect::<Vec<_>>(), ["用户", "户登", "登录", "录"]);
+    assert_eq!(pairs("用").collect::<Vec<_>>(), ["用"]);
+    let words = distinct_words(&[fold("Foo_1 foo_1 用户bar-用户")]);
+    assert_eq!(words, "foo_1 用户 户 bar ");
+}
+
+proptest! {
+    #[test]
+    fn folded_text_knows_where_it_came_from(text in "\\PC{0,40}") {
+        let mapped = fold_mapped(&text);
+        prop_assert_eq!(&mapped.text, &fold(&text));
+        prop_assert_eq!(mapped.source(0..mapped.text.len()).end, text.len().min(
+            if mapped.text.is_empty() { 0 } else { text.len() }
+        ));
+        for (at, c) in mapped.text.char_indices() {
+            let source = mapped.source(at..at + c.len_utf8());
+            let piece = text.get(source);
+            prop_assert!(piece.is_some_and(|piece| fold(piece).contains(c)), "{:?}", c);
+        }
+    }
+
+    #[test]
+    fn words_of_the_index_are_words(text in any::<String>()) {
+        for word in distinct_words(&[fold(&text)]).split(' ') {
+            prop_assert!(word.len() <= WORD_LEN_MAX);
+            prop_assert!(!word.contains(|c: char| c.is_ascii_uppercase() || "\"*:^".contains(c)));
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! A log that is a list.
+
+use std::collections::HashMap;
+use std::ops::RangeInclusive;
+
+use event::payload::{AssistantMessage, Content, Payload, UserPrompt};
+use event::{Draft, EventId, Kind, Raw, SessionId, Time};
+use tempfile::TempDir;
+
+use crate::derived::Derived;
+use crate::search::{Corpus, Direction, Found, Query, feed, search};
+use crate::{ReadError, Recorded};
+
+/// Events in order, what is known of their sessions, and the file derived from them.
+pub(super) struct Log {
+    events: Vec<Recorded>,
+    projects: HashMap<SessionId, String>,
+    /// Parent and the last `seq` of it that is shown.
+    parents: HashMap<SessionId, (SessionId, u64)>,
+    pub(super) derived: Derived,
+    pub(super) folder: TempDir,
+}
+
+/// Events on a page: few, so that tests turn pages.
+const PAGE_LEN: usize = 16;
+
+pub(super) fn session(name: &str) -> SessionId {
+    SessionId::new(name).unwrap()
+}
+
+impl Log {
+    pub(super) fn new() -> Log {
+        let folder = tempfile::tempdir().unwrap();
+        Log {
+            events: Vec::new(),
+            projects: HashMap::new(),
+            parents: HashMap::new(),
+            derived: Derived::open(&folder.path().join("derived.db")).unwrap(),
+            folder,
+        }
+    }
+
+    /// A log of prompts in one session.
+    pub(super) fn of(prompts: &[&str]) -> Log {
+        let mut log = Log::new();
+        for prompt in prompts {
+            log.prompt("s", prompt);
+        }
+        log
+    }
+
+    pub(super) fn prompt(&mut self, session_id: &str, text: &str) -> u64 {
+        self.add(session_id, &UserPrompt { content: Content::text(text) })
+    }
+
+    pub(super) fn answer(&mut self, session_id: &str, text: &str) -> u64 {
+        let content = Content::text(text);
+        self.add(session_id, &AssistantMessage { content, ..AssistantMessage::default() })
+    }
+
+    pub(super) fn add<P: Payload>(&mut self, session_id: &str, payload: &P) -> u64 {
+        self.add_draft(session_id, P::KIND, Raw::of(payload).unwrap(), |_| {})
+    }
+
+    /// Adds an event after `change` had its way with it; its position is returned.
+    pub(super) fn add_draft(
+        &mut self,
+        session_id: &str,
+        kind: Kind,
+        data: Raw,
+        change: impl FnOnce(&mut Draft),
+    ) -> u64 {
+        // Positions have gaps, as in a journal where other things take numbers too.
+        let position = self.events.last().map_or(0, |last| last.position) + 2;
+        let session_id = session(session_id);
+        let at = Time::from_millis(position as i64);
+        let mut tail = [0; 10];
+        tail[2..].copy_from_slice(&position.to_be_bytes());
+        let mut draft = Draft::with_data(EventId::new(at, tail), session_id, at, kind, data);
+        change(&mut draft);
+        let inherited = self.parents.get(&draft.session_id).map_or(0, |(_, up_to)| *up_to);
+        let own = self.events.iter().filter(|other| other.event.session_id == draft.session_id);
+        let seq = inherited + own.count() as u64 + 1;
+        self.events.push(Recorded { position, event: draft.at(seq) });
+        position
+    }
+
+    pub(super) fn event(&self, position: u64) -> &event::Event {
+        &self.events.iter().find(|recorded| recorded.position == position).unwrap().event
+    }
+
+    pub(super) fn set_project(&mut self, session_id: &str, project: &str) {
+        self.projects.insert(session(session_id), project.to_owned());
+    }
+
+    /// Makes a session begin with the events of another, before it has any of its own.
+    pub(super) fn fork(&mut self, child: &str, parent: &str, up_to_seq: u64) {
+        self.parents.insert(session(child), (session(parent), up_to_seq));
+    }
+
+    pub(super) fn delete(&mut self, session_id: &str) -> Vec<u64> {
+        let session_id = session(session_id);
+        let (gone, kept) = std::mem::take(&mut self.events)
+            .into_iter()
+            .partition(|recorded: &Recorded| recorded.event.session_id == session_id);
+        self.events = kept;
+        gone.into_iter().map(|recorded| recorded.position).collect()
+    }
+
+    /// Indexes everything there is.
+    pub(super) fn feed(&self) {
+        while !feed(self, &self.derived).unwrap().is_current {}
+    }
+
+    /// Searches with the index as far as it was fed.
+    pub(super) fn search(&self, query: &Query) -> Found {
+        search(self, Some(&self.derived), query).unwrap()
+    }
+
+    /// Searches by reading through everything.
+    pub(super) fn scan(&self, query: &Query) -> Found {
+        search(self, None, query).unwrap()
+    }
+}
+
+impl Corpus for Log {
+    fn tail(&self) -> Result<u64, ReadError> {
+        Ok(self.events.last().map_or(0, |last| last.position))
+    }
+
+    fn page(
+        &self,
+        range: RangeInclusive<u64>,
+        direction: Direction,
+    ) -> Result<Vec<Recorded>, ReadError> {
+        let from = self.events.partition_point(|recorded| recorded.position < *range.start());
+        let to = self.events.partition_point(|recorded| recorded.position <= *range.end());
+        let events = self.events[from..to].iter();
+        Ok(match direction {
+            Direction::OldestFirst => events.take(PAGE_LEN).cloned().collect(),
+            Direction::NewestFirst => events.rev().take(PAGE_LEN).cloned().collect(),
+        })
+    }
+
+    fn position(&self, session_id: &SessionId, id: &EventId) -> Result<Option<u64>, ReadError> {
+        let is_it = |recorded: &&Recorded| {
+            recorded.event.id == *id && recorded.event.session_id == *session_id
+        };
+        Ok(self.events.iter().find(is_it).map(|recorded| recorded.position))
+    }
+
+    fn project(&self, session_id: &SessionId) -> Result<Option<String>, ReadError> {
+        Ok(self.projects.get(session_id).cloned())
+    }
+
+    fn lineage(&self, session_id: &SessionId) -> Result<Vec<(SessionId, u64)>, ReadError> {
+        let mut lineage = vec![(session_id.clone(), u64::MAX)];
+        while let Some((parent, up_to)) = self.parents.get(&lineage[lineage.len() - 1].0) {
+            let up_to = lineage[lineage.len() - 1].1.min(*up_to);
+            lineage.push((parent.clone(), up_to));
+        }
+        Ok(lineage)
+    }
+}

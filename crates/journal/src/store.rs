@@ -1,0 +1,299 @@
+//! What a store is: a consistent way to read, and one atomic, durable way to write.
+//!
+//! A store keeps rows and finds them by key. It decides nothing: numbering, deduplication,
+//! source positions and ancestry are worked out above it (`commit`) and arrive as [`Changes`],
+//! which it writes whole or not at all.
+
+pub(crate) mod memory; // as long as the process lives
+pub(crate) mod sqlite; // one database file
+pub(crate) mod files; // lines of JSON, one file per session
+pub(crate) mod catalogue; // rows and indexes in one SQLite file
+mod pack; // compression of texts
+mod quarantine; // what could not be believed, out of the way and kept
+
+use std::path::Path;
+use std::sync::Arc;
+
+use event::payload::SessionMode;
+use event::{Cost, Draft, Event, EventId, SessionId, Time};
+use serde::{Deserialize, Serialize};
+
+use crate::{AppendError, Damage, StorageError};
+
+/// A place where events are kept.
+pub(crate) trait Store: Send + Sync {
+    fn capabilities(&self) -> &'static Capabilities;
+
+    /// The text of an event as this store will keep it. Runs on the appender's thread, so that
+    /// the writer only has to write.
+    fn pack(&self, draft: &Draft) -> Packed;
+
+    /// Everything committed so far, unchanged while it is held.
+    fn reader(&self) -> Result<Box<dyn Reader + '_>, StorageError>;
+
+    /// The right to commit. Waits for other processes up to the limit.
+    fn begin(&self) -> Result<Box<dyn Commit + '_>, AppendError>;
+
+    /// The newest position, cheap enough to ask four times a second.
+    fn tail(&self) -> Result<u64, StorageError>;
+
+    /// Verifies everything, and repairs it if told to.
+    fn check(&self, repair: bool) -> Result<Vec<Finding>, StorageError>;
+
+    /// What opening found and set right, for somebody to be told.
+    fn found(&self) -> Vec<Finding>;
+
+    /// Moves what can be moved out of the way of readers and writers, and syncs it.
+    fn checkpoint(&self) -> Result<(), StorageError>;
+
+    /// The folder, for a store that has one.
+    fn dir(&self) -> Option<&Path>;
+}
+
+/// A consistent state of a store. Every answer is a keyed lookup or a range scan.
+pub(crate) trait Reader {
+    /// The newest position.
+    fn tail(&self) -> Result<u64, StorageError>;
+
+    fn session(&self, id: &SessionId) -> Result<Option<SessionRow>, StorageError>;
+
+    fn session_numbered(&self, number: u32) -> Result<Option<SessionRow>, StorageError>;
+
+    /// How many sessions were deleted so far: who remembers sessions has to look when it moves.
+    fn deletions(&self) -> Result<u64, StorageError>;
+
+    /// The highest session number given so far, deleted sessions included; 0 before the first.
+    fn last_number(&self) -> Result<u32, StorageError>;
+
+    /// Sessions by last activity, newest first, behind `after`.
+    fn sessions(
+        &self,
+        after: Option<SessionCursor>,
+        limit: usize,
+    ) -> Result<Vec<SessionRow>, StorageError>;
+
+    /// Up to `limit` sessions whose id, or whose provider's id, begins with `prefix`.
+    fn sessions_with_prefix(
+        &self,
+        prefix: &str,
+        limit: usize,
+    ) -> Result<Vec<SessionRow>, StorageError>;
+
+    /// Sessions that name this one as their parent, in no order.
+    fn children(&self, parent: &SessionId) -> Result<Vec<SessionRow>, StorageError>;
+
+    /// Own events of a session, `from` and `to` included, in the given order, up to a page.
+    fn events(&self, session: u32, range: SeqRange) -> Result<Vec<Stored>, StorageError>;
+
+    /// Events of all sessions between two positions, both included, up to a page.
+    fn positions(&self, range: SeqRange) -> Result<Vec<Stored>, StorageError>;
+
+    /// Where the event with this id is stored.
+    fn locate(&self, id: &EventId) -> Result<Option<(u32, u64)>, StorageError>;
+
+    /// Ids of a session's own events with a `seq` above `after`.
+    fn ids(&self, session: u32, after: u64) -> Result<Vec<(EventId, u64)>, StorageError>;
+
+    fn source(&self, source_id: &str) -> Result<Option<String>, StorageError>;
+
+    fn consumer(&self, name: &str) -> Result<Option<u64>, StorageError>;
+
+    fn sightings(&self, session: u32, seq: u64) -> Result<Vec<SightingRow>, StorageError>;
+
+    fn tombstone(&self, id: &SessionId) -> Result<Option<Time>, StorageError>;
+}
+
+/// The one open commit of a store: the newest state, and the way to change it.
+pub(crate) trait Commit: Reader {
+    /// Writes all of it, durably, or nothing. Consumes the right to commit.
+    fn apply(self: Box<Self>, changes: &Changes) -> Result<(), CommitError>;
+}
+
+/// Why a commit did not happen.
+#[derive(Debug, Clone, thiserror::Error)]
+pub(crate) enum CommitError {
+    /// An id of the batch is taken by another session, or somebody wrote to its files by hand.
+    /// Nothing was written; planning again on the state that is there tells.
+    #[error("an event id is already taken")]
+    IdTaken,
+    /// Nothing was written, and trying again later may work.
+    #[error("the disk is full")]
+    OutOfSpace,
+    /// Nothing was written.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+    /// Nobody knows whether it was written. The journal has to be opened again.
+    #[error("cannot make the commit durable: {0}")]
+    NotDurable(String),
+}
+
+/// What one commit changes.
+#[derive(Default, Debug, Clone)]
+pub(crate) struct Changes {
+    /// New events, in the order of their positions.
+    pub events: Vec<EventRow>,
+    /// Sessions as they are afterwards, new ones included.
+    pub sessions: Vec<SessionRow>,
+    pub sources: Vec<SourceRow>,
+    pub sightings: Vec<SightingRow>,
+    pub consumers: Vec<(String, u64)>,
+    /// Sessions to remove with everything they own.
+    pub deleted: Vec<(SessionRow, Time)>,
+}
+
+impl Changes {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.events.is_empty()
+            && self.sessions.is_empty()
+            && self.sources.is_empty()
+            && self.sightings.is_empty()
+            && self.consumers.is_empty()
+            && self.deleted.is_empty()
+    }
+}
+
+/// The text of an event, ready to be written.
+#[derive(Debug, Clone)]
+pub(crate) struct Packed {
+    /// Everything but the head, in the store's own form.
+    pub rest: Vec<u8>,
+    /// `data` that is stored once by content, and is `null` in `rest`.
+    pub payload: Option<Payload>,
+}
+
+/// A large `data`, addressed by the SHA-256 of its text.
+#[derive(Debug, Clone)]
+pub(crate) struct Payload {
+    pub digest: [u8; 32],
+    /// The text in the store's own form.
+    pub bytes: Vec<u8>,
+}
+
+/// One new event.
+#[derive(Debug, Clone)]
+pub(crate) struct EventRow {
+    pub position: u64,
+    pub session: u32,
+    pub seq: u64,
+    /// Shared with whoever is told of the event after the commit.
+    pub draft: Arc<Draft>,
+    pub packed: Arc<Packed>,
+}
+
+/// An event as a store found it: whole, or damaged with what is left of it.
+#[derive(Debug, Clone)]
+pub(crate) struct Stored {
+    pub position: u64,
+    pub session: u32,
+    pub seq: u64,
+    pub event: Result<Event, Box<Broken>>,
+}
+
+/// A row that cannot be believed.
+#[derive(Debug, Clone)]
+pub(crate) struct Broken {
+    pub damage: Damage,
+    pub bytes: Vec<u8>,
+}
+
+/// What the catalogue knows of a session without reading its events.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct SessionRow {
+    /// The store's own number for the session: 1, 2, 3 … in the order they were first seen.
+    pub number: u32,
+    pub id: SessionId,
+    pub parent: Option<ParentRow>,
+    /// Events up to here are the parent's; 0 for a session that inherits nothing.
+    pub base_seq: u64,
+    /// The last event, inherited ones counted.
+    pub tail_seq: u64,
+    /// The position of the last own event; 0 before the first.
+    pub last_position: u64,
+    /// Own events, the bytes of their JSON, and their cost.
+    pub events: u64,
+    pub bytes: u64,
+    pub cost: Cost,
+    /// When the session began: the instant of its first own event, or of its imported ancestry.
+    pub created_at: Time,
+    pub last_at: Time,
+    pub provider: String,
+    pub provider_session_id: Option<String>,
+    pub agent: Option<String>,
+    pub model: Option<String>,
+    pub cwd: Option<String>,
+    pub project: Option<String>,
+    pub title: Option<String>,
+}
+
+/// Where a session comes from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ParentRow {
+    pub session_id: SessionId,
+    pub mode: SessionMode,
+    pub seq: u64,
+    pub event_id: Option<EventId>,
+    pub label: Option<String>,
+    pub reason: Option<String>,
+    /// Generations above this session.
+    pub depth: u32,
+}
+
+/// How far a source was read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct SourceRow {
+    pub source_id: String,
+    pub position: String,
+}
+
+/// A second telling of a recorded event.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct SightingRow {
+    pub session: u32,
+    pub seq: u64,
+    pub source: String,
+    pub observed_at: Time,
+    pub source_position: Option<String>,
+    pub differs: bool,
+}
+
+/// Where a listing of sessions goes on: behind this activity and, within it, this number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct SessionCursor {
+    pub last_at: Time,
+    pub number: u32,
+}
+
+/// A range of `seq` or of positions, both ends included, and the order to read it in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct SeqRange {
+    pub from: u64,
+    pub to: u64,
+    pub order: Order,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    OldestFirst,
+    NewestFirst,
+}
+
+/// What a store can do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Capabilities {
+    pub name: &'static str,
+    /// What it says is recorded survives a crash.
+    pub durable: bool,
+    /// Several processes can open it.
+    pub shared: bool,
+    /// Search uses an index; otherwise it scans.
+    pub indexed: bool,
+}
+
+/// Something a check found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    pub damage: Damage,
+    /// What a repair did, or would do.
+    pub remedy: &'static str,
+    pub repaired: bool,
+}

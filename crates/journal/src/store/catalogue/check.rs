@@ -1,0 +1,206 @@
+//! Is everything as it should be: the file, every row, every number, every reference.
+//!
+//! Not here: mending it (`rebuild`).
+
+use std::collections::HashSet;
+use std::ops::Deref;
+
+use event::Cost;
+use rusqlite::Connection;
+
+use super::page::key;
+use super::row::{Key, SEQ_MAX, read_session, session_columns};
+use super::{Bodies, View, fault};
+use crate::intake::size;
+use crate::store::{Finding, Order, Reader, SeqRange, SessionRow};
+use crate::{Damage, StorageError};
+
+/// Complaints of SQLite itself that are told one by one.
+const FAULTS_MAX: u32 = 100;
+
+const REBUILT: &str = "the database is made anew from what can be read";
+const KEPT: &str = "its place is kept, and shown as unknown; what is left of it is set aside";
+const RECOUNTED: &str = "the session is counted again";
+const REMOVED: &str = "removed";
+const RESTORE: &str = "restore the journal from a backup";
+
+/// A session counted anew from its events.
+pub(super) struct Recount {
+    pub row: SessionRow,
+    /// Events that cannot be believed.
+    pub damages: Vec<Damage>,
+    /// Whether positions rise with `seq`.
+    pub is_ordered: bool,
+}
+
+impl<C: Deref<Target = Connection>, B: Bodies> View<'_, C, B> {
+    /// Everything that is not as it should be.
+    pub(crate) fn examine(&self) -> Result<Vec<Finding>, StorageError> {
+        let mut findings = Vec::new();
+        for why in self.faults()? {
+            findings.push(finding(self.damage(why), REBUILT));
+        }
+        let mut known = HashSet::new();
+        let mut last = 0;
+        while let Some(row) = self.session_above(last)? {
+            last = row.number;
+            known.insert(row.number);
+            self.examine_session(&row, &mut findings)?;
+        }
+        for session in self.sessions_of_events()?.difference(&known) {
+            let why = format!("events of session number {session} have no session");
+            findings.push(finding(self.damage(why), REBUILT));
+        }
+        for digest in self.unused_payloads()? {
+            let why = format!("no event has the payload {}", crate::name::hex(&digest));
+            findings.push(finding(self.damage(why), REMOVED));
+        }
+        Ok(findings)
+    }
+
+    fn examine_session(
+        &self,
+        row: &SessionRow,
+        findings: &mut Vec<Finding>,
+    ) -> Result<(), StorageError> {
+        let at_session =
+            |why: &str| Damage { session_id: Some(row.id.clone()), ..self.damage(why.to_owned()) };
+        let recount = self.recount(row)?;
+        if !recount.is_ordered {
+            findings.push(finding(at_session("its positions do not rise"), RESTORE));
+        }
+        // What cannot be read cannot be counted either.
+        if recount.damages.is_empty() && !is_counted_alike(row, &recount.row) {
+            findings.push(finding(at_session("its counters do not fit its events"), RECOUNTED));
+        }
+        findings.extend(recount.damages.into_iter().map(|damage| finding(damage, KEPT)));
+        if let Some(parent) = row.parent.as_ref().filter(|_| row.base_seq > 0) {
+            match self.session(&parent.session_id)? {
+                None => findings.push(finding(at_session("its parent is missing"), RESTORE)),
+                Some(parent) if parent.tail_seq < row.base_seq => {
+                    findings.push(finding(at_session("its parent ends before it begins"), RESTORE));
+                }
+                Some(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Counts a session's own events.
+    pub(super) fn recount(&self, row: &SessionRow) -> Result<Recount, StorageError> {
+        let uncounted =
+            SessionRow { tail_seq: row.base_seq, last_position: 0, ..row.clone().uncounted() };
+        let mut recount = Recount { row: uncounted, damages: Vec::new(), is_ordered: true };
+        let mut from = 1;
+        loop {
+            let range = SeqRange { from, to: SEQ_MAX, order: Order::OldestFirst };
+            let page = self.page(row.number, range)?;
+            let Some(last) = page.last() else { return Ok(recount) };
+            from = last.seq + 1;
+            for stored in page {
+                if recount.row.events == 0 && recount.damages.is_empty() {
+                    recount.row.base_seq = stored.seq - 1;
+                }
+                match stored.event {
+                    Ok(event) => {
+                        recount.is_ordered &= stored.position > recount.row.last_position;
+                        let size = size(&event.draft);
+                        recount.row.take(&event.draft, stored.seq, stored.position, size);
+                    }
+                    Err(broken) => recount.damages.push(broken.damage),
+                }
+            }
+        }
+    }
+
+    /// The session with the next number; none where sessions cannot be read on.
+    pub(super) fn session_above(&self, number: u32) -> Result<Option<SessionRow>, StorageError> {
+        const SQL: &str = concat!(
+            "SELECT ",
+            session_columns!(),
+            " FROM session WHERE number > ?1 ORDER BY number LIMIT 1"
+        );
+        let next = self
+            .db
+            .prepare_cached(SQL)
+            .and_then(|mut sql| sql.query_map([number], read_session)?.next().transpose());
+        // A damaged page may answer with what was not asked for.
+        Ok(self.despite_damage(next)?.filter(|row| row.number > number))
+    }
+
+    /// Numbers of sessions that events say they belong to; one lookup for each.
+    pub(super) fn sessions_of_events(&self) -> Result<HashSet<u32>, StorageError> {
+        const SQL: &str = "SELECT pk FROM event WHERE pk > ?1 ORDER BY pk LIMIT 1";
+        let mut sessions = HashSet::new();
+        let mut last = Key(0);
+        loop {
+            let next = self
+                .db
+                .prepare_cached(SQL)
+                .and_then(|mut sql| sql.query_map([last.0], key)?.next().transpose());
+            // A damaged page may answer with what was not asked for.
+            let found = self.despite_damage(next)?.filter(|found| *found > last);
+            let Some(found) = found else { return Ok(sessions) };
+            sessions.insert(found.session());
+            last = Key::new(found.session(), SEQ_MAX);
+        }
+    }
+
+    fn unused_payloads(&self) -> Result<Vec<[u8; 32]>, StorageError> {
+        const SQL: &str = "SELECT digest FROM payload WHERE NOT EXISTS \
+            (SELECT 1 FROM event WHERE event.payload = payload.digest)";
+        let unused = self.db.prepare_cached(SQL).and_then(|mut sql| {
+            sql.query_map([], |row| row.get(0))?.collect::<Result<Vec<_>, _>>()
+        });
+        Ok(self.despite_damage(unused.map(Some))?.unwrap_or_default())
+    }
+
+    /// What SQLite itself has to say against the file; nothing if it is whole.
+    pub(crate) fn faults(&self) -> Result<Vec<String>, StorageError> {
+        let faults = || -> rusqlite::Result<Vec<String>> {
+            let mut sql = self.db.prepare(&format!("PRAGMA integrity_check({FAULTS_MAX})"))?;
+            sql.query_map([], |row| row.get(0))?.collect()
+        };
+        match faults() {
+            Ok(faults) if faults == ["ok"] => Ok(Vec::new()),
+            Ok(faults) => Ok(faults),
+            Err(error) if fault::is_damage(&error) => Ok(vec![error.to_string()]),
+            Err(error) => Err(self.failed()(error)),
+        }
+    }
+
+    /// What was found, or nothing where damage is in the way: that the file is damaged has been
+    /// said by then.
+    fn despite_damage<T>(
+        &self,
+        found: rusqlite::Result<Option<T>>,
+    ) -> Result<Option<T>, StorageError> {
+        match found {
+            Err(error) if fault::is_damage(&error) => Ok(None),
+            found => found.map_err(self.failed()),
+        }
+    }
+
+    fn damage(&self, why: String) -> Damage {
+        fault::damage(self.catalogue.store, &self.catalogue.file, why)
+    }
+}
+
+impl SessionRow {
+    /// The session before its events were counted.
+    fn uncounted(self) -> SessionRow {
+        SessionRow { events: 0, bytes: 0, cost: Cost::ZERO, ..self }
+    }
+}
+
+fn is_counted_alike(row: &SessionRow, recounted: &SessionRow) -> bool {
+    let counters = |row: &SessionRow| {
+        let places = (row.base_seq, row.tail_seq, row.last_position);
+        (places, row.events, row.bytes, row.cost, row.last_at)
+    };
+    counters(row) == counters(recounted)
+}
+
+fn finding(damage: Damage, remedy: &'static str) -> Finding {
+    Finding { damage, remedy, repaired: false }
+}

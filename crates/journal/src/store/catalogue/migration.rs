@@ -1,0 +1,244 @@
+//! The format of the database, and the way from older ones to the present.
+//!
+//! Migrations are only ever added. An older database is copied aside, brought forward in one
+//! transaction and verified before that commits: a crash leaves the old format or the new one.
+
+use std::fs::File;
+use std::io::{ErrorKind, Read};
+use std::path::{Path, PathBuf};
+
+use rusqlite::{Connection, TransactionBehavior};
+
+use super::fault;
+use crate::{OpenError, StorageError, folder};
+
+/// The format this program writes: the number of the last migration.
+pub(crate) const FORMAT: u32 = MIGRATIONS.len() as u32;
+
+const MIGRATIONS: &[&str] = &[
+    include_str!("../../../migrations/0001_record.sql"),
+    include_str!("../../../migrations/0002_sightings.sql"),
+];
+
+/// CRC-32 over the text of the schema in this format. The text stands in the file and decides how
+/// all the rest is read, so a byte of it that changed has to be noticed first.
+const SCHEMA_SUM: u32 = 0xF815_E544;
+
+/// Tells our databases from anybody else's: "HNSD".
+const APPLICATION_ID: u32 = 0x484E_5344;
+
+/// What stands at the beginning of every SQLite file.
+const MAGIC: &[u8; 16] = b"SQLite format 3\0";
+const HEADER_LEN: usize = 100;
+const USER_VERSION_AT: usize = 60;
+const APPLICATION_ID_AT: usize = 68;
+
+/// What a look at the file tells, before SQLite is let near it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Found {
+    /// No file, or one that nothing was written to yet.
+    Nothing,
+    /// A database of ours in this format, or in a newer one that is still in its log.
+    Format(u32),
+}
+
+/// Looks at the file without touching it, and refuses what is not ours or too new.
+pub(super) fn look(store: &'static str, file: &Path) -> Result<Found, OpenError> {
+    let mut header = Vec::with_capacity(HEADER_LEN);
+    match File::open(file) {
+        Ok(file) => file.take(HEADER_LEN as u64).read_to_end(&mut header),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Found::Nothing),
+        Err(error) => Err(error),
+    }
+    .map_err(|cause| StorageError::new("open", file, cause))?;
+    if header.is_empty() {
+        return Ok(Found::Nothing);
+    }
+    if header.len() < HEADER_LEN || !header.starts_with(MAGIC) {
+        return Err(fault::corrupt(store, file, "it is not a SQLite database".to_owned()));
+    }
+    let number_at = |place: usize| {
+        let bytes = header[place..place + 4].try_into().expect("four bytes of a whole header");
+        u32::from_be_bytes(bytes)
+    };
+    let (format, application_id) = (number_at(USER_VERSION_AT), number_at(APPLICATION_ID_AT));
+    if application_id != APPLICATION_ID {
+        // A database whose first transaction is still in its log has neither number yet.
+        if format == 0 && application_id == 0 {
+            return Ok(Found::Format(0));
+        }
+        return Err(fault::corrupt(store, file, "it belongs to another program".to_owned()));
+    }
+    require_known(file, format)?;
+    Ok(Found::Format(format))
+}
+
+/// Brings the database to the present format. The caller holds the writers' lock.
+pub(super) fn migrate(
+    store: &'static str,
+    file: &Path,
+    db: &mut Connection,
+) -> Result<(), OpenError> {
+    let failed = |error| fault::open(store, file)(error);
+    let format = format(db).map_err(failed)?;
+    require_known(file, format)?;
+    if format == FORMAT {
+        return require_schema(store, file, db);
+    }
+    if format > 0 {
+        keep_restore_point(file, db, format)?;
+    }
+    let tx = db.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failed)?;
+    let before = counts(&tx, format).map_err(failed)?;
+    for migration in &MIGRATIONS[format as usize..] {
+        tx.execute_batch(migration).map_err(failed)?;
+    }
+    tx.pragma_update(None, "user_version", FORMAT).map_err(failed)?;
+    tx.pragma_update(None, "application_id", APPLICATION_ID).map_err(failed)?;
+    verify(&tx, before).map_err(|why| match why {
+        Unverified::Sqlite(error) => failed(error),
+        Unverified::Because(why) => fault::corrupt(store, file, why),
+    })?;
+    require_schema(store, file, &tx)?;
+    tx.commit().map_err(failed)?;
+    // So that the next look at the file's header sees the new format.
+    db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).map_err(failed)
+}
+
+pub(super) fn format(db: &Connection) -> rusqlite::Result<u32> {
+    db.query_row("PRAGMA user_version", [], |row| row.get(0))
+}
+
+/// Where the database was copied to before it left `format`.
+pub(crate) fn restore_point(file: &Path, format: u32) -> PathBuf {
+    let mut name = file.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".v{format}.bak"));
+    file.with_file_name(name)
+}
+
+fn require_known(file: &Path, found: u32) -> Result<(), OpenError> {
+    if found > FORMAT {
+        let path = file.to_owned();
+        return Err(OpenError::NewerFormat { path, found, supported: FORMAT });
+    }
+    Ok(())
+}
+
+fn require_schema(store: &'static str, file: &Path, db: &Connection) -> Result<(), OpenError> {
+    let sum = schema_sum(db).map_err(fault::open(store, file))?;
+    if sum != SCHEMA_SUM {
+        let why = format!("its schema is not that of format {FORMAT}");
+        return Err(fault::corrupt(store, file, why));
+    }
+    Ok(())
+}
+
+fn schema_sum(db: &Connection) -> rusqlite::Result<u32> {
+    let mut sum = crc32fast::Hasher::new();
+    // Those of SQLite itself are left out: a tool may have made statistics.
+    let mut sql = db.prepare(
+        "SELECT type, name, tbl_name, sql FROM sqlite_schema \
+         WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY name",
+    )?;
+    let mut rows = sql.query([])?;
+    while let Some(row) = rows.next()? {
+        for column in 0..4 {
+            sum.update(row.get_ref(column)?.as_bytes_or_null()?.unwrap_or_default());
+            sum.update(&[0]);
+        }
+    }
+    Ok(sum.finalize())
+}
+
+/// Copies the database aside, whole and synced, before anything changes.
+fn keep_restore_point(file: &Path, db: &Connection, format: u32) -> Result<(), StorageError> {
+    let kept = restore_point(file, format);
+    if kept.exists() {
+        // An earlier try got this far. What it kept is the same database, or an older state of
+        // it that somebody may still want.
+        return Ok(());
+    }
+    copy_database(db, &kept)
+}
+
+/// Writes a compact copy of what is committed beside its name, syncs it and moves it there.
+pub(super) fn copy_database(db: &Connection, to: &Path) -> Result<(), StorageError> {
+    let unfinished = to.with_extension("unfinished");
+    let failed = |cause| StorageError::new("copy the database to", to, cause);
+    match std::fs::remove_file(&unfinished) {
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(failed(error)),
+        _ => {}
+    }
+    // SQLite writes into an empty file that is there, so this decides who may read it.
+    let copy = folder::open_private(&unfinished)?;
+    let target = unfinished.to_string_lossy();
+    db.execute("VACUUM INTO ?1", [target.as_ref()]).map_err(fault::storage("copy", to))?;
+    copy.sync_all().map_err(failed)?;
+    std::fs::rename(&unfinished, to).map_err(failed)?;
+    match to.parent() {
+        Some(dir) => folder::sync(dir),
+        None => Ok(()),
+    }
+}
+
+/// Rows that no migration may lose.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Counts {
+    events: i64,
+    sessions: i64,
+    sources: i64,
+}
+
+fn counts(db: &Connection, format: u32) -> rusqlite::Result<Counts> {
+    if format == 0 {
+        return Ok(Counts { events: 0, sessions: 0, sources: 0 });
+    }
+    let query = "SELECT (SELECT count(*) FROM event), (SELECT count(*) FROM session), \
+                 (SELECT count(*) FROM source)";
+    db.query_row(query, [], |row| {
+        Ok(Counts { events: row.get(0)?, sessions: row.get(1)?, sources: row.get(2)? })
+    })
+}
+
+enum Unverified {
+    Sqlite(rusqlite::Error),
+    Because(String),
+}
+
+impl From<rusqlite::Error> for Unverified {
+    fn from(error: rusqlite::Error) -> Unverified {
+        Unverified::Sqlite(error)
+    }
+}
+
+fn verify(db: &Connection, before: Counts) -> Result<(), Unverified> {
+    let after = counts(db, FORMAT)?;
+    if after != before {
+        return Err(Unverified::Because(format!(
+            "a migration would have changed {before:?} into {after:?}"
+        )));
+    }
+    let found: String = db.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
+    if found != "ok" {
+        return Err(Unverified::Because(found));
+    }
+    let orphan = db.prepare("PRAGMA foreign_key_check")?.exists([])?;
+    if orphan {
+        return Err(Unverified::Because("a row refers to one that is missing".to_owned()));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_schema_is_the_one_that_is_expected() {
+        let db = Connection::open_in_memory().unwrap();
+        for migration in MIGRATIONS {
+            db.execute_batch(migration).unwrap();
+        }
+        assert_eq!(schema_sum(&db).unwrap(), SCHEMA_SUM);
+    }
+}

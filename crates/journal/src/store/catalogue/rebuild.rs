@@ -1,0 +1,342 @@
+//! Mending: everything that can be read goes into a new database, and that over the damaged one.
+//!
+//! What is replaced is kept, byte for byte. Events that are gone leave their place to an
+//! `unknown` event that says so; counters and indexes come out of the events.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError};
+
+use event::payload::{SessionMode, SessionStarted};
+use event::{Draft, SessionId, Time};
+use rusqlite::backup::{Backup, StepResult};
+use rusqlite::types::Value;
+use rusqlite::{Connection, params_from_iter};
+
+use super::carve::{Carved, carve};
+use super::row::{Key, SEQ_MAX, number};
+use super::write::{insert_session, replace_session, write_event};
+use super::{Bodies, Catalogue, Flush, View, connection, fault, migration};
+use crate::store::quarantine::Quarantine;
+use crate::store::{Broken, EventRow, Order, Packed, ParentRow, Reader, SeqRange, SessionRow};
+use crate::{StorageError, folder};
+
+/// What a store is mended with.
+pub(crate) struct Tools<'a> {
+    pub quarantine: &'a Quarantine,
+    /// How the store keeps the text of an event.
+    pub pack: &'a dyn Fn(&Draft) -> Packed,
+}
+
+/// Tables whose rows stand for themselves.
+const PLAIN_TABLES: [(&str, &str); 5] = [
+    ("sighting", "event, source, observed_at, observed_ns, source_position, differs"),
+    ("tombstone", "session_id, deleted_at, deleted_ns"),
+    ("source", "source_id, position"),
+    ("consumer", "name, position"),
+    ("meta", "name, value"),
+];
+
+impl Catalogue {
+    /// Replaces the database by one made from what can be read of it.
+    pub(crate) fn rebuild(
+        &self,
+        bodies: impl Bodies + Copy,
+        tools: &Tools<'_>,
+    ) -> Result<(), StorageError> {
+        let failed = fault::storage("repair", &self.file);
+        let turn = self.lock.acquire();
+        let _turn = turn.map_err(|error| StorageError::new("repair", &self.file, error))?;
+        let mut db = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        // Nobody writes while the turn is ours, so all of it is in the one file afterwards.
+        checkpoint(&db).map_err(&failed)?;
+        tools.quarantine.copy_here(&self.file)?;
+        let path = beside(&self.file, ".repaired");
+        remove_database(&path)?;
+        let made = self.make_anew(&path, &db, bodies, tools)?;
+        // Copied over, not moved: other processes have the file open.
+        let copied = Backup::new(&made, &mut db).and_then(|backup| backup.step(-1));
+        if copied.map_err(&failed)? != StepResult::Done {
+            let busy = std::io::Error::other("somebody else is using it");
+            return Err(StorageError::new("repair", &self.file, busy));
+        }
+        drop(made);
+        remove_database(&path)?;
+        checkpoint(&db).map_err(failed)
+    }
+
+    fn make_anew(
+        &self,
+        path: &Path,
+        old: &Connection,
+        bodies: impl Bodies + Copy,
+        tools: &Tools<'_>,
+    ) -> Result<Connection, StorageError> {
+        let failed = fault::storage("write", path);
+        folder::open_private(path)?;
+        let mut new = connection::writer(path, Flush::Never).map_err(&failed)?;
+        migration::migrate(self.store, path, &mut new)
+            .map_err(|error| StorageError::new("create", path, error))?;
+        let tx = new.transaction().map_err(&failed)?;
+        let old = View::new(self, old, bodies).map_err(fault::storage("read", &self.file))?;
+        let written = View::new(self, &*tx, bodies).map_err(&failed)?;
+        Rebuild { old, new: written, tools }.run()?;
+        tx.commit().map_err(&failed)?;
+        Ok(new)
+    }
+}
+
+struct Rebuild<'a, B> {
+    old: View<'a, &'a Connection, B>,
+    new: View<'a, &'a Connection, B>,
+    tools: &'a Tools<'a>,
+}
+
+/// An event that cannot be believed where it stands.
+struct Lost {
+    key: Key,
+    position: u64,
+    broken: Box<Broken>,
+}
+
+impl<B: Bodies> Rebuild<'_, B> {
+    fn run(&self) -> Result<(), StorageError> {
+        let rows = self.sessions()?;
+        let mut lost = Vec::new();
+        for row in rows.values() {
+            insert_session(self.new.db, row).map_err(self.unwritten())?;
+            lost.extend(self.copy_events(row)?);
+        }
+        let lost = self.carve_out(lost)?;
+        self.fill_places(&rows, lost)?;
+        for row in rows.values() {
+            let counted = self.new.recount(row)?.row;
+            if counted.events > 0 {
+                replace_session(self.new.db, &counted).map_err(self.unwritten())?;
+            }
+        }
+        PLAIN_TABLES.iter().try_for_each(|(table, columns)| self.copy_table(table, columns))
+    }
+
+    /// Every session there is a trace of: a row, an entry of the index, or events.
+    fn sessions(&self) -> Result<BTreeMap<u32, SessionRow>, StorageError> {
+        const INDEX: &str = "SELECT number FROM session INDEXED BY sqlite_autoindex_session_1";
+        let mut numbers: BTreeSet<u32> = self.old.sessions_of_events()?.into_iter().collect();
+        numbers.extend(self.old.all(INDEX, [], |row| row.get::<_, u32>(0)).unwrap_or_default());
+        let mut last = 0;
+        while let Some(row) = self.old.session_above(last)? {
+            last = row.number;
+            numbers.insert(row.number);
+        }
+        numbers.into_iter().map(|number| Ok((number, self.session(number)?))).collect()
+    }
+
+    fn session(&self, number: u32) -> Result<SessionRow, StorageError> {
+        if let Ok(Some(row)) = self.old.session_numbered(number) {
+            return Ok(row);
+        }
+        let id = self.old.name(number).ok().flatten().unwrap_or_else(|| {
+            SessionId::new(format!("salvaged-{number}")).expect("a name with nothing special")
+        });
+        self.old.names.borrow_mut().insert(number, id.clone());
+        let mut row = SessionRow::new(number, &id, Time::EPOCH);
+        let events = self.old.page(number, from(1))?;
+        if let Some(first) = events.iter().find_map(|stored| stored.event.as_ref().ok()) {
+            row.base_seq = first.seq - 1;
+            row.parent = first.readable::<SessionStarted>().and_then(parent_of);
+        }
+        Ok(row)
+    }
+
+    /// Copies what is whole, and returns what is not.
+    fn copy_events(&self, row: &SessionRow) -> Result<Vec<Lost>, StorageError> {
+        let mut lost = Vec::new();
+        let mut next = 1;
+        loop {
+            let page = self.old.page(row.number, from(next))?;
+            let Some(last) = page.last() else { return Ok(lost) };
+            next = last.seq + 1;
+            for stored in page {
+                let key = Key::new(stored.session, stored.seq);
+                match stored.event {
+                    Ok(event) => self.write(key, stored.position, event.draft)?,
+                    Err(broken) => lost.push(Lost { key, position: stored.position, broken }),
+                }
+            }
+        }
+    }
+
+    /// Looks for lost events in the bytes of the file, where damage to the tables around them
+    /// does not count, and returns those that are not there either.
+    fn carve_out(&self, lost: Vec<Lost>) -> Result<Vec<Lost>, StorageError> {
+        if lost.is_empty() {
+            return Ok(lost);
+        }
+        let page_bytes = self.old.db.query_row("PRAGMA page_size", [], |row| row.get::<_, u32>(0));
+        let page_bytes = page_bytes.map_err(self.unwritten())? as usize;
+        let wanted = lost.iter().map(|lost| lost.key).collect();
+        let found = carve(&self.old.catalogue.file, page_bytes, &wanted)?;
+        let mut left = Vec::new();
+        for lost in lost {
+            let record = found.get(&lost.key).map(Carved::record);
+            let draft = record.as_ref().and_then(|record| self.old.draft(record).ok()?.ok());
+            match (record, draft) {
+                (Some(record), Some(draft)) if self.is_free(record.position) => {
+                    self.write(lost.key, record.position, draft)?;
+                }
+                _ => left.push(lost),
+            }
+        }
+        Ok(left)
+    }
+
+    /// Puts something into the place of every event that is gone.
+    fn fill_places(
+        &self,
+        rows: &BTreeMap<u32, SessionRow>,
+        lost: Vec<Lost>,
+    ) -> Result<(), StorageError> {
+        let told = self.positions_of(&lost);
+        for Lost { key, position, broken } in lost {
+            let row = &rows[&key.session()];
+            if !broken.bytes.is_empty() {
+                let name = format!("session-{}-event-{}", key.session(), key.seq());
+                self.tools.quarantine.keep(Path::new(&name), &broken.bytes)?;
+            }
+            let told = [position, told.get(&key).copied().unwrap_or(0)];
+            let position = match told.into_iter().find(|position| self.is_free(*position)) {
+                Some(position) => position,
+                None => self.free_position(key)?,
+            };
+            let event = crate::read::salvaged(&row.id, key.seq(), row.created_at, &broken);
+            self.write(key, position, event.draft)?;
+        }
+        Ok(())
+    }
+
+    /// The positions of lost events, as far as the index still has them.
+    fn positions_of(&self, lost: &[Lost]) -> HashMap<Key, u64> {
+        const SQL: &str = "SELECT pk, position FROM event INDEXED BY event_position";
+        let mut positions: HashMap<Key, u64> = lost.iter().map(|lost| (lost.key, 0)).collect();
+        let mut look = || -> rusqlite::Result<()> {
+            let mut sql = self.old.db.prepare(SQL)?;
+            let mut rows = sql.query([])?;
+            while let Some(row) = rows.next()? {
+                if let Some(position) = positions.get_mut(&Key(row.get(0)?)) {
+                    *position = number(row, 1)?;
+                }
+            }
+            Ok(())
+        };
+        // Where the index is damaged too, it ends there.
+        let _ = look();
+        positions
+    }
+
+    fn is_free(&self, position: u64) -> bool {
+        position > 0 && self.new.has_position(position).is_ok_and(|is_taken| !is_taken)
+    }
+
+    /// The first position nobody has behind that of the event before.
+    fn free_position(&self, key: Key) -> Result<u64, StorageError> {
+        const BEFORE: &str = "SELECT coalesce(max(position), 0) FROM event \
+            WHERE pk >= ?1 AND pk < ?2";
+        const TAKEN: &str = "SELECT position FROM event WHERE position > ?1 ORDER BY position";
+        let look = || -> rusqlite::Result<u64> {
+            let bounds = [Key::new(key.session(), 0).0, key.0];
+            let mut sql = self.new.db.prepare_cached(BEFORE)?;
+            let mut free = sql.query_row(bounds, |row| number(row, 0))? + 1;
+            let mut sql = self.new.db.prepare_cached(TAKEN)?;
+            let mut taken = sql.query([free as i64 - 1])?;
+            while let Some(row) = taken.next()? {
+                if number(row, 0)? != free {
+                    break;
+                }
+                free += 1;
+            }
+            Ok(free)
+        };
+        look().map_err(self.unwritten())
+    }
+
+    fn write(&self, key: Key, position: u64, draft: Draft) -> Result<(), StorageError> {
+        let packed = Arc::new((self.tools.pack)(&draft));
+        let (session, seq) = (key.session(), key.seq());
+        let row = EventRow { position, session, seq, packed, draft: Arc::new(draft) };
+        write_event(self.new.db, &row, &row.packed.rest).map_err(self.unwritten())
+    }
+
+    /// Copies a table from its beginning, and where damage is in the way from its end.
+    fn copy_table(&self, table: &str, columns: &str) -> Result<(), StorageError> {
+        let places = vec!["?"; columns.split(", ").count()].join(", ");
+        let insert = format!("INSERT OR IGNORE INTO {table} ({columns}) VALUES ({places})");
+        for order in ["ASC", "DESC"] {
+            let select = format!("SELECT {columns} FROM {table} ORDER BY 1 {order}");
+            match self.copy_rows(&select, &insert) {
+                Err(error) if fault::is_damage(&error) => {}
+                copied => return copied.map_err(self.unwritten()),
+            }
+        }
+        Ok(())
+    }
+
+    fn copy_rows(&self, select: &str, insert: &str) -> rusqlite::Result<()> {
+        let mut select = self.old.db.prepare(select)?;
+        let mut insert = self.new.db.prepare(insert)?;
+        let columns = select.column_count();
+        let mut rows = select.query([])?;
+        while let Some(row) = rows.next()? {
+            let values: Vec<Value> =
+                (0..columns).map(|column| row.get(column)).collect::<Result<_, _>>()?;
+            insert.execute(params_from_iter(values))?;
+        }
+        Ok(())
+    }
+
+    fn unwritten(&self) -> impl Fn(rusqlite::Error) -> StorageError {
+        fault::storage("repair", &self.old.catalogue.file)
+    }
+}
+
+fn from(seq: u64) -> SeqRange {
+    SeqRange { from: seq, to: SEQ_MAX, order: Order::OldestFirst }
+}
+
+/// Where a session says it comes from. Its generation is at least the first.
+fn parent_of(started: SessionStarted) -> Option<ParentRow> {
+    let parent = started.parent?;
+    Some(ParentRow {
+        session_id: parent.session_id,
+        mode: started.mode.unwrap_or(SessionMode::Fork),
+        seq: parent.seq,
+        event_id: parent.event_id,
+        label: started.label,
+        reason: started.reason,
+        depth: 1,
+    })
+}
+
+fn checkpoint(db: &Connection) -> rusqlite::Result<()> {
+    db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
+}
+
+fn beside(file: &Path, ending: &str) -> PathBuf {
+    let mut path = file.to_owned().into_os_string();
+    path.push(ending);
+    path.into()
+}
+
+fn remove_database(path: &Path) -> Result<(), StorageError> {
+    for ending in ["", "-wal", "-shm"] {
+        let path = beside(path, ending);
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                return Err(StorageError::new("remove", path, error));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}

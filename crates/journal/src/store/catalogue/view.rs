@@ -1,0 +1,229 @@
+//! Reading: keyed lookups and range scans. Where an index is damaged, the rows are asked instead.
+
+use std::ops::Deref;
+
+use event::{EventId, SessionId, Time};
+use rusqlite::types::Value;
+use rusqlite::{Connection, OptionalExtension, Params, Row, params};
+
+use super::page::key;
+use super::row::{
+    Key, SEQ_MAX, activity_slot, number, read_session, read_sighting, session_columns,
+    sighting_columns, time,
+};
+use super::{Bodies, View, fault};
+use crate::StorageError;
+use crate::store::{Reader, SeqRange, SessionCursor, SessionRow, SightingRow, Stored};
+
+impl<C: Deref<Target = Connection>, B: Bodies> Reader for View<'_, C, B> {
+    fn tail(&self) -> Result<u64, StorageError> {
+        Ok(self.tail)
+    }
+
+    fn session(&self, id: &SessionId) -> Result<Option<SessionRow>, StorageError> {
+        const SQL: &str = concat!("SELECT ", session_columns!(), " FROM session WHERE id = ?1");
+        self.one(SQL, [id.as_str()], read_session)
+    }
+
+    fn session_numbered(&self, number: u32) -> Result<Option<SessionRow>, StorageError> {
+        const SQL: &str = concat!("SELECT ", session_columns!(), " FROM session WHERE number = ?1");
+        self.one(SQL, [number], read_session)
+    }
+
+    fn deletions(&self) -> Result<u64, StorageError> {
+        const SQL: &str = "SELECT value FROM meta WHERE name = 'deletions'";
+        Ok(self.one(SQL, [], |row| number(row, 0))?.unwrap_or(0))
+    }
+
+    fn last_number(&self) -> Result<u32, StorageError> {
+        const SQL: &str = "SELECT max(\
+            coalesce((SELECT max(number) FROM session), 0), \
+            coalesce((SELECT value FROM meta WHERE name = 'number_deleted'), 0))";
+        Ok(self.one(SQL, [], |row| row.get(0))?.unwrap_or(0))
+    }
+
+    fn sessions(
+        &self,
+        after: Option<SessionCursor>,
+        limit: usize,
+    ) -> Result<Vec<SessionRow>, StorageError> {
+        const SQL: &str = concat!(
+            "SELECT ",
+            session_columns!(),
+            " FROM session WHERE last_slot <= ?1 AND (last_at, last_ns, number) < (?2, ?3, ?4) \
+             ORDER BY last_slot DESC, last_at DESC, last_ns DESC, number DESC LIMIT ?5"
+        );
+        // Behind nothing is behind the latest instant there can be.
+        let (last_at, last_ns, number) = after.map_or((i64::MAX, u16::MAX, 0), |cursor| {
+            let (micros, rest) = cursor.last_at.micros_and_rest();
+            (micros, rest, cursor.number)
+        });
+        let slot = activity_slot(last_at);
+        self.all(SQL, params![slot, last_at, last_ns, number, limit as i64], read_session)
+    }
+
+    fn sessions_with_prefix(
+        &self,
+        prefix: &str,
+        limit: usize,
+    ) -> Result<Vec<SessionRow>, StorageError> {
+        const SQL: &str = concat!(
+            "SELECT ",
+            session_columns!(),
+            " FROM session WHERE number IN (\
+                 SELECT number FROM (SELECT number FROM session \
+                     WHERE id >= ?1 AND id < ?2 LIMIT ?3) \
+                 UNION \
+                 SELECT number FROM (SELECT number FROM session \
+                     WHERE provider_session_id >= ?1 AND provider_session_id < ?2 LIMIT ?3)) \
+             ORDER BY number LIMIT ?3"
+        );
+        // Every blob is behind every text.
+        let behind = behind_prefix(prefix).map_or(Value::Blob(Vec::new()), Value::Text);
+        self.all(SQL, params![prefix, behind, limit as i64], read_session)
+    }
+
+    fn children(&self, parent: &SessionId) -> Result<Vec<SessionRow>, StorageError> {
+        const SQL: &str =
+            concat!("SELECT ", session_columns!(), " FROM session WHERE parent_session_id = ?1");
+        self.all(SQL, [parent.as_str()], read_session)
+    }
+
+    fn events(&self, session: u32, range: SeqRange) -> Result<Vec<Stored>, StorageError> {
+        self.page(session, range)
+    }
+
+    fn positions(&self, range: SeqRange) -> Result<Vec<Stored>, StorageError> {
+        self.page_of_positions(range)
+    }
+
+    fn locate(&self, id: &EventId) -> Result<Option<(u32, u64)>, StorageError> {
+        let place = self.one("SELECT pk FROM event WHERE id = ?1", [id.bytes()], key)?;
+        Ok(place.map(|key| (key.session(), key.seq())))
+    }
+
+    fn ids(&self, session: u32, after: u64) -> Result<Vec<(EventId, u64)>, StorageError> {
+        const SQL: &str = "SELECT pk, id FROM event WHERE pk > ?1 AND pk <= ?2";
+        let bounds = [Key::new(session, after).0, Key::new(session, SEQ_MAX).0];
+        let rows = self.all(SQL, bounds, |row| Ok((key(row)?, row.get::<_, [u8; 16]>(1)?)))?;
+        // An id that cannot be one belongs to a damaged row, which reading will name.
+        let known = |(key, id): (Key, _)| Some((EventId::from_bytes(id).ok()?, key.seq()));
+        Ok(rows.into_iter().filter_map(known).collect())
+    }
+
+    fn source(&self, source_id: &str) -> Result<Option<String>, StorageError> {
+        const SQL: &str = "SELECT position FROM source WHERE source_id = ?1";
+        self.one(SQL, [source_id], |row| row.get(0))
+    }
+
+    fn consumer(&self, name: &str) -> Result<Option<u64>, StorageError> {
+        const SQL: &str = "SELECT position FROM consumer WHERE name = ?1";
+        self.one(SQL, [name], |row| number(row, 0))
+    }
+
+    fn sightings(&self, session: u32, seq: u64) -> Result<Vec<SightingRow>, StorageError> {
+        const SQL: &str = concat!(
+            "SELECT ",
+            sighting_columns!(),
+            " FROM sighting WHERE event = ?1 ORDER BY number"
+        );
+        self.all(SQL, [Key::new(session, seq).0], read_sighting)
+    }
+
+    fn tombstone(&self, id: &SessionId) -> Result<Option<Time>, StorageError> {
+        const SQL: &str = "SELECT deleted_at, deleted_ns FROM tombstone WHERE session_id = ?1";
+        self.one(SQL, [id.as_str()], |row| time(row, 0))
+    }
+}
+
+/// The newest position ever given, also to an event that was deleted since.
+pub(super) fn tail(db: &Connection) -> rusqlite::Result<u64> {
+    const SQL: &str = "SELECT max(\
+        coalesce((SELECT max(position) FROM event), 0), \
+        coalesce((SELECT value FROM meta WHERE name = 'position_deleted'), 0))";
+    // Where events cannot be read, the sessions know their last ones.
+    const BY_SESSION: &str = "SELECT coalesce(max(last_position), 0) FROM session NOT INDEXED";
+    match db.prepare_cached(SQL)?.query_row([], |row| number(row, 0)) {
+        Err(error) if fault::is_damage(&error) => {
+            db.prepare_cached(BY_SESSION)?.query_row([], |row| number(row, 0))
+        }
+        tail => tail,
+    }
+}
+
+impl<C: Deref<Target = Connection>, B: Bodies> View<'_, C, B> {
+    pub(super) fn one<T>(
+        &self,
+        sql: &str,
+        params: impl Params + Clone,
+        read: impl Fn(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Option<T>, StorageError> {
+        let ask =
+            |sql: &str| self.db.prepare_cached(sql)?.query_row(params.clone(), &read).optional();
+        self.ask_twice(sql, ask)
+    }
+
+    pub(super) fn all<T>(
+        &self,
+        sql: &str,
+        params: impl Params + Clone,
+        read: impl Fn(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Vec<T>, StorageError> {
+        let ask =
+            |sql: &str| self.db.prepare_cached(sql)?.query_map(params.clone(), &read)?.collect();
+        self.ask_twice(sql, ask)
+    }
+
+    /// Asks, and asks again without indexes if the answer is that something is damaged: rows
+    /// that are whole are found, slowly, until a repair makes the index anew.
+    fn ask_twice<T>(
+        &self,
+        sql: &str,
+        ask: impl Fn(&str) -> rusqlite::Result<T>,
+    ) -> Result<T, StorageError> {
+        match ask(sql) {
+            Err(error) if fault::is_damage(&error) => ask(&without_indexes(sql)),
+            answer => answer,
+        }
+        .map_err(self.failed())
+    }
+
+    pub(super) fn failed(&self) -> impl Fn(rusqlite::Error) -> StorageError {
+        fault::storage("read", &self.catalogue.file)
+    }
+}
+
+fn without_indexes(sql: &str) -> String {
+    sql.replace(" INDEXED BY event_position", "")
+        .replace("FROM event ", "FROM event NOT INDEXED ")
+        .replace("FROM session ", "FROM session NOT INDEXED ")
+}
+
+/// The smallest text behind everything that begins with `prefix`; `None` if nothing is.
+fn behind_prefix(prefix: &str) -> Option<String> {
+    let mut chars: Vec<char> = prefix.chars().collect();
+    while let Some(last) = chars.pop() {
+        // Surrogates are no characters, so their neighbour follows.
+        let next =
+            if last == '\u{D7FF}' { Some('\u{E000}') } else { char::from_u32(last as u32 + 1) };
+        if let Some(next) = next {
+            chars.push(next);
+            return Some(chars.into_iter().collect());
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_begins_with_a_prefix_lies_before_its_successor() {
+        assert_eq!(behind_prefix("ab").as_deref(), Some("ac"));
+        assert_eq!(behind_prefix("a\u{10FFFF}").as_deref(), Some("b"));
+        assert_eq!(behind_prefix("\u{D7FF}").as_deref(), Some("\u{E000}"));
+        assert_eq!(behind_prefix("\u{10FFFF}"), None);
+        assert_eq!(behind_prefix(""), None);
+    }
+}

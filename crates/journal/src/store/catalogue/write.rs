@@ -1,0 +1,287 @@
+//! One commit: every statement is keyed, and one sync makes it durable.
+
+use std::time::Duration;
+
+use rusqlite::{Connection, OptionalExtension, params};
+
+use super::row::{
+    EventRecord, Key, SEQ_MAX, activity_slot, payload_sum, read_session, session_columns,
+};
+use super::{Bodies, View, Writing, fault};
+use crate::limit::LOCK_WAIT_MAX;
+use crate::store::{Changes, CommitError, EventRow, SessionRow, SightingRow};
+use event::Time;
+
+/// The write-ahead log may grow to this size while readers keep it from being emptied. Beyond,
+/// every commit looks for a moment without them; nobody waits.
+const WAL_BYTES_MAX: u64 = 128 * 1024 * 1024;
+
+impl<B: Bodies> View<'_, Writing<'_>, B> {
+    /// Writes the changes and makes them durable, or changes nothing. `body_of` gives the body
+    /// of the event at an index of `changes.events`.
+    pub(crate) fn commit<'c>(
+        self,
+        changes: &'c Changes,
+        body_of: impl Fn(usize) -> &'c [u8],
+    ) -> Result<(), CommitError> {
+        self.stage(changes, body_of)?;
+        self.finish()
+    }
+
+    /// Writes the changes, for [`View::finish`] to make them durable. On an error, and without
+    /// the end, nothing is changed.
+    pub(crate) fn stage<'c>(
+        &self,
+        changes: &'c Changes,
+        body_of: impl Fn(usize) -> &'c [u8],
+    ) -> Result<(), CommitError> {
+        // On an error the transaction is rolled back when the connection is given up.
+        write(&self.db, changes, self.tail, body_of)
+            .map_err(|error| fault::statement(&self.catalogue.file, error))
+    }
+
+    /// Makes what was staged durable. The right to commit lasts until the view is dropped.
+    pub(crate) fn finish(&self) -> Result<(), CommitError> {
+        let committed = self.db.prepare_cached("COMMIT").and_then(|mut sql| sql.execute([]));
+        committed.map_err(|error| fault::commit(&self.catalogue.file, error))?;
+        self.bound_log();
+        Ok(())
+    }
+
+    /// The changes are recorded by now, so nothing that goes wrong here is theirs.
+    fn bound_log(&self) {
+        let mut log = self.catalogue.file.clone().into_os_string();
+        log.push("-wal");
+        if std::fs::metadata(log).is_ok_and(|log| log.len() > WAL_BYTES_MAX) {
+            let _ = self.db.busy_timeout(Duration::ZERO);
+            let _ = self.db.query_row("PRAGMA wal_checkpoint(RESTART)", [], |_| Ok(()));
+            let _ = self.db.busy_timeout(LOCK_WAIT_MAX);
+        }
+    }
+}
+
+fn write<'c>(
+    db: &Connection,
+    changes: &'c Changes,
+    tail: u64,
+    body_of: impl Fn(usize) -> &'c [u8],
+) -> rusqlite::Result<()> {
+    for (index, row) in changes.events.iter().enumerate() {
+        write_event(db, row, body_of(index))?;
+    }
+    for row in &changes.sessions {
+        write_session(db, row)?;
+    }
+    for row in &changes.sources {
+        db.prepare_cached(
+            "INSERT INTO source (source_id, position) VALUES (?1, ?2) \
+             ON CONFLICT (source_id) DO UPDATE SET position = excluded.position",
+        )?
+        .execute(params![row.source_id, row.position])?;
+    }
+    for (name, position) in &changes.consumers {
+        db.prepare_cached(
+            "INSERT INTO consumer (name, position) VALUES (?1, ?2) \
+             ON CONFLICT (name) DO UPDATE SET position = excluded.position",
+        )?
+        .execute(params![name, *position as i64])?;
+    }
+    for row in &changes.sightings {
+        write_sighting(db, row)?;
+    }
+    let tail = changes.events.last().map_or(tail, |row| row.position.max(tail));
+    for (row, at) in &changes.deleted {
+        delete_session(db, row, *at, tail)?;
+    }
+    Ok(())
+}
+
+pub(super) fn write_event(db: &Connection, row: &EventRow, body: &[u8]) -> rusqlite::Result<()> {
+    if let Some(payload) = &row.packed.payload {
+        db.prepare_cached(
+            "INSERT INTO payload (digest, checksum, bytes) VALUES (?1, ?2, ?3) \
+             ON CONFLICT (digest) DO NOTHING",
+        )?
+        .execute(params![
+            payload.digest,
+            payload_sum(&payload.digest, &payload.bytes),
+            payload.bytes
+        ])?;
+    }
+    let record = EventRecord::new(row, body)
+        .ok_or(rusqlite::Error::IntegralValueOutOfRange(0, row.seq as i64))?;
+    db.prepare_cached(
+        "INSERT INTO event (pk, position, id, kind, created_at, created_ns, observed_at, \
+         observed_ns, payload, checksum, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+    )?
+    .execute(params![
+        record.key.0,
+        record.position as i64,
+        record.id,
+        record.kind,
+        record.created_at.0,
+        record.created_at.1,
+        record.observed_at.0,
+        record.observed_at.1,
+        record.payload,
+        record.checksum,
+        record.body,
+    ])?;
+    Ok(())
+}
+
+/// Most commits only move counters; then no index is touched, or only that of the activity.
+fn write_session(db: &Connection, row: &SessionRow) -> rusqlite::Result<()> {
+    const SQL: &str = concat!("SELECT ", session_columns!(), " FROM session WHERE number = ?1");
+    let before = db.prepare_cached(SQL)?.query_row([row.number], read_session).optional()?;
+    match before {
+        Some(before) if only_counters_differ(&before, row) => {
+            update_counters(db, row)?;
+            let slot = |row: &SessionRow| activity_slot(row.last_at.micros_and_rest().0);
+            if slot(&before) == slot(row) {
+                return Ok(());
+            }
+            db.prepare_cached("UPDATE session SET last_slot = ?2 WHERE number = ?1")?
+                .execute(params![row.number, slot(row)])
+                .map(drop)
+        }
+        Some(_) => replace_session(db, row),
+        None => insert_session(db, row),
+    }
+}
+
+fn only_counters_differ(before: &SessionRow, after: &SessionRow) -> bool {
+    let counted = SessionRow {
+        tail_seq: after.tail_seq,
+        last_position: after.last_position,
+        events: after.events,
+        bytes: after.bytes,
+        cost: after.cost,
+        last_at: after.last_at,
+        ..before.clone()
+    };
+    counted == *after
+}
+
+fn update_counters(db: &Connection, row: &SessionRow) -> rusqlite::Result<()> {
+    let (last_at, last_ns) = row.last_at.micros_and_rest();
+    db.prepare_cached(
+        "UPDATE session SET tail_seq = ?2, last_position = ?3, events = ?4, bytes = ?5, cost = ?6, \
+         last_at = ?7, last_ns = ?8 WHERE number = ?1",
+    )?
+    .execute(params![
+        row.number,
+        row.tail_seq as i64,
+        row.last_position as i64,
+        row.events as i64,
+        row.bytes as i64,
+        row.cost.nanos(),
+        last_at,
+        last_ns,
+    ])?;
+    Ok(())
+}
+
+pub(super) fn replace_session(db: &Connection, row: &SessionRow) -> rusqlite::Result<()> {
+    db.prepare_cached("DELETE FROM session WHERE number = ?1")?.execute([row.number])?;
+    insert_session(db, row)
+}
+
+pub(super) fn insert_session(db: &Connection, row: &SessionRow) -> rusqlite::Result<()> {
+    const SQL: &str = concat!(
+        "INSERT INTO session (",
+        session_columns!(),
+        ", last_slot) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, \
+         ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27)"
+    );
+    let parent = row.parent.as_ref();
+    let (created_at, created_ns) = row.created_at.micros_and_rest();
+    let (last_at, last_ns) = row.last_at.micros_and_rest();
+    db.prepare_cached(SQL)?.execute(params![
+        row.number,
+        row.id.as_str(),
+        parent.map(|parent| parent.session_id.as_str()),
+        parent.map(|parent| parent.mode.as_str()),
+        parent.map(|parent| parent.seq as i64),
+        parent.and_then(|parent| parent.event_id.as_ref()).map(|id| id.bytes()),
+        parent.and_then(|parent| parent.label.as_deref()),
+        parent.and_then(|parent| parent.reason.as_deref()),
+        parent.map(|parent| parent.depth),
+        row.base_seq as i64,
+        row.tail_seq as i64,
+        row.last_position as i64,
+        row.events as i64,
+        row.bytes as i64,
+        row.cost.nanos(),
+        created_at,
+        created_ns,
+        last_at,
+        last_ns,
+        row.provider,
+        row.provider_session_id,
+        row.agent,
+        row.model,
+        row.cwd,
+        row.project,
+        row.title,
+        activity_slot(last_at),
+    ])?;
+    Ok(())
+}
+
+fn write_sighting(db: &Connection, row: &SightingRow) -> rusqlite::Result<()> {
+    let (observed_at, observed_ns) = row.observed_at.micros_and_rest();
+    db.prepare_cached(
+        "INSERT INTO sighting (event, source, observed_at, observed_ns, source_position, differs) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+    )?
+    .execute(params![
+        Key::new(row.session, row.seq).0,
+        row.source,
+        observed_at,
+        observed_ns,
+        row.source_position,
+        row.differs,
+    ])?;
+    Ok(())
+}
+
+/// Removes a session with what only it refers to, and remembers that it was there.
+fn delete_session(db: &Connection, row: &SessionRow, at: Time, tail: u64) -> rusqlite::Result<()> {
+    let bounds = [Key::new(row.number, 0).0, Key::new(row.number, SEQ_MAX).0];
+    let digests: Vec<[u8; 32]> = db
+        .prepare_cached(
+            "SELECT DISTINCT payload FROM event WHERE pk BETWEEN ?1 AND ?2 AND payload IS NOT NULL",
+        )?
+        .query_map(bounds, |row| row.get(0))?
+        .collect::<Result<_, _>>()?;
+    // Sightings go with their events.
+    db.prepare_cached("DELETE FROM event WHERE pk BETWEEN ?1 AND ?2")?.execute(bounds)?;
+    for digest in digests {
+        db.prepare_cached(
+            "DELETE FROM payload WHERE digest = ?1 \
+             AND NOT EXISTS (SELECT 1 FROM event WHERE event.payload = ?1)",
+        )?
+        .execute([digest])?;
+    }
+    db.prepare_cached("DELETE FROM session WHERE number = ?1")?.execute([row.number])?;
+    let (deleted_at, deleted_ns) = at.micros_and_rest();
+    db.prepare_cached(
+        "INSERT INTO tombstone (session_id, deleted_at, deleted_ns) VALUES (?1, ?2, ?3) \
+         ON CONFLICT (session_id) DO UPDATE \
+         SET deleted_at = excluded.deleted_at, deleted_ns = excluded.deleted_ns",
+    )?
+    .execute(params![row.id.as_str(), deleted_at, deleted_ns])?;
+    let mut use_up = db.prepare_cached(
+        "INSERT INTO meta (name, value) VALUES (?1, ?2) \
+         ON CONFLICT (name) DO UPDATE SET value = max(value, excluded.value)",
+    )?;
+    use_up.execute(params!["position_deleted", tail as i64])?;
+    use_up.execute(params!["number_deleted", row.number])?;
+    db.prepare_cached(
+        "INSERT INTO meta (name, value) VALUES ('deletions', 1) \
+         ON CONFLICT (name) DO UPDATE SET value = value + 1",
+    )?
+    .execute([])?;
+    Ok(())
+}

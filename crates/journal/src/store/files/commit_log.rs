@@ -1,0 +1,375 @@
+//! The commit log: where a commit becomes durable, whole, before it goes to its files.
+//!
+//! A commit is one record, written at once and synced. It says which bytes go to which file at
+//! which offset, so applying it twice is the same as once. The log is cut when those files are
+//! synced themselves.
+//!
+//! ```text
+//! hansard commit log 1⏎
+//! length u32 · crc u32 · head length u32 · head (JSON) · bytes, as the head lists them
+//! ```
+
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use event::SessionId;
+use serde::{Deserialize, Serialize};
+
+use super::scan::read_up_to;
+use crate::store::{CommitError, SessionRow};
+use crate::{Damage, OpenError, StorageError, file, folder};
+
+/// The log of one journal.
+#[derive(Debug)]
+pub(super) struct CommitLog {
+    file: File,
+    path: PathBuf,
+}
+
+/// One commit: what it says, and the bytes it is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Record {
+    pub head: Head,
+    /// Everything the head gives lengths for, in its order.
+    pub bytes: Vec<u8>,
+}
+
+/// What a commit writes where.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub(super) struct Head {
+    /// 1, 2, 3 … for the life of the journal.
+    pub number: u64,
+    pub chunks: Vec<Chunk>,
+    pub ledger: Option<LedgerChunk>,
+    pub payloads: Vec<PayloadChunk>,
+    /// Sessions as they are afterwards.
+    pub sessions: Vec<SessionRow>,
+}
+
+/// Lines for the end of a session's file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Chunk {
+    pub session_id: SessionId,
+    pub session: u32,
+    pub offset: u64,
+    pub length: usize,
+}
+
+/// Lines for the end of the ledger.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct LedgerChunk {
+    pub offset: u64,
+    pub length: usize,
+}
+
+/// A file of its own for a large `data`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct PayloadChunk {
+    /// Hex digits of the SHA-256.
+    pub digest: String,
+    pub length: usize,
+}
+
+/// What stands at some place of the log.
+#[derive(Debug)]
+pub(super) enum Found {
+    /// A commit, and where it ends.
+    Record(Record, u64),
+    /// A commit that cannot be read, with more behind it.
+    Damaged(Damage, u64),
+    /// What was being written when it stopped; nobody was told that it is recorded.
+    Torn,
+    End,
+}
+
+const MAGIC: &[u8] = b"hansard commit log ";
+const FORMAT: u32 = 1;
+const FRAME_LEN: u64 = 12;
+
+impl CommitLog {
+    pub(super) const FILE_NAME: &str = "commit.log";
+
+    /// Where the first record begins.
+    pub(super) const START: u64 = MAGIC.len() as u64 + 2;
+
+    /// Opens the log of the journal in `dir`, and makes it if it is not there.
+    pub(super) fn open(dir: &Path) -> Result<CommitLog, OpenError> {
+        let path = dir.join(CommitLog::FILE_NAME);
+        let (file, _) = file::open_or_create(&path)?;
+        let log = CommitLog { file, path };
+        let mut header = vec![0; CommitLog::START as usize];
+        let read = read_up_to(&log.file, &mut header, 0).map_err(log.failed("read"))?;
+        if read < header.len() {
+            // The journal was being made when it stopped, and nothing was recorded yet.
+            let header = format!("{}{FORMAT}\n", String::from_utf8_lossy(MAGIC));
+            log.file.write_all_at(header.as_bytes(), 0).map_err(log.failed("write"))?;
+            log.file.sync_all().map_err(log.failed("sync"))?;
+            folder::sync(dir)?;
+            return Ok(log);
+        }
+        let version = header.strip_prefix(MAGIC).and_then(|rest| char::from(rest[0]).to_digit(36));
+        match version {
+            Some(FORMAT) => Ok(log),
+            Some(found) => Err(OpenError::NewerFormat { path: log.path, found, supported: FORMAT }),
+            None => Err(OpenError::Corrupt(Box::new(log.damage(0, "it is not a commit log")))),
+        }
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Where the next record goes.
+    pub(super) fn end(&self) -> Result<u64, StorageError> {
+        let length = self.file.metadata().map_err(self.failed("read"))?.len();
+        Ok(length.max(CommitLog::START))
+    }
+
+    /// Writes a framed record at the end and syncs it. On an error nothing of it is left, unless
+    /// nobody knows.
+    pub(super) fn append(&self, at: u64, frame: &[u8]) -> Result<(), CommitError> {
+        if let Err(error) = self.file.write_all_at(frame, at) {
+            self.cut(at).map_err(|error| CommitError::NotDurable(error.to_string()))?;
+            return Err(refused(self.failed("write")(error)));
+        }
+        // After a failed sync the page cache cannot be trusted: the record may be there or not.
+        self.file.sync_data().map_err(|error| CommitError::NotDurable(error.to_string()))
+    }
+
+    /// Reads what stands at `at`.
+    pub(super) fn read(&self, at: u64) -> Result<Found, StorageError> {
+        let end = self.end()?;
+        if at >= end {
+            return Ok(Found::End);
+        }
+        let Some((record_end, crc, head_length)) = self.frame_at(at, end)? else {
+            return Ok(Found::Torn);
+        };
+        let mut body = vec![0; (record_end - at - FRAME_LEN) as usize];
+        self.file.read_exact_at(&mut body, at + FRAME_LEN).map_err(self.failed("read"))?;
+        let record = match crc32fast::hash(&body) == crc {
+            true => Record::parse(body, head_length).map_err(|error| error.to_string()),
+            false => Err("the check of a commit does not fit".to_owned()),
+        };
+        Ok(match record {
+            Ok(record) => Found::Record(record, record_end),
+            Err(_) if record_end == end => Found::Torn,
+            Err(why) => Found::Damaged(self.damage(at, &why), record_end),
+        })
+    }
+
+    /// Removes everything from `at` on.
+    pub(super) fn cut(&self, at: u64) -> Result<(), StorageError> {
+        self.file.set_len(at).map_err(self.failed("cut"))?;
+        self.file.sync_all().map_err(self.failed("sync"))
+    }
+
+    /// The end of the record at `at`, its check and the length of its head; `None` if it is not
+    /// all there.
+    fn frame_at(&self, at: u64, end: u64) -> Result<Option<(u64, u32, usize)>, StorageError> {
+        let mut frame = [0; FRAME_LEN as usize];
+        let read = read_up_to(&self.file, &mut frame, at).map_err(self.failed("read"))?;
+        let number = |place: usize| {
+            let bytes = frame[place..place + 4].try_into().expect("four bytes of twelve");
+            u32::from_le_bytes(bytes)
+        };
+        let (length, crc, head_length) = (number(0), number(4), number(8));
+        let record_end = at + FRAME_LEN + u64::from(length);
+        let is_whole =
+            read == frame.len() && length > 0 && head_length <= length && record_end <= end;
+        Ok(is_whole.then_some((record_end, crc, head_length as usize)))
+    }
+
+    fn failed(&self, action: &'static str) -> impl Fn(io::Error) -> StorageError {
+        move |error| StorageError::new(action, &self.path, error)
+    }
+
+    fn damage(&self, at: u64, why: &str) -> Damage {
+        Damage {
+            store: super::NAME,
+            file: self.path.clone(),
+            line: None,
+            byte: Some(at),
+            session_id: None,
+            seq: None,
+            why: why.to_owned(),
+        }
+    }
+}
+
+impl Record {
+    /// The bytes of each chunk.
+    pub(super) fn chunks(&self) -> impl Iterator<Item = (&Chunk, &[u8])> {
+        let mut at = 0;
+        self.head.chunks.iter().map(move |chunk| (chunk, &self.bytes[next(&mut at, chunk.length)]))
+    }
+
+    /// The lines for the ledger, and where they go.
+    pub(super) fn ledger(&self) -> Option<(u64, &[u8])> {
+        let chunk = self.head.ledger?;
+        let mut at = self.chunks_length();
+        Some((chunk.offset, &self.bytes[next(&mut at, chunk.length)]))
+    }
+
+    /// The bytes of each payload.
+    pub(super) fn payloads(&self) -> impl Iterator<Item = (&PayloadChunk, &[u8])> {
+        let mut at = self.chunks_length() + self.head.ledger.map_or(0, |ledger| ledger.length);
+        let chunks = self.head.payloads.iter();
+        chunks.map(move |chunk| (chunk, &self.bytes[next(&mut at, chunk.length)]))
+    }
+
+    fn chunks_length(&self) -> usize {
+        self.head.chunks.iter().map(|chunk| chunk.length).sum()
+    }
+
+    /// The record as it stands in the log.
+    pub(super) fn frame(&self) -> Vec<u8> {
+        let head = serde_json::to_vec(&self.head).expect("rows always encode");
+        let length = head.len() + self.bytes.len();
+        let mut frame = Vec::with_capacity(FRAME_LEN as usize + length);
+        let mut crc = crc32fast::Hasher::new();
+        crc.update(&head);
+        crc.update(&self.bytes);
+        for number in [length as u32, crc.finalize(), head.len() as u32] {
+            frame.extend_from_slice(&number.to_le_bytes());
+        }
+        frame.extend_from_slice(&head);
+        frame.extend_from_slice(&self.bytes);
+        frame
+    }
+
+    fn parse(mut body: Vec<u8>, head_length: usize) -> Result<Record, String> {
+        let head: Head =
+            serde_json::from_slice(&body[..head_length]).map_err(|error| error.to_string())?;
+        let lengths = head.chunks.iter().map(|chunk| chunk.length);
+        let lengths = lengths.chain(head.ledger.iter().map(|ledger| ledger.length));
+        let lengths = lengths.chain(head.payloads.iter().map(|payload| payload.length));
+        if lengths.sum::<usize>() != body.len() - head_length {
+            return Err("the lengths in a commit do not add up".to_owned());
+        }
+        body.drain(..head_length);
+        Ok(Record { head, bytes: body })
+    }
+}
+
+/// What a failed write means when nothing of it is left.
+pub(super) fn refused(error: StorageError) -> CommitError {
+    use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+    match error.cause.downcast_ref::<io::Error>().map(io::Error::kind) {
+        Some(StorageFull | QuotaExceeded | FileTooLarge) => CommitError::OutOfSpace,
+        _ => error.into(),
+    }
+}
+
+fn next(at: &mut usize, length: usize) -> Range<usize> {
+    let range = *at..*at + length;
+    *at = range.end;
+    range
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn record(number: u64, text: &str) -> Record {
+        let session_id = SessionId::new("s").unwrap();
+        let chunk = Chunk { session_id, session: 1, offset: 7, length: text.len() };
+        let ledger = Some(LedgerChunk { offset: 3, length: 2 });
+        let payload = PayloadChunk { digest: "00".to_owned(), length: 1 };
+        let head = Head {
+            number,
+            chunks: vec![chunk],
+            ledger,
+            payloads: vec![payload],
+            sessions: Vec::new(),
+        };
+        Record { head, bytes: format!("{text}LLP").into_bytes() }
+    }
+
+    /// The numbers of the commits that can be read, and how the log ends.
+    fn read_all(log: &CommitLog) -> (Vec<u64>, usize, bool) {
+        let (mut numbers, mut damaged, mut at) = (Vec::new(), 0, CommitLog::START);
+        loop {
+            match log.read(at).unwrap() {
+                Found::Record(record, end) => {
+                    numbers.push(record.head.number);
+                    at = end;
+                }
+                Found::Damaged(_, end) => {
+                    damaged += 1;
+                    at = end;
+                }
+                Found::Torn => return (numbers, damaged, true),
+                Found::End => return (numbers, damaged, false),
+            }
+        }
+    }
+
+    fn log_of(count: u64) -> (tempfile::TempDir, CommitLog, Vec<u64>) {
+        let dir = tempfile::tempdir().unwrap();
+        let log = CommitLog::open(dir.path()).unwrap();
+        let mut ends = vec![log.end().unwrap()];
+        for number in 1..=count {
+            let text = "x".repeat(number as usize * 10);
+            log.append(log.end().unwrap(), &record(number, &text).frame()).unwrap();
+            ends.push(log.end().unwrap());
+        }
+        (dir, log, ends)
+    }
+
+    #[test]
+    fn a_commit_reads_back_with_its_parts() {
+        let (dir, log, ends) = log_of(0);
+        let written = record(5, "hello");
+        log.append(ends[0], &written.frame()).unwrap();
+        let log = CommitLog::open(dir.path()).unwrap();
+        let Found::Record(read, _) = log.read(CommitLog::START).unwrap() else { panic!() };
+        assert_eq!(read, written);
+        assert_eq!(read.chunks().map(|(_, bytes)| bytes).collect::<Vec<_>>(), [b"hello"]);
+        assert_eq!(read.ledger(), Some((3, &b"LL"[..])));
+        assert_eq!(read.payloads().map(|(_, bytes)| bytes).collect::<Vec<_>>(), [b"P"]);
+    }
+
+    #[test]
+    fn a_log_cut_anywhere_keeps_the_commits_before() {
+        let (_dir, log, ends) = log_of(3);
+        for length in (CommitLog::START..=ends[3]).rev() {
+            log.cut(length).unwrap();
+            let whole = ends.iter().filter(|end| **end <= length).count() as u64 - 1;
+            let is_torn = !ends.contains(&length);
+            assert_eq!(read_all(&log), ((1..=whole).collect(), 0, is_torn), "cut at {length}");
+        }
+    }
+
+    #[test]
+    fn a_newer_log_is_left_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(CommitLog::FILE_NAME);
+        std::fs::write(&path, "hansard commit log 7\nwhatever").unwrap();
+        let error = CommitLog::open(dir.path()).unwrap_err();
+        assert!(matches!(error, OpenError::NewerFormat { found: 7, supported: 1, .. }));
+        assert_eq!(std::fs::read(&path).unwrap(), b"hansard commit log 7\nwhatever");
+        std::fs::write(&path, "something else altogether").unwrap();
+        assert!(matches!(CommitLog::open(dir.path()), Err(OpenError::Corrupt(_))));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        #[test]
+        fn a_changed_byte_costs_one_commit_at_most(at: prop::sample::Index, bit in 0u8..8) {
+            let (_dir, log, ends) = log_of(3);
+            // Within the body of a commit: a damaged length takes what is behind it as well.
+            let span = (ends[2] - ends[1] - FRAME_LEN) as usize;
+            let at = ends[1] + FRAME_LEN + at.index(span) as u64;
+            let mut byte = [0];
+            log.file.read_exact_at(&mut byte, at).unwrap();
+            log.file.write_all_at(&[byte[0] ^ 1 << bit], at).unwrap();
+            prop_assert_eq!(read_all(&log), (vec![1, 3], 1, false));
+        }
+    }
+}

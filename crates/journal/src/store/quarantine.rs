@@ -1,0 +1,68 @@
+//! What could not be believed, moved out of the way and kept for somebody to look at.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::{StorageError, file, folder};
+
+#[derive(Debug)]
+pub(crate) struct Quarantine {
+    dir: PathBuf,
+}
+
+impl Quarantine {
+    pub(crate) const FOLDER: &str = "quarantine";
+
+    pub(crate) fn new(dir: PathBuf) -> Quarantine {
+        Quarantine { dir }
+    }
+
+    /// Keeps bytes that are about to be cut from the end of `file`.
+    pub(crate) fn keep(&self, file: &Path, bytes: &[u8]) -> Result<PathBuf, StorageError> {
+        let path = self.free_name(file)?;
+        file::write(&path, bytes)?;
+        Ok(path)
+    }
+
+    /// Copies a file here, as it is.
+    pub(crate) fn copy_here(&self, file: &Path) -> Result<PathBuf, StorageError> {
+        let path = self.free_name(file)?;
+        let copied = fs::copy(file, &path).and_then(|_| fs::File::open(&path)?.sync_all());
+        copied.map_err(|error| StorageError::new("copy", file, error))?;
+        folder::sync(&self.dir)?;
+        Ok(path)
+    }
+
+    /// Moves a file here.
+    pub(crate) fn move_here(&self, file: &Path) -> Result<PathBuf, StorageError> {
+        let path = self.free_name(file)?;
+        fs::rename(file, &path).map_err(|error| StorageError::new("move", file, error))?;
+        folder::sync(&self.dir)?;
+        if let Some(dir) = file.parent() {
+            folder::sync(dir)?;
+        }
+        Ok(path)
+    }
+
+    /// Everything that is kept here.
+    pub(crate) fn list(&self) -> Result<Vec<PathBuf>, StorageError> {
+        if !self.dir.exists() {
+            return Ok(Vec::new());
+        }
+        let failed = |error| StorageError::new("list", &self.dir, error);
+        let entries = fs::read_dir(&self.dir).map_err(failed)?;
+        let mut paths: Vec<PathBuf> = entries
+            .map(|entry| entry.map(|entry| entry.path()).map_err(failed))
+            .collect::<Result<_, _>>()?;
+        paths.sort();
+        Ok(paths)
+    }
+
+    /// A name for what comes from `file` that nothing has yet.
+    fn free_name(&self, file: &Path) -> Result<PathBuf, StorageError> {
+        folder::create_private(&self.dir)?;
+        let name = file.file_name().unwrap_or_default().to_string_lossy();
+        let named = (1u32..).map(|count| self.dir.join(format!("{name}.{count}")));
+        Ok(named.into_iter().find(|path| !path.exists()).expect("numbers do not run out"))
+    }
+}

@@ -1,0 +1,181 @@
+//! Bytes that are not what was written: every one is noticed, and a repair loses what is damaged
+//! and nothing else.
+
+use super::*;
+
+impl Bench {
+    fn check(&self, repair: bool) -> Vec<String> {
+        let line = |finding: &Finding| {
+            let place = finding.damage.seq.map(|seq| format!("#{seq} ")).unwrap_or_default();
+            let repaired = if finding.repaired { "; repaired" } else { "" };
+            format!("{place}{}: {}{repaired}", finding.damage.why, finding.remedy)
+        };
+        self.store.check(repair).unwrap().iter().map(line).collect()
+    }
+
+    fn quarantined(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(self.dir.path().join("quarantine")).unwrap();
+        let name = |entry: std::io::Result<std::fs::DirEntry>| entry.unwrap().file_name();
+        let mut names: Vec<String> =
+            entries.map(|entry| name(entry).to_string_lossy().into_owned()).collect();
+        names.sort();
+        names
+    }
+
+    /// The same journal with other bytes in its file.
+    fn with_bytes(bytes: &[u8]) -> Result<Bench, OpenError> {
+        let dir = private_dir();
+        std::fs::write(dir.path().join(FILE_NAME), bytes).unwrap();
+        let store = SqliteStore::open_or_create(dir.path(), Durability::Relaxed)?;
+        Ok(Bench { dir, store, sessions: Vec::new(), tail: 0 })
+    }
+
+    fn bytes(&self) -> Vec<u8> {
+        self.store.checkpoint().unwrap();
+        std::fs::read(self.file()).unwrap()
+    }
+
+    /// All events of a session, in pages.
+    fn all(&self, session: u32) -> Vec<Stored> {
+        let reader = self.store.reader().unwrap();
+        let mut events: Vec<Stored> = Vec::new();
+        loop {
+            let from = events.last().map_or(1, |stored| stored.seq + 1);
+            let page = reader.events(session, SeqRange { from, ..ALL }).unwrap();
+            if page.is_empty() {
+                return events;
+            }
+            events.extend(page);
+        }
+    }
+}
+
+#[test]
+fn a_sound_journal_has_nothing_to_find() {
+    let mut bench = Bench::new();
+    bench.append("one", &["a", &"x".repeat(INLINE_DATA_MAX)]);
+    bench.append("two", &["b"]);
+    bench.delete("two");
+    assert_eq!(bench.check(true), [""; 0]);
+    assert!(!bench.dir.path().join("quarantine").exists());
+}
+
+#[test]
+fn a_repair_keeps_the_place_of_what_is_lost() {
+    let mut bench = Bench::new();
+    bench.append("one", &["a", "b", "c", "d"]);
+    bench.tamper(
+        "UPDATE event SET body = x'00' WHERE pk & 0xFFFFFFFF = 2; \
+         DELETE FROM event WHERE pk & 0xFFFFFFFF = 3",
+    );
+    let kept = "its place is kept, and shown as unknown; what is left of it is set aside";
+    let found =
+        [format!("#2 the checksum does not fit: {kept}"), format!("#3 the row is missing: {kept}")];
+    assert_eq!(bench.check(false), found);
+    assert_eq!(bench.check(true), found.map(|line| line + "; repaired"));
+    assert_eq!(bench.check(false), [""; 0]);
+    assert_eq!(
+        bench.render(),
+        [
+            r#"1 {"content":"a"}"#,
+            r#"2 {"raw":"\u0000"}"#,
+            r#"3 {"raw":""}"#,
+            r#"4 {"content":"d"}"#
+        ]
+    );
+    let positions = bench.store.reader().unwrap().positions(ALL).unwrap();
+    assert_eq!(positions.iter().map(|stored| stored.position).collect::<Vec<_>>(), [1, 2, 3, 4]);
+    assert_eq!(bench.quarantined(), ["journal.db.1", "session-1-event-2.1"]);
+    bench.append("one", &["e"]);
+}
+
+#[test]
+fn counters_come_out_of_the_events() {
+    for wrong in [
+        "base_seq = 1",
+        "tail_seq = 1000000",
+        "events = 1",
+        "bytes = 1",
+        "cost = 5",
+        "last_position = 1",
+        "last_at = 7",
+    ] {
+        let mut bench = Bench::new();
+        bench.append("one", &["a", "b"]);
+        let right = bench.store.reader().unwrap().session_numbered(1).unwrap();
+        bench.tamper(&format!("UPDATE session SET {wrong}"));
+        assert_eq!(bench.render().len(), 2, "{wrong}");
+        assert!(!bench.check(false).is_empty(), "{wrong}");
+        bench.check(true);
+        let mended = bench.store.reader().unwrap().session_numbered(1).unwrap();
+        assert_eq!(mended, right, "{wrong}");
+        assert_eq!(bench.check(false), [""; 0], "{wrong}");
+    }
+}
+
+#[test]
+fn events_without_a_session_get_one() {
+    let mut bench = Bench::new();
+    bench.append("one", &["a", "b"]);
+    bench.tamper("DELETE FROM session");
+    assert_eq!(bench.check(true).len(), 1);
+    assert_eq!(bench.render(), [r#"1 {"content":"a"}"#, r#"2 {"content":"b"}"#]);
+    let row = bench.store.reader().unwrap().session_numbered(1).unwrap().unwrap();
+    assert_eq!((row.id.as_str(), row.tail_seq), ("salvaged-1", 2));
+}
+
+#[test]
+fn pages_that_nothing_leads_to_are_found_again() {
+    let mut bench = Bench::new();
+    let texts: Vec<String> = (0..600).map(|n| format!("{n} {}", "word ".repeat(n % 40))).collect();
+    let large = "x".repeat(12_000);
+    let mut texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    texts[300] = &large;
+    bench.append("one", &texts);
+    let before = bench.render();
+    let mut bytes = bench.bytes();
+    // The page all others of the table hang on.
+    let db = Connection::open(bench.file()).unwrap();
+    let sql = "SELECT rootpage FROM sqlite_schema WHERE name = 'event'";
+    let root: usize = db.query_row(sql, [], |row| row.get::<_, u32>(0)).unwrap() as usize;
+    let page = &mut bytes[(root - 1) * 8_192..root * 8_192];
+    assert_eq!(page[0], 5, "an inner page");
+    page[..200].fill(0xA5);
+    let bench = Bench::with_bytes(&bytes).unwrap();
+    let lost = bench.all(1).iter().filter(|stored| stored.event.is_err()).count();
+    assert_eq!(lost, 600);
+    bench.check(true);
+    assert_eq!(bench.check(false), [""; 0]);
+    assert_eq!(bench.render(), before);
+}
+
+#[test]
+fn no_flipped_byte_goes_unnoticed_or_costs_its_neighbours() {
+    let mut bench = Bench::new();
+    let texts: Vec<String> = (0..60).map(|n| format!("{n} {}", "text ".repeat(n))).collect();
+    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    bench.append("one", &texts);
+    bench.append("two", &["a", "b", "c"]);
+    let whole = render(&bench.all(1));
+    let bytes = bench.bytes();
+    let (mut refused, mut damaged) = (0, 0);
+    // A prime, so that every part of a page is met.
+    for place in (0..bytes.len()).step_by(911) {
+        let mut flipped = bytes.clone();
+        flipped[place] ^= 0x41;
+        let Ok(bench) = Bench::with_bytes(&flipped) else {
+            refused += 1;
+            continue;
+        };
+        for (line, right) in render(&bench.all(1)).iter().zip(&whole) {
+            assert!(line == right || line.contains("broken"), "byte {place}: {line}");
+        }
+        damaged += usize::from(!bench.check(true).is_empty());
+        let after = render(&bench.all(1));
+        let lost = after.iter().zip(&whole).filter(|(line, right)| line != right).count();
+        assert_eq!(after.len(), whole.len(), "byte {place}");
+        assert!(lost <= 1, "byte {place}: {lost} events are lost");
+        assert_eq!(bench.check(false), [""; 0], "byte {place}");
+    }
+    assert!(refused < damaged && damaged > 10, "{refused} refused, {damaged} damaged");
+}

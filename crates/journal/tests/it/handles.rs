@@ -1,0 +1,239 @@
+//! One journal on disk opened twice: what two processes would see of each other.
+
+use event::Time;
+use journal::{
+    AppendError, Batch, Followed, Forks, From, Journal, LineageError, OnLag, ReadError, Recording,
+};
+
+use crate::given::{
+    fact, fork, host, id, moved, next, next_events, observe, prompt, prompts, read_all,
+    recorded_from, seqs, session, talk,
+};
+use crate::world::World;
+
+durable_cases! {
+    both_continue_one_numbering
+    many_appenders_on_both_share_one_numbering
+    a_retry_through_the_other_is_already_recorded
+    an_expected_seq_holds_against_the_other
+    two_readers_of_one_file_record_it_once
+    a_fork_shows_what_the_other_appended
+    what_one_deleted_the_other_cannot_append_to
+    what_one_deleted_the_other_cannot_fork
+    a_number_that_was_deleted_leads_nowhere
+    a_fork_made_by_the_other_holds_its_parent
+    each_follows_what_the_other_writes
+    who_follows_gets_one_order_from_two_writers
+    live_events_stay_with_their_own
+    consumers_and_sightings_are_shared
+    who_only_reads_cannot_append
+    opening_again_and_again_leaves_nothing_behind
+}
+
+fn both_continue_one_numbering(world: World) {
+    let other = world.another();
+    for n in 1..=20 {
+        let journal: &Journal = if n % 2 == 0 { &other } else { &world };
+        let appended = host(journal, prompt("a", n));
+        assert_eq!((appended.seq, appended.position), (n, n));
+    }
+    assert_eq!(read_all(&world, "a"), read_all(&other, "a"));
+    assert_eq!(world.stat(&session("a")).unwrap(), other.stat(&session("a")).unwrap());
+    assert_eq!(world.stat(&session("a")).unwrap().events, 20);
+}
+
+fn many_appenders_on_both_share_one_numbering(world: World) {
+    const EACH: u64 = 100;
+    let other = world.another();
+    std::thread::scope(|scope| {
+        for appender in 0..4 {
+            let journal: &Journal = if appender % 2 == 0 { &other } else { &world };
+            scope.spawn(move || {
+                for n in 1..=EACH {
+                    host(journal, prompt("a", appender * 1_000 + n));
+                }
+            });
+        }
+    });
+    let all = recorded_from(&world, 1);
+    assert_eq!(all, recorded_from(&other, 1));
+    let positions: Vec<u64> = all.iter().map(|recorded| recorded.position).collect();
+    assert_eq!(positions, (1..=4 * EACH).collect::<Vec<_>>());
+    assert!(all.iter().all(|recorded| recorded.event.seq == recorded.position));
+}
+
+fn a_retry_through_the_other_is_already_recorded(world: World) {
+    let other = world.another();
+    talk(&world, "a", 2);
+    talk(&other, "a", 4);
+    let receipt = world.append(Batch::hosted().with_all(prompts("a", 1..=5))).unwrap();
+    let recorded = receipt.events.iter().filter(|event| event.outcome == Recording::Recorded);
+    assert_eq!(recorded.map(|event| event.seq).collect::<Vec<_>>(), [5]);
+    let mut taken = prompt("b", 1);
+    taken.id = id("a", 5);
+    let answer = other.append(Batch::hosted().with(taken));
+    assert!(matches!(answer, Err(AppendError::DuplicateId { seq: 5, .. })));
+}
+
+fn an_expected_seq_holds_against_the_other(world: World) {
+    let other = world.another();
+    talk(&world, "a", 1);
+    let batch = |n| Batch::hosted().with(prompt("a", n)).expecting(session("a"), 1);
+    other.append(batch(2)).unwrap();
+    let answer = world.append(batch(3));
+    assert!(matches!(answer, Err(AppendError::Conflict { expected: 1, actual: 2, .. })));
+    assert_eq!(seqs(&read_all(&world, "a")), [1, 2]);
+}
+
+fn two_readers_of_one_file_record_it_once(world: World) {
+    const LINES: u64 = 40;
+    let other = world.another();
+    std::thread::scope(|scope| {
+        for journal in [&*world, &other] {
+            scope.spawn(move || {
+                loop {
+                    let from = journal.source_position("file").unwrap();
+                    let read = from.as_deref().map_or(0, |from| from.parse::<u64>().unwrap());
+                    if read == LINES {
+                        return;
+                    }
+                    let batch = Batch::observed().with(prompt("a", read + 1));
+                    let source = moved("file", from.as_deref(), &(read + 1).to_string());
+                    match journal.append(batch.from_source(source)) {
+                        Ok(receipt) => assert_eq!(receipt.events[0].outcome, Recording::Recorded),
+                        Err(AppendError::SourceMoved { .. }) => {}
+                        Err(error) => panic!("{error:?}"),
+                    }
+                }
+            });
+        }
+    });
+    assert_eq!(seqs(&read_all(&other, "a")), (1..=LINES).collect::<Vec<_>>());
+}
+
+fn a_fork_shows_what_the_other_appended(world: World) {
+    let other = world.another();
+    talk(&world, "a", 2);
+    talk(&other, "a", 3);
+    assert_eq!(host(&world, fork("f", 9, "a", 3)).seq, 4);
+    assert_eq!(host(&other, prompt("f", 10)).seq, 5);
+    assert_eq!(read_all(&world, "f"), read_all(&other, "f"));
+}
+
+fn what_one_deleted_the_other_cannot_append_to(world: World) {
+    let other = world.another();
+    talk(&world, "a", 2);
+    other.delete(&session("a"), Time::EPOCH, Forks::Refuse).unwrap();
+    let answer = world.append(Batch::hosted().with(prompt("a", 4)));
+    assert!(matches!(answer, Err(AppendError::Deleted(..))), "{answer:?}");
+    assert_eq!(observe(&world, prompt("a", 4)).outcome, Recording::Ignored);
+    assert!(matches!(world.stat(&session("a")), Err(ReadError::SessionNotFound(_))));
+}
+
+fn what_one_deleted_the_other_cannot_fork(world: World) {
+    let other = world.another();
+    talk(&world, "a", 2);
+    other.delete(&session("a"), Time::EPOCH, Forks::Refuse).unwrap();
+    let answer = world.append(Batch::hosted().with(fork("f", 9, "a", 2)));
+    assert!(matches!(answer, Err(AppendError::SessionNotFound(_))), "{answer:?}");
+}
+
+/// Whatever one remembers of a session, it must not be taken for another that came later.
+fn a_number_that_was_deleted_leads_nowhere(world: World) {
+    let other = world.another();
+    talk(&world, "a", 3);
+    other.delete(&session("a"), Time::EPOCH, Forks::Refuse).unwrap();
+    let mut draft = prompt("b", 1);
+    draft.id = id("a", 1);
+    host(&other, draft);
+    let mut same_tail = prompt("b", 2);
+    same_tail.id = id("a", 2);
+    assert_eq!(observe(&world, same_tail).outcome, Recording::Recorded);
+    assert_eq!(seqs(&read_all(&world, "b")), [1, 2]);
+}
+
+fn a_fork_made_by_the_other_holds_its_parent(world: World) {
+    let other = world.another();
+    talk(&world, "a", 2);
+    host(&other, fork("f", 9, "a", 2));
+    let answer = world.delete(&session("a"), Time::EPOCH, Forks::Refuse);
+    assert!(matches!(answer, Err(LineageError::HasForks { .. })), "{answer:?}");
+    let shown = read_all(&other, "f");
+    world.delete(&session("a"), Time::EPOCH, Forks::Copy).unwrap();
+    assert_eq!(read_all(&other, "f"), shown);
+    assert_eq!(host(&other, prompt("f", 10)).seq, 4);
+}
+
+fn each_follows_what_the_other_writes(world: World) {
+    let other = world.another();
+    talk(&world, "a", 1);
+    let mut all = world.follow(From::Now, OnLag::CatchUp).unwrap();
+    let mut one = world.follow_session(&session("a"), From::Beginning, OnLag::CatchUp).unwrap();
+    for n in 2..=4 {
+        host(&other, prompt("b", n));
+        host(&other, prompt("a", n));
+    }
+    let positions: Vec<u64> = next_events(&mut all, 6).iter().map(|r| r.position).collect();
+    assert_eq!(positions, [2, 3, 4, 5, 6, 7]);
+    let numbers: Vec<u64> = next_events(&mut one, 4).iter().map(|r| r.event.seq).collect();
+    assert_eq!(numbers, [1, 2, 3, 4]);
+}
+
+fn who_follows_gets_one_order_from_two_writers(world: World) {
+    const EACH: u64 = 100;
+    let other = world.another();
+    let mut stream = world.follow(From::Now, OnLag::CatchUp).unwrap();
+    std::thread::scope(|scope| {
+        for (name, journal) in [("a", &*world), ("b", &other)] {
+            scope.spawn(move || {
+                for n in 1..=EACH {
+                    host(journal, prompt(name, n));
+                }
+            });
+        }
+        let found = next_events(&mut stream, 2 * EACH as usize);
+        assert_eq!(found, recorded_from(&other, 1));
+    });
+}
+
+fn live_events_stay_with_their_own(world: World) {
+    let other = world.another();
+    let mut stream = world.follow(From::Now, OnLag::CatchUp).unwrap();
+    other.publish_live(fact("a", 1, "heartbeat", "null"));
+    host(&other, prompt("a", 1));
+    assert!(matches!(next(&mut stream), Followed::Event(_)));
+}
+
+fn consumers_and_sightings_are_shared(world: World) {
+    let other = world.another();
+    talk(&world, "a", 1);
+    let mut told = prompt("a", 1);
+    told.text = Some("something else".to_owned());
+    observe(&other, told);
+    other.advance_consumer("search", 7).unwrap();
+    assert_eq!(world.consumer("search").unwrap(), 7);
+    assert_eq!(world.sightings(&session("a"), 1).unwrap().len(), 1);
+}
+
+fn who_only_reads_cannot_append(world: World) {
+    talk(&world, "a", 2);
+    let reader = world.another_for_reading();
+    assert_eq!(seqs(&read_all(&reader, "a")), [1, 2]);
+    let answer = reader.append(Batch::hosted().with(prompt("a", 3)));
+    assert!(matches!(answer, Err(AppendError::ReadOnly)));
+    let answer = reader.delete(&session("a"), Time::EPOCH, Forks::Refuse);
+    assert!(matches!(answer, Err(LineageError::Append(AppendError::ReadOnly))));
+    let mut stream = reader.follow(From::Beginning, OnLag::CatchUp).unwrap();
+    host(&world, prompt("a", 3));
+    assert_eq!(next_events(&mut stream, 3).len(), 3);
+}
+
+fn opening_again_and_again_leaves_nothing_behind(world: World) {
+    for n in 1..=30 {
+        let other = world.another();
+        host(&other, prompt("a", n));
+        drop(other);
+        assert_eq!(world.stat(&session("a")).unwrap().tail_seq, n);
+    }
+    host(&world, prompt("a", 31));
+}
