@@ -1,0 +1,363 @@
+//! Steps 2 and 3: the base, and the entries it puts in place of the beginning.
+
+use std::collections::{BTreeMap, HashMap};
+
+use event::payload::{Compaction, SavedEntry, Snapshot};
+use event::{Event, EventId, Kind};
+
+use super::{Piece, PieceBody, Session};
+use crate::view::{FileLists, Repair, Replaced, Said, Why, joins};
+
+/// What the history stands on: a compaction, a snapshot on top of it, either or none.
+pub(super) struct Chosen {
+    compaction: Option<Base>,
+    snapshot: Option<Base>,
+}
+
+/// A compaction or snapshot whose cutoff is on the path.
+struct Base {
+    seq: u64,
+    is_snapshot: bool,
+    cutoff_seq: u64,
+    entries: Vec<SavedEntry>,
+    files: FileLists,
+}
+
+impl Chosen {
+    fn newest(&self) -> Option<&Base> {
+        self.snapshot.as_ref().or(self.compaction.as_ref())
+    }
+
+    pub(super) fn seq(&self) -> Option<u64> {
+        self.newest().map(|base| base.seq)
+    }
+
+    pub(super) fn cutoff_seq(&self) -> u64 {
+        self.newest().map_or(0, |base| base.cutoff_seq)
+    }
+}
+
+impl<'a> Session<'a> {
+    /// The newest usable compaction on the path, and the newest usable snapshot on top of it.
+    pub(super) fn choose_base(&self, repairs: &mut Vec<Repair>) -> Chosen {
+        let mut chosen = Chosen { compaction: None, snapshot: None };
+        for event in self.on_path_back(Kind::Compaction) {
+            match self.usable(event) {
+                Ok(base) => {
+                    chosen.compaction = Some(base);
+                    break;
+                }
+                Err(why) => repairs.push(Repair { seq: event.seq, why }),
+            }
+        }
+        let compaction = chosen.compaction.as_ref();
+        let (below_seq, below_cutoff) =
+            compaction.map_or((0, 0), |base| (base.seq, base.cutoff_seq));
+        for event in self.on_path_back(Kind::Snapshot).filter(|event| event.seq > below_seq) {
+            let found = match event.payload::<Snapshot>() {
+                Ok(Some(snapshot)) if snapshot.base_seq.unwrap_or(0) != below_seq => {
+                    Err(Why::StaleSnapshot)
+                }
+                _ => self.usable(event),
+            };
+            match found {
+                Ok(base) if base.cutoff_seq >= below_cutoff => {
+                    chosen.snapshot = Some(base);
+                    break;
+                }
+                Ok(_) => repairs.push(Repair { seq: event.seq, why: Why::StaleSnapshot }),
+                Err(why) => repairs.push(Repair { seq: event.seq, why }),
+            }
+        }
+        chosen
+    }
+
+    fn on_path_back(&self, kind: Kind) -> impl Iterator<Item = &'a Event> {
+        self.events
+            .iter()
+            .rev()
+            .copied()
+            .filter(move |event| event.kind == kind && self.is_on_path(event.seq))
+    }
+
+    /// The base, if it has an entry.
+    fn usable(&self, event: &Event) -> Result<Base, Why> {
+        let base = self.readable(event)?;
+        if base.entries.is_empty() { Err(Why::NoEntries) } else { Ok(base) }
+    }
+
+    /// The base, if its payload can be read and its cutoff is on the path before it.
+    fn readable(&self, event: &Event) -> Result<Base, Why> {
+        let unreadable = |error| Why::Unreadable(Box::new(error));
+        let (cutoff_seq, cutoff_id, entries, read, modified);
+        if let Some(compaction) = event.payload::<Compaction>().map_err(unreadable)? {
+            (cutoff_seq, cutoff_id) = (compaction.cutoff_seq, compaction.cutoff_event_id);
+            let bare = compaction.entries.is_empty();
+            entries = if bare { compaction.messages } else { compaction.entries };
+            (read, modified) = (compaction.read_files, compaction.modified_files);
+        } else {
+            let snapshot = event.payload::<Snapshot>().map_err(unreadable)?.unwrap_or_default();
+            (cutoff_seq, cutoff_id) = (snapshot.cutoff_seq, snapshot.cutoff_event_id);
+            entries = snapshot.entries;
+            (read, modified) = (snapshot.read_files, snapshot.modified_files);
+        }
+        let cutoff_seq = self.cutoff(cutoff_seq, cutoff_id).ok_or(Why::CutoffNotFound)?;
+        if cutoff_seq >= event.seq {
+            return Err(Why::CutoffNotFound);
+        }
+        if !self.is_on_path(cutoff_seq) {
+            return Err(Why::CutoffOffPath);
+        }
+        Ok(Base {
+            seq: event.seq,
+            is_snapshot: event.kind == Kind::Snapshot,
+            cutoff_seq,
+            entries,
+            files: FileLists { read, modified },
+        })
+    }
+
+    /// The cutoff by number and by id; they may not contradict each other.
+    fn cutoff(&self, seq: u64, id: Option<EventId>) -> Option<u64> {
+        let by_id = match id {
+            Some(id) => *self.seq_of.get(&id)?,
+            None => seq,
+        };
+        (by_id > 0 && (seq == 0 || seq == by_id)).then_some(by_id)
+    }
+
+    /// The entries of the base as pieces, none of them twice, and the files it names.
+    pub(super) fn expand(
+        &self,
+        chosen: &Chosen,
+        repairs: &mut Vec<Repair>,
+    ) -> (Vec<Piece<'a>>, FileLists) {
+        let Some(top) = chosen.newest() else { return (Vec::new(), FileLists::default()) };
+        let mut expansion = Expansion {
+            session: self,
+            pieces: Vec::new(),
+            placed: HashMap::new(),
+            expanded: BTreeMap::new(),
+            repairs: Vec::new(),
+        };
+        expansion.take_up(top);
+        if let Some(compaction) = &chosen.compaction {
+            expansion.expanded.insert(compaction.seq, compaction.files.clone());
+        }
+        repairs.append(&mut expansion.repairs);
+        let oldest_first = expansion.expanded.values();
+        let files = oldest_first.fold(FileLists::default(), |all, files| all.union(files));
+        (expansion.pieces, files)
+    }
+
+    /// The places of the answer that waits for results at the cutoff, with the results it has.
+    fn open_at(&self, cutoff_seq: u64) -> Vec<u64> {
+        let mut open: Option<(String, bool)> = None;
+        let mut places = Vec::new();
+        let mut waiting: Vec<String> = Vec::new();
+        for place in self.places(0, cutoff_seq) {
+            let event = self.speaker(place);
+            let said = Said::by(event);
+            if event.kind == Kind::UserPrompt {
+                (open, places, waiting) = (None, Vec::new(), Vec::new());
+            } else if let Some(id) = said.message_id() {
+                if !open.as_ref().is_some_and(|(open, answered)| joins(open, *answered, id)) {
+                    (open, places, waiting) =
+                        (Some((id.to_owned(), false)), Vec::new(), Vec::new());
+                }
+                places.push(place);
+                if let Said::Call(call) = &said
+                    && !call.call_id.trim().is_empty()
+                {
+                    waiting.push(call.call_id.clone());
+                }
+            } else if let Some((_, answered)) = &mut open {
+                match said {
+                    Said::Result(result) => {
+                        *answered = true;
+                        places.push(place);
+                        if let Some(at) = waiting.iter().position(|id| *id == result.call_id) {
+                            waiting.remove(at);
+                        }
+                    }
+                    Said::Started(_) => places.push(place),
+                    _ => {}
+                }
+            }
+        }
+        if waiting.is_empty() { Vec::new() } else { places }
+    }
+}
+
+/// The pieces of a base on the way to being complete.
+struct Expansion<'a, 's> {
+    session: &'s Session<'a>,
+    pieces: Vec<Piece<'a>>,
+    /// By place, where in `pieces` it stands.
+    placed: HashMap<u64, usize>,
+    /// Bases whose entries are taken up, and the files they name.
+    expanded: BTreeMap<u64, FileLists>,
+    repairs: Vec<Repair>,
+}
+
+/// A base whose entries are being taken up.
+struct Frame {
+    seq: u64,
+    is_snapshot: bool,
+    cutoff_seq: u64,
+    entries: std::vec::IntoIter<SavedEntry>,
+    /// Nothing was taken up yet.
+    is_untouched: bool,
+}
+
+impl<'a> Expansion<'a, '_> {
+    /// Takes up a base and those it refers to. A stack instead of a recursion: a log may nest
+    /// bases as deep as it likes.
+    ///
+    /// The working set stands behind the prefix context of `leader`: of the base, or of the one
+    /// below a snapshot that begins with it and only adds what came later.
+    fn take_up(&mut self, top: &Base) {
+        let mut leader = top.seq;
+        let mut frames = vec![Frame::of(top)];
+        self.expanded.insert(top.seq, top.files.clone());
+        while let Some(frame) = frames.last_mut() {
+            let (seq, cutoff_seq) = (frame.seq, frame.cutoff_seq);
+            let can_lead = seq == leader && frame.is_untouched && frame.is_snapshot;
+            frame.is_untouched = false;
+            if let Some(entry) = frame.entries.next() {
+                if let Some(below) = self.take_entry(entry, seq, cutoff_seq) {
+                    leader = if can_lead { below.seq } else { leader };
+                    frames.push(below);
+                }
+                continue;
+            }
+            self.reenter(cutoff_seq);
+            if seq == leader {
+                self.pieces.iter_mut().for_each(|piece| piece.in_base = true);
+            }
+            frames.pop();
+        }
+    }
+
+    /// Takes up one entry; one that refers to a base answers with that base.
+    fn take_entry(&mut self, entry: SavedEntry, base_seq: u64, cutoff_seq: u64) -> Option<Frame> {
+        let named = entry.event_id.and_then(|id| self.session.seq_of.get(&id).copied());
+        match (entry.seq, entry.to_seq) {
+            (Some(from_seq), Some(to_seq)) => {
+                if from_seq > to_seq {
+                    self.repair(base_seq, Why::EntryNotFound);
+                }
+                if to_seq > cutoff_seq {
+                    self.repair(base_seq, Why::EntryBeyondCutoff);
+                }
+                let after_seq = from_seq.saturating_sub(1);
+                for place in self.session.places(after_seq, to_seq.min(cutoff_seq)) {
+                    self.place(place, None, false);
+                }
+                None
+            }
+            (None, _) if entry.content.is_some() => {
+                if named.is_some_and(|seq| seq > cutoff_seq) {
+                    self.repair(base_seq, Why::EntryBeyondCutoff);
+                } else {
+                    self.pieces.push(Piece {
+                        event: self.session.event(base_seq),
+                        place: base_seq,
+                        body: PieceBody::Inline(entry),
+                        dormant: false,
+                        in_base: false,
+                    });
+                }
+                None
+            }
+            (seq, _) => {
+                let seq = seq.or(named).unwrap_or(0);
+                self.take_reference(seq, entry, base_seq, cutoff_seq)
+            }
+        }
+    }
+
+    fn take_reference(
+        &mut self,
+        seq: u64,
+        entry: SavedEntry,
+        base_seq: u64,
+        cutoff_seq: u64,
+    ) -> Option<Frame> {
+        let place = self.session.place_of.get(&seq).copied().unwrap_or(seq);
+        if seq >= base_seq || !self.session.is_on_path(place) {
+            self.repair(base_seq, Why::EntryNotFound);
+            return None;
+        }
+        let event = self.session.event(place);
+        if matches!(event.kind, Kind::Compaction | Kind::Snapshot) {
+            let Ok(base) = self.session.readable(event) else {
+                self.repair(base_seq, Why::EntryNotFound);
+                return None;
+            };
+            if base.cutoff_seq > cutoff_seq {
+                self.repair(base_seq, Why::EntryBeyondCutoff);
+                return None;
+            }
+            let is_new = self.expanded.insert(base.seq, base.files.clone()).is_none();
+            return is_new.then(|| Frame::of(&base));
+        }
+        if place > cutoff_seq {
+            self.repair(base_seq, Why::EntryBeyondCutoff);
+            return None;
+        }
+        let artifact = entry.artifact;
+        let replaced = entry.shown.map(|text| Replaced { seq: place, text, artifact });
+        self.place(place, replaced, false);
+        None
+    }
+
+    /// Puts an event at the end, unless it is there already; a replaced text counts either way.
+    fn place(&mut self, place: u64, replaced: Option<Replaced>, dormant: bool) {
+        if let Some(at) = self.placed.get(&place) {
+            if replaced.is_some() {
+                self.pieces[*at].body = PieceBody::Event(replaced);
+            }
+            return;
+        }
+        self.placed.insert(place, self.pieces.len());
+        self.pieces.push(Piece {
+            event: self.session.speaker(place),
+            place,
+            body: PieceBody::Event(replaced),
+            dormant,
+            in_base: false,
+        });
+    }
+
+    /// An answer that was open at the cutoff comes back behind the base, for its later results;
+    /// not if the base shows any part of it.
+    fn reenter(&mut self, cutoff_seq: u64) {
+        let places = self.session.open_at(cutoff_seq);
+        let is_shown = places.iter().any(|place| {
+            self.session.speaker(*place).kind.is_answer() && self.placed.contains_key(place)
+        });
+        if !is_shown {
+            places.into_iter().for_each(|place| self.place(place, None, true));
+        }
+    }
+
+    fn repair(&mut self, seq: u64, why: Why) {
+        let repair = Repair { seq, why };
+        if !self.repairs.contains(&repair) {
+            self.repairs.push(repair);
+        }
+    }
+}
+
+impl Frame {
+    fn of(base: &Base) -> Frame {
+        Frame {
+            seq: base.seq,
+            is_snapshot: base.is_snapshot,
+            cutoff_seq: base.cutoff_seq,
+            entries: base.entries.clone().into_iter(),
+            is_untouched: true,
+        }
+    }
+}

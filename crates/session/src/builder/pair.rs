@@ -1,0 +1,335 @@
+//! Steps 4 to 8: answers put together, results brought to their calls, everything in order.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+use event::payload::Content;
+
+use super::{Piece, PieceBody};
+use crate::view::{
+    HistoryEntry, Repair, Replaced, Role, Said, ToolNote, Why, inline_entry, joins, result_content,
+    with_text,
+};
+
+/// The history, by where its entries stand.
+#[derive(Default)]
+pub(super) struct Arranged {
+    pub(super) base_prefix: Vec<Arc<HistoryEntry>>,
+    pub(super) prefix: Vec<Arc<HistoryEntry>>,
+    pub(super) rest: Vec<Arc<HistoryEntry>>,
+}
+
+/// Turns the stream into entries.
+pub(super) fn arrange(stream: &[Piece<'_>], repairs: &mut Vec<Repair>) -> Arranged {
+    let items: Vec<Item> = stream.iter().map(Item::of).collect();
+    let answers = gather_answers(&items);
+    let pairs = pair(&items, stream, &answers, repairs);
+    let mut arranged = Arranged::default();
+    for (at, (item, piece)) in items.iter().zip(stream).enumerate() {
+        let mut note = |why| repairs.push(Repair { seq: piece.event.seq, why });
+        match item {
+            Item::Prompt(Err(why)) | Item::Broken(why) => note(why.clone()),
+            Item::Prompt(Ok(entry)) | Item::Context(entry) | Item::Answer(entry) => {
+                if !entry.content.has_substance() {
+                    note(Why::Empty);
+                    continue;
+                }
+                if matches!(item, Item::Context(_)) && !entry.is_prefix() {
+                    let joined_later = pairs.last_joined.get(&answers.stretch_of[at]);
+                    if joined_later.is_some_and(|last| *last > at) {
+                        note(Why::Moved);
+                    }
+                }
+                let entry = Arc::new(entry.clone());
+                match (entry.is_prefix(), piece.in_base) {
+                    (true, true) => arranged.base_prefix.push(entry),
+                    (true, false) => arranged.prefix.push(entry),
+                    (false, _) => arranged.rest.push(entry),
+                }
+            }
+            Item::Part(_) => {
+                let parts = &answers.parts[answers.answer_of[&at]];
+                let is_late = answers.stretch_of[at] != answers.stretch_of[parts[0]];
+                if is_late && !piece.dormant {
+                    note(Why::LatePart);
+                }
+                if parts[0] == at {
+                    let answer = AnswerAt { items: &items, stream, pairs: &pairs, parts };
+                    arranged.rest.extend(answer.entries(repairs).into_iter().map(Arc::new));
+                }
+            }
+            Item::Result(_) | Item::Started(_) | Item::Nothing => {}
+        }
+    }
+    arranged
+}
+
+/// What a piece is to the steps below.
+enum Item {
+    /// Closes what is open, also if it cannot be read.
+    Prompt(Result<HistoryEntry, Why>),
+    Context(HistoryEntry),
+    /// An answer that a base gives in full; it has no calls.
+    Answer(HistoryEntry),
+    Part(Said),
+    Started(event::payload::ToolStarted),
+    Result(event::payload::ToolResult),
+    Broken(Why),
+    Nothing,
+}
+
+impl Item {
+    fn of(piece: &Piece<'_>) -> Item {
+        let replaced = match &piece.body {
+            PieceBody::Event(replaced) => replaced.as_ref(),
+            PieceBody::Inline(saved) => {
+                return match inline_entry(saved, piece.event.seq, piece.event.id) {
+                    Ok(entry) if entry.context_kind.is_some() => Item::Context(entry),
+                    Ok(entry) if entry.role == Role::Assistant => Item::Answer(entry),
+                    Ok(entry) => Item::Prompt(Ok(entry)),
+                    Err(why) => Item::Broken(why),
+                };
+            }
+        };
+        match Said::by(piece.event) {
+            Said::Prompt(content) => {
+                let entry = HistoryEntry::said_by(piece.event, piece.place, Role::User, content);
+                Item::Prompt(Ok(entry.replace(replaced)))
+            }
+            Said::Unreadable(error) if piece.event.kind == event::Kind::UserPrompt => {
+                Item::Prompt(Err(Why::Unreadable(error)))
+            }
+            Said::Unreadable(error) => Item::Broken(Why::Unreadable(error)),
+            Said::Unknown => Item::Broken(Why::UnknownRecord),
+            Said::Context(context) => {
+                let entry = HistoryEntry::context(piece.event, piece.place, context);
+                Item::Context(entry.replace(replaced))
+            }
+            Said::Result(result) => Item::Result(result),
+            Said::Started(started) => Item::Started(started),
+            Said::Nothing => Item::Nothing,
+            said @ (Said::Message(_) | Said::Thinking(_) | Said::Call(_)) => Item::Part(said),
+        }
+    }
+}
+
+/// Which items make up which answer.
+struct Answers {
+    /// By answer, its parts as they came.
+    parts: Vec<Vec<usize>>,
+    /// By part, its answer.
+    answer_of: HashMap<usize, usize>,
+    /// By item, the stretch of the talk in which no prompt and no other answer comes.
+    stretch_of: Vec<usize>,
+}
+
+fn gather_answers(items: &[Item]) -> Answers {
+    let mut answers =
+        Answers { parts: Vec::new(), answer_of: HashMap::new(), stretch_of: Vec::new() };
+    let mut by_id: HashMap<&str, usize> = HashMap::new();
+    let mut stretch = 0;
+    let mut open: Option<(&str, usize)> = None;
+    let mut has_result = false;
+    for (at, item) in items.iter().enumerate() {
+        match item {
+            Item::Prompt(_) | Item::Answer(_) => {
+                stretch += 1;
+                open = None;
+            }
+            Item::Part(said) => {
+                let id = said.message_id().unwrap_or_default();
+                let answer = match open {
+                    Some((open, answer)) if joins(open, has_result, id) => answer,
+                    _ => {
+                        stretch += 1;
+                        has_result = false;
+                        by_id.get(id).copied().unwrap_or(answers.parts.len())
+                    }
+                };
+                if answer == answers.parts.len() {
+                    answers.parts.push(Vec::new());
+                }
+                if !id.is_empty() {
+                    by_id.insert(id, answer);
+                }
+                answers.parts[answer].push(at);
+                answers.answer_of.insert(at, answer);
+                open = Some((id, answer));
+            }
+            Item::Result(_) => has_result = true,
+            _ => {}
+        }
+        answers.stretch_of.push(stretch);
+    }
+    answers
+}
+
+/// Which result and which start belong to which call.
+#[derive(Default)]
+struct Pairs {
+    result_of: HashMap<usize, usize>,
+    start_of: HashMap<usize, usize>,
+    /// By stretch, the last item that went to its answer.
+    last_joined: HashMap<usize, usize>,
+}
+
+fn pair(
+    items: &[Item],
+    stream: &[Piece<'_>],
+    answers: &Answers,
+    repairs: &mut Vec<Repair>,
+) -> Pairs {
+    let mut pairs = Pairs::default();
+    let mut unanswered: HashMap<(usize, &str), VecDeque<usize>> = HashMap::new();
+    let mut unstarted = unanswered.clone();
+    for (at, item) in items.iter().enumerate() {
+        let stretch = answers.stretch_of[at];
+        match item {
+            Item::Part(said) => {
+                if let Said::Call(call) = said
+                    && !call.call_id.trim().is_empty()
+                {
+                    unanswered.entry((stretch, &call.call_id)).or_default().push_back(at);
+                    unstarted.entry((stretch, &call.call_id)).or_default().push_back(at);
+                }
+                pairs.last_joined.insert(stretch, at);
+            }
+            Item::Started(started) => {
+                let calls = unstarted.get_mut(&(stretch, started.call_id.as_str()));
+                if let Some(call) = calls.and_then(VecDeque::pop_front) {
+                    pairs.start_of.insert(call, at);
+                }
+            }
+            Item::Result(result) => {
+                let calls = unanswered.get_mut(&(stretch, result.call_id.as_str()));
+                let why = if calls.is_some() { Why::SecondResult } else { Why::NoCall };
+                match calls.and_then(VecDeque::pop_front) {
+                    Some(call) => {
+                        pairs.result_of.insert(call, at);
+                        pairs.last_joined.insert(stretch, at);
+                    }
+                    None if stream[at].dormant => {}
+                    None => repairs.push(Repair { seq: stream[at].event.seq, why }),
+                }
+            }
+            _ => {}
+        }
+    }
+    pairs
+}
+
+/// One answer with all that belongs to it.
+struct AnswerAt<'t> {
+    items: &'t [Item],
+    stream: &'t [Piece<'t>],
+    pairs: &'t Pairs,
+    /// As they came.
+    parts: &'t [usize],
+}
+
+impl AnswerAt<'_> {
+    /// The answer and its results, as far as anything is left of it.
+    fn entries(&self, repairs: &mut Vec<Repair>) -> Vec<HistoryEntry> {
+        if !self.is_awake() {
+            return Vec::new();
+        }
+        let first = &self.stream[self.parts[0]];
+        let mut answer =
+            HistoryEntry::said_by(first.event, first.place, Role::Assistant, Content::default());
+        answer.sources = self.parts.iter().map(|at| self.stream[*at].place).collect();
+        let mut content = Vec::new();
+        let mut results = Vec::new();
+        let mut has_calls = false;
+        for at in self.in_block_order() {
+            match self.said(at) {
+                Said::Message(message) => {
+                    let replaced = self.replaced(at);
+                    answer.replaced.extend(replaced.cloned());
+                    let said = match replaced {
+                        Some(replaced) => with_text(&message.content, &replaced.text),
+                        None => message.content.clone(),
+                    };
+                    content.extend(Some(said).filter(Content::has_substance).unwrap_or_default().0);
+                }
+                Said::Thinking(thinking) if thinking.has_substance() => {
+                    answer.thinking.push(Arc::new(thinking.clone()));
+                }
+                Said::Call(call) => {
+                    has_calls = true;
+                    match self.pairs.result_of.get(&at) {
+                        Some(result) => {
+                            answer.calls.push(Arc::new(call.clone()));
+                            results.push(self.result_entry(at, *result));
+                        }
+                        None => repairs
+                            .push(Repair { seq: self.stream[at].event.seq, why: Why::NoResult }),
+                    }
+                }
+                _ => {}
+            }
+        }
+        answer.content = Arc::new(Content(content));
+        if answer.content.0.is_empty() && answer.thinking.is_empty() && answer.calls.is_empty() {
+            if !has_calls {
+                repairs.push(Repair { seq: first.event.seq, why: Why::Empty });
+            }
+            return Vec::new();
+        }
+        results.insert(0, answer);
+        results
+    }
+
+    /// What a base covers comes back only with something the base does not cover.
+    fn is_awake(&self) -> bool {
+        self.parts.iter().any(|at| {
+            let result = self.pairs.result_of.get(at);
+            !self.stream[*at].dormant || result.is_some_and(|result| !self.stream[*result].dormant)
+        })
+    }
+
+    fn in_block_order(&self) -> Vec<usize> {
+        let mut parts = self.parts.to_vec();
+        parts.sort_by_key(|at| match self.said(*at) {
+            Said::Message(message) => message.block,
+            Said::Thinking(thinking) => thinking.block,
+            Said::Call(call) => call.block,
+            _ => 0,
+        });
+        parts
+    }
+
+    fn said(&self, at: usize) -> &Said {
+        match &self.items[at] {
+            Item::Part(said) => said,
+            _ => &Said::Nothing,
+        }
+    }
+
+    fn replaced(&self, at: usize) -> Option<&Replaced> {
+        match &self.stream[at].body {
+            PieceBody::Event(replaced) => replaced.as_ref(),
+            PieceBody::Inline(_) => None,
+        }
+    }
+
+    fn result_entry(&self, call_at: usize, at: usize) -> HistoryEntry {
+        let (Said::Call(call), Item::Result(result)) = (self.said(call_at), &self.items[at]) else {
+            unreachable!("only results are paired with calls");
+        };
+        let start_at = self.pairs.start_of.get(&call_at).copied();
+        let start = start_at.and_then(|start_at| match &self.items[start_at] {
+            Item::Started(started) => Some(started),
+            _ => None,
+        });
+        let piece = &self.stream[at];
+        let content = result_content(result, self.replaced(at));
+        let mut entry = HistoryEntry::said_by(piece.event, piece.place, Role::Tool, content);
+        entry.note = Some(ToolNote::of(call, start, result));
+        entry.replaced.extend(self.replaced(at).cloned());
+        if let Some(start_at) = start_at {
+            entry.sources.push(self.stream[start_at].place);
+            entry.sources.sort_unstable();
+        }
+        entry
+    }
+}

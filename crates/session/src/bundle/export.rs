@@ -1,0 +1,178 @@
+//! Writing a bundle.
+
+use std::collections::BTreeSet;
+use std::io::Write;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use event::{Draft, SessionId};
+use journal::{Ancestry, ArtifactError, Journal, ReadError, Selection, SessionInfo};
+use serde::Serialize;
+
+use super::{BUNDLE_FORMAT, BundleError, Extent, Header, Mark};
+use crate::SessionError;
+
+/// Writes a session or a tree as a bundle.
+pub fn export(
+    journal: &Journal,
+    root: &SessionId,
+    extent: Extent,
+    out: &mut dyn Write,
+) -> Result<(), BundleError> {
+    Exporter { journal, redact: None, out, events: 0, artifacts: BTreeSet::new() }
+        .export(root, extent)
+}
+
+/// The same with `redact` applied to every event, and marked so. Bodies of artifacts stay behind:
+/// nobody has looked into them.
+pub fn export_redacted(
+    journal: &Journal,
+    root: &SessionId,
+    extent: Extent,
+    redact: &dyn Fn(&mut Draft),
+    out: &mut dyn Write,
+) -> Result<(), BundleError> {
+    Exporter { journal, redact: Some(redact), out, events: 0, artifacts: BTreeSet::new() }
+        .export(root, extent)
+}
+
+struct Exporter<'a> {
+    journal: &'a Journal,
+    redact: Option<&'a dyn Fn(&mut Draft)>,
+    out: &'a mut dyn Write,
+    events: u64,
+    /// The artifacts that events have named so far.
+    artifacts: BTreeSet<String>,
+}
+
+impl Exporter<'_> {
+    fn export(mut self, root: &SessionId, extent: Extent) -> Result<(), BundleError> {
+        let parts = parts(self.journal, root, extent)?;
+        let redacted = self.redact.is_some();
+        self.line(&Header { hansard_bundle: BUNDLE_FORMAT, root: root.clone(), redacted })?;
+        for part in parts {
+            self.session(part)?;
+        }
+        if !redacted {
+            for id in std::mem::take(&mut self.artifacts) {
+                self.artifact(id)?;
+            }
+        }
+        let events = self.events;
+        self.line(&Mark::End { events })?;
+        self.out.flush()?;
+        Ok(())
+    }
+
+    fn session(&mut self, part: Part) -> Result<(), BundleError> {
+        let Part { mut ancestry, inherited_seq, up_to_seq } = part;
+        let own = Selection::after(inherited_seq).up_to(up_to_seq).strict();
+        let events = self.journal.events(&ancestry.session_id, own).map_err(SessionError::from)?;
+        let mut events = events.peekable();
+        if let Some(Ok(first)) = events.peek() {
+            // A fork that was given its own copy of what it shows is older than its journal says.
+            ancestry.created_at = first.created_at;
+        }
+        self.line(&Mark::Session { ancestry, up_to_seq })?;
+        for event in events {
+            let mut event = event.map_err(SessionError::from)?;
+            self.artifacts.extend(event.artifact_ids());
+            if let Some(redact) = self.redact {
+                redact(&mut event.draft);
+            }
+            self.out.write_all(event.encode().as_bytes())?;
+            self.out.write_all(b"\n")?;
+            self.events += 1;
+        }
+        Ok(())
+    }
+
+    fn artifact(&mut self, id: String) -> Result<(), BundleError> {
+        match self.journal.artifacts().read(&id) {
+            Ok(bytes) => self.line(&Mark::Artifact { id, body: BASE64.encode(bytes) }),
+            // What only refers to something outside has no body to bring.
+            Err(ArtifactError::ArtifactNotFound(_) | ArtifactError::BadArtifactId(_)) => Ok(()),
+            Err(error) => Err(SessionError::from(error).into()),
+        }
+    }
+
+    fn line(&mut self, line: &impl Serialize) -> Result<(), BundleError> {
+        serde_json::to_writer(&mut *self.out, line).map_err(std::io::Error::from)?;
+        self.out.write_all(b"\n")?;
+        Ok(())
+    }
+}
+
+/// A session of the bundle.
+struct Part {
+    ancestry: Ancestry,
+    /// Its own events are those behind this one.
+    inherited_seq: u64,
+    up_to_seq: u64,
+}
+
+impl Part {
+    fn new(info: SessionInfo, up_to_seq: u64, parent_is_there: bool) -> Part {
+        let mut ancestry = info.ancestry;
+        // It follows from the rest, and differs where an ancestor is missing.
+        ancestry.depth = 0;
+        if !parent_is_there {
+            ancestry = Ancestry {
+                parent_session_id: None,
+                mode: None,
+                fork_point_seq: 0,
+                fork_point_event_id: None,
+                label: None,
+                reason: None,
+                ..ancestry
+            };
+        }
+        let inherited_seq = info.inherited_seq;
+        Part { ancestry, inherited_seq, up_to_seq: up_to_seq.max(inherited_seq) }
+    }
+}
+
+/// The sessions of a bundle, parents first: what the root stands on, the root, its descendants.
+fn parts(journal: &Journal, root: &SessionId, extent: Extent) -> Result<Vec<Part>, SessionError> {
+    let mut parts = Vec::new();
+    let mut info = journal.stat(root)?;
+    let mut up_to_seq = info.tail_seq;
+    loop {
+        let inherited_seq = info.inherited_seq;
+        let parent = info.ancestry.parent_session_id.clone().filter(|_| inherited_seq > 0);
+        parts.push(Part::new(info, up_to_seq, parent.is_some()));
+        let Some(parent) = parent else { break };
+        info = journal.stat(&parent)?;
+        up_to_seq = inherited_seq;
+    }
+    parts.reverse();
+    if extent == Extent::Tree {
+        descendants(journal, root, &mut parts)?;
+    }
+    Ok(parts)
+}
+
+fn descendants(
+    journal: &Journal,
+    root: &SessionId,
+    parts: &mut Vec<Part>,
+) -> Result<(), SessionError> {
+    let mut seen: BTreeSet<SessionId> =
+        parts.iter().map(|part| part.ancestry.session_id.clone()).collect();
+    let mut waiting = vec![root.clone()];
+    while let Some(parent) = waiting.pop() {
+        for child in journal.children(&parent)? {
+            // One that was deleted while we looked is not there any more.
+            let info = match journal.stat(&child.session_id) {
+                Err(ReadError::SessionNotFound(_)) => continue,
+                info => info?,
+            };
+            if seen.insert(child.session_id.clone()) {
+                waiting.push(child.session_id);
+                let tail_seq = info.tail_seq;
+                parts.push(Part::new(info, tail_seq, true));
+            }
+        }
+    }
+    Ok(())
+}

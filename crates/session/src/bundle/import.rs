@@ -1,0 +1,201 @@
+//! Taking a bundle in.
+
+use std::collections::{HashMap, HashSet};
+use std::io::BufRead;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use event::payload::{Artifact, ArtifactRecorded};
+use event::{Event, SessionId};
+use journal::{Ancestry, AppendError, Batch, Expected, Journal, ReadError, Selection};
+
+use super::{BUNDLE_FORMAT, BundleError, EVENT_BEGINS, Header, Imported, Mark};
+use crate::SessionError;
+
+/// Takes a bundle in: all of it, or nothing. Doing it again changes nothing.
+///
+/// A session that was deleted here is not brought back: the bundle is refused.
+pub fn import(journal: &Journal, bundle: &mut dyn BufRead) -> Result<Imported, BundleError> {
+    let bundle = Bundle::read(bundle)?;
+    let mut imported = Imported {
+        sessions: bundle.sessions.len() as u64,
+        artifacts: bundle.artifacts.len() as u64,
+        ..Imported::default()
+    };
+    let described = bundle.described();
+    let mut batch = Batch::observed();
+    for session in bundle.sessions {
+        let known = known_up_to(journal, &session)?;
+        batch = session.announce(batch, known);
+        for event in session.events {
+            if known.is_some_and(|tail| event.seq <= tail) {
+                imported.already_recorded += 1;
+            } else {
+                imported.events += 1;
+                batch = batch.with_numbered(event.draft, event.seq);
+            }
+        }
+    }
+    // Bodies first: an event never names a body that is not there.
+    for (id, bytes) in &bundle.artifacts {
+        let expected = described.get(id).map_or(Expected::default(), |artifact| Expected {
+            size: artifact.size,
+            digest: artifact.digest.as_deref(),
+        });
+        journal.artifacts().put(id, bytes.as_slice(), expected).map_err(SessionError::from)?;
+    }
+    journal.import(batch).map_err(SessionError::from)?;
+    Ok(imported)
+}
+
+/// How far the journal has a session already; what it has must be the same. `None` if it has
+/// never heard of it.
+fn known_up_to(journal: &Journal, session: &Incoming) -> Result<Option<u64>, BundleError> {
+    let id = &session.ancestry.session_id;
+    let tail = match journal.stat(id) {
+        Ok(info) => info.tail_seq,
+        Err(ReadError::SessionNotFound(_)) => {
+            return match journal.deleted_at(id).map_err(SessionError::from)? {
+                Some(at) => Err(SessionError::from(AppendError::Deleted(id.clone(), at)).into()),
+                None => Ok(None),
+            };
+        }
+        Err(error) => return Err(SessionError::from(error).into()),
+    };
+    let Some(first) = session.events.first() else { return Ok(Some(tail)) };
+    let diverged = |at_seq| Err(BundleError::Diverged { session_id: id.clone(), at_seq });
+    let (known, new) = session.events.split_at(session.count_up_to(tail));
+    let selection = Selection::after(first.seq.saturating_sub(1));
+    let ours = journal.events(id, selection).map_err(SessionError::from)?;
+    for (ours, theirs) in ours.zip(known) {
+        let ours = ours.map_err(SessionError::from)?;
+        if ours.seq != theirs.seq || !ours.same_content(theirs) {
+            return diverged(ours.seq);
+        }
+    }
+    for theirs in new {
+        if journal.seq_of(id, theirs.id).map_err(SessionError::from)?.is_some() {
+            return diverged(theirs.seq);
+        }
+    }
+    Ok(Some(tail))
+}
+
+/// A bundle that was read.
+#[derive(Default)]
+struct Bundle {
+    named: HashSet<SessionId>,
+    sessions: Vec<Incoming>,
+    artifacts: Vec<(String, Vec<u8>)>,
+}
+
+struct Incoming {
+    ancestry: Ancestry,
+    events: Vec<Event>,
+    /// What tells each event from the others, whatever its date.
+    facts: HashSet<[u8; 10]>,
+}
+
+impl Incoming {
+    /// How many of its events stand at or before `seq`.
+    fn count_up_to(&self, seq: u64) -> usize {
+        self.events.partition_point(|event| event.seq <= seq)
+    }
+
+    /// Says where the session comes from, if it is new, and that it has not moved since.
+    fn announce(&self, batch: Batch, known: Option<u64>) -> Batch {
+        let batch = batch.expecting(self.ancestry.session_id.clone(), known.unwrap_or(0));
+        let is_named = self.ancestry.parent_session_id.is_some();
+        // A parent that is not in the bundle is known from the session's first event alone, and
+        // is found if it is here.
+        match known {
+            None if is_named || self.events.is_empty() => {
+                batch.with_ancestry(self.ancestry.clone())
+            }
+            _ => batch,
+        }
+    }
+}
+
+impl Bundle {
+    fn read(input: &mut dyn BufRead) -> Result<Bundle, BundleError> {
+        let mut lines = input.lines();
+        let first = lines.next().transpose()?.unwrap_or_default();
+        let header: Header = serde_json::from_str(&first).map_err(|error| bad(1, &error))?;
+        if header.hansard_bundle > BUNDLE_FORMAT {
+            let found = header.hansard_bundle;
+            return Err(BundleError::NewerFormat { found, supported: BUNDLE_FORMAT });
+        }
+        let mut bundle = Bundle::default();
+        let mut announced = None;
+        let mut found = 0;
+        for (place, line) in lines.enumerate() {
+            let (line, number) = (line?, place as u64 + 2);
+            if line.trim().is_empty() {
+                continue;
+            }
+            if announced.is_some() {
+                return Err(bad(number, &"it stands behind the end"));
+            }
+            if line.starts_with(EVENT_BEGINS) {
+                found += 1;
+                bundle.take_event(&line, number)?;
+                continue;
+            }
+            match serde_json::from_str(&line).map_err(|error| bad(number, &error))? {
+                Mark::Session { ancestry, .. } => bundle.take_session(ancestry, number)?,
+                Mark::Artifact { id, body } => {
+                    let bytes = BASE64.decode(body).map_err(|error| bad(number, &error))?;
+                    bundle.artifacts.push((id, bytes));
+                }
+                Mark::End { events } => announced = Some(events),
+            }
+        }
+        match announced {
+            Some(announced) if announced == found => Ok(bundle),
+            announced => Err(BundleError::Cut { found, announced: announced.unwrap_or(0) }),
+        }
+    }
+
+    fn take_session(&mut self, ancestry: Ancestry, number: u64) -> Result<(), BundleError> {
+        if !self.named.insert(ancestry.session_id.clone()) {
+            let why = format!("session `{}` stands twice", ancestry.session_id);
+            return Err(bad(number, &why));
+        }
+        self.sessions.push(Incoming { ancestry, events: Vec::new(), facts: HashSet::new() });
+        Ok(())
+    }
+
+    fn take_event(&mut self, line: &str, number: u64) -> Result<(), BundleError> {
+        let event = Event::decode(line).map_err(|error| bad(number, &error))?;
+        let session = self.sessions.last_mut();
+        let session = session.filter(|session| session.ancestry.session_id == event.session_id);
+        let Some(session) = session else {
+            let why = format!("it belongs to session `{}`, which is not open", event.session_id);
+            return Err(bad(number, &why));
+        };
+        let last = session.events.last().map(|last| last.seq);
+        if let Some(last) = last.filter(|last| last.checked_add(1) != Some(event.seq)) {
+            let why = format!("event {} stands behind event {last}", event.seq);
+            return Err(bad(number, &why));
+        }
+        if !session.facts.insert(event.id.tail()) {
+            return Err(bad(number, &format!("event {} stands twice", event.id)));
+        }
+        session.events.push(event);
+        Ok(())
+    }
+
+    /// What the events say about the artifacts they record.
+    fn described(&self) -> HashMap<String, Artifact> {
+        let events = self.sessions.iter().flat_map(|session| &session.events);
+        events
+            .filter_map(|event| event.readable::<ArtifactRecorded>())
+            .map(|recorded| (recorded.artifact.id.clone(), recorded.artifact))
+            .collect()
+    }
+}
+
+fn bad(line: u64, why: &dyn std::fmt::Display) -> BundleError {
+    BundleError::BadLine { line, why: why.to_string() }
+}

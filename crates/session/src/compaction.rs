@@ -1,0 +1,294 @@
+//! Compaction: payloads that replace the view of what came before by a shorter one.
+//!
+//! Nothing is deleted. A compaction refers to the events that stay and gives in full only what
+//! is new: a summary, a text in place of a long output.
+//!
+//! Not here: when to compact and who writes the summary (the host), where bodies of artifacts
+//! are kept, and appending.
+
+use std::sync::Arc;
+
+use event::EventId;
+use event::payload::{Compaction, Content, ContextKind, Placement, SavedEntry};
+
+use crate::view::{
+    Covered, EffectiveView, FileLists, FileTools, HistoryEntry, Log, Replaced, Role, View,
+    ViewError,
+};
+
+/// The kind of artifact that holds an output [`offload`] replaced.
+pub const CONTEXT_OFFLOAD: &str = "context_offload";
+
+/// What the host decided about a compaction.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CompactionOptions {
+    /// The newest entries that stay as they are.
+    pub keep: usize,
+    /// Bytes a tool's output may have and still stay in the view.
+    pub output_max: usize,
+    /// Which calls touch files.
+    pub tools: FileTools,
+    pub max_tokens: Option<u64>,
+    pub threshold_pct: Option<u64>,
+    pub current_tokens: Option<u64>,
+}
+
+impl Default for CompactionOptions {
+    fn default() -> CompactionOptions {
+        CompactionOptions {
+            keep: 3,
+            output_max: 1_000,
+            tools: FileTools::default(),
+            max_tokens: None,
+            threshold_pct: None,
+            current_tokens: None,
+        }
+    }
+}
+
+/// A tool's output that is too long to stay in the view.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LongOutput {
+    pub seq: u64,
+    pub event_id: EventId,
+    pub call_id: String,
+    pub tool: String,
+    pub text: String,
+}
+
+/// A cutoff that a session we host may not use.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum CutoffError {
+    #[error("event {cutoff_seq} is not on the active path")]
+    NotFound { cutoff_seq: u64 },
+    #[error("at event {cutoff_seq} the call `{call_id}` of event {call_seq} waits for its result")]
+    InOpenExchange { cutoff_seq: u64, call_id: String, call_seq: u64 },
+    #[error(transparent)]
+    View(#[from] ViewError),
+}
+
+/// Checks that everything up to `cutoff_seq` can be covered without tearing a call from its
+/// result.
+pub fn check_cutoff(view: &View, cutoff_seq: u64, log: &dyn Log) -> Result<(), CutoffError> {
+    if !view.is_on_path(cutoff_seq) {
+        return Err(CutoffError::NotFound { cutoff_seq });
+    }
+    let open = view.open_at(cutoff_seq, log)?;
+    match open.and_then(|stretch| stretch.waiting.into_iter().next()) {
+        Some(call) => Err(CutoffError::InOpenExchange {
+            cutoff_seq,
+            call_id: call.call_id,
+            call_seq: call.place,
+        }),
+        None => Ok(()),
+    }
+}
+
+/// The outputs that [`offload`] should replace: those over the limit, but for the newest entries
+/// and what is replaced already.
+pub fn long_outputs(
+    view: &mut View,
+    log: &dyn Log,
+    options: &CompactionOptions,
+) -> Result<Vec<LongOutput>, ViewError> {
+    let Some(covered) = view.coverable(log)? else { return Ok(Vec::new()) };
+    let effective = view.effective(log)?.clone();
+    let old = effective.len().saturating_sub(options.keep);
+    let long = effective.entries().take(old).filter_map(|entry| {
+        let (Some(note), Some(event_id)) = (&entry.note, entry.event_id) else { return None };
+        let place = view.place(entry.seq?);
+        let text = entry.text();
+        let is_long = text.len() > options.output_max && entry.replaced.is_empty();
+        (is_long && place <= covered.seq).then(|| LongOutput {
+            seq: place,
+            event_id,
+            call_id: note.call_id.clone(),
+            tool: note.name.clone(),
+            text,
+        })
+    });
+    Ok(long.collect())
+}
+
+impl LongOutput {
+    /// The text that stands for the output once `artifact` holds it.
+    pub fn replaced_by(&self, artifact: &str) -> Replaced {
+        let text = format!(
+            "[The output of `{}` ({} bytes) is kept as artifact `{artifact}`.]",
+            self.tool,
+            self.text.len(),
+        );
+        Replaced { seq: self.seq, text, artifact: Some(artifact.to_owned()) }
+    }
+}
+
+/// The view with some outputs replaced; nothing if there is nothing to replace.
+pub fn offload(
+    view: &mut View,
+    log: &dyn Log,
+    replaced: &[Replaced],
+    options: &CompactionOptions,
+) -> Result<Option<Compaction>, ViewError> {
+    let Some(covered) = view.coverable(log)? else { return Ok(None) };
+    let is_covered = |replaced: &&Replaced| replaced.seq <= covered.seq;
+    let texts: Vec<SavedEntry> = replaced.iter().filter(is_covered).map(saved_text).collect();
+    if texts.is_empty() {
+        return Ok(None);
+    }
+    // The view as it is, all by reference; a text that comes later counts at the event's place.
+    let mut entries = view.references(covered.seq);
+    entries.extend(texts);
+    let files = files(view.effective(log)?, covered, options);
+    Ok(Some(compaction("offload", covered, entries, files, options)))
+}
+
+/// A summary in place of everything but the newest entries and other context.
+///
+/// It replaces the summary of the compaction before it. Nothing if there is nothing to cover.
+pub fn summarize(
+    view: &mut View,
+    log: &dyn Log,
+    summary: &str,
+    options: &CompactionOptions,
+) -> Result<Option<Compaction>, ViewError> {
+    let Some(covered) = view.coverable(log)? else { return Ok(None) };
+    if covered.seq <= view.cutoff_seq() {
+        return Ok(None);
+    }
+    replace(view, log, "summarize", covered, Some(summary), options)
+}
+
+/// What the agent itself did: everything up to the event before is gone but for its summary and
+/// other context. Nothing if nothing would be left to show.
+///
+/// An answer that was open then comes back by itself when its result does.
+pub fn captured(
+    view: &mut View,
+    log: &dyn Log,
+    summary: Option<&str>,
+    options: &CompactionOptions,
+) -> Result<Option<Compaction>, ViewError> {
+    let seq = view.up_to_seq();
+    let Some(event) = log.event(seq)? else { return Ok(None) };
+    let covered = Covered { seq, event_id: event.id };
+    let options = CompactionOptions { keep: 0, ..options.clone() };
+    replace(view, log, "captured", covered, summary, &options)
+}
+
+fn replace(
+    view: &mut View,
+    log: &dyn Log,
+    strategy: &str,
+    covered: Covered,
+    summary: Option<&str>,
+    options: &CompactionOptions,
+) -> Result<Option<Compaction>, ViewError> {
+    let effective = view.effective(log)?;
+    let (mut prefix, mut rest) = (Vec::new(), Vec::new());
+    let talk: Vec<&Arc<HistoryEntry>> = effective
+        .entries()
+        .filter(|entry| !entry.is_prefix() && begins_in(entry, covered))
+        .collect();
+    let kept_from = kept_from(&talk, options.keep);
+    for entry in effective.entries().filter(|entry| entry.is_prefix()) {
+        let is_replaced = entry.context_kind == Some(ContextKind::Summary);
+        let is_derived = entry.event_id.is_none();
+        if !is_replaced && !is_derived {
+            saved(entry, covered, &mut prefix);
+        }
+    }
+    for (at, entry) in talk.iter().enumerate() {
+        let is_torn = entry.sources.iter().any(|seq| *seq > covered.seq);
+        if at >= kept_from || entry.context_kind.is_some() || is_torn {
+            saved(entry, covered, &mut rest);
+        }
+    }
+    let files = files(effective, covered, options);
+    let mut entries = prefix;
+    entries.extend(summary.map(|summary| SavedEntry {
+        role: Some("user".to_owned()),
+        context_kind: Some(ContextKind::Summary),
+        placement: Some(Placement::Prefix),
+        content: Some(Content::text(summary)),
+        ..SavedEntry::default()
+    }));
+    entries.extend(rest);
+    let is_usable = !entries.is_empty();
+    Ok(is_usable.then(|| compaction(strategy, covered, entries, files, options)))
+}
+
+fn compaction(
+    strategy: &str,
+    covered: Covered,
+    entries: Vec<SavedEntry>,
+    files: FileLists,
+    options: &CompactionOptions,
+) -> Compaction {
+    Compaction {
+        strategy: strategy.to_owned(),
+        max_tokens: options.max_tokens,
+        threshold_pct: options.threshold_pct,
+        current_tokens: options.current_tokens,
+        cutoff_seq: covered.seq,
+        cutoff_event_id: Some(covered.event_id),
+        entries,
+        messages: Vec::new(),
+        read_files: files.read,
+        modified_files: files.modified,
+    }
+}
+
+/// The file lists of the base, and behind them what was touched since.
+fn files(view: &EffectiveView, covered: Covered, options: &CompactionOptions) -> FileLists {
+    let entries = view.entries().map(Arc::as_ref).filter(|entry| begins_in(entry, covered));
+    view.files().union(&FileLists::touched(entries, &options.tools))
+}
+
+/// Whether an entry has anything to do with what is covered.
+fn begins_in(entry: &HistoryEntry, covered: Covered) -> bool {
+    entry.sources.is_empty() || entry.sources.iter().any(|seq| *seq <= covered.seq)
+}
+
+/// Where the newest `keep` entries begin, with the answer that the first of them belongs to.
+fn kept_from(talk: &[&Arc<HistoryEntry>], keep: usize) -> usize {
+    let mut from = talk.len().saturating_sub(keep);
+    if talk.get(from).is_some_and(|entry| entry.role == Role::Tool) {
+        let answer = talk[..from].iter().rposition(|entry| entry.role == Role::Assistant);
+        from = answer.unwrap_or(from);
+    }
+    from
+}
+
+/// The entry as a base says it: by reference, in full only if no event says it.
+fn saved(entry: &HistoryEntry, covered: Covered, list: &mut Vec<SavedEntry>) {
+    if entry.sources.is_empty() {
+        let role = match entry.role {
+            Role::User => "user",
+            Role::Assistant => "assistant",
+            Role::Tool => "tool",
+        };
+        list.push(SavedEntry {
+            role: Some(role.to_owned()),
+            context_kind: entry.context_kind.clone(),
+            placement: entry.placement.clone(),
+            content: Some(entry.content.as_ref().clone()),
+            ..SavedEntry::default()
+        });
+    }
+    let sources = entry.sources.iter().filter(|seq| **seq <= covered.seq);
+    list.extend(sources.map(
+        |seq| match entry.replaced.iter().find(|replaced| replaced.seq == *seq) {
+            Some(replaced) => saved_text(replaced),
+            None => SavedEntry { seq: Some(*seq), ..SavedEntry::default() },
+        },
+    ));
+}
+
+fn saved_text(replaced: &Replaced) -> SavedEntry {
+    SavedEntry {
+        seq: Some(replaced.seq),
+        shown: Some(replaced.text.clone()),
+        artifact: replaced.artifact.clone(),
+        ..SavedEntry::default()
+    }
+}

@@ -1,0 +1,156 @@
+//! What the committed log of a session amounts to, kept current event by event.
+//!
+//! Not here: what is queued and not committed yet (`append`).
+
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use event::{Event, SessionId};
+use journal::{ReadError, Selection};
+
+use crate::reader::SessionReader;
+use crate::saved;
+use crate::view::{View, ViewOptions};
+use crate::{Live, Reduced, Reducer, SessionError};
+
+/// The folded state of a session, up to the last event this side knows of.
+pub(crate) struct Current {
+    pub(crate) live: Live,
+    pub(crate) view: View,
+    /// The last event that is known to be recorded; folded or still to be read.
+    pub(crate) known_tail: u64,
+    reducers: Vec<Weak<Mutex<dyn Fold>>>,
+    /// Where the state was last saved, or should have been.
+    saved_up_to: u64,
+}
+
+/// A state of the caller's own that is kept current with a session.
+pub struct Reduction<R: Reducer> {
+    reduced: Arc<Mutex<Reduced<R>>>,
+}
+
+impl Current {
+    /// Of a session in which nothing has happened yet.
+    pub(crate) fn new(id: SessionId) -> Current {
+        Current {
+            live: Live::new(id),
+            view: View::new(ViewOptions::default()),
+            known_tail: 0,
+            reducers: Vec::new(),
+            saved_up_to: 0,
+        }
+    }
+
+    /// Begins with what was saved, if that can be used.
+    pub(crate) fn load(&mut self, reader: &SessionReader) -> Result<(), SessionError> {
+        if let Some((live, view)) = saved::load(reader)? {
+            self.saved_up_to = live.up_to_seq();
+            self.known_tail = live.up_to_seq();
+            self.live = live;
+            self.view = view;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn is_behind(&self) -> bool {
+        self.live.up_to_seq() < self.known_tail
+    }
+
+    /// Takes in what was committed, in order; what does not follow is read.
+    pub(crate) fn fold_all(
+        &mut self,
+        events: &[Event],
+        reader: &SessionReader,
+    ) -> Result<(), SessionError> {
+        for event in events {
+            if event.seq == self.live.up_to_seq() + 1 {
+                self.fold(event, reader)?;
+            }
+        }
+        if self.is_behind() { self.catch_up(reader) } else { Ok(()) }
+    }
+
+    /// Reads what has been appended since, by whomever.
+    pub(crate) fn catch_up(&mut self, reader: &SessionReader) -> Result<(), SessionError> {
+        let after = self.live.up_to_seq();
+        let events = match reader.events(Selection::after(after)) {
+            Ok(events) => events,
+            // Not a single event yet: there is nothing to catch up with.
+            Err(ReadError::SessionNotFound(_)) if after == 0 => return Ok(()),
+            Err(error) => return Err(error.into()),
+        };
+        for event in events {
+            self.fold(&event?, reader)?;
+        }
+        self.known_tail = self.known_tail.max(self.live.up_to_seq());
+        Ok(())
+    }
+
+    fn fold(&mut self, event: &Event, reader: &SessionReader) -> Result<(), SessionError> {
+        let instead_of = match event.amends() {
+            Some(first) => reader.cost_before(first, event.seq)?,
+            None => None,
+        };
+        self.view.apply(event, reader)?;
+        self.live.apply(event, instead_of);
+        self.reducers.retain(|reducer| {
+            let Some(reducer) = reducer.upgrade() else { return false };
+            reducer.lock().unwrap_or_else(PoisonError::into_inner).fold(event);
+            true
+        });
+        Ok(())
+    }
+
+    /// Saves the state where enough has happened since.
+    ///
+    /// It is housekeeping and never anybody's error: what could not be saved is saved when as
+    /// much has happened again.
+    pub(crate) fn save_if_due(&mut self, reader: &SessionReader) {
+        let up_to_seq = self.live.up_to_seq();
+        if saved::is_due(up_to_seq, self.saved_up_to) {
+            let _ = saved::save(reader, &self.live, &self.view);
+            self.saved_up_to = up_to_seq;
+        }
+    }
+
+    /// Folds all events so far into a state of the caller's own, and every later one as it comes.
+    pub(crate) fn reduce<R>(
+        &mut self,
+        reducer: R,
+        events: impl Iterator<Item = Result<Event, ReadError>>,
+    ) -> Result<Reduction<R>, SessionError>
+    where
+        R: Reducer + Send + 'static,
+        R::State: Send,
+    {
+        let mut reduced = Reduced::new(reducer);
+        for event in events {
+            reduced.apply(&event?);
+        }
+        let reduced = Arc::new(Mutex::new(reduced));
+        let folded: Arc<Mutex<dyn Fold>> = reduced.clone();
+        self.reducers.push(Arc::downgrade(&folded));
+        Ok(Reduction { reduced })
+    }
+}
+
+impl<R: Reducer> Reduction<R> {
+    /// Reads the state as it is now.
+    pub fn read<T>(&self, read: impl FnOnce(&R::State) -> T) -> T {
+        read(self.reduced.lock().unwrap_or_else(PoisonError::into_inner).state())
+    }
+}
+
+/// A [`Reduced`] of any reducer.
+trait Fold: Send {
+    fn fold(&mut self, event: &Event);
+}
+
+impl<R> Fold for Reduced<R>
+where
+    R: Reducer + Send,
+    R::State: Send,
+{
+    fn fold(&mut self, event: &Event) {
+        self.apply(event);
+    }
+}

@@ -1,0 +1,177 @@
+//! Whether a tool may run: what the log says about a call and its earlier tries.
+
+use event::payload::{Effect, Outcome, ToolCall, ToolDelta, ToolResult, ToolStarted};
+use event::{Event, ForkOrigin, Key, KeyFamily, Kind, Raw};
+use journal::ReadError;
+use sha2::{Digest, Sha256};
+
+use crate::Past;
+
+/// A call, its start and its result, as far as they are recorded.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct ToolExecution {
+    pub call: Option<Event>,
+    /// The newest start: a tool that is safe to run again may have several.
+    pub started: Option<Event>,
+    /// The first result after the call.
+    pub result: Option<Event>,
+}
+
+/// What to do with a call.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Next {
+    Run,
+    /// It ran before: this is what came out, an error included.
+    Return(Box<Event>),
+    /// It was begun and nobody knows how it ended; the host can find out.
+    AskHost,
+    /// It was begun and must not be begun again; the model is told so with [`lost`].
+    Refuse,
+}
+
+/// The key of a call: the same for the same call however often it is tried, and independent of the
+/// id the provider gave it.
+///
+/// `answer` is where the answer's first event was first recorded, in whatever ancestor that was.
+pub fn idempotency_key(answer: &ForkOrigin, tool: &str, index: u32, input_digest: &str) -> String {
+    format!("{}:{}:{tool}:{index}:{input_digest}", answer.session_id, answer.event_id)
+}
+
+/// SHA-256 of the input as the provider sent it, hex.
+pub fn input_digest(input: &Raw) -> String {
+    use std::fmt::Write;
+    let mut hex = String::with_capacity(64);
+    for byte in Sha256::digest(input.get().as_bytes()) {
+        write!(hex, "{byte:02x}").expect("writing to a string cannot fail");
+    }
+    hex
+}
+
+/// What is recorded under an idempotency key, of its newest occurrence.
+pub fn find_execution(past: &dyn Past, key: &str) -> Result<Option<ToolExecution>, ReadError> {
+    if key.trim().is_empty() {
+        return Ok(None);
+    }
+    let keyed = past.find(&Key::new(KeyFamily::Execution, key))?;
+    let Some(mut execution) = ToolExecution::newest(&keyed) else { return Ok(None) };
+    let ToolExecution { call, started, result } = &execution;
+    if call.is_some() && result.is_some() {
+        return Ok(Some(execution));
+    }
+    // Call and result need not carry the key; then their id leads to them.
+    let known = started.as_ref().or(result.as_ref()).or(call.as_ref());
+    let known = known.expect("an execution has at least one event");
+    let call_id = known.keys().into_iter().find(|key| key.family == KeyFamily::Call);
+    let Some(call_id) = call_id else { return Ok(Some(execution)) };
+    let seq = known.seq;
+    let same_id = past.find(&call_id)?;
+    if execution.call.is_none() {
+        execution.call = same_id.iter().rfind(|event| is_call(event) && event.seq < seq).cloned();
+    }
+    if execution.result.is_none() {
+        let later = same_id.into_iter().skip_while(|event| event.seq <= seq);
+        execution.result = later.take_while(|event| !is_call(event)).find(is_keyless);
+    }
+    Ok(Some(execution))
+}
+
+impl ToolExecution {
+    /// The newest occurrence among events of one key, oldest first.
+    pub fn newest(events: &[Event]) -> Option<ToolExecution> {
+        let mut execution = ToolExecution::default();
+        for event in events {
+            match event.kind {
+                Kind::ToolCall => {
+                    execution =
+                        ToolExecution { call: Some(event.clone()), ..ToolExecution::default() };
+                }
+                Kind::ToolStarted => {
+                    execution.started = Some(event.clone());
+                    execution.result = None;
+                }
+                Kind::ToolResult if execution.result.is_none() => {
+                    execution.result = Some(event.clone());
+                }
+                _ => {}
+            }
+        }
+        (execution != ToolExecution::default()).then_some(execution)
+    }
+}
+
+/// What to do before running a tool. Where the start recorded another effect than the tool claims
+/// now, the more careful one counts.
+pub fn decide(execution: Option<&ToolExecution>, effect: &Effect) -> Next {
+    let Some(execution) = execution else { return Next::Run };
+    if let Some(result) = &execution.result {
+        return Next::Return(Box::new(result.clone()));
+    }
+    let Some(started) = &execution.started else { return Next::Run };
+    let recorded = started.readable::<ToolStarted>().map(|started| started.effect);
+    match recorded.iter().map(care).fold(care(effect), Ord::max) {
+        Care::RunAgain => Next::Run,
+        Care::Ask => Next::AskHost,
+        Care::Never => Next::Refuse,
+    }
+}
+
+/// The result of a call that was begun and whose end nobody knows, with the output it had until
+/// then.
+pub fn lost(
+    call_id: &str,
+    tool: &str,
+    key: Option<String>,
+    partial_output: Option<&str>,
+) -> ToolResult {
+    ToolResult {
+        call_id: call_id.to_owned(),
+        tool: Some(tool.to_owned()).filter(|tool| !tool.is_empty()),
+        idempotency_key: key,
+        outcome: Outcome::Lost,
+        output: partial_output
+            .map(|output| Raw::of(&output).expect("a string always encodes as JSON")),
+        parts: Vec::new(),
+        error: Some(
+            "the call was interrupted; what it did is not known and it was not run again"
+                .to_owned(),
+        ),
+        shown: None,
+        duration_ms: None,
+    }
+}
+
+/// The output of a call as far as it was stored before the result, of its newest occurrence.
+pub fn partial_output(past: &dyn Past, call_id: &str) -> Result<Option<String>, ReadError> {
+    let events = past.find(&Key::new(KeyFamily::Call, call_id))?;
+    let begin = events.iter().rposition(is_call).unwrap_or(0);
+    let deltas = events[begin..].iter().filter_map(|event| event.readable::<ToolDelta>());
+    Ok(deltas.fold(None, |output: Option<String>, delta| match output {
+        Some(output) if !delta.replaces => Some(output + &delta.text),
+        _ => Some(delta.text),
+    }))
+}
+
+/// A result that does not say which try it is of.
+fn is_keyless(event: &Event) -> bool {
+    event.readable::<ToolResult>().is_some_and(|result| result.idempotency_key.is_none())
+}
+
+fn is_call(event: &Event) -> bool {
+    event.readable::<ToolCall>().is_some()
+}
+
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum Care {
+    RunAgain,
+    Ask,
+    Never,
+}
+
+/// An effect this program does not know is treated as the worst.
+fn care(effect: &Effect) -> Care {
+    match effect {
+        Effect::ReplaySafe => Care::RunAgain,
+        Effect::Reconcile => Care::Ask,
+        Effect::NeverReplay | Effect::Other(_) => Care::Never,
+    }
+}

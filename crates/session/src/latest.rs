@@ -1,0 +1,132 @@
+//! Where the newest event, message and answer stand.
+//!
+//! Places only: what they say is read from the log when somebody asks.
+
+use event::{Event, EventId, Kind, Lane};
+use serde::{Deserialize, Serialize};
+
+use crate::answer::AnswerPart;
+
+/// A message of the talk: all its events lie from `first_seq` to `last_seq`, perhaps with others
+/// between them.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct MessagePlace {
+    /// `user.prompt`, `tool.result`, or the kind of the answer's first event.
+    pub kind: Kind,
+    /// What the events of an answer share; `None` for prompts, results and answers without it.
+    pub message_id: Option<String>,
+    pub event_id: EventId,
+    pub first_seq: u64,
+    pub last_seq: u64,
+}
+
+/// The newest of everything, folded event by event.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Latest {
+    event: Option<(u64, EventId)>,
+    message: Option<MessagePlace>,
+    /// The newest answer, whatever it is worth.
+    answer: Option<Answer>,
+    /// The newest one before it that said something and asked for no tool.
+    final_answer: Option<MessagePlace>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+struct Answer {
+    place: MessagePlace,
+    has_substance: bool,
+    has_calls: bool,
+    /// A prompt or result came after it.
+    is_closed: bool,
+}
+
+impl Latest {
+    /// The newest event.
+    pub fn event(&self) -> Option<(u64, EventId)> {
+        self.event
+    }
+
+    /// The newest prompt, result or answer.
+    pub fn message(&self) -> Option<&MessagePlace> {
+        self.message.as_ref()
+    }
+
+    /// The newest answer with substance and without calls.
+    pub fn answer(&self) -> Option<&MessagePlace> {
+        let current = self.answer.as_ref().filter(|answer| answer.is_final());
+        current.map(|answer| &answer.place).or(self.final_answer.as_ref())
+    }
+
+    /// Takes in the next event.
+    pub fn apply(&mut self, event: &Event) {
+        self.fold(event, AnswerPart::read(event).as_ref());
+    }
+
+    /// As [`Latest::apply`], for callers that have read the event's part of an answer already.
+    pub(crate) fn fold(&mut self, event: &Event, part: Option<&AnswerPart>) {
+        self.event = Some((event.seq, event.id));
+        if event.kind.lane() != Lane::Talk {
+            return;
+        }
+        match part {
+            Some(part) => self.part(event, part),
+            // A fuller account stands where the first one stood.
+            None if event.amends().is_some() => {}
+            None => {
+                self.message = Some(MessagePlace::of(event, None));
+                if let Some(answer) = &mut self.answer {
+                    answer.is_closed = true;
+                }
+            }
+        }
+    }
+
+    fn part(&mut self, event: &Event, part: &AnswerPart) {
+        let current = self.answer.as_mut().filter(|answer| {
+            let message_id = answer.place.message_id.as_deref().unwrap_or_default();
+            part.continues(message_id, answer.is_closed)
+        });
+        if let Some(answer) = current {
+            answer.place.last_seq = event.seq;
+            answer.has_substance |= part.has_substance;
+            answer.has_calls |= part.call.is_some();
+        } else if event.amends().is_some() {
+            return;
+        } else {
+            let message_id = Some(part.message_id.clone()).filter(|id| !id.is_empty());
+            let next = Answer {
+                place: MessagePlace::of(event, message_id),
+                has_substance: part.has_substance,
+                has_calls: part.call.is_some(),
+                is_closed: false,
+            };
+            let before = self.answer.replace(next).filter(Answer::is_final);
+            self.final_answer = before.map(|answer| answer.place).or(self.final_answer.take());
+        }
+        self.message = self.answer.as_ref().map(|answer| answer.place.clone());
+    }
+}
+
+impl Answer {
+    fn is_final(&self) -> bool {
+        self.has_substance && !self.has_calls
+    }
+}
+
+impl MessagePlace {
+    /// Whether an event between the two ends is part of the message.
+    pub(crate) fn includes(&self, event: &Event) -> bool {
+        let Some(message_id) = &self.message_id else { return event.seq == self.first_seq };
+        AnswerPart::read(event).is_some_and(|part| part.message_id == *message_id)
+    }
+
+    fn of(event: &Event, message_id: Option<String>) -> MessagePlace {
+        MessagePlace {
+            kind: event.kind.clone(),
+            message_id,
+            event_id: event.id,
+            first_seq: event.seq,
+            last_seq: event.seq,
+        }
+    }
+}

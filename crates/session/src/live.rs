@@ -1,0 +1,47 @@
+//! The small state every open session keeps beside its view.
+
+use event::{Cost, Event, SessionId};
+use serde::{Deserialize, Serialize};
+
+use crate::answer::AnswerPart;
+use crate::{Latest, OpenWork, SessionCost, Settings};
+
+/// What is known of a session without reading it again. Bounded, and the same whether it was
+/// folded live, in pieces or from the whole log.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Live {
+    pub open_work: OpenWork,
+    pub cost: SessionCost,
+    pub latest: Latest,
+    pub settings: Settings,
+}
+
+impl Live {
+    pub fn new(session_id: SessionId) -> Live {
+        Live {
+            open_work: OpenWork::new(session_id),
+            cost: SessionCost::default(),
+            latest: Latest::default(),
+            settings: Settings::default(),
+        }
+    }
+
+    /// Takes in the next event. One that was taken in before changes nothing. `instead_of` is what
+    /// has been counted for the event it is a fuller account of.
+    pub fn apply(&mut self, event: &Event, instead_of: Option<Cost>) {
+        if event.seq <= self.open_work.up_to_seq() {
+            return;
+        }
+        // Both need it, and answers are long.
+        let part = AnswerPart::read(event);
+        self.open_work.fold(event, part.as_ref());
+        self.latest.fold(event, part.as_ref());
+        self.cost.apply(event, instead_of);
+        self.settings.apply(event);
+    }
+
+    /// The last event taken in; 0 for none.
+    pub fn up_to_seq(&self) -> u64 {
+        self.open_work.up_to_seq()
+    }
+}

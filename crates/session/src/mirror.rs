@@ -1,0 +1,207 @@
+//! A session copied into another journal as it happens.
+//!
+//! The copy has the same events in the same order, numbered as they arrive; a second telling of
+//! one that is there changes nothing.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use event::{Draft, SessionId};
+use journal::{
+    Batch, Ended, Followed, From, Journal, OnLag, ReadError, Recording, Selection, Subscription,
+};
+
+use crate::{Session, SessionError};
+
+/// How long the copier sleeps before it looks whether it is to stop.
+const STOP_POLL: Duration = Duration::from_millis(250);
+
+/// Events that are copied in one transaction: enough to catch up quickly, few enough that
+/// detaching does not wait long.
+const COPY_MAX: usize = 256;
+
+/// Not told to stop yet.
+const RUNNING: u64 = u64::MAX;
+
+/// Copies events in order, each once. The source never waits for it and never fails because of
+/// it; what goes wrong is kept and told to whoever asks next.
+pub struct Mirror {
+    shared: Arc<Shared>,
+    source: Journal,
+    session_id: SessionId,
+    thread: Option<JoinHandle<()>>,
+}
+
+struct Shared {
+    /// The last event to copy, once detaching.
+    stop_after: AtomicU64,
+    failed: Mutex<Option<SessionError>>,
+}
+
+impl Session {
+    /// Copies this session into `target`, from a point on.
+    pub fn mirror(&self, target: &Journal, from: From) -> Result<Mirror, SessionError> {
+        let copied = match from {
+            From::Now => tail(self.journal(), self.id())?,
+            From::Beginning => 0,
+            From::At(seq) => seq.saturating_sub(1),
+        };
+        self.mirror_behind(target, copied)
+    }
+
+    /// Copies on behind the newest event that `target` has of this session: after a restart
+    /// nothing is missing and nothing is copied again.
+    pub fn mirror_on(&self, target: &Journal) -> Result<Mirror, SessionError> {
+        let copied = last_copied(self.journal(), target, self.id())?;
+        self.mirror_behind(target, copied)
+    }
+
+    fn mirror_behind(&self, target: &Journal, copied: u64) -> Result<Mirror, SessionError> {
+        if self.journal().is_same(target) {
+            return Err(SessionError::BadArgument {
+                argument: self.id().to_string(),
+                expected: "a session of another journal than the one it is mirrored into",
+            });
+        }
+        // By number and not from now on: what comes until the stream is open belongs to it.
+        let subscription = self.follow(From::At(copied + 1), OnLag::CatchUp)?;
+        let shared =
+            Arc::new(Shared { stop_after: AtomicU64::new(RUNNING), failed: Mutex::new(None) });
+        let copier =
+            Copier { shared: Arc::clone(&shared), subscription, target: target.clone(), copied };
+        let thread = std::thread::Builder::new()
+            .name("session mirror".to_owned())
+            .spawn(move || copier.run())
+            .expect("a thread can be started");
+        Ok(Mirror {
+            shared,
+            source: self.journal().clone(),
+            session_id: self.id().clone(),
+            thread: Some(thread),
+        })
+    }
+}
+
+impl Mirror {
+    /// Tells what went wrong so far.
+    pub fn check(&self) -> Result<(), SessionError> {
+        match &*self.shared.failed() {
+            Some(error) => Err(error.clone()),
+            None => Ok(()),
+        }
+    }
+
+    /// Stops copying after everything that is in the source now is stored in the target.
+    pub fn detach(mut self) -> Result<(), SessionError> {
+        self.stop()?;
+        self.check()
+    }
+
+    fn stop(&mut self) -> Result<(), SessionError> {
+        let Some(thread) = self.thread.take() else { return Ok(()) };
+        let tail = tail(&self.source, &self.session_id);
+        // A source that cannot be asked any more has nothing to wait for.
+        self.shared.stop_after.store(*tail.as_ref().unwrap_or(&0), Ordering::SeqCst);
+        let _ = thread.join();
+        tail?;
+        Ok(())
+    }
+}
+
+impl Drop for Mirror {
+    fn drop(&mut self) {
+        // The first error is for `check` and `detach`; whoever drops a mirror has not asked.
+        let _ = self.stop();
+    }
+}
+
+impl Shared {
+    fn failed(&self) -> std::sync::MutexGuard<'_, Option<SessionError>> {
+        self.failed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+struct Copier {
+    shared: Arc<Shared>,
+    subscription: Subscription,
+    target: Journal,
+    copied: u64,
+}
+
+impl Copier {
+    fn run(mut self) {
+        if let Err(error) = self.copy() {
+            *self.shared.failed() = Some(error);
+        }
+    }
+
+    fn copy(&mut self) -> Result<(), SessionError> {
+        while self.copied < self.stop_after() {
+            let (drafts, ended) = self.gather();
+            self.put(drafts)?;
+            match ended {
+                None => {}
+                Some(Ended::Closed) => return Ok(()),
+                Some(Ended::Failed(error)) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    fn stop_after(&self) -> u64 {
+        self.shared.stop_after.load(Ordering::SeqCst)
+    }
+
+    /// Waits for an event and takes what has come with it.
+    fn gather(&mut self) -> (Vec<Draft>, Option<Ended>) {
+        let mut drafts = Vec::new();
+        let mut patience = STOP_POLL;
+        while drafts.len() < COPY_MAX && self.copied < self.stop_after() {
+            match self.subscription.next_within(patience) {
+                Ok(Some(Followed::Event(recorded))) => {
+                    self.copied = recorded.event.seq;
+                    drafts.push(recorded.event.draft.clone());
+                    patience = Duration::ZERO;
+                }
+                Ok(Some(_)) => {}
+                Ok(None) => break,
+                Err(ended) => return (drafts, Some(ended)),
+            }
+        }
+        (drafts, None)
+    }
+
+    fn put(&self, drafts: Vec<Draft>) -> Result<(), SessionError> {
+        let Some(first) = drafts.first().cloned() else { return Ok(()) };
+        let receipt = self.target.import(Batch::observed().with_all(drafts))?;
+        if receipt.events.iter().any(|appended| appended.outcome == Recording::Ignored) {
+            // The target has deleted the session. The other door says so.
+            self.target.append(Batch::hosted().with(first))?;
+        }
+        Ok(())
+    }
+}
+
+/// The last event of a session; 0 for one that has not begun.
+fn tail(journal: &Journal, id: &SessionId) -> Result<u64, ReadError> {
+    match journal.stat(id) {
+        Ok(info) => Ok(info.tail_seq),
+        Err(ReadError::SessionNotFound(_)) => Ok(0),
+        Err(error) => Err(error),
+    }
+}
+
+/// The newest event of a session that another journal has too; 0 for none.
+fn last_copied(source: &Journal, target: &Journal, id: &SessionId) -> Result<u64, SessionError> {
+    if tail(source, id)? == 0 || tail(target, id)? == 0 {
+        return Ok(0);
+    }
+    for event in target.events(id, Selection::all().newest_first())? {
+        if let Some(seq) = source.seq_of(id, event?.id)? {
+            return Ok(seq);
+        }
+    }
+    Ok(0)
+}

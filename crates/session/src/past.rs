@@ -1,0 +1,78 @@
+//! What a session can be asked about its history without reading it.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+
+use event::{Event, EventId, Key};
+use journal::ReadError;
+
+/// Keyed lookups into one session, as far as it is written or queued to be written.
+///
+/// A fork answers for what it inherited too.
+pub trait Past {
+    /// The events that carry the key, oldest first.
+    fn find(&self, key: &Key) -> Result<Vec<Event>, ReadError>;
+
+    /// The place of an event, if the session has it.
+    fn seq_of(&self, id: EventId) -> Result<Option<u64>, ReadError>;
+}
+
+/// A past with events on top that are not written yet.
+pub(crate) struct Ahead<'a> {
+    past: &'a dyn Past,
+    events: Vec<Event>,
+    places: HashMap<EventId, u64>,
+    keyed: RefCell<Keyed>,
+}
+
+/// The events by key, as far as somebody asked: most batches are never asked.
+#[derive(Default)]
+struct Keyed {
+    up_to: usize,
+    events: HashMap<Key, Vec<usize>>,
+}
+
+impl<'a> Ahead<'a> {
+    pub(crate) fn of(past: &'a dyn Past) -> Ahead<'a> {
+        let (events, places) = (Vec::new(), HashMap::new());
+        Ahead { past, events, places, keyed: RefCell::default() }
+    }
+
+    pub(crate) fn push(&mut self, event: Event) {
+        self.places.insert(event.id, event.seq);
+        self.events.push(event);
+    }
+
+    /// What was pushed, in order.
+    pub(crate) fn into_events(self) -> Vec<Event> {
+        self.events
+    }
+}
+
+impl Past for Ahead<'_> {
+    fn find(&self, key: &Key) -> Result<Vec<Event>, ReadError> {
+        let mut found = self.past.find(key)?;
+        let mut keyed = self.keyed.borrow_mut();
+        for place in keyed.up_to..self.events.len() {
+            for key in self.events[place].keys() {
+                keyed.events.entry(key).or_default().push(place);
+            }
+        }
+        keyed.up_to = self.events.len();
+        for place in keyed.events.get(key).into_iter().flatten() {
+            let event = &self.events[*place];
+            // It may have been written since it was queued.
+            if !found.iter().any(|written| written.id == event.id) {
+                found.push(event.clone());
+            }
+        }
+        Ok(found)
+    }
+
+    fn seq_of(&self, id: EventId) -> Result<Option<u64>, ReadError> {
+        match self.places.get(&id) {
+            Some(seq) => Ok(Some(*seq)),
+            None => self.past.seq_of(id),
+        }
+    }
+}

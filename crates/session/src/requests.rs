@@ -1,0 +1,125 @@
+//! Approvals, waits and questions: asked once, answered once.
+//!
+//! The log is the list of what is pending, so anybody can answer, from any process and after any
+//! restart. Of several answers exactly one is recorded; the others are refused with what was
+//! decided.
+
+use event::payload::{
+    ApprovalCanceled, ApprovalResolved, Decision, ExternalInput, InputStatus, WaitResolved,
+    WaitStarted,
+};
+use event::{Raw, Time};
+use journal::{AppendError, Appended};
+
+use crate::recover::{Left, recover};
+use crate::{ChildFate, Refused, Session, SessionError};
+
+/// Who decided about a request, and why.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Verdict {
+    pub reason: Option<String>,
+    /// `rule`, `person` or `agent`.
+    pub by: Option<String>,
+    /// Nobody looked at this very request.
+    pub is_automated: bool,
+}
+
+impl Session {
+    /// Answers a request.
+    pub fn resolve_approval(
+        &self,
+        approval_id: &str,
+        decision: Decision,
+        verdict: Verdict,
+    ) -> Result<Appended, SessionError> {
+        self.record(&ApprovalResolved {
+            approval_id: approval_id.to_owned(),
+            decision,
+            reason: verdict.reason,
+            by: verdict.by,
+            automated: verdict.is_automated,
+        })
+    }
+
+    /// Takes a request back.
+    pub fn cancel_approval(
+        &self,
+        approval_id: &str,
+        reason: impl Into<String>,
+    ) -> Result<Appended, SessionError> {
+        let tool =
+            self.open_work().approvals().get(approval_id).map(|approval| approval.tool.clone());
+        self.record(&ApprovalCanceled {
+            approval_id: approval_id.to_owned(),
+            tool,
+            reason: reason.into(),
+        })
+    }
+
+    /// Takes back what nobody answered in time, and tells what that was.
+    pub fn expire_approvals(&self, now: Time) -> Result<Vec<String>, SessionError> {
+        self.refresh()?;
+        let recovery = recover(&self.open_work(), now, |_| ChildFate::Running);
+        let mut expired = Vec::new();
+        for left in recovery.left() {
+            let Left::Approval { approval_id, is_expired: true, .. } = &left.left else { continue };
+            match self.append_batch(recovery.give_up(left, &self.reader())?) {
+                Ok(_) => expired.push(approval_id.clone()),
+                // Somebody answered it or took it back after all.
+                Err(SessionError::Refused(Refused::AlreadyResolved { .. })) => {}
+                Err(SessionError::Append(AppendError::DuplicateId { .. })) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(expired)
+    }
+
+    /// Says that the session waits for something outside.
+    pub fn start_wait(&self, wait: &WaitStarted) -> Result<Appended, SessionError> {
+        self.record(wait)
+    }
+
+    /// Says that it waits for it no longer.
+    pub fn resolve_wait(&self, wait: &WaitResolved) -> Result<Appended, SessionError> {
+        self.record(wait)
+    }
+
+    /// Asks the user something. Only one question is open at a time.
+    pub fn ask(
+        &self,
+        request_id: &str,
+        prompt: impl Into<String>,
+    ) -> Result<Appended, SessionError> {
+        self.record(&ExternalInput {
+            request_id: request_id.to_owned(),
+            prompt: prompt.into(),
+            status: InputStatus::Pending,
+            input: None,
+        })
+    }
+
+    /// Gives the answer to the open question.
+    pub fn answer(&self, request_id: &str, input: Raw) -> Result<Appended, SessionError> {
+        self.close_question(request_id, InputStatus::Received, Some(input))
+    }
+
+    /// Gives the open question up.
+    pub fn cancel_question(&self, request_id: &str) -> Result<Appended, SessionError> {
+        self.close_question(request_id, InputStatus::Canceled, None)
+    }
+
+    fn close_question(
+        &self,
+        request_id: &str,
+        status: InputStatus,
+        input: Option<Raw>,
+    ) -> Result<Appended, SessionError> {
+        self.refresh()?;
+        let open = self.open_work();
+        let asked = open.question().filter(|question| question.request_id == request_id);
+        // The rules need some prompt to refuse an answer that nobody waits for.
+        let prompt = asked.map_or_else(|| request_id.to_owned(), |asked| asked.prompt.clone());
+        let request_id = request_id.to_owned();
+        self.record(&ExternalInput { request_id, prompt, status, input })
+    }
+}

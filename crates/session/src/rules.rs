@@ -1,0 +1,335 @@
+//! The hosted door: what may be appended to a session we host.
+//!
+//! Pure: the state is handed in, what lies further back is looked up by key. An event whose id the
+//! session has already is a retry; it is passed over here, and the journal says whether it is
+//! really the same.
+//!
+//! Not here: the expected tail and the commit (`Session`), what an event looks like (`event`).
+
+use event::payload::{
+    ApprovalCanceled, ApprovalRequested, ApprovalResolved, Compaction, ContextAdded, ExternalInput,
+    InputStatus, Snapshot, ToolCall, ToolDelta, ToolResult, ToolStarted, WaitResolved, WaitStarted,
+};
+use event::{ChildStatus, Draft, Event, EventId, Key, KeyFamily, Kind, Raw};
+
+use crate::children::{ChildStep, Named, step};
+use crate::open_work::OPEN_MAX;
+use crate::past::Ahead;
+use crate::shape::check_drafts;
+use crate::{OpenWork, Past, Refused, Subject, Unmatched};
+
+/// Time between two stored pieces of partial output of one call: enough that a crash keeps most
+/// of it, rare enough that output does not flood the log. What comes sooner is live only.
+const DELTA_INTERVAL_NANOS: i128 = 30_000_000_000;
+
+/// Checks a batch against the state it would be appended to, and returns the state after it.
+///
+/// `past` answers for everything `state` has taken in.
+pub fn check_batch(
+    state: &OpenWork,
+    batch: &[Draft],
+    past: &dyn Past,
+) -> Result<OpenWork, Refused> {
+    check_new(state, batch, past).map(|checked| checked.state)
+}
+
+/// A batch that may be appended.
+pub(crate) struct Checked {
+    /// The state after it.
+    pub(crate) state: OpenWork,
+    /// Those of its events that the session does not have yet.
+    pub(crate) new: Vec<Event>,
+}
+
+/// As [`check_batch`], also telling what is new.
+pub(crate) fn check_new(
+    state: &OpenWork,
+    batch: &[Draft],
+    past: &dyn Past,
+) -> Result<Checked, Refused> {
+    check_drafts(batch)?;
+    let mut state = state.clone();
+    let mut past = Ahead::of(past);
+    for draft in batch {
+        if draft.session_id != *state.session_id() {
+            return Err(Refused::SessionMismatch {
+                event_id: draft.id,
+                expected: state.session_id().clone(),
+                found: draft.session_id.clone(),
+            });
+        }
+        if past.seq_of(draft.id)?.is_some() {
+            continue;
+        }
+        Door { state: &state, past: &past, draft }.check()?;
+        let event = draft.clone().at(state.up_to_seq() + 1);
+        state.apply(&event);
+        past.push(event);
+    }
+    Ok(Checked { state, new: past.into_events() })
+}
+
+/// One draft in front of the state it would meet.
+struct Door<'a> {
+    state: &'a OpenWork,
+    past: &'a dyn Past,
+    draft: &'a Draft,
+}
+
+impl Door<'_> {
+    fn check(&self) -> Result<(), Refused> {
+        match self.draft.kind {
+            Kind::UserPrompt => self.parent(),
+            Kind::ToolStarted => self.started(),
+            Kind::ToolDelta => self.delta(),
+            Kind::ToolResult => self.result(),
+            Kind::ApprovalRequested => self.requested(),
+            Kind::ApprovalResolved | Kind::ApprovalCanceled => self.answered(),
+            Kind::WaitStarted | Kind::WaitResolved => self.wait(),
+            Kind::ExternalInput => self.question(),
+            Kind::Compaction | Kind::Snapshot => self.cutoff(),
+            Kind::ContextAdded => self.covers(),
+            _ => self.child(),
+        }
+    }
+
+    fn parent(&self) -> Result<(), Refused> {
+        let Some(parent_id) = self.draft.parent_id else { return Ok(()) };
+        match self.past.seq_of(parent_id)? {
+            Some(_) => Ok(()),
+            None => Err(Refused::UnknownParent { event_id: self.draft.id, parent_id }),
+        }
+    }
+
+    fn result(&self) -> Result<(), Refused> {
+        let Some(result) = self.draft.readable::<ToolResult>() else { return Ok(()) };
+        if self.state.call(&result.call_id, result.idempotency_key.as_deref()).is_some() {
+            return Ok(());
+        }
+        let why = self.why_unmatched(&result.call_id)?;
+        Err(Refused::UnmatchedResult { event_id: self.draft.id, call_id: result.call_id, why })
+    }
+
+    fn why_unmatched(&self, call_id: &str) -> Result<Unmatched, Refused> {
+        if call_id.trim().is_empty() {
+            return Ok(Unmatched::NoCall);
+        }
+        let events = self.past.find(&Key::new(KeyFamily::Call, call_id))?;
+        let call = |event: &Event| event.readable::<ToolCall>();
+        let Some(newest) = events.iter().rev().find_map(call) else {
+            return Ok(Unmatched::NoCall);
+        };
+        // One id used twice in an answer wants two results.
+        let same_answer =
+            |event: &Event| call(event).is_some_and(|call| call.message_id == newest.message_id);
+        let first = events.iter().position(same_answer).expect("the newest call is one");
+        let calls = events.iter().filter(|event| same_answer(event)).count();
+        let results = events[first..].iter().filter(|event| event.kind == Kind::ToolResult).count();
+        Ok(if results >= calls { Unmatched::Answered } else { Unmatched::TalkMovedOn })
+    }
+
+    /// A tool whose result could not be recorded must not begin.
+    fn started(&self) -> Result<(), Refused> {
+        let Some(started) = self.draft.readable::<ToolStarted>() else { return Ok(()) };
+        match self.state.call(&started.call_id, Some(&started.idempotency_key)) {
+            Some(_) => Ok(()),
+            None => Err(self.illegal(Subject::Call, &started.call_id, None)),
+        }
+    }
+
+    fn delta(&self) -> Result<(), Refused> {
+        let Some(delta) = self.draft.readable::<ToolDelta>() else { return Ok(()) };
+        let Some(call) = self.state.call(&delta.call_id, None) else {
+            return Err(self.illegal(Subject::Call, &delta.call_id, None));
+        };
+        let too_soon = call.delta_at.is_some_and(|last| {
+            self.draft.created_at.nanos() - last.nanos() < DELTA_INTERVAL_NANOS
+        });
+        match too_soon {
+            true => {
+                Err(Refused::LiveOnly { event_id: self.draft.id, kind: self.draft.kind.clone() })
+            }
+            false => Ok(()),
+        }
+    }
+
+    fn requested(&self) -> Result<(), Refused> {
+        let Some(request) = self.draft.readable::<ApprovalRequested>() else { return Ok(()) };
+        let open = self.state.approvals();
+        match open.get(&request.approval_id) {
+            Some(approval) => Err(Refused::ApprovalExists {
+                event_id: self.draft.id,
+                approval_id: request.approval_id,
+                open_seq: approval.opened.seq,
+            }),
+            None => self.room("approvals", open.len()),
+        }
+    }
+
+    fn answered(&self) -> Result<(), Refused> {
+        let resolved = self.draft.readable::<ApprovalResolved>().map(|answer| answer.approval_id);
+        let canceled = self.draft.readable::<ApprovalCanceled>().map(|cancel| cancel.approval_id);
+        let Some(approval_id) = resolved.or(canceled) else { return Ok(()) };
+        if self.state.approvals().contains_key(&approval_id) {
+            return Ok(());
+        }
+        let event_id = self.draft.id;
+        for event in self.own(KeyFamily::Approval, &approval_id)?.iter().rev() {
+            if let Some(earlier) = event.readable::<ApprovalResolved>() {
+                let decision = Some(earlier.decision);
+                let at = event.created_at;
+                return Err(Refused::AlreadyResolved { event_id, approval_id, decision, at });
+            }
+            if event.kind == Kind::ApprovalCanceled {
+                let at = event.created_at;
+                return Err(Refused::AlreadyResolved { event_id, approval_id, decision: None, at });
+            }
+        }
+        Err(Refused::ApprovalNotFound { event_id, approval_id })
+    }
+
+    fn wait(&self) -> Result<(), Refused> {
+        let open = self.state.waits();
+        if let Some(wait) = self.draft.readable::<WaitStarted>() {
+            if open.contains_key(&wait.wait_id) {
+                return Err(self.illegal(Subject::Wait, &wait.wait_id, Some("open")));
+            }
+            return self.room("waits", open.len());
+        }
+        let Some(wait) = self.draft.readable::<WaitResolved>() else { return Ok(()) };
+        if open.contains_key(&wait.wait_id) {
+            return Ok(());
+        }
+        let is_known = !self.own(KeyFamily::Wait, &wait.wait_id)?.is_empty();
+        Err(self.illegal(Subject::Wait, &wait.wait_id, is_known.then_some("resolved")))
+    }
+
+    fn question(&self) -> Result<(), Refused> {
+        let Some(input) = self.draft.readable::<ExternalInput>() else { return Ok(()) };
+        match (self.state.question(), input.status) {
+            (None, InputStatus::Pending) => Ok(()),
+            (Some(open), InputStatus::Pending) => {
+                Err(self.illegal(Subject::Question, &open.request_id, Some("open")))
+            }
+            (Some(open), _) if open.request_id == input.request_id => Ok(()),
+            _ => {
+                let is_known = !self.own(KeyFamily::Question, &input.request_id)?.is_empty();
+                let from = is_known.then_some("closed");
+                Err(self.illegal(Subject::Question, &input.request_id, from))
+            }
+        }
+    }
+
+    fn cutoff(&self) -> Result<(), Refused> {
+        let compaction = self
+            .draft
+            .readable::<Compaction>()
+            .map(|compaction| (compaction.cutoff_seq, compaction.cutoff_event_id));
+        let snapshot = self
+            .draft
+            .readable::<Snapshot>()
+            .map(|snapshot| (snapshot.cutoff_seq, snapshot.cutoff_event_id));
+        let Some((cutoff_seq, cutoff_event_id)) = compaction.or(snapshot) else { return Ok(()) };
+        let event_id = self.draft.id;
+        if cutoff_seq > self.state.up_to_seq() {
+            let argument = cutoff_seq.to_string();
+            let expected = "a cutoff within the session";
+            return Err(Refused::BadArgument { event_id, argument, expected });
+        }
+        if let Some(named) = cutoff_event_id
+            && self.past.seq_of(named)? != Some(cutoff_seq)
+        {
+            let argument = named.to_string();
+            let expected = "the event at the cutoff";
+            return Err(Refused::BadArgument { event_id, argument, expected });
+        }
+        match (self.state.open_answer_seq(), self.state.calls().first()) {
+            (Some(answer_seq), Some(call)) if cutoff_seq >= answer_seq => {
+                Err(Refused::CutoffInOpenExchange {
+                    event_id,
+                    cutoff_seq,
+                    call_id: call.call_id.clone(),
+                    call_seq: call.opened.seq,
+                })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// A summary of a path that was left names that path by events of this session.
+    fn covers(&self) -> Result<(), Refused> {
+        let Some(context) = self.draft.readable::<ContextAdded>() else { return Ok(()) };
+        let Some(covers) = context.covers else { return Ok(()) };
+        let (from, to) = (self.place(&covers.from)?, self.place(&covers.to)?);
+        if from <= to {
+            return Ok(());
+        }
+        Err(Refused::BadArgument {
+            event_id: self.draft.id,
+            argument: format!("{}..{}", covers.from.get(), covers.to.get()),
+            expected: "a path: its first event, then its last",
+        })
+    }
+
+    /// The `seq` of an event that is named by it or by its id.
+    fn place(&self, named: &Raw) -> Result<u64, Refused> {
+        let place = match named.read::<EventId>() {
+            Ok(id) => self.past.seq_of(id)?,
+            Err(_) => named.read::<u64>().ok(),
+        };
+        let is_there = |seq: &u64| (1..=self.state.up_to_seq()).contains(seq);
+        place.filter(is_there).ok_or_else(|| Refused::BadArgument {
+            event_id: self.draft.id,
+            argument: named.get().to_owned(),
+            expected: "an event of this session",
+        })
+    }
+
+    fn child(&self) -> Result<(), Refused> {
+        let Some(named) = Named::read(self.draft) else { return Ok(()) };
+        let (event_id, kind) = (self.draft.id, &self.draft.kind);
+        if *kind == Kind::ChildRequested {
+            // Also one the parent of a fork had: its session has that name.
+            let known = self.past.find(&Key::new(KeyFamily::Child, &named.child_id))?;
+            if known.iter().any(|event| Named::read(event).is_some()) {
+                return Err(Refused::ChildExists { event_id, child_id: named.child_id });
+            }
+            return self.room("children", self.state.children_count());
+        }
+        let from = match self.state.child_status(&named.child_id) {
+            Some(status) => Some(status.clone()),
+            None => self.recorded_status(&named.child_id)?,
+        };
+        match ChildStatus::after(from.as_ref(), kind) {
+            Some(_) => Ok(()),
+            None => Err(Refused::child(event_id, &named.child_id, from.as_ref(), kind)),
+        }
+    }
+
+    /// How far a child got that the state has forgotten.
+    fn recorded_status(&self, child_id: &str) -> Result<Option<ChildStatus>, Refused> {
+        let events = self.own(KeyFamily::Child, child_id)?;
+        Ok(events.iter().fold(None, |status, event| match step(status.as_ref(), &event.kind) {
+            ChildStep::To(next) => Some(next),
+            ChildStep::Illegal { .. } | ChildStep::Nothing => status,
+        }))
+    }
+
+    /// What this session itself recorded: what a fork inherited was asked of somebody else.
+    fn own(&self, family: KeyFamily, id: &str) -> Result<Vec<Event>, Refused> {
+        let mut events = self.past.find(&Key::new(family, id))?;
+        events.retain(|event| event.fork_origin().is_none());
+        Ok(events)
+    }
+
+    fn room(&self, what: &'static str, open: usize) -> Result<(), Refused> {
+        match open < OPEN_MAX {
+            true => Ok(()),
+            false => Err(Refused::TooMany { event_id: self.draft.id, what, max: OPEN_MAX }),
+        }
+    }
+
+    fn illegal(&self, subject: Subject, id: &str, from: Option<&str>) -> Refused {
+        Refused::illegal(self.draft.id, subject, id, from, &self.draft.kind)
+    }
+}

@@ -1,0 +1,325 @@
+//! The log read into a run, event by event.
+
+use std::collections::HashMap;
+
+use event::payload::{
+    Content, ContextAdded, Payload, Placement, Retry, SessionStarted, StepCompleted, StepStarted,
+    ToolResult, TurnCompleted, TurnStarted, UserPrompt,
+};
+use event::{BadPayload, Cost, Event, FORK_ORIGIN, Kind, Metadata, SessionId, Time};
+
+use super::step::StepBuilder;
+use super::{Run, RunInput, RunTurn, Skipped};
+use crate::amend::Told;
+use crate::answer::AnswerPart;
+use crate::children::Children;
+
+/// Scope of a retry that happened while tools ran, not while the model was asked.
+const TOOL_SCOPE: &str = "tool";
+
+pub(super) struct Builder {
+    run: Run,
+    session_agent: Option<String>,
+    children: Children,
+    turns: Vec<TurnBuilder>,
+    /// The turn the next answer belongs to.
+    turn: OpenTurn,
+    /// Where each answer and each call stands: turn and step.
+    answers: HashMap<String, (usize, usize)>,
+    calls: HashMap<String, (usize, usize)>,
+    gathered: Vec<RunInput>,
+    /// A step that has begun and has no answer yet.
+    begun_at: Option<Time>,
+    retries: u64,
+}
+
+struct TurnBuilder {
+    turn: RunTurn,
+    steps: Vec<StepBuilder>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum OpenTurn {
+    None,
+    /// Somebody said that it began, and will say when it ends.
+    Told,
+    /// It began with a prompt and ends with the next.
+    Implied,
+}
+
+impl Builder {
+    pub(super) fn new(session_id: SessionId) -> Builder {
+        Builder {
+            run: Run {
+                session_id,
+                agent_id: None,
+                started_at: None,
+                ended_at: None,
+                last_seq: 0,
+                turns: Vec::new(),
+                children: Vec::new(),
+                pending_input: Vec::new(),
+                skipped: Vec::new(),
+                total_cost: Cost::ZERO,
+                tree_cost: Cost::ZERO,
+                metadata: Metadata::new(),
+            },
+            session_agent: None,
+            children: Children::default(),
+            turns: Vec::new(),
+            turn: OpenTurn::None,
+            answers: HashMap::new(),
+            calls: HashMap::new(),
+            gathered: Vec::new(),
+            begun_at: None,
+            retries: 0,
+        }
+    }
+
+    pub(super) fn apply(&mut self, told: &Told<'_>) {
+        let event = told.event;
+        let cost = told.cost.unwrap_or_default();
+        let at = event.created_at;
+        self.run.started_at = Some(self.run.started_at.map_or(at, |first| first.min(at)));
+        self.run.ended_at = self.run.ended_at.max(Some(at));
+        self.run.total_cost += cost;
+        self.children.apply(event);
+        let read = match event.kind {
+            Kind::SessionStarted => read(event, |started| self.session_started(event, started)),
+            Kind::TurnStarted => read(event, |started| self.turn_started(event, started)),
+            Kind::TurnCompleted => read(event, |completed| self.turn_completed(event, completed)),
+            Kind::StepStarted => read(event, |started| self.step_started(event, started)),
+            Kind::StepCompleted => read(event, |completed| self.step_completed(event, completed)),
+            Kind::Retry => read(event, |retry| self.retry(retry)),
+            Kind::UserPrompt => read(event, |prompt| self.prompt(event, prompt)),
+            Kind::ContextAdded => read(event, |context| self.context(event, context)),
+            Kind::ToolResult => read(event, |result| self.result(event, result, cost)),
+            Kind::AssistantMessage | Kind::AssistantThinking | Kind::ToolCall => {
+                match AnswerPart::read(event) {
+                    Some(part) => {
+                        self.answer(event, part, cost);
+                        Ok(())
+                    }
+                    None => Err("it cannot be read".to_owned()),
+                }
+            }
+            Kind::Unknown => Err("nobody understood it".to_owned()),
+            _ => Ok(()),
+        };
+        if let Err(why) = read {
+            self.skip(event, why);
+        }
+    }
+
+    pub(super) fn finish(mut self, last_seq: u64) -> Run {
+        let steps = |steps: Vec<StepBuilder>| steps.into_iter().map(StepBuilder::finish).collect();
+        self.run.turns = self
+            .turns
+            .into_iter()
+            .map(|turn| RunTurn { steps: steps(turn.steps), ..turn.turn })
+            .collect();
+        self.run.pending_input = arrange(self.gathered);
+        self.run.children = self.children.finish();
+        self.run.last_seq = last_seq;
+        self.run.tree_cost = self.run.total_cost;
+        self.run.agent_id = self.run.agent_id.or(self.session_agent);
+        self.run
+    }
+
+    fn session_started(&mut self, event: &Event, started: SessionStarted) {
+        if self.session_agent.is_none() {
+            self.session_agent = started.agent;
+        }
+        let metadata = event.metadata.clone().into_iter();
+        self.run.metadata.extend(metadata.filter(|(key, _)| key != FORK_ORIGIN));
+    }
+
+    fn turn_started(&mut self, event: &Event, started: TurnStarted) {
+        self.agent(started.agent_id);
+        self.open_turn(event, OpenTurn::Told);
+    }
+
+    fn turn_completed(&mut self, event: &Event, completed: TurnCompleted) {
+        self.agent(completed.agent_id);
+        let same = |turn: &TurnBuilder| {
+            event.turn_id.is_none()
+                || turn.turn.turn_id.is_none()
+                || turn.turn.turn_id == event.turn_id
+        };
+        // A turn that failed before anything else was recorded is one all the same.
+        if self.turn == OpenTurn::None || !self.turns.last().is_some_and(same) {
+            self.open_turn(event, OpenTurn::Told);
+        }
+        let turn = &mut self.turns.last_mut().expect("one was just opened or is open").turn;
+        turn.usage = completed.usage;
+        turn.stop_reason = completed.stop_reason;
+        turn.error = completed.error;
+        self.turn = OpenTurn::None;
+        self.begun_at = None;
+    }
+
+    fn step_started(&mut self, event: &Event, started: StepStarted) {
+        self.agent(started.agent_id);
+        self.begun_at = Some(event.created_at);
+    }
+
+    fn step_completed(&mut self, event: &Event, completed: StepCompleted) {
+        self.agent(completed.agent_id);
+        // One that ended without an answer is no step of the run.
+        if self.begun_at.take().is_some() {
+            return;
+        }
+        let Some(step) = self.turns.last_mut().and_then(|turn| turn.steps.last_mut()) else {
+            return;
+        };
+        let begun_at = step.begun_at.take();
+        let metrics = step.metrics();
+        metrics.usage = completed.usage;
+        metrics.duration_ms = begun_at.map(|begun_at| millis(begun_at, event.created_at));
+    }
+
+    fn retry(&mut self, retry: Retry) {
+        let current = self.turns.last_mut().and_then(|turn| turn.steps.last_mut());
+        match current {
+            Some(step) if retry.scope == TOOL_SCOPE => step.metrics().retries += 1,
+            _ => self.retries += 1,
+        }
+    }
+
+    fn prompt(&mut self, event: &Event, prompt: UserPrompt) {
+        if self.turn == OpenTurn::Implied {
+            self.turn = OpenTurn::None;
+        }
+        self.close_answer();
+        self.gathered.push(RunInput::of(event, "user", prompt.content));
+    }
+
+    fn context(&mut self, event: &Event, context: ContextAdded) {
+        let mut input = RunInput::of(event, "user", Content::default());
+        input.context_kind = Some(context.kind());
+        input.placement = Some(context.placement());
+        input.content = context.content;
+        self.gathered.push(input);
+    }
+
+    fn answer(&mut self, event: &Event, part: AnswerPart, cost: Cost) {
+        let named = (!part.message_id.is_empty()).then(|| self.answers.get(&part.message_id));
+        let current = self.turns.len().checked_sub(1).and_then(|turn| {
+            let step = self.turns[turn].steps.len().checked_sub(1)?;
+            let last = &self.turns[turn].steps[step];
+            part.continues(&last.message_id, last.is_closed).then_some((turn, step))
+        });
+        let place = match named.flatten().copied().or(current) {
+            Some(place) => place,
+            None => self.open_step(event, &part),
+        };
+        let step = &mut self.turns[place.0].steps[place.1];
+        step.part(event, cost);
+        if let Some(call) = part.call {
+            self.calls.insert(call.call_id, place);
+        }
+    }
+
+    fn open_step(&mut self, event: &Event, part: &AnswerPart) -> (usize, usize) {
+        let is_other = |turn: &TurnBuilder| {
+            turn.turn.turn_id.is_some()
+                && event.turn_id.is_some()
+                && turn.turn.turn_id != event.turn_id
+        };
+        if self.turn == OpenTurn::None || self.turns.last().is_some_and(is_other) {
+            self.open_turn(event, OpenTurn::Implied);
+        }
+        let input = arrange(std::mem::take(&mut self.gathered));
+        let mut step = StepBuilder::new(event, part.message_id.clone(), input);
+        step.begun_at = self.begun_at.take();
+        step.metrics().retries = std::mem::take(&mut self.retries);
+        let turn = self.turns.len() - 1;
+        let steps = &mut self.turns[turn].steps;
+        steps.push(step);
+        let place = (turn, steps.len() - 1);
+        if !part.message_id.is_empty() {
+            self.answers.insert(part.message_id.clone(), place);
+        }
+        place
+    }
+
+    fn result(&mut self, event: &Event, result: ToolResult, cost: Cost) {
+        let last = self.turns.iter().rposition(|turn| !turn.steps.is_empty());
+        let last = last.map(|turn| (turn, self.turns[turn].steps.len() - 1));
+        let Some((turn, step)) = self.calls.get(&result.call_id).copied().or(last) else {
+            self.skip(event, "it stands before any answer".to_owned());
+            return;
+        };
+        self.close_answer();
+        let mut input = RunInput::of(event, "tool", shown(&result));
+        input.call_id = Some(result.call_id.clone());
+        self.gathered.push(input);
+        self.turns[turn].steps[step].result(event, result, cost);
+    }
+
+    fn open_turn(&mut self, event: &Event, open: OpenTurn) {
+        let turn = RunTurn { turn_id: event.turn_id.clone(), ..RunTurn::default() };
+        self.turns.push(TurnBuilder { turn, steps: Vec::new() });
+        self.turn = open;
+    }
+
+    fn close_answer(&mut self) {
+        if let Some(step) = self.turns.last_mut().and_then(|turn| turn.steps.last_mut()) {
+            step.is_closed = true;
+        }
+    }
+
+    fn agent(&mut self, agent_id: String) {
+        if self.run.agent_id.is_none() {
+            self.run.agent_id = Some(agent_id).filter(|agent_id| !agent_id.trim().is_empty());
+        }
+    }
+
+    fn skip(&mut self, event: &Event, why: String) {
+        let (event_id, seq, kind) = (event.id, event.seq, event.kind.clone());
+        self.run.skipped.push(Skipped { event_id, seq, kind, why });
+    }
+}
+
+impl RunInput {
+    fn of(event: &Event, role: &'static str, content: Content) -> RunInput {
+        RunInput {
+            event_id: event.id,
+            seq: event.seq,
+            kind: event.kind.clone(),
+            role,
+            context_kind: None,
+            placement: None,
+            call_id: None,
+            content,
+        }
+    }
+}
+
+/// Prefix context first, the rest as it came.
+fn arrange(mut input: Vec<RunInput>) -> Vec<RunInput> {
+    input.sort_by_key(|input| input.placement != Some(Placement::Prefix));
+    input
+}
+
+/// What the model got of a result.
+fn shown(result: &ToolResult) -> Content {
+    let text = result.shown.clone().or_else(|| result.output_text()).or(result.error.clone());
+    let mut parts = text.map(|text| Content::text(text).0).unwrap_or_default();
+    parts.extend(result.parts.iter().cloned());
+    Content(parts)
+}
+
+fn read<P: Payload>(event: &Event, take: impl FnOnce(P)) -> Result<(), String> {
+    match event.payload::<P>() {
+        Ok(payload) => {
+            payload.map(take);
+            Ok(())
+        }
+        Err(BadPayload { path, why, .. }) => Err(format!("`{path}` cannot be read: {why}")),
+    }
+}
+
+fn millis(from: Time, to: Time) -> u64 {
+    ((to.nanos() - from.nanos()) / 1_000_000).clamp(0, i128::from(u64::MAX)) as u64
+}

@@ -1,0 +1,52 @@
+//! Runs of sessions as they are kept in a journal.
+
+use event::{Event, FORK_ORIGIN, Raw, SessionId};
+use journal::{Journal, ReadError, Selection};
+
+use crate::origin::first_origin;
+use crate::{Episode, Run, Session, SessionError, distill, run, run_tree};
+
+impl Session {
+    /// The session as a run: turns, their steps, what went in and what came out.
+    pub fn export_run(&self) -> Result<Run, SessionError> {
+        let events = self.events()?.collect::<Result<Vec<Event>, ReadError>>()?;
+        Ok(run::export_run(self.id().clone(), &events))
+    }
+
+    /// The run with those of all sessions below it. Its cost counts every event once, also where
+    /// several forks show it.
+    pub fn export_run_tree(&self) -> Result<Run, SessionError> {
+        let mut events = self.events()?.collect::<Result<Vec<Event>, ReadError>>()?;
+        name_makers(self.journal(), &mut events)?;
+        let load = |id: &SessionId| load(self.journal(), id);
+        Ok(run_tree::export_run_tree(self.id().clone(), &events, load)?)
+    }
+
+    /// What the run was worth.
+    pub fn distill(&self) -> Result<Episode, SessionError> {
+        Ok(distill(&self.export_run()?))
+    }
+}
+
+/// The events of a session; `None` if there is none of that name.
+fn load(journal: &Journal, id: &SessionId) -> Result<Option<Vec<Event>>, ReadError> {
+    let events = match journal.events(id, Selection::all()) {
+        Err(ReadError::SessionNotFound(_)) => return Ok(None),
+        events => events?,
+    };
+    let mut events = events.collect::<Result<Vec<Event>, ReadError>>()?;
+    name_makers(journal, &mut events)?;
+    Ok(Some(events))
+}
+
+/// Makes inherited events that cost something name the session that made them. A fork names the
+/// one it was forked from, which may be a fork too and need not be part of the tree.
+fn name_makers(journal: &Journal, events: &mut [Event]) -> Result<(), ReadError> {
+    for event in events.iter_mut().filter(|event| event.cost.is_some()) {
+        let Some(origin) = event.fork_origin() else { continue };
+        let origin = first_origin(journal, origin)?;
+        let origin = Raw::of(&origin).expect("two strings always encode");
+        event.draft.metadata.insert(FORK_ORIGIN.to_owned(), origin);
+    }
+    Ok(())
+}

@@ -1,0 +1,64 @@
+//! What a session was set to, at its end or at any point before.
+
+use event::payload::{SessionStarted, SettingsChanged};
+use event::{Event, Raw};
+use serde::{Deserialize, Serialize};
+
+/// The settings of a session. What nobody ever said is absent.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Settings {
+    pub agent: Option<String>,
+    pub provider: Option<String>,
+    pub model: Option<String>,
+    thinking: Option<Raw>,
+    /// An empty list is a choice; `None` is not.
+    pub tools: Option<Vec<Raw>>,
+    pub permission_mode: Option<String>,
+    pub title: Option<String>,
+    pub cwd: Option<String>,
+    pub project: Option<String>,
+}
+
+/// The settings after the events up to and including `seq`.
+pub fn settings_at<'a>(events: impl IntoIterator<Item = &'a Event>, seq: u64) -> Settings {
+    let mut settings = Settings::default();
+    for event in events.into_iter().take_while(|event| event.seq <= seq) {
+        settings.apply(event);
+    }
+    settings
+}
+
+impl Settings {
+    /// Takes in the next event. What it does not name stays as it was; a fuller account of an
+    /// earlier event only fills what nobody has said since.
+    pub fn apply(&mut self, event: &Event) {
+        let late = event.amends().is_some();
+        if let Some(started) = event.readable::<SessionStarted>() {
+            set(&mut self.agent, started.agent, late);
+            set(&mut self.model, started.model, late);
+            set(&mut self.title, started.title, late);
+            set(&mut self.cwd, started.cwd, late);
+            set(&mut self.project, started.project, late);
+        } else if let Some(changed) = event.readable::<SettingsChanged>() {
+            set(&mut self.provider, changed.provider, late);
+            set(&mut self.model, changed.model, late);
+            set(&mut self.thinking, changed.thinking, late);
+            set(&mut self.tools, changed.tools, late);
+            set(&mut self.permission_mode, changed.permission_mode, late);
+            set(&mut self.title, changed.title, late);
+        }
+    }
+
+    /// How the model is to think: `off` until somebody says otherwise.
+    pub fn thinking(&self) -> Raw {
+        self.thinking
+            .clone()
+            .unwrap_or_else(|| Raw::of(&"off").expect("a string always encodes as JSON"))
+    }
+}
+
+fn set<T>(setting: &mut Option<T>, new: Option<T>, late: bool) {
+    if new.is_some() && !(late && setting.is_some()) {
+        *setting = new;
+    }
+}

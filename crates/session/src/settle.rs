@@ -1,0 +1,201 @@
+//! Bringing a parent's account of a child up to date with the child's own log, and waiting for
+//! its end.
+
+use std::time::Duration;
+
+use event::payload::{ChildStarted, Payload};
+use event::{ChildStatus, Draft, Event, EventId, Kind, SessionId, Time};
+use journal::{AppendError, Ended, Followed, From, OnLag, ReadError, Selection};
+
+use crate::children::Named;
+use crate::recover::{Left, recover};
+use crate::spawn::{blocked, left_behind};
+use crate::{ChildFate, ChildRun, OpenChild, Session, SessionError};
+
+impl Session {
+    /// Brings the account of a child up to date with the child's own log: that it waits, that it
+    /// goes on, or what it left behind and how it ended. Doing it again changes nothing.
+    pub fn settle_child(&self, child_id: &str) -> Result<ChildRun, SessionError> {
+        let mut refused: Option<ChildStatus> = None;
+        loop {
+            self.refresh()?;
+            let Some(child) = self.open_child(child_id) else { return self.child(child_id) };
+            let drafts = self.news_of(&child)?;
+            if drafts.is_empty() {
+                return self.child(child_id);
+            }
+            match self.append_batch(drafts) {
+                Ok(_) => return self.child(child_id),
+                // Somebody else told it first.
+                Err(
+                    SessionError::Refused(_)
+                    | SessionError::Append(AppendError::DuplicateId { .. }),
+                ) if refused.as_ref() != Some(&child.status) => refused = Some(child.status),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Waits until a child has ended or waits itself; `None` if it still runs and nothing has
+    /// happened in the journal for as long as the patience lasts. Whoever asks again, here or
+    /// elsewhere, gets the same answer.
+    pub fn wait_child(
+        &self,
+        child_id: &str,
+        patience: Duration,
+    ) -> Result<Option<ChildRun>, SessionError> {
+        // First the stream, then the look: what happens in between is in the stream.
+        let mut news = self.journal().follow(From::Now, OnLag::CatchUp)?;
+        loop {
+            let child = self.settle_child(child_id)?;
+            if !matches!(child.status, ChildStatus::Requested | ChildStatus::Running) {
+                return Ok(Some(child));
+            }
+            loop {
+                match news.next_within(patience) {
+                    Ok(Some(Followed::Event(recorded))) => {
+                        if self.may_move(&child, &recorded.event) {
+                            break;
+                        }
+                    }
+                    Ok(Some(_)) => {}
+                    Ok(None) => return Ok(None),
+                    Err(Ended::Closed) => return Err(AppendError::Closed.into()),
+                    Err(Ended::Failed(error)) => return Err(error.into()),
+                }
+            }
+        }
+    }
+
+    /// Whether an event can change how a child stands.
+    fn may_move(&self, child: &ChildRun, event: &Event) -> bool {
+        let of_child = event.session_id.as_str() == child.child_session_id;
+        let is_turning_point = matches!(
+            event.kind,
+            Kind::TurnCompleted
+                | Kind::SessionExited
+                | Kind::ApprovalRequested
+                | Kind::WaitStarted
+                | Kind::ExternalInput
+        );
+        let about_child = event.session_id == *self.id()
+            && Named::read(event).is_some_and(|named| named.child_id == child.child_id);
+        (of_child && is_turning_point) || about_child
+    }
+
+    /// What the parent's log does not say yet about a child.
+    fn news_of(&self, child: &OpenChild) -> Result<Vec<Draft>, SessionError> {
+        let Some(events) = self.child_log(child)? else { return Ok(Vec::new()) };
+        let Some(last) = events.last() else { return Ok(Vec::new()) };
+        match ChildFate::from_log(&events, true) {
+            ChildFate::Running => self.halt_or_go(child, last),
+            fate => self.end(child, fate, &events, last.created_at),
+        }
+    }
+
+    fn halt_or_go(&self, child: &OpenChild, last: &Event) -> Result<Vec<Draft>, SessionError> {
+        let own = Session::open(self.host(), last.session_id.clone())?.open_work();
+        let mut news = Vec::new();
+        match (blocked(child, &own), &child.status) {
+            (Some(_), ChildStatus::Blocked) => {}
+            (Some(blocked), status) => {
+                if *status == ChildStatus::Requested {
+                    news.push(self.told(child, last, "started", &started(child))?);
+                }
+                news.push(self.told(child, last, "blocked", &blocked)?);
+            }
+            (None, ChildStatus::Blocked) => {
+                news.push(self.told(child, last, "goes on", &started(child))?);
+            }
+            (None, _) => {}
+        }
+        Ok(news)
+    }
+
+    fn end(
+        &self,
+        child: &OpenChild,
+        fate: ChildFate,
+        events: &[Event],
+        at: Time,
+    ) -> Result<Vec<Draft>, SessionError> {
+        let session_id = &events[0].session_id;
+        let left_behind = left_behind(&child.child_id, session_id, events);
+        let fate = match fate {
+            ChildFate::Completed { summary, usage, .. } => {
+                let ids = left_behind.iter().map(|recorded| recorded.artifact.id.clone());
+                ChildFate::Completed { summary, artifact_ids: ids.collect(), usage }
+            }
+            fate => fate,
+        };
+        let mut drafts = Vec::new();
+        for (place, recorded) in left_behind.iter().enumerate() {
+            let identity = format!("artifact {place} {}", recorded.artifact.id);
+            drafts.push(self.told_at(child, at, &identity, recorded)?);
+        }
+        let open = self.open_work();
+        let recovery = recover(&open, at, |_| fate.clone());
+        let ended = recovery.left().iter().filter(
+            |left| matches!(&left.left, Left::Child { child: ended, .. } if ended == child),
+        );
+        for left in ended {
+            drafts.extend(recovery.give_up(left, &self.reader())?);
+        }
+        for draft in &mut drafts {
+            draft.created_at = at;
+            draft.observed_at = self.host().now();
+        }
+        Ok(drafts)
+    }
+
+    /// A draft about a child whose id follows from what it tells.
+    fn told<P: Payload>(
+        &self,
+        child: &OpenChild,
+        last: &Event,
+        what: &str,
+        payload: &P,
+    ) -> Result<Draft, SessionError> {
+        let identity = format!("{what} {}", last.id);
+        self.told_at(child, last.created_at, &identity, payload)
+    }
+
+    fn told_at<P: Payload>(
+        &self,
+        child: &OpenChild,
+        at: Time,
+        identity: &str,
+        payload: &P,
+    ) -> Result<Draft, SessionError> {
+        let identity = format!("child {} {identity}", child.child_id);
+        let id = EventId::derived(at, "hansard", self.id().as_str(), identity.as_bytes());
+        let mut draft = Draft::new(id, self.id().clone(), at, payload)?;
+        draft.observed_at = self.host().now();
+        Ok(draft)
+    }
+
+    /// What a child recorded itself; `None` if its session has not begun.
+    pub(crate) fn child_log(&self, child: &OpenChild) -> Result<Option<Vec<Event>>, SessionError> {
+        let Ok(id) = SessionId::new(&child.child_session_id) else { return Ok(None) };
+        let inherited_seq = match self.journal().stat(&id) {
+            Err(ReadError::SessionNotFound(_)) => return Ok(None),
+            info => info?.inherited_seq,
+        };
+        let events = self.journal().events(&id, Selection::after(inherited_seq))?;
+        Ok(Some(events.collect::<Result<_, ReadError>>()?))
+    }
+
+    fn open_child(&self, child_id: &str) -> Option<OpenChild> {
+        let open = self.open_work();
+        open.children().into_iter().find(|child| child.child_id == child_id).cloned()
+    }
+}
+
+fn started(child: &OpenChild) -> ChildStarted {
+    ChildStarted {
+        child_id: child.child_id.clone(),
+        child_session_id: child.child_session_id.clone(),
+        metadata: None,
+        agent_id: child.agent_id.clone(),
+    }
+}

@@ -1,0 +1,106 @@
+//! What a draft must be by itself, before anybody looks at the session.
+//!
+//! Not here: how large it may be (`journal`).
+
+use event::payload::{
+    ApprovalResolved, ChildMode, ChildRequested, Decision, Effect, ExternalInput, InputStatus,
+    Outcome, Snapshot, ToolResult, ToolStarted, check_hosted,
+};
+use event::{BadPayload, Draft, Kind, Lane, Raw};
+
+use crate::Refused;
+use crate::answer::AnswerPart;
+
+/// The metadata key under which an imported message keeps the role it had.
+const ORIGINAL_ROLE: &str = "original_role";
+
+/// Checks each draft of a batch alone, and that each answer in it says something.
+pub(crate) fn check_drafts(batch: &[Draft]) -> Result<(), Refused> {
+    for draft in batch {
+        check_kind(draft)?;
+        check_hosted(draft)?;
+        check_words(draft)?;
+        check_rank(draft)?;
+    }
+    check_substance(batch)
+}
+
+fn check_kind(draft: &Draft) -> Result<(), Refused> {
+    match &draft.kind {
+        Kind::Heartbeat | Kind::AssistantDelta => {
+            Err(Refused::LiveOnly { event_id: draft.id, kind: draft.kind.clone() })
+        }
+        kind if kind.as_str().trim().is_empty() => Err(Refused::BadPayload(BadPayload {
+            kind: kind.clone(),
+            event_id: draft.id,
+            path: "kind".to_owned(),
+            why: "it is blank".to_owned(),
+        })),
+        _ => Ok(()),
+    }
+}
+
+/// The lists that are open for reading are closed for those who write.
+fn check_words(draft: &Draft) -> Result<(), Refused> {
+    let bad = |argument: &str, expected| {
+        let argument = argument.to_owned();
+        Err(Refused::BadArgument { event_id: draft.id, argument, expected })
+    };
+    if let Some(ApprovalResolved { decision: Decision::Other(word), .. }) = draft.readable() {
+        return bad(&word, "a decision: allow or deny");
+    }
+    if let Some(ExternalInput { status: InputStatus::Other(word), .. }) = draft.readable() {
+        return bad(&word, "the status of a question: pending, received or canceled");
+    }
+    if let Some(ToolStarted { effect: Effect::Other(word), .. }) = draft.readable() {
+        return bad(&word, "an effect: replay_safe, reconcile or never_replay");
+    }
+    if let Some(ToolResult { outcome: Outcome::Other(word), .. }) = draft.readable() {
+        return bad(&word, "an outcome: ok, error, rejected, canceled or lost");
+    }
+    if let Some(ChildRequested { mode: Some(ChildMode::Other(word)), .. }) = draft.readable() {
+        return bad(&word, "the mode of a child: fork, handoff or fresh");
+    }
+    if let Some(Snapshot { strategy, .. }) = draft.readable()
+        && !["count", "time", "manual"].contains(&strategy.as_str())
+    {
+        return bad(&strategy, "the strategy of a snapshot: count, time or manual");
+    }
+    Ok(())
+}
+
+/// Talk is between people, models and tools; who instructs them all is not in the log.
+fn check_rank(draft: &Draft) -> Result<(), Refused> {
+    if draft.kind.lane() != Lane::Talk {
+        return Ok(());
+    }
+    match draft.metadata.get(ORIGINAL_ROLE).and_then(Raw::text) {
+        Some(role) if is_privileged(&role) => {
+            Err(Refused::PrivilegedRole { event_id: draft.id, role })
+        }
+        _ => Ok(()),
+    }
+}
+
+fn is_privileged(role: &str) -> bool {
+    let role = role.trim();
+    role.eq_ignore_ascii_case("system") || role.eq_ignore_ascii_case("developer")
+}
+
+/// An answer may come in several events: it is enough that one of them says something.
+fn check_substance(batch: &[Draft]) -> Result<(), Refused> {
+    let mut answers: Vec<(String, &Draft, bool)> = Vec::new();
+    for draft in batch {
+        let Some(part) = AnswerPart::read(draft) else { continue };
+        match answers.iter_mut().find(|(id, ..)| *id == part.message_id) {
+            Some((_, _, said)) => *said |= part.has_substance,
+            None => answers.push((part.message_id, draft, part.has_substance)),
+        }
+    }
+    match answers.into_iter().find(|(_, _, said)| !said) {
+        Some((message_id, first, _)) => {
+            Err(Refused::EmptyAnswer { event_id: first.id, message_id })
+        }
+        None => Ok(()),
+    }
+}

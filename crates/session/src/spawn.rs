@@ -1,0 +1,70 @@
+//! What passes between a session and its child: the task going down, waiting and work coming up.
+//!
+//! Not here: starting anything. Who runs a child is the host's business.
+
+use event::payload::{ArtifactRecorded, ChildBlocked, ChildMode, ChildRequested};
+use event::{Event, Raw, SessionId};
+
+use crate::{OpenChild, OpenWork};
+
+/// What a child says it waits for when it has no wait of its own.
+const WAITING: &str = "waiting";
+
+/// What a child is told first. Only one that is handed something over gets such a prompt: a fork
+/// has the history, a fresh one is given nothing. Messages the caller brings win over this.
+pub fn first_prompt(request: &ChildRequested) -> Option<String> {
+    if !matches!(request.mode, None | Some(ChildMode::Handoff)) {
+        return None;
+    }
+    let mut prompt = format!("Task: {}", request.task);
+    let context = request.context.as_ref().filter(|context| !context.is_null());
+    if let Some(context) = context.map(plain).filter(|context| !context.trim().is_empty()) {
+        prompt.push_str("\nContext: ");
+        prompt.push_str(&context);
+    }
+    Some(prompt)
+}
+
+/// What to record in the parent when a child has stopped to wait; `None` if it does not wait.
+pub fn blocked(child: &OpenChild, own: &OpenWork) -> Option<ChildBlocked> {
+    if !own.is_waiting() {
+        return None;
+    }
+    let newest = own.waits().values().max_by_key(|wait| wait.opened.seq);
+    let reason = newest.and_then(|wait| wait.reason.clone());
+    Some(ChildBlocked {
+        child_id: child.child_id.clone(),
+        child_session_id: child.child_session_id.clone(),
+        metadata: None,
+        reason: reason.unwrap_or_else(|| WAITING.to_owned()),
+        external_id: newest.and_then(|wait| wait.external_id.clone()),
+    })
+}
+
+/// The artifacts of a child as its parent records them, before the outcome: under the child's ids,
+/// without mere pointers at files of the workspace.
+pub fn left_behind(
+    child_id: &str,
+    session_id: &SessionId,
+    events: &[Event],
+) -> Vec<ArtifactRecorded> {
+    let recorded = events.iter().filter(|event| event.fork_origin().is_none());
+    recorded
+        .filter_map(|event| event.readable::<ArtifactRecorded>())
+        .filter(|recorded| !recorded.artifact.is_file_ref())
+        .map(|recorded| {
+            let mut artifact = recorded.artifact;
+            artifact.producer_session_id.get_or_insert_with(|| session_id.clone());
+            ArtifactRecorded {
+                artifact,
+                child_id: Some(child_id.to_owned()),
+                session_id: Some(session_id.clone()),
+            }
+        })
+        .collect()
+}
+
+/// A string as it is, anything else as JSON.
+fn plain(value: &Raw) -> String {
+    value.text().unwrap_or_else(|| value.get().to_owned())
+}

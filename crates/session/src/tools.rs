@@ -1,0 +1,75 @@
+//! Tools of a session: whether a call may run, and what is known of earlier tries.
+
+use event::payload::{Effect, ToolStarted};
+use journal::AppendError;
+
+use crate::execution::{self, Next, ToolExecution, decide};
+use crate::origin::first_origin;
+use crate::{OpenCall, Session, SessionError};
+
+/// What came of trying to begin a tool.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Begun {
+    /// Whether to run it, or what to do instead.
+    pub next: Next,
+    /// The key of the call, for its result.
+    pub key: String,
+}
+
+impl Session {
+    /// What is recorded under an idempotency key, of its newest occurrence.
+    pub fn find_execution(&self, key: &str) -> Result<Option<ToolExecution>, SessionError> {
+        Ok(execution::find_execution(&self.reader(), key)?)
+    }
+
+    /// The output of a call as far as it was stored before its result.
+    pub fn partial_output(&self, call_id: &str) -> Result<Option<String>, SessionError> {
+        Ok(execution::partial_output(&self.reader(), call_id)?)
+    }
+
+    /// The key of an open call: the same in every fork that shows it.
+    pub fn call_key(&self, call: &OpenCall) -> Result<String, SessionError> {
+        match (&call.idempotency_key, self.open_work().answer_origin()) {
+            (Some(key), _) => Ok(key.clone()),
+            (None, Some(origin)) => Ok(call.key(&first_origin(self.journal(), origin)?)),
+            (None, None) => Err(self.not_open(call)),
+        }
+    }
+
+    /// Asks whether a call may run and, if so, records that it begins.
+    ///
+    /// Of several who try at once, one begins; the others are told what to do about that.
+    pub fn begin_tool(&self, call: &OpenCall, effect: Effect) -> Result<Begun, SessionError> {
+        loop {
+            self.refresh()?;
+            let open = self.open_work();
+            let same = |open: &&OpenCall| open.opened.event_id == call.opened.event_id;
+            let call = open.calls().iter().find(same).ok_or_else(|| self.not_open(call))?;
+            let key = self.call_key(call)?;
+            let next = decide(self.find_execution(&key)?.as_ref(), &effect);
+            if next != Next::Run {
+                return Ok(Begun { next, key });
+            }
+            let started = self.draft(&ToolStarted {
+                call_id: call.call_id.clone(),
+                tool: call.tool.clone(),
+                idempotency_key: key.clone(),
+                effect: effect.clone(),
+            })?;
+            match self.append_after(open.up_to_seq(), vec![started]) {
+                Ok(_) => return Ok(Begun { next, key }),
+                // Something happened since; perhaps somebody else began.
+                Err(SessionError::Append(AppendError::Conflict { .. })) => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn not_open(&self, call: &OpenCall) -> SessionError {
+        SessionError::CallNotOpen {
+            session_id: self.id().clone(),
+            call_id: call.call_id.clone(),
+            seq: call.opened.seq,
+        }
+    }
+}

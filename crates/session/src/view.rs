@@ -1,0 +1,242 @@
+//! What a model would see of a session, kept current event by event.
+//!
+//! A plain event costs its own entry, whatever the length of the session. What reaches a little
+//! back (a rewind, a fuller account) costs what came since. What changes the beginning (a
+//! compaction) costs nothing until somebody asks; then the history is read from its base on.
+//!
+//! Not here: appending, the clock, and who asks. [`ViewBuilder`](crate::builder::ViewBuilder)
+//! builds the same from nothing.
+
+mod entry; // what the history consists of, and what was set right
+mod effective; // the history as it is handed out
+mod said; // what one event contributes
+mod answer; // parts, calls and results of one answer
+mod fold; // events in, history out
+mod path; // rewinds
+mod amends; // fuller accounts
+mod base; // compactions and snapshots, and which of them counts
+mod plan; // what a base puts in place of the beginning
+mod stretch; // which answer is open at some event
+mod files; // the files worked with
+mod upkeep; // how an event changes a view, and how its entries are read
+mod saved; // the view beside the log
+mod list; // a list that is cheap to copy
+mod log; // how a view reaches back
+mod error;
+
+pub use effective::{EffectiveView, Message};
+pub use entry::{HistoryEntry, Repair, Replaced, Role, ToolNote, Why};
+pub use error::ViewError;
+pub use files::{FILES_MAX, FileLists, FileTools, Touch};
+pub use log::Log;
+pub use saved::SavedView;
+
+pub(crate) use entry::{inline_entry, result_content, with_text};
+pub(crate) use list::List;
+pub(crate) use said::{Said, joins};
+pub(crate) use stretch::Stretch;
+
+use event::payload::SavedEntry;
+use event::{Event, EventId, Kind, Time};
+
+use amends::Amends;
+use base::{Bases, Chosen, additions};
+use path::Path;
+use said::matters;
+use upkeep::Loaded;
+
+/// How a view is rendered.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ViewOptions {
+    /// Files of each list in the working set; 0 means the default.
+    pub files_max: usize,
+}
+
+/// The effective history of a session, maintained.
+#[derive(Debug)]
+pub struct View {
+    options: ViewOptions,
+    up_to_seq: u64,
+    last_id: Option<EventId>,
+    path: Path,
+    amends: Amends,
+    bases: Bases,
+    chosen: Chosen,
+    /// The newest event on the path that can matter to a history.
+    mattering_seq: u64,
+    /// The newest talk or context on the path; 0 if there was none.
+    shown_seq: u64,
+    /// When the first event behind the newest base happened.
+    uncovered_at: Option<Time>,
+    /// The entries; none until somebody asks, or if they have to be read again.
+    loaded: Option<Loaded>,
+}
+
+impl View {
+    /// The view of a session without events.
+    pub fn new(options: ViewOptions) -> View {
+        View {
+            options,
+            up_to_seq: 0,
+            last_id: None,
+            path: Path::default(),
+            amends: Amends::default(),
+            bases: Bases::default(),
+            chosen: Chosen::default(),
+            mattering_seq: 0,
+            shown_seq: 0,
+            uncovered_at: None,
+            loaded: Some(Loaded::empty()),
+        }
+    }
+
+    /// Takes the next event. If it fails, the view is as before.
+    pub fn apply(&mut self, event: &Event, log: &dyn Log) -> Result<(), ViewError> {
+        let expected = self.up_to_seq + 1;
+        if event.seq != expected {
+            let (found, event_id) = (event.seq, event.id);
+            return Err(ViewError::OutOfOrder { expected, found, event_id });
+        }
+        let is_base = matches!(event.kind, Kind::Compaction | Kind::Snapshot);
+        if is_base {
+            let base = self.read_base(event, log)?;
+            self.adopt(base);
+        } else if let Some(target) = earlier(event.amends(), event.seq, log)?
+            && self.bases.get(target).is_none()
+        {
+            self.amends.add(event.seq, target);
+            let place = self.amends.place(target);
+            // The event at a mark closed what was before it; its fuller account may not.
+            self.hear_anew(|mark| mark < place, self.up_to_seq, None, log);
+        } else {
+            let parent_seq = match event.kind {
+                Kind::UserPrompt => earlier(event.parent_id, event.seq, log)?,
+                _ => None,
+            };
+            match parent_seq {
+                Some(parent_seq) => self.continue_after(parent_seq, event, log),
+                None => self.hear(event, log),
+            }
+        }
+        if matters(&event.kind) {
+            self.mattering_seq = event.seq;
+        }
+        if event.kind.is_shown() {
+            self.shown_seq = event.seq;
+        }
+        self.up_to_seq = event.seq;
+        self.last_id = Some(event.id);
+        if is_base {
+            self.uncovered_at = None;
+        } else {
+            self.uncovered_at.get_or_insert(event.created_at);
+        }
+        Ok(())
+    }
+
+    /// The history after the last event. Asking again without news costs nothing.
+    pub fn effective(&mut self, log: &dyn Log) -> Result<&EffectiveView, ViewError> {
+        let mut loaded = match self.loaded.take() {
+            Some(loaded) => loaded,
+            None => self.read_back(log)?,
+        };
+        if loaded.effective.is_none() {
+            loaded.effective = Some(self.render(&mut loaded));
+        }
+        let loaded = self.loaded.insert(loaded);
+        Ok(loaded.effective.as_ref().expect("rendered above"))
+    }
+
+    /// Drops the entries; they are read again when somebody asks.
+    pub fn unload(&mut self) {
+        self.loaded = None;
+    }
+
+    /// Whether the entries are in memory.
+    pub fn is_loaded(&self) -> bool {
+        self.loaded.is_some()
+    }
+
+    /// The newest event that was applied; 0 if there was none.
+    pub fn up_to_seq(&self) -> u64 {
+        self.up_to_seq
+    }
+
+    /// The compaction or snapshot the history stands on.
+    pub fn base_seq(&self) -> Option<u64> {
+        self.chosen.newest().map(|base| base.seq)
+    }
+
+    /// The compaction the history stands on, below any snapshot.
+    pub fn compaction_seq(&self) -> Option<u64> {
+        self.chosen.compaction.map(|base| base.seq)
+    }
+
+    /// Whether an event is on the active path.
+    pub fn is_on_path(&self, seq: u64) -> bool {
+        self.path.contains(seq, self.up_to_seq)
+    }
+
+    /// The last event the base covers; 0 without a base.
+    pub(crate) fn cutoff_seq(&self) -> u64 {
+        self.chosen.newest().map_or(0, |base| base.cutoff_seq)
+    }
+
+    /// Whether nobody has said anything on the path.
+    pub(crate) fn is_silent(&self) -> bool {
+        self.shown_seq == 0 && self.chosen.newest().is_none()
+    }
+
+    /// The newest compaction or snapshot of the log, used or not, and what it covers.
+    pub(crate) fn newest_base(&self) -> Option<(u64, u64)> {
+        let base = self.bases.newest()?;
+        Some((base.seq, base.root().map_or(0, |root| root.cutoff_seq)))
+    }
+
+    /// When the first event behind the newest base happened.
+    pub(crate) fn uncovered_at(&self) -> Option<Time> {
+        self.uncovered_at
+    }
+
+    /// The last event that can be covered without tearing an answer from its results: the last
+    /// one, or the one before the answer that waits now. None if that is the beginning.
+    pub(crate) fn coverable(&self, log: &dyn Log) -> Result<Option<Covered>, ViewError> {
+        let open = self.open_at(self.up_to_seq, log)?;
+        let seq = match open.and_then(|stretch| stretch.parts.first().copied()) {
+            Some(first) => self.path.before(first),
+            None => self.up_to_seq,
+        };
+        if seq == 0 {
+            return Ok(None);
+        }
+        Ok(log.event(seq)?.map(|event| Covered { seq, event_id: event.id }))
+    }
+
+    /// The answer at the end of the path to `seq`, if it waits for results there.
+    pub(crate) fn open_at(&self, seq: u64, log: &dyn Log) -> Result<Option<Stretch>, ViewError> {
+        Ok(Stretch::at(seq, &self.path, &self.amends, log)?.open())
+    }
+
+    /// The place where event `seq` is shown: that of the event it is a fuller account of.
+    pub(crate) fn place(&self, seq: u64) -> u64 {
+        self.amends.place(seq)
+    }
+
+    /// Entries that say what the view shows up to `to_seq`, all by reference.
+    pub(crate) fn references(&self, to_seq: u64) -> Vec<SavedEntry> {
+        additions(self.chosen.root, &self.path, to_seq)
+    }
+}
+
+/// The last event a new base covers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Covered {
+    pub(crate) seq: u64,
+    pub(crate) event_id: EventId,
+}
+
+/// The number of an event, if it is one of those before `seq`.
+fn earlier(id: Option<EventId>, seq: u64, log: &dyn Log) -> Result<Option<u64>, ViewError> {
+    let Some(id) = id else { return Ok(None) };
+    Ok(log.seq_of(id)?.filter(|found| *found < seq))
+}

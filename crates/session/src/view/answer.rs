@@ -1,0 +1,234 @@
+//! One answer of the model: its parts, its calls and their results.
+
+use std::sync::Arc;
+
+use event::payload::{AssistantThinking, Content, ToolCall, ToolResult, ToolStarted};
+use event::{Event, EventId, Kind};
+
+use super::entry::{
+    HistoryEntry, Repair, Replaced, Role, ToolNote, Why, result_content, with_text,
+};
+use super::said::Said;
+
+/// An answer as far as it has come.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    /// Blank if the provider gave none.
+    pub(crate) message_id: String,
+    parts: Vec<Part>,
+    /// Parts from here on can still get a result; those before belong to talk that moved on.
+    open_from: usize,
+    /// Shows anything that no base covers; only then is it in the history.
+    is_awake: bool,
+    /// The words, put together when somebody asks.
+    content: Option<Arc<Content>>,
+}
+
+#[derive(Debug)]
+struct Part {
+    block: u32,
+    seq: u64,
+    event_id: EventId,
+    kind: Kind,
+    place: u64,
+    body: Body,
+}
+
+#[derive(Debug)]
+enum Body {
+    Message(Content, Option<Replaced>),
+    Thinking(Arc<AssistantThinking>),
+    Call(Box<Call>),
+}
+
+#[derive(Debug)]
+struct Call {
+    call: Arc<ToolCall>,
+    start: Option<(u64, ToolStarted)>,
+    result: Option<(ToolResult, Arc<HistoryEntry>)>,
+}
+
+/// An event at its place, on its way into the history.
+#[derive(Clone, Copy)]
+pub(crate) struct Spoken<'a> {
+    pub(crate) event: &'a Event,
+    pub(crate) place: u64,
+    pub(crate) replaced: Option<&'a Replaced>,
+    /// Covered by a base.
+    pub(crate) is_dormant: bool,
+}
+
+impl<'a> Spoken<'a> {
+    /// An event that speaks for itself, where it stands.
+    pub(crate) fn plain(event: &'a Event) -> Spoken<'a> {
+        Spoken { event, place: event.seq, replaced: None, is_dormant: false }
+    }
+}
+
+impl Answer {
+    pub(crate) fn new(message_id: &str) -> Answer {
+        Answer {
+            message_id: message_id.to_owned(),
+            parts: Vec::new(),
+            open_from: 0,
+            is_awake: false,
+            content: None,
+        }
+    }
+
+    /// Where its first part stands.
+    pub(crate) fn place(&self) -> u64 {
+        self.parts.first().map_or(0, |part| part.place)
+    }
+
+    /// Forgets the calls that wait: the talk has moved on since.
+    pub(crate) fn reopen(&mut self) {
+        self.open_from = self.parts.len();
+    }
+
+    /// Adds a message, thinking or call; anything else is no part of an answer.
+    pub(crate) fn add(&mut self, said: Said, spoken: Spoken<'_>) {
+        let (block, body) = match said {
+            Said::Message(message) => {
+                let content = match spoken.replaced {
+                    Some(replaced) => with_text(&message.content, &replaced.text),
+                    None => message.content,
+                };
+                self.content = None;
+                (message.block, Body::Message(content, spoken.replaced.cloned()))
+            }
+            Said::Thinking(thinking) => (thinking.block, Body::Thinking(Arc::new(thinking))),
+            Said::Call(call) => {
+                let call = Call { call: Arc::new(call), start: None, result: None };
+                (call.call.block, Body::Call(Box::new(call)))
+            }
+            _ => return,
+        };
+        self.is_awake |= !spoken.is_dormant;
+        self.parts.push(Part {
+            block,
+            seq: spoken.event.seq,
+            event_id: spoken.event.id,
+            kind: spoken.event.kind.clone(),
+            place: spoken.place,
+            body,
+        });
+    }
+
+    /// Notes the start of a call; one that fits none is ignored.
+    pub(crate) fn start(&mut self, started: ToolStarted, place: u64) {
+        let free = self.open_call(&started.call_id, |call| call.start.is_none());
+        if let Ok(call) = free {
+            call.start = Some((place, started));
+            if let Some((result, entry)) = call.result.take() {
+                call.answer(result, entry.as_ref().clone());
+            }
+        }
+    }
+
+    /// Gives the result to the first call of its id that has none, or says why it cannot.
+    pub(crate) fn result(&mut self, result: ToolResult, spoken: Spoken<'_>) -> Result<(), Why> {
+        let call = self.open_call(&result.call_id, |call| call.result.is_none())?;
+        let content = result_content(&result, spoken.replaced);
+        let mut entry = HistoryEntry::said_by(spoken.event, spoken.place, Role::Tool, content);
+        entry.replaced.extend(spoken.replaced.cloned());
+        // The entry has the text; what is kept of the result only words the note.
+        let spare = ToolResult { output: None, shown: None, parts: Vec::new(), ..result };
+        call.answer(spare, entry);
+        self.is_awake |= !spoken.is_dormant;
+        Ok(())
+    }
+
+    /// The entries of the answer as it stands, and what had to be left out.
+    pub(crate) fn render(
+        &mut self,
+        entries: &mut Vec<Arc<HistoryEntry>>,
+        repairs: &mut Vec<Repair>,
+    ) {
+        if !self.is_awake {
+            return;
+        }
+        let content = self.content();
+        let Some(first) = self.parts.first() else { return };
+        let mut answer =
+            HistoryEntry::derived(first.kind.clone(), Role::Assistant, Content::default());
+        answer.event_id = Some(first.event_id);
+        answer.seq = Some(first.seq);
+        answer.sources = self.parts.iter().map(|part| part.place).collect();
+        answer.content = content;
+        let mut results = Vec::new();
+        let mut has_calls = false;
+        for part in in_block_order(&self.parts) {
+            match &part.body {
+                Body::Message(_, replaced) => answer.replaced.extend(replaced.clone()),
+                Body::Thinking(thinking) if thinking.has_substance() => {
+                    answer.thinking.push(Arc::clone(thinking));
+                }
+                Body::Call(call) => {
+                    has_calls = true;
+                    match &call.result {
+                        Some((_, entry)) => {
+                            answer.calls.push(Arc::clone(&call.call));
+                            results.push(Arc::clone(entry));
+                        }
+                        None => repairs.push(Repair { seq: part.seq, why: Why::NoResult }),
+                    }
+                }
+                _ => {}
+            }
+        }
+        if answer.content.0.is_empty() && answer.thinking.is_empty() && answer.calls.is_empty() {
+            if !has_calls {
+                repairs.push(Repair { seq: first.seq, why: Why::Empty });
+            }
+            return;
+        }
+        entries.push(Arc::new(answer));
+        entries.append(&mut results);
+    }
+
+    fn content(&mut self) -> Arc<Content> {
+        let content = self.content.get_or_insert_with(|| {
+            let messages =
+                in_block_order(&self.parts).into_iter().filter_map(|part| match &part.body {
+                    Body::Message(content, _) if content.has_substance() => Some(content.0.clone()),
+                    _ => None,
+                });
+            Arc::new(Content(messages.flatten().collect()))
+        });
+        Arc::clone(content)
+    }
+
+    /// The first free one of the calls of this id that can still be answered.
+    fn open_call(&mut self, id: &str, is_free: fn(&Call) -> bool) -> Result<&mut Call, Why> {
+        let mut why = Why::NoCall;
+        for part in &mut self.parts[self.open_from..] {
+            match &mut part.body {
+                Body::Call(call) if call.call.call_id == id && !id.trim().is_empty() => {
+                    if is_free(call) {
+                        return Ok(call);
+                    }
+                    why = Why::SecondResult;
+                }
+                _ => {}
+            }
+        }
+        Err(why)
+    }
+}
+
+impl Call {
+    fn answer(&mut self, result: ToolResult, mut entry: HistoryEntry) {
+        let (place, start) = self.start.as_ref().map(|(place, start)| (*place, start)).unzip();
+        entry.note = Some(ToolNote::of(&self.call, start, &result));
+        entry.sources.extend(place);
+        entry.sources.sort_unstable();
+        self.result = Some((result, Arc::new(entry)));
+    }
+}
+
+fn in_block_order(parts: &[Part]) -> Vec<&Part> {
+    let mut parts: Vec<&Part> = parts.iter().collect();
+    parts.sort_by_key(|part| part.block);
+    parts
+}

@@ -1,0 +1,226 @@
+//! The compactions and snapshots of a session, and which of them the history stands on.
+
+use event::payload::{Compaction, SavedEntry, Snapshot};
+use event::{BadPayload, Event, EventId};
+use serde::{Deserialize, Serialize};
+
+use super::ViewError;
+use super::entry::Why;
+use super::files::FileLists;
+use super::log::Log;
+use super::path::{Path, Range};
+
+/// What is remembered of a compaction or snapshot without its payload.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(crate) struct Base {
+    pub(crate) seq: u64,
+    pub(crate) kind: BaseKind,
+    pub(crate) cutoff: Cutoff,
+    pub(crate) has_entries: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum BaseKind {
+    Compaction,
+    /// On top of a compaction; 0 for none. `adds_to` is set if it says nothing but "what this
+    /// base shows, and everything behind it": then the history can be had without it.
+    Snapshot {
+        base_seq: u64,
+        adds_to: Option<u64>,
+    },
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Cutoff {
+    At(u64),
+    NotFound,
+    /// The payload cannot be read at all.
+    Unreadable,
+}
+
+/// All bases of a session, on any path, in log order.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Bases(Vec<Base>);
+
+/// What the history stands on.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Chosen {
+    pub(crate) compaction: Option<Root>,
+    pub(crate) snapshot: Option<Root>,
+    /// The base whose entries have to be read: the newest that is more than an addition.
+    pub(crate) root: Option<Root>,
+    /// Newer bases that could not be used; none for a reason means unreadable.
+    pub(crate) skipped: Vec<(u64, Option<Why>)>,
+}
+
+/// A base that is used, and the last event it covers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Root {
+    pub(crate) seq: u64,
+    pub(crate) cutoff_seq: u64,
+}
+
+impl Chosen {
+    pub(crate) fn newest(&self) -> Option<Root> {
+        self.snapshot.or(self.compaction)
+    }
+}
+
+impl Bases {
+    pub(crate) fn new(bases: Vec<Base>) -> Bases {
+        Bases(bases)
+    }
+
+    pub(crate) fn all(&self) -> &[Base] {
+        &self.0
+    }
+
+    pub(crate) fn newest(&self) -> Option<&Base> {
+        self.0.last()
+    }
+
+    pub(crate) fn get(&self, seq: u64) -> Option<&Base> {
+        let at = self.0.binary_search_by_key(&seq, |base| base.seq).ok()?;
+        Some(&self.0[at])
+    }
+
+    /// Adds a base newer than all before.
+    pub(crate) fn push(&mut self, base: Base) {
+        self.0.push(base);
+    }
+
+    /// The base of the path that leads to `to_seq`: the newest usable compaction, and on top of
+    /// it the newest usable snapshot.
+    pub(crate) fn choose(&self, path: &Path, to_seq: u64) -> Chosen {
+        let ranges = path.ranges(0, to_seq);
+        let is_on_path = |seq| covers(&ranges, seq);
+        let mut chosen = Chosen::default();
+        let back = || self.0.iter().rev().filter(|base| is_on_path(base.seq));
+        for base in back().filter(|base| base.kind == BaseKind::Compaction) {
+            match base.usable(&is_on_path) {
+                Ok(root) => {
+                    chosen.compaction = Some(root);
+                    break;
+                }
+                Err(why) => chosen.skipped.push((base.seq, why)),
+            }
+        }
+        chosen.root = chosen.compaction;
+        let below = chosen.compaction.unwrap_or(Root { seq: 0, cutoff_seq: 0 });
+        for base in back().take_while(|base| base.seq > below.seq) {
+            let BaseKind::Snapshot { base_seq, adds_to } = base.kind else { continue };
+            let usable = match base.cutoff {
+                Cutoff::At(_) | Cutoff::NotFound if base_seq != below.seq => {
+                    Err(Some(Why::StaleSnapshot))
+                }
+                _ => base.usable(&is_on_path),
+            };
+            match usable {
+                Ok(root) if root.cutoff_seq >= below.cutoff_seq => {
+                    chosen.snapshot = Some(root);
+                    chosen.root = match adds_to {
+                        Some(seq) => self.get(seq).and_then(Base::root),
+                        None => Some(root),
+                    };
+                    break;
+                }
+                Ok(_) => chosen.skipped.push((base.seq, Some(Why::StaleSnapshot))),
+                Err(why) => chosen.skipped.push((base.seq, why)),
+            }
+        }
+        chosen
+    }
+}
+
+impl Base {
+    pub(crate) fn root(&self) -> Option<Root> {
+        match self.cutoff {
+            Cutoff::At(cutoff_seq) => Some(Root { seq: self.seq, cutoff_seq }),
+            Cutoff::NotFound | Cutoff::Unreadable => None,
+        }
+    }
+
+    fn usable(&self, is_on_path: &dyn Fn(u64) -> bool) -> Result<Root, Option<Why>> {
+        match self.cutoff {
+            Cutoff::Unreadable => Err(None),
+            Cutoff::NotFound => Err(Some(Why::CutoffNotFound)),
+            Cutoff::At(cutoff_seq) if !is_on_path(cutoff_seq) => Err(Some(Why::CutoffOffPath)),
+            Cutoff::At(_) if !self.has_entries => Err(Some(Why::NoEntries)),
+            Cutoff::At(cutoff_seq) => Ok(Root { seq: self.seq, cutoff_seq }),
+        }
+    }
+}
+
+/// Whether one of the ascending ranges holds `seq`.
+pub(crate) fn covers(ranges: &[Range], seq: u64) -> bool {
+    let at = ranges.partition_point(|range| range.to_seq < seq);
+    ranges.get(at).is_some_and(|range| range.from_seq <= seq)
+}
+
+/// The payload of either kind of base.
+#[derive(Debug)]
+pub(crate) struct BasePayload {
+    pub(crate) base_seq: Option<u64>,
+    cutoff_seq: u64,
+    cutoff_event_id: Option<EventId>,
+    pub(crate) entries: Vec<SavedEntry>,
+    pub(crate) files: FileLists,
+}
+
+impl BasePayload {
+    /// The payload of a compaction or snapshot; empty for any other kind.
+    pub(crate) fn read(event: &Event) -> Result<BasePayload, BadPayload> {
+        if let Some(compaction) = event.payload::<Compaction>()? {
+            return Ok(BasePayload {
+                base_seq: None,
+                cutoff_seq: compaction.cutoff_seq,
+                cutoff_event_id: compaction.cutoff_event_id,
+                entries: match compaction.entries.is_empty() {
+                    true => compaction.messages,
+                    false => compaction.entries,
+                },
+                files: FileLists {
+                    read: compaction.read_files,
+                    modified: compaction.modified_files,
+                },
+            });
+        }
+        let snapshot = event.payload::<Snapshot>()?.unwrap_or_default();
+        Ok(BasePayload {
+            base_seq: snapshot.base_seq,
+            cutoff_seq: snapshot.cutoff_seq,
+            cutoff_event_id: snapshot.cutoff_event_id,
+            entries: snapshot.entries,
+            files: FileLists { read: snapshot.read_files, modified: snapshot.modified_files },
+        })
+    }
+
+    /// The last event it covers, by number and by id, which may not contradict each other, and
+    /// which lies before the base.
+    pub(crate) fn cutoff(&self, seq: u64, log: &dyn Log) -> Result<Cutoff, ViewError> {
+        let found = match self.cutoff_event_id {
+            Some(id) => log.seq_of(id)?.unwrap_or(0),
+            None => self.cutoff_seq,
+        };
+        let is_said_twice = self.cutoff_seq == 0 || self.cutoff_seq == found;
+        let is_found = found > 0 && found < seq && is_said_twice;
+        Ok(if is_found { Cutoff::At(found) } else { Cutoff::NotFound })
+    }
+}
+
+/// The entries that say: what `root` shows, and everything behind it up to `to_seq`.
+pub(crate) fn additions(root: Option<Root>, path: &Path, to_seq: u64) -> Vec<SavedEntry> {
+    let mut entries = Vec::new();
+    if let Some(root) = root {
+        entries.push(SavedEntry { seq: Some(root.seq), ..SavedEntry::default() });
+    }
+    let after_seq = root.map_or(0, |root| root.cutoff_seq);
+    entries.extend(path.ranges(after_seq, to_seq).into_iter().map(|range| SavedEntry {
+        seq: Some(range.from_seq),
+        to_seq: Some(range.to_seq),
+        ..SavedEntry::default()
+    }));
+    entries
+}

@@ -1,0 +1,133 @@
+//! The effective history: what a model would be shown now.
+
+use std::fmt;
+use std::sync::Arc;
+
+use event::Kind;
+use event::payload::{AssistantThinking, Content, ToolCall};
+
+use super::ViewError;
+use super::entry::{HistoryEntry, Repair, Role, Why};
+use super::files::FileLists;
+use super::list::List;
+
+/// What a model would be shown after some event, in order, and what was set right for it.
+///
+/// A copy shares everything with its original and costs the same at any length.
+#[derive(Clone)]
+pub struct EffectiveView {
+    pub(crate) base_seq: Option<u64>,
+    pub(crate) up_to_seq: u64,
+    /// Prefix context of the base, before the working set.
+    pub(crate) base_prefix: List<Arc<HistoryEntry>>,
+    pub(crate) working_set: Option<Arc<HistoryEntry>>,
+    /// Prefix context that came later.
+    pub(crate) prefix: List<Arc<HistoryEntry>>,
+    /// Everything else that will not change any more by a plain event.
+    pub(crate) settled: List<Arc<HistoryEntry>>,
+    /// The last answer, its results, and the context behind them.
+    pub(crate) tail: Arc<[Arc<HistoryEntry>]>,
+    pub(crate) base_repairs: Arc<[Repair]>,
+    pub(crate) settled_repairs: List<Repair>,
+    pub(crate) tail_repairs: Arc<[Repair]>,
+    pub(crate) files: Arc<FileLists>,
+}
+
+/// An entry as it is given to a model: without its origin.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Message {
+    pub role: Role,
+    pub content: Arc<Content>,
+    pub thinking: Vec<Arc<AssistantThinking>>,
+    pub calls: Vec<Arc<ToolCall>>,
+    /// The call a result answers.
+    pub call_id: Option<String>,
+}
+
+impl EffectiveView {
+    /// The entries in the order a model is shown them.
+    pub fn entries(&self) -> impl DoubleEndedIterator<Item = &Arc<HistoryEntry>> {
+        self.base_prefix
+            .iter()
+            .chain(&self.working_set)
+            .chain(self.prefix.iter())
+            .chain(self.settled.iter())
+            .chain(self.tail.iter())
+    }
+
+    /// How many entries there are.
+    pub fn len(&self) -> usize {
+        let prefix =
+            self.base_prefix.len() + usize::from(self.working_set.is_some()) + self.prefix.len();
+        prefix + self.settled.len() + self.tail.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The newest entry that is not prefix context.
+    pub fn last(&self) -> Option<&Arc<HistoryEntry>> {
+        self.tail.last().or_else(|| self.settled.get(self.settled.len().checked_sub(1)?))
+    }
+
+    /// The entries without their origin.
+    pub fn messages(&self) -> impl Iterator<Item = Message> {
+        self.entries().map(|entry| Message {
+            role: entry.role,
+            content: Arc::clone(&entry.content),
+            thinking: entry.thinking.clone(),
+            calls: entry.calls.clone(),
+            call_id: entry.note.as_ref().map(|note| note.call_id.clone()),
+        })
+    }
+
+    /// Whatever was left out, moved or replaced, in the order it was noticed.
+    pub fn repairs(&self) -> impl Iterator<Item = &Repair> {
+        self.base_repairs.iter().chain(self.settled_repairs.iter()).chain(self.tail_repairs.iter())
+    }
+
+    /// The compaction or snapshot the history stands on.
+    pub fn base_seq(&self) -> Option<u64> {
+        self.base_seq
+    }
+
+    /// The newest event that was considered.
+    pub fn up_to_seq(&self) -> u64 {
+        self.up_to_seq
+    }
+
+    /// The file lists of the base.
+    pub fn files(&self) -> &FileLists {
+        &self.files
+    }
+
+    /// Fails where strict reading does not work around what the log says.
+    ///
+    /// A base is named before what it brings up, the newest first; then the oldest event.
+    pub fn strict(&self) -> Result<(), ViewError> {
+        let fatal = self.repairs().filter_map(|repair| Some((repair, repair.error()?)));
+        let worst = fatal.min_by_key(|(repair, _)| {
+            if is_about_base(repair) { (0, u64::MAX - repair.seq) } else { (1, repair.seq) }
+        });
+        worst.map_or(Ok(()), |(_, error)| Err(error))
+    }
+}
+
+fn is_about_base(repair: &Repair) -> bool {
+    match &repair.why {
+        Why::Unreadable(error) => matches!(error.kind, Kind::Compaction | Kind::Snapshot),
+        why => matches!(why, Why::CutoffNotFound | Why::EntryNotFound | Why::NoRole),
+    }
+}
+
+impl fmt::Debug for EffectiveView {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EffectiveView")
+            .field("base_seq", &self.base_seq)
+            .field("up_to_seq", &self.up_to_seq)
+            .field("entries", &self.entries().collect::<Vec<_>>())
+            .field("repairs", &self.repairs().collect::<Vec<_>>())
+            .finish()
+    }
+}

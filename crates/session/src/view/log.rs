@@ -1,0 +1,28 @@
+//! How a view reaches back into the log it is a view of.
+
+use event::{Event, EventId};
+use journal::ReadError;
+
+/// Random access to the events of one session: all that a view has taken, the one it is taking
+/// now, perhaps more.
+pub trait Log {
+    /// Calls `each` with the events from `from_seq` to `to_seq`, both included, in order.
+    fn read(
+        &self,
+        from_seq: u64,
+        to_seq: u64,
+        each: &mut dyn FnMut(&Event),
+    ) -> Result<(), ReadError>;
+
+    /// The number of an event, if the session has it.
+    fn seq_of(&self, id: EventId) -> Result<Option<u64>, ReadError>;
+}
+
+impl dyn Log + '_ {
+    /// One event, or none where the log ends before it.
+    pub(crate) fn event(&self, seq: u64) -> Result<Option<Event>, ReadError> {
+        let mut found = None;
+        self.read(seq, seq, &mut |event| found = Some(event.clone()))?;
+        Ok(found)
+    }
+}

@@ -1,0 +1,265 @@
+//! What a base puts in place of the beginning: which texts and which stretches of the log, in
+//! which order, each of them once.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Bound;
+
+use event::payload::SavedEntry;
+use event::{EventId, Kind};
+
+use super::ViewError;
+use super::amends::Amends;
+use super::base::{BasePayload, Bases, Chosen, Root, covers};
+use super::entry::{Repair, Replaced, Why};
+use super::files::FileLists;
+use super::log::Log;
+use super::path::{Path, Range};
+use super::stretch::Stretch;
+
+/// The beginning of a history, before its events are read.
+#[derive(Debug, Default)]
+pub(crate) struct Plan {
+    pub(crate) steps: Vec<Step>,
+    /// How many of the steps belong to what the working set stands behind.
+    pub(crate) in_base: usize,
+    /// By place, the text that stands for the event's own.
+    pub(crate) replaced: HashMap<u64, Replaced>,
+    pub(crate) files: FileLists,
+    pub(crate) repairs: Vec<Repair>,
+}
+
+#[derive(Debug)]
+pub(crate) enum Step {
+    /// A text the base gives in full.
+    Inline { saved: Box<SavedEntry>, base_seq: u64, base_id: EventId },
+    /// Events of the log.
+    Events(Range),
+    /// Events the base covers, here only for the results that may come later.
+    Dormant(Range),
+}
+
+/// The log behind a base, as far as planning needs it.
+pub(crate) struct Ground<'a> {
+    pub(crate) path: &'a Path,
+    pub(crate) amends: &'a Amends,
+    pub(crate) bases: &'a Bases,
+    pub(crate) log: &'a dyn Log,
+    pub(crate) up_to_seq: u64,
+}
+
+impl Plan {
+    /// Plans the entries of the chosen base and of those it refers to.
+    pub(crate) fn of(chosen: &Chosen, ground: &Ground<'_>) -> Result<Plan, ViewError> {
+        let mut planning = Planning {
+            ground,
+            on_path: ground.path.ranges(0, ground.up_to_seq),
+            placed: Seqs::default(),
+            files: BTreeMap::new(),
+            plan: Plan::default(),
+        };
+        planning.take_up(chosen)?;
+        Ok(planning.plan)
+    }
+}
+
+struct Planning<'a> {
+    ground: &'a Ground<'a>,
+    on_path: Vec<Range>,
+    placed: Seqs,
+    /// Bases that count, and the files they name.
+    files: BTreeMap<u64, FileLists>,
+    plan: Plan,
+}
+
+/// A base whose entries are being taken up.
+struct Frame {
+    root: Root,
+    id: EventId,
+    is_snapshot: bool,
+    entries: std::vec::IntoIter<SavedEntry>,
+    /// Nothing was taken up yet.
+    is_untouched: bool,
+}
+
+impl Planning<'_> {
+    /// Takes up the base and those it refers to. A stack instead of a recursion: a log may nest
+    /// bases as deep as it likes.
+    ///
+    /// The working set stands behind the prefix context of `leader`: of the base, or of the one
+    /// below a snapshot that begins with it and only adds what came later.
+    fn take_up(&mut self, chosen: &Chosen) -> Result<(), ViewError> {
+        let mut frames: Vec<Frame> = Vec::new();
+        let mut leader = 0;
+        if let Some(root) = chosen.root {
+            leader = root.seq;
+            frames.extend(self.open(root)?);
+        }
+        while let Some(frame) = frames.last_mut() {
+            let (root, id) = (frame.root, frame.id);
+            let can_lead = root.seq == leader && frame.is_untouched && frame.is_snapshot;
+            frame.is_untouched = false;
+            if let Some(entry) = frame.entries.next() {
+                if let Some(below) = self.take_entry(entry, root, id)? {
+                    leader = if can_lead { below.root.seq } else { leader };
+                    frames.push(below);
+                }
+                continue;
+            }
+            self.reenter(root.cutoff_seq)?;
+            if root.seq == leader {
+                self.plan.in_base = self.plan.steps.len();
+            }
+            frames.pop();
+        }
+        for base in [chosen.compaction, chosen.snapshot].into_iter().flatten() {
+            self.open(base)?;
+        }
+        let oldest_first = self.files.values();
+        self.plan.files = oldest_first.fold(FileLists::default(), |all, files| all.union(files));
+        Ok(())
+    }
+
+    /// Reads a base and notes its files; none if it was read before.
+    fn open(&mut self, root: Root) -> Result<Option<Frame>, ViewError> {
+        if self.files.contains_key(&root.seq) {
+            return Ok(None);
+        }
+        let Some(event) = self.ground.log.event(root.seq)? else { return Ok(None) };
+        let Ok(payload) = BasePayload::read(&event) else { return Ok(None) };
+        self.files.insert(root.seq, payload.files);
+        Ok(Some(Frame {
+            root,
+            id: event.id,
+            is_snapshot: event.kind == Kind::Snapshot,
+            entries: payload.entries.into_iter(),
+            is_untouched: true,
+        }))
+    }
+
+    /// Takes up one entry; one that refers to a base answers with that base.
+    fn take_entry(
+        &mut self,
+        entry: SavedEntry,
+        base: Root,
+        base_id: EventId,
+    ) -> Result<Option<Frame>, ViewError> {
+        if let (Some(from_seq), Some(to_seq)) = (entry.seq, entry.to_seq) {
+            if from_seq > to_seq {
+                self.repair(base.seq, Why::EntryNotFound);
+            }
+            if to_seq > base.cutoff_seq {
+                self.repair(base.seq, Why::EntryBeyondCutoff);
+            }
+            self.place(Range { from_seq, to_seq: to_seq.min(base.cutoff_seq) }, Step::Events);
+            return Ok(None);
+        }
+        let named = match (entry.seq, entry.event_id) {
+            (None, Some(id)) => self.ground.log.seq_of(id)?,
+            (seq, _) => seq,
+        };
+        if entry.seq.is_none() && entry.content.is_some() {
+            if named.is_some_and(|seq| seq > base.cutoff_seq) {
+                self.repair(base.seq, Why::EntryBeyondCutoff);
+            } else {
+                let saved = Box::new(entry);
+                self.plan.steps.push(Step::Inline { saved, base_seq: base.seq, base_id });
+            }
+            return Ok(None);
+        }
+        self.take_reference(named.unwrap_or(0), entry, base)
+    }
+
+    fn take_reference(
+        &mut self,
+        seq: u64,
+        entry: SavedEntry,
+        base: Root,
+    ) -> Result<Option<Frame>, ViewError> {
+        let place = self.ground.amends.place(seq);
+        if seq >= base.seq || !covers(&self.on_path, place) {
+            self.repair(base.seq, Why::EntryNotFound);
+        } else if let Some(below) = self.ground.bases.get(place) {
+            match below.root().filter(|below| covers(&self.on_path, below.cutoff_seq)) {
+                None => self.repair(base.seq, Why::EntryNotFound),
+                Some(below) if below.cutoff_seq > base.cutoff_seq => {
+                    self.repair(base.seq, Why::EntryBeyondCutoff);
+                }
+                Some(below) => return self.open(below),
+            }
+        } else if place > base.cutoff_seq {
+            self.repair(base.seq, Why::EntryBeyondCutoff);
+        } else {
+            self.place(Range { from_seq: place, to_seq: place }, Step::Events);
+            if let Some(text) = entry.shown {
+                let replaced = Replaced { seq: place, text, artifact: entry.artifact };
+                self.plan.replaced.insert(place, replaced);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Puts what is on the path and not yet placed at the end.
+    fn place(&mut self, range: Range, step: fn(Range) -> Step) {
+        let first = self.on_path.partition_point(|known| known.to_seq < range.from_seq);
+        for known in &self.on_path[first..] {
+            let from_seq = known.from_seq.max(range.from_seq);
+            let to_seq = known.to_seq.min(range.to_seq);
+            if from_seq > to_seq {
+                break;
+            }
+            self.plan.steps.extend(self.placed.add(Range { from_seq, to_seq }).map(step));
+        }
+    }
+
+    /// An answer that was open at the cutoff comes back behind the base, for its later results;
+    /// not if the base shows any part of it.
+    fn reenter(&mut self, cutoff_seq: u64) -> Result<(), ViewError> {
+        let Ground { path, amends, log, .. } = *self.ground;
+        let Some(stretch) = Stretch::at(cutoff_seq, path, amends, log)?.open() else {
+            return Ok(());
+        };
+        if !stretch.parts.iter().any(|place| self.placed.contains(*place)) {
+            for place in stretch.places {
+                self.place(Range { from_seq: place, to_seq: place }, Step::Dormant);
+            }
+        }
+        Ok(())
+    }
+
+    fn repair(&mut self, seq: u64, why: Why) {
+        let repair = Repair { seq, why };
+        if !self.plan.repairs.contains(&repair) {
+            self.plan.repairs.push(repair);
+        }
+    }
+}
+
+/// A set of numbers that come in ranges: by first, the last of each.
+#[derive(Default)]
+struct Seqs(BTreeMap<u64, u64>);
+
+impl Seqs {
+    fn contains(&self, seq: u64) -> bool {
+        self.0.range(..=seq).next_back().is_some_and(|(_, to_seq)| seq <= *to_seq)
+    }
+
+    /// Adds the range and answers with the parts of it that are new.
+    fn add(&mut self, range: Range) -> impl Iterator<Item = Range> + use<> {
+        let mut new = Vec::new();
+        let mut next = range.from_seq;
+        let before = self.0.range(..=range.from_seq).next_back().map(|(from, to)| (*from, *to));
+        let inside = (Bound::Excluded(range.from_seq), Bound::Included(range.to_seq));
+        let inside = self.0.range(inside).map(|(from, to)| (*from, *to));
+        for (from_seq, to_seq) in before.into_iter().chain(inside) {
+            if next < from_seq {
+                new.push(Range { from_seq: next, to_seq: from_seq - 1 });
+            }
+            next = next.max(to_seq + 1);
+        }
+        if next <= range.to_seq {
+            new.push(Range { from_seq: next, to_seq: range.to_seq });
+        }
+        self.0.extend(new.iter().map(|range| (range.from_seq, range.to_seq)));
+        new.into_iter()
+    }
+}

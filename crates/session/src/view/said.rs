@@ -1,0 +1,74 @@
+//! What one event contributes to the history. Each payload is decoded here, once.
+
+use event::payload::{
+    AssistantMessage, AssistantThinking, Content, ContextAdded, Payload, ToolCall, ToolResult,
+    ToolStarted, UserPrompt,
+};
+use event::{BadPayload, Event, Kind};
+
+/// The contribution of an event.
+#[derive(Debug)]
+pub(crate) enum Said {
+    Prompt(Content),
+    Message(AssistantMessage),
+    Thinking(AssistantThinking),
+    Call(ToolCall),
+    Started(ToolStarted),
+    Result(ToolResult),
+    Context(ContextAdded),
+    /// Talk or context whose payload does not fit.
+    Unreadable(Box<BadPayload>),
+    /// A record nobody understood.
+    Unknown,
+    /// A fact the model is not shown.
+    Nothing,
+}
+
+impl Said {
+    pub(crate) fn by(event: &Event) -> Said {
+        match event.kind {
+            Kind::UserPrompt => read(event, |prompt: UserPrompt| Said::Prompt(prompt.content)),
+            Kind::AssistantMessage => read(event, Said::Message),
+            Kind::AssistantThinking => read(event, Said::Thinking),
+            Kind::ToolCall => read(event, Said::Call),
+            Kind::ToolResult => read(event, Said::Result),
+            Kind::ContextAdded => read(event, Said::Context),
+            // A start only fills gaps; one that cannot be read fills none.
+            Kind::ToolStarted => event.readable().map_or(Said::Nothing, Said::Started),
+            Kind::Unknown => Said::Unknown,
+            _ => Said::Nothing,
+        }
+    }
+
+    /// The answer this is a part of.
+    pub(crate) fn message_id(&self) -> Option<&str> {
+        match self {
+            Said::Message(message) => Some(&message.message_id),
+            Said::Thinking(thinking) => Some(&thinking.message_id),
+            Said::Call(call) => Some(&call.message_id),
+            _ => None,
+        }
+    }
+}
+
+/// Whether an event of this kind can change the history.
+pub(crate) fn matters(kind: &Kind) -> bool {
+    kind.is_shown()
+        || matches!(kind, Kind::ToolStarted | Kind::Unknown | Kind::Compaction | Kind::Snapshot)
+}
+
+/// Whether a part of answer `next` belongs to the open answer `open`.
+///
+/// A blank id names nothing, so parts without one belong together only as long as no result
+/// has come between them.
+pub(crate) fn joins(open: &str, open_has_result: bool, next: &str) -> bool {
+    open == next && (!next.is_empty() || !open_has_result)
+}
+
+fn read<P: Payload>(event: &Event, said: impl FnOnce(P) -> Said) -> Said {
+    match event.payload::<P>() {
+        Ok(Some(payload)) => said(payload),
+        Ok(None) => Said::Nothing,
+        Err(error) => Said::Unreadable(Box::new(error)),
+    }
+}

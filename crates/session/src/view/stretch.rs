@@ -1,0 +1,143 @@
+//! The answer that is open at some event: which calls still wait for their results there.
+
+use event::{Event, Kind};
+use journal::ReadError;
+
+use super::amends::Amends;
+use super::log::Log;
+use super::path::{Path, Range};
+use super::said::{Said, joins};
+
+/// Events read back first; each further step reads twice as many.
+const WINDOW: u64 = 16;
+
+/// An answer and what followed it, with no prompt and no other answer behind it.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Stretch {
+    /// Its parts, starts and results, in order.
+    pub(crate) places: Vec<u64>,
+    /// The parts among them.
+    pub(crate) parts: Vec<u64>,
+    /// The calls without a result.
+    pub(crate) waiting: Vec<Waiting>,
+}
+
+/// A call that nobody answered yet.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Waiting {
+    pub(crate) call_id: String,
+    pub(crate) place: u64,
+}
+
+impl Stretch {
+    /// The stretch at the end of the path to `seq`. Costs what the stretch is long.
+    pub(crate) fn at(
+        seq: u64,
+        path: &Path,
+        amends: &Amends,
+        log: &dyn Log,
+    ) -> Result<Stretch, ReadError> {
+        let mut back: Vec<Heard> = Vec::new();
+        let mut answer: Option<String> = None;
+        'back: for range in path.back_from(seq) {
+            let (mut to_seq, mut window) = (range.to_seq, WINDOW);
+            while to_seq >= range.from_seq {
+                let from_seq = range.from_seq.max((to_seq + 1).saturating_sub(window));
+                for heard in hear(Range { from_seq, to_seq }, amends, log)?.into_iter().rev() {
+                    let other = match (&answer, heard.said.message_id()) {
+                        (Some(answer), Some(id)) => answer != id,
+                        (None, Some(id)) => {
+                            answer = Some(id.to_owned());
+                            false
+                        }
+                        _ => false,
+                    };
+                    if other || heard.is_prompt {
+                        break 'back;
+                    }
+                    back.push(heard);
+                }
+                (to_seq, window) = (from_seq - 1, window * 2);
+            }
+        }
+        Ok(Stretch::last_of(back.into_iter().rev()))
+    }
+
+    /// The last stretch of a talk without prompts.
+    fn last_of(talk: impl Iterator<Item = Heard>) -> Stretch {
+        let mut stretch = Stretch::default();
+        let mut open: Option<(String, bool)> = None;
+        for Heard { place, said, .. } in talk {
+            if let Some(id) = said.message_id() {
+                if !open.as_ref().is_some_and(|(open, answered)| joins(open, *answered, id)) {
+                    stretch = Stretch::default();
+                    open = Some((id.to_owned(), false));
+                }
+                stretch.places.push(place);
+                stretch.parts.push(place);
+            }
+            match (said, &mut open) {
+                (Said::Call(call), _) if !call.call_id.trim().is_empty() => {
+                    stretch.waiting.push(Waiting { call_id: call.call_id, place });
+                }
+                (Said::Started(_), Some(_)) => stretch.places.push(place),
+                (Said::Result(result), Some((_, answered))) => {
+                    *answered = true;
+                    stretch.places.push(place);
+                    let mut waiting = stretch.waiting.iter();
+                    if let Some(at) = waiting.position(|call| call.call_id == result.call_id) {
+                        stretch.waiting.remove(at);
+                    }
+                }
+                _ => {}
+            }
+        }
+        stretch
+    }
+
+    /// The stretch, unless nothing in it waits.
+    pub(crate) fn open(self) -> Option<Stretch> {
+        (!self.waiting.is_empty()).then_some(self)
+    }
+}
+
+/// What was said at a place.
+struct Heard {
+    place: u64,
+    said: Said,
+    is_prompt: bool,
+}
+
+/// What is said in a range, fuller accounts at the places they belong to.
+fn hear(range: Range, amends: &Amends, log: &dyn Log) -> Result<Vec<Heard>, ReadError> {
+    let mut heard = Vec::new();
+    each_speaker(range, amends, log, &mut |place, event| {
+        let is_prompt = event.kind == Kind::UserPrompt;
+        heard.push(Heard { place, said: Said::by(event), is_prompt });
+    })?;
+    Ok(heard)
+}
+
+/// Calls `each` with every place of the range and the event that speaks there.
+pub(crate) fn each_speaker(
+    range: Range,
+    amends: &Amends,
+    log: &dyn Log,
+    each: &mut dyn FnMut(u64, &Event),
+) -> Result<(), ReadError> {
+    let plain = |from_seq, to_seq, each: &mut dyn FnMut(u64, &Event)| match from_seq > to_seq {
+        true => Ok(()),
+        false => log.read(from_seq, to_seq, &mut |event| {
+            if !amends.is_amending(event.seq) {
+                each(event.seq, event);
+            }
+        }),
+    };
+    let mut from_seq = range.from_seq;
+    for (place, seq) in amends.within(range.from_seq, range.to_seq) {
+        plain(from_seq, place - 1, each)?;
+        log.read(seq, seq, &mut |event| each(place, event))?;
+        from_seq = place + 1;
+    }
+    plain(from_seq, range.to_seq, each)
+}

@@ -1,0 +1,247 @@
+//! How an event changes a view, and how its entries are read from the log.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use event::{Event, Kind};
+
+use super::answer::Spoken;
+use super::base::{Base, BaseKind, BasePayload, Cutoff};
+use super::entry::{HistoryEntry, Repair, Replaced, Why};
+use super::files::FileLists;
+use super::fold::{Fold, Late};
+use super::path::{Range, Rewind};
+use super::plan::{Ground, Plan, Step};
+use super::stretch::each_speaker;
+use super::{EffectiveView, Log, View, ViewError};
+
+/// The entries of a view, and what belongs to them.
+#[derive(Debug)]
+pub(super) struct Loaded {
+    fold: Fold,
+    base_repairs: Arc<[Repair]>,
+    files: Arc<FileLists>,
+    working_set: Option<Arc<HistoryEntry>>,
+    /// What was handed out, as long as nothing came since.
+    pub(super) effective: Option<EffectiveView>,
+}
+
+impl View {
+    /// Moves to the path that continues after `parent_seq` with this prompt.
+    pub(super) fn continue_after(&mut self, parent_seq: u64, prompt: &Event, log: &dyn Log) {
+        let prompt_seq = prompt.seq;
+        if parent_seq + 1 < prompt_seq {
+            self.path.rewind(Rewind { prompt_seq, parent_seq });
+        }
+        // Agents name the last thing said, so facts are left behind all the time; that changes
+        // no history.
+        if self.mattering_seq <= parent_seq {
+            return self.hear(prompt, log);
+        }
+        let chosen = self.bases.choose(&self.path, prompt_seq);
+        if chosen != self.chosen {
+            self.chosen = chosen;
+            self.loaded = None;
+        }
+        // A rewind behind a mark drops it, so a mark before the parent is on the parent's path.
+        self.hear_anew(|mark| mark <= parent_seq, parent_seq, Some(prompt), log);
+    }
+
+    pub(super) fn hear(&mut self, event: &Event, log: &dyn Log) {
+        let Some(loaded) = &mut self.loaded else { return };
+        loaded.effective = None;
+        match loaded.fold.hear(Spoken::plain(event)) {
+            Ok(()) => loaded.fold.settle(),
+            Err(Late { place }) => {
+                self.hear_anew(|mark| mark <= place, self.up_to_seq, Some(event), log);
+            }
+        }
+    }
+
+    /// Returns to the newest fitting mark and hears from there what is on the path to `to_seq`,
+    /// then `event`. Where that is not possible, the history is read from its base when
+    /// somebody asks.
+    pub(super) fn hear_anew(
+        &mut self,
+        fits: impl Fn(u64) -> bool,
+        to_seq: u64,
+        event: Option<&Event>,
+        log: &dyn Log,
+    ) {
+        let Some(mut loaded) = self.loaded.take() else { return };
+        loaded.effective = None;
+        let Some(mark) = loaded.fold.return_to(fits) else { return };
+        let none = HashMap::new();
+        for range in self.path.ranges(mark - 1, to_seq) {
+            let read = self.read_range(range, &none, false, &mut loaded.fold, log);
+            if !matches!(read, Ok(true)) {
+                return;
+            }
+        }
+        if let Some(event) = event
+            && loaded.fold.hear(Spoken::plain(event)).is_err()
+        {
+            return;
+        }
+        loaded.fold.settle();
+        self.loaded = Some(loaded);
+    }
+
+    pub(super) fn read_base(&self, event: &Event, log: &dyn Log) -> Result<Base, ViewError> {
+        let is_snapshot = event.kind == Kind::Snapshot;
+        let Ok(payload) = BasePayload::read(event) else {
+            let kind = match is_snapshot {
+                true => BaseKind::Snapshot { base_seq: 0, adds_to: None },
+                false => BaseKind::Compaction,
+            };
+            return Ok(Base {
+                seq: event.seq,
+                kind,
+                cutoff: Cutoff::Unreadable,
+                has_entries: false,
+            });
+        };
+        let cutoff = payload.cutoff(event.seq, log)?;
+        let kind = match is_snapshot {
+            true => BaseKind::Snapshot {
+                base_seq: payload.base_seq.unwrap_or(0),
+                adds_to: self.adds_to(&payload, cutoff),
+            },
+            false => BaseKind::Compaction,
+        };
+        Ok(Base { seq: event.seq, kind, cutoff, has_entries: !payload.entries.is_empty() })
+    }
+
+    /// The base a snapshot adds to, if it says nothing else than that everything behind it
+    /// belongs to the history.
+    fn adds_to(&self, payload: &BasePayload, cutoff: Cutoff) -> Option<u64> {
+        let Cutoff::At(cutoff_seq) = cutoff else { return None };
+        let is_plain = self.is_on_path(cutoff_seq)
+            && payload.base_seq.unwrap_or(0) == self.compaction_seq().unwrap_or(0)
+            && payload.files == FileLists::default()
+            && cutoff_seq >= self.chosen.root.map_or(0, |root| root.cutoff_seq)
+            && payload.entries == self.references(cutoff_seq);
+        is_plain.then(|| self.chosen.root.map_or(0, |root| root.seq))
+    }
+
+    /// Takes a base at the end of the log; `up_to_seq` is still the event before.
+    pub(super) fn adopt(&mut self, base: Base) {
+        self.bases.push(base);
+        let chosen = self.bases.choose(&self.path, base.seq);
+        if chosen.root != self.chosen.root || chosen.skipped != self.chosen.skipped {
+            self.loaded = None;
+        }
+        self.chosen = chosen;
+        if let Some(loaded) = &mut self.loaded {
+            loaded.effective = None;
+        }
+    }
+
+    /// Reads the history from its base on.
+    pub(super) fn read_back(&self, log: &dyn Log) -> Result<Loaded, ViewError> {
+        let ground = Ground {
+            path: &self.path,
+            amends: &self.amends,
+            bases: &self.bases,
+            log,
+            up_to_seq: self.up_to_seq,
+        };
+        let plan = Plan::of(&self.chosen, &ground)?;
+        let mut repairs = self.skipped(log)?;
+        repairs.extend(plan.repairs.iter().cloned());
+
+        let mut fold = Fold::default();
+        for (at, step) in plan.steps.iter().enumerate() {
+            fold.in_base = at < plan.in_base;
+            match step {
+                Step::Inline { saved, base_seq, base_id } => {
+                    fold.hear_inline(saved, *base_seq, *base_id);
+                }
+                Step::Events(range) => {
+                    self.read_range(*range, &plan.replaced, false, &mut fold, log)?;
+                }
+                Step::Dormant(range) => {
+                    self.read_range(*range, &plan.replaced, true, &mut fold, log)?;
+                }
+            }
+        }
+        fold.in_base = false;
+        let after_seq = self.chosen.root.map_or(0, |root| root.cutoff_seq);
+        for range in self.path.ranges(after_seq, self.up_to_seq) {
+            self.read_range(range, &plan.replaced, false, &mut fold, log)?;
+        }
+        fold.settle();
+        Ok(Loaded {
+            fold,
+            base_repairs: repairs.into(),
+            working_set: plan.files.working_set(self.options.files_max).map(Arc::new),
+            files: Arc::new(plan.files),
+            effective: None,
+        })
+    }
+
+    fn read_range(
+        &self,
+        range: Range,
+        replaced: &HashMap<u64, Replaced>,
+        is_dormant: bool,
+        fold: &mut Fold,
+        log: &dyn Log,
+    ) -> Result<bool, ViewError> {
+        let mut is_whole = true;
+        each_speaker(range, &self.amends, log, &mut |place, event| {
+            if event.seq != place && event.kind.is_shown() && !is_dormant {
+                fold.repair(place, Why::Amended);
+            }
+            let replaced = replaced.get(&place);
+            is_whole &= fold.hear(Spoken { event, place, replaced, is_dormant }).is_ok();
+        })?;
+        Ok(is_whole)
+    }
+
+    /// The bases that could not be used, as repairs.
+    fn skipped(&self, log: &dyn Log) -> Result<Vec<Repair>, ViewError> {
+        let mut repairs = Vec::new();
+        for (seq, why) in &self.chosen.skipped {
+            let why = match why {
+                Some(why) => Some(why.clone()),
+                None => log
+                    .event(*seq)?
+                    .and_then(|event| BasePayload::read(&event).err())
+                    .map(|error| Why::Unreadable(Box::new(error))),
+            };
+            repairs.extend(why.map(|why| Repair { seq: *seq, why }));
+        }
+        Ok(repairs)
+    }
+
+    pub(super) fn render(&self, loaded: &mut Loaded) -> EffectiveView {
+        let (tail, tail_repairs) = loaded.fold.tail();
+        let fold = &loaded.fold;
+        EffectiveView {
+            base_seq: self.base_seq(),
+            up_to_seq: self.up_to_seq,
+            base_prefix: fold.base_prefix.clone(),
+            working_set: loaded.working_set.clone(),
+            prefix: fold.prefix.clone(),
+            settled: fold.settled.clone(),
+            tail: tail.into(),
+            base_repairs: Arc::clone(&loaded.base_repairs),
+            settled_repairs: fold.repairs.clone(),
+            tail_repairs: tail_repairs.into(),
+            files: Arc::clone(&loaded.files),
+        }
+    }
+}
+
+impl Loaded {
+    pub(super) fn empty() -> Loaded {
+        Loaded {
+            fold: Fold::default(),
+            base_repairs: Arc::new([]),
+            files: Arc::default(),
+            working_set: None,
+            effective: None,
+        }
+    }
+}

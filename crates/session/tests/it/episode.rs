@@ -1,0 +1,83 @@
+//! What is remembered of runs.
+
+use expect_test::expect;
+use session::{Episode, Episodes, distill, export_run};
+
+use crate::drafts::{log, log_of, session_id};
+
+fn episode(text: &str) -> Episode {
+    distill(&export_run(session_id("s"), &log(text)))
+}
+
+const DIG: &str = r#"
+    prompt dig
+    say m1 let me see
+    call m1 c1 bash ls
+    call m1 c2 bash pwd
+    call m1 c3 edit x
+    result c3 error no such file
+    result c1 ok a.txt
+    say m2 found it
+    say m3 Found the file.
+"#;
+
+#[test]
+fn only_calls_that_worked_are_remembered() {
+    let episode = episode(DIG);
+    let calls: Vec<String> = episode
+        .calls
+        .iter()
+        .map(|call| format!("{} {} -> {:?}", call.tool, call.input.get(), call.output))
+        .collect();
+    expect![[r#"
+        [
+            "bash \"ls\" -> Some(\"a.txt\")",
+        ]
+    "#]]
+    .assert_debug_eq(&calls);
+    assert_eq!(episode.failed_calls, 1);
+    assert_eq!(episode.conclusion.as_deref(), Some("Found the file."));
+    assert_eq!(episode.text(), "Found the file. bash");
+}
+
+#[test]
+fn of_two_results_the_first_counts() {
+    let episode = episode("call m1 c1 bash ls \n result c1 error no \n result c1 ok yes");
+    assert_eq!((episode.calls.len(), episode.failed_calls), (0, 1));
+}
+
+#[test]
+fn the_same_run_gives_the_same_id() {
+    assert_eq!(episode(DIG).id, episode(DIG).id);
+    assert_ne!(episode(DIG).id, episode(&format!("{DIG}\nprompt more")).id);
+    let elsewhere = distill(&export_run(session_id("t"), &log_of("t", DIG)));
+    assert_ne!(episode(DIG).id, elsewhere.id);
+}
+
+#[test]
+fn an_empty_run_is_an_id_only() {
+    let episode = episode("");
+    assert!(episode.calls.is_empty() && episode.failed_calls == 0 && episode.conclusion.is_none());
+    assert_eq!((episode.id.len(), episode.text().as_str()), (26, ""));
+}
+
+#[test]
+fn episodes_are_put_by_id_and_found_newest_first() {
+    let said = |session: &str, text: &str| {
+        distill(&export_run(session_id(session), &log_of(session, &format!("say m1 {text}"))))
+    };
+    let mut episodes = Episodes::default();
+    episodes.put(said("s", "old sandwich"));
+    episodes.put(said("t", "fresh Sandwich"));
+    episodes.put(said("s", "new sandwich"));
+    let listed: Vec<String> = episodes.of(&session_id("s")).map(Episode::text).collect();
+    assert_eq!(listed, ["new sandwich"], "the same id is the same episode");
+    let found = |words, limit| {
+        let found = episodes.search(words, limit);
+        found.into_iter().map(Episode::text).collect::<Vec<_>>()
+    };
+    assert_eq!(found("sandwich", 9), ["fresh Sandwich", "new sandwich"]);
+    assert_eq!(found("SANDWICH fresh", 9), ["fresh Sandwich"]);
+    assert_eq!(found("sandwich", 1), ["fresh Sandwich"]);
+    assert!(found(" ", 9).is_empty());
+}
