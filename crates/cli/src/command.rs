@@ -1,0 +1,104 @@
+//! What can be typed, and who answers it.
+
+mod sessions;
+mod show;
+mod search;
+mod fork;
+mod lineage;
+mod replay;
+mod export;
+mod import;
+mod doctor;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::error::CliError;
+use crate::output::Output;
+
+/// Keeps the record of every AI coding session on this machine.
+///
+/// Exit codes: 0 done, 1 it failed or is not so, 2 wrong usage, 3 no daemon where one is needed.
+#[derive(Parser)]
+#[command(name = "hansard", version, max_term_width = 100, arg_required_else_help = true)]
+pub(crate) struct Hansard {
+    #[command(flatten)]
+    pub global: Global,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What every command takes.
+#[derive(Args)]
+pub(crate) struct Global {
+    /// The folder of the journal [default: the platform's data folder + hansard]
+    #[arg(long, global = true, env = "HANSARD_JOURNAL", value_name = "DIR")]
+    pub journal: Option<PathBuf>,
+    /// Print JSON, as documented in docs/json.md
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// Print nothing but the answer
+    #[arg(long, short, global = true)]
+    pub quiet: bool,
+    /// Never use colours
+    #[arg(long, global = true)]
+    pub no_color: bool,
+    /// Say more about what is being done
+    #[arg(long, short, global = true)]
+    pub verbose: bool,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// List sessions, newest activity first
+    Sessions(sessions::Sessions),
+    /// Show one session: the talk by turns, its events, or what a model would see
+    Show(show::Show),
+    /// Find anything ever said, done or printed
+    Search(search::Search),
+    /// Branch a session off at a point, without copying it
+    Fork(fork::Fork),
+    /// Show where a session comes from and what came from it
+    Lineage(lineage::Lineage),
+    /// Fold a session from its first event and compare with what is kept
+    Replay(replay::Replay),
+    /// Write a session, or a whole tree of them, as one bundle
+    Export(export::Export),
+    /// Take in a bundle, or plain events as lines of JSON
+    Import(import::Import),
+    /// Verify the journal, and repair it if told to
+    Doctor(doctor::Doctor),
+}
+
+/// How a command that ran ended.
+pub(crate) enum Done {
+    Yes,
+    /// It ran, and what was asked is not so.
+    NotSo,
+}
+
+pub(crate) fn run(hansard: &Hansard, output: &mut Output) -> Result<Done, CliError> {
+    let global = &hansard.global;
+    match &hansard.command {
+        Command::Sessions(command) => command.run(global, output),
+        Command::Show(command) => command.run(global, output),
+        Command::Search(command) => command.run(global, output),
+        Command::Fork(command) => command.run(global, output),
+        Command::Lineage(command) => command.run(global, output),
+        Command::Replay(command) => command.run(global, output),
+        Command::Export(command) => command.run(global, output),
+        Command::Import(command) => command.run(global, output),
+        Command::Doctor(command) => command.run(global, output),
+    }
+}
+
+impl From<Done> for ExitCode {
+    fn from(done: Done) -> ExitCode {
+        match done {
+            Done::Yes => ExitCode::SUCCESS,
+            Done::NotSo => ExitCode::FAILURE,
+        }
+    }
+}

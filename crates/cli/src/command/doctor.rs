@@ -1,0 +1,53 @@
+//! `hansard doctor`: is the record sound, and if not, where.
+
+use clap::Args;
+
+use super::{Done, Global};
+use crate::error::CliError;
+use crate::output::{Output, Style, plain};
+use crate::shape::{CheckShape, DoctorShape};
+use crate::world;
+
+#[derive(Args)]
+pub(crate) struct Doctor {
+    /// Repair what can be repaired, keeping what is replaced
+    #[arg(long)]
+    repair: bool,
+}
+
+impl Doctor {
+    pub(crate) fn run(&self, global: &Global, output: &mut Output) -> Result<Done, CliError> {
+        let journal = if self.repair {
+            world::journal_to_write(global, output)?
+        } else {
+            world::journal_to_read(global, output)?
+        };
+        output.progress(|| "looking at every event".to_owned());
+        let checks: Vec<CheckShape> = journal
+            .doctor(self.repair, world::now())?
+            .into_iter()
+            .map(|check| CheckShape {
+                name: check.name,
+                ok: check.ok,
+                detail: check.detail,
+                fix: check.fix,
+            })
+            .collect();
+        let ok = checks.iter().all(|check| check.ok);
+        if output.json() {
+            output.json_line(&DoctorShape { ok, checks })?;
+        } else {
+            for check in &checks {
+                let word = if check.ok { "ok " } else { "BAD" };
+                let word = output.styled(Style::Bold, word);
+                output.line(format!("{word} {:<12} {}", check.name, plain(&check.detail)))?;
+                if let Some(fix) = &check.fix {
+                    output.line(format!("    {}", plain(fix)))?;
+                }
+            }
+            output.line(if ok { "the journal is sound" } else { "the journal needs care" })?;
+        }
+        output.flush()?;
+        Ok(if ok { Done::Yes } else { Done::NotSo })
+    }
+}

@@ -1,0 +1,63 @@
+//! `hansard fork`: a new session that begins as another one.
+
+use clap::Args;
+use event::SessionId;
+use serde::Serialize;
+use session::ForkOptions;
+
+use super::show::Point;
+use super::{Done, Global};
+use crate::error::CliError;
+use crate::output::Output;
+use crate::world;
+
+#[derive(Args)]
+pub(crate) struct Fork {
+    /// The beginning of the session's id, ours or its provider's
+    session: String,
+    /// The last thing the fork shows: a `seq`, an event id or a time [default: the end]
+    #[arg(long, value_name = "POINT")]
+    at: Option<Point>,
+    /// The id of the fork [default: made up]
+    #[arg(long, value_name = "ID")]
+    id: Option<SessionId>,
+    #[arg(long)]
+    label: Option<String>,
+    #[arg(long)]
+    reason: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Forked {
+    session_id: SessionId,
+    parent_id: SessionId,
+    fork_point_seq: u64,
+}
+
+impl Fork {
+    pub(crate) fn run(&self, global: &Global, output: &mut Output) -> Result<Done, CliError> {
+        let journal = world::journal_to_write(global, output)?;
+        let info = journal.resolve(&self.session)?;
+        let at = match self.at {
+            None => info.tail_seq,
+            point => Point::open(point, &journal, &info)?.seq(),
+        };
+        let host = world::host(journal);
+        let id = match &self.id {
+            Some(id) => id.clone(),
+            None => SessionId::new(host.id(host.now()).to_string().to_lowercase())
+                .expect("an event id can be a session id"),
+        };
+        let options =
+            ForkOptions { at: Some(at), label: self.label.clone(), reason: self.reason.clone() };
+        session::fork(&host, &info.id, id.clone(), options)?;
+        if output.json() {
+            let parent_id = info.id;
+            output.json_line(&Forked { session_id: id, parent_id, fork_point_seq: at })?;
+        } else {
+            output.line(id.as_str())?;
+        }
+        output.flush()?;
+        Ok(Done::Yes)
+    }
+}

@@ -1,0 +1,56 @@
+//! `hansard lineage`: where a session comes from, and what came from it.
+
+use clap::Args;
+use journal::Ancestry;
+
+use super::{Done, Global};
+use crate::error::CliError;
+use crate::output::{Output, Style, one_line};
+use crate::shape::LineageShape;
+use crate::world;
+
+#[derive(Args)]
+pub(crate) struct Lineage {
+    /// The beginning of the session's id, ours or its provider's
+    session: String,
+}
+
+impl Lineage {
+    pub(crate) fn run(&self, global: &Global, output: &mut Output) -> Result<Done, CliError> {
+        let journal = world::journal_to_read(global, output)?;
+        let id = journal.resolve(&self.session)?.id;
+        let lineage = journal.lineage(&id)?;
+        let children = journal.children(&id)?;
+        if output.json() {
+            output.json_line(&LineageShape { lineage, children })?;
+        } else {
+            let depth = lineage.len();
+            for (indent, step) in lineage.iter().enumerate() {
+                print(step, indent, step.session_id == id, output)?;
+            }
+            for child in &children {
+                print(child, depth, false, output)?;
+            }
+        }
+        output.flush()?;
+        Ok(Done::Yes)
+    }
+}
+
+fn print(
+    step: &Ancestry,
+    indent: usize,
+    is_asked: bool,
+    output: &mut Output,
+) -> Result<(), CliError> {
+    let style = if is_asked { Style::Bold } else { Style::Plain };
+    let id = output.styled(style, one_line(step.session_id.as_str(), 64));
+    let mut about = Vec::new();
+    if let Some(mode) = &step.mode {
+        about.push(format!("{mode} at #{}", step.fork_point_seq));
+    }
+    about.extend(step.label.as_deref().map(|label| one_line(label, 40)));
+    about.extend(step.reason.as_deref().map(|reason| one_line(reason, 60)));
+    let about = output.styled(Style::Dim, about.join(" · "));
+    output.line(format!("{}{id}  {about}", "  ".repeat(indent)).trim_end())
+}

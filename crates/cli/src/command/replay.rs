@@ -1,0 +1,88 @@
+//! `hansard replay`: a session folded from its first event, compared with what is kept.
+
+use clap::Args;
+use event::{Cost, SessionId};
+use serde::Serialize;
+use session::ViewBuilder;
+
+use super::show::Point;
+use super::{Done, Global};
+use crate::error::CliError;
+use crate::output::Output;
+use crate::world;
+
+#[derive(Args)]
+pub(crate) struct Replay {
+    /// The beginning of the session's id, ours or its provider's
+    session: String,
+    /// Replay up to a `seq`, an event id or a time
+    #[arg(long, value_name = "POINT")]
+    until: Option<Point>,
+}
+
+#[derive(Serialize)]
+struct Replayed {
+    session_id: SessionId,
+    events: u64,
+    entries: u64,
+    repairs: u64,
+    cost: Cost,
+    is_waiting: bool,
+    open_calls: u64,
+    /// Whether the state that is kept is the one the log gives.
+    equal: bool,
+}
+
+impl Replay {
+    pub(crate) fn run(&self, global: &Global, output: &mut Output) -> Result<Done, CliError> {
+        let journal = world::journal_to_read(global, output)?;
+        let info = journal.resolve(&self.session)?;
+        let kept = Point::open(self.until, &journal, &info)?;
+        let mut replay = session::Replay::of(info.id.clone());
+        let mut events = Vec::new();
+        for event in kept.events()? {
+            let event = event?;
+            output.progress(|| format!("replaying event {} of {}", event.seq, kept.seq()));
+            replay.apply(event.clone()).map_err(session::SessionError::from)?;
+            events.push(event);
+        }
+        let live = replay.session().cloned().unwrap_or_else(|| session::Live::new(info.id.clone()));
+        let built = ViewBuilder::default().build(&events).map_err(session::SessionError::from)?;
+        let view = kept.effective()?;
+        let same_view = view.entries().eq(built.entries()) && view.repairs().eq(built.repairs());
+        let replayed = Replayed {
+            session_id: info.id,
+            events: events.len() as u64,
+            entries: built.len() as u64,
+            repairs: built.repairs().count() as u64,
+            cost: live.cost.total(),
+            is_waiting: live.open_work.is_waiting(),
+            open_calls: live.open_work.calls().len() as u64,
+            equal: same_view && live == kept.live(),
+        };
+        print(&replayed, output)?;
+        output.flush()?;
+        Ok(if replayed.equal { Done::Yes } else { Done::NotSo })
+    }
+}
+
+fn print(replayed: &Replayed, output: &mut Output) -> Result<(), CliError> {
+    if output.json() {
+        return output.json_line(replayed);
+    }
+    output.line(format!(
+        "{} events replayed: {} entries a model would see, {} repairs, ${}",
+        replayed.events, replayed.entries, replayed.repairs, replayed.cost
+    ))?;
+    if replayed.open_calls > 0 {
+        output.line(format!("calls without a result: {}", replayed.open_calls))?;
+    }
+    if replayed.is_waiting {
+        output.line("it waits for an answer")?;
+    }
+    output.line(if replayed.equal {
+        "the state that is kept is the one the log gives"
+    } else {
+        "the state that is kept is not the one the log gives; `hansard doctor --repair` makes it anew"
+    })
+}

@@ -1,0 +1,135 @@
+//! `hansard search`: anything ever said, done or printed.
+
+use clap::{Args, ValueEnum};
+use event::{Kind, Time};
+use journal::{Found, Hit, Match, Query, Ranking};
+
+use super::{Done, Global};
+use crate::error::CliError;
+use crate::output::{Output, Style, one_line, plain};
+use crate::shape::{FoundShape, HitShape};
+use crate::world;
+
+#[derive(Args)]
+pub(crate) struct Search {
+    /// What to look for. Words in any order; quotes make a phrase; nothing else is syntax
+    #[arg(required = true)]
+    words: Vec<String>,
+    /// Only in this session, and what it inherited
+    #[arg(long, value_name = "SESSION")]
+    session: Option<String>,
+    #[arg(long)]
+    project: Option<String>,
+    #[arg(long)]
+    provider: Option<String>,
+    /// Only events of this kind, for instance `user.prompt`; may be given several times
+    #[arg(long)]
+    kind: Vec<String>,
+    /// Only calls and results of this tool
+    #[arg(long)]
+    tool: Option<String>,
+    /// Only what happened since this time (RFC 3339)
+    #[arg(long, value_name = "TIME")]
+    since: Option<Time>,
+    /// Only what happened before this time (RFC 3339)
+    #[arg(long, value_name = "TIME")]
+    until: Option<Time>,
+    /// Find pieces of words too
+    #[arg(long)]
+    substring: bool,
+    #[arg(long, value_enum, default_value = "best")]
+    order: Order,
+    /// At most so many hits (up to 1000)
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    limit: usize,
+    /// Go on where an earlier search ended
+    #[arg(long, value_name = "CURSOR")]
+    after: Option<String>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Order {
+    Best,
+    Newest,
+    Oldest,
+}
+
+impl Search {
+    pub(crate) fn run(&self, global: &Global, output: &mut Output) -> Result<Done, CliError> {
+        let journal = world::journal_to_read(global, output)?;
+        let session = match &self.session {
+            Some(prefix) => Some(journal.resolve(prefix)?.id),
+            None => None,
+        };
+        let query = Query {
+            text: self.words.join(" "),
+            mode: if self.substring { Match::Substring } else { Match::Words },
+            session,
+            project: self.project.clone(),
+            provider: self.provider.clone(),
+            kinds: self.kind.iter().map(|kind| Kind::from(kind.as_str())).collect(),
+            tool: self.tool.clone(),
+            after: self.since,
+            before: self.until,
+            order: match self.order {
+                Order::Best => Ranking::Best,
+                Order::Newest => Ranking::Newest,
+                Order::Oldest => Ranking::Oldest,
+            },
+            limit: self.limit,
+            cursor: self.after.clone(),
+        };
+        let found = journal.search(&query)?;
+        let any = !found.hits.is_empty();
+        print(found, output)?;
+        output.flush()?;
+        Ok(if any { Done::Yes } else { Done::NotSo })
+    }
+}
+
+fn print(found: Found, output: &mut Output) -> Result<(), CliError> {
+    if output.json() {
+        return output.json_line(&FoundShape {
+            total: found.total,
+            total_is_exact: found.total_is_exact,
+            complete: found.complete,
+            hits: found.hits.into_iter().map(HitShape::from).collect(),
+            next: found.next,
+        });
+    }
+    for hit in &found.hits {
+        let place = format!("{} #{}", one_line(hit.session_id.as_str(), 36), hit.seq);
+        let head = format!("{} · {} · {}", hit.created_at, hit.kind, one_line(&hit.provider, 20));
+        output.line(format!(
+            "{}  {}",
+            output.styled(Style::Bold, place),
+            output.styled(Style::Dim, head)
+        ))?;
+        output.line(format!("    {}", highlighted(hit, output)))?;
+    }
+    let more = if found.total_is_exact { "" } else { "at least " };
+    output.note(format!("{more}{} found", found.total));
+    if !found.complete {
+        output.note("not everything was looked at; narrow the search or go on with --after");
+    }
+    if let Some(next) = found.next {
+        output.note(format!("more with --after {next}"));
+    }
+    Ok(())
+}
+
+/// The snippet with its words marked, on one line.
+fn highlighted(hit: &Hit, output: &Output) -> String {
+    let mut text = String::new();
+    let mut at = 0;
+    let piece = |from: usize, to: usize| {
+        plain(hit.snippet.get(from..to).unwrap_or_default()).replace(['\n', '\t'], " ")
+    };
+    for range in &hit.highlights {
+        text.push_str(&piece(at, range.start));
+        text.push_str(&output.styled(Style::Match, piece(range.start, range.end)));
+        at = range.end;
+    }
+    text.push_str(&piece(at, hit.snippet.len()));
+    text
+}

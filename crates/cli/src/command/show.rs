@@ -1,0 +1,215 @@
+//! `hansard show`: one session, as a person, a program or a model sees it.
+
+use clap::Args;
+use event::{Event, EventId, Time};
+use journal::{Journal, Selection, SessionInfo};
+use session::view::EffectiveView;
+use session::{Session, Turn, Turns};
+
+use super::{Done, Global};
+use crate::error::CliError;
+use crate::output::{Output, Style, one_line, plain};
+use crate::shape::{CountsShape, EffectiveShape, EntryShape, PageShape, SessionShape, TurnShape};
+use crate::world;
+
+#[derive(Args)]
+pub(crate) struct Show {
+    /// The beginning of a session's id, ours or its provider's
+    session: String,
+    /// Print the events themselves
+    #[arg(long, conflicts_with = "effective")]
+    events: bool,
+    /// Print what a model would see
+    #[arg(long)]
+    effective: bool,
+    /// Show the session as it was: up to a `seq`, an event id or a time
+    #[arg(long, value_name = "POINT")]
+    until: Option<Point>,
+    /// With --events: only those behind this `seq`
+    #[arg(long, value_name = "SEQ", requires = "events")]
+    after: Option<u64>,
+    /// With --events: at most so many; with --json prints one object with `items` and `next`
+    #[arg(long, value_name = "N", requires = "events")]
+    limit: Option<usize>,
+}
+
+/// A place in a session, as a person names it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Point {
+    Seq(u64),
+    Event(EventId),
+    Time(Time),
+}
+
+impl std::str::FromStr for Point {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Point, String> {
+        if let Ok(seq) = text.parse() {
+            return Ok(Point::Seq(seq));
+        }
+        if let Ok(time) = text.parse() {
+            return Ok(Point::Time(time));
+        }
+        text.parse()
+            .map(Point::Event)
+            .map_err(|_| "neither a seq, nor an event id, nor a time".into())
+    }
+}
+
+impl Point {
+    /// The session as it was there.
+    pub(crate) fn open(
+        point: Option<Point>,
+        journal: &Journal,
+        info: &SessionInfo,
+    ) -> Result<Session, CliError> {
+        let host = world::host(journal.clone());
+        let id = info.id.clone();
+        Ok(match point {
+            None => Session::open(&host, id)?,
+            Some(Point::Seq(seq)) => Session::at_seq(&host, id, seq)?,
+            Some(Point::Event(event_id)) => Session::at_event(&host, id, event_id)?,
+            Some(Point::Time(at)) => Session::at_time(&host, id, at)?,
+        })
+    }
+}
+
+impl Show {
+    pub(crate) fn run(&self, global: &Global, output: &mut Output) -> Result<Done, CliError> {
+        let journal = world::journal_to_read(global, output)?;
+        let info = journal.resolve(&self.session)?;
+        let session = Point::open(self.until, &journal, &info)?;
+        if self.events {
+            self.print_events(&session, output)?;
+        } else if self.effective {
+            print_effective(&session, output)?;
+        } else {
+            print_turns(&session, &info, output)?;
+        }
+        output.flush()?;
+        Ok(Done::Yes)
+    }
+
+    fn print_events(&self, session: &Session, output: &mut Output) -> Result<(), CliError> {
+        let mut events = session.select(Selection::after(self.after.unwrap_or(0)))?;
+        if let Some(limit) = self.limit.filter(|_| output.json()) {
+            let items = events.by_ref().take(limit).collect::<Result<Vec<Event>, _>>()?;
+            let more = events.next().is_some();
+            let next = items.last().filter(|_| more).map(|event| event.seq.to_string());
+            return output.json_line(&PageShape { items, next });
+        }
+        for event in events.take(self.limit.unwrap_or(usize::MAX)) {
+            let event = event?;
+            if output.json() {
+                output.line(event.encode())?;
+            } else {
+                let text = event_text(&event);
+                let kind = output.styled(Style::Bold, format!("{:<19}", event.kind));
+                let at = output.styled(Style::Dim, event.created_at.to_string());
+                output.line(
+                    format!("{:>6}  {kind} {at}  {}", event.seq, one_line(&text, 100)).trim_end(),
+                )?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What an event says, in short.
+fn event_text(event: &Event) -> String {
+    match &event.text {
+        Some(text) => text.clone(),
+        None => event.search_texts().join(" · "),
+    }
+}
+
+fn print_turns(session: &Session, info: &SessionInfo, output: &mut Output) -> Result<(), CliError> {
+    let events = session.events()?.collect::<Result<Vec<Event>, _>>()?;
+    let counts = CountsShape::of(&events);
+    let turns = Turns::of(events.into_iter().map(Ok::<Event, CliError>))?;
+    if output.json() {
+        let turns = turns.into_iter().map(TurnShape::from).collect();
+        let shape = SessionShape { counts, turns: Some(turns), ..SessionShape::from(info) };
+        return output.json_line(&shape);
+    }
+    let title = info.title.as_deref().unwrap_or("untitled");
+    output.line(output.styled(Style::Bold, one_line(title, 100)))?;
+    let project = info.project.as_deref().or(info.cwd.as_deref()).unwrap_or("-");
+    output.line(output.styled(
+        Style::Dim,
+        format!(
+            "{} · {} · {} · {} events · ${}",
+            one_line(info.id.as_str(), 64),
+            one_line(&info.provider, 20),
+            one_line(project, 60),
+            counts.events,
+            session.cost().total(),
+        ),
+    ))?;
+    for turn in &turns {
+        output.line("")?;
+        print_turn(turn, output)?;
+    }
+    Ok(())
+}
+
+fn print_turn(turn: &Turn, output: &mut Output) -> Result<(), CliError> {
+    let head = format!("#{} {} {}", turn.seq_from, turn.started_at, turn.status.as_str());
+    output.line(output.styled(Style::Dim, head))?;
+    if let Some(prompt) = &turn.prompt {
+        for line in plain(prompt).lines() {
+            output.line(output.styled(Style::Bold, format!("> {line}")))?;
+        }
+    }
+    if !turn.tools.is_empty() {
+        let tools: Vec<String> = turn
+            .tools
+            .iter()
+            .map(|(tool, count)| format!("{} ×{count}", one_line(tool, 30)))
+            .collect();
+        output.line(output.styled(Style::Dim, format!("  {}", tools.join(", "))))?;
+    }
+    for file in &turn.modified_files {
+        output.line(output.styled(Style::Dim, format!("  wrote {}", one_line(file, 90))))?;
+    }
+    if turn.errors > 0 {
+        output.line(format!("  errors: {}", turn.errors))?;
+    }
+    if let Some(answer) = &turn.answer {
+        for line in plain(answer).lines() {
+            output.line(format!("  {line}"))?;
+        }
+    }
+    Ok(())
+}
+
+fn print_effective(session: &Session, output: &mut Output) -> Result<(), CliError> {
+    let view = session.effective()?;
+    if output.json() {
+        let entries = view.entries().map(|entry| EntryShape::from(&**entry)).collect();
+        return output
+            .json_line(&EffectiveShape { entries, tokens_estimate: tokens_estimate(&view) });
+    }
+    for entry in view.entries() {
+        let tool = entry.note.as_ref().map(|note| format!(" {}", one_line(&note.name, 30)));
+        let head = format!("{}{} · {}", entry.role.as_str(), tool.unwrap_or_default(), entry.kind);
+        output.line(output.styled(Style::Dim, head))?;
+        for line in plain(&entry.text()).lines() {
+            output.line(format!("  {line}"))?;
+        }
+        for call in &entry.calls {
+            let input = one_line(call.input.get(), 100);
+            output.line(format!("  → {} {input}", one_line(&call.tool, 30)))?;
+        }
+    }
+    for repair in view.repairs() {
+        output.note(format!("left out or moved: event {} ({})", repair.seq, repair.why));
+    }
+    Ok(())
+}
+
+/// Four letters are about one token; good enough to see how full a window is.
+fn tokens_estimate(view: &EffectiveView) -> u64 {
+    view.entries().map(|entry| entry.text().chars().count() as u64).sum::<u64>().div_ceil(4)
+}

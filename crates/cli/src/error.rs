@@ -1,0 +1,216 @@
+//! What is said when something fails: heading, causes, and what to try.
+
+use std::error::Error;
+use std::io;
+
+use journal::{AppendError, LineageError, OpenError, ReadError};
+use serde::Serialize;
+use session::{BundleError, SessionError};
+
+use crate::output::plain;
+
+/// A failed command in words.
+#[derive(Debug)]
+pub(crate) struct CliError {
+    /// A word for scripts.
+    kind: &'static str,
+    message: String,
+    causes: Vec<String>,
+    hint: Option<String>,
+    is_closed_pipe: bool,
+}
+
+impl CliError {
+    pub(crate) fn new(kind: &'static str, message: impl Into<String>) -> CliError {
+        CliError {
+            kind,
+            message: message.into(),
+            causes: Vec::new(),
+            hint: None,
+            is_closed_pipe: false,
+        }
+    }
+
+    fn of(kind: &'static str, error: &dyn Error) -> CliError {
+        let mut causes = Vec::new();
+        let mut cause = error.source();
+        while let Some(error) = cause {
+            causes.push(error.to_string());
+            cause = error.source();
+        }
+        CliError { causes, ..CliError::new(kind, error.to_string()) }
+    }
+
+    #[must_use]
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> CliError {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    pub(crate) fn is_closed_pipe(&self) -> bool {
+        self.is_closed_pipe
+    }
+
+    pub(crate) fn to_text(&self) -> String {
+        let mut text = format!("error: {}", plain(&self.message));
+        for cause in &self.causes {
+            text.push_str(&format!("\n  caused by: {}", plain(cause)));
+        }
+        if let Some(hint) = &self.hint {
+            text.push_str(&format!("\nhint: {}", plain(hint)));
+        }
+        text
+    }
+
+    pub(crate) fn to_json(&self) -> String {
+        #[derive(Serialize)]
+        struct Body<'a> {
+            kind: &'a str,
+            message: &'a str,
+            causes: &'a [String],
+            hint: Option<&'a str>,
+        }
+        #[derive(Serialize)]
+        struct Wrapped<'a> {
+            error: Body<'a>,
+        }
+        let body = Body {
+            kind: self.kind,
+            message: &self.message,
+            causes: &self.causes,
+            hint: self.hint.as_deref(),
+        };
+        serde_json::to_string(&Wrapped { error: body }).expect("strings always encode")
+    }
+}
+
+impl From<io::Error> for CliError {
+    fn from(error: io::Error) -> CliError {
+        let is_closed_pipe = error.kind() == io::ErrorKind::BrokenPipe;
+        CliError { is_closed_pipe, ..CliError::of("io", &error) }
+    }
+}
+
+impl From<OpenError> for CliError {
+    fn from(error: OpenError) -> CliError {
+        let (kind, hint) = match &error {
+            OpenError::JournalNotFound { .. } => (
+                "journal_not_found",
+                "`hansard import FILE` makes one, or point `--journal` at another folder".into(),
+            ),
+            OpenError::NewerFormat { .. } => (
+                "newer_format",
+                "update this program, or point `--journal` at another folder".into(),
+            ),
+            OpenError::Corrupt(_) => {
+                ("corrupt", "`hansard doctor` tells what is wrong and can repair it".into())
+            }
+            OpenError::Locked { .. } => ("locked", "try again once it is done".into()),
+            OpenError::NotPrivate { path, .. } => {
+                ("not_private", format!("`chmod 700 {}`", path.display()))
+            }
+            OpenError::UnsafeSqlite { .. } => {
+                ("unsafe_sqlite", "build this program with its own SQLite".into())
+            }
+            OpenError::Storage(_) => {
+                ("storage", "check the folder's owner, its rights and the space on its disk".into())
+            }
+        };
+        CliError::of(kind, &error).hint(hint)
+    }
+}
+
+impl From<ReadError> for CliError {
+    fn from(error: ReadError) -> CliError {
+        let kind = match &error {
+            ReadError::SessionNotFound(_) | ReadError::NoSuchPrefix(_) => {
+                return CliError::of("session_not_found", &error)
+                    .hint("`hansard sessions` lists what there is");
+            }
+            ReadError::Ambiguous { candidates, .. } => {
+                let candidates: Vec<&str> = candidates.iter().map(|id| id.as_str()).collect();
+                let hint = format!("one of: {}", candidates.join(", "));
+                return CliError::of("ambiguous", &error).hint(hint);
+            }
+            ReadError::Corrupt(_) => {
+                return CliError::of("corrupt", &error)
+                    .hint("`hansard doctor` tells what is wrong and can repair it");
+            }
+            ReadError::EventNotFound { .. } => "event_not_found",
+            ReadError::BadArgument { .. } | ReadError::Id(_) => "bad_argument",
+            ReadError::Unsupported { .. } => "unsupported",
+            ReadError::Storage(_) => "storage",
+        };
+        CliError::of(kind, &error)
+    }
+}
+
+impl From<AppendError> for CliError {
+    fn from(error: AppendError) -> CliError {
+        let (kind, hint) = match &error {
+            AppendError::Busy { .. } => ("busy", Some("try again")),
+            AppendError::OutOfSpace => {
+                ("out_of_space", Some("make room on the disk and try again"))
+            }
+            AppendError::NotDurable(_) => ("not_durable", Some("check the disk, then try again")),
+            AppendError::DuplicateId { .. } => ("duplicate_id", None),
+            AppendError::BadSeq { .. } => (
+                "bad_seq",
+                Some("leave `seq` out to append, or bring the events of a session in order"),
+            ),
+            AppendError::TooLarge { .. } => ("too_large", None),
+            AppendError::ReadOnly => ("read_only", None),
+            AppendError::Deleted(..) => ("deleted", None),
+            _ => ("append", None),
+        };
+        let said = CliError::of(kind, &error);
+        match hint {
+            Some(hint) => said.hint(hint),
+            None => said,
+        }
+    }
+}
+
+impl From<LineageError> for CliError {
+    fn from(error: LineageError) -> CliError {
+        match error {
+            LineageError::Read(error) => error.into(),
+            LineageError::Append(error) => error.into(),
+            error => CliError::of("lineage", &error),
+        }
+    }
+}
+
+impl From<SessionError> for CliError {
+    fn from(error: SessionError) -> CliError {
+        let kind = match error {
+            SessionError::Read(error) => return error.into(),
+            SessionError::Append(error) => return error.into(),
+            SessionError::Lineage(error) => return error.into(),
+            SessionError::SessionExists(_) => "session_exists",
+            SessionError::SameSession(_) => "same_session",
+            SessionError::PointOutOfRange { .. } => "point_out_of_range",
+            SessionError::ReadOnly(_) => "read_only",
+            SessionError::Refused(_) => "refused",
+            _ => "session",
+        };
+        CliError::of(kind, &error)
+    }
+}
+
+impl From<BundleError> for CliError {
+    fn from(error: BundleError) -> CliError {
+        let kind = match error {
+            BundleError::Session(error) => return error.into(),
+            BundleError::Io(error) => return error.into(),
+            BundleError::Diverged { .. } => {
+                return CliError::of("diverged", &error)
+                    .hint("export the session that is here under `--journal` of its own first");
+            }
+            BundleError::BadLine { .. } => "bad_line",
+            BundleError::NewerFormat { .. } => "newer_format",
+            BundleError::Cut { .. } => "cut",
+        };
+        CliError::of(kind, &error)
+    }
+}

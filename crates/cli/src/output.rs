@@ -1,0 +1,174 @@
+//! Everything that is printed: answers on stdout, everything else on stderr.
+//!
+//! Transcripts are hostile text. Whatever comes from one goes through [`plain`] before it meets
+//! a terminal.
+
+use std::io::{self, BufWriter, IsTerminal, Stdout, Write};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+
+use crate::command::Global;
+use crate::error::CliError;
+
+/// Where a command's words go.
+pub(crate) struct Output {
+    stdout: BufWriter<Stdout>,
+    json: bool,
+    quiet: bool,
+    color: bool,
+    shown_progress: Option<Instant>,
+}
+
+/// How a piece of text looks on a terminal. The words alone carry the meaning.
+#[derive(Clone, Copy)]
+pub(crate) enum Style {
+    Plain,
+    Bold,
+    Dim,
+    Match,
+}
+
+/// Time between two lines of progress on a terminal.
+const PROGRESS_EVERY: Duration = Duration::from_millis(100);
+
+impl Output {
+    pub(crate) fn new(global: &Global) -> Output {
+        let is_terminal = io::stdout().is_terminal();
+        let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+        Output {
+            stdout: BufWriter::new(io::stdout()),
+            json: global.json,
+            quiet: global.quiet,
+            color: is_terminal && !no_color && !dumb && !global.no_color && !global.json,
+            shown_progress: None,
+        }
+    }
+
+    pub(crate) fn json(&self) -> bool {
+        self.json
+    }
+
+    /// One value as one line of JSON.
+    pub(crate) fn json_line(&mut self, value: &impl Serialize) -> Result<(), CliError> {
+        serde_json::to_writer(&mut self.stdout, value).map_err(io::Error::from)?;
+        self.stdout.write_all(b"\n")?;
+        Ok(())
+    }
+
+    /// One line of text.
+    pub(crate) fn line(&mut self, text: impl AsRef<str>) -> Result<(), CliError> {
+        self.stdout.write_all(text.as_ref().as_bytes())?;
+        self.stdout.write_all(b"\n")?;
+        Ok(())
+    }
+
+    /// Bytes as they are: for bundles.
+    pub(crate) fn writer(&mut self) -> &mut dyn Write {
+        &mut self.stdout
+    }
+
+    /// Text in a style, if this terminal has styles.
+    pub(crate) fn styled(&self, style: Style, text: impl AsRef<str>) -> String {
+        let text = text.as_ref();
+        let code = match style {
+            Style::Bold => "1",
+            Style::Dim => "2",
+            Style::Match => "1;33",
+            Style::Plain => return text.to_owned(),
+        };
+        if self.color { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+    }
+
+    /// Something a person may want to know, on stderr.
+    pub(crate) fn note(&mut self, text: impl AsRef<str>) {
+        if !self.quiet && !self.json {
+            self.clear_progress();
+            // Nobody to tell: a closed stderr is no reason to fail.
+            let _ = writeln!(io::stderr(), "{}", text.as_ref());
+        }
+    }
+
+    /// Something a person has to know, on stderr, however quiet the rest is.
+    pub(crate) fn warn(&mut self, text: impl AsRef<str>) {
+        self.clear_progress();
+        let _ = writeln!(io::stderr(), "{}", plain(text.as_ref()));
+    }
+
+    /// How far long work has got, on stderr, at a bearable pace; only for people.
+    pub(crate) fn progress(&mut self, text: impl FnOnce() -> String) {
+        if self.quiet || self.json || !io::stderr().is_terminal() {
+            return;
+        }
+        if self.shown_progress.is_some_and(|at| at.elapsed() < PROGRESS_EVERY) {
+            return;
+        }
+        self.shown_progress = Some(Instant::now());
+        let _ = write!(io::stderr(), "\r\x1b[K{}", text());
+    }
+
+    fn clear_progress(&mut self) {
+        if self.shown_progress.take().is_some() {
+            let _ = write!(io::stderr(), "\r\x1b[K");
+        }
+    }
+
+    /// Ends a command that failed: says so and gives the exit code.
+    pub(crate) fn fail(mut self, error: &CliError) -> ExitCode {
+        self.clear_progress();
+        // Whoever closed the pipe has seen enough: that is a good end.
+        if error.is_closed_pipe() || self.flush().is_err_and(|error| error.is_closed_pipe()) {
+            return ExitCode::SUCCESS;
+        }
+        let text = if self.json { error.to_json() } else { error.to_text() };
+        let _ = writeln!(io::stderr(), "{text}");
+        ExitCode::FAILURE
+    }
+
+    pub(crate) fn flush(&mut self) -> Result<(), CliError> {
+        self.clear_progress();
+        self.stdout.flush()?;
+        Ok(())
+    }
+}
+
+/// The text with everything that could command a terminal or turn its letters around shown as
+/// an escape. Line breaks and tabs stay.
+pub(crate) fn plain(text: &str) -> String {
+    text.chars()
+        .map(|letter| match letter {
+            '\n' | '\t' => letter.to_string(),
+            letter if letter.is_control() || is_invisible(letter) => {
+                letter.escape_unicode().to_string()
+            }
+            letter => letter.to_string(),
+        })
+        .collect()
+}
+
+/// The text on one line, cut to `max` letters.
+pub(crate) fn one_line(text: &str, max: usize) -> String {
+    let text = plain(text);
+    let mut words = text.split_whitespace();
+    let mut line = words.next().unwrap_or_default().to_owned();
+    for word in words {
+        if line.chars().count() > max {
+            break;
+        }
+        line.push(' ');
+        line.push_str(word);
+    }
+    if line.chars().count() <= max {
+        return line;
+    }
+    let cut: String = line.chars().take(max.saturating_sub(1)).collect();
+    format!("{cut}…")
+}
+
+/// Letters that reorder or hide others.
+fn is_invisible(letter: char) -> bool {
+    matches!(letter,
+        '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2060}'..='\u{206F}' | '\u{FEFF}')
+}

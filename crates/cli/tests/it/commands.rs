@@ -1,0 +1,164 @@
+//! Each command on the sample.
+
+use expect_test::expect;
+
+use crate::{empty, import, json, sample};
+
+#[test]
+fn import_says_what_it_recorded_and_adds_nothing_twice() {
+    let world = empty();
+    let lines = include_str!("../../../../docs/sample.ndjson");
+    expect![[r#"
+        35 events of 3 sessions recorded
+    "#]]
+    .assert_eq(&import(&world, lines).to_string());
+    expect![[r#"
+        0 events of 3 sessions recorded
+        35 were there before
+    "#]]
+    .assert_eq(&import(&world, lines).to_string());
+}
+
+#[test]
+fn sessions_are_listed_newest_activity_first() {
+    let said = sample().run(&["sessions"]);
+    expect![[r#"
+        01KJSBFQNM5WMB2PQR1JDPCZT2  2026-03-03 08:17  claude        11 project  Move the settings into one file
+        01KJQCE6MNC5AE0W0CK1PA4S44  2026-03-02 13:44  codex         10 project  Greet 用户 by name
+        01KJPX6XZEPC681EKEQYJE5EQ1  2026-03-02 09:14  claude        14 project  The total is a cent short
+    "#]]
+    .assert_eq(&said.to_string());
+}
+
+#[test]
+fn a_listing_goes_on_where_it_ended() {
+    let world = sample();
+    let first = json(&world.run(&["--json", "sessions", "--limit", "2"])).remove(0);
+    assert_eq!(first["items"].as_array().unwrap().len(), 2);
+    let after = first["next"].as_str().unwrap();
+    let rest =
+        json(&world.run(&["--json", "sessions", "--limit", "2", "--after", after])).remove(0);
+    assert_eq!(rest["items"][0]["id"], "01KJPX6XZEPC681EKEQYJE5EQ1");
+    assert!(rest["next"].is_null());
+}
+
+#[test]
+fn a_session_is_found_by_either_id() {
+    let world = sample();
+    let ours = world.run(&["show", "01KJPX"]);
+    let theirs = world.run(&["show", "7c1e4b52"]);
+    assert_eq!(ours, theirs);
+    assert!(ours.stdout.contains("The total is a cent short"), "{ours}");
+}
+
+#[test]
+fn show_tells_the_turns_as_json() {
+    let session = json(&sample().run(&["--json", "show", "01KJPX"])).remove(0);
+    assert_eq!(session["counts"]["prompts"], 1);
+    assert_eq!(session["counts"]["tool_calls"], 3);
+    assert_eq!(session["turns"][0]["tools"]["Edit"], 1);
+    assert!(session["status"].is_null(), "unknown is null, not absent");
+}
+
+#[test]
+fn events_are_printed_as_they_were_imported() {
+    let world = sample();
+    let said = world.run(&["--json", "show", "01KJPX", "--events"]);
+    let imported: Vec<&str> = include_str!("../../../../docs/sample.ndjson")
+        .lines()
+        .filter(|line| line.contains("\"session_id\":\"01KJPX6XZEPC681EKEQYJE5EQ1\""))
+        .collect();
+    assert_eq!(said.stdout.lines().collect::<Vec<_>>(), imported);
+}
+
+#[test]
+fn until_shows_an_earlier_state() {
+    let world = sample();
+    let said = world.run(&["--json", "show", "01KJPX", "--events", "--until", "3"]);
+    assert_eq!(said.stdout.lines().count(), 3);
+    let said =
+        world.run(&["--json", "show", "01KJPX", "--events", "--until", "2026-03-02T09:14:21.402Z"]);
+    assert_eq!(said.stdout.lines().count(), 3);
+}
+
+#[test]
+fn effective_stands_on_the_compaction() {
+    let view = json(&sample().run(&["--json", "show", "01KJSB", "--effective"])).remove(0);
+    let kinds: Vec<&str> = view["entries"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|entry| entry["kind"].as_str().unwrap())
+        .collect();
+    assert_eq!(kinds, ["context.added", "context.added", "user.prompt", "assistant.message"]);
+}
+
+#[test]
+fn search_finds_what_people_type() {
+    let world = sample();
+    for (words, at_least) in [
+        (&["foo-bar.rs"][..], 1),
+        (&["c++"], 1),
+        (&["用户"], 3),
+        (&["CENT", "short"], 1),
+        (&["\"a cent short"], 0),
+        (&["\"a cent short\""], 1),
+        (&["a:b"], 0),
+        (&[""], 0),
+    ] {
+        let arguments: Vec<&str> = ["--json", "search"].iter().chain(words).copied().collect();
+        let said = world.run(&arguments);
+        assert_eq!(said.stderr, "", "{words:?}");
+        let found: serde_json::Value = serde_json::from_str(&said.stdout).unwrap();
+        assert!(found["hits"].as_array().unwrap().len() >= at_least, "{words:?}: {found}");
+    }
+    let long = "x".repeat(10_000);
+    assert_eq!(world.run(&["--json", "search", &long]).stderr, "");
+}
+
+#[test]
+fn a_fork_shows_its_parent_and_is_in_the_lineage() {
+    let world = sample();
+    let forked = json(
+        &world.run(&["--json", "fork", "01KJPX", "--at", "5", "--id", "try", "--label", "again"]),
+    );
+    assert_eq!(forked[0]["fork_point_seq"], 5);
+    let events = json(&world.run(&["--json", "show", "try", "--events"]));
+    assert_eq!(events.len(), 6);
+    assert_eq!(events[0]["metadata"]["fork_origin"]["session_id"], "01KJPX6XZEPC681EKEQYJE5EQ1");
+    expect![[r#"
+        01KJPX6XZEPC681EKEQYJE5EQ1
+          try  fork at #5 · again
+    "#]]
+    .assert_eq(&world.run(&["lineage", "try"]).to_string());
+}
+
+#[test]
+fn replay_gives_the_state_that_is_kept() {
+    let world = sample();
+    for session in ["01KJPX", "01KJQC", "01KJSB"] {
+        let replayed = json(&world.run(&["--json", "replay", session])).remove(0);
+        assert_eq!(replayed["equal"], true, "{session}");
+    }
+}
+
+#[test]
+fn a_bundle_is_the_same_from_both_stores() {
+    let world = sample();
+    world.run(&["fork", "01KJPX", "--id", "try"]);
+    let bundle = world.run(&["export", "01KJPX", "--tree"]).stdout;
+    for store in ["sqlite", "files"] {
+        let other = empty();
+        let said = other.run_with_input(&["import", "--store", store], bundle.as_bytes());
+        assert_eq!(said.code, Some(0), "{said}");
+        assert_eq!(other.run(&["export", "01KJPX", "--tree"]).stdout, bundle, "{store}");
+        let again = json(&other.run_with_input(&["--json", "import"], bundle.as_bytes()));
+        assert_eq!(again[0]["events"], 0, "{store}");
+    }
+}
+
+#[test]
+fn doctor_finds_a_sound_journal_sound() {
+    let report = json(&sample().run(&["--json", "doctor"])).remove(0);
+    assert_eq!(report["ok"], true, "{report}");
+}

@@ -1,0 +1,31 @@
+//! The program as people run it: real processes, an empty world, everything they said.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
+mod commands; // each command on the sample
+mod refusals; // what is said when something is wrong
+mod hostile; // text that wants to command the terminal
+
+use testkit::{Said, World};
+
+/// A world with the sample imported.
+fn sample() -> World {
+    let world = empty();
+    let said = import(&world, include_str!("../../../../docs/sample.ndjson"));
+    assert_eq!(said.code, Some(0), "{said}");
+    world
+}
+
+fn empty() -> World {
+    World::new(env!("CARGO_BIN_EXE_hansard"))
+}
+
+fn import(world: &World, lines: &str) -> Said {
+    world.run_with_input(&["import"], lines.as_bytes())
+}
+
+/// The JSON of a run that went well, one value per line.
+fn json(said: &Said) -> Vec<serde_json::Value> {
+    assert_eq!(said.code, Some(0), "{said}");
+    said.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}

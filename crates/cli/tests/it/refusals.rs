@@ -1,0 +1,81 @@
+//! What is said when something is wrong.
+
+use expect_test::expect;
+
+use crate::{empty, import, sample};
+
+#[test]
+fn a_missing_journal_comes_with_a_way_out() {
+    expect![[r#"
+        --- stderr
+        error: there is no journal at `~/.local/share/hansard`
+        hint: `hansard import FILE` makes one, or point `--journal` at another folder
+        --- exit 1
+    "#]]
+    .assert_eq(&empty().run(&["sessions"]).to_string());
+}
+
+#[test]
+fn a_prefix_of_several_sessions_lists_them() {
+    expect![[r#"
+        --- stderr
+        error: `01KJ` fits 3 sessions
+        hint: one of: 01KJPX6XZEPC681EKEQYJE5EQ1, 01KJQCE6MNC5AE0W0CK1PA4S44, 01KJSBFQNM5WMB2PQR1JDPCZT2
+        --- exit 1
+    "#]]
+    .assert_eq(&sample().run(&["show", "01KJ"]).to_string());
+}
+
+#[test]
+fn errors_are_objects_where_json_was_asked_for() {
+    expect![[r#"
+        --- stderr
+        {"error":{"kind":"session_not_found","message":"no session begins with `x`","causes":[],"hint":"`hansard sessions` lists what there is"}}
+        --- exit 1
+    "#]]
+    .assert_eq(&sample().run(&["--json", "show", "x"]).to_string());
+}
+
+#[test]
+fn a_bad_line_is_named_and_what_stood_before_it_is_kept() {
+    let world = empty();
+    let good = include_str!("../../../../docs/sample.ndjson").lines().next().unwrap();
+    let said = import(&world, &format!("{good}\nnot an event\n"));
+    assert_eq!(said.code, Some(1));
+    assert!(said.stderr.contains("line 2 is not an event"), "{said}");
+}
+
+#[test]
+fn a_point_beyond_the_end_is_refused() {
+    let said = sample().run(&["fork", "01KJPX", "--at", "99"]);
+    expect![[r#"
+        --- stderr
+        error: session `01KJPX6XZEPC681EKEQYJE5EQ1` has 14 events; 99 is beyond its end
+        --- exit 1
+    "#]]
+    .assert_eq(&said.to_string());
+}
+
+#[test]
+fn wrong_usage_is_exit_2() {
+    assert_eq!(sample().run(&["show"]).code, Some(2));
+    assert_eq!(sample().run(&["nonsense"]).code, Some(2));
+}
+
+#[test]
+fn nothing_found_is_exit_1_without_an_error() {
+    let said = sample().run(&["search", "nowhere-to-be-found"]);
+    assert_eq!(said.code, Some(1));
+    assert_eq!(said.stdout, "");
+}
+
+#[test]
+fn a_cut_bundle_changes_nothing() {
+    let world = sample();
+    let bundle = world.run(&["export", "01KJPX"]).stdout;
+    let other = empty();
+    let cut = &bundle[..bundle.len() - 20];
+    let said = other.run_with_input(&["import"], cut.as_bytes());
+    assert_eq!(said.code, Some(1), "{said}");
+    assert_eq!(other.run(&["sessions"]).stdout, "");
+}

@@ -1,0 +1,354 @@
+//! A program to be killed, starved and raced: it works on a journal and says what it has done.
+//!
+//! It says a thing only once the journal has said it, a line each, so whoever reads along knows
+//! what must still be there afterwards.
+
+use std::error::Error;
+use std::io::{BufRead, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use event::payload::{
+    ApprovalResolved, Content, Decision, SessionMode, SessionParent, SessionStarted, UserPrompt,
+};
+use event::{Draft, EventId, SessionId, Time};
+use journal::{
+    AppendError, Batch, Ended, Followed, From, Journal, OnLag, Options, Recording, StoreKind,
+};
+use session::{Host, Session, SessionError, Stamps};
+use testkit::numbered;
+
+/// A follower that gets nothing for so long has stalled, also on a machine with much to do.
+const STALL: Duration = Duration::from_secs(30);
+
+/// What is kept on a small disk to be removed when it is full.
+const BALLAST_BYTES: usize = 2 * 1024 * 1024;
+
+/// Events of one batch when many are wanted quickly.
+const MANY: u64 = 64;
+
+type Done = Result<(), Box<dyn Error>>;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match run(&arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // The reader may be gone; there is nobody else to tell.
+            let _ = say(&format!("failed {error:?}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: &[&str]) -> Done {
+    say("started")?;
+    let [mode, store, dir, rest @ ..] = arguments else { return Err("MODE STORE DIR".into()) };
+    let place = Place { store: kind(store)?, dir: PathBuf::from(dir) };
+    match (*mode, rest) {
+        ("append", []) => append(&place, u64::MAX),
+        ("append", [last]) => append(&place, last.parse()?),
+        ("reopen", []) => reopen(&place),
+        ("fork", [prefix]) => fork(&place, prefix),
+        ("open", []) => open(&place),
+        ("add", [session, writer, count]) => {
+            add(&place, &SessionId::new(session)?, writer.parse()?, count.parse()?)
+        }
+        ("write", [seconds]) => write(&place, Duration::from_secs(seconds.parse()?)),
+        ("fill", [ballast]) => fill(&place, Path::new(ballast)),
+        ("follow", []) => follow(&place),
+        ("answer", [session, by, approvals @ ..]) => {
+            answer(&place, &SessionId::new(session)?, by, approvals)
+        }
+        _ => Err(format!("no such work: {arguments:?}").into()),
+    }
+}
+
+/// Where the journal is, and how it is kept.
+struct Place {
+    store: StoreKind,
+    dir: PathBuf,
+}
+
+impl Place {
+    fn open(&self) -> Result<Journal, journal::OpenError> {
+        Journal::open_or_create(&self.dir, &Options { store: self.store, ..Options::default() })
+    }
+}
+
+fn kind(name: &str) -> Result<StoreKind, Box<dyn Error>> {
+    match name {
+        "sqlite" => Ok(StoreKind::Sqlite),
+        "files" => Ok(StoreKind::Files),
+        _ => Err(format!("no such store: {name}").into()),
+    }
+}
+
+/// One line to whoever reads along, at once.
+fn say(line: &str) -> std::io::Result<()> {
+    let mut stdout = std::io::stdout().lock();
+    writeln!(stdout, "{line}")?;
+    stdout.flush()
+}
+
+/// Waits until the other side says a line.
+fn wait_for_word() -> std::io::Result<()> {
+    std::io::stdin().lock().read_line(&mut String::new()).map(drop)
+}
+
+/// Reads the source of numbers up to `last`. Goes on behind another reader of the same source.
+fn append(place: &Place, last: u64) -> Done {
+    let journal = place.open()?;
+    say("opened")?;
+    let mut read = numbered::read_up_to(journal.source_position(numbered::SOURCE)?);
+    while read < last {
+        // Small batches and larger ones in turn.
+        let count = (1 + read * 7 % 9).min(last - read);
+        match journal.append(numbered::batch(read, count)) {
+            Ok(receipt) => {
+                for (number, appended) in (read + 1..).zip(&receipt.events) {
+                    if appended.outcome != Recording::Recorded {
+                        return Err(format!("{number} was there before: {appended:?}").into());
+                    }
+                    say(&format!("ack {number}"))?;
+                }
+                read += count;
+            }
+            Err(AppendError::SourceMoved { actual, .. }) => read = numbered::read_up_to(actual),
+            Err(AppendError::Busy { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
+
+/// Opens the journal, reads a little more of the source, closes it, and begins again.
+fn reopen(place: &Place) -> Done {
+    loop {
+        let journal = place.open()?;
+        say("opened")?;
+        let read = numbered::read_up_to(journal.source_position(numbered::SOURCE)?);
+        journal.append(numbered::batch(read, 3))?;
+        for number in read + 1..=read + 3 {
+            say(&format!("ack {number}"))?;
+        }
+        journal.close();
+        drop(journal);
+        say("closed")?;
+    }
+}
+
+/// Branches off again and again, each fork standing on the one before, with a prompt in the same
+/// batch.
+fn fork(place: &Place, prefix: &str) -> Done {
+    let journal = place.open()?;
+    say("opened")?;
+    let mut parent = numbered::session_of(1);
+    for number in 1u64.. {
+        let point = journal.stat(&parent)?.tail_seq;
+        let id = SessionId::new(format!("{prefix}-{number}"))?;
+        let at = Time::from_millis(1_800_000_000_000 + number as i64);
+        let stamp = |what: &str| EventId::derived(at, "worker", id.as_str(), what.as_bytes());
+        let started = SessionStarted {
+            parent: Some(SessionParent { session_id: parent, seq: point, event_id: None }),
+            mode: Some(SessionMode::Fork),
+            ..SessionStarted::default()
+        };
+        let prompt = UserPrompt { content: Content::text(format!("fork at {point}")) };
+        let batch = Batch::hosted()
+            .with(Draft::new(stamp("started"), id.clone(), at, &started)?)
+            .with(Draft::new(stamp("prompt"), id.clone(), at, &prompt)?);
+        journal.append(batch)?;
+        say(&format!("fork {id} {point}"))?;
+        // Chains of a bounded length, so that reading one stays cheap.
+        parent = if number.is_multiple_of(8) { numbered::session_of(number) } else { id };
+    }
+    Ok(())
+}
+
+/// Opens and closes, which migrates an older format.
+fn open(place: &Place) -> Done {
+    let journal = Journal::open(&place.dir, &Options::default())?;
+    say("opened")?;
+    drop(journal);
+    say("closed")?;
+    Ok(())
+}
+
+/// Adds `count` events to one session, whoever else does.
+fn add(place: &Place, session_id: &SessionId, writer: u16, count: u64) -> Done {
+    let journal = place.open()?;
+    say("ready")?;
+    wait_for_word()?;
+    let mut next = 1;
+    while next <= count {
+        let end = count.min(next + next * 5 % 19);
+        let drafts =
+            (next..=end).map(|number| numbered::draft_in(session_id.clone(), writer, number));
+        match journal.append(Batch::observed().with_all(drafts)) {
+            Ok(receipt) => {
+                for (number, appended) in (next..).zip(&receipt.events) {
+                    say(&format!("ack {number} {}", appended.seq))?;
+                }
+                next = end + 1;
+            }
+            // The other one writes a lot; trying again is what the error asks for.
+            Err(AppendError::Busy { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
+
+/// Reads the source of numbers as fast as it goes, for a time; then ends with a word to followers.
+fn write(place: &Place, time: Duration) -> Done {
+    let journal = place.open()?;
+    say("opened")?;
+    let began = Instant::now();
+    let mut read = 0;
+    while began.elapsed() < time {
+        journal.append(numbered::batch(read, MANY))?;
+        read += MANY;
+    }
+    let last = numbered::draft_in(SessionId::new(numbered::END)?, 0, read + 1);
+    journal.append(Batch::observed().with(last))?;
+    say(&format!("wrote {}", read + 1))?;
+    Ok(())
+}
+
+/// Appends until the disk is full, looks at what is there, makes room by removing `ballast`, and
+/// appends on.
+fn fill(place: &Place, ballast: &Path) -> Done {
+    std::fs::write(ballast, vec![0; BALLAST_BYTES])?;
+    let journal = place.open()?;
+    let mut read = 0;
+    let refused = loop {
+        match journal.append(numbered::batch(read, MANY)) {
+            Ok(_) => read += MANY,
+            Err(error) => break error,
+        }
+    };
+    say(&format!("refused {refused:?}"))?;
+    say(&format!("kept {read}"))?;
+    expect_exactly(&journal, read)?;
+    drop(journal);
+    // A full disk may be too full for opening too; what matters is that it says so.
+    match place.open() {
+        Ok(journal) => expect_exactly(&journal, read)?,
+        Err(error) => say(&format!("not opened {error:?}"))?,
+    }
+    std::fs::remove_file(ballast)?;
+    let journal = place.open()?;
+    expect_exactly(&journal, read)?;
+    journal.append(numbered::batch(read, MANY))?;
+    expect_exactly(&journal, read + MANY)?;
+    say(&format!("went on {}", read + MANY))?;
+    Ok(())
+}
+
+/// The first `count` numbered events are there, and nothing else.
+fn expect_exactly(journal: &Journal, count: u64) -> Done {
+    let source = numbered::read_up_to(journal.source_position(numbered::SOURCE)?);
+    let mut number = 0;
+    loop {
+        let page = journal.recorded_from(number + 1)?;
+        if page.is_empty() {
+            break;
+        }
+        for recorded in page {
+            number += 1;
+            if numbered::number_of(recorded.event.id) != number {
+                return Err(format!("{number} is due, not {:?}", recorded.event.id).into());
+            }
+        }
+    }
+    match (source, number) == (count, count) {
+        true => Ok(()),
+        false => Err(format!("{count} are due, not {number} up to {source}").into()),
+    }
+}
+
+/// Follows everything from the beginning until the writer's last word. Positions come without a
+/// gap, numbers too, and never late.
+fn follow(place: &Place) -> Done {
+    let journal = place.open()?;
+    let mut news = journal.follow(From::Beginning, OnLag::CatchUp)?;
+    say("opened")?;
+    let (mut next, mut behind) = (1, 0u64);
+    loop {
+        let followed = match news.next_within(STALL) {
+            Ok(Some(followed)) => followed,
+            Ok(None) => return Err(format!("nothing came behind {}", next - 1).into()),
+            Err(Ended::Closed) => return Err("the stream was closed".into()),
+            Err(Ended::Failed(error)) => return Err(error.into()),
+        };
+        let recorded = match followed {
+            Followed::Event(recorded) => recorded,
+            Followed::Behind { .. } => {
+                behind += 1;
+                continue;
+            }
+            other => return Err(format!("not an event: {other:?}").into()),
+        };
+        let number = numbered::number_of(recorded.event.id);
+        if recorded.position != next || number != next {
+            return Err(format!("{next} is due, not {number} at {}", recorded.position).into());
+        }
+        next += 1;
+        if recorded.event.session_id.as_str() == numbered::END {
+            say(&format!("followed {} {behind}", next - 1))?;
+            return Ok(());
+        }
+    }
+}
+
+/// Allows every one of the approvals, each at a word, unless somebody else was faster.
+fn answer(place: &Place, session_id: &SessionId, by: &str, approvals: &[&str]) -> Done {
+    let host = Host::new(place.open()?, Arc::new(Ticks::of(by)));
+    let session = Session::open(&host, session_id.clone())?;
+    say("ready")?;
+    for approval_id in approvals {
+        wait_for_word()?;
+        let resolved = ApprovalResolved {
+            approval_id: (*approval_id).to_owned(),
+            decision: Decision::Allow,
+            reason: None,
+            by: Some(by.to_owned()),
+            automated: false,
+        };
+        match session.append(session.draft(&resolved)?) {
+            Ok(_) => say(&format!("won {approval_id}"))?,
+            Err(SessionError::Refused(error)) => say(&format!("lost {approval_id} {error}"))?,
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
+
+/// A clock that counts, and ids that name who made them.
+struct Ticks {
+    by: u8,
+    ticks: AtomicU64,
+}
+
+impl Ticks {
+    fn of(by: &str) -> Ticks {
+        Ticks { by: by.bytes().fold(0, u8::wrapping_add), ticks: AtomicU64::new(1) }
+    }
+}
+
+impl Stamps for Ticks {
+    fn now(&self) -> Time {
+        Time::from_millis(1_900_000_000_000 + self.ticks.load(Ordering::Relaxed) as i64)
+    }
+
+    fn tail(&self) -> [u8; 10] {
+        let mut tail = [self.by; 10];
+        tail[2..].copy_from_slice(&self.ticks.fetch_add(1, Ordering::Relaxed).to_be_bytes());
+        tail
+    }
+}

@@ -1,0 +1,122 @@
+//! Killed in the middle of a migration, a journal is in the old format or in the new one.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use journal::{Selection, StoreKind};
+use rusqlite::Connection;
+use testkit::{Dice, numbered};
+
+use crate::place::Place;
+use crate::setting;
+use crate::worker::Worker;
+
+/// The tables as they once were.
+const FORMAT_1: &str = include_str!("../../../journal/migrations/0001_record.sql");
+
+/// "HNSD", by which the journal knows its databases.
+const APPLICATION_ID: u32 = 0x484E_5344;
+
+/// Events to migrate: enough for the copy and the checks to take some time.
+const EVENTS: u64 = 2_000;
+
+const KILLS: u64 = 60;
+
+#[test]
+fn a_migration_is_done_or_not_begun() {
+    let old = old_journal();
+    let file = old.dir().join("journal.db");
+    let time = {
+        let whole = old.copy();
+        let mut worker = Worker::start(&whole, "open", &[]);
+        worker.wait_for("started");
+        let began = Instant::now();
+        worker.wait_for("opened");
+        let time = began.elapsed();
+        worker.finish();
+        assert!(format_of(&whole.dir().join("journal.db")) > 1, "it was migrated");
+        time
+    };
+    let mut dice = Dice::from_environment();
+    let kills = setting("HANSARD_TEST_CRASHES", KILLS).min(KILLS);
+    println!("{kills} kills within {time:?}, HANSARD_TEST_SEED={}", dice.seed());
+    let (mut not_begun, mut in_the_middle, mut done) = (0, 0, 0);
+    for _ in 0..kills {
+        let place = old.copy();
+        let worker = Worker::start(&place, "open", &[]);
+        let spin = Duration::from_micros(dice.below(1 + time.as_micros() as u64));
+        worker.kill_after(1, spin);
+        let migrated = place.dir().join("journal.db");
+        let left = std::fs::read_dir(place.dir()).unwrap().count();
+        let begun = std::fs::read_dir(old.dir()).unwrap().count();
+        match () {
+            () if format_of(&migrated) > 1 => done += 1,
+            () if left > begun => in_the_middle += 1,
+            () => not_begun += 1,
+        }
+        let journal = place.open();
+        let count: usize = (0..numbered::SESSIONS)
+            .map(|session| {
+                let all = Selection::all().strict();
+                let events = journal.events(&numbered::session_of(session), all).unwrap();
+                events.collect::<Result<Vec<_>, _>>().unwrap().len()
+            })
+            .sum();
+        assert_eq!(count as u64, EVENTS);
+        let source = journal.source_position(numbered::SOURCE).unwrap();
+        assert_eq!(numbered::read_up_to(source), EVENTS);
+        drop(journal);
+        assert!(format_of(&migrated) > 1, "opening again migrates");
+        // What was kept aside is the old journal, whole.
+        let kept = place.dir().join("journal.db.v1.bak");
+        assert_eq!((format_of(&kept), count_events(&kept)), (1, count_events(&file)));
+    }
+    println!("{not_begun} not begun, {in_the_middle} in the middle, {done} done");
+}
+
+/// A journal in the first format: today's rows in yesterday's tables.
+fn old_journal() -> Place {
+    let new = Place::new(StoreKind::Sqlite);
+    Worker::start(&new, "append", &[&EVENTS.to_string()]).finish();
+    let old = Place::new(StoreKind::Sqlite);
+    let db = Connection::open(old.dir().join("journal.db")).unwrap();
+    db.pragma_update(None, "page_size", 8_192).unwrap();
+    db.pragma_update(None, "journal_mode", "WAL").unwrap();
+    // Tables are filled in any order.
+    db.pragma_update(None, "foreign_keys", false).unwrap();
+    db.execute_batch(FORMAT_1).unwrap();
+    let from = new.dir().join("journal.db");
+    db.execute("ATTACH ?1 AS new", [from.to_str().unwrap()]).unwrap();
+    let tables = strings(&db, "SELECT name FROM main.sqlite_schema WHERE type = 'table'");
+    for table in tables {
+        let columns = strings(&db, &format!("SELECT name FROM pragma_table_info('{table}')"));
+        let columns = columns.join(", ");
+        let copy =
+            format!("INSERT INTO main.{table} ({columns}) SELECT {columns} FROM new.{table}");
+        db.execute_batch(&copy).unwrap();
+    }
+    db.execute_batch("DETACH new").unwrap();
+    db.pragma_update(None, "application_id", APPLICATION_ID).unwrap();
+    db.pragma_update(None, "user_version", 1).unwrap();
+    db.close().unwrap();
+    assert_eq!(format_of(&old.dir().join("journal.db")), 1);
+    old
+}
+
+fn strings(db: &Connection, query: &str) -> Vec<String> {
+    let mut statement = db.prepare(query).unwrap();
+    let rows = statement.query_map([], |row| row.get(0)).unwrap();
+    rows.map(Result::unwrap).collect()
+}
+
+fn format_of(file: &Path) -> u32 {
+    let db = Connection::open(file).unwrap();
+    db.query_row("PRAGMA user_version", [], |row| row.get(0)).unwrap()
+}
+
+fn count_events(file: &Path) -> i64 {
+    let db = Connection::open(file).unwrap();
+    let whole: String = db.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
+    assert_eq!(whole, "ok");
+    db.query_row("SELECT count(*) FROM event", [], |row| row.get(0)).unwrap()
+}
