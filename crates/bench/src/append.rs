@@ -1,0 +1,171 @@
+//! Durable appends against SQLite alone.
+
+use std::fs;
+use std::path::Path;
+use std::thread;
+
+use event::Draft;
+use journal::{Batch, Journal};
+use testkit::corpus::Corpus;
+
+use crate::Outcome;
+use crate::floor::{RawRow, RawTable};
+use crate::load::{self, Load};
+use crate::meter::{Cost, best, race, time};
+use crate::report::{Bar, Quantity, Report, Row};
+use crate::stage::Stage;
+
+const CALLERS: usize = 64;
+
+pub(crate) fn measure(stage: &mut Stage, report: &mut Report) -> Outcome<()> {
+    let load = Load::new(Corpus::new(11).events(stage.scale.batched));
+    report.note("append", load.description.to_string());
+    one_by_one(stage, report, &load)?;
+    in_batches(stage, report, &load)?;
+    in_groups(stage, report, &load)?;
+    by_many(stage, report, &load)
+}
+
+fn one_by_one(stage: &mut Stage, report: &mut Report, load: &Load) -> Outcome<()> {
+    let count = stage.scale.single;
+    let race = against_floor(stage, load, count, 1)?;
+    let measure = "durable append, one caller, one event each";
+    report.row(race.row(measure, count).bar(Bar::AtMost { must: 1.5, aim: 1.15 }));
+    Ok(())
+}
+
+fn in_batches(stage: &mut Stage, report: &mut Report, load: &Load) -> Outcome<()> {
+    let count = load.drafts.len();
+    let race = against_floor(stage, load, count, 100)?;
+    let row = race.row("durable append, batches of 100", count);
+    report.row(row.bar(Bar::AtMost { must: 2.0, aim: 1.5 }));
+    Ok(())
+}
+
+fn against_floor(
+    stage: &mut Stage,
+    load: &Load,
+    count: usize,
+    batch: usize,
+) -> Outcome<crate::meter::Race> {
+    let rounds = stage.scale.rounds;
+    let paths: Vec<_> = (0..rounds).map(|_| stage.fresh_path()).collect();
+    let mut paths = paths.into_iter();
+    race(
+        rounds,
+        || load::append(&stage.scratch()?.journal, &load.drafts[..count], batch),
+        || insert(&paths.next().expect("a path for every round"), &load.rows[..count], batch),
+    )
+}
+
+/// Inserts the rows into a fresh plain table, so many per transaction.
+fn insert(file: &Path, rows: &[RawRow], batch: usize) -> Outcome<Cost> {
+    let table = RawTable::create(file)?;
+    let (cost, ()) = time(|| rows.chunks(batch).try_for_each(|chunk| table.insert(chunk)))?;
+    drop(table);
+    fs::remove_file(file)?;
+    Ok(cost)
+}
+
+/// One caller that hands over event after event and waits for all of them at the end: batches
+/// form by themselves, however many events each commit finds waiting.
+fn in_groups(stage: &mut Stage, report: &mut Report, load: &Load) -> Outcome<()> {
+    let (rounds, count) = (stage.scale.rounds, load.drafts.len());
+    let paths: Vec<_> = (0..rounds).map(|_| stage.fresh_path()).collect();
+    let mut paths = paths.into_iter();
+    let race = race(
+        rounds,
+        || {
+            let scratch = stage.scratch()?;
+            let batches = load::batches(&load.drafts, 1);
+            let (cost, ()) = time(|| submit_all(&scratch.journal, batches))?;
+            Ok(cost)
+        },
+        || insert(&paths.next().expect("a path for every round"), &load.rows, 100),
+    )?;
+    let row = race.row("durable append, groups that form by themselves", count);
+    report.row(row.bar(Bar::AtMost { must: 2.0, aim: 1.5 }));
+    Ok(())
+}
+
+fn submit_all(journal: &Journal, batches: Vec<Batch>) -> Outcome<()> {
+    let tickets: Result<Vec<_>, _> =
+        batches.into_iter().map(|batch| journal.submit(batch)).collect();
+    for ticket in tickets? {
+        ticket.wait()?;
+    }
+    Ok(())
+}
+
+/// Many callers who each wait for every event of theirs, against one who does.
+fn by_many(stage: &mut Stage, report: &mut Report, load: &Load) -> Outcome<()> {
+    let (rounds, single) = (stage.scale.rounds, stage.scale.single);
+    let alone =
+        best(rounds, || load::append(&stage.scratch()?.journal, &load.drafts[..single], 1))?;
+    let count = load.drafts.len();
+    let many = best(rounds, || call(&stage.scratch()?.journal, &load.drafts))?;
+    let row = Row::against(
+        format!("{CALLERS} callers against 1, one event each"),
+        many.per_second(count),
+        alone.per_second(single),
+    );
+    report.row(row.bar(Bar::AtLeast { must: 10.0, aim: 30.0 }));
+
+    // Few enough events that the log holds all of their commits.
+    let few = &load.drafts[..count.min(1_000)];
+    let scratch = stage.scratch()?;
+    call(&scratch.journal, few)?;
+    let per_event = commits_in_log(scratch.dir())? as f64 / few.len() as f64;
+    let syncs = Row {
+        ratio: Some(per_event),
+        ..Row::alone(format!("syncs per event, {CALLERS} callers"), Quantity::Count(per_event))
+    };
+    report.row(syncs.bar(Bar::AtMost { must: 1.0 / 8.0, aim: 1.0 / 32.0 }));
+    Ok(())
+}
+
+fn call(journal: &Journal, drafts: &[Draft]) -> Outcome<Cost> {
+    let shares: Vec<Vec<Batch>> = drafts
+        .chunks(drafts.len().div_ceil(CALLERS))
+        .map(|share| load::batches(share, 1))
+        .collect();
+    let (cost, ()) = time(|| {
+        thread::scope(|scope| {
+            let callers: Vec<_> = shares
+                .into_iter()
+                .map(|share| {
+                    scope.spawn(|| {
+                        share.into_iter().try_for_each(|one| journal.append(one).map(drop))
+                    })
+                })
+                .collect();
+            for caller in callers {
+                caller.join().expect("a caller does not panic")?;
+            }
+            Ok(())
+        })
+    })?;
+    Ok(cost)
+}
+
+/// Commits in the write-ahead logs of a folder, which are at most as many syncs: the log is
+/// synced once per commit, and has not been emptied while this little was written.
+fn commits_in_log(dir: &Path) -> Outcome<u64> {
+    const HEADER: usize = 32;
+    const FRAME_HEADER: usize = 24;
+    let mut commits = 0;
+    for entry in fs::read_dir(dir)? {
+        let path = entry?.path();
+        if !path.to_string_lossy().ends_with("journal.db-wal") {
+            continue;
+        }
+        let log = fs::read(path)?;
+        let Some(page) = log.get(8..12) else { continue };
+        let page = u32::from_be_bytes(page.try_into()?) as usize;
+        for frame in log[HEADER..].chunks_exact(FRAME_HEADER + page) {
+            // The last page of a commit names the size of the database after it.
+            commits += u64::from(frame[4..8] != [0; 4]);
+        }
+    }
+    Ok(commits)
+}

@@ -1,0 +1,122 @@
+//! Forks: what branching off costs, and what reading through many generations does.
+
+use std::cell::RefCell;
+use std::hint::black_box;
+
+use event::SessionId;
+use event::payload::{Content, UserPrompt};
+use journal::{Journal, Selection};
+use session::{ForkOptions, Host, fork};
+use testkit::corpus::Corpus;
+
+use crate::Outcome;
+use crate::host::host;
+use crate::load;
+use crate::meter::{Cost, race, time};
+use crate::report::{Bar, Quantity, Report, Row};
+use crate::stage::{self, Stage, disk_bytes};
+
+/// Forks in one round.
+const FORKS: usize = 100;
+
+/// Forks whose bytes on disk are counted.
+const COUNTED: usize = 2_000;
+
+const GENERATIONS: usize = 10;
+
+const SHORT: usize = 10;
+
+pub(crate) fn measure(stage: &mut Stage, report: &mut Report) -> Outcome<()> {
+    of_any_length(stage, report)?;
+    through_generations(stage, report)
+}
+
+fn of_any_length(stage: &mut Stage, report: &mut Report) -> Outcome<()> {
+    let events = stage.scale.session_events;
+    let dir = stage.fresh_path();
+    let journal = stage::open(&dir)?;
+    let (long, short) = (session(&journal, 51, events)?, session(&journal, 52, SHORT)?);
+    let race = {
+        let mut made = 0..;
+        let names = RefCell::new(made.by_ref());
+        let host = host(&journal);
+        race(
+            stage.scale.rounds,
+            || forks(&host, &long, FORKS, *names.borrow_mut()),
+            || forks(&host, &short, FORKS, *names.borrow_mut()),
+        )?
+    };
+    let measure = format!("fork of {events} events, against one of {SHORT}");
+    report.row(race.row(measure, FORKS).bar(Bar::AtMost { must: 2.0, aim: 1.1 }));
+
+    // Closed, a journal has nothing left in its log.
+    drop(journal);
+    let before = disk_bytes(&dir, &|_| true)?;
+    forks(&host(&stage::open(&dir)?), &long, COUNTED, &mut (1_000_000..))?;
+    let each = disk_bytes(&dir, &|_| true)?.saturating_sub(before) / COUNTED as u64;
+    let floor = Quantity::Bytes(16 * 1024);
+    let row = Row::against("bytes on disk per fork, against 16 KiB", Quantity::Bytes(each), floor);
+    report.row(row.bar(Bar::AtMost { must: 1.0, aim: 0.25 }));
+    Ok(())
+}
+
+fn forks(
+    host: &Host,
+    parent: &SessionId,
+    count: usize,
+    numbers: &mut dyn Iterator<Item = usize>,
+) -> Outcome<Cost> {
+    let names: Result<Vec<SessionId>, _> =
+        numbers.take(count).map(|number| SessionId::new(format!("fork {number}"))).collect();
+    let names = names?;
+    let (cost, ()) = time(|| {
+        for name in names {
+            fork(host, parent, name, ForkOptions::default())?;
+        }
+        Ok(())
+    })?;
+    Ok(cost)
+}
+
+/// A chain of forks, each with a little of its own, against the same events in one session.
+fn through_generations(stage: &mut Stage, report: &mut Report) -> Outcome<()> {
+    let events = stage.scale.session_events / 10;
+    let scratch = stage.scratch()?;
+    let mut id = session(&scratch.journal, 53, events)?;
+    let host = host(&scratch.journal);
+    for generation in 1..=GENERATIONS {
+        let child = SessionId::new(format!("generation {generation}"))?;
+        fork(&host, &id, child.clone(), ForkOptions::default())?;
+        prompt(&host, &child)?;
+        id = child;
+    }
+    let alone = session(&scratch.journal, 54, events + 2 * GENERATIONS)?;
+    let read = |id: &SessionId| {
+        let (cost, ()) = time(|| {
+            for event in scratch.journal.events(id, Selection::all())? {
+                black_box(event?);
+            }
+            Ok(())
+        })?;
+        Ok(cost)
+    };
+    let race = race(stage.scale.rounds, || read(&id), || read(&alone))?.at_work();
+    let measure = format!("read through {GENERATIONS} generations, against one session");
+    report.row(race.row(measure, events).bar(Bar::AtMost { must: 1.3, aim: 1.1 }));
+    Ok(())
+}
+
+fn prompt(host: &Host, id: &SessionId) -> Outcome<()> {
+    let at = host.now();
+    let content = Content::text("from here on differently");
+    let draft = event::Draft::new(host.id(at), id.clone(), at, &UserPrompt { content })?;
+    host.journal().append(journal::Batch::observed().with(draft))?;
+    Ok(())
+}
+
+fn session(journal: &Journal, seed: u64, events: usize) -> Outcome<SessionId> {
+    let mut corpus = Corpus::one_session(seed).peekable();
+    let id = corpus.peek().expect("a corpus does not end").session_id.clone();
+    load::fill(journal, &mut corpus, events, |_| Ok(()))?;
+    Ok(id)
+}

@@ -1,0 +1,140 @@
+//! Appends to what has grown, against appends to an empty journal.
+
+use std::path::Path;
+
+use event::Draft;
+use journal::{Batch, Journal};
+use testkit::corpus::Corpus;
+
+use crate::Outcome;
+use crate::load;
+use crate::meter::{Race, best, race, time};
+use crate::report::{Bar, Growth, Report, Row};
+use crate::stage::{self, Stage};
+
+const BAR: Bar = Bar::AtMost { must: 1.25, aim: 1.05 };
+
+pub(crate) fn measure(stage: &mut Stage, report: &mut Report) -> Outcome<()> {
+    in_one_session(stage, report)?;
+    among_sessions(stage, report)
+}
+
+fn in_one_session(stage: &mut Stage, report: &mut Report) -> Outcome<()> {
+    let dir = stage.fresh_path();
+    let journal = stage::open(&dir)?;
+    let mut corpus = Corpus::one_session(31);
+    let all = stage.scale.events;
+    let mut points = Vec::new();
+    let mut recorded = 0;
+    for at in [0, all / 100, all / 10, all] {
+        if at > recorded {
+            stage.tell(&format!("filling one session up to {at} events"))?;
+            load::fill(&journal, &mut corpus, at - recorded, |_| Ok(()))?;
+            recorded = at;
+        }
+        let race = beside_empty(stage, &journal, &mut corpus)?;
+        let round = stage.scale.batched / 2;
+        recorded += round * stage.scale.rounds as usize;
+        points.push((at as u64, race.ours.each(round)));
+        let measure = format!("append at {at} events in the session, against an empty journal");
+        report.row(race.row(measure, round).bar(BAR));
+    }
+    let measure = "append, by events in the session".to_owned();
+    report.growth(Growth { measure, points, bar: None });
+    first_after_opening(stage, report, journal, &dir, &mut corpus)
+}
+
+/// A writer that has just started knows nothing of the session yet.
+fn first_after_opening(
+    stage: &mut Stage,
+    report: &mut Report,
+    journal: Journal,
+    dir: &Path,
+    corpus: &mut Corpus,
+) -> Outcome<()> {
+    journal.close();
+    drop(journal);
+    let first = |dir: &Path, draft: Draft| {
+        let journal = stage::open(dir)?;
+        let (cost, _) = time(|| Ok(journal.append(Batch::observed().with(draft))?))?;
+        journal.close();
+        Ok(cost)
+    };
+    let empty = stage.fresh_path();
+    let drafts = corpus.by_ref();
+    let race = race(
+        stage.scale.rounds,
+        || first(dir, drafts.next().expect("a corpus does not end")),
+        || {
+            let draft = Corpus::brief_sessions(99).next().expect("a corpus does not end");
+            let cost = first(&empty, draft)?;
+            std::fs::remove_dir_all(&empty)?;
+            Ok(cost)
+        },
+    )?;
+    report.row(race.row("first append after opening, long session against empty journal", 1));
+    Ok(())
+}
+
+fn among_sessions(stage: &mut Stage, report: &mut Report) -> Outcome<()> {
+    let scratch = stage.scratch()?;
+    let mut brief = Corpus::brief_sessions(32);
+    let mut corpus = Corpus::one_session(33);
+    let all = stage.scale.sessions;
+    let mut begun = 0;
+    let mut points = Vec::new();
+    let mut old = Vec::new();
+    for at in [1, all / 100, all] {
+        stage.tell(&format!("making {at} sessions"))?;
+        let events = (at - begun) * Corpus::BRIEF_EVENTS;
+        let every = all.div_ceil(1_000);
+        let mut count = 0;
+        load::fill(&scratch.journal, &mut brief, events, |draft| {
+            count += 1;
+            if count % (every * Corpus::BRIEF_EVENTS) == 0 {
+                old.push(draft.session_id.clone());
+            }
+            Ok(())
+        })?;
+        begun = at;
+        let race = beside_empty(stage, &scratch.journal, &mut corpus)?;
+        let round = stage.scale.batched / 2;
+        points.push((at as u64, race.ours.each(round)));
+        let measure = format!("append beside {at} sessions, against an empty journal");
+        report.row(race.row(measure, round).bar(BAR));
+    }
+    let measure = "append, by sessions in the journal".to_owned();
+    report.growth(Growth { measure, points, bar: None });
+
+    // The worst case: every event goes to another session, none of them touched for long.
+    let scattered = best(1, || {
+        let drafts: Vec<Draft> = old
+            .iter()
+            .zip(&mut corpus)
+            .map(|(session_id, draft)| Draft { session_id: session_id.clone(), ..draft })
+            .collect();
+        load::append(&scratch.journal, &drafts, 100)
+    })?;
+    let measure = format!("append to {} old sessions, one event each, batches of 100", old.len());
+    report.row(Row::alone(measure, scattered.each(old.len().max(1))));
+    Ok(())
+}
+
+/// The next events of a corpus in batches of 100, here and in an empty journal, in turn.
+fn beside_empty(stage: &mut Stage, journal: &Journal, corpus: &mut Corpus) -> Outcome<Race> {
+    let (rounds, count) = (stage.scale.rounds, stage.scale.batched / 2);
+    let next = |corpus: &mut Corpus| corpus.take(count).collect::<Vec<Draft>>();
+    let mut drafts = Vec::new();
+    for _ in 0..rounds {
+        drafts.push(next(corpus));
+    }
+    let (mut here, mut there) = (drafts.iter(), drafts.iter());
+    race(
+        rounds,
+        || load::append(journal, here.next().expect("events for every round"), 100),
+        || {
+            let drafts = there.next().expect("events for every round");
+            load::append(&stage.scratch()?.journal, drafts, 100)
+        },
+    )
+}

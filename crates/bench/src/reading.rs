@@ -1,0 +1,209 @@
+//! Reading, replaying and following.
+
+use std::hint::black_box;
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use event::{Draft, Event};
+use journal::{Followed, From, Journal, OnLag, Selection};
+use session::Replay;
+use testkit::corpus::Corpus;
+
+use crate::Outcome;
+use crate::load;
+use crate::meter::{self, Cost, best, race, time};
+use crate::report::{Bar, Growth, Report};
+use crate::stage::{self, Rung, Stage};
+
+/// Events on a page that somebody looks at.
+const PAGE: usize = 50;
+
+pub(crate) fn measure(stage: &mut Stage, report: &mut Report) -> Outcome<()> {
+    let rounds = stage.scale.rounds;
+    last_page(stage.ladder()?, rounds, report)?;
+    everything(stage.ladder()?, rounds, report)?;
+    replayed(stage.ladder()?, rounds, report)?;
+    caught_up(stage.ladder()?, rounds, report)?;
+    beside_subscribers(stage, report)
+}
+
+fn last_page(ladder: &[Rung], rounds: u32, report: &mut Report) -> Outcome<()> {
+    let mut points = Vec::new();
+    for rung in ladder {
+        let cost = best(rounds * 2, || {
+            let (cost, ()) = time(|| {
+                let journal = stage::open(&rung.dir)?;
+                let newest = Selection::all().newest_first();
+                for event in journal.events(&rung.session_id, newest)?.take(PAGE) {
+                    black_box(event?);
+                }
+                Ok(())
+            })?;
+            Ok(cost)
+        })?;
+        points.push((rung.events as u64, cost.each(1)));
+    }
+    let bar = Some(Bar::AtMost { must: 1.5, aim: 1.1 });
+    report.growth(Growth { measure: "open and read the last page".to_owned(), points, bar });
+    Ok(())
+}
+
+fn everything(ladder: &[Rung], rounds: u32, report: &mut Report) -> Outcome<()> {
+    let mut points = Vec::new();
+    for rung in ladder {
+        let cost = best(rounds, || read_all(rung))?.at_work();
+        points.push((rung.events as u64, cost.each(rung.events)));
+    }
+    report.growth(Growth { measure: "read all, each event".to_owned(), points, bar: None });
+
+    let rung = longest(ladder);
+    let race = race(rounds, || read_all(rung), || scan(rung, |_| Ok(())))?.at_work();
+    let row = race.row("read all, each event, against a raw range scan", rung.events);
+    report.row(row.bar(Bar::AtMost { must: 2.0, aim: 1.3 }));
+    let decode = |json: &[u8]| {
+        black_box(Draft::decode(std::str::from_utf8(json)?)?);
+        Ok(())
+    };
+    let race = meter::race(rounds, || read_all(rung), || scan(rung, decode))?.at_work();
+    report.row(race.row("the same, against a raw scan that decodes, too", rung.events));
+    Ok(())
+}
+
+fn scan(rung: &Rung, mut look: impl FnMut(&[u8]) -> Outcome<()>) -> Outcome<Cost> {
+    let (cost, ()) = time(|| {
+        rung.raw.scan(1, |json| {
+            black_box(json.len());
+            look(json)
+        })
+    })?;
+    Ok(cost)
+}
+
+/// Reads and decodes every event.
+pub(crate) fn read_all(rung: &Rung) -> Outcome<Cost> {
+    let (cost, ()) = time(|| {
+        for event in rung.journal.events(&rung.session_id, Selection::all())? {
+            black_box(event?);
+        }
+        Ok(())
+    })?;
+    Ok(cost)
+}
+
+fn replayed(ladder: &[Rung], rounds: u32, report: &mut Report) -> Outcome<()> {
+    let mut points = Vec::new();
+    for rung in ladder {
+        let race = race(
+            rounds,
+            || {
+                let (cost, ()) = time(|| {
+                    let mut replay = Replay::of(rung.session_id.clone());
+                    for event in rung.journal.events(&rung.session_id, Selection::all())? {
+                        replay.apply(event?)?;
+                    }
+                    black_box(replay.session());
+                    Ok(())
+                })?;
+                Ok(cost)
+            },
+            || read_all(rung),
+        )?
+        .at_work();
+        points.push((rung.events as u64, race.ours.each(rung.events)));
+        if rung.events == longest(ladder).events {
+            let row = race.row("replay, each event, against decoding only", rung.events);
+            report.row(row.bar(Bar::AtMost { must: 3.0, aim: 1.5 }));
+        }
+    }
+    report.growth(Growth { measure: "replay, each event".to_owned(), points, bar: None });
+    Ok(())
+}
+
+fn caught_up(ladder: &[Rung], rounds: u32, report: &mut Report) -> Outcome<()> {
+    let rung = longest(ladder);
+    let race = race(
+        rounds,
+        || {
+            let (cost, ()) = time(|| {
+                let mut subscription = rung.journal.follow_session(
+                    &rung.session_id,
+                    From::Beginning,
+                    OnLag::CatchUp,
+                )?;
+                let mut seen = 0;
+                while seen < rung.events {
+                    match subscription.next().ok_or("the journal was closed")?? {
+                        Followed::Event(event) => {
+                            black_box(event);
+                            seen += 1;
+                        }
+                        _ => continue,
+                    }
+                }
+                Ok(())
+            })?;
+            Ok(cost)
+        },
+        || read_all(rung),
+    )?
+    .at_work();
+    let row = race.row("follower catching up, each event, against reading all", rung.events);
+    report.row(row.bar(Bar::AtMost { must: 1.5, aim: 1.1 }));
+    Ok(())
+}
+
+/// Appends while others listen, one of whom never reads.
+fn beside_subscribers(stage: &mut Stage, report: &mut Report) -> Outcome<()> {
+    let drafts: Vec<_> = Corpus::new(22).events(stage.scale.batched / 2).collect();
+    let mut points = Vec::new();
+    for subscribers in [0, 10, 100] {
+        let cost = best(stage.scale.rounds, || {
+            let scratch = stage.scratch()?;
+            listened(&scratch.journal, subscribers, || load::append(&scratch.journal, &drafts, 100))
+        })?;
+        points.push((subscribers, cost.each(drafts.len())));
+    }
+    let measure = "append, by subscribers, one of them stuck".to_owned();
+    report.growth(Growth { measure, points, bar: Some(Bar::AtMost { must: 1.3, aim: 1.1 }) });
+    Ok(())
+}
+
+fn listened(
+    journal: &Journal,
+    subscribers: u64,
+    work: impl FnOnce() -> Outcome<Cost>,
+) -> Outcome<Cost> {
+    let stuck = journal.follow(From::Now, OnLag::CatchUp)?;
+    thread::scope(|scope| {
+        let (ready, is_ready) = mpsc::sync_channel(subscribers as usize);
+        for _ in 1..subscribers {
+            let mut subscription = journal.follow(From::Now, OnLag::Skip)?;
+            let ready = ready.clone();
+            scope.spawn(move || {
+                // Nobody waits for the answer once all have begun.
+                let _ = ready.send(());
+                while let Some(Ok(followed)) = subscription.next() {
+                    black_box(followed);
+                }
+            });
+        }
+        for _ in 1..subscribers {
+            is_ready.recv_timeout(Duration::from_secs(60))?;
+        }
+        let cost = work();
+        drop(stuck);
+        journal.close();
+        cost
+    })
+}
+
+pub(crate) fn longest(ladder: &[Rung]) -> &Rung {
+    ladder.last().expect("a ladder has rungs")
+}
+
+/// All events of a rung, in memory.
+pub(crate) fn events_of(rung: &Rung) -> Outcome<Vec<Event>> {
+    let events = rung.journal.events(&rung.session_id, Selection::all())?;
+    Ok(events.collect::<Result<_, _>>()?)
+}

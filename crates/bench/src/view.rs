@@ -1,0 +1,154 @@
+//! Effective histories: kept current, opened cold, built from nothing.
+
+use std::hint::black_box;
+use std::time::Duration;
+
+use event::payload::{Compaction, Content, Placement, SavedEntry, UserPrompt};
+use event::{Draft, SessionId};
+use journal::{Batch, Journal};
+use session::{Host, Session, ViewBuilder};
+use testkit::corpus::Corpus;
+
+use crate::Outcome;
+use crate::host::host;
+use crate::load;
+use crate::meter::{best, median, race, time};
+use crate::reading::{events_of, longest, read_all};
+use crate::report::{Bar, Growth, Quantity, Report};
+use crate::stage::{self, Stage};
+
+/// Events appended one by one while the view is asked for after each.
+const NEWS: usize = 200;
+
+/// Events behind the compaction in the sessions that are opened cold.
+const TAIL: usize = 300;
+
+pub(crate) fn measure(stage: &mut Stage, report: &mut Report) -> Outcome<()> {
+    after_one_more(stage, report)?;
+    cold(stage, report)?;
+    from_nothing(stage, report)
+}
+
+/// What the next look at the effective history costs when one event has come since the last.
+fn after_one_more(stage: &mut Stage, report: &mut Report) -> Outcome<()> {
+    let rounds = stage.scale.rounds;
+    let mut opened = Vec::new();
+    for rung in stage.ladder()? {
+        let host = host(&rung.journal);
+        let session = Session::open(&host, rung.session_id.clone())?;
+        black_box(session.effective()?);
+        opened.push((rung.events as u64, host, session, Vec::new()));
+    }
+    // All sizes in turn, so that a bad minute hurts all of them.
+    for _ in 0..rounds {
+        for (_, host, session, times) in &mut opened {
+            look_after_each(host, session, times)?;
+        }
+    }
+    let points =
+        opened.into_iter().map(|(events, _, _, times)| (events, Quantity::Time(median(times))));
+    let points = points.collect();
+    let measure = "effective view after one more event, by events in the session".to_owned();
+    report.growth(Growth { measure, points, bar: Some(Bar::AtMost { must: 1.5, aim: 1.05 }) });
+    Ok(())
+}
+
+fn look_after_each(host: &Host, session: &Session, times: &mut Vec<Duration>) -> Outcome<()> {
+    for _ in 0..NEWS {
+        let at = host.now();
+        let content = Content::text("and now the next one, please");
+        let draft = Draft::new(host.id(at), session.id().clone(), at, &UserPrompt { content })?;
+        host.journal().append(Batch::observed().with(draft))?;
+        let (cost, ()) = time(|| {
+            session.refresh()?;
+            black_box(session.effective()?.len());
+            Ok(())
+        })?;
+        times.push(cost.wall);
+    }
+    Ok(())
+}
+
+/// Opening a session whose history is mostly behind a compaction: equal views, logs of any length.
+fn cold(stage: &mut Stage, report: &mut Report) -> Outcome<()> {
+    let longest = stage.scale.session_events;
+    let rounds = stage.scale.rounds;
+    let mut points = Vec::new();
+    for events in [longest / 100, longest / 10, longest] {
+        let scratch = stage.scratch()?;
+        let session_id = compacted(&scratch.journal, events)?;
+        // Opening once saves the view; what is measured starts from what is on the disk.
+        black_box(Session::open(&host(&scratch.journal), session_id.clone())?.effective()?);
+        let cost = best(rounds * 2, || {
+            let host = host(&stage::open(scratch.dir())?);
+            let (cost, len) = time(|| {
+                let session = Session::open(&host, session_id.clone())?;
+                Ok(session.effective()?.len())
+            })?;
+            black_box(len);
+            Ok(cost)
+        })?;
+        points.push((events as u64, cost.each(1)));
+    }
+    let measure = "effective view, cold, with a saved view of equal size".to_owned();
+    report.growth(Growth { measure, points, bar: Some(Bar::AtMost { must: 1.5, aim: 1.1 }) });
+    Ok(())
+}
+
+/// A session of so many events, then a compaction of all of them, then a few more.
+pub(crate) fn compacted(journal: &Journal, events: usize) -> Outcome<SessionId> {
+    let mut corpus = Corpus::one_session(41);
+    let mut last = None;
+    load::fill(journal, &mut corpus, events, |draft| {
+        last = Some(draft.clone());
+        Ok(())
+    })?;
+    let last = last.ok_or("a session without events cannot be compacted")?;
+    let summary = SavedEntry {
+        role: Some("user".to_owned()),
+        placement: Some(Placement::Prefix),
+        content: Some(Content::text("What was done so far, in one sentence.")),
+        ..SavedEntry::default()
+    };
+    let compaction = Compaction {
+        strategy: "summarize".to_owned(),
+        cutoff_seq: events as u64,
+        cutoff_event_id: Some(last.id),
+        entries: vec![summary],
+        ..Compaction::default()
+    };
+    let (id, session_id) = (last.id.with_tail([0xcc; 10]), last.session_id);
+    let draft = Draft::new(id, session_id.clone(), last.created_at, &compaction)?;
+    journal.append(Batch::observed().with(draft))?;
+    load::fill(journal, &mut corpus, TAIL, |_| Ok(()))?;
+    Ok(session_id)
+}
+
+fn from_nothing(stage: &mut Stage, report: &mut Report) -> Outcome<()> {
+    let rounds = stage.scale.rounds;
+    let mut points = Vec::new();
+    for rung in stage.ladder()? {
+        let cost = best(rounds, || {
+            let (cost, len) = time(|| Ok(ViewBuilder::default().build(&events_of(rung)?)?.len()))?;
+            black_box(len);
+            Ok(cost)
+        })?;
+        points.push((rung.events as u64, cost.at_work().each(rung.events)));
+    }
+    let rung = longest(stage.ladder()?);
+    let race = race(
+        rounds,
+        || {
+            let (cost, len) = time(|| Ok(ViewBuilder::default().build(&events_of(rung)?)?.len()))?;
+            black_box(len);
+            Ok(cost)
+        },
+        || read_all(rung),
+    )?
+    .at_work();
+    let measure = "effective view from nothing, each event, against decoding only";
+    report.row(race.row(measure, rung.events).bar(Bar::AtMost { must: 3.0, aim: 1.5 }));
+    let measure = "effective view from nothing, each event".to_owned();
+    report.growth(Growth { measure, points, bar: None });
+    Ok(())
+}
