@@ -13,7 +13,7 @@ use journal::{AppendError, Appended, Batch, Ticket};
 
 use crate::past::Ahead;
 use crate::reader::SessionReader;
-use crate::rules::check_new;
+use crate::rules::{Checked, check_new};
 use crate::{OpenWork, Scope, Session, SessionError, check_batch};
 
 impl Session {
@@ -120,21 +120,23 @@ impl Session {
             return Err(SessionError::ReadOnly(self.id().clone()));
         }
         let mut gate = self.gate();
-        if gate.is_stale || expected.is_some_and(|expected| expected != gate.tail()) {
-            let mut current = self.current();
-            current.catch_up(&self.reader())?;
-            gate.renew(current.live.open_work.clone());
+        let mut is_fresh = gate.is_stale;
+        if is_fresh {
+            self.renew(&mut gate)?;
         }
-        let tail = gate.tail();
-        if let Some(expected) = expected.filter(|expected| *expected != tail) {
-            let session_id = self.id().clone();
-            return Err(AppendError::Conflict { session_id, expected, actual: tail }.into());
-        }
-        let reader = self.reader();
-        let mut past = Ahead::of(&reader);
-        gate.queued.iter().for_each(|event| past.push(event.clone()));
-        let checked = check_new(&gate.open_work, drafts, &past)?;
+        let checked = loop {
+            match self.check(&gate, drafts, expected) {
+                // Perhaps somebody else has appended what this one needs.
+                Err(SessionError::Refused(_) | SessionError::Append(_)) if !is_fresh => {
+                    is_fresh = true;
+                    self.renew(&mut gate)?;
+                }
+                checked => break checked?,
+            }
+        };
 
+        let tail = gate.tail();
+        let reader = self.reader();
         let mut batch = Batch::hosted().with_all(drafts.iter().cloned());
         batch = match gate.queued.back() {
             Some(last) => batch.behind(self.id().clone(), tail, last.id),
@@ -155,6 +157,33 @@ impl Session {
         gate.open_work = checked.state;
         gate.queued.extend(checked.new);
         Ok(Submitted { ticket, generation: gate.generation })
+    }
+
+    /// Checks a batch against what it will meet.
+    fn check(
+        &self,
+        gate: &Gate,
+        drafts: &[Draft],
+        expected: Option<u64>,
+    ) -> Result<Checked, SessionError> {
+        let actual = gate.tail();
+        if let Some(expected) = expected.filter(|expected| *expected != actual) {
+            let session_id = self.id().clone();
+            return Err(AppendError::Conflict { session_id, expected, actual }.into());
+        }
+        let reader = self.reader();
+        let mut past = Ahead::of(&reader);
+        gate.queued.iter().for_each(|event| past.push(event.clone()));
+        Ok(check_new(&gate.open_work, drafts, &past)?)
+    }
+
+    /// Makes the gate forget what is queued and know what is recorded. Whoever is let in now and
+    /// comes behind what was queued meets a conflict, and is checked again.
+    fn renew(&self, gate: &mut Gate) -> Result<(), SessionError> {
+        let mut current = self.current();
+        current.catch_up(&self.reader())?;
+        gate.renew(current.live.open_work.clone());
+        Ok(())
     }
 
     /// Folds what was committed. It is recorded whatever happens here: what cannot be folded now

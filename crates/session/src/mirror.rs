@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use event::{Draft, SessionId};
 use journal::{
-    Batch, Ended, Followed, From, Journal, OnLag, ReadError, Recording, Selection, Subscription,
+    ArtifactError, Batch, Ended, Expected, Followed, From, Journal, OnLag, ReadError, Recording,
+    Selection, Subscription,
 };
 
 use crate::{Session, SessionError};
@@ -69,8 +70,13 @@ impl Session {
         let subscription = self.follow(From::At(copied + 1), OnLag::CatchUp)?;
         let shared =
             Arc::new(Shared { stop_after: AtomicU64::new(RUNNING), failed: Mutex::new(None) });
-        let copier =
-            Copier { shared: Arc::clone(&shared), subscription, target: target.clone(), copied };
+        let copier = Copier {
+            shared: Arc::clone(&shared),
+            subscription,
+            source: self.journal().clone(),
+            target: target.clone(),
+            copied,
+        };
         let thread = std::thread::Builder::new()
             .name("session mirror".to_owned())
             .spawn(move || copier.run())
@@ -126,6 +132,7 @@ impl Shared {
 struct Copier {
     shared: Arc<Shared>,
     subscription: Subscription,
+    source: Journal,
     target: Journal,
     copied: u64,
 }
@@ -175,11 +182,31 @@ impl Copier {
 
     fn put(&self, drafts: Vec<Draft>) -> Result<(), SessionError> {
         let Some(first) = drafts.first().cloned() else { return Ok(()) };
+        // Bodies first: an event never names a body that is not there.
+        for id in drafts.iter().flat_map(|draft| draft.artifact_ids()) {
+            self.put_body(&id)?;
+        }
         let receipt = self.target.import(Batch::observed().with_all(drafts))?;
         if receipt.events.iter().any(|appended| appended.outcome == Recording::Ignored) {
             // The target has deleted the session. The other door says so.
             self.target.append(Batch::hosted().with(first))?;
         }
+        Ok(())
+    }
+
+    fn put_body(&self, id: &str) -> Result<(), SessionError> {
+        let body = match self.source.artifacts().open(id) {
+            // What only refers to something outside has no body to bring.
+            Err(ArtifactError::ArtifactNotFound(_) | ArtifactError::BadArtifactId(_)) => {
+                return Ok(());
+            }
+            body => body?,
+        };
+        let known = self.target.artifacts().stat(id);
+        if known.is_ok_and(|known| known.digest == body.body().digest) {
+            return Ok(());
+        }
+        self.target.artifacts().put(id, body, Expected::default())?;
         Ok(())
     }
 }

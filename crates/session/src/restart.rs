@@ -37,10 +37,11 @@ impl Session {
         let mut refused: Option<Vec<Draft>> = None;
         loop {
             self.refresh()?;
-            let mut drafts = recovery.still_open(&self.open_work()).closing(&self.reader())?;
-            for place in (0..drafts.len()).rev() {
-                if self.reader().seq_of(drafts[place].id)?.is_some() {
-                    drafts.remove(place);
+            let closing = recovery.still_open(&self.open_work()).closing(&self.reader())?;
+            let mut drafts = Vec::new();
+            for draft in closing {
+                if self.reader().seq_of(draft.id)?.is_none() {
+                    drafts.push(draft);
                 }
             }
             if drafts.is_empty() {

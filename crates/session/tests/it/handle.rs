@@ -144,6 +144,20 @@ every_store! {
         assert_eq!(one.seq(), 3);
     }
 
+    fn a_handle_can_answer_what_it_has_not_heard_of(world) {
+        let (one, other) = (world.session("s"), world.session("s"));
+        write(&one, 1, "prompt hello");
+        write(&other, 2, "call m1 c1 bash ls \n approval.requested {\"approval_id\":\"a1\",\"tool\":\"bash\"}");
+        write(&one, 4, "approval.resolved {\"approval_id\":\"a1\",\"decision\":\"allow\"} \n result c1 ok done");
+        // And go back to what somebody else said.
+        write(&other, 6, "prompt other");
+        write(&one, 7, "[parent=6] prompt one");
+        assert_eq!(one.seq(), 7);
+        // An end that is expected and was passed is a conflict, whatever else is wrong.
+        let late = other.append_after(6, drafts_of("s", 8, "result c1 ok again"));
+        assert!(matches!(late, Err(SessionError::Append(AppendError::Conflict { actual: 7, .. }))));
+    }
+
     fn many_threads_append_through_one_handle(world) {
         let session = Arc::new(world.session("s"));
         let seen = session.reduce(Prompts).unwrap();

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use event::Event;
-use journal::{AppendError, Forks, From, Journal, ReadError, Selection};
+use event::payload::Artifact;
+use journal::{AppendError, ArtifactError, Forks, From, Journal, ReadError, Selection};
 use session::{ForkOptions, Mirror, Session, SessionError};
 
 use crate::drafts::at;
@@ -155,6 +156,23 @@ every_store! {
         observe(&world, "s", 2, "result c9 ok orphan");
         mirror.detach().unwrap();
         assert_eq!(copied(target.journal(), "s").len(), 2);
+    }
+
+    fn bodies_are_copied_before_the_events_that_name_them(world) {
+        let (target, session) = (World::new(world.kept), world.session("s"));
+        let patch = Artifact { id: "x".to_owned(), kind: "patch".to_owned(), ..Artifact::default() };
+        session.store_artifact(patch, Some(&mut "diff".as_bytes())).unwrap();
+        write(&session, 1, r#"artifact.recorded {"artifact":{"id":"https://x/y","kind":"link"}}"#);
+        mirror(&session, &target, From::Beginning).detach().unwrap();
+        assert_eq!(copied(target.journal(), "s"), all(&session));
+        assert_eq!(target.journal().artifacts().read("x").unwrap(), b"diff");
+        // Other bytes under the same name stop it.
+        let other = World::new(world.kept);
+        other.journal().artifacts().put("x", "else".as_bytes(), Default::default()).unwrap();
+        let refused = mirror(&session, &other, From::Beginning).detach();
+        assert!(matches!(refused,
+            Err(SessionError::Artifact(ArtifactError::ArtifactExists(_)))));
+        assert!(copied(other.journal(), "s").is_empty());
     }
 
     fn a_fork_is_copied_with_what_it_shows(world) {
