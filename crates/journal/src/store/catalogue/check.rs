@@ -88,22 +88,31 @@ impl<C: Deref<Target = Connection>, B: Bodies> View<'_, C, B> {
 
     /// Counts a session's own events.
     pub(super) fn recount(&self, row: &SessionRow) -> Result<Recount, StorageError> {
-        let uncounted =
-            SessionRow { tail_seq: row.base_seq, last_position: 0, ..row.clone().uncounted() };
+        let uncounted = SessionRow {
+            tail_seq: row.base_seq,
+            last_position: 0,
+            events: 0,
+            bytes: 0,
+            cost: Cost::ZERO,
+            ..row.clone()
+        };
         let mut recount = Recount { row: uncounted, damages: Vec::new(), is_ordered: true };
-        let mut from = 1;
+        let (mut from, mut last_position) = (1, 0);
         loop {
             let range = SeqRange { from, to: SEQ_MAX, order: Order::OldestFirst };
             let page = self.page(row.number, range)?;
-            let Some(last) = page.last() else { return Ok(recount) };
+            let (Some(first), Some(last)) = (page.first(), page.last()) else {
+                return Ok(recount);
+            };
+            if from == 1 {
+                recount.row.base_seq = first.seq - 1;
+            }
             from = last.seq + 1;
             for stored in page {
-                if recount.row.events == 0 && recount.damages.is_empty() {
-                    recount.row.base_seq = stored.seq - 1;
-                }
                 match stored.event {
                     Ok(event) => {
-                        recount.is_ordered &= stored.position > recount.row.last_position;
+                        recount.is_ordered &= stored.position > last_position;
+                        last_position = stored.position;
                         let size = size(&event.draft);
                         recount.row.take(&event.draft, stored.seq, stored.position, size);
                     }
@@ -183,13 +192,6 @@ impl<C: Deref<Target = Connection>, B: Bodies> View<'_, C, B> {
 
     fn damage(&self, why: String) -> Damage {
         fault::damage(self.catalogue.store, &self.catalogue.file, why)
-    }
-}
-
-impl SessionRow {
-    /// The session before its events were counted.
-    fn uncounted(self) -> SessionRow {
-        SessionRow { events: 0, bytes: 0, cost: Cost::ZERO, ..self }
     }
 }
 

@@ -63,16 +63,27 @@ impl<C: Deref<Target = Connection>, B: Bodies> View<'_, C, B> {
         Ok(page.rows)
     }
 
-    /// Which events are the session's own, by its counters: none, where they cannot be read or
-    /// contradict each other.
+    /// Which events have to be there: those the session's counters agree on. Where they do not
+    /// agree, because it has copies that are counted elsewhere or because one of them is damaged,
+    /// those between the first and the last row.
     fn own_events(&self, session: u32) -> RangeInclusive<u64> {
-        const SQL: &str = "SELECT base_seq, tail_seq, events FROM session WHERE number = ?1";
-        let own =
-            self.one(SQL, [session], |row| Ok((number(row, 0)?, number(row, 1)?, number(row, 2)?)));
-        match own {
-            Ok(Some((base, tail, events))) if base.checked_add(events) == Some(tail) => {
-                base + 1..=tail
-            }
+        const COUNTED: &str = "SELECT base_seq, tail_seq, events FROM session WHERE number = ?1";
+        let counted = self
+            .one(COUNTED, [session], |row| Ok((number(row, 0)?, number(row, 1)?, number(row, 2)?)));
+        if let Ok(Some((base, tail, events))) = counted
+            && base.checked_add(events) == Some(tail)
+        {
+            return base + 1..=tail;
+        }
+        const FIRST: &str = "SELECT min(pk) FROM event WHERE pk BETWEEN ?1 AND ?2";
+        const LAST: &str = "SELECT max(pk) FROM event WHERE pk BETWEEN ?1 AND ?2";
+        let bounds = [Key::new(session, 1).0, Key::new(session, SEQ_MAX).0];
+        let end = |sql: &str| {
+            let end = self.one(sql, bounds, |row| row.get::<_, Option<i64>>(0));
+            end.ok().flatten().flatten().map(|pk| Key(pk).seq())
+        };
+        match (end(FIRST), end(LAST)) {
+            (Some(first), Some(last)) => first..=last,
             _ => RangeInclusive::new(1, 0),
         }
     }

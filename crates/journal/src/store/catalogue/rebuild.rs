@@ -113,7 +113,7 @@ impl<B: Bodies> Rebuild<'_, B> {
         self.fill_places(&rows, lost)?;
         for row in rows.values() {
             let counted = self.new.recount(row)?.row;
-            if counted.events > 0 {
+            if counted.tail_seq > counted.base_seq {
                 replace_session(self.new.db, &counted).map_err(self.unwritten())?;
             }
         }
@@ -145,6 +145,7 @@ impl<B: Bodies> Rebuild<'_, B> {
         let events = self.old.page(number, from(1))?;
         if let Some(first) = events.iter().find_map(|stored| stored.event.as_ref().ok()) {
             row.base_seq = first.seq - 1;
+            row.created_at = first.created_at;
             row.parent = first.readable::<SessionStarted>().and_then(parent_of);
         }
         Ok(row)

@@ -179,3 +179,33 @@ fn no_flipped_byte_goes_unnoticed_or_costs_its_neighbours() {
     }
     assert!(refused < damaged && damaged > 10, "{refused} refused, {damaged} damaged");
 }
+
+#[test]
+fn copies_are_no_wrong_counters() {
+    let mut bench = Bench::new();
+    let mut changes = bench.changes("one", &["a", "b", "c", "d"]);
+    let row = &mut changes.sessions[0];
+    *row = SessionRow::new(1, &row.id, Time::EPOCH);
+    for (place, event) in changes.events.iter_mut().enumerate() {
+        let mut draft = Draft::clone(&event.draft);
+        if place < 2 {
+            let origin = Raw::parse(format!(
+                r#"{{"session_id":"elsewhere","event_id":"{}"}}"#,
+                draft.id.with_tail([7; 10])
+            ));
+            draft.metadata.insert(event::FORK_ORIGIN.to_owned(), origin.unwrap());
+        }
+        event.packed = bench.store.pack(&draft).into();
+        row.take(&draft, event.seq, event.position, size(&draft));
+        event.draft = Arc::new(draft);
+    }
+    assert_eq!((row.tail_seq, row.events), (4, 2));
+    bench.store.begin().unwrap().apply(&changes).unwrap();
+    assert_eq!(bench.check(false), [""; 0]);
+    bench.tamper("DELETE FROM event WHERE pk & 0xFFFFFFFF = 2");
+    assert_eq!(bench.render()[1], "2 broken: the row is missing");
+    bench.check(true);
+    let mended = bench.store.reader().unwrap().session_numbered(1).unwrap().unwrap();
+    assert_eq!((mended.base_seq, mended.tail_seq), (0, 4));
+    assert_eq!(bench.check(false), [""; 0]);
+}
