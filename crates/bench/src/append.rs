@@ -38,7 +38,7 @@ fn in_batches(stage: &mut Stage, report: &mut Report, load: &Load) -> Outcome<()
     let count = load.drafts.len();
     let race = against_floor(stage, load, count, 100)?;
     let row = race.row("durable append, batches of 100", count);
-    report.row(row.bar(Bar::AtMost { must: 2.0, aim: 1.5 }));
+    report.row(row.bar(Bar::AtMost { must: 2.5, aim: 1.5 }));
     Ok(())
 }
 

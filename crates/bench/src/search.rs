@@ -7,7 +7,7 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use event::Draft;
+use event::{Draft, Kind};
 use journal::{Journal, Query};
 use testkit::corpus::{Corpus, Description};
 
@@ -26,7 +26,8 @@ struct Question {
 }
 
 const QUESTIONS: &[Question] = &[
-    Question { name: "a rare word", query: "palimpsest", pattern: "palimpsest" },
+    Question { name: "a rare word", query: RARE, pattern: RARE },
+    Question { name: "an unusual word", query: "palimpsest", pattern: "palimpsest" },
     Question { name: "a common word", query: "error", pattern: "error" },
     Question { name: "a beginning", query: "palimp", pattern: "palimp" },
     Question {
@@ -41,6 +42,11 @@ const QUESTIONS: &[Question] = &[
     Question { name: "a word nobody used", query: "zyzzyvaxil", pattern: "zyzzyvaxil" },
 ];
 
+/// A word that was said a few times at the very beginning, and never again: as many hits in a
+/// journal of any size.
+const RARE: &str = "zephyrine";
+const RARE_COUNT: usize = 8;
+
 /// A twentieth of the time `grep -c` takes.
 const AGAINST_GREP: Bar = Bar::AtMost { must: 0.05, aim: 0.01 };
 
@@ -48,6 +54,7 @@ pub(crate) fn measure(stage: &mut Stage, report: &mut Report) -> Outcome<()> {
     kept_current(stage, report)?;
     let dir = stage.fresh_path();
     let mut grown = Grown::new(stage::open(&dir)?, stage.fresh_path())?;
+    grown.say_rare_words()?;
     let all = stage.scale.events;
     let mut costs: Vec<Vec<(u64, Quantity)>> = QUESTIONS.iter().map(|_| Vec::new()).collect();
     for at in [all / 100, all / 10, all] {
@@ -85,6 +92,16 @@ impl Grown {
         let text = BufWriter::new(File::create(&text_path)?);
         let (corpus, description) = (Corpus::new(71), Description::default());
         Ok(Grown { journal, corpus, events: 0, text, text_path, description })
+    }
+
+    fn say_rare_words(&mut self) -> Outcome<()> {
+        let mut rare = Corpus::one_session(73)
+            .filter(|draft| draft.kind == Kind::UserPrompt)
+            .take(RARE_COUNT)
+            .map(|draft| Draft { text: Some(format!("about {RARE}")), ..draft });
+        load::fill(&self.journal, &mut rare, RARE_COUNT, |draft| {
+            Ok(writeln!(self.text, "{}", draft.encode())?)
+        })
     }
 
     fn grow(&mut self, to: usize) -> Outcome<()> {

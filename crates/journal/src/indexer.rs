@@ -13,6 +13,18 @@ use crate::store::Store;
 /// How long the indexer sleeps when nothing is committed; a commit wakes it.
 const SLEEP: Duration = Duration::from_secs(3_600);
 
+/// New events that are worth a transaction of the index. Fewer wait for more to come or for the
+/// next search, which indexes them before it looks: one by one they would cost more than it
+/// costs to record them.
+const EVENTS_MIN: u64 = 64;
+
+/// Events the index may be behind while more of them come all the time. Up to here recording has
+/// the machine to itself; further behind, the next search would have to catch up for too long.
+const EVENTS_MAX: u64 = 4_096;
+
+/// A silence of the log that is taken for the end of a burst.
+const QUIET: Duration = Duration::from_millis(20);
+
 /// The thread that feeds the index. Starts with the first append and ends with the journal.
 #[derive(Default)]
 pub(crate) struct Indexer {
@@ -49,9 +61,16 @@ fn run(store: &dyn Store, feed: &Feed, derived: &Derived) {
             if state.is_closed() {
                 return;
             }
-            if state.tail() <= indexed {
+            let tail = state.tail();
+            if tail < indexed + EVENTS_MIN {
                 drop(feed.wait(state, SLEEP));
                 continue;
+            }
+            if tail < indexed + EVENTS_MAX {
+                let state = feed.wait(state, QUIET);
+                if state.tail() != tail || state.is_closed() {
+                    continue;
+                }
             }
         }
         match search::feed(&StoreCorpus(store), derived) {

@@ -10,7 +10,7 @@ use event::payload::Unknown;
 use event::{Draft, Event, EventId, FORK_ORIGIN, ForkOrigin, Kind, Raw, SessionId, Source, Time};
 
 use crate::fork::FreshIds;
-use crate::limit::GENERATIONS_MAX;
+use crate::limit::{GENERATIONS_MAX, PAGE_EVENTS_MAX};
 use crate::store::{Broken, Order, Reader, SeqRange, SessionRow, Store, Stored};
 use crate::{Damage, ReadError, Recorded, StorageError};
 
@@ -250,6 +250,9 @@ impl Lineage {
     }
 }
 
+/// Events on the first page of a reading: about what a person looks at.
+const FIRST_PAGE_LEN: u64 = 64;
+
 /// The events of one session, page by page.
 pub struct Events {
     store: Arc<dyn Store>,
@@ -258,6 +261,8 @@ pub struct Events {
     page: VecDeque<Result<Recorded, ReadError>>,
     /// What is still to be read; empty when `from` is above `to`.
     rest: SeqRange,
+    /// Events on the next page: few at first, for those who only look at the beginning.
+    page_len: u64,
 }
 
 impl Events {
@@ -267,7 +272,7 @@ impl Events {
             to: selection.to_seq.min(lineage.session().tail_seq),
             order: selection.order,
         };
-        Events { store, lineage, selection, page: VecDeque::new(), rest }
+        Events { store, lineage, selection, page: VecDeque::new(), rest, page_len: FIRST_PAGE_LEN }
     }
 
     /// The same events with their positions in the journal.
@@ -287,8 +292,9 @@ impl Events {
     }
 
     fn read_page(&mut self) -> Result<(), ReadError> {
+        let range = self.next_range();
         let reader = self.store.reader()?;
-        let page = self.lineage.page(&*reader, self.rest)?;
+        let page = self.lineage.page(&*reader, range)?;
         drop(reader);
         if page.is_empty() {
             self.take_missing();
@@ -304,6 +310,17 @@ impl Events {
             self.step();
         }
         Ok(())
+    }
+
+    /// The range of the next page; the one after it is twice as long.
+    fn next_range(&mut self) -> SeqRange {
+        let SeqRange { from, to, order } = self.rest;
+        let more = self.page_len - 1;
+        self.page_len = (self.page_len * 2).min(PAGE_EVENTS_MAX as u64);
+        match order {
+            Order::OldestFirst => SeqRange { to: to.min(from.saturating_add(more)), ..self.rest },
+            Order::NewestFirst => SeqRange { from: from.max(to.saturating_sub(more)), ..self.rest },
+        }
     }
 
     fn is_done(&self) -> bool {

@@ -1,6 +1,8 @@
 //! Every limit one below, at it, and one above.
 
-use event::{Draft, Event, Kind, Raw};
+use std::io::Read;
+
+use event::{Draft, Event, Kind, Raw, Time};
 use journal::{
     AppendError, BATCH_BYTES_MAX, BATCH_EVENTS_MAX, Batch, EVENT_BYTES_MAX, Followed, From,
     JSON_DEPTH_MAX, METADATA_BYTES_MAX, OnLag, Selection,
@@ -100,6 +102,14 @@ fn an_observed_event_that_is_too_large_refers_to_an_artifact(world: World) {
     let members = events[1].data.members().unwrap();
     assert_eq!(members[0].0, "artifact");
     assert!(events[1].data.get().len() < 1_000);
+    // The body is there, and stays: an event refers to it.
+    let years_later = Time::from_millis(200 * 365 * 24 * 3_600_000);
+    let checks = world.doctor(true, years_later).unwrap();
+    assert!(checks.iter().all(|check| check.ok), "{checks:?}");
+    let mut body = String::new();
+    let artifact = members[0].1.text().unwrap();
+    world.artifacts().open(&artifact).unwrap().read_to_string(&mut body).unwrap();
+    assert_eq!(body, sized("a", 2, EVENT_BYTES_MAX).data.get());
 }
 
 fn with_metadata(draft: Draft, bytes: usize) -> Draft {
