@@ -34,4 +34,5 @@ pub use id::{BadId, EventId, SessionId};
 pub use key::{Key, KeyFamily};
 pub use kind::{Confidence, Kind, Lane, Source};
 pub use raw::Raw;
+pub use text::mended;
 pub use time::{BadTime, Time};

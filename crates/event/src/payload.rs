@@ -10,7 +10,7 @@ mod tree; // child runs
 mod thing; // sessions, artifacts, notes, what nobody understood
 
 pub use history::{
-    Compaction, CompactionStarted, EpochClosed, SavedEntry, SettingsChanged, Snapshot,
+    CAPTURED, Compaction, CompactionStarted, EpochClosed, SavedEntry, SettingsChanged, Snapshot,
 };
 pub use talk::{
     AssistantDelta, AssistantMessage, AssistantThinking, Content, ContextAdded, ContextKind,

@@ -35,7 +35,7 @@ pub(crate) fn without_nul(text: &str) -> Cow<'_, str> {
 }
 
 /// The same JSON with U+FFFD for every half of a surrogate pair.
-pub(crate) fn mended(json: &str) -> Cow<'_, str> {
+pub fn mended(json: &str) -> Cow<'_, str> {
     let mut mended = String::new();
     let mut copied = 0;
     let mut at = 0;

@@ -414,7 +414,8 @@ pub(crate) fn salvaged(session_id: &SessionId, seq: u64, at: Time, broken: &Brok
     let id = EventId::derived(at, "hansard", session_id.as_str(), identity.as_bytes());
     let left = String::from_utf8_lossy(&broken.bytes);
     let raw = Raw::of(&left).expect("a string always encodes");
-    let data = Raw::of(&Unknown { raw }).expect("raw JSON always encodes");
+    let data =
+        Raw::of(&Unknown { raw, record_type: None, error: None }).expect("raw JSON always encodes");
     let mut draft = Draft::with_data(id, session_id.clone(), at, Kind::Unknown, data);
     draft.source = Source::Other("salvage".into());
     draft.text = Some(broken.damage.why.clone());

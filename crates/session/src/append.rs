@@ -7,7 +7,7 @@
 
 use std::collections::VecDeque;
 
-use event::payload::{Content, ContextAdded, Payload, SettingsChanged, UserPrompt};
+use event::payload::{ContextAdded, Payload, SettingsChanged, UserPrompt};
 use event::{Draft, Event, EventId, SessionId};
 use journal::{AppendError, Appended, Batch, Ticket};
 
@@ -53,7 +53,7 @@ impl Session {
 
     /// Appends what a person says.
     pub fn append_prompt(&self, text: impl Into<String>) -> Result<Appended, SessionError> {
-        self.record(&UserPrompt { content: Content::text(text) })
+        self.record(&UserPrompt::text(text))
     }
 
     /// Appends what the model is to be shown beside the talk.

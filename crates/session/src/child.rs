@@ -99,7 +99,7 @@ impl Session {
         let prompts = messages.iter().cloned().chain(own);
         let mut drafts = vec![self.draft_for(session_id, &started)?];
         for content in prompts {
-            drafts.push(self.draft_for(session_id, &UserPrompt { content })?);
+            drafts.push(self.draft_for(session_id, &UserPrompt::new(content))?);
         }
         Ok(drafts)
     }

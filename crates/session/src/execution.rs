@@ -135,8 +135,7 @@ pub fn lost(
             "the call was interrupted; what it did is not known and it was not run again"
                 .to_owned(),
         ),
-        shown: None,
-        duration_ms: None,
+        ..ToolResult::default()
     }
 }
 

@@ -3,7 +3,7 @@
 //!
 //! All of them come from one source, whose position is the number of the last one read.
 
-use event::payload::{Content, UserPrompt};
+use event::payload::UserPrompt;
 use event::{Draft, EventId, SessionId, Time};
 use journal::{Batch, SourceMove};
 
@@ -43,7 +43,7 @@ pub fn draft_in(session_id: SessionId, writer: u16, number: u64) -> Draft {
     let mut tail = [0; 10];
     tail[..2].copy_from_slice(&writer.to_be_bytes());
     tail[2..].copy_from_slice(&number.to_be_bytes());
-    let payload = UserPrompt { content: Content::text(text(number)) };
+    let payload = UserPrompt::text(text(number));
     Draft::new(EventId::new(at, tail), session_id, at, &payload).expect("text always encodes")
 }
 

@@ -26,6 +26,9 @@ pub struct CompactionStarted {
     pub current_tokens: Option<u64>,
 }
 
+/// The strategy of a compaction that the agent itself did.
+pub const CAPTURED: &str = "captured";
+
 /// The view of everything up to a cutoff, replaced.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
@@ -49,6 +52,19 @@ pub struct Compaction {
     pub read_files: Vec<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub modified_files: Vec<String>,
+}
+
+impl Compaction {
+    /// The last event a compaction at `seq` covers. What an agent did itself covers all before
+    /// it: where that is in our log, only the log knows.
+    pub fn cutoff_seq_at(&self, seq: u64) -> u64 {
+        match self.cutoff_seq {
+            0 if self.strategy == CAPTURED && self.cutoff_event_id.is_none() => {
+                seq.saturating_sub(1)
+            }
+            said => said,
+        }
+    }
 }
 
 /// A view saved as a fact, on top of a compaction or of none.
@@ -126,6 +142,14 @@ pub struct SettingsChanged {
     pub tools: Option<Vec<Raw>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub permission_mode: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cwd: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub branch: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub project: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent_version: Option<String>,
     /// What a person calls the session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,

@@ -88,6 +88,19 @@ impl<'de> Deserialize<'de> for Content {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct UserPrompt {
     pub content: Content,
+    /// Typed while the agent was busy, and handed to it in the middle of its work.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub queued: bool,
+}
+
+impl UserPrompt {
+    pub fn new(content: Content) -> UserPrompt {
+        UserPrompt { content, queued: false }
+    }
+
+    pub fn text(text: impl Into<String>) -> UserPrompt {
+        UserPrompt::new(Content::text(text))
+    }
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]

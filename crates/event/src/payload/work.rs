@@ -35,6 +35,12 @@ pub struct Usage {
     pub cache_read_tokens: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_creation_tokens: Option<u64>,
+    /// The part of `cache_creation_tokens` that is kept for an hour, and costs more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache_creation_1h_tokens: Option<u64>,
+    /// The part of `output_tokens` that nobody reads.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reasoning_tokens: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub total_tokens: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -49,6 +55,10 @@ open_list! {
         Completed = "completed",
         Handoff = "handoff",
         Waiting = "waiting",
+        /// A person stopped it.
+        Interrupted = "interrupted",
+        /// The agent's process ended in the middle of it.
+        Died = "died",
         MaxTurnsHit = "max_turns_hit",
         BudgetExhausted = "budget_exhausted",
     }
@@ -98,6 +108,11 @@ pub struct StepStarted {
 #[serde(default)]
 pub struct StepCompleted {
     pub agent_id: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// The provider's name for the answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub response_id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -194,6 +209,30 @@ pub struct ToolResult {
     pub shown: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i64>,
+    /// Made up by the agent after a crash, so that its history is whole again.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub repair: bool,
+}
+
+impl Default for ToolResult {
+    /// A call that went well and said nothing.
+    fn default() -> ToolResult {
+        ToolResult {
+            call_id: String::new(),
+            tool: None,
+            idempotency_key: None,
+            outcome: Outcome::Ok,
+            output: None,
+            parts: Vec::new(),
+            error: None,
+            shown: None,
+            duration_ms: None,
+            exit_code: None,
+            repair: false,
+        }
+    }
 }
 
 impl ToolResult {

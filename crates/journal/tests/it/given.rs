@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use event::payload::{Content, SessionMode, SessionParent, SessionStarted, UserPrompt};
+use event::payload::{SessionMode, SessionParent, SessionStarted, UserPrompt};
 use event::{Draft, Event, EventId, Kind, Raw, SessionId, Time};
 use journal::{Appended, Batch, Followed, Journal, Recorded, Selection, SourceMove, Subscription};
 
@@ -25,7 +25,7 @@ pub(crate) fn id(name: &str, n: u64) -> EventId {
 
 /// The prompt `n` of a session, said `n` milliseconds after 1970.
 pub(crate) fn prompt(name: &str, n: u64) -> Draft {
-    let payload = UserPrompt { content: Content::text(format!("prompt {n}")) };
+    let payload = UserPrompt::text(format!("prompt {n}"));
     Draft::new(id(name, n), session(name), at(n as i64), &payload).unwrap()
 }
 

@@ -91,7 +91,8 @@ impl<'a> Session<'a> {
         let unreadable = |error| Why::Unreadable(Box::new(error));
         let (cutoff_seq, cutoff_id, entries, read, modified);
         if let Some(compaction) = event.payload::<Compaction>().map_err(unreadable)? {
-            (cutoff_seq, cutoff_id) = (compaction.cutoff_seq, compaction.cutoff_event_id);
+            cutoff_seq = compaction.cutoff_seq_at(event.seq);
+            cutoff_id = compaction.cutoff_event_id;
             let bare = compaction.entries.is_empty();
             entries = if bare { compaction.messages } else { compaction.entries };
             (read, modified) = (compaction.read_files, compaction.modified_files);

@@ -175,7 +175,7 @@ impl BasePayload {
         if let Some(compaction) = event.payload::<Compaction>()? {
             return Ok(BasePayload {
                 base_seq: None,
-                cutoff_seq: compaction.cutoff_seq,
+                cutoff_seq: compaction.cutoff_seq_at(event.seq),
                 cutoff_event_id: compaction.cutoff_event_id,
                 entries: match compaction.entries.is_empty() {
                     true => compaction.messages,

@@ -264,6 +264,23 @@ fn nothing_is_compacted_where_nothing_can_be_covered() {
 }
 
 #[test]
+fn a_captured_compaction_need_not_know_its_place() {
+    let hosted = Hosted::new(|log| {
+        log.prompt("old");
+        log.raw(
+            Kind::Compaction,
+            r#"{"strategy":"captured","entries":[{"role":"user","content":"its summary"}]}"#,
+        );
+        log.prompt("new");
+    });
+    hosted.check(expect![[r#"
+        base 2
+        2 user "its summary"
+        3 user "new"
+    "#]]);
+}
+
+#[test]
 fn what_the_agent_did_covers_everything_before() {
     let mut hosted = Hosted::new(|log| {
         log.context(ContextKind::Bootstrap, "bootstrap");

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Barrier};
 
-use event::payload::{Content, SettingsChanged, UserPrompt};
+use event::payload::{SettingsChanged, UserPrompt};
 use event::{Draft, Event, Metadata, Raw};
 use journal::{AppendError, Batch, ReadError, Recording};
 use session::{Reducer, Refused, Scope, Session, SessionError};
@@ -26,7 +26,7 @@ impl Reducer for Prompts {
 }
 
 fn prompt(session: &Session, text: &str) -> Draft {
-    session.draft(&UserPrompt { content: Content::text(text) }).unwrap()
+    session.draft(&UserPrompt::text(text)).unwrap()
 }
 
 every_store! {

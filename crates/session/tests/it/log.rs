@@ -70,7 +70,7 @@ impl TestLog {
     }
 
     pub(crate) fn prompt(&mut self, text: &str) -> u64 {
-        self.add(&UserPrompt { content: Content::text(text) })
+        self.add(&UserPrompt::text(text))
     }
 
     /// A prompt that continues after an earlier event.
@@ -174,10 +174,7 @@ pub(crate) fn result(call_id: &str, output: &str) -> ToolResult {
         idempotency_key: None,
         outcome: Outcome::Ok,
         output: Some(Raw::of(&output).unwrap()),
-        parts: Vec::new(),
-        error: None,
-        shown: None,
-        duration_ms: None,
+        ..ToolResult::default()
     }
 }
 

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use event::payload::{
-    ApprovalResolved, Content, Decision, SessionMode, SessionParent, SessionStarted, UserPrompt,
+    ApprovalResolved, Decision, SessionMode, SessionParent, SessionStarted, UserPrompt,
 };
 use event::{Draft, EventId, SessionId, Time};
 use journal::{
@@ -158,7 +158,7 @@ fn fork(place: &Place, prefix: &str) -> Done {
             mode: Some(SessionMode::Fork),
             ..SessionStarted::default()
         };
-        let prompt = UserPrompt { content: Content::text(format!("fork at {point}")) };
+        let prompt = UserPrompt::text(format!("fork at {point}"));
         let batch = Batch::hosted()
             .with(Draft::new(stamp("started"), id.clone(), at, &started)?)
             .with(Draft::new(stamp("prompt"), id.clone(), at, &prompt)?);

@@ -115,7 +115,7 @@ impl Life {
         self.tell(&mut told, &TurnStarted { agent_id: "main".to_owned() }, None);
         let prompt = self.say(world, project, PROMPT);
         let text = glance(&prompt);
-        self.tell(&mut told, &UserPrompt { content: Content::text(prompt) }, Some(text));
+        self.tell(&mut told, &UserPrompt::text(prompt), Some(text));
         let steps = self.random.along(STEPS);
         for _ in 1..steps {
             self.work(world, project, &mut told);
@@ -148,7 +148,7 @@ impl Life {
 
     fn answer_briefly(&mut self, world: &World, project: &Project, told: &mut Telling<'_>) {
         let prompt = world.language.prose(&mut self.random, self.script, project, 60);
-        self.tell(told, &UserPrompt { content: Content::text(prompt) }, None);
+        self.tell(told, &UserPrompt::text(prompt), None);
         let message_id = self.next_message();
         let content = world.language.prose(&mut self.random, self.script, project, 120);
         let content = Content::text(content);
@@ -232,6 +232,7 @@ impl Life {
             error: None,
             shown: None,
             duration_ms: Some(self.random.below(9_000)),
+            ..ToolResult::default()
         };
         self.tell(told, &result, None);
     }

@@ -11,7 +11,11 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("event", &[]),
     ("journal", &["event"]),
     ("session", &["event", "journal"]),
-    ("cli", &["event", "journal", "session"]),
+    ("capture", &["event"]),
+    ("projection", &["event"]),
+    ("redact", &[]),
+    ("daemon", &["event", "journal", "session", "capture", "projection", "redact"]),
+    ("cli", &["event", "journal", "session", "capture", "projection", "redact", "daemon"]),
     ("testkit", &["event", "journal", "session"]),
     ("bench", &["event", "journal", "session", "testkit"]),
 ];
@@ -22,8 +26,9 @@ const TESTS_MAY_USE: &str = "testkit";
 /// Packages from outside that only some crates may use, and why.
 const KEPT_IN: &[(&str, &[&str], &str)] = &[(
     "rusqlite",
-    &["journal", "testkit", "bench"],
-    "only `journal` knows our database; `testkit` may damage one, `bench` may race against one",
+    &["journal", "capture", "testkit", "bench"],
+    "only `journal` knows our database; `capture` reads those of agents, `testkit` may damage one, \
+     `bench` may race against one",
 )];
 
 fn arrows(members: &[Member]) -> Vec<Finding> {

@@ -240,10 +240,7 @@ fn every_lane_of_talk_is_searched() {
             idempotency_key: None,
             outcome: Outcome::Ok,
             output: Some(Raw::parse(r#""line\nneedle""#).unwrap()),
-            parts: Vec::new(),
-            error: None,
-            shown: None,
-            duration_ms: None,
+            ..ToolResult::default()
         },
     );
     let task = Raw::parse(r#"{"child_id": "c", "task": "find the needle"}"#).unwrap();

@@ -50,7 +50,7 @@ impl Log {
     }
 
     pub(super) fn prompt(&mut self, session_id: &str, text: &str) -> u64 {
-        self.add(session_id, &UserPrompt { content: Content::text(text) })
+        self.add(session_id, &UserPrompt::text(text))
     }
 
     pub(super) fn answer(&mut self, session_id: &str, text: &str) -> u64 {

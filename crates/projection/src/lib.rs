@@ -1,0 +1,1 @@
+//! Events folded into what people look at.
