@@ -62,6 +62,14 @@ impl Raw {
         shown(self.get()).map(Cow::into_owned)
     }
 
+    /// Whether arrays and objects are nested deeper than `max`.
+    pub fn is_deeper_than(&self, max: usize) -> bool {
+        // Hardly anything has so many brackets at all, and counting them is much quicker than
+        // telling which of them stand in strings.
+        let open = |byte: &&u8| matches!(**byte, b'{' | b'[');
+        self.get().as_bytes().iter().filter(open).count() > max && self.depth() > max
+    }
+
     /// How deep arrays and objects are nested; 0 for a bare value.
     pub fn depth(&self) -> usize {
         let (mut depth, mut deepest) = (0, 0);

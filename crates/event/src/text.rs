@@ -34,6 +34,11 @@ pub(crate) fn without_nul(text: &str) -> Cow<'_, str> {
     }
 }
 
+/// The same for a text that is wanted as one's own.
+pub(crate) fn owned_without_nul(text: Cow<'_, str>) -> String {
+    if text.contains('\0') { text.replace('\0', REPLACEMENT) } else { text.into_owned() }
+}
+
 /// The same JSON with U+FFFD for every half of a surrogate pair.
 pub fn mended(json: &str) -> Cow<'_, str> {
     let mut mended = String::new();

@@ -2,6 +2,8 @@
 //!
 //! Only for text that was checked to be JSON: nothing is checked again here.
 
+use memchr::memchr2;
+
 /// A piece of JSON that structures or says something. Numbers and literals are passed over.
 pub(crate) enum Token<'a> {
     /// `{` or `[`.
@@ -55,12 +57,13 @@ impl<'a> Iterator for Tokens<'a> {
 
 /// Where the string ends whose first character behind the quote stands at `at`.
 fn string_end(bytes: &[u8], mut at: usize) -> usize {
-    while let Some(byte) = bytes.get(at) {
-        at += match byte {
-            b'"' => return at + 1,
-            b'\\' => 2,
-            _ => 1,
-        };
+    while let Some(rest) = bytes.get(at..) {
+        let Some(len) = memchr2(b'"', b'\\', rest) else { break };
+        at += len;
+        if bytes[at] == b'"' {
+            return at + 1;
+        }
+        at += 2;
     }
     bytes.len()
 }

@@ -1,7 +1,7 @@
 //! The text an event offers to search: what somebody said, did or printed, never JSON keys.
 
 use crate::raw::members;
-use crate::text::{shown, without_nul};
+use crate::text::{owned_without_nul, shown, without_nul};
 use crate::token::{Token, Tokens};
 use crate::{Draft, Kind};
 
@@ -99,7 +99,7 @@ fn gather(json: &str, tags: Tags, texts: &mut Vec<String>) {
                     Some("bytes" | "data") if is_base64 => {}
                     Some("type" | "mime_type" | "media_type" | "artifact")
                         if tags == Tags::Left => {}
-                    _ => texts.push(without_nul(&text).into_owned()),
+                    _ => texts.push(owned_without_nul(text)),
                 }
             }
         }

@@ -16,7 +16,7 @@ use rusqlite::{
     Connection, ErrorCode, OptionalExtension, Transaction, TransactionBehavior, params,
 };
 
-use crate::{ReadError, StorageError, folder};
+use crate::{ReadError, StorageError, View, folder};
 
 /// The version of the tables, of the word rules and of the tags. Any change to one of them is a
 /// new number, and older files are built anew.
@@ -37,6 +37,7 @@ pub(crate) struct Derived {
     path: PathBuf,
     writer: Mutex<Connection>,
     readers: Mutex<Readers>,
+    feeding: Mutex<()>,
 }
 
 #[derive(Debug, Default)]
@@ -72,7 +73,17 @@ impl Derived {
                 }
                 Err(error) => return Err(failed("open", path, error)),
             };
-        Ok(Derived { path: path.to_owned(), writer: Mutex::new(writer), readers: Mutex::default() })
+        Ok(Derived {
+            path: path.to_owned(),
+            writer: Mutex::new(writer),
+            readers: Mutex::default(),
+            feeding: Mutex::default(),
+        })
+    }
+
+    /// The right to feed the index, among the threads of this process.
+    pub(crate) fn feeding(&self) -> MutexGuard<'_, ()> {
+        lock(&self.feeding)
     }
 
     /// Runs `ask` on one snapshot of the file. A file that turns out to be damaged is begun again
@@ -111,18 +122,34 @@ impl Derived {
     }
 
     /// Saves a view, in place of an older one of that name.
-    pub(crate) fn put_view(
-        &self,
-        session_id: &SessionId,
-        name: &str,
-        up_to_seq: u64,
-        bytes: &[u8],
-    ) -> Result<(), ReadError> {
-        self.write("save a view in", |tx| {
-            let check = crc32fast::hash(bytes);
-            tx.prepare_cached("INSERT OR REPLACE INTO views VALUES (?1, ?2, ?3, ?4, ?5)")?
-                .execute(params![session_id.as_str(), name, up_to_seq as i64, check, bytes])?;
+    pub(crate) fn put_views(&self, name: &str, views: &[View<'_>]) -> Result<(), ReadError> {
+        self.write("save views in", |tx| {
+            let mut put =
+                tx.prepare_cached("INSERT OR REPLACE INTO views VALUES (?1, ?2, ?3, ?4, ?5)")?;
+            for View { session_id, up_to_seq, bytes } in views {
+                let check = crc32fast::hash(bytes);
+                put.execute(params![session_id.as_str(), name, *up_to_seq as i64, check, bytes])?;
+            }
             Ok(())
+        })
+    }
+
+    /// The views of all sessions under that name, as far as they are as they were saved.
+    pub(crate) fn views(&self, name: &str) -> Result<Vec<(String, SavedView)>, ReadError> {
+        self.read("read views from", |connection| {
+            let mut select = connection.prepare_cached(
+                "SELECT session_id, up_to_seq, bytes, bytes_check FROM views WHERE name = ?1",
+            )?;
+            let mut rows = select.query([name])?;
+            let mut views = Vec::new();
+            while let Some(row) = rows.next()? {
+                let bytes: Vec<u8> = row.get(2)?;
+                if crc32fast::hash(&bytes) == row.get::<_, u32>(3)? {
+                    let up_to_seq = row.get::<_, i64>(1)? as u64;
+                    views.push((row.get(0)?, SavedView { up_to_seq, bytes }));
+                }
+            }
+            Ok(views)
         })
     }
 

@@ -112,10 +112,9 @@ fn check(draft: &Draft) -> Result<(), AppendError> {
         let what = "the metadata of an event";
         return Err(AppendError::TooLarge { what, size: metadata, max: METADATA_BYTES_MAX });
     }
-    let depth = depth(draft);
-    if depth > JSON_DEPTH_MAX {
+    if is_too_deep(draft) {
         let what = "the nesting of an event";
-        return Err(AppendError::TooLarge { what, size: depth, max: JSON_DEPTH_MAX });
+        return Err(AppendError::TooLarge { what, size: depth(draft), max: JSON_DEPTH_MAX });
     }
     let size = size(draft);
     if size > EVENT_BYTES_MAX {
@@ -127,7 +126,7 @@ fn check(draft: &Draft) -> Result<(), AppendError> {
 /// Makes what was seen fit, losing nothing: too deep or too much metadata is kept raw, too many
 /// bytes become an artifact the event refers to.
 fn fit(draft: &mut Draft, artifacts: &Artifacts) -> Result<(), AppendError> {
-    if metadata_size(&draft.metadata) > METADATA_BYTES_MAX || depth(draft) > JSON_DEPTH_MAX {
+    if metadata_size(&draft.metadata) > METADATA_BYTES_MAX || is_too_deep(draft) {
         let raw = Raw::of(&draft.encode()).expect("a string always encodes");
         draft.kind = Kind::Unknown;
         draft.metadata = Metadata::new();
@@ -165,6 +164,11 @@ pub(crate) fn size(draft: &Draft) -> usize {
 
 fn metadata_size(metadata: &Metadata) -> usize {
     metadata.iter().map(|(name, value)| name.len() + value.get().len() + 4).sum()
+}
+
+fn is_too_deep(draft: &Draft) -> bool {
+    let in_metadata = |value: &Raw| value.is_deeper_than(JSON_DEPTH_MAX - 1);
+    draft.data.is_deeper_than(JSON_DEPTH_MAX) || draft.metadata.values().any(in_metadata)
 }
 
 fn depth(draft: &Draft) -> usize {

@@ -18,6 +18,7 @@ use crate::indexer::Indexer;
 use crate::intake::{Prepared, prepare, prepare_whole};
 use crate::lineage;
 use crate::options::{Access, Options, StoreKind};
+use crate::originals::Originals;
 use crate::read::{Events, Lineage, Selection};
 use crate::search::{self, Found, Query};
 use crate::store::files::FilesStore;
@@ -28,7 +29,7 @@ use crate::writer::{Ticket, Work, Writer};
 use crate::{AppendError, LineageError, OpenError, ReadError, Recorded};
 
 /// Batches of new events a search indexes before it looks. What is left then is read through.
-const BATCHES_BEFORE_SEARCH: usize = 64;
+const BATCHES_BEFORE_SEARCH: usize = 16;
 
 /// A handle on a journal. Cheap to clone; all clones are the same journal.
 #[derive(Clone)]
@@ -41,9 +42,19 @@ struct Inner {
     feed: Arc<Feed>,
     writer: Writer,
     artifacts: Artifacts,
+    originals: Originals,
     /// The search index and saved views; none for a journal in memory.
     derived: Option<Arc<Derived>>,
     indexer: Indexer,
+}
+
+/// A state of a session to keep beside the log.
+#[derive(Clone, Copy, Debug)]
+pub struct View<'a> {
+    pub session_id: &'a SessionId,
+    /// The last event it covers.
+    pub up_to_seq: u64,
+    pub bytes: &'a [u8],
 }
 
 /// A second telling of a recorded event.
@@ -60,7 +71,8 @@ impl Journal {
     /// A journal that lives in memory: neither durable nor shared.
     pub fn in_memory() -> Journal {
         let store = Arc::new(MemoryStore::default());
-        Journal::over(store, Artifacts::in_memory(), None, Access::ReadWrite)
+        let (artifacts, originals) = (Artifacts::in_memory(), Originals::nowhere());
+        Journal::over(store, artifacts, originals, None, Access::ReadWrite)
     }
 
     /// Opens the journal in a folder. There has to be one.
@@ -82,19 +94,22 @@ impl Journal {
         };
         let artifacts = Artifacts::in_folder(dir.join("artifacts"));
         let derived = Arc::new(Derived::open(&dir.join("derived.db"))?);
-        Ok(Journal::over(store, artifacts, Some(derived), options.access))
+        let originals = Originals::in_folder(dir.join("originals"));
+        Ok(Journal::over(store, artifacts, originals, Some(derived), options.access))
     }
 
     fn over(
         store: Arc<dyn Store>,
         artifacts: Artifacts,
+        originals: Originals,
         derived: Option<Arc<Derived>>,
         access: Access,
     ) -> Journal {
         let indexer = Indexer::default();
         let feed = Arc::new(Feed::default());
         let writer = Writer::new(Arc::clone(&store), Arc::clone(&feed), access);
-        Journal { inner: Arc::new(Inner { store, feed, writer, artifacts, derived, indexer }) }
+        let inner = Inner { store, feed, writer, artifacts, originals, derived, indexer };
+        Journal { inner: Arc::new(inner) }
     }
 
     /// Whether both are the same journal.
@@ -238,6 +253,10 @@ impl Journal {
         row.map(SessionInfo::from).ok_or_else(|| ReadError::SessionNotFound(id.clone()))
     }
 
+    pub fn session_count(&self) -> Result<u64, ReadError> {
+        Ok(self.inner.store.reader()?.session_count()?)
+    }
+
     /// A page of sessions, newest activity first.
     pub fn sessions(
         &self,
@@ -282,6 +301,30 @@ impl Journal {
     /// How far a source was read, together with the events read from it.
     pub fn source_position(&self, source_id: &str) -> Result<Option<String>, ReadError> {
         Ok(self.inner.store.reader()?.source(source_id)?)
+    }
+
+    /// All sources that were ever read, with how far.
+    pub fn sources(&self) -> Result<Vec<(String, String)>, ReadError> {
+        Ok(self.inner.store.reader()?.sources()?)
+    }
+
+    /// The session that an event of this id was recorded in, and where.
+    pub fn locate(&self, id: EventId) -> Result<Option<(SessionId, u64)>, ReadError> {
+        let reader = self.inner.store.reader()?;
+        let Some((number, seq)) = reader.locate(&id)? else { return Ok(None) };
+        Ok(reader.session_numbered(number)?.map(|session| (session.id, seq)))
+    }
+
+    /// Where a session shows the facts of these ids, whatever time they carry; inherited ones
+    /// included.
+    pub fn find_facts(
+        &self,
+        session_id: &SessionId,
+        ids: &[EventId],
+    ) -> Result<Vec<Option<u64>>, ReadError> {
+        let reader = self.inner.store.reader()?;
+        let facts = Lineage::load(&*reader, session_id)?.facts(&*reader)?;
+        Ok(ids.iter().map(|id| facts.get(&id.tail()).copied()).collect())
     }
 
     /// Other tellings of an event.
@@ -407,9 +450,27 @@ impl Journal {
         bytes: &[u8],
     ) -> Result<(), ReadError> {
         match &self.inner.derived {
-            Some(derived) => derived.put_view(id, name, up_to_seq, bytes),
+            Some(derived) => derived.put_views(name, &[View { session_id: id, up_to_seq, bytes }]),
             None => Ok(()),
         }
+    }
+
+    /// The same for many sessions in one go.
+    pub fn save_views(&self, name: &str, views: &[View<'_>]) -> Result<(), ReadError> {
+        match &self.inner.derived {
+            Some(derived) => derived.put_views(name, views),
+            None => Ok(()),
+        }
+    }
+
+    /// The states of all sessions kept under this name: the session, the last event covered and
+    /// the bytes.
+    pub fn saved_views(&self, name: &str) -> Result<Vec<(SessionId, u64, Vec<u8>)>, ReadError> {
+        let Some(derived) = &self.inner.derived else { return Ok(Vec::new()) };
+        let views = derived.views(name)?.into_iter();
+        let known = views
+            .filter_map(|(id, view)| Some((SessionId::new(id).ok()?, view.up_to_seq, view.bytes)));
+        Ok(known.collect())
     }
 
     /// The state kept under this name, and the last event it covers.
@@ -446,6 +507,11 @@ impl Journal {
 
     pub fn artifacts(&self) -> &Artifacts {
         &self.inner.artifacts
+    }
+
+    /// What sources said, byte for byte.
+    pub fn originals(&self) -> &Originals {
+        &self.inner.originals
     }
 
     /// Finishes what was accepted and refuses everything after. Closing twice is fine.

@@ -22,6 +22,7 @@ mod follow; // history and news as one stream
 mod lineage; // who comes from whom
 mod catalogue; // what there is, without reading events
 mod artifact; // bodies beside the log
+mod originals; // what sources said, byte for byte
 mod search; // what was ever said, done or printed
 mod corpus; // the log as search reads it
 mod derived; // the search index and saved views, beside the log
@@ -44,11 +45,12 @@ pub use error::{
 };
 pub use feed::Live;
 pub use follow::{Ended, Followed, From, OnLag, Subscription};
-pub use journal::{Forks, Journal, Sighting};
+pub use journal::{Forks, Journal, Sighting, View};
 pub use limit::{
     BATCH_BYTES_MAX, BATCH_EVENTS_MAX, EVENT_BYTES_MAX, JSON_DEPTH_MAX, METADATA_BYTES_MAX,
 };
 pub use options::{Access, Durability, Options, StoreKind};
+pub use originals::Originals;
 pub use read::{Events, Mode, Selection};
 pub use recorded::Recorded;
 pub use search::{Found, HITS_DEFAULT, HITS_MAX, Hit, Match, Order as Ranking, Query};

@@ -3,13 +3,14 @@
 //! The log only grows, so a reading is a range: it sees what was committed when it began, page
 //! by page, whatever is appended meanwhile.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
 use event::payload::Unknown;
 use event::{Draft, Event, EventId, FORK_ORIGIN, ForkOrigin, Kind, Raw, SessionId, Source, Time};
 
 use crate::fork::FreshIds;
+use crate::known::Tail;
 use crate::limit::{GENERATIONS_MAX, PAGE_EVENTS_MAX};
 use crate::store::{Broken, Order, Reader, SeqRange, SessionRow, Store, Stored};
 use crate::{Damage, ReadError, Recorded, StorageError};
@@ -167,6 +168,19 @@ impl Lineage {
             limit = limit.min(generation.row.base_seq);
         }
         Ok(None)
+    }
+
+    /// The facts this session shows, by what two tellings of one have in common, and where.
+    pub(crate) fn facts(&self, reader: &dyn Reader) -> Result<HashMap<Tail, u64>, StorageError> {
+        let mut facts = HashMap::new();
+        let mut limit = u64::MAX;
+        for generation in &self.generations {
+            let ids = reader.ids(generation.row.number, generation.row.base_seq)?;
+            let shown = ids.into_iter().filter(|(_, seq)| *seq <= limit);
+            facts.extend(shown.map(|(id, seq)| (id.tail(), seq)));
+            limit = limit.min(generation.row.base_seq);
+        }
+        Ok(facts)
     }
 
     /// One page of the session between two `seq`, both included, in the given order.

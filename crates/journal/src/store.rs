@@ -65,6 +65,8 @@ pub(crate) trait Reader {
     /// The highest session number given so far, deleted sessions included; 0 before the first.
     fn last_number(&self) -> Result<u32, StorageError>;
 
+    fn session_count(&self) -> Result<u64, StorageError>;
+
     /// Sessions by last activity, newest first, behind `after`.
     fn sessions(
         &self,
@@ -95,6 +97,9 @@ pub(crate) trait Reader {
     fn ids(&self, session: u32, after: u64) -> Result<Vec<(EventId, u64)>, StorageError>;
 
     fn source(&self, source_id: &str) -> Result<Option<String>, StorageError>;
+
+    /// All sources, with how far they were read.
+    fn sources(&self) -> Result<Vec<(String, String)>, StorageError>;
 
     fn consumer(&self, name: &str) -> Result<Option<u64>, StorageError>;
 

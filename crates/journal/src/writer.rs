@@ -7,13 +7,13 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
-use event::{SessionId, Time};
+use event::{Draft, Event, SessionId, Time};
 
 use crate::AppendError;
-use crate::batch::Receipt;
+use crate::batch::{Receipt, Recording};
 use crate::commit::{Copied, Memory, Plan};
 use crate::feed::Feed;
-use crate::intake::Prepared;
+use crate::intake::{Item, Prepared};
 use crate::limit::{COMMIT_BYTES_MAX, COMMIT_EVENTS_MAX, QUEUE_BYTES_MAX, QUEUE_EVENTS_MAX};
 use crate::options::Access;
 use crate::store::{CommitError, Store};
@@ -30,6 +30,8 @@ pub(crate) struct Writer {
 /// Dropping it does not take the submission back.
 pub struct Ticket {
     slot: Arc<Slot>,
+    /// What was submitted, as it will be stored.
+    drafts: Vec<Arc<Draft>>,
 }
 
 /// What the writer can be asked to do.
@@ -112,9 +114,10 @@ impl Writer {
         let slot = Arc::new(Slot::default());
         queue.events += work.events();
         queue.bytes += work.bytes();
+        let drafts = work.drafts();
         queue.waiting.push_back(Submission { work, slot: Arc::clone(&slot) });
         self.shared.work.notify_one();
-        Ok(Ticket { slot })
+        Ok(Ticket { slot, drafts })
     }
 
     /// Finishes what was accepted, then refuses everything. Closing twice is fine. Tells whether
@@ -160,6 +163,19 @@ impl Ticket {
             answer = self.slot.answered.wait(answer).unwrap_or_else(PoisonError::into_inner);
         }
     }
+
+    /// Waits, and returns the events of the batch that were not recorded before.
+    pub fn wait_for_news(mut self) -> Result<Vec<Event>, AppendError> {
+        let drafts = std::mem::take(&mut self.drafts);
+        let appended = self.wait()?.events.into_iter().zip(drafts);
+        let news = appended.filter(|(appended, _)| appended.outcome == Recording::Recorded);
+        Ok(news.map(|(appended, draft)| Arc::unwrap_or_clone(draft).at(appended.seq)).collect())
+    }
+
+    /// Whether there is nothing to wait for.
+    pub fn is_answered(&self) -> bool {
+        self.slot.answer.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
 }
 
 /// Answers everybody who still waits when the writer ends, however it ends.
@@ -185,8 +201,10 @@ impl Shared {
         let mut memory = Memory::default();
         while let Some(group) = self.next_group() {
             let answers = self.commit(&mut memory, &group);
-            for (submission, answer) in group.into_iter().zip(answers) {
-                submission.slot.answer(answer);
+            for (Submission { work, slot }, answer) in group.into_iter().zip(answers) {
+                // Whoever waits has the drafts for himself then.
+                drop(work);
+                slot.answer(answer);
             }
         }
     }
@@ -314,6 +332,15 @@ impl Work {
                 1 + copies.iter().map(|copy| copy.inherited.len()).sum::<usize>()
             }
         }
+    }
+
+    fn drafts(&self) -> Vec<Arc<Draft>> {
+        let Work::Append(prepared) = self else { return Vec::new() };
+        let events = prepared.items.iter().filter_map(|item| match item {
+            Item::Event(new) => Some(Arc::clone(&new.draft)),
+            Item::Ancestry(_) => None,
+        });
+        events.collect()
     }
 
     fn bytes(&self) -> usize {

@@ -101,6 +101,13 @@ fn any_depth_is_walked() {
     let event = draft("weather.changed", &deep);
     assert_eq!(event.search_texts(), ["found"]);
     assert_eq!(event.data.depth(), 200_000);
+    assert!(event.data.is_deeper_than(199_999) && !event.data.is_deeper_than(200_000));
+}
+
+#[test]
+fn brackets_in_a_text_are_no_depth() {
+    let data = draft("weather.changed", r#"{"said":"[[[[ \" [[["}"#).data;
+    assert!(data.is_deeper_than(0) && !data.is_deeper_than(1));
 }
 
 /// The same JSON with every member renamed to a word nobody says.

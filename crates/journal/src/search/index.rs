@@ -27,6 +27,12 @@ const PART_LEN: u64 = 1 << 18;
 /// Bytes of new words a part gathers in memory before it writes them out.
 const HASH_BYTES: u64 = 32 << 20;
 
+/// Events that are indexed in one transaction, or the bytes of their words; whatever a last page
+/// has beyond it is taken too. Each transaction leaves a list of words to be merged with others
+/// later, so few large ones cost much less than many small ones.
+const FEED_EVENTS: usize = 4_096;
+const FEED_BYTES: usize = 4 << 20;
+
 /// How far the index has got.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Fed {
@@ -36,17 +42,26 @@ pub(crate) struct Fed {
     pub(crate) is_current: bool,
 }
 
-/// Indexes the next page of events in one transaction. The log's lock is not needed, and another process that feeds
-/// the same file at the same time does no harm.
+/// Indexes the next events in one transaction. The log's lock is not needed. Within a process one
+/// feeds at a time, so that nothing is read twice; another process that feeds the same file does
+/// no harm.
 pub(crate) fn feed(corpus: &dyn Corpus, derived: &Derived) -> Result<Fed, ReadError> {
+    let _turn = derived.feeding();
     let state = derived.read("read", |connection| Ok(Index::new(connection).state()?))?;
-    let events = corpus.page(state.indexed + 1..=u64::MAX, Direction::OldestFirst)?;
-    let Some(last) = events.last() else {
-        return Ok(Fed { indexed: state.indexed, is_current: true });
-    };
-    let indexed = last.position;
-    let documents = documents(corpus, &events)?;
-    drop(events);
+    let mut indexed = state.indexed;
+    let mut documents = Vec::new();
+    let mut bytes = 0;
+    while documents.len() < FEED_EVENTS && bytes < FEED_BYTES {
+        let events = corpus.page(indexed + 1..=u64::MAX, Direction::OldestFirst)?;
+        let Some(last) = events.last() else { break };
+        indexed = last.position;
+        let page = self::documents(corpus, &events)?;
+        bytes += page.iter().flat_map(|document| &document.content).map(String::len).sum::<usize>();
+        documents.extend(page);
+    }
+    if documents.is_empty() {
+        return Ok(Fed { indexed, is_current: true });
+    }
     derived.write("index events in", |tx| {
         let now = Index::new(tx).state()?;
         // Somebody else was faster, or the file was begun again.

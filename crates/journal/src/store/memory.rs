@@ -179,6 +179,10 @@ macro_rules! read_from_state {
                 Ok(self.0.last_number)
             }
 
+            fn session_count(&self) -> Result<u64, StorageError> {
+                Ok(self.0.sessions.len() as u64)
+            }
+
             fn sessions(
                 &self,
                 after: Option<SessionCursor>,
@@ -249,6 +253,11 @@ macro_rules! read_from_state {
 
             fn source(&self, source_id: &str) -> Result<Option<String>, StorageError> {
                 Ok(self.0.sources.get(source_id).cloned())
+            }
+
+            fn sources(&self) -> Result<Vec<(String, String)>, StorageError> {
+                let sources = self.0.sources.iter();
+                Ok(sources.map(|(source, position)| (source.clone(), position.clone())).collect())
             }
 
             fn consumer(&self, name: &str) -> Result<Option<u64>, StorageError> {

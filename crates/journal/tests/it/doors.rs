@@ -46,6 +46,7 @@ cases! {
     meaning_is_never_refused_at_the_observed_door
     any_legal_session_id_is_its_own_session
     a_refused_batch_does_not_harm_its_neighbours
+    the_news_of_a_batch_are_its_events_as_they_are_read
     a_dropped_ticket_does_not_undo_its_batch
     many_appenders_share_one_numbering
 }
@@ -512,6 +513,16 @@ fn a_refused_batch_does_not_harm_its_neighbours(world: World) {
     let after = after.wait().unwrap();
     assert_eq!((after.events[0].seq, after.events[0].position), (3, 3));
     assert_eq!(recorded_from(&world, 1).len(), 3);
+}
+
+fn the_news_of_a_batch_are_its_events_as_they_are_read(world: World) {
+    talk(&world, "a", 1);
+    let drafts = [prompt("a", 2), prompt("a", 1), prompt("b", 1), prompt("a", 3)];
+    let ticket = world.submit(Batch::observed().with_all(drafts)).unwrap();
+    let news = ticket.wait_for_news().unwrap();
+    let mut expected = read_all(&world, "a").split_off(1);
+    expected.insert(1, read_all(&world, "b").remove(0));
+    assert_eq!(news, expected);
 }
 
 fn a_dropped_ticket_does_not_undo_its_batch(world: World) {

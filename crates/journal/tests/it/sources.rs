@@ -3,7 +3,7 @@
 use journal::{AppendError, Batch, Recording};
 
 use crate::given::{
-    at, host, moved, prompt, prompts, read_all, recorded_from, seqs, session, talk,
+    at, fork, host, id, moved, prompt, prompts, read_all, recorded_from, seqs, session, talk,
 };
 use crate::world::World;
 
@@ -11,6 +11,9 @@ cases! {
     a_position_is_stored_with_its_events
     a_position_can_move_without_events
     sources_are_independent_and_named_freely
+    all_sources_are_listed
+    a_fact_is_found_wherever_it_was_recorded
+    a_fork_shows_the_facts_it_inherits
     a_batch_from_elsewhere_is_refused_whole
     a_refused_batch_does_not_move_its_source
     waiting_batches_follow_each_other
@@ -54,6 +57,37 @@ fn sources_are_independent_and_named_freely(mut world: World) {
         assert_eq!(world.source_position(name).unwrap(), Some(expected));
     }
     assert_eq!(world.source_position("empty").unwrap().as_deref(), Some(""));
+}
+
+fn all_sources_are_listed(mut world: World) {
+    assert_eq!(world.sources().unwrap(), []);
+    world.append(Batch::observed().from_source(moved("b", None, "1"))).unwrap();
+    world.append(Batch::observed().from_source(moved("a", None, "2"))).unwrap();
+    world.append(Batch::observed().from_source(moved("b", Some("1"), "3"))).unwrap();
+    world.reopen();
+    let mut sources = world.sources().unwrap();
+    sources.sort();
+    assert_eq!(sources, [("a", "2"), ("b", "3")].map(|(a, b)| (a.to_owned(), b.to_owned())));
+}
+
+fn a_fact_is_found_wherever_it_was_recorded(world: World) {
+    talk(&world, "a", 3);
+    assert_eq!(world.locate(id("a", 2)).unwrap(), Some((session("a"), 2)));
+    assert_eq!(world.locate(id("b", 2)).unwrap(), None);
+    // The same fact, dated otherwise.
+    let later = event::EventId::new(at(9_999), id("a", 3).tail());
+    assert_eq!(world.locate(later).unwrap(), None);
+    let found = world.find_facts(&session("a"), &[later, id("b", 1), id("a", 1)]).unwrap();
+    assert_eq!(found, [Some(3), None, Some(1)]);
+}
+
+fn a_fork_shows_the_facts_it_inherits(world: World) {
+    talk(&world, "a", 3);
+    host(&world, fork("b", 1, "a", 2));
+    host(&world, prompt("b", 2));
+    let ids = [id("a", 1), id("a", 2), id("a", 3), id("b", 2)];
+    let found = world.find_facts(&session("b"), &ids).unwrap();
+    assert_eq!(found, [Some(1), Some(2), None, Some(4)]);
 }
 
 fn a_batch_from_elsewhere_is_refused_whole(world: World) {

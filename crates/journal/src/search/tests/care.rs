@@ -2,7 +2,10 @@
 
 use std::fs;
 
+use event::SessionId;
+
 use super::log::{Log, session};
+use crate::View;
 use crate::derived::{Derived, SavedView};
 use crate::search::{Query, feed, remove, search};
 
@@ -58,9 +61,9 @@ fn views_are_kept_by_session_and_name() {
     let log = Log::new();
     let (a, b) = (session("a"), session("b"));
     let view = |bytes: &[u8]| Some(SavedView { up_to_seq: 7, bytes: bytes.to_vec() });
-    log.derived.put_view(&a, "effective", 3, b"old").unwrap();
-    log.derived.put_view(&a, "effective", 7, b"new").unwrap();
-    log.derived.put_view(&b, "effective", 7, b"other").unwrap();
+    log.derived.put_views("effective", &[given(&a, 3, b"old")]).unwrap();
+    log.derived.put_views("effective", &[given(&a, 7, b"new")]).unwrap();
+    log.derived.put_views("effective", &[given(&b, 7, b"other")]).unwrap();
     assert_eq!(log.derived.view(&a, "effective").unwrap(), view(b"new"));
     assert_eq!(log.derived.view(&a, "else").unwrap(), None);
     log.derived.remove_views(&a).unwrap();
@@ -146,4 +149,8 @@ fn nobody_else_can_read_the_file() {
         let mode = entry.unwrap().metadata().unwrap().permissions().mode();
         assert_eq!(mode & 0o077, 0);
     }
+}
+
+fn given<'a>(session_id: &'a SessionId, up_to_seq: u64, bytes: &'a [u8]) -> View<'a> {
+    View { session_id, up_to_seq, bytes }
 }

@@ -29,7 +29,7 @@ pub(super) struct Recount {
     pub row: SessionRow,
     /// Events that cannot be believed.
     pub damages: Vec<Damage>,
-    /// Whether positions rise with `seq`.
+    /// Whether positions of what is no copy rise with `seq`.
     pub is_ordered: bool,
 }
 
@@ -111,8 +111,11 @@ impl<C: Deref<Target = Connection>, B: Bodies> View<'_, C, B> {
             for stored in page {
                 match stored.event {
                     Ok(event) => {
-                        recount.is_ordered &= stored.position > last_position;
-                        last_position = stored.position;
+                        // Copies have the positions they were made at, behind what they precede.
+                        if event.fork_origin().is_none() {
+                            recount.is_ordered &= stored.position > last_position;
+                            last_position = stored.position;
+                        }
                         let size = size(&event.draft);
                         recount.row.take(&event.draft, stored.seq, stored.position, size);
                     }

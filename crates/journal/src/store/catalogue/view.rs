@@ -42,6 +42,11 @@ impl<C: Deref<Target = Connection>, B: Bodies> Reader for View<'_, C, B> {
         Ok(self.one(SQL, [], |row| row.get(0))?.unwrap_or(0))
     }
 
+    fn session_count(&self) -> Result<u64, StorageError> {
+        let count = self.one("SELECT count(*) FROM session", [], |row| number(row, 0))?;
+        Ok(count.unwrap_or(0))
+    }
+
     fn sessions(
         &self,
         after: Option<SessionCursor>,
@@ -114,6 +119,10 @@ impl<C: Deref<Target = Connection>, B: Bodies> Reader for View<'_, C, B> {
     fn source(&self, source_id: &str) -> Result<Option<String>, StorageError> {
         const SQL: &str = "SELECT position FROM source WHERE source_id = ?1";
         self.one(SQL, [source_id], |row| row.get(0))
+    }
+
+    fn sources(&self) -> Result<Vec<(String, String)>, StorageError> {
+        self.all("SELECT source_id, position FROM source", [], |row| Ok((row.get(0)?, row.get(1)?)))
     }
 
     fn consumer(&self, name: &str) -> Result<Option<u64>, StorageError> {

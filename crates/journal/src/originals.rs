@@ -1,0 +1,267 @@
+//! What sources said, byte for byte, kept beside the log.
+//!
+//! One file per source and generation: zstd frames one after the other, each behind a skippable
+//! frame that says where in the source it begins. `zstd -d` gives the source back as it was, long
+//! after the agent has deleted it.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+
+use crate::{StorageError, file, folder};
+
+/// The originals of a journal.
+pub struct Originals {
+    /// Absent for a journal in memory, which keeps none.
+    dir: Option<PathBuf>,
+    ends: Mutex<HashMap<String, Kept>>,
+}
+
+/// A file that was written to, and how far it goes.
+struct Kept {
+    file: File,
+    path: PathBuf,
+    end: End,
+    is_synced: bool,
+}
+
+/// Where a file ends: in the source, and on disk.
+#[derive(Clone, Copy, Default)]
+struct End {
+    plain: u64,
+    packed: u64,
+}
+
+/// A stretch of a source.
+#[derive(Clone, Copy)]
+struct Frame {
+    plain_from: u64,
+    plain_len: u32,
+    packed_from: u64,
+    packed_len: u32,
+}
+
+/// A skippable frame: four bytes that say so, four with the length of what follows.
+const MARK: u32 = 0x184D_2A5C;
+const HEADER_LEN: u64 = 8 + CONTENT_LEN;
+const CONTENT_LEN: u64 = 16;
+
+/// Fast is better than small here: the events say the same in less.
+const LEVEL: i32 = 1;
+
+/// Files held open at once; beyond it all are closed and opened again when they are needed.
+const OPEN_MAX: usize = 128;
+
+impl Originals {
+    pub(crate) fn in_folder(dir: PathBuf) -> Originals {
+        Originals { dir: Some(dir), ends: Mutex::default() }
+    }
+
+    pub(crate) fn nowhere() -> Originals {
+        Originals { dir: None, ends: Mutex::default() }
+    }
+
+    /// Keeps bytes of a source. Whatever was kept from `offset` on is replaced.
+    pub fn keep(
+        &self,
+        source: &str,
+        generation: u32,
+        offset: u64,
+        bytes: &[u8],
+    ) -> Result<(), StorageError> {
+        let Some(dir) = &self.dir else { return Ok(()) };
+        let name = file_name(source, generation);
+        let path = dir.join(&name);
+        let failed = |error| StorageError::new("keep what was read in", &path, error);
+        let packed = zstd::bulk::compress(bytes, LEVEL).map_err(failed)?;
+        let mut ends = self.ends.lock().unwrap_or_else(PoisonError::into_inner);
+        if ends.len() >= OPEN_MAX && !ends.contains_key(&name) {
+            for kept in ends.values_mut() {
+                kept.sync()?;
+            }
+            ends.clear();
+        }
+        if !ends.contains_key(&name) {
+            folder::create_private(dir)?;
+            let (file, _) = file::open_or_create(&path)?;
+            let end = frames(&file).map_err(failed)?.last().map(Frame::end).unwrap_or_default();
+            file.set_len(end.packed).map_err(failed)?;
+            let path = path.clone();
+            ends.insert(name.clone(), Kept { file, path, end, is_synced: true });
+        }
+        let kept = ends.get_mut(&name).expect("it was just put there");
+        if offset < kept.end.plain {
+            kept.cut(offset).map_err(failed)?;
+        }
+        kept.append(offset, bytes.len() as u32, &packed).map_err(failed)
+    }
+
+    /// Makes everything that was kept survive a crash of the machine.
+    pub fn sync(&self) -> Result<(), StorageError> {
+        let mut ends = self.ends.lock().unwrap_or_else(PoisonError::into_inner);
+        ends.values_mut().try_for_each(Kept::sync)
+    }
+
+    /// What was kept of a source, from its beginning on; `None` if nothing was.
+    pub fn read(
+        &self,
+        source: &str,
+        generation: u32,
+    ) -> Result<Option<impl Read + use<>>, StorageError> {
+        let Some(dir) = &self.dir else { return Ok(None) };
+        let path = dir.join(file_name(source, generation));
+        let Some(file) = file::open(&path)? else { return Ok(None) };
+        let decoder = zstd::Decoder::new(file);
+        let decoder = decoder.map_err(|error| StorageError::new("read", &path, error))?;
+        Ok(Some(decoder))
+    }
+}
+
+impl Kept {
+    fn append(&mut self, offset: u64, plain_len: u32, packed: &[u8]) -> std::io::Result<()> {
+        let mut bytes = Vec::with_capacity(packed.len() + HEADER_LEN as usize);
+        bytes.extend(MARK.to_le_bytes());
+        bytes.extend((CONTENT_LEN as u32).to_le_bytes());
+        bytes.extend(offset.to_le_bytes());
+        bytes.extend(plain_len.to_le_bytes());
+        bytes.extend((packed.len() as u32).to_le_bytes());
+        bytes.extend(packed);
+        self.file.write_all_at(&bytes, self.end.packed)?;
+        self.is_synced = false;
+        self.end.packed += bytes.len() as u64;
+        self.end.plain = offset + u64::from(plain_len);
+        Ok(())
+    }
+
+    /// Forgets what stands at `offset` and behind.
+    fn cut(&mut self, offset: u64) -> std::io::Result<()> {
+        let frames = frames(&self.file)?;
+        let first = frames.iter().position(|frame| frame.end().plain > offset);
+        let Some(first) = first else { return Ok(()) };
+        let frame = frames[first];
+        let packed = frame.packed_from - HEADER_LEN;
+        let before = (offset > frame.plain_from).then(|| self.plain(frame)).transpose()?;
+        self.file.set_len(packed)?;
+        let plain = if first == 0 { 0 } else { frames[first - 1].end().plain };
+        self.end = End { plain, packed };
+        if let Some(mut plain) = before {
+            plain.truncate((offset - frame.plain_from) as usize);
+            let packed = zstd::bulk::compress(&plain, LEVEL)?;
+            self.append(frame.plain_from, plain.len() as u32, &packed)?;
+        }
+        Ok(())
+    }
+
+    fn plain(&self, frame: Frame) -> std::io::Result<Vec<u8>> {
+        let mut packed = vec![0; frame.packed_len as usize];
+        self.file.read_exact_at(&mut packed, frame.packed_from)?;
+        zstd::bulk::decompress(&packed, frame.plain_len as usize)
+    }
+
+    fn sync(&mut self) -> Result<(), StorageError> {
+        if !self.is_synced {
+            let synced = self.file.sync_data();
+            synced.map_err(|error| StorageError::new("sync", &self.path, error))?;
+            self.is_synced = true;
+        }
+        Ok(())
+    }
+}
+
+impl Frame {
+    fn end(&self) -> End {
+        End {
+            plain: self.plain_from + u64::from(self.plain_len),
+            packed: self.packed_from + u64::from(self.packed_len),
+        }
+    }
+}
+
+/// The whole frames of a file. What a crash left half written is not among them.
+fn frames(mut file: &File) -> std::io::Result<Vec<Frame>> {
+    let length = file.metadata()?.len();
+    let mut frames = Vec::new();
+    let mut at = 0;
+    while at + HEADER_LEN <= length {
+        let mut header = [0; HEADER_LEN as usize];
+        file.seek(SeekFrom::Start(at))?;
+        file.read_exact(&mut header)?;
+        let word = |from: usize| {
+            u32::from_le_bytes([header[from], header[from + 1], header[from + 2], header[from + 3]])
+        };
+        let frame = Frame {
+            plain_from: u64::from(word(8)) | u64::from(word(12)) << 32,
+            plain_len: word(16),
+            packed_from: at + HEADER_LEN,
+            packed_len: word(20),
+        };
+        if word(0) != MARK || frame.end().packed > length {
+            break;
+        }
+        at = frame.end().packed;
+        frames.push(frame);
+    }
+    Ok(frames)
+}
+
+fn file_name(source: &str, generation: u32) -> String {
+    let safe: String = source.chars().filter(char::is_ascii_alphanumeric).take(64).collect();
+    format!("{safe}.{generation}.zst")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kept(originals: &Originals) -> String {
+        let mut text = String::new();
+        originals.read("a", 0).unwrap().unwrap().read_to_string(&mut text).unwrap();
+        text
+    }
+
+    #[test]
+    fn a_source_comes_back_as_it_was() {
+        let dir = tempfile::tempdir().unwrap();
+        let originals = Originals::in_folder(dir.path().join("originals"));
+        originals.keep("a", 0, 0, b"one\n").unwrap();
+        originals.keep("a", 0, 4, b"two\n").unwrap();
+        assert_eq!(kept(&originals), "one\ntwo\n");
+        let again = Originals::in_folder(dir.path().join("originals"));
+        again.keep("a", 0, 8, b"three\n").unwrap();
+        assert_eq!(kept(&again), "one\ntwo\nthree\n");
+    }
+
+    #[test]
+    fn what_is_read_again_is_kept_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let originals = Originals::in_folder(dir.path().join("originals"));
+        originals.keep("a", 0, 0, b"one\n").unwrap();
+        originals.keep("a", 0, 4, b"two\nthree\n").unwrap();
+        originals.keep("a", 0, 8, b"THREE\n").unwrap();
+        assert_eq!(kept(&originals), "one\ntwo\nTHREE\n");
+        originals.keep("a", 0, 0, b"anew\n").unwrap();
+        assert_eq!(kept(&originals), "anew\n");
+    }
+
+    #[test]
+    fn what_a_crash_left_half_written_is_cut() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("originals");
+        let originals = Originals::in_folder(path.clone());
+        originals.keep("a", 0, 0, b"one\n").unwrap();
+        originals.keep("a", 0, 4, b"two\n").unwrap();
+        let file = File::options().write(true).open(path.join("a.0.zst")).unwrap();
+        file.set_len(file.metadata().unwrap().len() - 3).unwrap();
+        let again = Originals::in_folder(path);
+        again.keep("a", 0, 4, b"two\n").unwrap();
+        assert_eq!(kept(&again), "one\ntwo\n");
+    }
+
+    #[test]
+    fn a_name_cannot_lead_elsewhere() {
+        assert_eq!(file_name("../../etc/passwd", 7), "etcpasswd.7.zst");
+    }
+}
