@@ -1,0 +1,53 @@
+//! Where a word begins.
+//!
+//! Not only behind a blank: text inside of JSON has its line breaks as `\n`, and text from a
+//! terminal has its colours.
+
+use crate::mark::last_mark;
+use crate::rules::LEAD_MAX;
+
+/// Whether a word can begin at `at`. Directly behind a mark none does: what was there is gone.
+pub(crate) fn begins_word(text: &[u8], at: usize) -> bool {
+    let before = before(text, at);
+    match before.last() {
+        None => true,
+        Some(b']') => !ends_with_mark(before),
+        Some(&byte) => !is_word_byte(byte) || ends_escape(before),
+    }
+}
+
+/// Whether the text ends with a mark, of which the last [`LEAD_MAX`] bytes tell.
+pub(crate) fn ends_with_mark(text: &[u8]) -> bool {
+    let before = before(text, text.len());
+    before.last() == Some(&b']') && last_mark(before).is_some()
+}
+
+/// Whether `at` lies inside a mark.
+pub(crate) fn is_in_mark(text: &[u8], at: usize) -> bool {
+    let before = before(text, at);
+    before.last() != Some(&b']') && last_mark(before).is_some()
+}
+
+/// Whether the text ends with an escape whose last byte looks like that of a word: `\n` as it is
+/// written in JSON, `ESC [ 3 2 m` as a terminal gets it.
+pub(crate) fn ends_escape(text: &[u8]) -> bool {
+    if let [.., b'\\', b'n' | b'r' | b't'] = text {
+        return true;
+    }
+    let Some((b'A'..=b'Z' | b'a'..=b'z', rest)) = text.split_last() else { return false };
+    let numbers = rest.iter().rev().take_while(|byte| matches!(byte, b'0'..=b'9' | b';')).count();
+    let rest = &rest[..rest.len() - numbers];
+    rest.strip_suffix(b"[").is_some_and(|rest| {
+        let escapes: [&[u8]; 5] = [b"\x1b", b"\\u001b", b"\\u001B", b"\\x1b", b"\\033"];
+        escapes.iter().any(|escape| rest.ends_with(escape))
+    })
+}
+
+pub(crate) fn is_word_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_'
+}
+
+/// What a rule sees before `at`: never more, so that it is the same in every piece of a stream.
+pub(crate) fn before(text: &[u8], at: usize) -> &[u8] {
+    &text[at.saturating_sub(LEAD_MAX)..at]
+}

@@ -1,0 +1,68 @@
+//! Work that grows with the text alone: counted in bytes looked at, not in time.
+
+use redact::{Redactor, Stream};
+
+use crate::given::chance;
+
+/// Bytes looked at for a text that comes in pieces of `piece_len`.
+fn looked_at_in_pieces(text: &str, piece_len: usize) -> u64 {
+    let mut redactor = Redactor::new();
+    let mut stream = Stream::new();
+    let mut out = String::new();
+    for piece in text.as_bytes().chunks(piece_len) {
+        let piece = std::str::from_utf8(piece).expect("ASCII");
+        redactor.push(&mut stream, piece, &mut out);
+    }
+    redactor.finish(stream, &mut out);
+    redactor.looked_at()
+}
+
+/// Bytes looked at for a text that comes whole.
+fn looked_at(text: &str) -> u64 {
+    let mut redactor = Redactor::new();
+    redactor.redact(text);
+    redactor.looked_at()
+}
+
+#[track_caller]
+fn check(part: &str, per_byte_max: u64) {
+    let text = part.repeat(2 * 1024 / part.len());
+    let once = looked_at(&text);
+    let per_byte = once / text.len() as u64;
+    assert!(per_byte <= per_byte_max, "{per_byte} for each byte of {part:?}");
+    for factor in [10, 100] {
+        let text = text.repeat(factor);
+        let more = looked_at(&text);
+        assert!(more <= once * factor as u64 * 5 / 4, "{once} then {more} of {part:?}");
+        // What is held back is looked at again, in steps that are long enough.
+        let in_pieces = looked_at_in_pieces(&text, 100);
+        assert!(in_pieces <= more * 5 / 4, "{more} but {in_pieces} in pieces of {part:?}");
+    }
+}
+
+#[test]
+fn plain_text_is_looked_at_once() {
+    check("Nothing of interest happens in this line, nor in any other.\n", 1);
+}
+
+#[test]
+fn usual_code_is_looked_at_a_few_times() {
+    check(
+        "fn parse(&mut self) -> Result<Tree, Error> {\n    let mut list = Vec::new();\n    \
+         while let Some(part) = self.parts.next() {\n        list.push(self.leaf(part)?);\n    }\n",
+        8,
+    );
+}
+
+#[test]
+fn the_worst_text_costs_a_window_for_each_word() {
+    for part in ["token=", "sk-sk-", "://", "password=\"", "-----BEGIN", "eyJ", "ghp_", "-us:AA"] {
+        check(part, 1_200);
+    }
+}
+
+#[test]
+fn secrets_cost_no_more_than_other_text() {
+    let token = format!("gh{}_{} ", "p", chance(1, 36));
+    check(&token, 64);
+}

@@ -1,0 +1,50 @@
+//! Values beside names that say secret.
+
+use crate::check;
+
+#[test]
+fn a_variable_of_the_shell_is_hidden() {
+    check("export DB_PASSWORD=hunter2", "export DB_PASSWORD=[redacted:password]");
+    check("DB_PASSWORD=correcthorse\nX=1", "DB_PASSWORD=[redacted:password]\nX=1");
+    check("API_TOKEN=a8f3k2m9 ./run", "API_TOKEN=[redacted:token] ./run");
+    check("A_SECRET=ab&cd1!efg next", "A_SECRET=[redacted:secret] next");
+}
+
+#[test]
+fn a_member_of_json_is_hidden() {
+    check(r#"{"password": "hunter2"}"#, r#"{"password": "[redacted:password]"}"#);
+    check(r#"{"apiKey":"a8f3k2m9q0"}"#, r#"{"apiKey":"[redacted:api_key]"}"#);
+    check(r#"{"password":"a \"b"}"#, r#"{"password":"a \"b"}"#);
+    check(r#"{"password":"a\"b1"}"#, r#"{"password":"[redacted:password]"}"#);
+}
+
+#[test]
+fn json_inside_of_json_is_hidden() {
+    check(r#"{\"password\":\"hunter2\"}"#, r#"{\"password\":\"[redacted:password]\"}"#);
+    check(r#"\\\"token\\\": \\\"a8f3k2m9\\\","#, r#"\\\"token\\\": \\\"[redacted:token]\\\","#);
+    check(r"{\npassword: hunter2\n}", r"{\npassword: [redacted:password]\n}");
+}
+
+#[test]
+fn settings_and_code_are_hidden() {
+    check("password: hunter2", "password: [redacted:password]");
+    check("  client_secret = 'a8f3k2m9'", "  client_secret = '[redacted:secret]'");
+    check(r#"let password: &str = "hunter2";"#, r#"let password: &str = "[redacted:password]";"#);
+    check(r#"config["password"] = "hunter2""#, r#"config["password"] = "[redacted:password]""#);
+    check("Server=db;Password=hun;ter2", "Server=db;Password=hun;ter2");
+    check("Server=db;Password=hunter2;", "Server=db;Password=[redacted:password];");
+    check("<password>hunter 2</password>", "<password>hunter 2</password>");
+    check("<password>hunter2</password>", "<password>[redacted:password]</password>");
+}
+
+#[test]
+fn options_of_commands_are_hidden() {
+    check("mysql --password=hunter2 db", "mysql --password=[redacted:password] db");
+    check("login --token a8f3k2m9 --now", "login --token [redacted:token] --now");
+    check("?access_token=a8f3k2m9&page=2", "?access_token=[redacted:token]&page=2");
+}
+
+#[test]
+fn phrases_have_blanks() {
+    check(r#"passphrase = "correct horse battery""#, r#"passphrase = "[redacted:passphrase]""#);
+}

@@ -1,0 +1,99 @@
+//! Any split gives what the whole gives.
+
+use proptest::prelude::*;
+use redact::{Redactor, Stream};
+
+use crate::given::{chance, harmless, key_block, packed, secret};
+use crate::redacted;
+
+/// The text given in the pieces, each decided as soon as it can be.
+pub(crate) fn in_pieces<'a>(pieces: impl IntoIterator<Item = &'a str>, step_min: usize) -> String {
+    let mut redactor = Redactor::new();
+    let mut stream = Stream::with_step_min(step_min);
+    let mut out = String::new();
+    for piece in pieces {
+        redactor.push(&mut stream, piece, &mut out);
+    }
+    redactor.finish(stream, &mut out);
+    out
+}
+
+/// The text cut into pieces of the given lengths, over and over.
+pub(crate) fn cut<'a>(text: &'a str, lens: &[usize]) -> Vec<&'a str> {
+    let mut pieces = Vec::new();
+    let mut rest = text;
+    for len in lens.iter().cycle() {
+        if rest.is_empty() {
+            break;
+        }
+        let (piece, behind) = rest.split_at(rest.ceil_char_boundary(*len.max(&1)).min(rest.len()));
+        pieces.push(piece);
+        rest = behind;
+    }
+    pieces
+}
+
+/// Texts with secrets in all sorts of places.
+pub(crate) fn text() -> impl Strategy<Value = String> {
+    let piece = prop_oneof![
+        3 => harmless(),
+        2 => (secret(), 0..6usize).prop_map(|((_, text), packing)| packed(&text, packing)),
+        1 => Just(key_block("\n")),
+        1 => (0..9u64, 500..1_500usize).prop_map(|(seed, len)| format!("TOKEN={}", chance(seed, len))),
+        1 => (0..9u64, 1..40usize).prop_map(|(seed, len)| chance(seed, len)),
+        1 => prop::sample::select(vec!["token=", "password: \"", "ghp_", "-----BEGIN", "://", "用"])
+            .prop_map(str::to_owned),
+    ];
+    prop::collection::vec(piece, 0..12).prop_map(|pieces| pieces.concat())
+}
+
+proptest! {
+    #[test]
+    fn any_split_gives_what_the_whole_gives(
+        text in text(),
+        lens in prop::collection::vec(1..900usize, 1..6),
+        step_min in prop_oneof![Just(1usize), 1..2_000usize],
+    ) {
+        prop_assert_eq!(in_pieces(cut(&text, &lens), step_min), redacted(&text));
+    }
+
+    #[test]
+    fn a_second_time_changes_nothing(text in text()) {
+        let once = redacted(&text);
+        prop_assert_eq!(redacted(&once), once);
+    }
+}
+
+#[test]
+fn a_secret_in_single_bytes_is_found() {
+    let text = format!("a {} b TOKEN={} c", key_block("\n"), chance(1, 5_000)).repeat(3);
+    assert_eq!(in_pieces(cut(&text, &[1]), 1), redacted(&text));
+    assert!(!redacted(&text).contains(&chance(1, 40)[20..]));
+}
+
+#[test]
+fn little_is_held_back() {
+    let mut redactor = Redactor::new();
+    let mut stream = Stream::new();
+    let mut out = String::new();
+    let mut given = 0;
+    for _ in 0..1_000 {
+        let line = "Nothing of interest happens in this line of text.\n";
+        redactor.push(&mut stream, line, &mut out);
+        given += line.len();
+        assert!(given - out.len() < 10 * 1024);
+    }
+}
+
+#[test]
+fn a_secret_without_end_is_not_held_back() {
+    let mut redactor = Redactor::new();
+    let mut stream = Stream::new();
+    let mut out = String::new();
+    redactor.push(&mut stream, "TOKEN=", &mut out);
+    for seed in 0..1_000 {
+        redactor.push(&mut stream, &chance(seed, 1_000), &mut out);
+    }
+    redactor.finish(stream, &mut out);
+    assert_eq!(out, "TOKEN=[redacted:token]");
+}
