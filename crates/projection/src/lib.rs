@@ -1,1 +1,49 @@
 //! Events folded into what people look at.
+//!
+//! Every projection is a value with an `apply` that takes the next event of one session. It can be
+//! saved at any `seq`, continued from there, or deleted and folded anew: the result is the same.
+//! What an event says is read as it stands; what cannot be read is passed over.
+//!
+//! Not here: files, clocks, randomness, printing, where events come from (`journal`), and secrets
+//! in text, which are taken out before a text is shown to anybody else (`redact`).
+
+mod facts; // what a list of sessions shows of one
+mod turn; // from a prompt to the end of its answer
+mod turns; // a session as turns
+mod text; // a session as text
+pub mod document; // a session as Markdown, HTML or plain text
+mod activity; // runs of calls in a few lines
+mod chunk; // lines in chunks of limited size
+mod problem; // what went wrong, in one line
+pub mod digest; // what is worth keeping of an epoch
+mod tool; // what a call of any agent's tool does, and to what
+mod patch; // patches and scripts inside the input of a call
+mod command; // what a command line runs
+mod ending; // how a session stands at the end of its log
+mod epoch; // stretches between starts, compactions, clears and silences
+mod title; // what a session is called
+mod usage; // what a session used
+mod tokens; // tokens of requests, and how sure a sum is
+mod price; // what models cost
+mod spend; // tokens and money of many sessions, grouped
+mod day; // days, weeks and months
+mod redacted; // events without secrets
+mod excerpt; // parts of text that may be shown
+mod torn; // records that may still be told whole
+mod recent; // the last few of something
+mod mark; // stand-ins for ids that are only compared
+
+pub use day::Day;
+pub use digest::{Digest, DigestFact};
+pub use ending::Ending;
+pub use epoch::{Closed, Epoch, Epochs};
+pub use facts::{About, Counts, Facts, UnknownCount};
+pub use price::{BadPrices, PriceTable};
+pub use redacted::{Redact, redacted};
+pub use spend::{Grouping, Money, Spending, Spent, SpentRow};
+pub use text::{CHUNK_CHARS_MAX, Calls, SessionText};
+pub use tokens::{Basis, Tokens};
+pub use tool::{Deed, Object, ToolUse};
+pub use turn::{Approval, Outcome, ToolCount, Turn};
+pub use turns::Turns;
+pub use usage::{CONTEXT_STEPS, Usage, UsageKey, UsageRow, Used};

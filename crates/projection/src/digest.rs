@@ -1,0 +1,335 @@
+//! What is worth keeping of an epoch, found without a model: goals, decisions, work, problems and
+//! their fixes, what is open, and facts.
+//!
+//! Facts are only ever added, each once, with the events they come from. They are made when an
+//! epoch closes and whenever somebody asks ([`Digest::flush`]); a later part never changes an
+//! earlier one. Who keeps the list can make a title and a summary from it at any time. A session
+//! of three lines has a digest too.
+//!
+//! Events a session inherited are digested where they were made. Secrets are taken out before.
+
+mod sentence; // sentences, and the words that make one worth keeping
+mod work; // files, commands, tests, commits
+mod fixes; // what failed, and what made it work
+mod summary; // a title and a few lines, made from facts
+
+use event::payload::{
+    AssistantMessage, Outcome, SessionStarted, SettingsChanged, StopReason, ToolCall, ToolResult,
+    TurnCompleted, UserPrompt,
+};
+use event::{Event, Kind, Time};
+use serde::{Deserialize, Serialize};
+
+use crate::epoch::EpochCount;
+use crate::excerpt;
+use crate::mark::Mark;
+use crate::recent::Recent;
+use crate::title::is_substantive;
+use crate::tool::{ToolUse, has_failed};
+use crate::torn::{News, Torn};
+use fixes::Fixes;
+use sentence::{Candidates, sentences};
+use work::Work;
+
+pub use summary::{summary, title};
+
+/// Characters of a fact.
+const FACT_CHARS_MAX: usize = 200;
+
+/// Facts and decisions of one part; the best ones stay.
+const BEST_MAX: usize = 15;
+
+/// Asks of one part. When there are more the oldest is left out.
+const ASKS_MAX: usize = 50;
+
+/// Problems and fixes of one part. When there are more the oldest is left out.
+const PROBLEMS_MAX: usize = 50;
+
+/// Marks of facts that were told. When there are more the oldest is forgotten, and its fact may be
+/// told again.
+const TOLD_MAX: usize = 10_000;
+
+/// Characters of the last answer that are looked at for what comes next; its end is kept.
+const LAST_ANSWER_CHARS: usize = 4_000;
+
+/// What a fact is about.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Topic {
+    /// What the session is for.
+    Goal,
+    /// What else was asked.
+    Ask,
+    Decision,
+    /// What a person wants from now on.
+    Preference,
+    Work,
+    /// What failed, and what made it work.
+    Problem,
+    OpenEnd,
+    /// A sentence with something to look up: a number, a version, an address, a name, a path.
+    Fact,
+}
+
+/// Who found a fact.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Origin {
+    Heuristic,
+    Model,
+}
+
+/// One thing worth keeping.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct DigestFact {
+    pub topic: Topic,
+    pub text: String,
+    pub epoch: u64,
+    /// The events it comes from.
+    pub from_seq: u64,
+    pub to_seq: u64,
+    /// When the last of them happened.
+    pub at: Time,
+    pub origin: Origin,
+}
+
+/// Where something was found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(crate) struct Place {
+    pub(crate) from_seq: u64,
+    pub(crate) to_seq: u64,
+    pub(crate) at: Time,
+}
+
+/// The digest of a session, told from its events in order.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Digest {
+    seq: u64,
+    torn: Torn,
+    epochs: EpochCount,
+    has_goal: bool,
+    /// Facts that were found and not taken yet: some dozens for each part nobody asked about.
+    found: Vec<DigestFact>,
+    told: Recent<Mark, TOLD_MAX>,
+    part: Part,
+    work: Work,
+    // What goes on from one part to the next.
+    fixes: Fixes,
+    branch: Option<String>,
+    last_ask: Option<Ask>,
+    last_answer: Option<(String, Place)>,
+}
+
+/// What was gathered since the last part.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+struct Part {
+    asks: Vec<(Topic, String, Place)>,
+    choices: Candidates,
+    facts: Candidates,
+    problems: Recent<(String, Place), PROBLEMS_MAX>,
+}
+
+/// Something a person asked, and whether it came to anything.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+struct Ask {
+    text: String,
+    place: Place,
+    is_answered: bool,
+    /// The last thing that was tried for it went wrong.
+    has_failed: bool,
+}
+
+impl Place {
+    pub(crate) fn of(event: &Event) -> Place {
+        Place { from_seq: event.seq, to_seq: event.seq, at: event.created_at }
+    }
+
+    /// From the beginning of this place to the end of another.
+    pub(crate) fn up_to(self, last: Place) -> Place {
+        Place { from_seq: self.from_seq.min(last.from_seq), ..last }
+    }
+}
+
+impl Digest {
+    /// Takes the next event. One that was applied before is left out.
+    pub fn apply(&mut self, event: &Event) {
+        if event.seq <= self.seq {
+            return;
+        }
+        self.seq = event.seq;
+        let news = self.torn.look_at(event);
+        if news == News::Again || event.fork_origin().is_some() {
+            return;
+        }
+        match event.kind {
+            Kind::UserPrompt => self.prompt(event),
+            Kind::AssistantMessage => self.answer(event),
+            Kind::ToolCall => {
+                let Some(call) = event.readable::<ToolCall>() else { return };
+                let used = ToolUse::of(&call.tool, &call.input);
+                let place = Place::of(event);
+                if let Some(program) = event.parent_id {
+                    self.work.undo_program(program);
+                }
+                self.work.call(&call, event.id, &used, place);
+                self.fixes.call(&call.call_id, used);
+            }
+            Kind::ToolResult => self.result(event),
+            Kind::SessionStarted => {
+                let started = event.readable::<SessionStarted>();
+                self.move_to(started.and_then(|started| started.branch), event);
+            }
+            Kind::SettingsChanged => {
+                let changed = event.readable::<SettingsChanged>();
+                self.move_to(changed.and_then(|changed| changed.branch), event);
+            }
+            Kind::TurnCompleted => self.turn_end(event),
+            Kind::Error => self.ask_fails(true),
+            Kind::EpochClosed => self.flush(),
+            _ => {}
+        }
+        self.epochs.apply(event);
+    }
+
+    /// Ends the present part: what was gathered becomes facts.
+    pub fn flush(&mut self) {
+        let work = self.work.take_lines();
+        let mut part = std::mem::take(&mut self.part);
+        for (topic, text, place) in part.asks {
+            self.tell(topic, &text, place);
+        }
+        for choice in part.choices.best(BEST_MAX) {
+            self.tell(choice.topic, &choice.text, choice.place);
+        }
+        for (text, place) in work {
+            self.tell(Topic::Work, &text, place);
+        }
+        for (text, place) in part.problems.drain(..) {
+            self.tell(Topic::Problem, &text, place);
+        }
+        self.tell_open_ends();
+        for fact in part.facts.best(BEST_MAX) {
+            self.tell(Topic::Fact, &fact.text, fact.place);
+        }
+    }
+
+    /// The facts that were found since this was last asked.
+    pub fn take_new(&mut self) -> Vec<DigestFact> {
+        std::mem::take(&mut self.found)
+    }
+
+    /// To go to another branch is work; to begin on one is not.
+    fn move_to(&mut self, branch: Option<String>, event: &Event) {
+        let Some(branch) = branch else { return };
+        let branch = excerpt::beginning(&excerpt::line(&branch), FACT_CHARS_MAX);
+        if let Some(before) = self.branch.replace(branch.clone())
+            && before != branch
+        {
+            self.work.branch(&branch, Place::of(event));
+        }
+    }
+
+    fn prompt(&mut self, event: &Event) {
+        let Some(prompt) = event.readable::<UserPrompt>() else { return };
+        let text = prompt.content.joined_text();
+        let place = Place::of(event);
+        if is_substantive(&text) {
+            let topic = if self.has_goal { Topic::Ask } else { Topic::Goal };
+            self.has_goal = true;
+            let asked = excerpt::beginning(&excerpt::line(&text), FACT_CHARS_MAX);
+            if self.part.asks.len() == ASKS_MAX {
+                // The goal stands first, and stays.
+                self.part.asks.remove(1);
+            }
+            self.part.asks.push((topic, asked.clone(), place));
+            self.last_ask = Some(Ask { text: asked, place, is_answered: false, has_failed: false });
+        }
+        self.last_answer = None;
+        for sentence in sentences(&text) {
+            if let Some(topic) = sentence::choice_of_user(&sentence) {
+                self.part.choices.add(topic, sentence, true, place);
+            } else if sentence::is_fact(&sentence) {
+                self.part.facts.add(Topic::Fact, sentence, true, place);
+            }
+        }
+    }
+
+    fn answer(&mut self, event: &Event) {
+        let Some(answer) = event.readable::<AssistantMessage>() else { return };
+        let text = answer.content.joined_text();
+        if text.trim().is_empty() {
+            return;
+        }
+        let place = Place::of(event);
+        if let Some(ask) = &mut self.last_ask {
+            ask.is_answered = true;
+        }
+        self.last_answer = Some((excerpt::tail(&text, LAST_ANSWER_CHARS).to_owned(), place));
+        for sentence in sentences(&text) {
+            if sentence::is_choice_of_assistant(&sentence) {
+                self.part.choices.add(Topic::Decision, sentence, false, place);
+            } else if sentence::is_fact(&sentence) {
+                self.part.facts.add(Topic::Fact, sentence, false, place);
+            }
+        }
+    }
+
+    fn result(&mut self, event: &Event) {
+        let Some(result) = event.readable::<ToolResult>() else { return };
+        let place = Place::of(event);
+        let has_failed = has_failed(&result);
+        self.work.result(&result, has_failed, place);
+        // What a person refused or stopped is no problem to be fixed.
+        let is_problem = has_failed && matches!(result.outcome, Outcome::Error | Outcome::Ok);
+        if let Some(problem) = self.fixes.result(&result, has_failed, is_problem, place) {
+            self.part.problems.push(problem);
+        }
+        self.ask_fails(has_failed);
+    }
+
+    fn turn_end(&mut self, event: &Event) {
+        let turn = event.readable::<TurnCompleted>().unwrap_or_default();
+        let is_cut = matches!(turn.stop_reason, Some(StopReason::Interrupted | StopReason::Died));
+        if is_cut || turn.error.is_some() {
+            self.ask_fails(true);
+        }
+    }
+
+    fn ask_fails(&mut self, has_failed: bool) {
+        if let Some(ask) = &mut self.last_ask {
+            ask.has_failed = has_failed;
+        }
+    }
+
+    fn tell_open_ends(&mut self) {
+        if let Some(ask) = self.last_ask.clone()
+            && (ask.has_failed || !ask.is_answered)
+        {
+            self.tell(Topic::OpenEnd, &ask.text, ask.place);
+        }
+        if let Some((answer, place)) = self.last_answer.take() {
+            for sentence in sentences(&answer).filter(|sentence| sentence::is_open_end(sentence)) {
+                self.tell(Topic::OpenEnd, &sentence, place);
+            }
+        }
+    }
+
+    /// Adds a fact, unless it was told before.
+    fn tell(&mut self, topic: Topic, text: &str, place: Place) {
+        let text = excerpt::beginning(text, FACT_CHARS_MAX);
+        let epoch = self.epochs.number();
+        // The same work in another epoch is other work.
+        let scope = if topic == Topic::Work { epoch } else { 0 };
+        // What was the goal is not asked for again.
+        let kind = if topic == Topic::Ask { Topic::Goal } else { topic };
+        let mark = Mark::of(&format!("{kind:?} {scope} {}", sentence::normal(&text)));
+        if text.is_empty() || self.told.contains(&mark) {
+            return;
+        }
+        self.told.push(mark);
+        let Place { from_seq, to_seq, at } = place;
+        let origin = Origin::Heuristic;
+        self.found.push(DigestFact { topic, text, epoch, from_seq, to_seq, at, origin });
+    }
+}

@@ -1,0 +1,72 @@
+//! What failed, and the next thing of its kind that went well.
+
+use event::payload::ToolResult;
+use serde::{Deserialize, Serialize};
+
+use super::Place;
+use crate::activity::object_text;
+use crate::command;
+use crate::mark::Mark;
+use crate::problem;
+use crate::recent::Recent;
+use crate::tool::ToolUse;
+
+/// Calls whose results are waited for, and problems that wait for a fix. When there are more the
+/// oldest is given up.
+const WAITING_MAX: usize = 64;
+
+/// Calls and problems that are not over yet.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(super) struct Fixes {
+    calls: Recent<(Mark, ToolUse), WAITING_MAX>,
+    problems: Recent<Problem, WAITING_MAX>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+struct Problem {
+    /// What has to go well: a program, or a tool.
+    kind: String,
+    line: String,
+    place: Place,
+}
+
+impl Fixes {
+    pub(super) fn call(&mut self, call_id: &str, used: ToolUse) {
+        self.calls.push((Mark::of(call_id), used));
+    }
+
+    /// Takes a result, and tells the problem that is over with it.
+    pub(super) fn result(
+        &mut self,
+        result: &ToolResult,
+        has_failed: bool,
+        is_problem: bool,
+        place: Place,
+    ) -> Option<(String, Place)> {
+        let mark = Mark::of(&result.call_id);
+        let (_, used) = self.calls.take(|(call, _)| *call == mark)?;
+        let kind = kind(&used);
+        let is_it = |problem: &Problem| problem.kind == kind;
+        if is_problem {
+            // The first error of a row is the problem; what follows are tries.
+            if !self.problems.iter().any(is_it) {
+                self.problems.push(Problem { kind, line: problem::of_result(result), place });
+            }
+            return None;
+        }
+        if has_failed {
+            return None;
+        }
+        let problem = self.problems.take(is_it)?;
+        let fix = object_text(&used).unwrap_or(used.tool);
+        Some((format!("{} → {fix}", problem.line), problem.place.up_to(place)))
+    }
+}
+
+fn kind(used: &ToolUse) -> String {
+    match used.command() {
+        Some(line) => format!("$ {}", command::program(line)),
+        None => used.tool.clone(),
+    }
+}

@@ -1,0 +1,213 @@
+//! What was done in a part: files, commands, tests, commits, branches and pull requests.
+
+use event::EventId;
+use event::payload::{ToolCall, ToolResult};
+use serde::{Deserialize, Serialize};
+
+use super::Place;
+use crate::command;
+use crate::excerpt;
+use crate::mark::Mark;
+use crate::problem;
+use crate::recent::Recent;
+use crate::tool::{Deed, ToolUse, whole_command};
+
+/// Different files, programs, commits and other things that are told apart in one part. Further
+/// ones are left out.
+const THINGS_MAX: usize = 500;
+
+/// Calls whose results may still say that they failed.
+const CALLS_MAX: usize = 256;
+
+/// Things that are named on one line; of the others only the number is told.
+const NAMED_MAX: usize = 8;
+
+/// Characters at the end of a test's output that are looked at for its verdict.
+const VERDICT_CHARS: usize = 4_000;
+
+/// The work of one part.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(super) struct Work {
+    files: Vec<Count<(Deed, String)>>,
+    programs: Vec<Count<String>>,
+    tests: Option<(String, Place)>,
+    /// Commits, branches and pull requests, with the calls that made them.
+    things: Vec<(Mark, String, Place)>,
+    calls: Recent<Call, CALLS_MAX>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+struct Count<T> {
+    thing: T,
+    count: u64,
+    place: Place,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+struct Call {
+    mark: Mark,
+    event_id: EventId,
+    files: Vec<(Deed, String)>,
+    program: Option<String>,
+    test: Option<String>,
+    is_pull_request: bool,
+}
+
+impl Work {
+    pub(super) fn call(
+        &mut self,
+        call: &ToolCall,
+        event_id: EventId,
+        used: &ToolUse,
+        place: Place,
+    ) {
+        let mark = Mark::of(&call.call_id);
+        let files = used.files().iter().filter(|(deed, _)| deed.modifies());
+        let files: Vec<(Deed, String)> = files.cloned().collect();
+        for file in &files {
+            count(&mut self.files, file.clone(), place);
+        }
+        let mut test = None;
+        let mut is_pull_request = false;
+        if let Some(line) = used.command() {
+            count(&mut self.programs, command::program(line).to_owned(), place);
+            test = command::tests(line);
+            let whole = whole_command(&call.input).unwrap_or_else(|| line.to_owned());
+            is_pull_request = whole.contains("gh pr create");
+            for thing in command::git_things(&whole) {
+                self.thing(mark, thing, place);
+            }
+        }
+        let program = used.command().map(|line| command::program(line).to_owned());
+        self.calls.push(Call { mark, event_id, files, program, test, is_pull_request });
+    }
+
+    /// What a program of the model calls is told in place of the program.
+    pub(super) fn undo_program(&mut self, event_id: EventId) {
+        let Some(call) = self.calls.take(|call| call.event_id == event_id) else { return };
+        self.undo(&call);
+        if let Some(program) = &call.program {
+            uncount(&mut self.programs, program);
+        }
+    }
+
+    pub(super) fn result(&mut self, result: &ToolResult, has_failed: bool, place: Place) {
+        let mark = Mark::of(&result.call_id);
+        let Some(call) = self.calls.take(|call| call.mark == mark) else { return };
+        if let Some(test) = &call.test {
+            let output = result.output_text().unwrap_or_default();
+            let verdict = match has_failed || says_failed(excerpt::tail(&output, VERDICT_CHARS)) {
+                true => format!("Tests failed: {test} ({})", problem::of_result(result)),
+                false => format!("Tests passed: {test}"),
+            };
+            self.tests = Some((verdict, place));
+        }
+        if has_failed {
+            self.undo(&call);
+        } else if call.is_pull_request
+            && let Some(number) = pull_request(&result.output_text().unwrap_or_default())
+        {
+            self.thing(mark, format!("Pull request #{number}"), place);
+        }
+    }
+
+    pub(super) fn branch(&mut self, branch: &str, place: Place) {
+        self.thing(Mark::of(""), format!("On branch {branch}"), place);
+    }
+
+    /// What was done, a line each. Calls whose results are still to come go on.
+    pub(super) fn take_lines(&mut self) -> Vec<(String, Place)> {
+        let calls = std::mem::take(&mut self.calls);
+        let done = std::mem::replace(self, Work { calls, ..Work::default() });
+        done.lines()
+    }
+
+    fn lines(self) -> Vec<(String, Place)> {
+        let mut lines = Vec::new();
+        for (deed, word) in
+            [(Deed::Edit, "Edited"), (Deed::Create, "Created"), (Deed::Delete, "Deleted")]
+        {
+            let files = self.files.iter().filter(|count| count.thing.0 == deed);
+            let named = files.map(|count| (count.thing.1.as_str(), count.count, count.place));
+            lines.extend(line(word, named.collect(), |name, count| match count {
+                1 => name.to_owned(),
+                count => format!("{name} ×{count}"),
+            }));
+        }
+        let programs =
+            self.programs.iter().map(|count| (count.thing.as_str(), count.count, count.place));
+        lines.extend(line("Ran", programs.collect(), |name, count| format!("{name} {count}")));
+        lines.extend(self.tests);
+        lines.extend(self.things.into_iter().map(|(_, text, place)| (text, place)));
+        lines
+    }
+
+    /// Takes back what a call would have made.
+    fn undo(&mut self, call: &Call) {
+        for file in &call.files {
+            uncount(&mut self.files, file);
+        }
+        self.things.retain(|(made_by, _, _)| *made_by != call.mark);
+    }
+
+    fn thing(&mut self, made_by: Mark, text: String, place: Place) {
+        let is_known = self.things.iter().any(|(_, known, _)| *known == text);
+        if !is_known && self.things.len() < THINGS_MAX {
+            self.things.push((made_by, text, place));
+        }
+    }
+}
+
+fn count<T: PartialEq>(counts: &mut Vec<Count<T>>, thing: T, place: Place) {
+    if let Some(count) = counts.iter_mut().find(|count| count.thing == thing) {
+        count.count += 1;
+        count.place = count.place.up_to(place);
+    } else if counts.len() < THINGS_MAX {
+        counts.push(Count { thing, count: 1, place });
+    }
+}
+
+fn uncount<T: PartialEq>(counts: &mut Vec<Count<T>>, thing: &T) {
+    if let Some(number) = counts.iter().position(|count| count.thing == *thing) {
+        counts[number].count -= 1;
+        if counts[number].count == 0 {
+            counts.remove(number);
+        }
+    }
+}
+
+/// One line about several things, the most frequent first.
+fn line(
+    word: &str,
+    mut named: Vec<(&str, u64, Place)>,
+    text: impl Fn(&str, u64) -> String,
+) -> Option<(String, Place)> {
+    let place = named.iter().map(|(_, _, place)| *place).reduce(|first, last| {
+        if first.to_seq <= last.to_seq { first.up_to(last) } else { last.up_to(first) }
+    })?;
+    named.sort_by_key(|(_, count, _)| std::cmp::Reverse(*count));
+    let mut texts: Vec<String> =
+        named.iter().take(NAMED_MAX).map(|(name, count, _)| text(name, *count)).collect();
+    if named.len() > NAMED_MAX {
+        texts.push(format!("{} more", named.len() - NAMED_MAX));
+    }
+    Some((format!("{word} {}", texts.join(", ")), place))
+}
+
+/// Whether output says that tests failed, though the command went well: it may end in a pipe.
+fn says_failed(output: &str) -> bool {
+    let words: Vec<&str> = output.split_whitespace().collect();
+    let counts = words.windows(2).any(|pair| {
+        let is_number = pair[0].parse::<u64>().is_ok_and(|count| count > 0);
+        is_number && matches!(pair[1].trim_matches([';', ',', '.', ')']), "failed" | "failures")
+    });
+    counts || output.contains("test result: FAILED")
+}
+
+/// The number in the first address of a pull request.
+fn pull_request(output: &str) -> Option<u64> {
+    let (_, rest) = output.split_once("/pull/")?;
+    let digits = rest.split(|c: char| !c.is_ascii_digit()).next()?;
+    digits.parse().ok()
+}

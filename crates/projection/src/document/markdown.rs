@@ -1,0 +1,159 @@
+//! Markdown: what was said as it was written, what was done folded.
+//!
+//! Text keeps its Markdown, but cannot become HTML, load an image or reach out of its place.
+
+use super::block::{Block, Call};
+use super::cut::Cut;
+use super::html::escaped;
+use super::prose::{Passage, Span, fence_for, passages, spans};
+use super::{Form, Head, moment};
+
+/// How much deeper the headings of what was said stand than they were written: below the turn's.
+const HEADING_SHIFT: usize = 2;
+
+pub(crate) struct Markdown;
+
+impl Form for Markdown {
+    fn begin(&mut self, head: &Head, out: &mut String) {
+        out.push_str(&format!("# {}\n\n", plain(&head.title)));
+        for (name, value) in &head.rows {
+            out.push_str(&format!("- **{name}:** {}\n", code(value)));
+        }
+    }
+
+    fn block(&mut self, block: &Block, out: &mut String) {
+        out.push('\n');
+        match block {
+            Block::Turn { number, at } => {
+                out.push_str(&format!("## {number} · {} UTC\n", moment(*at)));
+            }
+            Block::Prompt { text, is_queued } => {
+                let who = if *is_queued { "**User**, meanwhile:" } else { "**User:**" };
+                quoted(out, &format!("{who}\n\n{}", prose(text)));
+            }
+            Block::Answer(text) => out.push_str(&format!("{}\n", prose(text))),
+            Block::Thinking(text) => folded(out, "Thinking", &prose(text)),
+            Block::Call(call) => folded(out, &summary(call), &details(call)),
+            Block::Compacted { summary } => {
+                folded(out, "Compacted: the model goes on with a summary", &prose(summary));
+            }
+            Block::Interrupted(text) => out.push_str(&format!("> ⏹ **{}**\n", plain(text))),
+            Block::Error(text) => quoted(out, &format!("⚠ **Error:** {}", lines(text))),
+            Block::Remark(text) => quoted(out, &format!("*Note:* {}", lines(text))),
+        }
+    }
+
+    fn end(&mut self, _out: &mut String) {}
+}
+
+fn summary(call: &Call) -> String {
+    let about = match call.about.as_str() {
+        "" => String::new(),
+        about => format!(": <code>{}</code>", plain(about)),
+    };
+    let how =
+        if call.how.is_empty() { String::new() } else { format!(" — {}", plain(&call.how)) };
+    format!("{}{about}{how}", plain(&call.tool))
+}
+
+fn details(call: &Call) -> String {
+    let fenced = |cut: &Cut| {
+        let text = cut.joined();
+        let fence = fence_for(&text);
+        (!cut.is_empty()).then(|| format!("{fence}text\n{text}\n{fence}"))
+    };
+    let parts = [fenced(&call.input), fenced(&call.output)];
+    parts.into_iter().flatten().collect::<Vec<_>>().join("\n\n")
+}
+
+fn folded(out: &mut String, summary: &str, text: &str) {
+    if text.is_empty() {
+        out.push_str(&format!("- {summary}\n"));
+    } else {
+        out.push_str(&format!("<details>\n<summary>{summary}</summary>\n\n{text}\n\n</details>\n"));
+    }
+}
+
+fn quoted(out: &mut String, text: &str) {
+    for line in text.lines() {
+        out.push_str(format!("> {line}").trim_end());
+        out.push('\n');
+    }
+}
+
+/// What somebody wrote, in its place.
+fn prose(text: &str) -> String {
+    let passages = passages(text);
+    let told = passages.iter().map(|passage| match passage {
+        Passage::Text(text) | Passage::Table(text) => lines(text),
+        Passage::Heading(level, heading) => {
+            format!("{} {}", "#".repeat((level + HEADING_SHIFT).min(6)), lines(heading))
+        }
+        Passage::Code(language, code) => {
+            let fence = fence_for(code);
+            let language: String = language
+                .chars()
+                .filter(|c| c.is_ascii_alphanumeric() || "+-#_".contains(*c))
+                .collect();
+            format!("{fence}{language}\n{code}\n{fence}")
+        }
+    });
+    told.collect::<Vec<_>>().join("\n\n")
+}
+
+/// Text that keeps its Markdown, without HTML and images.
+pub(crate) fn lines(text: &str) -> String {
+    let told = spans(text).into_iter().map(|span| match span {
+        Span::Text(text) => tamed(text),
+        Span::Strong(text) => format!("**{}**", tamed(text)),
+        Span::Code(text) => code(text),
+    });
+    let told: String = told.collect();
+    // Indented by four, a line would be code and its signs would be shown.
+    let lines = told.lines().map(|line| {
+        let bare = line.trim_start();
+        let is_rule = bare.chars().all(|c| matches!(c, '=' | '-' | ' ')) && bare.len() > 1;
+        // A line under another one makes a heading of it.
+        if is_rule { format!("\\{bare}") } else { line.to_owned() }
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+fn tamed(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace("![", "!\\[").replace('`', "&#96;")
+}
+
+/// Text without any Markdown.
+pub(crate) fn plain(text: &str) -> String {
+    single(&escaped(text))
+}
+
+/// Text as code inside of a line.
+pub(crate) fn code(text: &str) -> String {
+    let fence = fence_for(text);
+    let signs = if text.contains('`') { fence.as_str() } else { "`" };
+    let gap = if text.starts_with('`') || text.ends_with('`') { " " } else { "" };
+    if text.trim().is_empty() {
+        return tamed(text);
+    }
+    format!("{signs}{gap}{text}{gap}{signs}")
+}
+
+/// Escaped text in which Markdown finds nothing either.
+fn single(html: &str) -> String {
+    let mut single = String::with_capacity(html.len());
+    let mut before = ' ';
+    for c in html.chars() {
+        let is_reference = c == '#' && before == '&';
+        before = c;
+        match c {
+            _ if is_reference => single.push(c),
+            '`' | '*' | '_' | '[' | ']' | '\\' | '!' | '~' | '|' | '#' => {
+                single.push_str(&format!("&#{};", u32::from(c)));
+            }
+            '\n' => single.push(' '),
+            _ => single.push(c),
+        }
+    }
+    single
+}

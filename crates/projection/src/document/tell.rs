@@ -1,0 +1,280 @@
+//! Events in, blocks out.
+//!
+//! A call is told together with its result, so what comes behind a call waits for that; only so
+//! much, and never longer than the turn. A fuller account of something that was told is left out.
+
+use std::collections::VecDeque;
+
+use event::payload::{
+    ApprovalResolved, AssistantMessage, AssistantThinking, ChildRequested, Compaction, Content,
+    Decision, ErrorRaised, ExternalInput, Note, SettingsChanged, StopReason, ToolCall, ToolResult,
+    TurnCompleted, UserPrompt,
+};
+use event::{Event, Kind};
+
+use super::Options;
+use super::block::{Block, Call};
+use super::call;
+use super::clean::Clean;
+use crate::mark::Mark;
+use crate::torn::{News, Torn};
+
+/// Blocks that wait for the result of a call. When there are more, the call is told without.
+const HELD_MAX: usize = 200;
+
+/// Tells a session, event by event.
+pub(crate) struct Teller {
+    options: Options,
+    seq: u64,
+    torn: Torn,
+    turn: u64,
+    is_in_turn: bool,
+    is_inherited: bool,
+    held: VecDeque<Held>,
+    /// The last error that was told, which the end of the turn often repeats.
+    last_error: Option<String>,
+}
+
+enum Held {
+    Told(Block),
+    /// Waits for its result.
+    Open(Mark, Call),
+}
+
+impl Teller {
+    pub(crate) fn new(options: Options) -> Teller {
+        Teller {
+            options,
+            seq: 0,
+            torn: Torn::default(),
+            turn: 0,
+            is_in_turn: false,
+            is_inherited: false,
+            held: VecDeque::new(),
+            last_error: None,
+        }
+    }
+
+    /// Takes the next event. One that was applied before is left out.
+    pub(crate) fn apply(&mut self, event: &Event, clean: &mut Clean<'_>) {
+        if event.seq <= self.seq {
+            return;
+        }
+        self.seq = event.seq;
+        if self.torn.look_at(event) == News::Again {
+            return;
+        }
+        self.cross_fork(event);
+        match event.kind {
+            Kind::UserPrompt => self.prompt(event, clean),
+            Kind::AssistantMessage => {
+                let Some(said) = event.readable::<AssistantMessage>() else { return };
+                self.answer(event, Block::Answer(content(&said.content, clean)));
+            }
+            Kind::AssistantThinking if self.options.shows_thinking => {
+                let Some(thought) = event.readable::<AssistantThinking>() else { return };
+                self.answer(event, Block::Thinking(clean.text(&thought.thinking)));
+            }
+            Kind::ToolCall => {
+                let Some(called) = event.readable::<ToolCall>() else { return };
+                self.open_turn(event);
+                let call = call::call(&called, clean, self.options.input_max);
+                self.hold(Held::Open(Mark::of(&called.call_id), call));
+            }
+            Kind::ToolResult => self.result(event, clean),
+            Kind::TurnCompleted => self.complete(event, clean),
+            Kind::Error => {
+                let raised = event.readable::<ErrorRaised>().unwrap_or_default();
+                self.error(&raised.message, clean);
+            }
+            Kind::Compaction => {
+                let compaction = event.readable::<Compaction>().unwrap_or_default();
+                let contents = compaction.entries.iter().filter_map(|entry| entry.content.as_ref());
+                let texts: Vec<String> = contents.map(|content| call::parts(&content.0)).collect();
+                self.tell(Block::Compacted { summary: clean.text(&texts.join("\n\n")) });
+            }
+            _ => {
+                if let Some(remark) = remark(event) {
+                    self.tell(Block::Remark(clean.text(&remark)));
+                }
+            }
+        }
+    }
+
+    /// The next block that waits for nothing.
+    pub(crate) fn next(&mut self) -> Option<Block> {
+        let is_full = self.held.len() > HELD_MAX;
+        match self.held.front()? {
+            Held::Open(..) if !is_full => None,
+            _ => self.held.pop_front().map(Held::block),
+        }
+    }
+
+    /// The next block there is, whatever it waits for.
+    pub(crate) fn next_left(&mut self) -> Option<Block> {
+        self.held.pop_front().map(Held::block)
+    }
+
+    fn prompt(&mut self, event: &Event, clean: &mut Clean<'_>) {
+        let Some(prompt) = event.readable::<UserPrompt>() else { return };
+        if !prompt.queued {
+            self.is_in_turn = false;
+            self.open_turn(event);
+        }
+        let text = content(&prompt.content, clean);
+        self.tell(Block::Prompt { text, is_queued: prompt.queued });
+    }
+
+    fn answer(&mut self, event: &Event, block: Block) {
+        let (Block::Answer(text) | Block::Thinking(text)) = &block else { return };
+        if !text.trim().is_empty() {
+            self.open_turn(event);
+            self.tell(block);
+        }
+    }
+
+    fn result(&mut self, event: &Event, clean: &mut Clean<'_>) {
+        let Some(result) = event.readable::<ToolResult>() else { return };
+        let mark = Mark::of(&result.call_id);
+        let output_max = self.options.output_max;
+        let place = self.held.iter().position(|held| held.waits_for(mark));
+        match place.and_then(|place| self.held.get_mut(place)) {
+            Some(held) => held.settle(&result, clean, output_max),
+            None => {
+                let call = call::late(&result, clean, output_max);
+                self.tell(Block::Call(call));
+            }
+        }
+    }
+
+    fn complete(&mut self, event: &Event, clean: &mut Clean<'_>) {
+        let completed = event.readable::<TurnCompleted>().unwrap_or_default();
+        match completed.stop_reason {
+            Some(StopReason::Interrupted) => {
+                self.tell(Block::Interrupted("Interrupted by the user".to_owned()));
+            }
+            Some(StopReason::Died) => {
+                self.tell(Block::Interrupted(
+                    "The agent ended in the middle of its work".to_owned(),
+                ));
+            }
+            Some(StopReason::MaxTurnsHit | StopReason::BudgetExhausted) => {
+                self.tell(Block::Interrupted("Stopped at a limit".to_owned()));
+            }
+            _ => {}
+        }
+        if let Some(error) = &completed.error {
+            self.error(error, clean);
+        }
+        self.is_in_turn = false;
+    }
+
+    fn error(&mut self, message: &str, clean: &mut Clean<'_>) {
+        if self.last_error.as_deref() != Some(message) {
+            self.tell(Block::Error(clean.text(message)));
+            self.last_error = Some(message.to_owned());
+        }
+    }
+
+    fn open_turn(&mut self, event: &Event) {
+        if self.is_in_turn {
+            return;
+        }
+        self.is_in_turn = true;
+        self.last_error = None;
+        self.turn += 1;
+        // What still waits belongs to the turn before.
+        self.held.iter_mut().for_each(Held::give_up);
+        self.tell(Block::Turn { number: self.turn, at: event.created_at });
+    }
+
+    /// Says where a fork stops showing what another session did.
+    fn cross_fork(&mut self, event: &Event) {
+        let is_inherited = event.fork_origin().is_some();
+        if self.is_inherited && !is_inherited && event.kind != Kind::SessionStarted {
+            self.tell(Block::Remark("From here on it is a session of its own".to_owned()));
+        }
+        self.is_inherited = is_inherited;
+    }
+
+    fn tell(&mut self, block: Block) {
+        self.hold(Held::Told(block));
+    }
+
+    fn hold(&mut self, held: Held) {
+        self.held.push_back(held);
+    }
+}
+
+impl Held {
+    fn waits_for(&self, mark: Mark) -> bool {
+        matches!(self, Held::Open(open, _) if *open == mark)
+    }
+
+    fn settle(&mut self, result: &ToolResult, clean: &mut Clean<'_>, output_max: usize) {
+        if let Held::Open(_, call) = self {
+            let mut call = call.clone();
+            call::add_result(&mut call, result, clean, output_max);
+            *self = Held::Told(Block::Call(call));
+        }
+    }
+
+    fn give_up(&mut self) {
+        if let Held::Open(_, call) = self {
+            *self = Held::Told(without_result(call.clone()));
+        }
+    }
+
+    fn block(self) -> Block {
+        match self {
+            Held::Told(block) => block,
+            Held::Open(_, call) => without_result(call),
+        }
+    }
+}
+
+fn without_result(call: Call) -> Block {
+    Block::Call(Call { how: "no result".to_owned(), ..call })
+}
+
+fn content(content: &Content, clean: &mut Clean<'_>) -> String {
+    clean.text(&call::parts(&content.0))
+}
+
+/// What else is worth a line.
+fn remark(event: &Event) -> Option<String> {
+    match event.kind {
+        Kind::Note => event.readable::<Note>().map(|note| note.text),
+        Kind::ApprovalResolved => {
+            let resolved = event.readable::<ApprovalResolved>()?;
+            let word = if resolved.decision == Decision::Allow { "Allowed" } else { "Denied" };
+            let by = resolved.by.map(|by| format!(" by {by}")).unwrap_or_default();
+            let why = resolved.reason.map(|reason| format!(": {reason}")).unwrap_or_default();
+            Some(format!("{word}{by}{why}"))
+        }
+        Kind::SettingsChanged => {
+            let changed = event.readable::<SettingsChanged>()?;
+            let rows = [
+                ("Model", changed.model),
+                ("Folder", changed.cwd),
+                ("Branch", changed.branch),
+                ("Permissions", changed.permission_mode),
+            ];
+            let told =
+                rows.into_iter().filter_map(|(name, value)| Some(format!("{name}: {}", value?)));
+            let told = told.collect::<Vec<_>>().join(" · ");
+            (!told.is_empty()).then_some(told)
+        }
+        Kind::ExternalInput => {
+            let asked = event.readable::<ExternalInput>()?;
+            let answer = asked.input.map(|input| input.text().unwrap_or(input.get().to_owned()));
+            let answer = answer.map(|answer| format!(" → {answer}")).unwrap_or_default();
+            Some(format!("Asked: {}{answer}", asked.prompt))
+        }
+        Kind::ChildRequested => {
+            let child = event.readable::<ChildRequested>()?;
+            Some(format!("Handed to {}: {}", child.agent_id, child.task))
+        }
+        _ => None,
+    }
+}

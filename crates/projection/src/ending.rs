@@ -1,0 +1,141 @@
+//! How a session stands at the end of its log.
+
+use event::EventId;
+use serde::{Deserialize, Serialize};
+
+use crate::mark::Mark;
+use crate::recent::Recent;
+
+/// Open calls that are kept. When there are more the oldest is forgotten: a session that leaves
+/// so many behind is told as pending by the others.
+const OPEN_CALLS_MAX: usize = 1_024;
+
+/// What the last records of a session say.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ending {
+    /// The answer is complete; it is the user's turn.
+    AwaitingUser,
+    /// A tool was called and its result is not there.
+    ToolCallPending,
+    /// Something was asked and not answered.
+    UserLast,
+    /// The user stopped it, and nothing came after.
+    Interrupted,
+    /// The last record is torn.
+    Truncated,
+    /// The agent said that it ended.
+    Exited,
+    /// None of these: results are there and the model has not answered, or nothing happened yet.
+    Open,
+}
+
+impl Ending {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Ending::AwaitingUser => "awaiting_user",
+            Ending::ToolCallPending => "tool_call_pending",
+            Ending::UserLast => "user_last",
+            Ending::Interrupted => "interrupted",
+            Ending::Truncated => "truncated",
+            Ending::Exited => "exited",
+            Ending::Open => "open",
+        }
+    }
+}
+
+/// What can change an ending. Everything else leaves it as it is.
+pub(crate) enum Sign<'a> {
+    Prompted { is_queued: bool },
+    Answered,
+    Called(&'a str),
+    Returned(&'a str),
+    Interrupted,
+    TurnCompleted,
+    Exited,
+    Resumed,
+    Torn(EventId),
+}
+
+/// The state an ending is read from.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct EndingState {
+    last: Last,
+    /// Calls without a result since the last prompt that began a turn.
+    open_calls: Recent<Mark, OPEN_CALLS_MAX>,
+    torn: Option<EventId>,
+    is_exited: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Last {
+    #[default]
+    Nothing,
+    Prompt,
+    Answer,
+    Result,
+    Interrupt,
+}
+
+impl EndingState {
+    pub(crate) fn ending(&self) -> Ending {
+        match self.last {
+            _ if self.torn.is_some() => Ending::Truncated,
+            Last::Interrupt => Ending::Interrupted,
+            _ if !self.open_calls.is_empty() => Ending::ToolCallPending,
+            Last::Prompt => Ending::UserLast,
+            _ if self.is_exited => Ending::Exited,
+            Last::Answer => Ending::AwaitingUser,
+            Last::Nothing | Last::Result => Ending::Open,
+        }
+    }
+
+    pub(crate) fn apply(&mut self, sign: Sign<'_>) {
+        match sign {
+            Sign::Prompted { is_queued } => {
+                self.talk(Last::Prompt);
+                if !is_queued {
+                    // Whatever is still open by now was lost with the turn before.
+                    self.open_calls.clear();
+                }
+            }
+            Sign::Answered => self.talk(Last::Answer),
+            Sign::Called(call_id) => {
+                self.talk(Last::Answer);
+                self.open_calls.push(Mark::of(call_id));
+            }
+            Sign::Returned(call_id) => {
+                self.talk(Last::Result);
+                let mark = Mark::of(call_id);
+                self.open_calls.take(|open| *open == mark);
+            }
+            Sign::Interrupted => {
+                self.last = Last::Interrupt;
+                self.open_calls.clear();
+            }
+            Sign::TurnCompleted => {
+                // A turn may end without a closing word.
+                if self.last == Last::Result {
+                    self.last = Last::Answer;
+                }
+            }
+            Sign::Exited => self.is_exited = true,
+            Sign::Resumed => self.is_exited = false,
+            Sign::Torn(event_id) => self.torn = Some(event_id),
+        }
+    }
+
+    /// A torn record is whole again.
+    pub(crate) fn mend(&mut self, event_id: EventId) {
+        if self.torn == Some(event_id) {
+            self.torn = None;
+        }
+    }
+
+    fn talk(&mut self, last: Last) {
+        self.last = last;
+        self.torn = None;
+        self.is_exited = false;
+    }
+}

@@ -1,0 +1,451 @@
+//! What is known of a session without reading it again: the numbers and names people list.
+//!
+//! Folded from all events a session shows, in order, inherited ones included. Those may tell
+//! what it is called and where it works; counted are only its own. An event that amends another
+//! stands in for it. The state is bounded, so that it can be saved beside the journal at any
+//! `seq` and continued from there; it can be deleted at any time.
+
+use event::payload::{
+    ContextAdded, SessionMode, SessionStarted, SettingsChanged, StepCompleted, StopReason,
+    TurnCompleted, UserPrompt,
+};
+use event::{Event, EventId, Kind};
+use serde::{Deserialize, Serialize};
+
+use crate::day::Day;
+use crate::ending::{Ending, EndingState, Sign};
+use crate::epoch::EpochCount;
+use crate::excerpt;
+use crate::recent::Recent;
+use crate::title::Title;
+use crate::tokens::Basis;
+use crate::torn::{News, Torn, is_torn};
+use crate::usage::{RowNumber, Usage, UsageKey, Used, context_step};
+
+/// The shape of the saved state. One that was saved in another shape is not continued but folded
+/// anew.
+const VERSION: u32 = 1;
+
+/// Requests whose use can still be replaced by a fuller account. Agents amend a request while
+/// they write it; a later amendment is not counted, and its row is marked as incomplete.
+const STEPS_MAX: usize = 8;
+
+/// Branches and folders that are listed; further ones are only shown while they are the last.
+const PLACES_MAX: usize = 32;
+
+/// Kinds of records nobody understood that are told apart; the rest is counted without a name.
+const UNKNOWN_TYPES_MAX: usize = 128;
+
+/// Characters of a path, a branch or any other name that is kept.
+const NAME_CHARS_MAX: usize = 1_000;
+
+/// Everything a list of sessions shows of one.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Facts {
+    version: u32,
+    seq: u64,
+    about: About,
+    counts: Counts,
+    usage: Usage,
+    unknown: Vec<UnknownCount>,
+    title: Title,
+    ending: EndingState,
+    epochs: EpochCount,
+    steps: Recent<Step, STEPS_MAX>,
+    torn: Torn,
+    is_child: bool,
+}
+
+/// Names a session goes by, each as it was told last.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct About {
+    pub agent: Option<String>,
+    pub agent_version: Option<String>,
+    pub model: Option<String>,
+    pub cwd: Option<String>,
+    pub project: Option<String>,
+    pub branch: Option<String>,
+    pub remote: Option<String>,
+    pub entry_point: Option<String>,
+    pub permission_mode: Option<String>,
+    /// All folders it worked in, in the order it came to them.
+    pub cwds: Vec<String>,
+    /// All branches it worked on, in the order it came to them.
+    pub branches: Vec<String>,
+}
+
+/// What a session did by itself.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Counts {
+    /// What a person typed and sent.
+    pub prompts: u64,
+    /// What a person typed while the agent was busy.
+    pub queued: u64,
+    /// Answers of a model, however many blocks each has.
+    pub responses: u64,
+    pub tool_calls: u64,
+    pub tool_results: u64,
+    pub compactions: u64,
+    pub events: u64,
+    /// Records nobody understood.
+    pub unknown: u64,
+}
+
+/// How many records of one type nobody understood.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct UnknownCount {
+    pub agent_version: Option<String>,
+    pub record_type: Option<String>,
+    pub count: u64,
+}
+
+/// A request that was counted.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+struct Step {
+    /// The event that told it first, and the one that told it last.
+    first: EventId,
+    last: EventId,
+    /// Where it was counted; nowhere if it is inherited or used nothing.
+    counted: Option<(RowNumber, Used)>,
+    is_own: bool,
+}
+
+impl Default for Facts {
+    fn default() -> Facts {
+        Facts {
+            version: VERSION,
+            seq: 0,
+            about: About::default(),
+            counts: Counts::default(),
+            usage: Usage::default(),
+            unknown: Vec::new(),
+            title: Title::default(),
+            ending: EndingState::default(),
+            epochs: EpochCount::default(),
+            steps: Recent::default(),
+            torn: Torn::default(),
+            is_child: false,
+        }
+    }
+}
+
+impl Facts {
+    /// Continues from a saved state, or `None` where this version cannot.
+    pub fn load(saved: &str) -> Option<Facts> {
+        #[derive(Deserialize)]
+        struct Shape {
+            version: u32,
+        }
+        let shape: Shape = serde_json::from_str(saved).ok()?;
+        if shape.version != VERSION {
+            return None;
+        }
+        serde_json::from_str(saved).ok()
+    }
+
+    /// The state as text, for [`Facts::load`].
+    pub fn save(&self) -> String {
+        serde_json::to_string(self).expect("names and numbers always encode")
+    }
+
+    /// The last event that was applied.
+    pub fn seq(&self) -> u64 {
+        self.seq
+    }
+
+    pub fn about(&self) -> &About {
+        &self.about
+    }
+
+    pub fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
+    pub fn usage(&self) -> &Usage {
+        &self.usage
+    }
+
+    pub fn unknown(&self) -> &[UnknownCount] {
+        &self.unknown
+    }
+
+    /// The provider's title, else one made from the first prompt.
+    pub fn title(&self) -> Option<&str> {
+        self.title.best()
+    }
+
+    pub fn ending(&self) -> Ending {
+        self.ending.ending()
+    }
+
+    /// Stretches between starts, compactions, clears and long silences. The first one begins with
+    /// the session.
+    pub fn epochs(&self) -> u64 {
+        self.epochs.count().max(1)
+    }
+
+    /// How sure the tokens are.
+    pub fn tokens_basis(&self) -> Basis {
+        if self.is_untold() {
+            return Basis::Incomplete;
+        }
+        self.usage.total().tokens_basis()
+    }
+
+    /// Models answered, and the agent recorded not a single request.
+    pub(crate) fn is_untold(&self) -> bool {
+        self.counts.responses > 0 && self.usage.total().tokens.requests == 0
+    }
+
+    /// Takes the next event. One that was applied before is left out.
+    pub fn apply(&mut self, event: &Event) {
+        if event.seq <= self.seq {
+            return;
+        }
+        self.seq = event.seq;
+        let is_own = event.fork_origin().is_none();
+        let news = self.torn.look_at(event);
+        if let News::Mended(torn) = news {
+            self.ending.mend(torn);
+            self.counts.unknown = self.counts.unknown.saturating_sub(u64::from(is_own));
+            self.counts.events = self.counts.events.saturating_sub(u64::from(is_own));
+        }
+        let is_news = news != News::Again;
+        if is_own && is_news {
+            self.counts.events += 1;
+            self.epochs.apply(event);
+        }
+        if event.kind == Kind::StepCompleted {
+            self.step(event, is_own);
+        } else if is_own && let Some(cost) = event.cost {
+            let key = self.usage_key(event, None, 0);
+            self.usage.add(key, &Used::of_cost(cost));
+        }
+        self.name(event);
+        if is_news {
+            self.talk(event, is_own);
+        }
+    }
+
+    /// Counts what was said and done, and what it says about the ending.
+    fn talk(&mut self, event: &Event, is_own: bool) {
+        let own = u64::from(is_own);
+        match event.kind {
+            Kind::UserPrompt => {
+                let is_queued = event.data.read::<PromptHead>().is_ok_and(|prompt| prompt.queued);
+                *(if is_queued { &mut self.counts.queued } else { &mut self.counts.prompts }) +=
+                    own;
+                self.ending.apply(Sign::Prompted { is_queued });
+                if !self.title.is_settled()
+                    && let Some(prompt) = event.readable::<UserPrompt>()
+                {
+                    self.title.look_at(&prompt.content.joined_text());
+                }
+            }
+            Kind::AssistantMessage | Kind::AssistantThinking | Kind::ToolCall => {
+                let answer = event.data.read::<AnswerHead>().unwrap_or_default();
+                if answer.block == 0 && !answer.message_id.is_empty() {
+                    self.counts.responses += own;
+                }
+                if event.kind == Kind::ToolCall {
+                    self.counts.tool_calls += own;
+                    self.ending.apply(Sign::Called(&answer.call_id));
+                } else {
+                    self.ending.apply(Sign::Answered);
+                }
+            }
+            Kind::ToolResult => {
+                self.counts.tool_results += own;
+                let result = event.data.read::<AnswerHead>().unwrap_or_default();
+                self.ending.apply(Sign::Returned(&result.call_id));
+            }
+            Kind::TurnCompleted => {
+                let turn = event.readable::<TurnCompleted>().unwrap_or_default();
+                self.ending.apply(match (turn.stop_reason, turn.error) {
+                    (Some(StopReason::Interrupted), _) => Sign::Interrupted,
+                    (Some(StopReason::Died), _) | (_, Some(_)) => return,
+                    _ => Sign::TurnCompleted,
+                });
+            }
+            Kind::Compaction => self.counts.compactions += own,
+            Kind::SessionExited => self.ending.apply(Sign::Exited),
+            Kind::SessionStarted => self.ending.apply(Sign::Resumed),
+            Kind::Unknown => self.unknown_record(event, own),
+            _ => {}
+        }
+    }
+
+    fn unknown_record(&mut self, event: &Event, own: u64) {
+        #[derive(Default, Deserialize)]
+        #[serde(default)]
+        struct Head {
+            record_type: Option<String>,
+        }
+        self.counts.unknown += own;
+        if is_torn(event) {
+            // It says nothing about the format.
+            self.ending.apply(Sign::Torn(event.id));
+            return;
+        }
+        if own == 0 {
+            return;
+        }
+        let head: Head = event.data.read().unwrap_or_default();
+        let agent_version = self.about.agent_version.clone();
+        let record_type = head.record_type.as_deref().map(name);
+        let is_it = |known: &UnknownCount| {
+            known.agent_version == agent_version && known.record_type == record_type
+        };
+        if let Some(known) = self.unknown.iter_mut().find(|known| is_it(known)) {
+            known.count += 1;
+        } else if self.unknown.len() < UNKNOWN_TYPES_MAX {
+            self.unknown.push(UnknownCount { agent_version, record_type, count: 1 });
+        } else if self.unknown.len() == UNKNOWN_TYPES_MAX {
+            self.unknown.push(UnknownCount { agent_version: None, record_type: None, count: 1 });
+        } else if let Some(rest) = self.unknown.last_mut() {
+            rest.count += 1;
+        }
+    }
+
+    /// Counts a request once: a fuller account of one takes the place of the first.
+    fn step(&mut self, event: &Event, is_own: bool) {
+        let step = event.readable::<StepCompleted>().unwrap_or_default();
+        if let Some(model) = &step.model
+            && self.about.model.is_none()
+        {
+            self.about.model = Some(name(model));
+        }
+        let used = Used::of(&step, event.cost);
+        let context = used.map_or(0, |used| used.tokens.context());
+        let key = self.usage_key(event, step.model.as_deref(), context);
+        let amended = event.amends();
+        let known = amended.and_then(|amended| {
+            self.steps.iter_mut().rfind(|known| known.first == amended || known.last == amended)
+        });
+        match known {
+            Some(known) => {
+                known.last = event.id;
+                if !known.is_own {
+                    return;
+                }
+                if let Some((row, before)) = known.counted.take() {
+                    self.usage.remove(row, &before);
+                }
+                known.counted = used.map(|used| (self.usage.add(key, &used), used));
+            }
+            None if amended.is_some() => {
+                if is_own {
+                    self.usage.mark_incomplete(key);
+                }
+            }
+            None => {
+                let counted = used.filter(|_| is_own);
+                let counted = counted.map(|used| (self.usage.add(key, &used), used));
+                let step = Step { first: event.id, last: event.id, counted, is_own };
+                self.steps.push(step);
+            }
+        }
+    }
+
+    fn usage_key(&self, event: &Event, model: Option<&str>, context: u64) -> UsageKey {
+        UsageKey {
+            day: Day::of(event.created_at),
+            model: model.map(name).or_else(|| self.about.model.clone()),
+            project: self.about.project.clone(),
+            cwd: self.about.cwd.clone(),
+            context_above: context_step(context),
+        }
+    }
+
+    /// Takes the names an event tells.
+    fn name(&mut self, event: &Event) {
+        match event.kind {
+            Kind::SessionStarted => {
+                let Some(started) = event.readable::<SessionStarted>() else { return };
+                self.is_child |= started.mode == Some(SessionMode::Child);
+                self.about.take_started(&started);
+                if let Some(title) = &started.title {
+                    self.title.give(title);
+                }
+            }
+            Kind::SettingsChanged => {
+                let Some(changed) = event.readable::<SettingsChanged>() else { return };
+                self.about.take_changed(&changed);
+                if let Some(title) = &changed.title {
+                    self.title.give(title);
+                }
+            }
+            // The task of a child is its prompt, though nobody typed it.
+            Kind::ContextAdded if self.is_child && !self.title.is_settled() => {
+                if let Some(context) = event.readable::<ContextAdded>() {
+                    self.title.look_at(&context.content.joined_text());
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+impl About {
+    fn take_started(&mut self, started: &SessionStarted) {
+        take(&mut self.agent, &started.agent);
+        take(&mut self.agent_version, &started.agent_version);
+        take(&mut self.model, &started.model);
+        take(&mut self.project, &started.project);
+        take(&mut self.remote, &started.remote);
+        take(&mut self.entry_point, &started.entry_point);
+        take(&mut self.permission_mode, &started.permission_mode);
+        self.move_to(&started.cwd, &started.branch);
+    }
+
+    fn take_changed(&mut self, changed: &SettingsChanged) {
+        take(&mut self.agent_version, &changed.agent_version);
+        take(&mut self.model, &changed.model);
+        take(&mut self.project, &changed.project);
+        take(&mut self.permission_mode, &changed.permission_mode);
+        self.move_to(&changed.cwd, &changed.branch);
+    }
+
+    fn move_to(&mut self, cwd: &Option<String>, branch: &Option<String>) {
+        take(&mut self.cwd, cwd);
+        take(&mut self.branch, branch);
+        for (place, places) in [(cwd, &mut self.cwds), (branch, &mut self.branches)] {
+            let place = place.as_deref().map(name).filter(|place| !place.is_empty());
+            if let Some(place) = place
+                && places.len() < PLACES_MAX
+                && !places.contains(&place)
+            {
+                places.push(place);
+            }
+        }
+    }
+}
+
+/// What is read of a prompt to count it.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct PromptHead {
+    queued: bool,
+}
+
+/// What is read of an answer or a result to count it. Both may be megabytes long.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct AnswerHead {
+    message_id: String,
+    block: u32,
+    call_id: String,
+}
+
+fn take(slot: &mut Option<String>, told: &Option<String>) {
+    if let Some(told) = told.as_deref().filter(|told| !told.is_empty()) {
+        *slot = Some(name(told));
+    }
+}
+
+/// A name as it is kept: as it was told, unless it is absurdly long.
+fn name(told: &str) -> String {
+    excerpt::head(told, NAME_CHARS_MAX).to_owned()
+}

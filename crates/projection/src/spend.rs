@@ -1,0 +1,239 @@
+//! Tokens and money of many sessions, grouped as people ask for them.
+//!
+//! Tokens are as sure as the provider's own numbers. Money is exact where the provider named it,
+//! estimated where it comes from a table of prices, and incomplete where a model has no price or
+//! a request no numbers.
+
+use std::collections::BTreeMap;
+
+use event::{Cost, SessionId};
+
+use crate::facts::Facts;
+use crate::price::PriceTable;
+use crate::tokens::{Basis, Tokens};
+use crate::usage::{UsageKey, Used};
+
+/// What rows stand for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Grouping {
+    /// Days in UTC, `2026-11-16`.
+    Daily,
+    /// Weeks of ISO 8601, `2026-W47`.
+    Weekly,
+    /// Months, `2026-11`.
+    Monthly,
+    Session,
+    Model,
+    /// Projects, else folders.
+    Project,
+}
+
+/// An amount of money and how sure it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Money {
+    /// What is known of it; `None` if nothing is.
+    pub usd: Option<Cost>,
+    pub basis: Basis,
+}
+
+/// Tokens with what they cost.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Spent {
+    pub tokens: Tokens,
+    pub tokens_basis: Basis,
+    pub money: Money,
+}
+
+impl Spent {
+    /// How sure the whole is: both its tokens and its money.
+    pub fn basis(&self) -> Basis {
+        self.tokens_basis.and(self.money.basis)
+    }
+
+    /// What one session spent.
+    pub fn of(facts: &Facts, prices: &PriceTable) -> Spent {
+        let mut spent = Spent::default();
+        facts.usage().rows().for_each(|row| spent.add(&Spent::of_row(&row.key, &row.used, prices)));
+        if facts.is_untold() {
+            spent.add(&Spent::untold());
+        }
+        spent
+    }
+
+    fn of_row(key: &UsageKey, used: &Used, prices: &PriceTable) -> Spent {
+        Spent {
+            tokens: used.tokens,
+            tokens_basis: used.tokens_basis(),
+            money: Money::of(key, used, prices),
+        }
+    }
+
+    /// Something was spent, and nobody told how much.
+    fn untold() -> Spent {
+        let money = Money { usd: None, basis: Basis::Incomplete };
+        Spent { tokens: Tokens::default(), tokens_basis: Basis::Incomplete, money }
+    }
+
+    fn add(&mut self, other: &Spent) {
+        self.tokens += other.tokens;
+        self.tokens_basis = self.tokens_basis.and(other.tokens_basis);
+        self.money.add(&other.money);
+    }
+}
+
+impl Default for Money {
+    fn default() -> Money {
+        Money::NOTHING
+    }
+}
+
+impl Money {
+    /// Nothing was spent.
+    const NOTHING: Money = Money { usd: Some(Cost::ZERO), basis: Basis::Exact };
+
+    fn of(key: &UsageKey, used: &Used, prices: &PriceTable) -> Money {
+        let told = Money {
+            usd: Some(used.told_cost)
+                .filter(|cost| used.unpriced.requests == 0 || *cost != Cost::ZERO),
+            basis: if used.untold > 0 { Basis::Incomplete } else { Basis::Exact },
+        };
+        if used.unpriced.requests == 0 {
+            return told;
+        }
+        let priced = match prices.cost(key.model.as_deref(), key.context_above, &used.unpriced) {
+            Some(cost) => {
+                Money { usd: Some(cost), basis: used.tokens_basis().and(Basis::Estimated) }
+            }
+            None => Money { usd: None, basis: Basis::Incomplete },
+        };
+        let mut money = told;
+        money.add(&priced);
+        money
+    }
+
+    fn add(&mut self, other: &Money) {
+        // What is not known does not become zero by adding it to nothing.
+        if *self == Money::NOTHING {
+            *self = *other;
+            return;
+        }
+        self.usd = match (self.usd, other.usd) {
+            (Some(ours), Some(theirs)) => Some(ours + theirs),
+            (ours, theirs) => ours.or(theirs),
+        };
+        self.basis = self.basis.and(other.basis);
+    }
+}
+
+/// One row of a report. Where its parts differ in provider or model, it has none.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SpentRow {
+    /// The day, week, month, session, model or project; `None` where that is not known.
+    pub key: Option<String>,
+    pub provider: Option<String>,
+    pub model: Option<String>,
+    pub spent: Spent,
+}
+
+/// A report over sessions: one row per key, and the total.
+#[derive(Clone, Debug)]
+pub struct Spending {
+    grouping: Grouping,
+    rows: BTreeMap<Option<String>, Row>,
+    total: Spent,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Row {
+    provider: Shared,
+    model: Shared,
+    spent: Spent,
+}
+
+impl Spending {
+    pub fn by(grouping: Grouping) -> Spending {
+        Spending { grouping, rows: BTreeMap::new(), total: Spent::default() }
+    }
+
+    /// Adds what a session spent by itself.
+    pub fn add(
+        &mut self,
+        session_id: &SessionId,
+        provider: &str,
+        facts: &Facts,
+        prices: &PriceTable,
+    ) {
+        for usage in facts.usage().rows() {
+            let UsageKey { day, model, project, cwd, context_above: _ } = &usage.key;
+            let key = match self.grouping {
+                Grouping::Daily => Some(day.to_string()),
+                Grouping::Weekly => Some(day.week()),
+                Grouping::Monthly => Some(day.month()),
+                Grouping::Session => Some(session_id.to_string()),
+                Grouping::Model => model.clone(),
+                Grouping::Project => project.as_ref().or(cwd.as_ref()).cloned(),
+            };
+            let spent = Spent::of_row(&usage.key, &usage.used, prices);
+            self.add_row(key, provider, model.as_deref(), &spent);
+        }
+        if facts.is_untold() {
+            let about = facts.about();
+            let key = match self.grouping {
+                // The day of something that was never told is nobody's.
+                Grouping::Daily | Grouping::Weekly | Grouping::Monthly => None,
+                Grouping::Session => Some(session_id.to_string()),
+                Grouping::Model => about.model.clone(),
+                Grouping::Project => about.project.as_ref().or(about.cwd.as_ref()).cloned(),
+            };
+            self.add_row(key, provider, about.model.as_deref(), &Spent::untold());
+        }
+    }
+
+    /// The rows in the order of their keys; the one without a key comes first.
+    pub fn rows(&self) -> impl Iterator<Item = SpentRow> {
+        self.rows.iter().map(|(key, row)| SpentRow {
+            key: key.clone(),
+            provider: row.provider.one(),
+            model: row.model.one(),
+            spent: row.spent,
+        })
+    }
+
+    pub fn total(&self) -> &Spent {
+        &self.total
+    }
+
+    fn add_row(&mut self, key: Option<String>, provider: &str, model: Option<&str>, spent: &Spent) {
+        let row = self.rows.entry(key).or_default();
+        row.provider.add(Some(provider));
+        row.model.add(model);
+        row.spent.add(spent);
+        self.total.add(spent);
+    }
+}
+
+/// A name that all parts of a row have, if they do.
+#[derive(Clone, Debug, Default)]
+enum Shared {
+    #[default]
+    Unset,
+    One(String),
+    Several,
+}
+
+impl Shared {
+    fn add(&mut self, name: Option<&str>) {
+        *self = match (std::mem::take(self), name) {
+            (Shared::Unset, Some(name)) => Shared::One(name.to_owned()),
+            (Shared::One(one), Some(name)) if one == name => Shared::One(one),
+            _ => Shared::Several,
+        };
+    }
+
+    fn one(&self) -> Option<String> {
+        match self {
+            Shared::One(name) => Some(name.clone()),
+            Shared::Unset | Shared::Several => None,
+        }
+    }
+}

@@ -1,0 +1,326 @@
+//! A session as text: what people and agents said, and what was done, in lines a model or a person
+//! can read.
+//!
+//! One renderer over the events of any agent. Lines are joined by one blank line and handed out
+//! in chunks of whole lines. In which portions the events come makes no difference. A fuller
+//! account of something that was told is left out.
+//!
+//! Secrets are taken out before: a text that is cut first could keep half of one.
+
+use event::payload::{
+    AssistantMessage, Content, ErrorRaised, Note, SessionStarted, SettingsChanged, StopReason,
+    ToolCall, ToolResult, TurnCompleted, UserPrompt,
+};
+use event::{Event, EventId, Kind, Raw};
+use serde::{Deserialize, Serialize};
+
+use crate::activity::{self, Call};
+use crate::chunk::Chunks;
+use crate::excerpt;
+use crate::mark::Mark;
+use crate::problem;
+use crate::tool::{ToolUse, has_failed};
+use crate::torn::{News, Torn};
+
+const PROMPT_CHARS_MAX: usize = 2_000;
+const ANSWER_CHARS_MAX: usize = 1_000;
+
+/// An answer up to this long says little, and is left out where the turn has another one.
+const SHORT_ANSWER_CHARS: usize = 20;
+
+const COMMAND_CHARS_MAX: usize = 200;
+const ERROR_CHARS_MAX: usize = 200;
+
+/// Lines that wait until it is known whether a short answer is the only one. When there are more,
+/// the answer is shown.
+const HELD_MAX: usize = 1_000;
+
+/// Calls that are told together. A longer run is told in parts.
+const RUN_MAX: usize = 500;
+
+/// Characters of a chunk, unless told otherwise.
+pub const CHUNK_CHARS_MAX: usize = 100_000;
+
+/// What begins a line here, and therefore no line of what somebody said.
+const TAGS: &[&str] = &[
+    "[USER]",
+    "[ASSISTANT]",
+    "[COMMAND]",
+    "[TOOL]",
+    "[ACTIVITY]",
+    "[RESULT]",
+    "[COMPACTED]",
+    "[INTERRUPTED]",
+    "[ERROR]",
+];
+
+/// How calls of tools are told.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Calls {
+    /// Each in a line of its own.
+    OneByOne,
+    /// Runs of them in a few lines about what was done.
+    AsActivity,
+}
+
+/// The text of a session so far.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct SessionText {
+    seq: u64,
+    calls: Calls,
+    cwd: Option<String>,
+    torn: Torn,
+    /// The turn has an answer that is not short.
+    is_answered: bool,
+    /// A short answer, and what came behind it.
+    held: Vec<Line>,
+    /// Calls since the last other line, and the failures among them.
+    run: Vec<Call>,
+    failures: Vec<String>,
+    chunks: Chunks,
+    /// The last error that was told, which the end of the turn often repeats.
+    last_error: Option<String>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+enum Line {
+    Said(String),
+    Called { call: Mark, event_id: EventId, program: Option<EventId>, used: ToolUse },
+    Failed { call: Mark, why: String },
+}
+
+impl SessionText {
+    pub fn new(calls: Calls, chunk_chars_max: usize) -> SessionText {
+        SessionText {
+            seq: 0,
+            calls,
+            cwd: None,
+            torn: Torn::default(),
+            is_answered: false,
+            held: Vec::new(),
+            run: Vec::new(),
+            failures: Vec::new(),
+            chunks: Chunks::new(chunk_chars_max),
+            last_error: None,
+        }
+    }
+
+    /// Takes the next event. One that was applied before is left out.
+    pub fn apply(&mut self, event: &Event) {
+        if event.seq <= self.seq {
+            return;
+        }
+        self.seq = event.seq;
+        if self.torn.look_at(event) == News::Again {
+            return;
+        }
+        match event.kind {
+            Kind::SessionStarted => {
+                let started = event.readable::<SessionStarted>();
+                self.move_to(started.and_then(|started| started.cwd));
+            }
+            Kind::SettingsChanged => {
+                let changed = event.readable::<SettingsChanged>();
+                self.move_to(changed.and_then(|changed| changed.cwd));
+            }
+            Kind::UserPrompt => self.prompt(event),
+            Kind::AssistantMessage => self.answer(event),
+            Kind::ToolCall => {
+                let Some(call) = event.readable::<ToolCall>() else { return };
+                let used = ToolUse::of(&call.tool, &call.input);
+                self.line(Line::Called {
+                    call: Mark::of(&call.call_id),
+                    event_id: event.id,
+                    program: event.parent_id,
+                    used,
+                });
+            }
+            Kind::ToolResult => {
+                let result = event.readable::<ToolResult>();
+                if let Some(result) = result.filter(has_failed) {
+                    let why = problem::of_result(&result);
+                    self.line(Line::Failed { call: Mark::of(&result.call_id), why });
+                }
+            }
+            Kind::Note => {
+                let command = event.readable::<Note>().and_then(|note| command(&note));
+                if let Some(command) = command {
+                    self.line(Line::Said(format!("[COMMAND] {command}")));
+                }
+            }
+            Kind::Compaction => self.line(Line::Said("[COMPACTED]".to_owned())),
+            Kind::Error => {
+                let raised = event.readable::<ErrorRaised>().unwrap_or_default();
+                self.error(&raised.message);
+            }
+            Kind::TurnCompleted => self.turn_end(event),
+            Kind::SessionExited => self.end_turn(),
+            _ => {}
+        }
+    }
+
+    /// The chunks that are full, each once.
+    pub fn take_full(&mut self) -> Vec<String> {
+        self.chunks.take_full()
+    }
+
+    /// All chunks that were not taken. The last one ends with the last event, whatever is open.
+    pub fn finish(mut self) -> Vec<String> {
+        self.end_turn();
+        self.tell_run();
+        self.chunks.finish()
+    }
+
+    fn move_to(&mut self, cwd: Option<String>) {
+        self.cwd = cwd.or(self.cwd.take());
+    }
+
+    fn prompt(&mut self, event: &Event) {
+        let Some(prompt) = event.readable::<UserPrompt>() else { return };
+        if !prompt.queued {
+            self.end_turn();
+        }
+        self.line(Line::Said(format!("[USER]: {}", said(&prompt.content, PROMPT_CHARS_MAX))));
+    }
+
+    fn answer(&mut self, event: &Event) {
+        let answer = event.readable::<AssistantMessage>();
+        let Some(answer) = answer.filter(|answer| answer.content.has_substance()) else { return };
+        let text = said(&answer.content, ANSWER_CHARS_MAX);
+        let is_short = text.chars().count() <= SHORT_ANSWER_CHARS;
+        if is_short && self.is_answered {
+            return;
+        }
+        // Whichever comes now, a short answer before it is not the only one.
+        self.drop_held_answer();
+        let line = Line::Said(format!("[ASSISTANT]: {text}"));
+        if is_short {
+            self.held.push(line);
+        } else {
+            self.is_answered = true;
+            self.line(line);
+        }
+    }
+
+    fn turn_end(&mut self, event: &Event) {
+        let turn = event.readable::<TurnCompleted>().unwrap_or_default();
+        self.end_turn();
+        if let Some(error) = turn.error {
+            self.error(&error);
+        }
+        if turn.stop_reason == Some(StopReason::Interrupted) {
+            self.line(Line::Said("[INTERRUPTED]".to_owned()));
+        }
+        self.last_error = None;
+    }
+
+    fn error(&mut self, message: &str) {
+        let line = excerpt::first_line(message, ERROR_CHARS_MAX);
+        if self.last_error.as_ref() != Some(&line) {
+            self.line(Line::Said(format!("[ERROR] {line}").trim_end().to_owned()));
+            self.last_error = Some(line);
+        }
+    }
+
+    /// A short answer that is still held was the only one.
+    fn end_turn(&mut self) {
+        self.is_answered = false;
+        for line in std::mem::take(&mut self.held) {
+            self.tell(line);
+        }
+    }
+
+    fn drop_held_answer(&mut self) {
+        for line in std::mem::take(&mut self.held).into_iter().skip(1) {
+            self.tell(line);
+        }
+    }
+
+    fn line(&mut self, line: Line) {
+        if self.held.is_empty() {
+            self.tell(line);
+            return;
+        }
+        self.held.push(line);
+        if self.held.len() > HELD_MAX {
+            for line in std::mem::take(&mut self.held) {
+                self.tell(line);
+            }
+        }
+    }
+
+    /// Tells a line whose place is certain.
+    fn tell(&mut self, line: Line) {
+        match (line, self.calls) {
+            (Line::Said(text), _) => {
+                self.tell_run();
+                self.chunks.push(&text);
+            }
+            (Line::Called { used, .. }, Calls::OneByOne) => {
+                self.chunks.push(&activity::tool_line(&used, self.cwd.as_deref()));
+            }
+            (Line::Failed { why, .. }, Calls::OneByOne) => {
+                self.chunks.push(&format!("[RESULT] {why}"));
+            }
+            (Line::Called { call, event_id, program, used }, Calls::AsActivity) => {
+                // What a program of the model calls is told in place of the program.
+                self.run.retain(|called| Some(called.event_id) != program);
+                if self.run.len() == RUN_MAX {
+                    self.tell_run();
+                }
+                let cwd = self.cwd.as_deref();
+                let used = activity::within(used, cwd);
+                self.run.push(Call { call, event_id, used, has_failed: false });
+            }
+            (Line::Failed { call, why }, Calls::AsActivity) => {
+                let failed = self.run.iter_mut().rfind(|called| called.call == call);
+                if let Some(failed) = failed {
+                    failed.has_failed = true;
+                }
+                self.failures.push(format!("[RESULT] {why}"));
+            }
+        }
+    }
+
+    /// Tells the calls since the last other line, then what failed among them.
+    fn tell_run(&mut self) {
+        for line in activity::lines(&std::mem::take(&mut self.run)) {
+            self.chunks.push(&line);
+        }
+        for failure in std::mem::take(&mut self.failures) {
+            self.chunks.push(&failure);
+        }
+    }
+}
+
+/// What somebody said, in the shape it has here.
+fn said(content: &Content, chars_max: usize) -> String {
+    let text = excerpt::beginning(&excerpt::paragraph(&content.joined_text()), chars_max);
+    if text.is_empty() {
+        let kinds: Vec<&str> = content.0.iter().map(|part| part.kind.as_str()).collect();
+        return format!("({})", excerpt::beginning(&excerpt::line(&kinds.join(", ")), 80));
+    }
+    // What somebody quotes from such a text is not part of this one.
+    let mut lines = text.split('\n');
+    let mut told = lines.next().unwrap_or_default().to_owned();
+    for line in lines {
+        told.push('\n');
+        if TAGS.iter().any(|tag| line.starts_with(tag)) {
+            told.push(' ');
+        }
+        told.push_str(line);
+    }
+    told
+}
+
+/// The command of a note that tells one: `/name args`.
+fn command(note: &Note) -> Option<String> {
+    let about = note.about.as_ref()?;
+    let is_command = |kind: &Raw| kind.text().as_deref() == Some("command");
+    let members = about.members().unwrap_or_default();
+    let has_kind = members.iter().any(|(name, value)| name == "kind" && is_command(value));
+    let is_command = is_command(about) || has_kind;
+    let text = excerpt::beginning(&excerpt::line(&note.text), COMMAND_CHARS_MAX);
+    (is_command && !text.is_empty()).then_some(text)
+}

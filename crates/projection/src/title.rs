@@ -1,0 +1,102 @@
+//! What a session is called.
+
+use serde::{Deserialize, Serialize};
+
+use crate::excerpt;
+
+/// Words and characters of a title that is made from a prompt.
+const WORDS_MAX: usize = 10;
+const MADE_CHARS_MAX: usize = 80;
+
+/// Characters of a title that somebody gave. A longer one is cut.
+const GIVEN_CHARS_MAX: usize = 200;
+
+/// Characters of a text that are looked at for a title.
+const LOOK_MAX: usize = 4_000;
+
+/// Prompts that say nothing about what a session is for.
+const FILLERS: &str = "again, continue, go, go ahead, go on, good morning, hello, hello there, hey, \
+    hey there, hi, hi there, keep going, next, no, no thanks, ok, ok go, okay, please continue, \
+    proceed, retry, start, stop, sure, test, thank you, thanks, try again, yes, yes please";
+
+/// The best title so far: a given one, else one made from the first prompt that says something.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Title {
+    given: Option<String>,
+    made: Option<String>,
+    /// The prompt it was made from said something, so no later one is looked at.
+    is_settled: bool,
+}
+
+impl Title {
+    pub(crate) fn best(&self) -> Option<&str> {
+        self.given.as_deref().or(self.made.as_deref())
+    }
+
+    /// Takes the title a provider or a person gave; an empty one takes it back.
+    pub(crate) fn give(&mut self, title: &str) {
+        let title = excerpt::beginning(&excerpt::line(title), GIVEN_CHARS_MAX);
+        self.given = Some(title).filter(|title| !title.is_empty());
+    }
+
+    pub(crate) fn is_settled(&self) -> bool {
+        self.is_settled
+    }
+
+    /// Looks at something that was asked.
+    pub(crate) fn look_at(&mut self, asked: &str) {
+        if self.is_settled {
+            return;
+        }
+        let is_substantive = is_substantive(asked);
+        if (is_substantive || self.made.is_none())
+            && let Some(title) = made(asked)
+        {
+            self.made = Some(title);
+            self.is_settled = is_substantive;
+        }
+    }
+}
+
+/// A title made from what was asked: its first sentence in at most ten words.
+pub(crate) fn made(asked: &str) -> Option<String> {
+    let head = excerpt::head(asked, LOOK_MAX);
+    let first = head.lines().map(bare).find(|line| line.chars().any(char::is_alphanumeric))?;
+    let first = first_sentence(&first);
+    Some(excerpt::first_words(first, WORDS_MAX, MADE_CHARS_MAX))
+}
+
+/// Whether a prompt says what is wanted, unlike "hi", "yes" and "go on".
+pub(crate) fn is_substantive(asked: &str) -> bool {
+    let head = excerpt::head(asked, LOOK_MAX).to_lowercase();
+    let words: Vec<&str> =
+        head.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
+    let letters: usize = words.iter().map(|word| word.chars().count()).sum();
+    let is_wide = words.iter().any(|word| word.chars().any(|c| c >= '\u{2E80}'));
+    let is_filler = words.len() <= 2 && FILLERS.split(", ").any(|filler| filler == words.join(" "));
+    !is_filler && (words.len() >= 2 || letters >= if is_wide { 4 } else { 8 })
+}
+
+/// A line without the marks of headings, lists and quotes before it.
+fn bare(line: &str) -> String {
+    let line = excerpt::line(line);
+    let line = line.trim_start_matches(['#', '>', '*', '-', ' ']).trim_matches('`');
+    line.trim().to_owned()
+}
+
+/// The text up to the end of its first sentence, if there is one, without the full stop.
+fn first_sentence(line: &str) -> &str {
+    let ends =
+        line.char_indices().filter(|(_, c)| matches!(c, '.' | '!' | '?' | '。' | '！' | '？'));
+    for (place, end) in ends {
+        let rest = &line[place + end.len_utf8()..];
+        let is_end = rest.is_empty() || rest.starts_with(' ') || !end.is_ascii();
+        // "e.g. this" and "v1. 2" are no sentences yet.
+        if is_end && line[..place].split(' ').count() >= 3 {
+            let keep = if matches!(end, '.' | '。') { place } else { place + end.len_utf8() };
+            return &line[..keep];
+        }
+    }
+    line.trim_end_matches(['.', ':', ',', ' '])
+}

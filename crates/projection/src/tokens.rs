@@ -1,0 +1,131 @@
+//! What requests to models used, and how sure a sum of them is.
+
+use std::ops::{AddAssign, SubAssign};
+
+use event::payload::Usage;
+use serde::{Deserialize, Serialize};
+
+/// A request to a model that claims more of anything is taken at this. It keeps the sums of a
+/// session whose numbers are nonsense from standing still at the end of 64 bits.
+const TOKENS_MAX: u64 = 1 << 40;
+
+/// Tokens of any number of requests.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Tokens {
+    #[serde(skip_serializing_if = "is_zero")]
+    pub requests: u64,
+    /// Without what was read from a cache or written to it.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub input: u64,
+    /// With `reasoning`.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub output: u64,
+    #[serde(skip_serializing_if = "is_zero")]
+    pub cache_read: u64,
+    /// With `cache_creation_1h`.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub cache_creation: u64,
+    /// The part of `cache_creation` that is kept for an hour.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub cache_creation_1h: u64,
+    #[serde(skip_serializing_if = "is_zero")]
+    pub reasoning: u64,
+}
+
+impl Tokens {
+    /// One request.
+    pub fn of(usage: &Usage) -> Tokens {
+        let number = |tokens: Option<u64>| tokens.unwrap_or(0).min(TOKENS_MAX);
+        let cache_creation = number(usage.cache_creation_tokens);
+        Tokens {
+            requests: 1,
+            input: number(usage.input_tokens),
+            output: number(usage.output_tokens),
+            cache_read: number(usage.cache_read_tokens),
+            cache_creation,
+            cache_creation_1h: number(usage.cache_creation_1h_tokens).min(cache_creation),
+            reasoning: number(usage.reasoning_tokens),
+        }
+    }
+
+    /// One request of which nothing is known but that it was made.
+    pub fn of_untold() -> Tokens {
+        Tokens { requests: 1, ..Tokens::default() }
+    }
+
+    /// All that the model was given to read.
+    pub fn context(&self) -> u64 {
+        self.input.saturating_add(self.cache_read).saturating_add(self.cache_creation)
+    }
+
+    fn combine(&mut self, other: &Tokens, combine: fn(u64, u64) -> u64) {
+        let Tokens {
+            requests,
+            input,
+            output,
+            cache_read,
+            cache_creation,
+            cache_creation_1h,
+            reasoning,
+        } = self;
+        for (number, other) in [
+            (requests, other.requests),
+            (input, other.input),
+            (output, other.output),
+            (cache_read, other.cache_read),
+            (cache_creation, other.cache_creation),
+            (cache_creation_1h, other.cache_creation_1h),
+            (reasoning, other.reasoning),
+        ] {
+            *number = combine(*number, other);
+        }
+    }
+}
+
+impl AddAssign for Tokens {
+    fn add_assign(&mut self, other: Tokens) {
+        self.combine(&other, u64::saturating_add);
+    }
+}
+
+impl SubAssign for Tokens {
+    fn sub_assign(&mut self, other: Tokens) {
+        self.combine(&other, u64::saturating_sub);
+    }
+}
+
+/// What is nothing is not written: states with many of these are saved.
+pub(crate) fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+/// How sure a number is, the surest first.
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Basis {
+    /// As the provider told it.
+    #[default]
+    Exact,
+    /// Worked out, by us or by the agent.
+    Estimated,
+    /// Something that belongs to it is not known: the true number is larger.
+    Incomplete,
+}
+
+impl Basis {
+    /// How sure a sum is: as sure as its worst part.
+    pub fn and(self, other: Basis) -> Basis {
+        self.max(other)
+    }
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Basis::Exact => "exact",
+            Basis::Estimated => "estimated",
+            Basis::Incomplete => "incomplete",
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! What a session used, kept so that it can be grouped and priced later in any way.
+//!
+//! One row per day, model, place and size of context. Prices are not in it: a new price table
+//! changes what is shown and not what was folded.
+
+use event::Cost;
+use event::payload::StepCompleted;
+use serde::{Deserialize, Serialize};
+
+use crate::day::Day;
+use crate::tokens::{Basis, Tokens, is_zero};
+
+/// Rows of one session. Further use is added to one row more that names no model and no place:
+/// the sum stays right, its parts are no longer told apart, and it has no price.
+const ROWS_MAX: usize = 1_024;
+
+/// Sizes of context from which on some provider charges more. A request belongs to the largest
+/// one that it exceeds, or to 0.
+pub const CONTEXT_STEPS: [u64; 4] = [128_000, 200_000, 256_000, 272_000];
+
+/// What tells one row from another.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+pub struct UsageKey {
+    pub day: Day,
+    pub model: Option<String>,
+    pub project: Option<String>,
+    pub cwd: Option<String>,
+    /// The step of [`CONTEXT_STEPS`] the requests exceeded, or 0.
+    pub context_above: u64,
+}
+
+/// Tokens and money of any number of requests.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Used {
+    pub tokens: Tokens,
+    /// The part of `tokens` for which the provider named no money.
+    pub unpriced: Tokens,
+    /// The money the provider named.
+    pub told_cost: Cost,
+    /// Requests whose tokens the agent only estimated.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub estimated: u64,
+    /// Requests whose tokens nobody told.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub untold: u64,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct UsageRow {
+    pub key: UsageKey,
+    pub used: Used,
+}
+
+/// The rows of a session in the order their first requests came.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Usage(Vec<UsageRow>);
+
+/// Where in [`Usage`] something was added.
+pub(crate) type RowNumber = usize;
+
+impl Used {
+    /// What one request used, or `None` if it failed before it used anything.
+    pub fn of(step: &StepCompleted, envelope_cost: Option<Cost>) -> Option<Used> {
+        let Some(usage) = &step.usage else {
+            if let Some(cost) = envelope_cost {
+                return Some(Used {
+                    tokens: Tokens::of_untold(),
+                    untold: 1,
+                    ..Used::of_cost(cost)
+                });
+            }
+            let tokens = Tokens::of_untold();
+            let untold = Used { tokens, unpriced: tokens, untold: 1, ..Used::default() };
+            return step.error.is_none().then_some(untold);
+        };
+        let tokens = Tokens::of(usage);
+        let told_cost = usage.cost.or(envelope_cost);
+        Some(Used {
+            tokens,
+            unpriced: if told_cost.is_some() { Tokens::default() } else { tokens },
+            told_cost: told_cost.unwrap_or(Cost::ZERO),
+            estimated: u64::from(usage.estimated == Some(true)),
+            untold: 0,
+        })
+    }
+
+    /// Money without a request, such as a host charges for something else.
+    pub fn of_cost(cost: Cost) -> Used {
+        Used { told_cost: cost, ..Used::default() }
+    }
+
+    pub fn is_nothing(&self) -> bool {
+        *self == Used::default()
+    }
+
+    /// How sure the tokens are.
+    pub fn tokens_basis(&self) -> Basis {
+        match self {
+            Used { untold: 1.., .. } => Basis::Incomplete,
+            Used { estimated: 1.., .. } => Basis::Estimated,
+            _ => Basis::Exact,
+        }
+    }
+
+    pub fn add(&mut self, other: &Used) {
+        self.tokens += other.tokens;
+        self.unpriced += other.unpriced;
+        self.told_cost += other.told_cost;
+        self.estimated += other.estimated;
+        self.untold += other.untold;
+    }
+
+    /// The reverse of [`Used::add`].
+    pub fn remove(&mut self, other: &Used) {
+        self.tokens -= other.tokens;
+        self.unpriced -= other.unpriced;
+        self.told_cost = self.told_cost - other.told_cost;
+        self.estimated = self.estimated.saturating_sub(other.estimated);
+        self.untold = self.untold.saturating_sub(other.untold);
+    }
+}
+
+impl Usage {
+    /// The rows that have something in them.
+    pub fn rows(&self) -> impl Iterator<Item = &UsageRow> {
+        self.0.iter().filter(|row| !row.used.is_nothing())
+    }
+
+    /// All rows together.
+    pub fn total(&self) -> Used {
+        let mut total = Used::default();
+        self.rows().for_each(|row| total.add(&row.used));
+        total
+    }
+
+    pub(crate) fn add(&mut self, key: UsageKey, used: &Used) -> RowNumber {
+        let number = self.row(key);
+        self.0[number].used.add(used);
+        number
+    }
+
+    /// Takes back what was added to a row.
+    pub(crate) fn remove(&mut self, number: RowNumber, used: &Used) {
+        if let Some(row) = self.0.get_mut(number) {
+            row.used.remove(used);
+        }
+    }
+
+    /// Marks a row as lacking something.
+    pub(crate) fn mark_incomplete(&mut self, key: UsageKey) {
+        let number = self.row(key);
+        self.0[number].used.untold += 1;
+    }
+
+    fn row(&mut self, key: UsageKey) -> RowNumber {
+        // Most requests are made where the last one was.
+        if let Some(number) = self.0.iter().rposition(|row| row.key == key) {
+            return number;
+        }
+        let key = match self.0.len() {
+            0..ROWS_MAX => key,
+            ROWS_MAX => UsageKey { model: None, project: None, cwd: None, ..key },
+            _ => return ROWS_MAX,
+        };
+        self.0.push(UsageRow { key, used: Used::default() });
+        self.0.len() - 1
+    }
+}
+
+/// The largest step of context that so many tokens exceed.
+pub(crate) fn context_step(tokens: u64) -> u64 {
+    CONTEXT_STEPS.into_iter().rev().find(|step| tokens > *step).unwrap_or(0)
+}

@@ -1,0 +1,251 @@
+//! Random logs: whatever comes, in any split, the result is the same.
+
+use event::Event;
+use projection::{CHUNK_CHARS_MAX, Calls, Digest, Epochs, Facts, SessionText, Turns};
+use proptest::collection::vec;
+use proptest::prelude::{Just, ProptestConfig, Strategy, any, prop_oneof, proptest};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use crate::given::{Log, amends, inherited};
+
+/// One event to come: its kind, its payload, and what it is said to stand in for.
+#[derive(Clone, Debug)]
+struct Line {
+    kind: &'static str,
+    data: Value,
+    /// Events back, if it amends one.
+    amends: Option<usize>,
+    is_inherited: bool,
+}
+
+fn text() -> impl Strategy<Value = String> {
+    prop_oneof![
+        Just("Fix the parser, please. It never ends.".to_owned()),
+        Just("always use tabs; never spaces".to_owned()),
+        Just("ok".to_owned()),
+        "\\PC{0,30}",
+        any::<String>(),
+    ]
+}
+
+fn id() -> impl Strategy<Value = String> {
+    (0..4).prop_map(|number| format!("x{number}"))
+}
+
+fn tool() -> impl Strategy<Value = (&'static str, Value)> {
+    let name = || "[a-c]\\.rs";
+    prop_oneof![
+        name().prop_map(|path| ("Read", json!({"file_path": format!("/home/dev/app/src/{path}")}))),
+        name().prop_map(|path| ("Edit", json!({"file_path": path}))),
+        Just(("Bash", json!({"command": "cargo test"}))),
+        Just(("Bash", json!({"command": "git commit -m 'parser: fixed'"}))),
+        text().prop_map(|text| ("Grep", json!({"pattern": text, "path": "src"}))),
+        text().prop_map(|text| ("mcp__x__y", json!({"what": text}))),
+        text().prop_map(|text| ("apply_patch", json!(text))),
+    ]
+}
+
+fn line() -> impl Strategy<Value = Line> {
+    let number = || 0u64..1_000;
+    let content = prop_oneof![
+        (text(), any::<bool>())
+            .prop_map(|(text, queued)| ("user.prompt", json!({"content": text, "queued": queued}))),
+        (text(), id(), 0..3u32).prop_map(|(text, id, block)| {
+            ("assistant.message", json!({"content": text, "message_id": id, "block": block}))
+        }),
+        (tool(), id()).prop_map(|((tool, input), id)| {
+            ("tool.call", json!({"call_id": id, "tool": tool, "input": input, "message_id": id}))
+        }),
+        (id(), "ok|error|rejected", text()).prop_map(|(id, outcome, output)| {
+            ("tool.result", json!({"call_id": id, "outcome": outcome, "output": output}))
+        }),
+        (number(), number(), "opus|haiku").prop_map(|(input, output, model)| {
+            let usage = json!({"input_tokens": input, "output_tokens": output});
+            ("step.completed", json!({"model": model, "usage": usage}))
+        }),
+        "completed|interrupted|died"
+            .prop_map(|why| ("turn.completed", json!({"stop_reason": why}))),
+        Just(("turn.started", json!({}))),
+        text().prop_map(|text| ("note", json!({"text": text, "about": "command"}))),
+        text().prop_map(|text| ("error", json!({"message": text}))),
+        text().prop_map(|text| ("context.added", json!({"content": text}))),
+        Just(("compaction", json!({"strategy": "captured"}))),
+        Just(("epoch.closed", json!({"epoch": 0, "cause": "compaction"}))),
+        Just(("settings.changed", json!({"cwd": "/home/dev/lib", "branch": "fix"}))),
+        Just(("session.exited", json!({}))),
+        Just(("unknown", json!({"raw": 1, "error": "torn"}))),
+        Just(("approval.requested", json!({"approval_id": "a"}))),
+        Just(("approval.resolved", json!({"approval_id": "a", "decision": "allow"}))),
+        Just(("tool.call", json!([1, 2, 3]))),
+        Just(("something.new", json!({"x": 1}))),
+    ];
+    let amends = prop_oneof![9 => Just(None), 1 => (1..4usize).prop_map(Some)];
+    let is_inherited = prop_oneof![9 => Just(false), 1 => Just(true)];
+    (content, amends, is_inherited).prop_map(|((kind, data), amends, is_inherited)| Line {
+        kind,
+        data,
+        amends,
+        is_inherited,
+    })
+}
+
+fn log() -> impl Strategy<Value = Vec<Event>> {
+    vec(line(), 0..60).prop_map(|lines| {
+        let mut log = Log::started();
+        for line in lines {
+            let len = log.events.len();
+            let amended =
+                line.amends.and_then(|back| Some(log.events.get(len.checked_sub(back)?)?.id));
+            let event = log.add(line.kind, line.data);
+            if let Some(amended) = amended {
+                amends(event, amended);
+            }
+            if line.is_inherited {
+                inherited(event);
+            }
+        }
+        log.events
+    })
+}
+
+/// Folds with a state that is written down and read again at random places.
+fn folded<T: Default + Serialize + DeserializeOwned>(
+    events: &[Event],
+    saves: &[bool],
+    apply: impl Fn(&mut T, &Event),
+) -> T {
+    folded_from(T::default(), events, saves, apply)
+}
+
+fn folded_from<T: Serialize + DeserializeOwned>(
+    mut state: T,
+    events: &[Event],
+    saves: &[bool],
+    apply: impl Fn(&mut T, &Event),
+) -> T {
+    let saves = saves.iter().chain(std::iter::repeat(&false));
+    for (event, is_saved) in events.iter().zip(saves) {
+        if *is_saved {
+            state = serde_json::from_str(&serde_json::to_string(&state).unwrap()).unwrap();
+        }
+        apply(&mut state, event);
+    }
+    state
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(100) })]
+
+    #[test]
+    fn facts_are_the_same_in_any_split(events in log(), saves in vec(any::<bool>(), 60)) {
+        let apply = |facts: &mut Facts, event: &Event| facts.apply(event);
+        let facts = folded(&events, &saves, apply);
+        assert_eq!(facts, folded(&events, &[], apply));
+        assert_eq!(Facts::load(&facts.save()), Some(facts));
+    }
+
+    #[test]
+    fn turns_are_the_same_in_any_split(events in log(), saves in vec(any::<bool>(), 60)) {
+        let apply = |turns: &mut Turns, event: &Event| turns.apply(event);
+        let turns: Turns = folded(&events, &saves, apply);
+        assert_eq!(turns, folded(&events, &[], apply));
+        let turns = turns.finish();
+        for pair in turns.windows(2) {
+            assert!(pair[0].seq_from < pair[1].seq_from, "in order");
+            assert!(pair[0].outcome.is_some(), "only the last one is open");
+        }
+    }
+
+    #[test]
+    fn every_call_is_told_in_one_turn(events in log()) {
+        let turns = folded(&events, &[], Turns::apply).finish();
+        let tools = turns.iter().flat_map(|turn| turn.tools.values());
+        let told: u64 = tools.map(|tool| tool.calls).sum();
+        let is_call =
+            |event: &&Event| event.kind.as_str() == "tool.call" && event.data.members().is_some();
+        let calls = events.iter().filter(is_call).count() as u64;
+        // One that amends something is a call of its own only if that was torn.
+        let amending = |event: &&Event| event.amends().is_some();
+        let amending = events.iter().filter(is_call).filter(amending).count() as u64;
+        assert!((calls - amending..=calls).contains(&told), "{told} of {calls}");
+    }
+
+    #[test]
+    fn text_is_the_same_in_any_split(
+        events in log(),
+        saves in vec(any::<bool>(), 60),
+        chunk_chars_max in 1..3_000usize,
+        is_activity in any::<bool>(),
+    ) {
+        let calls = if is_activity { Calls::AsActivity } else { Calls::OneByOne };
+        let new = || SessionText::new(calls, chunk_chars_max);
+        let in_one = folded_from(new(), &events, &[], SessionText::apply).finish();
+        let in_parts = folded_from(new(), &events, &saves, SessionText::apply).finish();
+        assert_eq!(in_parts, in_one);
+        // Taking full chunks early does not change what is in them.
+        let mut text = new();
+        let mut taken = Vec::new();
+        for event in &events {
+            text.apply(event);
+            taken.extend(text.take_full());
+        }
+        taken.extend(text.finish());
+        assert_eq!(taken, in_one);
+        assert!(taken.iter().all(|chunk| chunk.chars().count() <= chunk_chars_max));
+    }
+
+    #[test]
+    fn no_word_of_a_person_is_missing_from_the_text(events in log()) {
+        let new = SessionText::new(Calls::AsActivity, CHUNK_CHARS_MAX);
+        let text = folded_from(new, &events, &[], SessionText::apply).finish().concat();
+        let prompts = text.lines().filter(|line| line.starts_with("[USER]: ")).count();
+        let is_prompt = |event: &&Event| event.kind.as_str() == "user.prompt";
+        let asked = events.iter().filter(is_prompt).filter(|event| event.amends().is_none()).count();
+        assert!(prompts >= asked, "{prompts} of {asked}");
+    }
+
+    #[test]
+    fn a_digest_is_the_same_in_any_split(events in log(), saves in vec(any::<bool>(), 60)) {
+        let mut in_one = folded(&events, &[], Digest::apply);
+        in_one.flush();
+        let mut in_parts = folded(&events, &saves, Digest::apply);
+        in_parts.flush();
+        assert_eq!(in_parts, in_one);
+        // Facts that are taken early are the same facts.
+        let mut digest = Digest::default();
+        let mut taken = Vec::new();
+        for event in &events {
+            digest.apply(event);
+            taken.extend(digest.take_new());
+        }
+        digest.flush();
+        taken.extend(digest.take_new());
+        assert_eq!(taken, in_one.take_new());
+        // Nothing is told twice, and every fact has its place.
+        digest.flush();
+        assert_eq!(digest.take_new(), []);
+        for fact in &taken {
+            assert!(fact.from_seq >= 1 && fact.from_seq <= fact.to_seq);
+            assert!(fact.text.chars().count() <= 200 && !fact.text.contains('\n'));
+        }
+    }
+
+    #[test]
+    fn epochs_do_not_overlap(events in log(), saves in vec(any::<bool>(), 60)) {
+        let apply = |epochs: &mut Epochs, event: &Event| {
+            epochs.apply(event);
+        };
+        let epochs: Epochs = folded(&events, &saves, apply);
+        assert_eq!(epochs, folded(&events, &[], apply));
+        for (number, epoch) in epochs.list().iter().enumerate() {
+            assert_eq!(epoch.number, number as u64);
+            assert!(epoch.from_seq <= epoch.to_seq);
+        }
+        for pair in epochs.list().windows(2) {
+            assert!(pair[0].to_seq < pair[1].from_seq);
+            assert!(pair[0].closed.is_some());
+        }
+    }
+}

@@ -1,0 +1,15 @@
+//! The projections at their border: events in, what people look at out.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
+mod given; // logs to fold
+mod facts; // what a list of sessions shows
+mod ending; // how a session stands at the end
+mod spend; // tokens, money and what they are grouped by
+mod turn; // from a prompt to the end of its answer
+mod text; // a session as text
+mod digest; // what is worth keeping of an epoch
+mod tool; // what calls do
+mod epoch; // ranges of epochs
+mod document; // sessions as documents
+mod lives; // random logs, folded in any split
