@@ -1,1 +1,53 @@
 //! What agents write, as events.
+//!
+//! An [`Agent`] knows where one agent keeps its sessions and what its records mean; it does no IO.
+//! Everything around it is the same for all: finding sources, reading each byte once, knowing how
+//! far, and handing events and position over together. The same bytes give the same events, in
+//! any split and at any time.
+//!
+//! Not here: where events are kept (a [`Sink`] takes them), what they add up to (`projection`).
+
+mod agent; // the contract, and the table of agents
+mod environment; // home and variables, handed in
+mod source; // a place an agent writes to
+mod discover; // which sources there are
+mod record; // one complete record
+mod json; // parts of a record, read no further than needed
+mod told; // what a parser makes of records
+mod thread; // what is known of a session while it is read
+mod branches; // where prompts go back to
+mod kinship; // whom a source may repeat
+mod identity; // which fact an event is
+mod position; // how far a source was read
+mod records; // what the forms of sources have in common
+mod lines; // a source of lines
+mod blocks; // a source of text in blocks
+mod documents; // a source that is written anew each time
+mod rows; // a source that is a session in a database
+mod database; // somebody else's database
+mod reading; // one source, from its position on
+mod lineage; // where a source leaves the history it goes on with
+mod sink; // who takes the events
+mod known; // which sources were read before
+mod origin; // where a session leaves the one it repeats
+mod pump; // everything there is, once
+mod watch; // then, as it is written
+mod schedule; // when to look again
+mod limit; // every limit, with its answer
+mod error;
+
+pub use agent::{
+    AGENTS, Agent, Cursor, Form, Found, Gemini, Goose, Kin, Marks, OpenCode, Parser, Role, Root,
+};
+pub use environment::Environment;
+pub use error::{CaptureError, Warning, WarningKind};
+pub use identity::Identity;
+pub use position::sessions_without_source;
+pub use pump::{Progress, Pump, Summary, not_understood};
+pub use record::{Record, Text};
+pub use rows::{Schema, Way};
+pub use sink::{Batch, KnownSource, Original, Sink, SinkError};
+pub use source::Source;
+pub use thread::Settings;
+pub use told::{Child, Told, argument, brief, questions, shown};
+pub use watch::{Stopper, Watch};

@@ -1,9 +1,13 @@
 //! What tests of several crates share, and benchmarks with them. Never part of the program.
 
 mod world; // the real program with nothing around it
+mod running; // the same while a test goes on
 pub mod corpus; // sessions as agents write them, generated
+mod transcripts; // what two agents leave on a disk, generated
 pub mod numbered; // events that can be counted
 mod dice; // chance that can be repeated
 
 pub use dice::Dice;
+pub use running::Running;
+pub use transcripts::Transcripts;
 pub use world::{Said, World};

@@ -7,10 +7,13 @@ use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 
+use crate::Running;
+
 /// A home folder and a program. Gone when dropped.
 pub struct World {
     program: PathBuf,
     home: TempDir,
+    variables: Vec<(String, PathBuf)>,
 }
 
 /// What a run said and how it ended.
@@ -24,7 +27,14 @@ pub struct Said {
 impl World {
     pub fn new(program: impl Into<PathBuf>) -> World {
         let home = tempfile::Builder::new().prefix("hansard-world").tempdir();
-        World { program: program.into(), home: home.expect("a folder for the test") }
+        let home = home.expect("a folder for the test");
+        World { program: program.into(), home, variables: Vec::new() }
+    }
+
+    /// The same with a variable that names a folder.
+    pub fn with(mut self, variable: &str, folder: impl Into<PathBuf>) -> World {
+        self.variables.push((variable.to_owned(), folder.into()));
+        self
     }
 
     pub fn home(&self) -> &Path {
@@ -34,6 +44,11 @@ impl World {
     /// Runs the program with nothing on its stdin.
     pub fn run(&self, arguments: &[&str]) -> Said {
         self.run_with_input(arguments, b"")
+    }
+
+    /// Starts the program and lets it run.
+    pub fn start(&self, arguments: &[&str]) -> Running {
+        Running::start(self.command(arguments))
     }
 
     /// Runs the program with `input` on its stdin.
@@ -65,6 +80,7 @@ impl World {
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(&self.program);
         command.args(arguments).current_dir(self.home()).env_clear().env("HOME", self.home());
+        command.envs(self.variables.iter().map(|(name, folder)| (name, folder)));
         command
     }
 }

@@ -1,0 +1,272 @@
+//! Claude Code: one transcript a session, one a subagent, below `~/.claude/projects`.
+//!
+//! Records with a `uuid` are the same fact wherever they stand: a fork repeats them. One answer of
+//! the model is several records, a block each, every one with the usage so far.
+//!
+//! Not here: the registry of live processes, hooks, telemetry.
+
+mod line; // the shape of a record
+mod user; // what people say, and what only looks so
+mod wrapper; // texts in a person's place that no person typed
+mod answer; // what the model says
+mod request; // what the model was asked, and what it used
+mod meaning; // calls that are more than calls
+mod result; // what tools give back
+mod attachment; // what is put in front of the model
+mod state; // settings and marks between the talk
+
+use std::path::Path;
+
+use event::payload::SessionMode;
+use serde::{Deserialize, Serialize};
+
+use crate::agent::calls::{Calls, Nothing};
+use crate::agent::{Agent, Form, Found, Kin, Parser, Role, Root};
+use crate::branches::Branches;
+use crate::environment::Environment;
+use crate::identity::Identity;
+use crate::kinship::kin_by_uuid;
+use crate::record::Record;
+use crate::source::{Source, short_hash};
+use crate::thread::Settings;
+use crate::told::Told;
+use line::Line;
+use request::Requests;
+use state::Boundary;
+
+pub(crate) struct Claude;
+
+/// `<project>/<session>/subagents/workflows/<run>` is the deepest folder with transcripts.
+const DEPTH_MAX: usize = 5;
+
+impl Agent for Claude {
+    fn provider(&self) -> &'static str {
+        "claude"
+    }
+
+    fn roots(&self, environment: &Environment) -> Vec<Root> {
+        let path = environment.folder("CLAUDE_CONFIG_DIR", ".claude").join("projects");
+        vec![Root { path, depth_max: DEPTH_MAX }]
+    }
+
+    fn recognise(&self, path: &Path) -> Option<Found> {
+        let names: Option<Vec<&str>> = path.iter().map(|name| name.to_str()).collect();
+        let names = names?;
+        let stem = names.last()?.strip_suffix(".jsonl").filter(|stem| !stem.is_empty())?;
+        let role = match names[..] {
+            [_, session, "subagents", .., _] if stem.starts_with("agent-") => {
+                Role::Subagent { parent: session.to_owned() }
+            }
+            // Beside sessions its name does not tell whose it is.
+            [_, _] if stem.starts_with("agent-") => Role::Subagent { parent: String::new() },
+            [_, _] => Role::Main,
+            _ => return None,
+        };
+        Some(Found { form: Form::Lines, session: stem.to_owned(), role })
+    }
+
+    fn kin(&self, head: &[u8]) -> Kin {
+        kin_by_uuid(head)
+    }
+
+    fn resume(&self, session: &str, _cwd: Option<&str>) -> Option<Vec<String>> {
+        let is_subagent = session.starts_with("agent-");
+        (!is_subagent).then(|| ["claude", "--resume", session].map(str::to_owned).to_vec())
+    }
+
+    fn parser(&self, source: &Source, saved: Option<&str>) -> Box<dyn Parser> {
+        let state = saved.and_then(|saved| serde_json::from_str(saved).ok()).unwrap_or_default();
+        let below_project = source.path.strip_prefix(&source.root).unwrap_or(Path::new(""));
+        Box::new(Transcript {
+            role: source.role.clone(),
+            stem: source.stem().to_owned(),
+            folders: below_project.iter().count().saturating_sub(2),
+            state,
+        })
+    }
+}
+
+/// Records that say nothing to people.
+const SILENT: &[&str] = &[
+    // Steps of tools, whose results tell them better.
+    "progress",
+    // Copies of files, and whose lines they have.
+    "file-history-snapshot",
+    "file-history-delta",
+    "attribution-snapshot",
+    // Requests as they were sent, and what was left out of them.
+    "api-request",
+    "api-request-shape",
+    "api-request-blob",
+    "content-replacement",
+    "fork-context-ref",
+    "marble-origami-commit",
+    "marble-origami-reset",
+    "marble-origami-snapshot",
+    "speculation-accept",
+    // Marks for the agent's own screen and its other halves.
+    "agent-color",
+    "agent-setting",
+    "atis-latch",
+    "bridge-session",
+    "goal-state",
+    "history-suppression",
+    "isolation-latch",
+    "last-prompt",
+    "mode",
+    "tag",
+    "task-summary",
+    "tools-used",
+    "worktree-state",
+    // Sums of what the answers say one by one.
+    "cost-state",
+];
+
+/// One transcript while it is read.
+struct Transcript {
+    role: Role,
+    stem: String,
+    /// How many folders it lies below its project's.
+    folders: usize,
+    state: State,
+}
+
+/// What has to be known of the records before.
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
+struct State {
+    is_begun: bool,
+    /// The turn has ended; a second end of it is no news.
+    is_turn_over: bool,
+    /// A person named the session; what the agent would call it does not count any more.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    has_own_title: bool,
+    requests: Requests,
+    calls: Calls<Nothing>,
+    branches: Branches,
+    /// A compaction whose summary has not come yet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    boundary: Option<Boundary>,
+}
+
+impl Parser for Transcript {
+    fn record(&mut self, record: &Record<'_>, told: &mut Told<'_>) {
+        let line: Line<'_> = match record.read() {
+            Ok(line) => line,
+            Err(error) => {
+                let kind = record.read::<line::Kind<'_>>().ok();
+                let kind = kind.as_ref().map_or("no record", |kind| &kind.kind);
+                return told.unknown(record, kind, Some(&error.to_string()));
+            }
+        };
+        if let Err(error) = self.line(record, &line, told) {
+            told.unknown(record, &line.kind, Some(&error.to_string()));
+        }
+    }
+
+    fn holds(&self) -> bool {
+        self.state.requests.holds() || self.state.boundary.is_some()
+    }
+
+    fn rest(&mut self, told: &mut Told<'_>) {
+        self.state.requests.tell_held(told);
+        self.close_boundary(None, told);
+    }
+
+    fn state(&self) -> String {
+        serde_json::to_string(&self.state).expect("the state always encodes")
+    }
+}
+
+impl Transcript {
+    /// One record by its type. Everything that is not in this table is unknown.
+    fn line(
+        &mut self,
+        record: &Record<'_>,
+        line: &Line<'_>,
+        told: &mut Told<'_>,
+    ) -> Result<(), serde_json::Error> {
+        self.begin(line, told);
+        match &*line.kind {
+            "user" => self.user(line, told)?,
+            "assistant" => self.assistant(record, line, told)?,
+            "system" => self.system(record, line, told)?,
+            "attachment" => self.attachment(record, line, told)?,
+            "queue-operation" => self.queue(line, told),
+            "permission-mode" => {
+                let permission_mode = line.permission_mode.as_deref().map(str::to_owned);
+                told.settings(line.at(), Settings { permission_mode, ..Settings::default() });
+            }
+            "custom-title" | "agent-name" => self.titled(line, true, told),
+            "ai-title" | "summary" => self.titled(line, false, told),
+            "relocated" => {
+                let cwd = line.relocated_cwd.as_deref().map(str::to_owned);
+                told.settings(line.at(), Settings { cwd, ..Settings::default() });
+            }
+            "pr-link" => {
+                let url = line.pr_url.as_deref().unwrap_or_default().to_owned();
+                told.note(identity(line, "note", told), line.at(), "pull request", url);
+            }
+            kind if SILENT.contains(&kind) => told.silent(),
+            kind => told.unknown(record, kind, None),
+        }
+        Ok(())
+    }
+
+    /// Who it works for is said before anything else of it.
+    fn begin(&mut self, line: &Line<'_>, told: &mut Told<'_>) {
+        let Role::Subagent { parent } = &self.role else { return };
+        if self.state.is_begun {
+            return;
+        }
+        let named = line.session_id.as_deref();
+        let parent = Some(parent.as_str()).filter(|parent| !parent.is_empty()).or(named);
+        let Some(parent) = parent else { return };
+        self.state.is_begun = true;
+        let meta = told.beside(&format!("{}.meta.json", self.stem));
+        let meta = meta.and_then(|meta| serde_json::from_str::<line::Meta>(&meta).ok());
+        told.parent(parent, SessionMode::Child, meta.and_then(|meta| meta.tool_use_id));
+    }
+
+    /// What every record of the talk says beside it.
+    fn surroundings(&self, line: &Line<'_>, told: &mut Told<'_>) {
+        // What a subagent does in its parent's file says nothing of the session.
+        if line.is_sidechain && self.role == Role::Main {
+            return;
+        }
+        let known = told.known();
+        let news = |known: &Option<String>, said: Option<&str>| {
+            said.filter(|said| known.as_deref() != Some(said)).map(str::to_owned)
+        };
+        let settings = Settings {
+            agent_version: news(&known.agent_version, line.version.as_deref()),
+            cwd: news(&known.cwd, line.cwd.as_deref()),
+            branch: news(&known.branch, line.git_branch.as_deref()),
+            entry_point: news(&known.entry_point, line.entrypoint.as_deref()),
+            permission_mode: news(&known.permission_mode, line.permission_mode.as_deref()),
+            ..Settings::default()
+        };
+        if settings != Settings::default() {
+            told.settings(line.at(), settings);
+        }
+    }
+
+    /// Whether the record is about what a subagent does.
+    fn is_subagent(&self, line: &Line<'_>) -> bool {
+        line.is_sidechain || self.role != Role::Main
+    }
+}
+
+/// Which fact of a record it is. Records without a name of their own are known by their place.
+fn identity(line: &Line<'_>, part: &str, told: &Told<'_>) -> Identity {
+    match line.uuid.as_deref() {
+        Some(uuid) => Identity::everywhere(&[uuid, part]),
+        None => Identity::in_session(&["at", &told.place(), part]),
+    }
+}
+
+/// An id that fits into the state, however long the agent's is.
+fn short(id: &str) -> String {
+    const LEN_MAX: usize = 64;
+    if id.len() <= LEN_MAX { id.to_owned() } else { short_hash(&[id]) }
+}

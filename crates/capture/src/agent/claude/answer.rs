@@ -1,0 +1,216 @@
+//! What the model says: an answer is several records with one `message.id`, a block each.
+
+use event::payload::{
+    AssistantMessage, AssistantThinking, ChildRequested, Content, ErrorRaised, ExternalInput,
+    InputStatus, StopReason, ToolCall,
+};
+use event::{EventId, Raw};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::line::{Block, Line, Message, blocks};
+use super::meaning::{Meaning, remembered};
+use super::{State, Transcript, identity};
+use crate::agent::Role;
+use crate::agent::calls::{Calls, Nothing};
+use crate::record::{Record, Text};
+use crate::thread::Settings;
+use crate::told::Told;
+
+/// Who speaks where no model was asked.
+const NO_MODEL: &str = "<synthetic>";
+
+/// What the agent writes behind a turn that a crash cut off, so that its history is whole.
+const NO_ANSWER: &str = "No response requested.";
+
+impl Transcript {
+    pub(super) fn assistant(
+        &mut self,
+        record: &Record<'_>,
+        line: &Line<'_>,
+        told: &mut Told<'_>,
+    ) -> Result<(), serde_json::Error> {
+        let message: Message<'_> = serde_json::from_str(line.message.map_or("{}", RawValue::get))?;
+        let blocks = message.content.map(blocks).transpose()?.unwrap_or_default();
+        let model = message.model.as_deref().unwrap_or_default();
+        self.close_boundary(None, told);
+        self.surroundings(line, told);
+        if line.is_api_error_message || model == NO_MODEL {
+            self.state.requests.tell_held(told);
+            self.made_up(line, &blocks, told);
+            return Ok(());
+        }
+        let is_of_session = !line.is_sidechain || self.role != Role::Main;
+        if is_of_session && !model.is_empty() && told.known().model.as_deref() != Some(model) {
+            let model = Some(model.to_owned());
+            told.settings(line.at(), Settings { model, ..Settings::default() });
+        }
+        let State { requests, calls, .. } = &mut self.state;
+        let uuid = line.uuid.as_deref().unwrap_or_default();
+        let message_id = message.id.as_deref().unwrap_or(uuid);
+        let request = requests.open(message_id, line.request_id.as_deref(), told);
+        for (number, block) in blocks.iter().enumerate() {
+            let part = Part { line, message: &message, message_id, number, block };
+            if part.tell(request.blocks, calls, told) {
+                request.blocks += 1;
+            } else {
+                told.unknown(record, &format!("assistant {}", &*block.kind), None);
+            }
+        }
+        let is_last = message.stop_reason.is_some();
+        request.uses(record, line, &message)?;
+        if is_last {
+            request.tell(told);
+        }
+        if message.stop_reason.as_deref() == Some("end_turn") && is_of_session {
+            told.turn_answered();
+        }
+        Ok(())
+    }
+
+    /// An answer that no model gave: what went wrong, in the agent's words.
+    fn made_up(&mut self, line: &Line<'_>, blocks: &[Block<'_>], told: &mut Told<'_>) {
+        let texts: Vec<&str> = blocks.iter().filter_map(|block| block.text.as_deref()).collect();
+        let message = texts.join("\n");
+        let identity = identity(line, "made up", told);
+        if message == NO_ANSWER {
+            told.note(identity, line.at(), "repair", message);
+            return;
+        }
+        let error = ErrorRaised {
+            message: message.clone(),
+            code: line.api_error_status.map(Raw::from),
+            scope: Some("model".to_owned()),
+            recoverable: None,
+        };
+        told.error(identity, line.at(), &error);
+        if line.is_api_error_message && !self.is_subagent(line) {
+            self.turn_over(line, StopReason::Completed, Some(message), told);
+        }
+    }
+}
+
+/// One block of an answer.
+struct Part<'a> {
+    line: &'a Line<'a>,
+    message: &'a Message<'a>,
+    message_id: &'a str,
+    /// Its place in the record.
+    number: usize,
+    block: &'a Block<'a>,
+}
+
+impl Part<'_> {
+    /// Tells it as number `block` of the answer; says whether it is understood.
+    fn tell(&self, block: u32, calls: &mut Calls<Nothing>, told: &mut Told<'_>) -> bool {
+        let Part { line, message_id, block: said, .. } = self;
+        let message_id = (*message_id).to_owned();
+        let identity = identity(line, &format!("block {}", self.number), told);
+        match &*said.kind {
+            "text" => {
+                let message = AssistantMessage {
+                    message_id,
+                    block,
+                    content: Content::text(said.text.as_deref().unwrap_or_default()),
+                    name: None,
+                    stop_reason: self.message.stop_reason.as_deref().map(str::to_owned),
+                };
+                told.message(identity, line.at(), &message);
+            }
+            "thinking" | "redacted_thinking" => {
+                let owned = |text: &Option<Text<'_>>| text.as_deref().map(str::to_owned);
+                let thinking = AssistantThinking {
+                    message_id,
+                    block,
+                    thinking: owned(&said.thinking).unwrap_or_default(),
+                    signature: owned(&said.signature),
+                    redacted: owned(&said.data),
+                };
+                told.thinking(identity, line.at(), &thinking);
+            }
+            "tool_use" | "server_tool_use" | "mcp_tool_use" => {
+                self.call(message_id, block, calls, told);
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    fn call(
+        &self,
+        message_id: String,
+        block: u32,
+        calls: &mut Calls<Nothing>,
+        told: &mut Told<'_>,
+    ) {
+        let Part { line, block: said, .. } = self;
+        let call = ToolCall {
+            call_id: said.id.as_deref().unwrap_or_default().to_owned(),
+            tool: said.name.as_deref().unwrap_or_default().to_owned(),
+            input: said.input.map(Raw::from).unwrap_or_default(),
+            message_id,
+            block,
+            index: None,
+            idempotency_key: None,
+        };
+        let of_call = identity(line, &format!("block {}", self.number), told);
+        let event = told.call(of_call.clone(), line.at(), &call).id;
+        calls.open(remembered(&call.call_id, &call.tool, event));
+        match Meaning::of(&call.tool) {
+            Meaning::Nothing => {}
+            Meaning::Child => {
+                let requested = requested(&call, event);
+                told.fact(of_call.and("child"), line.at(), &requested).parent_id = Some(event);
+            }
+            Meaning::Question => {
+                let question = ExternalInput {
+                    request_id: call.call_id.clone(),
+                    prompt: questions(&call.input),
+                    status: InputStatus::Pending,
+                    input: Some(call.input),
+                };
+                let draft = told.fact(of_call.and("question"), line.at(), &question);
+                draft.parent_id = Some(event);
+                draft.text = Some(question.prompt);
+            }
+        }
+    }
+}
+
+/// The subagent a call asks for.
+fn requested(call: &ToolCall, event: EventId) -> ChildRequested {
+    #[derive(Deserialize, Default)]
+    #[serde(default)]
+    struct Task {
+        prompt: String,
+        subagent_type: String,
+    }
+    let task: Task = call.input.read().unwrap_or_default();
+    ChildRequested {
+        child_id: call.call_id.clone(),
+        child_session_id: String::new(),
+        metadata: None,
+        agent_id: task.subagent_type,
+        mode: None,
+        task: task.prompt,
+        parent_event_id: Some(event),
+        context: None,
+        shared_prefix_key: None,
+    }
+}
+
+/// What a person is asked, a question a line.
+fn questions(input: &Raw) -> String {
+    #[derive(Deserialize, Default)]
+    #[serde(default)]
+    struct Asked {
+        questions: Vec<Question>,
+    }
+    #[derive(Deserialize)]
+    struct Question {
+        question: String,
+    }
+    let asked: Asked = input.read().unwrap_or_default();
+    let texts: Vec<&str> = asked.questions.iter().map(|asked| asked.question.as_str()).collect();
+    texts.join("\n")
+}

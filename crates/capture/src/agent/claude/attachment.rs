@@ -1,0 +1,115 @@
+//! What is put in front of the model beside the talk, and prompts that waited for their turn.
+
+use event::Raw;
+use event::payload::{Content, ContextAdded, ContextKind, Placement, UserPrompt};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::line::{Line, blocks, text};
+use super::user::content;
+use super::{Transcript, identity};
+use crate::record::{Record, Text};
+use crate::told::Told;
+
+#[derive(Deserialize, Default)]
+#[serde(default, rename_all = "camelCase")]
+struct Attachment<'a> {
+    #[serde(rename = "type", borrow)]
+    kind: Text<'a>,
+    #[serde(borrow)]
+    prompt: Option<&'a RawValue>,
+    #[serde(borrow)]
+    command_mode: Option<Text<'a>>,
+    #[serde(borrow)]
+    content: Option<&'a RawValue>,
+    #[serde(borrow)]
+    snippet: Option<&'a RawValue>,
+    #[serde(borrow)]
+    text: Option<&'a RawValue>,
+}
+
+impl Transcript {
+    pub(super) fn attachment(
+        &mut self,
+        record: &Record<'_>,
+        line: &Line<'_>,
+        told: &mut Told<'_>,
+    ) -> Result<(), serde_json::Error> {
+        let Some(raw) = line.attachment else {
+            told.unknown(record, "attachment", Some("it has no attachment"));
+            return Ok(());
+        };
+        let attachment: Attachment<'_> = serde_json::from_str(raw.get())?;
+        self.surroundings(line, told);
+        match &*attachment.kind {
+            // The whole system prompt and all tools, once a request.
+            "prompt_snapshot" => told.silent(),
+            "queued_command" => self.handed_over(line, &attachment, told)?,
+            _ => {
+                let text = rendered(line).unwrap_or_else(|| attachment.text());
+                context(line, &attachment.kind, Content::text(text), told);
+            }
+        }
+        Ok(())
+    }
+
+    /// What waited while the agent was busy is handed to it in the middle of its work.
+    fn handed_over(
+        &mut self,
+        line: &Line<'_>,
+        attachment: &Attachment<'_>,
+        told: &mut Told<'_>,
+    ) -> Result<(), serde_json::Error> {
+        let blocks = attachment.prompt.map(blocks).transpose()?.unwrap_or_default();
+        let content = content(&blocks);
+        let is_prompt = attachment.command_mode.as_deref().is_none_or(|mode| mode == "prompt");
+        if !is_prompt || self.is_subagent(line) {
+            let text = content.joined_text();
+            context(line, &attachment.kind, content, told);
+            self.notified(line, &text, told);
+            return Ok(());
+        }
+        let text = content.joined_text();
+        let identity = identity(line, "prompt", told);
+        told.fact(identity, line.at(), &UserPrompt { content, queued: true }).text = Some(text);
+        Ok(())
+    }
+}
+
+impl Attachment<'_> {
+    /// What it says, in versions that do not tell what the model was shown.
+    fn text(&self) -> String {
+        let all = [self.content, self.text, self.snippet, self.prompt];
+        let text = all.into_iter().flatten().find_map(text);
+        text.map(Text::into_owned).unwrap_or_default()
+    }
+}
+
+/// What the model was shown of it.
+fn rendered(line: &Line<'_>) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Shown<'a> {
+        #[serde(borrow)]
+        content: Option<&'a RawValue>,
+    }
+    let shown: Vec<Shown<'_>> = serde_json::from_str(line.rendered?.get()).ok()?;
+    let texts: Vec<String> = shown
+        .iter()
+        .filter_map(|shown| Some(content(&blocks(shown.content?).ok()?).joined_text()))
+        .collect();
+    Some(texts.join("\n"))
+}
+
+fn context(line: &Line<'_>, kind: &str, content: Content, told: &mut Told<'_>) {
+    let added = ContextAdded {
+        kind: Some(ContextKind::Harness),
+        placement: Some(Placement::History),
+        content,
+        covers: None,
+    };
+    let text = added.content.joined_text();
+    let identity = identity(line, "context", told);
+    let draft = told.fact(identity, line.at(), &added);
+    draft.text = Some(crate::told::shown(&text));
+    draft.metadata.insert("attachment".to_owned(), Raw::of(kind).expect("a text encodes"));
+}

@@ -1,0 +1,172 @@
+//! The shape of a record, as far as it is needed.
+
+use event::Time;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::record::Text;
+
+/// One line of a transcript. What is large or varies stays as it is written.
+#[derive(Deserialize, Default)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct Line<'a> {
+    #[serde(rename = "type", borrow)]
+    pub kind: Text<'a>,
+    #[serde(borrow)]
+    pub subtype: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub uuid: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub parent_uuid: Option<Text<'a>>,
+    #[serde(borrow)]
+    timestamp: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub session_id: Option<Text<'a>>,
+
+    #[serde(borrow)]
+    pub version: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub cwd: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub git_branch: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub entrypoint: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub permission_mode: Option<Text<'a>>,
+
+    pub is_sidechain: bool,
+    pub is_meta: bool,
+    pub is_compact_summary: bool,
+    pub is_api_error_message: bool,
+    #[serde(borrow)]
+    pub prompt_id: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub turn_origin: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub prompt_source: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub request_id: Option<Text<'a>>,
+
+    #[serde(borrow)]
+    pub message: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub tool_use_result: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub permission_decision: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub tool_denial_kind: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub attachment: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub rendered: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub content: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub compact_metadata: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub error: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub api_error_status: Option<&'a RawValue>,
+    pub retry_attempt: Option<u64>,
+    #[serde(borrow)]
+    pub operation: Option<Text<'a>>,
+
+    #[serde(borrow)]
+    pub summary: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub ai_title: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub custom_title: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub agent_name: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub relocated_cwd: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub pr_url: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub hook_errors: Option<&'a RawValue>,
+}
+
+impl Line<'_> {
+    pub(super) fn at(&self) -> Option<Time> {
+        text(self.timestamp?)?.parse().ok()
+    }
+}
+
+/// What a record that does not fit calls itself.
+#[derive(Deserialize)]
+pub(super) struct Kind<'a> {
+    #[serde(rename = "type", borrow)]
+    pub kind: Text<'a>,
+}
+
+/// What an agent or a person said.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub(super) struct Message<'a> {
+    #[serde(borrow)]
+    pub id: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub model: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub content: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub stop_reason: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub usage: Option<&'a RawValue>,
+}
+
+/// A part of a message.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub(super) struct Block<'a> {
+    #[serde(rename = "type", borrow)]
+    pub kind: Text<'a>,
+    #[serde(borrow)]
+    pub text: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub thinking: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub signature: Option<Text<'a>>,
+    /// What a redacted thought is kept as.
+    #[serde(borrow)]
+    pub data: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub id: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub name: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub input: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub tool_use_id: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub content: Option<&'a RawValue>,
+    pub is_error: Option<bool>,
+    #[serde(borrow)]
+    pub source: Option<&'a RawValue>,
+}
+
+/// The parts of a message. A plain string is one text.
+pub(super) fn blocks(content: &RawValue) -> Result<Vec<Block<'_>>, serde_json::Error> {
+    if content.get().starts_with('"') {
+        let text = serde_json::from_str(content.get())?;
+        return Ok(vec![Block {
+            kind: serde_json::from_str("\"text\"")?,
+            text: Some(text),
+            ..Block::default()
+        }]);
+    }
+    serde_json::from_str(content.get())
+}
+
+/// What is beside a subagent's transcript.
+#[derive(Deserialize, Default)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct Meta {
+    pub tool_use_id: Option<String>,
+}
+
+/// A JSON string, or `None` for any other value.
+pub(super) fn text(raw: &RawValue) -> Option<Text<'_>> {
+    serde_json::from_str(raw.get()).ok()
+}

@@ -1,0 +1,190 @@
+//! What the model was asked, and what it used.
+//!
+//! Every record of an answer has the usage, in older versions as far as it had got. The largest
+//! counts, once per message and request: it is held back until the answer says that it is whole,
+//! or something else follows.
+
+use event::payload::{StepCompleted, Usage};
+use event::{AMENDS, EventId, Raw, Time};
+use serde::{Deserialize, Serialize};
+
+use super::line::{Line, Message};
+use super::short;
+use crate::identity::Identity;
+use crate::record::Record;
+use crate::told::Told;
+
+/// Answers that may be in the middle of coming. A block of an older one would begin it anew.
+const REQUESTS_MAX: usize = 6;
+
+/// The last answers, oldest first.
+#[derive(Default, Serialize, Deserialize)]
+pub(super) struct Requests(Vec<Request>);
+
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(super) struct Request {
+    message: String,
+    request: String,
+    /// Blocks that were told.
+    pub blocks: u32,
+    /// What was told of its usage last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    told: Option<(EventId, u64)>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    held: Option<Held>,
+}
+
+/// A usage that is not told yet.
+#[derive(Serialize, Deserialize)]
+struct Held {
+    /// The first record that had it.
+    uuid: Option<String>,
+    offset: u64,
+    length: u64,
+    at: Option<Time>,
+    model: String,
+    usage: Usage,
+}
+
+impl Requests {
+    pub(super) fn holds(&self) -> bool {
+        self.0.iter().any(|request| request.held.is_some())
+    }
+
+    /// Another record follows, so that nothing more is expected of what came before; but an
+    /// answer that goes on is left alone.
+    pub(super) fn tell_held(&mut self, told: &mut Told<'_>) {
+        for request in &mut self.0 {
+            request.tell(told);
+        }
+    }
+
+    /// The answer of this name; it begins if it is not known. Those before it are told.
+    pub(super) fn open(
+        &mut self,
+        message: &str,
+        request: Option<&str>,
+        told: &mut Told<'_>,
+    ) -> &mut Request {
+        let (message, request) = (short(message), short(request.unwrap_or_default()));
+        let is_it = |other: &Request| other.message == message && other.request == request;
+        for other in self.0.iter_mut().filter(|other| !is_it(other)) {
+            other.tell(told);
+        }
+        match self.0.iter().position(is_it) {
+            Some(place) => &mut self.0[place],
+            None => {
+                if self.0.len() == REQUESTS_MAX {
+                    self.0.remove(0);
+                }
+                self.0.push(Request { message, request, ..Request::default() });
+                self.0.last_mut().expect("it was just put there")
+            }
+        }
+    }
+}
+
+impl Request {
+    /// A record of the answer says what it used so far.
+    pub(super) fn uses(
+        &mut self,
+        record: &Record<'_>,
+        line: &Line<'_>,
+        message: &Message<'_>,
+    ) -> Result<(), serde_json::Error> {
+        let Some(raw) = message.usage.filter(|usage| usage.get() != "null") else { return Ok(()) };
+        let usage = serde_json::from_str::<Counts>(raw.get())?.usage();
+        let output = usage.output_tokens.unwrap_or_default();
+        let known = self.held.as_ref().map(|held| held.usage.output_tokens.unwrap_or_default());
+        let known = known.or(self.told.map(|(_, output)| output));
+        if known.is_some_and(|known| output <= known) {
+            return Ok(());
+        }
+        match &mut self.held {
+            Some(held) => {
+                held.usage = usage;
+                held.at = line.at();
+            }
+            None => {
+                self.held = Some(Held {
+                    uuid: line.uuid.as_deref().map(short),
+                    offset: record.offset,
+                    length: record.length,
+                    at: line.at(),
+                    model: message.model.as_deref().map(short).unwrap_or_default(),
+                    usage,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells what is held back; a second time in place of the first.
+    pub(super) fn tell(&mut self, told: &mut Told<'_>) {
+        let Some(held) = self.held.take() else { return };
+        let Held { uuid, offset, length, at, model, usage } = held;
+        let output = usage.output_tokens.unwrap_or_default();
+        let step = StepCompleted {
+            agent_id: String::new(),
+            model: Some(model).filter(|model| !model.is_empty()),
+            response_id: Some(self.message.clone()),
+            usage: Some(usage),
+            error: None,
+        };
+        told.at_record(offset, length, |told| {
+            let identity = match uuid {
+                Some(uuid) => Identity::everywhere(&[&uuid, "step"]),
+                None => Identity::in_session(&["at", &told.place(), "step"]),
+            };
+            let draft = told.fact(identity, at, &step);
+            if let Some((first, _)) = self.told {
+                let first = Raw::of(&first).expect("an id encodes");
+                draft.metadata.insert(AMENDS.to_owned(), first);
+            }
+            self.told = Some((draft.id, output));
+        });
+    }
+}
+
+/// Usage in the words of the provider.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Counts {
+    input_tokens: Option<u64>,
+    output_tokens: Option<u64>,
+    cache_read_input_tokens: Option<u64>,
+    cache_creation_input_tokens: Option<u64>,
+    cache_creation: Option<Creation>,
+    output_tokens_details: Option<Details>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Creation {
+    ephemeral_1h_input_tokens: Option<u64>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Details {
+    thinking_tokens: Option<u64>,
+}
+
+impl Counts {
+    fn usage(self) -> Usage {
+        Usage {
+            input_tokens: self.input_tokens,
+            output_tokens: self.output_tokens,
+            cache_read_tokens: self.cache_read_input_tokens,
+            cache_creation_tokens: self.cache_creation_input_tokens,
+            cache_creation_1h_tokens: self
+                .cache_creation
+                .and_then(|creation| creation.ephemeral_1h_input_tokens),
+            reasoning_tokens: self
+                .output_tokens_details
+                .and_then(|details| details.thinking_tokens),
+            ..Usage::default()
+        }
+    }
+}

@@ -1,0 +1,271 @@
+//! What tools give back, and what else that means: a decision, a subagent's end, an answer.
+
+use event::Raw;
+use event::payload::{
+    ApprovalResolved, ChildCompleted, ChildFailed, ChildStarted, Decision, ExternalInput,
+    InputStatus, Outcome, Part, ToolResult,
+};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::line::{Block, Line, blocks};
+use super::meaning::{Meaning, known_as};
+use super::user::content;
+use super::{Transcript, identity};
+use crate::agent::calls::{Call, Nothing};
+use crate::record::Text;
+use crate::told::{Told, shown};
+
+impl Transcript {
+    pub(super) fn result(
+        &mut self,
+        line: &Line<'_>,
+        number: usize,
+        block: &Block<'_>,
+        told: &mut Told<'_>,
+    ) {
+        let call_id = block.tool_use_id.as_deref().unwrap_or_default();
+        let mode = told.known().permission_mode.clone();
+        let ruling = Ruling::of(line, mode.as_deref());
+        let call = self.state.calls.close(&known_as(call_id));
+        let meaning = call.as_ref().map_or(Meaning::Nothing, |call| Meaning::of(&call.tool));
+        if let Some(resolved) = ruling.resolved(call_id).filter(|_| meaning != Meaning::Question) {
+            let identity = identity(line, &format!("approval {number}"), told);
+            told.fact(identity, line.at(), &resolved);
+        }
+        let is_error = block.is_error.unwrap_or(false);
+        let output = Output::of(block.content);
+        let whole = self.whole(&output, told);
+        let outcome = match ruling.outcome {
+            Some(outcome) => outcome,
+            None if is_error => Outcome::Error,
+            None => Outcome::Ok,
+        };
+        let result = ToolResult {
+            call_id: call_id.to_owned(),
+            outcome: outcome.clone(),
+            exit_code: is_error.then(|| exit_code(&output.text())).flatten(),
+            repair: ruling.is_repair,
+            shown: whole.is_some().then(|| output.text()),
+            output: Some(whole.unwrap_or(output.json)),
+            parts: output.parts,
+            ..ToolResult::default()
+        };
+        let identity = identity(line, &format!("result {number}"), told);
+        told.result(identity, line.at(), &result).parent_id =
+            call.as_ref().map(|call| call.event_id);
+        match (meaning, call) {
+            (Meaning::Question, _) => answered(line, call_id, &outcome, told),
+            (Meaning::Child, Some(call)) => self.child(line, call_id, call, &result, told),
+            _ => {}
+        }
+    }
+
+    /// The whole of an output that was moved to a file, of which the transcript has the beginning.
+    fn whole(&self, output: &Output, told: &Told<'_>) -> Option<Raw> {
+        if !output.json.get().starts_with("\"<persisted-output>") {
+            return None;
+        }
+        let text = output.text();
+        let (_, rest) = text.split_once("saved to: ")?;
+        let path = rest.lines().next()?;
+        // The folder it names may be another machine's: only where it lies in its project counts.
+        let mut names = path.rsplit('/');
+        let (name, folder, session) = (names.next()?, names.next()?, names.next()?);
+        let is_plain = [name, folder, session].iter().all(|name| !matches!(*name, "" | "." | ".."));
+        let up = "../".repeat(self.folders);
+        let path = format!("{up}{session}/{folder}/{name}");
+        let whole = is_plain.then(|| told.beside(&path)).flatten()?;
+        Raw::of(&whole).ok()
+    }
+
+    /// The call of a subagent has its result.
+    fn child(
+        &mut self,
+        line: &Line<'_>,
+        call_id: &str,
+        call: Call<Nothing>,
+        result: &ToolResult,
+        told: &mut Told<'_>,
+    ) {
+        #[derive(Deserialize, Default)]
+        #[serde(default, rename_all = "camelCase")]
+        struct Report<'a> {
+            #[serde(borrow)]
+            agent_id: Option<Text<'a>>,
+            #[serde(borrow)]
+            agent_type: Option<Text<'a>>,
+            #[serde(borrow)]
+            status: Option<Text<'a>>,
+        }
+        let report = line.tool_use_result.map(RawValue::get);
+        let report = report.and_then(|report| serde_json::from_str::<Report<'_>>(report).ok());
+        let report = report.unwrap_or_default();
+        let session = report.agent_id.as_deref().map(|id| session_of(id, told));
+        let child = Child { call_id, session: session.unwrap_or_default() };
+        if result.is_error() {
+            let error = result.output_text().unwrap_or_default();
+            return child.failed(line, shown(&error), told);
+        }
+        if report.status.as_deref() != Some("async_launched") {
+            return child.completed(line, None, told);
+        }
+        // It goes on in the background; a notification tells its end.
+        self.state.calls.open(call);
+        let started = ChildStarted {
+            child_id: call_id.to_owned(),
+            child_session_id: child.session,
+            metadata: None,
+            agent_id: report.agent_type.map(Text::into_owned).unwrap_or_default(),
+        };
+        let identity = identity(line, &format!("child {call_id}"), told);
+        told.fact(identity, line.at(), &started);
+    }
+}
+
+/// The session of a subagent.
+pub(super) fn session_of(agent: &str, told: &Told<'_>) -> String {
+    told.session_of(&format!("agent-{agent}")).to_string()
+}
+
+/// A subagent, seen from its parent.
+pub(super) struct Child<'a> {
+    pub call_id: &'a str,
+    /// Its session, if it is told.
+    pub session: String,
+}
+
+impl Child<'_> {
+    pub(super) fn completed(self, line: &Line<'_>, summary: Option<String>, told: &mut Told<'_>) {
+        let identity = identity(line, &format!("child {}", self.call_id), told);
+        let completed = ChildCompleted {
+            child_id: self.call_id.to_owned(),
+            child_session_id: self.session,
+            metadata: None,
+            summary,
+            artifact_ids: Vec::new(),
+            episode_id: None,
+            usage: None,
+        };
+        told.fact(identity, line.at(), &completed);
+    }
+
+    pub(super) fn failed(self, line: &Line<'_>, error: String, told: &mut Told<'_>) {
+        let identity = identity(line, &format!("child {}", self.call_id), told);
+        let failed = ChildFailed {
+            child_id: self.call_id.to_owned(),
+            child_session_id: self.session,
+            metadata: None,
+            error,
+        };
+        told.fact(identity, line.at(), &failed);
+    }
+}
+
+/// A person has answered, or would not.
+fn answered(line: &Line<'_>, call_id: &str, outcome: &Outcome, told: &mut Told<'_>) {
+    let is_received = *outcome == Outcome::Ok;
+    let input = ExternalInput {
+        request_id: call_id.to_owned(),
+        prompt: String::new(),
+        status: if is_received { InputStatus::Received } else { InputStatus::Canceled },
+        input: line.tool_use_result.filter(|_| is_received).map(Raw::from),
+    };
+    let identity = identity(line, &format!("answer {call_id}"), told);
+    told.fact(identity, line.at(), &input);
+}
+
+/// Whether the call was let through, and who said so.
+struct Ruling {
+    /// What became of the call, if that is not for its output to say.
+    outcome: Option<Outcome>,
+    decision: Option<(Decision, &'static str)>,
+    is_repair: bool,
+    reason: Option<String>,
+}
+
+impl Ruling {
+    fn of(line: &Line<'_>, permission_mode: Option<&str>) -> Ruling {
+        #[derive(Deserialize, Default)]
+        #[serde(default, rename_all = "camelCase")]
+        struct Permission<'a> {
+            #[serde(borrow)]
+            decision: Option<Text<'a>>,
+            #[serde(borrow)]
+            source: Option<Text<'a>>,
+            #[serde(borrow)]
+            reason_code: Option<Text<'a>>,
+        }
+        let permission = line.permission_decision.map(RawValue::get);
+        let permission: Permission<'_> =
+            permission.and_then(|json| serde_json::from_str(json).ok()).unwrap_or_default();
+        let is_person =
+            permission.source.as_deref().is_none_or(|source| source.starts_with("user"));
+        let by = if is_person { "person" } else { "rule" };
+        let said = match permission.decision.as_deref() {
+            Some("accept") => Some((Decision::Allow, by)),
+            Some("reject") => Some((Decision::Deny, by)),
+            _ => None,
+        };
+        let denied = said.clone().or(Some((Decision::Deny, "person")));
+        let (outcome, decision, is_repair) = match line.tool_denial_kind.as_deref() {
+            None => (None, said, false),
+            Some("interrupted") => (Some(Outcome::Lost), None, true),
+            // Where nobody is asked, a person can only have stopped it.
+            Some("user-rejected") if permission_mode == Some("bypassPermissions") => {
+                (Some(Outcome::Canceled), None, false)
+            }
+            Some(_) => (Some(Outcome::Rejected), denied, false),
+        };
+        let reason = permission.reason_code.map(Text::into_owned);
+        Ruling { outcome, decision, is_repair, reason }
+    }
+
+    fn resolved(&self, call_id: &str) -> Option<ApprovalResolved> {
+        let (decision, by) = self.decision.clone()?;
+        Some(ApprovalResolved {
+            approval_id: call_id.to_owned(),
+            decision,
+            reason: self.reason.clone(),
+            by: Some(by.to_owned()),
+            automated: by == "rule",
+        })
+    }
+}
+
+/// What a tool gave back: as it is written where it is one text, which may be long.
+#[derive(Default)]
+struct Output {
+    json: Raw,
+    /// What is no text.
+    parts: Vec<Part>,
+}
+
+impl Output {
+    fn of(raw: Option<&RawValue>) -> Output {
+        let Some(raw) = raw else { return Output::default() };
+        let list = Some(raw).filter(|raw| raw.get().starts_with('['));
+        let Some(blocks) = list.and_then(|list| blocks(list).ok()) else {
+            return Output { json: Raw::from(raw), parts: Vec::new() };
+        };
+        let mut texts = Vec::new();
+        let mut parts = Vec::new();
+        for part in content(&blocks).0 {
+            match part.text {
+                Some(text) => texts.push(text),
+                None => parts.push(part),
+            }
+        }
+        Output { json: Raw::of(&texts.join("\n")).expect("a text encodes"), parts }
+    }
+
+    fn text(&self) -> String {
+        self.json.text().unwrap_or_default()
+    }
+}
+
+/// The code a failed command ended with, as its output begins.
+fn exit_code(output: &str) -> Option<i64> {
+    let rest = output.strip_prefix("Exit code ")?;
+    rest.lines().next()?.trim().parse().ok()
+}

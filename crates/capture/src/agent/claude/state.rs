@@ -1,0 +1,172 @@
+//! Settings and marks between the talk.
+
+use event::payload::{Note, Retry, StopReason};
+use event::{Raw, Time};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::line::{Line, text};
+use super::wrapper::{Said, said};
+use super::{Transcript, identity, short};
+use crate::identity::Identity;
+use crate::record::{Record, Text};
+use crate::thread::Settings;
+use crate::told::Told;
+
+/// A compaction that was announced; its summary is the next thing said.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Boundary {
+    uuid: Option<String>,
+    offset: u64,
+    length: u64,
+    at: Option<Time>,
+    tokens_before: Option<u64>,
+}
+
+impl Transcript {
+    pub(super) fn system(
+        &mut self,
+        record: &Record<'_>,
+        line: &Line<'_>,
+        told: &mut Told<'_>,
+    ) -> Result<(), serde_json::Error> {
+        self.state.requests.tell_held(told);
+        self.close_boundary(None, told);
+        self.surroundings(line, told);
+        match line.subtype.as_deref().unwrap_or_default() {
+            // A hook that did not agree keeps the agent at work.
+            "stop_hook_summary" if line.hook_errors.is_some_and(|list| list.get() != "[]") => {
+                told.silent();
+            }
+            "turn_duration" | "stop_hook_summary" => {
+                self.turn_over(line, StopReason::Completed, None, told);
+            }
+            "compact_boundary" => self.boundary(record, line)?,
+            "api_error" => retry(line, told)?,
+            "local_command"
+            | "informational"
+            | "away_summary"
+            | "bridge_status"
+            | "memory_saved"
+            | "agents_killed"
+            | "scheduled_task_fire"
+            | "microcompact_boundary" => {
+                let content = line.content.and_then(text);
+                note(line, content.as_deref().unwrap_or_default(), told);
+            }
+            "api_metrics" | "thinking" => told.silent(),
+            subtype => told.unknown(record, &format!("system {subtype}"), None),
+        }
+        Ok(())
+    }
+
+    /// The turn has ended. A second end says nothing new.
+    pub(super) fn turn_over(
+        &mut self,
+        line: &Line<'_>,
+        stop_reason: StopReason,
+        error: Option<String>,
+        told: &mut Told<'_>,
+    ) {
+        if std::mem::replace(&mut self.state.is_turn_over, true) {
+            return told.silent();
+        }
+        let identity = identity(line, "turn", told);
+        told.turn_completed(line.at(), identity, stop_reason, error);
+    }
+
+    fn boundary(&mut self, record: &Record<'_>, line: &Line<'_>) -> Result<(), serde_json::Error> {
+        #[derive(Deserialize, Default)]
+        #[serde(default, rename_all = "camelCase")]
+        struct Metadata {
+            pre_tokens: Option<u64>,
+        }
+        let metadata = line.compact_metadata.map_or("{}", RawValue::get);
+        let metadata: Metadata = serde_json::from_str(metadata)?;
+        self.state.boundary = Some(Boundary {
+            uuid: line.uuid.as_deref().map(short),
+            offset: record.offset,
+            length: record.length,
+            at: line.at(),
+            tokens_before: metadata.pre_tokens,
+        });
+        Ok(())
+    }
+
+    /// Tells the compaction that was announced, with its summary if there is one. Says whether
+    /// there was one to tell.
+    pub(super) fn close_boundary(&mut self, summary: Option<String>, told: &mut Told<'_>) -> bool {
+        let Some(boundary) = self.state.boundary.take() else { return false };
+        let Boundary { uuid, offset, length, at, tokens_before } = boundary;
+        told.at_record(offset, length, |told| {
+            let identity = match uuid {
+                Some(uuid) => Identity::everywhere(&[&uuid, "compaction"]),
+                None => Identity::in_session(&["at", &told.place(), "compaction"]),
+            };
+            told.compacted(identity, at, summary, tokens_before);
+        });
+        true
+    }
+
+    /// A prompt that waits is only noted: it counts when it is handed over.
+    pub(super) fn queue(&mut self, line: &Line<'_>, told: &mut Told<'_>) {
+        #[derive(Serialize)]
+        struct Queued<'a> {
+            queued: &'a RawValue,
+        }
+        let is_new = line.operation.as_deref() == Some("enqueue");
+        // The first prompt of a run without a screen passes through the queue, too.
+        let is_news = is_new && told.has_begun();
+        let Some(queued) = line.content.filter(|_| is_news) else { return told.silent() };
+        let about = Raw::of(&Queued { queued }).ok();
+        let note = Note { text: "a prompt waits".to_owned(), about };
+        let identity = identity(line, "queue", told);
+        let draft = told.fact(identity, line.at(), &note);
+        draft.text = Some(note.text);
+    }
+
+    pub(super) fn titled(&mut self, line: &Line<'_>, by_person: bool, told: &mut Told<'_>) {
+        let titles = [&line.custom_title, &line.agent_name, &line.ai_title, &line.summary];
+        let title = titles.into_iter().flatten().next().map(|title| title.trim().to_owned());
+        if self.state.has_own_title && !by_person {
+            return told.silent();
+        }
+        self.state.has_own_title |= by_person;
+        told.settings(line.at(), Settings { title, ..Settings::default() });
+    }
+}
+
+/// A request that failed is made again.
+fn retry(line: &Line<'_>, told: &mut Told<'_>) -> Result<(), serde_json::Error> {
+    #[derive(Deserialize, Default)]
+    #[serde(default)]
+    struct Failure<'a> {
+        #[serde(borrow)]
+        formatted: Option<Text<'a>>,
+        #[serde(borrow)]
+        message: Option<Text<'a>>,
+    }
+    let failure: Failure<'_> = serde_json::from_str(line.error.map_or("{}", RawValue::get))?;
+    let error = failure.formatted.or(failure.message).map(Text::into_owned).unwrap_or_default();
+    let retry = Retry {
+        agent_id: String::new(),
+        scope: "model".to_owned(),
+        target: None,
+        attempt: line.retry_attempt.unwrap_or_default(),
+        error: error.clone(),
+    };
+    let identity = identity(line, "retry", told);
+    told.fact(identity, line.at(), &retry).text = Some(error);
+    Ok(())
+}
+
+/// A command for the agent itself, what it printed, or a word of the agent to its user.
+pub(super) fn note(line: &Line<'_>, content: &str, told: &mut Told<'_>) {
+    let (text, about) = match said(content) {
+        Said::Command(command) => (command, "command"),
+        Said::Output(output) => (output, "command output"),
+        _ => (content.to_owned(), "agent"),
+    };
+    let identity = identity(line, "note", told);
+    told.note(identity, line.at(), about, text);
+}

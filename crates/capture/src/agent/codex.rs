@@ -1,0 +1,291 @@
+//! Codex: one rollout a thread, `sessions/YYYY/MM/DD/rollout-<time>-<thread>.jsonl`.
+//!
+//! Every line says itself in which of the vocabularies it is written: what the model saw and said
+//! (`response_item`) owns the talk, what the screen was told (`event_msg`) adds turns, usage and
+//! commands, and owns the talk only where there are no response items. A fork repeats its
+//! parent's lines under new times, or begins where the parent's file was left; a subagent's file
+//! repeats lines it does not own.
+
+mod event_msg; // what the screen was told
+mod item; // what the model saw and said
+mod rollout; // the shapes
+mod state; // what has to be known of the lines before
+
+use std::path::Path;
+
+use event::payload::{SessionMode, StepCompleted};
+use event::{Draft, Time};
+use serde_json::value::RawValue;
+
+use self::rollout::{Compacted, Line, Meta, Tokens, TurnContext, UsageRecord};
+use self::state::State;
+use crate::agent::calls::ID_BYTES_MAX;
+use crate::agent::{Agent, Form, Found, Kin, Parser, Role, Root};
+use crate::environment::Environment;
+use crate::identity::Identity;
+use crate::json;
+use crate::record::Record;
+use crate::source::Source;
+use crate::thread::Settings;
+use crate::told::Told;
+
+pub(crate) struct Codex;
+
+/// Lines that say nothing to people.
+const SILENT: &[&str] =
+    &["world_state", "retained_context", "inter_agent_communication_metadata", "ghost_snapshot"];
+
+impl Agent for Codex {
+    fn provider(&self) -> &'static str {
+        "codex"
+    }
+
+    fn roots(&self, environment: &Environment) -> Vec<Root> {
+        let home = environment.folder("CODEX_HOME", ".codex");
+        let root = |folder: &str| Root { path: home.join(folder), depth_max: 3 };
+        vec![root("sessions"), root("archived_sessions")]
+    }
+
+    fn recognise(&self, path: &Path) -> Option<Found> {
+        let name = path.file_name()?.to_str()?;
+        let (stem, form) = match name.strip_suffix(".zst") {
+            Some(packed) => (packed, Form::PackedLines),
+            None => (name, Form::Lines),
+        };
+        let stem = stem.strip_suffix(".jsonl")?;
+        let rest = stem.strip_prefix("rollout-")?;
+        let session = thread_in(rest).unwrap_or(stem).to_owned();
+        Some(Found { form, session, role: Role::Main })
+    }
+
+    fn kin(&self, head: &[u8]) -> Kin {
+        let line = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
+        // What a subagent repeats is told by number where it can be.
+        if number(line, "subagent_history_start_ordinal").is_some() {
+            return Kin::default();
+        }
+        let parent = word(line, "forked_from_id").map(str::to_owned);
+        let begins_at = number(line, "ordinal").filter(|ordinal| *ordinal > 0);
+        Kin { parent, begins_at, ..Kin::default() }
+    }
+
+    fn resume(&self, session: &str, _cwd: Option<&str>) -> Option<Vec<String>> {
+        Some(["codex", "resume", session].map(str::to_owned).to_vec())
+    }
+
+    fn parser(&self, source: &Source, saved: Option<&str>) -> Box<dyn Parser> {
+        let state = saved.and_then(|saved| serde_json::from_str(saved).ok()).unwrap_or_default();
+        Box::new(Rollout { named: source.session.clone(), state })
+    }
+}
+
+/// The thread in the name of a rollout: a uuid at its end, or before the uuid of a continuation.
+fn thread_in(name: &str) -> Option<&str> {
+    const UUID_LEN: usize = 36;
+    let name = name.split_once('_').map_or(name, |(name, _)| name);
+    let uuid = name.get(name.len().checked_sub(UUID_LEN)?..)?;
+    let is_uuid = uuid.bytes().enumerate().all(|(place, byte)| match place {
+        8 | 13 | 18 | 23 => byte == b'-',
+        _ => byte.is_ascii_hexdigit(),
+    });
+    is_uuid.then_some(uuid)
+}
+
+/// A member of an object that may be cut off before its end. Within texts the quotes around a
+/// name would be escaped, so what is found is a name.
+fn word<'a>(json: &'a [u8], name: &str) -> Option<&'a str> {
+    let name = format!("\"{name}\":\"");
+    let begin = memchr::memmem::find(json, name.as_bytes())? + name.len();
+    let value = &json[begin..];
+    std::str::from_utf8(&value[..memchr::memchr(b'"', value)?]).ok()
+}
+
+/// The same for a number.
+fn number(json: &[u8], name: &str) -> Option<u64> {
+    let name = format!("\"{name}\":");
+    let begin = memchr::memmem::find(json, name.as_bytes())? + name.len();
+    let digits = json[begin..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+    std::str::from_utf8(&json[begin..begin + digits]).ok()?.parse().ok()
+}
+
+/// Reads one rollout.
+struct Rollout {
+    /// The session as the file's name tells it.
+    named: String,
+    state: State,
+}
+
+impl Parser for Rollout {
+    fn record(&mut self, record: &Record<'_>, told: &mut Told<'_>) {
+        let line: Line<'_> = match serde_json::from_str(&record.text) {
+            Ok(line) => line,
+            Err(error) => return told.unknown(record, "malformed", Some(&error.to_string())),
+        };
+        if let Some(thread) = &self.state.thread {
+            told.session(thread);
+        }
+        if line.ordinal.zip(self.state.own_from).is_some_and(|(ordinal, own)| ordinal < own) {
+            return told.silent();
+        }
+        let at = line.at();
+        let known = match (line.kind.as_deref(), line.payload) {
+            (Some("response_item"), Some(payload)) => self.item(payload.get(), at, told),
+            (Some("event_msg"), Some(payload)) => self.event_msg(payload.get(), at, told),
+            (Some("token_usage_record"), Some(payload)) => self.usage_record(payload, at, told),
+            (Some("turn_context"), Some(payload)) => self.turn_context(payload, at, told),
+            (Some("session_meta"), Some(payload)) => {
+                self.meta(payload.get(), line.ordinal, at, told)
+            }
+            (Some("compacted"), Some(payload)) => self.compacted(payload, at, told),
+            (Some(kind), _) if SILENT.contains(&kind) => Ok(Known::Silent),
+            // The first versions: bookkeeping, the head, and items without an envelope.
+            (None, None) if line.record_type.is_some() => Ok(Known::Silent),
+            (None, None) => self.meta(&record.text, None, at, told),
+            (Some(_), None) => self.item(&record.text, at, told),
+            _ => Ok(Known::Unknown(line.kind.clone().unwrap_or_default())),
+        };
+        match known {
+            Ok(Known::Told) => {}
+            Ok(Known::Silent) => told.silent(),
+            Ok(Known::Unknown(kind)) => told.unknown(record, &kind, None),
+            Err(error) => {
+                let kind = line.kind.as_deref().unwrap_or("without type");
+                told.unknown(record, kind, Some(&error.to_string()));
+            }
+        }
+    }
+
+    fn own_begins(&mut self) {
+        // What a parent was asked is not what its subagent is asked.
+        self.state.has_task = false;
+    }
+
+    fn state(&self) -> String {
+        serde_json::to_string(&self.state).expect("state always encodes")
+    }
+}
+
+/// What became of a line.
+enum Known {
+    Told,
+    Silent,
+    /// By what the agent calls it.
+    Unknown(String),
+}
+
+type Understood = Result<Known, serde_json::Error>;
+
+impl Rollout {
+    /// The first head is the thread's own. Further ones come with lines of another thread.
+    fn meta(
+        &mut self,
+        json: &str,
+        ordinal: Option<u64>,
+        at: Option<Time>,
+        told: &mut Told<'_>,
+    ) -> Understood {
+        let meta: Meta<'_> = serde_json::from_str(json)?;
+        let id = meta.id.as_ref().filter(|id| id.len() <= ID_BYTES_MAX);
+        let Some(id) = id else { return Ok(Known::Unknown("without type".to_owned())) };
+        let own = self.state.thread.as_ref().unwrap_or(&self.named);
+        if self.state.has_meta && id != own {
+            return Ok(Known::Silent);
+        }
+        if !self.state.has_meta && *id != self.named {
+            self.state.thread = Some(id.clone());
+            told.session(id);
+        }
+        let is_first = !std::mem::replace(&mut self.state.has_meta, true);
+        self.state.is_child = meta.is_child();
+        self.state.own_from = meta.subagent_history_start_ordinal.filter(|_| meta.is_child());
+        if meta.is_child() {
+            if let Some(parent) = meta.parent() {
+                told.parent(&parent, SessionMode::Child, meta.agent_path.clone());
+            }
+        } else if let Some(parent) = &meta.forked_from_id {
+            told.parent(parent, SessionMode::Fork, None);
+        }
+        let entry_point = meta.entry_point();
+        let (branch, remote) =
+            meta.git.map(|git| (git.branch, git.repository_url)).unwrap_or_default();
+        told.settings(
+            at,
+            Settings {
+                agent_version: meta.cli_version,
+                cwd: meta.cwd,
+                branch,
+                remote,
+                entry_point,
+                ..Settings::default()
+            },
+        );
+        // A file that does not begin at the beginning takes back what the thread said since.
+        let goes_on = is_first && ordinal.is_some_and(|ordinal| ordinal > 0);
+        let effective = told.rewound_to();
+        let is_fork = meta.forked_from_id.is_some() && effective.is_none();
+        if goes_on && !is_fork && !self.state.is_child {
+            let identity = Identity::in_session(&["rewind", &told.place()]);
+            told.rewound(identity, at, effective);
+        }
+        Ok(Known::Told)
+    }
+
+    fn turn_context(
+        &mut self,
+        json: &RawValue,
+        at: Option<Time>,
+        told: &mut Told<'_>,
+    ) -> Understood {
+        let context: TurnContext<'_> = serde_json::from_str(json.get())?;
+        self.state.enter(context.turn_id.as_deref());
+        told.settings(
+            at,
+            Settings {
+                model: context.model,
+                cwd: context.cwd,
+                permission_mode: context.approval_policy.and_then(json::text),
+                ..Settings::default()
+            },
+        );
+        Ok(Known::Told)
+    }
+
+    fn compacted(&mut self, json: &RawValue, at: Option<Time>, told: &mut Told<'_>) -> Understood {
+        let compacted: Compacted = json::read(json.get())?;
+        let summary = compacted.message.filter(|message| !message.is_empty());
+        let identity = self.state.identity(told, "compaction");
+        told.compacted(identity, at, summary, None);
+        self.state.compacted();
+        Ok(Known::Told)
+    }
+
+    fn usage_record(
+        &mut self,
+        json: &RawValue,
+        at: Option<Time>,
+        told: &mut Told<'_>,
+    ) -> Understood {
+        let record: UsageRecord = json::read(json.get())?;
+        self.state.usage_told(record.thread_token_usage.map(|tokens| tokens.total_tokens));
+        let identity = match &record.response_id {
+            Some(response) => self.state.named("usage", response),
+            None => self.state.identity(told, "usage"),
+        };
+        step(identity, at, record.response_id, &record.usage, told);
+        Ok(Known::Told)
+    }
+}
+
+/// What one request to the model used.
+fn step<'a>(
+    identity: Identity,
+    at: Option<Time>,
+    response_id: Option<String>,
+    tokens: &Tokens,
+    told: &'a mut Told<'_>,
+) -> &'a mut Draft {
+    let model = told.known().model.clone();
+    let usage = Some(tokens.usage());
+    let step = StepCompleted { model, response_id, usage, ..StepCompleted::default() };
+    told.fact(identity, at, &step)
+}

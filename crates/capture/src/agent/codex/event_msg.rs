@@ -1,0 +1,439 @@
+//! Event messages: what the agent told its screen. Most of it is told better elsewhere.
+
+use event::payload::{
+    Content, ErrorRaised, Outcome, Retry, StopReason, ToolCall, ToolResult, TurnStarted,
+};
+use event::{Raw, Time};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::rollout::{Completed, TokenInfo, Told as Message, TurnContext, joined};
+use super::{Known, Rollout, Understood, step};
+use crate::identity::Identity;
+use crate::json;
+use crate::limit::SHOWN_CHARS_MAX;
+use crate::thread::Settings;
+use crate::told::{Child, Told, shown};
+
+/// Messages that only move the screen, or repeat what other records tell.
+const SILENT: &[&str] = &[
+    "agent_message_delta",
+    "agent_message_content_delta",
+    "agent_reasoning_delta",
+    "agent_reasoning_raw_content_delta",
+    "agent_reasoning_section_break",
+    "apply_patch_approval_request",
+    "collab_agent_interaction_begin",
+    "collab_agent_interaction_end",
+    "collab_agent_spawn_begin",
+    "collab_close_begin",
+    "collab_resume_begin",
+    "collab_waiting_begin",
+    "exec_approval_request",
+    "exec_command_begin",
+    "exec_command_output_delta",
+    "hook_completed",
+    "hook_started",
+    "item_started",
+    "mcp_list_tools_response",
+    "mcp_startup_complete",
+    "mcp_startup_update",
+    "mcp_tool_call_begin",
+    "mcp_tool_call_end",
+    "patch_apply_begin",
+    "patch_apply_updated",
+    "plan_delta",
+    "plan_update",
+    "raw_response_item",
+    "reasoning_content_delta",
+    "request_user_input",
+    "session_configured",
+    "shutdown_complete",
+    "skills_update_available",
+    "terminal_interaction",
+    "thread_goal_updated",
+    "turn_diff",
+    "view_image_tool_call",
+    "web_search_begin",
+    "web_search_end",
+];
+
+/// Completed items that response items tell as well, or that only move the screen.
+const SILENT_ITEMS: &[&str] =
+    &["HookPrompt", "ImageGeneration", "ImageView", "McpToolCall", "Plan", "TodoList", "WebSearch"];
+
+/// Ids of commands that a program ran, where the program itself is the call.
+const RUN_BY_PROGRAM: &str = "exec-";
+
+impl Rollout {
+    pub(super) fn event_msg(
+        &mut self,
+        json: &str,
+        at: Option<Time>,
+        told: &mut Told<'_>,
+    ) -> Understood {
+        let message: Message<'_> = serde_json::from_str(json)?;
+        if SILENT.contains(&message.kind.as_str()) {
+            return Ok(Known::Silent);
+        }
+        match message.kind.as_str() {
+            "token_count" => return self.token_count(&message, at, told),
+            "item_completed" => return self.item_completed(&message, at, told),
+            "task_started" | "turn_started" => self.turn_started(message.turn_id, at, told),
+            "task_complete" | "turn_complete" => self.turn_completed(&message, at, told),
+            "turn_aborted" => self.turn_aborted(&message, at, told),
+            // The text of these is owned by the response items, where there are any.
+            "user_message"
+            | "agent_message"
+            | "agent_reasoning"
+            | "agent_reasoning_raw_content"
+                if self.state.has_items =>
+            {
+                return Ok(Known::Silent);
+            }
+            "user_message" => {
+                self.prompt(Content::text(text(message.message)), at, told);
+            }
+            "agent_message" => self.answer(None, text(message.message), at, told),
+            "agent_reasoning" | "agent_reasoning_raw_content" => {
+                self.thinking(text(message.text), at, told);
+            }
+            "exec_command_end" | "patch_apply_end" => {
+                let is_patch = message.kind == "patch_apply_end";
+                let tool = if is_patch { "apply_patch" } else { "exec_command" };
+                let item = serde_json::from_str(json)?;
+                return self.command(&item, tool, message.turn_id.as_deref(), at, told);
+            }
+            "context_compacted" => return Ok(self.compaction_shown(at, told)),
+            "thread_rolled_back" => self.rolled_back(message.num_turns.unwrap_or(1), at, told),
+            "thread_settings_applied" => return self.thread_settings(&message, at, told),
+            "thread_name_updated" => {
+                let title = message.thread_name;
+                told.settings(at, Settings { title, ..Settings::default() });
+            }
+            "error" => self.error(text(message.message), at, told),
+            "stream_error" => self.retry(text(message.message), at, told),
+            "warning" | "deprecation_notice" | "background_event" | "guardian_warning" => {
+                self.note(text(message.message), &message.kind, at, told);
+            }
+            "entered_review_mode" | "exited_review_mode" => {
+                self.note(message.kind.replace('_', " "), &message.kind, at, told);
+            }
+            "collab_agent_spawn_end" => return self.spawned(json, at, told),
+            "collab_waiting_end" | "collab_close_end" | "collab_resume_end" => {
+                return Ok(Known::Silent);
+            }
+            _ => return Ok(Known::Unknown(message.kind)),
+        }
+        Ok(Known::Told)
+    }
+
+    fn turn_started(&mut self, turn_id: Option<String>, at: Option<Time>, told: &mut Told<'_>) {
+        self.state.enter(turn_id.as_deref());
+        match turn_id {
+            Some(turn_id) => told.turn_started(at, &turn_id),
+            None => {
+                told.turn_opened(None);
+                let identity = self.state.identity(told, "started");
+                told.fact(identity, at, &TurnStarted::default());
+            }
+        }
+    }
+
+    fn turn_completed(&mut self, message: &Message<'_>, at: Option<Time>, told: &mut Told<'_>) {
+        let error = message.error.filter(|error| error.get() != "null").map(error_text);
+        let identity = self.turn_end(message, "completed", told);
+        told.turn_completed(at, identity, StopReason::Completed, error);
+    }
+
+    fn turn_aborted(&mut self, message: &Message<'_>, at: Option<Time>, told: &mut Told<'_>) {
+        let stop_reason = match message.reason.as_deref() {
+            None | Some("interrupted" | "replaced" | "review_ended") => StopReason::Interrupted,
+            Some("budget_limited") => StopReason::BudgetExhausted,
+            Some(reason) => StopReason::from(reason),
+        };
+        let identity = self.turn_end(message, "aborted", told);
+        told.turn_completed(at, identity, stop_reason, None);
+    }
+
+    /// A turn ends once in each way; a copy that was cut short ends in another way than the turn
+    /// itself.
+    fn turn_end(&mut self, message: &Message<'_>, how: &str, told: &Told<'_>) -> Identity {
+        match &message.turn_id {
+            Some(turn) => Identity::everywhere(&[turn, how]),
+            None => self.state.identity(told, how),
+        }
+    }
+
+    /// A count is news only if the total has changed, and only where no response has told its own
+    /// usage.
+    fn token_count(
+        &mut self,
+        message: &Message<'_>,
+        at: Option<Time>,
+        told: &mut Told<'_>,
+    ) -> Understood {
+        let Some(info) = message.info.filter(|info| info.get() != "null") else {
+            return Ok(Known::Silent);
+        };
+        let info: TokenInfo = json::read(info.get())?;
+        if !self.state.is_new_total(info.total_token_usage.total_tokens) {
+            return Ok(Known::Silent);
+        }
+        let identity = self.state.identity(told, "usage");
+        let draft = step(identity, at, None, &info.last_token_usage, told);
+        if let Some(limits) = message.rate_limits.filter(|limits| limits.get() != "null") {
+            draft.metadata.insert("rate_limits".to_owned(), Raw::from(limits));
+        }
+        Ok(Known::Told)
+    }
+
+    fn item_completed(
+        &mut self,
+        message: &Message<'_>,
+        at: Option<Time>,
+        told: &mut Told<'_>,
+    ) -> Understood {
+        let Some(item) = message.item else { return Ok(Known::Silent) };
+        let item: Completed<'_> = serde_json::from_str(item.get())?;
+        match item.kind.as_str() {
+            "UserMessage" | "AgentMessage" | "Reasoning" if self.state.has_items => {
+                return Ok(Known::Silent);
+            }
+            "UserMessage" => self.prompt(Content::text(joined(item.content)), at, told),
+            "AgentMessage" => self.answer(item.id.clone(), joined(item.content), at, told),
+            "Reasoning" => self.thinking(lines(item.summary_text), at, told),
+            "CommandExecution" | "FileChange" => {
+                let tool = if item.changes.is_some() { "apply_patch" } else { "exec_command" };
+                return self.command(&item, tool, message.turn_id.as_deref(), at, told);
+            }
+            "ContextCompaction" => return Ok(self.compaction_shown(at, told)),
+            "SubAgentActivity" => return Ok(self.activity(&item, at, told)),
+            "CollabAgentToolCall" => return Ok(self.collaboration(&item, at, told)),
+            "EnteredReviewMode" | "ExitedReviewMode" => {
+                let text = item.kind.replace("ReviewMode", " review mode").to_lowercase();
+                self.note(text, &item.kind, at, told);
+            }
+            kind if SILENT_ITEMS.contains(&kind) => return Ok(Known::Silent),
+            kind => return Ok(Known::Unknown(format!("item_completed {kind}"))),
+        }
+        Ok(Known::Told)
+    }
+
+    /// A command or a patch: the model's own call, which gets its exit code from here, or one of
+    /// the calls of a program that the model has written.
+    fn command(
+        &mut self,
+        item: &Completed<'_>,
+        tool: &str,
+        turn_id: Option<&str>,
+        at: Option<Time>,
+        told: &mut Told<'_>,
+    ) -> Understood {
+        let id = item.id.clone().unwrap_or_default();
+        let status = item.status.and_then(json::text).unwrap_or_default();
+        let duration_ms = item.duration.map(|duration| duration.millis());
+        if let Some(open) = self.state.calls.get(&id) {
+            open.more.exit_code = item.exit_code;
+            open.more.duration_ms = duration_ms;
+            open.more.is_declined = status == "declined";
+            return Ok(Known::Silent);
+        }
+        let program = self.state.program();
+        let is_own = program.is_some() || id.starts_with(RUN_BY_PROGRAM) || !self.state.has_items;
+        if !is_own {
+            return Ok(Known::Silent);
+        }
+        let input =
+            Raw::of(&CommandInput { command: item.command, cwd: item.cwd, changes: item.changes })?;
+        let tool = Some(tool.to_owned());
+        let call = ToolCall {
+            call_id: id.clone(),
+            tool: tool.clone().unwrap_or_default(),
+            input,
+            ..ToolCall::default()
+        };
+        let identity = self.state.identity(told, "command");
+        let draft = told.call(identity, at, &call);
+        draft.parent_id = program;
+        // One that runs in the background may end long after its turn.
+        let turn_id = turn_id.map(str::to_owned).or(draft.turn_id.take());
+        draft.turn_id.clone_from(&turn_id);
+        let call_event_id = draft.id;
+        let outcome = match (status.as_str(), item.exit_code) {
+            ("declined", _) => Outcome::Rejected,
+            ("failed", _) => Outcome::Error,
+            (_, Some(code)) if code != 0 => Outcome::Error,
+            _ => Outcome::Ok,
+        };
+        let output = item.aggregated_output.or(item.stdout);
+        let text = output.and_then(|output| json::beginning(output.get(), SHOWN_CHARS_MAX + 1));
+        let result = ToolResult {
+            call_id: id,
+            tool,
+            outcome,
+            output: output.map(Raw::from),
+            duration_ms,
+            exit_code: item.exit_code,
+            ..ToolResult::default()
+        };
+        let identity = self.state.identity(told, "command result");
+        let draft = told.fact(identity, at, &result);
+        draft.text = text.map(|text| shown(&text));
+        draft.parent_id = Some(call_event_id);
+        draft.turn_id = turn_id;
+        Ok(Known::Told)
+    }
+
+    /// The screen was told of a compaction: the second record of one, unless there was no first.
+    fn compaction_shown(&mut self, at: Option<Time>, told: &mut Told<'_>) -> Known {
+        if self.state.compaction_seen() {
+            return Known::Silent;
+        }
+        let identity = self.state.identity(told, "compaction");
+        told.compacted(identity, at, None, None);
+        Known::Told
+    }
+
+    /// Turns were taken back: what follows goes on from before them.
+    fn rolled_back(&mut self, turns: u64, at: Option<Time>, told: &mut Told<'_>) {
+        let effective = self.state.take_back(turns);
+        let identity = self.state.identity(told, "rewind");
+        told.rewound(identity, at, effective);
+    }
+
+    fn thread_settings(
+        &mut self,
+        message: &Message<'_>,
+        at: Option<Time>,
+        told: &mut Told<'_>,
+    ) -> Understood {
+        let Some(settings) = message.thread_settings else { return Ok(Known::Silent) };
+        let settings: TurnContext<'_> = serde_json::from_str(settings.get())?;
+        told.settings(
+            at,
+            Settings {
+                model: settings.model,
+                cwd: settings.cwd,
+                permission_mode: settings.approval_policy.and_then(json::text),
+                ..Settings::default()
+            },
+        );
+        Ok(Known::Told)
+    }
+
+    fn error(&mut self, message: String, at: Option<Time>, told: &mut Told<'_>) {
+        let identity = self.state.identity(told, "error");
+        told.error(identity, at, &ErrorRaised { message, ..ErrorRaised::default() });
+    }
+
+    fn retry(&mut self, error: String, at: Option<Time>, told: &mut Told<'_>) {
+        let identity = self.state.identity(told, "retry");
+        let text = error.clone();
+        let retry = Retry { scope: "model".to_owned(), error, ..Retry::default() };
+        told.fact(identity, at, &retry).text = Some(text);
+    }
+
+    fn note(&mut self, text: String, about: &str, at: Option<Time>, told: &mut Told<'_>) {
+        let identity = self.state.identity(told, "note");
+        told.note(identity, at, about, text);
+    }
+
+    /// What a subagent does, seen from its parent.
+    fn activity(&mut self, item: &Completed<'_>, at: Option<Time>, told: &mut Told<'_>) -> Known {
+        let Some(session) = &item.agent_thread_id else { return Known::Silent };
+        let outcome = match item.activity.as_deref() {
+            Some("started") => {
+                let agent = item.agent_path.clone().unwrap_or_default();
+                self.child_requested(session, agent, None, item.id.as_deref(), at, told);
+                return Known::Told;
+            }
+            Some("completed") => Outcome::Ok,
+            Some("interrupted" | "shutdown") => Outcome::Canceled,
+            Some("failed" | "errored") => Outcome::Error,
+            _ => return Known::Silent,
+        };
+        told.child_ended(at, session, &ToolResult { outcome, ..ToolResult::default() });
+        Known::Told
+    }
+
+    /// The older form: one item for each thing the parent does with its subagents.
+    fn collaboration(
+        &mut self,
+        item: &Completed<'_>,
+        at: Option<Time>,
+        told: &mut Told<'_>,
+    ) -> Known {
+        let tool = item.tool.and_then(json::text).unwrap_or_default();
+        if !matches!(tool.as_str(), "spawnAgent" | "spawn_agent" | "spawn") {
+            return Known::Silent;
+        }
+        for session in &item.receiver_thread_ids {
+            let (task, call_id) = (item.prompt.clone(), item.id.as_deref());
+            self.child_requested(session, String::new(), task, call_id, at, told);
+        }
+        Known::Told
+    }
+
+    /// The oldest form: an event of its own.
+    fn spawned(&mut self, json: &str, at: Option<Time>, told: &mut Told<'_>) -> Understood {
+        #[derive(Deserialize)]
+        struct Spawned {
+            call_id: Option<String>,
+            new_thread_id: Option<String>,
+            new_agent_nickname: Option<String>,
+            prompt: Option<String>,
+        }
+        let spawned: Spawned = json::read(json)?;
+        let Some(session) = spawned.new_thread_id else { return Ok(Known::Silent) };
+        let agent = spawned.new_agent_nickname.unwrap_or_default();
+        let call_id = spawned.call_id.as_deref();
+        self.child_requested(&session, agent, spawned.prompt, call_id, at, told);
+        Ok(Known::Told)
+    }
+
+    fn child_requested(
+        &mut self,
+        session: &str,
+        agent: String,
+        task: Option<String>,
+        call_id: Option<&str>,
+        at: Option<Time>,
+        told: &mut Told<'_>,
+    ) {
+        let call = call_id.and_then(|call_id| self.state.calls.get(call_id));
+        let (event_id, asked) = call.map(|call| (call.event_id, call.task.take())).unzip();
+        let task = task.or(asked.flatten()).unwrap_or_default();
+        told.child_requested(at, Child { session, agent, task, call: event_id });
+    }
+}
+
+/// What a command of a program was given.
+#[derive(Serialize)]
+struct CommandInput<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    command: Option<&'a RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cwd: Option<&'a RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    changes: Option<&'a RawValue>,
+}
+
+fn text(raw: Option<&RawValue>) -> String {
+    raw.and_then(json::text).unwrap_or_default()
+}
+
+fn lines(raw: Option<&RawValue>) -> String {
+    let lines: Option<Vec<String>> = raw.and_then(|raw| json::read(raw.get()).ok());
+    lines.unwrap_or_default().join("\n")
+}
+
+/// Why a turn failed, in words.
+fn error_text(error: &RawValue) -> String {
+    #[derive(Deserialize)]
+    struct Error {
+        message: String,
+    }
+    let message = json::read::<Error>(error.get()).map(|error| error.message).ok();
+    message.or_else(|| json::text(error)).unwrap_or_else(|| error.get().to_owned())
+}

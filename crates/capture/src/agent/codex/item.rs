@@ -1,0 +1,379 @@
+//! Response items: what the model saw and said.
+
+use event::payload::{
+    AssistantMessage, AssistantThinking, Content, Outcome, Part, ToolCall, ToolResult,
+};
+use event::{Raw, Time};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::rollout::{self, Item, joined};
+use super::state::Ran;
+use super::{Known, Rollout, Understood};
+use crate::agent::calls::Call;
+use crate::json;
+use crate::limit::SHOWN_CHARS_MAX;
+use crate::told::{Told, shown};
+
+/// Items that say nothing to people: definitions, and what only the model can read.
+const SILENT: &[&str] = &[
+    "additional_tools",
+    "compaction",
+    "compaction_summary",
+    "compaction_trigger",
+    "context_compaction",
+    "ghost_snapshot",
+    "other",
+];
+
+/// Text that the agent puts into a user's message, by how it begins and ends. Both have to fit:
+/// people may begin a prompt as they like.
+const INJECTED: &[(&str, &str)] = &[
+    ("<environment_context>", "</environment_context>"),
+    ("<user_instructions>", "</user_instructions>"),
+    ("# AGENTS.md instructions for ", "</INSTRUCTIONS>"),
+    ("<permissions instructions>", ""),
+    ("<turn_aborted>", "</turn_aborted>"),
+    ("<skill>", "</skill>"),
+    ("<subagent_notification>", "</subagent_notification>"),
+    ("<user_shell_command>", "</user_shell_command>"),
+    ("<user_action>", "</user_action>"),
+    ("<model_switch>", "</model_switch>"),
+];
+
+/// What an editor puts in front of what was typed.
+const EDITOR_CONTEXT: (&str, &str) = ("# Context from my IDE setup:", "## My request for Codex:");
+
+/// The tool that asks a person.
+const ASKING: &str = "request_user_input";
+
+/// The tool that runs a program which calls tools itself.
+const PROGRAM: &str = "exec";
+
+impl Rollout {
+    pub(super) fn item(&mut self, json: &str, at: Option<Time>, told: &mut Told<'_>) -> Understood {
+        let item: Item<'_> = serde_json::from_str(json)?;
+        if SILENT.contains(&item.kind.as_str()) {
+            return Ok(Known::Silent);
+        }
+        match (item.kind.as_str(), item.role.as_deref()) {
+            ("message", Some("assistant")) => {
+                self.answer(item.id, joined(item.content), at, told);
+            }
+            ("message", Some("user")) => self.user_message(&item, at, told),
+            ("message", Some(_)) | ("agent_message", _) => {
+                self.state.has_task |= item.kind == "agent_message";
+                self.context(joined(item.content), at, told);
+            }
+            ("reasoning", _) => self.reasoning(&item, at, told),
+            ("function_call" | "custom_tool_call" | "tool_search_call" | "local_shell_call", _) => {
+                self.call(item, at, told);
+            }
+            ("function_call_output" | "custom_tool_call_output" | "tool_search_output", _) => {
+                self.result(&item, at, told);
+            }
+            ("web_search_call" | "image_generation_call", _) => self.done(item, at, told),
+            _ => return Ok(Known::Unknown(item.kind)),
+        }
+        self.state.has_items = true;
+        Ok(Known::Told)
+    }
+
+    pub(super) fn answer(
+        &mut self,
+        id: Option<String>,
+        text: String,
+        at: Option<Time>,
+        told: &mut Told<'_>,
+    ) {
+        let identity = self.state.identity(told, "message");
+        let message_id = id.unwrap_or_else(|| told.place());
+        let content = Content::text(text);
+        let message = AssistantMessage { message_id, content, ..AssistantMessage::default() };
+        self.state.last_said = Some(told.message(identity, at, &message).id);
+    }
+
+    pub(super) fn thinking(&mut self, thinking: String, at: Option<Time>, told: &mut Told<'_>) {
+        let identity = self.state.identity(told, "thinking");
+        let thinking = AssistantThinking { thinking, ..AssistantThinking::default() };
+        told.thinking(identity, at, &thinking);
+    }
+
+    fn reasoning(&mut self, item: &Item<'_>, at: Option<Time>, told: &mut Told<'_>) {
+        let summary = joined(item.summary);
+        let content = joined(item.content);
+        let text = if content.is_empty() { summary } else { content };
+        self.thinking(text, at, told);
+    }
+
+    pub(super) fn context(&mut self, text: String, at: Option<Time>, told: &mut Told<'_>) {
+        let identity = self.state.identity(told, "context");
+        told.context(identity, at, None, text);
+    }
+
+    /// A user's message holds what was typed, what the agent added, or both.
+    fn user_message(&mut self, item: &Item<'_>, at: Option<Time>, told: &mut Told<'_>) {
+        let kinds = item.part_kinds();
+        let mut typed = Vec::new();
+        let mut injected = Vec::new();
+        for (number, part) in rollout::parts(item.content).into_iter().enumerate() {
+            let text = part.text.unwrap_or_default();
+            let kind = kinds.get(number).map(String::as_str).filter(|kind| *kind != "unknown");
+            let is_typed =
+                kind.map_or_else(|| !is_injected(&text), |kind| kind.starts_with("user."));
+            match part.kind.as_str() {
+                "input_image" | "image" => typed.push(image()),
+                _ if is_typed => {
+                    let (editor, text) = without_editor(&text);
+                    injected.extend(editor.map(str::to_owned));
+                    typed.push(text_part(text));
+                }
+                _ => injected.push(text),
+            }
+        }
+        if !injected.is_empty() {
+            self.context(injected.join("\n"), at, told);
+        }
+        if !typed.is_empty() {
+            self.prompt(Content(typed), at, told);
+        }
+    }
+
+    /// What a person typed, or the task of a subagent.
+    pub(super) fn prompt(&mut self, content: Content, at: Option<Time>, told: &mut Told<'_>) {
+        if self.state.is_child && !self.state.has_task {
+            self.state.has_task = true;
+            // Known by the same name as a prompt: it may repeat one of the parent's.
+            let identity = self.state.identity(told, "prompt");
+            told.context(identity, at, None, content.joined_text());
+            return;
+        }
+        if self.state.turn_id().is_none() {
+            told.turn_opened(None);
+        }
+        self.state.mark(told, at);
+        let identity = self.state.identity(told, "prompt");
+        self.state.last_said = Some(told.prompt(identity, at, content).id);
+    }
+
+    fn call(&mut self, item: Item<'_>, at: Option<Time>, told: &mut Told<'_>) {
+        let call_id = item.call_id.or(item.id).unwrap_or_default();
+        let tool = item.name.unwrap_or_else(|| tool_of(&item.kind).to_owned());
+        let input = input(item.arguments.or(item.input).or(item.action));
+        let mut call = self.told_call(call_id, tool, input.clone(), at, told);
+        call.more.is_program = call.tool == PROGRAM && item.kind == "custom_tool_call";
+        call.more.asks = call.tool == ASKING;
+        if call.more.asks {
+            told.asked(at, &call.call_id, &questions(&input));
+        }
+        call.task = task(&call.tool, &input);
+        self.state.calls.open(call);
+    }
+
+    fn told_call(
+        &mut self,
+        call_id: String,
+        tool: String,
+        input: Raw,
+        at: Option<Time>,
+        told: &mut Told<'_>,
+    ) -> Call<Ran> {
+        let identity = self.state.identity(told, "call");
+        let call = ToolCall { call_id, tool, input, ..ToolCall::default() };
+        let event_id = told.call(identity, at, &call).id;
+        self.state.last_said = Some(event_id);
+        let ToolCall { call_id, tool, .. } = call;
+        Call { call_id, event_id, tool, task: None, more: Ran::default() }
+    }
+
+    fn result(&mut self, item: &Item<'_>, at: Option<Time>, told: &mut Told<'_>) {
+        let call_id = item.call_id.clone().unwrap_or_default();
+        let open = self.state.calls.close(&call_id);
+        let output = item.output.or(item.tools);
+        let head = output.map(head).unwrap_or_default();
+        let mut exit_code = head.exit_code;
+        let mut duration_ms = None;
+        let mut outcome = head.outcome();
+        if let Some(open) = &open {
+            exit_code = open.more.exit_code.or(exit_code);
+            duration_ms = open.more.duration_ms;
+            if open.more.is_declined {
+                outcome = Outcome::Rejected;
+            }
+        }
+        if exit_code.is_some_and(|code| code != 0) && outcome == Outcome::Ok {
+            outcome = Outcome::Error;
+        }
+        let result = ToolResult {
+            call_id,
+            outcome,
+            output: output.map(Raw::from),
+            duration_ms,
+            exit_code,
+            ..ToolResult::default()
+        };
+        let identity = self.state.identity(told, "result");
+        let draft = told.fact(identity, at, &result);
+        draft.text = Some(shown(&head.text));
+        draft.parent_id = open.as_ref().map(|open| open.event_id);
+        self.state.last_said = Some(draft.id);
+        if open.is_some_and(|open| open.more.asks) {
+            told.answered(at, "", &result);
+        }
+    }
+
+    /// A call that the model's own service has answered: no result follows.
+    fn done(&mut self, item: Item<'_>, at: Option<Time>, told: &mut Told<'_>) {
+        let call_id = item.call_id.or(item.id).unwrap_or_else(|| told.place());
+        let input = input(item.action);
+        let open = self.told_call(call_id, tool_of(&item.kind).to_owned(), input, at, told);
+        let is_failed = item.status.and_then(json::text).is_some_and(|status| status == "failed");
+        let outcome = if is_failed { Outcome::Error } else { Outcome::Ok };
+        let result = ToolResult { call_id: open.call_id, outcome, ..ToolResult::default() };
+        let identity = self.state.identity(told, "result");
+        told.fact(identity, at, &result).parent_id = Some(open.event_id);
+    }
+}
+
+fn is_injected(text: &str) -> bool {
+    let text = text.trim();
+    INJECTED.iter().any(|(begin, end)| text.starts_with(begin) && text.ends_with(end))
+}
+
+/// What an editor added, and what was typed.
+fn without_editor(text: &str) -> (Option<&str>, &str) {
+    let (begin, typed) = EDITOR_CONTEXT;
+    match text.starts_with(begin).then(|| text.split_once(typed)).flatten() {
+        Some((editor, text)) => (Some(editor.trim()), text.trim()),
+        None => (None, text),
+    }
+}
+
+fn text_part(text: &str) -> Part {
+    Part { kind: "text".to_owned(), text: Some(text.to_owned()), ..Part::default() }
+}
+
+/// Its bytes stay in the record, which is kept.
+fn image() -> Part {
+    Part { kind: "image".to_owned(), ..Part::default() }
+}
+
+fn tool_of(kind: &str) -> &str {
+    match kind {
+        "local_shell_call" => "local_shell",
+        "web_search_call" => "web_search",
+        "tool_search_call" => "tool_search",
+        "image_generation_call" => "image_generation",
+        kind => kind,
+    }
+}
+
+/// Arguments come as JSON within a text; as an object they can be read by everybody.
+fn input(raw: Option<&RawValue>) -> Raw {
+    let Some(raw) = raw else { return Raw::null() };
+    let within = json::text(raw).filter(|text| text.trim_start().starts_with('{'));
+    within.and_then(|text| Raw::parse(text).ok()).unwrap_or_else(|| Raw::from(raw))
+}
+
+/// What a subagent is asked to do.
+fn task(tool: &str, input: &Raw) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Spawned {
+        message: Option<String>,
+    }
+    (tool == "spawn_agent").then(|| input.read::<Spawned>().ok()?.message).flatten()
+}
+
+/// The questions of a call that asks, one a line.
+fn questions(input: &Raw) -> String {
+    #[derive(Deserialize)]
+    struct Asked {
+        #[serde(default)]
+        questions: Vec<Question>,
+    }
+    #[derive(Deserialize)]
+    struct Question {
+        #[serde(default)]
+        question: String,
+    }
+    let asked: Option<Asked> = input.read().ok();
+    let questions = asked.map(|asked| asked.questions).unwrap_or_default();
+    questions.into_iter().map(|question| question.question).collect::<Vec<_>>().join("\n")
+}
+
+/// The beginning of an output, and what it says of its end.
+#[derive(Default)]
+struct Head {
+    text: String,
+    exit_code: Option<i64>,
+    is_failed: bool,
+    is_aborted: bool,
+}
+
+impl Head {
+    fn outcome(&self) -> Outcome {
+        match (self.is_aborted, self.is_failed) {
+            (true, _) => Outcome::Canceled,
+            (_, true) => Outcome::Error,
+            _ => Outcome::Ok,
+        }
+    }
+}
+
+/// Lines in front of an output that tell how a command ended.
+const EXIT_CODE: &[&str] = &["Process exited with code ", "Exit code: "];
+const OUTPUT_BEGINS: &str = "Output:";
+const FAILED: &str = "Script failed";
+const ABORTED: &str = "aborted by user";
+
+/// An output is a text, parts, or an object with a content; older texts are JSON themselves.
+fn head(output: &RawValue) -> Head {
+    #[derive(Deserialize)]
+    struct Wrapped<'a> {
+        #[serde(default, borrow)]
+        content: Option<&'a RawValue>,
+        success: Option<bool>,
+    }
+    if let Some(text) = json::beginning(output.get(), SHOWN_CHARS_MAX + 1) {
+        return if text.starts_with("{\"") { head_within(output, text) } else { head_of(text) };
+    }
+    let wrapped = output.get().starts_with('{').then(|| serde_json::from_str(output.get()));
+    match wrapped {
+        Some(Ok(Wrapped { content, success })) => {
+            Head { is_failed: success == Some(false), ..head_of(joined(content)) }
+        }
+        _ => head_of(joined(Some(output))),
+    }
+}
+
+/// The form of older versions: an object with the output and how it ended, as text.
+fn head_within(output: &RawValue, beginning: String) -> Head {
+    #[derive(Deserialize)]
+    struct Within {
+        output: String,
+        #[serde(default)]
+        metadata: Metadata,
+    }
+    #[derive(Deserialize, Default)]
+    struct Metadata {
+        exit_code: Option<i64>,
+    }
+    let within = json::text(output).and_then(|text| json::read::<Within>(&text).ok());
+    match within {
+        Some(within) => {
+            let head = head_of(within.output);
+            Head { exit_code: within.metadata.exit_code.or(head.exit_code), ..head }
+        }
+        None => head_of(beginning),
+    }
+}
+
+fn head_of(text: String) -> Head {
+    let mut head = Head { is_aborted: text.starts_with(ABORTED), ..Head::default() };
+    head.is_failed = text.starts_with(FAILED);
+    for line in text.lines().take_while(|line| !line.starts_with(OUTPUT_BEGINS)).take(8) {
+        let code = EXIT_CODE.iter().find_map(|words| line.strip_prefix(words));
+        head.exit_code = head.exit_code.or_else(|| code?.trim().parse().ok());
+    }
+    Head { text, ..head }
+}

@@ -1,0 +1,369 @@
+//! GitHub Copilot CLI: one log of events a session, `session-state/<session>/events.jsonl`.
+//!
+//! Every event has an id that stays when a session is forked, so copies are known again. What a
+//! subagent does stands in the same file under its own `agentId`. Going back replaces the file by
+//! a shorter one that says so; what vanished from it stays told.
+
+mod answer; // what the model says and uses
+mod log; // the shapes
+mod state; // what has to be known of the events before
+mod tool; // calls, their results, and who allowed them
+
+use std::path::Path;
+
+use event::payload::{
+    CompactionStarted, Content, ErrorRaised, Outcome, Part, SessionMode, StopReason, ToolResult,
+    UserPrompt,
+};
+
+use self::log::{
+    Compacted, Line, Reported, Session, Subagent, UserMessage, first_id, first_session,
+};
+use self::state::State;
+use crate::agent::calls::ID_BYTES_MAX;
+use crate::agent::{Agent, Form, Found, Kin, Parser, Role, Root};
+use crate::environment::Environment;
+use crate::record::Record;
+use crate::source::Source;
+use crate::thread::Settings;
+use crate::told::{Child, Told};
+
+pub(crate) struct Copilot;
+
+const LOG: &str = "events.jsonl";
+
+/// Events that say nothing to people, or nothing that others do not say.
+const SILENT: &[&str] = &[
+    "assistant.intent",
+    "assistant.reasoning",
+    "hook.end",
+    "hook.start",
+    "model.message",
+    "model.messages_snapshot",
+    "model.model_call_failure",
+    "model.model_call_started",
+    "model.model_call_success",
+    "model.response",
+    "model.turn_ended",
+    "model.turn_started",
+    "session.mode_changed",
+    "session.plan_changed",
+    "session.truncation",
+    "session.usage_checkpoint",
+    "session.usage_info",
+    "session.workspace_file_changed",
+    "subagent.configured",
+    "subagent.deselected",
+    "subagent.selected",
+    "system.message",
+    "system.notification",
+];
+
+impl Agent for Copilot {
+    fn provider(&self) -> &'static str {
+        "copilot"
+    }
+
+    fn roots(&self, environment: &Environment) -> Vec<Root> {
+        let home = environment.folder("COPILOT_HOME", ".copilot");
+        vec![Root { path: home.join("session-state"), depth_max: 1 }]
+    }
+
+    fn recognise(&self, path: &Path) -> Option<Found> {
+        let name = path.file_name()?.to_str()?;
+        let folder = path.parent()?.to_str()?;
+        let session = match folder {
+            // Older versions had no folders.
+            "" => name.strip_suffix(".jsonl")?,
+            folder if name == LOG => folder,
+            _ => return None,
+        };
+        Some(Found { form: Form::Lines, session: session.to_owned(), role: Role::Main })
+    }
+
+    fn kin(&self, head: &[u8]) -> Kin {
+        Kin { parent: first_session(head), family: first_id(head), ..Kin::default() }
+    }
+
+    fn resume(&self, session: &str, _cwd: Option<&str>) -> Option<Vec<String>> {
+        Some(["copilot", "--resume", session].map(str::to_owned).to_vec())
+    }
+
+    fn parser(&self, source: &Source, saved: Option<&str>) -> Box<dyn Parser> {
+        let state = saved.and_then(|saved| serde_json::from_str(saved).ok()).unwrap_or_default();
+        Box::new(Log { session: source.session.clone(), state })
+    }
+}
+
+/// Reads one log.
+struct Log {
+    session: String,
+    state: State,
+}
+
+/// What became of an event.
+enum Known {
+    Told,
+    Silent,
+    Unknown,
+}
+
+type Understood = Result<Known, serde_json::Error>;
+
+impl Parser for Log {
+    fn record(&mut self, record: &Record<'_>, told: &mut Told<'_>) {
+        let line: Line<'_> = match record.read() {
+            Ok(line) => line,
+            Err(error) => return told.unknown(record, "malformed", Some(&error.to_string())),
+        };
+        if SILENT.contains(&line.kind.as_str()) {
+            return told.silent();
+        }
+        if let Some(agent) = &line.agent_id {
+            told.session(agent);
+        }
+        match self.event(&line, told) {
+            Ok(Known::Told) => {}
+            Ok(Known::Silent) => told.silent(),
+            Ok(Known::Unknown) => told.unknown(record, &line.kind, None),
+            Err(error) => told.unknown(record, &line.kind, Some(&error.to_string())),
+        }
+    }
+
+    fn state(&self) -> String {
+        serde_json::to_string(&self.state).expect("state always encodes")
+    }
+}
+
+impl Log {
+    fn event(&mut self, line: &Line<'_>, told: &mut Told<'_>) -> Understood {
+        let at = line.at();
+        match line.kind.as_str() {
+            "user.message" => self.user_message(line, told)?,
+            "assistant.message" => self.answer(line, told)?,
+            "assistant.turn_start" => self.step_started(line, told),
+            "assistant.turn_end" => return Ok(self.step_ended(line, told)),
+            "session.usage_record" => self.usage(line, told)?,
+            "tool.execution_start" | "tool.user_requested" => self.tool_started(line, told)?,
+            "tool.execution_complete" => self.tool_completed(line, told)?,
+            "permission.requested" => self.approval_requested(line, told)?,
+            "permission.completed" => self.approval_resolved(line, told)?,
+            "session.start" => self.session_started(line, told)?,
+            "session.resume" => self.session_resumed(line, told)?,
+            "session.shutdown" => self.session_exited(line, told)?,
+            "session.model_change" | "session.context_changed" | "session.title_changed" => {
+                let changed: Session = line.read()?;
+                told.settings(at, changed.settings());
+            }
+            "session.error" => self.error(line, told)?,
+            "session.info" | "session.warning" | "session.handoff" | "session.task_complete" => {
+                self.report(line, told)?;
+            }
+            "session.compaction_start" => self.compaction_started(line, told)?,
+            "session.compaction_complete" => self.compacted(line, told)?,
+            "subagent.started" => return self.subagent_started(line, told),
+            "subagent.completed" | "subagent.failed" => return self.subagent_ended(line, told),
+            "skill.invoked" => {
+                let skill: UserMessage<'_> = line.read()?;
+                told.context(line.identity(""), at, None, skill.content);
+            }
+            "abort" => {
+                self.turn_ended(line, told, StopReason::Interrupted, None);
+            }
+            _ => return Ok(Known::Unknown),
+        }
+        Ok(Known::Told)
+    }
+
+    fn session_started(
+        &mut self,
+        line: &Line<'_>,
+        told: &mut Told<'_>,
+    ) -> Result<(), serde_json::Error> {
+        let session: Session = line.read()?;
+        told.settings(line.at(), session.settings());
+        told.started(line.at());
+        Ok(())
+    }
+
+    fn session_resumed(
+        &mut self,
+        line: &Line<'_>,
+        told: &mut Told<'_>,
+    ) -> Result<(), serde_json::Error> {
+        let session: Session = line.read()?;
+        told.resumed(line.identity(""), line.at());
+        told.settings(line.at(), session.settings());
+        told.started(line.at());
+        Ok(())
+    }
+
+    fn session_exited(
+        &mut self,
+        line: &Line<'_>,
+        told: &mut Told<'_>,
+    ) -> Result<(), serde_json::Error> {
+        let reported: Reported = line.read()?;
+        self.title(line, told);
+        told.exited(line.identity(""), line.at(), reported.shutdown_type);
+        Ok(())
+    }
+
+    /// The name that a person gave stands beside the log, so it is looked at now and then.
+    fn title(&self, line: &Line<'_>, told: &mut Told<'_>) {
+        let title = told.beside("workspace.yaml").and_then(|yaml| given_name(&yaml));
+        told.settings(line.at(), Settings { title, ..Settings::default() });
+    }
+
+    /// What was typed, or what a parent or a skill says to the model.
+    fn user_message(
+        &mut self,
+        line: &Line<'_>,
+        told: &mut Told<'_>,
+    ) -> Result<(), serde_json::Error> {
+        let message: UserMessage<'_> = line.read()?;
+        let is_steering = message.delivery.as_deref() == Some("steering");
+        let talk = self.state.talk(line.agent());
+        if !is_steering {
+            talk.turn = message.interaction_id.clone().filter(|turn| turn.len() <= ID_BYTES_MAX);
+            talk.is_turn_open = true;
+            told.turn_opened(message.interaction_id.as_deref());
+        }
+        let is_typed = line.agent_id.is_none()
+            && message.source.as_deref().is_none_or(|source| source == "user");
+        let identity = line.identity("");
+        if is_typed {
+            self.title(line, told);
+            let files = message.attachments().into_iter().map(|file| Part {
+                kind: "file".to_owned(),
+                url: Some(file),
+                ..Part::default()
+            });
+            let mut content = Content::text(message.content);
+            content.0.extend(files);
+            let text = content.joined_text();
+            let prompt = UserPrompt { content, queued: is_steering };
+            told.fact(identity, line.at(), &prompt).text = Some(text);
+        } else {
+            told.context(identity, line.at(), None, message.content);
+        }
+        Ok(())
+    }
+
+    fn error(&mut self, line: &Line<'_>, told: &mut Told<'_>) -> Result<(), serde_json::Error> {
+        let reported: Reported = line.read()?;
+        let message = reported.message.unwrap_or_default();
+        let error = ErrorRaised {
+            message: message.clone(),
+            scope: reported.error_type,
+            ..ErrorRaised::default()
+        };
+        told.error(line.identity(""), line.at(), &error);
+        if self.state.talk(line.agent()).is_turn_open {
+            self.turn_ended(line, told, StopReason::Completed, Some(message));
+        }
+        Ok(())
+    }
+
+    /// Information, among it that the session went back: the file ends there with what still
+    /// holds.
+    fn report(&mut self, line: &Line<'_>, told: &mut Told<'_>) -> Result<(), serde_json::Error> {
+        let reported: Reported = line.read()?;
+        let about = reported.info_type.or(reported.warning_type);
+        if about.as_deref() == Some("rewind") {
+            let effective = told.last(line.at());
+            told.rewound(line.identity(""), line.at(), effective);
+            return Ok(());
+        }
+        let text = reported.message.or(reported.summary).unwrap_or_default();
+        let about = about.unwrap_or_else(|| line.kind.replace("session.", ""));
+        told.note(line.identity(""), line.at(), &about, text);
+        Ok(())
+    }
+
+    fn compaction_started(
+        &mut self,
+        line: &Line<'_>,
+        told: &mut Told<'_>,
+    ) -> Result<(), serde_json::Error> {
+        let compacted: Compacted = line.read()?;
+        let started = CompactionStarted {
+            strategy: "captured".to_owned(),
+            max_tokens: compacted.token_limit,
+            current_tokens: compacted.current_tokens,
+            ..CompactionStarted::default()
+        };
+        told.fact(line.identity(""), line.at(), &started);
+        Ok(())
+    }
+
+    /// The request that made the summary has no record of its own.
+    fn compacted(&mut self, line: &Line<'_>, told: &mut Told<'_>) -> Result<(), serde_json::Error> {
+        let compacted: Compacted = line.read()?;
+        if let Some(used) = &compacted.compaction_tokens_used {
+            self.step_completed(line.identity("usage"), line.at(), used, told);
+        }
+        if compacted.success == Some(false) {
+            let message = compacted.error.unwrap_or_else(|| "the compaction failed".to_owned());
+            let error = ErrorRaised { message, ..ErrorRaised::default() };
+            told.error(line.identity(""), line.at(), &error);
+            return Ok(());
+        }
+        let (summary, before) = (compacted.summary_content, compacted.pre_compaction_tokens);
+        told.compacted(line.identity(""), line.at(), summary, before);
+        Ok(())
+    }
+
+    /// A subagent begins: its session works for this one, and knows what this one knows.
+    fn subagent_started(&mut self, line: &Line<'_>, told: &mut Told<'_>) -> Understood {
+        let Some(session) = line.agent_id.as_deref() else { return Ok(Known::Unknown) };
+        let subagent: Subagent = line.read()?;
+        let call = self.state.calls.get(&subagent.tool_call_id);
+        let (event_id, task) = call.map(|call| (call.event_id, call.task.take())).unzip();
+        told.session(&self.session);
+        let known = Settings { title: None, entry_point: None, ..told.known().clone() };
+        told.session(session);
+        told.parent(&self.session, SessionMode::Child, Some(subagent.tool_call_id));
+        told.settings(
+            line.at(),
+            Settings { model: subagent.model.or(known.model.clone()), ..known },
+        );
+        told.session(&self.session);
+        let task = task.flatten().or(subagent.agent_description).unwrap_or_default();
+        let agent = subagent.agent_name.unwrap_or_default();
+        told.child_requested(line.at(), Child { session, agent, task, call: event_id });
+        Ok(Known::Told)
+    }
+
+    fn subagent_ended(&mut self, line: &Line<'_>, told: &mut Told<'_>) -> Understood {
+        let Some(session) = line.agent_id.as_deref() else { return Ok(Known::Unknown) };
+        let subagent: Subagent = line.read()?;
+        let outcome = match line.kind.as_str() {
+            "subagent.failed" => Outcome::Error,
+            _ => Outcome::Ok,
+        };
+        let result = ToolResult { outcome, error: subagent.error, ..ToolResult::default() };
+        told.session(&self.session);
+        told.child_ended(line.at(), session, &result);
+        self.state.forget(session);
+        Ok(Known::Told)
+    }
+
+    fn turn_ended(
+        &mut self,
+        line: &Line<'_>,
+        told: &mut Told<'_>,
+        stop_reason: StopReason,
+        error: Option<String>,
+    ) {
+        self.state.talk(line.agent()).is_turn_open = false;
+        told.turn_completed(line.at(), line.identity("turn"), stop_reason, error);
+    }
+}
+
+/// What a person calls a session. What the agent made up itself is its first prompt.
+fn given_name(yaml: &str) -> Option<String> {
+    let value = |name: &str| yaml.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+    let name = value("name:").filter(|_| value("user_named:") == Some("true"))?;
+    Some(name.trim_matches(['"', '\'']).to_owned())
+}

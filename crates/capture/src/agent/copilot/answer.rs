@@ -1,0 +1,117 @@
+//! What the model says, step by step, and what each step used.
+
+use event::Time;
+use event::payload::{
+    AssistantMessage, AssistantThinking, Content, StepCompleted, StepStarted, StopReason, ToolCall,
+    Usage,
+};
+
+use super::log::{Answer, Line, UsageRecord, Used};
+use super::{Known, Log};
+use crate::identity::Identity;
+use crate::told::Told;
+
+impl Log {
+    /// One record is one answer: thoughts, words and calls, in this order.
+    pub(super) fn answer(
+        &mut self,
+        line: &Line<'_>,
+        told: &mut Told<'_>,
+    ) -> Result<(), serde_json::Error> {
+        let Answer { message_id, content, reasoning_text, tool_requests } = line.read()?;
+        let at = line.at();
+        let mut block = 0;
+        if let Some(thinking) = reasoning_text.filter(|thinking| !thinking.is_empty()) {
+            let message_id = message_id.clone();
+            let thinking =
+                AssistantThinking { message_id, block, thinking, ..AssistantThinking::default() };
+            told.thinking(line.identity("thinking"), at, &thinking);
+            block += 1;
+        }
+        if !content.is_empty() {
+            let (message_id, content) = (message_id.clone(), Content::text(content));
+            let message =
+                AssistantMessage { message_id, block, content, ..AssistantMessage::default() };
+            told.message(line.identity("message"), at, &message);
+            block += 1;
+        }
+        let requests = tool_requests.unwrap_or_default();
+        self.state.talk(line.agent()).wants_tools = Some(!requests.is_empty());
+        for request in requests {
+            let call = ToolCall {
+                call_id: request.tool_call_id,
+                tool: request.name,
+                input: request.arguments,
+                message_id: message_id.clone(),
+                block,
+                ..ToolCall::default()
+            };
+            self.call(line, call, told);
+            block += 1;
+        }
+        Ok(())
+    }
+
+    /// What the agent calls a turn is one request to the model.
+    pub(super) fn step_started(&mut self, line: &Line<'_>, told: &mut Told<'_>) {
+        self.state.talk(line.agent()).wants_tools = None;
+        let model = told.known().model.clone();
+        let started = StepStarted { model, ..StepStarted::default() };
+        told.fact(line.identity(""), line.at(), &started);
+    }
+
+    /// An answer that wants no tools is the last of its turn.
+    pub(super) fn step_ended(&mut self, line: &Line<'_>, told: &mut Told<'_>) -> Known {
+        let talk = self.state.talk(line.agent());
+        if talk.wants_tools != Some(false) || !talk.is_turn_open {
+            return Known::Silent;
+        }
+        self.turn_ended(line, told, StopReason::Completed, None);
+        Known::Told
+    }
+
+    pub(super) fn usage(
+        &mut self,
+        line: &Line<'_>,
+        told: &mut Told<'_>,
+    ) -> Result<(), serde_json::Error> {
+        let UsageRecord { usage } = line.read()?;
+        let identity = match &usage.accounting {
+            Some(accounting) => Identity::everywhere(&[
+                "usage",
+                &accounting.source_session_id,
+                &accounting.usage_id,
+            ]),
+            None => line.identity("usage"),
+        };
+        self.step_completed(identity, line.at(), &usage, told);
+        Ok(())
+    }
+
+    pub(super) fn step_completed(
+        &self,
+        identity: Identity,
+        at: Option<Time>,
+        used: &Used,
+        told: &mut Told<'_>,
+    ) {
+        // What was cached is part of the input, but for servers that count it beside.
+        let cached = used.cache_read_tokens.saturating_add(used.cache_write_tokens);
+        let input = used.input_tokens.checked_sub(cached).unwrap_or(used.input_tokens);
+        let usage = Usage {
+            input_tokens: Some(input),
+            output_tokens: Some(used.output_tokens),
+            cache_read_tokens: Some(used.cache_read_tokens),
+            cache_creation_tokens: Some(used.cache_write_tokens),
+            reasoning_tokens: Some(used.reasoning_tokens),
+            ..Usage::default()
+        };
+        let step = StepCompleted {
+            model: used.model.clone().or_else(|| told.known().model.clone()),
+            response_id: used.api_call_id.clone(),
+            usage: Some(usage),
+            ..StepCompleted::default()
+        };
+        told.fact(identity, at, &step);
+    }
+}

@@ -1,0 +1,154 @@
+//! Tools: their calls and results, and who allowed them.
+
+use event::payload::{
+    ApprovalCanceled, ApprovalRequested, ApprovalResolved, Decision, Effect, Outcome, ToolCall,
+    ToolResult, ToolStarted,
+};
+
+use super::Log;
+use super::log::{
+    Line, Permission, PermissionCompleted, PermissionRequested, ToolCompleted, ToolRequest, Words,
+};
+use super::state::Asking;
+use crate::agent::calls::Call;
+use crate::identity::Identity;
+use crate::json;
+use crate::limit::SHOWN_CHARS_MAX;
+use crate::told::{Told, shown};
+
+/// The tool that asks a person.
+const ASKING: &str = "ask_user";
+
+/// The tool that hands work to a subagent.
+const TASK: &str = "task";
+
+/// The model of a result that was made up after a crash.
+const MADE_UP: &str = "resumed";
+
+impl Log {
+    pub(super) fn call(&mut self, line: &Line<'_>, call: ToolCall, told: &mut Told<'_>) {
+        // The same whether the answer tells of it or, without one, its beginning.
+        let turn = self.state.talk(line.agent()).turn.clone().unwrap_or_default();
+        let identity = Identity::everywhere(&["call", &turn, &call.call_id]);
+        let event_id = told.call(identity, line.at(), &call).id;
+        let ToolCall { call_id, tool, input, .. } = call;
+        let (mut task, asks) = (None, tool == ASKING);
+        if asks || tool == TASK {
+            let words: Words = input.read().unwrap_or_default();
+            task = words.prompt;
+            if asks {
+                told.asked(line.at(), &call_id, &words.question.unwrap_or_default());
+            }
+        }
+        self.state.calls.open(Call { call_id, event_id, tool, task, more: Asking { asks } });
+    }
+
+    pub(super) fn tool_started(
+        &mut self,
+        line: &Line<'_>,
+        told: &mut Told<'_>,
+    ) -> Result<(), serde_json::Error> {
+        let request: ToolRequest = line.read()?;
+        let (call_id, tool) = (request.tool_call_id, request.name);
+        if self.state.calls.get(&call_id).is_none() {
+            let (call_id, tool, input) = (call_id.clone(), tool.clone(), request.arguments);
+            self.call(line, ToolCall { call_id, tool, input, ..ToolCall::default() }, told);
+        }
+        let effect = Effect::from("unknown");
+        let started = ToolStarted { call_id, tool, idempotency_key: String::new(), effect };
+        let identity = line.identity("");
+        told.fact(identity, line.at(), &started).text = Some(started.tool.clone());
+        Ok(())
+    }
+
+    pub(super) fn tool_completed(
+        &mut self,
+        line: &Line<'_>,
+        told: &mut Told<'_>,
+    ) -> Result<(), serde_json::Error> {
+        let completed: ToolCompleted = line.read()?;
+        let call = self.state.calls.close(&completed.tool_call_id);
+        let exit_code = completed.shell_execution.and_then(|shell| shell.exit_code);
+        let code = completed.error.as_ref().and_then(|error| error.code.clone());
+        let outcome = match (completed.success, code.as_deref()) {
+            (false, Some("rejected" | "denied")) => Outcome::Rejected,
+            (false, Some("aborted" | "cancelled")) => Outcome::Canceled,
+            (false, _) => Outcome::Error,
+            (true, _) if exit_code.is_some_and(|code| code != 0) => Outcome::Error,
+            (true, _) => Outcome::Ok,
+        };
+        let result = ToolResult {
+            call_id: completed.tool_call_id,
+            tool: call.as_ref().map(|call| call.tool.clone()),
+            outcome,
+            output: completed.result.and_then(|result| result.content),
+            error: completed.error.and_then(|error| error.message),
+            exit_code,
+            repair: completed.model.as_deref() == Some(MADE_UP),
+            ..ToolResult::default()
+        };
+        let said = result.output.as_ref();
+        let said = said.and_then(|said| json::beginning(said.get(), SHOWN_CHARS_MAX + 1));
+        let draft = told.fact(line.identity(""), line.at(), &result);
+        draft.text = said.or_else(|| result.error.clone()).map(|said| shown(&said));
+        draft.parent_id = call.as_ref().map(|call| call.event_id);
+        if call.is_some_and(|call| call.more.asks) {
+            told.answered(line.at(), "", &result);
+        }
+        Ok(())
+    }
+
+    pub(super) fn approval_requested(
+        &mut self,
+        line: &Line<'_>,
+        told: &mut Told<'_>,
+    ) -> Result<(), serde_json::Error> {
+        let requested: PermissionRequested = line.read()?;
+        let permission: Permission = json::read(requested.permission_request.get())?;
+        let call = permission.tool_call_id.as_deref().and_then(|id| self.state.calls.get(id));
+        let tool = call.map(|call| call.tool.clone());
+        let request = ApprovalRequested {
+            approval_id: requested.request_id,
+            tool: tool.or_else(|| permission.kind.clone()).unwrap_or_default(),
+            input: Some(requested.permission_request),
+            call_id: permission.tool_call_id,
+            category: permission.kind,
+            operation: permission.intention,
+            resource: permission.full_command_text,
+            ..ApprovalRequested::default()
+        };
+        let text = request.resource.clone().unwrap_or_else(|| request.tool.clone());
+        told.fact(line.identity(""), line.at(), &request).text = Some(shown(&text));
+        Ok(())
+    }
+
+    pub(super) fn approval_resolved(
+        &mut self,
+        line: &Line<'_>,
+        told: &mut Told<'_>,
+    ) -> Result<(), serde_json::Error> {
+        let PermissionCompleted { request_id, result, decision_source } = line.read()?;
+        let (identity, at) = (line.identity(""), line.at());
+        let reason = result.feedback.or(result.reason);
+        if result.kind == "cancelled" {
+            let reason = reason.unwrap_or_else(|| result.kind.clone());
+            let canceled = ApprovalCanceled { approval_id: request_id, tool: None, reason };
+            told.fact(identity, at, &canceled).text = Some(result.kind);
+            return Ok(());
+        }
+        let decision = match result.kind.starts_with("approved") {
+            true => Decision::Allow,
+            false => Decision::Deny,
+        };
+        let is_person = decision_source.as_deref() == Some("human_response");
+        let resolved = ApprovalResolved {
+            approval_id: request_id,
+            decision,
+            reason: reason.or_else(|| Some(result.kind.clone())),
+            by: Some(if is_person { "person" } else { "rule" }.to_owned()),
+            automated: !is_person,
+        };
+        told.fact(identity, at, &resolved).text = Some(result.kind);
+        Ok(())
+    }
+}

@@ -1,0 +1,226 @@
+//! Cursor's transcripts as lines: who spoke, text and calls, ends of turns.
+
+use event::payload::{
+    AssistantMessage, AssistantThinking, Content, Outcome, SessionMode, StopReason, ToolCall,
+    ToolResult,
+};
+use event::{Raw, Time};
+use serde::{Deserialize, Serialize};
+
+use super::prompt::Prompt;
+use crate::agent::Parser;
+use crate::identity::Identity;
+use crate::record::Record;
+use crate::thread::Settings;
+use crate::told::{Told, argument};
+
+pub(super) struct Transcript {
+    /// The session this one works for.
+    parent: Option<String>,
+    state: State,
+}
+
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
+struct State {
+    /// The last time that was told: that of all that follows.
+    at: Option<Time>,
+}
+
+#[derive(Deserialize)]
+struct Line {
+    role: Option<String>,
+    #[serde(rename = "type")]
+    kind: Option<String>,
+    message: Option<Raw>,
+    status: Option<String>,
+    error: Option<Raw>,
+}
+
+#[derive(Deserialize)]
+struct Message {
+    /// A text, or a list of parts.
+    content: Raw,
+}
+
+#[derive(Deserialize)]
+struct Part {
+    #[serde(rename = "type")]
+    kind: String,
+    #[serde(default)]
+    text: String,
+    #[serde(default)]
+    thinking: String,
+    id: Option<String>,
+    #[serde(default)]
+    name: String,
+    #[serde(default)]
+    input: Raw,
+    tool_use_id: Option<String>,
+    content: Option<Raw>,
+    #[serde(default)]
+    is_error: bool,
+}
+
+/// Ends of a turn that somebody brought about.
+const INTERRUPTED: &[&str] = &["aborted", "cancelled", "canceled", "interrupted"];
+
+impl Transcript {
+    pub(super) fn new(parent: Option<String>, saved: Option<&str>) -> Transcript {
+        let state = saved.and_then(|saved| serde_json::from_str(saved).ok()).unwrap_or_default();
+        Transcript { parent, state }
+    }
+}
+
+impl Parser for Transcript {
+    fn record(&mut self, record: &Record<'_>, told: &mut Told<'_>) {
+        if let Some(parent) = &self.parent {
+            told.parent(parent, SessionMode::Child, None);
+        }
+        let line: Line = match record.read() {
+            Ok(line) => line,
+            Err(error) => return told.unknown(record, "line", Some(&error.to_string())),
+        };
+        match (line.role.as_deref(), line.kind.as_deref()) {
+            (Some(role @ ("user" | "assistant")), _) => match parts(&line) {
+                Ok(parts) if role == "user" => self.user(&parts, record, told),
+                Ok(parts) => self.assistant(&parts, record, told),
+                Err(error) => told.unknown(record, role, Some(&error.to_string())),
+            },
+            (_, Some("turn_ended")) => self.ended(&line, told),
+            (role, kind) => told.unknown(record, kind.or(role).unwrap_or("line"), None),
+        }
+    }
+
+    fn state(&self) -> String {
+        serde_json::to_string(&self.state).expect("the state always encodes")
+    }
+}
+
+impl Transcript {
+    fn user(&mut self, parts: &[Part], record: &Record<'_>, told: &mut Told<'_>) {
+        let texts = parts.iter().filter(|part| part.kind == "text");
+        let text = texts.map(|part| part.text.as_str()).collect::<Vec<_>>().join("\n");
+        let is_child = self.parent.is_some();
+        if !text.is_empty() {
+            tell_prompt(&text, is_child, &mut self.state.at, told);
+        }
+        for (number, part) in parts.iter().enumerate() {
+            match part.kind.as_str() {
+                "text" => {}
+                "tool_result" => self.result(part, number, told),
+                kind => told.unknown(record, &format!("user {kind}"), None),
+            }
+        }
+    }
+
+    fn assistant(&mut self, parts: &[Part], record: &Record<'_>, told: &mut Told<'_>) {
+        let at = self.state.at;
+        let message_id = told.place();
+        let mut block = 0;
+        for (number, part) in parts.iter().enumerate() {
+            let name = number.to_string();
+            let identity = Identity::in_session(&[&message_id, &name]);
+            match part.kind.as_str() {
+                "text" if part.text.trim().is_empty() => continue,
+                "text" => {
+                    let message = AssistantMessage {
+                        message_id: message_id.clone(),
+                        block,
+                        content: Content::text(part.text.as_str()),
+                        ..AssistantMessage::default()
+                    };
+                    told.message(identity, at, &message);
+                }
+                "thinking" | "reasoning" => {
+                    let words = if part.thinking.is_empty() { &part.text } else { &part.thinking };
+                    let thinking = AssistantThinking {
+                        message_id: message_id.clone(),
+                        block,
+                        thinking: words.clone(),
+                        ..AssistantThinking::default()
+                    };
+                    told.thinking(identity, at, &thinking);
+                }
+                "tool_use" => {
+                    if let Some(cwd) = argument(&part.input, "working_directory") {
+                        told.settings(at, Settings { cwd: Some(cwd), ..Settings::default() });
+                    }
+                    let call = ToolCall {
+                        call_id: part.id.clone().unwrap_or(format!("{message_id}#{number}")),
+                        tool: part.name.clone(),
+                        input: part.input.clone(),
+                        message_id: message_id.clone(),
+                        block,
+                        ..ToolCall::default()
+                    };
+                    told.call(identity, at, &call);
+                }
+                kind => {
+                    told.unknown(record, &format!("assistant {kind}"), None);
+                    continue;
+                }
+            }
+            block += 1;
+        }
+    }
+
+    fn result(&mut self, part: &Part, number: usize, told: &mut Told<'_>) {
+        let identity = Identity::in_session(&[&told.place(), &number.to_string()]);
+        let result = ToolResult {
+            call_id: part.tool_use_id.clone().unwrap_or_default(),
+            outcome: if part.is_error { Outcome::Error } else { Outcome::Ok },
+            output: part.content.clone(),
+            ..ToolResult::default()
+        };
+        told.result(identity, self.state.at, &result);
+    }
+
+    fn ended(&mut self, line: &Line, told: &mut Told<'_>) {
+        let identity = Identity::in_session(&["ended", &told.place()]);
+        let status = line.status.as_deref().unwrap_or_default();
+        let error = line.error.as_ref().filter(|error| !error.is_null());
+        let error = error.map(|error| error.text().unwrap_or_else(|| error.get().to_owned()));
+        let (reason, error) = match status {
+            status if INTERRUPTED.contains(&status) => (StopReason::Interrupted, None),
+            "error" | "failed" => (StopReason::Completed, Some(error.unwrap_or(status.to_owned()))),
+            _ => (StopReason::Completed, error),
+        };
+        told.turn_completed(self.state.at, identity, reason, error);
+    }
+}
+
+/// A user's message: the prompt, and what the editor added to it.
+pub(super) fn tell_prompt(text: &str, is_child: bool, at: &mut Option<Time>, told: &mut Told<'_>) {
+    let prompt = Prompt::of(text);
+    *at = prompt.at.or(*at);
+    let place = told.place();
+    if !prompt.added.is_empty() {
+        told.context(Identity::in_session(&["added", &place]), *at, None, prompt.added);
+    }
+    let Some(query) = prompt.query.filter(|query| !query.is_empty()) else { return };
+    let identity = Identity::in_session(&["prompt", &place]);
+    if is_child {
+        // A subagent's query is its parent's task.
+        told.context(identity, *at, None, query.to_owned());
+    } else {
+        told.turn_opened(Some(&place));
+        told.prompt(identity, *at, Content::text(query));
+    }
+}
+
+fn parts(line: &Line) -> Result<Vec<Part>, serde_json::Error> {
+    let message = line.message.clone().unwrap_or_default();
+    let plain = |text: String| {
+        let part = serde_json::json!({"type": "text", "text": text});
+        serde_json::from_value(part).map(|part| vec![part])
+    };
+    if let Some(text) = message.text() {
+        return plain(text);
+    }
+    let Message { content } = message.read()?;
+    match content.text() {
+        Some(text) => plain(text),
+        None => content.read(),
+    }
+}

@@ -1,0 +1,393 @@
+//! The editor's key-value store: one entry per conversation, with the order of its bubbles, and
+//! one per bubble. An entry that changes gets a new row, so rows tell what changed.
+
+use std::collections::VecDeque;
+
+use event::payload::{
+    AssistantMessage, AssistantThinking, Content, ErrorRaised, Outcome, SessionMode, StepCompleted,
+    ToolCall, ToolResult, Usage,
+};
+use event::{AMENDS, Draft, EventId, Raw, Time};
+use serde::{Deserialize, Serialize};
+
+use crate::agent::Parser;
+use crate::identity::Identity;
+use crate::record::Record;
+use crate::rows::{Schema, Way};
+use crate::source::short_hash;
+use crate::thread::Settings;
+use crate::told::Told;
+
+pub(super) static SCHEMAS: &[Schema] = &[Schema {
+    tables: &["cursorDiskKV"],
+    sessions: "
+        SELECT substr(c.key, 14) AS id, NULL AS parent, NULL AS family, 'bubbles' AS way,
+            0 AS active,
+            c.rowid || '/' || coalesce((
+                SELECT max(b.rowid) FROM cursorDiskKV b
+                WHERE b.key >= 'bubbleId:' || substr(c.key, 14) || ':'
+                    AND b.key < 'bubbleId:' || substr(c.key, 14) || ';'), 0) AS digest
+        FROM cursorDiskKV c WHERE c.key >= 'composerData:' AND c.key < 'composerData;'
+        ORDER BY c.rowid DESC",
+    ways: &[Way {
+        name: "bubbles",
+        head: None,
+        rows: "
+            WITH composer AS (
+                SELECT c.rowid AS number, c.key AS key,
+                    CASE WHEN json_valid(CAST(c.value AS TEXT)) THEN CAST(c.value AS TEXT)
+                    ELSE '{}' END AS json
+                FROM cursorDiskKV c WHERE c.key = 'composerData:' || :session
+            )
+            SELECT place AS after, key || '@' || number AS key, type, value FROM (
+                SELECT '0' AS place, number, key, 'composer' AS type,
+                    json_object(
+                        'name', json_extract(json, '$.name'),
+                        'createdAt', json_extract(json, '$.createdAt'),
+                        'model', json_extract(json, '$.modelConfig.modelName'),
+                        'cwd', json_extract(json, '$.workspaceIdentifier.uri.fsPath'),
+                        'parent', json_extract(json, '$.subagentInfo.parentComposerId')
+                    ) AS value
+                FROM composer WHERE number > :since
+                UNION ALL
+                SELECT printf('1%09d', h.key), c.number, c.key || '/' || h.key, 'bubble', h.value
+                FROM composer c, json_each(c.json, '$.conversation') h
+                WHERE c.number > :since AND h.type = 'object'
+                UNION ALL
+                SELECT printf('2%09d', h.key), b.rowid, b.key, 'bubble', CAST(b.value AS TEXT)
+                FROM composer c, json_each(c.json, '$.fullConversationHeadersOnly') h
+                JOIN cursorDiskKV b ON b.key = 'bubbleId:' || :session || ':'
+                    || CASE h.type WHEN 'object' THEN json_extract(h.value, '$.bubbleId') END
+                WHERE b.rowid > :since
+            )
+            WHERE place > :after ORDER BY place LIMIT :limit",
+        at: None,
+        json: &["value"],
+        newest: Some("SELECT max(rowid) FROM cursorDiskKV WHERE :session IS NOT NULL"),
+    }],
+}];
+
+/// Facts of bubbles that may still change. What an older one becomes is told beside it.
+const RECENT_MAX: usize = 24;
+
+#[derive(Default)]
+pub(super) struct Store {
+    state: State,
+}
+
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
+struct State {
+    parent: Option<String>,
+    /// Facts of bubbles: which, what it said, and its first event.
+    recent: VecDeque<(String, String, EventId)>,
+}
+
+#[derive(Deserialize)]
+struct Row {
+    #[serde(rename = "type")]
+    kind: String,
+    value: Option<Raw>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Composer {
+    name: Option<String>,
+    created_at: Option<Raw>,
+    model: Option<String>,
+    cwd: Option<String>,
+    parent: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Bubble {
+    #[serde(default)]
+    bubble_id: String,
+    #[serde(rename = "type")]
+    kind: i64,
+    capability_type: Option<i64>,
+    #[serde(default)]
+    text: Option<String>,
+    created_at: Option<Raw>,
+    thinking: Option<Raw>,
+    tool_former_data: Option<Tool>,
+    token_count: Option<TokenCount>,
+    error_details: Option<Raw>,
+}
+
+/// A call and its result in one.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Tool {
+    tool_call_id: Option<String>,
+    #[serde(default)]
+    name: Option<String>,
+    #[serde(default)]
+    status: Option<String>,
+    raw_args: Option<Raw>,
+    params: Option<Raw>,
+    result: Option<Raw>,
+    error: Option<Raw>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct TokenCount {
+    input_tokens: u64,
+    output_tokens: u64,
+}
+
+const USER: i64 = 1;
+const ASSISTANT: i64 = 2;
+/// What a bubble stands for beside words.
+const COMPACTION: i64 = 22;
+
+impl Store {
+    pub(super) fn new(saved: Option<&str>) -> Store {
+        let state = saved.and_then(|saved| serde_json::from_str(saved).ok()).unwrap_or_default();
+        Store { state }
+    }
+}
+
+impl Parser for Store {
+    fn record(&mut self, record: &Record<'_>, told: &mut Told<'_>) {
+        let row: Row = match record.read() {
+            Ok(row) => row,
+            Err(error) => return told.unknown(record, "row", Some(&error.to_string())),
+        };
+        if let Some(parent) = &self.state.parent {
+            told.parent(parent, SessionMode::Child, None);
+        }
+        let value = row.value.filter(|value| !value.is_null());
+        let Some(value) = value else { return told.silent() };
+        let known = match row.kind.as_str() {
+            "composer" => value.read().map(|composer| self.composer(composer, told)),
+            _ => value.read().map(|bubble| self.bubble(&bubble, told)),
+        };
+        match known {
+            Ok(true) => {}
+            Ok(false) => told.unknown(record, &row.kind, None),
+            Err(error) => told.unknown(record, &row.kind, Some(&error.to_string())),
+        }
+    }
+
+    fn state(&self) -> String {
+        serde_json::to_string(&self.state).expect("the state always encodes")
+    }
+}
+
+impl Store {
+    fn composer(&mut self, composer: Composer, told: &mut Told<'_>) -> bool {
+        let Composer { name, created_at, model, cwd, parent } = composer;
+        if let Some(parent) = parent {
+            told.parent(&parent, SessionMode::Child, None);
+            self.state.parent = Some(parent);
+        }
+        let at = created_at.as_ref().and_then(time);
+        told.settings(at, Settings { title: name, model, cwd, ..Settings::default() });
+        told.silent();
+        true
+    }
+
+    /// One bubble. Whether its type is known.
+    fn bubble(&mut self, bubble: &Bubble, told: &mut Told<'_>) -> bool {
+        let at = bubble.created_at.as_ref().and_then(time);
+        let id = bubble.bubble_id.as_str();
+        let text = bubble.text.as_deref().unwrap_or_default();
+        match bubble.kind {
+            USER if text.trim().is_empty() => told.silent(),
+            USER => self.prompt(id, text, at, told),
+            ASSISTANT if bubble.capability_type == Some(COMPACTION) => {
+                let summary = Some(text.to_owned()).filter(|text| !text.is_empty());
+                if self.is_new(id, "compaction") {
+                    let identity = Identity::in_session(&["compaction", id]);
+                    let event = told.compacted(identity, at, summary, None);
+                    self.remember(id, "compaction", "", event);
+                }
+            }
+            ASSISTANT => self.answer(bubble, at, told),
+            _ => return false,
+        }
+        true
+    }
+
+    fn prompt(&mut self, id: &str, text: &str, at: Option<Time>, told: &mut Told<'_>) {
+        if self.state.parent.is_some() {
+            self.tell(id, "prompt", text, told, |identity, told| {
+                told.context(identity, at, None, text.to_owned())
+            });
+            return;
+        }
+        told.turn_opened(Some(id));
+        self.tell(id, "prompt", text, told, |identity, told| {
+            told.prompt(identity, at, Content::text(text))
+        });
+    }
+
+    fn answer(&mut self, bubble: &Bubble, at: Option<Time>, told: &mut Told<'_>) {
+        let id = bubble.bubble_id.as_str();
+        let mut block = 0;
+        let thinking = bubble.thinking.as_ref().map(thought).unwrap_or_default();
+        if !thinking.is_empty() {
+            let event = AssistantThinking {
+                message_id: id.to_owned(),
+                block,
+                thinking: thinking.clone(),
+                ..AssistantThinking::default()
+            };
+            self.tell(id, "thinking", &thinking, told, |identity, told| {
+                told.thinking(identity, at, &event)
+            });
+            block += 1;
+        }
+        let text = bubble.text.as_deref().unwrap_or_default();
+        if !text.trim().is_empty() {
+            let event = AssistantMessage {
+                message_id: id.to_owned(),
+                block,
+                content: Content::text(text),
+                ..AssistantMessage::default()
+            };
+            self.tell(id, "message", text, told, |identity, told| {
+                told.message(identity, at, &event)
+            });
+            block += 1;
+        }
+        if let Some(tool) = &bubble.tool_former_data {
+            self.tool(id, block, tool, at, told);
+        }
+        if let Some(error) = bubble.error_details.as_ref().filter(|error| !error.is_null()) {
+            let message = error.text().unwrap_or_else(|| error.get().to_owned());
+            let raised = ErrorRaised { message: message.clone(), ..ErrorRaised::default() };
+            self.tell(id, "error", &message, told, |identity, told| {
+                told.error(identity, at, &raised)
+            });
+        }
+        // What is not recorded is zero here.
+        let counted = bubble.token_count.as_ref();
+        let counted = counted.filter(|count| count.input_tokens + count.output_tokens > 0);
+        if let Some(count) = counted {
+            let usage = Usage {
+                input_tokens: Some(count.input_tokens),
+                output_tokens: Some(count.output_tokens),
+                ..Usage::default()
+            };
+            let said = format!("{}/{}", count.input_tokens, count.output_tokens);
+            let step = StepCompleted {
+                model: told.known().model.clone(),
+                response_id: Some(id.to_owned()),
+                usage: Some(usage),
+                ..StepCompleted::default()
+            };
+            self.tell(id, "step", &said, told, |identity, told| told.fact(identity, at, &step));
+        }
+    }
+
+    fn tool(&mut self, id: &str, block: u32, tool: &Tool, at: Option<Time>, told: &mut Told<'_>) {
+        let call_id = tool.tool_call_id.clone().unwrap_or(id.to_owned());
+        let name = tool.name.clone().unwrap_or_default();
+        let input = tool.raw_args.as_ref().or(tool.params.as_ref()).map(embedded);
+        let call = ToolCall {
+            call_id: call_id.clone(),
+            tool: name.clone(),
+            input: input.unwrap_or_default(),
+            message_id: id.to_owned(),
+            block,
+            ..ToolCall::default()
+        };
+        // Arguments grow while the model writes them; the call is told when it is made.
+        let outcome = match tool.status.as_deref().unwrap_or_default() {
+            "completed" | "success" => Some(Outcome::Ok),
+            "error" | "failed" => Some(Outcome::Error),
+            "rejected" => Some(Outcome::Rejected),
+            "cancelled" | "canceled" | "aborted" => Some(Outcome::Canceled),
+            _ => None,
+        };
+        let said = call.input.get().to_owned();
+        self.tell(id, "call", &said, told, |identity, told| told.call(identity, at, &call));
+        let Some(outcome) = outcome else { return };
+        let result = ToolResult {
+            call_id,
+            tool: Some(name),
+            outcome,
+            output: tool.result.as_ref().map(embedded).filter(|output| !output.is_null()),
+            error: tool.error.as_ref().and_then(|error| embedded(error).text()),
+            ..ToolResult::default()
+        };
+        let said = Raw::of(&result).expect("payloads encode").get().to_owned();
+        self.tell(id, "result", &said, told, |identity, told| told.result(identity, at, &result));
+    }
+
+    /// Tells a fact of a bubble. What it says now stands in for what it said before.
+    fn tell<'t, 's>(
+        &mut self,
+        id: &str,
+        fact: &str,
+        said: &str,
+        told: &'t mut Told<'s>,
+        tell: impl FnOnce(Identity, &'t mut Told<'s>) -> &'t mut Draft,
+    ) {
+        let said = short_hash(&[said]);
+        let name = short_hash(&[id, fact]);
+        let known = self.state.recent.iter().find(|known| known.0 == name).cloned();
+        if known.as_ref().is_some_and(|known| known.1 == said) {
+            return told.silent();
+        }
+        let identity = Identity::in_session(&[fact, id, &said]);
+        let draft = tell(identity, told);
+        if let Some((_, _, first)) = known {
+            let first = Raw::of(&first).expect("an id encodes");
+            draft.metadata.insert(AMENDS.to_owned(), first);
+        }
+        let event = draft.id;
+        self.remember(id, fact, &said, event);
+    }
+
+    fn is_new(&self, id: &str, fact: &str) -> bool {
+        let name = short_hash(&[id, fact]);
+        self.state.recent.iter().all(|known| known.0 != name)
+    }
+
+    fn remember(&mut self, id: &str, fact: &str, said: &str, event: EventId) {
+        let name = short_hash(&[id, fact]);
+        let recent = &mut self.state.recent;
+        match recent.iter_mut().find(|known| known.0 == name) {
+            // It is always the first one that is stood in for.
+            Some(known) => known.1 = said.to_owned(),
+            None => {
+                if recent.len() == RECENT_MAX {
+                    recent.pop_front();
+                }
+                recent.push_back((name, said.to_owned(), event));
+            }
+        }
+    }
+}
+
+/// A thought is a text, or has one.
+fn thought(thinking: &Raw) -> String {
+    #[derive(Deserialize)]
+    struct Thought {
+        #[serde(default)]
+        text: String,
+    }
+    let text = thinking.text();
+    text.or_else(|| thinking.read::<Thought>().ok().map(|thought| thought.text)).unwrap_or_default()
+}
+
+/// JSON that was put into a text.
+fn embedded(raw: &Raw) -> Raw {
+    match raw.text() {
+        Some(text) if text.is_empty() => Raw::null(),
+        Some(text) => Raw::parse(text).unwrap_or_else(|_| raw.clone()),
+        None => raw.clone(),
+    }
+}
+
+/// Milliseconds, or a time as text.
+fn time(raw: &Raw) -> Option<Time> {
+    let text = raw.text();
+    text.and_then(|text| text.parse().ok()).or_else(|| raw.read().ok().map(Time::from_millis))
+}

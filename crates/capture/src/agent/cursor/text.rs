@@ -1,0 +1,195 @@
+//! Cursor's older transcripts: text in blocks, with a mark in front of each.
+
+use event::payload::{AssistantMessage, AssistantThinking, Content, ToolCall, ToolResult};
+use event::{Confidence, Raw, Time};
+use serde::{Deserialize, Serialize};
+
+use super::lines::tell_prompt;
+use crate::agent::Parser;
+use crate::identity::Identity;
+use crate::record::Record;
+use crate::told::Told;
+
+/// Calls that wait for their result. Of more, the oldest stay without one.
+const OPEN_CALLS_MAX: usize = 16;
+
+#[derive(Default)]
+pub(super) struct Text {
+    state: State,
+}
+
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
+struct State {
+    at: Option<Time>,
+    /// What the last block was: text that has no mark goes on with it.
+    last: Kind,
+    /// Tool and id of calls without result.
+    open: Vec<(String, String)>,
+}
+
+#[derive(Clone, Copy, Default, Serialize, Deserialize)]
+enum Kind {
+    /// Before the first mark.
+    #[default]
+    Head,
+    User,
+    Assistant,
+    Thinking,
+    Call,
+    Result,
+}
+
+const MARKS: &[(&str, Kind)] = &[
+    ("user:", Kind::User),
+    ("assistant:", Kind::Assistant),
+    ("[Thinking]", Kind::Thinking),
+    ("[Tool call]", Kind::Call),
+    ("[Tool result]", Kind::Result),
+];
+
+const THINK: (&str, &str) = ("<think>", "</think>");
+
+impl Text {
+    pub(super) fn new(saved: Option<&str>) -> Text {
+        let state = saved.and_then(|saved| serde_json::from_str(saved).ok()).unwrap_or_default();
+        Text { state }
+    }
+}
+
+impl Parser for Text {
+    fn record(&mut self, record: &Record<'_>, told: &mut Told<'_>) {
+        let marked = MARKS.iter().find_map(|(mark, kind)| {
+            let rest = record.text.strip_prefix(mark)?;
+            Some((rest.trim(), *kind))
+        });
+        let (text, kind) = marked.unwrap_or((record.text.trim(), self.state.last));
+        self.state.last = kind;
+        match kind {
+            _ if text.is_empty() => told.silent(),
+            Kind::Head => {
+                let identity = Identity::in_session(&["head", &told.place()]);
+                told.context(identity, self.state.at, None, text.to_owned());
+            }
+            Kind::User => tell_prompt(text, false, &mut self.state.at, told),
+            Kind::Assistant => self.assistant(text, told),
+            Kind::Thinking => self.thinking(text, 0, told),
+            Kind::Call => self.call(text, told),
+            Kind::Result => self.result(text, marked.is_some(), told),
+        }
+    }
+
+    fn state(&self) -> String {
+        serde_json::to_string(&self.state).expect("the state always encodes")
+    }
+}
+
+impl Text {
+    /// Words, and thoughts between their tags. A tag that is not closed ends with the block.
+    fn assistant(&mut self, text: &str, told: &mut Told<'_>) {
+        let mut block = 0;
+        let mut rest = text;
+        while let Some((before, after)) = rest.split_once(THINK.0) {
+            self.message(before, &mut block, told);
+            let (thought, behind) = after.split_once(THINK.1).unwrap_or((after, ""));
+            self.thinking(thought.trim(), block, told);
+            block += 1;
+            rest = behind;
+        }
+        self.message(rest, &mut block, told);
+    }
+
+    fn message(&self, text: &str, block: &mut u32, told: &mut Told<'_>) {
+        let text = text.trim();
+        if text.is_empty() {
+            return;
+        }
+        let message_id = told.place();
+        let identity = Identity::in_session(&["message", &message_id, &block.to_string()]);
+        let message = AssistantMessage {
+            message_id,
+            block: *block,
+            content: Content::text(text),
+            ..AssistantMessage::default()
+        };
+        told.message(identity, self.state.at, &message);
+        *block += 1;
+    }
+
+    fn thinking(&self, text: &str, block: u32, told: &mut Told<'_>) {
+        let message_id = told.place();
+        let identity = Identity::in_session(&["thinking", &message_id, &block.to_string()]);
+        let thinking = AssistantThinking {
+            message_id,
+            block,
+            thinking: text.to_owned(),
+            ..AssistantThinking::default()
+        };
+        told.thinking(identity, self.state.at, &thinking);
+    }
+
+    /// The name on the first line, then `key: value`, a value on as many lines as it takes.
+    fn call(&mut self, text: &str, told: &mut Told<'_>) {
+        let (tool, rest) = text.split_once('\n').unwrap_or((text, ""));
+        let tool = tool.trim().to_owned();
+        let call_id = told.place();
+        let call = ToolCall {
+            call_id: call_id.clone(),
+            tool: tool.clone(),
+            input: arguments(rest),
+            message_id: call_id.clone(),
+            ..ToolCall::default()
+        };
+        let identity = Identity::in_session(&["call", &call_id]);
+        told.call(identity, self.state.at, &call).confidence = Confidence::Medium;
+        if self.state.open.len() == OPEN_CALLS_MAX {
+            self.state.open.remove(0);
+        }
+        self.state.open.push((tool, call_id));
+    }
+
+    /// All text up to the next mark, for the first open call of that name.
+    fn result(&mut self, text: &str, is_marked: bool, told: &mut Told<'_>) {
+        let (tool, output) = match text.split_once('\n') {
+            _ if !is_marked => ("", text),
+            Some((tool, output)) => (tool.trim(), output),
+            None => (text, ""),
+        };
+        let open = &mut self.state.open;
+        let place =
+            open.iter().position(|(name, _)| name == tool).or((!open.is_empty()).then_some(0));
+        let call = place.map(|place| open.remove(place));
+        let (tool, call_id) = call.unwrap_or((tool.to_owned(), String::new()));
+        let result = ToolResult {
+            call_id,
+            tool: Some(tool).filter(|tool| !tool.is_empty()),
+            output: Some(Raw::of(output.trim_end()).expect("a text encodes")),
+            ..ToolResult::default()
+        };
+        let identity = Identity::in_session(&["result", &told.place()]);
+        told.result(identity, self.state.at, &result).confidence = Confidence::Medium;
+    }
+}
+
+fn arguments(text: &str) -> Raw {
+    let mut arguments: Vec<(String, String)> = Vec::new();
+    for line in text.lines() {
+        let named = line.trim_start().split_once(": ").or(line.trim().split_once(':'));
+        let is_name = |name: &str| {
+            !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+        };
+        match (named, arguments.last_mut()) {
+            (Some((name, value)), _) if is_name(name) => {
+                arguments.push((name.to_owned(), value.trim_start().to_owned()));
+            }
+            (_, Some((_, value))) => {
+                value.push('\n');
+                value.push_str(line);
+            }
+            _ => {}
+        }
+    }
+    let map = arguments.into_iter().map(|(name, value)| (name, value.trim_end().into()));
+    let map: serde_json::Map<String, serde_json::Value> = map.collect();
+    Raw::of(&map).expect("texts encode")
+}

@@ -1,0 +1,591 @@
+//! Gemini CLI: lines with updates, and before them whole documents.
+//!
+//! A message is written again under its id when its tools are done, and the client retells its
+//! history from time to time; each fact is told once.
+
+mod recent; // the last messages, to know them again
+mod record; // the lines
+mod tools; // calls and results
+
+use std::collections::VecDeque;
+use std::path::Path;
+
+use event::payload::{
+    AssistantMessage, AssistantThinking, Content, ContextKind, ErrorRaised, Part as Piece,
+    SessionMode, StepCompleted, StopReason, Usage,
+};
+use event::{EventId, Time};
+use serde::{Deserialize, Serialize};
+
+use self::recent::Recent;
+use self::record::{Head, Line, Message, Part, Tokens};
+pub(super) use self::tools::exit_code;
+use crate::agent::{Agent, Form, Found, Parser, Role, Root};
+use crate::environment::Environment;
+use crate::identity::Identity;
+use crate::record::Record;
+use crate::source::{Source, short_hash};
+use crate::thread::Settings;
+use crate::told::Told;
+
+pub struct Gemini;
+
+impl Agent for Gemini {
+    fn provider(&self) -> &'static str {
+        "gemini"
+    }
+
+    fn roots(&self, environment: &Environment) -> Vec<Root> {
+        let home = environment.absolute("GEMINI_CLI_HOME");
+        let home = home.unwrap_or_else(|| environment.home().to_owned());
+        vec![Root { path: home.join(".gemini/tmp"), depth_max: 3 }]
+    }
+
+    /// `<project>/chats/session-<minute>-<id>.jsonl`, or `<project>/chats/<parent>/<id>.jsonl`.
+    fn recognise(&self, path: &Path) -> Option<Found> {
+        let mut names = path.iter().map(|name| name.to_str().unwrap_or_default()).skip(1);
+        let ("chats", second, third) = (names.next()?, names.next()?, names.next()) else {
+            return None;
+        };
+        let (parent, name) = match third {
+            Some(name) => (Some(second), name),
+            None => (None, second),
+        };
+        let (stem, form) = match name.rsplit_once('.')? {
+            (stem, "jsonl") => (stem, Form::Lines),
+            (stem, "json") => (stem, Form::Document { list: "messages" }),
+            _ => return None,
+        };
+        let session = match parent {
+            Some(_) => stem,
+            // The file's name has only the beginning of the id; the first line has it whole.
+            None => stem.strip_prefix("session-")?.rsplit('-').next()?,
+        };
+        let role = match parent {
+            Some(parent) => Role::Subagent { parent: parent.to_owned() },
+            None => Role::Main,
+        };
+        Some(Found { form, session: session.to_owned(), role })
+    }
+
+    fn resume(&self, session: &str, _cwd: Option<&str>) -> Option<Vec<String>> {
+        Some(["gemini", "--resume", session].map(str::to_owned).to_vec())
+    }
+
+    fn parser(&self, source: &Source, saved: Option<&str>) -> Box<dyn Parser> {
+        let state = saved.and_then(|saved| serde_json::from_str(saved).ok()).unwrap_or_default();
+        let parent = match &source.role {
+            Role::Subagent { parent } => Some(parent.clone()),
+            Role::Main => None,
+        };
+        Box::new(GeminiParser { parent, state })
+    }
+}
+
+struct GeminiParser {
+    /// The session this one works for.
+    parent: Option<String>,
+    state: State,
+}
+
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
+struct State {
+    session: Option<String>,
+    /// The context the client put in front of the talk.
+    context: String,
+    context_event: Option<EventId>,
+    recent: Recent,
+    /// The last talk that was told.
+    last_event: Option<EventId>,
+    answer: Answer,
+    /// Calls whose result was told. Older ones are known by the journal.
+    results: VecDeque<String>,
+    /// The message that holds the last summary.
+    snapshot: String,
+    phase: Phase,
+}
+
+/// The answer that may still grow.
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
+struct Answer {
+    id: String,
+    blocks: u32,
+    has_message: bool,
+    has_usage: bool,
+    /// Calls that are told with their results.
+    calls: usize,
+}
+
+/// What the client is doing between two messages.
+#[derive(Default, Serialize, Deserialize)]
+enum Phase {
+    #[default]
+    Talk,
+    /// It was started and has said nothing yet.
+    Start,
+    /// It named the session again: the list that follows is that of a resume or a compression.
+    Named,
+    /// It repeats what was said, since then.
+    Retelling(Option<Time>),
+}
+
+/// The client retells all at once; what comes later is news.
+const RETELLING_MILLIS_MAX: i128 = 2_000;
+
+/// What the client puts in front of the talk.
+const CONTEXT_MARK: &str = "<session_context>";
+/// What a hook puts into a prompt.
+const HOOK_MARK: &str = "<hook_context>";
+/// What follows it in a prompt was put there by the client.
+const REFERENCES_MARK: &str = "--- Content from referenced files ---";
+const CANCELLED: &str = "Request cancelled.";
+
+fn is_context(text: &str) -> bool {
+    text.trim_start().starts_with(CONTEXT_MARK)
+}
+
+impl Parser for GeminiParser {
+    fn record(&mut self, record: &Record<'_>, told: &mut Told<'_>) {
+        match Line::read(record) {
+            Ok(Line::Head(head)) => self.head(head, told),
+            Ok(Line::Patch(set)) => self.patch(set, told),
+            Ok(Line::Rewind(id)) => self.rewind(&id, told),
+            Ok(Line::Message(message)) => {
+                told.name(&message.id);
+                if !self.message(&message, told) {
+                    told.unknown(record, &message.kind, None);
+                }
+            }
+            Ok(Line::Other) => told.unknown(record, "line", None),
+            Err(error) => told.unknown(record, "line", Some(&error.to_string())),
+        }
+    }
+
+    fn session(&self) -> Option<&str> {
+        self.state.session.as_deref()
+    }
+
+    fn state(&self) -> String {
+        serde_json::to_string(&self.state).expect("the state always encodes")
+    }
+}
+
+impl GeminiParser {
+    /// The first line of a session, written again when it is resumed.
+    fn head(&mut self, head: Head, told: &mut Told<'_>) {
+        let at = time(head.start_time.as_deref());
+        let session = head.session_id.clone().unwrap_or_default();
+        told.session(self.state.session.get_or_insert(session));
+        self.state.phase = Phase::Start;
+        match &self.parent {
+            Some(parent) => told.parent(parent, SessionMode::Child, None),
+            None => {
+                let start = head.start_time.as_deref().unwrap_or_default();
+                told.resumed(Identity::in_session(&["resumed", start]), at);
+            }
+        }
+        let root = if self.parent.is_some() { "../../.project_root" } else { "../.project_root" };
+        let cwd = head.directories.first().cloned();
+        let cwd = cwd.or_else(|| told.beside(root).map(|cwd| cwd.trim().to_owned()));
+        let title = head.summary.filter(|_| self.parent.is_none());
+        told.settings(at, Settings { cwd, title, ..Settings::default() });
+        match head.messages {
+            Some(messages) => self.list(&messages, head.last_updated.as_deref(), told),
+            None => told.silent(),
+        }
+    }
+
+    /// A patch of the session as a whole.
+    fn patch(&mut self, set: Head, told: &mut Told<'_>) {
+        let at = time(set.last_updated.as_deref());
+        if set.session_id.is_some() && !matches!(self.state.phase, Phase::Start) {
+            self.state.phase = Phase::Named;
+        }
+        // The summary of a subagent is its result, which its parent's call has.
+        let title = set.summary.filter(|_| self.parent.is_none());
+        let cwd = set.directories.first().cloned();
+        told.settings(at, Settings { cwd, title, ..Settings::default() });
+        match set.messages {
+            Some(messages) => self.list(&messages, set.last_updated.as_deref(), told),
+            None => told.silent(),
+        }
+    }
+
+    /// The client's history as it is from now on. What is known in it is not told again.
+    fn list(&mut self, messages: &[Message], updated: Option<&str>, told: &mut Told<'_>) {
+        let at = time(updated);
+        let phase = std::mem::take(&mut self.state.phase);
+        for message in messages {
+            self.context(message, told);
+        }
+        if self.compaction(messages, told) {
+            return;
+        }
+        let talk: Vec<&Message> =
+            messages.iter().filter(|message| !is_all_context(message)).collect();
+        match phase {
+            // Before a resume the new process shows its context alone.
+            Phase::Start if talk.is_empty() => {
+                self.state.phase = Phase::Start;
+                return;
+            }
+            Phase::Named => {
+                let updated = updated.unwrap_or_default();
+                told.resumed(Identity::in_session(&["resumed", updated]), at);
+            }
+            _ => {}
+        }
+        let known = talk.iter().enumerate().rev().find_map(|(number, message)| {
+            self.state.recent.find(message).map(|place| (number, place))
+        });
+        match known {
+            Some((number, place)) => {
+                let event = self.state.recent.event(place);
+                self.take_back(place + 1, event, &talk[number].id, at, told);
+                self.tell_all(&talk[number + 1..], told);
+            }
+            None if talk.is_empty() || !self.state.recent.is_empty() => {
+                let last = messages.last().map_or("", |message| &message.id);
+                self.take_back(0, self.state.context_event, last, at, told);
+            }
+            None => self.tell_all(&talk, told),
+        }
+    }
+
+    fn tell_all(&mut self, messages: &[&Message], told: &mut Told<'_>) {
+        for message in messages {
+            self.message(message, told);
+        }
+    }
+
+    /// Everything from this message on was taken back.
+    fn rewind(&mut self, id: &str, told: &mut Told<'_>) {
+        let place = self.state.recent.find_id(id);
+        let before = place.and_then(|place| place.checked_sub(1));
+        let event = before.and_then(|before| self.state.recent.event(before));
+        let to = event.or(self.state.context_event);
+        self.take_back(place.unwrap_or(0), to, id, None, told);
+    }
+
+    fn take_back(
+        &mut self,
+        len: usize,
+        to: Option<EventId>,
+        name: &str,
+        at: Option<Time>,
+        told: &mut Told<'_>,
+    ) {
+        let identity = Identity::in_session(&["rewind", name, self.state.recent.newest()]);
+        if self.state.recent.truncate(len) {
+            told.rewound(identity, at, to);
+            self.state.last_event = to;
+        } else {
+            told.silent();
+        }
+    }
+
+    /// Whether the list begins with a new summary of what was said.
+    fn compaction(&mut self, messages: &[Message], told: &mut Told<'_>) -> bool {
+        let snapshot = messages.iter().find(|message| is_snapshot(message));
+        let Some(snapshot) = snapshot.filter(|message| message.id != self.state.snapshot) else {
+            return false;
+        };
+        self.compacted(snapshot, told);
+        for message in messages.iter().filter(|message| !is_all_context(message)) {
+            self.state.recent.see(message, self.state.last_event);
+        }
+        true
+    }
+
+    fn compacted(&mut self, snapshot: &Message, told: &mut Told<'_>) {
+        let identity = Identity::in_session(&["compaction", &snapshot.id]);
+        let at = time(snapshot.timestamp.as_deref());
+        let event = told.compacted(identity, at, Some(snapshot.content.joined()), None);
+        self.state.snapshot.clone_from(&snapshot.id);
+        self.state.recent = Recent::default();
+        self.state.last_event = Some(event);
+        self.state.context_event = Some(event);
+    }
+
+    /// One message. Whether its type is known.
+    fn message(&mut self, message: &Message, told: &mut Told<'_>) -> bool {
+        if self.is_retold(message) {
+            told.silent();
+            return true;
+        }
+        self.state.phase = Phase::Talk;
+        match message.kind.as_str() {
+            "user" => self.user(message, told),
+            "gemini" => self.gemini(message, told),
+            "info" | "warning" => self.notice(message, told),
+            "error" => {
+                let identity = Identity::in_session(&["error", &message.id]);
+                let error =
+                    ErrorRaised { message: message.content.joined(), ..ErrorRaised::default() };
+                told.error(identity, time(message.timestamp.as_deref()), &error);
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    /// After an interruption the client writes its history line by line before it sets it. The
+    /// context stands at its beginning, where no prompt has it.
+    fn is_retold(&mut self, message: &Message) -> bool {
+        let at = time(message.timestamp.as_deref());
+        let first = message.content.texts().next();
+        let begins = message.kind == "user" && first.is_some_and(is_context);
+        if begins && !self.state.recent.is_empty() {
+            self.state.phase = Phase::Retelling(at);
+            return true;
+        }
+        let Phase::Retelling(since) = &self.state.phase else { return false };
+        let age = at.zip(*since).map(|(at, since)| at.nanos() - since.nanos());
+        let is_late = age.is_some_and(|age| age > RETELLING_MILLIS_MAX * 1_000_000);
+        message.tokens.is_none() && !is_late
+    }
+
+    fn user(&mut self, message: &Message, told: &mut Told<'_>) {
+        let at = time(message.timestamp.as_deref());
+        if is_snapshot(message) {
+            return self.compacted(message, told);
+        }
+        self.context(message, told);
+        let mut has_told = false;
+        for part in &message.content.0 {
+            if let Some(response) = &part.function_response {
+                has_told = true;
+                self.response(response, at, told);
+            }
+        }
+        let typed = Typed::of(message);
+        if !typed.prompt.0.is_empty() {
+            has_told = true;
+            let identity = Identity::in_session(&["prompt", &message.id]);
+            let event = match &self.parent {
+                // A subagent's prompt is its parent's task.
+                Some(_) => told.context(identity, at, None, typed.prompt.joined_text()).id,
+                None => {
+                    told.turn_opened(Some(&message.id));
+                    told.prompt(identity, at, typed.prompt).id
+                }
+            };
+            self.state.last_event = Some(event);
+        }
+        if !typed.added.is_empty() {
+            has_told = true;
+            let identity = Identity::in_session(&["added", &message.id]);
+            self.state.last_event = Some(told.context(identity, at, None, typed.added).id);
+        }
+        if has_told {
+            self.state.recent.see(message, self.state.last_event);
+        }
+    }
+
+    /// What the client puts in front of the talk; it is told when it changes.
+    fn context(&mut self, message: &Message, told: &mut Told<'_>) {
+        if message.kind != "user" {
+            return;
+        }
+        let at = time(message.timestamp.as_deref());
+        for text in message.content.texts().filter(|text| is_context(text)) {
+            let hash = short_hash(&[text]);
+            if self.state.context == hash {
+                continue;
+            }
+            if told.known().cwd.is_none() {
+                let cwd = workspace(text).map(str::to_owned);
+                told.settings(at, Settings { cwd, ..Settings::default() });
+            }
+            let identity = Identity::in_session(&["context", &message.id, &hash]);
+            let kind = Some(ContextKind::Bootstrap);
+            let event = told.context(identity, at, kind, text.to_owned()).id;
+            self.state.context = hash;
+            self.state.context_event = Some(event);
+        }
+    }
+
+    fn gemini(&mut self, message: &Message, told: &mut Told<'_>) {
+        let at = time(message.timestamp.as_deref());
+        let text = message.content.joined();
+        let thoughts = thoughts(message);
+        let has_words = !text.is_empty() || !thoughts.is_empty();
+        // Calls that were cancelled are written apart from the answer that asked for them.
+        let belongs_to_last =
+            !has_words && message.tokens.is_none() && !self.state.answer.id.is_empty();
+        if !belongs_to_last && self.state.answer.id != message.id {
+            self.state.answer = Answer { id: message.id.clone(), ..Answer::default() };
+        }
+        told.settings(at, Settings { model: message.model.clone(), ..Settings::default() });
+        if has_words && !self.state.answer.has_message {
+            self.words(&message.id, at, thoughts, text, told);
+        }
+        if let Some(tokens) = message.tokens.as_ref().filter(|_| !self.state.answer.has_usage) {
+            self.state.answer.has_usage = true;
+            let step = StepCompleted {
+                model: message.model.clone(),
+                response_id: Some(message.id.clone()),
+                usage: Some(tokens.usage()),
+                ..StepCompleted::default()
+            };
+            told.fact(Identity::in_session(&["step", &message.id]), at, &step);
+        }
+        let new = if belongs_to_last { 0 } else { self.state.answer.calls };
+        for call in message.tool_calls.iter().skip(new) {
+            self.call(&message.id, call, at, told);
+        }
+        if !belongs_to_last {
+            self.state.answer.calls = message.tool_calls.len();
+        }
+        self.state.recent.see(message, self.state.last_event);
+    }
+
+    fn words(
+        &mut self,
+        id: &str,
+        at: Option<Time>,
+        thinking: String,
+        text: String,
+        told: &mut Told<'_>,
+    ) {
+        let answer = &mut self.state.answer;
+        answer.has_message = true;
+        if !thinking.is_empty() {
+            let block = answer.next_block();
+            let thinking = AssistantThinking {
+                message_id: id.to_owned(),
+                block,
+                thinking,
+                ..AssistantThinking::default()
+            };
+            let draft = told.thinking(Identity::in_session(&["thinking", id]), at, &thinking);
+            self.state.last_event = Some(draft.id);
+        }
+        if !text.is_empty() {
+            let message = AssistantMessage {
+                message_id: id.to_owned(),
+                block: answer.next_block(),
+                content: Content::text(text),
+                ..AssistantMessage::default()
+            };
+            let draft = told.message(Identity::in_session(&["message", id]), at, &message);
+            self.state.last_event = Some(draft.id);
+        }
+    }
+
+    fn notice(&mut self, message: &Message, told: &mut Told<'_>) {
+        let at = time(message.timestamp.as_deref());
+        let text = message.content.joined();
+        if text.trim() == CANCELLED {
+            let identity = Identity::in_session(&["cancelled", &message.id]);
+            told.turn_completed(at, identity, StopReason::Interrupted, None);
+        } else if text.trim().is_empty() {
+            told.silent();
+        } else {
+            let identity = Identity::in_session(&["notice", &message.id]);
+            told.note(identity, at, &message.kind, text);
+        }
+    }
+}
+
+impl Answer {
+    fn next_block(&mut self) -> u32 {
+        self.blocks += 1;
+        self.blocks - 1
+    }
+}
+
+impl Tokens {
+    fn usage(&self) -> Usage {
+        // Some servers do not count what was cached.
+        let fresh = self.input.checked_sub(self.cached).unwrap_or(self.input);
+        Usage {
+            input_tokens: Some(fresh + self.tool),
+            output_tokens: Some(self.output + self.thoughts),
+            cache_read_tokens: Some(self.cached),
+            reasoning_tokens: Some(self.thoughts),
+            total_tokens: Some(self.total),
+            ..Usage::default()
+        }
+    }
+}
+
+/// A prompt, and what the client added to it.
+struct Typed {
+    prompt: Content,
+    added: String,
+}
+
+impl Typed {
+    fn of(message: &Message) -> Typed {
+        let mut prompt = Vec::new();
+        let mut added = Vec::new();
+        let mut is_reference = false;
+        for part in &message.content.0 {
+            let text = part.text.as_deref().unwrap_or_default();
+            is_reference |= text.trim_start().starts_with(REFERENCES_MARK);
+            let is_added = is_reference || text.trim_start().starts_with(HOOK_MARK);
+            match piece(part) {
+                Some(piece) if is_added => added.extend(piece.text),
+                Some(piece) => prompt.push(piece),
+                None => {}
+            }
+        }
+        if let Some(display) = &message.display_content {
+            let shown: Vec<Piece> = display.0.iter().filter_map(piece).collect();
+            let hidden = prompt.into_iter().filter(|piece| !shown.contains(piece));
+            let hidden: Vec<String> = hidden.filter_map(|piece| piece.text).collect();
+            added.splice(0..0, hidden);
+            prompt = shown;
+        }
+        Typed { prompt: Content(prompt), added: added.join("\n") }
+    }
+}
+
+/// What a person may have put into a prompt.
+fn piece(part: &Part) -> Option<Piece> {
+    if let Some(text) = part.text.as_ref().filter(|text| !text.trim().is_empty()) {
+        let piece = Piece { kind: "text".to_owned(), text: Some(text.clone()), ..Piece::default() };
+        return (!is_context(text)).then_some(piece);
+    }
+    let data = part.inline_data.as_ref().or(part.file_data.as_ref())?;
+    let mime_type = data.mime_type.clone();
+    let is_image = mime_type.as_deref().is_some_and(|mime| mime.starts_with("image/"));
+    let kind = if is_image { "image" } else { "file" };
+    Some(Piece { kind: kind.to_owned(), mime_type, url: data.file_uri.clone(), ..Piece::default() })
+}
+
+fn is_all_context(message: &Message) -> bool {
+    let mut texts = message.content.texts().peekable();
+    message.kind == "user" && texts.peek().is_some() && texts.all(is_context)
+}
+
+/// A message that stands for everything before it.
+fn is_snapshot(message: &Message) -> bool {
+    let text = message.content.joined();
+    let text = text.trim_end();
+    message.kind == "user"
+        && text.ends_with("</state_snapshot>")
+        && text.contains("<state_snapshot>")
+}
+
+fn thoughts(message: &Message) -> String {
+    let texts = message.thoughts.iter().map(|thought| {
+        let lines = [thought.subject.trim(), thought.description.trim()];
+        lines.into_iter().filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n")
+    });
+    texts.filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n\n")
+}
+
+/// The first folder the context names.
+fn workspace(context: &str) -> Option<&str> {
+    let (_, rest) = context.split_once("**Workspace Directories:**")?;
+    let line = rest.lines().map(str::trim).find(|line| !line.is_empty())?;
+    line.strip_prefix("- ").filter(|path| path.starts_with('/'))
+}
+
+fn time(text: Option<&str>) -> Option<Time> {
+    text?.parse().ok()
+}

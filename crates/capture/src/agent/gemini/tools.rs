@@ -1,0 +1,124 @@
+//! Tool calls of Gemini, which are written when they are over, and what the model got of them.
+
+use event::payload::{Outcome, ToolCall, ToolResult};
+use event::{Raw, Time};
+
+use super::record::{Call, Response};
+use super::{GeminiParser, time};
+use crate::identity::Identity;
+use crate::source::short_hash;
+use crate::told::{Child, Told, argument, questions};
+
+const RESULTS_MAX: usize = 64;
+
+const SHELL: &str = "run_shell_command";
+const ASK: &str = "ask_user";
+const DENIED: &str = "User denied execution";
+/// How an output that was cut names the file with the whole.
+const WHOLE_OUTPUT_MARK: &str = "For full output see: ";
+
+impl GeminiParser {
+    /// A call that is over: it is not written before.
+    pub(super) fn call(&mut self, id: &str, call: &Call, at: Option<Time>, told: &mut Told<'_>) {
+        let Call { id: call_id, name, args, .. } = call;
+        let tool_call = ToolCall {
+            call_id: call_id.clone(),
+            tool: name.clone(),
+            input: args.clone(),
+            message_id: self.state.answer.id.clone(),
+            block: self.state.answer.next_block(),
+            ..ToolCall::default()
+        };
+        let call_event = told.call(Identity::in_session(&["call", id, call_id]), at, &tool_call).id;
+        let asks = (name == ASK).then(|| questions(args));
+        if let Some(question) = &asks {
+            told.asked(at, call_id, question);
+        }
+        if let Some(session) = &call.agent_id {
+            let agent = argument(args, "agent_name").unwrap_or_default();
+            let task = argument(args, "prompt").unwrap_or_default();
+            told.child_requested(at, Child { session, agent, task, call: Some(call_event) });
+        }
+        let at = time(call.timestamp.as_deref()).or(at);
+        let response = call.result.0.iter().find_map(|part| part.function_response.as_ref());
+        let mut result = result(told, call_id, name, response);
+        result.outcome = outcome(&call.status, &result);
+        let draft = told.result(Identity::in_session(&["result", id, call_id]), at, &result);
+        draft.parent_id = Some(call_event);
+        self.state.last_event = Some(draft.id);
+        self.remember_result(call_id);
+        if let Some(question) = &asks {
+            told.answered(at, question, &result);
+        }
+        if let Some(session) = &call.agent_id {
+            told.child_ended(at, session, &result);
+        }
+    }
+
+    /// What the model got; told if the call itself has not told it.
+    pub(super) fn response(&mut self, response: &Response, at: Option<Time>, told: &mut Told<'_>) {
+        if self.state.results.contains(&short_hash(&[&response.id])) {
+            return;
+        }
+        let answer = self.state.answer.id.clone();
+        let result = result(told, &response.id, &response.name, Some(response));
+        let identity = Identity::in_session(&["result", &answer, &response.id]);
+        self.state.last_event = Some(told.result(identity, at, &result).id);
+        self.remember_result(&response.id);
+    }
+
+    fn remember_result(&mut self, call_id: &str) {
+        if self.state.results.len() == RESULTS_MAX {
+            self.state.results.pop_front();
+        }
+        self.state.results.push_back(short_hash(&[call_id]));
+    }
+}
+
+fn result(told: &Told<'_>, call_id: &str, tool: &str, response: Option<&Response>) -> ToolResult {
+    let mut result = ToolResult {
+        call_id: call_id.to_owned(),
+        tool: Some(tool.to_owned()).filter(|tool| !tool.is_empty()),
+        ..ToolResult::default()
+    };
+    let Some(response) = response else { return result };
+    result.output = response.response.output.clone();
+    result.error = response.response.error.as_ref().and_then(Raw::text);
+    if result.error.is_some() {
+        result.outcome = Outcome::Error;
+    }
+    let text = result.output_text().unwrap_or_default();
+    if tool == SHELL {
+        result.exit_code = exit_code(&text);
+    }
+    if let Some(whole) = whole_output(told, &text) {
+        result.output = Some(Raw::of(&whole).expect("a text encodes"));
+        result.shown = Some(text);
+    }
+    result
+}
+
+/// A failing command counts as a success for the agent; only its text says otherwise.
+fn outcome(status: &str, result: &ToolResult) -> Outcome {
+    match status {
+        "cancelled" if result.error.as_deref().is_some_and(|error| error.contains(DENIED)) => {
+            Outcome::Rejected
+        }
+        "cancelled" => Outcome::Canceled,
+        "error" => Outcome::Error,
+        _ if result.exit_code.is_some_and(|code| code != 0) => Outcome::Error,
+        _ => result.outcome.clone(),
+    }
+}
+
+/// What a command ended with, as the last lines of its output say.
+pub(in crate::agent) fn exit_code(output: &str) -> Option<i64> {
+    let code = output.lines().rev().find_map(|line| line.strip_prefix("Exit Code: "))?;
+    code.trim().parse().ok()
+}
+
+/// The whole of an output that was moved to a file.
+fn whole_output(told: &Told<'_>, text: &str) -> Option<String> {
+    let (_, rest) = text.split_once(WHOLE_OUTPUT_MARK)?;
+    told.beside(rest.lines().next()?.trim())
+}

@@ -1,0 +1,467 @@
+//! Goose: a database of sessions, and before it files of lines.
+//!
+//! A conversation is rewritten under new row ids from time to time, so a message is known by who
+//! said it, when, what, and how many equal ones came before.
+
+mod recent; // the last messages, to know them again
+mod record; // rows and lines
+
+use std::path::Path;
+
+use event::payload::{
+    ApprovalRequested, AssistantMessage, AssistantThinking, Content, ContextKind, ExternalInput,
+    InputStatus, Outcome, Part, StepCompleted, ToolCall, ToolResult, Usage,
+};
+use event::{AMENDS, EventId, Raw, Time};
+use serde::{Deserialize, Serialize};
+
+use self::recent::{Known, Recent};
+use self::record::{Action, Block, Message, Session};
+use crate::agent::{Agent, Form, Found, Parser, Role, Root};
+use crate::environment::Environment;
+use crate::identity::Identity;
+use crate::record::Record;
+use crate::rows::{Schema, Way};
+use crate::source::{Source, short_hash};
+use crate::thread::Settings;
+use crate::told::Told;
+
+pub struct Goose;
+
+impl Agent for Goose {
+    fn provider(&self) -> &'static str {
+        "goose"
+    }
+
+    fn roots(&self, environment: &Environment) -> Vec<Root> {
+        let data = match environment.absolute("GOOSE_PATH_ROOT") {
+            Some(root) => root.join("data"),
+            None => environment.data_folder("goose"),
+        };
+        vec![Root { path: data.join("sessions"), depth_max: 0 }]
+    }
+
+    fn recognise(&self, path: &Path) -> Option<Found> {
+        let name = path.to_str().filter(|name| !name.contains('/'))?;
+        let (session, form) = match name.rsplit_once('.')? {
+            ("sessions", "db") => ("sessions", Form::Rows),
+            (stem, "jsonl") => (stem, Form::Lines),
+            _ => return None,
+        };
+        Some(Found { form, session: session.to_owned(), role: Role::Main })
+    }
+
+    /// The database took over what the files had.
+    fn rank(&self, form: Form) -> u8 {
+        u8::from(form != Form::Rows)
+    }
+
+    fn schemas(&self) -> &'static [Schema] {
+        SCHEMAS
+    }
+
+    fn resume(&self, session: &str, _cwd: Option<&str>) -> Option<Vec<String>> {
+        let command = ["goose", "session", "--resume", "--session-id", session];
+        Some(command.map(str::to_owned).to_vec())
+    }
+
+    fn parser(&self, _source: &Source, saved: Option<&str>) -> Box<dyn Parser> {
+        let state = saved.and_then(|saved| serde_json::from_str(saved).ok()).unwrap_or_default();
+        Box::new(GooseParser { state })
+    }
+}
+
+static SCHEMAS: &[Schema] = &[Schema {
+    tables: &["sessions", "messages"],
+    sessions: "
+        SELECT s.id AS id, NULL AS parent, NULL AS family, 'messages' AS way,
+            coalesce(CAST(strftime('%s', s.updated_at) AS INTEGER) * 1000, 0) AS active,
+            coalesce(s.updated_at, '') || '/' || coalesce(s.accumulated_total_tokens, 0)
+            || '/' || (
+                SELECT count(*) || '/' || coalesce(max(m.id), 0)
+                FROM messages m WHERE m.session_id = s.id) AS digest
+        FROM sessions s ORDER BY s.created_at DESC, s.id DESC",
+    ways: &[Way {
+        name: "messages",
+        head: Some("SELECT 'session' AS type, s.* FROM sessions s WHERE s.id = :session"),
+        // Equal messages of one second stand close together.
+        rows: "
+            SELECT printf('%019d', m.id) AS after, 'message ' || m.id AS key,
+                'message' AS type,
+                (SELECT max(p.id) FROM messages p
+                    WHERE p.session_id = m.session_id AND p.id < m.id) AS previous,
+                (SELECT count(*) FROM messages e
+                    WHERE e.id BETWEEN m.id - 100 AND m.id - 1
+                        AND e.session_id = m.session_id AND e.role = m.role
+                        AND e.created_timestamp = m.created_timestamp
+                        AND e.content_json = m.content_json) AS occurrence,
+                m.*
+            FROM messages m
+            WHERE m.session_id = :session AND m.id > :since AND printf('%019d', m.id) > :after
+            ORDER BY m.id LIMIT :limit",
+        at: None,
+        json: &["content_json", "metadata_json", "model_config_json"],
+        newest: Some("SELECT max(id) FROM messages WHERE session_id = :session"),
+    }],
+}];
+
+struct GooseParser {
+    state: State,
+}
+
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
+struct State {
+    /// It works for another session.
+    is_child: bool,
+    recent: Recent,
+    answer: Answer,
+    /// The last prompt, and whether the history was replaced since.
+    prompt: String,
+    is_compacted: bool,
+    usage: Option<EventId>,
+    usage_said: String,
+}
+
+/// The answer that may still grow: rows of one answer share its id.
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
+struct Answer {
+    id: String,
+    blocks: u32,
+}
+
+const DECLINED: &str = "The user has declined to run this tool";
+/// Seconds before this are milliseconds: the year 5138.
+const SECONDS_MAX: i64 = 100_000_000_000;
+
+impl Parser for GooseParser {
+    fn record(&mut self, record: &Record<'_>, told: &mut Told<'_>) {
+        #[derive(Deserialize)]
+        struct Names {
+            role: Option<serde::de::IgnoredAny>,
+        }
+        let is_message = record.read::<Names>().is_ok_and(|names| names.role.is_some());
+        if is_message {
+            match record.read() {
+                Ok(message) => self.message(&message, record, told),
+                Err(error) => told.unknown(record, "message", Some(&error.to_string())),
+            }
+        } else {
+            match record.read() {
+                Ok(session) => self.session(&session, told),
+                Err(error) => told.unknown(record, "session", Some(&error.to_string())),
+            }
+        }
+    }
+
+    fn state(&self) -> String {
+        serde_json::to_string(&self.state).expect("the state always encodes")
+    }
+}
+
+impl GooseParser {
+    fn session(&mut self, session: &Session, told: &mut Told<'_>) {
+        #[derive(Deserialize)]
+        struct Model {
+            model_name: Option<String>,
+        }
+        let at = session.updated_at.as_deref().and_then(time);
+        let kind = session.session_type.clone();
+        self.state.is_child = kind.as_deref() == Some("sub_agent");
+        let titles = [&session.name, &session.description];
+        let title = titles.into_iter().flatten().find(|title| !title.trim().is_empty());
+        let model = session.model_config_json.as_ref().and_then(|model| model.read().ok());
+        let news = Settings {
+            cwd: session.working_dir.clone(),
+            title: title.cloned(),
+            model: model.and_then(|model: Model| model.model_name),
+            permission_mode: session.goose_mode.clone(),
+            entry_point: kind,
+            ..Settings::default()
+        };
+        told.settings(at, news);
+        self.usage(session, at, told);
+    }
+
+    /// Only sums are recorded: what the session has used by now stands in for what it had.
+    fn usage(&mut self, session: &Session, at: Option<Time>, told: &mut Told<'_>) {
+        let usage = Usage {
+            input_tokens: session.accumulated_input_tokens,
+            output_tokens: session.accumulated_output_tokens,
+            total_tokens: session.accumulated_total_tokens,
+            ..Usage::default()
+        };
+        let said = Raw::of(&usage).expect("usage encodes");
+        let is_news = usage != Usage::default() && self.state.usage_said != said.get();
+        if !is_news {
+            return told.silent();
+        }
+        let model = told.known().model.clone();
+        let step = StepCompleted { model, usage: Some(usage), ..StepCompleted::default() };
+        let draft = told.fact(Identity::in_session(&["usage", said.get()]), at, &step);
+        if let Some(first) = &self.state.usage {
+            draft.metadata.insert(AMENDS.to_owned(), Raw::of(first).expect("an id encodes"));
+        }
+        self.state.usage.get_or_insert(draft.id);
+        self.state.usage_said = said.get().to_owned();
+    }
+
+    fn message(&mut self, message: &Message, record: &Record<'_>, told: &mut Told<'_>) {
+        let blocks: Vec<Block> = match message.content.read() {
+            Ok(blocks) => blocks,
+            Err(error) => return told.unknown(record, "content", Some(&error.to_string())),
+        };
+        let key = match message.row() {
+            Some(_) => key(message, &blocks, message.occurrence),
+            // Lines do not say how many equal ones came before.
+            None => self.state.recent.first_free(|before| key(message, &blocks, before)),
+        };
+        told.name(&key);
+        let at = Some(moment(message.created));
+        match self.state.recent.look(&key, message) {
+            Known::Before => return told.silent(),
+            Known::New => {}
+            Known::After(event) => {
+                let identity = Identity::in_session(&["rewind", &key]);
+                told.rewound(identity, at, event);
+            }
+        }
+        let event = match message.role.as_str() {
+            "user" => self.user(message, &blocks, &key, record, told),
+            "assistant" => self.assistant(message, &blocks, &key, record, told),
+            role => {
+                told.unknown(record, role, None);
+                None
+            }
+        };
+        self.state.recent.push(key, message, event);
+    }
+
+    /// What stands on the user's side. The last event it gave.
+    fn user(
+        &mut self,
+        message: &Message,
+        blocks: &[Block],
+        key: &str,
+        record: &Record<'_>,
+        told: &mut Told<'_>,
+    ) -> Option<EventId> {
+        let at = Some(moment(message.created));
+        let mut last = None;
+        let mut said = Vec::new();
+        for (number, block) in blocks.iter().enumerate() {
+            let identity = Identity::in_session(&[key, &number.to_string()]);
+            match block.kind.as_str() {
+                "text" => said.push(piece("text", Some(&block.text), None)),
+                "image" => said.push(piece("image", None, block.mime_type.as_deref())),
+                "toolResponse" => last = Some(told.result(identity, at, &result(block)).id),
+                "actionRequired" => last = action(block, identity, at, told).or(last),
+                kind => told.unknown(record, &format!("user {kind}"), None),
+            }
+        }
+        let content = Content(said);
+        if !content.has_substance() {
+            return last;
+        }
+        let text = content.joined_text();
+        let identity = Identity::in_session(&["said", key]);
+        let hash = short_hash(&[&text]);
+        let was_compacted = std::mem::take(&mut self.state.is_compacted);
+        let event = if message.is_for_the_model() && self.state.recent.is_newest(message) {
+            self.state.is_compacted = true;
+            let identity = Identity::in_session(&["compaction", key]);
+            told.compacted(identity, at, Some(text), None)
+        } else if message.is_for_the_model() {
+            // Two old tool calls in other words.
+            told.context(identity, at, Some(ContextKind::Summary), text).id
+        } else if self.state.is_child || was_compacted && self.state.prompt == hash {
+            // A task, or the last prompt again behind the summary.
+            told.context(identity, at, None, text).id
+        } else {
+            told.turn_opened(Some(key));
+            self.state.prompt = hash;
+            told.prompt(identity, at, content).id
+        };
+        Some(event)
+    }
+
+    /// What stands on the model's side. The last event it gave.
+    fn assistant(
+        &mut self,
+        message: &Message,
+        blocks: &[Block],
+        key: &str,
+        record: &Record<'_>,
+        told: &mut Told<'_>,
+    ) -> Option<EventId> {
+        let at = Some(moment(message.created));
+        let id = message.message_id.clone().unwrap_or(key.to_owned());
+        if self.state.answer.id != id {
+            self.state.answer = Answer { id, blocks: 0 };
+        }
+        let mut last = None;
+        for (number, block) in blocks.iter().enumerate() {
+            let identity = Identity::in_session(&[key, &number.to_string()]);
+            let event = match block.kind.as_str() {
+                "text" if block.text.trim().is_empty() => continue,
+                "text" if message.is_for_the_model() => {
+                    told.context(identity, at, None, block.text.clone()).id
+                }
+                "text" => {
+                    let (message_id, block_number) = self.state.answer.next();
+                    let message = AssistantMessage {
+                        message_id,
+                        block: block_number,
+                        content: Content::text(block.text.as_str()),
+                        ..AssistantMessage::default()
+                    };
+                    told.message(identity, at, &message).id
+                }
+                "thinking" | "redactedThinking" => {
+                    let (message_id, block_number) = self.state.answer.next();
+                    let thinking = AssistantThinking {
+                        message_id,
+                        block: block_number,
+                        thinking: block.thinking.clone(),
+                        signature: block.signature.clone(),
+                        redacted: block.data.as_ref().and_then(Raw::text),
+                    };
+                    told.thinking(identity, at, &thinking).id
+                }
+                "toolRequest" | "frontendToolRequest" => {
+                    let (message_id, block_number) = self.state.answer.next();
+                    let called = block.called();
+                    let call = ToolCall {
+                        call_id: block.id.clone(),
+                        tool: called.as_ref().map(|call| call.name.clone()).unwrap_or_default(),
+                        input: called.map(|call| call.arguments).unwrap_or_default(),
+                        message_id,
+                        block: block_number,
+                        ..ToolCall::default()
+                    };
+                    told.call(identity, at, &call).id
+                }
+                "toolConfirmationRequest" => {
+                    let approval = ApprovalRequested {
+                        approval_id: block.id.clone(),
+                        tool: block.tool_name.clone(),
+                        input: Some(block.arguments.clone()),
+                        call_id: Some(block.id.clone()),
+                        ..ApprovalRequested::default()
+                    };
+                    let draft = told.fact(identity, at, &approval);
+                    draft.text.clone_from(&block.prompt);
+                    draft.id
+                }
+                "actionRequired" => match action(block, identity, at, told) {
+                    Some(event) => event,
+                    None => continue,
+                },
+                "systemNotification" => told.note(identity, at, "notice", block.msg.clone()).id,
+                kind => {
+                    told.unknown(record, &format!("assistant {kind}"), None);
+                    continue;
+                }
+            };
+            last = Some(event);
+        }
+        last
+    }
+}
+
+impl Answer {
+    fn next(&mut self) -> (String, u32) {
+        self.blocks += 1;
+        (self.id.clone(), self.blocks - 1)
+    }
+}
+
+/// Who said what when, and how many equal ones came before. Only what is said counts: the same
+/// block is written in more than one way.
+fn key(message: &Message, blocks: &[Block], occurrence: u64) -> String {
+    let mut said = vec![message.role.clone(), message.created.to_string()];
+    for block in blocks {
+        let words = [&block.kind, &block.text, &block.thinking, &block.id, &block.msg];
+        said.extend(words.into_iter().cloned());
+    }
+    said.push(occurrence.to_string());
+    let said: Vec<&str> = said.iter().map(String::as_str).collect();
+    short_hash(&said)
+}
+
+fn result(block: &Block) -> ToolResult {
+    let returned = block.returned();
+    let text = returned.texts.join("\n");
+    let outcome = match returned.is_error {
+        _ if text.starts_with(DECLINED) => Outcome::Rejected,
+        true => Outcome::Error,
+        false => Outcome::Ok,
+    };
+    let images = returned.images.iter().map(|mime| piece("image", None, mime.as_deref()));
+    ToolResult {
+        call_id: block.id.clone(),
+        outcome,
+        output: (!returned.texts.is_empty()).then(|| Raw::of(&text).expect("a text encodes")),
+        parts: images.collect(),
+        error: returned.error,
+        ..ToolResult::default()
+    }
+}
+
+/// Something is asked of the person, or answered.
+fn action(
+    block: &Block,
+    identity: Identity,
+    at: Option<Time>,
+    told: &mut Told<'_>,
+) -> Option<EventId> {
+    let action: Action = block.data.as_ref()?.read().ok()?;
+    let input = |status, prompt: &Option<String>, input: &Option<Raw>| ExternalInput {
+        request_id: action.id.clone(),
+        prompt: prompt.clone().unwrap_or_default(),
+        status,
+        input: input.clone(),
+    };
+    let draft = match action.action_type.as_str() {
+        "toolConfirmation" => {
+            let approval = ApprovalRequested {
+                approval_id: action.id.clone(),
+                tool: action.tool_name.clone(),
+                input: Some(action.arguments.clone()),
+                call_id: Some(action.id.clone()),
+                ..ApprovalRequested::default()
+            };
+            told.fact(identity, at, &approval)
+        }
+        "elicitation" => {
+            told.fact(identity, at, &input(InputStatus::Pending, &action.message, &None))
+        }
+        "elicitationResponse" => {
+            told.fact(identity, at, &input(InputStatus::Received, &None, &action.user_data))
+        }
+        _ => return None,
+    };
+    Some(draft.id)
+}
+
+fn piece(kind: &str, text: Option<&str>, mime_type: Option<&str>) -> Part {
+    Part {
+        kind: kind.to_owned(),
+        text: text.map(str::to_owned),
+        mime_type: mime_type.map(str::to_owned),
+        ..Part::default()
+    }
+}
+
+/// Seconds, or milliseconds where they are too many.
+fn moment(created: i64) -> Time {
+    let millis = if created < SECONDS_MAX { created.saturating_mul(1_000) } else { created };
+    Time::from_millis(millis)
+}
+
+/// A time without a zone is in UTC.
+fn time(text: &str) -> Option<Time> {
+    let text = text.trim();
+    text.parse().ok().or_else(|| format!("{}Z", text.replacen(' ', "T", 1)).parse().ok())
+}

@@ -1,0 +1,399 @@
+//! OpenCode: a database with a log of events, and tables beside it.
+//!
+//! Identities are made of what a fork copies: times, texts and call ids, because the ids of its
+//! messages and parts are new ones.
+
+mod memory; // what is remembered of a session
+mod record; // the rows
+mod schema; // how the database is asked
+mod tools; // calls and results
+
+use std::path::Path;
+
+use event::payload::{
+    Artifact, ArtifactRecorded, AssistantMessage, AssistantThinking, CompactionStarted, Content,
+    ContextAdded, ErrorRaised, Part as Piece, Retry, SessionMode, StepCompleted, StopReason,
+};
+use event::{Raw, Time};
+use serde::de::DeserializeOwned;
+
+use self::memory::Memory;
+use self::record::{Data, Info, Part, Removed, Row, Session, time};
+use crate::agent::{Agent, Form, Found, Parser, Role, Root};
+use crate::environment::Environment;
+use crate::identity::Identity;
+use crate::record::Record;
+use crate::rows::Schema;
+use crate::source::{Source, short_hash};
+use crate::thread::Settings;
+use crate::told::Told;
+
+pub struct OpenCode;
+
+impl Agent for OpenCode {
+    fn provider(&self) -> &'static str {
+        "opencode"
+    }
+
+    fn roots(&self, environment: &Environment) -> Vec<Root> {
+        let data = environment.data_folder("opencode");
+        let named = environment.variable("OPENCODE_DB").map(|path| data.join(path));
+        let roots = [Some(data.clone()), named.filter(|path| !path.starts_with(&data))];
+        roots.into_iter().flatten().map(|path| Root { path, depth_max: 0 }).collect()
+    }
+
+    /// `opencode.db`, `opencode-<channel>.db`, or whatever its variable names.
+    fn recognise(&self, path: &Path) -> Option<Found> {
+        let name = path.to_str().filter(|name| !name.contains('/'))?;
+        let session = name.strip_suffix(".db")?.to_owned();
+        Some(Found { form: Form::Rows, session, role: Role::Main })
+    }
+
+    fn schemas(&self) -> &'static [Schema] {
+        schema::SCHEMAS
+    }
+
+    fn resume(&self, session: &str, _cwd: Option<&str>) -> Option<Vec<String>> {
+        Some(["opencode", "--session", session].map(str::to_owned).to_vec())
+    }
+
+    fn parser(&self, source: &Source, saved: Option<&str>) -> Box<dyn Parser> {
+        let memory = saved.and_then(|saved| serde_json::from_str(saved).ok()).unwrap_or_default();
+        let parent = match &source.role {
+            Role::Subagent { parent } => Some(parent.clone()),
+            Role::Main => None,
+        };
+        Box::new(OpenCodeParser { parent, memory })
+    }
+}
+
+struct OpenCodeParser {
+    /// The session this one works for.
+    parent: Option<String>,
+    memory: Memory,
+}
+
+/// Titles the agent gives before it knows better.
+const NO_TITLES: &[&str] = &["New session - ", "Child session - "];
+const ABORTED: &str = "MessageAbortedError";
+/// Ends of an answer that are no end of the turn.
+const GOES_ON: &[&str] = &["tool-calls", "unknown"];
+/// Parts that say nothing to people.
+const SILENT_PARTS: &[&str] = &["step-start", "snapshot", "agent"];
+
+impl Parser for OpenCodeParser {
+    fn record(&mut self, record: &Record<'_>, told: &mut Told<'_>) {
+        if let Some(parent) = &self.parent {
+            told.parent(parent, SessionMode::Child, None);
+        }
+        let row: Row = match record.read() {
+            Ok(row) => row,
+            Err(error) => return told.unknown(record, "row", Some(&error.to_string())),
+        };
+        match self.row(&row, told) {
+            Ok(true) => {}
+            Ok(false) => told.unknown(record, &row.kind, None),
+            Err(error) => told.unknown(record, &row.kind, Some(&error.to_string())),
+        }
+    }
+
+    fn state(&self) -> String {
+        serde_json::to_string(&self.memory).expect("the state always encodes")
+    }
+}
+
+impl OpenCodeParser {
+    /// One row. Whether its type is known.
+    fn row(&mut self, row: &Row, told: &mut Told<'_>) -> Result<bool, serde_json::Error> {
+        // Types of events end in the version of their shape.
+        let kind = row.kind.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+        match kind {
+            "session.created" | "session.updated" => {
+                self.session(&read::<Data<_>>(row)?.about, told)
+            }
+            "session" => self.session(&read(row)?, told),
+            "message.updated" => {
+                let info: Info = read::<Data<_>>(row)?.about;
+                self.message(&info.id, &info, told);
+            }
+            "message" => {
+                let id = row.id.as_deref().unwrap_or_default();
+                self.memory.see(id, &read(row)?);
+                told.silent();
+            }
+            "message.end" => {
+                let id = row.id.as_deref().unwrap_or_default();
+                self.message(id, &read(row)?, told);
+            }
+            "message.removed" => self.removed(&read(row)?, told),
+            "message.part.updated" => {
+                let Data { about, time: at } = read::<Data<Part>>(row)?;
+                return Ok(self.part(&about, time(at), told));
+            }
+            "part" => {
+                let mut part: Part = read(row)?;
+                part.id = row.id.clone().unwrap_or_default();
+                part.message_id = row.message.clone().unwrap_or_default();
+                if let Some(info) = &row.info {
+                    self.memory.see(&part.message_id, info);
+                }
+                return Ok(self.part(&part, time(row.updated), told));
+            }
+            "message.part.removed" | "session.deleted" => told.silent(),
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    fn session(&mut self, session: &Session, told: &mut Told<'_>) {
+        let at = time(session.time.updated);
+        let title = session.title.clone();
+        let title = title.filter(|title| !NO_TITLES.iter().any(|start| title.starts_with(start)));
+        let news = Settings {
+            cwd: session.directory.clone(),
+            agent_version: session.version.clone(),
+            model: session.model.as_ref().and_then(|model| model.id.clone()),
+            title,
+            ..Settings::default()
+        };
+        told.settings(at, news);
+        let revert = session.revert.as_ref().map(|revert| revert.message_id.clone());
+        if revert == self.memory.reverted {
+            return told.silent();
+        }
+        let moment = session.time.updated.unwrap_or_default().to_string();
+        let to = match &revert {
+            Some(message) => self.memory.before(message),
+            // What was taken back is there again.
+            None => self.memory.last_event,
+        };
+        told.rewound(Identity::in_session(&["rewind", &moment]), at, to);
+        self.memory.reverted = revert;
+    }
+
+    /// A message was taken away. After a revert that is only its end.
+    fn removed(&mut self, removed: &Removed, told: &mut Told<'_>) {
+        let was_reverted = self.memory.reverted.take().is_some();
+        match self.memory.take_back(&removed.message_id) {
+            Some(before) => {
+                if !was_reverted {
+                    let identity = Identity::in_session(&["rewind", &removed.message_id]);
+                    told.rewound(identity, None, before);
+                }
+                self.memory.last_event = before;
+            }
+            None => told.silent(),
+        }
+    }
+
+    fn message(&mut self, id: &str, info: &Info, told: &mut Told<'_>) {
+        let message = self.memory.see(id, info);
+        let is_over = !message.is_user && info.time.completed.is_some() && !message.is_done;
+        message.is_done |= is_over;
+        let (created, is_summary) = (message.created.to_string(), message.is_summary);
+        let is_blocked = message.is_blocked;
+        let at = time(info.time.completed.or(info.time.created));
+        told.settings(at, Settings { model: info.model_id.clone(), ..Settings::default() });
+        if !is_over {
+            return told.silent();
+        }
+        let end = Identity::everywhere(&["turn", &created]);
+        match &info.error {
+            Some(error) if error.name == ABORTED => {
+                told.turn_completed(at, end, StopReason::Interrupted, None);
+            }
+            Some(error) => {
+                let raised = ErrorRaised {
+                    message: error.data.message.clone(),
+                    code: Some(Raw::of(&error.name).expect("a text encodes")),
+                    scope: Some("model".to_owned()),
+                    recoverable: error.data.is_retryable,
+                };
+                told.error(Identity::everywhere(&["error", &created]), at, &raised);
+                told.turn_completed(at, end, StopReason::Completed, Some(raised.message));
+            }
+            None if is_blocked => told.turn_completed(at, end, StopReason::Interrupted, None),
+            None => {
+                let finish = info.finish.as_deref().unwrap_or_default();
+                if !is_summary && !finish.is_empty() && !GOES_ON.contains(&finish) {
+                    told.turn_completed(at, end, StopReason::Completed, None);
+                } else {
+                    told.silent();
+                }
+            }
+        }
+    }
+
+    /// One part. Whether its type is known.
+    fn part(&mut self, part: &Part, at: Option<Time>, told: &mut Told<'_>) -> bool {
+        let message = self.memory.message(&part.message_id).cloned();
+        // The text of an answer has times, that of a prompt has none.
+        let is_user = message.as_ref().map_or(part.time.is_none(), |message| message.is_user);
+        let message = message.unwrap_or_default();
+        let created = message.created.to_string();
+        match part.kind.as_str() {
+            "text" if is_user => self.prompt(part, &created, told),
+            "text" if message.is_summary => self.summary(part, &created, told),
+            "text" | "reasoning" => self.words(part, message.is_summary, &created, told),
+            "tool" => self.tool(part, &created, told),
+            "step-finish" => self.step(part, &created, at, told),
+            "compaction" => {
+                let started =
+                    CompactionStarted { strategy: "captured".to_owned(), ..Default::default() };
+                let at = Some(Time::from_millis(message.created));
+                told.fact(Identity::everywhere(&["compacting", &created]), at, &started);
+            }
+            "file" => {
+                let name = part.filename.clone().unwrap_or_default();
+                let identity = Identity::everywhere(&["file", &created, &name]);
+                let at = Some(Time::from_millis(message.created));
+                let content = Content(vec![file(part)]);
+                let added = ContextAdded { kind: None, placement: None, content, covers: None };
+                told.fact(identity, at, &added).text = Some(name);
+            }
+            "patch" => patch(part, &created, at, told),
+            "retry" => {
+                let error = part.error.as_ref().map(|error| error.data.message.clone());
+                let retry = Retry {
+                    scope: "model".to_owned(),
+                    attempt: part.attempt,
+                    error: error.unwrap_or_default(),
+                    ..Retry::default()
+                };
+                let at = time(part.time.and_then(|time| time.created)).or(at);
+                let attempt = part.attempt.to_string();
+                told.fact(Identity::everywhere(&["retry", &created, &attempt]), at, &retry);
+            }
+            // The call that does it follows, and names the child's session.
+            "subtask" => {
+                let text = part.description.clone().unwrap_or_default();
+                told.note(Identity::everywhere(&["subtask", &created]), at, "subtask", text);
+            }
+            kind if SILENT_PARTS.contains(&kind) => told.silent(),
+            _ => return false,
+        }
+        true
+    }
+
+    fn prompt(&mut self, part: &Part, created: &str, told: &mut Told<'_>) {
+        let message = self.memory.message(&part.message_id);
+        let is_first = message.as_ref().is_none_or(|message| !message.has_prompt);
+        let at = message.as_ref().map(|message| Time::from_millis(message.created));
+        let hash = short_hash(&[&part.text]);
+        if part.text.is_empty() {
+            return told.silent();
+        }
+        let is_typed = !part.synthetic && !part.ignored && is_first;
+        let event = if is_typed && self.parent.is_none() {
+            if let Some(message) = message {
+                message.has_prompt = true;
+            }
+            told.turn_opened(Some(&part.message_id));
+            let content = Content::text(unquoted(&part.text));
+            told.prompt(Identity::everywhere(&["prompt", created, &hash]), at, content).id
+        } else {
+            let identity = Identity::everywhere(&["context", created, &hash]);
+            told.context(identity, at, None, part.text.clone()).id
+        };
+        self.memory.last_event = Some(event);
+    }
+
+    /// What stands for the talk from now on.
+    fn summary(&mut self, part: &Part, created: &str, told: &mut Told<'_>) {
+        match finished(part) {
+            Some(at) => {
+                let identity = Identity::everywhere(&["compaction", created]);
+                let event = told.compacted(identity, at, Some(part.text.clone()), None);
+                self.memory.last_event = Some(event);
+            }
+            None => told.silent(),
+        }
+    }
+
+    fn words(&mut self, part: &Part, is_summary: bool, created: &str, told: &mut Told<'_>) {
+        let block = self.memory.block(&part.message_id, &part.id);
+        let at = match finished(part) {
+            Some(at) if !is_summary => at,
+            _ => return told.silent(),
+        };
+        let start = part.time.and_then(|time| time.start).unwrap_or_default().to_string();
+        let hash = short_hash(&[&part.text]);
+        let identity = Identity::everywhere(&[&part.kind, created, &start, &hash]);
+        let message_id = part.message_id.clone();
+        let event = if part.kind == "reasoning" {
+            let thinking = part.text.clone();
+            let thinking =
+                AssistantThinking { message_id, block, thinking, ..AssistantThinking::default() };
+            told.thinking(identity, at, &thinking).id
+        } else {
+            let content = Content::text(part.text.clone());
+            let message =
+                AssistantMessage { message_id, block, content, ..AssistantMessage::default() };
+            told.message(identity, at, &message).id
+        };
+        self.memory.last_event = Some(event);
+    }
+
+    /// What a request used. Totals of messages and sessions say the same again.
+    fn step(&mut self, part: &Part, created: &str, at: Option<Time>, told: &mut Told<'_>) {
+        let Some(tokens) = &part.tokens else { return told.silent() };
+        let usage = tokens.usage(part.cost);
+        let said = Raw::of(&usage).expect("usage encodes");
+        let step = StepCompleted {
+            model: told.known().model.clone(),
+            response_id: Some(part.message_id.clone()),
+            usage: Some(usage),
+            ..StepCompleted::default()
+        };
+        let identity = Identity::everywhere(&["step", created, said.get()]);
+        told.fact(identity, at, &step).cost = part.cost;
+    }
+}
+
+/// When the text of a part was finished; `None` while it is written.
+fn finished(part: &Part) -> Option<Option<Time>> {
+    let is_finished = part.time.is_none_or(|time| time.end.is_some());
+    let at = time(part.time.and_then(|time| time.end));
+    (is_finished && !part.text.is_empty()).then_some(at)
+}
+
+/// Files that were changed between two snapshots.
+fn patch(part: &Part, created: &str, at: Option<Time>, told: &mut Told<'_>) {
+    let hash = part.hash.clone().unwrap_or_default();
+    let metadata = Raw::of(&serde_json::json!({"hash": &hash, "files": &part.files}));
+    let artifact = Artifact {
+        id: part.id.clone(),
+        kind: "patch".to_owned(),
+        label: Some(part.files.join(", ")),
+        metadata: metadata.ok(),
+        ..Artifact::default()
+    };
+    let label = artifact.label.clone();
+    let recorded = ArtifactRecorded { artifact, child_id: None, session_id: None };
+    told.fact(Identity::everywhere(&["patch", created, &hash]), at, &recorded).text = label;
+}
+
+fn file(part: &Part) -> Piece {
+    let is_image = part.mime.as_deref().is_some_and(|mime| mime.starts_with("image/"));
+    Piece {
+        kind: if is_image { "image" } else { "file" }.to_owned(),
+        text: part.filename.clone(),
+        mime_type: part.mime.clone(),
+        artifact: None,
+        // Bytes are no address.
+        url: part.url.clone().filter(|url| !url.starts_with("data:")),
+    }
+}
+
+/// A prompt given to `opencode run` as one argument is stored as that argument, quoted.
+fn unquoted(text: &str) -> String {
+    let inner = text.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
+    match inner {
+        Some(inner) if !inner.replace("\\\"", "").contains('"') => inner.replace("\\\"", "\""),
+        _ => text.to_owned(),
+    }
+}
+
+fn read<T: DeserializeOwned>(row: &Row) -> Result<T, serde_json::Error> {
+    row.data.read()
+}

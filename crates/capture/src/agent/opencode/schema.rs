@@ -1,0 +1,111 @@
+//! How OpenCode's database is asked.
+//!
+//! Its log of events has everything in order. Sessions from before that log, or whose log was
+//! pruned, are read from the tables, where rows change in place.
+
+use crate::rows::{Schema, Way};
+
+pub(super) static SCHEMAS: &[Schema] = &[
+    Schema {
+        tables: &["session", "message", "part", "event"],
+        sessions: "
+            SELECT s.id AS id, s.parent_id AS parent,
+                CASE WHEN s.project_id IN (
+                    SELECT f.project_id FROM session f WHERE f.title LIKE '%(fork #%'
+                ) THEN s.project_id END AS family,
+                CASE WHEN EXISTS (
+                    SELECT 1 FROM event e
+                    WHERE e.aggregate_id = s.id AND e.seq = 0 AND e.type LIKE 'session.created%'
+                ) THEN 'events' ELSE 'tables' END AS way,
+                s.time_updated AS active,
+                coalesce((
+                    SELECT e.seq || '/' || e.id FROM event e
+                    WHERE e.aggregate_id = s.id ORDER BY e.seq DESC LIMIT 1), '')
+                || '/' || CASE WHEN EXISTS (
+                    SELECT 1 FROM event e
+                    WHERE e.aggregate_id = s.id AND e.seq = 0 AND e.type LIKE 'session.created%'
+                ) THEN '' ELSE s.time_updated
+                || '/' || (
+                    SELECT count(*) || '/' || coalesce(max(m.time_updated), 0)
+                    FROM message m WHERE m.session_id = s.id)
+                || '/' || (
+                    SELECT count(*) || '/' || coalesce(max(p.time_updated), 0)
+                    FROM part p WHERE p.session_id = s.id)
+                END AS digest
+            FROM session s ORDER BY s.time_created DESC, s.id DESC",
+        ways: &[EVENTS, TABLES],
+    },
+    Schema {
+        tables: &["session", "message", "part"],
+        sessions: "
+            SELECT s.id AS id, s.parent_id AS parent,
+                CASE WHEN s.project_id IN (
+                    SELECT f.project_id FROM session f WHERE f.title LIKE '%(fork #%'
+                ) THEN s.project_id END AS family,
+                'tables' AS way,
+                s.time_updated AS active,
+                s.time_updated
+                || '/' || (
+                    SELECT count(*) || '/' || coalesce(max(m.time_updated), 0)
+                    FROM message m WHERE m.session_id = s.id)
+                || '/' || (
+                    SELECT count(*) || '/' || coalesce(max(p.time_updated), 0)
+                    FROM part p WHERE p.session_id = s.id) AS digest
+            FROM session s ORDER BY s.time_created DESC, s.id DESC",
+        ways: &[TABLES],
+    },
+];
+
+const EVENTS: Way = Way {
+    name: "events",
+    head: None,
+    rows: "
+        SELECT seq AS after, id AS key, type, data FROM event
+        WHERE aggregate_id = :session
+            AND seq > CASE :after WHEN '' THEN -1 ELSE CAST(:after AS INTEGER) END
+        ORDER BY seq LIMIT :limit",
+    at: Some(
+        "SELECT id FROM event
+         WHERE aggregate_id = :session AND seq = CAST(:after AS INTEGER)",
+    ),
+    json: &["data"],
+    newest: None,
+};
+
+/// The session, then each message: as it began, its parts, as it ended. Ids rise with time.
+const TABLES: Way = Way {
+    name: "tables",
+    head: None,
+    rows: "
+        SELECT place AS after, type || ' ' || id || '@' || updated AS key,
+            type, id, message, updated, info, data
+        FROM (
+            SELECT '!' AS place, 'session' AS type, s.id AS id, NULL AS message,
+                s.time_updated AS updated, NULL AS info,
+                json_object(
+                    'directory', s.directory, 'title', s.title, 'version', s.version,
+                    'revert', CASE WHEN json_valid(s.revert) THEN json(s.revert) END,
+                    'time', json_object('created', s.time_created, 'updated', s.time_updated)
+                ) AS data
+            FROM session s WHERE s.id = :session AND s.time_updated >= :since
+            UNION ALL
+            SELECT m.id || ' ', 'message', m.id, NULL, m.time_updated, NULL, m.data
+            FROM message m WHERE m.session_id = :session AND m.time_updated >= :since
+            UNION ALL
+            SELECT m.id || ' ' || p.id, 'part', p.id, m.id, p.time_updated, m.data, p.data
+            FROM part p JOIN message m ON m.id = p.message_id
+            WHERE p.session_id = :session AND p.time_updated >= :since
+            UNION ALL
+            SELECT m.id || ' ~', 'message.end', m.id, NULL, m.time_updated, NULL, m.data
+            FROM message m WHERE m.session_id = :session AND m.time_updated >= :since
+        )
+        WHERE place > :after ORDER BY place LIMIT :limit",
+    at: None,
+    json: &["data", "info"],
+    newest: Some(
+        "SELECT max(updated) FROM (
+            SELECT time_updated AS updated FROM session WHERE id = :session
+            UNION ALL SELECT max(time_updated) FROM message WHERE session_id = :session
+            UNION ALL SELECT max(time_updated) FROM part WHERE session_id = :session)",
+    ),
+};

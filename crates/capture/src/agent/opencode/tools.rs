@@ -1,0 +1,129 @@
+//! Tool parts of OpenCode: pending, running, completed or failed, in one row.
+
+use event::payload::{Outcome, ToolCall, ToolResult};
+use event::{EventId, Raw, Time};
+
+use super::OpenCodeParser;
+use super::record::{Part, State, time};
+use crate::identity::Identity;
+use crate::told::{Child, Told, argument, questions};
+
+const ASK: &str = "question";
+/// What the agent writes when a person, or a rule, said no.
+const REJECTED: &[&str] = &["rejected permission", "specified a rule which prevents"];
+/// A no that ends the turn: without a reason, and from a person.
+const BLOCKING: &[&str] = &["to use this specific tool call.", "dismissed this question"];
+/// … and when somebody stopped it.
+const CANCELED: &[&str] = &["Tool execution aborted", "dismissed this question"];
+const ABORTED_MARK: &str = "User aborted the command";
+
+impl OpenCodeParser {
+    pub(super) fn tool(&mut self, part: &Part, created: &str, told: &mut Told<'_>) {
+        let block = self.memory.block(&part.message_id, &part.id);
+        let Some(state) = &part.state else { return told.silent() };
+        if state.status == "pending" {
+            return told.silent();
+        }
+        let is_first = self.memory.is_first_call(&part.id);
+        let is_over = matches!(state.status.as_str(), "completed" | "error");
+        if is_first {
+            self.call(part, state, block, created, told);
+        }
+        if let Some(session) = &state.metadata.session_id {
+            let agent = argument(&state.input, "subagent_type").unwrap_or_default();
+            let task = argument(&state.input, "prompt").unwrap_or_default();
+            // The child's session is known a moment after the call.
+            if self.memory.is_first_call(session) {
+                let call = call_event(part, state, created, told);
+                told.child_requested(
+                    time(state.time.start),
+                    Child { session, agent, task, call: Some(call) },
+                );
+            }
+        }
+        if is_over {
+            self.result(part, state, created, told);
+        } else if !is_first {
+            told.silent();
+        }
+    }
+
+    fn call(&mut self, part: &Part, state: &State, block: u32, created: &str, told: &mut Told<'_>) {
+        let at = time(state.time.start);
+        let call = ToolCall {
+            call_id: part.call_id.clone(),
+            tool: part.tool.clone(),
+            input: state.input.clone(),
+            message_id: part.message_id.clone(),
+            block,
+            ..ToolCall::default()
+        };
+        let event = told.call(call_identity(part, created), at, &call).id;
+        self.memory.last_event = Some(event);
+        if part.tool == ASK {
+            told.asked(at, &part.call_id, &questions(&state.input));
+        }
+    }
+
+    fn result(&mut self, part: &Part, state: &State, created: &str, told: &mut Told<'_>) {
+        let at = time(state.time.end);
+        let result = result(part, state, told);
+        let error = state.error.as_deref().unwrap_or_default();
+        let is_blocking = BLOCKING.iter().any(|mark| error.ends_with(mark));
+        if let Some(message) = self.memory.message(&part.message_id) {
+            message.is_blocked |= is_blocking;
+        }
+        let call = call_event(part, state, created, told);
+        let identity = Identity::everywhere(&["result", created, &part.call_id]);
+        let draft = told.result(identity, at, &result);
+        draft.parent_id = Some(call);
+        self.memory.last_event = Some(draft.id);
+        if part.tool == ASK {
+            told.answered(at, &questions(&state.input), &result);
+        }
+        if let Some(session) = &state.metadata.session_id {
+            told.child_ended(at, session, &result);
+        }
+    }
+}
+
+fn call_identity(part: &Part, created: &str) -> Identity {
+    Identity::everywhere(&["call", created, &part.call_id])
+}
+
+/// The id of the call, whether it was told now or long ago.
+fn call_event(part: &Part, state: &State, created: &str, told: &Told<'_>) -> EventId {
+    let at = time(state.time.start).unwrap_or(Time::from_millis(0));
+    told.event_id(&call_identity(part, created), at)
+}
+
+fn result(part: &Part, state: &State, told: &Told<'_>) -> ToolResult {
+    let output = state.output.as_deref();
+    let whole = state.metadata.output_path.as_deref().and_then(|path| told.beside(path));
+    let duration = state.time.start.zip(state.time.end).map(|(start, end)| end - start);
+    ToolResult {
+        call_id: part.call_id.clone(),
+        tool: Some(part.tool.clone()),
+        outcome: outcome(state),
+        shown: whole.as_ref().and(output).map(str::to_owned),
+        output: whole.as_deref().or(output).map(|text| Raw::of(text).expect("a text encodes")),
+        error: state.error.clone(),
+        duration_ms: duration.and_then(|millis| u64::try_from(millis).ok()),
+        exit_code: state.metadata.exit,
+        ..ToolResult::default()
+    }
+}
+
+fn outcome(state: &State) -> Outcome {
+    let error = state.error.as_deref().unwrap_or_default();
+    let says = |marks: &[&str]| marks.iter().any(|mark| error.contains(mark));
+    let was_aborted = state.output.as_deref().is_some_and(|output| output.contains(ABORTED_MARK));
+    match state.status.as_str() {
+        "error" if says(REJECTED) => Outcome::Rejected,
+        "error" if says(CANCELED) => Outcome::Canceled,
+        "error" => Outcome::Error,
+        _ if was_aborted => Outcome::Canceled,
+        _ if state.metadata.exit.is_some_and(|code| code != 0) => Outcome::Error,
+        _ => Outcome::Ok,
+    }
+}

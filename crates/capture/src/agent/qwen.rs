@@ -1,0 +1,352 @@
+//! Qwen Code: one transcript a session, below `~/.qwen/projects`.
+//!
+//! Records are named and chained as Claude's, their content is Gemini's. A record of the model is
+//! one whole answer with its usage; its telemetry repeats that, and alone tells what tools were
+//! let through and what the agent asked a model for itself.
+//!
+//! Not here: hooks, whose ids of calls are made up.
+
+mod record; // the lines
+
+use std::path::Path;
+
+use event::Raw;
+use event::payload::{
+    ApprovalResolved, AssistantMessage, AssistantThinking, Content, Decision, ErrorRaised, Outcome,
+    StepCompleted, ToolCall, ToolResult, UserPrompt,
+};
+use serde::{Deserialize, Serialize};
+
+use self::record::{Line, Payload, Response, UiEvent};
+use super::gemini::exit_code;
+use crate::agent::calls::{Call, Calls, Nothing};
+use crate::agent::{Agent, Form, Found, Kin, Parser, Role, Root};
+use crate::branches::Branches;
+use crate::environment::Environment;
+use crate::kinship::kin_by_uuid;
+use crate::record::Record;
+use crate::source::Source;
+use crate::thread::Settings;
+use crate::told::Told;
+
+pub(crate) struct Qwen;
+
+impl Agent for Qwen {
+    fn provider(&self) -> &'static str {
+        "qwen"
+    }
+
+    fn roots(&self, environment: &Environment) -> Vec<Root> {
+        let runtime = environment.absolute("QWEN_RUNTIME_DIR");
+        let folder = runtime.unwrap_or_else(|| environment.folder("QWEN_HOME", ".qwen"));
+        vec![Root { path: folder.join("projects"), depth_max: 2 }]
+    }
+
+    fn recognise(&self, path: &Path) -> Option<Found> {
+        let names: Option<Vec<&str>> = path.iter().map(|name| name.to_str()).collect();
+        match names?[..] {
+            [_, "chats", name] => {
+                let session = name.strip_suffix(".jsonl").filter(|stem| !stem.is_empty())?;
+                Some(Found { form: Form::Lines, session: session.to_owned(), role: Role::Main })
+            }
+            _ => None,
+        }
+    }
+
+    fn kin(&self, head: &[u8]) -> Kin {
+        kin_by_uuid(head)
+    }
+
+    fn resume(&self, session: &str, _cwd: Option<&str>) -> Option<Vec<String>> {
+        Some(["qwen", "--resume", session].map(str::to_owned).to_vec())
+    }
+
+    fn parser(&self, _source: &Source, saved: Option<&str>) -> Box<dyn Parser> {
+        let state = saved.and_then(|saved| serde_json::from_str(saved).ok()).unwrap_or_default();
+        Box::new(Transcript { state })
+    }
+}
+
+/// The tool whose output says how it ended.
+const SHELL: &str = "run_shell_command";
+
+struct Transcript {
+    state: State,
+}
+
+/// What has to be known of the records before.
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
+struct State {
+    /// A person named the session.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    has_own_title: bool,
+    branches: Branches,
+    calls: Calls<Nothing>,
+    /// What became of calls whose results are about to come.
+    rulings: Vec<Ruling>,
+}
+
+/// Rulings that are remembered. Of a call whose ruling was forgotten only the result is told.
+const RULINGS_MAX: usize = 12;
+
+/// What telemetry says of a call. It names the tool only; the result follows at once.
+#[derive(Clone, Serialize, Deserialize)]
+struct Ruling {
+    tool: String,
+    decision: Option<String>,
+    duration_ms: Option<u64>,
+}
+
+impl Parser for Transcript {
+    fn record(&mut self, record: &Record<'_>, told: &mut Told<'_>) {
+        let line: Line = match record.read() {
+            Ok(line) => line,
+            Err(error) => return told.unknown(record, "no record", Some(&error.to_string())),
+        };
+        let settings = Settings {
+            agent_version: line.version.clone(),
+            cwd: line.cwd.clone(),
+            branch: line.git_branch.clone(),
+            model: line.model.clone(),
+            ..Settings::default()
+        };
+        told.settings(line.timestamp, settings);
+        match (line.kind.as_str(), line.subtype.as_deref().unwrap_or_default()) {
+            ("user", "") if !line.is_sidechain => self.prompt(&line, told),
+            ("user", "mid_turn_user_message") => {
+                let content = line.content();
+                let text = content.joined_text();
+                let prompt = UserPrompt { content, queued: true };
+                told.fact(line.identity("prompt"), line.timestamp, &prompt).text = Some(text);
+            }
+            ("user", "" | "notification" | "cron" | "agent_launch_prompt") => {
+                told.turn_opened(Some(&line.uuid));
+                let text = line.content().joined_text();
+                told.context(line.identity("context"), line.timestamp, None, text);
+            }
+            ("assistant", _) => self.answer(record, &line, told),
+            ("tool_result", _) => self.results(&line, told),
+            ("system", subtype) => self.system(record, &line, subtype, told),
+            (kind, _) => told.unknown(record, kind, None),
+        }
+    }
+
+    fn state(&self) -> String {
+        serde_json::to_string(&self.state).expect("the state always encodes")
+    }
+}
+
+impl Transcript {
+    fn prompt(&mut self, line: &Line, told: &mut Told<'_>) {
+        let last = told.last(line.timestamp);
+        let goes_back_to = self.state.branches.next(line.parent_uuid.as_deref(), last);
+        told.turn_opened(Some(&line.uuid));
+        let draft = told.prompt(line.identity("prompt"), line.timestamp, line.content());
+        draft.parent_id = draft.parent_id.or(goes_back_to);
+    }
+
+    /// One answer of the model, whole.
+    fn answer(&mut self, record: &Record<'_>, line: &Line, told: &mut Told<'_>) {
+        let at = line.timestamp;
+        let mut block = 0;
+        let mut is_calling = false;
+        for (number, part) in line.message.parts.iter().enumerate() {
+            let identity = line.identity(&format!("block {number}"));
+            let message_id = line.uuid.clone();
+            if let Some(call) = &part.function_call {
+                is_calling = true;
+                let call = ToolCall {
+                    call_id: call.id.clone(),
+                    tool: call.name.clone(),
+                    input: call.args.clone(),
+                    message_id,
+                    block,
+                    ..ToolCall::default()
+                };
+                let event = told.call(identity, at, &call).id;
+                self.state.calls.open(Call {
+                    call_id: call.call_id,
+                    event_id: event,
+                    tool: String::new(),
+                    task: None,
+                    more: Nothing {},
+                });
+            } else if part.thought {
+                let thinking = part.text.clone().unwrap_or_default();
+                let thinking =
+                    AssistantThinking { message_id, block, thinking, ..Default::default() };
+                told.thinking(identity, at, &thinking);
+            } else if let Some(text) = &part.text {
+                let content = Content::text(text);
+                let message = AssistantMessage { message_id, block, content, ..Default::default() };
+                told.message(identity, at, &message);
+            } else {
+                told.unknown(record, "assistant part", None);
+                continue;
+            }
+            block += 1;
+        }
+        if let Some(usage) = &line.usage_metadata {
+            let step = StepCompleted {
+                model: line.model.clone(),
+                response_id: Some(line.uuid.clone()),
+                usage: Some(usage.usage()),
+                ..StepCompleted::default()
+            };
+            told.fact(line.identity("step"), at, &step);
+        }
+        if !is_calling {
+            told.turn_answered();
+        }
+    }
+
+    fn results(&mut self, line: &Line, told: &mut Told<'_>) {
+        let responses =
+            line.message.parts.iter().filter_map(|part| part.function_response.as_ref());
+        for (number, response) in responses.enumerate() {
+            self.result(line, number, response, told);
+        }
+    }
+
+    fn result(&mut self, line: &Line, number: usize, response: &Response, told: &mut Told<'_>) {
+        let rulings = &mut self.state.rulings;
+        let ruling = rulings.iter().position(|ruling| ruling.tool == response.name);
+        let ruling = ruling.map(|place| rulings.remove(place));
+        let status = line.tool_call_result.as_ref().and_then(|result| result.status.as_deref());
+        let error = response.response.error.as_ref().and_then(Raw::text);
+        let mut result = ToolResult {
+            call_id: response.id.clone(),
+            tool: Some(response.name.clone()),
+            output: response.response.output.clone(),
+            error,
+            duration_ms: ruling.as_ref().and_then(|ruling| ruling.duration_ms),
+            ..ToolResult::default()
+        };
+        if response.name == SHELL {
+            result.exit_code = exit_code(&result.output_text().unwrap_or_default());
+        }
+        let decision = ruling.as_ref().and_then(|ruling| ruling.decision.as_deref());
+        // A command that failed counts as a success for the agent; only its text says otherwise.
+        result.outcome = match (status, decision) {
+            (Some("cancelled"), Some("reject")) => Outcome::Rejected,
+            (Some("cancelled"), _) => Outcome::Canceled,
+            (Some("error"), _) => Outcome::Error,
+            _ if result.error.is_some() => Outcome::Error,
+            _ if result.exit_code.is_some_and(|code| code != 0) => Outcome::Error,
+            _ => Outcome::Ok,
+        };
+        let resolved = match decision {
+            Some("auto_accept") => Some((Decision::Allow, "rule")),
+            Some("accept" | "modify") => Some((Decision::Allow, "person")),
+            Some("reject") => Some((Decision::Deny, "person")),
+            _ => None,
+        };
+        if let Some((decision, by)) = resolved {
+            let approval = ApprovalResolved {
+                approval_id: response.id.clone(),
+                decision,
+                reason: None,
+                by: Some(by.to_owned()),
+                automated: by == "rule",
+            };
+            told.fact(line.identity(&format!("approval {number}")), line.timestamp, &approval);
+        }
+        let call = self.state.calls.close(&response.id).map(|call| call.event_id);
+        let identity = line.identity(&format!("result {number}"));
+        told.result(identity, line.timestamp, &result).parent_id = call;
+    }
+
+    fn system(&mut self, record: &Record<'_>, line: &Line, subtype: &str, told: &mut Told<'_>) {
+        let at = line.timestamp;
+        let payload: Payload = match line.system_payload.as_ref().map(Raw::read).transpose() {
+            Ok(payload) => payload.unwrap_or_default(),
+            Err(error) => return told.unknown(record, subtype, Some(&error.to_string())),
+        };
+        match subtype {
+            "ui_telemetry" => self.telemetry(line, payload.ui_event, told),
+            "chat_compression" => {
+                let history = payload.compressed_history.iter();
+                let summary =
+                    history.flat_map(|said| &said.parts).find_map(|part| part.text.clone());
+                let tokens_before = payload.info.original_token_count;
+                told.compacted(line.identity("compaction"), at, summary, tokens_before);
+            }
+            "slash_command" if payload.phase.as_deref() == Some("invocation") => {
+                let command = payload.raw_command.unwrap_or_default();
+                told.note(line.identity("note"), at, "command", command);
+            }
+            "notification" => {
+                let text = payload.display_text.unwrap_or_default();
+                told.note(line.identity("note"), at, "agent", text);
+            }
+            "custom_title" => {
+                let by_person = payload.title_source.as_deref() != Some("auto");
+                if by_person || !self.state.has_own_title {
+                    self.state.has_own_title = by_person;
+                    let title = payload.custom_title;
+                    told.settings(at, Settings { title, ..Settings::default() });
+                }
+            }
+            "session_model" => {
+                let model = payload.model_id;
+                told.settings(at, Settings { model, ..Settings::default() });
+            }
+            "session_approval_mode" => {
+                let permission_mode = payload.mode;
+                told.settings(at, Settings { permission_mode, ..Settings::default() });
+            }
+            "rewind" => {
+                let to = self.state.branches.known(line.parent_uuid.as_deref());
+                told.rewound(line.identity("rewind"), at, to);
+            }
+            "slash_command"
+            | "at_command"
+            | "attribution_snapshot"
+            | "file_history_snapshot"
+            | "user_text_elements"
+            | "session_source"
+            | "session_sources_snapshot"
+            | "session_artifact_event"
+            | "session_artifact_snapshot"
+            | "branch_checkpoint"
+            | "session_notes"
+            | "omni_recall" => told.silent(),
+            subtype => told.unknown(record, &format!("system {subtype}"), None),
+        }
+    }
+
+    /// What the agent counts: only what no other record says is told.
+    fn telemetry(&mut self, line: &Line, event: UiEvent, told: &mut Told<'_>) {
+        match event.name.as_deref().and_then(|name| name.rsplit('.').next()) {
+            Some("tool_call") => {
+                let tool = event.function_name.unwrap_or_default();
+                let UiEvent { decision, duration_ms, .. } = event;
+                if self.state.rulings.len() == RULINGS_MAX {
+                    self.state.rulings.remove(0);
+                }
+                self.state.rulings.push(Ruling { tool, decision, duration_ms });
+            }
+            Some("api_response") if event.subagent_name.is_some() => {
+                let step = StepCompleted {
+                    agent_id: event.subagent_name.clone().unwrap_or_default(),
+                    model: event.model.clone(),
+                    response_id: event.response_id.clone(),
+                    usage: Some(event.usage()),
+                    error: None,
+                };
+                told.fact(line.identity("step"), line.timestamp, &step);
+            }
+            Some("api_error") => {
+                let error = ErrorRaised {
+                    message: event.error_message.or(event.error).unwrap_or_default(),
+                    code: event.status_code,
+                    scope: Some("model".to_owned()),
+                    recoverable: None,
+                };
+                told.error(line.identity("error"), line.timestamp, &error);
+            }
+            _ => told.silent(),
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! Somebody else's database: opened to read, left as it was.
+
+use std::borrow::Cow;
+use std::fs;
+use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags};
+
+use crate::limit::DATABASE_BUSY_MILLIS;
+
+/// A connection that cannot write.
+pub(crate) struct Database {
+    connection: Connection,
+    /// The file as it was, where it is read as one that nobody changes.
+    frozen: Option<(PathBuf, Stamp)>,
+}
+
+impl Database {
+    /// Opens the file. Its owner may write meanwhile.
+    ///
+    /// A database in WAL mode whose owner closed it has no log beside it, and any reader would
+    /// make one. Such a file is read as it lies, without locks; [`Database::is_unchanged`] tells
+    /// afterwards whether somebody came back to it.
+    pub(crate) fn open(path: &Path) -> io::Result<Database> {
+        if is_at_rest(path)? {
+            let stamp = Stamp::of(path)?;
+            let connection = connect(&format!("{}?immutable=1", uri(path)))?;
+            return Ok(Database { connection, frozen: Some((path.to_owned(), stamp)) });
+        }
+        Database::open_shared(path)
+    }
+
+    /// Opens a file that is in use.
+    pub(crate) fn open_shared(path: &Path) -> io::Result<Database> {
+        let connection = connect(&uri(path))?;
+        let limit = Duration::from_millis(DATABASE_BUSY_MILLIS);
+        connection.busy_timeout(limit).map_err(io::Error::other)?;
+        Ok(Database { connection, frozen: None })
+    }
+
+    pub(crate) fn connection(&self) -> &Connection {
+        &self.connection
+    }
+
+    /// Whether what was read is what the file said at one moment.
+    pub(crate) fn is_unchanged(&self) -> io::Result<bool> {
+        match &self.frozen {
+            Some((path, stamp)) => Ok(Stamp::of(path)? == *stamp),
+            None => Ok(true),
+        }
+    }
+}
+
+/// The database that a log lies beside; any other path as it is.
+pub(crate) fn of_log(path: &Path) -> Cow<'_, Path> {
+    let database = path.to_str().and_then(|path| path.strip_suffix("-wal"));
+    database.map_or(Cow::Borrowed(path), |path| Cow::Owned(PathBuf::from(path)))
+}
+
+#[derive(PartialEq, Eq)]
+struct Stamp {
+    inode: u64,
+    size: u64,
+    changed: (i64, i64),
+}
+
+impl Stamp {
+    fn of(path: &Path) -> io::Result<Stamp> {
+        let metadata = fs::metadata(path)?;
+        let changed = (metadata.mtime(), metadata.mtime_nsec());
+        Ok(Stamp { inode: metadata.ino(), size: metadata.size(), changed })
+    }
+}
+
+fn connect(uri: &str) -> io::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
+        | OpenFlags::SQLITE_OPEN_URI
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(uri, flags).map_err(io::Error::other)?;
+    // Reading only is asked for twice: nothing here may ever change what others keep.
+    connection.pragma_update(None, "query_only", true).map_err(io::Error::other)?;
+    Ok(connection)
+}
+
+/// Whether a database in WAL mode was closed by everybody.
+fn is_at_rest(path: &Path) -> io::Result<bool> {
+    const VERSIONS_AT: usize = 18;
+    const WAL: [u8; 2] = [2, 2];
+    let mut head = Vec::new();
+    fs::File::open(path)?.take(VERSIONS_AT as u64 + 2).read_to_end(&mut head)?;
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    Ok(head.get(VERSIONS_AT..) == Some(&WAL[..]) && !Path::new(&log).exists())
+}
+
+/// The path as SQLite reads it in a URI.
+fn uri(path: &Path) -> String {
+    let mut uri = String::from("file:");
+    for byte in path.as_os_str().as_encoded_bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'.' | b'-' | b'_' => {
+                uri.push(char::from(*byte));
+            }
+            _ => uri.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    uri
+}

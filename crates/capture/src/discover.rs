@@ -1,0 +1,250 @@
+//! Which sources there are: a walk over the roots of the agents.
+
+use std::collections::HashMap;
+use std::fs::{self, Metadata};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::agent::{Agent, Form, Kin, Role, Root};
+use crate::database;
+use crate::environment::Environment;
+use crate::error::{Warning, WarningKind};
+use crate::limit::{ACTIVE_MILLIS, LINKS_MAX};
+use crate::rows::{self, Listed};
+use crate::source::Source;
+
+/// A source and what the file system says of it.
+#[derive(Debug)]
+pub(crate) struct Discovered {
+    pub source: Source,
+    pub metadata: Metadata,
+    /// Whom it may repeat, where a database says so.
+    pub kin: Option<Kin>,
+    /// When something was said in it last, in milliseconds, where a database says so.
+    pub active: i64,
+}
+
+/// Everything an agent has written, in no order.
+pub(crate) fn discover(
+    agent: &dyn Agent,
+    environment: &Environment,
+    warnings: &mut Vec<Warning>,
+) -> Vec<Discovered> {
+    let mut found = Vec::new();
+    for root in agent.roots(environment) {
+        // A root that is itself a link is followed: somebody put it there on purpose.
+        let Ok(path) = fs::canonicalize(&root.path) else { continue };
+        let root = Root { path, ..root };
+        let mut walk = Walk { agent, root: &root, warnings, found: &mut found };
+        match root.path.is_file() {
+            true => walk.file(root.path.clone()),
+            false => walk.folder(&root.path, root.depth_max, 0),
+        }
+    }
+    one_owner(agent, &mut found);
+    found
+}
+
+/// Leaves out what tells of a session that a better source tells of.
+fn one_owner(agent: &dyn Agent, found: &mut Vec<Discovered>) {
+    let rank = |found: &Discovered| agent.rank(found.source.form);
+    if found.iter().all(|found| rank(found) == 0) {
+        return;
+    }
+    let mut best: HashMap<String, u8> = HashMap::new();
+    for found in found.iter() {
+        let best = best.entry(found.source.session.clone()).or_insert(u8::MAX);
+        *best = rank(found).min(*best);
+    }
+    found.retain(|found| best.get(&found.source.session) == Some(&rank(found)));
+}
+
+/// The sources in one folder and below.
+pub(crate) fn discover_below(
+    agent: &dyn Agent,
+    environment: &Environment,
+    folder: &Path,
+    warnings: &mut Vec<Warning>,
+) -> Vec<Discovered> {
+    let mut found = Vec::new();
+    within_root(agent, environment, folder, |root, depth| {
+        let mut walk = Walk { agent, root, warnings, found: &mut found };
+        walk.folder(folder, depth, 0);
+    });
+    found
+}
+
+/// The source at a path, if there is one; of a database, the sessions that were active lately.
+pub(crate) fn discover_at(
+    agent: &dyn Agent,
+    environment: &Environment,
+    path: &Path,
+    warnings: &mut Vec<Warning>,
+) -> Vec<Discovered> {
+    let mut found = Vec::new();
+    let path = database::of_log(path);
+    let Some(folder) = path.parent().filter(|_| path.is_file()) else { return found };
+    within_root(agent, environment, folder, |root, _| {
+        let mut walk = Walk { agent, root, warnings, found: &mut found };
+        walk.file(path.to_path_buf());
+    });
+    // Whether there is a better source, only a look at all of them tells.
+    if found.iter().any(|found| agent.rank(found.source.form) > 0) {
+        found = discover(agent, environment, warnings);
+        found.retain(|found| found.source.path == path);
+    }
+    let newest = found.iter().map(|found| found.active).max().unwrap_or_default();
+    found.retain(|found| found.active >= newest.saturating_sub(ACTIVE_MILLIS));
+    found
+}
+
+/// Gives `walk` the root that `folder` lies in, and how many folders deep it may go from there.
+fn within_root(
+    agent: &dyn Agent,
+    environment: &Environment,
+    folder: &Path,
+    mut walk: impl FnMut(&Root, usize),
+) {
+    for root in agent.roots(environment) {
+        let Ok(path) = fs::canonicalize(&root.path) else { continue };
+        let root = Root { path, ..root };
+        let top = if root.path.is_file() { root.path.parent() } else { Some(&*root.path) };
+        let Some(below) = top.and_then(|top| folder.strip_prefix(top).ok()) else { continue };
+        if let Some(depth) = root.depth_max.checked_sub(below.components().count()) {
+            walk(&root, depth);
+        }
+    }
+}
+
+struct Walk<'a> {
+    agent: &'a dyn Agent,
+    root: &'a Root,
+    warnings: &'a mut Vec<Warning>,
+    found: &'a mut Vec<Discovered>,
+}
+
+impl Walk<'_> {
+    fn folder(&mut self, folder: &Path, depth: usize, links: usize) {
+        let entries = match fs::read_dir(folder) {
+            Ok(entries) => entries,
+            Err(error) => return self.warn(folder, &error),
+        };
+        for entry in entries {
+            match entry.and_then(|entry| Ok((entry.path(), entry.file_type()?))) {
+                Ok((path, kind)) if kind.is_dir() => self.below(&path, depth, links),
+                Ok((path, kind)) if kind.is_symlink() => self.link(path, depth, links),
+                Ok((path, kind)) if kind.is_file() => self.file(path),
+                // Sockets and the like are nobody's transcript.
+                Ok(_) => {}
+                Err(error) => self.warn(folder, &error),
+            }
+        }
+    }
+
+    fn below(&mut self, folder: &Path, depth: usize, links: usize) {
+        let relative = folder.strip_prefix(&self.root.path).unwrap_or(folder);
+        if self.agent.recognise(relative).is_some() {
+            self.warnings.push(Warning {
+                kind: WarningKind::Unreadable,
+                provider: self.agent.provider(),
+                version: None,
+                path: Some(folder.to_owned()),
+                message: "it is a folder that has the name of a transcript".to_owned(),
+                count: 1,
+            });
+        }
+        if depth > 0 {
+            self.folder(folder, depth - 1, links);
+        }
+    }
+
+    /// A link is followed within its root; one that leads out is only told.
+    fn link(&mut self, path: PathBuf, depth: usize, links: usize) {
+        let target = match fs::canonicalize(&path) {
+            Ok(target) => target,
+            // It leads nowhere: what it led to is deleted.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return,
+            Err(error) => return self.warn(&path, &error),
+        };
+        if !target.starts_with(&self.root.path) {
+            self.warnings.push(Warning {
+                kind: WarningKind::LeadsOut,
+                provider: self.agent.provider(),
+                version: None,
+                path: Some(path),
+                message: "the link leads out of the agent's folder and is not followed".to_owned(),
+                count: 1,
+            });
+        } else if target.is_file() {
+            self.file(path);
+        } else if depth > 0 && links < LINKS_MAX {
+            self.folder(&path, depth - 1, links + 1);
+        }
+    }
+
+    fn file(&mut self, path: PathBuf) {
+        let relative = match path.strip_prefix(&self.root.path) {
+            Ok(relative) if relative.as_os_str().is_empty() => path.file_name().map(Path::new),
+            Ok(relative) => Some(relative),
+            Err(_) => None,
+        };
+        let Some(found) = relative.and_then(|path| self.agent.recognise(path)) else { return };
+        let metadata = match fs::metadata(&path) {
+            Ok(metadata) => metadata,
+            // Gone between listing and looking.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return,
+            Err(error) => return self.warn(&path, &error),
+        };
+        let provider = self.agent.provider();
+        let source = Source {
+            name: Source::first_name(provider, &path),
+            provider,
+            root: self.root.path.clone(),
+            path,
+            form: found.form,
+            session: found.session,
+            role: found.role,
+            digest: None,
+        };
+        match source.form {
+            Form::Rows => self.sessions(&source, &metadata),
+            _ => self.found.push(Discovered { source, metadata, kin: None, active: 0 }),
+        }
+    }
+
+    /// Each session of a database is a source.
+    fn sessions(&mut self, database: &Source, metadata: &Metadata) {
+        let sessions = match rows::list(self.agent, &database.path) {
+            Ok(sessions) => sessions,
+            Err(error) => return self.warn(&database.path, &error),
+        };
+        for Listed { session, parent, kin, active, digest } in sessions {
+            let source = Source {
+                name: Source::first_name(database.provider, &database.path.join(&session)),
+                session,
+                role: parent.map_or(Role::Main, |parent| Role::Subagent { parent }),
+                digest: Some(digest),
+                ..database.clone()
+            };
+            let metadata = metadata.clone();
+            self.found.push(Discovered { source, metadata, kin: Some(kin), active });
+        }
+    }
+
+    fn warn(&mut self, path: &Path, error: &io::Error) {
+        self.warnings.push(Warning::unreadable(self.agent.provider(), path, error));
+    }
+}
+
+impl Warning {
+    pub(crate) fn unreadable(provider: &'static str, path: &Path, error: &io::Error) -> Warning {
+        Warning {
+            kind: WarningKind::Unreadable,
+            provider,
+            version: None,
+            path: Some(path.to_owned()),
+            message: error.to_string(),
+            count: 1,
+        }
+    }
+}

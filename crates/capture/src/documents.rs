@@ -1,0 +1,114 @@
+//! A source that is one JSON object, written anew each time: only what changed in it is told.
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::io::{self, Read};
+
+use event::Raw;
+use sha2::{Digest, Sha256};
+
+use crate::limit::DOCUMENT_BYTES_MAX;
+use crate::records::{Next, Records};
+use crate::source::hex;
+
+/// The entries of a document that were not there when it was read last.
+pub(crate) struct Document {
+    /// The whole text where it is no document.
+    broken: Option<Vec<u8>>,
+    fresh: std::vec::IntoIter<Entry>,
+    line: Vec<u8>,
+    key: String,
+    offset: u64,
+    /// The prints of all entries that were told, one after the other.
+    told: String,
+}
+
+struct Entry {
+    json: String,
+    print: String,
+}
+
+/// Hex digits that tell an entry from the others of its document.
+const PRINT_LEN: usize = 16;
+
+impl Document {
+    /// Reads the file whole. `offset` is where the next record is kept, `watermark` what
+    /// [`Records::watermark`] gave before.
+    pub(crate) fn read(
+        file: File,
+        list: &str,
+        offset: u64,
+        watermark: Option<&str>,
+    ) -> io::Result<Document> {
+        let mut bytes = Vec::new();
+        file.take(DOCUMENT_BYTES_MAX + 1).read_to_end(&mut bytes)?;
+        if bytes.len() as u64 > DOCUMENT_BYTES_MAX {
+            let why = format!("the document is longer than {DOCUMENT_BYTES_MAX} bytes");
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, why));
+        }
+        let told = watermark.unwrap_or_default().to_owned();
+        let mut known: HashSet<&str> = HashSet::new();
+        for place in (0..told.len()).step_by(PRINT_LEN) {
+            known.extend(told.get(place..place + PRINT_LEN));
+        }
+        let entries = entries(&bytes, list);
+        let broken = entries.is_none().then_some(bytes);
+        let mut fresh = Vec::new();
+        for json in entries.unwrap_or_default() {
+            let print = hex(&Sha256::digest(json.as_bytes())[..PRINT_LEN / 2]);
+            if !known.contains(print.as_str()) {
+                fresh.push(Entry { json, print });
+            }
+        }
+        let fresh = fresh.into_iter();
+        Ok(Document { broken, fresh, line: Vec::new(), key: String::new(), offset, told })
+    }
+}
+
+impl Records for Document {
+    fn next(&mut self) -> io::Result<Next<'_>> {
+        let offset = self.offset;
+        if let Some(bytes) = &self.broken {
+            return Ok(Next::Open { offset, length: bytes.len() as u64, bytes });
+        }
+        let Some(Entry { json, print }) = self.fresh.next() else { return Ok(Next::End) };
+        self.line = json.into_bytes();
+        self.line.push(b'\n');
+        self.offset += self.line.len() as u64;
+        self.told.push_str(&print);
+        self.key = print;
+        Ok(Next::Whole { offset, bytes: &self.line, key: &self.key })
+    }
+
+    fn watermark(&self) -> Option<String> {
+        Some(self.told.clone())
+    }
+}
+
+/// The object without its list, then the entries of the list; `None` for what is no object.
+fn entries(bytes: &[u8], list: &str) -> Option<Vec<String>> {
+    let text = String::from_utf8_lossy(bytes);
+    let members = Raw::parse(text.trim_start_matches('\u{feff}')).ok()?.members()?;
+    let mut head = String::from("{");
+    let mut entries = Vec::new();
+    for (name, value) in members {
+        match value.elements().filter(|_| name == list) {
+            Some(elements) => entries = elements,
+            None => {
+                let name = Raw::of(&name).expect("a text encodes");
+                let comma = if head.len() > 1 { "," } else { "" };
+                head.extend([comma, name.get(), ":", value.get()]);
+            }
+        }
+    }
+    head.push('}');
+    let mut all = vec![one_line(&head)];
+    all.extend(entries.iter().map(|entry| one_line(entry.get())));
+    Some(all)
+}
+
+/// JSON on one line, so that what is kept of a document is a file of lines. A line break can only
+/// stand between its parts.
+fn one_line(json: &str) -> String {
+    json.split(['\n', '\r']).map(str::trim_start).collect()
+}

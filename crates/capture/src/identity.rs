@@ -1,0 +1,65 @@
+//! Which fact an event is: the part of its id that is not time.
+
+use event::{EventId, Time};
+
+/// What tells a fact from all others, so that a second telling is recognised.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Identity {
+    scope: Scope,
+    bytes: Vec<u8>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Scope {
+    /// The agent's name for it is unique wherever it appears: a copy in another session is the
+    /// same fact.
+    Everywhere,
+    /// It is unique within its session.
+    Session,
+}
+
+impl Identity {
+    /// Named by the agent, wherever it is told: copies in forks are recognised by it.
+    pub fn everywhere(parts: &[&str]) -> Identity {
+        Identity { scope: Scope::Everywhere, bytes: joined(parts) }
+    }
+
+    /// Named by the agent, within the session.
+    pub fn in_session(parts: &[&str]) -> Identity {
+        Identity { scope: Scope::Session, bytes: joined(parts) }
+    }
+
+    /// Another fact of the same record.
+    #[must_use]
+    pub fn and(mut self, part: &str) -> Identity {
+        push(&mut self.bytes, part);
+        self
+    }
+
+    /// Whether a copy in another session would be the same fact.
+    pub(crate) fn is_everywhere(&self) -> bool {
+        self.scope == Scope::Everywhere
+    }
+
+    pub(crate) fn event_id(&self, at: Time, provider: &str, session: &str) -> EventId {
+        let scope = match self.scope {
+            Scope::Everywhere => "",
+            Scope::Session => session,
+        };
+        EventId::derived(at, provider, scope, &self.bytes)
+    }
+}
+
+/// Lengths first, so that no two lists of parts run together to the same bytes.
+fn joined(parts: &[&str]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(parts.iter().map(|part| part.len() + 4).sum());
+    for part in parts {
+        push(&mut bytes, part);
+    }
+    bytes
+}
+
+fn push(bytes: &mut Vec<u8>, part: &str) {
+    bytes.extend((part.len() as u32).to_be_bytes());
+    bytes.extend(part.as_bytes());
+}

@@ -1,0 +1,37 @@
+//! Whom a source may repeat, where every record has a name that copies keep.
+
+use event::Time;
+use memchr::memmem;
+
+use crate::agent::Kin;
+
+/// Kin by the name of the first record, and by the session that a copied record says it is from.
+pub(crate) fn kin_by_uuid(head: &[u8]) -> Kin {
+    // A first record that is longer than what is looked at: all such files are looked at in the
+    // order of their age.
+    let family = text_after(head, b"\"uuid\":\"").unwrap_or("first record is long");
+    Kin {
+        parent: text_after(head, b"\"forkedFrom\":{\"sessionId\":\"").map(str::to_owned),
+        family: Some(family.to_owned()),
+        since: since(head),
+        ..Kin::default()
+    }
+}
+
+/// The string that begins behind `mark`, as it is written.
+fn text_after<'a>(head: &'a [u8], mark: &[u8]) -> Option<&'a str> {
+    let rest = &head[memmem::find(head, mark)? + mark.len()..];
+    let end = memchr::memchr(b'"', rest)?;
+    std::str::from_utf8(&rest[..end]).ok()
+}
+
+/// The newest time up to the first record that has a name. A copy is begun later than what it
+/// copies, and its first marks say so.
+fn since(head: &[u8]) -> Option<Time> {
+    const MARK: &[u8] = b"\"timestamp\":\"";
+    let first = memmem::find(head, b"\"uuid\":\"")?;
+    let end = memchr::memchr(b'\n', &head[first..]).map_or(head.len(), |end| first + end);
+    let head = &head[..end];
+    let times = memmem::find_iter(head, MARK).filter_map(|at| text_after(&head[at..], MARK));
+    times.filter_map(|time| time.parse().ok()).max()
+}

@@ -1,0 +1,91 @@
+//! What was read before: which of the sources that are found now are old acquaintances.
+
+use std::collections::{HashMap, HashSet};
+use std::fs;
+
+use crate::agent::Agent;
+use crate::discover::Discovered;
+use crate::error::CaptureError;
+use crate::position::{Position, file_of};
+use crate::sink::{Batch, Sink};
+use crate::source::Source;
+
+/// What the journal knows of sources, by name and by file.
+pub(crate) struct KnownSources {
+    by_key: HashMap<String, (Position, String)>,
+    by_file: HashMap<(u64, u64), String>,
+    /// The files that are there now, as far as they were listed.
+    pub present: HashSet<(u64, u64)>,
+    /// The names of those that were found again.
+    claimed: HashSet<String>,
+}
+
+impl KnownSources {
+    pub(crate) fn load(sink: &dyn Sink) -> Result<KnownSources, CaptureError> {
+        let mut by_key = HashMap::new();
+        let mut by_file = HashMap::new();
+        for known in sink.sources().map_err(CaptureError::Positions)? {
+            let Some(position) = Position::parse(&known.position) else { continue };
+            // A file that is many sources is not known by its place on the disk.
+            if !position.is_missing && position.digest.is_none() {
+                by_file.insert(position.file(), known.key.clone());
+            }
+            by_key.insert(known.key, (position, known.position));
+        }
+        Ok(KnownSources { by_key, by_file, present: HashSet::new(), claimed: HashSet::new() })
+    }
+
+    /// The position of a source, if it is one that was read before: the same file wherever it is
+    /// now, else what stands at the same path, unless that has only moved away.
+    pub(crate) fn claim(&mut self, found: &mut Discovered) -> Option<(Position, String)> {
+        let file = file_of(&found.metadata);
+        let source = &mut found.source;
+        if source.digest.is_some() {
+            return self.by_key.remove(&source.key());
+        }
+        let key = self.by_file.get(&file).filter(|key| self.is_now_at(key, source)).cloned();
+        if let Some(key) = key {
+            source.name = key.split_once(':').map_or("", |(_, name)| name).to_owned();
+            let known = self.by_key.remove(&key);
+            self.claimed.insert(key);
+            return known;
+        }
+        let at_path = source.key();
+        let was_here = self.by_key.get(&at_path).map(|(position, _)| position.file());
+        let has_moved = was_here.is_some_and(|was| was != file && self.present.contains(&was));
+        if has_moved || self.claimed.contains(&at_path) {
+            source.name = Source::next_name(&source.name, file);
+            return None;
+        }
+        self.by_key.remove(&at_path)
+    }
+
+    /// Whether a known source may be the one that was found: it was there, or it is gone from
+    /// where it was.
+    fn is_now_at(&self, key: &str, source: &Source) -> bool {
+        let is_same_agent = key.split_once(':').is_some_and(|(agent, _)| agent == source.provider);
+        let Some((position, _)) = self.by_key.get(key).filter(|_| is_same_agent) else {
+            return false;
+        };
+        let is_gone = || {
+            let there = fs::metadata(&position.path);
+            there.map_or(true, |there| file_of(&there) != position.file())
+        };
+        position.path == source.path || is_gone()
+    }
+
+    /// What nobody claimed and is not there any more.
+    pub(crate) fn missing(self, agents: &[&dyn Agent]) -> Vec<Batch> {
+        let mut batches = Vec::new();
+        for (key, (mut position, recorded)) in self.by_key {
+            let provider = key.split_once(':').map_or("", |(provider, _)| provider);
+            let is_ours = agents.iter().any(|agent| agent.provider() == provider);
+            if is_ours && !position.is_missing && !position.path.exists() {
+                position.is_missing = true;
+                let to = position.encode();
+                batches.push(Batch { source: key, from: Some(recorded), to, drafts: Vec::new() });
+            }
+        }
+        batches
+    }
+}

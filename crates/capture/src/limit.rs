@@ -1,0 +1,58 @@
+//! Every limit of capture, with what happens when it is reached.
+
+/// One batch. What follows goes into the next, with its own position.
+pub(crate) const BATCH_EVENTS_MAX: usize = 1_000;
+pub(crate) const BATCH_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// One record. A longer one is kept byte for byte and told as unknown.
+pub(crate) const RECORD_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// One document that is written anew each time. A longer one is told as unreadable: it would have
+/// to be held whole.
+pub(crate) const DOCUMENT_BYTES_MAX: u64 = 256 * 1024 * 1024;
+
+/// Rows read in one snapshot of somebody's database. A page also ends with a batch's bytes.
+pub(crate) const PAGE_ROWS_MAX: usize = 256;
+
+/// Sessions of a database that are looked at when it changes: those that were active this long
+/// before the newest. All of them are looked at with every sweep.
+pub(crate) const ACTIVE_MILLIS: i64 = 60 * 60 * 1_000;
+
+/// How long a database may be locked by its owner. Then it is left for the next pass.
+pub(crate) const DATABASE_BUSY_MILLIS: u64 = 5_000;
+
+/// Bytes of a source that are hashed to know it again.
+pub(crate) const HEAD_BYTES: usize = 4 * 1024;
+pub(crate) const TAIL_BYTES: usize = 64;
+
+/// The beginning of a new source that is searched for whom it repeats; what is not found in it
+/// only costs the best order of reading.
+pub(crate) const KIN_BYTES: usize = 16 * 1024;
+
+/// A file beside a source that one of its records names. Of a longer one this much is taken.
+pub(crate) const BESIDE_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// An unknown record in its event. A longer one is only referred to.
+pub(crate) const UNKNOWN_BYTES_MAX: usize = 16 * 1024;
+
+/// Text of a tool's output that is shown; the whole stands in `data`.
+pub(crate) const SHOWN_CHARS_MAX: usize = 2_000;
+
+/// How long the last line of a source may be incomplete before it is told as torn.
+pub(crate) const TORN_AFTER_MILLIS: i64 = 10 * 60 * 1_000;
+
+/// How long after its last change a source is still polled.
+pub(crate) const RECENT_MILLIS: i64 = 30 * 60 * 1_000;
+
+/// A pause between two turns after which a new epoch begins.
+pub(crate) const SILENCE_MILLIS: i64 = 30 * 60 * 1_000;
+
+/// Records of a new session that are looked at in order to find where it leaves the session it
+/// repeats; what lies beyond counts as its own.
+pub(crate) const COPIED_EVENTS_MAX: usize = 1_000_000;
+
+/// Sources that a history is followed back through; what lies further back is not shown.
+pub(crate) const LINEAGE_MAX: usize = 32;
+
+/// Links a walk follows from one folder into another.
+pub(crate) const LINKS_MAX: usize = 8;

@@ -1,0 +1,196 @@
+//! How far a source was read, and what has to be known to go on.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{File, Metadata};
+use std::io;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::PathBuf;
+use std::time::SystemTime;
+
+use event::{EventId, SessionId, Time};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::limit::{HEAD_BYTES, TAIL_BYTES, TORN_AFTER_MILLIS};
+use crate::source::{Source, hex};
+use crate::thread::Thread;
+use crate::told::session_id;
+
+/// Committed together with the events read up to it.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Position {
+    pub path: PathBuf,
+    pub device: u64,
+    pub inode: u64,
+    /// How often the source began anew.
+    pub generation: u32,
+    /// Size and time of change when it was read last: with both unchanged there is no news.
+    pub size: u64,
+    pub changed: i64,
+    /// Behind the last record that was accepted.
+    pub offset: u64,
+    pub records: u64,
+    /// What a file has to begin and, up to `offset`, to end with to be the same one.
+    pub head: Print,
+    pub tail: Print,
+    /// Behind what was accepted, for a form that does not go by places in a file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub watermark: Option<String>,
+    /// What the database said of the session when it was read to its end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
+    /// The incomplete last line that was told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub torn: Option<Torn>,
+    /// The agent deleted it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_missing: bool,
+    pub threads: BTreeMap<String, Thread>,
+    /// The parser holds something back that is told when more comes, or nothing ever will.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub holds: bool,
+    /// What the parser gave.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub state: Option<String>,
+}
+
+/// A last line that was never finished, as far as anybody knows.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(crate) struct Torn {
+    pub length: u64,
+    pub event_id: EventId,
+}
+
+/// Some bytes, told by their hash.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Print {
+    pub length: u64,
+    pub hash: String,
+}
+
+impl Position {
+    pub(crate) fn parse(text: &str) -> Option<Position> {
+        serde_json::from_str(text).ok()
+    }
+
+    pub(crate) fn encode(&self) -> String {
+        serde_json::to_string(self).expect("positions always encode")
+    }
+
+    /// Whether any event came of it: before that, its sessions may still turn out to be forks.
+    pub(crate) fn has_told(&self) -> bool {
+        self.threads.values().any(|thread| thread.is_started)
+    }
+
+    /// Whether nothing has happened to the file since, and nothing is overdue.
+    pub(crate) fn is_current(&self, source: &Source, metadata: &Metadata, now: Time) -> bool {
+        if source.digest.is_some() {
+            return self.digest == source.digest
+                && self.file() == file_of(metadata)
+                && !self.is_missing;
+        }
+        let is_in_place = self.watermark.is_none();
+        let has_open_line =
+            is_in_place && self.size > self.offset && self.torn.is_none() && self.state.is_some();
+        let waits = has_open_line || self.holds;
+        self.file() == file_of(metadata)
+            && self.size == metadata.size()
+            && self.changed == changed(metadata)
+            && !self.is_missing
+            && !(waits && is_quiet(metadata, now))
+    }
+
+    /// What the file system knows the file by.
+    pub(crate) fn file(&self) -> (u64, u64) {
+        (self.device, self.inode)
+    }
+
+    pub(crate) fn see(&mut self, metadata: &Metadata) {
+        (self.device, self.inode) = file_of(metadata);
+        self.size = metadata.size();
+        self.changed = changed(metadata);
+        self.is_missing = false;
+    }
+
+    /// Whether the file still begins as it did, up to where it was read.
+    pub(crate) fn fits(&self, file: &File, size: u64) -> io::Result<bool> {
+        Ok(size >= self.offset
+            && self.head == print(file, 0, self.head.length)?
+            && self.tail == print(file, self.offset - self.tail.length, self.tail.length)?)
+    }
+
+    /// Moves behind the records up to `offset`.
+    pub(crate) fn advance(&mut self, file: &File, offset: u64) -> io::Result<()> {
+        self.offset = offset;
+        if self.head.length < HEAD_BYTES as u64 {
+            self.head = print(file, 0, offset.min(HEAD_BYTES as u64))?;
+        }
+        let length = offset.min(TAIL_BYTES as u64);
+        self.tail = print(file, offset - length, length)?;
+        Ok(())
+    }
+
+    /// The same source, begun anew.
+    pub(crate) fn renewed(&self) -> Position {
+        Position { path: self.path.clone(), generation: self.generation + 1, ..Position::default() }
+    }
+}
+
+/// The sessions whose agents deleted what they wrote, from all sources there are.
+pub fn sessions_without_source(sources: &[(String, String)]) -> BTreeSet<SessionId> {
+    let mut gone = BTreeSet::new();
+    let mut there = BTreeSet::new();
+    for (key, position) in sources {
+        let Some(position) = Position::parse(position) else { continue };
+        let provider = key.split_once(':').map_or("", |(provider, _)| provider);
+        let sessions = position.threads.keys().map(|session| session_id(provider, session));
+        if position.is_missing { &mut gone } else { &mut there }.extend(sessions);
+    }
+    gone.retain(|session| !there.contains(session));
+    gone
+}
+
+/// What the file system knows a file by, wherever it lies.
+pub(crate) fn file_of(metadata: &Metadata) -> (u64, u64) {
+    (metadata.dev(), metadata.ino())
+}
+
+/// Whether nobody has written for so long that a line which is not finished will not be.
+pub(crate) fn is_quiet(metadata: &Metadata, now: Time) -> bool {
+    is_older(metadata, now, TORN_AFTER_MILLIS)
+}
+
+/// Whether the last change is at least so long ago.
+pub(crate) fn is_older(metadata: &Metadata, now: Time, millis: i64) -> bool {
+    let age = now.nanos() - i128::from(changed(metadata));
+    age >= i128::from(millis) * 1_000_000
+}
+
+/// When the file was changed last, in nanoseconds.
+pub(crate) fn changed(metadata: &Metadata) -> i64 {
+    metadata.mtime().saturating_mul(1_000_000_000).saturating_add(metadata.mtime_nsec())
+}
+
+/// When the file began, in nanoseconds, as far as the system knows: a copy that kept its time of
+/// change is younger than what it holds.
+pub(crate) fn begun(metadata: &Metadata) -> i64 {
+    let created = metadata.created().ok();
+    let created = created.and_then(|at| at.duration_since(SystemTime::UNIX_EPOCH).ok());
+    let created = created.and_then(|since| i64::try_from(since.as_nanos()).ok());
+    created.unwrap_or(i64::MAX).min(changed(metadata))
+}
+
+fn print(file: &File, offset: u64, length: u64) -> io::Result<Print> {
+    if length == 0 {
+        return Ok(Print::default());
+    }
+    let mut bytes = vec![0; length as usize];
+    match file.read_exact_at(&mut bytes, offset) {
+        Ok(()) => {}
+        // Shorter than it was: a print that fits nothing.
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(Print::default()),
+        Err(error) => return Err(error),
+    }
+    Ok(Print { length, hash: hex(&Sha256::digest(&bytes)[..8]) })
+}

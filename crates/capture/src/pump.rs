@@ -1,0 +1,499 @@
+//! Everything there is, once: finds the sources with news and reads each to its end.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use event::{SessionId, Time};
+
+use crate::agent::{Agent, Form, Kin};
+use crate::discover::{Discovered, discover, discover_at, discover_below};
+use crate::environment::Environment;
+use crate::error::{CaptureError, Warning, WarningKind};
+use crate::known::KnownSources;
+use crate::limit::{BATCH_BYTES_MAX, KIN_BYTES, RECENT_MILLIS};
+use crate::position::{Position, begun, changed, file_of, is_older};
+use crate::reading::{Chunk, Reading};
+use crate::sink::{Batch, Original, Sink, SinkError};
+use crate::source::Source;
+use crate::told::session_id;
+
+/// Reads what agents have written into a sink.
+pub struct Pump<'a> {
+    agents: &'a [&'a dyn Agent],
+    pub(crate) environment: &'a Environment,
+    pub(crate) clock: &'a dyn Fn() -> Time,
+}
+
+/// How far a pass has got.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Progress {
+    pub sources: u64,
+    pub sources_total: u64,
+    pub bytes: u64,
+    pub bytes_total: u64,
+    pub events: u64,
+}
+
+/// What a pass has done.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Summary {
+    pub events: u64,
+    pub bytes: u64,
+    pub sources: u64,
+    pub unknown: u64,
+    pub silent: u64,
+    pub warnings: Vec<Warning>,
+    pub by_provider: BTreeMap<&'static str, ProviderSummary>,
+    /// Records that were not understood, by provider, version and what the agent calls them.
+    pub(crate) unknown_kinds: BTreeMap<(&'static str, String, String), u64>,
+    /// Sources that somebody wrote to a short while ago.
+    pub(crate) recent: Vec<PathBuf>,
+}
+
+/// The part of a pass that was about one provider.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct ProviderSummary {
+    pub sessions: BTreeSet<SessionId>,
+    pub events: u64,
+    pub bytes: u64,
+}
+
+/// A source with news.
+struct Candidate<'a> {
+    agent: &'a dyn Agent,
+    found: Discovered,
+    known: Option<(Position, String)>,
+    kin: Kin,
+    /// Somebody it may repeat is read in the same pass, so it has to be there first.
+    has_kin_here: bool,
+}
+
+impl<'a> Pump<'a> {
+    pub fn new(
+        agents: &'a [&'a dyn Agent],
+        environment: &'a Environment,
+        clock: &'a dyn Fn() -> Time,
+    ) -> Pump<'a> {
+        Pump { agents, environment, clock }
+    }
+
+    /// Reads every source to its end. What one of them cannot give is a warning; only a sink
+    /// that takes nothing ends the pass.
+    pub fn once(
+        &self,
+        sink: &mut dyn Sink,
+        tell: &mut dyn FnMut(&Progress),
+    ) -> Result<Summary, CaptureError> {
+        let mut summary = Summary::default();
+        let candidates = in_order(self.candidates(sink, &mut summary)?);
+        let mut progress = Progress {
+            sources_total: candidates.len() as u64,
+            bytes_total: candidates.iter().map(Candidate::news).sum(),
+            ..Progress::default()
+        };
+        for candidate in candidates {
+            tell(&progress);
+            self.drain(candidate, sink, &mut summary, &mut |bytes, events| {
+                progress.bytes += bytes;
+                progress.events += events;
+                tell(&progress);
+            })?;
+            progress.sources += 1;
+        }
+        sink.settle().map_err(CaptureError::Positions)?;
+        tell(&progress);
+        summary.conclude();
+        Ok(summary)
+    }
+
+    /// Reads what is new in one source.
+    pub(crate) fn look(
+        &self,
+        path: &Path,
+        sink: &mut dyn Sink,
+        summary: &mut Summary,
+    ) -> Result<(), CaptureError> {
+        for agent in self.agents {
+            for mut candidate in self.candidates_at(*agent, path, sink, summary)? {
+                let has_told =
+                    candidate.known.as_ref().is_some_and(|(position, _)| position.has_told());
+                if !has_told && candidate.kin != Kin::default() {
+                    self.look_at_kin(&candidate, sink, summary)?;
+                    candidate.has_kin_here = true;
+                }
+                self.drain(candidate, sink, summary, &mut |_, _| {})?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads on in the session that a new source may repeat: what is repeated has to be known
+    /// first.
+    fn look_at_kin(
+        &self,
+        candidate: &Candidate<'a>,
+        sink: &mut dyn Sink,
+        summary: &mut Summary,
+    ) -> Result<(), CaptureError> {
+        let Candidate { agent, found, kin, .. } = candidate;
+        let own = &found.source;
+        let named = kin.parent.as_ref().map(|parent| session_id(own.provider, parent));
+        // A source that cannot be read says so when it is read.
+        let first = || self.first_teller(*agent, own, sink).unwrap_or_default();
+        let Some(session) = named.or_else(first) else { return Ok(()) };
+        for kin in discover(*agent, self.environment, &mut summary.warnings) {
+            let source = kin.source;
+            if session_id(source.provider, &source.session) == session && source.path != own.path {
+                for candidate in self.candidates_at(*agent, &source.path, sink, summary)? {
+                    self.drain(candidate, sink, summary, &mut |_, _| {})?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The sources of this agent at a path that have news.
+    fn candidates_at(
+        &self,
+        agent: &'a dyn Agent,
+        path: &Path,
+        sink: &dyn Sink,
+        summary: &mut Summary,
+    ) -> Result<Vec<Candidate<'a>>, CaptureError> {
+        let mut candidates = Vec::new();
+        for mut found in discover_at(agent, self.environment, path, &mut summary.warnings) {
+            let recorded = sink.source(&found.source.key()).map_err(CaptureError::Positions)?;
+            let known = recorded.and_then(|text| Some((Position::parse(&text)?, text)));
+            let known = match known.filter(|(known, _)| known.path == found.source.path) {
+                Some(known) => Some(known),
+                // New at this place: it may have moved here.
+                None => KnownSources::load(sink)?.claim(&mut found),
+            };
+            let now = (self.clock)();
+            let is_current = known
+                .as_ref()
+                .is_some_and(|(known, _)| known.is_current(&found.source, &found.metadata, now));
+            if !is_current {
+                candidates.push(Candidate::new(agent, found, known));
+            }
+        }
+        Ok(candidates)
+    }
+
+    /// The folders of all agents, whether they are there or not.
+    pub(crate) fn roots(&self) -> Vec<(&'static str, PathBuf)> {
+        let roots = self.agents.iter().flat_map(|agent| {
+            let roots = agent.roots(self.environment).into_iter();
+            roots.map(|root| (agent.provider(), root.path))
+        });
+        roots.collect()
+    }
+
+    /// The sources in a folder.
+    pub(crate) fn sources_below(&self, folder: &Path, warnings: &mut Vec<Warning>) -> Vec<PathBuf> {
+        let found = self.agents.iter().flat_map(|agent| {
+            let found = discover_below(*agent, self.environment, folder, warnings);
+            found.into_iter().map(|found| found.source.path)
+        });
+        found.collect()
+    }
+
+    /// The sources that changed since they were read, and those that are gone.
+    fn candidates(
+        &self,
+        sink: &mut dyn Sink,
+        summary: &mut Summary,
+    ) -> Result<Vec<Candidate<'a>>, CaptureError> {
+        let mut known = KnownSources::load(sink)?;
+        let now = (self.clock)();
+        let mut candidates = Vec::new();
+        for agent in self.agents {
+            let discovered = discover(*agent, self.environment, &mut summary.warnings);
+            known.present = discovered.iter().map(|found| file_of(&found.metadata)).collect();
+            for mut found in discovered {
+                if !is_older(&found.metadata, now, RECENT_MILLIS) {
+                    summary.recent.push(found.source.path.clone());
+                }
+                let known = known.claim(&mut found);
+                let is_current = known.as_ref().is_some_and(|(position, _)| {
+                    position.path == found.source.path
+                        && position.is_current(&found.source, &found.metadata, now)
+                });
+                if !is_current {
+                    candidates.push(Candidate::new(*agent, found, known));
+                }
+            }
+        }
+        for batch in known.missing(self.agents) {
+            let path = PathBuf::new();
+            sink.put(batch).map_err(|source| CaptureError::Sink { path, source })?;
+        }
+        Ok(candidates)
+    }
+
+    /// Reads one source to its end. One that fails is left for the next pass.
+    fn drain(
+        &self,
+        candidate: Candidate<'a>,
+        sink: &mut dyn Sink,
+        summary: &mut Summary,
+        tell: &mut dyn FnMut(u64, u64),
+    ) -> Result<(), CaptureError> {
+        let source = candidate.found.source.clone();
+        match self.read(candidate, sink, summary, tell) {
+            Ok(()) => Ok(()),
+            Err(Failed::Source(error)) => {
+                let warning = Warning::unreadable(source.provider, &source.path, &error);
+                summary.warnings.push(warning);
+                Ok(())
+            }
+            Err(Failed::Sink(error)) => {
+                Err(CaptureError::Sink { path: source.path, source: error })
+            }
+        }
+    }
+
+    fn read(
+        &self,
+        candidate: Candidate<'a>,
+        sink: &mut dyn Sink,
+        summary: &mut Summary,
+        tell: &mut dyn FnMut(u64, u64),
+    ) -> Result<(), Failed> {
+        let Candidate { agent, found, known, kin, has_kin_here } = candidate;
+        let source = &found.source;
+        let mut reading = Reading::open(agent, source, known)?;
+        if kin != Kin::default() && !reading.position.has_told() {
+            if has_kin_here {
+                sink.settle()?;
+            }
+            if kin.begins_at.is_some() {
+                self.go_on(agent, &mut reading, source, &kin, sink)?;
+            } else {
+                match self.origin(agent, source, &kin, sink)? {
+                    // A copy is still being made: where it leaves the other is not known yet.
+                    Some(origin) if origin.is_all && !reading.is_quiet((self.clock)()) => {
+                        return Ok(());
+                    }
+                    Some(origin) => self.begin_behind(&mut reading, source, origin)?,
+                    None => {}
+                }
+            }
+        }
+        summary.sources += 1;
+        while let Some(chunk) = reading.chunk((self.clock)())? {
+            summary.take(source, &chunk);
+            tell(chunk.to - chunk.from, chunk.telling.drafts.len() as u64);
+            keep(sink, source, &chunk)?;
+            if let Some(batch) = chunk.batch {
+                sink.put(Batch { drafts: chunk.telling.drafts, ..batch })?;
+            }
+        }
+        summary.warnings.extend(reading.take_warnings());
+        Ok(())
+    }
+}
+
+/// A pass stops at the sink; a source that fails is left for the next pass.
+pub(crate) enum Failed {
+    Source(io::Error),
+    Sink(SinkError),
+}
+
+impl From<io::Error> for Failed {
+    fn from(error: io::Error) -> Failed {
+        Failed::Source(error)
+    }
+}
+
+impl From<SinkError> for Failed {
+    fn from(error: SinkError) -> Failed {
+        Failed::Sink(error)
+    }
+}
+
+impl<'a> Candidate<'a> {
+    fn new(
+        agent: &'a dyn Agent,
+        found: Discovered,
+        known: Option<(Position, String)>,
+    ) -> Candidate<'a> {
+        // One that is known may still be repeated by others.
+        let kin = found.kin.clone().unwrap_or_else(|| kin(agent, &found.source));
+        Candidate { agent, found, known, kin, has_kin_here: false }
+    }
+
+    /// About the bytes that wait.
+    fn news(&self) -> u64 {
+        if self.found.source.digest.is_some() {
+            return 0;
+        }
+        let read = self.known.as_ref().map_or(0, |(position, _)| position.offset);
+        self.found.metadata.len().saturating_sub(read)
+    }
+
+    fn session(&self) -> (&'static str, &str) {
+        (self.found.source.provider, &self.found.source.session)
+    }
+}
+
+/// Newest first, because that is what people look for; but whoever is repeated comes before those
+/// who repeat it.
+fn in_order(mut candidates: Vec<Candidate<'_>>) -> Vec<Candidate<'_>> {
+    candidates.sort_by_key(|candidate| std::cmp::Reverse(changed(&candidate.found.metadata)));
+    let mut families: HashMap<(&str, String), Vec<usize>> = HashMap::new();
+    let mut sessions: HashMap<(&str, String), Vec<usize>> = HashMap::new();
+    for (number, candidate) in candidates.iter().enumerate() {
+        let (provider, session) = candidate.session();
+        sessions.entry((provider, session.to_owned())).or_default().push(number);
+        if let Some(family) = &candidate.kin.family {
+            families.entry((provider, family.clone())).or_default().push(number);
+        }
+    }
+    // Whom each has to wait for: its parent, or the next older one of its family.
+    let mut waits_for: Vec<Option<usize>> = vec![None; candidates.len()];
+    for family in families.values_mut() {
+        // One that repeats another begins with the same record, but its file is the younger one,
+        // also if somebody went on in the older.
+        family.sort_by_key(|number| {
+            let candidate = &candidates[*number];
+            std::cmp::Reverse((candidate.kin.since, begun(&candidate.found.metadata)))
+        });
+        for pair in family.windows(2) {
+            waits_for[pair[0]] = Some(pair[1]);
+        }
+    }
+    // A session in several files is told in the order they were written, if they do not say more.
+    let is_numbered = |number: &usize| candidates[*number].kin.begins_at.is_some();
+    for files in sessions.values().filter(|files| !files.iter().any(is_numbered)) {
+        for pair in files.windows(2) {
+            waits_for[pair[0]] = Some(pair[1]);
+        }
+    }
+    for (number, candidate) in candidates.iter().enumerate() {
+        let Source { provider, session, .. } = &candidate.found.source;
+        let name = |number: usize| candidates[number].found.source.file_name();
+        let parent = candidate.kin.parent.as_ref().unwrap_or(session);
+        let parents = sessions.get(&(*provider, parent.clone())).into_iter().flatten().copied();
+        // Of several sources of one session the last is waited for, or the one before its own.
+        let before = parents.filter(|other| parent != session || name(*other) < name(number));
+        let before = before.max_by_key(|other| name(*other));
+        let is_asked = candidate.kin.parent.is_some() || candidate.kin.begins_at.is_some();
+        waits_for[number] = before.filter(|_| is_asked).or(waits_for[number]);
+    }
+    let mut rest: Vec<Option<Candidate<'_>>> = candidates.into_iter().map(Some).collect();
+    let mut ordered = Vec::with_capacity(rest.len());
+    for number in 0..rest.len() {
+        let mut chain = vec![number];
+        while let Some(next) = waits_for[chain[chain.len() - 1]] {
+            if rest[next].is_none() || chain.contains(&next) {
+                break;
+            }
+            chain.push(next);
+        }
+        for number in chain.into_iter().rev() {
+            if let Some(mut candidate) = rest[number].take() {
+                candidate.has_kin_here = waits_for[number].is_some();
+                ordered.push(candidate);
+            }
+        }
+    }
+    ordered
+}
+
+/// Whom a source may repeat; nobody, if it cannot be read.
+pub(crate) fn kin(agent: &dyn Agent, source: &Source) -> Kin {
+    head(source).map_or_else(|_| Kin::default(), |head| agent.kin(&head))
+}
+
+fn head(source: &Source) -> io::Result<Vec<u8>> {
+    let file = File::open(&source.path)?;
+    let mut head = Vec::new();
+    match source.form {
+        Form::Lines | Form::Blocks(_) | Form::Document { .. } => {
+            file.take(KIN_BYTES as u64).read_to_end(&mut head)?
+        }
+        Form::PackedLines => {
+            zstd::Decoder::new(file)?.take(KIN_BYTES as u64).read_to_end(&mut head)?
+        }
+        // A database has no beginning.
+        Form::Rows => 0,
+    };
+    Ok(head)
+}
+
+/// Keeps the bytes of a chunk as they are. Archives that are compressed already are kept as
+/// events only.
+fn keep(sink: &mut dyn Sink, source: &Source, chunk: &Chunk) -> Result<(), Failed> {
+    if source.form == Form::PackedLines || chunk.from == chunk.to {
+        return Ok(());
+    }
+    if let Some(bytes) = &chunk.kept {
+        let Chunk { generation, from: offset, .. } = *chunk;
+        sink.keep(Original { source: &source.name, generation, offset, bytes })?;
+        return Ok(());
+    }
+    let file = File::open(&source.path)?;
+    let mut offset = chunk.from;
+    while offset < chunk.to {
+        let length = (chunk.to - offset).min(BATCH_BYTES_MAX as u64);
+        let mut bytes = vec![0; length as usize];
+        file.read_exact_at(&mut bytes, offset)?;
+        let generation = chunk.generation;
+        sink.keep(Original { source: &source.name, generation, offset, bytes: &bytes })?;
+        offset += length;
+    }
+    Ok(())
+}
+
+impl Summary {
+    fn take(&mut self, source: &Source, chunk: &Chunk) {
+        let telling = &chunk.telling;
+        let events = telling.drafts.len() as u64;
+        let unknown: u64 = telling.unknown.values().sum();
+        self.events += events;
+        self.bytes += chunk.to - chunk.from;
+        self.silent += telling.silent;
+        self.unknown += unknown;
+        let provider = self.by_provider.entry(source.provider).or_default();
+        provider.events += events;
+        provider.bytes += chunk.to - chunk.from;
+        provider.sessions.extend(telling.drafts.iter().map(|draft| draft.session_id.clone()));
+        for ((version, kind), count) in &telling.unknown {
+            let key = (source.provider, version.clone(), kind.clone());
+            *self.unknown_kinds.entry(key).or_default() += count;
+        }
+    }
+
+    /// Says what was not understood: one warning for all records of one kind.
+    pub(crate) fn conclude(&mut self) {
+        for ((provider, version, kind), count) in std::mem::take(&mut self.unknown_kinds) {
+            let version = Some(version).filter(|version| !version.is_empty());
+            self.warnings.push(Warning {
+                kind: WarningKind::UnknownRecords,
+                provider,
+                message: not_understood(provider, version.as_deref(), &kind, count),
+                version,
+                path: None,
+                count,
+            });
+        }
+    }
+}
+
+/// What a person is told of records that nobody understands.
+pub fn not_understood(provider: &str, version: Option<&str>, kind: &str, count: u64) -> String {
+    let agent = match version {
+        Some(version) => format!("{provider} {version}"),
+        None => provider.to_owned(),
+    };
+    match count {
+        1 => format!("1 record of kind `{kind}` from {agent} is not understood; it is kept"),
+        _ => format!(
+            "{count} records of kind `{kind}` from {agent} are not understood; they are kept"
+        ),
+    }
+}

@@ -1,0 +1,384 @@
+//! One source, from its position on: batches of events with the position behind them.
+
+use std::borrow::Cow;
+use std::fs::{self, File, Metadata};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::os::unix::fs::MetadataExt;
+
+use event::Time;
+use memchr::memmem;
+
+use crate::agent::{Agent, Form, Parser};
+use crate::blocks::Blocks;
+use crate::documents::Document;
+use crate::error::{Warning, WarningKind};
+use crate::limit::{BATCH_BYTES_MAX, BATCH_EVENTS_MAX, BESIDE_BYTES_MAX, RECORD_BYTES_MAX};
+use crate::lines::Lines;
+use crate::position::{Position, Torn, file_of, is_quiet};
+use crate::record::Record;
+use crate::records::{Next, Records};
+use crate::rows::Rows;
+use crate::sink::Batch;
+use crate::source::Source;
+use crate::told::{Telling, Told};
+
+/// A source that is being read.
+pub(crate) struct Reading<'a> {
+    source: &'a Source,
+    file: File,
+    metadata: Metadata,
+    records: Box<dyn Records>,
+    parser: Box<dyn Parser>,
+    pub position: Position,
+    /// The position as it was recorded last.
+    recorded: Option<String>,
+    warnings: Vec<Warning>,
+    /// Lines with bytes that are no text.
+    not_text: u64,
+    /// Records of the present chunk, where the source cannot be asked for them again.
+    kept: Vec<u8>,
+    is_at_end: bool,
+}
+
+/// What was read in one go.
+pub(crate) struct Chunk {
+    /// Absent if there is nothing to record.
+    pub batch: Option<Batch>,
+    pub telling: Telling,
+    pub generation: u32,
+    /// The bytes it was made of: from and behind.
+    pub from: u64,
+    pub to: u64,
+    /// The bytes themselves, where they are no part of the file.
+    pub kept: Option<Vec<u8>>,
+}
+
+impl<'a> Reading<'a> {
+    /// Goes on where `known` ends, or begins anew if the file is not the one it was.
+    pub(crate) fn open(
+        agent: &'a dyn Agent,
+        source: &'a Source,
+        known: Option<(Position, String)>,
+    ) -> io::Result<Reading<'a>> {
+        let file = File::open(&source.path)?;
+        let metadata = file.metadata()?;
+        let (position, recorded) = match known {
+            None => (Position::default(), None),
+            Some((position, recorded)) => {
+                let goes_on = match source.form {
+                    Form::Lines | Form::Blocks(_) => position.fits(&file, metadata.size())?,
+                    Form::PackedLines => false,
+                    Form::Document { .. } => true,
+                    Form::Rows => position.file() == file_of(&metadata),
+                };
+                let position = if goes_on { position } else { position.renewed() };
+                (position, Some(recorded))
+            }
+        };
+        Reading::at(agent, source, file, metadata, position, recorded)
+    }
+
+    fn at(
+        agent: &'a dyn Agent,
+        source: &'a Source,
+        mut file: File,
+        metadata: Metadata,
+        mut position: Position,
+        recorded: Option<String>,
+    ) -> io::Result<Reading<'a>> {
+        position.path.clone_from(&source.path);
+        let offset = position.offset;
+        let watermark = position.watermark.as_deref();
+        let records: Box<dyn Records> = match source.form {
+            Form::Lines => {
+                file.seek(SeekFrom::Start(offset))?;
+                Box::new(Lines::new(file.try_clone()?, offset))
+            }
+            Form::PackedLines => {
+                Box::new(Lines::new(zstd::Decoder::new(file.try_clone()?)?, offset))
+            }
+            Form::Blocks(marks) => {
+                file.seek(SeekFrom::Start(offset))?;
+                Box::new(Blocks::new(file.try_clone()?, offset, marks))
+            }
+            Form::Document { list } => {
+                Box::new(Document::read(file.try_clone()?, list, offset, watermark)?)
+            }
+            Form::Rows => {
+                Box::new(Rows::open(agent, &source.path, &source.session, offset, watermark)?)
+            }
+        };
+        Ok(Reading {
+            source,
+            parser: agent.parser(source, position.state.as_deref()),
+            records,
+            file,
+            metadata,
+            position,
+            recorded,
+            warnings: Vec::new(),
+            not_text: 0,
+            kept: Vec::new(),
+            is_at_end: false,
+        })
+    }
+
+    /// The next records; `None` when there are no more.
+    pub(crate) fn chunk(&mut self, now: Time) -> io::Result<Option<Chunk>> {
+        if self.is_at_end {
+            return Ok(None);
+        }
+        let from = self.position.offset;
+        let generation = self.position.generation;
+        let (telling, torn) = self.tell(now, u64::MAX)?;
+        let to = self.position.offset;
+        let batch = self.batch(&telling, from, torn)?;
+        let kept = std::mem::take(&mut self.kept);
+        let kept = (!self.source.form.is_in_place()).then_some(kept);
+        Ok(Some(Chunk { batch, telling, generation, from, to, kept }))
+    }
+
+    /// What the next record tells; `None` when there are no more.
+    pub(crate) fn step(&mut self, now: Time) -> io::Result<Option<Telling>> {
+        if self.is_at_end {
+            return Ok(None);
+        }
+        let next = self.position.offset + 1;
+        Ok(Some(self.tell(now, next)?.0))
+    }
+
+    /// Passes over the records up to `end`: they were told elsewhere.
+    pub(crate) fn skip_to(&mut self, end: u64, now: Time) -> io::Result<()> {
+        while self.position.offset < end && !self.is_at_end {
+            self.tell(now, end)?;
+        }
+        // What is held back of them was told there, too.
+        let Reading { source, parser, position, .. } = self;
+        let beside = |path: &str| beside(source, path);
+        let mut told = Told::new(source, position.generation, &mut position.threads, &beside, now);
+        parser.rest(&mut told);
+        parser.own_begins();
+        self.kept.clear();
+        Ok(())
+    }
+
+    /// Whether nobody has written to it for long.
+    pub(crate) fn is_quiet(&self, now: Time) -> bool {
+        is_quiet(&self.metadata, now)
+    }
+
+    pub(crate) fn take_warnings(&mut self) -> Vec<Warning> {
+        let mut warnings = std::mem::take(&mut self.warnings);
+        if self.not_text > 0 {
+            warnings.push(not_text(self.source, std::mem::take(&mut self.not_text)));
+        }
+        warnings
+    }
+
+    /// Reads records until there are enough of them, or up to `end`. Beside what they tell, the
+    /// last line if it was never finished.
+    fn tell(&mut self, now: Time, end: u64) -> io::Result<(Telling, Option<Torn>)> {
+        let Reading {
+            source, records, parser, position, metadata, warnings, not_text, kept, ..
+        } = self;
+        let source = *source;
+        let beside = |path: &str| beside(source, path);
+        let generation = position.generation;
+        let begin = position.offset;
+        let mut told = Told::new(source, generation, &mut position.threads, &beside, now);
+        let mut torn_now = None;
+        loop {
+            let read = position.offset - begin;
+            let is_full = told.len() >= BATCH_EVENTS_MAX || read >= BATCH_BYTES_MAX as u64;
+            if is_full || position.offset >= end {
+                break;
+            }
+            match records.next()? {
+                Next::Whole { offset, bytes, key } => {
+                    let before = told.len();
+                    let at = Record { key, ..place(offset, bytes.len() as u64, position.records) };
+                    *not_text += u64::from(!feed(&mut **parser, &mut told, at, bytes));
+                    position.offset = offset + bytes.len() as u64;
+                    position.records += 1;
+                    if !source.form.is_in_place() {
+                        kept.extend(bytes);
+                    }
+                    if let Some(torn) = position.torn.take() {
+                        told.amend(before, torn.event_id);
+                    }
+                }
+                Next::TooLong { offset, length } => {
+                    turn_to(&**parser, &mut told, &place(offset, length, position.records));
+                    told.unknown_because("", "too long", Some("longer than any record may be"));
+                    warnings.push(too_long(source, length));
+                    position.offset = offset + length;
+                    position.records += 1;
+                }
+                Next::Open { offset, length, bytes } if is_quiet(metadata, now) && length > 0 => {
+                    self.is_at_end = true;
+                    let is_block = matches!(source.form, Form::Blocks(_)) && !bytes.is_empty();
+                    if is_block || is_whole_json(bytes) {
+                        let at = place(offset, length, position.records);
+                        *not_text += u64::from(!feed(&mut **parser, &mut told, at, bytes));
+                        position.offset = offset + length;
+                        position.records += 1;
+                    } else if position.torn.as_ref().is_none_or(|torn| torn.length != length) {
+                        turn_to(&**parser, &mut told, &place(offset, length, position.records));
+                        let event_id = told.torn(length, &String::from_utf8_lossy(bytes));
+                        match bytes.is_empty() {
+                            true => warnings.push(endless(source, length)),
+                            false => *not_text += u64::from(!is_text_so_far(bytes)),
+                        }
+                        torn_now = Some(Torn { length, event_id });
+                    }
+                    break;
+                }
+                Next::Open { .. } | Next::End => {
+                    self.is_at_end = true;
+                    if parser.holds() && is_quiet(metadata, now) {
+                        turn_to(&**parser, &mut told, &place(position.offset, 0, position.records));
+                        parser.rest(&mut told);
+                    }
+                    break;
+                }
+            }
+        }
+        Ok((told.finish(), torn_now))
+    }
+
+    fn batch(
+        &mut self,
+        telling: &Telling,
+        from: u64,
+        torn: Option<Torn>,
+    ) -> io::Result<Option<Batch>> {
+        let Reading { source, file, metadata, records, parser, position, recorded, .. } = self;
+        position.watermark = records.watermark();
+        // Before its end a session has no digest that is the right one.
+        let digest = source.digest.as_ref();
+        position.digest = digest.map(|digest| match self.is_at_end {
+            true => digest.clone(),
+            false => String::new(),
+        });
+        if position.offset != from && matches!(source.form, Form::Lines | Form::Blocks(_)) {
+            let offset = position.offset;
+            position.advance(file, offset)?;
+        }
+        if torn.is_some() {
+            position.torn = torn;
+        }
+        // As it was before reading: what came meanwhile is looked at next time.
+        position.see(metadata);
+        position.state = Some(parser.state());
+        position.holds = parser.holds();
+        let to = position.encode();
+        if telling.drafts.is_empty() && recorded.as_ref() == Some(&to) {
+            return Ok(None);
+        }
+        let from = recorded.replace(to.clone());
+        Ok(Some(Batch { source: source.key(), from, to, drafts: Vec::new() }))
+    }
+}
+
+/// Hands one record to the parser; whether it is text. A blank line is none.
+fn feed(parser: &mut dyn Parser, told: &mut Told<'_>, at: Record<'_>, bytes: &[u8]) -> bool {
+    const MARK: &[u8] = "\u{feff}".as_bytes();
+    let line = if at.offset == 0 { bytes.strip_prefix(MARK).unwrap_or(bytes) } else { bytes };
+    let line = line.trim_ascii();
+    if line.is_empty() {
+        return true;
+    }
+    // Almost everything is text, which is quicker to see than to mend.
+    let text = str::from_utf8(line).map_or_else(|_| String::from_utf8_lossy(line), Cow::Borrowed);
+    let is_text = matches!(text, Cow::Borrowed(_)) && has_no_zeros(line);
+    let record = Record { text: with_whole_pairs(text), ..at };
+    turn_to(parser, told, &record);
+    parser.record(&record, told);
+    is_text
+}
+
+/// What is told from now on stands in this record.
+fn turn_to(parser: &dyn Parser, told: &mut Told<'_>, record: &Record<'_>) {
+    told.begin(record);
+    if let Some(session) = parser.session() {
+        told.session(session);
+    }
+}
+
+/// A line that can be parsed. JavaScript writes halves of surrogate pairs, as escapes.
+fn with_whole_pairs(text: Cow<'_, str>) -> Cow<'_, str> {
+    let line = text.as_bytes();
+    let may_have_halves =
+        [&b"\\ud"[..], b"\\uD"].iter().any(|half| memmem::find(line, half).is_some());
+    if may_have_halves && let Cow::Owned(mended) = event::mended(&text) {
+        return Cow::Owned(mended);
+    }
+    text
+}
+
+fn place(offset: u64, length: u64, number: u64) -> Record<'static> {
+    Record { text: Cow::Borrowed(""), offset, length, number, key: "" }
+}
+
+fn is_whole_json(bytes: &[u8]) -> bool {
+    serde_json::from_slice::<serde::de::IgnoredAny>(bytes).is_ok()
+}
+
+fn too_long(source: &Source, length: u64) -> Warning {
+    Warning {
+        kind: WarningKind::TooLong,
+        provider: source.provider,
+        version: None,
+        path: Some(source.path.clone()),
+        message: format!(
+            "a line of {length} bytes is longer than {RECORD_BYTES_MAX}; it is kept as it is"
+        ),
+        count: 1,
+    }
+}
+
+/// A crash of the machine leaves zeros where a file was written to; agents write none.
+fn has_no_zeros(line: &[u8]) -> bool {
+    memchr::memchr(0, line).is_none()
+}
+
+/// Whether the beginning of a line is text. A last character that is cut off is not finished.
+fn is_text_so_far(line: &[u8]) -> bool {
+    let is_broken = |error: std::str::Utf8Error| error.error_len().is_some();
+    has_no_zeros(line) && !std::str::from_utf8(line).is_err_and(is_broken)
+}
+
+fn endless(source: &Source, length: u64) -> Warning {
+    Warning {
+        kind: WarningKind::TooLong,
+        provider: source.provider,
+        version: None,
+        path: Some(source.path.clone()),
+        message: format!("its last line has {length} bytes and no end; it is left where it is"),
+        count: 1,
+    }
+}
+
+fn not_text(source: &Source, count: u64) -> Warning {
+    let (lines, hold, they) =
+        if count == 1 { ("line", "holds", "it is") } else { ("lines", "hold", "they are") };
+    Warning {
+        kind: WarningKind::NotText,
+        provider: source.provider,
+        version: None,
+        path: Some(source.path.clone()),
+        message: format!("{count} {lines} {hold} bytes that are no text; {they} kept"),
+        count,
+    }
+}
+
+/// The text of a file beside a source; nothing for one that lies outside its root.
+fn beside(source: &Source, path: &str) -> Option<String> {
+    let path = fs::canonicalize(source.path.parent()?.join(path)).ok()?;
+    if !path.starts_with(&source.root) {
+        return None;
+    }
+    let mut bytes = Vec::new();
+    File::open(path).ok()?.take(BESIDE_BYTES_MAX as u64).read_to_end(&mut bytes).ok()?;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
+}

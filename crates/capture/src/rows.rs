@@ -1,0 +1,368 @@
+//! A source that is one session in a database: its rows behind a watermark, in order.
+//!
+//! Every page is read in a snapshot of its own, so that nobody who writes waits for us. What the
+//! rows are is the agent's: it gives SQL that only reads.
+
+use std::collections::VecDeque;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use event::Raw;
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, Row, Statement, named_params};
+use serde::{Deserialize, Serialize};
+
+use crate::agent::{Agent, Kin};
+use crate::database::Database;
+use crate::limit::{BATCH_BYTES_MAX, PAGE_ROWS_MAX};
+use crate::records::{Next, Records};
+use crate::source::short_hash;
+
+/// How the database of an agent is asked. An agent may give several; the first whose tables are
+/// all there is used.
+pub struct Schema {
+    pub tables: &'static [&'static str],
+    /// Every session, the newest first: `id`, `parent` (whose subagent it is), `family` (what it
+    /// has in common with those it may repeat), `way` (the name of one of the ways), `active`
+    /// (when something was said in it last, in milliseconds), `digest` (which changes with
+    /// everything that is said in it).
+    pub sessions: &'static str,
+    pub ways: &'static [Way],
+}
+
+/// How the rows of one session are followed.
+pub struct Way {
+    pub name: &'static str,
+    /// What is said of `:session` itself: a record in front of every pass over its rows.
+    pub head: Option<&'static str>,
+    /// Rows of `:session` behind `:after`, in order, at most `:limit`: `after`, `key`, and then
+    /// the members of the record. `:after` is empty at the beginning. A way whose rows change in
+    /// place is given `:since` too, and begins anew with every change.
+    pub rows: &'static str,
+    /// The `key` of the row of `:session` at `:after`. Another one, or none, means that the
+    /// database is not the one it was, and the session is read from its beginning.
+    pub at: Option<&'static str>,
+    /// Members whose text is JSON. Text that is not stays text.
+    pub json: &'static [&'static str],
+    /// The time of the newest change of `:session`, for rows that change in place.
+    pub newest: Option<&'static str>,
+}
+
+/// A session of a database.
+pub(crate) struct Listed {
+    pub session: String,
+    pub parent: Option<String>,
+    pub kin: Kin,
+    pub active: i64,
+    pub digest: String,
+}
+
+/// Everything a database has; nothing if it is not one of the agent's.
+pub(crate) fn list(agent: &dyn Agent, path: &Path) -> io::Result<Vec<Listed>> {
+    let database = Database::open(path)?;
+    let listed = list_from(agent, database.connection());
+    if database.is_unchanged()? {
+        return listed.map_err(io::Error::other);
+    }
+    let database = Database::open_shared(path)?;
+    list_from(agent, database.connection()).map_err(io::Error::other)
+}
+
+fn list_from(agent: &dyn Agent, connection: &Connection) -> rusqlite::Result<Vec<Listed>> {
+    let Some(schema) = schema(agent, connection)? else { return Ok(Vec::new()) };
+    let mut statement = connection.prepare(schema.sessions)?;
+    let mut rows = statement.query([])?;
+    let mut listed = Vec::new();
+    while let Some(row) = rows.next()? {
+        let family: Option<String> = row.get("family")?;
+        listed.push(Listed {
+            session: row.get("id")?,
+            parent: row.get("parent")?,
+            kin: Kin { family, ..Kin::default() },
+            active: row.get("active")?,
+            digest: text(row.get_ref("digest")?),
+        });
+    }
+    Ok(listed)
+}
+
+fn schema(agent: &dyn Agent, connection: &Connection) -> rusqlite::Result<Option<&'static Schema>> {
+    let mut statement = connection.prepare("SELECT 1 FROM sqlite_schema WHERE name = ?1")?;
+    for schema in agent.schemas() {
+        let mut fits = true;
+        for table in schema.tables {
+            fits = fits && statement.exists([table])?;
+        }
+        if fits {
+            return Ok(Some(schema));
+        }
+    }
+    Ok(None)
+}
+
+/// The rows of one session from a watermark on.
+pub(crate) struct Rows {
+    path: PathBuf,
+    database: Database,
+    session: String,
+    /// `None` for a session that is gone.
+    way: Option<&'static Way>,
+    /// Behind the last row that was given.
+    mark: Mark,
+    page: VecDeque<Found>,
+    /// The record that was given last.
+    line: Vec<u8>,
+    offset: u64,
+    has_begun: bool,
+}
+
+/// How far a session was read.
+#[derive(Clone, Default, Serialize, Deserialize)]
+#[serde(default)]
+struct Mark {
+    way: String,
+    after: String,
+    key: String,
+    /// Where rows change in place: changes before this are known, …
+    #[serde(skip_serializing_if = "Option::is_none")]
+    since: Option<i64>,
+    /// … and those before this will be when the present pass is through.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    until: Option<i64>,
+}
+
+struct Found {
+    after: String,
+    key: String,
+    json: String,
+}
+
+impl Rows {
+    pub(crate) fn open(
+        agent: &dyn Agent,
+        path: &Path,
+        session: &str,
+        offset: u64,
+        watermark: Option<&str>,
+    ) -> io::Result<Rows> {
+        let database = Database::open(path)?;
+        let mark = watermark.and_then(|mark| serde_json::from_str(mark).ok());
+        let mut mark: Mark = mark.unwrap_or_default();
+        let way = way(agent, database.connection(), session, &mark).map_err(io::Error::other)?;
+        if let Some(way) = way {
+            let connection = database.connection();
+            if !mark.fits(way, connection, session).map_err(io::Error::other)? {
+                mark = Mark { way: way.name.to_owned(), ..Mark::default() };
+            }
+        }
+        Ok(Rows {
+            path: path.to_owned(),
+            database,
+            session: session.to_owned(),
+            way,
+            mark,
+            page: VecDeque::new(),
+            line: Vec::new(),
+            offset,
+            has_begun: false,
+        })
+    }
+
+    /// Reads the next page; whether there was anything.
+    fn turn(&mut self, way: &'static Way) -> io::Result<bool> {
+        let mut read = self.read(way);
+        if !self.database.is_unchanged()? {
+            self.database = Database::open_shared(&self.path)?;
+            read = self.read(way);
+        }
+        let (page, until) = read.map_err(io::Error::other)?;
+        self.has_begun = true;
+        self.mark.until = until;
+        self.page = page;
+        Ok(!self.page.is_empty())
+    }
+
+    fn read(&self, way: &'static Way) -> rusqlite::Result<(VecDeque<Found>, Option<i64>)> {
+        let connection = self.database.connection();
+        // One snapshot for all that is asked.
+        let snapshot = connection.unchecked_transaction()?;
+        let until = match (way.newest, self.mark.until) {
+            (Some(newest), None) => {
+                connection
+                    .query_row(newest, named_params! {":session": self.session}, |row| row.get(0))?
+            }
+            (_, until) => until,
+        };
+        let mut page = VecDeque::new();
+        if let Some(head) = way.head.filter(|_| !self.has_begun) {
+            let mut statement = connection.prepare(head)?;
+            let mut rows = statement.query(named_params! {":session": self.session})?;
+            while let Some(row) = rows.next()? {
+                let json = record(row, 0, way.json)?;
+                let key = format!("head {}", short_hash(&[&json]));
+                page.push_back(Found { after: self.mark.after.clone(), key, json });
+            }
+        }
+        let mut statement = connection.prepare_cached(way.rows)?;
+        self.bind(&mut statement)?;
+        let mut rows = statement.raw_query();
+        let mut bytes = 0;
+        while let Some(row) = rows.next()? {
+            let found = found(row, way.json)?;
+            bytes += found.json.len();
+            page.push_back(found);
+            if bytes >= BATCH_BYTES_MAX {
+                break;
+            }
+        }
+        drop(rows);
+        drop(statement);
+        snapshot.finish()?;
+        Ok((page, until))
+    }
+
+    fn bind(&self, statement: &mut Statement<'_>) -> rusqlite::Result<()> {
+        let limit = PAGE_ROWS_MAX as i64;
+        let since = self.mark.since.unwrap_or(i64::MIN);
+        let values: [(&str, &dyn rusqlite::ToSql); 4] = [
+            (":session", &self.session),
+            (":after", &self.mark.after),
+            (":limit", &limit),
+            (":since", &since),
+        ];
+        for (name, value) in values {
+            if let Some(index) = statement.parameter_index(name)? {
+                statement.raw_bind_parameter(index, value)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Records for Rows {
+    fn next(&mut self) -> io::Result<Next<'_>> {
+        let Some(way) = self.way else { return Ok(Next::End) };
+        if self.page.is_empty() && !self.turn(way)? {
+            if way.newest.is_some() {
+                self.mark.after.clear();
+                self.mark.since = self.mark.until.take();
+            }
+            return Ok(Next::End);
+        }
+        let Some(Found { after, key, json }) = self.page.pop_front() else {
+            return Ok(Next::End);
+        };
+        let offset = self.offset;
+        self.line = json.into_bytes();
+        self.line.push(b'\n');
+        self.offset += self.line.len() as u64;
+        self.mark.after = after;
+        self.mark.key = key;
+        Ok(Next::Whole { offset, bytes: &self.line, key: &self.mark.key })
+    }
+
+    fn watermark(&self) -> Option<String> {
+        Some(serde_json::to_string(&self.mark).expect("a mark encodes"))
+    }
+}
+
+impl Mark {
+    /// Whether the database still has what was read last.
+    fn fits(&self, way: &Way, connection: &Connection, session: &str) -> rusqlite::Result<bool> {
+        if self.way != way.name {
+            return Ok(false);
+        }
+        let Some(at) = way.at.filter(|_| !self.after.is_empty()) else { return Ok(true) };
+        let mut statement = connection.prepare(at)?;
+        let mut rows =
+            statement.query(named_params! {":session": session, ":after": self.after})?;
+        match rows.next()? {
+            Some(row) => Ok(text(row.get_ref(0)?) == self.key),
+            None => Ok(false),
+        }
+    }
+}
+
+/// The way a session is followed: as before while that is possible.
+fn way(
+    agent: &dyn Agent,
+    connection: &Connection,
+    session: &str,
+    mark: &Mark,
+) -> rusqlite::Result<Option<&'static Way>> {
+    let Some(schema) = schema(agent, connection)? else { return Ok(None) };
+    let named = |name: &str| schema.ways.iter().find(|way| way.name == name);
+    if let Some(way) = named(&mark.way) {
+        return Ok(Some(way));
+    }
+    let sql = format!("SELECT way FROM ({}) WHERE id = ?1", schema.sessions);
+    let mut statement = connection.prepare(&sql)?;
+    let mut rows = statement.query([session])?;
+    let Some(row) = rows.next()? else { return Ok(None) };
+    let name: String = row.get(0)?;
+    Ok(named(&name))
+}
+
+fn found(row: &Row<'_>, json_members: &[&str]) -> rusqlite::Result<Found> {
+    const NOT_OF_THE_RECORD: usize = 2;
+    let after = text(row.get_ref("after")?);
+    let key = text(row.get_ref("key")?);
+    Ok(Found { after, key, json: record(row, NOT_OF_THE_RECORD, json_members)? })
+}
+
+/// A row as a record, from a column on: one JSON object.
+fn record(row: &Row<'_>, first: usize, json_members: &[&str]) -> rusqlite::Result<String> {
+    let names = row.as_ref();
+    let mut json = String::from("{");
+    for index in first..names.column_count() {
+        let name = names.column_name(index)?;
+        let value = row.get_ref(index)?;
+        if value == ValueRef::Null {
+            continue;
+        }
+        if json.len() > 1 {
+            json.push(',');
+        }
+        json.push_str(encoded(name).get());
+        json.push(':');
+        json.push_str(member(value, json_members.contains(&name)).get());
+    }
+    json.push('}');
+    Ok(json)
+}
+
+fn member(value: ValueRef<'_>, is_json: bool) -> Raw {
+    match value {
+        ValueRef::Integer(number) => encoded(&number),
+        ValueRef::Real(number) => encoded(&number),
+        _ => {
+            let text = text(value);
+            let json = if is_json { on_one_line(&text) } else { None };
+            json.unwrap_or_else(|| encoded(&text))
+        }
+    }
+}
+
+/// JSON as it is, if it is some; a record is a line.
+fn on_one_line(text: &str) -> Option<Raw> {
+    let json = Raw::parse(text).ok()?;
+    if !text.contains('\n') {
+        return Some(json);
+    }
+    Raw::parse(text.replace(['\n', '\r'], " ")).ok()
+}
+
+fn encoded(value: &(impl Serialize + ?Sized)) -> Raw {
+    Raw::of(value).expect("texts and numbers encode")
+}
+
+fn text(value: ValueRef<'_>) -> String {
+    match value {
+        ValueRef::Null => String::new(),
+        ValueRef::Integer(number) => number.to_string(),
+        ValueRef::Real(number) => number.to_string(),
+        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => {
+            String::from_utf8_lossy(bytes).into_owned()
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! Who takes the events: the journal, seen from here.
+
+use event::{Draft, EventId, SessionId};
+
+/// Events of one source and how far it was read with them: recorded whole or not at all.
+#[derive(Debug)]
+pub struct Batch {
+    /// The key of the source.
+    pub source: String,
+    /// The position reading began at, as it was recorded; `None` for a new source.
+    pub from: Option<String>,
+    pub to: String,
+    pub drafts: Vec<Draft>,
+}
+
+/// Bytes of a source, as they were read.
+#[derive(Debug)]
+pub struct Original<'a> {
+    /// The short name of the source.
+    pub source: &'a str,
+    pub generation: u32,
+    /// Where in the source they begin.
+    pub offset: u64,
+    pub bytes: &'a [u8],
+}
+
+/// A source that was read before.
+#[derive(Clone, Debug)]
+pub struct KnownSource {
+    pub key: String,
+    pub position: String,
+}
+
+/// Keeps what is read.
+pub trait Sink {
+    /// All sources that were ever read.
+    fn sources(&self) -> Result<Vec<KnownSource>, SinkError>;
+
+    /// The position of one source.
+    fn source(&self, key: &str) -> Result<Option<String>, SinkError>;
+
+    /// Keeps the bytes a batch is made of, before it. What was kept from `offset` on is replaced.
+    fn keep(&mut self, original: Original<'_>) -> Result<(), SinkError>;
+
+    /// Records a batch. It may come back before the batch is durable; batches keep their order.
+    fn put(&mut self, batch: Batch) -> Result<(), SinkError>;
+
+    /// Waits until everything that was put is durable, and can be found.
+    fn settle(&mut self) -> Result<(), SinkError>;
+
+    /// The session that has an event of this id, and where.
+    fn find(&self, id: EventId) -> Result<Option<(SessionId, u64)>, SinkError>;
+
+    /// Where a session has the facts of these ids, whatever their time.
+    fn find_in(&self, session: &SessionId, ids: &[EventId]) -> Result<Vec<Option<u64>>, SinkError>;
+}
+
+/// Why a sink could not.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub struct SinkError(pub Box<dyn std::error::Error + Send + Sync>);

@@ -1,0 +1,106 @@
+//! What is known of a session while its source is read; kept in the position.
+
+use event::payload::{SessionMode, SettingsChanged};
+use event::{EventId, Time};
+use serde::{Deserialize, Serialize};
+
+/// One session of a source.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Thread {
+    /// Its first event was told.
+    pub is_started: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parent: Option<Parent>,
+    pub settings: Settings,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub turn_id: Option<String>,
+    pub is_turn_open: bool,
+    /// The last event that is still effective after a rewind, until the next prompt says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rewound_to: Option<EventId>,
+    /// The turn has just been opened, and nothing was said in it yet.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub follows_pause: bool,
+    /// The newest time the provider gave.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_at: Option<Time>,
+    /// Its last event.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_id: Option<EventId>,
+    /// The epoch that is running, and when it began.
+    pub epoch: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub epoch_from: Option<Time>,
+}
+
+/// Where a session comes from.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(crate) struct Parent {
+    /// The provider's id of the parent.
+    pub session: String,
+    pub mode: SessionMode,
+    /// The last event it shows of its parent; 0 for none.
+    #[serde(default)]
+    pub seq: u64,
+    /// What in the parent asked for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+}
+
+/// What an agent says of a session beside its talk. Absent is unknown, not unset.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Settings {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent_version: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cwd: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub branch: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remote: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub entry_point: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub permission_mode: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+}
+
+impl Settings {
+    /// Takes over what `news` says; the changes, if there are any.
+    pub(crate) fn change(&mut self, news: Settings) -> Option<SettingsChanged> {
+        let mut changed = SettingsChanged::default();
+        let Settings {
+            agent_version,
+            model,
+            cwd,
+            branch,
+            remote,
+            entry_point,
+            permission_mode,
+            title,
+        } = news;
+        take(&mut self.agent_version, agent_version, &mut changed.agent_version);
+        take(&mut self.model, model, &mut changed.model);
+        take(&mut self.cwd, cwd, &mut changed.cwd);
+        take(&mut self.branch, branch, &mut changed.branch);
+        take(&mut self.permission_mode, permission_mode, &mut changed.permission_mode);
+        take(&mut self.title, title, &mut changed.title);
+        // How it was started and where its code comes from are told once, with the start.
+        take(&mut self.remote, remote, &mut None);
+        take(&mut self.entry_point, entry_point, &mut None);
+        (changed != SettingsChanged::default()).then_some(changed)
+    }
+}
+
+fn take(known: &mut Option<String>, news: Option<String>, changed: &mut Option<String>) {
+    let news = news.filter(|news| !news.is_empty());
+    if news.is_some() && news != *known {
+        known.clone_from(&news);
+        *changed = news;
+    }
+}

@@ -1,0 +1,538 @@
+//! What a parser makes of records: drafts with ids, times and places, in the order told.
+
+mod talk; // what is told most
+mod stands_for; // what a call stands for beside itself
+mod input; // what the input of a call says
+
+pub use input::{argument, brief, questions};
+pub use stands_for::Child;
+
+use std::collections::BTreeMap;
+
+use event::payload::{
+    Compaction, Content, ContextKind, EpochClosed, Note, Payload, Placement, SavedEntry,
+    SessionExited, SessionMode, SessionParent, SessionStarted, StopReason, TurnCompleted,
+    TurnStarted, Unknown,
+};
+use event::{AMENDS, Confidence, Draft, EventId, Kind, Raw, SessionId, Source as How, Time};
+
+use crate::identity::Identity;
+use crate::limit::{SHOWN_CHARS_MAX, SILENCE_MILLIS, UNKNOWN_BYTES_MAX};
+use crate::record::Record;
+use crate::source::Source;
+use crate::thread::{Parent, Settings, Thread};
+
+/// The session of ours that a provider's session is.
+pub(crate) fn session_id(provider: &str, session: &str) -> SessionId {
+    const LEN_MAX: usize = 255;
+    let id = format!("{provider}:{session}");
+    let whole = SessionId::new(&id);
+    whole.unwrap_or_else(|_| {
+        // Too long, or nothing: what tells it apart is kept in a form that fits.
+        let hash = Source::first_name(provider, std::path::Path::new(session));
+        let cut: String = id.chars().filter(|c| !c.is_control()).take(LEN_MAX / 4 - 20).collect();
+        SessionId::new(format!("{cut}#{hash}")).expect("it is short and not empty")
+    })
+}
+
+/// Collects what the records of one source tell.
+pub struct Told<'a> {
+    source: &'a Source,
+    generation: u32,
+    threads: &'a mut BTreeMap<String, Thread>,
+    beside: &'a dyn Fn(&str) -> Option<String>,
+    now: Time,
+    /// The session that is being told of.
+    session: String,
+    offset: u64,
+    length: u64,
+    key: String,
+    drafts: Vec<Draft>,
+    /// For each draft, whether a copy of it in another session would be the same fact, and where
+    /// its record ends.
+    places: Vec<Place>,
+    silent: u64,
+    unknown: BTreeMap<(String, String), u64>,
+}
+
+/// Where a draft comes from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    /// A copy of it in another session would be the same fact.
+    pub is_everywhere: bool,
+    /// Behind its record.
+    pub end: u64,
+}
+
+/// What was told of some records.
+#[derive(Debug, Default)]
+pub(crate) struct Telling {
+    pub drafts: Vec<Draft>,
+    pub places: Vec<Place>,
+    pub silent: u64,
+    /// Records that were not understood, by the agent's version and what it calls them.
+    pub unknown: BTreeMap<(String, String), u64>,
+}
+
+impl<'a> Told<'a> {
+    pub(crate) fn new(
+        source: &'a Source,
+        generation: u32,
+        threads: &'a mut BTreeMap<String, Thread>,
+        beside: &'a dyn Fn(&str) -> Option<String>,
+        now: Time,
+    ) -> Told<'a> {
+        Told {
+            source,
+            generation,
+            threads,
+            beside,
+            now,
+            session: source.session.clone(),
+            offset: 0,
+            length: 0,
+            key: String::new(),
+            drafts: Vec::new(),
+            places: Vec::new(),
+            silent: 0,
+            unknown: BTreeMap::new(),
+        }
+    }
+
+    /// Everything that follows stands in this record.
+    pub(crate) fn begin(&mut self, record: &Record<'_>) {
+        self.offset = record.offset;
+        self.length = record.length;
+        record.key.clone_into(&mut self.key);
+        self.session.clone_from(&self.source.session);
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.drafts.len()
+    }
+
+    pub(crate) fn finish(self) -> Telling {
+        let Told { drafts, places, silent, unknown, .. } = self;
+        Telling { drafts, places, silent, unknown }
+    }
+
+    /// Tells what an earlier record said, as standing there.
+    pub fn at_record(&mut self, offset: u64, length: u64, tell: impl FnOnce(&mut Told<'a>)) {
+        let here = (self.offset, self.length);
+        (self.offset, self.length) = (offset, length);
+        tell(self);
+        (self.offset, self.length) = here;
+    }
+
+    /// Whether anything of the session was told.
+    pub fn has_begun(&mut self) -> bool {
+        self.thread().is_started
+    }
+
+    /// The last event of the session; it begins if it has none.
+    pub fn last(&mut self, at: Option<Time>) -> Option<EventId> {
+        self.start(at);
+        self.thread().last_id
+    }
+
+    /// The last event of the session so far.
+    pub fn last_told(&mut self) -> Option<EventId> {
+        self.thread().last_id
+    }
+
+    /// Turns to another session for the rest of the record.
+    pub fn session(&mut self, session: &str) {
+        session.clone_into(&mut self.session);
+    }
+
+    /// The record has a name by which it is known wherever it stands.
+    pub fn name(&mut self, name: &str) {
+        name.clone_into(&mut self.key);
+    }
+
+    /// Says which session this one works for, or continues, before anything else of it is told.
+    pub fn parent(&mut self, session: &str, mode: SessionMode, label: Option<String>) {
+        let thread = self.thread();
+        if !thread.is_started && thread.parent.is_none() {
+            let session = session.to_owned();
+            thread.parent = Some(Parent { session, mode, seq: 0, label });
+        }
+    }
+
+    /// The session of ours that another session of the agent is.
+    pub fn session_of(&self, session: &str) -> SessionId {
+        session_id(self.source.provider, session)
+    }
+
+    /// The text of a file beside the source, by its path from the source's folder.
+    pub fn beside(&self, path: &str) -> Option<String> {
+        (self.beside)(path)
+    }
+
+    /// What the agent says of the session. What is new becomes an event once it has begun.
+    pub fn settings(&mut self, at: Option<Time>, news: Settings) {
+        let thread = self.thread();
+        let changed = thread.settings.change(news);
+        if let Some(changed) = changed.filter(|_| thread.is_started) {
+            let what = Raw::of(&changed).expect("settings always encode");
+            let identity = Identity::in_session(&["settings", &self.place(), what.get()]);
+            self.fact(identity, at, &changed);
+        }
+    }
+
+    /// The settings known so far.
+    pub fn known(&mut self) -> &Settings {
+        &self.thread().settings
+    }
+
+    /// An event. Its time is the provider's, else the nearest earlier one.
+    pub fn fact<P: Payload>(
+        &mut self,
+        identity: Identity,
+        at: Option<Time>,
+        payload: &P,
+    ) -> &mut Draft {
+        let data = Raw::of(payload).expect("payloads always encode");
+        self.data(identity, at, P::KIND, data)
+    }
+
+    /// An event whose payload is JSON already.
+    pub fn data(
+        &mut self,
+        identity: Identity,
+        at: Option<Time>,
+        kind: Kind,
+        data: Raw,
+    ) -> &mut Draft {
+        self.start(at);
+        if kind.is_shown() {
+            self.notice_silence(at);
+        }
+        self.push(identity, at, kind, data)
+    }
+
+    /// A turn has begun; what follows belongs to it.
+    pub fn turn_started(&mut self, at: Option<Time>, turn_id: &str) {
+        self.start(at);
+        self.turn_opened(Some(turn_id));
+        let identity = Identity::in_session(&["turn", turn_id, "started"]);
+        self.fact(identity, at, &TurnStarted::default());
+    }
+
+    /// A prompt opens a turn for agents that do not say so themselves.
+    pub fn turn_opened(&mut self, turn_id: Option<&str>) {
+        let thread = self.thread();
+        thread.follows_pause |= !thread.is_turn_open;
+        thread.is_turn_open = true;
+        thread.turn_id = turn_id.map(str::to_owned);
+    }
+
+    /// The agent has answered and waits: a pause from here on is nobody's work.
+    pub fn turn_answered(&mut self) {
+        self.thread().is_turn_open = false;
+    }
+
+    /// The turn is over. A second end of the same turn is the same fact.
+    pub fn turn_completed(
+        &mut self,
+        at: Option<Time>,
+        identity: Identity,
+        stop_reason: StopReason,
+        error: Option<String>,
+    ) {
+        let stop_reason = error.is_none().then_some(stop_reason);
+        self.fact(identity, at, &TurnCompleted { stop_reason, error, ..TurnCompleted::default() });
+        self.thread().is_turn_open = false;
+    }
+
+    /// The agent replaced its history by a summary; the epoch ends.
+    pub fn compacted(
+        &mut self,
+        identity: Identity,
+        at: Option<Time>,
+        summary: Option<String>,
+        tokens_before: Option<u64>,
+    ) -> EventId {
+        let entries = summary.map(|summary| SavedEntry {
+            role: Some("user".to_owned()),
+            context_kind: Some(ContextKind::Summary),
+            placement: Some(Placement::Prefix),
+            content: Some(Content::text(summary)),
+            ..SavedEntry::default()
+        });
+        let compaction = Compaction {
+            strategy: "captured".to_owned(),
+            current_tokens: tokens_before,
+            entries: entries.into_iter().collect(),
+            ..Compaction::default()
+        };
+        let id = self.fact(identity, at, &compaction).id;
+        self.close_epoch(at, "compaction");
+        id
+    }
+
+    /// The agent took back what came after an event; the next prompt continues behind it.
+    pub fn rewound(&mut self, identity: Identity, at: Option<Time>, to: Option<EventId>) {
+        let text = match to {
+            Some(id) => format!("rewound to {id}"),
+            None => "rewound to the beginning".to_owned(),
+        };
+        let about = Some(Raw::of("rewind").expect("a text encodes"));
+        let draft = self.fact(identity, at, &Note { text, about });
+        draft.parent_id = to;
+        self.thread().rewound_to = to;
+    }
+
+    /// Where the session goes on after a rewind that nobody has told yet.
+    pub fn rewound_to(&mut self) -> Option<EventId> {
+        self.thread().rewound_to
+    }
+
+    /// The session is there, whatever it may say.
+    pub fn started(&mut self, at: Option<Time>) {
+        self.start(at);
+    }
+
+    /// The agent says that it ended; so does the epoch.
+    pub fn exited(&mut self, identity: Identity, at: Option<Time>, reason: Option<String>) {
+        let text = reason.clone();
+        let exited = SessionExited { reason, ..SessionExited::default() };
+        self.fact(identity, at, &exited).text = text;
+        let thread = self.thread();
+        thread.is_turn_open = false;
+        if thread.epoch_from.is_some() {
+            self.close_epoch(at, "exit");
+        }
+    }
+
+    /// The agent was started again and goes on with the session; a new epoch begins.
+    pub fn resumed(&mut self, identity: Identity, at: Option<Time>) {
+        if !self.thread().is_started {
+            return;
+        }
+        if self.thread().epoch_from.is_some() {
+            let last_at = self.thread().last_at;
+            self.close_epoch(last_at, "exit");
+        }
+        let agent = Some(self.source.provider.to_owned());
+        self.fact(
+            identity,
+            at,
+            &SessionStarted { agent, resumed: true, ..SessionStarted::default() },
+        );
+    }
+
+    /// The epoch ends; the next one begins with what follows.
+    pub fn close_epoch(&mut self, at: Option<Time>, cause: &str) {
+        let provider = self.source.provider.to_owned();
+        let session = self.session.clone();
+        let thread = self.thread();
+        let number = thread.epoch;
+        let from = thread.epoch_from.or(at).or(thread.last_at);
+        let to = at.or(thread.last_at).or(from);
+        thread.epoch += 1;
+        thread.epoch_from = None;
+        let (day, segment) = from.zip(to).map(|(from, to)| segment(from, to)).unwrap_or_default();
+        let closed = EpochClosed {
+            epoch: number,
+            cause: cause.to_owned(),
+            day,
+            stream: format!("session:{provider}:{session}"),
+            segment,
+            ..EpochClosed::default()
+        };
+        let data = Raw::of(&closed).expect("payloads always encode");
+        let identity = Identity::in_session(&["epoch", &number.to_string()]);
+        self.push(identity, at, Kind::EpochClosed, data);
+    }
+
+    /// The id an event of the session has, or will have.
+    pub fn event_id(&self, identity: &Identity, at: Time) -> EventId {
+        identity.event_id(at, self.source.provider, &self.session)
+    }
+
+    /// A known record that says nothing to people.
+    pub fn silent(&mut self) {
+        self.silent += 1;
+    }
+
+    /// A record that nobody understands is kept, and counted by what the agent calls it.
+    pub fn unknown(&mut self, record: &Record<'_>, record_type: &str, error: Option<&str>) {
+        self.unknown_because(record.text.as_ref(), record_type, error);
+    }
+
+    pub(crate) fn unknown_because(&mut self, text: &str, record_type: &str, error: Option<&str>) {
+        let version = self.thread().settings.agent_version.clone().unwrap_or_default();
+        *self.unknown.entry((version, record_type.to_owned())).or_default() += 1;
+        let raw = match text.len() {
+            0..=UNKNOWN_BYTES_MAX => {
+                Raw::parse(text).or_else(|_| Raw::of(text)).expect("a text always encodes")
+            }
+            _ => Raw::null(),
+        };
+        let unknown = Unknown {
+            raw,
+            record_type: Some(record_type.to_owned()),
+            error: error.map(str::to_owned),
+        };
+        let identity = Identity::in_session(&["unknown", &self.place()]);
+        self.fact(identity, None, &unknown);
+    }
+
+    /// A last line that was never finished: so many bytes, and what they say.
+    pub(crate) fn torn(&mut self, length: u64, text: &str) -> EventId {
+        let unknown = Unknown {
+            raw: match length <= UNKNOWN_BYTES_MAX as u64 {
+                true => Raw::of(text).expect("a text always encodes"),
+                false => Raw::null(),
+            },
+            record_type: None,
+            error: Some("torn".to_owned()),
+        };
+        let identity = Identity::in_session(&["torn", &self.place(), &length.to_string()]);
+        self.fact(identity, None, &unknown).id
+    }
+
+    /// Makes what was told since `from` stand in for an event.
+    pub(crate) fn amend(&mut self, from: usize, id: EventId) {
+        if let Some(draft) = self.drafts.get_mut(from) {
+            draft.metadata.insert(AMENDS.to_owned(), Raw::of(&id).expect("an id encodes"));
+        }
+    }
+
+    /// Where the record stands, as the identity of what has no name of its own.
+    pub fn place(&self) -> String {
+        match self.key.as_str() {
+            "" => format!("{}@{}", self.source.plain_name(), self.offset),
+            key => key.to_owned(),
+        }
+    }
+
+    fn thread(&mut self) -> &mut Thread {
+        if !self.threads.contains_key(&self.session) {
+            self.threads.insert(self.session.clone(), Thread::default());
+        }
+        self.threads.get_mut(&self.session).expect("it was just put there")
+    }
+
+    /// The first event of a session says what it is.
+    fn start(&mut self, at: Option<Time>) {
+        let provider = self.source.provider;
+        let thread = self.thread();
+        if thread.is_started {
+            return;
+        }
+        thread.is_started = true;
+        let settings = thread.settings.clone();
+        let parent = thread.parent.clone();
+        let started = SessionStarted {
+            agent: Some(provider.to_owned()),
+            agent_version: settings.agent_version,
+            model: settings.model,
+            cwd: settings.cwd,
+            branch: settings.branch,
+            remote: settings.remote,
+            entry_point: settings.entry_point,
+            permission_mode: settings.permission_mode,
+            title: settings.title,
+            mode: parent.as_ref().map(|parent| parent.mode.clone()),
+            label: parent.as_ref().and_then(|parent| parent.label.clone()),
+            parent: parent.map(|parent| SessionParent {
+                session_id: session_id(provider, &parent.session),
+                seq: parent.seq,
+                event_id: None,
+            }),
+            ..SessionStarted::default()
+        };
+        let data = Raw::of(&started).expect("payloads always encode");
+        self.push(Identity::in_session(&["started"]), at, Kind::SessionStarted, data);
+    }
+
+    /// A long pause between two turns ends the epoch.
+    fn notice_silence(&mut self, at: Option<Time>) {
+        let thread = self.thread();
+        let pause = at.zip(thread.last_at).map(|(at, last)| at.nanos() - last.nanos());
+        let silence = i128::from(SILENCE_MILLIS) * 1_000_000;
+        let last_at = thread.last_at;
+        let has_begun = thread.epoch_from.is_some();
+        let is_between = std::mem::take(&mut thread.follows_pause) || !thread.is_turn_open;
+        if has_begun && is_between && pause.is_some_and(|pause| pause >= silence) {
+            self.close_epoch(last_at, "silence");
+        }
+        let thread = self.thread();
+        thread.epoch_from = thread.epoch_from.or(at).or(thread.last_at);
+    }
+
+    fn push(&mut self, identity: Identity, at: Option<Time>, kind: Kind, data: Raw) -> &mut Draft {
+        let is_everywhere = identity.is_everywhere();
+        let thread = self.thread();
+        let known_at = at.or(thread.last_at);
+        thread.last_at = at.max(thread.last_at);
+        let turn_id = thread.turn_id.clone();
+        let parent_id = match kind {
+            Kind::UserPrompt => thread.rewound_to.take(),
+            _ => None,
+        };
+        let id_at = known_at.unwrap_or(Time::from_millis(0));
+        let provider = self.source.provider;
+        let id = identity.event_id(id_at, provider, &self.session);
+        self.thread().last_id = Some(id);
+        let session = session_id(provider, &self.session);
+        let mut draft = Draft::with_data(id, session, known_at.unwrap_or(self.now), kind, data);
+        draft.observed_at = self.now;
+        provider.clone_into(&mut draft.provider);
+        draft.provider_session_id = Some(self.session.clone());
+        draft.source = How::Transcript;
+        draft.confidence = Confidence::High;
+        draft.turn_id = turn_id;
+        draft.parent_id = parent_id;
+        let Told { source, generation, offset, length, .. } = self;
+        let record = format!("{}/{generation}/{offset}+{length}", source.name);
+        draft.metadata.insert("record".to_owned(), Raw::of(&record).expect("a text encodes"));
+        if at.is_none() {
+            draft.metadata.insert("time".to_owned(), Raw::of("inferred").expect("a text encodes"));
+        }
+        self.drafts.push(draft);
+        self.places.push(Place { is_everywhere, end: self.offset + self.length });
+        self.drafts.last_mut().expect("it was just put there")
+    }
+}
+
+/// The day and the segment of a stretch of time, as others name it.
+fn segment(from: Time, to: Time) -> (String, String) {
+    let written = from.to_string();
+    let digits: String = written.chars().take(19).filter(char::is_ascii_digit).collect();
+    let (day, clock) = digits.split_at(digits.len().min(8));
+    let seconds = ((to.nanos() - from.nanos()) / 1_000_000_000).max(0);
+    (day.to_owned(), format!("{clock}_{seconds}"))
+}
+
+/// The beginning of a text, for lists.
+pub fn shown(text: &str) -> String {
+    match text.char_indices().nth(SHOWN_CHARS_MAX) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+/// The beginning of a value that may be a long text: the rest of it is not looked at.
+pub(crate) fn shown_json(json: &Raw) -> String {
+    let begin = beginning(json.get());
+    let text = begin.and_then(|begin| Raw::parse(begin).ok()?.text()).or_else(|| json.text());
+    shown(text.as_deref().unwrap_or(json.get()))
+}
+
+/// A JSON string that has the first characters of a long one, cut where no escape is.
+fn beginning(json: &str) -> Option<String> {
+    /// Every character is at most an escaped pair of surrogates.
+    const ESCAPE_LEN: usize = 12;
+    let long_enough = (SHOWN_CHARS_MAX + 2) * ESCAPE_LEN;
+    if !json.starts_with('"') || json.len() <= long_enough {
+        return None;
+    }
+    let end = json.floor_char_boundary(long_enough);
+    let begin = json.ceil_char_boundary(end - ESCAPE_LEN);
+    // An escape that is cut begins within its length before the cut.
+    let is_plain = !json[begin..end].contains('\\');
+    is_plain.then(|| format!("{}\"", &json[..end]))
+}

@@ -1,0 +1,104 @@
+//! What is told most: talk, tools and notes, each with its text for people.
+
+use event::payload::{
+    AssistantMessage, AssistantThinking, Content, ContextAdded, ContextKind, ErrorRaised, Note,
+    ToolCall, ToolResult, UserPrompt,
+};
+use event::{Draft, Raw, Time};
+
+use crate::identity::Identity;
+use crate::told::{Told, brief, shown, shown_json};
+
+impl Told<'_> {
+    /// What a person asked.
+    pub fn prompt(&mut self, identity: Identity, at: Option<Time>, content: Content) -> &mut Draft {
+        let text = content.joined_text();
+        let draft = self.fact(identity, at, &UserPrompt::new(content));
+        draft.text = Some(text);
+        draft
+    }
+
+    /// What the agent put in front of the model by itself.
+    pub fn context(
+        &mut self,
+        identity: Identity,
+        at: Option<Time>,
+        kind: Option<ContextKind>,
+        text: String,
+    ) -> &mut Draft {
+        let shown = shown(&text);
+        let content = Content::text(text);
+        let added = ContextAdded { kind, placement: None, content, covers: None };
+        let draft = self.fact(identity, at, &added);
+        draft.text = Some(shown);
+        draft
+    }
+
+    /// The words of an answer.
+    pub fn message(
+        &mut self,
+        identity: Identity,
+        at: Option<Time>,
+        message: &AssistantMessage,
+    ) -> &mut Draft {
+        let draft = self.fact(identity, at, message);
+        draft.text = Some(message.content.joined_text());
+        draft
+    }
+
+    pub fn thinking(
+        &mut self,
+        identity: Identity,
+        at: Option<Time>,
+        thinking: &AssistantThinking,
+    ) -> &mut Draft {
+        let draft = self.fact(identity, at, thinking);
+        draft.text = Some(thinking.thinking.clone());
+        draft
+    }
+
+    pub fn call(&mut self, identity: Identity, at: Option<Time>, call: &ToolCall) -> &mut Draft {
+        let draft = self.fact(identity, at, call);
+        draft.text = Some(brief(&call.tool, &call.input));
+        draft
+    }
+
+    pub fn result(
+        &mut self,
+        identity: Identity,
+        at: Option<Time>,
+        result: &ToolResult,
+    ) -> &mut Draft {
+        let draft = self.fact(identity, at, result);
+        let output = result.output.as_ref().filter(|output| !output.is_null());
+        let error = || result.error.as_deref().map(shown);
+        draft.text = output.map(shown_json).or_else(error);
+        draft
+    }
+
+    /// Something people may want to know that is no talk.
+    pub fn note(
+        &mut self,
+        identity: Identity,
+        at: Option<Time>,
+        about: &str,
+        text: String,
+    ) -> &mut Draft {
+        let about = Some(Raw::of(about).expect("a text encodes"));
+        let note = Note { text, about };
+        let draft = self.fact(identity, at, &note);
+        draft.text = Some(note.text);
+        draft
+    }
+
+    pub fn error(
+        &mut self,
+        identity: Identity,
+        at: Option<Time>,
+        error: &ErrorRaised,
+    ) -> &mut Draft {
+        let draft = self.fact(identity, at, error);
+        draft.text = Some(error.message.clone());
+        draft
+    }
+}

@@ -1,0 +1,271 @@
+//! Goes on as agents write: notifications say where to look, polling makes sure.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender, TrySendError};
+use std::time::{Duration, Instant};
+
+use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher};
+
+use crate::error::{CaptureError, Warning, WarningKind};
+use crate::pump::{Pump, Summary};
+use crate::schedule::{Moment, Schedule};
+use crate::sink::Sink;
+
+/// Everything is listed again this often, whatever was noticed meanwhile.
+const SWEEP: Duration = Duration::from_secs(10 * 60);
+/// The same while some folder cannot be watched.
+const SWEEP_UNWATCHED: Duration = Duration::from_secs(5);
+/// How often folders that were not there are looked for.
+const ROOTS: Duration = Duration::from_secs(5);
+
+/// Hints that wait to be looked at. When there are more, everything is listed again instead.
+const HINTS_MAX: usize = 16_384;
+
+/// What wakes the watch.
+enum Wake {
+    Changed(PathBuf),
+    /// A folder appeared: what was put into it at once is not always told.
+    Folder(PathBuf),
+    Stop,
+}
+
+/// Ends a watch from another thread.
+#[derive(Clone)]
+pub struct Stopper(SyncSender<Wake>);
+
+impl Stopper {
+    pub fn stop(&self) {
+        // A watch that has ended needs no telling.
+        let _ = self.0.send(Wake::Stop);
+    }
+}
+
+/// Follows all sources until it is stopped.
+pub struct Watch<'a> {
+    pump: Pump<'a>,
+    wakes: Receiver<Wake>,
+    sender: SyncSender<Wake>,
+    /// The system, or we, lost count of what happened.
+    has_lost_count: Arc<AtomicBool>,
+    watcher: Option<RecommendedWatcher>,
+    /// Folders that are watched, and those that cannot be.
+    watched: BTreeSet<PathBuf>,
+    refused: BTreeSet<PathBuf>,
+    schedule: Schedule,
+    begun: Instant,
+}
+
+impl<'a> Watch<'a> {
+    pub fn new(pump: Pump<'a>) -> Watch<'a> {
+        let (sender, wakes) = mpsc::sync_channel(HINTS_MAX);
+        let has_lost_count = Arc::new(AtomicBool::new(false));
+        let hints = Hints { sender: sender.clone(), has_lost_count: Arc::clone(&has_lost_count) };
+        let watcher = notify::recommended_watcher(move |event| hints.take(event)).ok();
+        Watch {
+            pump,
+            wakes,
+            sender,
+            has_lost_count,
+            watcher,
+            watched: BTreeSet::new(),
+            refused: BTreeSet::new(),
+            schedule: Schedule::default(),
+            begun: Instant::now(),
+        }
+    }
+
+    pub fn stopper(&self) -> Stopper {
+        Stopper(self.sender.clone())
+    }
+
+    /// Follows until it is stopped. `tell` hears of every round that brought something.
+    pub fn run(
+        &mut self,
+        sink: &mut dyn Sink,
+        tell: &mut dyn FnMut(&Summary),
+    ) -> Result<(), CaptureError> {
+        let mut warnings = Vec::new();
+        self.watch_roots(&mut warnings);
+        let mut next_sweep = self.now();
+        let mut next_roots = self.now() + ROOTS;
+        loop {
+            let mut summary =
+                Summary { warnings: std::mem::take(&mut warnings), ..Summary::default() };
+            let now = self.now();
+            if now >= next_roots {
+                if self.watch_roots(&mut warnings) {
+                    next_sweep = now;
+                }
+                next_roots = now + ROOTS;
+            }
+            if now >= next_sweep {
+                summary = self.pump.once(sink, &mut |_| {})?;
+                for path in summary.recent.drain(..) {
+                    self.schedule.hint(&path, now);
+                }
+                next_sweep = self.now() + self.sweep_pause();
+            }
+            self.look(sink, &mut summary)?;
+            if summary != Summary::default() {
+                summary.conclude();
+                tell(&summary);
+            }
+            let due = self.schedule.next_due().unwrap_or(Moment::MAX).min(next_sweep);
+            match self.wait_until(due.min(next_roots), &mut next_sweep, &mut warnings) {
+                Waited::GoOn => {}
+                Waited::Stop => return Ok(()),
+            }
+        }
+    }
+
+    /// Looks at every source that is due, a turn each.
+    fn look(&mut self, sink: &mut dyn Sink, summary: &mut Summary) -> Result<(), CaptureError> {
+        let now = self.now();
+        let mut looked = Vec::new();
+        while let Some(path) = self.schedule.take_due(now) {
+            let before = summary.bytes;
+            self.pump.look(&path, sink, summary)?;
+            looked.push((path, summary.bytes > before));
+        }
+        if !looked.is_empty() {
+            sink.settle().map_err(CaptureError::Positions)?;
+        }
+        let now = self.now();
+        for (path, has_grown) in looked {
+            self.schedule.looked(&path, has_grown, now);
+        }
+        Ok(())
+    }
+
+    /// Waits for something to do, and takes in everything that was told meanwhile.
+    fn wait_until(
+        &mut self,
+        due: Moment,
+        next_sweep: &mut Moment,
+        warnings: &mut Vec<Warning>,
+    ) -> Waited {
+        let mut pause = due.saturating_sub(self.now());
+        loop {
+            let now = self.now();
+            match self.wakes.recv_timeout(pause) {
+                Ok(Wake::Stop) | Err(RecvTimeoutError::Disconnected) => return Waited::Stop,
+                Ok(Wake::Changed(path)) => self.schedule.hint(&source_of(&path), now),
+                Ok(Wake::Folder(folder)) => {
+                    for path in self.pump.sources_below(&folder, warnings) {
+                        self.schedule.hint(&path, now);
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) => {
+                    if self.has_lost_count.swap(false, Ordering::Relaxed) {
+                        *next_sweep = now;
+                    }
+                    return Waited::GoOn;
+                }
+            }
+            // Whatever else waits is taken in at once.
+            pause = Duration::ZERO;
+        }
+    }
+
+    /// Watches the folders that are there and were not watched; whether there are any.
+    fn watch_roots(&mut self, warnings: &mut Vec<Warning>) -> bool {
+        let mut has_news = false;
+        for (provider, root) in self.pump.roots() {
+            let Ok(root) = root.canonicalize() else { continue };
+            if self.watched.contains(&root) || self.refused.contains(&root) {
+                continue;
+            }
+            has_news = true;
+            let watched = match &mut self.watcher {
+                Some(watcher) => watcher.watch(&root, RecursiveMode::Recursive),
+                None => Err(notify::Error::generic("the system has no notifications left")),
+            };
+            match watched {
+                Ok(()) => {
+                    self.watched.insert(root);
+                }
+                Err(error) => {
+                    warnings.push(not_watched(provider, &root, &error));
+                    self.refused.insert(root);
+                }
+            }
+        }
+        self.schedule.is_watched = self.refused.is_empty();
+        has_news
+    }
+
+    fn sweep_pause(&self) -> Duration {
+        if self.refused.is_empty() { SWEEP } else { SWEEP_UNWATCHED }
+    }
+
+    fn now(&self) -> Moment {
+        self.begun.elapsed()
+    }
+}
+
+enum Waited {
+    GoOn,
+    Stop,
+}
+
+/// Where notifications go. Each one is only a hint to look.
+struct Hints {
+    sender: SyncSender<Wake>,
+    has_lost_count: Arc<AtomicBool>,
+}
+
+impl Hints {
+    fn take(&self, event: notify::Result<notify::Event>) {
+        let Ok(event) = event else { return self.lose_count() };
+        if event.need_rescan() {
+            self.lose_count();
+        }
+        if matches!(event.kind, EventKind::Access(_)) {
+            return;
+        }
+        for path in event.paths {
+            let wake = match event.kind {
+                EventKind::Create(_) if path.is_dir() => Wake::Folder(path),
+                _ => Wake::Changed(path),
+            };
+            if let Err(TrySendError::Full(_)) = self.sender.try_send(wake) {
+                self.lose_count();
+            }
+        }
+    }
+
+    fn lose_count(&self) {
+        self.has_lost_count.store(true, Ordering::Relaxed);
+    }
+}
+
+/// The source a file belongs to: what happens to a database happens in its log first.
+fn source_of(path: &Path) -> PathBuf {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    match name.strip_suffix("-wal").or_else(|| name.strip_suffix("-shm")) {
+        Some(database) => path.with_file_name(database),
+        None => path.to_owned(),
+    }
+}
+
+fn not_watched(provider: &'static str, root: &Path, error: &notify::Error) -> Warning {
+    let remedy = match error.kind {
+        notify::ErrorKind::MaxFilesWatch => {
+            "; raise the limit with `sysctl fs.inotify.max_user_watches=524288`"
+        }
+        _ => "",
+    };
+    Warning {
+        kind: WarningKind::NotWatched,
+        provider,
+        version: None,
+        path: Some(root.to_owned()),
+        message: format!(
+            "it cannot be watched ({error}) and is looked at every few seconds{remedy}"
+        ),
+        count: 1,
+    }
+}

@@ -1,0 +1,372 @@
+//! What happens to files: half-written lines, odd bytes, truncation, moves, deletion, faults.
+//!
+//! Claude's transcripts stand for all that are written line by line.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use capture::{
+    Batch, CaptureError, Environment, KnownSource, Original, Pump, Sink, SinkError, WarningKind,
+};
+use event::{EventId, Kind, SessionId, Time};
+use tempfile::TempDir;
+
+use crate::memory::Memory;
+use crate::scenario::{NOW, agent, read, stamp};
+
+const FOLDER: &str = ".claude/projects/-home-dev-project";
+
+/// A home with one project of Claude, and what was read of it.
+struct World {
+    home: TempDir,
+    sink: Memory,
+}
+
+impl World {
+    fn new() -> World {
+        let home = TempDir::new().unwrap();
+        fs::create_dir_all(home.path().join(FOLDER)).unwrap();
+        World { home, sink: Memory::default() }
+    }
+
+    fn with(name: &str, bytes: impl AsRef<[u8]>) -> World {
+        let mut world = World::new();
+        world.write(name, bytes);
+        world.read();
+        world
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.home.path().join(FOLDER).join(name)
+    }
+
+    fn write(&self, name: &str, bytes: impl AsRef<[u8]>) {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, bytes).unwrap();
+    }
+
+    /// Writes at the end, just now.
+    fn append(&self, name: &str, bytes: &str) {
+        let mut all = fs::read(self.path(name)).unwrap_or_default();
+        all.extend(bytes.as_bytes());
+        self.write(name, all);
+        stamp(&self.path(name));
+    }
+
+    /// Reads what is new; the kinds of the warnings.
+    fn read(&mut self) -> Vec<WarningKind> {
+        let summary = read(agent("claude"), self.home.path(), &mut self.sink);
+        summary.warnings.iter().map(|warning| warning.kind).collect()
+    }
+
+    /// What people said, in order, and what was not understood.
+    fn said(&self) -> Vec<String> {
+        let is_said = |kind: &Kind| matches!(kind, Kind::UserPrompt | Kind::Unknown);
+        let said = self.sink.events().filter(|event| is_said(&event.kind));
+        said.map(|event| event.text.clone().unwrap_or_else(|| event.data.get().to_owned()))
+            .collect()
+    }
+
+    fn generations(&self) -> Vec<u32> {
+        self.sink.originals.keys().map(|(_, generation)| *generation).collect()
+    }
+}
+
+/// A prompt as a line.
+fn prompt(text: &str) -> String {
+    let uuid = format!("uuid of {text}");
+    format!(
+        r#"{{"type":"user","uuid":"{uuid}","timestamp":"2026-01-01T00:00:00Z","message":{{"content":"{text}"}}}}"#
+    ) + "\n"
+}
+
+#[test]
+fn a_half_written_line_waits_for_its_end() {
+    let mut world = World::new();
+    let (first, second) = (prompt("one"), prompt("two"));
+    let (begin, end) = second.split_at(30);
+    world.append("s.jsonl", &format!("{first}{begin}"));
+    world.read();
+    assert_eq!(world.said(), ["one"]);
+    world.append("s.jsonl", end);
+    world.read();
+    assert_eq!(world.said(), ["one", "two"]);
+}
+
+#[test]
+fn a_line_that_is_never_finished_is_told_as_torn_and_amended_by_its_rest() {
+    let mut world = World::new();
+    let (first, second) = (prompt("one"), prompt("two"));
+    let (begin, end) = second.split_at(30);
+    world.write("s.jsonl", format!("{first}{begin}"));
+    world.read();
+    world.read();
+    let torn = world.sink.events().last().unwrap().clone();
+    assert_eq!(torn.kind, Kind::Unknown);
+    assert!(torn.data.get().contains(r#""error":"torn""#), "{}", torn.data.get());
+    assert_eq!(world.said().len(), 2, "it is told once");
+    world.append("s.jsonl", end);
+    world.read();
+    let last = world.sink.events().last().unwrap();
+    assert_eq!((last.text.as_deref(), last.amends()), (Some("two"), Some(torn.id)));
+}
+
+#[test]
+fn a_whole_record_without_a_line_end_is_accepted_when_nobody_writes_any_more() {
+    let mut world = World::new();
+    let whole = prompt("one") + prompt("two").trim_end();
+    world.append("s.jsonl", &whole);
+    world.read();
+    assert_eq!(world.said(), ["one"], "its line end may still come");
+    world.write("s.jsonl", &whole);
+    world.read();
+    assert_eq!(world.said(), ["one", "two"]);
+    world.append("s.jsonl", &format!("\n{}", prompt("three")));
+    world.read();
+    assert_eq!(world.said(), ["one", "two", "three"]);
+}
+
+#[test]
+fn odd_bytes_cost_no_more_than_their_line() {
+    let mut world = World::new();
+    let mut bytes = b"\xEF\xBB\xBF".to_vec();
+    bytes.extend(prompt("mark").as_bytes());
+    bytes.extend(b"\n   \n\r\n");
+    bytes.extend(prompt("carriage").trim_end().as_bytes());
+    bytes.extend(b"\r\n");
+    bytes.extend(b"\0\0\0\n");
+    let torn = prompt("broken XX text").into_bytes();
+    let at = torn.windows(2).rposition(|pair| pair == b"XX").unwrap();
+    bytes.extend([&torn[..at], b"\xFF\xFE", &torn[at + 2..]].concat());
+    bytes.extend(prompt(r"half \ud83d of a pair").as_bytes());
+    world.write("s.jsonl", &bytes);
+    world.read();
+    let said = world.said();
+    assert_eq!(said[..2], ["mark", "carriage"]);
+    assert!(said[2].contains(r#""record_type":"no record""#), "{}", said[2]);
+    assert_eq!(said[3..], ["broken \u{FFFD}\u{FFFD} text", "half \u{FFFD} of a pair"]);
+    let kept: Vec<&Vec<u8>> = world.sink.originals.values().collect();
+    assert_eq!(kept, [&bytes], "what was read is kept byte for byte");
+}
+
+#[test]
+fn a_line_longer_than_any_record_is_kept_and_passed_over() {
+    let mut world = World::new();
+    let long = prompt(&"x".repeat(65 * 1024 * 1024));
+    world.write("s.jsonl", [prompt("before"), long, prompt("after")].concat());
+    assert_eq!(world.read(), [WarningKind::TooLong, WarningKind::UnknownRecords]);
+    let said = world.said();
+    assert_eq!((said[0].as_str(), said[2].as_str()), ("before", "after"));
+    assert!(said[1].contains("longer than any record"), "{}", said[1]);
+}
+
+#[test]
+fn a_truncated_file_begins_anew_and_nothing_is_told_twice() {
+    let mut world = World::with("s.jsonl", prompt("one") + &prompt("two"));
+    world.write("s.jsonl", prompt("one"));
+    world.read();
+    world.write("s.jsonl", prompt("one") + &prompt("three"));
+    world.read();
+    assert_eq!(world.said(), ["one", "two", "three"], "what vanished stays");
+    assert_eq!(world.generations(), [0, 1]);
+}
+
+#[test]
+fn a_file_rewritten_in_place_begins_anew() {
+    let mut world = World::with("s.jsonl", prompt("one") + &prompt("two"));
+    // The same size, and even the same end.
+    world.write("s.jsonl", prompt("eno") + &prompt("two"));
+    world.read();
+    assert_eq!(world.said(), ["one", "two", "eno"]);
+}
+
+#[test]
+fn a_replaced_file_begins_anew() {
+    let mut world = World::with("s.jsonl", prompt("one") + &prompt("two"));
+    world.write("beside", prompt("one") + &prompt("three"));
+    fs::rename(world.path("beside"), world.path("s.jsonl")).unwrap();
+    world.read();
+    assert_eq!(world.said(), ["one", "two", "three"]);
+}
+
+#[test]
+fn a_moved_file_is_the_same_source() {
+    let mut world = World::with("s.jsonl", prompt("one"));
+    fs::create_dir_all(world.path("../-home-dev-moved")).unwrap();
+    fs::rename(world.path("s.jsonl"), world.path("../-home-dev-moved/s.jsonl")).unwrap();
+    world.read();
+    world.append("../-home-dev-moved/s.jsonl", &prompt("two"));
+    world.read();
+    assert_eq!(world.said(), ["one", "two"]);
+    assert_eq!(world.sink.sightings, 0, "nothing is read again");
+    assert_eq!(world.sink.positions.len(), 1);
+}
+
+#[test]
+fn a_rotated_file_is_finished_and_the_new_one_is_read() {
+    let mut world = World::with("s.jsonl", prompt("one"));
+    world.write("s.jsonl", prompt("one") + &prompt("two"));
+    fs::create_dir_all(world.path("../old")).unwrap();
+    fs::rename(world.path("s.jsonl"), world.path("../old/s.jsonl")).unwrap();
+    world.append("s.jsonl", &prompt("three"));
+    world.read();
+    assert_eq!(world.said(), ["one", "two", "three"]);
+    assert_eq!(world.sink.positions.len(), 2);
+    world.append("../old/s.jsonl", &prompt("a late one"));
+    world.read();
+    world.append("s.jsonl", &prompt("four"));
+    world.read();
+    assert_eq!(world.said()[3..], ["a late one", "four"]);
+}
+
+#[test]
+fn a_copy_under_another_name_is_no_news() {
+    let mut world = World::with("s.jsonl", prompt("one") + &prompt("two"));
+    fs::copy(world.path("s.jsonl"), world.path("copy.jsonl")).unwrap();
+    world.read();
+    assert_eq!(world.said(), ["one", "two"]);
+    world.append("copy.jsonl", &prompt("three"));
+    world.read();
+    assert_eq!(world.said(), ["three", "one", "two"], "what it adds is its own");
+    let copy = world.sink.sessions.values().next().unwrap();
+    assert!(copy[0].data.get().contains(r#""mode":"fork""#), "{}", copy[0].data.get());
+}
+
+#[test]
+fn a_copy_is_not_told_before_it_is_complete() {
+    let mut world = World::with("s.jsonl", prompt("one") + &prompt("two"));
+    world.append("copy.jsonl", &prompt("one"));
+    world.read();
+    world.append("copy.jsonl", &prompt("two"));
+    world.read();
+    world.append("copy.jsonl", &prompt("three"));
+    world.read();
+    assert_eq!(world.said(), ["three", "one", "two"]);
+}
+
+#[test]
+fn a_fork_that_begins_anew_still_repeats_its_parent() {
+    let mut world = World::with("s.jsonl", prompt("one") + &prompt("two"));
+    world.write("fork.jsonl", prompt("one") + &prompt("three") + &prompt("four"));
+    world.read();
+    world.write("fork.jsonl", prompt("one") + &prompt("three"));
+    world.read();
+    assert_eq!(world.said(), ["three", "four", "one", "two"]);
+}
+
+#[test]
+fn a_deleted_file_leaves_its_session_and_may_come_back() {
+    let mut world = World::with("s.jsonl", prompt("one"));
+    fs::remove_file(world.path("s.jsonl")).unwrap();
+    assert_eq!(world.read(), []);
+    assert_eq!(world.read(), []);
+    assert_eq!(world.said(), ["one"]);
+    world.write("s.jsonl", prompt("two"));
+    world.read();
+    assert_eq!(world.said(), ["one", "two"]);
+    fs::remove_dir_all(world.home.path().join(".claude")).unwrap();
+    assert_eq!(world.read(), [], "an agent that is gone is no error");
+}
+
+#[test]
+fn what_cannot_be_read_is_named_and_the_others_are_read() {
+    let mut world = World::new();
+    fs::create_dir(world.path("folder.jsonl")).unwrap();
+    world.write("s.jsonl", prompt("one"));
+    assert_eq!(world.read(), [WarningKind::Unreadable]);
+    assert_eq!(world.said(), ["one"]);
+}
+
+#[test]
+fn links_are_followed_within_the_root_and_end() {
+    let world = World::new();
+    let real = world.home.path().join("elsewhere");
+    fs::rename(world.home.path().join(".claude"), &real).unwrap();
+    symlink(&real, world.home.path().join(".claude")).unwrap();
+    let mut world = world;
+    world.write("s.jsonl", prompt("one"));
+    fs::write(world.home.path().join("outside.jsonl"), prompt("outside")).unwrap();
+    symlink(world.home.path().join("outside.jsonl"), world.path("out.jsonl")).unwrap();
+    symlink("..", world.path("around")).unwrap();
+    symlink("nowhere", world.path("dangling.jsonl")).unwrap();
+    let warnings = world.read();
+    assert!(warnings.iter().all(|kind| *kind == WarningKind::LeadsOut), "{warnings:?}");
+    assert_eq!(world.said(), ["one"]);
+}
+
+/// Takes some batches, then fails: a process that is killed, or a disk that is full.
+struct Failing {
+    memory: Memory,
+    puts_left: usize,
+}
+
+impl Sink for Failing {
+    fn sources(&self) -> Result<Vec<KnownSource>, SinkError> {
+        self.memory.sources()
+    }
+
+    fn source(&self, key: &str) -> Result<Option<String>, SinkError> {
+        self.memory.source(key)
+    }
+
+    fn keep(&mut self, original: Original<'_>) -> Result<(), SinkError> {
+        self.memory.keep(original)
+    }
+
+    fn put(&mut self, batch: Batch) -> Result<(), SinkError> {
+        self.puts_left = self.puts_left.checked_sub(1).ok_or_else(|| SinkError("full".into()))?;
+        self.memory.put(batch)
+    }
+
+    fn settle(&mut self) -> Result<(), SinkError> {
+        self.memory.settle()
+    }
+
+    fn find(&self, id: EventId) -> Result<Option<(SessionId, u64)>, SinkError> {
+        self.memory.find(id)
+    }
+
+    fn find_in(&self, session: &SessionId, ids: &[EventId]) -> Result<Vec<Option<u64>>, SinkError> {
+        self.memory.find_in(session, ids)
+    }
+}
+
+#[test]
+fn a_sink_that_fails_at_any_point_loses_and_doubles_nothing() {
+    let world = World::new();
+    let lines: Vec<String> = (0..2_500).map(|number| prompt(&format!("prompt {number}"))).collect();
+    world.write("a.jsonl", lines[..1_500].concat());
+    world.write("b.jsonl", lines[1_500..].concat());
+    world.write("c.jsonl", lines[..1_500].concat() + &prompt("forked"));
+    let expected = sorted_prompts(&whole(world.home.path()));
+    for puts in 0..8 {
+        let mut sink = Failing { memory: Memory::default(), puts_left: puts };
+        let failed = once(world.home.path(), &mut sink);
+        sink.puts_left = usize::MAX;
+        once(world.home.path(), &mut sink).unwrap();
+        assert_eq!(sorted_prompts(&sink.memory), expected, "after {puts} batches: {failed:?}");
+        assert_eq!(sink.memory.sightings, 0);
+    }
+}
+
+fn whole(home: &Path) -> Memory {
+    let mut sink = Memory::default();
+    read(agent("claude"), home, &mut sink);
+    sink
+}
+
+fn once(home: &Path, sink: &mut dyn Sink) -> Result<(), CaptureError> {
+    let environment = Environment::new(home, []);
+    let clock = || Time::from_millis(NOW);
+    Pump::new(&[agent("claude")], &environment, &clock).once(sink, &mut |_| {}).map(drop)
+}
+
+fn sorted_prompts(sink: &Memory) -> Vec<(String, Option<String>)> {
+    let prompts = sink.events().filter(|event| event.kind == Kind::UserPrompt);
+    let mut prompts: Vec<_> =
+        prompts.map(|event| (event.session_id.to_string(), event.text.clone())).collect();
+    prompts.sort();
+    prompts
+}

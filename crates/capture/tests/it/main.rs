@@ -1,0 +1,27 @@
+//! Capture at its border: a home full of files in, events out.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
+mod memory; // a sink that keeps everything in memory
+mod scenario; // recordings of real agents, and what is told of them
+mod handmade; // homes made by hand
+mod growth; // sources that are read while they grow
+mod files; // what happens to files
+mod mangled; // sources that were damaged
+mod splits; // the same in any split and any order
+mod hostile; // whatever bytes come in
+mod truth; // what the model itself counted
+mod corpus; // generated transcripts, and what is in them
+mod tables; // databases made in tests
+
+mod made_up; // an agent that nobody wrote
+
+mod claude;
+mod codex;
+mod copilot;
+mod cursor;
+mod gemini;
+mod goose;
+mod qwen;
+mod opencode;
+mod pi;

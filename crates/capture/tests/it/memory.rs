@@ -1,0 +1,93 @@
+//! A sink in memory that numbers events and knows facts again, as the journal does.
+
+use std::collections::{BTreeMap, HashMap};
+
+use capture::{Batch, KnownSource, Original, Sink, SinkError};
+use event::{Event, EventId, SessionId};
+
+#[derive(Default)]
+pub(crate) struct Memory {
+    pub sessions: BTreeMap<SessionId, Vec<Event>>,
+    pub positions: BTreeMap<String, String>,
+    /// What was kept of each source and generation.
+    pub originals: BTreeMap<(String, u32), Vec<u8>>,
+    /// Events that were told again.
+    pub sightings: u64,
+    /// Where each session has which fact.
+    facts: HashMap<(SessionId, [u8; 10]), u64>,
+    /// Who told an event first.
+    tellers: HashMap<EventId, (SessionId, u64)>,
+}
+
+impl Memory {
+    pub(crate) fn events(&self) -> impl Iterator<Item = &Event> {
+        self.sessions.values().flatten()
+    }
+
+    /// The length of the longest state a parser asked to keep.
+    pub(crate) fn state_len(&self) -> usize {
+        let positions = self.positions.values();
+        let states = positions.map(|position| {
+            let position: serde_json::Value = serde_json::from_str(position).unwrap();
+            position["state"].as_str().map_or(0, str::len)
+        });
+        states.max().unwrap_or(0)
+    }
+
+    fn seq_of(&self, session: &SessionId, id: &EventId) -> Option<u64> {
+        self.facts.get(&(session.clone(), id.tail())).copied()
+    }
+}
+
+impl Sink for Memory {
+    fn sources(&self) -> Result<Vec<KnownSource>, SinkError> {
+        let known = |(key, position): (&String, &String)| KnownSource {
+            key: key.clone(),
+            position: position.clone(),
+        };
+        Ok(self.positions.iter().map(known).collect())
+    }
+
+    fn source(&self, key: &str) -> Result<Option<String>, SinkError> {
+        Ok(self.positions.get(key).cloned())
+    }
+
+    fn keep(&mut self, original: Original<'_>) -> Result<(), SinkError> {
+        let key = (original.source.to_owned(), original.generation);
+        let kept = self.originals.entry(key).or_default();
+        kept.truncate(original.offset as usize);
+        kept.resize(original.offset as usize, 0);
+        kept.extend(original.bytes);
+        Ok(())
+    }
+
+    fn put(&mut self, batch: Batch) -> Result<(), SinkError> {
+        assert_eq!(self.positions.get(&batch.source), batch.from.as_ref(), "{}", batch.source);
+        for draft in batch.drafts {
+            if self.seq_of(&draft.session_id, &draft.id).is_some() {
+                self.sightings += 1;
+                continue;
+            }
+            let session = draft.session_id.clone();
+            let events = self.sessions.entry(session.clone()).or_default();
+            let seq = events.len() as u64 + 1;
+            self.facts.insert((session.clone(), draft.id.tail()), seq);
+            self.tellers.entry(draft.id).or_insert((session, seq));
+            events.push(draft.at(seq));
+        }
+        self.positions.insert(batch.source, batch.to);
+        Ok(())
+    }
+
+    fn settle(&mut self) -> Result<(), SinkError> {
+        Ok(())
+    }
+
+    fn find(&self, id: EventId) -> Result<Option<(SessionId, u64)>, SinkError> {
+        Ok(self.tellers.get(&id).cloned())
+    }
+
+    fn find_in(&self, session: &SessionId, ids: &[EventId]) -> Result<Vec<Option<u64>>, SinkError> {
+        Ok(ids.iter().map(|id| self.seq_of(session, id)).collect())
+    }
+}

@@ -1,0 +1,95 @@
+//! Transcripts of two agents as they lie on a disk: generated, with every trap known, and with an
+//! account of what a reader has to find in them.
+//!
+//! `transcripts/gen.py` writes them; the same size and seed give the same bytes.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, SystemTime};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// A tree of transcripts. Gone when dropped.
+pub struct Transcripts {
+    dir: TempDir,
+}
+
+/// Nobody has written to the files for at least this long, whatever the clock says: what is not
+/// finished in them never will be.
+const AGE: Duration = Duration::from_secs(24 * 60 * 60);
+
+impl Transcripts {
+    /// Makes about `size` (as in `5mb`), of which `claude_share` (as in `0.6`) is one agent's.
+    pub fn make(size: &str, seed: u32, claude_share: &str) -> Transcripts {
+        let dir = tempfile::Builder::new().prefix("hansard-transcripts").tempdir();
+        let transcripts = Transcripts { dir: dir.expect("a folder for the test") };
+        let seed = seed.to_string();
+        transcripts.generator(&[
+            "make",
+            "--size",
+            size,
+            "--seed",
+            &seed,
+            "--claude-share",
+            claude_share,
+        ]);
+        transcripts.age();
+        transcripts
+    }
+
+    /// Appends lines to a finished session of one agent. What they hold, as the generator says.
+    pub fn append(&self, agent: &str, lines: u32) -> Value {
+        let lines = lines.to_string();
+        let told = self.generator(&["append", "--agent", agent, "--lines", &lines]);
+        self.age();
+        serde_json::from_slice(&told).expect("the generator tells JSON")
+    }
+
+    /// The folder of everything; below it `claude` and `codex` are folders as the agents have them.
+    pub fn root(&self) -> PathBuf {
+        self.dir.path().join("tree")
+    }
+
+    /// What is in all of it.
+    pub fn manifest(&self) -> Value {
+        let text = fs::read_to_string(self.root().join("manifest.json"));
+        serde_json::from_str(&text.expect("there is a manifest")).expect("it is JSON")
+    }
+
+    /// What is in each session.
+    pub fn sessions(&self) -> Vec<Value> {
+        let text = fs::read_to_string(self.root().join("sessions.jsonl"));
+        let text = text.expect("there is a list");
+        text.lines().map(|line| serde_json::from_str(line).expect("each is JSON")).collect()
+    }
+
+    /// Makes every file look as if nobody had written to it for a day.
+    pub fn age(&self) {
+        age(&self.root(), SystemTime::now() - AGE);
+    }
+
+    fn generator(&self, arguments: &[&str]) -> Vec<u8> {
+        let generator = Path::new(env!("CARGO_MANIFEST_DIR")).join("transcripts/gen.py");
+        let mut command = Command::new("python3");
+        command.arg(generator).args(arguments).arg("--out").arg(self.root());
+        let made = command.output().expect("python3 runs the generator");
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        made.stdout
+    }
+}
+
+fn age(path: &Path, latest: SystemTime) {
+    if path.is_dir() {
+        for entry in fs::read_dir(path).expect("the folder can be listed") {
+            age(&entry.expect("the folder can be listed").path(), latest);
+        }
+        return;
+    }
+    let file = File::options().append(true).open(path).expect("the file can be opened");
+    let changed = file.metadata().and_then(|metadata| metadata.modified());
+    if changed.expect("the file has a time") > latest {
+        file.set_modified(latest).expect("the file takes a time");
+    }
+}
