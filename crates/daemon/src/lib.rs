@@ -1,1 +1,11 @@
-//! Wires the parts together.
+//! Wires the parts together: what capture reads goes into the journal, and what the journal holds
+//! is folded into what people look at.
+//!
+//! Not here: parsing (`capture`), keeping (`journal`), counting (`projection`), printing (`cli`).
+
+mod ingest; // everything agents have written, into the journal
+mod facts; // what sessions add up to
+mod recorder; // the journal as capture sees it
+
+pub use facts::{KeptFacts, UnknownKind, facts_of, unknown_records};
+pub use ingest::{Ingest, IngestError, Ingested};

@@ -1,0 +1,148 @@
+//! The facts of sessions, folded from their events and kept beside the log.
+//!
+//! What is kept may be behind or gone: the rest is read from the log. So nobody has to keep it
+//! in time, and nobody can keep it wrong.
+
+use std::collections::{BTreeMap, HashMap};
+
+use event::{Event, SessionId};
+use journal::{Journal, ReadError, Selection, SessionFilter, SessionInfo, View};
+use projection::{Facts, UnknownCount};
+
+/// The name saved facts go by.
+const VIEW: &str = "facts";
+
+/// Sessions whose facts are saved in one go.
+const SAVED_AT_ONCE: usize = 256;
+
+/// All facts that were kept, to be brought up to date where they are needed.
+pub struct KeptFacts(HashMap<SessionId, Facts>);
+
+impl KeptFacts {
+    pub fn load(journal: &Journal) -> Result<KeptFacts, ReadError> {
+        let kept = journal.saved_views(VIEW)?.into_iter();
+        let facts = kept.filter_map(|(id, _, bytes)| Some((id, parse(&bytes)?)));
+        Ok(KeptFacts(facts.collect()))
+    }
+
+    /// The facts of a session as of now.
+    pub fn take(&mut self, journal: &Journal, session: &SessionInfo) -> Result<Facts, ReadError> {
+        fold(journal, session, self.0.remove(&session.id))
+    }
+}
+
+/// Facts that are folded as events are recorded, so that the log need not be read for them.
+#[derive(Default)]
+pub(crate) struct FreshFacts(HashMap<SessionId, Facts>);
+
+impl FreshFacts {
+    /// Takes an event that was just recorded. Facts it does not follow upon stay as they are, and
+    /// are read from the log when they are kept.
+    pub(crate) fn apply(&mut self, journal: &Journal, event: &Event) {
+        let id = &event.session_id;
+        if !self.0.contains_key(id) {
+            // What cannot be read now is no reason to stop recording.
+            let kept = if event.seq > 1 { kept(journal, id).ok().flatten() } else { None };
+            self.0.insert(id.clone(), kept.unwrap_or_default());
+        }
+        let facts = self.0.get_mut(id).expect("it was just put there");
+        if facts.seq() + 1 == event.seq {
+            facts.apply(event);
+        }
+    }
+
+    /// Brings the facts of sessions up to date, keeps them and forgets them.
+    pub(crate) fn keep<'a>(
+        &mut self,
+        journal: &Journal,
+        sessions: impl IntoIterator<Item = &'a SessionId>,
+    ) -> Result<(), ReadError> {
+        let mut folded = Vec::new();
+        for id in sessions {
+            let fresh = self.0.remove(id);
+            let session = match journal.stat(id) {
+                // Deleted meanwhile, or never more than a sighting.
+                Err(ReadError::SessionNotFound(_)) => continue,
+                session => session?,
+            };
+            let known = match fresh {
+                Some(facts) => Some(facts),
+                None => kept(journal, id)?,
+            };
+            let facts = fold(journal, &session, known)?;
+            folded.push((id, facts.seq(), facts.save()));
+            if folded.len() == SAVED_AT_ONCE {
+                save(journal, &mut folded)?;
+            }
+        }
+        save(journal, &mut folded)
+    }
+}
+
+/// The facts of one session as of now.
+pub fn facts_of(journal: &Journal, session: &SessionInfo) -> Result<Facts, ReadError> {
+    fold(journal, session, kept(journal, &session.id)?)
+}
+
+/// Records that nobody understands: how many, by provider, the agent's version and what it calls
+/// them.
+pub fn unknown_records(journal: &Journal) -> Result<BTreeMap<UnknownKind, u64>, ReadError> {
+    let mut kept = KeptFacts::load(journal)?;
+    let mut unknown = BTreeMap::new();
+    let mut after = None;
+    loop {
+        let page = journal.sessions(&SessionFilter::default(), after.as_deref(), PAGE)?;
+        for session in &page.items {
+            let facts = kept.take(journal, session)?;
+            for UnknownCount { agent_version, record_type, count } in facts.unknown() {
+                // What has no type was torn, which says nothing of the format.
+                let Some(kind) = record_type.clone() else { continue };
+                let key = (session.provider.clone(), agent_version.clone(), kind);
+                *unknown.entry(key).or_default() += count;
+            }
+        }
+        after = page.next;
+        if after.is_none() {
+            return Ok(unknown);
+        }
+    }
+}
+
+/// Provider, version, and what the agent calls the record.
+pub type UnknownKind = (String, Option<String>, String);
+
+/// Sessions read at a time.
+const PAGE: usize = 500;
+
+fn save(journal: &Journal, folded: &mut Vec<(&SessionId, u64, String)>) -> Result<(), ReadError> {
+    let views: Vec<View<'_>> = folded
+        .iter()
+        .map(|(session_id, up_to_seq, saved)| View {
+            session_id,
+            up_to_seq: *up_to_seq,
+            bytes: saved.as_bytes(),
+        })
+        .collect();
+    journal.save_views(VIEW, &views)?;
+    folded.clear();
+    Ok(())
+}
+
+fn fold(journal: &Journal, session: &SessionInfo, kept: Option<Facts>) -> Result<Facts, ReadError> {
+    // Facts that are ahead belong to a log that was put back.
+    let mut facts = kept.filter(|facts| facts.seq() <= session.tail_seq).unwrap_or_default();
+    if facts.seq() < session.tail_seq {
+        for event in journal.events(&session.id, Selection::after(facts.seq()))? {
+            facts.apply(&event?);
+        }
+    }
+    Ok(facts)
+}
+
+fn kept(journal: &Journal, id: &SessionId) -> Result<Option<Facts>, ReadError> {
+    Ok(journal.saved_view(id, VIEW)?.and_then(|(_, bytes)| parse(&bytes)))
+}
+
+fn parse(bytes: &[u8]) -> Option<Facts> {
+    Facts::load(std::str::from_utf8(bytes).ok()?)
+}
