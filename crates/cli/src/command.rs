@@ -1,8 +1,12 @@
 //! What can be typed, and who answers it.
 
+mod ingest;
 mod sessions;
 mod show;
 mod search;
+mod usage;
+mod which; // options that several commands take
+mod resume;
 mod fork;
 mod lineage;
 mod replay;
@@ -52,12 +56,18 @@ pub(crate) struct Global {
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
+    /// Read everything that agents have written into the journal
+    Ingest(ingest::Ingest),
     /// List sessions, newest activity first
     Sessions(sessions::Sessions),
     /// Show one session: the talk by turns, its events, or what a model would see
     Show(show::Show),
     /// Find anything ever said, done or printed
     Search(search::Search),
+    /// Tokens and money, by day, week, month, session, model or project
+    Usage(usage::Usage),
+    /// Print the agent's own command to go on with a session, or run it
+    Resume(resume::Resume),
     /// Branch a session off at a point, without copying it
     Fork(fork::Fork),
     /// Show where a session comes from and what came from it
@@ -82,9 +92,12 @@ pub(crate) enum Done {
 pub(crate) fn run(hansard: &Hansard, output: &mut Output) -> Result<Done, CliError> {
     let global = &hansard.global;
     match &hansard.command {
+        Command::Ingest(command) => command.run(global, output),
         Command::Sessions(command) => command.run(global, output),
         Command::Show(command) => command.run(global, output),
         Command::Search(command) => command.run(global, output),
+        Command::Usage(command) => command.run(global, output),
+        Command::Resume(command) => command.run(global, output),
         Command::Fork(command) => command.run(global, output),
         Command::Lineage(command) => command.run(global, output),
         Command::Replay(command) => command.run(global, output),

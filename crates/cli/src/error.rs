@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::io;
 
+use daemon::IngestError;
 use journal::{AppendError, LineageError, OpenError, ReadError};
 use serde::Serialize;
 use session::{BundleError, SessionError};
@@ -167,6 +168,16 @@ impl From<AppendError> for CliError {
         match hint {
             Some(hint) => said.hint(hint),
             None => said,
+        }
+    }
+}
+
+impl From<IngestError> for CliError {
+    fn from(error: IngestError) -> CliError {
+        match error {
+            IngestError::Read(error) => error.into(),
+            IngestError::Capture(error) => CliError::of("ingest", &error)
+                .hint("nothing is lost: the next `hansard ingest` goes on where this one stopped"),
         }
     }
 }

@@ -7,6 +7,7 @@ use std::io::{self, BufWriter, IsTerminal, Stdout, Write};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use event::Cost;
 use serde::Serialize;
 
 use crate::command::Global;
@@ -146,6 +147,14 @@ pub(crate) fn plain(text: &str) -> String {
             letter => letter.to_string(),
         })
         .collect()
+}
+
+/// Money for people: cents, or a dash where nothing is known.
+pub(crate) fn money(usd: Option<Cost>) -> String {
+    match usd {
+        None => "-".to_owned(),
+        Some(cost) => format!("${:.2}", cost.nanos() as f64 / 1e9),
+    }
 }
 
 /// The text on one line, cut to `max` letters.

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 use event::payload::SessionMode;
-use event::{Cost, Event, EventId, Kind, SessionId, Time};
+use event::{Cost, EventId, SessionId, Time};
 use journal::{Ancestry, Hit, SessionInfo};
+use projection::{Counts, Facts, Outcome, PriceTable, Spent, Tokens, Turn};
 use serde::Serialize;
-use session::Turn;
 use session::view::HistoryEntry;
 
 /// A session. What no adapter has told yet is `null`.
-#[derive(Serialize, Default)]
+#[derive(Serialize)]
 pub(crate) struct SessionShape {
     pub id: String,
     pub provider: String,
@@ -26,7 +26,7 @@ pub(crate) struct SessionShape {
     pub started_at: Option<Time>,
     pub last_event_at: Option<Time>,
     pub status: Option<String>,
-    pub ending: Option<String>,
+    pub ending: Option<&'static str>,
     pub epochs: Option<u64>,
     pub counts: CountsShape,
     pub tokens: Option<TokensShape>,
@@ -38,19 +38,19 @@ pub(crate) struct SessionShape {
 }
 
 /// What a session did by itself.
-#[derive(Serialize, Default)]
+#[derive(Serialize)]
 pub(crate) struct CountsShape {
-    pub prompts: Option<u64>,
-    pub queued: Option<u64>,
-    pub responses: Option<u64>,
-    pub tool_calls: Option<u64>,
-    pub tool_results: Option<u64>,
-    pub compactions: Option<u64>,
+    pub prompts: u64,
+    pub queued: u64,
+    pub responses: u64,
+    pub tool_calls: u64,
+    pub tool_results: u64,
+    pub compactions: u64,
     pub events: u64,
-    pub unknown: Option<u64>,
+    pub unknown: u64,
 }
 
-#[derive(Serialize, Default)]
+#[derive(Serialize)]
 pub(crate) struct TokensShape {
     pub requests: u64,
     pub input: u64,
@@ -60,6 +60,30 @@ pub(crate) struct TokensShape {
     pub reasoning: u64,
 }
 
+/// Tokens and money, grouped.
+#[derive(Serialize)]
+pub(crate) struct UsageShape {
+    pub rows: Vec<UsageRowShape>,
+    pub total: SpentShape,
+}
+
+#[derive(Serialize)]
+pub(crate) struct UsageRowShape {
+    pub key: Option<String>,
+    pub provider: Option<String>,
+    pub model: Option<String>,
+    #[serde(flatten)]
+    pub spent: SpentShape,
+}
+
+#[derive(Serialize)]
+pub(crate) struct SpentShape {
+    #[serde(flatten)]
+    pub tokens: TokensShape,
+    pub usd: Option<Cost>,
+    pub basis: &'static str,
+}
+
 #[derive(Serialize)]
 pub(crate) struct TurnShape {
     pub id: String,
@@ -67,8 +91,13 @@ pub(crate) struct TurnShape {
     pub seq_to: u64,
     pub started_at: Time,
     pub completed_at: Option<Time>,
+    /// `open`, `completed` or `failed`.
     pub status: &'static str,
+    /// `done`, `failed`, `interrupted`, `died` or `replaced`, once it has ended.
+    pub outcome: Option<&'static str>,
     pub prompt: Option<String>,
+    /// What was typed meanwhile and handed over in the middle.
+    pub queued: Vec<String>,
     pub answer: Option<String>,
     pub tools: BTreeMap<String, u64>,
     pub approvals: u64,
@@ -156,54 +185,92 @@ pub(crate) struct PageShape<T> {
     pub next: Option<String>,
 }
 
-impl From<&SessionInfo> for SessionShape {
-    fn from(info: &SessionInfo) -> SessionShape {
+impl SessionShape {
+    /// A session as the catalogue knows it, with what its events add up to.
+    pub(crate) fn of(info: &SessionInfo, facts: &Facts, prices: &PriceTable) -> SessionShape {
+        let about = facts.about().clone();
+        let spent = Spent::of(facts, prices);
         SessionShape {
             id: info.id.to_string(),
             provider: info.provider.clone(),
             provider_session_id: info.provider_session_id.clone(),
+            agent_version: about.agent_version,
             parent_id: info.ancestry.parent_session_id.clone(),
             relation: match info.mode() {
                 None => "main",
                 Some(SessionMode::Fork) => "fork",
                 Some(SessionMode::Resume) => "resume",
+                // What we run ourselves are children; what others ran, their subagents.
+                Some(SessionMode::Child) if info.provider != OURS => "subagent",
                 Some(SessionMode::Child | SessionMode::Other(_)) => "child",
             },
-            project: info.project.clone(),
-            cwd: info.cwd.clone(),
-            model: info.model.clone(),
-            title: info.title.clone(),
+            project: info.project.clone().or(about.project),
+            cwd: about.cwd.or(info.cwd.clone()),
+            branch: about.branch,
+            model: about.model.or(info.model.clone()),
+            title: facts.title().map(str::to_owned).or(info.title.clone()),
             started_at: Some(info.started_at),
             last_event_at: Some(info.last_event_at),
-            counts: CountsShape { events: info.events, ..CountsShape::default() },
-            usd: Some(info.cost),
-            basis: Some("incomplete"),
-            ..SessionShape::default()
+            status: None,
+            ending: Some(facts.ending().as_str()),
+            epochs: Some(facts.epochs()),
+            counts: CountsShape::from(facts.counts()),
+            tokens: Some(TokensShape::from(&spent.tokens)),
+            usd: spent.money.usd,
+            basis: Some(spent.basis().as_str()),
+            source_missing: None,
+            turns: None,
         }
     }
 }
 
-impl CountsShape {
-    /// Counts a session's own events.
-    pub(crate) fn of(events: &[Event]) -> CountsShape {
-        let own = || events.iter().filter(|event| event.fork_origin().is_none());
-        let count = |kind: Kind| Some(own().filter(|event| event.kind == kind).count() as u64);
-        let mut answers = std::collections::BTreeSet::new();
-        for event in own().filter(|event| event.kind.is_answer()) {
-            let members = event.data.members().unwrap_or_default();
-            let id = members.into_iter().find(|(name, _)| name == "message_id");
-            let id = id.and_then(|(_, id)| id.text()).filter(|id| !id.is_empty());
-            answers.insert(id.unwrap_or_else(|| event.id.to_string()));
-        }
+/// The provider of sessions we host.
+const OURS: &str = "hansard";
+
+impl From<&Counts> for CountsShape {
+    fn from(counts: &Counts) -> CountsShape {
+        let Counts {
+            prompts,
+            queued,
+            responses,
+            tool_calls,
+            tool_results,
+            compactions,
+            events,
+            unknown,
+        } = *counts;
         CountsShape {
-            prompts: count(Kind::UserPrompt),
-            queued: None,
-            responses: Some(answers.len() as u64),
-            tool_calls: count(Kind::ToolCall),
-            tool_results: count(Kind::ToolResult),
-            compactions: count(Kind::Compaction),
-            events: own().count() as u64,
-            unknown: count(Kind::Unknown),
+            prompts,
+            queued,
+            responses,
+            tool_calls,
+            tool_results,
+            compactions,
+            events,
+            unknown,
+        }
+    }
+}
+
+impl From<&Tokens> for TokensShape {
+    fn from(tokens: &Tokens) -> TokensShape {
+        TokensShape {
+            requests: tokens.requests,
+            input: tokens.input,
+            output: tokens.output,
+            cache_read: tokens.cache_read,
+            cache_creation: tokens.cache_creation,
+            reasoning: tokens.reasoning,
+        }
+    }
+}
+
+impl From<&Spent> for SpentShape {
+    fn from(spent: &Spent) -> SpentShape {
+        SpentShape {
+            tokens: TokensShape::from(&spent.tokens),
+            usd: spent.money.usd,
+            basis: spent.basis().as_str(),
         }
     }
 }
@@ -216,11 +283,17 @@ impl From<Turn> for TurnShape {
             seq_to: turn.seq_to,
             started_at: turn.started_at,
             completed_at: turn.completed_at,
-            status: turn.status.as_str(),
+            status: match turn.outcome {
+                None => "open",
+                Some(Outcome::Failed | Outcome::Died) => "failed",
+                Some(Outcome::Done | Outcome::Interrupted | Outcome::Replaced) => "completed",
+            },
+            outcome: turn.outcome.map(Outcome::as_str),
             prompt: turn.prompt,
+            queued: turn.queued,
             answer: turn.answer,
-            tools: turn.tools,
-            approvals: turn.approvals,
+            tools: turn.tools.into_iter().map(|(tool, count)| (tool, count.calls)).collect(),
+            approvals: turn.approval_count,
             errors: turn.errors,
             files: FilesShape { read: turn.read_files, modified: turn.modified_files },
         }

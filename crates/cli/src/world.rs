@@ -6,6 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use event::Time;
 use journal::{Access, Journal, Options};
+use projection::PriceTable;
 use session::{Host, Stamps};
 
 use crate::command::Global;
@@ -59,17 +60,59 @@ pub(crate) fn folder(global: &Global) -> Result<PathBuf, CliError> {
     if let Some(journal) = &global.journal {
         return Ok(journal.clone());
     }
-    let absolute =
-        |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let data = if cfg!(target_os = "macos") {
-        absolute("HOME").map(|home| home.join("Library/Application Support"))
+        home()?.join("Library/Application Support")
     } else {
-        absolute("XDG_DATA_HOME").or_else(|| absolute("HOME").map(|home| home.join(".local/share")))
+        match absolute("XDG_DATA_HOME") {
+            Some(data) => data,
+            None => home()?.join(".local/share"),
+        }
     };
-    data.map(|data| data.join(Path::new("hansard"))).ok_or_else(|| {
-        CliError::new("no_home", "there is no home folder to keep a journal in")
-            .hint("set HOME, or say where with `--journal DIR`")
+    Ok(data.join(Path::new("hansard")))
+}
+
+pub(crate) fn home() -> Result<PathBuf, CliError> {
+    absolute("HOME").ok_or_else(|| {
+        CliError::new("no_home", "it is not known where your home folder is")
+            .hint("set HOME, or name the folders with `--journal DIR` and `--home DIR`")
     })
+}
+
+/// A variable that names an absolute path.
+fn absolute(name: &str) -> Option<PathBuf> {
+    std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute())
+}
+
+/// What models cost: the user's own table if the journal has one, else the one that ships.
+pub(crate) fn prices(journal: &Journal) -> Result<PriceTable, CliError> {
+    let Some(path) = journal.dir().map(|dir| dir.join("prices.json")) else {
+        return Ok(PriceTable::shipped());
+    };
+    let text = match std::fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            return Ok(PriceTable::shipped());
+        }
+        Err(error) => {
+            let message = format!("cannot read `{}`: {error}", path.display());
+            return Err(CliError::new("io", message));
+        }
+    };
+    PriceTable::parse(&text).map_err(|error| {
+        CliError::new("bad_prices", format!("`{}` is no table of prices: {error}", path.display()))
+            .hint("mend it, or remove it to use the prices that ship with the program")
+    })
+}
+
+/// What this process has computed so far, in milliseconds; only Linux tells.
+pub(crate) fn cpu_millis() -> Option<u64> {
+    /// The kernel counts in hundredths of a second, whatever its own pace.
+    const MILLIS_PER_TICK: u64 = 10;
+    let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
+    // The name of the program may hold anything, so the fields are counted from behind it.
+    let (_, fields) = stat.rsplit_once(')')?;
+    let ticks = |place: usize| fields.split_whitespace().nth(place)?.parse::<u64>().ok();
+    Some((ticks(11)? + ticks(12)?) * MILLIS_PER_TICK)
 }
 
 struct System;

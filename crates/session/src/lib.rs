@@ -23,7 +23,6 @@ mod settle; // how they fare
 mod restart; // what was left open, and closing it
 mod runs; // runs as a journal has them
 mod origin; // where an event was first recorded
-mod turn; // a session as people tell it
 pub mod view; // the effective history
 pub mod builder; // the same from nothing: the oracle
 pub mod compaction; // views replaced by shorter ones
@@ -65,7 +64,6 @@ pub use reader::{SessionEvents, SessionReader};
 pub use requests::Verdict;
 pub use session::Session;
 pub use tools::Begun;
-pub use turn::{Turn, TurnStatus, Turns};
 
 pub use breaker::{DENIALS_MAX, Denials};
 pub use children::{ChildRun, children};

@@ -1,6 +1,7 @@
 //! `hansard doctor`: is the record sound, and if not, where.
 
 use clap::Args;
+use journal::Journal;
 
 use super::{Done, Global};
 use crate::error::CliError;
@@ -23,7 +24,7 @@ impl Doctor {
             world::journal_to_read(global, output)?
         };
         output.progress(|| "looking at every event".to_owned());
-        let checks: Vec<CheckShape> = journal
+        let mut checks: Vec<CheckShape> = journal
             .doctor(self.repair, world::now())?
             .into_iter()
             .map(|check| CheckShape {
@@ -33,6 +34,7 @@ impl Doctor {
                 fix: check.fix,
             })
             .collect();
+        checks.push(formats(&journal)?);
         let ok = checks.iter().all(|check| check.ok);
         if output.json() {
             output.json_line(&DoctorShape { ok, checks })?;
@@ -50,4 +52,25 @@ impl Doctor {
         output.flush()?;
         Ok(if ok { Done::Yes } else { Done::NotSo })
     }
+}
+
+/// Whether agents write what we understand. What we do not is kept, so it is no damage.
+fn formats(journal: &Journal) -> Result<CheckShape, CliError> {
+    let unknown = daemon::unknown_records(journal)?;
+    let told: Vec<String> = unknown
+        .iter()
+        .map(|((provider, version, kind), count)| {
+            capture::not_understood(provider, version.as_deref(), kind, *count)
+        })
+        .collect();
+    let is_understood = told.is_empty();
+    Ok(CheckShape {
+        name: "formats",
+        ok: true,
+        detail: match is_understood {
+            true => "everything agents wrote is understood".to_owned(),
+            false => told.join("; "),
+        },
+        fix: (!is_understood).then(|| "a newer hansard may understand them".to_owned()),
+    })
 }

@@ -1,12 +1,19 @@
 //! `hansard export`: a session, or a tree of them, as one file.
 
+use std::borrow::Cow;
 use std::fs::File;
-use std::io::BufWriter;
+use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
+use event::Event;
+use journal::{Journal, Selection, SessionInfo};
+use projection::document::{Document, Format, Head, Options, handoff};
+use projection::{Digest, Redact, redacted};
+use redact::Redactor;
 use session::Extent;
 
+use super::resume::resume_line;
 use super::{Done, Global};
 use crate::error::CliError;
 use crate::output::Output;
@@ -16,32 +23,173 @@ use crate::world;
 pub(crate) struct Export {
     /// The beginning of the session's id, ours or its provider's
     session: String,
-    /// With everything that came from it
+    /// What to write
+    #[arg(long, value_enum, default_value = "bundle")]
+    format: Kind,
+    /// A short note for whoever goes on: goal, work, decisions, open ends, how to resume
+    #[arg(long, conflicts_with_all = ["format", "tree"])]
+    handoff: bool,
+    /// With everything that came from it; only for bundles
     #[arg(long)]
     tree: bool,
+    /// Leave out what models thought; only for documents
+    #[arg(long)]
+    no_thinking: bool,
+    /// Take out secrets: keys, tokens, passwords
+    #[arg(long)]
+    redact: bool,
     /// Write to a file instead of stdout
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
 }
 
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Kind {
+    /// Everything, to be imported elsewhere
+    Bundle,
+    /// Its events, one JSON object a line
+    Jsonl,
+    /// A document in Markdown
+    Markdown,
+    /// One HTML page that needs nothing else
+    Html,
+    /// Plain text
+    Text,
+}
+
 impl Export {
     pub(crate) fn run(&self, global: &Global, output: &mut Output) -> Result<Done, CliError> {
+        if self.tree && self.format != Kind::Bundle {
+            let message = "only a bundle can hold a tree of sessions";
+            return Err(CliError::new("usage", message).hint("leave out --tree or --format"));
+        }
         let journal = world::journal_to_read(global, output)?;
-        let id = journal.resolve(&self.session)?.id;
-        let extent = if self.tree { Extent::Tree } else { Extent::Session };
+        let info = journal.resolve(&self.session)?;
         match &self.output {
-            None => session::export(&journal, &id, extent, output.writer())?,
+            None => self.write(&journal, &info, output.writer())?,
             Some(path) => {
                 let file = File::create(path).map_err(|error| {
                     let message = format!("cannot write `{}`: {error}", path.display());
                     CliError::new("io", message)
                 })?;
                 let mut file = BufWriter::new(file);
-                session::export(&journal, &id, extent, &mut file)?;
+                self.write(&journal, &info, &mut file)?;
+                file.flush()?;
                 output.note(format!("written to {}", path.display()));
             }
         }
         output.flush()?;
         Ok(Done::Yes)
     }
+
+    fn write(
+        &self,
+        journal: &Journal,
+        info: &SessionInfo,
+        out: &mut dyn Write,
+    ) -> Result<(), CliError> {
+        if self.handoff {
+            return self.write_handoff(journal, info, out);
+        }
+        match self.format {
+            Kind::Bundle => self.write_bundle(journal, info, out),
+            Kind::Jsonl => self.write_events(journal, info, out),
+            Kind::Markdown => self.write_document(Format::Markdown, journal, info, out),
+            Kind::Html => self.write_document(Format::Html, journal, info, out),
+            Kind::Text => self.write_document(Format::Plain, journal, info, out),
+        }
+    }
+
+    fn write_bundle(
+        &self,
+        journal: &Journal,
+        info: &SessionInfo,
+        out: &mut dyn Write,
+    ) -> Result<(), CliError> {
+        let extent = if self.tree { Extent::Tree } else { Extent::Session };
+        if !self.redact {
+            return Ok(session::export(journal, &info.id, extent, out)?);
+        }
+        let redactor = std::cell::RefCell::new(Redactor::new());
+        let redact = |draft: &mut event::Draft| {
+            let redactor = &mut *redactor.borrow_mut();
+            let event = Event { seq: 0, draft: draft.clone() };
+            *draft = redacted(&event, &mut |text| redactor.redact(text)).draft;
+        };
+        Ok(session::export_redacted(journal, &info.id, extent, &redact, out)?)
+    }
+
+    fn write_events(
+        &self,
+        journal: &Journal,
+        info: &SessionInfo,
+        out: &mut dyn Write,
+    ) -> Result<(), CliError> {
+        let mut redactor = Redactor::new();
+        for event in journal.events(&info.id, Selection::all())? {
+            let mut event = event?;
+            if self.redact {
+                event = redacted(&event, &mut |text| redactor.redact(text));
+            }
+            writeln!(out, "{}", event.encode())?;
+        }
+        Ok(())
+    }
+
+    fn write_document(
+        &self,
+        format: Format,
+        journal: &Journal,
+        info: &SessionInfo,
+        out: &mut dyn Write,
+    ) -> Result<(), CliError> {
+        let facts = daemon::facts_of(journal, info)?;
+        let head = Head::of(&info.id, &facts);
+        let options = Options { shows_thinking: !self.no_thinking, ..Options::default() };
+        let mut redactor = Redactor::new();
+        let mut redact = redacting(&mut redactor);
+        let redact: &mut Redact<'_> = &mut redact;
+        let mut document = match self.redact {
+            true => Document::redacted(format, head, options, redact),
+            false => Document::new(format, head, options),
+        };
+        let mut text = String::new();
+        for event in journal.events(&info.id, Selection::all())? {
+            document.push(&event?, &mut text);
+            out.write_all(text.as_bytes())?;
+            text.clear();
+        }
+        document.finish(&mut text);
+        Ok(out.write_all(text.as_bytes())?)
+    }
+
+    fn write_handoff(
+        &self,
+        journal: &Journal,
+        info: &SessionInfo,
+        out: &mut dyn Write,
+    ) -> Result<(), CliError> {
+        let facts = daemon::facts_of(journal, info)?;
+        let mut redactor = Redactor::new();
+        let mut digest = Digest::default();
+        for event in journal.events(&info.id, Selection::all())? {
+            let mut event = event?;
+            if self.redact {
+                event = redacted(&event, &mut |text| redactor.redact(text));
+            }
+            digest.apply(&event);
+        }
+        digest.flush();
+        let mut redact = redacting(&mut redactor);
+        let redact: Option<&mut Redact<'_>> = self.redact.then_some(&mut redact);
+        let resume = resume_line(journal, info)?;
+        let found = digest.take_new();
+        let note = handoff(&info.id, &facts, &found, resume.as_deref(), redact);
+        Ok(out.write_all(note.as_bytes())?)
+    }
+}
+
+/// What takes the secrets out of texts.
+fn redacting(redactor: &mut Redactor) -> impl FnMut(&str) -> Cow<'_, str> {
+    move |text| redactor.redact(text)
 }

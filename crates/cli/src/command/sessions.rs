@@ -1,12 +1,17 @@
 //! `hansard sessions`: what there is.
 
-use clap::Args;
-use event::Time;
-use journal::{SessionFilter, SessionInfo};
+use std::collections::BTreeSet;
 
+use clap::Args;
+use daemon::KeptFacts;
+use event::SessionId;
+use journal::{Journal, SessionInfo};
+use projection::PriceTable;
+
+use super::which::Which;
 use super::{Done, Global};
 use crate::error::CliError;
-use crate::output::{Output, Style, one_line};
+use crate::output::{Output, Style, money, one_line};
 use crate::shape::{PageShape, SessionShape};
 use crate::world;
 
@@ -15,18 +20,8 @@ const PAGE: usize = 500;
 
 #[derive(Args)]
 pub(crate) struct Sessions {
-    /// Only sessions of this provider, for instance `claude`
-    #[arg(long)]
-    provider: Option<String>,
-    /// Only sessions of this project or folder
-    #[arg(long)]
-    project: Option<String>,
-    /// Only sessions active since this time (RFC 3339)
-    #[arg(long, value_name = "TIME")]
-    since: Option<Time>,
-    /// Only sessions begun before this time (RFC 3339)
-    #[arg(long, value_name = "TIME")]
-    until: Option<Time>,
+    #[command(flatten)]
+    which: Which,
     /// At most so many; with --json prints one object with `items` and `next`
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
@@ -38,19 +33,15 @@ pub(crate) struct Sessions {
 impl Sessions {
     pub(crate) fn run(&self, global: &Global, output: &mut Output) -> Result<Done, CliError> {
         let journal = world::journal_to_read(global, output)?;
-        let filter = SessionFilter {
-            provider: self.provider.clone(),
-            project: self.project.clone(),
-            active_since: self.since,
-            active_until: self.until,
-        };
+        let filter = self.which.filter();
+        let mut shapes = Shapes::load(&journal)?;
         if let Some(limit) = self.limit {
             let page = journal.sessions(&filter, self.after.as_deref(), limit)?;
+            let items = shapes.of(&page.items)?;
             if output.json() {
-                let items = page.items.iter().map(SessionShape::from).collect();
                 output.json_line(&PageShape { items, next: page.next })?;
             } else {
-                print_all(&page.items, output)?;
+                print_all(&items, output)?;
                 if let Some(next) = page.next {
                     output.note(format!("more with --after {next}"));
                 }
@@ -59,12 +50,11 @@ impl Sessions {
             let mut after = self.after.clone();
             loop {
                 let page = journal.sessions(&filter, after.as_deref(), PAGE)?;
+                let items = shapes.of(&page.items)?;
                 if output.json() {
-                    for info in &page.items {
-                        output.json_line(&SessionShape::from(info))?;
-                    }
+                    items.iter().try_for_each(|item| output.json_line(item))?;
                 } else {
-                    print_all(&page.items, output)?;
+                    print_all(&items, output)?;
                 }
                 after = page.next;
                 if after.is_none() {
@@ -77,18 +67,55 @@ impl Sessions {
     }
 }
 
-fn print_all(sessions: &[SessionInfo], output: &mut Output) -> Result<(), CliError> {
-    for info in sessions {
-        let at = info.last_event_at.to_string();
+/// What a listing needs beside the catalogue, read once.
+struct Shapes<'a> {
+    journal: &'a Journal,
+    kept: KeptFacts,
+    prices: PriceTable,
+    without_source: BTreeSet<SessionId>,
+}
+
+impl<'a> Shapes<'a> {
+    fn load(journal: &'a Journal) -> Result<Shapes<'a>, CliError> {
+        Ok(Shapes {
+            journal,
+            kept: KeptFacts::load(journal)?,
+            prices: world::prices(journal)?,
+            without_source: capture::sessions_without_source(&journal.sources()?),
+        })
+    }
+
+    fn of(&mut self, sessions: &[SessionInfo]) -> Result<Vec<SessionShape>, CliError> {
+        let mut shapes = Vec::with_capacity(sessions.len());
+        for info in sessions {
+            let facts = self.kept.take(self.journal, info)?;
+            let shape = SessionShape::of(info, &facts, &self.prices);
+            let source_missing = Some(self.without_source.contains(&info.id));
+            shapes.push(SessionShape { source_missing, ..shape });
+        }
+        Ok(shapes)
+    }
+}
+
+/// Characters of an id that are shown: a provider and a UUID fit.
+const ID_CHARS_MAX: usize = 46;
+
+fn print_all(sessions: &[SessionShape], output: &mut Output) -> Result<(), CliError> {
+    let ids: Vec<String> =
+        sessions.iter().map(|session| one_line(&session.id, ID_CHARS_MAX)).collect();
+    let width = ids.iter().map(|id| id.chars().count()).max().unwrap_or(0);
+    for (session, id) in sessions.iter().zip(ids) {
+        let at = session.last_event_at.map_or(String::new(), |at| at.to_string());
         let at = at.get(..16).unwrap_or(&at).replace('T', " ");
-        let project = info.project.as_deref().or(info.cwd.as_deref()).unwrap_or("-");
-        let title = info.title.as_deref().unwrap_or("");
-        let events = format!("{:>6}", info.events);
+        let project = session.project.as_deref().or(session.cwd.as_deref()).unwrap_or("-");
+        let title = session.title.as_deref().unwrap_or("");
         let line = format!(
-            "{}  {}  {:<9} {events} {}  {}",
-            output.styled(Style::Bold, one_line(info.id.as_str(), 36)),
+            "{}  {}  {:<9} {:>6} {:>9} {}  {}",
+            output.styled(Style::Bold, format!("{id:<width$}")),
             output.styled(Style::Dim, at),
-            one_line(&info.provider, 9),
+            one_line(&session.provider, 9),
+            session.counts.events,
+            money(session.usd),
             output.styled(Style::Dim, one_line(project, 30)),
             one_line(title, 60),
         );

@@ -3,13 +3,14 @@
 use clap::Args;
 use event::{Event, EventId, Time};
 use journal::{Journal, Selection, SessionInfo};
+use projection::{Facts, Outcome, PriceTable, ToolCount, Turn, Turns};
+use session::Session;
 use session::view::EffectiveView;
-use session::{Session, Turn, Turns};
 
 use super::{Done, Global};
 use crate::error::CliError;
-use crate::output::{Output, Style, one_line, plain};
-use crate::shape::{CountsShape, EffectiveShape, EntryShape, PageShape, SessionShape, TurnShape};
+use crate::output::{Output, Style, money, one_line, plain};
+use crate::shape::{EffectiveShape, EntryShape, PageShape, SessionShape, TurnShape};
 use crate::world;
 
 #[derive(Args)]
@@ -85,7 +86,7 @@ impl Show {
         } else if self.effective {
             print_effective(&session, output)?;
         } else {
-            print_turns(&session, &info, output)?;
+            print_turns(&session, &info, &world::prices(&journal)?, output)?;
         }
         output.flush()?;
         Ok(Done::Yes)
@@ -124,27 +125,36 @@ fn event_text(event: &Event) -> String {
     }
 }
 
-fn print_turns(session: &Session, info: &SessionInfo, output: &mut Output) -> Result<(), CliError> {
-    let events = session.events()?.collect::<Result<Vec<Event>, _>>()?;
-    let counts = CountsShape::of(&events);
-    let turns = Turns::of(events.into_iter().map(Ok::<Event, CliError>))?;
+fn print_turns(
+    session: &Session,
+    info: &SessionInfo,
+    prices: &PriceTable,
+    output: &mut Output,
+) -> Result<(), CliError> {
+    let mut facts = Facts::default();
+    let events = session.events()?.inspect(|event| {
+        if let Ok(event) = event {
+            facts.apply(event);
+        }
+    });
+    let turns = Turns::of(events)?;
+    let shape = SessionShape::of(info, &facts, prices);
     if output.json() {
         let turns = turns.into_iter().map(TurnShape::from).collect();
-        let shape = SessionShape { counts, turns: Some(turns), ..SessionShape::from(info) };
-        return output.json_line(&shape);
+        return output.json_line(&SessionShape { turns: Some(turns), ..shape });
     }
-    let title = info.title.as_deref().unwrap_or("untitled");
+    let title = shape.title.as_deref().unwrap_or("untitled");
     output.line(output.styled(Style::Bold, one_line(title, 100)))?;
-    let project = info.project.as_deref().or(info.cwd.as_deref()).unwrap_or("-");
+    let project = shape.project.as_deref().or(shape.cwd.as_deref()).unwrap_or("-");
     output.line(output.styled(
         Style::Dim,
         format!(
-            "{} · {} · {} · {} events · ${}",
+            "{} · {} · {} · {} events · {}",
             one_line(info.id.as_str(), 64),
             one_line(&info.provider, 20),
             one_line(project, 60),
-            counts.events,
-            session.cost().total(),
+            shape.counts.events,
+            money(shape.usd),
         ),
     ))?;
     for turn in &turns {
@@ -155,19 +165,22 @@ fn print_turns(session: &Session, info: &SessionInfo, output: &mut Output) -> Re
 }
 
 fn print_turn(turn: &Turn, output: &mut Output) -> Result<(), CliError> {
-    let head = format!("#{} {} {}", turn.seq_from, turn.started_at, turn.status.as_str());
+    let outcome = turn.outcome.map_or("open", Outcome::as_str);
+    let head = format!("#{} {} {outcome}", turn.seq_from, turn.started_at);
     output.line(output.styled(Style::Dim, head))?;
     if let Some(prompt) = &turn.prompt {
         for line in plain(prompt).lines() {
             output.line(output.styled(Style::Bold, format!("> {line}")))?;
         }
     }
+    for queued in &turn.queued {
+        for line in plain(queued).lines() {
+            output.line(output.styled(Style::Bold, format!(">> {line}")))?;
+        }
+    }
     if !turn.tools.is_empty() {
-        let tools: Vec<String> = turn
-            .tools
-            .iter()
-            .map(|(tool, count)| format!("{} ×{count}", one_line(tool, 30)))
-            .collect();
+        let tools: Vec<String> =
+            turn.tools.iter().map(|(tool, count)| tool_text(tool, *count)).collect();
         output.line(output.styled(Style::Dim, format!("  {}", tools.join(", "))))?;
     }
     for file in &turn.modified_files {
@@ -182,6 +195,14 @@ fn print_turn(turn: &Turn, output: &mut Output) -> Result<(), CliError> {
         }
     }
     Ok(())
+}
+
+fn tool_text(tool: &str, count: ToolCount) -> String {
+    let text = format!("{} ×{}", one_line(tool, 30), count.calls);
+    match count.failures {
+        0 => text,
+        failures => format!("{text} ({failures} failed)"),
+    }
 }
 
 fn print_effective(session: &Session, output: &mut Output) -> Result<(), CliError> {

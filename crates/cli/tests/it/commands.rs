@@ -23,9 +23,9 @@ fn import_says_what_it_recorded_and_adds_nothing_twice() {
 fn sessions_are_listed_newest_activity_first() {
     let said = sample().run(&["sessions"]);
     expect![[r#"
-        01KJSBFQNM5WMB2PQR1JDPCZT2  2026-03-03 08:17  claude        11 project  Move the settings into one file
-        01KJQCE6MNC5AE0W0CK1PA4S44  2026-03-02 13:44  codex         10 project  Greet 用户 by name
-        01KJPX6XZEPC681EKEQYJE5EQ1  2026-03-02 09:14  claude        14 project  The total is a cent short
+        01KJSBFQNM5WMB2PQR1JDPCZT2  2026-03-03 08:17  claude        11     $0.14 project  Move the settings into one file
+        01KJQCE6MNC5AE0W0CK1PA4S44  2026-03-02 13:44  codex         10     $0.02 project  Greet 用户 by name
+        01KJPX6XZEPC681EKEQYJE5EQ1  2026-03-02 09:14  claude        14     $0.04 project  The total is a cent short
     "#]]
     .assert_eq(&said.to_string());
 }

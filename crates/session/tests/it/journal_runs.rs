@@ -1,9 +1,9 @@
-//! Runs, episodes and turns of sessions in a journal.
+//! Runs and episodes of sessions in a journal.
 
 use event::payload::ChildMode;
-use session::{ChildSpec, ForkOptions, Session, Turn, TurnStatus, Turns};
+use session::{ChildSpec, ForkOptions, Session};
 
-use crate::worlds::{World, all, every_store, id, observe, write};
+use crate::worlds::{every_store, id, observe, write};
 
 fn spec(child_id: &str, mode: ChildMode) -> ChildSpec {
     ChildSpec {
@@ -13,10 +13,6 @@ fn spec(child_id: &str, mode: ChildMode) -> ChildSpec {
         mode: Some(mode),
         ..ChildSpec::default()
     }
-}
-
-fn turns(world: &World, name: &str) -> Vec<Turn> {
-    Turns::of(world.open(name).events().unwrap()).unwrap()
 }
 
 every_store! {
@@ -78,51 +74,5 @@ every_store! {
         let run = world.open("p").export_run_tree().unwrap();
         assert!(run.children[0].run.is_none());
         assert!(run.children[1].run.as_ref().unwrap().children.is_empty(), "met again");
-    }
-
-    fn a_prompt_belongs_to_the_turn_behind_it(world) {
-        let session = world.session("s");
-        write(&session, 1, r#"
-            prompt first
-            [turn=t1] turn.started {"agent_id":"a"}
-            [turn=t1] call m1 c1 edit {"path":"a.rs"}
-            [turn=t1] result c1 error no
-            [turn=t1] say m2 done
-            [turn=t1] turn.completed {"agent_id":"a","stop_reason":"completed"}
-            prompt second
-            [turn=t2] turn.started {"agent_id":"a"}
-            [turn=t2] turn.completed {"agent_id":"a","error":"rock"}
-            prompt third
-        "#);
-        let turns = turns(&world, "s");
-        let told: Vec<_> = turns.iter()
-            .map(|turn| (turn.id.as_str(), turn.prompt.as_deref().unwrap(), turn.status)).collect();
-        let third = all(&session)[9].id.to_string();
-        assert_eq!(told, [
-            ("t1", "first", TurnStatus::Completed),
-            ("t2", "second", TurnStatus::Failed),
-            (third.as_str(), "third", TurnStatus::Open),
-        ]);
-        assert_eq!((turns[0].seq_from, turns[0].seq_to, turns[0].errors), (1, 6, 1));
-        assert_eq!(turns[0].answer.as_deref(), Some("done"));
-        assert_eq!(turns[0].tools["edit"], 1);
-    }
-
-    fn a_log_without_turns_has_them_by_its_prompts(world) {
-        write(&world.session("s"), 1, "prompt a \n say m1 b \n prompt c \n say m2 d");
-        let turns = turns(&world, "s");
-        let told: Vec<_> = turns.iter()
-            .map(|turn| (turn.prompt.as_deref(), turn.answer.as_deref(), turn.status)).collect();
-        assert_eq!(told, [
-            (Some("a"), Some("b"), TurnStatus::Completed),
-            (Some("c"), Some("d"), TurnStatus::Open),
-        ]);
-    }
-
-    fn a_log_may_begin_in_the_middle_of_a_turn(world) {
-        observe(&world, "s", 1, "result c1 ok done \n say m1 b \n turn.completed {\"agent_id\":\"a\"} \n note {\"text\":\"x\"}");
-        let turns = turns(&world, "s");
-        assert_eq!((turns.len(), turns[0].prompt.as_deref()), (1, None));
-        assert_eq!(turns[0].status, TurnStatus::Completed);
     }
 }

@@ -29,5 +29,5 @@ mod answers; // approvals, waits and questions
 mod artifacts; // bodies and their descriptions
 mod children_run; // children, from the request to the end
 mod restarts; // what is open after a restart
-mod journal_runs; // runs and turns of sessions in a journal
+mod journal_runs; // runs of sessions in a journal
 mod properties; // what holds for every session, over random ones

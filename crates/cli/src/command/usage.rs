@@ -1,0 +1,116 @@
+//! `hansard usage`: tokens and money.
+
+use clap::{Args, ValueEnum};
+use daemon::KeptFacts;
+use projection::{Grouping, Spending, Spent};
+
+use super::which::Which;
+use super::{Done, Global};
+use crate::error::CliError;
+use crate::output::{Output, Style, money, one_line};
+use crate::shape::{SpentShape, UsageRowShape, UsageShape};
+use crate::world;
+
+/// Sessions read at a time.
+const PAGE: usize = 500;
+
+#[derive(Args)]
+pub(crate) struct Usage {
+    /// What a row stands for
+    #[arg(value_enum, default_value = "daily")]
+    by: By,
+    #[command(flatten)]
+    which: Which,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum By {
+    Daily,
+    Weekly,
+    Monthly,
+    Session,
+    Model,
+    Project,
+}
+
+impl Usage {
+    pub(crate) fn run(&self, global: &Global, output: &mut Output) -> Result<Done, CliError> {
+        let journal = world::journal_to_read(global, output)?;
+        let filter = self.which.filter();
+        let prices = world::prices(&journal)?;
+        let mut kept = KeptFacts::load(&journal)?;
+        let mut spending = Spending::by(self.by.into());
+        let mut after = None;
+        loop {
+            let page = journal.sessions(&filter, after.as_deref(), PAGE)?;
+            for session in &page.items {
+                let facts = kept.take(&journal, session)?;
+                spending.add(&session.id, &session.provider, &facts, &prices);
+            }
+            after = page.next;
+            if after.is_none() {
+                break;
+            }
+        }
+        print(&spending, output)?;
+        output.flush()?;
+        Ok(Done::Yes)
+    }
+}
+
+impl From<By> for Grouping {
+    fn from(by: By) -> Grouping {
+        match by {
+            By::Daily => Grouping::Daily,
+            By::Weekly => Grouping::Weekly,
+            By::Monthly => Grouping::Monthly,
+            By::Session => Grouping::Session,
+            By::Model => Grouping::Model,
+            By::Project => Grouping::Project,
+        }
+    }
+}
+
+fn print(spending: &Spending, output: &mut Output) -> Result<(), CliError> {
+    if output.json() {
+        let rows = spending.rows().map(|row| UsageRowShape {
+            spent: SpentShape::from(&row.spent),
+            key: row.key,
+            provider: row.provider,
+            model: row.model,
+        });
+        let total = SpentShape::from(spending.total());
+        return output.json_line(&UsageShape { rows: rows.collect(), total });
+    }
+    let head = format!(
+        "{:<34} {:>8} {:>12} {:>12} {:>14} {:>14} {:>12}",
+        "", "requests", "input", "output", "cache read", "cache write", "cost"
+    );
+    output.line(output.styled(Style::Dim, head))?;
+    for row in spending.rows() {
+        let key = row.key.as_deref().unwrap_or("not told");
+        output.line(line(key, &row.spent))?;
+    }
+    output.line(output.styled(Style::Bold, line("total", spending.total())))?;
+    output.note("costs marked ~ are estimated from a table of prices, ? are incomplete");
+    Ok(())
+}
+
+fn line(key: &str, spent: &Spent) -> String {
+    let tokens = &spent.tokens;
+    let mark = match spent.basis().as_str() {
+        "exact" => ' ',
+        "estimated" => '~',
+        _ => '?',
+    };
+    format!(
+        "{:<34} {:>8} {:>12} {:>12} {:>14} {:>14} {mark}{:>11}",
+        one_line(key, 34),
+        tokens.requests,
+        tokens.input,
+        tokens.output,
+        tokens.cache_read,
+        tokens.cache_creation,
+        money(spent.money.usd)
+    )
+}

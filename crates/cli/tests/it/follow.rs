@@ -1,0 +1,136 @@
+//! `ingest` that goes on: what agents write while it runs is recorded, in order and completely.
+
+use std::time::{Duration, Instant};
+
+use testkit::{Dice, Running, Transcripts};
+
+use crate::ingest::{ingest, reading};
+use crate::ingest_crash::{assert_held, held};
+use crate::totals::{assert_same, counted, expected};
+use crate::writer::{Writer, append};
+use crate::{empty, json};
+
+/// Takes in what rounds bring until the journal has had `events` more.
+#[track_caller]
+fn wait_for(running: &mut Running, events: u64) {
+    let mut seen = 0;
+    while seen < events {
+        let line = running.line().expect("it goes on");
+        let round: serde_json::Value = serde_json::from_str(&line).unwrap();
+        seen += round["events"].as_u64().unwrap();
+    }
+}
+
+/// A line in which somebody asks something.
+pub(crate) fn prompt(session: &str, number: u32) -> String {
+    let record = serde_json::json!({
+        "type": "user",
+        "uuid": format!("{session}-{number}"),
+        "parentUuid": null,
+        "sessionId": session,
+        "isSidechain": false,
+        "cwd": "/home/dev/app",
+        "version": "2.1.44",
+        "timestamp": format!("2026-03-02T09:{:02}:{:02}.000Z", number / 60, number % 60),
+        "promptSource": "typed",
+        "message": {"role": "user", "content": format!("question {number}")},
+    });
+    format!("{record}\n")
+}
+
+#[test]
+fn everything_written_meanwhile_is_recorded_in_order() {
+    let transcripts = Transcripts::make("2mb", 41, "0.6");
+    let undisturbed = reading(&transcripts);
+    ingest(&undisturbed);
+    let (events, totals) = (held(&undisturbed), counted(&undisturbed));
+    let mut dice = Dice::from_environment();
+    println!("HANSARD_TEST_SEED={}", dice.seed());
+
+    let mut writer = Writer::new(&transcripts);
+    let world = reading(&transcripts);
+    let mut running = world.start(&["--json", "ingest"]);
+    while writer.write(&mut dice) {
+        // As agents do: now and then somebody thinks.
+        if dice.below(16) == 0 {
+            assert!(!running.ends_within(Duration::from_millis(dice.below(60))), "it goes on");
+        }
+    }
+    let said = running.terminate();
+    assert_eq!((said.code, said.stderr.as_str()), (Some(0), ""), "{said}");
+    // What was written last, and what nobody will finish any more.
+    transcripts.age();
+    ingest(&world);
+    assert_held(&world, &events);
+    assert_same(&counted(&world), &totals);
+}
+
+#[test]
+fn new_sessions_in_new_folders_are_seen_line_by_line() {
+    let world = empty();
+    let projects = world.home().join(".claude/projects");
+    append(&projects.join("-home-dev-first/s0.jsonl"), prompt("s0", 0).as_bytes());
+    let mut running = world.start(&["--json", "ingest"]);
+    wait_for(&mut running, 1);
+    // Nothing is written before what came before it was recorded: no sweep finds it by chance.
+    for number in 0..5 {
+        for session in ["s1", "s2", "s3"] {
+            let file = projects.join(format!("-home-dev-{session}/{session}.jsonl"));
+            append(&file, prompt(session, number).as_bytes());
+            wait_for(&mut running, 1);
+        }
+    }
+    let said = running.terminate();
+    assert_eq!((said.code, said.stderr.as_str()), (Some(0), ""), "{said}");
+    for session in ["s1", "s2", "s3"] {
+        let id = format!("claude:{session}");
+        let events = json(&world.run(&["--json", "show", &id, "--events"]));
+        let prompts = events.iter().filter(|event| event["kind"] == "user.prompt");
+        let said: Vec<String> = prompts.map(|event| event["data"]["content"].to_string()).collect();
+        let wanted: Vec<String> = (0..5).map(|number| format!("question {number}")).collect();
+        assert_eq!(said.len(), wanted.len(), "{said:?}");
+        assert!(said.iter().zip(&wanted).all(|(got, wanted)| got.contains(wanted)), "{said:?}");
+    }
+}
+
+#[test]
+fn told_to_end_it_ends_in_good_order() {
+    let transcripts = Transcripts::make("1mb", 42, "0.6");
+    let world = reading(&transcripts);
+    let mut running = world.start(&["--json", "ingest"]);
+    wait_for(&mut running, 1);
+    let said = running.terminate();
+    assert_eq!((said.code, said.stderr.as_str()), (Some(0), ""), "{said}");
+    let report = ingest(&world);
+    assert_eq!(report["events"], 0, "{report}");
+    assert_same(&counted(&world), &expected(&transcripts));
+    let doctor = json(&world.run(&["--json", "doctor"])).remove(0);
+    assert_eq!(doctor["ok"], true, "{doctor}");
+}
+
+#[test]
+fn with_nothing_to_read_it_sleeps() {
+    let transcripts = Transcripts::make("1mb", 43, "0.6");
+    let world = reading(&transcripts);
+    ingest(&world);
+    let mut running = world.start(&["--json", "ingest"]);
+    // It is ready when it sees what is written.
+    let file = transcripts.root().join("claude/projects/-home-dev-app/ready.jsonl");
+    append(&file, prompt("ready", 0).as_bytes());
+    wait_for(&mut running, 1);
+    let Some(before) = running.pauses() else {
+        println!("this system does not tell how often a program wakes up");
+        return;
+    };
+    let begun = Instant::now();
+    // Something else that takes its time.
+    let elsewhere = Transcripts::make("3mb", 44, "0.6");
+    ingest(&reading(&elsewhere));
+    let pauses = running.pauses().unwrap() - before;
+    let seconds = begun.elapsed().as_secs();
+    // A source that was written to just now is looked at once a second; each look is a few pauses
+    // of a few threads. Something that spins or polls has thousands.
+    println!("{pauses} pauses in {seconds} s");
+    assert!(pauses <= 50 + 10 * seconds, "{pauses} pauses in {seconds} s");
+    assert_eq!(running.terminate().code, Some(0));
+}

@@ -1,0 +1,196 @@
+//! `ingest --once` over generated transcripts: every total is exact, whatever happens to the files.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use testkit::{Transcripts, World};
+
+use crate::follow::prompt;
+use crate::totals::{assert_same, counted, expected};
+use crate::writer::append;
+use crate::{empty, json};
+
+/// A world whose agents have written these.
+pub(crate) fn reading(transcripts: &Transcripts) -> World {
+    let root = transcripts.root();
+    empty().with("CLAUDE_CONFIG_DIR", root.join("claude")).with("CODEX_HOME", root.join("codex"))
+}
+
+/// Reads everything once; the report.
+#[track_caller]
+pub(crate) fn ingest(world: &World) -> Value {
+    json(&world.run(&["--json", "ingest", "--once"])).remove(0)
+}
+
+/// A session that ended well and that nobody repeats: its row of the list and its file.
+fn finished(transcripts: &Transcripts, agent: &str) -> (Value, PathBuf) {
+    let sessions = transcripts.sessions();
+    let is_finished = |session: &&Value| {
+        session["agent"] == agent
+            && session["role"] == "main"
+            && session["termination"] == "awaiting_user"
+            && session["lines"].as_u64() > Some(20)
+    };
+    let session = sessions.iter().find(is_finished).unwrap().clone();
+    let file = transcripts.root().join(session["file"].as_str().unwrap());
+    (session, file)
+}
+
+fn listed(world: &World, id: &Value) -> Value {
+    let sessions = json(&world.run(&["--json", "sessions"]));
+    sessions.into_iter().find(|session| session["provider_session_id"] == *id).unwrap()
+}
+
+#[test]
+fn the_totals_are_those_of_the_manifest() {
+    for (size, seed) in [("6mb", 11), ("3mb", 12)] {
+        let transcripts = Transcripts::make(size, seed, "0.6");
+        let world = reading(&transcripts);
+        let report = ingest(&world);
+        let sessions = transcripts.sessions().len();
+        assert_eq!(report["sessions"]["new"], sessions, "{report}");
+        assert_eq!(report["sessions"]["total"], sessions, "{report}");
+        assert_same(&counted(&world), &expected(&transcripts));
+    }
+}
+
+#[test]
+fn a_second_run_finds_nothing_new() {
+    let transcripts = Transcripts::make("2mb", 13, "0.6");
+    let world = reading(&transcripts);
+    ingest(&world);
+    for _ in 0..2 {
+        let report = ingest(&world);
+        for what in ["events", "bytes", "files"] {
+            assert_eq!(report[what], 0, "{report}");
+        }
+        assert_eq!(report["sessions"]["new"], 0, "{report}");
+        assert_eq!(report["sessions"]["updated"], 0, "{report}");
+    }
+    assert_same(&counted(&world), &expected(&transcripts));
+}
+
+#[test]
+fn appended_lines_are_added_and_nothing_else() {
+    let transcripts = Transcripts::make("2mb", 24, "0.6");
+    let world = reading(&transcripts);
+    ingest(&world);
+    for agent in ["claude", "codex"] {
+        let before = counted(&world);
+        let appended = transcripts.append(agent, 100);
+        let report = ingest(&world);
+        assert_eq!(report["files"], 1, "{report}");
+        assert_eq!(report["bytes"], appended["bytes"], "{report}");
+        assert_eq!(report["sessions"]["updated"], 1, "{report}");
+        let after = counted(&world);
+        let grown = |name: &str| {
+            let name = format!("{agent} {name}");
+            after.get(&name).unwrap_or(&0) - before.get(&name).unwrap_or(&0)
+        };
+        let said = |name: &str| appended["delta"][name].as_u64().unwrap_or_default();
+        assert_eq!(grown("prompts"), said("user_prompts"), "{agent}");
+        assert_eq!(grown("queued"), said("queued_prompts"), "{agent}");
+        assert_eq!(grown("tool_calls"), said("tool_calls"), "{agent}");
+        assert_eq!(grown("tool_results"), said("tool_results"), "{agent}");
+    }
+    // Read in one go it is the same.
+    let at_once = reading(&transcripts);
+    ingest(&at_once);
+    assert_same(&counted(&world), &counted(&at_once));
+}
+
+#[test]
+fn deleted_transcripts_stay_listed_counted_and_searchable() {
+    let transcripts = Transcripts::make("2mb", 15, "0.6");
+    let world = reading(&transcripts);
+    ingest(&world);
+    let (session, file) = finished(&transcripts, "claude");
+    fs::remove_file(file).unwrap();
+    fs::remove_dir_all(transcripts.root().join("codex/sessions")).unwrap();
+    let report = ingest(&world);
+    assert_eq!(report["events"], 0, "{report}");
+    assert_eq!(report["warnings"], Value::Array(Vec::new()), "{report}");
+    assert_same(&counted(&world), &expected(&transcripts));
+    assert_eq!(listed(&world, &session["id"])["source_missing"], true);
+    for session in transcripts.sessions() {
+        let is_there = transcripts.root().join(session["file"].as_str().unwrap()).exists();
+        assert_eq!(listed(&world, &session["id"])["source_missing"], !is_there, "{session}");
+    }
+}
+
+#[test]
+fn a_file_that_is_cut_and_written_again_counts_once() {
+    let transcripts = Transcripts::make("2mb", 16, "0.6");
+    let world = reading(&transcripts);
+    ingest(&world);
+    for agent in ["claude", "codex"] {
+        let (_, file) = finished(&transcripts, agent);
+        let whole = fs::read(&file).unwrap();
+        let half = whole.len() / 2
+            + whole[whole.len() / 2..].iter().position(|byte| *byte == b'\n').unwrap()
+            + 1;
+        for part in [&whole[..half], &whole[..0], &whole[..]] {
+            fs::write(&file, part).unwrap();
+            transcripts.age();
+            ingest(&world);
+            assert_same(&counted(&world), &expected(&transcripts));
+        }
+        // Another file at the same path.
+        fs::remove_file(&file).unwrap();
+        ingest(&world);
+        write_anew(&file, &whole);
+        transcripts.age();
+        ingest(&world);
+        assert_same(&counted(&world), &expected(&transcripts));
+    }
+}
+
+#[test]
+fn a_file_that_moves_to_another_project_is_the_same_session() {
+    let transcripts = Transcripts::make("3mb", 17, "0.6");
+    let world = reading(&transcripts);
+    ingest(&world);
+    let (session, file) = finished(&transcripts, "claude");
+    let elsewhere = transcripts.root().join("claude/projects/-home-dev-elsewhere");
+    fs::create_dir_all(&elsewhere).unwrap();
+    fs::rename(&file, elsewhere.join(file.file_name().unwrap())).unwrap();
+    let report = ingest(&world);
+    assert_eq!(report["events"], 0, "{report}");
+    assert_eq!(report["sessions"]["new"], 0, "{report}");
+    assert_same(&counted(&world), &expected(&transcripts));
+    assert_eq!(listed(&world, &session["id"])["source_missing"], false);
+}
+
+#[test]
+fn a_session_that_was_forked_and_went_on_is_still_the_parent() {
+    let world = empty();
+    let project = world.home().join(".claude/projects/-home-dev-app");
+    let [parent, fork] = ["parent", "fork"].map(|name| project.join(format!("{name}.jsonl")));
+    let common: String = (0..3).map(|number| prompt("parent", number)).collect();
+    let own = prompt("fork", 3);
+    let copied = common.replace(r#""sessionId":"parent""#, r#""sessionId":"fork""#);
+    // Each at a time of its own, as far as the file system tells them apart.
+    append(&parent, common.as_bytes());
+    world.run(&["--version"]);
+    append(&fork, (copied + &own).as_bytes());
+    world.run(&["--version"]);
+    append(&parent, prompt("parent", 4).as_bytes());
+    if fs::metadata(&parent).unwrap().created().is_err() {
+        println!("not shown: this file system does not know when a file began");
+        return;
+    }
+    ingest(&world);
+    for (id, relation, prompts) in [("parent", "main", 4), ("fork", "fork", 1)] {
+        let session = listed(&world, &id.into());
+        assert_eq!(session["relation"], relation, "{session}");
+        assert_eq!(session["counts"]["prompts"], prompts, "{session}");
+    }
+}
+
+fn write_anew(path: &Path, bytes: &[u8]) {
+    let beside = path.with_extension("beside");
+    File::create(&beside).and_then(|mut file| file.write_all(bytes)).unwrap();
+    fs::rename(beside, path).unwrap();
+}

@@ -1,0 +1,194 @@
+//! Files that are no transcripts, or broken ones: a warning where one is due, and the rest goes on.
+
+use std::fs::{self, File, Permissions};
+use std::io::{Seek, SeekFrom, Write};
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use serde_json::Value;
+use testkit::World;
+
+use crate::follow::prompt;
+use crate::ingest::ingest;
+use crate::writer::append;
+use crate::{empty, json};
+
+/// Longer than any line may be.
+const GIGABYTE: u64 = 1 << 30;
+
+/// What the program may hold of it: a fraction, whatever the length of the line.
+const MEMORY_MAX: u64 = GIGABYTE / 4;
+
+/// A home with one good session beside which tests put bad ones.
+struct Bad {
+    world: World,
+    project: PathBuf,
+}
+
+impl Bad {
+    fn new() -> Bad {
+        let world = empty();
+        let project = world.home().join(".claude/projects/-home-dev-app");
+        let bad = Bad { world, project };
+        bad.write("good", both("good").concat().as_bytes());
+        bad
+    }
+
+    fn path(&self, session: &str) -> PathBuf {
+        self.project.join(format!("{session}.jsonl"))
+    }
+
+    /// Writes a transcript that nobody writes to any more.
+    fn write(&self, session: &str, bytes: &[u8]) {
+        append(&self.path(session), bytes);
+        age(&self.path(session));
+    }
+
+    /// The prompts of a session, as they are recorded.
+    fn prompts(&self, session: &str) -> Vec<String> {
+        let id = format!("claude:{session}");
+        let events = json(&self.world.run(&["--json", "show", &id, "--events"]));
+        let prompts = events.iter().filter(|event| event["kind"] == "user.prompt");
+        prompts.map(|event| event["data"]["content"].to_string()).collect()
+    }
+
+    /// The unknown records of a session, and why they are.
+    fn unknown(&self, session: &str) -> Vec<String> {
+        let id = format!("claude:{session}");
+        let events = json(&self.world.run(&["--json", "show", &id, "--events"]));
+        let unknown = events.iter().filter(|event| event["kind"] == "unknown");
+        unknown.map(|event| event["data"]["error"].as_str().unwrap_or("").to_owned()).collect()
+    }
+}
+
+fn both(session: &str) -> [String; 2] {
+    [prompt(session, 0), prompt(session, 1)]
+}
+
+fn age(path: &Path) {
+    let day = Duration::from_secs(24 * 60 * 60);
+    File::options().append(true).open(path).unwrap().set_modified(SystemTime::now() - day).unwrap();
+}
+
+/// The kinds of the warnings about a file.
+fn warned(report: &Value, name: &str) -> Vec<String> {
+    let warnings = report["warnings"].as_array().unwrap().iter();
+    let about = warnings.filter(|warning| {
+        let path = warning["path"].as_str().unwrap_or_default();
+        path.ends_with(&format!("/{name}.jsonl"))
+    });
+    about.map(|warning| warning["kind"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn what_cannot_be_read_is_told_and_the_rest_goes_on() {
+    let bad = Bad::new();
+    fs::create_dir(bad.path("folder")).unwrap();
+    let outside = bad.world.home().join("outside.jsonl");
+    fs::write(&outside, prompt("outside", 0)).unwrap();
+    symlink(&outside, bad.path("outside")).unwrap();
+    symlink(bad.path("circle"), bad.path("circle")).unwrap();
+    symlink(bad.path("nowhere"), bad.path("dangling")).unwrap();
+    bad.write("locked", prompt("locked", 0).as_bytes());
+    fs::set_permissions(bad.path("locked"), Permissions::from_mode(0o000)).unwrap();
+
+    let report = ingest(&bad.world);
+    assert_eq!(warned(&report, "folder"), ["unreadable"], "{report}");
+    assert_eq!(warned(&report, "outside"), ["leads_out"], "{report}");
+    assert_eq!(warned(&report, "circle"), ["unreadable"], "{report}");
+    assert_eq!(warned(&report, "dangling"), [""; 0], "{report}");
+    if File::open(bad.path("locked")).is_ok() {
+        println!("not shown: a file without permission, because this user may read everything");
+    } else {
+        assert_eq!(warned(&report, "locked"), ["unreadable"], "{report}");
+        fs::set_permissions(bad.path("locked"), Permissions::from_mode(0o600)).unwrap();
+        ingest(&bad.world);
+        assert_eq!(bad.prompts("locked").len(), 1);
+    }
+    assert_eq!(bad.prompts("good").len(), 2);
+}
+
+#[test]
+fn odd_bytes_lose_nothing() {
+    let bad = Bad::new();
+    let [first, second] = both("windows");
+    bad.write("windows", (first + &second).replace('\n', "\r\n").as_bytes());
+    let [first, second] = both("marked");
+    bad.write("marked", format!("\u{feff}{first}{second}").as_bytes());
+    let [first, second] = both("gaps");
+    bad.write("gaps", format!("\n\n{first}\n \t\n\r\n{second}\n\n").as_bytes());
+    bad.write("zeros", &[0; 100_000]);
+    let [first, second] = both("some-zeros");
+    bad.write("some-zeros", &[first.as_bytes(), &[0; 500], b"\n", second.as_bytes()].concat());
+    let [first, second] = both("latin");
+    let mut latin = first.into_bytes();
+    let place = latin.windows(8).position(|word| word == b"question").unwrap();
+    latin[place] = 0xE4;
+    bad.write("latin", &[&latin[..], second.as_bytes()].concat());
+    let [first, torn] = both("torn");
+    let (begun, rest) = torn.split_at(torn.len() / 2);
+    bad.write("torn", (first + begun).as_bytes());
+    let [first, second] = both("unended");
+    bad.write("unended", (first + second.trim_end()).as_bytes());
+
+    let report = ingest(&bad.world);
+    for (session, prompts, unknown, warnings) in [
+        ("good", 2, 0, &[][..]),
+        ("windows", 2, 0, &[]),
+        ("marked", 2, 0, &[]),
+        ("gaps", 2, 0, &[]),
+        ("zeros", 0, 1, &["not_text"]),
+        ("some-zeros", 2, 1, &["not_text"]),
+        ("latin", 2, 0, &["not_text"]),
+        ("torn", 1, 1, &[]),
+        ("unended", 2, 0, &[]),
+    ] {
+        assert_eq!(bad.prompts(session).len(), prompts, "{session}: {report}");
+        assert_eq!(bad.unknown(session).len(), unknown, "{session}: {report}");
+        assert_eq!(warned(&report, session), warnings, "{session}: {report}");
+    }
+    // All of it is told once.
+    let report = ingest(&bad.world);
+    assert_eq!(report["events"], 0, "{report}");
+    assert_eq!(report["warnings"], Value::Array(Vec::new()), "{report}");
+    // The rest of a line that was torn takes its place.
+    append(&bad.path("torn"), rest.as_bytes());
+    ingest(&bad.world);
+    assert_eq!(bad.prompts("torn").len(), 2);
+}
+
+#[test]
+fn a_line_of_a_gigabyte_is_kept_in_bounded_memory() {
+    let bad = Bad::new();
+    for session in ["long", "endless"] {
+        bad.write(session, prompt(session, 0).as_bytes());
+        let mut file = File::options().write(true).open(bad.path(session)).unwrap();
+        let end = file.seek(SeekFrom::End(0)).unwrap();
+        file.set_len(end + GIGABYTE).unwrap();
+        if session == "long" {
+            file.seek(SeekFrom::End(0)).unwrap();
+            file.write_all(format!("\n{}", prompt(session, 1)).as_bytes()).unwrap();
+        }
+        age(&bad.path(session));
+    }
+    let mut running = bad.world.start(&["--json", "ingest"]);
+    let round = running.line().expect("there is something to tell");
+    match running.memory_peak() {
+        Some(peak) => assert!(peak < MEMORY_MAX, "{peak} bytes for lines of {GIGABYTE}"),
+        None => println!("this system does not tell how much memory a program held"),
+    }
+    let said = running.terminate();
+    assert_eq!(said.code, Some(0), "{round} {said}");
+    for session in ["long", "endless"] {
+        assert!(said.stderr.contains(&format!("{session}.jsonl")), "{said}");
+        assert_eq!(bad.unknown(session).len(), 1, "{said}");
+    }
+    assert_eq!(bad.prompts("long").len(), 2, "{said}");
+    assert_eq!(bad.prompts("endless").len(), 1, "{said}");
+    assert_eq!(bad.prompts("good").len(), 2, "{said}");
+    // Read and told once.
+    let report = ingest(&bad.world);
+    assert_eq!(report["bytes"], 0, "{report}");
+    assert_eq!(report["files"], 0, "{report}");
+}
