@@ -4,7 +4,7 @@ use std::error::Error;
 use std::io;
 
 use daemon::IngestError;
-use journal::{AppendError, LineageError, OpenError, ReadError};
+use journal::{AppendError, ClaimError, LineageError, OpenError, ReadError};
 use serde::Serialize;
 use session::{BundleError, SessionError};
 
@@ -176,6 +176,11 @@ impl From<IngestError> for CliError {
     fn from(error: IngestError) -> CliError {
         match error {
             IngestError::Read(error) => error.into(),
+            IngestError::Claim(ClaimError::Held { .. }) => CliError::of("held", &error).hint(
+                "that process records everything agents write; stop it first if you want to \
+                 read another home into the same journal",
+            ),
+            IngestError::Claim(error) => CliError::of("io", &error),
             IngestError::Capture(error) => CliError::of("ingest", &error)
                 .hint("nothing is lost: the next `hansard ingest` goes on where this one stopped"),
         }

@@ -6,12 +6,16 @@ use std::time::{Duration, Instant};
 
 use capture::{AGENTS, CaptureError, Environment, Progress, Pump, Stopper, Summary, Watch};
 use event::Time;
-use journal::{Journal, ReadError};
+use journal::{ClaimError, Journal, ReadError};
 
 use crate::recorder::Recorder;
 
 /// Facts of sessions that are being written are kept at most this often.
 const KEEP_EVERY: Duration = Duration::from_secs(2);
+
+/// What only one process does at a time: two would read the same lines and keep their originals
+/// twice.
+const TASK: &str = "ingest";
 
 /// Reads what agents write.
 pub struct Ingest<'a> {
@@ -39,11 +43,14 @@ pub enum IngestError {
     Capture(#[from] CaptureError),
     #[error(transparent)]
     Read(#[from] ReadError),
+    #[error("cannot read what agents write: {0}")]
+    Claim(#[from] ClaimError),
 }
 
 impl Ingest<'_> {
     /// Reads every source to its end, counts it and makes it searchable.
     pub fn once(&self, tell: &mut dyn FnMut(&Progress)) -> Result<Ingested, IngestError> {
+        let _claim = self.journal.claim(TASK)?;
         let facts = RefCell::default();
         let mut recorder = Recorder::new(self.journal, &facts);
         let pump = Pump::new(AGENTS, self.environment, self.clock);
@@ -68,6 +75,7 @@ impl Ingest<'_> {
         begun: impl FnOnce(Stopper),
         tell: &mut dyn FnMut(&Summary),
     ) -> Result<(), IngestError> {
+        let _claim = self.journal.claim(TASK)?;
         let mut watch = Watch::new(Pump::new(AGENTS, self.environment, self.clock));
         begun(watch.stopper());
         let facts = RefCell::default();

@@ -39,21 +39,20 @@ pub(crate) fn is_at(file: &File, path: &Path) -> io::Result<bool> {
 
 /// Creates a file that must not be there, not even as a link.
 pub(crate) fn create(path: &Path) -> Result<File, StorageError> {
-    OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(path)
-        .map_err(|error| StorageError::new("create", path, error))
+    create_new(path).map_err(|error| StorageError::new("create", path, error))
 }
 
-/// Opens a file, or creates it; tells whether it is new.
-pub(crate) fn open_or_create(path: &Path) -> Result<(File, bool), StorageError> {
-    match open(path)? {
-        Some(file) => Ok((file, false)),
-        None => Ok((create(path)?, true)),
+/// Opens a file, or creates it.
+pub(crate) fn open_or_create(path: &Path) -> Result<File, StorageError> {
+    if let Some(file) = open(path)? {
+        return Ok(file);
     }
+    create_new(path).or_else(|error| {
+        // Somebody was quicker, unless it is a link that leads nowhere.
+        let is_there = error.kind() == io::ErrorKind::AlreadyExists;
+        let made = if is_there { open(path)? } else { None };
+        made.ok_or_else(|| StorageError::new("create", path, error))
+    })
 }
 
 /// A file on its way to its name: written beside, moved there at the end, removed if dropped
@@ -70,9 +69,7 @@ impl Beside {
         loop {
             let count = COUNT.fetch_add(1, Ordering::Relaxed);
             let path = dir.join(format!(".{}-{count}.new", std::process::id()));
-            let options =
-                OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path);
-            match options {
+            match create_new(&path) {
                 Ok(file) => return Ok(Beside { path, file }),
                 // Left over from a process of the same number.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
@@ -125,4 +122,8 @@ pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), StorageError> {
     beside.sync()?;
     beside.replace(path)?;
     folder::sync(dir)
+}
+
+fn create_new(path: &Path) -> io::Result<File> {
+    OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path)
 }

@@ -17,6 +17,7 @@ use crate::follow::{From, OnLag, Subscription};
 use crate::indexer::Indexer;
 use crate::intake::{Prepared, prepare, prepare_whole};
 use crate::lineage;
+use crate::lock::{Claim, ClaimError};
 use crate::options::{Access, Options, StoreKind};
 use crate::originals::Originals;
 use crate::read::{Events, Lineage, Selection};
@@ -119,6 +120,11 @@ impl Journal {
                 let real = |dir: &Path| dir.canonicalize().ok();
                 other.dir().is_some_and(|other| real(dir).is_some() && real(dir) == real(other))
             })
+    }
+
+    /// Claims a task that only one process may do at a time, until the claim is dropped.
+    pub fn claim(&self, task: &str) -> Result<Claim, ClaimError> {
+        self.dir().map_or_else(|| Ok(Claim::free()), |dir| Claim::take(dir, task))
     }
 
     pub fn capabilities(&self) -> &'static Capabilities {

@@ -29,7 +29,7 @@ mod derived; // the search index and saved views, beside the log
 mod indexer; // keeps the index close behind
 mod doctor; // is the record sound
 mod store; // what a store is, and the stores
-mod lock; // whose turn it is to write, among processes
+mod lock; // whose turn it is, among processes
 mod folder; // what only its owner can read
 mod file; // files that are whole, and still there after a crash
 mod name; // a file name for any text
@@ -49,6 +49,7 @@ pub use journal::{Forks, Journal, Sighting, View};
 pub use limit::{
     BATCH_BYTES_MAX, BATCH_EVENTS_MAX, EVENT_BYTES_MAX, JSON_DEPTH_MAX, METADATA_BYTES_MAX,
 };
+pub use lock::{Claim, ClaimError};
 pub use options::{Access, Durability, Options, StoreKind};
 pub use originals::Originals;
 pub use read::{Events, Mode, Selection};

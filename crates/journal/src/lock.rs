@@ -47,6 +47,22 @@ pub(crate) struct Presence {
     pub is_first: bool,
 }
 
+/// The right to do what only one process may do at a time, such as reading what agents write.
+/// Ends with its life.
+#[derive(Debug)]
+pub struct Claim {
+    _file: Option<File>,
+}
+
+/// Somebody else does it already.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum ClaimError {
+    #[error("process {} does so already", name(*.holder))]
+    Held { holder: Option<u32> },
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+}
+
 /// The right to write. Ends with its life.
 #[derive(Debug)]
 pub(crate) struct Held<'a>(MutexGuard<'a, Files>);
@@ -80,9 +96,7 @@ impl Lock {
         passed?;
         let held = Held(files);
         reopened.map_err(|cause| self.failed(cause))?;
-        // For people who wonder who it is; nothing depends on it.
-        let pid = format!("{:<10}\n", std::process::id());
-        held.0.writer.write_all_at(pid.as_bytes(), 0).map_err(|cause| self.failed(cause))?;
+        write_holder(&held.0.writer).map_err(|cause| self.failed(cause))?;
         Ok(held)
     }
 
@@ -133,6 +147,29 @@ impl Presence {
     }
 }
 
+impl Claim {
+    /// Claims `task` for this process, for the journal in `dir`.
+    pub(crate) fn take(dir: &Path, task: &str) -> Result<Claim, ClaimError> {
+        let path = dir.join("lock").join(task);
+        let file = folder::open_private(&path)?;
+        let failed = |cause| StorageError::new("lock", &path, cause);
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                return Err(ClaimError::Held { holder: holder(&file) });
+            }
+            Err(TryLockError::Error(cause)) => return Err(failed(cause).into()),
+        }
+        write_holder(&file).map_err(failed)?;
+        Ok(Claim { _file: Some(file) })
+    }
+
+    /// For a journal no other process can open.
+    pub(crate) fn free() -> Claim {
+        Claim { _file: None }
+    }
+}
+
 impl Drop for Held<'_> {
     fn drop(&mut self) {
         // Cannot fail for a lock that is held; if it does, closing the file releases it.
@@ -174,10 +211,15 @@ fn name(holder: Option<u32>) -> String {
     holder.map_or_else(|| "unknown".to_owned(), |pid| pid.to_string())
 }
 
+/// For people who wonder who it is; nothing depends on it.
+fn write_holder(held: &File) -> io::Result<()> {
+    held.write_all_at(format!("{:<10}\n", std::process::id()).as_bytes(), 0)
+}
+
 /// The process that wrote its number last: the one that holds the lock, if anybody does.
-fn holder(writer: &File) -> Option<u32> {
+fn holder(held: &File) -> Option<u32> {
     let mut text = [0; 16];
-    let len = writer.read_at(&mut text, 0).ok()?;
+    let len = held.read_at(&mut text, 0).ok()?;
     std::str::from_utf8(&text[..len]).ok()?.trim().parse().ok()
 }
 

@@ -86,7 +86,7 @@ impl Originals {
         }
         if !ends.contains_key(&name) {
             folder::create_private(dir)?;
-            let (file, _) = file::open_or_create(&path)?;
+            let file = file::open_or_create(&path)?;
             let end = frames(&file).map_err(failed)?.last().map(Frame::end).unwrap_or_default();
             file.set_len(end.packed).map_err(failed)?;
             let path = path.clone();

@@ -33,6 +33,11 @@ impl Running {
         Running { child, lines: lines(stdout), stderr, said: String::new() }
     }
 
+    /// The number of the process.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// The next line it says; `None` if it has ended.
     #[track_caller]
     pub fn line(&mut self) -> Option<String> {

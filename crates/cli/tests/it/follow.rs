@@ -109,6 +109,23 @@ fn told_to_end_it_ends_in_good_order() {
 }
 
 #[test]
+fn a_second_one_is_refused_and_told_who_reads_already() {
+    let world = empty();
+    let file = world.home().join(".claude/projects/-home-dev-app/s0.jsonl");
+    append(&file, prompt("s0", 0).as_bytes());
+    let mut running = world.start(&["--json", "ingest"]);
+    wait_for(&mut running, 1);
+    for arguments in [&["ingest"][..], &["ingest", "--once"]] {
+        let said = world.run(arguments);
+        assert_eq!(said.code, Some(1), "{said}");
+        let holder = format!("process {} does so already", running.id());
+        assert!(said.stderr.contains(&holder), "{said}");
+    }
+    assert_eq!(running.terminate().code, Some(0));
+    assert_eq!(ingest(&world)["events"], 0);
+}
+
+#[test]
 fn with_nothing_to_read_it_sleeps() {
     let transcripts = Transcripts::make("1mb", 43, "0.6");
     let world = reading(&transcripts);

@@ -82,14 +82,16 @@ impl FilesStore {
         let sessions = SessionFiles::new(dir.join(SessionFiles::FOLDER));
         let payloads = PayloadFiles::new(dir.join(PayloadFiles::FOLDER));
         let quarantine = Quarantine::new(dir.join(Quarantine::FOLDER));
-        // The log first: it tells whether this program may touch the rest.
+        let lock = Lock::open(dir)?;
+        // Nobody makes a file while another one does: the later would take the place of the
+        // earlier, with what is in it.
+        let presence = Presence::enter(dir)?;
+        let is_first = presence.is_first;
+        // The log before the rest: it tells whether this program may touch it.
         let log = CommitLog::open(dir)?;
         let ledger = Ledger::open(dir)?;
         folder::create_private(sessions.dir())?;
         folder::create_private(payloads.dir())?;
-        let lock = Lock::open(dir)?;
-        let presence = Presence::enter(dir)?;
-        let is_first = presence.is_first;
         let catalogue = open_catalogue(dir, lock, &quarantine, is_first)?;
         let store = FilesStore {
             dir: dir.to_owned(),

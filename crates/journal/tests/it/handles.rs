@@ -1,8 +1,11 @@
 //! One journal on disk opened twice: what two processes would see of each other.
 
+use std::sync::Barrier;
+
 use event::Time;
 use journal::{
-    AppendError, Batch, Followed, Forks, From, Journal, LineageError, OnLag, ReadError, Recording,
+    AppendError, Batch, ClaimError, Followed, Forks, From, Journal, LineageError, OnLag, ReadError,
+    Recording,
 };
 
 use crate::given::{
@@ -28,6 +31,8 @@ durable_cases! {
     consumers_and_sightings_are_shared
     who_only_reads_cannot_append
     opening_again_and_again_leaves_nothing_behind
+    many_may_make_it_at_once
+    a_task_is_claimed_by_one_at_a_time
 }
 
 fn both_continue_one_numbering(world: World) {
@@ -226,6 +231,42 @@ fn who_only_reads_cannot_append(world: World) {
     let mut stream = reader.follow(From::Beginning, OnLag::CatchUp).unwrap();
     host(&world, prompt("a", 3));
     assert_eq!(next_events(&mut stream, 3).len(), 3);
+}
+
+/// Whoever makes a file takes no place of another's: what the quickest recorded is still there.
+fn many_may_make_it_at_once(world: World) {
+    const PROCESSES: u64 = 4;
+    for round in 0..50 {
+        let home = world.elsewhere();
+        let start = Barrier::new(PROCESSES as usize);
+        std::thread::scope(|scope| {
+            for n in 1..=PROCESSES {
+                let (home, start) = (&home, &start);
+                scope.spawn(move || {
+                    start.wait();
+                    let journal = home.open();
+                    let read = moved(&format!("file-{n}"), None, "9");
+                    let batch = Batch::observed().with(prompt("a", n)).from_source(read);
+                    journal.append(batch).unwrap();
+                });
+            }
+        });
+        let journal = home.open();
+        assert_eq!(read_all(&journal, "a").len() as u64, PROCESSES, "round {round}");
+        assert_eq!(journal.sources().unwrap().len() as u64, PROCESSES, "round {round}");
+    }
+}
+
+fn a_task_is_claimed_by_one_at_a_time(world: World) {
+    let other = world.another();
+    let claim = world.claim("reading").unwrap();
+    match other.claim("reading") {
+        Err(ClaimError::Held { holder }) => assert_eq!(holder, Some(std::process::id())),
+        other => panic!("{other:?}"),
+    }
+    other.claim("something else").unwrap();
+    drop(claim);
+    other.claim("reading").unwrap();
 }
 
 fn opening_again_and_again_leaves_nothing_behind(world: World) {

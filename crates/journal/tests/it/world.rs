@@ -41,7 +41,7 @@ pub(crate) struct World {
 }
 
 /// Where a journal on disk lives.
-struct Home {
+pub(crate) struct Home {
     dir: TempDir,
     options: Options,
 }
@@ -60,8 +60,7 @@ pub(crate) fn files() -> World {
 
 impl World {
     fn on_disk(store: StoreKind) -> World {
-        let options = Options { store, ..Options::default() };
-        let home = Home { dir: tempfile::tempdir().unwrap(), options };
+        let home = Home::new(Options { store, ..Options::default() });
         World { journal: Some(home.open()), home: Some(home) }
     }
 
@@ -91,17 +90,26 @@ impl World {
         Journal::open(&self.home().path(), &options).unwrap()
     }
 
+    /// Where there is no journal yet.
+    pub(crate) fn elsewhere(&self) -> Home {
+        Home::new(self.home().options)
+    }
+
     fn home(&self) -> &Home {
         self.home.as_ref().expect("only what is on disk can be opened twice")
     }
 }
 
 impl Home {
+    fn new(options: Options) -> Home {
+        Home { dir: tempfile::tempdir().unwrap(), options }
+    }
+
     fn path(&self) -> PathBuf {
         self.dir.path().join("journal")
     }
 
-    fn open(&self) -> Journal {
+    pub(crate) fn open(&self) -> Journal {
         Journal::open_or_create(&self.path(), &self.options).unwrap()
     }
 }

@@ -98,7 +98,7 @@ impl CommitLog {
     /// Opens the log of the journal in `dir`, and makes it if it is not there.
     pub(super) fn open(dir: &Path) -> Result<CommitLog, OpenError> {
         let path = dir.join(CommitLog::FILE_NAME);
-        let (file, _) = file::open_or_create(&path)?;
+        let file = file::open_or_create(&path)?;
         let log = CommitLog { file, path };
         let mut header = vec![0; CommitLog::START as usize];
         let read = read_up_to(&log.file, &mut header, 0).map_err(log.failed("read"))?;
