@@ -77,6 +77,10 @@ impl Sink for Recorder<'_> {
         {
             self.wait_for_oldest()?;
         }
+        if self.journal.is_index_behind() {
+            // What cannot be indexed now is indexed by the next search: the log is what counts.
+            let _ = self.journal.index();
+        }
         Ok(())
     }
 

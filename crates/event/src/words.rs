@@ -15,7 +15,9 @@ impl Draft {
         let mut texts = self.payload_texts();
         if let Some(text) = &self.text {
             let text = without_nul(text);
-            if !texts.iter().any(|other| other.contains(&*text)) {
+            // It nearly always begins one of them; only if not is it worth looking further.
+            let begins = texts.iter().any(|other| other.starts_with(&*text));
+            if !begins && !texts.iter().any(|other| other.contains(&*text)) {
                 texts.insert(0, text.into_owned());
             }
         }

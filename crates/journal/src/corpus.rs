@@ -4,17 +4,25 @@ use std::ops::RangeInclusive;
 
 use event::{EventId, SessionId};
 
+use crate::backlog::Fresh;
+use crate::feed::Feed;
 use crate::read::{Lineage, salvaged};
 use crate::search::{Corpus, Direction};
 use crate::store::{Order, Reader, SeqRange, Store, Stored};
 use crate::{ReadError, Recorded};
 
+/// Fresh events that are taken in one go.
+const FRESH_MAX: usize = 256;
+
 /// A store, event by event and by position. Damaged events are read as what is left of them.
-pub(crate) struct StoreCorpus<'a>(pub(crate) &'a dyn Store);
+pub(crate) struct StoreCorpus<'a> {
+    pub store: &'a dyn Store,
+    pub feed: &'a Feed,
+}
 
 impl Corpus for StoreCorpus<'_> {
     fn tail(&self) -> Result<u64, ReadError> {
-        Ok(self.0.tail()?)
+        Ok(self.store.tail()?)
     }
 
     fn page(
@@ -22,7 +30,7 @@ impl Corpus for StoreCorpus<'_> {
         range: RangeInclusive<u64>,
         direction: Direction,
     ) -> Result<Vec<Recorded>, ReadError> {
-        let reader = self.0.reader()?;
+        let reader = self.store.reader()?;
         let (mut from, mut to) = (*range.start(), (*range.end()).min(i64::MAX as u64));
         loop {
             let order = match direction {
@@ -48,8 +56,12 @@ impl Corpus for StoreCorpus<'_> {
         }
     }
 
+    fn fresh(&self, from: u64) -> Vec<Fresh> {
+        self.feed.state().backlog().take(from, FRESH_MAX)
+    }
+
     fn position(&self, session_id: &SessionId, id: &EventId) -> Result<Option<u64>, ReadError> {
-        let reader = self.0.reader()?;
+        let reader = self.store.reader()?;
         let Some(row) = reader.session(session_id)? else { return Ok(None) };
         let place = reader.locate(id)?.filter(|(number, _)| *number == row.number);
         let Some((number, seq)) = place else { return Ok(None) };
@@ -58,11 +70,11 @@ impl Corpus for StoreCorpus<'_> {
     }
 
     fn project(&self, session_id: &SessionId) -> Result<Option<String>, ReadError> {
-        Ok(self.0.reader()?.session(session_id)?.and_then(|row| row.project))
+        Ok(self.store.reader()?.session(session_id)?.and_then(|row| row.project))
     }
 
     fn lineage(&self, session_id: &SessionId) -> Result<Vec<(SessionId, u64)>, ReadError> {
-        Ok(Lineage::load(&*self.0.reader()?, session_id)?.shown())
+        Ok(Lineage::load(&*self.store.reader()?, session_id)?.shown())
     }
 }
 

@@ -11,6 +11,7 @@ use event::payload::{AssistantDelta, ToolDelta};
 use event::{Draft, Kind, Raw};
 
 use crate::Recorded;
+use crate::backlog::Backlog;
 use crate::limit::{FEED_EVENTS_MAX, LIVE_TEXT_MAX};
 use crate::store::EventRow;
 
@@ -28,6 +29,7 @@ pub(crate) struct State {
     /// The newest position published here.
     tail: u64,
     subscribers: usize,
+    backlog: Backlog,
     /// The furthest item anybody has read; live items up to it can no longer be merged.
     read_up_to: u64,
     closed: bool,
@@ -62,6 +64,7 @@ impl Feed {
                 state.push(Item::Event(Arc::new(Recorded { position: row.position, event })));
             }
         }
+        state.backlog.push(rows);
         self.news.notify_all();
     }
 
@@ -129,6 +132,10 @@ impl State {
         let item = self.ring.get(usize::try_from(number.checked_sub(self.first)?).ok()?)?.clone();
         self.read_up_to = self.read_up_to.max(number + 1);
         Some(item)
+    }
+
+    pub(crate) fn backlog(&mut self) -> &mut Backlog {
+        &mut self.backlog
     }
 
     pub(crate) fn subscribers(&self) -> usize {

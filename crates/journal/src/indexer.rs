@@ -55,6 +55,7 @@ impl Indexer {
 
 fn run(store: &dyn Store, feed: &Feed, derived: &Derived) {
     let mut indexed = 0;
+    feed.state().backlog().want();
     loop {
         {
             let state = feed.state();
@@ -73,7 +74,7 @@ fn run(store: &dyn Store, feed: &Feed, derived: &Derived) {
                 }
             }
         }
-        match search::feed(&StoreCorpus(store), derived) {
+        match search::feed(&StoreCorpus { store, feed }, derived) {
             Ok(fed) if fed.is_current => indexed = fed.indexed.max(feed.state().tail()),
             Ok(fed) => indexed = fed.indexed,
             // A full disk, or a file somebody else holds: the log is what counts. The next

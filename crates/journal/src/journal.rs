@@ -431,6 +431,12 @@ impl Journal {
         Ok(Some(fed.indexed).filter(|_| !fed.is_current))
     }
 
+    /// Whether so much was appended of late that whoever appends in bulk had better call
+    /// [`Journal::index`] now and then: what is not indexed soon has to be read again.
+    pub fn is_index_behind(&self) -> bool {
+        self.inner.feed.state().backlog().is_long()
+    }
+
     /// The events of a session that carry a key, oldest first, inherited ones included.
     pub fn find(&self, id: &SessionId, key: &Key) -> Result<Vec<Event>, ReadError> {
         let found = search::find(&self.corpus(), self.inner.derived.as_deref(), id, key)?;
@@ -490,7 +496,7 @@ impl Journal {
     }
 
     fn corpus(&self) -> StoreCorpus<'_> {
-        StoreCorpus(&*self.inner.store)
+        StoreCorpus { store: &*self.inner.store, feed: &self.inner.feed }
     }
 
     /// What opening found damaged and set right, in words for the person who opened it.

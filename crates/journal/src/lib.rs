@@ -18,6 +18,7 @@ mod recorded; // an event with its position
 mod read; // a session as a range of events, inherited ones included
 mod fork; // the ids a fork shows
 mod feed; // what was just committed
+mod backlog; // what is not searchable yet
 mod follow; // history and news as one stream
 mod lineage; // who comes from whom
 mod catalogue; // what there is, without reading events

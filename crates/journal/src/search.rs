@@ -29,6 +29,7 @@ use std::ops::RangeInclusive;
 
 use event::{EventId, Key, SessionId};
 
+use crate::backlog::Fresh;
 use crate::derived::{Derived, Failure};
 use crate::{ReadError, Recorded};
 use candidates::{Candidate, Candidates, Sources, Tail};
@@ -64,6 +65,12 @@ pub(crate) trait Corpus {
         range: RangeInclusive<u64>,
         direction: Direction,
     ) -> Result<Vec<Recorded>, ReadError>;
+
+    /// Events from a position on that are at hand without reading: a run without a gap, empty if
+    /// the first has to be read. Each is given once.
+    fn fresh(&self, _from: u64) -> Vec<Fresh> {
+        Vec::new()
+    }
 
     /// The event at a position, if it was not deleted.
     fn at(&self, position: u64) -> Result<Option<Recorded>, ReadError> {

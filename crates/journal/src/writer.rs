@@ -290,6 +290,9 @@ impl Shared {
         match commit.apply(&changes) {
             Ok(()) => {
                 memory.committed(&changes);
+                if group.iter().any(|submission| matches!(submission.work, Work::Delete { .. })) {
+                    self.feed.state().backlog().clear();
+                }
                 self.feed.publish(&changes.events);
                 Ok(answers)
             }

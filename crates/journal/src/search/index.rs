@@ -11,12 +11,13 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use event::SessionId;
+use event::{Draft, SessionId};
 use rusqlite::{Connection, OptionalExtension, Transaction, params};
 
 use super::fold::fold;
-use super::words::distinct_words;
+use super::words::DistinctWords;
 use super::{Corpus, tags};
+use crate::backlog::Fresh;
 use crate::derived::Derived;
 use crate::{ReadError, Recorded};
 
@@ -49,15 +50,27 @@ pub(crate) fn feed(corpus: &dyn Corpus, derived: &Derived) -> Result<Fed, ReadEr
     let _turn = derived.feeding();
     let state = derived.read("read", |connection| Ok(Index::new(connection).state()?))?;
     let mut indexed = state.indexed;
+    let mut writer = DocumentWriter::new(corpus);
     let mut documents = Vec::new();
     let mut bytes = 0;
     while documents.len() < FEED_EVENTS && bytes < FEED_BYTES {
-        let events = corpus.page(indexed + 1..=u64::MAX, Direction::OldestFirst)?;
-        let Some(last) = events.last() else { break };
-        indexed = last.position;
-        let page = self::documents(corpus, &events)?;
-        bytes += page.iter().flat_map(|document| &document.content).map(String::len).sum::<usize>();
-        documents.extend(page);
+        let fresh = corpus.fresh(indexed + 1);
+        let before = documents.len();
+        if let Some(last) = fresh.last() {
+            indexed = last.position;
+            for Fresh { position, draft } in &fresh {
+                documents.push(writer.document(*position, draft)?);
+            }
+        } else {
+            let events = corpus.page(indexed + 1..=u64::MAX, Direction::OldestFirst)?;
+            let Some(last) = events.last() else { break };
+            indexed = last.position;
+            for Recorded { position, event } in &events {
+                documents.push(writer.document(*position, event)?);
+            }
+        }
+        let contents = documents[before..].iter().flat_map(|document| &document.content);
+        bytes += contents.map(String::len).sum::<usize>();
     }
     if documents.is_empty() {
         return Ok(Fed { indexed, is_current: true });
@@ -100,35 +113,43 @@ struct Document {
     replaces: Option<u64>,
 }
 
-fn documents(corpus: &dyn Corpus, events: &[Recorded]) -> Result<Vec<Document>, ReadError> {
-    let mut projects: HashMap<&SessionId, Option<String>> = HashMap::new();
-    let mut documents = Vec::with_capacity(events.len());
-    for Recorded { position, event } in events {
-        let (texts, keys) = (event.search_texts(), event.keys());
+/// Makes documents of events, one after another.
+struct DocumentWriter<'a> {
+    corpus: &'a dyn Corpus,
+    projects: HashMap<SessionId, Option<String>>,
+    words: DistinctWords,
+}
+
+impl<'a> DocumentWriter<'a> {
+    fn new(corpus: &'a dyn Corpus) -> DocumentWriter<'a> {
+        DocumentWriter { corpus, projects: HashMap::new(), words: DistinctWords::default() }
+    }
+
+    fn document(&mut self, position: u64, draft: &Draft) -> Result<Document, ReadError> {
+        let (texts, keys) = (draft.search_texts(), draft.keys());
         let content = if texts.is_empty() && keys.is_empty() {
             None
         } else {
-            let project = match projects.get(&event.session_id) {
-                Some(project) => project.clone(),
-                None => {
-                    let project = corpus.project(&event.session_id)?;
-                    projects.insert(&event.session_id, project.clone());
-                    project
-                }
-            };
             let folded: Vec<String> = texts.iter().map(|text| fold(text)).collect();
-            let mut content = distinct_words(&folded);
-            content.push_str(&tags::of_event(event, &keys, project.as_deref()));
+            let mut content = self.words.of(&folded);
+            let project = self.project(&draft.session_id)?;
+            content.push_str(&tags::of_event(draft, &keys, project));
             Some(content)
         };
-        let replaces = match event.amends() {
-            Some(first) => corpus.position(&event.session_id, &first)?,
+        let replaces = match draft.amends() {
+            Some(first) => self.corpus.position(&draft.session_id, &first)?,
             None => None,
         };
-        let day = tags::day_of(event.created_at);
-        documents.push(Document { position: *position, content, day, replaces });
+        Ok(Document { position, content, day: tags::day_of(draft.created_at), replaces })
     }
-    Ok(documents)
+
+    fn project(&mut self, session_id: &SessionId) -> Result<Option<&str>, ReadError> {
+        if !self.projects.contains_key(session_id) {
+            let project = self.corpus.project(session_id)?;
+            self.projects.insert(session_id.clone(), project);
+        }
+        Ok(self.projects[session_id].as_deref())
+    }
 }
 
 fn put(tx: &Transaction<'_>, documents: &[Document]) -> Result<(), rusqlite::Error> {

@@ -4,7 +4,7 @@
 //! every filter is one more list of positions to intersect. Names are kept as short hashes; what
 //! is found is compared with the event itself, so two names with one hash do no harm.
 
-use event::{Event, Key, Kind, SessionId, Time};
+use event::{Draft, Key, Kind, SessionId, Time};
 use sha2::{Digest, Sha256};
 
 /// Set apart for private use and no letter: the word rules never let it through.
@@ -58,7 +58,7 @@ pub(super) fn month(month: i64) -> String {
 }
 
 /// Everything beside its words that an event can be asked for, blanks between.
-pub(super) fn of_event(event: &Event, keys: &[Key], project_of_session: Option<&str>) -> String {
+pub(super) fn of_event(event: &Draft, keys: &[Key], project_of_session: Option<&str>) -> String {
     let today = day_of(event.created_at);
     let mut tags = vec![
         session(&event.session_id),

@@ -4,8 +4,6 @@
 //! runs; there every pair of neighbours is kept, and the last character alone, so that one and
 //! two characters are enough to find a text and longer pieces narrow it down.
 
-use std::collections::HashSet;
-use std::hash::{BuildHasherDefault, Hasher};
 use std::ops::Range;
 
 use unicode_normalization::char::is_combining_mark;
@@ -59,24 +57,29 @@ pub(super) fn class(c: char) -> Class {
 pub(super) fn runs(folded: &str) -> impl Iterator<Item = (Range<usize>, Class)> {
     let mut at = 0;
     std::iter::from_fn(move || {
-        let mut run: Option<(usize, Class)> = None;
-        while let Some(byte) = folded.as_bytes().get(at) {
-            let (class, len) = match byte {
-                ..0x80 => (ASCII_CLASSES[usize::from(*byte)], 1),
-                _ => folded[at..]
-                    .chars()
-                    .next()
-                    .map_or((Class::Other, 1), |c| (class(c), c.len_utf8())),
-            };
-            match run {
-                None if class != Class::Other => run = Some((at, class)),
-                Some((start, of)) if class != of => return Some((start..at, of)),
-                _ => {}
+        let (start, of) = loop {
+            let (class, len) = class_at(folded, at)?;
+            at += len;
+            if class != Class::Other {
+                break (at - len, class);
             }
+        };
+        while let Some((class, len)) = class_at(folded, at)
+            && class == of
+        {
             at += len;
         }
-        run.map(|(start, of)| (start..at, of))
+        Some((start..at, of))
     })
+}
+
+/// The class of the character at a place, and its length.
+#[inline]
+fn class_at(folded: &str, at: usize) -> Option<(Class, usize)> {
+    match *folded.as_bytes().get(at)? {
+        ascii @ ..0x80 => Some((ASCII_CLASSES[usize::from(ascii)], 1)),
+        _ => folded[at..].chars().next().map(|c| (class(c), c.len_utf8())),
+    }
 }
 
 /// The classes of ASCII, which most text is.
@@ -104,53 +107,86 @@ pub(super) fn index_words<'a>(folded: &'a str, mut keep: impl FnMut(&'a str)) {
     }
 }
 
-/// The distinct words of folded texts, a blank after each.
-pub(super) fn distinct_words(folded: &[String]) -> String {
-    let len: usize = folded.iter().map(String::len).sum();
-    let mut seen: HashSet<&str, BuildHasherDefault<WordHasher>> =
-        HashSet::with_capacity_and_hasher(len / 32, BuildHasherDefault::default());
-    let mut words = String::with_capacity(len / 2);
-    for text in folded {
-        index_words(text, |word| {
-            if seen.insert(word) {
-                words.push_str(word);
-                words.push(' ');
-            }
-        });
-    }
-    words
-}
-
-/// Hashes words eight bytes at a time. Who writes words that all hash alike makes the indexing of
-/// his own text slow, and of nobody else's.
+/// Gathers the distinct words of one text after another.
+///
+/// A word is known again by a hash of 64 bits. That two words of one event share one is less
+/// likely than a fault of the memory, and then the rarer way to find that event is gone, nothing
+/// else.
 #[derive(Default)]
-struct WordHasher(u64);
+pub(super) struct DistinctWords {
+    /// A table with open addressing, at most half full; 0 is an empty place.
+    seen: Vec<u64>,
+    len: usize,
+}
 
-impl WordHasher {
-    fn mix(&mut self, bytes: u64) {
-        self.0 = (self.0.rotate_left(5) ^ bytes).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+impl DistinctWords {
+    /// The distinct words of folded texts, a blank after each.
+    pub(super) fn of(&mut self, folded: &[String]) -> String {
+        const PLACES_MIN: usize = 64;
+        let bytes: usize = folded.iter().map(String::len).sum();
+        self.seen.clear();
+        self.seen.resize((bytes / 16).next_power_of_two().max(PLACES_MIN), 0);
+        self.len = 0;
+        let mut words = String::with_capacity(bytes / 2);
+        for text in folded {
+            index_words(text, |word| {
+                if self.insert(hash(word.as_bytes())) {
+                    words.push_str(word);
+                    words.push(' ');
+                }
+            });
+        }
+        words
+    }
+
+    /// Whether it was not there before.
+    fn insert(&mut self, hash: u64) -> bool {
+        if 2 * self.len >= self.seen.len() {
+            self.grow();
+        }
+        let place = self.place(hash);
+        let is_new = self.seen[place] == 0;
+        if is_new {
+            self.seen[place] = hash;
+            self.len += 1;
+        }
+        is_new
+    }
+
+    fn grow(&mut self) {
+        let room = vec![0; 4 * self.seen.len()];
+        let seen = std::mem::replace(&mut self.seen, room);
+        for hash in seen.into_iter().filter(|hash| *hash != 0) {
+            let place = self.place(hash);
+            self.seen[place] = hash;
+        }
+    }
+
+    /// Where it stands, or would.
+    fn place(&self, hash: u64) -> usize {
+        let mask = self.seen.len() - 1;
+        let mut place = hash as usize & mask;
+        while self.seen[place] != 0 && self.seen[place] != hash {
+            place = (place + 1) & mask;
+        }
+        place
     }
 }
 
-impl Hasher for WordHasher {
-    fn write(&mut self, bytes: &[u8]) {
-        let (chunks, rest) = bytes.as_chunks::<8>();
-        for chunk in chunks {
-            self.mix(u64::from_le_bytes(*chunk));
-        }
-        let mut last = [0; 8];
-        last[..rest.len()].copy_from_slice(rest);
-        self.mix(u64::from_le_bytes(last));
-    }
-
-    fn write_u8(&mut self, byte: u8) {
-        self.mix(u64::from(byte));
-    }
-
-    fn finish(&self) -> u64 {
-        // The table looks at the upper bits and at the lower ones.
-        self.0 ^ self.0 >> 32
-    }
+/// A hash of a word, eight bytes at a time; never 0.
+fn hash(word: &[u8]) -> u64 {
+    const MIX: u64 = 0x9E37_79B9_7F4A_7C15;
+    let (chunks, rest) = word.as_chunks::<8>();
+    let mut hash = word.len() as u64;
+    let mut mix = |bytes: u64| {
+        hash = (hash ^ bytes).wrapping_mul(MIX);
+        hash ^= hash >> 32;
+    };
+    chunks.iter().for_each(|chunk| mix(u64::from_le_bytes(*chunk)));
+    let mut last = [0; 8];
+    last[..rest.len()].copy_from_slice(rest);
+    mix(u64::from_le_bytes(last));
+    hash.max(1)
 }
 
 /// A word at the length the index keeps.

@@ -1,9 +1,11 @@
 //! Folding and words, whatever the text.
 
+use std::collections::HashSet;
+
 use proptest::prelude::*;
 
 use crate::search::fold::{fold, fold_mapped};
-use crate::search::words::{WORD_LEN_MAX, distinct_words, pairs};
+use crate::search::words::{DistinctWords, WORD_LEN_MAX, pairs};
 
 #[test]
 fn folding_a_character_twice_changes_nothing() {
@@ -27,8 +29,18 @@ fn letters_that_marks_make_different_stay_different() {
 fn a_script_without_blanks_is_kept_in_pairs() {
     assert_eq!(pairs("用户登录").collect::<Vec<_>>(), ["用户", "户登", "登录", "录"]);
     assert_eq!(pairs("用").collect::<Vec<_>>(), ["用"]);
-    let words = distinct_words(&[fold("Foo_1 foo_1 用户bar-用户")]);
+    let words = DistinctWords::default().of(&[fold("Foo_1 foo_1 用户bar-用户")]);
     assert_eq!(words, "foo_1 用户 户 bar ");
+}
+
+#[test]
+fn many_words_are_each_kept_once() {
+    let text: String =
+        (0..20_000).map(|n| format!("w{} {n:x}_and_some_more ", n % 7_000)).collect();
+    let words = DistinctWords::default().of(&[text.clone(), text]);
+    let kept: Vec<&str> = words.split_terminator(' ').collect();
+    let distinct: HashSet<&str> = kept.iter().copied().collect();
+    assert_eq!((kept.len(), distinct.len()), (27_000, 27_000));
 }
 
 proptest! {
@@ -48,7 +60,7 @@ proptest! {
 
     #[test]
     fn words_of_the_index_are_words(text in any::<String>()) {
-        for word in distinct_words(&[fold(&text)]).split(' ') {
+        for word in DistinctWords::default().of(&[fold(&text)]).split(' ') {
             prop_assert!(word.len() <= WORD_LEN_MAX);
             prop_assert!(!word.contains(|c: char| c.is_ascii_uppercase() || "\"*:^".contains(c)));
         }
