@@ -2,7 +2,7 @@
 
 /// One batch. What follows goes into the next, with its own position.
 pub(crate) const BATCH_EVENTS_MAX: usize = 1_000;
-pub(crate) const BATCH_BYTES_MAX: usize = 4 * 1024 * 1024;
+pub(crate) const BATCH_BYTES_MAX: usize = 1024 * 1024;
 
 /// One record. A longer one is kept byte for byte and told as unknown.
 pub(crate) const RECORD_BYTES_MAX: usize = 64 * 1024 * 1024;

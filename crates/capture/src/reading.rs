@@ -35,7 +35,7 @@ pub(crate) struct Reading<'a> {
     warnings: Vec<Warning>,
     /// Lines with bytes that are no text.
     not_text: u64,
-    /// Records of the present chunk, where the source cannot be asked for them again.
+    /// The bytes of the present chunk, as far as they were read into memory.
     kept: Vec<u8>,
     is_at_end: bool,
 }
@@ -49,7 +49,7 @@ pub(crate) struct Chunk {
     /// The bytes it was made of: from and behind.
     pub from: u64,
     pub to: u64,
-    /// The bytes themselves, where they are no part of the file.
+    /// The bytes themselves; absent where they have to be read from the file again.
     pub kept: Option<Vec<u8>>,
 }
 
@@ -134,7 +134,9 @@ impl<'a> Reading<'a> {
         let to = self.position.offset;
         let batch = self.batch(&telling, from, torn)?;
         let kept = std::mem::take(&mut self.kept);
-        let kept = (!self.source.form.is_in_place()).then_some(kept);
+        // A record that is too long is nowhere but in the file.
+        let is_all = !self.source.form.is_in_place() || kept.len() as u64 == to - from;
+        let kept = is_all.then_some(kept);
         Ok(Some(Chunk { batch, telling, generation, from, to, kept }))
     }
 
@@ -158,7 +160,6 @@ impl<'a> Reading<'a> {
         let mut told = Told::new(source, position.generation, &mut position.threads, &beside, now);
         parser.rest(&mut told);
         parser.own_begins();
-        self.kept.clear();
         Ok(())
     }
 
@@ -182,6 +183,7 @@ impl<'a> Reading<'a> {
             source, records, parser, position, metadata, warnings, not_text, kept, ..
         } = self;
         let source = *source;
+        kept.clear();
         let beside = |path: &str| beside(source, path);
         let generation = position.generation;
         let begin = position.offset;
@@ -200,9 +202,7 @@ impl<'a> Reading<'a> {
                     *not_text += u64::from(!feed(&mut **parser, &mut told, at, bytes));
                     position.offset = offset + bytes.len() as u64;
                     position.records += 1;
-                    if !source.form.is_in_place() {
-                        kept.extend(bytes);
-                    }
+                    kept.extend(bytes);
                     if let Some(torn) = position.torn.take() {
                         told.amend(before, torn.event_id);
                     }
@@ -220,6 +220,7 @@ impl<'a> Reading<'a> {
                     if is_block || is_whole_json(bytes) {
                         let at = place(offset, length, position.records);
                         *not_text += u64::from(!feed(&mut **parser, &mut told, at, bytes));
+                        kept.extend(bytes);
                         position.offset = offset + length;
                         position.records += 1;
                     } else if position.torn.as_ref().is_none_or(|torn| torn.length != length) {

@@ -11,7 +11,7 @@ use crate::facts::FreshFacts;
 
 /// Batches on their way to the disk. One more waits for the oldest, so that reading is never far
 /// ahead of recording.
-const WAITING_MAX: usize = 64;
+const WAITING_MAX: usize = 16;
 
 /// Records batches in the journal.
 pub(crate) struct Recorder<'a> {

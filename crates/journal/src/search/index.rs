@@ -18,7 +18,7 @@ use super::fold::fold;
 use super::words::DistinctWords;
 use super::{Corpus, tags};
 use crate::backlog::Fresh;
-use crate::derived::Derived;
+use crate::derived::{Derived, Failure};
 use crate::{ReadError, Recorded};
 
 /// Positions per part. Looking up a beginning gathers all of a part's matches at once: some
@@ -28,11 +28,18 @@ const PART_LEN: u64 = 1 << 18;
 /// Bytes of new words a part gathers in memory before it writes them out.
 const HASH_BYTES: u64 = 32 << 20;
 
+/// Words are written in leaves of this many bytes: one per page of the file.
+const LEAF_BYTES: u64 = 4_050;
+
+/// Lists of words of one size that are merged into one. The usual four would write every word
+/// once more.
+const MERGED_AT_ONCE: u64 = 8;
+
 /// Events that are indexed in one transaction, or the bytes of their words; whatever a last page
 /// has beyond it is taken too. Each transaction leaves a list of words to be merged with others
 /// later, so few large ones cost much less than many small ones.
-const FEED_EVENTS: usize = 4_096;
-const FEED_BYTES: usize = 4 << 20;
+const FEED_EVENTS: usize = 8_192;
+const FEED_BYTES: usize = 8 << 20;
 
 /// How far the index has got.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -49,46 +56,13 @@ pub(crate) struct Fed {
 pub(crate) fn feed(corpus: &dyn Corpus, derived: &Derived) -> Result<Fed, ReadError> {
     let _turn = derived.feeding();
     let state = derived.read("read", |connection| Ok(Index::new(connection).state()?))?;
-    let mut indexed = state.indexed;
-    let mut writer = DocumentWriter::new(corpus);
-    let mut documents = Vec::new();
-    let mut bytes = 0;
-    while documents.len() < FEED_EVENTS && bytes < FEED_BYTES {
-        let fresh = corpus.fresh(indexed + 1);
-        let before = documents.len();
-        if let Some(last) = fresh.last() {
-            indexed = last.position;
-            for Fresh { position, draft } in &fresh {
-                documents.push(writer.document(*position, draft)?);
-            }
-        } else {
-            let events = corpus.page(indexed + 1..=u64::MAX, Direction::OldestFirst)?;
-            let Some(last) = events.last() else { break };
-            indexed = last.position;
-            for Recorded { position, event } in &events {
-                documents.push(writer.document(*position, event)?);
-            }
-        }
-        let contents = documents[before..].iter().flat_map(|document| &document.content);
-        bytes += contents.map(String::len).sum::<usize>();
-    }
-    if documents.is_empty() {
-        return Ok(Fed { indexed, is_current: true });
+    if corpus.tail()? <= state.indexed {
+        return Ok(Fed { indexed: state.indexed, is_current: true });
     }
     derived.write("index events in", |tx| {
-        let now = Index::new(tx).state()?;
-        // Somebody else was faster, or the file was begun again.
-        if now.indexed != state.indexed {
-            return Ok(Fed { indexed: now.indexed, is_current: false });
-        }
-        put(tx, &documents)?;
-        let days = documents.iter().filter(|document| document.content.is_some());
-        let (first_day, last_day) = days.fold((now.first_day, now.last_day), |days, document| {
-            (days.0.min(document.day), days.1.max(document.day))
-        });
-        tx.prepare_cached("UPDATE state SET indexed = ?1, first_day = ?2, last_day = ?3")?
-            .execute(params![indexed as i64, first_day, last_day])?;
-        Ok(Fed { indexed, is_current: false })
+        let mut feeding = Feeding::new(tx, corpus)?;
+        while feeding.events < FEED_EVENTS && feeding.bytes < FEED_BYTES && feeding.step()? {}
+        feeding.finish()
     })
 }
 
@@ -104,43 +78,99 @@ pub(crate) fn remove(derived: &Derived, positions: &[u64]) -> Result<(), ReadErr
     })
 }
 
-struct Document {
-    position: u64,
-    /// Words and tags; `None` for an event that nobody can ask for.
-    content: Option<String>,
-    day: i64,
-    /// The position of the event this one stands in for.
-    replaces: Option<u64>,
-}
-
-/// Makes documents of events, one after another.
-struct DocumentWriter<'a> {
+/// Events on their way into the index.
+struct Feeding<'a> {
+    tx: &'a Transaction<'a>,
     corpus: &'a dyn Corpus,
+    state: State,
+    /// The part that is fed, once it is known to be there.
+    part: Option<u64>,
     projects: HashMap<SessionId, Option<String>>,
     words: DistinctWords,
+    events: usize,
+    bytes: usize,
 }
 
-impl<'a> DocumentWriter<'a> {
-    fn new(corpus: &'a dyn Corpus) -> DocumentWriter<'a> {
-        DocumentWriter { corpus, projects: HashMap::new(), words: DistinctWords::default() }
+impl<'a> Feeding<'a> {
+    fn new(tx: &'a Transaction<'_>, corpus: &'a dyn Corpus) -> Result<Feeding<'a>, Failure> {
+        Ok(Feeding {
+            tx,
+            corpus,
+            // Asked within the transaction: somebody else may have been faster.
+            state: Index::new(tx).state()?,
+            part: None,
+            projects: HashMap::new(),
+            words: DistinctWords::default(),
+            events: 0,
+            bytes: 0,
+        })
     }
 
-    fn document(&mut self, position: u64, draft: &Draft) -> Result<Document, ReadError> {
+    /// Indexes the next few events; whether there were any.
+    fn step(&mut self) -> Result<bool, Failure> {
+        let next = self.state.indexed + 1;
+        let fresh = self.corpus.fresh(next);
+        for Fresh { position, draft } in &fresh {
+            self.event(*position, draft)?;
+        }
+        if !fresh.is_empty() {
+            return Ok(true);
+        }
+        let page = self.corpus.page(next..=u64::MAX, Direction::OldestFirst)?;
+        for Recorded { position, event } in &page {
+            self.event(*position, event)?;
+        }
+        Ok(!page.is_empty())
+    }
+
+    fn finish(self) -> Result<Fed, Failure> {
+        let State { indexed, first_day, last_day } = self.state;
+        self.tx
+            .prepare_cached("UPDATE state SET indexed = ?1, first_day = ?2, last_day = ?3")?
+            .execute(params![indexed as i64, first_day, last_day])?;
+        Ok(Fed { indexed, is_current: self.events == 0 })
+    }
+
+    fn event(&mut self, position: u64, draft: &Draft) -> Result<(), Failure> {
+        self.events += 1;
+        self.state.indexed = position;
+        if let Some(content) = self.content(draft)? {
+            self.bytes += content.len();
+            let day = tags::day_of(draft.created_at);
+            self.state.first_day = self.state.first_day.min(day);
+            self.state.last_day = self.state.last_day.max(day);
+            let part = position / PART_LEN;
+            if self.part != Some(part) {
+                make_part(self.tx, part)?;
+                self.part = Some(part);
+            }
+            let table = table(part);
+            self.tx
+                .prepare_cached(&format!("INSERT INTO {table} (rowid, words) VALUES (?1, ?2)"))?
+                .execute(params![position as i64, content])?;
+        }
+        if let Some(first) = draft.amends()
+            && let Some(first) = self.corpus.position(&draft.session_id, &first)?
+        {
+            delete(self.tx, first)?;
+            self.tx
+                .prepare_cached("INSERT OR IGNORE INTO replaced VALUES (?1)")?
+                .execute([first as i64])?;
+        }
+        Ok(())
+    }
+
+    /// Words and tags; `None` for an event that nobody can ask for.
+    fn content(&mut self, draft: &Draft) -> Result<Option<String>, ReadError> {
         let (texts, keys) = (draft.search_texts(), draft.keys());
-        let content = if texts.is_empty() && keys.is_empty() {
-            None
-        } else {
-            let folded: Vec<String> = texts.iter().map(|text| fold(text)).collect();
-            let mut content = self.words.of(&folded);
-            let project = self.project(&draft.session_id)?;
-            content.push_str(&tags::of_event(draft, &keys, project));
-            Some(content)
-        };
-        let replaces = match draft.amends() {
-            Some(first) => self.corpus.position(&draft.session_id, &first)?,
-            None => None,
-        };
-        Ok(Document { position, content, day: tags::day_of(draft.created_at), replaces })
+        if texts.is_empty() && keys.is_empty() {
+            return Ok(None);
+        }
+        let folded: Vec<String> = texts.iter().map(|text| fold(text)).collect();
+        let mut content = self.words.of(&folded);
+        let project = self.project(&draft.session_id)?;
+        content.push_str(&tags::of_event(draft, &keys, project));
+        Ok(Some(content))
     }
 
     fn project(&mut self, session_id: &SessionId) -> Result<Option<&str>, ReadError> {
@@ -150,28 +180,6 @@ impl<'a> DocumentWriter<'a> {
         }
         Ok(self.projects[session_id].as_deref())
     }
-}
-
-fn put(tx: &Transaction<'_>, documents: &[Document]) -> Result<(), rusqlite::Error> {
-    let mut part = None;
-    for document in documents {
-        if let Some(content) = &document.content {
-            let own_part = document.position / PART_LEN;
-            if part != Some(own_part) {
-                make_part(tx, own_part)?;
-                part = Some(own_part);
-            }
-            let table = table(own_part);
-            tx.prepare_cached(&format!("INSERT INTO {table} (rowid, words) VALUES (?1, ?2)"))?
-                .execute(params![document.position as i64, content])?;
-        }
-        if let Some(first) = document.replaces {
-            delete(tx, first)?;
-            tx.prepare_cached("INSERT OR IGNORE INTO replaced VALUES (?1)")?
-                .execute([first as i64])?;
-        }
-    }
-    Ok(())
 }
 
 fn delete(tx: &Transaction<'_>, position: u64) -> Result<(), rusqlite::Error> {
@@ -195,7 +203,8 @@ fn make_part(tx: &Transaction<'_>, part: u64) -> Result<(), rusqlite::Error> {
              words, content = '', contentless_delete = 1, detail = none,
              tokenize = \"ascii tokenchars '_'\"
          );
-         INSERT INTO {table} ({table}, rank) VALUES ('hashsize', {HASH_BYTES});
+         INSERT INTO {table} ({table}, rank) VALUES
+             ('hashsize', {HASH_BYTES}), ('pgsz', {LEAF_BYTES}), ('automerge', {MERGED_AT_ONCE});
          INSERT INTO parts VALUES ({part});",
     ))
 }

@@ -16,6 +16,12 @@ use crate::limit::EVENT_BYTES_MAX;
 const PLAIN: u8 = 0;
 /// zstd with the dictionary below. Another dictionary would be another form.
 const ZSTD_EVENTS_1: u8 = 1;
+/// zstd alone.
+const ZSTD: u8 = 2;
+
+/// A text this long has enough of its own to refer to, and without the dictionary it is packed
+/// in half the time.
+const ALONE_BYTES_MIN: usize = 16 * 1024;
 
 /// What the texts of small events have in common. Trained with `zstd --train-fastcover` on events
 /// of all kinds and providers, made from recorded sessions and from our own code and prose; on
@@ -51,10 +57,9 @@ pub(crate) fn pack(text: &str) -> Vec<u8> {
     let plain = || [&[PLAIN], text.as_bytes()].concat();
     PACKING.with_borrow_mut(|packing| {
         let packing = packing.get_or_insert_with(Packing::new);
-        match packing.compress(text) {
-            Ok(compressed) if compressed.len() < text.len() => {
-                [&[ZSTD_EVENTS_1], compressed].concat()
-            }
+        let form = if text.len() < ALONE_BYTES_MIN { ZSTD_EVENTS_1 } else { ZSTD };
+        match packing.compress(form, text) {
+            Ok(compressed) if compressed.len() < text.len() => [&[form], compressed].concat(),
             // One that could not be compressed is kept all the same: packing is no reason to
             // lose an event.
             _ => plain(),
@@ -67,9 +72,9 @@ pub(crate) fn unpack<T>(packed: &[u8], read: impl FnOnce(&str) -> T) -> Result<T
     let (form, bytes) = packed.split_first().ok_or(BadPack::Empty)?;
     match *form {
         PLAIN => Ok(read(std::str::from_utf8(bytes)?)),
-        ZSTD_EVENTS_1 => UNPACKING.with_borrow_mut(|unpacking| {
+        ZSTD_EVENTS_1 | ZSTD => UNPACKING.with_borrow_mut(|unpacking| {
             let unpacking = unpacking.get_or_insert_with(Unpacking::new);
-            Ok(read(std::str::from_utf8(unpacking.decompress(bytes)?)?))
+            Ok(read(std::str::from_utf8(unpacking.decompress(*form, bytes)?)?))
         }),
         other => Err(BadPack::UnknownForm(other)),
     }
@@ -81,7 +86,8 @@ thread_local! {
 }
 
 struct Packing {
-    compressor: Compressor<'static>,
+    with_dictionary: Compressor<'static>,
+    alone: Compressor<'static>,
     scratch: Vec<u8>,
 }
 
@@ -89,22 +95,25 @@ impl Packing {
     fn new() -> Packing {
         static DICTIONARY: OnceLock<EncoderDictionary<'static>> = OnceLock::new();
         let dictionary = DICTIONARY.get_or_init(|| EncoderDictionary::copy(EVENTS_1, LEVEL));
-        let mut compressor = Compressor::with_prepared_dictionary(dictionary)
+        let mut with_dictionary = Compressor::with_prepared_dictionary(dictionary)
             .expect("the dictionary is part of the program");
         // The form names it already.
-        compressor.include_dictid(false).expect("a parameter every zstd has");
-        Packing { compressor, scratch: Vec::new() }
+        with_dictionary.include_dictid(false).expect("a parameter every zstd has");
+        let alone = Compressor::new(LEVEL).expect("a level every zstd has");
+        Packing { with_dictionary, alone, scratch: Vec::new() }
     }
 
-    fn compress(&mut self, text: &str) -> io::Result<&[u8]> {
+    fn compress(&mut self, form: u8, text: &str) -> io::Result<&[u8]> {
         clear(&mut self.scratch, zstd::zstd_safe::compress_bound(text.len()));
-        self.compressor.compress_to_buffer(text.as_bytes(), &mut self.scratch)?;
+        let compressor = if form == ZSTD { &mut self.alone } else { &mut self.with_dictionary };
+        compressor.compress_to_buffer(text.as_bytes(), &mut self.scratch)?;
         Ok(&self.scratch)
     }
 }
 
 struct Unpacking {
-    decompressor: Decompressor<'static>,
+    with_dictionary: Decompressor<'static>,
+    alone: Decompressor<'static>,
     scratch: Vec<u8>,
 }
 
@@ -112,15 +121,17 @@ impl Unpacking {
     fn new() -> Unpacking {
         static DICTIONARY: OnceLock<DecoderDictionary<'static>> = OnceLock::new();
         let dictionary = DICTIONARY.get_or_init(|| DecoderDictionary::copy(EVENTS_1));
-        let decompressor = Decompressor::with_prepared_dictionary(dictionary)
+        let with_dictionary = Decompressor::with_prepared_dictionary(dictionary)
             .expect("the dictionary is part of the program");
-        Unpacking { decompressor, scratch: Vec::new() }
+        let alone = Decompressor::new().expect("there is memory for a few tables");
+        Unpacking { with_dictionary, alone, scratch: Vec::new() }
     }
 
-    fn decompress(&mut self, bytes: &[u8]) -> Result<&[u8], BadPack> {
+    fn decompress(&mut self, form: u8, bytes: &[u8]) -> Result<&[u8], BadPack> {
         let len = Decompressor::upper_bound(bytes).filter(|len| *len <= TEXT_BYTES_MAX);
         clear(&mut self.scratch, len.ok_or(BadPack::TooLarge)?);
-        self.decompressor.decompress_to_buffer(bytes, &mut self.scratch)?;
+        let decompressor = if form == ZSTD { &mut self.alone } else { &mut self.with_dictionary };
+        decompressor.decompress_to_buffer(bytes, &mut self.scratch)?;
         Ok(&self.scratch)
     }
 }
@@ -151,6 +162,9 @@ mod tests {
         packed_len("null");
         packed_len("\u{0}\u{10FFFF}");
         packed_len(&"ab\n".repeat(1_000_000));
+        for len in [ALONE_BYTES_MIN - 1, ALONE_BYTES_MIN] {
+            assert!(packed_len(&"text ".repeat(len)[..len]) < len / 10);
+        }
     }
 
     #[test]
