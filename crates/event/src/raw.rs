@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use memchr::memchr2;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
@@ -130,8 +131,7 @@ pub(crate) fn members(json: &str) -> Result<Vec<Member<'_>>, serde_json::Error> 
 /// Whether the text takes more than one line. In JSON a bare line break is white space: inside
 /// strings it can only stand as an escape.
 fn has_line_break(json: &str) -> bool {
-    // One character at a time is a search over many bytes at once; a set of them is not.
-    json.contains('\n') || json.contains('\r')
+    memchr2(b'\n', b'\r', json.as_bytes()).is_some()
 }
 
 impl PartialEq for Raw {

@@ -6,6 +6,7 @@
 
 use std::borrow::Cow;
 
+use memchr::memchr;
 use serde::Deserialize;
 
 const REPLACEMENT: &str = "\u{FFFD}";
@@ -17,7 +18,7 @@ pub(crate) struct Text<'a>(#[serde(borrow)] pub(crate) Cow<'a, str>);
 /// The text of a JSON string, or `None` for any other JSON.
 pub(crate) fn shown(json: &str) -> Option<Cow<'_, str>> {
     let inner = json.strip_prefix('"')?.strip_suffix('"')?;
-    if !inner.contains('\\') {
+    if memchr(b'\\', inner.as_bytes()).is_none() {
         return Some(Cow::Borrowed(inner));
     }
     let text: Result<String, _> =
@@ -27,16 +28,16 @@ pub(crate) fn shown(json: &str) -> Option<Cow<'_, str>> {
 
 /// The text with a visible sign for U+0000, which half of the world's stores and screens refuse.
 pub(crate) fn without_nul(text: &str) -> Cow<'_, str> {
-    if text.contains('\0') {
-        Cow::Owned(text.replace('\0', REPLACEMENT))
-    } else {
-        Cow::Borrowed(text)
-    }
+    if has_nul(text) { Cow::Owned(text.replace('\0', REPLACEMENT)) } else { Cow::Borrowed(text) }
 }
 
 /// The same for a text that is wanted as one's own.
 pub(crate) fn owned_without_nul(text: Cow<'_, str>) -> String {
-    if text.contains('\0') { text.replace('\0', REPLACEMENT) } else { text.into_owned() }
+    if has_nul(&text) { text.replace('\0', REPLACEMENT) } else { text.into_owned() }
+}
+
+fn has_nul(text: &str) -> bool {
+    memchr(0, text.as_bytes()).is_some()
 }
 
 /// The same JSON with U+FFFD for every half of a surrogate pair.
