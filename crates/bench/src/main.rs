@@ -17,6 +17,8 @@ mod view; // effective histories
 mod fork; // forks and generations
 mod search; // words in a journal that has grown
 mod care; // rest, memory, opening after a crash
+mod scribe; // agents that write
+mod live; // what follows them
 
 use std::error::Error;
 use std::io::{self, Write};
@@ -62,6 +64,7 @@ const GROUPS: &[(&str, Measure)] = &[
     ("growth", growth::measure),
     ("search", search::measure),
     ("care", care::measure),
+    ("live", live::measure),
 ];
 
 fn main() -> ExitCode {

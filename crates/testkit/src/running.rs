@@ -102,6 +102,17 @@ impl Running {
         Some(statuses.sum())
     }
 
+    /// How long its threads have been on a processor so far; `None` where the system does not
+    /// tell. Threads that have ended are left out.
+    pub fn cpu(&self) -> Option<Duration> {
+        let threads = fs::read_dir(format!("/proc/{}/task", self.child.id())).ok()?;
+        let nanos = threads.filter_map(|thread| {
+            let told = fs::read_to_string(thread.ok()?.path().join("schedstat")).ok()?;
+            told.split(' ').next()?.parse::<u64>().ok()
+        });
+        Some(Duration::from_nanos(nanos.sum()))
+    }
+
     /// Waits for the end. Everything that was said.
     pub fn end(mut self) -> Said {
         while self.line().is_some() {}

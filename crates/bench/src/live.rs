@@ -1,0 +1,271 @@
+//! `hansard ingest` that goes on: what it costs while nothing happens and while many agents
+//! write, and how long a line takes from its file into the journal.
+//!
+//! The program runs as a process of its own. The agents, and the one who looks at its journal, are
+//! this process, whose cost is not counted.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::mpsc::{self, Receiver};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use event::Time;
+use journal::{Access, Journal, Options};
+use testkit::{Running, World};
+
+use crate::Outcome;
+use crate::report::{Bar, Quantity, Report, Row};
+use crate::scribe::{Scribe, Words};
+use crate::stage::Stage;
+
+const SESSIONS: usize = 100;
+/// Lines each of them has before anything is measured.
+const LINES_BEFORE: usize = 40;
+/// Lines all of them write in a second, while they write.
+const LINES_PER_SECOND: usize = 2_000;
+
+/// How often agents get their turn, and the journal is looked at.
+const TICK: Duration = Duration::from_millis(5);
+/// How long anything may take to be seen before it is given up.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// Sessions that nobody writes to were left this long ago.
+const YESTERDAY: Duration = Duration::from_secs(24 * 60 * 60);
+/// The program is at rest when it has done nothing for this long.
+const REST: Duration = Duration::from_secs(1);
+
+/// What following may take of a core while nothing happens, in percent.
+const IDLE: Bar = Bar::AtMost { must: 0.1, aim: 0.05 };
+/// How many seconds a line may take, for all but one of a hundred.
+const LATENCY: Bar = Bar::AtMost { must: 1.0, aim: 0.25 };
+
+pub(crate) fn measure(stage: &mut Stage, report: &mut Report) -> Outcome<()> {
+    let program = std::env::current_exe()?.with_file_name("hansard");
+    if !program.exists() {
+        return Err(format!("`{}` is to be built first", program.display()).into());
+    }
+    let is_quick = stage.scale.rounds <= 2;
+    let (idle, busy) = if is_quick { (5, 3) } else { (60, 30) };
+    let (idle, busy) = (Duration::from_secs(idle), Duration::from_secs(busy));
+    let (world, words) = (World::new(program), Words::new());
+    let mut scribes = sessions_of_yesterday(world.home(), &words)?;
+    let running = world.start(&["--json", "--journal", "journal", "ingest"]);
+    let mut reader = Reader::open(&world.home().join("journal"))?;
+    reader.read_until(&last_of(&scribes), &mut |_| {})?;
+    wait_for_rest(&running);
+    at_rest(&running, idle, "of yesterday", report);
+    stage.tell("agents write")?;
+    at_work(&running, &mut scribes, &words, busy, &mut reader, report)?;
+    at_rest(&running, idle, "that have just become silent", report);
+    running.terminate();
+    Ok(())
+}
+
+fn sessions_of_yesterday(home: &Path, words: &Words) -> Outcome<Vec<Scribe>> {
+    let mut scribes = Vec::new();
+    for number in 0..SESSIONS {
+        let mut scribe = Scribe::new(home, number)?;
+        for _ in 0..LINES_BEFORE {
+            scribe.write(words, now())?;
+        }
+        scribe.age(SystemTime::now() - YESTERDAY)?;
+        scribes.push(scribe);
+    }
+    Ok(scribes)
+}
+
+/// What the program costs while nobody writes.
+fn at_rest(running: &Running, time: Duration, which: &str, report: &mut Report) {
+    let before = running.cpu().zip(running.pauses());
+    pause(time);
+    let after = running.cpu().zip(running.pauses());
+    let Some(((cpu_before, pauses_before), (cpu, pauses))) = before.zip(after) else { return };
+    let seconds = time.as_secs();
+    let about = format!("{SESSIONS} sessions {which}, {seconds} s");
+    let percent = percent(cpu - cpu_before, time);
+    let row = Row::alone(format!("{about}: CPU, % of a core"), Quantity::Count(percent));
+    report.row(Row { ratio: Some(percent), ..row }.bar(IDLE));
+    let pauses = (pauses - pauses_before) as f64 / time.as_secs_f64();
+    report.row(Row::alone(format!("{about}: wake-ups"), Quantity::PerSecond(pauses)));
+}
+
+/// What the program costs, and how far it is behind, while everybody writes.
+fn at_work(
+    running: &Running,
+    scribes: &mut [Scribe],
+    words: &Words,
+    time: Duration,
+    reader: &mut Reader,
+    report: &mut Report,
+) -> Outcome<()> {
+    let (begun, cpu_before) = (now(), running.cpu());
+    let (sender, written) = mpsc::sync_channel(1);
+    let mut latencies = Vec::new();
+    let lines = std::thread::scope(|scope| {
+        let writing = scope.spawn(|| {
+            let lines = write(scribes, words, time).map_err(|error| error.to_string());
+            // Whoever waits for this may have given up.
+            let _ = sender.send(last_of(scribes));
+            lines
+        });
+        let mut take = |created: Time| {
+            if created >= begun {
+                latencies.push(since(created));
+            }
+        };
+        let last = reader.read_while(&written, &mut take)?;
+        reader.read_until(&last, &mut take)?;
+        writing.join().map_err(|_| "the agents failed")?.map_err(Into::into)
+    });
+    let lines: usize = lines.map_err(|error: Box<dyn std::error::Error>| error)?;
+    latencies.sort_unstable();
+    let at = |share: f64| {
+        let place = (latencies.len() as f64 * share) as usize;
+        latencies.get(place.min(latencies.len().saturating_sub(1))).copied().unwrap_or_default()
+    };
+    let about = format!("{SESSIONS} sessions, {LINES_PER_SECOND} lines a second");
+    let row = |what: &str, ours| Row::alone(format!("{about}: {what}"), ours);
+    report.row(row("from file to journal, half of them", Quantity::Time(at(0.5))));
+    let late = at(0.99);
+    let late_row = row("from file to journal, 99 of 100", Quantity::Time(late));
+    report.row(Row { ratio: Some(late.as_secs_f64()), ..late_row }.bar(LATENCY));
+    report.row(row("from file to journal, the slowest", Quantity::Time(at(1.0))));
+    if let Some((after, before)) = running.cpu().zip(cpu_before) {
+        let cpu = after - before;
+        report.row(row("CPU, % of a core", Quantity::Count(percent(cpu, time))));
+        report.row(row("CPU for each line", Quantity::Time(cpu.div_f64(lines as f64))));
+    }
+    Ok(())
+}
+
+/// Lets all agents write for a while, in turn and evenly; how many lines that were.
+fn write(scribes: &mut [Scribe], words: &Words, time: Duration) -> Outcome<usize> {
+    let (begun, mut lines) = (Instant::now(), 0);
+    while begun.elapsed() < time {
+        let due = (begun.elapsed().as_secs_f64() * LINES_PER_SECOND as f64) as usize;
+        while lines < due {
+            let number = lines % scribes.len();
+            scribes[number].write(words, now())?;
+            lines += 1;
+        }
+        pause(TICK);
+    }
+    Ok(lines)
+}
+
+/// When the last line of each session was written.
+type Last = HashMap<String, Time>;
+
+fn last_of(scribes: &[Scribe]) -> Last {
+    scribes.iter().filter_map(|scribe| Some((scribe.session_id(), scribe.last()?))).collect()
+}
+
+/// Looks at a journal that another process fills.
+struct Reader {
+    journal: Journal,
+    next: u64,
+    /// When the newest event of each session happened.
+    seen: Last,
+}
+
+impl Reader {
+    /// Opens the journal as soon as there is one.
+    fn open(dir: &Path) -> Outcome<Reader> {
+        let options = Options { access: Access::ReadOnly, ..Options::default() };
+        let until = Instant::now() + PATIENCE;
+        loop {
+            match Journal::open(dir, &options) {
+                Ok(journal) => return Ok(Reader { journal, next: 1, seen: Last::new() }),
+                Err(error) if Instant::now() > until => return Err(error.into()),
+                Err(_) => pause(TICK),
+            }
+        }
+    }
+
+    /// Reads what is new; `take` hears when each of it happened.
+    fn read(&mut self, take: &mut dyn FnMut(Time)) -> Outcome<()> {
+        while self.journal.tail()? >= self.next {
+            for recorded in self.journal.recorded_from(self.next)? {
+                self.next = recorded.position + 1;
+                let (session, at) = (recorded.event.session_id.as_str(), recorded.event.created_at);
+                take(at);
+                match self.seen.get_mut(session) {
+                    Some(newest) => *newest = at.max(*newest),
+                    None => {
+                        self.seen.insert(session.to_owned(), at);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads until everything up to these lines was seen.
+    fn read_until(&mut self, last: &Last, take: &mut dyn FnMut(Time)) -> Outcome<()> {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            self.read(take)?;
+            let missing = last.iter().filter(|(id, at)| self.seen.get(*id) < Some(at)).count();
+            if missing == 0 {
+                return Ok(());
+            }
+            if Instant::now() > until {
+                return Err(format!("{missing} of {SESSIONS} sessions were not recorded").into());
+            }
+            pause(TICK);
+        }
+    }
+
+    /// Reads until the agents have stopped; their last lines.
+    fn read_while(
+        &mut self,
+        written: &Receiver<Last>,
+        take: &mut dyn FnMut(Time),
+    ) -> Outcome<Last> {
+        loop {
+            self.read(take)?;
+            match written.recv_timeout(TICK) {
+                Ok(last) => return Ok(last),
+                Err(mpsc::RecvTimeoutError::Timeout) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+}
+
+/// Waits until the program does nothing any more.
+fn wait_for_rest(running: &Running) {
+    let until = Instant::now() + PATIENCE;
+    let mut before = running.cpu();
+    while Instant::now() < until {
+        pause(REST);
+        let now = running.cpu();
+        let has_worked =
+            now.zip(before).is_none_or(|(now, before)| percent(now - before, REST) > 1.0);
+        if !has_worked {
+            return;
+        }
+        before = now;
+    }
+}
+
+fn percent(cpu: Duration, of: Duration) -> f64 {
+    100.0 * cpu.as_secs_f64() / of.as_secs_f64()
+}
+
+/// Lets time pass; this thread does nothing.
+fn pause(time: Duration) {
+    let (_kept, nothing) = mpsc::sync_channel::<()>(0);
+    // Nobody sends anything.
+    let _ = nothing.recv_timeout(time);
+}
+
+/// What the clock says, in whole milliseconds, as agents write it.
+fn now() -> Time {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Time::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}
+
+fn since(time: Time) -> Duration {
+    let nanos = now().nanos() - time.nanos();
+    Duration::from_nanos(u64::try_from(nanos).unwrap_or(0))
+}
