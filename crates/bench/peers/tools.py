@@ -147,7 +147,8 @@ class AgentsView:
     def serving(self):
         """Its server, which it needs to search; it looks at no transcripts meanwhile."""
         log = self.data.parent / "agentsview.log"
-        line = [self.binary, "serve", "--no-browser", "--no-sync", "--no-update-check"]
+        line = [self.binary, "serve", "--no-browser", "--no-sync", "--no-update-check",
+                "--write-timeout", "0"]
         with open(log, "wb") as out:
             server = subprocess.Popen([str(word) for word in line], env=self.served, stdout=out,
                                       stderr=out, stdin=subprocess.DEVNULL)

@@ -33,6 +33,7 @@ mod origin; // where a session leaves the one it repeats
 mod pump; // everything there is, once
 mod watch; // then, as it is written
 mod schedule; // when to look again
+mod glance; // whether that can find more
 mod limit; // every limit, with its answer
 mod error;
 

@@ -57,11 +57,11 @@ impl Schedule {
         }
     }
 
-    /// A look found this. The next one follows from it; none for a source that has long been
-    /// quiet.
-    pub(crate) fn looked(&mut self, path: &Path, has_grown: bool, now: Moment) {
+    /// A look found this. The next one follows from it, if there will be one: a source that has
+    /// long been quiet gets none.
+    pub(crate) fn looked(&mut self, path: &Path, has_grown: bool, now: Moment) -> bool {
         let is_watched = self.is_watched;
-        let Some(source) = self.sources.get_mut(path) else { return };
+        let Some(source) = self.sources.get_mut(path) else { return false };
         if has_grown {
             source.since = now;
             source.looks = 0;
@@ -72,9 +72,11 @@ impl Schedule {
             Some(wait) => {
                 source.due = now + wait;
                 self.looks.push(Reverse((source.due, path.to_owned())));
+                true
             }
             None => {
                 self.sources.remove(path);
+                false
             }
         }
     }

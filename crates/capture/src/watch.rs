@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 
 use crate::error::{CaptureError, Warning, WarningKind};
+use crate::glance::{Glance, Glances};
 use crate::pump::{Pump, Summary};
 use crate::schedule::{Moment, Schedule};
 use crate::sink::Sink;
@@ -55,6 +56,7 @@ pub struct Watch<'a> {
     watched: BTreeSet<PathBuf>,
     refused: BTreeSet<PathBuf>,
     schedule: Schedule,
+    glances: Glances,
     begun: Instant,
 }
 
@@ -73,6 +75,7 @@ impl<'a> Watch<'a> {
             watched: BTreeSet::new(),
             refused: BTreeSet::new(),
             schedule: Schedule::default(),
+            glances: Glances::default(),
             begun: Instant::now(),
         }
     }
@@ -125,17 +128,30 @@ impl<'a> Watch<'a> {
     fn look(&mut self, sink: &mut dyn Sink, summary: &mut Summary) -> Result<(), CaptureError> {
         let now = self.now();
         let mut looked = Vec::new();
+        let mut has_looked = false;
         while let Some(path) = self.schedule.take_due(now) {
-            let before = summary.bytes;
+            let glance = Glance::at(&path, (self.pump.clock)());
+            if self.glances.has(&path, &glance) {
+                looked.push((path, false));
+                continue;
+            }
+            let (bytes, warnings) = (summary.bytes, summary.warnings.len());
             self.pump.look(&path, sink, summary)?;
-            looked.push((path, summary.bytes > before));
+            has_looked = true;
+            // What could not be read may be readable next time.
+            if summary.warnings.len() == warnings {
+                self.glances.put(&path, glance);
+            }
+            looked.push((path, summary.bytes > bytes));
         }
-        if !looked.is_empty() {
+        if has_looked {
             sink.settle().map_err(CaptureError::Positions)?;
         }
         let now = self.now();
         for (path, has_grown) in looked {
-            self.schedule.looked(&path, has_grown, now);
+            if !self.schedule.looked(&path, has_grown, now) {
+                self.glances.forget(&path);
+            }
         }
         Ok(())
     }
@@ -152,10 +168,10 @@ impl<'a> Watch<'a> {
             let now = self.now();
             match self.wakes.recv_timeout(pause) {
                 Ok(Wake::Stop) | Err(RecvTimeoutError::Disconnected) => return Waited::Stop,
-                Ok(Wake::Changed(path)) => self.schedule.hint(&source_of(&path), now),
+                Ok(Wake::Changed(path)) => self.hint(&source_of(&path), now),
                 Ok(Wake::Folder(folder)) => {
                     for path in self.pump.sources_below(&folder, warnings) {
-                        self.schedule.hint(&path, now);
+                        self.hint(&path, now);
                     }
                 }
                 Err(RecvTimeoutError::Timeout) => {
@@ -168,6 +184,12 @@ impl<'a> Watch<'a> {
             // Whatever else waits is taken in at once.
             pause = Duration::ZERO;
         }
+    }
+
+    /// Something was told of a source: it is looked at, whatever it looks like.
+    fn hint(&mut self, path: &Path, now: Moment) {
+        self.glances.forget(path);
+        self.schedule.hint(path, now);
     }
 
     /// Watches the folders that are there and were not watched; whether there are any.

@@ -1,0 +1,163 @@
+//! What a source looked like when it was looked at last: whether another look can find more.
+//!
+//! A look asks every agent and the sink. While nothing happens, asking the file system is enough.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::fs::{self, Metadata};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use event::Time;
+
+use crate::position::{changed, file_of, is_older, is_quiet};
+
+/// The clock of a file system may stand still for so long: what was written just now could be
+/// written again and look the same.
+const SETTLED_MILLIS: i64 = 1_000;
+
+/// How sources looked, of those that are looked at again and again.
+#[derive(Default)]
+pub(crate) struct Glances(HashMap<PathBuf, Glance>);
+
+/// Everything a look goes by, as far as the file system tells.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Glance {
+    file: Option<Stamp>,
+    /// Of the log beside it: what happens to a database happens there first.
+    log: Option<Stamp>,
+    /// Nobody has written for so long that what is not finished is told as it is.
+    is_quiet: bool,
+    is_settled: bool,
+}
+
+/// A file, its size, and when its bytes and what is known of it were changed last.
+type Stamp = ((u64, u64), u64, i64, (i64, i64));
+
+impl Glances {
+    /// Whether a source looks as it did when a look found nothing more.
+    pub(crate) fn has(&self, path: &Path, glance: &Glance) -> bool {
+        self.0.get(path) == Some(glance)
+    }
+
+    /// A look that was begun after this glance has found all there was.
+    pub(crate) fn put(&mut self, path: &Path, glance: Glance) {
+        if glance.is_settled {
+            self.0.insert(path.to_owned(), glance);
+        } else {
+            self.forget(path);
+        }
+    }
+
+    /// The next look is a whole one.
+    pub(crate) fn forget(&mut self, path: &Path) {
+        self.0.remove(path);
+    }
+}
+
+impl Glance {
+    pub(crate) fn at(path: &Path, now: Time) -> Glance {
+        let mut log = OsString::from(path);
+        log.push("-wal");
+        let both = [fs::metadata(path).ok(), fs::metadata(log).ok()];
+        let all = |is_so: &dyn Fn(&Metadata) -> bool| both.iter().flatten().all(is_so);
+        let (is_quiet, is_settled) = (
+            all(&|metadata| is_quiet(metadata, now)),
+            all(&|metadata| is_older(metadata, now, SETTLED_MILLIS)),
+        );
+        let [file, log] = both.map(|metadata| metadata.as_ref().map(stamp));
+        Glance { file, log, is_quiet, is_settled }
+    }
+}
+
+fn stamp(metadata: &Metadata) -> Stamp {
+    let known = (metadata.ctime(), metadata.ctime_nsec());
+    (file_of(metadata), metadata.size(), changed(metadata), known)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::io::Write;
+    use std::time::{Duration, SystemTime};
+
+    use super::*;
+
+    const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+    fn file_of_yesterday(path: &Path) -> File {
+        let file = File::options().create(true).append(true).open(path).unwrap();
+        file.set_modified(SystemTime::now() - DAY).unwrap();
+        file
+    }
+
+    fn now() -> Time {
+        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
+        Time::from_nanos(since.as_nanos() as i128)
+    }
+
+    fn later(than: Time, seconds: i128) -> Time {
+        Time::from_nanos(than.nanos() + seconds * 1_000_000_000)
+    }
+
+    #[test]
+    fn a_file_that_grew_looks_different() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.jsonl");
+        let mut file = file_of_yesterday(&path);
+        let mut glances = Glances::default();
+        glances.put(&path, Glance::at(&path, now()));
+        assert!(glances.has(&path, &Glance::at(&path, now())));
+        file.write_all(b"more\n").unwrap();
+        assert!(!glances.has(&path, &Glance::at(&path, now())));
+    }
+
+    #[test]
+    fn a_database_looks_different_when_its_log_grew() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.db");
+        file_of_yesterday(&path);
+        let mut log = file_of_yesterday(&dir.path().join("a.db-wal"));
+        let mut glances = Glances::default();
+        glances.put(&path, Glance::at(&path, now()));
+        log.write_all(b"a page").unwrap();
+        assert!(!glances.has(&path, &Glance::at(&path, now())));
+    }
+
+    #[test]
+    fn a_file_that_fell_silent_long_ago_is_looked_at_once_more() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.jsonl");
+        let file = File::create(&path).unwrap();
+        let written = now();
+        file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_nanos(written.nanos() as u64))
+            .unwrap();
+        let mut glances = Glances::default();
+        glances.put(&path, Glance::at(&path, later(written, 2)));
+        assert!(glances.has(&path, &Glance::at(&path, later(written, 60))));
+        assert!(!glances.has(&path, &Glance::at(&path, later(written, 60 * 60))));
+    }
+
+    #[test]
+    fn what_was_written_just_now_is_not_trusted() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.jsonl");
+        File::create(&path).unwrap();
+        let glance = Glance::at(&path, now());
+        let mut glances = Glances::default();
+        glances.put(&path, glance.clone());
+        assert!(!glances.has(&path, &glance));
+    }
+
+    #[test]
+    fn what_was_told_of_is_looked_at_whatever_it_looks_like() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.jsonl");
+        file_of_yesterday(&path);
+        let glance = Glance::at(&path, now());
+        let mut glances = Glances::default();
+        glances.put(&path, glance.clone());
+        glances.forget(&path);
+        assert!(!glances.has(&path, &glance));
+    }
+}
