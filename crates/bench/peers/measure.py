@@ -7,7 +7,12 @@ from trees import NEW_LINES, GIANT_MB
 ROUNDS = 5
 # What takes longer than this is not measured again.
 BUDGET_S = 60
+# A word that was planted in what tools printed, and how that is called in a table.
 NEEDLE = "needleresult"
+FOUND = f"`{NEEDLE}` in what tools printed"
+# The peers' word for a kind of tokens, and ours.
+TOKENS = {"inputTokens": "input", "outputTokens": "output",
+          "cacheCreationTokens": "cache_creation", "cacheReadTokens": "cache_read"}
 # Bars: by size where a size is named, else for all.
 FULL = {"200mb": 1 / 6, "2gb": 1 / 15}
 SEARCH = {"2gb": 1 / 50}
@@ -81,7 +86,7 @@ def counts(tree, hansard, agentsview, found, report):
     tokens = {f"tokens: {kind}": totals["tokens_total"][kind] for kind in TOKENS.values()}
     there = {"sessions": totals["sessions"], "messages": messages,
              "tool calls": totals["tool_calls"], **tokens,
-             f"`{NEEDLE}` in what tools printed": tree.needles()[NEEDLE]}
+             FOUND: tree.needles()[NEEDLE]}
     report.counted(word, "there are", there)
 
     got = account.counted(hansard)
@@ -97,18 +102,13 @@ def counts(tree, hansard, agentsview, found, report):
         "sessions": len(sessions), "messages": sum_of("prompts", "queued", "responses"),
         "tool calls": sum_of("tool_calls"),
         **{f"tokens: {kind}": spent[kind] for kind in TOKENS.values()},
-        f"`{NEEDLE}` in what tools printed": got[f"{NEEDLE} in tool.result"]})
+        FOUND: got[f"{NEEDLE} in tool.result"]})
 
     rows = agentsview.counts()
     report.counted(word, "agentsview", {
         "sessions": rows["sessions"], "messages": rows["messages"],
         "tool calls": rows["tool_calls"], **tokens_of_peer(agentsview.tokens()),
-        f"`{NEEDLE}` in what tools printed": found})
-
-
-# The peers' word for a kind of tokens, and ours.
-TOKENS = {"inputTokens": "input", "outputTokens": "output",
-          "cacheCreationTokens": "cache_creation", "cacheReadTokens": "cache_read"}
+        FOUND: found})
 
 
 def tokens_of_peer(totals):

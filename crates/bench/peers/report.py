@@ -22,14 +22,14 @@ class Report:
 
     def race(self, size, measure, peer, ours, theirs, bar):
         """Two costs. The bar is about CPU, which neighbours change least."""
-        self.row(size, measure, peer, seconds, (ours.cpu_s, theirs.cpu_s), bar,
+        self.row(size, measure, peer, "s", (ours.cpu_s, theirs.cpu_s), bar,
                  (ours.wall_s, theirs.wall_s))
 
     def memory(self, size, measure, ours, theirs, bar):
-        self.row(size, measure, "agentsview", megabytes, (ours, theirs), bar)
+        self.row(size, measure, "agentsview", "B", (ours, theirs), bar)
 
     def disk(self, size, ours, theirs):
-        self.row(size, "size on disk", "agentsview", megabytes, (ours, theirs), None)
+        self.row(size, "size on disk", "agentsview", "B", (ours, theirs), None)
 
     def row(self, size, measure, peer, unit, pair, bar, wall=None):
         self.rows.append(dict(size=size, measure=measure, peer=peer, unit=unit, ours=pair[0],
@@ -52,7 +52,7 @@ class Report:
         bar = GROWTH if (small, large) == (GROWTH_FROM, GROWTH_TO) else None
         for who, first, last in zip(("hansard", "agentsview"), at_small, at_large):
             measure = f"full ingest: CPU per MB, {who} against itself at {small}"
-            self.row(large, measure, who, seconds, (last, first), bar if who == "hansard" else None)
+            self.row(large, measure, who, "s", (last, first), bar if who == "hansard" else None)
 
     def print_tables(self):
         for about, text in self.notes:
@@ -76,17 +76,17 @@ class Report:
                    for what in by_whom["there are"]))
 
     def to_json(self):
-        rows = [{**row, "unit": row["unit"].__doc__, "verdict": verdict(row)} for row in self.rows]
+        rows = [{**row, "verdict": verdict(row)} for row in self.rows]
         return dict(notes=dict(self.notes), rows=rows, counts=self.counts, wrong=self.wrong)
 
 
 def cells(row):
-    unit = row["unit"]
+    show = seconds if row["unit"] == "s" else megabytes
     wall = row["wall"]
-    walls = [unit(wall[0]), unit(wall[1]), fraction(wall[0] / wall[1])] if wall else [""] * 3
+    walls = [show(wall[0]), show(wall[1]), fraction(wall[0] / wall[1])] if wall else [""] * 3
     bar = f"≤ {fraction(row['bar'])}" if row["bar"] else ""
     measure = row["measure"] + ("" if row["peer"] in row["measure"] else f", {row['peer']}")
-    return [row["size"], measure, unit(row["ours"]), unit(row["theirs"]), fraction(row["ratio"]),
+    return [row["size"], measure, show(row["ours"]), show(row["theirs"]), fraction(row["ratio"]),
             *walls, bar, verdict(row)]
 
 
@@ -112,12 +112,10 @@ def fraction(ratio):
 
 
 def seconds(value):
-    """s"""
     return f"{value:.2f} s" if value >= 1 else f"{value * 1e3:.1f} ms"
 
 
 def megabytes(value):
-    """B"""
     return f"{value / 1e6:.1f} MB"
 
 
