@@ -51,7 +51,6 @@ pub(crate) fn measure(stage: &mut Stage, report: &mut Report) -> Outcome<()> {
     let running = world.start(&["--json", "--journal", "journal", "ingest"]);
     let mut reader = Reader::open(&world.home().join("journal"))?;
     reader.read_until(&last_of(&scribes), &mut |_| {})?;
-    wait_for_rest(&running);
     at_rest(&running, idle, "of yesterday", report);
     stage.tell("agents write")?;
     at_work(&running, &mut scribes, &words, busy, &mut reader, report)?;
@@ -73,8 +72,9 @@ fn sessions_of_yesterday(home: &Path, words: &Words) -> Outcome<Vec<Scribe>> {
     Ok(scribes)
 }
 
-/// What the program costs while nobody writes.
+/// What the program costs while nobody writes, once it has done all there was to do.
 fn at_rest(running: &Running, time: Duration, which: &str, report: &mut Report) {
+    wait_for_rest(running);
     let before = running.cpu().zip(running.pauses());
     pause(time);
     let after = running.cpu().zip(running.pauses());
