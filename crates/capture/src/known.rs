@@ -25,7 +25,11 @@ impl KnownSources {
         let mut by_key = HashMap::new();
         let mut by_file = HashMap::new();
         for known in sink.sources().map_err(CaptureError::Positions)? {
-            let Some(position) = Position::parse(&known.position) else { continue };
+            let Some(position) = Position::parse(&known.position) else {
+                // Nobody can go on from it, so the source begins anew: nothing is told twice.
+                by_key.insert(known.key, (Position::default(), known.position));
+                continue;
+            };
             // A file that is many sources is not known by its place on the disk.
             if !position.is_missing && position.digest.is_none() {
                 by_file.insert(position.file(), known.key.clone());
@@ -80,7 +84,8 @@ impl KnownSources {
         for (key, (mut position, recorded)) in self.by_key {
             let provider = key.split_once(':').map_or("", |(provider, _)| provider);
             let is_ours = agents.iter().any(|agent| agent.provider() == provider);
-            if is_ours && !position.is_missing && !position.path.exists() {
+            let had_place = !position.path.as_os_str().is_empty();
+            if is_ours && had_place && !position.is_missing && !position.path.exists() {
                 position.is_missing = true;
                 let to = position.encode();
                 batches.push(Batch { source: key, from: Some(recorded), to, drafts: Vec::new() });

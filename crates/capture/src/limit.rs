@@ -25,6 +25,10 @@ pub(crate) const DATABASE_BUSY_MILLIS: u64 = 5_000;
 pub(crate) const HEAD_BYTES: usize = 4 * 1024;
 pub(crate) const TAIL_BYTES: usize = 64;
 
+/// Bytes, records and epochs of one source. A position that says more is not believed, and the
+/// source begins anew.
+pub(crate) const COUNT_MAX: u64 = 1 << 53;
+
 /// The beginning of a new source that is searched for whom it repeats; what is not found in it
 /// only costs the best order of reading.
 pub(crate) const KIN_BYTES: usize = 16 * 1024;

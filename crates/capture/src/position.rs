@@ -11,7 +11,7 @@ use event::{EventId, SessionId, Time};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::limit::{HEAD_BYTES, TAIL_BYTES, TORN_AFTER_MILLIS};
+use crate::limit::{COUNT_MAX, HEAD_BYTES, TAIL_BYTES, TORN_AFTER_MILLIS};
 use crate::source::{Source, hex};
 use crate::thread::Thread;
 use crate::told::session_id;
@@ -70,8 +70,19 @@ pub(crate) struct Print {
 }
 
 impl Position {
+    /// What was recorded; `None` for what nobody can go on from.
     pub(crate) fn parse(text: &str) -> Option<Position> {
-        serde_json::from_str(text).ok()
+        serde_json::from_str(text).ok().filter(Position::is_sound)
+    }
+
+    /// Whether its numbers can be those of a file, and counted on.
+    fn is_sound(&self) -> bool {
+        let counts = [self.offset, self.records, self.size].into_iter();
+        let epochs = self.threads.values().map(|thread| thread.epoch);
+        counts.chain(epochs).all(|count| count <= COUNT_MAX)
+            && self.generation < u32::MAX
+            && self.head.length <= HEAD_BYTES as u64
+            && self.tail.length <= (TAIL_BYTES as u64).min(self.offset)
     }
 
     pub(crate) fn encode(&self) -> String {
@@ -172,13 +183,12 @@ pub(crate) fn changed(metadata: &Metadata) -> i64 {
     metadata.mtime().saturating_mul(1_000_000_000).saturating_add(metadata.mtime_nsec())
 }
 
-/// When the file began, in nanoseconds, as far as the system knows: a copy that kept its time of
-/// change is younger than what it holds.
-pub(crate) fn begun(metadata: &Metadata) -> i64 {
+/// When the file was made, in nanoseconds, as far as the system knows.
+pub(crate) fn made(metadata: &Metadata) -> i64 {
     let created = metadata.created().ok();
     let created = created.and_then(|at| at.duration_since(SystemTime::UNIX_EPOCH).ok());
     let created = created.and_then(|since| i64::try_from(since.as_nanos()).ok());
-    created.unwrap_or(i64::MAX).min(changed(metadata))
+    created.unwrap_or_else(|| changed(metadata))
 }
 
 fn print(file: &File, offset: u64, length: u64) -> io::Result<Print> {

@@ -14,7 +14,7 @@ use crate::environment::Environment;
 use crate::error::{CaptureError, Warning, WarningKind};
 use crate::known::KnownSources;
 use crate::limit::{BATCH_BYTES_MAX, KIN_BYTES, RECENT_MILLIS};
-use crate::position::{Position, begun, changed, file_of, is_older};
+use crate::position::{Position, changed, file_of, is_older, made};
 use crate::reading::{Chunk, Reading};
 use crate::sink::{Batch, Original, Sink, SinkError};
 use crate::source::Source;
@@ -357,10 +357,13 @@ fn in_order(mut candidates: Vec<Candidate<'_>>) -> Vec<Candidate<'_>> {
     let mut waits_for: Vec<Option<usize>> = vec![None; candidates.len()];
     for family in families.values_mut() {
         // One that repeats another begins with the same record, but its file is the younger one,
-        // also if somebody went on in the older.
+        // also if somebody went on in the older. Where all are copies that kept their times, when
+        // the copies were made says nothing.
+        let metadata = |number: &usize| &candidates[*number].found.metadata;
+        let is_copy = |number: &usize| changed(metadata(number)) < made(metadata(number));
+        let begun = if family.iter().all(is_copy) { changed } else { made };
         family.sort_by_key(|number| {
-            let candidate = &candidates[*number];
-            std::cmp::Reverse((candidate.kin.since, begun(&candidate.found.metadata)))
+            std::cmp::Reverse((candidates[*number].kin.since, begun(metadata(number))))
         });
         for pair in family.windows(2) {
             waits_for[pair[0]] = Some(pair[1]);

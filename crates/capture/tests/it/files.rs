@@ -5,6 +5,7 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, UNIX_EPOCH};
 
 use capture::{
     Batch, CaptureError, Environment, KnownSource, Original, Pump, Sink, SinkError, WarningKind,
@@ -247,6 +248,19 @@ fn a_copy_is_not_told_before_it_is_complete() {
 }
 
 #[test]
+fn a_parent_that_went_on_stays_the_parent() {
+    let mut world = World::new();
+    world.write("parent.jsonl", prompt("one"));
+    world.write("fork.jsonl", prompt("one") + &prompt("two"));
+    // Brought from elsewhere with its time; then somebody goes on in the parent.
+    let fork = fs::File::options().append(true).open(world.path("fork.jsonl")).unwrap();
+    fork.set_modified(UNIX_EPOCH + Duration::from_secs(1_600_000_000)).unwrap();
+    world.append("parent.jsonl", &prompt("three"));
+    world.read();
+    assert_eq!(world.said(), ["two", "one", "three"]);
+}
+
+#[test]
 fn a_fork_that_begins_anew_still_repeats_its_parent() {
     let mut world = World::with("s.jsonl", prompt("one") + &prompt("two"));
     world.write("fork.jsonl", prompt("one") + &prompt("three") + &prompt("four"));
@@ -254,6 +268,28 @@ fn a_fork_that_begins_anew_still_repeats_its_parent() {
     world.write("fork.jsonl", prompt("one") + &prompt("three"));
     world.read();
     assert_eq!(world.said(), ["three", "four", "one", "two"]);
+}
+
+#[test]
+fn a_position_that_nobody_can_go_on_from_begins_anew() {
+    let huge = u64::MAX.to_string();
+    for (whole, damaged) in [
+        (r#""tail":{"length":64"#, r#""tail":{"length":5000"#),
+        (r#""head":{"length":"#, r#""head":{"length":9999"#),
+        (r#""offset":"#, r#""offset":9007199254740993"#),
+        (r#""records":1"#, &format!(r#""records":{huge}"#)),
+        (r#""generation":0"#, r#""generation":4294967295"#),
+        (r#""epoch":0"#, &format!(r#""epoch":{huge}"#)),
+        ("{", "no position"),
+    ] {
+        let mut world = World::with("s.jsonl", prompt("one"));
+        let position = world.sink.positions.values_mut().next().unwrap();
+        assert!(position.contains(whole), "{position}");
+        *position = position.replacen(whole, damaged, 1);
+        world.append("s.jsonl", &prompt("two"));
+        world.read();
+        assert_eq!(world.said(), ["one", "two"], "{damaged}");
+    }
 }
 
 #[test]
