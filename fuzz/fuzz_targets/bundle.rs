@@ -1,5 +1,5 @@
 //! Bytes as a bundle of sessions. Every run of the tests tries some; here a fuzzer looks for
-//! more: `cargo fuzz run -s none bundle`.
+//! more: `fuzz/run`, or `cargo fuzz run -s none bundle`.
 
 #![no_main]
 

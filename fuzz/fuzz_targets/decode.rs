@@ -1,5 +1,5 @@
 //! Bytes as a line of the log. Every run of the tests tries some; here a fuzzer looks for more:
-//! `cargo fuzz run -s none decode`.
+//! `fuzz/run`, or `cargo fuzz run -s none decode`.
 
 #![no_main]
 

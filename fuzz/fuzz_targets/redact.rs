@@ -1,5 +1,5 @@
 //! Bytes as a text to redact. Every run of the tests tries some; here a fuzzer looks for more:
-//! `cargo fuzz run -s none redact`.
+//! `fuzz/run`, or `cargo fuzz run -s none redact`.
 
 #![no_main]
 

@@ -2,7 +2,10 @@
 //!
 //! The body is shared with `fuzz/`, where a fuzzer chooses the bytes.
 
-mod transcript;
+mod home; // what is read, and who takes it
+mod rows; // databases of agents
+mod transcript; // what agents write
+mod position; // how far it was read
 
 use std::fs;
 use std::path::PathBuf;
@@ -21,21 +24,35 @@ proptest! {
 
     #[test]
     fn damaged_recordings_are_survived(
-        (agent, lines) in damaged_lines(),
+        (form, lines) in damaged_lines(),
         cut in any::<u8>(),
     ) {
-        transcript::check(&[&[agent, cut], &*lines].concat());
+        transcript::check(&[&[form, cut], &*lines].concat());
+    }
+
+    #[test]
+    fn damaged_positions_are_survived(
+        (form, lines) in damaged_lines(),
+        (at, piece) in (any::<prop::sample::Index>(), piece()),
+    ) {
+        let position = damage(POSITION, at, piece);
+        position::check(&[&[form], &*position, &*lines].concat());
     }
 }
 
+/// One that fits every source.
+const POSITION: &str = r#"{"path":"","device":0,"inode":0,"generation":0,"size":0,"changed":0,"offset":0,"records":0,"head":{"length":0,"hash":""},"tail":{"length":0,"hash":""},"threads":{},"state":"{}"}"#;
+
 /// Lines of recordings in any order, each with something else in the place of one of its parts.
 fn damaged_lines() -> impl Strategy<Value = (u8, Vec<u8>)> {
-    (0..4_u8).prop_flat_map(|agent| {
-        let lines = recorded(["claude", "codex", "gemini", "qwen"][agent as usize]);
+    const RECORDED: [&str; 7] = ["claude", "codex", "copilot", "gemini", "opencode", "pi", "qwen"];
+    prop::sample::select(&RECORDED[..]).prop_flat_map(|name| {
+        let form = transcript::FORMS.iter().position(|form| form.name == name).unwrap() as u8;
+        let lines = recorded(name);
         let line = (prop::sample::select(lines), any::<prop::sample::Index>(), piece());
         let damaged = line.prop_map(|(line, at, piece)| damage(&line, at, piece));
         let lines = prop::collection::vec(damaged, 1..12).prop_map(|lines| lines.concat());
-        lines.prop_map(move |lines| (agent, lines))
+        lines.prop_map(move |lines| (form, lines))
     })
 }
 

@@ -1,132 +1,153 @@
-//! Bytes as a transcript of any agent.
+//! Bytes as what any agent writes, in any of its forms.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use capture::{AGENTS, Agent};
 
-use capture::{AGENTS, Agent, Batch, Environment, KnownSource, Original, Pump, Sink, SinkError};
-use event::{Draft, EventId, Raw, SessionId, Time};
+use super::home::{AT_ONCE, Home, Taken, much_later};
+use super::rows;
 
-/// Where each agent would have written it. Databases are left to those who know their forms.
-const PLACES: &[(&str, &str)] = &[
-    ("claude", ".claude/projects/p/5f0b1d7e-0000-4000-8000-000000000000.jsonl"),
-    (
-        "codex",
-        ".codex/sessions/2026/01/01/rollout-2026-01-01T00-00-00-5f0b1d7e-0000-7000-8000-000000000000.jsonl",
-    ),
-    ("gemini", ".gemini/tmp/p/chats/session-2026-01-01T00-00-5f0b1d7e.jsonl"),
-    ("qwen", ".qwen/projects/p/chats/5f0b1d7e-0000-4000-8000-000000000000.jsonl"),
+/// A form of what an agent writes.
+pub(super) struct Form {
+    pub name: &'static str,
+    pub provider: &'static str,
+    /// Where the agent would have written it.
+    place: &'static str,
+    check: fn(&Form, u8, &[u8]),
+}
+
+#[rustfmt::skip]
+pub(super) const FORMS: &[Form] = &[
+    Form { name: "claude", provider: "claude", check: grows,
+        place: ".claude/projects/p/5f0b1d7e-0000-4000-8000-000000000000.jsonl" },
+    Form { name: "codex", provider: "codex", check: grows,
+        place: ".codex/sessions/2026/01/01/rollout-2026-01-01T00-00-00-5f0b1d7e-0000-7000-8000-000000000000.jsonl" },
+    Form { name: "codex-packed", provider: "codex", check: is_packed,
+        place: ".codex/archived_sessions/rollout-2026-01-01T00-00-00-5f0b1d7e-0000-7000-8000-000000000000.jsonl.zst" },
+    Form { name: "copilot", provider: "copilot", check: grows,
+        place: ".copilot/session-state/5f0b1d7e-0000-4000-8000-000000000000/events.jsonl" },
+    Form { name: "cursor-lines", provider: "cursor", check: grows,
+        place: ".cursor/projects/p/agent-transcripts/5f0b1d7e-0000-4000-8000-000000000000/5f0b1d7e-0000-4000-8000-000000000000.jsonl" },
+    Form { name: "cursor-text", provider: "cursor", check: grows,
+        place: ".cursor/projects/p/agent-transcripts/5f0b1d7e-0000-4000-8000-000000000000.txt" },
+    Form { name: "cursor-store", provider: "cursor", check: has_rows,
+        place: ".config/Cursor/User/globalStorage/state.vscdb" },
+    Form { name: "gemini", provider: "gemini", check: grows,
+        place: ".gemini/tmp/p/chats/session-2026-01-01T00-00-5f0b1d7e.jsonl" },
+    Form { name: "gemini-document", provider: "gemini", check: is_written_anew,
+        place: ".gemini/tmp/p/chats/session-2026-01-01T00-00-5f0b1d7e.json" },
+    Form { name: "goose-lines", provider: "goose", check: grows,
+        place: ".local/share/goose/sessions/20260101_1.jsonl" },
+    Form { name: "goose-rows", provider: "goose", check: has_rows,
+        place: ".local/share/goose/sessions/sessions.db" },
+    Form { name: "opencode", provider: "opencode", check: has_rows,
+        place: ".local/share/opencode/opencode.db" },
+    Form { name: "pi", provider: "pi", check: grows,
+        place: ".pi/agent/sessions/p/2026-01-01T00-00-00-000Z_5f0b1d7e-0000-7000-8000-000000000000.jsonl" },
+    Form { name: "qwen", provider: "qwen", check: grows,
+        place: ".qwen/projects/p/chats/5f0b1d7e-0000-4000-8000-000000000000.jsonl" },
 ];
 
-/// Bytes of what a parser may keep for later.
-const STATE_BYTES_MAX: usize = 4 * 1024;
-
-/// Reads the bytes whole, and in two pieces. The first two say as which agent's, and where the
-/// pieces meet.
+/// Reads the bytes in one of the forms. The first two say in which, and where they are cut.
 pub(super) fn check(bytes: &[u8]) {
-    let [which, cut, text @ ..] = bytes else { return };
-    let (provider, place) = PLACES[*which as usize % PLACES.len()];
-    let agent = *AGENTS.iter().find(|agent| agent.provider() == provider).expect("it is ours");
-    let cut = text.len() * *cut as usize / 255;
-    let whole = read(agent, place, &[text]);
-    let pieces = read(agent, place, &[&text[..cut], text]);
-    assert_eq!(facts(&whole.drafts), facts(&pieces.drafts));
+    let [which, rest @ ..] = bytes else { return };
+    check_as(&FORMS[*which as usize % FORMS.len()], rest);
+}
+
+/// Reads the bytes in a form. The first says where they are cut.
+pub(super) fn check_as(form: &Form, bytes: &[u8]) {
+    let [cut, bytes @ ..] = bytes else { return };
+    (form.check)(form, *cut, bytes);
+}
+
+impl Form {
+    pub(super) fn agent(&self) -> &'static dyn Agent {
+        let agent = AGENTS.iter().find(|agent| agent.provider() == self.provider);
+        *agent.expect("it is one of ours")
+    }
+
+    /// A home with these bytes.
+    pub(super) fn home(&self, bytes: &[u8]) -> Home {
+        let home = Home::new();
+        match self.place.ends_with("db") {
+            true => rows::fill(&home.path(self.place), bytes),
+            false => home.write(self.place, bytes),
+        }
+        home
+    }
+}
+
+/// Read whole and in two pieces it tells the same, also of its end, when nothing follows.
+fn grows(form: &Form, cut: u8, bytes: &[u8]) {
+    let cut = bytes.len() * usize::from(cut) / 255;
+    let read = |stages: &[&[u8]]| {
+        let home = Home::new();
+        let mut taken = Taken::default();
+        for stage in stages {
+            home.write(form.place, stage);
+            home.read(form.agent(), AT_ONCE, &mut taken);
+        }
+        home.read(form.agent(), much_later(), &mut taken);
+        taken
+    };
+    let whole = read(&[bytes]);
+    let pieces = read(&[&bytes[..cut], bytes]);
+    assert_eq!(whole.facts(), pieces.facts());
     assert_eq!(whole.kept, pieces.kept, "what was read is kept");
-    for draft in &whole.drafts {
-        let (again, _) = Draft::decode(&draft.encode()).expect("what is told can be written");
-        assert_eq!(again.data, draft.data);
-    }
+    whole.check_drafts();
+    whole.check_states();
 }
 
-/// What is told of a file that has these bytes, one after the other.
-fn read(agent: &dyn Agent, place: &str, stages: &[&[u8]]) -> Taken {
+/// What is packed tells what it would tell as it is; what only says that it is packed is
+/// survived.
+fn is_packed(form: &Form, cut: u8, bytes: &[u8]) {
+    let read = |place: &str, bytes: &[u8]| {
+        let home = Home::new();
+        home.write(place, bytes);
+        let mut taken = Taken::default();
+        home.read(form.agent(), much_later(), &mut taken);
+        taken.check_drafts();
+        taken.check_states();
+        taken
+    };
+    if cut % 2 == 1 {
+        read(form.place, bytes);
+        return;
+    }
+    let packed = zstd::encode_all(bytes, 1).expect("memory can be written to");
+    let plain = read(form.place.trim_end_matches(".zst"), bytes);
+    assert_eq!(read(form.place, &packed).facts(), plain.facts());
+}
+
+/// Whatever it was before, read again it has no news.
+fn is_written_anew(form: &Form, cut: u8, bytes: &[u8]) {
+    let cut = bytes.len() * usize::from(cut) / 255;
     let home = Home::new();
-    let path = home.0.join(place);
-    fs::create_dir_all(path.parent().expect("it has a folder")).expect("a folder can be made");
-    let environment = Environment::new(&home.0, []);
-    // Before everything: whatever was written was written just now.
-    let clock = || Time::EPOCH;
     let mut taken = Taken::default();
-    for stage in stages {
-        fs::write(&path, stage).expect("a file can be written");
-        Pump::new(&[agent], &environment, &clock)
-            .once(&mut taken, &mut |_| {})
-            .expect("nothing ends a pass but its sink");
+    for stage in [&bytes[..cut], bytes] {
+        home.write(form.place, stage);
+        home.read(form.agent(), AT_ONCE, &mut taken);
     }
-    taken
+    rests(form, &home, taken);
 }
 
-fn facts(drafts: &[Draft]) -> Vec<(&SessionId, EventId, &str)> {
-    drafts.iter().map(|draft| (&draft.session_id, draft.id, draft.data.get())).collect()
+/// Rows that come in two goes; read again they have no news.
+fn has_rows(form: &Form, cut: u8, bytes: &[u8]) {
+    let cut = bytes.len() * usize::from(cut) / 255;
+    let (first, second) = bytes.split_at(cut);
+    let home = Home::new();
+    let path = home.path(form.place);
+    let mut taken = Taken::default();
+    for stage in [first, second] {
+        rows::fill(&path, stage);
+        home.read(form.agent(), AT_ONCE, &mut taken);
+    }
+    rests(form, &home, taken);
 }
 
-/// A folder that is gone with its owner.
-struct Home(PathBuf);
-
-impl Home {
-    fn new() -> Home {
-        let thread = format!("{:?}", std::thread::current().id());
-        let name = format!("hansard-hostile-{}-{thread}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        let _ = fs::remove_dir_all(&path);
-        Home(path)
-    }
-}
-
-impl Drop for Home {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(Path::new(&self.0));
-    }
-}
-
-/// Takes everything and knows nothing again.
-#[derive(Default)]
-struct Taken {
-    drafts: Vec<Draft>,
-    kept: Vec<u8>,
-    position: Option<(String, String)>,
-}
-
-impl Sink for Taken {
-    fn sources(&self) -> Result<Vec<KnownSource>, SinkError> {
-        let known = self.position.iter().cloned();
-        Ok(known.map(|(key, position)| KnownSource { key, position }).collect())
-    }
-
-    fn source(&self, key: &str) -> Result<Option<String>, SinkError> {
-        let known = self.position.as_ref().filter(|(known, _)| known == key);
-        Ok(known.map(|(_, position)| position.clone()))
-    }
-
-    fn keep(&mut self, original: Original<'_>) -> Result<(), SinkError> {
-        self.kept.truncate(original.offset as usize);
-        self.kept.extend(original.bytes);
-        Ok(())
-    }
-
-    fn put(&mut self, batch: Batch) -> Result<(), SinkError> {
-        let position = Raw::parse(&*batch.to).expect("a position is JSON");
-        let members = position.members().expect("a position is an object");
-        let state = members.iter().find(|(name, _)| name == "state");
-        let state = state.and_then(|(_, state)| state.text()).unwrap_or_default();
-        assert!(state.len() <= STATE_BYTES_MAX, "{} bytes: {state}", state.len());
-        self.drafts.extend(batch.drafts);
-        self.position = Some((batch.source, batch.to));
-        Ok(())
-    }
-
-    fn settle(&mut self) -> Result<(), SinkError> {
-        Ok(())
-    }
-
-    fn find(&self, _id: EventId) -> Result<Option<(SessionId, u64)>, SinkError> {
-        Ok(None)
-    }
-
-    fn find_in(
-        &self,
-        _session: &SessionId,
-        ids: &[EventId],
-    ) -> Result<Vec<Option<u64>>, SinkError> {
-        Ok(vec![None; ids.len()])
-    }
+fn rests(form: &Form, home: &Home, mut taken: Taken) {
+    home.read(form.agent(), much_later(), &mut taken);
+    let told = taken.drafts.len();
+    home.read(form.agent(), much_later(), &mut taken);
+    assert_eq!(taken.drafts.len(), told, "nothing has changed");
+    taken.check_drafts();
+    taken.check_states();
 }
