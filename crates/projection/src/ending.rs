@@ -63,6 +63,8 @@ pub(crate) struct EndingState {
     last: Last,
     /// Calls without a result since the last prompt that began a turn.
     open_calls: Recent<Mark, OPEN_CALLS_MAX>,
+    /// The turn that ended last. What it left running may end later, and says nothing more.
+    over: Option<Mark>,
     torn: Option<EventId>,
     is_exited: bool,
 }
@@ -91,7 +93,9 @@ impl EndingState {
         }
     }
 
-    pub(crate) fn apply(&mut self, sign: Sign<'_>) {
+    pub(crate) fn apply(&mut self, sign: Sign<'_>, turn_id: Option<&str>) {
+        let turn = turn_id.map(Mark::of);
+        let is_over = turn.is_some() && turn == self.over;
         match sign {
             Sign::Prompted { is_queued } => {
                 self.talk(Last::Prompt);
@@ -102,19 +106,25 @@ impl EndingState {
             }
             Sign::Answered => self.talk(Last::Answer),
             Sign::Called(call_id) => {
-                self.talk(Last::Answer);
+                if !is_over {
+                    self.talk(Last::Answer);
+                }
                 self.open_calls.push(Mark::of(call_id));
             }
             Sign::Returned(call_id) => {
-                self.talk(Last::Result);
+                if !is_over {
+                    self.talk(Last::Result);
+                }
                 let mark = Mark::of(call_id);
                 self.open_calls.take(|open| *open == mark);
             }
             Sign::Interrupted => {
                 self.last = Last::Interrupt;
                 self.open_calls.clear();
+                self.over = turn;
             }
             Sign::TurnCompleted => {
+                self.over = turn;
                 // A turn may end without a closing word.
                 if self.last == Last::Result {
                     self.last = Last::Answer;

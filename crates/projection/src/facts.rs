@@ -232,12 +232,13 @@ impl Facts {
     /// Counts what was said and done, and what it says about the ending.
     fn talk(&mut self, event: &Event, is_own: bool) {
         let own = u64::from(is_own);
+        let turn_id = event.turn_id.as_deref();
         match event.kind {
             Kind::UserPrompt => {
                 let is_queued = event.data.read::<PromptHead>().is_ok_and(|prompt| prompt.queued);
                 *(if is_queued { &mut self.counts.queued } else { &mut self.counts.prompts }) +=
                     own;
-                self.ending.apply(Sign::Prompted { is_queued });
+                self.ending.apply(Sign::Prompted { is_queued }, turn_id);
                 if !self.title.is_settled()
                     && let Some(prompt) = event.readable::<UserPrompt>()
                 {
@@ -251,27 +252,28 @@ impl Facts {
                 }
                 if event.kind == Kind::ToolCall {
                     self.counts.tool_calls += own;
-                    self.ending.apply(Sign::Called(&answer.call_id));
+                    self.ending.apply(Sign::Called(&answer.call_id), turn_id);
                 } else {
-                    self.ending.apply(Sign::Answered);
+                    self.ending.apply(Sign::Answered, turn_id);
                 }
             }
             Kind::ToolResult => {
                 self.counts.tool_results += own;
                 let result = event.data.read::<AnswerHead>().unwrap_or_default();
-                self.ending.apply(Sign::Returned(&result.call_id));
+                self.ending.apply(Sign::Returned(&result.call_id), turn_id);
             }
             Kind::TurnCompleted => {
                 let turn = event.readable::<TurnCompleted>().unwrap_or_default();
-                self.ending.apply(match (turn.stop_reason, turn.error) {
+                let sign = match (turn.stop_reason, turn.error) {
                     (Some(StopReason::Interrupted), _) => Sign::Interrupted,
                     (Some(StopReason::Died), _) | (_, Some(_)) => return,
                     _ => Sign::TurnCompleted,
-                });
+                };
+                self.ending.apply(sign, turn_id);
             }
             Kind::Compaction => self.counts.compactions += own,
-            Kind::SessionExited => self.ending.apply(Sign::Exited),
-            Kind::SessionStarted => self.ending.apply(Sign::Resumed),
+            Kind::SessionExited => self.ending.apply(Sign::Exited, turn_id),
+            Kind::SessionStarted => self.ending.apply(Sign::Resumed, turn_id),
             Kind::Unknown => self.unknown_record(event, own),
             _ => {}
         }
@@ -286,7 +288,7 @@ impl Facts {
         self.counts.unknown += own;
         if is_torn(event) {
             // It says nothing about the format.
-            self.ending.apply(Sign::Torn(event.id));
+            self.ending.apply(Sign::Torn(event.id), None);
             return;
         }
         if own == 0 {

@@ -83,6 +83,33 @@ fn a_queued_prompt_does_not_close_a_call() {
 }
 
 #[test]
+fn a_command_that_outlives_its_turn_changes_nothing() {
+    let outlive = |log: &mut Log| {
+        let seen = log.events.len();
+        log.use_tool("exec_command", json!({"command": "sleep 60"}));
+        log.events[seen..].iter_mut().for_each(|event| event.draft.turn_id = Some("t1".to_owned()));
+    };
+    let turn = |log: &mut Log, stop_reason: &str| {
+        log.prompt("go").draft.turn_id = Some("t1".to_owned());
+        log.say("m1", "it runs").draft.turn_id = Some("t1".to_owned());
+        log.end(stop_reason).draft.turn_id = Some("t1".to_owned());
+    };
+    check("awaiting_user", |log| {
+        turn(log, "completed");
+        outlive(log);
+    });
+    check("interrupted", |log| {
+        turn(log, "interrupted");
+        outlive(log);
+    });
+    check("user_last", |log| {
+        turn(log, "completed");
+        log.prompt("and now?").draft.turn_id = Some("t2".to_owned());
+        outlive(log);
+    });
+}
+
+#[test]
 fn an_interrupted_turn_is_interrupted_until_something_follows() {
     let interrupt = |log: &mut Log| {
         log.prompt("go");
