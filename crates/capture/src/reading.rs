@@ -226,9 +226,10 @@ impl<'a> Reading<'a> {
                     } else if position.torn.as_ref().is_none_or(|torn| torn.length != length) {
                         turn_to(&**parser, &mut told, &place(offset, length, position.records));
                         let event_id = told.torn(length, &String::from_utf8_lossy(bytes));
-                        match bytes.is_empty() {
-                            true => warnings.push(endless(source, length)),
-                            false => *not_text += u64::from(!is_text_so_far(bytes)),
+                        match bytes {
+                            [] => warnings.push(endless(source, length)),
+                            text if is_text_so_far(text) => warnings.push(torn(source, length)),
+                            _ => *not_text += 1,
                         }
                         torn_now = Some(Torn { length, event_id });
                     }
@@ -356,6 +357,17 @@ fn endless(source: &Source, length: u64) -> Warning {
         version: None,
         path: Some(source.path.clone()),
         message: format!("its last line has {length} bytes and no end; it is left where it is"),
+        count: 1,
+    }
+}
+
+fn torn(source: &Source, length: u64) -> Warning {
+    Warning {
+        kind: WarningKind::Torn,
+        provider: source.provider,
+        version: None,
+        path: Some(source.path.clone()),
+        message: format!("its last line, of {length} bytes, was never finished; it is kept"),
         count: 1,
     }
 }

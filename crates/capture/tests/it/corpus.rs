@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-use capture::{AGENTS, Environment, Pump};
+use capture::{AGENTS, Environment, Pump, Warning, WarningKind};
 use event::payload::{
     AssistantMessage, AssistantThinking, SessionMode, SessionStarted, StepCompleted, StopReason,
     ToolCall, ToolResult, TurnCompleted, Unknown, UserPrompt,
@@ -60,7 +60,9 @@ fn read(provider: &str, variable: &str, tree: &Path) -> Memory {
     let mut sink = Memory::default();
     let pump = Pump::new(&agents, &environment, &clock);
     let summary = pump.once(&mut sink, &mut |_| {}).unwrap();
-    assert_eq!(summary.warnings, []);
+    // Some sessions end in the middle of a line.
+    let is_torn = |warning: &Warning| warning.kind == WarningKind::Torn;
+    assert!(summary.warnings.iter().all(is_torn), "{:?}", summary.warnings);
     assert_eq!(sink.sightings, 0, "everything is told once");
     sink
 }

@@ -102,8 +102,8 @@ fn a_line_that_is_never_finished_is_told_as_torn_and_amended_by_its_rest() {
     let (first, second) = (prompt("one"), prompt("two"));
     let (begin, end) = second.split_at(30);
     world.write("s.jsonl", format!("{first}{begin}"));
-    world.read();
-    world.read();
+    assert_eq!(world.read(), [WarningKind::Torn]);
+    assert_eq!(world.read(), [], "it is told once");
     let torn = world.sink.events().last().unwrap().clone();
     assert_eq!(torn.kind, Kind::Unknown);
     assert!(torn.data.get().contains(r#""error":"torn""#), "{}", torn.data.get());

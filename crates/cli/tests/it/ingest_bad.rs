@@ -141,7 +141,7 @@ fn odd_bytes_lose_nothing() {
         ("zeros", 0, 1, &["not_text"]),
         ("some-zeros", 2, 1, &["not_text"]),
         ("latin", 2, 0, &["not_text"]),
-        ("torn", 1, 1, &[]),
+        ("torn", 1, 1, &["torn"]),
         ("unended", 2, 0, &[]),
     ] {
         assert_eq!(bad.prompts(session).len(), prompts, "{session}: {report}");
