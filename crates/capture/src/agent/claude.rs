@@ -118,8 +118,6 @@ const SILENT: &[&str] = &[
     "task-summary",
     "tools-used",
     "worktree-state",
-    // Sums of what the answers say one by one.
-    "cost-state",
 ];
 
 /// One transcript while it is read.
@@ -138,6 +136,9 @@ struct State {
     is_begun: bool,
     /// The turn has ended; a second end of it is no news.
     is_turn_over: bool,
+    /// The agent was closed.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    is_left: bool,
     /// A person named the session; what the agent would call it does not count any more.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     has_own_title: bool,
@@ -187,6 +188,7 @@ impl Transcript {
         told: &mut Told<'_>,
     ) -> Result<(), serde_json::Error> {
         self.begin(line, told);
+        self.come_back(line, told);
         match &*line.kind {
             "user" => self.user(line, told)?,
             "assistant" => self.assistant(record, line, told)?,
@@ -207,10 +209,24 @@ impl Transcript {
                 let url = line.pr_url.as_deref().unwrap_or_default().to_owned();
                 told.note(identity(line, "note", told), line.at(), "pull request", url);
             }
+            // Sums of what the answers say one by one, written when the agent is closed.
+            "cost-state" => {
+                self.state.is_left = true;
+                told.silent();
+            }
             kind if SILENT.contains(&kind) => told.silent(),
             kind => told.unknown(record, kind, None),
         }
         Ok(())
+    }
+
+    /// The first talk after the agent was closed: somebody has resumed the session.
+    fn come_back(&mut self, line: &Line<'_>, told: &mut Told<'_>) {
+        let Some(uuid) = line.uuid.as_deref().filter(|_| self.state.is_left) else { return };
+        self.state.is_left = false;
+        self.rest(told);
+        // A copy of the session does not say that somebody came back to this one.
+        told.resumed(Identity::in_session(&["resumed", uuid]), line.at());
     }
 
     /// Who it works for is said before anything else of it.
