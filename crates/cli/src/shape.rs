@@ -109,6 +109,7 @@ pub(crate) struct TurnShape {
 pub(crate) struct FilesShape {
     pub read: Vec<String>,
     pub modified: Vec<String>,
+    pub failed: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -295,7 +296,11 @@ impl From<Turn> for TurnShape {
             tools: turn.tools.into_iter().map(|(tool, count)| (tool, count.calls)).collect(),
             approvals: turn.approval_count,
             errors: turn.errors,
-            files: FilesShape { read: turn.read_files, modified: turn.modified_files },
+            files: FilesShape {
+                read: turn.read_files,
+                modified: turn.modified_files,
+                failed: turn.failed_files,
+            },
         }
     }
 }

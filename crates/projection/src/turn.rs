@@ -32,6 +32,9 @@ pub struct Turn {
     /// Files in the order they were first touched.
     pub read_files: Vec<String>,
     pub modified_files: Vec<String>,
+    /// Files that were to be modified, and are as they were.
+    #[serde(default)]
+    pub failed_files: Vec<String>,
     /// Time spent waiting for a person.
     pub waited_ms: u64,
     /// Its own use; what is inherited was used elsewhere.
@@ -102,6 +105,7 @@ impl Turn {
             errors: 0,
             read_files: Vec::new(),
             modified_files: Vec::new(),
+            failed_files: Vec::new(),
             waited_ms: 0,
             used: Used::default(),
         }

@@ -51,10 +51,19 @@ pub struct Turns {
     /// The current turn has an id of its own.
     has_id: bool,
     turn_ids: Recent<Mark, TURN_IDS_MAX>,
-    open_calls: Recent<(Mark, String), WAITING_MAX>,
+    open_calls: Recent<OpenCall, WAITING_MAX>,
     open_questions: Recent<(Mark, Time), WAITING_MAX>,
     steps: Recent<Step, WAITING_MAX>,
     torn: Torn,
+}
+
+/// A call whose result is not there yet.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+struct OpenCall {
+    id: Mark,
+    tool: String,
+    /// Files it modifies, each with whether it is the first in its turn to do so.
+    modifies: Vec<(String, bool)>,
 }
 
 /// A request to a model that was counted in the current turn.
@@ -201,7 +210,7 @@ impl Turns {
     fn call(&mut self, event: &Event) {
         let Some(call) = event.readable::<ToolCall>() else { return };
         let used = ToolUse::of(&call.tool, &call.input);
-        self.open_calls.push((Mark::of(&call.call_id), used.tool.clone()));
+        let mut modifies = Vec::new();
         self.with(event, |turn| {
             if let Some(count) = tool_count(&mut turn.tools, &used.tool) {
                 count.calls += 1;
@@ -212,25 +221,38 @@ impl Turns {
                     true => &mut turn.modified_files,
                     false => &mut turn.read_files,
                 };
-                if !files.contains(path) {
-                    push_bounded(files, path.clone());
+                let is_first = push_new(files, path);
+                if deed.modifies() {
+                    modifies.push((path.clone(), is_first));
                 }
             }
         });
+        self.open_calls.push(OpenCall { id: Mark::of(&call.call_id), tool: used.tool, modifies });
     }
 
     fn result(&mut self, event: &Event) {
         let Some(result) = event.readable::<ToolResult>() else { return };
-        let mark = Mark::of(&result.call_id);
-        let called = self.open_calls.take(|(open, _)| *open == mark);
-        let tool = called.map(|(_, tool)| tool).or_else(|| result.tool.clone());
+        let id = Mark::of(&result.call_id);
+        let called = self.open_calls.take(|open| open.id == id);
+        let (tool, modifies) = match called {
+            Some(OpenCall { tool, modifies, .. }) => (Some(tool), modifies),
+            None => (result.tool.clone(), Vec::new()),
+        };
         self.with(event, |turn| {
             if !has_failed(&result) {
+                for (path, _) in &modifies {
+                    push_new(&mut turn.modified_files, path);
+                    turn.failed_files.retain(|failed| failed != path);
+                }
                 return;
             }
             turn.errors += 1;
             if let Some(count) = tool.and_then(|tool| tool_count(&mut turn.tools, &tool)) {
                 count.failures += 1;
+            }
+            for (path, _) in modifies.iter().filter(|(_, is_first)| *is_first) {
+                turn.modified_files.retain(|modified| modified != path);
+                push_new(&mut turn.failed_files, path);
             }
         });
     }
@@ -433,4 +455,13 @@ fn push_bounded<T>(list: &mut Vec<T>, element: T) {
     if list.len() < LIST_MAX {
         list.push(element);
     }
+}
+
+/// Adds a path that is not there; whether it was not.
+fn push_new(paths: &mut Vec<String>, path: &str) -> bool {
+    let is_new = !paths.iter().any(|known| known == path);
+    if is_new {
+        push_bounded(paths, path.to_owned());
+    }
+    is_new
 }

@@ -186,6 +186,10 @@ fn print_turn(turn: &Turn, output: &mut Output) -> Result<(), CliError> {
     for file in &turn.modified_files {
         output.line(output.styled(Style::Dim, format!("  wrote {}", one_line(file, 90))))?;
     }
+    for file in &turn.failed_files {
+        let failed = format!("  failed to write {}", one_line(file, 90));
+        output.line(output.styled(Style::Dim, failed))?;
+    }
     if turn.errors > 0 {
         output.line(format!("  errors: {}", turn.errors))?;
     }

@@ -225,6 +225,28 @@ fn files_and_tools_of_every_agent_are_told() {
 }
 
 #[test]
+fn a_file_that_could_not_be_written_is_not_modified() {
+    let mut log = Log::new();
+    log.prompt("go");
+    let mut edit = |path: &str, outcomes: &[&str]| {
+        for outcome in outcomes {
+            let call = log.call("Edit", json!({"file_path": path}));
+            log.result(&call, outcome);
+        }
+    };
+    edit("never.rs", &["error", "error"]);
+    edit("later.rs", &["error", "ok"]);
+    edit("once.rs", &["ok", "error"]);
+    let both = [(); 2].map(|()| log.call("Edit", json!({"file_path": "twice.rs"})));
+    log.result(&both[0], "error");
+    log.result(&both[1], "ok");
+    log.call("Edit", json!({"file_path": "open.rs"}));
+    let turn = &turns(&log)[0];
+    assert_eq!(turn.modified_files, ["later.rs", "once.rs", "twice.rs", "open.rs"]);
+    assert_eq!(turn.failed_files, ["never.rs"]);
+}
+
+#[test]
 fn waiting_for_a_person_is_measured() {
     let mut log = Log::new();
     log.prompt("go");
