@@ -492,8 +492,9 @@ impl GeminiParser {
 
 impl Answer {
     fn next_block(&mut self) -> u32 {
-        self.blocks += 1;
-        self.blocks - 1
+        let block = self.blocks;
+        self.blocks = block.saturating_add(1);
+        block
     }
 }
 
@@ -502,8 +503,8 @@ impl Tokens {
         // Some servers do not count what was cached.
         let fresh = self.input.checked_sub(self.cached).unwrap_or(self.input);
         Usage {
-            input_tokens: Some(fresh + self.tool),
-            output_tokens: Some(self.output + self.thoughts),
+            input_tokens: Some(fresh.saturating_add(self.tool)),
+            output_tokens: Some(self.output.saturating_add(self.thoughts)),
             cache_read_tokens: Some(self.cached),
             reasoning_tokens: Some(self.thoughts),
             total_tokens: Some(self.total),

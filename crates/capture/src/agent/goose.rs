@@ -131,6 +131,14 @@ struct Answer {
     blocks: u32,
 }
 
+/// One message, what it is known by, and where it stands.
+struct Said<'m> {
+    message: &'m Message,
+    blocks: &'m [Block],
+    key: &'m str,
+    record: &'m Record<'m>,
+}
+
 const DECLINED: &str = "The user has declined to run this tool";
 /// Seconds before this are milliseconds: the year 5138.
 const SECONDS_MAX: i64 = 100_000_000_000;
@@ -227,9 +235,10 @@ impl GooseParser {
                 told.rewound(identity, at, event);
             }
         }
+        let said = Said { message, blocks: &blocks, key: &key, record };
         let event = match message.role.as_str() {
-            "user" => self.user(message, &blocks, &key, record, told),
-            "assistant" => self.assistant(message, &blocks, &key, record, told),
+            "user" => self.user(&said, told),
+            "assistant" => self.assistant(&said, told),
             role => {
                 told.unknown(record, role, None);
                 None
@@ -239,28 +248,22 @@ impl GooseParser {
     }
 
     /// What stands on the user's side. The last event it gave.
-    fn user(
-        &mut self,
-        message: &Message,
-        blocks: &[Block],
-        key: &str,
-        record: &Record<'_>,
-        told: &mut Told<'_>,
-    ) -> Option<EventId> {
+    fn user(&mut self, said: &Said<'_>, told: &mut Told<'_>) -> Option<EventId> {
+        let Said { message, blocks, key, record } = *said;
         let at = Some(moment(message.created));
         let mut last = None;
-        let mut said = Vec::new();
+        let mut pieces = Vec::new();
         for (number, block) in blocks.iter().enumerate() {
             let identity = Identity::in_session(&[key, &number.to_string()]);
             match block.kind.as_str() {
-                "text" => said.push(piece("text", Some(&block.text), None)),
-                "image" => said.push(piece("image", None, block.mime_type.as_deref())),
+                "text" => pieces.push(piece("text", Some(&block.text), None)),
+                "image" => pieces.push(piece("image", None, block.mime_type.as_deref())),
                 "toolResponse" => last = Some(told.result(identity, at, &result(block)).id),
                 "actionRequired" => last = action(block, identity, at, told).or(last),
                 kind => told.unknown(record, &format!("user {kind}"), None),
             }
         }
-        let content = Content(said);
+        let content = Content(pieces);
         if !content.has_substance() {
             return last;
         }
@@ -287,14 +290,8 @@ impl GooseParser {
     }
 
     /// What stands on the model's side. The last event it gave.
-    fn assistant(
-        &mut self,
-        message: &Message,
-        blocks: &[Block],
-        key: &str,
-        record: &Record<'_>,
-        told: &mut Told<'_>,
-    ) -> Option<EventId> {
+    fn assistant(&mut self, said: &Said<'_>, told: &mut Told<'_>) -> Option<EventId> {
+        let Said { message, blocks, key, record } = *said;
         let at = Some(moment(message.created));
         let id = message.message_id.clone().unwrap_or(key.to_owned());
         if self.state.answer.id != id {
@@ -372,8 +369,9 @@ impl GooseParser {
 
 impl Answer {
     fn next(&mut self) -> (String, u32) {
-        self.blocks += 1;
-        (self.id.clone(), self.blocks - 1)
+        let block = self.blocks;
+        self.blocks = block.saturating_add(1);
+        (self.id.clone(), block)
     }
 }
 

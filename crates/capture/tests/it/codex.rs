@@ -8,25 +8,14 @@ use expect_test::{Expect, expect};
 use crate::growth::check_growth;
 use crate::handmade::Home;
 use crate::mangled::check_mangled;
-use crate::scenario::{agent, brief, check};
+use crate::scenario::{agent, brief, recordings};
 use crate::truth::check_usage;
 
 fn codex() -> &'static dyn Agent {
     agent("codex")
 }
 
-macro_rules! recordings {
-    ($($scenario:ident)*) => {
-        const RECORDINGS: &[&str] = &[$(stringify!($scenario)),*];
-
-        $(#[test]
-        fn $scenario() {
-            check(codex(), stringify!($scenario));
-        })*
-    };
-}
-
-recordings! {
+recordings! { "codex":
     s1
     s2
     s2_classic

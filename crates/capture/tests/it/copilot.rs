@@ -6,25 +6,14 @@ use expect_test::{Expect, expect};
 use crate::growth::check_growth;
 use crate::handmade::Home;
 use crate::mangled::check_mangled;
-use crate::scenario::{agent, brief, check};
+use crate::scenario::{agent, brief, recordings};
 use crate::truth::check_usage;
 
 fn copilot() -> &'static dyn Agent {
     agent("copilot")
 }
 
-macro_rules! recordings {
-    ($($scenario:ident)*) => {
-        const RECORDINGS: &[&str] = &[$(stringify!($scenario)),*];
-
-        $(#[test]
-        fn $scenario() {
-            check(copilot(), stringify!($scenario));
-        })*
-    };
-}
-
-recordings! {
+recordings! { "copilot":
     s1
     s2
     s3_approval_tui

@@ -7,12 +7,13 @@ mod rows; // databases of agents
 mod transcript; // what agents write
 mod position; // how far it was read
 
-use std::fs;
-use std::path::PathBuf;
+use std::path::Path;
 
 use proptest::prelude::*;
+use serde_json::Value;
 
-use crate::scenario::fixtures;
+use self::home::{AT_ONCE, Taken};
+use crate::scenario::{files, fixtures};
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
@@ -40,12 +41,50 @@ proptest! {
     }
 }
 
+/// What was remembered of the first half of a recording says that everything was counted up to
+/// its limit; then the second half comes.
+#[test]
+fn counters_at_their_limit_are_survived() {
+    for (name, limit) in
+        RECORDED.iter().flat_map(|name| [(name, u32::MAX.into()), (name, u64::MAX)])
+    {
+        let form = transcript::FORMS.iter().find(|form| form.name == *name).unwrap();
+        for text in recordings(name) {
+            let half = text[..text.len() / 2].rfind('\n').map_or(0, |end| end + 1);
+            let mut taken = Taken::default();
+            form.home(&text.as_bytes()[..half]).read(form.agent(), AT_ONCE, &mut taken);
+            for (_, position) in &mut taken.positions {
+                let mut known: Value = serde_json::from_str(position).unwrap();
+                if let Some(state) = known["state"].as_str() {
+                    let mut state: Value = serde_json::from_str(state).unwrap();
+                    count_up(&mut state, limit);
+                    known["state"] = state.to_string().into();
+                }
+                *position = known.to_string();
+            }
+            form.home(text.as_bytes()).read(form.agent(), AT_ONCE, &mut taken);
+            taken.check_drafts();
+        }
+    }
+}
+
+fn count_up(state: &mut Value, limit: u64) {
+    match state {
+        Value::Number(number) => *number = limit.into(),
+        Value::Array(values) => values.iter_mut().for_each(|value| count_up(value, limit)),
+        Value::Object(members) => members.values_mut().for_each(|value| count_up(value, limit)),
+        _ => {}
+    }
+}
+
+/// The forms of which there are recordings.
+const RECORDED: [&str; 7] = ["claude", "codex", "copilot", "gemini", "opencode", "pi", "qwen"];
+
 /// One that fits every source.
 const POSITION: &str = r#"{"path":"","device":0,"inode":0,"generation":0,"size":0,"changed":0,"offset":0,"records":0,"head":{"length":0,"hash":""},"tail":{"length":0,"hash":""},"threads":{},"state":"{}"}"#;
 
 /// Lines of recordings in any order, each with something else in the place of one of its parts.
 fn damaged_lines() -> impl Strategy<Value = (u8, Vec<u8>)> {
-    const RECORDED: [&str; 7] = ["claude", "codex", "copilot", "gemini", "opencode", "pi", "qwen"];
     prop::sample::select(&RECORDED[..]).prop_flat_map(|name| {
         let form = transcript::FORMS.iter().position(|form| form.name == name).unwrap() as u8;
         let lines = recorded(name);
@@ -92,19 +131,21 @@ fn damage(line: &str, at: prop::sample::Index, piece: &str) -> Vec<u8> {
 /// The lines an agent was seen to write.
 fn recorded(provider: &str) -> Vec<String> {
     let mut lines = Vec::new();
-    let mut folders: Vec<PathBuf> = vec![fixtures().join(provider)];
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() && !path.ends_with("lab") {
-                folders.push(path);
-            } else if path.extension().is_some_and(|kind| kind == "jsonl") {
-                let text = fs::read_to_string(path).unwrap();
-                // Long ones are long in places that nobody reads.
-                lines.extend(text.lines().filter(|line| line.len() < 20_000).map(str::to_owned));
-            }
-        }
+    for text in recordings(provider) {
+        // Long ones are long in places that nobody reads.
+        lines.extend(text.lines().filter(|line| line.len() < 20_000).map(str::to_owned));
     }
     lines.sort_unstable();
     lines
+}
+
+/// The files of lines that an agent was seen to write.
+fn recordings(provider: &str) -> Vec<String> {
+    let is_told = |path: &Path| {
+        path.extension().is_some_and(|kind| kind == "jsonl")
+            && path.iter().all(|folder| folder != "lab")
+    };
+    let files = files(&fixtures().join(provider)).into_iter();
+    let texts = files.filter(|(path, _)| is_told(path)).map(|(_, bytes)| String::from_utf8(bytes));
+    texts.collect::<Result<_, _>>().unwrap()
 }

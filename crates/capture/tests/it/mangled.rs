@@ -1,21 +1,17 @@
 //! Sources that were damaged: whatever stands in them, nothing is lost and nobody falls over.
 
-use std::fs;
-use std::path::{Path, PathBuf};
-
 use capture::Agent;
 
 use crate::handmade::Home;
-use crate::scenario::{STATE_BYTES_MAX, fixtures};
+use crate::scenario::{STATE_BYTES_MAX, files, fixtures};
 
 /// Damages every line of a recording in several ways, and reads what comes out.
 #[track_caller]
 pub(crate) fn check_mangled(agent: &dyn Agent, scenario: &str) {
     let home = fixtures().join(agent.provider()).join(scenario).join("home");
     let mut random = Random(1);
-    for file in files(&home) {
-        let Ok(text) = fs::read_to_string(&file) else { continue };
-        let name = file.strip_prefix(&home).unwrap().to_str().unwrap();
+    for (name, bytes) in files(&home) {
+        let Ok(text) = String::from_utf8(bytes) else { continue };
         for _ in 0..4 {
             let mut lines = String::new();
             for line in text.lines() {
@@ -23,7 +19,7 @@ pub(crate) fn check_mangled(agent: &dyn Agent, scenario: &str) {
                 lines.push('\n');
             }
             let mut damaged = Home::new();
-            damaged.write(name, &lines);
+            damaged.write(name.to_str().unwrap(), &lines);
             damaged.read(agent);
             for position in damaged.sink.positions.values() {
                 let position: serde_json::Value = serde_json::from_str(position).unwrap();
@@ -65,9 +61,4 @@ impl Random {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         (self.0 >> 33) as usize % end
     }
-}
-
-fn files(folder: &Path) -> Vec<PathBuf> {
-    let paths = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    paths.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
 }

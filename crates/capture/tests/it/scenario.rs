@@ -44,6 +44,42 @@ pub(crate) fn stamp(path: &Path) {
     file.set_modified(UNIX_EPOCH + now).unwrap();
 }
 
+/// A test for every recording of an agent that is named, and the list of them.
+macro_rules! recordings {
+    ($agent:literal: $($scenario:ident)*) => {
+        const RECORDINGS: &[&str] = &[$(stringify!($scenario)),*];
+
+        $(#[test]
+        fn $scenario() {
+            $crate::scenario::check($crate::scenario::agent($agent), stringify!($scenario));
+        })*
+    };
+}
+
+pub(crate) use recordings;
+
+/// A file below a home, and what stands in it.
+pub(crate) type File = (PathBuf, Vec<u8>);
+
+/// Every file of a home, by its path from there.
+pub(crate) fn files(home: &Path) -> Vec<File> {
+    let mut files = Vec::new();
+    let mut folders = vec![home.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                let name = path.strip_prefix(home).unwrap().to_owned();
+                files.push((name, fs::read(path).unwrap()));
+            }
+        }
+    }
+    files.sort();
+    files
+}
+
 /// Compares what a recording tells with what a person has reviewed.
 #[track_caller]
 pub(crate) fn check(agent: &dyn Agent, scenario: &str) {

@@ -12,7 +12,7 @@ use proptest::test_runner::{Config, TestRunner};
 use tempfile::TempDir;
 
 use crate::memory::Memory;
-use crate::scenario::{agent, fixtures, read, stamp};
+use crate::scenario::{File, agent, files, fixtures, read, stamp};
 
 /// The recordings of every agent that are written line by line.
 fn recordings() -> Vec<(&'static dyn Agent, PathBuf)> {
@@ -51,7 +51,7 @@ fn sources_in_any_order_add_up_to_the_same() {
         let (agent, home) = &recordings[recording];
         let mut whole = Memory::default();
         read(*agent, home, &mut whole);
-        let (mut files, beside) = files(home);
+        let (mut files, beside) = transcripts(home);
         // Any order will do, as long as it is not always the same.
         files.sort_by_key(|(path, _)| fold(seed, path));
         let dir = TempDir::new().unwrap();
@@ -69,7 +69,7 @@ fn sources_in_any_order_add_up_to_the_same() {
 
 /// Reads a home whose transcripts grow, one after the other, cut at these parts of their length.
 fn grown(agent: &dyn Agent, home: &Path, cuts: &[f64]) -> Memory {
-    let (files, beside) = files(home);
+    let (files, beside) = transcripts(home);
     let dir = TempDir::new().unwrap();
     put(dir.path(), &beside);
     let mut sink = Memory::default();
@@ -89,25 +89,10 @@ fn grown(agent: &dyn Agent, home: &Path, cuts: &[f64]) -> Memory {
     sink
 }
 
-type File = (PathBuf, Vec<u8>);
-
 /// The transcripts of a home, and what lies beside them.
-fn files(home: &Path) -> (Vec<File>, Vec<File>) {
-    let mut files = Vec::new();
-    let mut folders = vec![home.to_owned()];
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                folders.push(path);
-            } else {
-                let name = path.strip_prefix(home).unwrap().to_owned();
-                files.push((name, fs::read(path).unwrap()));
-            }
-        }
-    }
-    files.sort();
-    files.into_iter().partition(|(path, _)| path.extension().is_some_and(|kind| kind == "jsonl"))
+fn transcripts(home: &Path) -> (Vec<File>, Vec<File>) {
+    let is_transcript = |path: &Path| path.extension().is_some_and(|kind| kind == "jsonl");
+    files(home).into_iter().partition(|(path, _)| is_transcript(path))
 }
 
 fn put(home: &Path, files: &[File]) {

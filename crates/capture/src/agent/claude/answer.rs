@@ -52,7 +52,7 @@ impl Transcript {
         for (number, block) in blocks.iter().enumerate() {
             let part = Part { line, message: &message, message_id, number, block };
             if part.tell(request.blocks, calls, told) {
-                request.blocks += 1;
+                request.blocks = request.blocks.saturating_add(1);
             } else {
                 told.unknown(record, &format!("assistant {}", &*block.kind), None);
             }

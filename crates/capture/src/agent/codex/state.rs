@@ -92,7 +92,7 @@ impl State {
             Some(count) => count,
             None => self.turn.counts.entry(sort.to_owned()).or_default(),
         };
-        *count += 1;
+        *count = count.saturating_add(1);
         Identity::everywhere(&[turn, sort, &count.to_string()])
     }
 

@@ -267,7 +267,7 @@ impl Store {
         }
         // What is not recorded is zero here.
         let counted = bubble.token_count.as_ref();
-        let counted = counted.filter(|count| count.input_tokens + count.output_tokens > 0);
+        let counted = counted.filter(|count| count.input_tokens > 0 || count.output_tokens > 0);
         if let Some(count) = counted {
             let usage = Usage {
                 input_tokens: Some(count.input_tokens),

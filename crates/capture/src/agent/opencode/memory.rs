@@ -91,8 +91,9 @@ impl Memory {
         }
         let block = match self.message(message_id) {
             Some(message) => {
-                message.places += 1;
-                message.places - 1
+                let place = message.places;
+                message.places = place.saturating_add(1);
+                place
             }
             None => 0,
         };

@@ -204,7 +204,7 @@ impl Tokens {
     pub(super) fn usage(&self, cost: Option<Cost>) -> Usage {
         Usage {
             input_tokens: Some(self.input),
-            output_tokens: Some(self.output + self.reasoning),
+            output_tokens: Some(self.output.saturating_add(self.reasoning)),
             cache_read_tokens: Some(self.cache.read),
             cache_creation_tokens: Some(self.cache.write),
             reasoning_tokens: Some(self.reasoning),
