@@ -56,6 +56,8 @@ fn everything_written_meanwhile_is_recorded_in_order() {
             assert!(!running.ends_within(Duration::from_millis(dice.below(60))), "it goes on");
         }
     }
+    // Before that it may not have got as far as to heed a signal.
+    wait_for(&mut running, 1);
     let said = running.terminate();
     assert_eq!((said.code, said.stderr.as_str()), (Some(0), ""), "{said}");
     // What was written last, and what nobody will finish any more.
