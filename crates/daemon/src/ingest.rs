@@ -55,6 +55,7 @@ impl Ingest<'_> {
         let mut recorder = Recorder::new(self.journal, &facts);
         let pump = Pump::new(AGENTS, self.environment, self.clock);
         let read = pump.once(&mut recorder, tell)?;
+        self.journal.originals().sync().map_err(ReadError::from)?;
         facts.borrow_mut().keep(self.journal, recorder.sessions.keys())?;
         while self.journal.index()?.is_some() {}
         let known = recorder.sessions.values().filter(|is_known| **is_known).count();
@@ -94,6 +95,7 @@ impl Ingest<'_> {
             }
             tell(summary);
         })?;
+        self.journal.originals().sync().map_err(ReadError::from)?;
         Ok(facts.borrow_mut().keep(self.journal, &touched)?)
     }
 }

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
+use std::time::{Duration, Instant};
 
 use capture::{Batch, KnownSource, Original, Sink, SinkError};
 use event::{EventId, SessionId};
@@ -9,14 +10,28 @@ use journal::{Journal, SourceMove, Ticket};
 
 use crate::facts::FreshFacts;
 
-/// Batches on their way to the disk. One more waits for the oldest, so that reading is never far
-/// ahead of recording.
-const WAITING_MAX: usize = 16;
+/// Bytes on their way to the disk. With more, the oldest is waited for, so that reading is never
+/// far ahead of recording.
+const WAITING_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// Batches are gathered up to so many bytes before they are handed over. Many sources with a line
+/// each would be as many waits for the disk otherwise; gathered, they are one or two.
+const GATHERED_BYTES_MAX: usize = 512 * 1024;
+const GATHERED_MAX: usize = 256;
+
+/// Originals are synced at most this often: a sync for every source with a line would be as many
+/// waits again. What a power cut takes of them, the agent's own file most likely still has.
+const SYNC_EVERY: Duration = Duration::from_secs(10);
 
 /// Records batches in the journal.
 pub(crate) struct Recorder<'a> {
     journal: &'a Journal,
-    waiting: VecDeque<Ticket>,
+    gathered: Vec<(journal::Batch, usize)>,
+    gathered_bytes: usize,
+    /// What was handed over, and its bytes.
+    waiting: VecDeque<(Ticket, usize)>,
+    waiting_bytes: usize,
+    synced_at: Instant,
     /// What the recorded events add up to, for whoever keeps it.
     facts: &'a RefCell<FreshFacts>,
     /// Events that were new.
@@ -27,12 +42,42 @@ pub(crate) struct Recorder<'a> {
 
 impl<'a> Recorder<'a> {
     pub(crate) fn new(journal: &'a Journal, facts: &'a RefCell<FreshFacts>) -> Recorder<'a> {
-        let sessions = BTreeMap::new();
-        Recorder { journal, waiting: VecDeque::new(), facts, recorded: 0, sessions }
+        Recorder {
+            journal,
+            gathered: Vec::new(),
+            gathered_bytes: 0,
+            waiting: VecDeque::new(),
+            waiting_bytes: 0,
+            synced_at: Instant::now(),
+            facts,
+            recorded: 0,
+            sessions: BTreeMap::new(),
+        }
+    }
+
+    /// Hands over what was gathered.
+    fn hand_over(&mut self) -> Result<(), SinkError> {
+        self.gathered_bytes = 0;
+        for (batch, bytes) in std::mem::take(&mut self.gathered) {
+            self.waiting.push_back((self.journal.submit(batch).map_err(failed)?, bytes));
+            self.waiting_bytes += bytes;
+        }
+        // What is recorded is not held longer than it has to be.
+        while self.waiting_bytes > WAITING_BYTES_MAX
+            || self.waiting.front().is_some_and(|(ticket, _)| ticket.is_answered())
+        {
+            self.wait_for_oldest()?;
+        }
+        if self.journal.is_index_behind() {
+            // What cannot be indexed now is indexed by the next search: the log is what counts.
+            let _ = self.journal.index();
+        }
+        Ok(())
     }
 
     fn wait_for_oldest(&mut self) -> Result<(), SinkError> {
-        if let Some(ticket) = self.waiting.pop_front() {
+        if let Some((ticket, bytes)) = self.waiting.pop_front() {
+            self.waiting_bytes -= bytes;
             let news = ticket.wait_for_news().map_err(failed)?;
             self.recorded += news.len() as u64;
             let mut facts = self.facts.borrow_mut();
@@ -65,30 +110,27 @@ impl Sink for Recorder<'_> {
                 self.sessions.insert(draft.session_id.clone(), is_known);
             }
         }
-        let batch = journal::Batch::observed().with_all(drafts).from_source(SourceMove {
-            source_id,
-            from,
-            to,
-        });
-        self.waiting.push_back(self.journal.submit(batch).map_err(failed)?);
-        // What is recorded is not held longer than it has to be.
-        while self.waiting.len() > WAITING_MAX
-            || self.waiting.front().is_some_and(Ticket::is_answered)
-        {
-            self.wait_for_oldest()?;
+        let bytes = drafts.iter().map(|draft| draft.data.get().len()).sum::<usize>();
+        let read = SourceMove { source_id, from, to };
+        let batch = journal::Batch::observed().with_all(drafts).from_source(read);
+        self.gathered.push((batch, bytes));
+        self.gathered_bytes += bytes;
+        if self.gathered_bytes < GATHERED_BYTES_MAX && self.gathered.len() < GATHERED_MAX {
+            return Ok(());
         }
-        if self.journal.is_index_behind() {
-            // What cannot be indexed now is indexed by the next search: the log is what counts.
-            let _ = self.journal.index();
-        }
-        Ok(())
+        self.hand_over()
     }
 
     fn settle(&mut self) -> Result<(), SinkError> {
+        self.hand_over()?;
         while !self.waiting.is_empty() {
             self.wait_for_oldest()?;
         }
-        self.journal.originals().sync().map_err(failed)
+        if self.synced_at.elapsed() >= SYNC_EVERY {
+            self.journal.originals().sync().map_err(failed)?;
+            self.synced_at = Instant::now();
+        }
+        Ok(())
     }
 
     fn find(&self, id: EventId) -> Result<Option<(SessionId, u64)>, SinkError> {
