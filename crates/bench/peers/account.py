@@ -47,7 +47,7 @@ def counted(hansard):
         for kind in TOKENS:
             got[f"{row['key']} {kind}"] += row[kind]
     for word, kind in NEEDLES.items():
-        got[f"{word} in {kind}"] += hansard.search(word, kind)[1]["total"]
+        got[f"{word} in {kind}"] += hansard.find_all(word, kind)
     return got
 
 

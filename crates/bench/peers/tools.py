@@ -18,7 +18,8 @@ VERSIONS = (f"agentsview {AGENTSVIEW}", f"ccusage {CCUSAGE}")
 
 # Hits that every search brings back.
 HITS = 20
-# Hits agentsview gives at most in one answer.
+# Hits that each of them gives at most in one answer.
+HANSARD_HITS_MAX = 1000
 AGENTSVIEW_HITS_MAX = 500
 # How long a server may take until it listens.
 LISTENS_S = 600
@@ -106,6 +107,17 @@ class Hansard:
         # Finding nothing is told by the exit code, too.
         cost, [found] = self.ask("search", word, "--kind", kind, "--limit", HITS, codes=(0, 1))
         return cost, found
+
+    def find_all(self, word, kind):
+        """How often it finds a word; of something common it tells only how often at least."""
+        total, after = 0, []
+        while True:
+            _, [found] = self.ask("search", word, "--kind", kind, "--limit", HANSARD_HITS_MAX,
+                                  "--order", "oldest", *after, codes=(0, 1))
+            total += len(found["hits"])
+            if not found["next"]:
+                return total
+            after = ["--after", found["next"]]
 
     def bytes(self):
         return folder_bytes(self.journal)
