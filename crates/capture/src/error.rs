@@ -41,6 +41,8 @@ pub enum WarningKind {
     LeadsOut,
     /// A folder whose changes the system does not tell.
     NotWatched,
+    /// A file among the signals that is none, or that nobody could use.
+    Signal,
 }
 
 impl WarningKind {
@@ -53,6 +55,7 @@ impl WarningKind {
             WarningKind::NotText => "not_text",
             WarningKind::LeadsOut => "leads_out",
             WarningKind::NotWatched => "not_watched",
+            WarningKind::Signal => "signal",
         }
     }
 }

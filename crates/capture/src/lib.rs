@@ -30,7 +30,10 @@ mod lineage; // where a source leaves the history it goes on with
 mod sink; // who takes the events
 mod known; // which sources were read before
 mod origin; // where a session leaves the one it repeats
+mod stop; // how a pass is asked to end
 mod pump; // everything there is, once
+mod sign; // what hooks say of a session
+mod silence; // what the clock says of them
 mod watch; // then, as it is written
 mod schedule; // when to look again
 mod glance; // whether that can find more
@@ -47,8 +50,10 @@ pub use position::sessions_without_source;
 pub use pump::{Progress, Pump, Summary, not_understood};
 pub use record::{Record, Text};
 pub use rows::{Schema, Way};
+pub use sign::{Heeded, Sign, SignKind};
 pub use sink::{Batch, KnownSource, Original, Sink, SinkError};
 pub use source::Source;
+pub use stop::Stop;
 pub use thread::Settings;
 pub use told::{Child, Told, argument, brief, questions, shown};
-pub use watch::{Stopper, Watch};
+pub use watch::{Errand, Stopper, Watch};

@@ -51,6 +51,12 @@ pub(crate) const RECENT_MILLIS: i64 = 30 * 60 * 1_000;
 /// A pause between two turns after which a new epoch begins.
 pub(crate) const SILENCE_MILLIS: i64 = 30 * 60 * 1_000;
 
+/// How long a sign waits for the source to tell the same better; then it counts by itself.
+pub(crate) const SIGN_WAITS_MILLIS: i64 = 120 * 1_000;
+
+/// What an agent still writes while it ends. A sign of the end that is older than that is stale.
+pub(crate) const LATE_MILLIS: i64 = 2_000;
+
 /// Records of a new session that are looked at in order to find where it leaves the session it
 /// repeats; what lies beyond counts as its own.
 pub(crate) const COPIED_EVENTS_MAX: usize = 1_000_000;

@@ -132,6 +132,7 @@ impl Pump<'_> {
         thread.turn_id = None;
         thread.epoch = 0;
         thread.epoch_from = None;
+        thread.is_exited = false;
         // One that works for its parent does not go on with what it repeats.
         let works = thread.parent.take().filter(|parent| parent.mode == SessionMode::Child);
         thread.parent = works.or_else(|| {

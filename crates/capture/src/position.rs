@@ -11,7 +11,7 @@ use event::{EventId, SessionId, Time};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::limit::{COUNT_MAX, HEAD_BYTES, TAIL_BYTES, TORN_AFTER_MILLIS};
+use crate::limit::{COUNT_MAX, HEAD_BYTES, SILENCE_MILLIS, TAIL_BYTES, TORN_AFTER_MILLIS};
 use crate::source::{Source, hex};
 use crate::thread::Thread;
 use crate::told::session_id;
@@ -28,6 +28,8 @@ pub(crate) struct Position {
     /// Size and time of change when it was read last: with both unchanged there is no news.
     pub size: u64,
     pub changed: i64,
+    /// When something was added last, in nanoseconds. To touch a file adds nothing.
+    pub grown: i64,
     /// Behind the last record that was accepted.
     pub offset: u64,
     pub records: u64,
@@ -110,6 +112,34 @@ impl Position {
             && self.changed == changed(metadata)
             && !self.is_missing
             && !(waits && is_quiet(metadata, now))
+    }
+
+    /// Whether an epoch is open to which nobody has added for so long that it is over.
+    pub(crate) fn is_silent(&self, now: Time) -> bool {
+        let silence = i128::from(SILENCE_MILLIS) * 1_000_000;
+        // Positions of old do not say when.
+        let grown = if self.grown == 0 { self.changed } else { self.grown };
+        now.nanos() - i128::from(grown) >= silence
+            && self.threads.values().any(|thread| thread.epoch_from.is_some())
+    }
+
+    /// Notes when something was added: to a file when it was changed, to a session in a database
+    /// when it was said. A file that grew no more was not added to later than it was changed.
+    pub(crate) fn grow(
+        &mut self,
+        source: &Source,
+        metadata: &Metadata,
+        has_grown: bool,
+        now: Time,
+    ) {
+        let said = || self.threads.values().filter_map(|thread| thread.last_at).max();
+        let grown = match source.digest {
+            // A clock that runs ahead puts nothing off.
+            Some(_) => said().unwrap_or(now).min(now).nanos(),
+            None => i128::from(changed(metadata)),
+        };
+        let grown = i64::try_from(grown).unwrap_or(i64::MAX);
+        self.grown = if has_grown { grown } else { self.grown.min(grown) };
     }
 
     /// What the file system knows the file by.

@@ -6,7 +6,7 @@ use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use event::{SessionId, Time};
+use event::{Draft, SessionId, Time};
 
 use crate::agent::{Agent, Form, Kin};
 use crate::discover::{Discovered, discover, discover_at, discover_below};
@@ -18,13 +18,15 @@ use crate::position::{Position, changed, file_of, is_older, made};
 use crate::reading::{Chunk, Reading};
 use crate::sink::{Batch, Original, Sink, SinkError};
 use crate::source::Source;
+use crate::stop::Stop;
 use crate::told::session_id;
 
 /// Reads what agents have written into a sink.
 pub struct Pump<'a> {
-    agents: &'a [&'a dyn Agent],
+    pub(crate) agents: &'a [&'a dyn Agent],
     pub(crate) environment: &'a Environment,
     pub(crate) clock: &'a dyn Fn() -> Time,
+    pub(crate) stop: Stop,
 }
 
 /// How far a pass has got.
@@ -77,10 +79,16 @@ impl<'a> Pump<'a> {
         environment: &'a Environment,
         clock: &'a dyn Fn() -> Time,
     ) -> Pump<'a> {
-        Pump { agents, environment, clock }
+        Pump { agents, environment, clock, stop: Stop::default() }
     }
 
-    /// Reads every source to its end. What one of them cannot give is a warning; only a sink
+    /// Ends every pass early once it is asked to.
+    #[must_use]
+    pub fn until(self, stop: Stop) -> Pump<'a> {
+        Pump { stop, ..self }
+    }
+
+    /// Reads every source to its end, or until it is asked to stop. What one of them cannot give is a warning; only a sink
     /// that takes nothing ends the pass.
     pub fn once(
         &self,
@@ -95,6 +103,9 @@ impl<'a> Pump<'a> {
             ..Progress::default()
         };
         for candidate in candidates {
+            if self.stop.is_asked() {
+                break;
+            }
             tell(&progress);
             self.drain(candidate, sink, &mut summary, &mut |bytes, events| {
                 progress.bytes += bytes;
@@ -284,7 +295,9 @@ impl<'a> Pump<'a> {
             }
         }
         summary.sources += 1;
-        while let Some(chunk) = reading.chunk((self.clock)())? {
+        while !self.stop.is_asked()
+            && let Some(chunk) = reading.chunk((self.clock)())?
+        {
             summary.take(source, &chunk);
             tell(chunk.to - chunk.from, chunk.telling.drafts.len() as u64);
             keep(sink, source, &chunk)?;
@@ -455,20 +468,24 @@ fn keep(sink: &mut dyn Sink, source: &Source, chunk: &Chunk) -> Result<(), Faile
 impl Summary {
     fn take(&mut self, source: &Source, chunk: &Chunk) {
         let telling = &chunk.telling;
-        let events = telling.drafts.len() as u64;
         let unknown: u64 = telling.unknown.values().sum();
-        self.events += events;
         self.bytes += chunk.to - chunk.from;
         self.silent += telling.silent;
         self.unknown += unknown;
-        let provider = self.by_provider.entry(source.provider).or_default();
-        provider.events += events;
-        provider.bytes += chunk.to - chunk.from;
-        provider.sessions.extend(telling.drafts.iter().map(|draft| draft.session_id.clone()));
+        self.add(source.provider, &telling.drafts);
+        self.by_provider.entry(source.provider).or_default().bytes += chunk.to - chunk.from;
         for ((version, kind), count) in &telling.unknown {
             let key = (source.provider, version.clone(), kind.clone());
             *self.unknown_kinds.entry(key).or_default() += count;
         }
+    }
+
+    /// Counts events, wherever they come from.
+    pub(crate) fn add(&mut self, provider: &'static str, drafts: &[Draft]) {
+        self.events += drafts.len() as u64;
+        let provider = self.by_provider.entry(provider).or_default();
+        provider.events += drafts.len() as u64;
+        provider.sessions.extend(drafts.iter().map(|draft| draft.session_id.clone()));
     }
 
     /// Says what was not understood: one warning for all records of one kind.

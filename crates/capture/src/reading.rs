@@ -245,7 +245,10 @@ impl<'a> Reading<'a> {
                 }
             }
         }
-        Ok((told.finish(), torn_now))
+        let telling = told.finish();
+        let has_grown = position.offset != begin || position.grown == 0;
+        position.grow(source, metadata, has_grown, now);
+        Ok((telling, torn_now))
     }
 
     fn batch(

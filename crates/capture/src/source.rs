@@ -42,6 +42,20 @@ impl Source {
         hex(&hash.finalize()[..8])
     }
 
+    /// A source that was read before, as far as something is told of it without reading on.
+    pub(crate) fn known(provider: &'static str, key: &str, path: &Path) -> Source {
+        Source {
+            name: key.split_once(':').map_or("", |(_, name)| name).to_owned(),
+            provider,
+            path: path.to_owned(),
+            root: path.to_owned(),
+            form: Form::Lines,
+            session: String::new(),
+            role: Role::Main,
+            digest: None,
+        }
+    }
+
     /// The key under which the journal knows how far it was read.
     pub(crate) fn key(&self) -> String {
         format!("{}:{}", self.provider, self.name)

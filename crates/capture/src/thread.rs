@@ -32,6 +32,9 @@ pub(crate) struct Thread {
     pub epoch: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub epoch_from: Option<Time>,
+    /// Its end was told, and nothing was said since.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_exited: bool,
 }
 
 /// Where a session comes from.

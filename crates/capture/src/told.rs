@@ -206,6 +206,9 @@ impl<'a> Told<'a> {
     ) -> &mut Draft {
         self.start(at);
         if kind.is_shown() {
+            if self.thread().is_exited {
+                self.go_on(Identity::in_session(&["resumed", &self.place()]), at);
+            }
             self.notice_silence(at);
         }
         self.push(identity, at, kind, data)
@@ -300,6 +303,7 @@ impl<'a> Told<'a> {
         self.fact(identity, at, &exited).text = text;
         let thread = self.thread();
         thread.is_turn_open = false;
+        thread.is_exited = true;
         if thread.epoch_from.is_some() {
             self.close_epoch(at, "exit");
         }
@@ -314,12 +318,25 @@ impl<'a> Told<'a> {
             let last_at = self.thread().last_at;
             self.close_epoch(last_at, "exit");
         }
+        self.go_on(identity, at);
+    }
+
+    /// The session goes on after its end.
+    fn go_on(&mut self, identity: Identity, at: Option<Time>) {
+        self.thread().is_exited = false;
         let agent = Some(self.source.provider.to_owned());
-        self.fact(
-            identity,
-            at,
-            &SessionStarted { agent, resumed: true, ..SessionStarted::default() },
-        );
+        let started = SessionStarted { agent, resumed: true, ..SessionStarted::default() };
+        self.fact(identity, at, &started);
+    }
+
+    /// Nobody has added to the source for long: the epochs that are open are over.
+    pub(crate) fn fall_silent(&mut self) {
+        let open = self.threads.iter().filter(|(_, thread)| thread.epoch_from.is_some());
+        let open: Vec<_> = open.map(|(name, thread)| (name.clone(), thread.last_at)).collect();
+        for (session, last_at) in open {
+            self.session(&session);
+            self.close_epoch(last_at, "silence");
+        }
     }
 
     /// The epoch ends; the next one begins with what follows.
@@ -408,7 +425,7 @@ impl<'a> Told<'a> {
         }
     }
 
-    fn thread(&mut self) -> &mut Thread {
+    pub(crate) fn thread(&mut self) -> &mut Thread {
         if !self.threads.contains_key(&self.session) {
             self.threads.insert(self.session.clone(), Thread::default());
         }

@@ -14,6 +14,7 @@ use crate::glance::{Glance, Glances};
 use crate::pump::{Pump, Summary};
 use crate::schedule::{Moment, Schedule};
 use crate::sink::Sink;
+use crate::stop::Stop;
 
 /// Everything is listed again this often, whatever was noticed meanwhile.
 const SWEEP: Duration = Duration::from_secs(10 * 60);
@@ -35,18 +36,28 @@ enum Wake {
 
 /// Ends a watch from another thread.
 #[derive(Clone)]
-pub struct Stopper(SyncSender<Wake>);
+pub struct Stopper {
+    stop: Stop,
+    wakes: SyncSender<Wake>,
+}
 
 impl Stopper {
     pub fn stop(&self) {
-        // A watch that has ended needs no telling.
-        let _ = self.0.send(Wake::Stop);
+        self.stop.ask();
+        // A watch that has ended needs no waking, nor does one that has so much to do.
+        let _ = self.wakes.try_send(Wake::Stop);
     }
 }
+
+/// What is done with every round beside looking at sources.
+pub type Errand<'e> =
+    &'e mut dyn FnMut(&Pump<'_>, &mut dyn Sink, &mut Summary) -> Result<(), CaptureError>;
 
 /// Follows all sources until it is stopped.
 pub struct Watch<'a> {
     pump: Pump<'a>,
+    /// A folder of ours; whatever happens in it is a reason for another round.
+    bell: PathBuf,
     wakes: Receiver<Wake>,
     sender: SyncSender<Wake>,
     /// The system, or we, lost count of what happened.
@@ -61,13 +72,17 @@ pub struct Watch<'a> {
 }
 
 impl<'a> Watch<'a> {
-    pub fn new(pump: Pump<'a>) -> Watch<'a> {
+    /// `bell` is a folder in which anything may be put to have another round.
+    pub fn new(pump: Pump<'a>, bell: PathBuf) -> Watch<'a> {
         let (sender, wakes) = mpsc::sync_channel(HINTS_MAX);
         let has_lost_count = Arc::new(AtomicBool::new(false));
         let hints = Hints { sender: sender.clone(), has_lost_count: Arc::clone(&has_lost_count) };
-        let watcher = notify::recommended_watcher(move |event| hints.take(event)).ok();
+        let mut watcher = notify::recommended_watcher(move |event| hints.take(event)).ok();
+        // One that is not heard is noticed a little later.
+        let _ = watcher.as_mut().map(|watcher| watcher.watch(&bell, RecursiveMode::NonRecursive));
         Watch {
             pump,
+            bell,
             wakes,
             sender,
             has_lost_count,
@@ -81,13 +96,15 @@ impl<'a> Watch<'a> {
     }
 
     pub fn stopper(&self) -> Stopper {
-        Stopper(self.sender.clone())
+        Stopper { stop: self.pump.stop.clone(), wakes: self.sender.clone() }
     }
 
-    /// Follows until it is stopped. `tell` hears of every round that brought something.
+    /// Follows until it is stopped. `errand` is run with every round, a few seconds apart at most;
+    /// `tell` hears of every round that brought something.
     pub fn run(
         &mut self,
         sink: &mut dyn Sink,
+        errand: Errand<'_>,
         tell: &mut dyn FnMut(&Summary),
     ) -> Result<(), CaptureError> {
         let mut warnings = Vec::new();
@@ -112,6 +129,7 @@ impl<'a> Watch<'a> {
                 next_sweep = self.now() + self.sweep_pause();
             }
             self.look(sink, &mut summary)?;
+            errand(&self.pump, sink, &mut summary)?;
             if summary != Summary::default() {
                 summary.conclude();
                 tell(&summary);
@@ -129,7 +147,7 @@ impl<'a> Watch<'a> {
         let now = self.now();
         let mut looked = Vec::new();
         let mut has_looked = false;
-        while let Some(path) = self.schedule.take_due(now) {
+        while let Some(path) = self.schedule.take_due(now).filter(|_| !self.pump.stop.is_asked()) {
             let glance = Glance::at(&path, (self.pump.clock)());
             if self.glances.has(&path, &glance) {
                 looked.push((path, false));
@@ -165,9 +183,13 @@ impl<'a> Watch<'a> {
     ) -> Waited {
         let mut pause = due.saturating_sub(self.now());
         loop {
+            if self.pump.stop.is_asked() {
+                return Waited::Stop;
+            }
             let now = self.now();
             match self.wakes.recv_timeout(pause) {
                 Ok(Wake::Stop) | Err(RecvTimeoutError::Disconnected) => return Waited::Stop,
+                Ok(Wake::Changed(path)) if path.starts_with(&self.bell) => {}
                 Ok(Wake::Changed(path)) => self.hint(&source_of(&path), now),
                 Ok(Wake::Folder(folder)) => {
                     for path in self.pump.sources_below(&folder, warnings) {

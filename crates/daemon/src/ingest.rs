@@ -2,16 +2,24 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
-use capture::{AGENTS, CaptureError, Environment, Progress, Pump, Stopper, Summary, Watch};
+use capture::{
+    AGENTS, CaptureError, Environment, Progress, Pump, Sink, Stop, Stopper, Summary, Warning,
+    WarningKind, Watch,
+};
 use event::Time;
 use journal::{ClaimError, Journal, ReadError};
 
 use crate::recorder::Recorder;
+use crate::signals::{Round, Signals};
 
 /// Facts of sessions that are being written are kept at most this often.
 const KEEP_EVERY: Duration = Duration::from_secs(2);
+
+/// How often it is asked which sessions have fallen silent.
+const SILENCE_EVERY: Duration = Duration::from_secs(5 * 60);
 
 /// What only one process does at a time: two would read the same lines and keep their originals
 /// twice.
@@ -48,16 +56,23 @@ pub enum IngestError {
 }
 
 impl Ingest<'_> {
-    /// Reads every source to its end, counts it and makes it searchable.
-    pub fn once(&self, tell: &mut dyn FnMut(&Progress)) -> Result<Ingested, IngestError> {
+    /// Reads every source to its end, counts it and makes it searchable. Asked to stop, it leaves
+    /// the rest to the next time.
+    pub fn once(
+        &self,
+        stop: &Stop,
+        tell: &mut dyn FnMut(&Progress),
+    ) -> Result<Ingested, IngestError> {
         let _claim = self.journal.claim(TASK)?;
         let facts = RefCell::default();
         let mut recorder = Recorder::new(self.journal, &facts);
-        let pump = Pump::new(AGENTS, self.environment, self.clock);
-        let read = pump.once(&mut recorder, tell)?;
+        let pump = Pump::new(AGENTS, self.environment, self.clock).until(stop.clone());
+        let mut read = pump.once(&mut recorder, tell)?;
+        self.hear(&mut self.signals(), &pump, &mut recorder, &mut read)?;
+        pump.close_silent(&mut recorder, &mut read)?;
         self.journal.originals().sync().map_err(ReadError::from)?;
         facts.borrow_mut().keep(self.journal, recorder.sessions.keys())?;
-        while self.journal.index()?.is_some() {}
+        while !stop.is_asked() && self.journal.index()?.is_some() {}
         let known = recorder.sessions.values().filter(|is_known| **is_known).count();
         Ok(Ingested {
             sessions_new: (recorder.sessions.len() - known) as u64,
@@ -77,13 +92,26 @@ impl Ingest<'_> {
         tell: &mut dyn FnMut(&Summary),
     ) -> Result<(), IngestError> {
         let _claim = self.journal.claim(TASK)?;
-        let mut watch = Watch::new(Pump::new(AGENTS, self.environment, self.clock));
+        let mut signals = self.signals();
+        // Where it cannot be made there are no signals either.
+        let _ = signals.make();
+        let pump = Pump::new(AGENTS, self.environment, self.clock);
+        let mut watch = Watch::new(pump, signals.folder().to_owned());
         begun(watch.stopper());
         let facts = RefCell::default();
         let mut recorder = Recorder::new(self.journal, &facts);
         let mut kept_at = Instant::now();
         let mut touched = BTreeSet::new();
-        watch.run(&mut recorder, &mut |summary| {
+        let mut silence_at = (self.clock)();
+        let mut hear = |pump: &Pump<'_>, sink: &mut dyn Sink, summary: &mut Summary| {
+            let now = (self.clock)();
+            if now >= silence_at {
+                silence_at = Time::from_nanos(now.nanos() + SILENCE_EVERY.as_nanos() as i128);
+                pump.close_silent(sink, summary)?;
+            }
+            self.hear(&mut signals, pump, sink, summary)
+        };
+        watch.run(&mut recorder, &mut hear, &mut |summary| {
             for provider in summary.by_provider.values() {
                 touched.extend(provider.sessions.iter().cloned());
             }
@@ -97,5 +125,42 @@ impl Ingest<'_> {
         })?;
         self.journal.originals().sync().map_err(ReadError::from)?;
         Ok(facts.borrow_mut().keep(self.journal, &touched)?)
+    }
+
+    /// The signals of the journal; one in memory has a folder that is not there.
+    fn signals(&self) -> Signals {
+        Signals::of(self.journal.dir().unwrap_or(Path::new("")))
+    }
+
+    /// Handles the signals that hooks left.
+    fn hear(
+        &self,
+        signals: &mut Signals,
+        pump: &Pump<'_>,
+        sink: &mut dyn Sink,
+        summary: &mut Summary,
+    ) -> Result<(), CaptureError> {
+        if self.journal.dir().is_none() {
+            return Ok(());
+        }
+        let now = (self.clock)();
+        let round = signals.handle(now, &mut |sign| pump.heed(sign, sink, summary))?;
+        let Round { refused, orphaned, .. } = round;
+        let refused = refused.into_iter().map(|(name, why)| {
+            let message = format!("{why}; it was moved to `rejected`");
+            (Some(signals.folder().join(name)), message, 1)
+        });
+        let orphans = (orphaned > 0).then(|| {
+            (None, format!("{orphaned} signals of sessions nobody knows were dropped"), orphaned)
+        });
+        summary.warnings.extend(refused.chain(orphans).map(|(path, message, count)| Warning {
+            kind: WarningKind::Signal,
+            provider: "hansard",
+            version: None,
+            path,
+            message,
+            count,
+        }));
+        Ok(())
     }
 }

@@ -4,8 +4,10 @@
 //! Not here: parsing (`capture`), keeping (`journal`), counting (`projection`), printing (`cli`).
 
 mod ingest; // everything agents have written, into the journal
+mod signals; // what hooks left to be heard
 mod facts; // what sessions add up to
 mod recorder; // the journal as capture sees it
 
 pub use facts::{KeptFacts, UnknownKind, facts_of, unknown_records};
 pub use ingest::{Ingest, IngestError, Ingested};
+pub use signals::{Round, Signal, Signals};

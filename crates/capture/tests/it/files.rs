@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
 use capture::{
-    Batch, CaptureError, Environment, KnownSource, Original, Pump, Sink, SinkError, WarningKind,
+    Batch, CaptureError, Environment, KnownSource, Original, Pump, Sink, SinkError, Stop,
+    WarningKind,
 };
 use event::{EventId, Kind, SessionId, Time};
 use tempfile::TempDir;
@@ -384,6 +385,35 @@ fn a_sink_that_fails_at_any_point_loses_and_doubles_nothing() {
         once(world.home.path(), &mut sink).unwrap();
         assert_eq!(sorted_prompts(&sink.memory), expected, "after {puts} batches: {failed:?}");
         assert_eq!(sink.memory.sightings, 0);
+    }
+}
+
+#[test]
+fn asked_to_stop_a_pass_ends_and_the_next_one_goes_on() {
+    let world = World::new();
+    let lines: Vec<String> = (0..2_500).map(|number| prompt(&format!("prompt {number}"))).collect();
+    world.write("a.jsonl", lines[..1_500].concat());
+    world.write("b.jsonl", lines[1_500..].concat());
+    let expected = sorted_prompts(&whole(world.home.path()));
+    let environment = Environment::new(world.home.path(), []);
+    let clock = || Time::from_millis(NOW);
+    for steps in 1..6 {
+        let stop = Stop::default();
+        let mut sink = Memory::default();
+        let mut told = 0;
+        let agents = [agent("claude")];
+        let pump = Pump::new(&agents, &environment, &clock).until(stop.clone());
+        pump.once(&mut sink, &mut |_| {
+            told += 1;
+            if told == steps {
+                stop.ask();
+            }
+        })
+        .unwrap();
+        assert!(sorted_prompts(&sink).len() <= 1_000 * steps, "it stopped after {steps} steps");
+        once(world.home.path(), &mut sink).unwrap();
+        assert_eq!(sorted_prompts(&sink), expected, "after {steps} steps");
+        assert_eq!(sink.sightings, 0);
     }
 }
 

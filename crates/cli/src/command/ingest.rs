@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use capture::{Environment, Progress, Summary};
+use capture::{Environment, Progress, Stop, Summary};
 use clap::Args;
 use daemon::{Ingest as Pass, Ingested};
 use event::Time;
@@ -40,6 +40,8 @@ struct Report {
     elapsed_ms: u64,
     cpu_ms: Option<u64>,
     by_provider: BTreeMap<&'static str, Provider>,
+    /// It was told to end before everything was read.
+    stopped: bool,
 }
 
 /// What one round of following brought.
@@ -86,13 +88,23 @@ impl Ingest {
         if !self.once {
             return follow(&pass, &journal, output);
         }
-        let ingested = pass.once(&mut |progress| {
+        let stop = Stop::default();
+        let asked = stop.clone();
+        let signals = Signals::new([SIGINT, SIGTERM])?;
+        let handle = signals.handle();
+        on_signal(signals, move || asked.ask());
+        let ingested = pass.once(&stop, &mut |progress| {
             output.progress(|| told(progress, begun));
         })?;
+        handle.close();
         journal.close();
-        let report = Report::of(ingested, begun);
+        let report = Report { stopped: stop.is_asked(), ..Report::of(ingested, begun) };
         print(&report, output)?;
         output.flush()?;
+        if report.stopped {
+            output.warn("stopped before everything was read; the next run goes on from here");
+            return Ok(Done::NotSo);
+        }
         Ok(Done::Yes)
     }
 
@@ -112,23 +124,26 @@ impl Ingest {
 
 /// Goes on until somebody says stop: with Ctrl-C, or with the signal a service manager sends.
 fn follow(pass: &Pass<'_>, journal: &Journal, output: &mut Output) -> Result<Done, CliError> {
-    let mut signals = Signals::new([SIGINT, SIGTERM])?;
+    let signals = Signals::new([SIGINT, SIGTERM])?;
     let handle = signals.handle();
-    let followed = pass.follow(
-        |stopper| {
-            std::thread::spawn(move || {
-                if signals.forever().next().is_some() {
-                    stopper.stop();
-                }
-            });
-        },
-        &mut |round| print_round(round, output),
-    );
+    let followed = pass
+        .follow(|stopper| on_signal(signals, move || stopper.stop()), &mut |round| {
+            print_round(round, output)
+        });
     handle.close();
     followed?;
     journal.close();
     output.flush()?;
     Ok(Done::Yes)
+}
+
+/// Acts on the first signal to end.
+fn on_signal(mut signals: Signals, act: impl FnOnce() + Send + 'static) {
+    std::thread::spawn(move || {
+        if signals.forever().next().is_some() {
+            act();
+        }
+    });
 }
 
 /// One line per round that brought something.
@@ -189,6 +204,7 @@ impl Report {
             elapsed_ms: begun.elapsed().as_millis() as u64,
             cpu_ms: world::cpu_millis(),
             by_provider: providers.collect(),
+            stopped: false,
         }
     }
 }

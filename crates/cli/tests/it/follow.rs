@@ -111,6 +111,47 @@ fn told_to_end_it_ends_in_good_order() {
 }
 
 #[test]
+fn told_to_end_in_the_middle_it_leaves_the_rest_to_the_next_one() {
+    let transcripts = Transcripts::make("4mb", 45, "0.6");
+    let mut dice = Dice::from_environment();
+    println!("HANSARD_TEST_SEED={}", dice.seed());
+    let world = reading(&transcripts);
+    for arguments in [&["--json", "ingest", "--once"][..], &["--json", "ingest"]] {
+        let mut running = world.start(arguments);
+        let is_over = running.ends_within(Duration::from_millis(dice.below(200)));
+        let said = if is_over { running.end() } else { running.terminate() };
+        // Before it listens to anybody, the system ends it; and it may have been done already.
+        assert!(matches!(said.code, None | Some(0 | 1)), "{said}");
+        assert!(said.code != Some(1) || said.stderr.contains("the next run goes on"), "{said}");
+    }
+    ingest(&world);
+    assert_same(&counted(&world), &expected(&transcripts));
+}
+
+#[test]
+fn a_signal_is_heard_at_once_and_then_removed() {
+    let world = empty();
+    let file = world.home().join(".claude/projects/-home-dev-app/s0.jsonl");
+    append(&file, prompt("s0", 0).as_bytes());
+    let mut running = world.start(&["--json", "ingest"]);
+    wait_for(&mut running, 2);
+    let signals = world.home().join(".local/share/hansard/signals");
+    let signal = r#"{"v":1,"type":"stop","provider":"claude","session_id":"s0","ts":1800000000}"#;
+    let signal = signal.replace("1800000000", &now().to_string());
+    append(&signals.join("1772442000000000000-0000abcd.json"), signal.as_bytes());
+    wait_for(&mut running, 1);
+    assert_eq!(running.terminate().code, Some(0));
+    let events = json(&world.run(&["--json", "show", "claude:s0", "--events"]));
+    let exits = events.iter().filter(|event| event["kind"] == "session.exited").count();
+    assert_eq!(exits, 1, "{events:?}");
+    assert_eq!(std::fs::read_dir(signals).unwrap().count(), 0);
+}
+
+fn now() -> u64 {
+    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs()
+}
+
+#[test]
 fn a_second_one_is_refused_and_told_who_reads_already() {
     let world = empty();
     let file = world.home().join(".claude/projects/-home-dev-app/s0.jsonl");

@@ -1,0 +1,196 @@
+//! What somebody beside the source says of a session: a hook tells that a turn or the session has
+//! ended, or that the history is about to be compacted or cleared.
+//!
+//! A sign never goes before its source: the source is read to its end first, and what stands there
+//! wins. A sign that comes twice, or late, says nothing new.
+
+use std::path::{Path, PathBuf};
+
+use event::payload::StopReason;
+use event::{Draft, Raw, Source as How, Time};
+
+use crate::agent::Agent;
+use crate::discover::discover_at;
+use crate::error::CaptureError;
+use crate::identity::Identity;
+use crate::limit::{LATE_MILLIS, SIGN_WAITS_MILLIS};
+use crate::position::Position;
+use crate::pump::{Pump, Summary};
+use crate::sink::{Batch, Sink};
+use crate::source::Source;
+use crate::told::{Telling, Told};
+
+/// What a sign says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SignKind {
+    /// One turn is over.
+    TurnEnd,
+    /// The history is about to be compacted.
+    Compact,
+    /// The history was cleared.
+    Clear,
+    /// The session has ended.
+    Stop,
+}
+
+/// A sign of one session.
+#[derive(Clone, Copy, Debug)]
+pub struct Sign<'a> {
+    /// Its own name, kept with what comes of it.
+    pub name: &'a str,
+    pub kind: SignKind,
+    pub provider: &'a str,
+    /// The provider's id of the session.
+    pub session: &'a str,
+    /// Where the session is written, if that was said. It is believed within the agent's folders.
+    pub transcript: Option<&'a Path>,
+    pub at: Time,
+    pub reason: Option<&'a str>,
+    /// A later sign of the same session waits behind it, so that it cannot wait any longer.
+    pub is_followed: bool,
+}
+
+/// What came of a sign.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Heeded {
+    /// It is done with: recorded, or there was nothing to add.
+    Done,
+    /// The source may still tell it better; to be asked again.
+    Waits,
+    /// Nobody knows the session yet.
+    Unknown,
+}
+
+impl Pump<'_> {
+    /// Reads the session a sign is about to its end, and records what only the sign tells.
+    pub fn heed(
+        &self,
+        sign: &Sign<'_>,
+        sink: &mut dyn Sink,
+        summary: &mut Summary,
+    ) -> Result<Heeded, CaptureError> {
+        let Some(agent) = self.agents.iter().find(|agent| agent.provider() == sign.provider) else {
+            return Ok(Heeded::Unknown);
+        };
+        if let Some(path) = self.place_of(*agent, sign, sink, summary)? {
+            self.look(&path, sink, summary)?;
+            sink.settle().map_err(CaptureError::Positions)?;
+        }
+        let Some((key, position, recorded)) = known(sign, sink)? else {
+            return Ok(Heeded::Unknown);
+        };
+        self.record(*agent, sign, (key, position, recorded), sink, summary)
+    }
+
+    /// The source of the session, as far as it can be found.
+    fn place_of(
+        &self,
+        agent: &dyn Agent,
+        sign: &Sign<'_>,
+        sink: &dyn Sink,
+        summary: &mut Summary,
+    ) -> Result<Option<PathBuf>, CaptureError> {
+        if let Some(path) = sign.transcript.and_then(|path| path.canonicalize().ok()) {
+            let found = discover_at(agent, self.environment, &path, &mut summary.warnings);
+            if !found.is_empty() {
+                return Ok(Some(path));
+            }
+        }
+        Ok(known(sign, sink)?.map(|(_, position, _)| position.path))
+    }
+
+    fn record(
+        &self,
+        agent: &dyn Agent,
+        sign: &Sign<'_>,
+        (key, mut position, recorded): Known,
+        sink: &mut dyn Sink,
+        summary: &mut Summary,
+    ) -> Result<Heeded, CaptureError> {
+        let path = position.path.clone();
+        let source = Source::known(agent.provider(), &key, &path);
+        let now = (self.clock)();
+        let nothing_beside = |_: &str| None;
+        let generation = position.generation;
+        let mut told = Told::new(&source, generation, &mut position.threads, &nothing_beside, now);
+        told.session(sign.session);
+        if !told.heed(sign, now) {
+            return Ok(Heeded::Waits);
+        }
+        let Telling { mut drafts, .. } = told.finish();
+        if drafts.is_empty() {
+            return Ok(Heeded::Done);
+        }
+        drafts.iter_mut().for_each(|draft| mark(draft, sign));
+        summary.add(agent.provider(), &drafts);
+        let batch = Batch { source: key, from: Some(recorded), to: position.encode(), drafts };
+        sink.put(batch).map_err(|source| CaptureError::Sink { path, source })?;
+        sink.settle().map_err(CaptureError::Positions)?;
+        Ok(Heeded::Done)
+    }
+}
+
+impl Told<'_> {
+    /// Tells what a sign adds to what the source told; `false` if the source may still do so.
+    fn heed(&mut self, sign: &Sign<'_>, now: Time) -> bool {
+        let at = Some(sign.at);
+        let thread = self.thread();
+        let has_newer = thread.last_at.is_some_and(|last| last > sign.at);
+        let is_open = thread.epoch_from.is_some_and(|from| from <= sign.at);
+        let waited = now.nanos() - sign.at.nanos();
+        let has_waited = waited >= i128::from(SIGN_WAITS_MILLIS) * 1_000_000;
+        match sign.kind {
+            SignKind::TurnEnd if !thread.is_turn_open || has_newer => {}
+            SignKind::TurnEnd if has_waited => {
+                let identity = Identity::in_session(&["turn ended", sign.name]);
+                self.turn_completed(at, identity, StopReason::Completed, None);
+            }
+            SignKind::Compact if !is_open => {}
+            SignKind::Compact if has_waited || sign.is_followed => {
+                self.close_epoch(at, "compaction");
+            }
+            SignKind::TurnEnd | SignKind::Compact => return false,
+            SignKind::Clear if is_open => self.close_epoch(at, "clear"),
+            SignKind::Clear => {}
+            SignKind::Stop => {
+                let late = i128::from(LATE_MILLIS) * 1_000_000;
+                let is_stale =
+                    thread.last_at.is_some_and(|last| last.nanos() - sign.at.nanos() > late);
+                if thread.is_started && !thread.is_exited && !is_stale {
+                    let identity = Identity::in_session(&["stopped", sign.name]);
+                    self.exited(identity, at, sign.reason.map(str::to_owned));
+                }
+            }
+        }
+        true
+    }
+}
+
+/// The key of a source, and how far it was read: parsed, and as it is recorded.
+type Known = (String, Position, String);
+
+/// The source that tells of the session, and how far it was read.
+fn known(sign: &Sign<'_>, sink: &dyn Sink) -> Result<Option<Known>, CaptureError> {
+    let mut newest: Option<Known> = None;
+    for known in sink.sources().map_err(CaptureError::Positions)? {
+        let is_of_agent =
+            known.key.split_once(':').is_some_and(|(provider, _)| provider == sign.provider);
+        // Most are of other sessions, which is quicker to see than to parse.
+        if !is_of_agent || !known.position.contains(sign.session) {
+            continue;
+        }
+        let Some(position) = Position::parse(&known.position) else { continue };
+        let is_newer = newest.as_ref().is_none_or(|(_, newest, _)| newest.grown < position.grown);
+        if position.threads.contains_key(sign.session) && is_newer {
+            newest = Some((known.key, position, known.position));
+        }
+    }
+    Ok(newest)
+}
+
+/// Says of an event that it comes from a sign and stands in no record.
+fn mark(draft: &mut Draft, sign: &Sign<'_>) {
+    draft.source = How::Hook;
+    draft.metadata.remove("record");
+    draft.metadata.insert("signal".to_owned(), Raw::of(sign.name).expect("a text encodes"));
+}

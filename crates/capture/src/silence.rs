@@ -1,0 +1,63 @@
+//! Epochs that are over because nobody has added to them for long.
+//!
+//! What a source tells depends on its bytes alone; that nothing comes any more is told by the
+//! clock. The event is the one that reading would tell if something came after the pause.
+
+use std::fs;
+
+use crate::error::CaptureError;
+use crate::position::Position;
+use crate::pump::{Pump, Summary};
+use crate::sink::{Batch, Sink};
+use crate::source::Source;
+use crate::told::Told;
+
+impl Pump<'_> {
+    /// Closes the epochs of sources that were silent for half an hour, whether a turn is open or
+    /// not: whoever works without a word for that long goes on in the next epoch.
+    pub fn close_silent(
+        &self,
+        sink: &mut dyn Sink,
+        summary: &mut Summary,
+    ) -> Result<(), CaptureError> {
+        let now = (self.clock)();
+        let before = summary.events;
+        for known in sink.sources().map_err(CaptureError::Positions)? {
+            // Most have no open epoch, which is quicker to see than to parse.
+            if self.stop.is_asked() || !known.position.contains("\"epoch_from\"") {
+                continue;
+            }
+            let Some(mut position) = Position::parse(&known.position) else { continue };
+            let (provider, _) = known.key.split_once(':').unwrap_or_default();
+            let agent = self.agents.iter().find(|agent| agent.provider() == provider);
+            let Some(agent) = agent.filter(|_| position.is_silent(now) && !has_grown(&position))
+            else {
+                continue;
+            };
+            let path = position.path.clone();
+            let source = Source::known(agent.provider(), &known.key, &path);
+            let nothing_beside = |_: &str| None;
+            let generation = position.generation;
+            let mut told =
+                Told::new(&source, generation, &mut position.threads, &nothing_beside, now);
+            told.fall_silent();
+            let mut drafts = told.finish().drafts;
+            // They stand in no record.
+            drafts.iter_mut().for_each(|draft| drop(draft.metadata.remove("record")));
+            summary.add(agent.provider(), &drafts);
+            let to = position.encode();
+            let batch = Batch { source: known.key, from: Some(known.position), to, drafts };
+            sink.put(batch).map_err(|source| CaptureError::Sink { path, source })?;
+        }
+        if summary.events > before {
+            sink.settle().map_err(CaptureError::Positions)?;
+        }
+        Ok(())
+    }
+}
+
+/// Whether something was added to a file that was not read yet.
+fn has_grown(position: &Position) -> bool {
+    let is_file = position.watermark.is_none();
+    is_file && fs::metadata(&position.path).is_ok_and(|there| there.len() > position.size)
+}

@@ -1,0 +1,280 @@
+//! What the clock and hooks tell of sessions beside their sources.
+
+use std::fs::{self, File};
+use std::path::PathBuf;
+use std::time::{Duration, UNIX_EPOCH};
+
+use capture::{Environment, Heeded, Pump, Sign, SignKind, Summary};
+use event::{Kind, Time};
+use tempfile::TempDir;
+
+use crate::memory::Memory;
+use crate::scenario::{NOW, agent, brief};
+
+const MINUTE: i64 = 60 * 1_000;
+
+/// A session of Claude that is written and read at times a test says, in minutes from a start.
+struct World {
+    home: TempDir,
+    sink: Memory,
+    said: u32,
+}
+
+impl World {
+    fn new() -> World {
+        World { home: TempDir::new().unwrap(), sink: Memory::default(), said: 0 }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.home.path().join(".claude/projects/-home-dev-app/s1.jsonl")
+    }
+
+    /// A person asks, at a minute; the agent answers if `is_answered`.
+    fn ask(&mut self, minute: i64, is_answered: bool) {
+        self.said += 1;
+        let number = self.said;
+        let asked = serde_json::json!({
+            "type": "user", "uuid": format!("u{number}"), "promptId": format!("p{number}"),
+            "sessionId": "s1", "timestamp": at(minute).to_string(), "promptSource": "typed",
+            "message": {"role": "user", "content": format!("question {number}")},
+        });
+        let answered = serde_json::json!({
+            "type": "assistant", "uuid": format!("a{number}"), "sessionId": "s1",
+            "timestamp": at(minute).to_string(),
+            "message": {"id": format!("m{number}"), "role": "assistant", "model": "opus",
+                "stop_reason": "end_turn", "content": [{"type": "text", "text": "done"}]},
+        });
+        let answer = if is_answered { format!("{answered}\n") } else { String::new() };
+        let path = self.path();
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let before = fs::read_to_string(&path).unwrap_or_default();
+        fs::write(&path, format!("{before}{asked}\n{answer}")).unwrap();
+        self.touch(minute);
+    }
+
+    fn touch(&self, minute: i64) {
+        let file = File::options().append(true).open(self.path()).unwrap();
+        let millis = u64::try_from(NOW + minute * MINUTE).unwrap();
+        file.set_modified(UNIX_EPOCH + Duration::from_millis(millis)).unwrap();
+    }
+
+    fn with_pump<T>(
+        &mut self,
+        minute: i64,
+        act: impl FnOnce(&Pump<'_>, &mut Memory, &mut Summary) -> T,
+    ) -> T {
+        let environment = Environment::new(self.home.path(), []);
+        let clock = || at(minute);
+        let agents = [agent("claude")];
+        let pump = Pump::new(&agents, &environment, &clock);
+        act(&pump, &mut self.sink, &mut Summary::default())
+    }
+
+    /// Reads everything and asks for silence; how many epochs that closed.
+    fn read(&mut self, minute: i64) -> u64 {
+        self.with_pump(minute, |pump, sink, summary| {
+            pump.once(sink, &mut |_| {}).unwrap();
+            pump.close_silent(sink, summary).unwrap();
+            summary.events
+        })
+    }
+
+    /// A hook leaves a sign at a minute, and it is looked at in another.
+    fn heed(&mut self, kind: SignKind, minute: i64, seen: i64) -> Heeded {
+        self.heed_sign(&Sign { kind, at: at(minute), ..sign() }, seen)
+    }
+
+    fn heed_sign(&mut self, sign: &Sign<'_>, seen: i64) -> Heeded {
+        self.with_pump(seen, |pump, sink, summary| pump.heed(sign, sink, summary).unwrap())
+    }
+
+    /// Everything but what was said: kinds, causes and reasons.
+    fn facts(&self) -> Vec<String> {
+        let facts = self.sink.events().filter(|event| !event.kind.is_shown());
+        let is_told = |kind: &Kind| !matches!(kind, Kind::StepCompleted | Kind::SettingsChanged);
+        let facts = facts.filter(|event| is_told(&event.kind));
+        let cause = |data: &str| {
+            let data: serde_json::Value = serde_json::from_str(data).unwrap();
+            let told = ["cause", "reason", "stop_reason"].iter().find_map(|key| data[key].as_str());
+            let resumed = data["resumed"].as_bool().filter(|is| *is).map(|_| "resumed");
+            told.or(resumed).unwrap_or_default().to_owned()
+        };
+        facts
+            .map(|event| format!("{} {}", event.kind, cause(event.data.get())).trim().to_owned())
+            .collect()
+    }
+}
+
+fn at(minute: i64) -> Time {
+    Time::from_millis(NOW + minute * MINUTE)
+}
+
+fn sign() -> Sign<'static> {
+    Sign {
+        name: "1800000000000000000-00000001",
+        kind: SignKind::Stop,
+        provider: "claude",
+        session: "s1",
+        transcript: None,
+        at: at(0),
+        reason: Some("logout"),
+        is_followed: false,
+    }
+}
+
+#[test]
+fn half_an_hour_of_silence_closes_an_epoch_once() {
+    let mut world = World::new();
+    world.ask(0, true);
+    assert_eq!([world.read(0), world.read(29), world.read(30), world.read(90)], [0, 0, 1, 0]);
+    assert_eq!(world.facts(), ["session.started", "epoch.closed silence"]);
+}
+
+#[test]
+fn an_open_turn_falls_silent_as_well() {
+    let mut world = World::new();
+    world.ask(0, false);
+    assert_eq!([world.read(0), world.read(31)], [0, 1]);
+}
+
+#[test]
+fn to_touch_a_file_breaks_no_silence() {
+    let mut world = World::new();
+    world.ask(0, true);
+    world.read(0);
+    world.touch(20);
+    assert_eq!([world.read(20), world.read(31)], [0, 1]);
+}
+
+#[test]
+fn what_was_not_read_yet_is_no_silence() {
+    let mut world = World::new();
+    world.ask(0, true);
+    world.read(0);
+    world.ask(40, true);
+    let closed = world.with_pump(41, |pump, sink, summary| {
+        pump.close_silent(sink, summary).unwrap();
+        summary.events
+    });
+    assert_eq!(closed, 0);
+}
+
+#[test]
+fn growth_after_silence_is_one_new_epoch_as_in_the_file() {
+    let mut live = World::new();
+    live.ask(0, true);
+    live.read(0);
+    live.read(31);
+    live.ask(60, true);
+    live.read(60);
+    live.read(100);
+    let mut later = World::new();
+    later.ask(0, true);
+    later.ask(60, true);
+    later.read(100);
+    assert_eq!(brief(&live.sink), brief(&later.sink));
+    let closed = live.sink.events().filter(|event| event.kind == Kind::EpochClosed).count();
+    assert_eq!(closed, 2);
+}
+
+#[test]
+fn a_stop_ends_session_and_epoch_once() {
+    let mut world = World::new();
+    world.ask(0, true);
+    // Nobody has read the session yet: it is read because of the sign.
+    let path = world.path();
+    let stop = Sign { at: at(1), transcript: Some(&path), ..sign() };
+    assert_eq!(world.heed_sign(&stop, 1), Heeded::Done);
+    let told = ["session.started", "session.exited logout", "epoch.closed exit"];
+    assert_eq!(world.facts(), told);
+    assert_eq!(world.heed_sign(&stop, 2), Heeded::Done);
+    assert_eq!(world.facts(), told);
+    let exited = world.sink.events().find(|event| event.kind == Kind::SessionExited).unwrap();
+    assert_eq!(exited.source.as_str(), "hook");
+    assert_eq!(exited.metadata["signal"].text().as_deref(), Some(sign().name));
+}
+
+#[test]
+fn a_session_that_goes_on_after_its_end_is_resumed() {
+    let mut world = World::new();
+    world.ask(0, true);
+    world.read(0);
+    world.heed(SignKind::Stop, 1, 1);
+    world.ask(5, true);
+    world.read(5);
+    let told = ["session.started", "session.exited logout", "epoch.closed exit"];
+    assert_eq!(world.facts(), [&told[..], &["session.started resumed"]].concat());
+    // The same sign again is about the life that is over.
+    assert_eq!(world.heed(SignKind::Stop, 1, 6), Heeded::Done);
+    assert_eq!(world.facts().len(), 4);
+}
+
+#[test]
+fn a_compaction_that_only_a_hook_tells_closes_the_epoch_after_a_while() {
+    let mut world = World::new();
+    world.ask(0, true);
+    world.read(0);
+    assert_eq!(world.heed(SignKind::Compact, 1, 1), Heeded::Waits);
+    assert_eq!(world.heed(SignKind::Compact, 1, 3), Heeded::Done);
+    assert_eq!(world.facts(), ["session.started", "epoch.closed compaction"]);
+    assert_eq!(world.heed(SignKind::Compact, 1, 4), Heeded::Done);
+    assert_eq!(world.facts().len(), 2);
+}
+
+#[test]
+fn a_compaction_and_then_an_end_are_both_told() {
+    let mut world = World::new();
+    world.ask(0, true);
+    world.read(0);
+    let compact = Sign { kind: SignKind::Compact, at: at(1), is_followed: true, ..sign() };
+    assert_eq!(world.heed_sign(&compact, 1), Heeded::Done);
+    assert_eq!(world.heed(SignKind::Stop, 1, 1), Heeded::Done);
+    let told = ["session.started", "epoch.closed compaction", "session.exited logout"];
+    assert_eq!(world.facts(), told);
+}
+
+#[test]
+fn a_clear_closes_the_epoch_it_is_about() {
+    let mut world = World::new();
+    world.ask(0, true);
+    world.read(0);
+    assert_eq!(world.heed(SignKind::Clear, 1, 1), Heeded::Done);
+    world.ask(2, true);
+    assert_eq!(world.heed(SignKind::Clear, 1, 3), Heeded::Done);
+    assert_eq!(world.facts(), ["session.started", "epoch.closed clear"]);
+}
+
+#[test]
+fn the_end_of_a_turn_is_told_if_the_source_does_not() {
+    let mut world = World::new();
+    world.ask(0, false);
+    world.read(0);
+    assert_eq!(world.heed(SignKind::TurnEnd, 1, 1), Heeded::Waits);
+    assert_eq!(world.heed(SignKind::TurnEnd, 1, 3), Heeded::Done);
+    assert_eq!(world.heed(SignKind::TurnEnd, 1, 4), Heeded::Done);
+    assert_eq!(world.facts(), ["session.started", "turn.completed completed"]);
+}
+
+#[test]
+fn three_ends_of_turns_are_one_epoch() {
+    let mut world = World::new();
+    for minute in 0..3 {
+        world.ask(minute, true);
+        world.read(minute);
+        assert_eq!(world.heed(SignKind::TurnEnd, minute, minute), Heeded::Done);
+    }
+    assert_eq!(world.facts(), ["session.started"]);
+}
+
+#[test]
+fn nobody_is_believed_outside_the_folders_of_the_agent() {
+    let mut world = World::new();
+    let elsewhere = world.home.path().join("s1.jsonl");
+    world.ask(0, true);
+    fs::rename(world.path(), &elsewhere).unwrap();
+    let stop = Sign { transcript: Some(&elsewhere), ..sign() };
+    assert_eq!(world.heed_sign(&stop, 1), Heeded::Unknown);
+    let other = Sign { provider: "nobody", ..stop };
+    assert_eq!(world.heed_sign(&other, 1), Heeded::Unknown);
+    assert_eq!(world.sink.events().count(), 0);
+}
