@@ -78,6 +78,16 @@ impl KnownSources {
         position.path == source.path || is_gone()
     }
 
+    /// The sources of an agent that nobody claimed.
+    pub(crate) fn unclaimed(self, provider: &str) -> Vec<(String, Position, String)> {
+        let of_agent = |key: &str| key.split_once(':').is_some_and(|(agent, _)| agent == provider);
+        let rest = self.by_key.into_iter().filter(|(key, _)| of_agent(key));
+        let mut rest: Vec<_> =
+            rest.map(|(key, (position, recorded))| (key, position, recorded)).collect();
+        rest.sort_by(|one, other| one.0.cmp(&other.0));
+        rest
+    }
+
     /// What nobody claimed and is not there any more.
     pub(crate) fn missing(self, agents: &[&dyn Agent]) -> Vec<Batch> {
         let mut batches = Vec::new();

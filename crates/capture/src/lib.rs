@@ -33,6 +33,7 @@ mod origin; // where a session leaves the one it repeats
 mod stop; // how a pass is asked to end
 mod pump; // everything there is, once
 mod sign; // what hooks say of a session
+mod reparse; // everything once more, from what was kept
 mod silence; // what the clock says of them
 mod watch; // then, as it is written
 mod schedule; // when to look again
@@ -51,7 +52,7 @@ pub use pump::{Progress, Pump, Summary, not_understood};
 pub use record::{Record, Text};
 pub use rows::{Schema, Way};
 pub use sign::{Heeded, Sign, SignKind};
-pub use sink::{Batch, KnownSource, Original, Sink, SinkError};
+pub use sink::{Batch, Kept, KnownSource, Original, Sink, SinkError, UnknownRecord};
 pub use source::Source;
 pub use stop::Stop;
 pub use thread::Settings;

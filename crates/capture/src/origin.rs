@@ -128,17 +128,12 @@ impl Pump<'_> {
         reading.skip_to(origin.end, (self.clock)())?;
         let thread = reading.position.threads.entry(source.session.clone()).or_default();
         let parent = origin.session.as_str().split_once(':').map_or("", |(_, session)| session);
-        thread.is_started = false;
-        thread.turn_id = None;
-        thread.epoch = 0;
-        thread.epoch_from = None;
-        thread.is_exited = false;
         // One that works for its parent does not go on with what it repeats.
         let works = thread.parent.take().filter(|parent| parent.mode == SessionMode::Child);
-        thread.parent = works.or_else(|| {
+        thread.leave(works.or_else(|| {
             let session = parent.to_owned();
             Some(Parent { session, mode: SessionMode::Fork, seq: origin.seq, label: None })
-        });
+        }));
         Ok(())
     }
 }

@@ -286,7 +286,12 @@ impl<'a> Reading<'a> {
 }
 
 /// Hands one record to the parser; whether it is text. A blank line is none.
-fn feed(parser: &mut dyn Parser, told: &mut Told<'_>, at: Record<'_>, bytes: &[u8]) -> bool {
+pub(crate) fn feed(
+    parser: &mut dyn Parser,
+    told: &mut Told<'_>,
+    at: Record<'_>,
+    bytes: &[u8],
+) -> bool {
     const MARK: &[u8] = "\u{feff}".as_bytes();
     let line = if at.offset == 0 { bytes.strip_prefix(MARK).unwrap_or(bytes) } else { bytes };
     let line = line.trim_ascii();
@@ -303,7 +308,7 @@ fn feed(parser: &mut dyn Parser, told: &mut Told<'_>, at: Record<'_>, bytes: &[u
 }
 
 /// What is told from now on stands in this record.
-fn turn_to(parser: &dyn Parser, told: &mut Told<'_>, record: &Record<'_>) {
+pub(crate) fn turn_to(parser: &dyn Parser, told: &mut Told<'_>, record: &Record<'_>) {
     told.begin(record);
     if let Some(session) = parser.session() {
         told.session(session);
@@ -321,11 +326,11 @@ fn with_whole_pairs(text: Cow<'_, str>) -> Cow<'_, str> {
     text
 }
 
-fn place(offset: u64, length: u64, number: u64) -> Record<'static> {
+pub(crate) fn place(offset: u64, length: u64, number: u64) -> Record<'static> {
     Record { text: Cow::Borrowed(""), offset, length, number, key: "" }
 }
 
-fn is_whole_json(bytes: &[u8]) -> bool {
+pub(crate) fn is_whole_json(bytes: &[u8]) -> bool {
     serde_json::from_slice::<serde::de::IgnoredAny>(bytes).is_ok()
 }
 
@@ -389,7 +394,7 @@ fn not_text(source: &Source, count: u64) -> Warning {
 }
 
 /// The text of a file beside a source; nothing for one that lies outside its root.
-fn beside(source: &Source, path: &str) -> Option<String> {
+pub(crate) fn beside(source: &Source, path: &str) -> Option<String> {
     let path = fs::canonicalize(source.path.parent()?.join(path)).ok()?;
     if !path.starts_with(&source.root) {
         return None;

@@ -1,5 +1,7 @@
 //! Who takes the events: the journal, seen from here.
 
+use std::io::Read;
+
 use event::{Draft, EventId, SessionId};
 
 /// Events of one source and how far it was read with them: recorded whole or not at all.
@@ -31,6 +33,25 @@ pub struct KnownSource {
     pub position: String,
 }
 
+/// What was kept of a source.
+pub struct Kept {
+    /// Where in the source it begins.
+    pub from: u64,
+    /// The bytes from there on.
+    pub bytes: Box<dyn Read>,
+}
+
+/// A record that nobody has understood.
+#[derive(Clone, Debug)]
+pub struct UnknownRecord {
+    /// Where it stands, as events say it.
+    pub record: String,
+    /// The event that says so.
+    pub id: EventId,
+    /// What the agent calls it.
+    pub record_type: String,
+}
+
 /// Keeps what is read.
 pub trait Sink {
     /// All sources that were ever read.
@@ -47,6 +68,18 @@ pub trait Sink {
 
     /// Waits until everything that was put is durable, and can be found.
     fn settle(&mut self) -> Result<(), SinkError>;
+
+    /// What was kept of a source; `None` if nothing was.
+    fn original(&self, source: &str, generation: u32) -> Result<Option<Kept>, SinkError> {
+        let _ = (source, generation);
+        Ok(None)
+    }
+
+    /// The records of a session that nobody has understood so far.
+    fn unknown_in(&self, session: &SessionId) -> Result<Vec<UnknownRecord>, SinkError> {
+        let _ = session;
+        Ok(Vec::new())
+    }
 
     /// The session that has an event of this id, and where.
     fn find(&self, id: EventId) -> Result<Option<(SessionId, u64)>, SinkError>;

@@ -37,6 +37,18 @@ pub(crate) struct Thread {
     pub is_exited: bool,
 }
 
+impl Thread {
+    /// Goes on as a session of its own with what was learned from the one it repeats.
+    pub(crate) fn leave(&mut self, parent: Option<Parent>) {
+        self.is_started = false;
+        self.turn_id = None;
+        self.epoch = 0;
+        self.epoch_from = None;
+        self.is_exited = false;
+        self.parent = parent;
+    }
+}
+
 /// Where a session comes from.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct Parent {

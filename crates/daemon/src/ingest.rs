@@ -12,6 +12,7 @@ use capture::{
 use event::Time;
 use journal::{ClaimError, Journal, ReadError};
 
+use crate::facts::FreshFacts;
 use crate::recorder::Recorder;
 use crate::signals::{Round, Signals};
 
@@ -70,6 +71,33 @@ impl Ingest<'_> {
         let mut read = pump.once(&mut recorder, tell)?;
         self.hear(&mut self.signals(), &pump, &mut recorder, &mut read)?;
         pump.close_silent(&mut recorder, &mut read)?;
+        self.conclude(stop, &facts, &recorder, read)
+    }
+
+    /// Reads everything of one agent again with the present parsers, from what was kept of it, and
+    /// adds what was not understood before.
+    pub fn again(
+        &self,
+        provider: &str,
+        stop: &Stop,
+        tell: &mut dyn FnMut(&Progress),
+    ) -> Result<Ingested, IngestError> {
+        let _claim = self.journal.claim(TASK)?;
+        let facts = RefCell::default();
+        let mut recorder = Recorder::new(self.journal, &facts);
+        let pump = Pump::new(AGENTS, self.environment, self.clock).until(stop.clone());
+        let read = pump.reparse(provider, &mut recorder, tell)?;
+        self.conclude(stop, &facts, &recorder, read)
+    }
+
+    /// Counts what a pass brought and makes it searchable.
+    fn conclude(
+        &self,
+        stop: &Stop,
+        facts: &RefCell<FreshFacts>,
+        recorder: &Recorder<'_>,
+        read: Summary,
+    ) -> Result<Ingested, IngestError> {
         self.journal.originals().sync().map_err(ReadError::from)?;
         facts.borrow_mut().keep(self.journal, recorder.sessions.keys())?;
         while !stop.is_asked() && self.journal.index()?.is_some() {}

@@ -6,6 +6,7 @@
 mod ingest; // everything agents have written, into the journal
 mod signals; // what hooks left to be heard
 mod facts; // what sessions add up to
+mod project; // which project a session works on
 mod recorder; // the journal as capture sees it
 
 pub use facts::{KeptFacts, UnknownKind, facts_of, unknown_records};

@@ -4,11 +4,13 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
-use capture::{Batch, KnownSource, Original, Sink, SinkError};
-use event::{EventId, SessionId};
-use journal::{Journal, SourceMove, Ticket};
+use capture::{Batch, Kept, KnownSource, Original, Sink, SinkError, UnknownRecord};
+use event::payload::Unknown;
+use event::{EventId, Kind, Raw, SessionId};
+use journal::{Journal, Selection, SourceMove, Ticket};
 
 use crate::facts::FreshFacts;
+use crate::project::Projects;
 
 /// Bytes on their way to the disk. With more, the oldest is waited for, so that reading is never
 /// far ahead of recording.
@@ -34,6 +36,7 @@ pub(crate) struct Recorder<'a> {
     synced_at: Instant,
     /// What the recorded events add up to, for whoever keeps it.
     facts: &'a RefCell<FreshFacts>,
+    projects: Projects,
     /// Events that were new.
     pub recorded: u64,
     /// Sessions that were told of, and whether they were known before.
@@ -50,6 +53,7 @@ impl<'a> Recorder<'a> {
             waiting_bytes: 0,
             synced_at: Instant::now(),
             facts,
+            projects: Projects::new(),
             recorded: 0,
             sessions: BTreeMap::new(),
         }
@@ -102,9 +106,36 @@ impl Sink for Recorder<'_> {
         self.journal.originals().keep(source, generation, offset, bytes).map_err(failed)
     }
 
+    fn original(&self, source: &str, generation: u32) -> Result<Option<Kept>, SinkError> {
+        let originals = self.journal.originals();
+        let begin = originals.begin(source, generation).map_err(failed)?;
+        let kept = originals.read(source, generation).map_err(failed)?;
+        Ok(begin.zip(kept).map(|(from, bytes)| Kept { from, bytes: Box::new(bytes) }))
+    }
+
+    fn unknown_in(&self, session: &SessionId) -> Result<Vec<UnknownRecord>, SinkError> {
+        let of_kind = Selection::all().of_kinds([Kind::Unknown]);
+        let events = match self.journal.events(session, of_kind) {
+            Err(journal::ReadError::SessionNotFound(_)) => return Ok(Vec::new()),
+            events => events.map_err(failed)?,
+        };
+        let mut unknown = Vec::new();
+        for event in events {
+            let event = event.map_err(failed)?;
+            let record = event.metadata.get("record").and_then(Raw::text);
+            let told = event.readable::<Unknown>().and_then(|unknown| unknown.record_type);
+            // What has no type was torn, which a parser cannot mend.
+            if let Some((record, record_type)) = record.zip(told) {
+                unknown.push(UnknownRecord { record, id: event.id, record_type });
+            }
+        }
+        Ok(unknown)
+    }
+
     fn put(&mut self, batch: Batch) -> Result<(), SinkError> {
-        let Batch { source: source_id, from, to, drafts } = batch;
-        for draft in &drafts {
+        let Batch { source: source_id, from, to, mut drafts } = batch;
+        for draft in &mut drafts {
+            self.projects.name(draft);
             if !self.sessions.contains_key(&draft.session_id) {
                 let is_known = self.journal.exists(&draft.session_id).map_err(failed)?;
                 self.sessions.insert(draft.session_id.clone(), is_known);

@@ -61,6 +61,9 @@ pub const FORK_ORIGIN: &str = "fork_origin";
 /// The metadata key of a fuller account, naming the event it stands in for.
 pub const AMENDS: &str = "amends";
 
+/// Where an event that stands in for a record nobody had understood says what the agent calls it.
+pub const UNDERSTOOD: &str = "understood";
+
 impl Draft {
     /// A fact of a session we host; every other field can be set afterwards.
     pub fn new<P: Payload>(
@@ -133,6 +136,11 @@ impl Draft {
     /// The event this one is a fuller account of.
     pub fn amends(&self) -> Option<EventId> {
         self.metadata.get(AMENDS)?.read().ok()
+    }
+
+    /// The kind of record this one makes sense of, which nobody had understood before.
+    pub fn understood(&self) -> Option<String> {
+        self.metadata.get(UNDERSTOOD)?.read().ok()
     }
 
     /// Whether both tell the same: everything but who saw it when, and how surely.

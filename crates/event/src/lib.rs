@@ -29,7 +29,7 @@ pub use child::ChildStatus;
 pub use codec::Head;
 pub use cost::{BadCost, Cost};
 pub use error::{BadEvent, BadPayload};
-pub use event::{AMENDS, Draft, Event, FORK_ORIGIN, ForkOrigin, Metadata};
+pub use event::{AMENDS, Draft, Event, FORK_ORIGIN, ForkOrigin, Metadata, UNDERSTOOD};
 pub use id::{BadId, EventId, SessionId};
 pub use key::{Key, KeyFamily};
 pub use kind::{Confidence, Kind, Lane, Source};

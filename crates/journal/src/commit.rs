@@ -691,6 +691,9 @@ impl SessionRow {
                 if let Some(settings) = draft.readable::<SettingsChanged>() {
                     self.model = settings.model.or(self.model.take());
                     self.title = settings.title.or(self.title.take());
+                    // Where it began is where it is listed.
+                    self.cwd = self.cwd.take().or(settings.cwd);
+                    self.project = self.project.take().or(settings.project);
                 }
             }
             _ => {}

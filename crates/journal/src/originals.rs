@@ -105,6 +105,15 @@ impl Originals {
         ends.values_mut().try_for_each(Kept::sync)
     }
 
+    /// Where in a source begins what was kept of it; `None` if nothing was.
+    pub fn begin(&self, source: &str, generation: u32) -> Result<Option<u64>, StorageError> {
+        let Some(dir) = &self.dir else { return Ok(None) };
+        let path = dir.join(file_name(source, generation));
+        let Some(file) = file::open(&path)? else { return Ok(None) };
+        let frames = frames(&file).map_err(|error| StorageError::new("read", &path, error))?;
+        Ok(frames.first().map(|frame| frame.plain_from))
+    }
+
     /// What was kept of a source, from its beginning on; `None` if nothing was.
     pub fn read(
         &self,

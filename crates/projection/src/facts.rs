@@ -211,6 +211,7 @@ impl Facts {
             self.ending.mend(torn);
             self.counts.unknown = self.counts.unknown.saturating_sub(u64::from(is_own));
             self.counts.events = self.counts.events.saturating_sub(u64::from(is_own));
+            self.understand(event, is_own);
         }
         let is_news = news != News::Again;
         if is_own && is_news {
@@ -309,6 +310,18 @@ impl Facts {
         } else if let Some(rest) = self.unknown.last_mut() {
             rest.count += 1;
         }
+    }
+
+    /// A record is understood now that was counted as unknown.
+    fn understand(&mut self, event: &Event, is_own: bool) {
+        let record_type = event.understood().filter(|_| is_own).map(|told| name(&told));
+        let is_it = |known: &&mut UnknownCount| known.record_type == record_type;
+        if record_type.is_some()
+            && let Some(known) = self.unknown.iter_mut().filter(|known| known.count > 0).find(is_it)
+        {
+            known.count -= 1;
+        }
+        self.unknown.retain(|known| known.count > 0);
     }
 
     /// Counts a request once: a fuller account of one takes the place of the first.

@@ -22,7 +22,7 @@ pub(crate) struct Torn(Recent<EventId, TORN_MAX>);
 pub(crate) enum News {
     /// Nobody told it before.
     First,
-    /// It is what a torn record would have said.
+    /// It is what a record says that was torn, or that nobody had understood.
     Mended(EventId),
     /// A fuller account of something that was told.
     Again,
@@ -35,6 +35,9 @@ impl Torn {
             self.0.push(event.id);
         }
         let Some(amended) = event.amends() else { return News::First };
+        if event.understood().is_some() {
+            return News::Mended(amended);
+        }
         self.0.take(|torn| *torn == amended).map_or(News::Again, News::Mended)
     }
 }

@@ -1,9 +1,10 @@
 //! A sink in memory that numbers events and knows facts again, as the journal does.
 
 use std::collections::{BTreeMap, HashMap};
+use std::io::Cursor;
 
-use capture::{Batch, KnownSource, Original, Sink, SinkError};
-use event::{Event, EventId, SessionId};
+use capture::{Batch, Kept, KnownSource, Original, Sink, SinkError, UnknownRecord};
+use event::{Event, EventId, Kind, SessionId};
 
 #[derive(Default)]
 pub(crate) struct Memory {
@@ -59,6 +60,28 @@ impl Sink for Memory {
         kept.resize(original.offset as usize, 0);
         kept.extend(original.bytes);
         Ok(())
+    }
+
+    fn original(&self, source: &str, generation: u32) -> Result<Option<Kept>, SinkError> {
+        let kept = self.originals.get(&(source.to_owned(), generation)).cloned();
+        // What a session repeats of another is not kept with it.
+        let begin = |kept: &[u8]| kept.iter().take_while(|byte| **byte == 0).count();
+        Ok(kept.map(|kept| {
+            let begin = begin(&kept);
+            let bytes = Box::new(Cursor::new(kept[begin..].to_vec()));
+            Kept { from: begin as u64, bytes }
+        }))
+    }
+
+    fn unknown_in(&self, session: &SessionId) -> Result<Vec<UnknownRecord>, SinkError> {
+        let events = self.sessions.get(session).into_iter().flatten();
+        let unknown = events.filter(|event| event.kind == Kind::Unknown).filter_map(|event| {
+            let record = event.metadata.get("record")?.text()?;
+            let data: serde_json::Value = serde_json::from_str(event.data.get()).ok()?;
+            let record_type = data["record_type"].as_str()?.to_owned();
+            Some(UnknownRecord { record, id: event.id, record_type })
+        });
+        Ok(unknown.collect())
     }
 
     fn put(&mut self, batch: Batch) -> Result<(), SinkError> {

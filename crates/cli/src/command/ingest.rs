@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use capture::{Environment, Progress, Stop, Summary};
+use capture::{AGENTS, Environment, Progress, Stop, Summary};
 use clap::Args;
+use clap::builder::PossibleValuesParser;
 use daemon::{Ingest as Pass, Ingested};
 use event::Time;
 use journal::{Journal, Options};
@@ -23,6 +24,10 @@ pub(crate) struct Ingest {
     /// Read everything there is and stop, instead of going on as agents write
     #[arg(long)]
     once: bool,
+    /// Read what was kept of one agent's sessions again, for instance `codex`, to add what an earlier
+    /// version did not understand
+    #[arg(long, value_name = "AGENT", value_parser = agents(), conflicts_with = "once")]
+    reparse: Option<String>,
     /// The home whose agents are read [default: yours]; where an agent's own variable names a
     /// folder, as CLAUDE_CONFIG_DIR and CODEX_HOME do, that wins
     #[arg(long, value_name = "DIR")]
@@ -85,7 +90,7 @@ impl Ingest {
         let journal = world::journal_to_fill(global, &Options::default(), output)?;
         let begun = Instant::now();
         let pass = Pass { journal: &journal, environment: &environment, clock: &world::now };
-        if !self.once {
+        if !self.once && self.reparse.is_none() {
             return follow(&pass, &journal, output);
         }
         let stop = Stop::default();
@@ -93,9 +98,11 @@ impl Ingest {
         let signals = Signals::new([SIGINT, SIGTERM])?;
         let handle = signals.handle();
         on_signal(signals, move || asked.ask());
-        let ingested = pass.once(&stop, &mut |progress| {
-            output.progress(|| told(progress, begun));
-        })?;
+        let mut tell = |progress: &Progress| output.progress(|| told(progress, begun));
+        let ingested = match &self.reparse {
+            Some(agent) => pass.again(agent, &stop, &mut tell)?,
+            None => pass.once(&stop, &mut tell)?,
+        };
         handle.close();
         journal.close();
         let report = Report { stopped: stop.is_asked(), ..Report::of(ingested, begun) };
@@ -120,6 +127,11 @@ impl Ingest {
         });
         Ok(Environment::new(home, variables))
     }
+}
+
+/// The names of the agents that are understood.
+fn agents() -> PossibleValuesParser {
+    AGENTS.iter().map(|agent| agent.provider()).into()
 }
 
 /// Goes on until somebody says stop: with Ctrl-C, or with the signal a service manager sends.

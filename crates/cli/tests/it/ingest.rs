@@ -194,3 +194,45 @@ fn write_anew(path: &Path, bytes: &[u8]) {
     File::create(&beside).and_then(|mut file| file.write_all(bytes)).unwrap();
     fs::rename(beside, path).unwrap();
 }
+
+#[test]
+fn sessions_are_listed_and_counted_by_their_project() {
+    let world = empty();
+    let repository = world.home().join("work/app");
+    let git = repository.join(".git");
+    fs::create_dir_all(&git).unwrap();
+    fs::write(git.join("HEAD"), "ref: refs/heads/main\n").unwrap();
+    let config = "[remote \"origin\"]\n\turl = https://me:secret@example.org/org/app.git\n";
+    fs::write(git.join("config"), config).unwrap();
+    for (session, cwd) in [("s0", "work/app/src"), ("s1", "elsewhere")] {
+        let cwd = world.home().join(cwd);
+        let line = prompt(session, 0).replace("/home/dev/app", cwd.to_str().unwrap());
+        let file = world.home().join(format!(".claude/projects/-{session}/{session}.jsonl"));
+        append(&file, line.as_bytes());
+    }
+    ingest(&world);
+    let listed = json(&world.run(&["--json", "sessions", "--project", "org/app"]));
+    assert_eq!(listed.len(), 1, "{listed:?}");
+    assert_eq!(listed[0]["project"], "org/app");
+    assert_eq!(json(&world.run(&["--json", "sessions", "--project", "org/ap"])).len(), 0);
+    let events = world.run(&["--json", "show", "claude:s0", "--events"]);
+    assert!(!events.stdout.contains("secret"), "{events}");
+}
+
+#[test]
+fn reading_again_from_what_was_kept_tells_nothing_new() {
+    let transcripts = Transcripts::make("2mb", 27, "0.6");
+    let world = reading(&transcripts);
+    ingest(&world);
+    fs::remove_dir_all(transcripts.root().join("codex")).unwrap();
+    ingest(&world);
+    let totals = counted(&world);
+    for agent in ["claude", "codex"] {
+        let report = json(&world.run(&["--json", "ingest", "--reparse", agent])).remove(0);
+        assert_eq!(report["events"], 0, "{report}");
+        assert!(report["bytes"].as_u64() > Some(100_000), "{report}");
+    }
+    assert_same(&counted(&world), &totals);
+    assert_eq!(ingest(&world)["events"], 0);
+    assert_eq!(world.run(&["ingest", "--reparse", "nobody"]).code, Some(2));
+}

@@ -1,6 +1,6 @@
 //! What a list of sessions shows of one.
 
-use event::Event;
+use event::{Event, Raw};
 use expect_test::{Expect, expect};
 use projection::{Basis, Facts};
 use serde_json::json;
@@ -146,6 +146,20 @@ fn a_torn_record_counts_until_it_is_mended() {
     amends(log.say("m1", "the whole of it"), torn);
     let counts = *folded(&log.events).counts();
     assert_eq!((counts.unknown, counts.responses, counts.events), (0, 1, 2));
+}
+
+#[test]
+fn a_record_that_is_understood_later_is_no_longer_unknown() {
+    let mut log = Log::started();
+    let unknown = log.add("unknown", json!({"raw": {}, "record_type": "news"})).id;
+    log.add("unknown", json!({"raw": {}, "record_type": "news"}));
+    let said = log.say("m1", "what it says");
+    said.draft.metadata.insert(event::UNDERSTOOD.to_owned(), Raw::of("news").unwrap());
+    amends(said, unknown);
+    let facts = folded(&log.events);
+    assert_eq!((facts.counts().unknown, facts.counts().responses), (1, 1));
+    let counted: Vec<u64> = facts.unknown().iter().map(|known| known.count).collect();
+    assert_eq!(counted, [1]);
 }
 
 #[test]

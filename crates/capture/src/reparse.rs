@@ -1,0 +1,336 @@
+//! Sources that are read again with the present parsers, from what was kept of them.
+//!
+//! What is known stays as it is; what was not understood before is told now, in the place of the
+//! event that said so. Nothing is told twice and nothing is taken back.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use event::{AMENDS, Draft, EventId, Kind, Raw, Time, UNDERSTOOD};
+
+use crate::agent::{Agent, Form, Found, Parser, Root};
+use crate::blocks::Blocks;
+use crate::discover::discover;
+use crate::error::{CaptureError, Warning, WarningKind};
+use crate::known::KnownSources;
+use crate::limit::{BATCH_BYTES_MAX, BATCH_EVENTS_MAX};
+use crate::lines::Lines;
+use crate::position::Position;
+use crate::pump::{Failed, Progress, Pump, Summary};
+use crate::reading::{beside, feed, is_whole_json, place, turn_to};
+use crate::records::{Next, Records};
+use crate::sink::{Batch, Kept, Sink, UnknownRecord};
+use crate::source::Source;
+use crate::thread::Thread;
+use crate::told::{Telling, Told, session_id};
+
+impl Pump<'_> {
+    /// Reads everything of one agent again, as far as it was kept.
+    pub fn reparse(
+        &self,
+        provider: &str,
+        sink: &mut dyn Sink,
+        tell: &mut dyn FnMut(&Progress),
+    ) -> Result<Summary, CaptureError> {
+        let mut summary = Summary::default();
+        let agents = self.agents.iter().filter(|agent| agent.provider() == provider);
+        for agent in agents {
+            let sources = self.sources_of(*agent, sink, &mut summary)?;
+            let sources_total = sources.len() as u64;
+            let mut progress = Progress { sources_total, ..Progress::default() };
+            for (source, position, recorded) in sources {
+                if self.stop.is_asked() {
+                    break;
+                }
+                tell(&progress);
+                let again =
+                    self.read_again(*agent, &source, &position, &recorded, sink, &mut summary);
+                match again {
+                    Ok(()) => summary.sources += 1,
+                    Err(Failed::Source(error)) => {
+                        let warning = Warning::unreadable(source.provider, &source.path, &error);
+                        summary.warnings.push(warning);
+                    }
+                    Err(Failed::Sink(error)) => {
+                        return Err(CaptureError::Sink { path: source.path, source: error });
+                    }
+                }
+                progress.sources += 1;
+                progress.bytes = summary.bytes;
+                progress.events = summary.events;
+            }
+        }
+        sink.settle().map_err(CaptureError::Positions)?;
+        summary.conclude();
+        Ok(summary)
+    }
+
+    /// The sources of an agent that were read before, whether they are still there or not.
+    fn sources_of(
+        &self,
+        agent: &dyn Agent,
+        sink: &dyn Sink,
+        summary: &mut Summary,
+    ) -> Result<Vec<(Source, Position, String)>, CaptureError> {
+        let mut known = KnownSources::load(sink)?;
+        let mut sources = Vec::new();
+        for mut found in discover(agent, self.environment, &mut summary.warnings) {
+            if let Some((position, recorded)) = known.claim(&mut found) {
+                sources.push((found.source, position, recorded));
+            }
+        }
+        for (key, position, recorded) in known.unclaimed(agent.provider()) {
+            let gone = Source::known(agent.provider(), &key, &position.path);
+            let found = self.recognised(agent, &position);
+            match found {
+                Some(found) => {
+                    let source = Source {
+                        form: found.form,
+                        session: found.session,
+                        role: found.role,
+                        ..gone
+                    };
+                    sources.push((source, position, recorded));
+                }
+                None => summary.warnings.push(not_kept(&gone)),
+            }
+        }
+        Ok(sources)
+    }
+
+    /// What a source is by its name and place, though it may be gone.
+    fn recognised(&self, agent: &dyn Agent, position: &Position) -> Option<Found> {
+        let below = |root: &Path| agent.recognise(position.path.strip_prefix(root).ok()?);
+        agent.roots(self.environment).into_iter().find_map(|Root { path, .. }| {
+            let linked = path.canonicalize().ok();
+            below(&path).or_else(|| below(&linked?))
+        })
+    }
+
+    fn read_again(
+        &self,
+        agent: &dyn Agent,
+        source: &Source,
+        position: &Position,
+        recorded: &str,
+        sink: &mut dyn Sink,
+        summary: &mut Summary,
+    ) -> Result<(), Failed> {
+        let mut unknown = HashMap::new();
+        for session in position.threads.keys() {
+            for record in sink.unknown_in(&session_id(source.provider, session))? {
+                unknown.insert(record.record.clone(), record);
+            }
+        }
+        let mut last = None;
+        for generation in 0..=position.generation {
+            let Some(kept) = sink.original(&source.name, generation)? else { continue };
+            let begin = kept.from;
+            let Some(mut again) = Again::new(agent, source, generation, kept) else { continue };
+            if begin > 0 && !again.learn(position, begin, (self.clock)())? {
+                continue;
+            }
+            let is_held = generation == position.generation && position.holds;
+            while let Some((telling, bytes)) = again.chunk((self.clock)(), is_held)? {
+                summary.bytes += bytes;
+                let drafts = news(telling, &mut unknown, sink)?;
+                summary.add(source.provider, &drafts);
+                if !drafts.is_empty() {
+                    let to = recorded.to_owned();
+                    let from = Some(to.clone());
+                    sink.put(Batch { source: source.key(), from, to, drafts })?;
+                }
+            }
+            last = Some(again).filter(|_| generation == position.generation);
+        }
+        let Some(Again { parser, threads, .. }) = last else {
+            summary.warnings.push(not_kept(source));
+            return Ok(());
+        };
+        let merged = Position {
+            state: Some(parser.state()),
+            holds: parser.holds(),
+            threads: merged(&position.threads, threads),
+            ..position.clone()
+        };
+        let (from, to) = (Some(recorded.to_owned()), merged.encode());
+        if from.as_ref() != Some(&to) {
+            sink.put(Batch { source: source.key(), from, to, drafts: Vec::new() })?;
+        }
+        Ok(())
+    }
+}
+
+/// What was kept of a source, read with a parser that knows nothing of it yet.
+struct Again<'a> {
+    source: &'a Source,
+    generation: u32,
+    records: Box<dyn Records>,
+    parser: Box<dyn Parser>,
+    threads: BTreeMap<String, Thread>,
+    number: u64,
+    is_at_end: bool,
+}
+
+impl<'a> Again<'a> {
+    /// Absent for a form whose kept records do not say what they were called.
+    fn new(
+        agent: &dyn Agent,
+        source: &'a Source,
+        generation: u32,
+        kept: Kept,
+    ) -> Option<Again<'a>> {
+        let records = records(source, kept)?;
+        let parser = agent.parser(source, None);
+        let threads = BTreeMap::new();
+        Some(Again { source, generation, records, parser, threads, number: 0, is_at_end: false })
+    }
+
+    /// Learns what stands before the session's own records: it repeats another session, which told
+    /// it. Only the source itself has that; `false` if it is gone.
+    fn learn(&mut self, position: &Position, own: u64, now: Time) -> io::Result<bool> {
+        let Ok(file) = File::open(&self.source.path) else { return Ok(false) };
+        if !position.fits(&file, file.metadata()?.len())? {
+            return Ok(false);
+        }
+        let copied = Kept { from: 0, bytes: Box::new(file.take(own)) };
+        let records = match records(self.source, copied) {
+            Some(copied) => std::mem::replace(&mut self.records, copied),
+            None => return Ok(false),
+        };
+        while self.chunk(now, false)?.is_some() {}
+        self.is_at_end = false;
+        self.records = records;
+        self.parser.own_begins();
+        let session = &self.source.session;
+        let parent = position.threads.get(session).and_then(|before| before.parent.clone());
+        self.threads.entry(session.clone()).or_default().leave(parent);
+        Ok(true)
+    }
+
+    /// What the next records tell, and how many bytes they have.
+    fn chunk(&mut self, now: Time, is_held: bool) -> io::Result<Option<(Telling, u64)>> {
+        if self.is_at_end {
+            return Ok(None);
+        }
+        let Again { source, generation, records, parser, threads, number, is_at_end } = self;
+        let source = *source;
+        let beside = |path: &str| beside(source, path);
+        let mut told = Told::new(source, *generation, threads, &beside, now);
+        let mut bytes_read = 0;
+        while told.len() < BATCH_EVENTS_MAX && bytes_read < BATCH_BYTES_MAX as u64 {
+            match records.next()? {
+                Next::Whole { offset, bytes, .. } => {
+                    let at = place(offset, bytes.len() as u64, *number);
+                    feed(&mut **parser, &mut told, at, bytes);
+                    bytes_read += bytes.len() as u64;
+                    *number += 1;
+                }
+                Next::TooLong { length, .. } => {
+                    bytes_read += length;
+                    *number += 1;
+                }
+                Next::Open { offset, length, bytes } => {
+                    *is_at_end = true;
+                    let is_block = matches!(source.form, Form::Blocks(_));
+                    if is_block || is_whole_json(bytes) {
+                        feed(&mut **parser, &mut told, place(offset, length, *number), bytes);
+                    }
+                    break;
+                }
+                Next::End => {
+                    *is_at_end = true;
+                    break;
+                }
+            }
+        }
+        if *is_at_end && parser.holds() && !is_held {
+            turn_to(&**parser, &mut told, &place(0, 0, *number));
+            parser.rest(&mut told);
+        }
+        Ok(Some((told.finish(), bytes_read)))
+    }
+}
+
+fn records(source: &Source, kept: Kept) -> Option<Box<dyn Records>> {
+    let Kept { from, bytes } = kept;
+    match source.form {
+        Form::Lines => Some(Box::new(Lines::new(bytes, from))),
+        Form::Blocks(marks) => Some(Box::new(Blocks::new(bytes, from, marks))),
+        Form::PackedLines | Form::Document { .. } | Form::Rows => None,
+    }
+}
+
+/// What nobody knew before. The first news of a record that was not understood stands in for the
+/// event that said so.
+fn news(
+    telling: Telling,
+    unknown: &mut HashMap<String, UnknownRecord>,
+    sink: &dyn Sink,
+) -> Result<Vec<Draft>, Failed> {
+    let record_of = |draft: &Draft| draft.metadata.get("record").and_then(Raw::text);
+    let still_unknown: Vec<String> = telling
+        .drafts
+        .iter()
+        .filter(|draft| draft.kind == Kind::Unknown)
+        .filter_map(record_of)
+        .collect();
+    let mut by_session: BTreeMap<_, Vec<Draft>> = BTreeMap::new();
+    for draft in telling.drafts {
+        by_session.entry(draft.session_id.clone()).or_default().push(draft);
+    }
+    let mut news = Vec::new();
+    for (session, drafts) in by_session {
+        let ids: Vec<EventId> = drafts.iter().map(|draft| draft.id).collect();
+        let known = sink.find_in(&session, &ids)?;
+        let fresh = drafts.into_iter().zip(known).filter(|(_, seq)| seq.is_none());
+        for (mut draft, _) in fresh {
+            let record = record_of(&draft).unwrap_or_default();
+            if !still_unknown.contains(&record)
+                && let Some(UnknownRecord { id, record_type, .. }) = unknown.remove(&record)
+            {
+                let encoded = "texts and ids always encode";
+                draft.metadata.insert(AMENDS.to_owned(), Raw::of(&id).expect(encoded));
+                let record_type = Raw::of(&record_type).expect(encoded);
+                draft.metadata.insert(UNDERSTOOD.to_owned(), record_type);
+            }
+            news.push(draft);
+        }
+    }
+    Ok(news)
+}
+
+/// What is known of sessions now. Epochs that the clock or a hook closed stand in no source.
+fn merged(
+    before: &BTreeMap<String, Thread>,
+    now: BTreeMap<String, Thread>,
+) -> BTreeMap<String, Thread> {
+    let mut merged = before.clone();
+    for (session, thread) in now {
+        let thread = match before.get(&session) {
+            Some(before) => Thread {
+                parent: before.parent.clone().or(thread.parent),
+                epoch: before.epoch.max(thread.epoch),
+                epoch_from: before.epoch_from,
+                is_exited: before.is_exited,
+                ..thread
+            },
+            None => thread,
+        };
+        merged.insert(session, thread);
+    }
+    merged
+}
+
+fn not_kept(source: &Source) -> Warning {
+    Warning {
+        kind: WarningKind::Unreadable,
+        provider: source.provider,
+        version: None,
+        path: Some(source.path.clone()),
+        message: "nothing was kept of it that could be read again; it stays as it is".to_owned(),
+        count: 1,
+    }
+}

@@ -1,0 +1,192 @@
+//! Reading again from what was kept: what was not understood is told, and nothing twice.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use capture::{Agent, Environment, Found, Kin, Parser, Pump, Record, Root, Source, Summary, Told};
+use event::{Event, Kind, Time};
+use tempfile::TempDir;
+
+use crate::memory::Memory;
+use crate::scenario::{NOW, agent, fixtures, read};
+
+/// An agent of ours as an earlier version knew it, which did not understand some records.
+struct Forgetful(&'static dyn Agent, &'static str);
+
+struct ForgetfulParser(Box<dyn Parser>, &'static str);
+
+impl Agent for Forgetful {
+    fn provider(&self) -> &'static str {
+        self.0.provider()
+    }
+
+    fn roots(&self, environment: &Environment) -> Vec<Root> {
+        self.0.roots(environment)
+    }
+
+    fn recognise(&self, path: &Path) -> Option<Found> {
+        self.0.recognise(path)
+    }
+
+    fn kin(&self, head: &[u8]) -> Kin {
+        self.0.kin(head)
+    }
+
+    fn parser(&self, source: &Source, saved: Option<&str>) -> Box<dyn Parser> {
+        Box::new(ForgetfulParser(self.0.parser(source, saved), self.1))
+    }
+}
+
+impl Parser for ForgetfulParser {
+    fn record(&mut self, record: &Record<'_>, told: &mut Told<'_>) {
+        match record.text.contains(self.1) {
+            true => told.unknown(record, "news", None),
+            false => self.0.record(record, told),
+        }
+    }
+
+    fn session(&self) -> Option<&str> {
+        self.0.session()
+    }
+
+    fn holds(&self) -> bool {
+        self.0.holds()
+    }
+
+    fn rest(&mut self, told: &mut Told<'_>) {
+        self.0.rest(told);
+    }
+
+    fn own_begins(&mut self) {
+        self.0.own_begins();
+    }
+
+    fn state(&self) -> String {
+        self.0.state()
+    }
+}
+
+fn again(agent: &dyn Agent, home: &Path, sink: &mut Memory) -> Summary {
+    let environment = Environment::new(home, []);
+    let clock = || Time::from_millis(NOW);
+    let agents = [agent];
+    let pump = Pump::new(&agents, &environment, &clock);
+    pump.reparse(agent.provider(), sink, &mut |_| {}).unwrap()
+}
+
+/// A copy of a recording that a test may change.
+fn home(agent: &dyn Agent, scenario: &str) -> TempDir {
+    let dir = TempDir::new().unwrap();
+    copy(&fixtures().join(agent.provider()).join(scenario).join("home"), dir.path());
+    dir
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
+        let target = to.join(entry.file_name());
+        match entry.file_type().unwrap().is_dir() {
+            true => copy(&entry.path(), &target),
+            false => drop(fs::copy(entry.path(), target).unwrap()),
+        }
+    }
+}
+
+fn scenarios(agent: &dyn Agent) -> Vec<String> {
+    let folders = fs::read_dir(fixtures().join(agent.provider()));
+    let folders = folders.into_iter().flatten().map(Result::unwrap);
+    let with_home = folders.filter(|folder| folder.path().join("home").is_dir());
+    let mut names: Vec<_> =
+        with_home.map(|folder| folder.file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+fn ids(sink: &Memory) -> Vec<String> {
+    let told = sink.events().filter(|event| event.kind != Kind::Unknown);
+    let mut ids: Vec<_> =
+        told.map(|event| format!("{} {} {}", event.session_id, event.kind, event.id)).collect();
+    ids.sort();
+    ids
+}
+
+#[test]
+fn with_the_same_parser_it_tells_nothing() {
+    for provider in ["claude", "codex", "copilot", "cursor", "gemini", "pi", "qwen"] {
+        let agent = agent(provider);
+        for scenario in scenarios(agent) {
+            let home = home(agent, &scenario);
+            let mut sink = Memory::default();
+            read(agent, home.path(), &mut sink);
+            let before = sink.events().count();
+            let summary = again(agent, home.path(), &mut sink);
+            assert_eq!(summary.events, 0, "{provider} {scenario}");
+            assert_eq!(
+                (sink.events().count(), sink.sightings),
+                (before, 0),
+                "{provider} {scenario}"
+            );
+            assert_eq!(read(agent, home.path(), &mut sink).events, 0, "{provider} {scenario}");
+        }
+    }
+}
+
+#[test]
+fn what_was_not_understood_is_told_in_its_place() {
+    let claude = agent("claude");
+    for scenario in scenarios(claude) {
+        let home = home(claude, &scenario);
+        let mut whole = Memory::default();
+        read(claude, home.path(), &mut whole);
+        let mut sink = Memory::default();
+        read(&Forgetful(claude, r#""type":"tool_result""#), home.path(), &mut sink);
+        let unknown: Vec<Event> =
+            sink.events().filter(|event| event.kind == Kind::Unknown).cloned().collect();
+        again(claude, home.path(), &mut sink);
+        let told = ids(&sink);
+        for id in ids(&whole).iter().filter(|id| id.contains("tool.result")) {
+            assert!(told.contains(id), "{scenario}: {id}");
+        }
+        for event in &unknown {
+            let stands_in = sink.events().filter(|other| other.amends() == Some(event.id)).count();
+            // What says nothing to people is not told now either.
+            let record = event.metadata.get("record");
+            let is_told = |other: &Event| {
+                other.kind != Kind::Unknown && other.metadata.get("record") == record
+            };
+            let is_understood = whole.events().any(is_told);
+            assert_eq!(stands_in, usize::from(is_understood), "{scenario}: {event:?}");
+        }
+        let before = sink.events().count();
+        assert_eq!(again(claude, home.path(), &mut sink).events, 0, "{scenario}");
+        assert_eq!(sink.events().count(), before, "{scenario}");
+    }
+}
+
+#[test]
+fn files_that_are_gone_are_read_again_as_well() {
+    let claude = agent("claude");
+    let home = TempDir::new().unwrap();
+    let file: PathBuf = home.path().join(".claude/projects/-home-dev-app/s1.jsonl");
+    fs::create_dir_all(file.parent().unwrap()).unwrap();
+    let prompt = |number: u32| {
+        let record = serde_json::json!({
+            "type": "user", "uuid": format!("u{number}"), "sessionId": "s1",
+            "timestamp": format!("2026-03-02T09:00:{number:02}.000Z"), "promptSource": "typed",
+            "message": {"role": "user", "content": format!("question {number}")},
+        });
+        format!("{record}\n")
+    };
+    fs::write(&file, (0..4).map(prompt).collect::<String>()).unwrap();
+    let mut sink = Memory::default();
+    read(&Forgetful(claude, "question 2"), home.path(), &mut sink);
+    fs::remove_file(&file).unwrap();
+    read(claude, home.path(), &mut sink);
+    let summary = again(claude, home.path(), &mut sink);
+    assert_eq!((summary.events, summary.warnings.len()), (1, 0), "{summary:?}");
+    let last = sink.events().last().unwrap();
+    assert_eq!(last.text.as_deref(), Some("question 2"));
+    assert_eq!(last.understood().as_deref(), Some("news"));
+    let unknown = sink.events().find(|event| event.kind == Kind::Unknown).unwrap();
+    assert_eq!(last.amends(), Some(unknown.id));
+}

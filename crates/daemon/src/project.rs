@@ -1,0 +1,110 @@
+//! Which project a session works on, from the folder it works in.
+//!
+//! Repositories are looked at, never run: what is read of one is a few small files, and nothing of
+//! it is executed. Folders on a network are not looked at, because one that does not answer would
+//! hold up everything else.
+
+mod config; // a repository's settings
+mod mounts; // which folders are here
+mod remote; // where a repository comes from
+mod repository; // the repository a folder belongs to
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use event::payload::{SessionStarted, SettingsChanged};
+use event::{Draft, Kind, Raw};
+
+use mounts::Mounts;
+use remote::Remote;
+use repository::Repository;
+
+/// Folders that are remembered; beyond it all are forgotten and looked at again.
+const FOLDERS_MAX: usize = 10_000;
+
+/// Bytes of a folder's name. A longer one is nobody's.
+const FOLDER_BYTES_MAX: usize = 4_096;
+
+/// The projects of folders, each looked at once.
+pub(crate) struct Projects {
+    mounts: Mounts,
+    known: HashMap<String, Place>,
+}
+
+/// What is known of a folder.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+struct Place {
+    project: Option<String>,
+    remote: Option<String>,
+}
+
+impl Projects {
+    pub(crate) fn new() -> Projects {
+        Projects { mounts: Mounts::read(), known: HashMap::new() }
+    }
+
+    /// Adds the project to events that say where a session works.
+    pub(crate) fn name(&mut self, draft: &mut Draft) {
+        match draft.kind {
+            Kind::SessionStarted => {
+                let Ok(mut started) = draft.data.read::<SessionStarted>() else { return };
+                if started.project.is_some() || (started.cwd.is_none() && started.remote.is_none())
+                {
+                    return;
+                }
+                let told = started.remote.as_deref().and_then(Remote::parse);
+                let place = match told {
+                    // What the agent itself says of it goes first.
+                    Some(remote) => Place { project: Some(remote.project), remote: None },
+                    None => self.place(started.cwd.as_deref().unwrap_or_default()),
+                };
+                started.project = place.project;
+                started.remote = started.remote.or(place.remote);
+                draft.data = Raw::of(&started).expect("payloads always encode");
+            }
+            Kind::SettingsChanged => {
+                let Ok(mut changed) = draft.data.read::<SettingsChanged>() else { return };
+                let Some(cwd) = changed.cwd.as_deref().filter(|_| changed.project.is_none()) else {
+                    return;
+                };
+                changed.project = self.place(cwd).project;
+                draft.data = Raw::of(&changed).expect("payloads always encode");
+            }
+            _ => {}
+        }
+    }
+
+    fn place(&mut self, cwd: &str) -> Place {
+        if let Some(place) = self.known.get(cwd) {
+            return place.clone();
+        }
+        if self.known.len() >= FOLDERS_MAX {
+            self.known.clear();
+        }
+        let place = self.look(cwd);
+        self.known.insert(cwd.to_owned(), place.clone());
+        place
+    }
+
+    fn look(&self, cwd: &str) -> Place {
+        let folder = Path::new(cwd);
+        let is_name = folder.is_absolute() && !cwd.contains(char::is_control);
+        if !is_name || cwd.len() > FOLDER_BYTES_MAX {
+            return Place::default();
+        }
+        let itself = Place { project: Some(cwd.to_owned()), remote: None };
+        if self.mounts.is_remote(folder) {
+            return itself;
+        }
+        let Some(repository) = Repository::around(folder) else { return itself };
+        match repository.remote().and_then(|url| Remote::parse(&url)) {
+            Some(remote) => Place { project: Some(remote.project), remote: Some(remote.url) },
+            None => {
+                Place { project: repository.folder().to_str().map(str::to_owned), remote: None }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

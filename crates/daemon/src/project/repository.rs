@@ -1,0 +1,89 @@
+//! The repository a folder belongs to, found as git does: upwards, through worktrees and
+//! submodules.
+
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use super::config::Config;
+
+/// Folders that are gone up through.
+const LEVELS_MAX: usize = 64;
+
+/// Bytes of a file of a repository. Of a longer one this much is read.
+const FILE_BYTES_MAX: u64 = 256 * 1024;
+
+/// A repository, or one of its worktrees.
+pub(super) struct Repository {
+    /// Where this worktree keeps what is its own, as the branch it is on.
+    own: PathBuf,
+    /// What all worktrees share.
+    common: PathBuf,
+    /// The folder in which it was found.
+    top: PathBuf,
+}
+
+impl Repository {
+    /// The repository around a folder, whether the folder is still there or not.
+    pub(super) fn around(folder: &Path) -> Option<Repository> {
+        folder.ancestors().take(LEVELS_MAX).find_map(Repository::at)
+    }
+
+    fn at(top: &Path) -> Option<Repository> {
+        let git = top.join(".git");
+        let own = match fs::metadata(&git).ok()? {
+            kind if kind.is_dir() => git,
+            kind if kind.is_file() => top.join(read(&git)?.trim().strip_prefix("gitdir:")?.trim()),
+            _ => return None,
+        };
+        // What has no branch is no repository.
+        read(&own.join("HEAD"))?;
+        let common = match read(&own.join("commondir")) {
+            Some(common) => tidied(&own.join(common.trim())),
+            None => own.clone(),
+        };
+        Some(Repository { own, common, top: top.to_owned() })
+    }
+
+    /// The address of the remote that the present branch follows, or the best other one.
+    pub(super) fn remote(&self) -> Option<String> {
+        let head = read(&self.own.join("HEAD"))?;
+        let branch = head.trim().strip_prefix("ref: refs/heads/");
+        let config = Config::parse(&read(&self.common.join("config"))?);
+        config.remote(branch).map(str::to_owned)
+    }
+
+    /// The folder of the repository; for a worktree that of its main one.
+    pub(super) fn folder(&self) -> PathBuf {
+        let is_worktree = self.own != self.common;
+        match self.common.parent() {
+            Some(main) if is_worktree && self.common.ends_with(".git") => main.to_owned(),
+            _ => self.top.clone(),
+        }
+    }
+}
+
+/// The beginning of a file as text; nothing for what is no plain file.
+fn read(path: &Path) -> Option<String> {
+    // Something else, as a pipe, could keep us waiting.
+    if !fs::metadata(path).ok()?.is_file() {
+        return None;
+    }
+    let mut bytes = Vec::new();
+    File::open(path).ok()?.take(FILE_BYTES_MAX).read_to_end(&mut bytes).ok()?;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// A path without steps back.
+fn tidied(path: &Path) -> PathBuf {
+    let mut tidied = PathBuf::new();
+    for part in path.components() {
+        match part {
+            std::path::Component::ParentDir => {
+                tidied.pop();
+            }
+            part => tidied.push(part),
+        }
+    }
+    tidied
+}
