@@ -28,6 +28,7 @@ mod database; // somebody else's database
 mod reading; // one source, from its position on
 mod lineage; // where a source leaves the history it goes on with
 mod sink; // who takes the events
+mod admission; // what people do not want recorded
 mod known; // which sources were read before
 mod origin; // where a session leaves the one it repeats
 mod stop; // how a pass is asked to end
@@ -41,13 +42,14 @@ mod glance; // whether that can find more
 mod limit; // every limit, with its answer
 mod error;
 
+pub use admission::Admission;
 pub use agent::{
     AGENTS, Agent, Cursor, Form, Found, Gemini, Goose, Kin, Marks, OpenCode, Parser, Role, Root,
 };
 pub use environment::Environment;
 pub use error::{CaptureError, Warning, WarningKind};
 pub use identity::Identity;
-pub use position::sessions_without_source;
+pub use position::{sessions_by_source, sessions_without_source};
 pub use pump::{Progress, Pump, Summary, not_understood};
 pub use record::{Record, Text};
 pub use rows::{Schema, Way};

@@ -192,6 +192,17 @@ pub fn sessions_without_source(sources: &[(String, String)]) -> BTreeSet<Session
     gone
 }
 
+/// The sessions each source told of, by the name its originals are kept under.
+pub fn sessions_by_source(sources: &[(String, String)]) -> Vec<(String, Vec<SessionId>)> {
+    let told = sources.iter().filter_map(|(key, position)| {
+        let (provider, name) = key.split_once(':')?;
+        let threads = Position::parse(position)?.threads;
+        let sessions = threads.keys().map(|session| session_id(provider, session));
+        Some((name.to_owned(), sessions.collect()))
+    });
+    told.collect()
+}
+
 /// What the file system knows a file by, wherever it lies.
 pub(crate) fn file_of(metadata: &Metadata) -> (u64, u64) {
     (metadata.dev(), metadata.ino())

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use event::{Draft, SessionId, Time};
 
+use crate::admission::admit;
 use crate::agent::{Agent, Form, Kin};
 use crate::discover::{Discovered, discover, discover_at, discover_below};
 use crate::environment::Environment;
@@ -296,11 +297,15 @@ impl<'a> Pump<'a> {
         }
         summary.sources += 1;
         while !self.stop.is_asked()
-            && let Some(chunk) = reading.chunk((self.clock)())?
+            && let Some(mut chunk) = reading.chunk((self.clock)())?
         {
+            let drafts = &mut chunk.telling.drafts;
+            let is_whole = admit(source.provider, &reading.position.threads, drafts, sink);
             summary.take(source, &chunk);
             tell(chunk.to - chunk.from, chunk.telling.drafts.len() as u64);
-            keep(sink, source, &chunk)?;
+            if is_whole {
+                keep(sink, source, &chunk)?;
+            }
             if let Some(batch) = chunk.batch {
                 sink.put(Batch { drafts: chunk.telling.drafts, ..batch })?;
             }

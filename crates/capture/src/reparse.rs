@@ -10,6 +10,7 @@ use std::path::Path;
 
 use event::{AMENDS, Draft, EventId, Kind, Raw, Time, UNDERSTOOD};
 
+use crate::admission::admit;
 use crate::agent::{Agent, Form, Found, Parser, Root};
 use crate::blocks::Blocks;
 use crate::discover::discover;
@@ -135,7 +136,8 @@ impl Pump<'_> {
             let is_held = generation == position.generation && position.holds;
             while let Some((telling, bytes)) = again.chunk((self.clock)(), is_held)? {
                 summary.bytes += bytes;
-                let drafts = news(telling, &mut unknown, sink)?;
+                let mut drafts = news(telling, &mut unknown, sink)?;
+                admit(source.provider, &position.threads, &mut drafts, sink);
                 summary.add(source.provider, &drafts);
                 if !drafts.is_empty() {
                     let to = recorded.to_owned();

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use event::payload::StopReason;
 use event::{Draft, Raw, Source as How, Time};
 
+use crate::admission::admit;
 use crate::agent::Agent;
 use crate::discover::discover_at;
 use crate::error::CaptureError;
@@ -122,6 +123,7 @@ impl Pump<'_> {
             return Ok(Heeded::Done);
         }
         drafts.iter_mut().for_each(|draft| mark(draft, sign));
+        admit(agent.provider(), &position.threads, &mut drafts, sink);
         summary.add(agent.provider(), &drafts);
         let batch = Batch { source: key, from: Some(recorded), to: position.encode(), drafts };
         sink.put(batch).map_err(|source| CaptureError::Sink { path, source })?;

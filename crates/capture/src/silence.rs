@@ -5,6 +5,7 @@
 
 use std::fs;
 
+use crate::admission::admit;
 use crate::error::CaptureError;
 use crate::position::Position;
 use crate::pump::{Pump, Summary};
@@ -44,6 +45,7 @@ impl Pump<'_> {
             let mut drafts = told.finish().drafts;
             // They stand in no record.
             drafts.iter_mut().for_each(|draft| drop(draft.metadata.remove("record")));
+            admit(agent.provider(), &position.threads, &mut drafts, sink);
             summary.add(agent.provider(), &drafts);
             let to = position.encode();
             let batch = Batch { source: known.key, from: Some(known.position), to, drafts };

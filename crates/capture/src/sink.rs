@@ -4,6 +4,8 @@ use std::io::Read;
 
 use event::{Draft, EventId, SessionId};
 
+use crate::admission::Admission;
+
 /// Events of one source and how far it was read with them: recorded whole or not at all.
 #[derive(Debug)]
 pub struct Batch {
@@ -59,6 +61,12 @@ pub trait Sink {
 
     /// The position of one source.
     fn source(&self, key: &str) -> Result<Option<String>, SinkError>;
+
+    /// How much of a session in this folder is recorded. What is not is neither put nor kept.
+    fn admits(&mut self, session: &SessionId, cwd: Option<&str>) -> Admission {
+        let _ = (session, cwd);
+        Admission::All
+    }
 
     /// Keeps the bytes a batch is made of, before it. What was kept from `offset` on is replaced.
     fn keep(&mut self, original: Original<'_>) -> Result<(), SinkError>;

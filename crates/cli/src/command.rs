@@ -12,6 +12,7 @@ mod lineage;
 mod replay;
 mod export;
 mod import;
+mod delete;
 mod doctor;
 
 use std::path::PathBuf;
@@ -78,6 +79,8 @@ pub(crate) enum Command {
     Export(export::Export),
     /// Take in a bundle, or plain events as lines of JSON
     Import(import::Import),
+    /// Delete a session and everything that was kept of it
+    Delete(delete::Delete),
     /// Verify the journal, and repair it if told to
     Doctor(doctor::Doctor),
 }
@@ -103,6 +106,7 @@ pub(crate) fn run(hansard: &Hansard, output: &mut Output) -> Result<Done, CliErr
         Command::Replay(command) => command.run(global, output),
         Command::Export(command) => command.run(global, output),
         Command::Import(command) => command.run(global, output),
+        Command::Delete(command) => command.run(global, output),
         Command::Doctor(command) => command.run(global, output),
     }
 }

@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::io;
 
-use daemon::IngestError;
+use daemon::{DeleteError, IngestError};
 use journal::{AppendError, ClaimError, LineageError, OpenError, ReadError};
 use serde::Serialize;
 use session::{BundleError, SessionError};
@@ -181,8 +181,26 @@ impl From<IngestError> for CliError {
                  read another home into the same journal",
             ),
             IngestError::Claim(error) => CliError::of("io", &error),
+            IngestError::Storage(error) => CliError::of("storage", &error),
+            IngestError::Settings(error) => CliError::of("bad_settings", &error)
+                .hint("mend it, or remove it to capture everything; docs/capture.md says how"),
             IngestError::Capture(error) => CliError::of("ingest", &error)
                 .hint("nothing is lost: the next `hansard ingest` goes on where this one stopped"),
+        }
+    }
+}
+
+impl From<DeleteError> for CliError {
+    fn from(error: DeleteError) -> CliError {
+        match error {
+            DeleteError::Lineage(error @ LineageError::HasForks { .. }) => {
+                CliError::of("has_forks", &error)
+                    .hint("`--copy-to-forks` gives them what they show of it")
+            }
+            DeleteError::Lineage(error) => error.into(),
+            DeleteError::Read(error) => error.into(),
+            DeleteError::Storage(error) => CliError::of("storage", &error)
+                .hint("the session is deleted; its originals are removed when it is done again"),
         }
     }
 }

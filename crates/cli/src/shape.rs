@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use event::payload::SessionMode;
 use event::{Cost, EventId, SessionId, Time};
 use journal::{Ancestry, Hit, SessionInfo};
-use projection::{Counts, Facts, Outcome, PriceTable, Spent, Tokens, Turn};
+use projection::{Counts, DigestFact, Epoch, Facts, Outcome, PriceTable, Spent, Tokens, Turn};
 use serde::Serialize;
 use session::view::HistoryEntry;
 
@@ -335,6 +335,39 @@ impl From<Hit> for HitShape {
             snippet: hit.snippet,
             highlights: hit.highlights.into_iter().map(|range| (range.start, range.end)).collect(),
             score: hit.score,
+        }
+    }
+}
+
+/// One epoch with what is worth keeping of it.
+#[derive(Serialize)]
+pub(crate) struct EpochShape<'a> {
+    pub epoch: u64,
+    pub tag: String,
+    pub cause: Option<&'a str>,
+    pub from_seq: u64,
+    pub to_seq: u64,
+    pub started_at: Time,
+    pub last_at: Time,
+    pub facts: Vec<DigestFact>,
+}
+
+impl<'a> EpochShape<'a> {
+    pub(crate) fn of(
+        info: &SessionInfo,
+        epoch: &'a Epoch,
+        facts: Vec<DigestFact>,
+    ) -> EpochShape<'a> {
+        let own = info.provider_session_id.as_deref().unwrap_or(info.id.as_str());
+        EpochShape {
+            epoch: epoch.number,
+            tag: epoch.tag(&info.provider, own),
+            cause: epoch.closed.as_ref().map(|closed| closed.cause.as_str()),
+            from_seq: epoch.from_seq,
+            to_seq: epoch.to_seq,
+            started_at: epoch.started_at,
+            last_at: epoch.last_at,
+            facts,
         }
     }
 }

@@ -10,17 +10,19 @@ use capture::{
     WarningKind, Watch,
 };
 use event::Time;
-use journal::{ClaimError, Journal, ReadError};
+use journal::{ClaimError, Journal, ReadError, StorageError};
 
+use crate::admission::Gate;
 use crate::facts::FreshFacts;
 use crate::recorder::Recorder;
+use crate::settings::{Retention, Settings, SettingsError};
 use crate::signals::{Round, Signals};
 
 /// Facts of sessions that are being written are kept at most this often.
 const KEEP_EVERY: Duration = Duration::from_secs(2);
 
-/// How often it is asked which sessions have fallen silent.
-const SILENCE_EVERY: Duration = Duration::from_secs(5 * 60);
+/// How often it is asked which sessions have fallen silent, and what is kept for too long.
+const UPKEEP_EVERY: Duration = Duration::from_secs(5 * 60);
 
 /// What only one process does at a time: two would read the same lines and keep their originals
 /// twice.
@@ -52,6 +54,10 @@ pub enum IngestError {
     Capture(#[from] CaptureError),
     #[error(transparent)]
     Read(#[from] ReadError),
+    #[error(transparent)]
+    Settings(#[from] SettingsError),
+    #[error(transparent)]
+    Storage(#[from] StorageError),
     #[error("cannot read what agents write: {0}")]
     Claim(#[from] ClaimError),
 }
@@ -65,12 +71,14 @@ impl Ingest<'_> {
         tell: &mut dyn FnMut(&Progress),
     ) -> Result<Ingested, IngestError> {
         let _claim = self.journal.claim(TASK)?;
+        let settings = self.settings()?;
         let facts = RefCell::default();
-        let mut recorder = Recorder::new(self.journal, &facts);
+        let mut recorder = Recorder::new(self.journal, Gate::new(settings.clone()), &facts);
         let pump = Pump::new(AGENTS, self.environment, self.clock).until(stop.clone());
         let mut read = pump.once(&mut recorder, tell)?;
         self.hear(&mut self.signals(), &pump, &mut recorder, &mut read)?;
         pump.close_silent(&mut recorder, &mut read)?;
+        self.retain(settings.originals)?;
         self.conclude(stop, &facts, &recorder, read)
     }
 
@@ -83,8 +91,9 @@ impl Ingest<'_> {
         tell: &mut dyn FnMut(&Progress),
     ) -> Result<Ingested, IngestError> {
         let _claim = self.journal.claim(TASK)?;
+        let settings = self.settings()?;
         let facts = RefCell::default();
-        let mut recorder = Recorder::new(self.journal, &facts);
+        let mut recorder = Recorder::new(self.journal, Gate::new(settings.clone()), &facts);
         let pump = Pump::new(AGENTS, self.environment, self.clock).until(stop.clone());
         let read = pump.reparse(provider, &mut recorder, tell)?;
         self.conclude(stop, &facts, &recorder, read)
@@ -126,16 +135,19 @@ impl Ingest<'_> {
         let pump = Pump::new(AGENTS, self.environment, self.clock);
         let mut watch = Watch::new(pump, signals.folder().to_owned());
         begun(watch.stopper());
+        let settings = self.settings()?;
         let facts = RefCell::default();
-        let mut recorder = Recorder::new(self.journal, &facts);
+        let mut recorder = Recorder::new(self.journal, Gate::new(settings.clone()), &facts);
         let mut kept_at = Instant::now();
         let mut touched = BTreeSet::new();
-        let mut silence_at = (self.clock)();
+        let mut upkeep_at = (self.clock)();
         let mut hear = |pump: &Pump<'_>, sink: &mut dyn Sink, summary: &mut Summary| {
             let now = (self.clock)();
-            if now >= silence_at {
-                silence_at = Time::from_nanos(now.nanos() + SILENCE_EVERY.as_nanos() as i128);
+            if now >= upkeep_at {
+                upkeep_at = Time::from_nanos(now.nanos() + UPKEEP_EVERY.as_nanos() as i128);
                 pump.close_silent(sink, summary)?;
+                // What cannot be removed now is removed the next time.
+                let _ = self.retain(settings.originals);
             }
             self.hear(&mut signals, pump, sink, summary)
         };
@@ -153,6 +165,21 @@ impl Ingest<'_> {
         })?;
         self.journal.originals().sync().map_err(ReadError::from)?;
         Ok(facts.borrow_mut().keep(self.journal, &touched)?)
+    }
+
+    /// Removes originals that are kept for longer than somebody wants.
+    fn retain(&self, retention: Retention) -> Result<(), StorageError> {
+        let Retention { days, bytes } = retention;
+        if days.is_none() && bytes.is_none() {
+            return Ok(());
+        }
+        let age = i128::from(days.unwrap_or(u32::MAX)) * 24 * 60 * 60 * 1_000_000_000;
+        let since = Time::from_nanos((self.clock)().nanos() - age);
+        self.journal.originals().retain(since, bytes.unwrap_or(u64::MAX))
+    }
+
+    fn settings(&self) -> Result<Settings, SettingsError> {
+        self.journal.dir().map_or_else(|| Ok(Settings::default()), Settings::load)
     }
 
     /// The signals of the journal; one in memory has a folder that is not there.

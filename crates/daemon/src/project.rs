@@ -74,6 +74,16 @@ impl Projects {
         }
     }
 
+    /// The project of a folder.
+    pub(crate) fn of(&mut self, cwd: &str) -> Option<String> {
+        self.place(cwd).project
+    }
+
+    /// Whether a folder is one of this machine, so that looking at it keeps nobody waiting.
+    pub(crate) fn may_look(&self, cwd: &str) -> bool {
+        is_name(cwd) && !self.mounts.is_remote(Path::new(cwd))
+    }
+
     fn place(&mut self, cwd: &str) -> Place {
         if let Some(place) = self.known.get(cwd) {
             return place.clone();
@@ -87,16 +97,12 @@ impl Projects {
     }
 
     fn look(&self, cwd: &str) -> Place {
-        let folder = Path::new(cwd);
-        let is_name = folder.is_absolute() && !cwd.contains(char::is_control);
-        if !is_name || cwd.len() > FOLDER_BYTES_MAX {
+        if !is_name(cwd) {
             return Place::default();
         }
         let itself = Place { project: Some(cwd.to_owned()), remote: None };
-        if self.mounts.is_remote(folder) {
-            return itself;
-        }
-        let Some(repository) = Repository::around(folder) else { return itself };
+        let around = || Repository::around(Path::new(cwd));
+        let Some(repository) = self.may_look(cwd).then(around).flatten() else { return itself };
         match repository.remote().and_then(|url| Remote::parse(&url)) {
             Some(remote) => Place { project: Some(remote.project), remote: Some(remote.url) },
             None => {
@@ -104,6 +110,12 @@ impl Projects {
             }
         }
     }
+}
+
+/// Whether a text names a folder at all.
+fn is_name(cwd: &str) -> bool {
+    let is_plain = Path::new(cwd).is_absolute() && !cwd.contains(char::is_control);
+    is_plain && cwd.len() <= FOLDER_BYTES_MAX
 }
 
 #[cfg(test)]

@@ -4,11 +4,12 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
-use capture::{Batch, Kept, KnownSource, Original, Sink, SinkError, UnknownRecord};
+use capture::{Admission, Batch, Kept, KnownSource, Original, Sink, SinkError, UnknownRecord};
 use event::payload::Unknown;
 use event::{EventId, Kind, Raw, SessionId};
 use journal::{Journal, Selection, SourceMove, Ticket};
 
+use crate::admission::Gate;
 use crate::facts::FreshFacts;
 use crate::project::Projects;
 
@@ -37,6 +38,7 @@ pub(crate) struct Recorder<'a> {
     /// What the recorded events add up to, for whoever keeps it.
     facts: &'a RefCell<FreshFacts>,
     projects: Projects,
+    gate: Gate,
     /// Events that were new.
     pub recorded: u64,
     /// Sessions that were told of, and whether they were known before.
@@ -44,7 +46,11 @@ pub(crate) struct Recorder<'a> {
 }
 
 impl<'a> Recorder<'a> {
-    pub(crate) fn new(journal: &'a Journal, facts: &'a RefCell<FreshFacts>) -> Recorder<'a> {
+    pub(crate) fn new(
+        journal: &'a Journal,
+        gate: Gate,
+        facts: &'a RefCell<FreshFacts>,
+    ) -> Recorder<'a> {
         Recorder {
             journal,
             gathered: Vec::new(),
@@ -54,6 +60,7 @@ impl<'a> Recorder<'a> {
             synced_at: Instant::now(),
             facts,
             projects: Projects::new(),
+            gate,
             recorded: 0,
             sessions: BTreeMap::new(),
         }
@@ -99,6 +106,11 @@ impl Sink for Recorder<'_> {
 
     fn source(&self, key: &str) -> Result<Option<String>, SinkError> {
         self.journal.source_position(key).map_err(failed)
+    }
+
+    fn admits(&mut self, session: &SessionId, cwd: Option<&str>) -> Admission {
+        let Recorder { journal, gate, projects, .. } = self;
+        gate.admits(journal, projects, session, cwd)
     }
 
     fn keep(&mut self, original: Original<'_>) -> Result<(), SinkError> {

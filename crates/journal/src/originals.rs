@@ -5,11 +5,13 @@
 //! after the agent has deleted it.
 
 use std::collections::HashMap;
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{Read, Seek, SeekFrom};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
+
+use event::Time;
 
 use crate::{StorageError, file, folder};
 
@@ -97,6 +99,62 @@ impl Originals {
             kept.cut(offset).map_err(failed)?;
         }
         kept.append(offset, bytes.len() as u32, &packed).map_err(failed)
+    }
+
+    /// Forgets what was kept of a source.
+    pub fn remove(&self, source: &str) -> Result<(), StorageError> {
+        let is_of_source =
+            |name: &str| name.split_once('.').is_some_and(|(kept, _)| kept == safe_name(source));
+        for (name, _) in self.list()? {
+            if is_of_source(&name) {
+                self.forget(&name)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Forgets what was last written to before `since`, and then what is oldest until no more than
+    /// `bytes_max` are left.
+    pub fn retain(&self, since: Time, bytes_max: u64) -> Result<(), StorageError> {
+        let mut kept = self.list()?;
+        kept.sort_by_key(|(_, metadata)| written_at(metadata));
+        let mut bytes: u64 = kept.iter().map(|(_, metadata)| metadata.len()).sum();
+        for (name, metadata) in kept {
+            if written_at(&metadata) >= since && bytes <= bytes_max {
+                break;
+            }
+            self.forget(&name)?;
+            bytes -= metadata.len();
+        }
+        Ok(())
+    }
+
+    /// The files there are.
+    fn list(&self) -> Result<Vec<(String, Metadata)>, StorageError> {
+        let Some(dir) = self.dir.as_ref().filter(|dir| dir.is_dir()) else { return Ok(Vec::new()) };
+        let failed = |error| StorageError::new("list what was kept in", dir, error);
+        let mut files = Vec::new();
+        for entry in std::fs::read_dir(dir).map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            let name = entry.file_name().into_string();
+            if let Some(name) = name.ok().filter(|name| name.ends_with(".zst")) {
+                files.push((name, entry.metadata().map_err(failed)?));
+            }
+        }
+        Ok(files)
+    }
+
+    fn forget(&self, name: &str) -> Result<(), StorageError> {
+        let Some(dir) = &self.dir else { return Ok(()) };
+        // Nobody goes on in a file that is gone.
+        self.ends.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
+        let path = dir.join(name);
+        match std::fs::remove_file(&path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Err(StorageError::new("remove", &path, error))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Makes everything that was kept survive a crash of the machine.
@@ -217,8 +275,17 @@ fn frames(mut file: &File) -> std::io::Result<Vec<Frame>> {
 }
 
 fn file_name(source: &str, generation: u32) -> String {
-    let safe: String = source.chars().filter(char::is_ascii_alphanumeric).take(64).collect();
-    format!("{safe}.{generation}.zst")
+    format!("{}.{generation}.zst", safe_name(source))
+}
+
+fn safe_name(source: &str) -> String {
+    source.chars().filter(char::is_ascii_alphanumeric).take(64).collect()
+}
+
+fn written_at(metadata: &Metadata) -> Time {
+    Time::from_nanos(
+        i128::from(metadata.mtime()) * 1_000_000_000 + i128::from(metadata.mtime_nsec()),
+    )
 }
 
 #[cfg(test)]
@@ -267,6 +334,42 @@ mod tests {
         let again = Originals::in_folder(path);
         again.keep("a", 0, 4, b"two\n").unwrap();
         assert_eq!(kept(&again), "one\ntwo\n");
+    }
+
+    #[test]
+    fn what_is_removed_is_gone_and_begins_anew() {
+        let dir = tempfile::tempdir().unwrap();
+        let originals = Originals::in_folder(dir.path().join("originals"));
+        for (source, generation) in [("a", 0), ("a", 1), ("ab", 0)] {
+            originals.keep(source, generation, 0, b"one\n").unwrap();
+        }
+        originals.remove("a").unwrap();
+        assert!(originals.read("a", 0).unwrap().is_none());
+        assert!(originals.read("a", 1).unwrap().is_none());
+        assert!(originals.read("ab", 0).unwrap().is_some());
+        originals.keep("a", 0, 4, b"two\n").unwrap();
+        assert_eq!(kept(&originals), "two\n");
+        assert_eq!(originals.begin("a", 0).unwrap(), Some(4));
+    }
+
+    #[test]
+    fn what_is_too_old_or_too_much_goes_oldest_first() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("originals");
+        let originals = Originals::in_folder(path.clone());
+        for (number, source) in ["a", "b", "c"].into_iter().enumerate() {
+            originals.keep(source, 0, 0, b"one\n").unwrap();
+            let file = File::options().append(true).open(path.join(format!("{source}.0.zst")));
+            let at = std::time::Duration::from_secs(100 * number as u64);
+            file.unwrap().set_modified(std::time::UNIX_EPOCH + at).unwrap();
+        }
+        let has = |source| originals.read(source, 0).unwrap().is_some();
+        originals.retain(Time::from_millis(50_000), u64::MAX).unwrap();
+        assert_eq!(["a", "b", "c"].map(has), [false, true, true]);
+        originals.retain(Time::from_millis(0), 50).unwrap();
+        assert_eq!(["a", "b", "c"].map(has), [false, false, true]);
+        originals.retain(Time::from_millis(0), 0).unwrap();
+        assert_eq!(["a", "b", "c"].map(has), [false, false, false]);
     }
 
     #[test]

@@ -16,6 +16,7 @@ mod activity; // runs of calls in a few lines
 mod chunk; // lines in chunks of limited size
 mod problem; // what went wrong, in one line
 pub mod digest; // what is worth keeping of an epoch
+mod chronicle; // the epochs of a session, each with its digest
 mod tool; // what a call of any agent's tool does, and to what
 mod patch; // patches and scripts inside the input of a call
 mod command; // what a command line runs
@@ -33,6 +34,7 @@ mod torn; // records that may still be told whole
 mod recent; // the last few of something
 mod mark; // stand-ins for ids that are only compared
 
+pub use chronicle::Chronicle;
 pub use day::Day;
 pub use digest::{Digest, DigestFact};
 pub use ending::Ending;

@@ -3,14 +3,15 @@
 use clap::Args;
 use event::{Event, EventId, Time};
 use journal::{Journal, Selection, SessionInfo};
-use projection::{Facts, Outcome, PriceTable, ToolCount, Turn, Turns};
+use projection::digest::summary;
+use projection::{Chronicle, Facts, Outcome, PriceTable, ToolCount, Turn, Turns};
 use session::Session;
 use session::view::EffectiveView;
 
 use super::{Done, Global};
 use crate::error::CliError;
 use crate::output::{Output, Style, money, one_line, plain};
-use crate::shape::{EffectiveShape, EntryShape, PageShape, SessionShape, TurnShape};
+use crate::shape::{EffectiveShape, EntryShape, EpochShape, PageShape, SessionShape, TurnShape};
 use crate::world;
 
 #[derive(Args)]
@@ -23,6 +24,9 @@ pub(crate) struct Show {
     /// Print what a model would see
     #[arg(long)]
     effective: bool,
+    /// Print what is worth keeping of each epoch, found without a model
+    #[arg(long, conflicts_with_all = ["events", "effective"])]
+    digest: bool,
     /// Show the session as it was: up to a `seq`, an event id or a time
     #[arg(long, value_name = "POINT")]
     until: Option<Point>,
@@ -85,6 +89,8 @@ impl Show {
             self.print_events(&session, output)?;
         } else if self.effective {
             print_effective(&session, output)?;
+        } else if self.digest {
+            print_digest(&session, &info, output)?;
         } else {
             print_turns(&session, &info, &world::prices(&journal)?, output)?;
         }
@@ -123,6 +129,32 @@ fn event_text(event: &Event) -> String {
         Some(text) => text.clone(),
         None => event.search_texts().join(" · "),
     }
+}
+
+fn print_digest(
+    session: &Session,
+    info: &SessionInfo,
+    output: &mut Output,
+) -> Result<(), CliError> {
+    let mut chronicle = Chronicle::default();
+    for event in session.events()? {
+        chronicle.apply(&event?);
+    }
+    chronicle.flush();
+    for (epoch, facts) in chronicle.chapters() {
+        if output.json() {
+            output.json_line(&EpochShape::of(info, epoch, facts))?;
+            continue;
+        }
+        let cause = epoch.closed.as_ref().map_or("open", |closed| &closed.cause);
+        let (number, from, to) = (epoch.number, epoch.started_at, epoch.last_at);
+        let head = format!("epoch {number}, {from} to {to}, {}", one_line(cause, 20));
+        output.line(output.styled(Style::Bold, head))?;
+        for line in summary(&facts).lines() {
+            output.line(format!("  {}", plain(line)))?;
+        }
+    }
+    Ok(())
 }
 
 fn print_turns(

@@ -11,6 +11,7 @@ mod ingest; // transcripts read once, and again after anything happened to them
 mod ingest_crash; // killed at any instant
 mod ingest_bad; // what is no transcript, or a broken one
 mod follow; // as agents write
+mod privacy; // what is not wanted
 
 use testkit::{Said, World};
 

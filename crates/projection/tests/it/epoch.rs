@@ -1,7 +1,7 @@
 //! Ranges of epochs.
 
 use expect_test::{Expect, expect};
-use projection::Epochs;
+use projection::{Chronicle, Epochs};
 use serde_json::json;
 
 use crate::given::{Log, inherited};
@@ -89,4 +89,23 @@ fn a_fork_has_epochs_of_its_own() {
     log.add("session.started", json!({"mode": "fork"}));
     log.prompt("b");
     check(&log, expect!["session:claude:s 3-4 open"]);
+}
+
+#[test]
+fn every_closed_epoch_has_its_digest_and_the_open_one_when_asked() {
+    let mut log = Log::started();
+    log.prompt("Please write the stream parser in src/stream.rs");
+    close(&mut log, "compaction");
+    log.prompt("Now add tests for the stream parser");
+    let mut chronicle = Chronicle::default();
+    let closed: Vec<_> = log.events.iter().filter_map(|event| chronicle.apply(event)).collect();
+    assert_eq!(closed, [0]);
+    let facts = |chronicle: &Chronicle| -> Vec<usize> {
+        chronicle.chapters().map(|(_, facts)| facts.len().min(1)).collect()
+    };
+    assert_eq!(facts(&chronicle), [1, 0]);
+    let before: Vec<_> = chronicle.chapters().next().unwrap().1;
+    chronicle.flush();
+    assert_eq!(facts(&chronicle), [1, 1]);
+    assert_eq!(chronicle.chapters().next().unwrap().1, before);
 }

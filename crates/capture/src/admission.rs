@@ -1,0 +1,60 @@
+//! What people do not want recorded: it is read past, and neither told nor kept.
+
+use std::collections::BTreeMap;
+
+use event::payload::SessionStarted;
+use event::{Draft, Kind, Raw};
+
+use crate::sink::Sink;
+use crate::thread::Thread;
+use crate::told::session_id;
+
+/// How much of a session is recorded.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Admission {
+    #[default]
+    All,
+    /// That it was there and when it worked, not what was said.
+    Status,
+    Nothing,
+}
+
+/// Takes out what the sink does not want; whether nothing was taken out.
+pub(crate) fn admit(
+    provider: &str,
+    threads: &BTreeMap<String, Thread>,
+    drafts: &mut Vec<Draft>,
+    sink: &mut dyn Sink,
+) -> bool {
+    let mut is_whole = true;
+    for (name, thread) in threads {
+        let session = session_id(provider, name);
+        let admission = sink.admits(&session, thread.settings.cwd.as_deref());
+        if admission != Admission::All {
+            is_whole = false;
+            drafts.retain_mut(|draft| {
+                draft.session_id != session || (admission == Admission::Status && is_status(draft))
+            });
+        }
+    }
+    is_whole
+}
+
+/// Whether an event says only that a session works; what else it says is taken out.
+fn is_status(draft: &mut Draft) -> bool {
+    if draft.kind == Kind::SessionStarted
+        && let Some(mut started) = draft.readable::<SessionStarted>()
+    {
+        started.title = None;
+        draft.data = Raw::of(&started).expect("payloads always encode");
+        draft.text = None;
+    }
+    matches!(
+        draft.kind,
+        Kind::SessionStarted
+            | Kind::SessionExited
+            | Kind::TurnStarted
+            | Kind::TurnCompleted
+            | Kind::EpochClosed
+    )
+}

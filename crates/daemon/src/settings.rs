@@ -1,0 +1,234 @@
+//! What people have said about capture: `capture.json` in the journal's folder.
+//!
+//! A file that cannot be understood stops capture: to record what somebody does not want recorded
+//! is worse than to record nothing.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use capture::Admission;
+use serde::Deserialize;
+
+/// The name of the file.
+const NAME: &str = "capture.json";
+
+/// Everything that can be said.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Settings {
+    /// What is left out of capture.
+    pub off: Vec<Rule>,
+    pub originals: Retention,
+}
+
+/// Leaves out the sessions that everything in it fits.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Rule {
+    agent: Option<String>,
+    session: Option<String>,
+    project: Option<String>,
+    /// A folder and everything below; `*` stands for any part of a name, `**` for any folders.
+    path: Option<String>,
+    keep: Keep,
+}
+
+/// What is still recorded of a session that is left out.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Keep {
+    #[default]
+    Nothing,
+    Status,
+}
+
+/// How long something is kept. Absent is for ever.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Retention {
+    pub days: Option<u32>,
+    pub bytes: Option<u64>,
+}
+
+/// The file says something that is not understood.
+#[derive(Debug, thiserror::Error)]
+pub enum SettingsError {
+    #[error("cannot read `{path}`")]
+    Unreadable { path: PathBuf, source: io::Error },
+    #[error("`{path}` is not understood, and nothing is captured until it is")]
+    NotUnderstood { path: PathBuf, source: serde_json::Error },
+    #[error("a rule of `{path}` names nothing and would leave out everything")]
+    Everything { path: PathBuf },
+}
+
+impl Settings {
+    /// The settings of the journal in this folder; the usual ones if it has none.
+    pub(crate) fn load(journal: &Path) -> Result<Settings, SettingsError> {
+        let path = journal.join(NAME);
+        let text = match fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Settings::default()),
+            Err(source) => return Err(SettingsError::Unreadable { path, source }),
+        };
+        let settings: Settings = match serde_json::from_str(&text) {
+            Ok(settings) => settings,
+            Err(source) => return Err(SettingsError::NotUnderstood { path, source }),
+        };
+        if settings.off.iter().any(Rule::is_empty) {
+            return Err(SettingsError::Everything { path });
+        }
+        Ok(settings)
+    }
+
+    /// How much of a session is recorded, as far as these say.
+    pub(crate) fn admits(
+        &self,
+        session: &str,
+        cwd: Option<&str>,
+        project: Option<&str>,
+    ) -> Admission {
+        let fits = self.off.iter().filter(|rule| rule.fits(session, cwd, project));
+        let kept = fits.map(|rule| match rule.keep {
+            Keep::Nothing => Admission::Nothing,
+            Keep::Status => Admission::Status,
+        });
+        strictest(kept)
+    }
+}
+
+/// Whoever wants less recorded has their way.
+pub(crate) fn strictest(admissions: impl Iterator<Item = Admission>) -> Admission {
+    let strictness = |admission: &Admission| match admission {
+        Admission::All => 0,
+        Admission::Status => 1,
+        Admission::Nothing => 2,
+    };
+    admissions.max_by_key(strictness).unwrap_or_default()
+}
+
+impl Rule {
+    fn is_empty(&self) -> bool {
+        let Rule { agent, session, project, path, keep: _ } = self;
+        [agent, session, project, path].into_iter().all(Option::is_none)
+    }
+
+    fn fits(&self, session: &str, cwd: Option<&str>, project: Option<&str>) -> bool {
+        let agent = session.split_once(':').map_or(session, |(agent, _)| agent);
+        let is = |rule: &Option<String>, is: Option<&str>| {
+            rule.as_deref().is_none_or(|rule| Some(rule) == is)
+        };
+        let is_below = |pattern: &String| cwd.is_some_and(|cwd| is_at_or_below(pattern, cwd));
+        is(&self.agent, Some(agent))
+            && is(&self.session, Some(session))
+            && is(&self.project, project)
+            && self.path.as_ref().is_none_or(is_below)
+    }
+}
+
+/// Whether a path is what a pattern names, or lies below it.
+fn is_at_or_below(pattern: &str, path: &str) -> bool {
+    let parts = |path| str::split(path, '/').filter(|part| !part.is_empty()).collect::<Vec<_>>();
+    fits_parts(&parts(pattern), &parts(path))
+}
+
+fn fits_parts(pattern: &[&str], path: &[&str]) -> bool {
+    match pattern {
+        [] => true,
+        ["**", rest @ ..] => (0..=path.len()).any(|skipped| fits_parts(rest, &path[skipped..])),
+        [first, rest @ ..] => path.split_first().is_some_and(|(part, below)| {
+            fits_part(first.as_bytes(), part.as_bytes()) && fits_parts(rest, below)
+        }),
+    }
+}
+
+/// Whether a name fits a pattern with stars. Goes back to the last star only, so that the work
+/// stays within pattern times name.
+fn fits_part(pattern: &[u8], name: &[u8]) -> bool {
+    let (mut at, mut in_name) = (0, 0);
+    let mut star = None;
+    while in_name < name.len() {
+        match pattern.get(at) {
+            Some(b'*') => {
+                star = Some((at + 1, in_name));
+                at += 1;
+            }
+            Some(byte) if *byte == name[in_name] => {
+                at += 1;
+                in_name += 1;
+            }
+            _ => {
+                let Some((behind, from)) = star else { return false };
+                star = Some((behind, from + 1));
+                (at, in_name) = (behind, from + 1);
+            }
+        }
+    }
+    pattern[at..].iter().all(|byte| *byte == b'*')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn admits(rules: &str, session: &str, cwd: &str, project: &str) -> Admission {
+        let settings: Settings = serde_json::from_str(rules).expect("it is understood");
+        settings.admits(session, Some(cwd), Some(project))
+    }
+
+    #[test]
+    fn a_rule_leaves_out_what_all_of_it_fits() {
+        let rules = r#"{"off": [
+            {"agent": "goose"},
+            {"session": "claude:s1"},
+            {"project": "org/secret", "keep": "status"},
+            {"agent": "codex", "path": "/home/dev/*/private"}
+        ]}"#;
+        for (session, cwd, project, admission) in [
+            ("goose:1", "/", "x", Admission::Nothing),
+            ("claude:s1", "/", "x", Admission::Nothing),
+            ("claude:s10", "/", "x", Admission::All),
+            ("claude:s2", "/", "org/secret", Admission::Status),
+            ("claude:s2", "/", "org/secret2", Admission::All),
+            ("goose:2", "/", "org/secret", Admission::Nothing),
+            ("codex:1", "/home/dev/x/private/app", "x", Admission::Nothing),
+            ("codex:1", "/home/dev/x/privately", "x", Admission::All),
+            ("claude:3", "/home/dev/x/private", "x", Admission::All),
+        ] {
+            assert_eq!(
+                admits(rules, session, cwd, project),
+                admission,
+                "{session} {cwd} {project}"
+            );
+        }
+    }
+
+    #[test]
+    fn patterns_name_folders() {
+        for (pattern, path, fits) in [
+            ("/a/b", "/a/b", true),
+            ("/a/b/", "/a/b/c", true),
+            ("/a/b", "/a/bc", false),
+            ("/a/*/c", "/a/b/c/d", true),
+            ("/a/*/c", "/a/b/x/c", false),
+            ("/a/**/c", "/a/b/x/c", true),
+            ("/a/**/c", "/a/c", true),
+            ("**/secret-*", "/home/dev/secret-app", true),
+            ("**/secret-*", "/home/dev/app", false),
+            ("/a/x*y*z", "/a/xyyyzz", true),
+            ("/a/x*y*z", "/a/xyyy", false),
+        ] {
+            assert_eq!(is_at_or_below(pattern, path), fits, "{pattern} {path}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_understood_stops_capture() {
+        let dir = tempfile::TempDir::new().expect("a folder can be made");
+        assert!(Settings::load(dir.path()).expect("there is none").off.is_empty());
+        for text in ["{", r#"{"of": []}"#, r#"{"off": [{"agnet": "x"}]}"#, r#"{"off": [{}]}"#] {
+            fs::write(dir.path().join(NAME), text).expect("it can be written");
+            assert!(Settings::load(dir.path()).is_err(), "{text}");
+        }
+    }
+}
