@@ -130,8 +130,10 @@ impl Ingest<'_> {
     ) -> Result<(), IngestError> {
         let _claim = self.journal.claim(TASK)?;
         let mut signals = self.signals();
-        // Where it cannot be made there are no signals either.
-        let _ = signals.make();
+        if self.journal.dir().is_some() {
+            // Where it cannot be made there are no signals either.
+            let _ = signals.make();
+        }
         let pump = Pump::new(AGENTS, self.environment, self.clock);
         let mut watch = Watch::new(pump, signals.folder().to_owned());
         begun(watch.stopper());

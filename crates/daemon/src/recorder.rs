@@ -192,3 +192,53 @@ impl Sink for Recorder<'_> {
 fn failed(error: impl std::error::Error + Send + Sync + 'static) -> SinkError {
     SinkError(Box::new(error))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use capture::{AGENTS, Environment, Pump};
+    use event::{Draft, Time};
+    use journal::Options;
+    use tempfile::TempDir;
+
+    use super::*;
+    use crate::settings::Settings;
+
+    #[test]
+    fn what_was_not_understood_can_be_asked_for_and_told_without_moving_on() {
+        let dir = TempDir::new().expect("a folder can be made");
+        let file = dir.path().join(".claude/projects/-home-dev-app/s1.jsonl");
+        std::fs::create_dir_all(file.parent().expect("it has a folder")).expect("it can be made");
+        let line = "{\"type\":\"from-the-future\",\"sessionId\":\"s1\"}\n";
+        std::fs::write(&file, line).expect("it can be written");
+        let journal = Journal::open_or_create(&dir.path().join("journal"), &Options::default());
+        let journal = journal.expect("it can be made");
+        let facts = RefCell::default();
+        let mut recorder = Recorder::new(&journal, Gate::new(Settings::default()), &facts);
+        let environment = Environment::new(dir.path(), []);
+        let clock = || Time::from_millis(1_800_000_000_000);
+        let pump = Pump::new(AGENTS, &environment, &clock);
+        pump.once(&mut recorder, &mut |_| {}).expect("it is read");
+
+        let session = SessionId::new("claude:s1").expect("a plain id");
+        let unknown = recorder.unknown_in(&session).expect("it can be asked");
+        assert_eq!(unknown[0].record_type, "from-the-future");
+        let known = recorder.sources().expect("it can be asked").remove(0);
+        let name = known.key.trim_start_matches("claude:");
+        let kept = recorder.original(name, 0).expect("it can be asked").expect("it was kept");
+        let mut text = String::new();
+        let mut bytes = kept.bytes;
+        bytes.read_to_string(&mut text).expect("it can be read");
+        assert_eq!((kept.from, text.as_str()), (0, line));
+
+        let id = EventId::derived(clock(), "claude", "s1", b"told now");
+        let data = Raw::parse("{\"text\":\"told now\"}").expect("it is JSON");
+        let draft = Draft::with_data(id, session.clone(), clock(), Kind::Note, data);
+        let (from, to) = (Some(known.position.clone()), known.position);
+        let batch = Batch { source: known.key, from, to, drafts: vec![draft] };
+        recorder.put(batch).expect("it is taken");
+        recorder.settle().expect("it is recorded");
+        assert!(recorder.find(id).expect("it can be asked").is_some());
+    }
+}
