@@ -265,11 +265,26 @@ fn print(report: &Report, output: &mut Output) -> Result<(), CliError> {
             size(*bytes)
         ))?;
     }
-    for warning in &report.warnings {
-        let place = warning.path.as_ref().map_or(String::new(), |path| format!("{path}: "));
-        output.warn(format!("warning: {place}{}", warning.message));
-    }
+    warn(&report.warnings, output);
     Ok(())
+}
+
+/// The first few warnings of each kind; how many more there are.
+fn warn(warnings: &[WarningShape], output: &mut Output) {
+    const SHOWN_MAX: u64 = 3;
+    let mut told: BTreeMap<&str, u64> = BTreeMap::new();
+    for warning in warnings {
+        let count = told.entry(warning.kind).or_default();
+        *count += 1;
+        if *count <= SHOWN_MAX {
+            let place = warning.path.as_ref().map_or(String::new(), |path| format!("{path}: "));
+            output.warn(format!("warning: {place}{}", warning.message));
+        }
+    }
+    for (kind, count) in told.into_iter().filter(|(_, count)| *count > SHOWN_MAX) {
+        let more = count - SHOWN_MAX;
+        output.warn(format!("warning: {more} more of the kind `{kind}`; `--json` lists them all"));
+    }
 }
 
 fn size(bytes: u64) -> String {

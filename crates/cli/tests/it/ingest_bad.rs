@@ -192,3 +192,17 @@ fn a_line_of_a_gigabyte_is_kept_in_bounded_memory() {
     assert_eq!(report["bytes"], 0, "{report}");
     assert_eq!(report["files"], 0, "{report}");
 }
+
+#[test]
+fn many_warnings_of_one_kind_are_a_few_and_a_number() {
+    let bad = Bad::new();
+    for number in 0..5 {
+        let session = format!("torn-{number}");
+        bad.write(&session, format!("{}{{\"type\":\"us", prompt(&session, 1)).as_bytes());
+    }
+    let said = bad.world.run(&["ingest", "--once"]);
+    assert_eq!(said.code, Some(0), "{said}");
+    let told = said.stderr.lines().filter(|line| line.contains("was never finished")).count();
+    assert_eq!(told, 3, "{said}");
+    assert!(said.stderr.contains("2 more of the kind `torn`"), "{said}");
+}
