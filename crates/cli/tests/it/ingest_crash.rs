@@ -11,7 +11,7 @@ use crate::totals::{assert_same, counted};
 use crate::writer::Writer;
 
 /// How often the program is killed, unless `HANSARD_TEST_CRASHES` says otherwise.
-const CRASHES: u32 = 40;
+const CRASHES: u32 = 200;
 
 /// Everything in a journal: of each session the events in their order.
 type Held = BTreeMap<String, Vec<String>>;
