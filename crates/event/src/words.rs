@@ -15,8 +15,10 @@ impl Draft {
         let mut texts = self.payload_texts();
         if let Some(text) = &self.text {
             let text = without_nul(text);
-            // It nearly always begins one of them; only if not is it worth looking further.
-            let begins = texts.iter().any(|other| other.starts_with(&*text));
+            // It nearly always begins one of them, whole or cut; only if not is it worth looking
+            // further.
+            let beginning = text.strip_suffix('…').unwrap_or(&text);
+            let begins = texts.iter().any(|other| other.starts_with(beginning));
             if !begins && !texts.iter().any(|other| other.contains(&*text)) {
                 texts.insert(0, text.into_owned());
             }

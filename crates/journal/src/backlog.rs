@@ -67,7 +67,7 @@ impl Backlog {
 
     /// Whether so much waits that whoever appends had better help.
     pub(crate) fn is_long(&self) -> bool {
-        self.bytes >= BACKLOG_BYTES_MAX / 2
+        self.bytes >= BACKLOG_BYTES_MAX / 4 * 3
     }
 
     /// Forgets everything: something of it was deleted.

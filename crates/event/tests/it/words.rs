@@ -81,6 +81,8 @@ fn the_text_of_the_envelope_comes_first_and_not_twice() {
     let mut prompt = draft("user.prompt", r#"{"content":"a long question"}"#);
     prompt.text = Some("long".to_owned());
     assert_eq!(prompt.search_texts(), ["a long question"]);
+    prompt.text = Some("a long…".to_owned());
+    assert_eq!(prompt.search_texts(), ["a long question"]);
     prompt.text = Some("short".to_owned());
     assert_eq!(prompt.search_texts(), ["short", "a long question"]);
     prompt.text = Some(" \n".to_owned());
