@@ -82,8 +82,11 @@ impl Pump<'_> {
                 for (seq, (_, end)) in seqs.iter().flatten().zip(&rest[..common]) {
                     // What was held back stands before the record that made it known.
                     let end = origin.as_ref().map_or(*end, |origin| origin.end.max(*end));
+                    // A copy may tell the same facts in another order.
+                    let before = origin.as_ref().filter(|origin| origin.session == session);
+                    let seq = before.map_or(*seq, |origin| origin.seq.max(*seq));
                     let session = session.clone();
-                    origin = Some(Origin { session, seq: *seq, end, is_all: false });
+                    origin = Some(Origin { session, seq, end, is_all: false });
                 }
                 rest = &rest[common..];
                 let Some((id, _)) = rest.first() else { break };
