@@ -47,7 +47,11 @@ impl Transcript {
             "queued_command" => self.handed_over(line, &attachment, told)?,
             _ => {
                 let text = rendered(line).unwrap_or_else(|| attachment.text());
-                context(line, &attachment.kind, Content::text(text), told);
+                if text.is_empty() {
+                    told.silent();
+                } else {
+                    context(line, &attachment.kind, Content::text(text), told);
+                }
             }
         }
         Ok(())
