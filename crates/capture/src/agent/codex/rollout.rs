@@ -56,10 +56,14 @@ pub(super) struct Git {
 }
 
 impl Meta<'_> {
-    /// How it was started, in one word.
+    /// How it was started, in one word. All that goes through the app server says `vscode`,
+    /// the terminal too: there the program that asked tells more.
     pub(super) fn entry_point(&self) -> Option<String> {
         let source = self.source.filter(|_| !self.is_child()).and_then(json::text);
-        source.or_else(|| self.originator.clone())
+        match source {
+            Some(source) if source != "vscode" => Some(source),
+            source => self.originator.clone().or(source),
+        }
     }
 
     pub(super) fn is_child(&self) -> bool {
