@@ -255,6 +255,7 @@ impl Log {
         let message = reported.message.unwrap_or_default();
         let error = ErrorRaised {
             message: message.clone(),
+            code: reported.status_code,
             scope: reported.error_type,
             ..ErrorRaised::default()
         };

@@ -274,6 +274,9 @@ pub(super) struct Reported {
     pub summary: Option<String>,
     #[serde(default)]
     pub error_type: Option<String>,
+    /// What the provider's server answered.
+    #[serde(default)]
+    pub status_code: Option<Raw>,
     #[serde(default)]
     pub info_type: Option<String>,
     #[serde(default)]
