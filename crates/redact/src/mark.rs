@@ -1,10 +1,12 @@
 //! The same secret, the same mark.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::ops::Range;
 
-/// Secrets told apart. The ones beyond share the mark of their kind: whoever reads of ten thousand
-/// secrets does not tell them apart either.
+/// Secrets told apart. The ones beyond share the plain mark of their kind and are not remembered:
+/// whoever reads of ten thousand secrets does not tell them apart either.
 const SECRETS_MAX: usize = 10_000;
 
 const OPEN: &[u8] = b"[redacted:";
@@ -24,19 +26,21 @@ pub(crate) struct Hash(u64);
 
 impl Marks {
     /// The mark of the secret: the one it had before, else the next one of its kind.
-    pub(crate) fn of(&mut self, secret: &Hash, kind: &str) -> &str {
+    pub(crate) fn of(&mut self, secret: &Hash, kind: &str) -> Cow<'_, str> {
         let is_full = self.of_secret.len() >= SECRETS_MAX;
-        let of_kind = &mut self.of_kind;
-        self.of_secret.entry(secret.0).or_insert_with(|| {
-            let count = of_kind.entry(kind.into()).or_default();
-            if !is_full {
+        match self.of_secret.entry(secret.0) {
+            Entry::Occupied(known) => Cow::Borrowed(known.into_mut()),
+            Entry::Vacant(_) if is_full => Cow::Owned(format!("[redacted:{kind}]")),
+            Entry::Vacant(fresh) => {
+                let count = self.of_kind.entry(kind.into()).or_default();
                 *count += 1;
+                let mark = match *count {
+                    1 => format!("[redacted:{kind}]"),
+                    number => format!("[redacted:{kind}:{number}]"),
+                };
+                Cow::Borrowed(fresh.insert(mark.into()))
             }
-            match *count {
-                0 | 1 => format!("[redacted:{kind}]").into(),
-                number => format!("[redacted:{kind}:{number}]").into(),
-            }
-        })
+        }
     }
 }
 
@@ -71,4 +75,19 @@ pub(crate) fn last_mark(text: &[u8]) -> Option<usize> {
     let len = inside.iter().rev().take_while(|byte| is_inside(byte)).count();
     let start = (inside.len() - len).checked_sub(1)?;
     text[start..].starts_with(OPEN).then_some(start)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_more_secrets_are_remembered_than_are_told_apart() {
+        let mut marks = Marks::default();
+        for number in 0..SECRETS_MAX as u64 + 2 {
+            marks.of(&Hash(number), "token");
+        }
+        assert_eq!(marks.of_secret.len(), SECRETS_MAX);
+        assert_eq!(marks.of(&Hash(1), "token"), "[redacted:token:2]");
+    }
 }

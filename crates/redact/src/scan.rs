@@ -151,7 +151,7 @@ impl Scan {
         let Some(end) = self.open.as_ref().map(|open| open.end) else { return };
         self.emit(text, end, out);
         if let Some(open) = self.open.take() {
-            out(Piece::Mark(marks.of(&open.hash, rules.kind(open.rule))));
+            out(Piece::Mark(&marks.of(&open.hash, rules.kind(open.rule))));
         }
     }
 }

@@ -58,7 +58,7 @@ fn ten_thousand_secrets_are_told_apart_and_no_more() {
         redactor.redact(&token(seed));
     }
     assert_eq!(redactor.redact(&token(10_000)), "[redacted:github_token:10000]");
-    assert!(redactor.redact(&token(10_001)).starts_with("[redacted:github_token"));
+    assert_eq!(redactor.redact(&token(10_001)), "[redacted:github_token]");
     assert_eq!(redactor.redact(&token(2)), "[redacted:github_token:2]");
 }
 
