@@ -162,8 +162,6 @@ impl Walk<'_> {
     fn link(&mut self, path: PathBuf, depth: usize, links: usize) {
         let target = match fs::canonicalize(&path) {
             Ok(target) => target,
-            // It leads nowhere: what it led to is deleted.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return,
             Err(error) => return self.warn(&path, &error),
         };
         if !target.starts_with(&self.root.path) {
@@ -191,8 +189,6 @@ impl Walk<'_> {
         let Some(found) = relative.and_then(|path| self.agent.recognise(path)) else { return };
         let metadata = match fs::metadata(&path) {
             Ok(metadata) => metadata,
-            // Gone between listing and looking.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return,
             Err(error) => return self.warn(&path, &error),
         };
         let provider = self.agent.provider();
@@ -231,8 +227,12 @@ impl Walk<'_> {
         }
     }
 
+    /// What cannot be looked at. What is gone between listing and looking, or what a link led to,
+    /// is only deleted.
     fn warn(&mut self, path: &Path, error: &io::Error) {
-        self.warnings.push(Warning::unreadable(self.agent.provider(), path, error));
+        if error.kind() != io::ErrorKind::NotFound {
+            self.warnings.push(Warning::unreadable(self.agent.provider(), path, error));
+        }
     }
 }
 

@@ -257,6 +257,8 @@ impl<'a> Pump<'a> {
         let source = candidate.found.source.clone();
         match self.read(candidate, sink, summary, tell) {
             Ok(()) => Ok(()),
+            // Deleted since it was listed: the next pass sees that it is gone.
+            Err(Failed::Source(error)) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             Err(Failed::Source(error)) => {
                 let warning = Warning::unreadable(source.provider, &source.path, &error);
                 summary.warnings.push(warning);

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
 use capture::{
-    Batch, CaptureError, Environment, KnownSource, Original, Pump, Sink, SinkError, Stop,
+    Batch, CaptureError, Environment, KnownSource, Original, Progress, Pump, Sink, SinkError, Stop,
     WarningKind,
 };
 use event::{EventId, Kind, SessionId, Time};
@@ -331,6 +331,20 @@ fn links_are_followed_within_the_root_and_end() {
     let warnings = world.read();
     assert!(warnings.iter().all(|kind| *kind == WarningKind::LeadsOut), "{warnings:?}");
     assert_eq!(world.said(), ["one"]);
+}
+
+#[test]
+fn what_is_deleted_between_listing_and_reading_is_no_fault() {
+    let mut world = World::new();
+    world.write("s.jsonl", prompt("one"));
+    let path = world.path("s.jsonl");
+    let environment = Environment::new(world.home.path(), []);
+    let agents = [agent("claude")];
+    let clock = || Time::from_millis(NOW);
+    let pump = Pump::new(&agents, &environment, &clock);
+    let mut delete = |_: &Progress| fs::remove_file(&path).unwrap_or_default();
+    let summary = pump.once(&mut world.sink, &mut delete).unwrap();
+    assert_eq!((summary.warnings, world.said()), (Vec::new(), Vec::new()));
 }
 
 /// Takes some batches, then fails: a process that is killed, or a disk that is full.
