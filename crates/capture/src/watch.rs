@@ -112,8 +112,7 @@ impl<'a> Watch<'a> {
         let mut next_sweep = self.now();
         let mut next_roots = self.now() + ROOTS;
         loop {
-            let mut summary =
-                Summary { warnings: std::mem::take(&mut warnings), ..Summary::default() };
+            let mut summary = Summary::default();
             let now = self.now();
             if now >= next_roots {
                 if self.watch_roots(&mut warnings) {
@@ -128,6 +127,7 @@ impl<'a> Watch<'a> {
                 }
                 next_sweep = self.now() + self.sweep_pause();
             }
+            summary.warnings.append(&mut warnings);
             self.look(sink, &mut summary)?;
             errand(&self.pump, sink, &mut summary)?;
             if summary != Summary::default() {
@@ -311,5 +311,66 @@ fn not_watched(provider: &'static str, root: &Path, error: &notify::Error) -> Wa
             "it cannot be watched ({error}) and is looked at every few seconds{remedy}"
         ),
         count: 1,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use event::{EventId, SessionId, Time};
+
+    use super::*;
+    use crate::agent::AGENTS;
+    use crate::environment::Environment;
+    use crate::sink::{Batch, KnownSource, Original, SinkError};
+
+    /// Takes everything and knows nothing.
+    struct Nobody;
+
+    impl Sink for Nobody {
+        fn sources(&self) -> Result<Vec<KnownSource>, SinkError> {
+            Ok(Vec::new())
+        }
+
+        fn source(&self, _: &str) -> Result<Option<String>, SinkError> {
+            Ok(None)
+        }
+
+        fn keep(&mut self, _: Original<'_>) -> Result<(), SinkError> {
+            Ok(())
+        }
+
+        fn put(&mut self, _: Batch) -> Result<(), SinkError> {
+            Ok(())
+        }
+
+        fn settle(&mut self) -> Result<(), SinkError> {
+            Ok(())
+        }
+
+        fn find(&self, _: EventId) -> Result<Option<(SessionId, u64)>, SinkError> {
+            Ok(None)
+        }
+
+        fn find_in(&self, _: &SessionId, ids: &[EventId]) -> Result<Vec<Option<u64>>, SinkError> {
+            Ok(vec![None; ids.len()])
+        }
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_watched_is_told_with_the_first_sweep() {
+        let home = tempfile::tempdir().unwrap();
+        fs::create_dir_all(home.path().join(".claude/projects")).unwrap();
+        let environment = Environment::new(home.path(), []);
+        let clock = || Time::from_millis(0);
+        let pump = Pump::new(AGENTS, &environment, &clock);
+        let mut watch = Watch { watcher: None, ..Watch::new(pump, home.path().join("bell")) };
+        watch.stopper().stop();
+        let mut told = Vec::new();
+        let mut tell = |summary: &Summary| told.extend(summary.warnings.clone());
+        watch.run(&mut Nobody, &mut |_, _, _| Ok(()), &mut tell).unwrap();
+        let kinds: Vec<WarningKind> = told.iter().map(|warning| warning.kind).collect();
+        assert_eq!(kinds, [WarningKind::NotWatched]);
     }
 }
