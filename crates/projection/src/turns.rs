@@ -95,8 +95,10 @@ impl Turns {
             self.retell(event);
             return;
         }
+        let is_late = self.current.is_none() && self.knows_id(event);
         self.follow_id(event);
         match event.kind {
+            Kind::ToolCall | Kind::ToolResult if is_late => self.late(event),
             Kind::TurnStarted => self.start(event),
             Kind::UserPrompt => self.prompt(event),
             Kind::AssistantMessage => self.answer(event),
@@ -134,14 +136,34 @@ impl Turns {
         self.done
     }
 
+    /// Whether it belongs to a turn that has begun.
+    fn knows_id(&self, event: &Event) -> bool {
+        event.turn_id.as_deref().is_some_and(|id| self.turn_ids.contains(&Mark::of(id)))
+    }
+
+    /// What a turn left running is told behind its end. It is counted there, and the turn stays
+    /// over.
+    fn late(&mut self, event: &Event) {
+        let is_its = |turn: &Turn| Some(&turn.id) == event.turn_id.as_ref();
+        let Some(number) = self.done.iter().rposition(is_its) else { return };
+        let turn = self.done.remove(number);
+        let (seq_to, completed_at) = (turn.seq_to, turn.completed_at);
+        self.current = Some(turn);
+        match event.kind {
+            Kind::ToolCall => self.call(event),
+            _ => self.result(event),
+        }
+        let turn = self.current.take().map(|turn| Turn { seq_to, completed_at, ..turn });
+        self.done.splice(number..number, turn);
+    }
+
     /// An agent that goes on by itself says so only by another turn id.
     fn follow_id(&mut self, event: &Event) {
         let Some(turn_id) = &event.turn_id else { return };
-        let mark = Mark::of(turn_id);
-        if self.turn_ids.contains(&mark) {
+        if self.knows_id(event) {
             return;
         }
-        self.turn_ids.push(mark);
+        self.turn_ids.push(Mark::of(turn_id));
         let is_next = self.has_begun && (self.has_id || self.current.is_none());
         match event.kind {
             Kind::ContextAdded

@@ -189,6 +189,37 @@ fn another_turn_id_is_another_turn() {
 }
 
 #[test]
+fn what_a_turn_left_running_begins_no_new_one() {
+    let mut log = Log::new();
+    let is_of = |log: &mut Log, turn_id: &str| {
+        log.events.last_mut().unwrap().draft.turn_id = Some(turn_id.to_owned());
+    };
+    log.prompt("run it");
+    is_of(&mut log, "t1");
+    log.end("interrupted");
+    is_of(&mut log, "t1");
+    log.prompt("go on");
+    is_of(&mut log, "t2");
+    log.say("m1", "Done.");
+    is_of(&mut log, "t2");
+    log.end("completed");
+    is_of(&mut log, "t2");
+    let call = log.call("Bash", json!({"command": "sleep 60"}));
+    is_of(&mut log, "t1");
+    log.fail(&call, "killed");
+    is_of(&mut log, "t1");
+    check(
+        &log,
+        expect![[r#"
+        1-2 interrupted: run it → -
+        3-5 done: go on → Done."#]],
+    );
+    let turns = turns(&log);
+    assert_eq!((turns[0].tools["Bash"].failures, turns[0].errors), (1, 1));
+    assert!(turns[0].completed_at.is_some() && turns[1].tools.is_empty());
+}
+
+#[test]
 fn files_and_tools_of_every_agent_are_told() {
     let mut log = Log::new();
     log.prompt("go");
