@@ -17,10 +17,14 @@ use super::block::{Block, Call};
 use super::call;
 use super::clean::Clean;
 use crate::mark::Mark;
+use crate::recent::Recent;
 use crate::torn::{News, Torn};
 
 /// Blocks that wait for the result of a call. When there are more, the call is told without.
 const HELD_MAX: usize = 200;
+
+/// Turns that are over and remembered: what one left running comes late and begins no new one.
+const OVER_MAX: usize = 64;
 
 /// Tells a session, event by event.
 pub(crate) struct Teller {
@@ -29,6 +33,7 @@ pub(crate) struct Teller {
     torn: Torn,
     turn: u64,
     is_in_turn: bool,
+    over: Recent<Mark, OVER_MAX>,
     is_inherited: bool,
     held: VecDeque<Held>,
     /// The last error that was told, which the end of the turn often repeats.
@@ -49,6 +54,7 @@ impl Teller {
             torn: Torn::default(),
             turn: 0,
             is_in_turn: false,
+            over: Recent::default(),
             is_inherited: false,
             held: VecDeque::new(),
             last_error: None,
@@ -77,7 +83,10 @@ impl Teller {
             }
             Kind::ToolCall => {
                 let Some(called) = event.readable::<ToolCall>() else { return };
-                self.open_turn(event);
+                let turn = event.turn_id.as_deref().map(Mark::of);
+                if !turn.is_some_and(|turn| self.over.contains(&turn)) {
+                    self.open_turn(event);
+                }
                 let call = call::call(&called, clean, self.options.input_max);
                 self.hold(Held::Open(Mark::of(&called.call_id), call));
             }
@@ -166,6 +175,9 @@ impl Teller {
         if let Some(error) = &completed.error {
             self.error(error, clean);
         }
+        if let Some(turn_id) = &event.turn_id {
+            self.over.push(Mark::of(turn_id));
+        }
         self.is_in_turn = false;
     }
 
@@ -247,6 +259,10 @@ fn remark(event: &Event) -> Option<String> {
         Kind::Note => event.readable::<Note>().map(|note| note.text),
         Kind::ApprovalResolved => {
             let resolved = event.readable::<ApprovalResolved>()?;
+            // What a rule lets pass is said by the call itself, with every call.
+            if resolved.automated && resolved.decision == Decision::Allow {
+                return None;
+            }
             let word = if resolved.decision == Decision::Allow { "Allowed" } else { "Denied" };
             let by = resolved.by.map(|by| format!(" by {by}")).unwrap_or_default();
             let why = resolved.reason.map(|reason| format!(": {reason}")).unwrap_or_default();

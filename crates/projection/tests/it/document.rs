@@ -52,6 +52,58 @@ fn check(tell: impl FnOnce(&mut Log), format: Format, expected: Expect) {
     expected.assert_eq(body);
 }
 
+#[test]
+fn only_what_a_person_decided_or_a_rule_denied_is_told() {
+    let resolve = |log: &mut Log, decision: &str, by: &str, automated: bool| {
+        let data =
+            json!({"approval_id": "a", "decision": decision, "by": by, "automated": automated});
+        log.add("approval.resolved", data);
+    };
+    check(
+        |log| {
+            log.prompt("go");
+            resolve(log, "allow", "rule", true);
+            resolve(log, "allow", "person", false);
+            resolve(log, "deny", "rule", true);
+        },
+        Format::Plain,
+        expect![[r#"
+            --- 1 --- 2026-11-16 08:00:02 UTC --------------------------------------
+
+            USER
+              go
+
+            -- Allowed by person
+
+            -- Denied by rule
+        "#]],
+    );
+}
+
+#[test]
+fn what_a_turn_left_running_begins_no_new_one() {
+    let is_of = |event: &mut Event, turn: &str| event.draft.turn_id = Some(turn.to_owned());
+    check(
+        |log| {
+            is_of(log.prompt("run it"), "t1");
+            is_of(log.end("completed"), "t1");
+            let call = log.call("Bash", json!({"command": "sleep 60"}));
+            is_of(log.events.last_mut().unwrap(), "t1");
+            is_of(log.fail(&call, "killed"), "t1");
+        },
+        Format::Plain,
+        expect![[r#"
+            --- 1 --- 2026-11-16 08:00:02 UTC --------------------------------------
+
+            USER
+              run it
+
+            [Bash: sleep 60] failed
+              | killed
+        "#]],
+    );
+}
+
 /// A session with a bit of everything.
 fn everything(log: &mut Log) {
     log.prompt("Add a test.\n\n```rust\nfn a() {}\n```");
