@@ -485,7 +485,11 @@ impl<'a> Told<'a> {
         let thread = self.thread();
         let known_at = at.or(thread.last_at);
         thread.last_at = at.max(thread.last_at);
-        let turn_id = thread.turn_id.clone();
+        let turn_id = match kind {
+            // These are about the session, whatever its last turn was.
+            Kind::SessionStarted | Kind::SessionExited | Kind::EpochClosed => None,
+            _ => thread.turn_id.clone(),
+        };
         let parent_id = match kind {
             Kind::UserPrompt => thread.rewound_to.take(),
             _ => None,

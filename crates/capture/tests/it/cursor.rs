@@ -53,7 +53,7 @@ fn a_turn_in_lines() {
     ]);
     expect![[r#"
         == cursor:11111111-2222-4333-8444-555555555555
-          1 session.started <11111111> {"agent":"cursor"}
+          1 session.started {"agent":"cursor"}
           2 user.prompt <11111111> {"content":[{"type":"text","text":"fix it"}]}
           3 assistant.message <11111111> {"message_id":"11111111-2222-4333-8444-555555555555.jsonl@165","block":0,"content":[{"type":"text","text":"I look."}]}
           4 settings.changed <11111111> {"cwd":"/home/dev/project"}
@@ -283,7 +283,7 @@ fn a_conversation_in_the_editor_is_told_in_its_own_order() {
     editor.composer(&["zz", "mm", "aa", "bb"]);
     expect![[r#"
         == cursor:11111111-2222-4333-8444-555555555555
-          1 session.started <zz> {"agent":"cursor","model":"lab-model","cwd":"/home/dev/project","title":"Greeting"}
+          1 session.started {"agent":"cursor","model":"lab-model","cwd":"/home/dev/project","title":"Greeting"}
           2 user.prompt <zz> {"content":[{"type":"text","text":"Make it friendlier."}]}
           3 assistant.thinking <zz> {"message_id":"mm","block":0,"thinking":"Look first."}
           4 tool.call <zz> {"call_id":"c1","tool":"read_file","input":{"path":"src/app.py"},"message_id":"aa","block":0}

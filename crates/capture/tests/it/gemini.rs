@@ -124,7 +124,7 @@ fn what_is_cached_and_thought_is_counted_once() {
     let told = lines(&[&user("u1", "hi"), &answer("g1", "yes"), &answer("g1", "yes")]);
     expect![[r#"
         == gemini:aaaaaaaa-1
-          1 session.started <u1> {"agent":"gemini"}
+          1 session.started {"agent":"gemini"}
           2 user.prompt <u1> {"content":[{"type":"text","text":"hi"}]}
           3 settings.changed <u1> {"model":"m"}
           4 assistant.message <u1> {"message_id":"g1","block":0,"content":[{"type":"text","text":"yes"}]}
@@ -146,7 +146,7 @@ fn a_list_tells_what_is_new_in_it_and_what_is_gone() {
     let told = lines(&[&user("u1", "one"), &user("u2", "two"), &list]);
     expect![[r#"
         == gemini:aaaaaaaa-1
-          1 session.started <u1> {"agent":"gemini"}
+          1 session.started {"agent":"gemini"}
           2 user.prompt <u1> {"content":[{"type":"text","text":"one"}]}
           3 user.prompt <u2> {"content":[{"type":"text","text":"two"}]}
           4 note <u2> {"text":"rewound to 01KDWFZZ78SPJN308J4VM0MSJW","about":"rewind"}
@@ -182,7 +182,7 @@ fn files_a_prompt_names_are_no_part_of_it() {
     ]);
     expect![[r#"
         == gemini:aaaaaaaa-1
-          1 session.started <u1> {"agent":"gemini"}
+          1 session.started {"agent":"gemini"}
           2 user.prompt <u1> {"content":[{"type":"text","text":"explain @a.rs"}]}
           3 context.added <u1> {"content":[{"type":"text","text":"\n--- Content from referenced files ---\nfn main() {}"}]}
     "#]]
@@ -269,7 +269,7 @@ fn a_document_that_is_written_anew_tells_only_its_news() {
     assert_eq!(summary.events, 4);
     expect![[r#"
         == gemini:bbbbbbbb-1
-          1 session.started <u1> {"agent":"gemini"}
+          1 session.started {"agent":"gemini"}
           2 user.prompt <u1> {"content":[{"type":"text","text":"one"}]}
           3 settings.changed <u1> {"model":"m"}
           4 assistant.message <u1> {"message_id":"g1","block":0,"content":[{"type":"text","text":"two"}]}

@@ -102,7 +102,7 @@ fn a_turn_with_tools() {
     desk.say("assistant", 3, &text("Three."));
     expect![[r#"
         == goose:20260101_1
-          1 session.started <c67a7b7f> {"agent":"goose","model":"lab-model","cwd":"/home/dev/project","entry_point":"user","permission_mode":"auto","title":"Greeting"}
+          1 session.started {"agent":"goose","model":"lab-model","cwd":"/home/dev/project","entry_point":"user","permission_mode":"auto","title":"Greeting"}
           2 user.prompt <c67a7b7f> {"content":[{"type":"text","text":"Count the lines."}]}
           3 assistant.thinking <c67a7b7f> {"message_id":"8621d0acdd","block":0,"thinking":"Count first.","signature":"s"}
           4 assistant.message <c67a7b7f> {"message_id":"8621d0acdd","block":1,"content":[{"type":"text","text":"I count."}]}
@@ -217,12 +217,12 @@ fn a_compaction_replaces_the_history_and_repeats_the_prompt() {
     rewrite(&desk, &messages);
     expect![[r#"
         == goose:20260101_1
-          1 session.started <53b2ebaa> {"agent":"goose","model":"lab-model","cwd":"/home/dev/project","entry_point":"user","permission_mode":"auto","title":"Greeting"}
+          1 session.started {"agent":"goose","model":"lab-model","cwd":"/home/dev/project","entry_point":"user","permission_mode":"auto","title":"Greeting"}
           2 user.prompt <53b2ebaa> {"content":[{"type":"text","text":"one"}]}
           3 assistant.message <53b2ebaa> {"message_id":"9550e4f6c8","block":0,"content":[{"type":"text","text":"first"}]}
           4 user.prompt <88e3a79a> {"content":[{"type":"text","text":"two"}]}
           5 compaction <88e3a79a> {"strategy":"captured","cutoff_seq":0,"entries":[{"role":"user","context_kind":"summary","placement":"prefix","content":[{"type":"text","text":"They said hello."}]}]}
-          6 epoch.closed <88e3a79a> {"epoch":0,"cause":"compaction","from_seq":0,"to_seq":0,"day":"20260101","stream":"session:goose:20260101_1","segment":"000000_5"}
+          6 epoch.closed {"epoch":0,"cause":"compaction","from_seq":0,"to_seq":0,"day":"20260101","stream":"session:goose:20260101_1","segment":"000000_5"}
           7 context.added <88e3a79a> {"content":[{"type":"text","text":"I go on."}]}
           8 context.added <88e3a79a> {"content":[{"type":"text","text":"two"}]}
           9 assistant.message <88e3a79a> {"message_id":"e11bcbfef8","block":0,"content":[{"type":"text","text":"second"}]}
