@@ -43,7 +43,7 @@ struct Price {
     cache_write_5m: Option<Cost>,
     /// As `cache_write_5m` where it is missing.
     cache_write_1h: Option<Cost>,
-    /// Prices of requests that exceed some context, the smallest first.
+    /// Prices of requests that exceed some context, in any order.
     #[serde(default)]
     above: Vec<PriceAbove>,
 }
@@ -160,7 +160,8 @@ impl Price {
 
     /// Input, output, cache read, cache write for five minutes and for an hour.
     fn rates(&self, context_above: u64) -> [Cost; 5] {
-        let above = self.above.iter().rfind(|above| above.context_tokens <= context_above);
+        let exceeded = self.above.iter().filter(|above| above.context_tokens <= context_above);
+        let above = exceeded.max_by_key(|above| above.context_tokens);
         let told = |of: fn(&PriceAbove) -> Option<Cost>| above.and_then(of);
         let input = told(|above| above.input).unwrap_or(self.input);
         let write_5m = told(|above| above.cache_write_5m).or(self.cache_write_5m).unwrap_or(input);

@@ -282,6 +282,16 @@ fn a_users_table_is_read_and_checked() {
 }
 
 #[test]
+fn the_largest_context_that_is_exceeded_has_the_price() {
+    let table = r#"{"version": 1, "models": {"my": {"input": 1, "output": 1, "above": [
+        {"context_tokens": 256000, "input": 3}, {"context_tokens": 128000, "input": 2}]}}}"#;
+    let table = PriceTable::parse(table).unwrap();
+    let tokens = Tokens { requests: 1, input: MILLION, ..Tokens::default() };
+    let cost = |above| table.cost(Some("my"), above, &tokens).unwrap().to_string();
+    assert_eq!([0, 128_000, 200_000, 272_000].map(cost), ["1", "2", "2", "3"]);
+}
+
+#[test]
 fn nonsense_does_not_overflow() {
     let (usd, _) =
         spent("claude-opus-4-5", json!({"input_tokens": u64::MAX, "output_tokens": u64::MAX}));
