@@ -54,9 +54,10 @@ impl Database {
     }
 }
 
-/// The database that a log lies beside; any other path as it is.
-pub(crate) fn of_log(path: &Path) -> Cow<'_, Path> {
-    let database = path.to_str().and_then(|path| path.strip_suffix("-wal"));
+/// The database that a log, or what is shared about it, lies beside; any other path as it is.
+pub(crate) fn of_log<'a>(path: &'a Path) -> Cow<'a, Path> {
+    let before = |path: &'a str| path.strip_suffix("-wal").or_else(|| path.strip_suffix("-shm"));
+    let database = path.to_str().and_then(before);
     database.map_or(Cow::Borrowed(path), |path| Cow::Owned(PathBuf::from(path)))
 }
 

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 
+use crate::database;
 use crate::error::{CaptureError, Warning, WarningKind};
 use crate::glance::{Glance, Glances};
 use crate::pump::{Pump, Summary};
@@ -190,7 +191,8 @@ impl<'a> Watch<'a> {
             match self.wakes.recv_timeout(pause) {
                 Ok(Wake::Stop) | Err(RecvTimeoutError::Disconnected) => return Waited::Stop,
                 Ok(Wake::Changed(path)) if path.starts_with(&self.bell) => {}
-                Ok(Wake::Changed(path)) => self.hint(&source_of(&path), now),
+                // What happens to a database happens in its log first.
+                Ok(Wake::Changed(path)) => self.hint(&database::of_log(&path), now),
                 Ok(Wake::Folder(folder)) => {
                     for path in self.pump.sources_below(&folder, warnings) {
                         self.hint(&path, now);
@@ -283,15 +285,6 @@ impl Hints {
 
     fn lose_count(&self) {
         self.has_lost_count.store(true, Ordering::Relaxed);
-    }
-}
-
-/// The source a file belongs to: what happens to a database happens in its log first.
-fn source_of(path: &Path) -> PathBuf {
-    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    match name.strip_suffix("-wal").or_else(|| name.strip_suffix("-shm")) {
-        Some(database) => path.with_file_name(database),
-        None => path.to_owned(),
     }
 }
 
