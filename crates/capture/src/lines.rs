@@ -43,7 +43,10 @@ impl<R: Read> Lines<R> {
         self.line = Vec::new();
         let mut length = 0;
         loop {
-            let bytes = self.input.fill_buf()?;
+            let bytes = match self.input.fill_buf() {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                bytes => bytes?,
+            };
             if bytes.is_empty() {
                 return Ok((length, false));
             }

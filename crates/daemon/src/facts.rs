@@ -31,6 +31,10 @@ impl KeptFacts {
     }
 }
 
+/// Sessions whose facts are held in memory while they are read. With more they are all kept, and
+/// those that go on are read again.
+const FRESH_MAX: usize = 512;
+
 /// Facts that are folded as events are recorded, so that the log need not be read for them.
 #[derive(Default)]
 pub(crate) struct FreshFacts(HashMap<SessionId, Facts>);
@@ -49,6 +53,15 @@ impl FreshFacts {
         if facts.seq() + 1 == event.seq {
             facts.apply(event);
         }
+    }
+
+    /// Keeps what there is if it is much.
+    pub(crate) fn relieve(&mut self, journal: &Journal) -> Result<(), ReadError> {
+        if self.0.len() > FRESH_MAX {
+            let sessions: Vec<SessionId> = self.0.keys().cloned().collect();
+            self.keep(journal, &sessions)?;
+        }
+        Ok(())
     }
 
     /// Brings the facts of sessions up to date, keeps them and forgets them.

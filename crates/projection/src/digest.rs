@@ -239,8 +239,9 @@ impl Digest {
             self.has_goal = true;
             let asked = excerpt::beginning(&excerpt::line(&text), FACT_CHARS_MAX);
             if self.part.asks.len() == ASKS_MAX {
-                // The goal stands first, and stays.
-                self.part.asks.remove(1);
+                // The goal stays; it stands first in the part it was set in.
+                let has_goal = self.part.asks[0].0 == Topic::Goal;
+                self.part.asks.remove(usize::from(has_goal));
             }
             self.part.asks.push((topic, asked.clone(), place));
             self.last_ask = Some(Ask { text: asked, place, is_answered: false, has_failed: false });

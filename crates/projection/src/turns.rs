@@ -120,17 +120,7 @@ impl Turns {
         }
     }
 
-    /// The turns that have ended since this was last asked.
-    pub fn take_done(&mut self) -> Vec<Turn> {
-        std::mem::take(&mut self.done)
-    }
-
-    /// The turn that has not ended.
-    pub fn current(&self) -> Option<&Turn> {
-        self.current.as_ref()
-    }
-
-    /// All turns that were not taken, the last of them perhaps open.
+    /// All turns, the last of them perhaps open.
     pub fn finish(mut self) -> Vec<Turn> {
         self.done.extend(self.current.take());
         self.done
