@@ -13,6 +13,7 @@ mod replay;
 mod export;
 mod import;
 mod delete;
+mod bus;
 mod doctor;
 
 use std::path::PathBuf;
@@ -81,6 +82,9 @@ pub(crate) enum Command {
     Import(import::Import),
     /// Delete a session and everything that was kept of it
     Delete(delete::Delete),
+    /// Hear and tell what happens: every message to every listener
+    #[command(visible_alias = "callosum")]
+    Bus(bus::Bus),
     /// Verify the journal, and repair it if told to
     Doctor(doctor::Doctor),
 }
@@ -107,6 +111,7 @@ pub(crate) fn run(hansard: &Hansard, output: &mut Output) -> Result<Done, CliErr
         Command::Export(command) => command.run(global, output),
         Command::Import(command) => command.run(global, output),
         Command::Delete(command) => command.run(global, output),
+        Command::Bus(command) => command.run(global, output),
         Command::Doctor(command) => command.run(global, output),
     }
 }

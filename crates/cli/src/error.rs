@@ -2,7 +2,9 @@
 
 use std::error::Error;
 use std::io;
+use std::process::ExitCode;
 
+use bus::{AskError, BindError, DraftError, RunError};
 use daemon::{DeleteError, IngestError};
 use journal::{AppendError, ClaimError, LineageError, OpenError, ReadError};
 use serde::Serialize;
@@ -19,6 +21,8 @@ pub(crate) struct CliError {
     causes: Vec<String>,
     hint: Option<String>,
     is_closed_pipe: bool,
+    /// Nobody is there to talk to.
+    is_absent: bool,
 }
 
 impl CliError {
@@ -29,6 +33,7 @@ impl CliError {
             causes: Vec::new(),
             hint: None,
             is_closed_pipe: false,
+            is_absent: false,
         }
     }
 
@@ -46,6 +51,16 @@ impl CliError {
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> CliError {
         self.hint = Some(hint.into());
         self
+    }
+
+    /// The same for somebody who is not there to be talked to.
+    #[must_use]
+    pub(crate) fn absent(self) -> CliError {
+        CliError { is_absent: true, ..self }
+    }
+
+    pub(crate) fn exit_code(&self) -> ExitCode {
+        if self.is_absent { ExitCode::from(3) } else { ExitCode::FAILURE }
     }
 
     pub(crate) fn is_closed_pipe(&self) -> bool {
@@ -202,6 +217,53 @@ impl From<DeleteError> for CliError {
             DeleteError::Storage(error) => CliError::of("storage", &error)
                 .hint("the session is deleted; its originals are removed when it is done again"),
         }
+    }
+}
+
+impl From<BindError> for CliError {
+    fn from(error: BindError) -> CliError {
+        let (kind, hint) = match &error {
+            BindError::InUse { .. } => {
+                ("in_use", "`hansard bus stats` tells who is connected to it".to_owned())
+            }
+            BindError::NotPrivate { path } => {
+                ("not_private", format!("`chmod 700 {}`, or choose another", path.display()))
+            }
+            BindError::NotASocket { .. } => {
+                ("not_a_socket", "nothing was removed; choose another path".to_owned())
+            }
+            BindError::PathTooLong { .. } => {
+                ("path_too_long", "choose a shorter journal path, or `--socket PATH`".to_owned())
+            }
+            BindError::Io { .. } => {
+                ("io", "check the folder's owner and its rights, or choose another".to_owned())
+            }
+        };
+        CliError::of(kind, &error).hint(hint)
+    }
+}
+
+impl From<RunError> for CliError {
+    fn from(error: RunError) -> CliError {
+        CliError::of("io", &error)
+    }
+}
+
+impl From<AskError> for CliError {
+    fn from(error: AskError) -> CliError {
+        match &error {
+            AskError::Nobody { .. } => {
+                CliError::of("no_bus", &error).hint("`hansard bus serve` starts one").absent()
+            }
+            AskError::NoAnswer { .. } => CliError::of("no_answer", &error)
+                .hint("the server speaks plain Callosum, or is busy; try again"),
+        }
+    }
+}
+
+impl From<DraftError> for CliError {
+    fn from(error: DraftError) -> CliError {
+        CliError::of("bad_message", &error)
     }
 }
 

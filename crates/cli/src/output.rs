@@ -22,6 +22,21 @@ pub(crate) struct Output {
     shown_progress: Option<Instant>,
 }
 
+/// Where a part of the program that runs by itself says what a person may want to know.
+#[derive(Clone, Copy)]
+pub(crate) struct Log {
+    is_quiet: bool,
+}
+
+impl Log {
+    pub(crate) fn say(self, text: impl AsRef<str>) {
+        if !self.is_quiet {
+            // Nobody to tell: a closed stderr is no reason to fail.
+            let _ = writeln!(io::stderr(), "{}", plain(text.as_ref()));
+        }
+    }
+}
+
 /// How a piece of text looks on a terminal. The words alone carry the meaning.
 #[derive(Clone, Copy)]
 pub(crate) enum Style {
@@ -83,6 +98,11 @@ impl Output {
         if self.color { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
     }
 
+    /// Notes of a part that runs by itself.
+    pub(crate) fn log(&self) -> Log {
+        Log { is_quiet: self.quiet }
+    }
+
     /// Something a person may want to know, on stderr.
     pub(crate) fn note(&mut self, text: impl AsRef<str>) {
         if !self.quiet && !self.json {
@@ -125,7 +145,7 @@ impl Output {
         }
         let text = if self.json { error.to_json() } else { error.to_text() };
         let _ = writeln!(io::stderr(), "{text}");
-        ExitCode::FAILURE
+        error.exit_code()
     }
 
     pub(crate) fn flush(&mut self) -> Result<(), CliError> {
@@ -141,9 +161,7 @@ pub(crate) fn plain(text: &str) -> String {
     text.chars()
         .map(|letter| match letter {
             '\n' | '\t' => letter.to_string(),
-            letter if letter.is_control() || is_invisible(letter) => {
-                letter.escape_unicode().to_string()
-            }
+            letter if is_hostile(letter) => letter.escape_unicode().to_string(),
             letter => letter.to_string(),
         })
         .collect()
@@ -176,8 +194,9 @@ pub(crate) fn one_line(text: &str, max: usize) -> String {
     format!("{cut}…")
 }
 
-/// Letters that reorder or hide others.
-fn is_invisible(letter: char) -> bool {
-    matches!(letter,
+/// Letters that command a terminal, reorder others or hide them.
+pub(crate) fn is_hostile(letter: char) -> bool {
+    letter.is_control()
+        || matches!(letter,
         '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2060}'..='\u{206F}' | '\u{FEFF}')
 }

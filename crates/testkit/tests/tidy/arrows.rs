@@ -14,10 +14,11 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("capture", &["event"]),
     ("projection", &["event"]),
     ("redact", &[]),
+    ("bus", &[]),
     ("daemon", &["event", "journal", "session", "capture", "projection", "redact"]),
-    ("cli", &["event", "journal", "session", "capture", "projection", "redact", "daemon"]),
+    ("cli", &["event", "journal", "session", "capture", "projection", "redact", "bus", "daemon"]),
     ("testkit", &["event", "journal", "session"]),
-    ("bench", &["event", "journal", "session", "testkit"]),
+    ("bench", &["event", "journal", "session", "bus", "testkit"]),
 ];
 
 /// What every crate's tests may use beside that.

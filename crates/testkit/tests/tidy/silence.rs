@@ -34,6 +34,7 @@ const HOLDS: &[(&str, &[&str], &str)] = &[
             "crates/capture/tests",
             "crates/projection/tests",
             "crates/redact/tests",
+            "crates/bus/tests",
             "crates/daemon/tests",
             "crates/cli/tests",
             "crates/testkit/tests",

@@ -1,0 +1,324 @@
+//! A connection that lives long: it comes back by itself, hears everything and says what it is
+//! given, without making anybody wait.
+//!
+//! One thread drains the socket all the time, another writes. Between them and the caller are two
+//! bounded queues, and whatever does not fit is told.
+
+mod inbound;
+mod outbound;
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::filter::Filter;
+use crate::message::{Draft, Message};
+use crate::relay::LINE_MAX;
+use crate::scan::{Fault, Scanner, Verdict};
+
+use inbound::Inbound;
+pub use outbound::EmitError;
+use outbound::Outbound;
+
+/// The first wait between two attempts to connect; it doubles up to the last.
+const RETRY_FIRST: Duration = Duration::from_millis(100);
+const RETRY_LAST: Duration = Duration::from_secs(2);
+
+/// How long a server may take to say that it knows subscriptions.
+const SUBSCRIBED_WITHIN: Duration = Duration::from_secs(1);
+
+/// Bytes read at a time.
+const READ_MAX: usize = 64 << 10;
+
+/// What a client is told at the start.
+#[derive(Clone, Debug, Default)]
+pub struct ClientSettings {
+    /// What it wants to hear; everything, if nothing is said. A server that knows no
+    /// subscriptions sends everything, and the client chooses by itself.
+    pub filter: Filter,
+    /// Whether it wants to hear what it says itself.
+    pub no_echo: bool,
+    /// How it is called in the server's `stats`.
+    pub name: Option<String>,
+    /// Fields that every message gets, unless it has them. `null` is left out.
+    pub defaults: Vec<(String, Value)>,
+    /// Refuse messages while there is no connection, instead of holding them for 10 s.
+    pub no_hold: bool,
+}
+
+/// What a client hears.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Item {
+    Message(Message),
+    Connected,
+    Disconnected,
+    /// The server told of a gap (its `callosum.lagged`), or we were too slow to take what came.
+    Lagged {
+        dropped: u64,
+    },
+    /// Messages that were queued and could not be written.
+    Lost(u64),
+}
+
+/// A connection that lives long. Stopped when dropped.
+pub struct Client {
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+    defaults: Vec<(String, Value)>,
+}
+
+struct Shared {
+    path: PathBuf,
+    settings: ClientSettings,
+    inbound: Inbound,
+    outbound: Outbound,
+    /// The stream that is read from now, so that stopping can end it.
+    stream: Mutex<Option<UnixStream>>,
+}
+
+impl Client {
+    /// Begins to connect, in the background, and goes on for ever.
+    pub fn start(path: &Path, settings: ClientSettings) -> io::Result<Client> {
+        let defaults = settings.defaults.clone();
+        let shared = Arc::new(Shared {
+            path: path.to_owned(),
+            outbound: Outbound::new(!settings.no_hold),
+            settings,
+            inbound: Inbound::default(),
+            stream: Mutex::new(None),
+        });
+        let mut client = Client { shared, threads: Vec::new(), defaults };
+        let shared = Arc::clone(&client.shared);
+        client.spawn("bus-read", move || shared.hear())?;
+        let shared = Arc::clone(&client.shared);
+        client.spawn("bus-write", move || shared.outbound.write_all(&shared.inbound))?;
+        Ok(client)
+    }
+
+    fn spawn(&mut self, name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
+        let thread = std::thread::Builder::new().name(name.to_owned()).spawn(work)?;
+        self.threads.push(thread);
+        Ok(())
+    }
+
+    /// What comes next; `None` when the time is over, or the client was stopped.
+    pub fn next(&self, limit: Duration) -> Option<Item> {
+        self.shared.inbound.next(Some(limit))
+    }
+
+    /// What comes next, however long it takes; `None` once the client was stopped.
+    pub fn wait(&self) -> Option<Item> {
+        self.shared.inbound.next(None)
+    }
+
+    /// Queues a message with fields. Never waits.
+    pub fn emit(
+        &self,
+        tract: &str,
+        event: &str,
+        fields: &[(&str, Value)],
+    ) -> Result<(), EmitError> {
+        let mut draft = Draft::new(tract, event);
+        for (name, value) in &self.defaults {
+            let is_given = fields.iter().any(|(given, _)| given == name);
+            if !is_given && !value.is_null() {
+                draft = draft.with(name, value);
+            }
+        }
+        for (name, value) in fields {
+            draft = draft.with(name, value);
+        }
+        let message = draft.build().map_err(|_| EmitError::TooLong)?;
+        self.shared.outbound.put(message.line())
+    }
+
+    /// Waits until everything queued is written; how many are not when the time is over.
+    pub fn flush(&self, limit: Duration) -> usize {
+        self.shared.outbound.flush(limit)
+    }
+
+    /// Writes what is queued, up to a limit, then ends; how many were not written.
+    pub fn stop(mut self, limit: Duration) -> usize {
+        let left = self.flush(limit);
+        self.end();
+        left
+    }
+
+    /// A way to stop it from another thread.
+    pub fn stopper(&self) -> Stopper {
+        Stopper { shared: Arc::clone(&self.shared) }
+    }
+
+    fn end(&mut self) {
+        self.stopper().stop();
+        self.shared.outbound.close();
+        if let Some(stream) = self.shared.stream().as_ref() {
+            // It may be closed already.
+            let _ = stream.shutdown(Shutdown::Both);
+        }
+        for thread in self.threads.drain(..) {
+            // A thread that panicked has nothing more to say.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Stops a client from another thread: it hears nothing more.
+pub struct Stopper {
+    shared: Arc<Shared>,
+}
+
+impl Stopper {
+    pub fn stop(&self) {
+        self.shared.inbound.close();
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+impl Shared {
+    fn stream(&self) -> std::sync::MutexGuard<'_, Option<UnixStream>> {
+        self.stream.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Connects, hears, and connects again, until the client is stopped.
+    fn hear(&self) {
+        let mut retry = Duration::ZERO;
+        let mut is_plain = false;
+        while !self.inbound.is_closed() {
+            if !retry.is_zero() && self.inbound.wait_closed(jittered(retry)) {
+                return;
+            }
+            let Ok(stream) = UnixStream::connect(&self.path) else {
+                retry = (retry * 2).clamp(RETRY_FIRST, RETRY_LAST);
+                continue;
+            };
+            let began = Instant::now();
+            if self.begin(&stream, is_plain).is_ok() {
+                self.inbound.put(Item::Connected);
+                is_plain = self.hear_stream(stream, is_plain);
+                self.outbound.disconnect();
+                *self.stream() = None;
+                self.inbound.put(Item::Disconnected);
+            }
+            // At once after a good time; a server that hangs up at once is not pestered.
+            retry = if began.elapsed() > RETRY_FIRST { Duration::ZERO } else { RETRY_FIRST };
+        }
+    }
+
+    /// Says what we want to hear, and lets the writer begin.
+    fn begin(&self, stream: &UnixStream, is_plain: bool) -> io::Result<()> {
+        let mut writer = stream.try_clone()?;
+        if let Some(line) = self.subscription().filter(|_| !is_plain) {
+            writer.write_all(&line)?;
+        }
+        *self.stream() = Some(stream.try_clone()?);
+        // Stopped meanwhile: nobody would end this stream.
+        if self.inbound.is_closed() {
+            return Err(ErrorKind::Interrupted.into());
+        }
+        self.outbound.connect(writer);
+        Ok(())
+    }
+
+    fn subscription(&self) -> Option<Vec<u8>> {
+        let ClientSettings { filter, no_echo, name, .. } = &self.settings;
+        if filter.is_everything() && !no_echo && name.is_none() {
+            return None;
+        }
+        let fields: serde_json::Map<String, Value> = filter
+            .fields
+            .iter()
+            .map(|(key, value)| (key.name().to_owned(), value.clone()))
+            .collect();
+        let draft = Draft::new("callosum", "subscribe")
+            .with("tracts", &filter.tracts)
+            .with("events", &filter.events)
+            .with("fields", fields)
+            .with("echo", !no_echo)
+            .with("name", name);
+        let mut line = draft.build().ok()?.line().to_vec();
+        line.push(b'\n');
+        Some(line)
+    }
+
+    /// Hears until the connection ends; whether the server turned out to know no subscriptions.
+    fn hear_stream(&self, mut stream: UnixStream, was_plain: bool) -> bool {
+        let asked = Instant::now();
+        let mut is_subscribed = self.subscription().is_none();
+        let mut scanner = Scanner::new();
+        let mut partial = Vec::new();
+        let mut buffer = vec![0; READ_MAX];
+        loop {
+            let count = match stream.read(&mut buffer) {
+                Ok(0) => break,
+                Ok(count) => count,
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(_) => break,
+            };
+            let mut rest = &buffer[..count];
+            while !rest.is_empty() {
+                let Some((used, verdict)) = scanner.feed(rest) else {
+                    if scanner.line_len() > LINE_MAX * 3 {
+                        // Escapes can make a line three times as long, and no longer.
+                        scanner.give_up(Fault::TooLong);
+                    }
+                    partial.extend_from_slice(rest);
+                    if scanner.has_fault() {
+                        partial.clear();
+                    }
+                    break;
+                };
+                let (piece, behind) = rest.split_at(used);
+                rest = behind;
+                partial.extend_from_slice(piece);
+                if let Verdict::Good(shape) = verdict {
+                    let line = partial[shape.object.range()].to_vec();
+                    if let Ok(message) = Message::of_wire(line) {
+                        is_subscribed |= message.is("callosum", "subscribed");
+                        self.take(message);
+                    }
+                }
+                partial.clear();
+            }
+        }
+        was_plain || (!is_subscribed && asked.elapsed() > SUBSCRIBED_WITHIN)
+    }
+
+    fn take(&self, message: Message) {
+        if message.tract().is_some_and(|tract| tract == "callosum") {
+            let event = message.event().unwrap_or_default();
+            match event.as_ref() {
+                "subscribed" | "caught_up" => return,
+                "lagged" => {
+                    let dropped = message.field("dropped").and_then(|field| field.integer());
+                    let dropped = dropped.and_then(|count| u64::try_from(count).ok());
+                    return self.inbound.put(Item::Lagged { dropped: dropped.unwrap_or(0) });
+                }
+                // Our own question, from a server that takes it for a message.
+                "subscribe" => return,
+                _ => {}
+            }
+        }
+        if self.settings.filter.takes(&message) {
+            self.inbound.put(Item::Message(message));
+        }
+    }
+}
+
+/// Somewhere between half and all of it, so that not everybody comes back at the same instant.
+fn jittered(wait: Duration) -> Duration {
+    let nanos = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let part = nanos.map_or(0, |since| since.subsec_nanos()) % 1_000;
+    wait.mul_f64(0.5 + f64::from(part) / 2_000.0)
+}

@@ -1,0 +1,171 @@
+//! What was queued and not yet written.
+
+use std::collections::VecDeque;
+use std::io::Write;
+use std::os::unix::net::UnixStream;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::Item;
+use super::inbound::Inbound;
+use crate::relay::LINE_MAX;
+
+/// Messages that wait to be written. With more, `emit` says `Full`.
+const MESSAGES_MAX: usize = 1_000;
+
+/// Bytes of them. A single longer message is taken if nothing else waits.
+const BYTES_MAX: usize = 4 << 20;
+
+/// How long a message is held while there is no connection; then it is lost, and told so.
+const HELD_MAX: Duration = Duration::from_secs(10);
+
+/// Why a message was not queued.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum EmitError {
+    #[error("too many messages wait to be written")]
+    Full,
+    #[error("there is no connection to the bus")]
+    Down,
+    #[error("a message has at most {LINE_MAX} bytes")]
+    TooLong,
+    #[error("the client was stopped")]
+    Stopped,
+}
+
+pub(super) struct Outbound {
+    holds: bool,
+    state: Mutex<Queue>,
+    news: Condvar,
+}
+
+#[derive(Default)]
+struct Queue {
+    lines: VecDeque<(Vec<u8>, Instant)>,
+    bytes: usize,
+    /// The line that is being written now.
+    is_writing: bool,
+    stream: Option<UnixStream>,
+    is_closed: bool,
+}
+
+impl Outbound {
+    pub(super) fn new(holds: bool) -> Outbound {
+        Outbound { holds, state: Mutex::default(), news: Condvar::new() }
+    }
+
+    pub(super) fn put(&self, line: &[u8]) -> Result<(), EmitError> {
+        let mut state = self.lock();
+        if state.is_closed {
+            return Err(EmitError::Stopped);
+        }
+        if state.stream.is_none() && !self.holds {
+            return Err(EmitError::Down);
+        }
+        let is_long = !state.lines.is_empty() && state.bytes + line.len() > BYTES_MAX;
+        if state.lines.len() >= MESSAGES_MAX || is_long {
+            return Err(EmitError::Full);
+        }
+        let mut line = line.to_vec();
+        line.push(b'\n');
+        state.bytes += line.len();
+        state.lines.push_back((line, Instant::now()));
+        self.news.notify_all();
+        Ok(())
+    }
+
+    pub(super) fn connect(&self, stream: UnixStream) {
+        self.lock().stream = Some(stream);
+        self.news.notify_all();
+    }
+
+    pub(super) fn disconnect(&self) {
+        self.lock().stream = None;
+        self.news.notify_all();
+    }
+
+    pub(super) fn close(&self) {
+        self.lock().is_closed = true;
+        self.news.notify_all();
+    }
+
+    /// Waits until everything is written; how many are not when the time is over.
+    pub(super) fn flush(&self, limit: Duration) -> usize {
+        let until = Instant::now() + limit;
+        let mut state = self.lock();
+        loop {
+            let waiting = state.lines.len() + usize::from(state.is_writing);
+            let left = until.saturating_duration_since(Instant::now());
+            if waiting == 0 || left.is_zero() || state.is_closed {
+                return waiting;
+            }
+            let waited = self.news.wait_timeout(state, left);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// Writes one line after another until the client is stopped.
+    pub(super) fn write_all(&self, told: &Inbound) {
+        loop {
+            let mut state = self.lock();
+            let (line, mut stream) = loop {
+                if state.is_closed {
+                    return;
+                }
+                let lost = state.give_up_old();
+                if lost > 0 {
+                    told.put(Item::Lost(lost));
+                    self.news.notify_all();
+                }
+                let ready = state.stream.as_ref().and_then(|stream| stream.try_clone().ok());
+                if let Some(stream) = ready
+                    && let Some((line, _)) = state.lines.pop_front()
+                {
+                    state.bytes -= line.len();
+                    state.is_writing = true;
+                    break (line, stream);
+                }
+                state = self.wait(state);
+            };
+            drop(state);
+            let is_written = stream.write_all(&line).is_ok();
+            let mut state = self.lock();
+            state.is_writing = false;
+            if !is_written {
+                // Half of it may be out, and the server throws half a line away.
+                told.put(Item::Lost(1));
+                state.stream = None;
+            }
+            self.news.notify_all();
+        }
+    }
+
+    /// Waits for news, or until the oldest line has been held long enough.
+    fn wait<'a>(&self, state: MutexGuard<'a, Queue>) -> MutexGuard<'a, Queue> {
+        let Some((_, queued)) = state.lines.front() else {
+            return self.news.wait(state).unwrap_or_else(PoisonError::into_inner);
+        };
+        let left = HELD_MAX.saturating_sub(queued.elapsed());
+        let waited = self.news.wait_timeout(state, left);
+        waited.unwrap_or_else(PoisonError::into_inner).0
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Queue {
+    /// Gives up what has been held too long without a connection; how many that were.
+    fn give_up_old(&mut self) -> u64 {
+        let mut count = 0;
+        while self.stream.is_none()
+            && let Some((line, queued)) = self.lines.front()
+            && queued.elapsed() >= HELD_MAX
+        {
+            self.bytes -= line.len();
+            self.lines.pop_front();
+            count += 1;
+        }
+        count
+    }
+}

@@ -1,0 +1,87 @@
+//! Lines that are for the bus itself: who wants what, and how it goes.
+
+use serde::Deserialize;
+
+use crate::dialect;
+use crate::filter::Filter;
+use crate::scan::Key;
+
+/// Bytes of a control line. A longer one is refused.
+const CONTROL_MAX: usize = 64 << 10;
+
+/// Names and fields in one subscription. More are refused.
+const FILTERS_MAX: usize = 64;
+
+/// Bytes of the name a client gives itself, as it is shown.
+const NAME_MAX: usize = 128;
+
+/// What a client asks of the bus.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) enum Control {
+    Subscribe { filter: Filter, echo: bool, name: Option<String> },
+    Unsubscribe,
+    Stats,
+    Refused { reason: &'static str },
+}
+
+impl Control {
+    /// What a line asks for; `None` if it is a message like any other.
+    pub(crate) fn read(tract: &[u8], event: &[u8], line: &[u8]) -> Option<Control> {
+        if dialect::text(tract)? != "callosum" {
+            return None;
+        }
+        let refused = |reason| Some(Control::Refused { reason });
+        let event = dialect::text(event)?;
+        match event.as_ref() {
+            "subscribe" | "unsubscribe" | "stats" if line.len() > CONTROL_MAX => {
+                refused("too_long")
+            }
+            "subscribe" => match subscription(line) {
+                Ok(control) => Some(control),
+                Err(reason) => refused(reason),
+            },
+            "unsubscribe" => Some(Control::Unsubscribe),
+            "stats" => Some(Control::Stats),
+            "subscribed" | "lagged" | "caught_up" | "refused" => refused("reserved"),
+            _ => None,
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct Subscribe {
+    #[serde(default)]
+    tracts: Vec<String>,
+    #[serde(default)]
+    events: Vec<String>,
+    #[serde(default)]
+    fields: serde_json::Map<String, serde_json::Value>,
+    #[serde(default)]
+    from: Option<serde_json::Value>,
+    #[serde(default)]
+    echo: Option<bool>,
+    #[serde(default)]
+    name: Option<String>,
+}
+
+fn subscription(line: &[u8]) -> Result<Control, &'static str> {
+    let asked: Subscribe =
+        serde_json::from_slice(&dialect::to_strict(line)).map_err(|_| "bad_subscription")?;
+    if asked.tracts.len() + asked.events.len() + asked.fields.len() > FILTERS_MAX {
+        return Err("too_many_filters");
+    }
+    if asked.from.is_some() || asked.tracts.iter().any(|tract| tract == "journal") {
+        return Err("no_journal");
+    }
+    let mut fields = Vec::new();
+    for (name, value) in asked.fields {
+        let key = Key::of(&name).filter(|key| key.is_filter()).ok_or("unknown_field")?;
+        fields.push((key, value));
+    }
+    let filter = Filter { tracts: asked.tracts, events: asked.events, fields };
+    let name = asked.name.map(|name| {
+        let end = name.floor_char_boundary(NAME_MAX);
+        name[..end].to_owned()
+    });
+    Ok(Control::Subscribe { filter, echo: asked.echo.unwrap_or(true), name })
+}

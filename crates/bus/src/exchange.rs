@@ -1,0 +1,268 @@
+//! Lines in, the tape on, listeners told: the middle of the bus, without sockets.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use crate::class::Class;
+use crate::connection::Connection;
+use crate::control::Control;
+use crate::dialect;
+use crate::filter::Filter;
+use crate::handle::Queue;
+use crate::message::Message;
+use crate::relay::{LINE_MAX, Names, relay};
+use crate::scan::{Fault, Shape, Verdict};
+use crate::tape::{Mark, Tape};
+
+/// Bytes without a newline. One who sends more is hung up on.
+const UNENDED_MAX: usize = 64 << 20;
+
+/// Tracts that are counted by name; the messages of further ones are counted together.
+const TALLIES_MAX: usize = 256;
+
+/// Bytes of a tract's name in the counts.
+const TALLY_NAME_MAX: usize = 64;
+
+/// Bytes of a buffer that a quiet client may keep.
+const IDLE_BUFFER_MAX: usize = 4 << 10;
+
+#[derive(Default)]
+pub(crate) struct Exchange {
+    pub(crate) tape: Tape,
+    listeners: Vec<Arc<Queue>>,
+    ignored: HashMap<Fault, u64>,
+    tallies: HashMap<String, Tally>,
+    other: Tally,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Tally {
+    messages: u64,
+    bytes: u64,
+}
+
+/// What the server has to do about what a client said.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Ask {
+    Stats { to: u32 },
+    Notice { about: u32, fault: Fault },
+    HangUp { on: u32 },
+}
+
+impl Exchange {
+    /// Takes what a client said.
+    pub(crate) fn take(
+        &mut self,
+        client: &mut Connection,
+        bytes: &[u8],
+        now_ms: u64,
+        asks: &mut Vec<Ask>,
+    ) {
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let Some((used, verdict)) = client.scanner.feed(rest) else {
+                return self.keep_partial(client, rest, asks);
+            };
+            let (piece, behind) = rest.split_at(used);
+            rest = behind;
+            let whole = std::mem::take(&mut client.partial);
+            let whole = if whole.is_empty() {
+                None
+            } else {
+                let mut whole = whole;
+                whole.extend_from_slice(piece);
+                Some(whole)
+            };
+            let line = whole.as_deref().unwrap_or(piece);
+            match verdict {
+                Verdict::Blank => {}
+                Verdict::Good(shape) if line.len() <= LINE_MAX + 1 => {
+                    self.good(client, line, &shape, now_ms, asks);
+                }
+                Verdict::Good(_) => self.ignore(client, Fault::TooLong, asks),
+                Verdict::Bad(fault) => self.ignore(client, fault, asks),
+            }
+            if let Some(mut whole) = whole
+                && whole.capacity() <= IDLE_BUFFER_MAX
+            {
+                whole.clear();
+                client.partial = whole;
+            }
+        }
+    }
+
+    /// Takes a message from inside the process.
+    pub(crate) fn publish(&mut self, message: &Message, position: Option<u64>, now_ms: u64) {
+        self.relay(message.line(), message.shape(), 0, position, now_ms);
+    }
+
+    pub(crate) fn listen(&mut self, queue: Arc<Queue>) {
+        self.listeners.push(queue);
+    }
+
+    /// Tells listeners inside the process that nothing more comes.
+    pub(crate) fn close(&mut self) {
+        for listener in self.listeners.drain(..) {
+            listener.close();
+        }
+    }
+
+    fn keep_partial(&mut self, client: &mut Connection, piece: &[u8], asks: &mut Vec<Ask>) {
+        if client.scanner.line_len() > LINE_MAX {
+            client.scanner.give_up(Fault::TooLong);
+        }
+        if client.scanner.line_len() > UNENDED_MAX {
+            self.ignore(client, Fault::TooLong, asks);
+            asks.push(Ask::HangUp { on: client.id });
+        }
+        if client.scanner.has_fault() {
+            client.partial = Vec::new();
+        } else {
+            client.partial.extend_from_slice(piece);
+        }
+    }
+
+    fn good(
+        &mut self,
+        client: &mut Connection,
+        line: &[u8],
+        shape: &Shape,
+        now_ms: u64,
+        asks: &mut Vec<Ask>,
+    ) {
+        let object = &line[shape.object.range()];
+        let names = Names::of(shape);
+        let (tract, event) = (&object[names.tract.range()], &object[names.event.range()]);
+        match Control::read(tract, event, object) {
+            None => {
+                client.received += 1;
+                self.relay(line, shape, client.id, None, now_ms);
+            }
+            Some(Control::Stats) => asks.push(Ask::Stats { to: client.id }),
+            Some(Control::Refused { reason }) => {
+                let answer = control_line("refused", &[("reason", json!(reason))], now_ms);
+                client.outbox.answer(&self.tape, answer);
+            }
+            Some(Control::Unsubscribe) => {
+                let answer = subscribed(now_ms);
+                client.outbox.subscribe(&self.tape, Filter::default(), true, answer);
+            }
+            Some(Control::Subscribe { filter, echo, name }) => {
+                client.name = name.or(client.name.take());
+                client.outbox.subscribe(&self.tape, filter, echo, subscribed(now_ms));
+            }
+        }
+    }
+
+    fn relay(
+        &mut self,
+        line: &[u8],
+        shape: &Shape,
+        sender: u32,
+        position: Option<u64>,
+        now_ms: u64,
+    ) {
+        let Exchange { tape, listeners, tallies, other, .. } = self;
+        tape.append(|out| {
+            let start = out.len();
+            let names = relay(line, shape, now_ms, out);
+            let line = &out[start..];
+            let (tract, event) = (&line[names.tract.range()], &line[names.event.range()]);
+            let class = match (position, Class::of_raw(tract, event)) {
+                (Some(_), Class::Ordinary) => Class::Recorded,
+                (_, class) => class,
+            };
+            count(tallies, other, tract, line.len());
+            tell(listeners, line, &names);
+            let position = position.unwrap_or(0);
+            Mark { end: 0, names, class, sender, ts: now_ms, position }
+        });
+    }
+
+    fn ignore(&mut self, client: &Connection, fault: Fault, asks: &mut Vec<Ask>) {
+        *self.ignored.entry(fault).or_default() += 1;
+        asks.push(Ask::Notice { about: client.id, fault });
+    }
+
+    /// What was counted here, for `stats`.
+    pub(crate) fn counts(&self) -> Vec<(&'static str, Value)> {
+        let ignored = Fault::ALL.iter().map(|fault| {
+            let count = self.ignored.get(fault).copied().unwrap_or(0);
+            (fault.reason().to_owned(), json!(count))
+        });
+        let by_tract = |of: fn(&Tally) -> u64| {
+            let named = self.tallies.iter().map(|(name, tally)| (name.clone(), json!(of(tally))));
+            let mut map: Map<String, Value> = named.collect();
+            if self.other.messages > 0 {
+                map.insert("*".to_owned(), json!(of(&self.other)));
+            }
+            Value::Object(map)
+        };
+        vec![
+            ("ignored", Value::Object(ignored.collect())),
+            ("messages", by_tract(|tally| tally.messages)),
+            ("bytes", by_tract(|tally| tally.bytes)),
+            ("tape_bytes", json!(self.tape.len())),
+        ]
+    }
+}
+
+fn count(tallies: &mut HashMap<String, Tally>, other: &mut Tally, tract: &[u8], len: usize) {
+    let name = dialect::text(tract).filter(|name| name.len() <= TALLY_NAME_MAX);
+    let tally = match name {
+        Some(name) if tallies.contains_key(name.as_ref()) => tallies.get_mut(name.as_ref()),
+        Some(name) if tallies.len() < TALLIES_MAX => {
+            Some(tallies.entry(name.into_owned()).or_default())
+        }
+        _ => None,
+    };
+    let tally = tally.unwrap_or(other);
+    tally.messages += 1;
+    tally.bytes += len as u64;
+}
+
+fn tell(listeners: &mut Vec<Arc<Queue>>, line: &[u8], names: &Names) {
+    if listeners.is_empty() {
+        return;
+    }
+    let mut message = None;
+    listeners.retain(|listener| {
+        if !listener.filter.passes(line, names) {
+            return listener.is_open();
+        }
+        let parsed = message.get_or_insert_with(|| Message::parse(line));
+        match parsed {
+            Ok(message) => listener.push(message.clone()),
+            Err(_) => true,
+        }
+    });
+}
+
+fn subscribed(now_ms: u64) -> Vec<u8> {
+    let version = env!("CARGO_PKG_VERSION");
+    let fields =
+        [("server", json!("hansard")), ("version", json!(version)), ("position", Value::Null)];
+    control_line("subscribed", &fields, now_ms)
+}
+
+/// A line of the bus itself.
+pub(crate) fn control_line(event: &str, fields: &[(&str, Value)], now_ms: u64) -> Vec<u8> {
+    let mut line = format!("{{\"tract\":\"callosum\",\"event\":\"{event}\"");
+    for (name, value) in fields {
+        line.push_str(&format!(",\"{name}\":{value}"));
+    }
+    line.push_str(&format!(",\"ts\":{now_ms}}}\n"));
+    ascii(line)
+}
+
+/// Names that clients gave themselves may hold anything.
+fn ascii(line: String) -> Vec<u8> {
+    if line.is_ascii() {
+        return line.into_bytes();
+    }
+    let mut out = Vec::with_capacity(line.len());
+    crate::relay::escape(line.as_bytes(), &mut out);
+    out
+}

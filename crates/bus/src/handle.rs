@@ -1,0 +1,226 @@
+//! The bus from inside the process: publish and listen without a socket, and stop.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use mio::Waker;
+
+use crate::error::PublishError;
+use crate::filter::Filter;
+use crate::message::Message;
+
+/// Messages from inside that wait for the server's turn. With more, the publisher is told `Full`:
+/// it must never wait.
+const INBOX_MAX: usize = 65_536;
+
+/// Bytes of them.
+const INBOX_BYTES_MAX: usize = 64 << 20;
+
+/// Messages that wait for one listener inside. With more, the newest are given up and counted.
+const LISTENER_MAX: usize = 65_536;
+
+/// A way to a running server, for as many threads as want one.
+#[derive(Clone)]
+pub struct Handle {
+    shared: Arc<Shared>,
+}
+
+/// What somebody inside the process hears.
+pub struct Listener {
+    queue: Arc<Queue>,
+}
+
+impl Handle {
+    pub(crate) fn new(waker: Waker) -> Handle {
+        Handle {
+            shared: Arc::new(Shared {
+                waker,
+                inbox: Mutex::default(),
+                is_called: AtomicBool::new(false),
+                clients: AtomicUsize::new(0),
+            }),
+        }
+    }
+
+    /// Gives everybody a message. Never waits.
+    pub fn publish(&self, message: Message) -> Result<(), PublishError> {
+        self.put(Inside::Publish { message, position: None })
+    }
+
+    /// The same for a message that is in the journal at a position: who misses it can read it
+    /// there.
+    pub fn publish_recorded(&self, message: Message, position: u64) -> Result<(), PublishError> {
+        self.put(Inside::Publish { message, position: Some(position) })
+    }
+
+    /// Hears what passes the filter, from now on.
+    pub fn listen(&self, filter: Filter) -> Result<Listener, PublishError> {
+        let queue = Arc::new(Queue { filter, state: Mutex::default(), news: Condvar::new() });
+        self.put(Inside::Listen(Arc::clone(&queue)))?;
+        Ok(Listener { queue })
+    }
+
+    /// Asks the server to stop: what was published before goes out first.
+    pub fn stop(&self) {
+        self.shared.lock().is_stopping = true;
+        self.call();
+    }
+
+    /// Clients that are connected now.
+    pub fn clients(&self) -> usize {
+        self.shared.clients.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_clients(&self, count: usize) {
+        self.shared.clients.store(count, Ordering::Relaxed);
+    }
+
+    /// What came in since the last time, and whether to stop.
+    pub(crate) fn take(&self) -> (VecDeque<Inside>, bool) {
+        self.shared.is_called.store(false, Ordering::Release);
+        let mut inbox = self.shared.lock();
+        inbox.bytes = 0;
+        (std::mem::take(&mut inbox.queue), inbox.is_stopping)
+    }
+
+    pub(crate) fn close(&self) {
+        self.shared.lock().is_closed = true;
+    }
+
+    fn put(&self, inside: Inside) -> Result<(), PublishError> {
+        let mut inbox = self.shared.lock();
+        if inbox.is_closed || inbox.is_stopping {
+            return Err(PublishError::Stopped);
+        }
+        let len = inside.len();
+        if inbox.queue.len() >= INBOX_MAX || inbox.bytes + len > INBOX_BYTES_MAX {
+            return Err(PublishError::Full);
+        }
+        inbox.bytes += len;
+        inbox.queue.push_back(inside);
+        drop(inbox);
+        self.call();
+        Ok(())
+    }
+
+    /// Wakes the server, once for everything it has not looked at yet.
+    fn call(&self) {
+        if !self.shared.is_called.swap(true, Ordering::AcqRel) {
+            // It fails only if the server is gone, and then nobody is to be woken.
+            let _ = self.shared.waker.wake();
+        }
+    }
+}
+
+impl Listener {
+    /// The next message; `None` when the time is over or the server has stopped.
+    pub fn next(&self, limit: Duration) -> Option<Message> {
+        let until = Instant::now() + limit;
+        let mut state = self.queue.lock();
+        loop {
+            if let Some(message) = state.messages.pop_front() {
+                return Some(message);
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if state.is_closed || left.is_zero() {
+                return None;
+            }
+            let waited = self.queue.news.wait_timeout(state, left);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// How many messages found no room since the last call.
+    pub fn missed(&self) -> u64 {
+        std::mem::take(&mut self.queue.lock().missed)
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        self.queue.lock().is_closed = true;
+    }
+}
+
+struct Shared {
+    waker: Waker,
+    inbox: Mutex<Inbox>,
+    is_called: AtomicBool,
+    clients: AtomicUsize,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Inbox> {
+        // Nobody panics while holding it; if somebody did, what is there is still whole.
+        self.inbox.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[derive(Default)]
+struct Inbox {
+    queue: VecDeque<Inside>,
+    bytes: usize,
+    is_stopping: bool,
+    is_closed: bool,
+}
+
+/// What comes from inside the process.
+pub(crate) enum Inside {
+    Publish { message: Message, position: Option<u64> },
+    Listen(Arc<Queue>),
+}
+
+impl Inside {
+    fn len(&self) -> usize {
+        match self {
+            Inside::Publish { message, .. } => message.line().len(),
+            Inside::Listen(_) => 0,
+        }
+    }
+}
+
+/// What waits for a listener inside the process.
+pub(crate) struct Queue {
+    pub(crate) filter: Filter,
+    state: Mutex<Waiting>,
+    news: Condvar,
+}
+
+#[derive(Default)]
+struct Waiting {
+    messages: VecDeque<Message>,
+    missed: u64,
+    is_closed: bool,
+}
+
+impl Queue {
+    /// Gives it a message; whether it still listens.
+    pub(crate) fn push(&self, message: Message) -> bool {
+        let mut state = self.lock();
+        if state.is_closed {
+            return false;
+        }
+        if state.messages.len() < LISTENER_MAX {
+            state.messages.push_back(message);
+        } else {
+            state.missed += 1;
+        }
+        self.news.notify_one();
+        true
+    }
+
+    pub(crate) fn is_open(&self) -> bool {
+        !self.lock().is_closed
+    }
+
+    pub(crate) fn close(&self) {
+        self.lock().is_closed = true;
+        self.news.notify_all();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

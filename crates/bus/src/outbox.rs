@@ -1,0 +1,394 @@
+//! What one client still has to be sent: its place on the tape, lines of its own, and what was
+//! kept for it when the tape went past it.
+//!
+//! Pure but for [`Outbox::flush`], which writes as much as the client takes and never waits.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::io::{self, IoSlice, Write};
+use std::sync::Arc;
+
+use crate::class::Class;
+use crate::filter::Filter;
+use crate::gap::Gap;
+use crate::tape::{Chunk, Line, Tape};
+
+/// Bytes a client may be behind before bulk is skipped for it.
+const BULK_BEHIND_MAX: u64 = 1 << 20;
+
+/// Bytes kept for one client that lags. With more it is stalled: what was kept is given up.
+const KEPT_MAX: usize = 1 << 20;
+
+/// Bytes written to one client before it is the next one's turn.
+const WRITE_TURN: usize = 256 << 10;
+
+/// Bytes picked from the tape at a time for a client that does not want all of it.
+const STAGE_MAX: usize = 64 << 10;
+
+/// Chunks in one call.
+const SLICES_MAX: usize = 16;
+
+pub(crate) struct Outbox {
+    /// The connection it belongs to.
+    client: u32,
+    cursor: u64,
+    filter: Filter,
+    wants_echo: bool,
+    /// Answers, and what they change, at their places on the tape.
+    inserts: VecDeque<Insert>,
+    /// The rest of a line whose chunk has left the tape.
+    cut: Option<Cut>,
+    /// Lines of its own, sent before the tape goes on.
+    own: Vec<u8>,
+    own_sent: usize,
+    gap: Gap,
+    kept: Kept,
+    pub(crate) sent_bytes: u64,
+}
+
+/// What happens when a client reaches a place on the tape.
+struct Insert {
+    at: u64,
+    answer: Vec<u8>,
+    subscription: Option<(Filter, bool)>,
+}
+
+struct Cut {
+    chunk: Arc<Vec<u8>>,
+    at: usize,
+    end: usize,
+}
+
+/// How a turn of writing ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Flushed {
+    /// It has everything.
+    All,
+    /// It takes no more for now.
+    Blocked,
+    /// Its turn is over.
+    Turn,
+}
+
+impl Outbox {
+    pub(crate) fn new(client: u32, cursor: u64) -> Outbox {
+        Outbox {
+            client,
+            cursor,
+            filter: Filter::default(),
+            wants_echo: true,
+            inserts: VecDeque::new(),
+            cut: None,
+            own: Vec::new(),
+            own_sent: 0,
+            gap: Gap::default(),
+            kept: Kept::default(),
+            sent_bytes: 0,
+        }
+    }
+
+    pub(crate) fn cursor(&self) -> u64 {
+        self.cursor
+    }
+
+    pub(crate) fn behind(&self, tape: &Tape) -> u64 {
+        tape.end() - self.cursor
+    }
+
+    pub(crate) fn gap(&self) -> &Gap {
+        &self.gap
+    }
+
+    /// Bytes that are kept for it alone.
+    pub(crate) fn kept_len(&self) -> usize {
+        self.kept.len + self.own.len() - self.own_sent
+    }
+
+    /// Whether what was kept for it has been given up, and it has read nothing since.
+    pub(crate) fn is_stalled(&self) -> bool {
+        self.gap.is_stalled
+    }
+
+    pub(crate) fn has_nothing(&self, tape: &Tape) -> bool {
+        self.cursor == tape.end()
+            && self.inserts.is_empty()
+            && self.cut.is_none()
+            && self.own_sent == self.own.len()
+            && !self.gap.is_due(true)
+            && self.kept.lines.is_empty()
+    }
+
+    /// Puts an answer at the end of what is there now.
+    pub(crate) fn answer(&mut self, tape: &Tape, answer: Vec<u8>) {
+        self.insert(tape, answer, None);
+    }
+
+    /// Changes what is wanted of everything that comes from now on.
+    pub(crate) fn subscribe(&mut self, tape: &Tape, filter: Filter, echo: bool, answer: Vec<u8>) {
+        self.insert(tape, answer, Some((filter, echo)));
+    }
+
+    fn insert(&mut self, tape: &Tape, answer: Vec<u8>, subscription: Option<(Filter, bool)>) {
+        let waiting: usize = self.inserts.iter().map(|insert| insert.answer.len()).sum();
+        let answer = if waiting + answer.len() > KEPT_MAX {
+            self.gap.lose_lifecycle(1);
+            Vec::new()
+        } else {
+            answer
+        };
+        self.inserts.push_back(Insert { at: tape.end(), answer, subscription });
+    }
+
+    /// The tape lets go of a chunk that this client has not read to its end.
+    pub(crate) fn pass(&mut self, chunk: &Chunk) {
+        if self.cursor >= chunk.end() {
+            return;
+        }
+        let mut start = self.cursor.max(chunk.base);
+        for line in chunk.lines_from(start) {
+            let begins = line.end - line.bytes.len() as u64;
+            if begins < start {
+                let end = (line.end - chunk.base) as usize;
+                let at = (start - chunk.base) as usize;
+                self.cut = Some(Cut { chunk: Arc::clone(&chunk.bytes), at, end });
+            } else {
+                self.cursor = begins;
+                self.reach_inserts_while_passing();
+                self.give_up(&line);
+            }
+            start = line.end;
+        }
+        self.cursor = chunk.end();
+        self.gap.passed = true;
+    }
+
+    /// Gives up everything that is kept: others need the room.
+    pub(crate) fn stall(&mut self) {
+        let lost = self.kept.clear();
+        self.gap.stall(lost);
+    }
+
+    fn give_up(&mut self, line: &Line<'_>) {
+        if !self.wants(line) {
+            return;
+        }
+        match line.mark.class {
+            Class::Lifecycle => self.kept.push(line.bytes.to_vec(), None),
+            Class::Status => {
+                let tract = line.bytes[line.mark.names.tract.range()].to_vec();
+                if self.kept.push_newest((line.mark.sender, tract), line.bytes.to_vec()) {
+                    self.gap.drop_line(line.mark);
+                }
+            }
+            _ => self.gap.drop_line(line.mark),
+        }
+        if self.kept_len() > KEPT_MAX {
+            self.stall();
+        }
+    }
+
+    fn reach_inserts_while_passing(&mut self) {
+        while self.inserts.front().is_some_and(|insert| insert.at <= self.cursor) {
+            let insert = self.inserts.pop_front().expect("it was just there");
+            if !insert.answer.is_empty() {
+                self.kept.push(insert.answer, None);
+            }
+            if let Some((filter, echo)) = insert.subscription {
+                (self.filter, self.wants_echo) = (filter, echo);
+            }
+        }
+    }
+
+    fn wants(&self, line: &Line<'_>) -> bool {
+        (self.wants_echo || line.mark.sender != self.client)
+            && self.filter.passes(line.bytes, &line.mark.names)
+    }
+
+    /// Writes what there is, up to one turn.
+    pub(crate) fn flush(
+        &mut self,
+        out: &mut impl Write,
+        tape: &Tape,
+        now_ms: u64,
+    ) -> io::Result<Flushed> {
+        let mut turn = 0;
+        while turn < WRITE_TURN {
+            let written = if let Some(cut) = &self.cut {
+                write(out, &[IoSlice::new(&cut.chunk[cut.at..cut.end])])?
+            } else if self.own_sent < self.own.len() {
+                write(out, &[IoSlice::new(&self.own[self.own_sent..])])?
+            } else if self.refill(tape, now_ms) {
+                continue;
+            } else if self.cursor == tape.end() {
+                return Ok(Flushed::All);
+            } else {
+                self.write_tape(out, tape)?
+            };
+            let Some(written) = written else { return Ok(Flushed::Blocked) };
+            self.advance(written);
+            turn += written;
+        }
+        Ok(Flushed::Turn)
+    }
+
+    fn advance(&mut self, written: usize) {
+        self.sent_bytes += written as u64;
+        if let Some(cut) = &mut self.cut {
+            cut.at += written;
+            if cut.at == cut.end {
+                self.cut = None;
+            }
+        } else if self.own_sent < self.own.len() {
+            self.own_sent += written;
+            if self.own_sent == self.own.len() {
+                // An idle client holds nothing.
+                self.own = Vec::new();
+                self.own_sent = 0;
+            }
+        } else {
+            self.cursor += written as u64;
+        }
+    }
+
+    /// Puts the next lines of its own together, if it is their turn; whether there is news.
+    fn refill(&mut self, tape: &Tape, now_ms: u64) -> bool {
+        let is_near = self.behind(tape) <= BULK_BEHIND_MAX;
+        if self.gap.is_due(is_near) {
+            self.own = self.gap.take(now_ms);
+            self.own.extend(self.kept.take());
+            return true;
+        }
+        if !self.kept.lines.is_empty() {
+            self.own = self.kept.take();
+            self.gap.passed = false;
+            return true;
+        }
+        if self.inserts.front().is_some_and(|insert| insert.at <= self.cursor) {
+            let insert = self.inserts.pop_front().expect("it was just there");
+            self.own = insert.answer;
+            if let Some((filter, echo)) = insert.subscription {
+                (self.filter, self.wants_echo) = (filter, echo);
+            }
+            return true;
+        }
+        let is_choosy = !self.wants_echo || !self.filter.is_everything();
+        let skips_bulk = !is_near && tape.from(self.cursor).next().is_some_and(|c| c.has_bulk);
+        (is_choosy || skips_bulk) && self.stage(tape)
+    }
+
+    /// Copies the lines it wants, so that many small ones go out in one call.
+    fn stage(&mut self, tape: &Tape) -> bool {
+        let until = self.inserts.front().map_or(tape.end(), |insert| insert.at);
+        let from = self.cursor;
+        for chunk in tape.from(from) {
+            for line in chunk.lines_from(self.cursor) {
+                if self.cursor >= until || self.own.len() >= STAGE_MAX {
+                    return self.cursor > from;
+                }
+                let begins = line.end - line.bytes.len() as u64;
+                let is_begun = begins < self.cursor;
+                let is_far = tape.end() - line.end > BULK_BEHIND_MAX;
+                if is_begun {
+                    let rest = (self.cursor - begins) as usize;
+                    self.own.extend_from_slice(&line.bytes[rest..]);
+                } else if self.wants(&line) {
+                    if line.mark.class == Class::Bulk && is_far {
+                        self.gap.drop_line(line.mark);
+                    } else {
+                        self.own.extend_from_slice(line.bytes);
+                    }
+                }
+                self.cursor = line.end;
+            }
+        }
+        self.cursor > from
+    }
+
+    fn write_tape(&self, out: &mut impl Write, tape: &Tape) -> io::Result<Option<usize>> {
+        let until = self.inserts.front().map_or(tape.end(), |insert| insert.at);
+        let mut slices = [IoSlice::new(&[]); SLICES_MAX];
+        let mut count = 0;
+        let mut at = self.cursor;
+        for chunk in tape.from(self.cursor).take(SLICES_MAX) {
+            let start = (at - chunk.base) as usize;
+            let end = (until.min(chunk.end()) - chunk.base) as usize;
+            if start >= end {
+                break;
+            }
+            slices[count] = IoSlice::new(&chunk.bytes[start..end]);
+            count += 1;
+            at = chunk.end();
+            if at - self.cursor > WRITE_TURN as u64 {
+                break;
+            }
+        }
+        write(out, &slices[..count])
+    }
+}
+
+/// Bytes written; `None` if there is no room for any.
+fn write(out: &mut impl Write, slices: &[IoSlice<'_>]) -> io::Result<Option<usize>> {
+    loop {
+        match out.write_vectored(slices) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(count) => return Ok(Some(count)),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Lines that outlive their chunk, in order.
+#[derive(Default)]
+struct Kept {
+    lines: BTreeMap<u64, (Vec<u8>, Option<StatusOf>)>,
+    newest: HashMap<StatusOf, u64>,
+    next: u64,
+    len: usize,
+}
+
+/// Whose status, on which tract.
+type StatusOf = (u32, Vec<u8>);
+
+impl Kept {
+    fn push(&mut self, line: Vec<u8>, status: Option<StatusOf>) {
+        self.len += line.len();
+        self.lines.insert(self.next, (line, status));
+        self.next += 1;
+    }
+
+    /// Keeps a status in place of the one before it; whether there was one.
+    fn push_newest(&mut self, of: StatusOf, line: Vec<u8>) -> bool {
+        let former = self.newest.insert(of.clone(), self.next);
+        let former = former.and_then(|place| self.lines.remove(&place));
+        if let Some((line, _)) = &former {
+            self.len -= line.len();
+        }
+        self.push(line, Some(of));
+        former.is_some()
+    }
+
+    fn take(&mut self) -> Vec<u8> {
+        let lines = std::mem::take(self).lines;
+        lines.into_values().flat_map(|(line, _)| line).collect()
+    }
+
+    /// Forgets everything; how many lines of each kind that were.
+    fn clear(&mut self) -> Lost {
+        let mut lost = Lost::default();
+        for (_, status) in std::mem::take(self).lines.into_values() {
+            match status {
+                Some(_) => lost.status += 1,
+                None => lost.lifecycle += 1,
+            }
+        }
+        lost
+    }
+}
+
+/// Lines that were kept and then given up.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Lost {
+    pub(crate) status: u64,
+    pub(crate) lifecycle: u64,
+}

@@ -1,0 +1,175 @@
+//! The socket: one server at a path, for one user.
+
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions, TryLockError};
+use std::io::{self, Read, Write};
+use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+
+use rustix::io::FdFlags;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketType};
+
+use crate::error::BindError;
+
+/// Bytes of a socket's path, without the zero at its end.
+const PATH_MAX: usize = if cfg!(target_os = "linux") { 107 } else { 103 };
+
+/// Connections that wait to be accepted. A burst of one-shot senders is refused by no one.
+const BACKLOG: i32 = 4_096;
+
+/// A bound socket. Its lock is held, and its file is removed when it is dropped, for as long as
+/// it is ours.
+pub(crate) struct Socket {
+    path: PathBuf,
+    file: (u64, u64),
+    pub(crate) listener: Option<UnixListener>,
+    _lock: File,
+}
+
+/// Who is at the other end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Peer {
+    pub(crate) uid: u32,
+    pub(crate) pid: Option<u32>,
+}
+
+/// Makes a folder that only we can look into, or takes everybody else's rights to it away.
+pub fn make_private(folder: &Path) -> Result<(), BindError> {
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
+    made.map_err(BindError::io(folder))?;
+    let found = fs::metadata(folder).map_err(BindError::io(folder))?;
+    if found.uid() != rustix::process::geteuid().as_raw() {
+        return Err(BindError::NotPrivate { path: folder.to_owned() });
+    }
+    if found.mode() & 0o777 != 0o700 {
+        let private = Permissions::from_mode(0o700);
+        fs::set_permissions(folder, private).map_err(BindError::io(folder))?;
+    }
+    Ok(())
+}
+
+impl Socket {
+    pub(crate) fn bind(path: &Path) -> Result<Socket, BindError> {
+        let len = path.as_os_str().len();
+        if len > PATH_MAX {
+            return Err(BindError::PathTooLong { path: path.to_owned(), len, max: PATH_MAX });
+        }
+        let folder = match path.parent() {
+            Some(folder) if !folder.as_os_str().is_empty() => folder,
+            _ => Path::new("."),
+        };
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(folder)
+            .map_err(BindError::io(path))?;
+        let lock = lock(path)?;
+        clear(path)?;
+        let listener = listen(path, folder).map_err(BindError::io(path))?;
+        let found = fs::symlink_metadata(path).map_err(BindError::io(path))?;
+        let file = (found.dev(), found.ino());
+        Ok(Socket { path: path.to_owned(), file, listener: Some(listener), _lock: lock })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for Socket {
+    fn drop(&mut self) {
+        let is_ours = fs::symlink_metadata(&self.path)
+            .is_ok_and(|found| (found.dev(), found.ino()) == self.file);
+        if is_ours {
+            // A leftover is recognised and removed by the next server.
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// Takes the lock beside the socket, for life.
+fn lock(path: &Path) -> Result<File, BindError> {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".lock");
+    let name = PathBuf::from(name);
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false).mode(0o600);
+    let mut file = options.open(&name).map_err(BindError::io(&name))?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            let mut pid = String::new();
+            // Whoever holds it may not have written its number yet.
+            let _ = file.read_to_string(&mut pid);
+            let pid = pid.trim().parse().ok();
+            return Err(BindError::InUse { path: path.to_owned(), pid });
+        }
+        Err(TryLockError::Error(error)) => return Err(BindError::io(&name)(error)),
+    }
+    let pid = std::process::id();
+    let written = file.set_len(0).and_then(|()| writeln!(file, "{pid}"));
+    written.map_err(BindError::io(&name))?;
+    Ok(file)
+}
+
+/// Removes what a server that is gone has left behind, and nothing else.
+fn clear(path: &Path) -> Result<(), BindError> {
+    let found = match fs::symlink_metadata(path) {
+        Ok(found) => found,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(BindError::io(path)(error)),
+    };
+    if !found.file_type().is_socket() {
+        return Err(BindError::NotASocket { path: path.to_owned() });
+    }
+    match UnixStream::connect(path) {
+        Ok(answered) => {
+            let pid = peer(&answered).ok().and_then(|peer| peer.pid);
+            Err(BindError::InUse { path: path.to_owned(), pid })
+        }
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+            fs::remove_file(path).map_err(BindError::io(path))
+        }
+        Err(error) => Err(BindError::io(path)(error)),
+    }
+}
+
+/// Listens under a private name first: at its own name the socket was never open to others.
+fn listen(path: &Path, folder: &Path) -> io::Result<UnixListener> {
+    let private = folder.join(format!(".{}", std::process::id()));
+    let address = SocketAddrUnix::new(private.as_os_str().as_bytes())?;
+    let socket = rustix::net::socket(AddressFamily::UNIX, SocketType::STREAM, None)?;
+    rustix::io::fcntl_setfd(&socket, FdFlags::CLOEXEC)?;
+    match fs::remove_file(&private) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    rustix::net::bind(&socket, &address)?;
+    let made = fs::set_permissions(&private, Permissions::from_mode(0o600))
+        .and_then(|()| Ok(rustix::net::listen(&socket, BACKLOG)?))
+        .and_then(|()| fs::rename(&private, path));
+    if let Err(error) = made {
+        // It is nobody's yet.
+        let _ = fs::remove_file(&private);
+        return Err(error);
+    }
+    let listener = UnixListener::from(socket);
+    listener.set_nonblocking(true)?;
+    Ok(listener)
+}
+
+/// Who connected, according to the kernel.
+#[cfg(target_os = "linux")]
+pub(crate) fn peer(stream: &impl AsFd) -> io::Result<Peer> {
+    let peer = rustix::net::sockopt::socket_peercred(stream)?;
+    let pid = u32::try_from(peer.pid.as_raw_nonzero().get()).ok();
+    Ok(Peer { uid: peer.uid.as_raw(), pid })
+}
+
+/// Who connected. Where the kernel is not asked, the rights of the socket's file have decided.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn peer(_: &impl AsFd) -> io::Result<Peer> {
+    Ok(Peer { uid: rustix::process::geteuid().as_raw(), pid: None })
+}

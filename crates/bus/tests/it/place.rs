@@ -1,0 +1,123 @@
+//! The socket: one server, one user.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixListener;
+use std::sync::mpsc;
+
+use bus::{BindError, Notice, Server, Settings, make_private};
+
+use crate::hall::{Guest, Hall, note, settings};
+
+fn refusal(path: &std::path::Path) -> BindError {
+    match Server::bind(path, settings()) {
+        Ok(_) => panic!("it was bound"),
+        Err(error) => error,
+    }
+}
+
+#[test]
+fn the_socket_is_for_its_owner_alone() {
+    let hall = Hall::open();
+    let mode = fs::metadata(hall.path()).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+}
+
+#[test]
+fn a_missing_folder_is_made_private_and_an_existing_one_left_alone() {
+    let hall = Hall::open();
+    let path = hall.folder().join("new/deep/bus.sock");
+    drop(Server::bind(&path, settings()).unwrap());
+    let mode = |path: &std::path::Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(path.parent().unwrap()), 0o700);
+    let open = hall.folder().join("open");
+    fs::create_dir(&open).unwrap();
+    fs::set_permissions(&open, fs::Permissions::from_mode(0o755)).unwrap();
+    drop(Server::bind(&open.join("bus.sock"), settings()).unwrap());
+    assert_eq!(mode(&open), 0o755);
+    make_private(&open).unwrap();
+    assert_eq!(mode(&open), 0o700);
+}
+
+#[test]
+fn a_second_server_is_refused_and_names_the_first() {
+    let hall = Hall::open();
+    let mut guest = hall.guest();
+    let error = refusal(hall.path());
+    let pid = std::process::id();
+    assert!(matches!(error, BindError::InUse { pid: Some(found), .. } if found == pid), "{error}");
+    assert!(error.to_string().contains(&format!("in process {pid}")), "{error}");
+    guest.say(&note(1));
+    assert_eq!(guest.hear(), note(1));
+}
+
+#[test]
+fn a_server_of_another_make_is_respected() {
+    let hall = Hall::open();
+    let path = hall.folder().join("other.sock");
+    let _other = UnixListener::bind(&path).unwrap();
+    assert!(matches!(refusal(&path), BindError::InUse { .. }));
+    assert!(path.exists());
+}
+
+#[test]
+fn what_a_dead_server_left_is_replaced() {
+    let hall = Hall::open();
+    let path = hall.folder().join("left.sock");
+    drop(UnixListener::bind(&path).unwrap());
+    assert!(path.exists());
+    drop(Server::bind(&path, settings()).unwrap());
+    assert!(!path.exists());
+}
+
+#[test]
+fn a_file_at_the_path_is_never_removed() {
+    let hall = Hall::open();
+    let path = hall.folder().join("file.sock");
+    fs::write(&path, "mine").unwrap();
+    assert!(matches!(refusal(&path), BindError::NotASocket { .. }));
+    assert_eq!(fs::read_to_string(&path).unwrap(), "mine");
+}
+
+#[test]
+fn a_path_that_is_too_long_is_told_with_its_limit() {
+    let hall = Hall::open();
+    let path = hall.folder().join("x".repeat(120));
+    let error = refusal(&path);
+    assert!(matches!(error, BindError::PathTooLong { .. }), "{error}");
+    assert!(error.to_string().contains("bytes"), "{error}");
+}
+
+#[test]
+fn stopping_leaves_a_socket_that_is_not_ours() {
+    let mut hall = Hall::open();
+    fs::remove_file(hall.path()).unwrap();
+    let _other = UnixListener::bind(hall.path()).unwrap();
+    hall.close();
+    assert!(hall.path().exists());
+}
+
+#[test]
+fn another_user_is_closed_unread_and_told_once() {
+    let (told, notices) = mpsc::sync_channel(8);
+    let ours = Settings::default().uid;
+    let notice = move |notice| told.try_send(notice).unwrap();
+    let hall = Hall::open_with(Settings { uid: ours + 1, notice: Box::new(notice), ..settings() });
+    for _ in 0..2 {
+        assert_eq!(Guest::connect(hall.path()).hear_all(), [""; 0]);
+    }
+    drop(hall);
+    assert_eq!(notices.iter().collect::<Vec<_>>(), [Notice::RefusedPeer { uid: ours }]);
+}
+
+#[test]
+fn a_server_can_come_back_at_the_same_place() {
+    let mut hall = Hall::open();
+    let guest = hall.guest();
+    hall.close();
+    assert_eq!(guest.hear_all(), [""; 0]);
+    hall.reopen();
+    let mut guest = hall.guest();
+    guest.say(&note(1));
+    assert_eq!(guest.hear(), note(1));
+}

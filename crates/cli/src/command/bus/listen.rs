@@ -1,0 +1,110 @@
+//! `hansard bus listen`: every message as it comes.
+
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+use bus::{Client, ClientSettings, Filter, Item, Message};
+
+use super::Done;
+use crate::error::CliError;
+use crate::output::{Output, is_hostile};
+
+#[derive(Args)]
+pub(crate) struct Listen {
+    /// Only messages of this tract; may be given several times
+    #[arg(long = "tract", value_name = "TRACT")]
+    tracts: Vec<String>,
+    /// Only this event; may be given several times
+    #[arg(long = "event", value_name = "EVENT")]
+    events: Vec<String>,
+    /// Indent messages, for people
+    #[arg(long, short)]
+    pretty: bool,
+    /// End after this many messages
+    #[arg(long, value_name = "N")]
+    count: Option<u64>,
+    /// End with exit code 1 after this many seconds
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    timeout: Option<Duration>,
+    /// End with exit code 3 if nobody listens, instead of waiting
+    #[arg(long)]
+    no_wait: bool,
+}
+
+/// Waiting for so long is waiting for ever.
+const FOREVER: Duration = Duration::from_secs(365 * 24 * 3_600);
+
+impl Listen {
+    pub(super) fn run(&self, path: &Path, output: &mut Output) -> Result<Done, CliError> {
+        if let Err(error) = UnixStream::connect(path) {
+            let told = format!("nobody listens at `{}`", path.display());
+            if self.no_wait {
+                return Err(CliError::new("no_bus", format!("{told}: {error}"))
+                    .hint("`hansard bus serve` starts one")
+                    .absent());
+            }
+            output.note(format!("{told}; waiting"));
+        }
+        let filter =
+            Filter { tracts: self.tracts.clone(), events: self.events.clone(), fields: Vec::new() };
+        let settings = ClientSettings { filter, ..ClientSettings::default() };
+        let client = Client::start(path, settings)?;
+        let mut signals = Signals::new([SIGINT, SIGTERM])?;
+        let signaled = signals.handle();
+        let stopper = client.stopper();
+        std::thread::spawn(move || {
+            if signals.forever().next().is_some() {
+                stopper.stop();
+            }
+        });
+        let heard = self.hear(&client, output);
+        signaled.close();
+        heard
+    }
+
+    fn hear(&self, client: &Client, output: &mut Output) -> Result<Done, CliError> {
+        let until = Instant::now() + self.timeout.unwrap_or(FOREVER);
+        let mut left = self.count.unwrap_or(u64::MAX);
+        while left > 0 {
+            let Some(item) = client.next(until.saturating_duration_since(Instant::now())) else {
+                let is_late = Instant::now() >= until;
+                return Ok(if is_late { Done::NotSo } else { Done::Yes });
+            };
+            match item {
+                Item::Message(message) => {
+                    self.print(&message, output)?;
+                    left -= 1;
+                }
+                Item::Disconnected => output.note("the bus has gone; waiting for it to come back"),
+                Item::Lagged { dropped } => {
+                    output.note(format!("{dropped} messages were missed here"));
+                }
+                Item::Connected | Item::Lost(_) => {}
+            }
+        }
+        Ok(Done::Yes)
+    }
+
+    fn print(&self, message: &Message, output: &mut Output) -> Result<(), CliError> {
+        if self.pretty && !output.json() {
+            output.line(message.pretty(is_hostile))?;
+        } else {
+            // A server of another make may send letters as they are.
+            output.line(message.ascii_line().replace('\x7f', "\\u007f"))?;
+        }
+        output.flush()
+    }
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds: f64 = text.parse().map_err(|_| "it is no number of seconds".to_owned())?;
+    Duration::try_from_secs_f64(seconds)
+        .ok()
+        .filter(|duration| *duration < FOREVER)
+        .ok_or_else(|| "it is no length of time".to_owned())
+}
