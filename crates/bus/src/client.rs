@@ -18,9 +18,8 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::filter::Filter;
+use crate::lines::Lines;
 use crate::message::{Draft, Message};
-use crate::relay::LINE_MAX;
-use crate::scan::{Fault, Scanner, Verdict};
 
 use inbound::Inbound;
 pub use outbound::EmitError;
@@ -256,8 +255,7 @@ impl Shared {
     fn hear_stream(&self, mut stream: UnixStream, was_plain: bool) -> bool {
         let asked = Instant::now();
         let mut is_subscribed = self.subscription().is_none();
-        let mut scanner = Scanner::new();
-        let mut partial = Vec::new();
+        let mut lines = Lines::default();
         let mut buffer = vec![0; READ_MAX];
         loop {
             let count = match stream.read(&mut buffer) {
@@ -266,31 +264,12 @@ impl Shared {
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                 Err(_) => break,
             };
-            let mut rest = &buffer[..count];
-            while !rest.is_empty() {
-                let Some((used, verdict)) = scanner.feed(rest) else {
-                    if scanner.line_len() > LINE_MAX * 3 {
-                        // Escapes can make a line three times as long, and no longer.
-                        scanner.give_up(Fault::TooLong);
-                    }
-                    partial.extend_from_slice(rest);
-                    if scanner.has_fault() {
-                        partial.clear();
-                    }
-                    break;
-                };
-                let (piece, behind) = rest.split_at(used);
-                rest = behind;
-                partial.extend_from_slice(piece);
-                if let Verdict::Good(shape) = verdict {
-                    let line = partial[shape.object.range()].to_vec();
-                    if let Ok(message) = Message::of_wire(line) {
-                        is_subscribed |= message.is("callosum", "subscribed");
-                        self.take(message);
-                    }
+            lines.feed(&buffer[..count], |line| {
+                if let Ok(message) = line {
+                    is_subscribed |= message.is("callosum", "subscribed");
+                    self.take(message);
                 }
-                partial.clear();
-            }
+            });
         }
         was_plain || (!is_subscribed && asked.elapsed() > SUBSCRIBED_WITHIN)
     }

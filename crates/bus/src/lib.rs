@@ -9,6 +9,7 @@
 mod scan; // the check of a line, as its bytes arrive
 mod dialect; // JSON as Python writes it, read without a tree
 mod message; // a message, to be read and to be made
+mod lines; // messages out of a stream of bytes
 mod class; // how much it matters to one who falls behind
 mod filter; // which messages somebody asked for
 mod relay; // what goes out for what came in
@@ -32,6 +33,7 @@ pub use client::{Client, ClientSettings, EmitError, Item, Stopper};
 pub use error::{BindError, PublishError, RunError};
 pub use filter::Filter;
 pub use handle::{Handle, Listener};
+pub use lines::Lines;
 pub use message::{Draft, DraftError, Field, Message};
 pub use relay::LINE_MAX;
 pub use scan::{Fault, Key};

@@ -27,16 +27,16 @@ impl Message {
         if line.len() > LINE_MAX {
             return Err(Fault::TooLong);
         }
-        Message::of_wire(line.to_vec())
-    }
-
-    /// A line that a server has sent. Escapes can make it longer than one that is sent to it.
-    pub(crate) fn of_wire(line: Vec<u8>) -> Result<Message, Fault> {
-        match Scanner::check(&line) {
-            Verdict::Good(shape) => Ok(Message { line: line.into(), shape: Arc::new(shape) }),
+        match Scanner::check(line) {
+            Verdict::Good(shape) => Ok(Message::checked(line.into(), shape)),
             Verdict::Bad(fault) => Err(fault),
             Verdict::Blank => Err(Fault::NotObject),
         }
+    }
+
+    /// A line that has passed the check.
+    pub(crate) fn checked(line: Arc<[u8]>, shape: Shape) -> Message {
+        Message { line, shape: Arc::new(shape) }
     }
 
     /// The line as it came, without its newline.

@@ -225,6 +225,12 @@ pub(crate) struct Scanner {
     fields: [Option<Span>; Key::ALL.len()],
 }
 
+impl Default for Scanner {
+    fn default() -> Scanner {
+        Scanner::new()
+    }
+}
+
 impl Scanner {
     pub(crate) fn new() -> Scanner {
         Scanner {

@@ -6,3 +6,9 @@ mod hall; // a server to talk to, and people who talk
 mod wire; // what is relayed, line by line
 mod server; // who hears what, and who waits for whom
 mod place; // the socket: one server, one user
+mod extras; // subscriptions and counts
+mod lag; // who falls behind is told
+mod inside; // the bus from inside the process
+mod clients; // what our clients promise
+mod hostile; // bytes nobody would send
+mod python; // a client written from the public description, and the one we ship

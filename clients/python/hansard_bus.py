@@ -1,0 +1,235 @@
+"""Hear and tell what happens on this machine: a client for the bus.
+
+One file, the standard library, Python 3.8 or newer. Copy it beside your script.
+
+    from hansard_bus import callosum_send, listen
+
+    callosum_send("build", "finished", ok=True, seconds=12.5)
+
+    for message in listen(tract="build"):
+        print(message["event"], message)
+
+A connection that lives long comes back by itself, and sends and receives at the same time:
+
+    bus = CallosumConnection(defaults={"service": "builder"})
+    bus.start(callback=print)
+    bus.emit("build", "started", target="all")
+    bus.stop()
+
+The socket is the argument, else HANSARD_BUS, else health/callosum.sock in the journal
+(HANSARD_JOURNAL, else the platform's data folder + hansard).
+"""
+
+import json
+import os
+import queue
+import socket
+import sys
+import threading
+import time
+
+__all__ = ["CallosumConnection", "callosum_send", "listen", "default_socket_path"]
+
+# Messages that wait to be sent; with more, `emit` says False.
+QUEUE_MAX = 1000
+# Seconds between two attempts to connect: the first, and the longest.
+RETRY_FIRST, RETRY_LAST = 0.1, 2.0
+# Seconds a server may take to say that it has read a one-shot message.
+RECEIPT_SECONDS = 2.0
+
+
+def default_socket_path():
+    """Where the bus is, if nothing else is said."""
+    named = os.environ.get("HANSARD_BUS")
+    if named:
+        return named
+    journal = os.environ.get("HANSARD_JOURNAL")
+    if not journal:
+        home = os.path.expanduser("~")
+        if sys.platform == "darwin":
+            data = os.path.join(home, "Library", "Application Support")
+        else:
+            data = os.environ.get("XDG_DATA_HOME") or os.path.join(home, ".local", "share")
+        journal = os.path.join(data, "hansard")
+    return os.path.join(journal, "health", "callosum.sock")
+
+
+def callosum_send(tract, event, /, *, socket_path=None, timeout=RECEIPT_SECONDS, **fields):
+    """Sends one message over a connection of its own.
+
+    True once the server has read it, or at least it is written; False if nobody listens.
+    """
+    path = str(socket_path or default_socket_path())
+    line = _encode({"tract": tract, "event": event, **fields})
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as stream:
+        try:
+            stream.connect(path)
+            stream.sendall(line)
+            stream.shutdown(socket.SHUT_WR)
+        except OSError:
+            return False
+        until = time.monotonic() + timeout
+        try:
+            # What the bus tells everybody meanwhile is not for us; its end is the receipt.
+            while True:
+                stream.settimeout(max(until - time.monotonic(), 0.001))
+                if not stream.recv(65536):
+                    break
+        except OSError:
+            pass
+        return True
+
+
+def listen(tract=None, event=None, socket_path=None):
+    """Yields messages as they come, for ever; waits for the bus while it is not there."""
+    heard = queue.Queue(maxsize=10000)
+    connection = CallosumConnection(socket_path)
+    connection.start(callback=heard.put)
+    try:
+        while True:
+            message = heard.get()
+            if tract is not None and message.get("tract") != tract:
+                continue
+            if event is not None and message.get("event") != event:
+                continue
+            yield message
+    finally:
+        connection.stop()
+
+
+class CallosumConnection:
+    """A connection that comes back by itself. Sending and receiving do not wait for each other."""
+
+    def __init__(self, socket_path=None, defaults=None):
+        self._path = str(socket_path or default_socket_path())
+        self._defaults = dict(defaults or {})
+        self._outgoing = queue.Queue(maxsize=QUEUE_MAX)
+        self._callback = None
+        self._stream = None
+        self._lock = threading.Lock()
+        self._stopping = threading.Event()
+        self._connected = threading.Event()
+        self._threads = []
+
+    def start(self, callback=None):
+        """Begins to connect in the background; `callback` is called with each message."""
+        if self._threads:
+            return
+        self._callback = callback
+        self._stopping.clear()
+        for work in (self._receive_all, self._send_all):
+            thread = threading.Thread(target=work, name="hansard-bus", daemon=True)
+            thread.start()
+            self._threads.append(thread)
+
+    def wait_connected(self, timeout=None):
+        """Waits for a connection; whether there is one."""
+        return self._connected.wait(timeout)
+
+    def emit(self, tract, event, /, **fields):
+        """Queues a message; True only if there is a connection and room. Never waits."""
+        if not self._threads or self._stopping.is_set() or not self._connected.is_set():
+            return False
+        given = {name: value for name, value in self._defaults.items() if value is not None}
+        given.update(fields)
+        try:
+            self._outgoing.put_nowait(_encode({"tract": tract, "event": event, **given}))
+        except (queue.Full, TypeError, ValueError):
+            return False
+        return True
+
+    def stop(self, timeout=2.0):
+        """Sends what is queued, up to a limit in seconds, and ends."""
+        if not self._threads:
+            return
+        until = time.monotonic() + timeout
+        with self._outgoing.all_tasks_done:
+            while self._outgoing.unfinished_tasks and self._connected.is_set():
+                left = until - time.monotonic()
+                if left <= 0:
+                    break
+                self._outgoing.all_tasks_done.wait(min(left, 0.1))
+        self._stopping.set()
+        with self._lock:
+            stream = self._stream
+        if stream is not None:
+            _hang_up(stream)
+        for thread in self._threads:
+            if thread is not threading.current_thread():
+                thread.join(timeout)
+        self._threads = []
+
+    def _receive_all(self):
+        retry = 0.0
+        while not self._stopping.wait(retry):
+            stream = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            try:
+                stream.connect(self._path)
+            except OSError:
+                stream.close()
+                retry = min(max(retry * 2, RETRY_FIRST), RETRY_LAST)
+                continue
+            with self._lock:
+                self._stream = stream
+            self._connected.set()
+            began = time.monotonic()
+            self._receive(stream)
+            self._connected.clear()
+            with self._lock:
+                self._stream = None
+            stream.close()
+            retry = 0.0 if time.monotonic() - began > RETRY_FIRST else RETRY_FIRST
+
+    def _receive(self, stream):
+        # Lines are cut as bytes, and decoded whole: no letter is torn by the end of a read.
+        rest = b""
+        while not self._stopping.is_set():
+            try:
+                block = stream.recv(65536)
+            except OSError:
+                return
+            if not block:
+                return
+            *lines, rest = (rest + block).split(b"\n") if b"\n" in block else ([rest + block])
+            for line in lines:
+                self._take(line)
+
+    def _take(self, line):
+        try:
+            message = json.loads(line.decode("utf-8"))
+        except ValueError:
+            return
+        if self._callback is None or not isinstance(message, dict):
+            return
+        try:
+            self._callback(message)
+        except Exception as error:  # A callback that fails is no reason to stop hearing.
+            print(f"hansard_bus: the callback failed: {error!r}", file=sys.stderr)
+
+    def _send_all(self):
+        while not self._stopping.is_set():
+            try:
+                line = self._outgoing.get(timeout=0.1)
+            except queue.Empty:
+                continue
+            try:
+                self._connected.wait(RETRY_LAST)
+                with self._lock:
+                    stream = self._stream
+                if stream is not None:
+                    stream.sendall(line)
+            except OSError:
+                pass
+            finally:
+                self._outgoing.task_done()
+
+
+def _encode(message):
+    return json.dumps(message, default=str).encode("ascii") + b"\n"
+
+
+def _hang_up(stream):
+    try:
+        stream.shutdown(socket.SHUT_RDWR)
+    except OSError:
+        pass

@@ -1,0 +1,139 @@
+//! Subscriptions and counts: for those who ask, and invisible to others.
+
+use crate::hall::{Hall, NOW, note};
+
+const STATS: &str = r#"{"tract":"callosum","event":"stats"}"#;
+
+#[track_caller]
+fn refused(line: &str, reason: &str) {
+    let hall = Hall::open();
+    let (mut other, mut guest) = (hall.guest(), hall.guest());
+    guest.say(line);
+    let answer = guest.hear_json();
+    assert_eq!((&answer["event"], &answer["reason"]), (&"refused".into(), &reason.into()));
+    guest.say(&note(1));
+    assert_eq!(other.hear(), note(1));
+}
+
+#[test]
+fn a_subscriber_hears_what_it_asked_for() {
+    let hall = Hall::open();
+    let (mut sender, mut guest) = (hall.guest(), hall.guest());
+    guest.say(r#"{"tract":"callosum","event":"subscribe","tracts":["a","b"],"events":["x"]}"#);
+    let answer = guest.hear_json();
+    assert_eq!(answer["event"], "subscribed");
+    assert_eq!(answer["server"], "hansard");
+    for line in [
+        r#"{"tract":"a","event":"y","ts":1}"#,
+        r#"{"tract":"c","event":"x","ts":1}"#,
+        r#"{"tract":"b","event":"x","ts":1}"#,
+        r#"{"tract":7,"event":"x","ts":1}"#,
+        r#"{"tract":"\u0061","event":"x","ts":1}"#,
+    ] {
+        sender.say(line);
+        assert_eq!(sender.hear(), line);
+    }
+    assert_eq!(guest.hear(), r#"{"tract":"b","event":"x","ts":1}"#);
+    assert_eq!(guest.hear(), r#"{"tract":"\u0061","event":"x","ts":1}"#);
+    guest.say(r#"{"tract":"callosum","event":"unsubscribe"}"#);
+    assert_eq!(guest.hear_json()["event"], "subscribed");
+    sender.say(&note(1));
+    assert_eq!(guest.hear(), note(1));
+}
+
+#[test]
+fn a_subscription_takes_effect_at_its_place() {
+    let hall = Hall::open();
+    let mut guest = hall.guest();
+    guest.say(&note(1));
+    guest.say(r#"{"tract":"callosum","event":"subscribe","tracts":["*"],"events":["other"]}"#);
+    guest.say(&note(2));
+    guest.say(r#"{"tract":"callosum","event":"subscribe","events":["*"]}"#);
+    guest.say(&note(3));
+    assert_eq!(guest.hear(), note(1));
+    assert_eq!(guest.hear_json()["event"], "subscribed");
+    assert_eq!(guest.hear_json()["event"], "subscribed");
+    assert_eq!(guest.hear(), note(3));
+}
+
+#[test]
+fn fields_are_compared_by_value() {
+    let hall = Hall::open();
+    let mut guest = hall.guest();
+    guest.say(r#"{"tract":"callosum","event":"subscribe","fields":{"ref":"r\u0031","day":7}}"#);
+    guest.hear();
+    guest.say(r#"{"tract":"a","event":"b","ref":"r1","day":"7","ts":1}"#);
+    guest.say(r#"{"tract":"a","event":"b","ref":"r2","day":7,"ts":1}"#);
+    guest.say(r#"{"tract":"a","event":"b","day":7,"ref":"r2","ref":"r1","ts":1}"#);
+    assert_eq!(guest.hear(), r#"{"tract":"a","event":"b","day":7,"ref":"r2","ref":"r1","ts":1}"#);
+}
+
+#[test]
+fn one_may_ask_not_to_hear_oneself() {
+    let hall = Hall::open();
+    let (mut other, mut guest) = (hall.guest(), hall.guest());
+    guest.say(r#"{"tract":"callosum","event":"subscribe","echo":false}"#);
+    guest.hear();
+    guest.say(&note(1));
+    assert_eq!(other.hear(), note(1));
+    other.say(&note(2));
+    assert_eq!(guest.hear(), note(2));
+}
+
+#[test]
+fn others_see_neither_questions_nor_answers() {
+    let hall = Hall::open();
+    let (mut plain, mut guest) = (hall.guest(), hall.guest());
+    guest.say(r#"{"tract":"callosum","event":"subscribe","tracts":["test"]}"#);
+    guest.say(STATS);
+    guest.say(r#"{"tract":"callosum","event":"lagged","dropped":3}"#);
+    guest.say(&note(1));
+    assert_eq!(plain.hear(), note(1));
+}
+
+#[test]
+fn another_event_of_the_tract_is_a_message() {
+    let hall = Hall::open();
+    let mut guest = hall.guest();
+    guest.say(r#"{"tract":"callosum","event":"hello","ts":1}"#);
+    assert_eq!(guest.hear(), r#"{"tract":"callosum","event":"hello","ts":1}"#);
+}
+
+#[test]
+fn what_cannot_be_done_is_refused_with_a_reason() {
+    for event in ["lagged", "subscribed", "caught_up", "refused"] {
+        refused(&format!(r#"{{"tract":"callosum","event":"{event}"}}"#), "reserved");
+    }
+    let subscribe = |rest: &str| format!(r#"{{"tract":"callosum","event":"subscribe",{rest}}}"#);
+    refused(&subscribe(r#""from":12"#), "no_journal");
+    refused(&subscribe(r#""tracts":["journal"]"#), "no_journal");
+    refused(&subscribe(r#""tracts":"a""#), "bad_subscription");
+    refused(&subscribe(r#""fields":{"color":"red"}"#), "unknown_field");
+    let many = vec!["\"a\""; 65].join(",");
+    refused(&subscribe(&format!(r#""tracts":[{many}]"#)), "too_many_filters");
+    let long = "x".repeat(64 << 10);
+    refused(&subscribe(&format!(r#""name":"{long}""#)), "too_long");
+}
+
+#[test]
+fn stats_tell_who_is_there_and_what_went_through() {
+    let hall = Hall::open();
+    let (mut other, mut guest) = (hall.guest(), hall.guest());
+    other.say(r#"{"tract":"callosum","event":"subscribe","tracts":["none"],"name":"o\u00e9"}"#);
+    other.hear();
+    guest.say(&note(1));
+    guest.hear();
+    guest.say("oops");
+    guest.say(STATS);
+    let stats = guest.hear_json();
+    assert_eq!(stats["ts"], NOW);
+    assert_eq!(stats["messages"]["test"], 1);
+    assert_eq!(stats["bytes"]["test"], note(1).len() + 1);
+    assert_eq!(stats["ignored"]["malformed"], 1);
+    assert_eq!((&stats["refused_peers"], &stats["tape_bytes"]), (&0.into(), &0.into()));
+    let clients = stats["clients"].as_array().unwrap();
+    assert_eq!(clients.len(), 2);
+    assert_eq!(clients[0]["name"], "oé");
+    assert_eq!((&clients[1]["received"], &clients[1]["state"]), (&1.into(), &"current".into()));
+    assert_eq!(clients[1]["pid"], std::process::id());
+}

@@ -1,0 +1,71 @@
+//! Bytes nobody would send. The fuzzer looks for more of them.
+
+mod bus;
+
+use proptest::prelude::*;
+
+/// Pieces that lines are made of, whole ones and broken ones.
+const PIECES: &[&[u8]] = &[
+    b"{",
+    b"}",
+    b"[",
+    b"]",
+    b",",
+    b":",
+    b"\"",
+    b"\\",
+    b"\n",
+    b" ",
+    b"\r",
+    b"\t",
+    b"\"tract\"",
+    b"\"event\"",
+    b"\"ts\"",
+    b"\"a\"",
+    b"1",
+    b"0",
+    b"-",
+    b".",
+    b"e",
+    b"+",
+    b"NaN",
+    b"Infinity",
+    b"true",
+    b"nul",
+    b"\\u",
+    b"\\ud83d",
+    b"00e4",
+    b"\xc3\xa4",
+    b"\xf0\x9f\x98\x80",
+    b"\xff",
+    b"\xed",
+    b"\x00",
+    b"\x7f",
+    b"{\"tract\":\"a\",\"event\":\"b\"",
+    b"\"ref\":\"x\",",
+    b"}\n",
+];
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+    #[test]
+    fn the_check_agrees_with_a_plain_one(
+        pieces in prop::collection::vec(prop::sample::select(PIECES), 0..24),
+    ) {
+        bus::check(&pieces.concat());
+    }
+}
+
+#[test]
+fn the_check_agrees_with_a_plain_one_at_its_limits() {
+    for depth in [511, 512, 513, 2_000] {
+        let line = format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+        bus::check(line.as_bytes());
+    }
+    for digits in [4_300, 4_301] {
+        let number = "7".repeat(digits);
+        bus::check(format!("{{\"tract\":{number},\"event\":-{number}.5}}").as_bytes());
+        bus::check(format!("[{number}e5,{number}]").as_bytes());
+    }
+}

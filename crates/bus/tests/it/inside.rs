@@ -1,0 +1,101 @@
+//! The bus from inside the process.
+
+use bus::{Draft, Filter, Message, PublishError, Server};
+
+use crate::hall::{Hall, NOW, PATIENCE, note, settings};
+
+fn message(line: &str) -> Message {
+    Message::parse(line.as_bytes()).unwrap()
+}
+
+#[test]
+fn what_is_published_goes_to_everybody_in_one_order() {
+    let hall = Hall::open();
+    let mut guest = hall.guest();
+    let listener = hall.handle.listen(Filter::default()).unwrap();
+    guest.say(&note(1));
+    assert_eq!(listener.next(PATIENCE).unwrap().line(), note(1).as_bytes());
+    hall.handle.publish(Draft::new("a", "b").with("c", "\u{e9}").build().unwrap()).unwrap();
+    let line = format!(r#"{{"tract":"a","event":"b","c":"\u00e9","ts":{NOW}}}"#);
+    assert_eq!(guest.hear(), note(1));
+    assert_eq!(guest.hear(), line);
+    assert_eq!(listener.next(PATIENCE).unwrap().line(), line.as_bytes());
+}
+
+#[test]
+fn a_listener_hears_what_it_names() {
+    let hall = Hall::open();
+    let filter = Filter { tracts: vec!["supervisor".to_owned()], ..Filter::default() };
+    let listener = hall.handle.listen(filter).unwrap();
+    hall.handle.publish(message(&note(1))).unwrap();
+    let wanted = r#"{"tract":"supervisor","event":"request","ts":1}"#;
+    hall.handle.publish(message(wanted)).unwrap();
+    assert_eq!(listener.next(PATIENCE).unwrap().line(), wanted.as_bytes());
+    assert_eq!(listener.missed(), 0);
+}
+
+#[test]
+fn a_listener_that_takes_nothing_is_told_how_much_it_missed() {
+    let hall = Hall::open();
+    let slow = hall.handle.listen(Filter::default()).unwrap();
+    let other = hall.handle.listen(Filter::default()).unwrap();
+    for number in 0..66_000 {
+        hall.handle.publish(message(&note(number))).unwrap();
+        assert!(other.next(PATIENCE).is_some());
+    }
+    assert_eq!(slow.missed(), 66_000 - 65_536);
+    assert_eq!(slow.next(PATIENCE).unwrap().line(), note(0).as_bytes());
+}
+
+#[test]
+fn publishing_never_waits_and_says_when_there_is_no_room() {
+    let hall = Hall::open();
+    // It is bound and does not run: nobody takes anything.
+    let server = Server::bind(&hall.folder().join("idle.sock"), settings()).unwrap();
+    let handle = server.handle();
+    let one = message(&note(1));
+    let taken = (0..70_000).take_while(|_| handle.publish(one.clone()).is_ok()).count();
+    assert_eq!(taken, 65_536);
+    assert_eq!(handle.publish(one), Err(PublishError::Full));
+}
+
+#[test]
+fn after_the_end_nothing_is_taken() {
+    let mut hall = Hall::open();
+    let listener = hall.handle.listen(Filter::default()).unwrap();
+    let guest = hall.guest();
+    assert_eq!(hall.handle.clients(), 1);
+    hall.handle.publish(message(&note(1))).unwrap();
+    hall.close();
+    assert_eq!(guest.hear_all(), [note(1)], "what was published before the end goes out");
+    assert!(listener.next(PATIENCE).is_some());
+    assert_eq!(listener.next(PATIENCE), None);
+    assert_eq!(hall.handle.publish(message(&note(2))), Err(PublishError::Stopped));
+}
+
+#[test]
+fn one_who_missed_recorded_messages_is_told_from_where_to_read() {
+    let hall = Hall::open();
+    let (mut guest, mut other) = (hall.guest(), hall.guest());
+    let text = "x".repeat(10_000);
+    for position in 1..=2_500 {
+        let draft = Draft::new("note", "added").with("position", position).with("c", &text);
+        hall.handle.publish_recorded(draft.build().unwrap(), position).unwrap();
+        assert_eq!(other.hear_json()["position"], position);
+    }
+    let mut last = 0;
+    loop {
+        let heard = guest.hear_json();
+        if heard["event"] == "lagged" {
+            assert_eq!(heard["position"], last, "read on behind what was heard last");
+            assert_eq!(heard["by"]["recorded"], heard["dropped"]);
+            last += heard["dropped"].as_u64().unwrap();
+        } else {
+            last += 1;
+            assert_eq!(heard["position"], last);
+        }
+        if last == 2_500 {
+            break;
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! Who falls behind is told, exactly, and loses what matters least first.
+
+use proptest::prelude::*;
+use serde_json::Value;
+
+use crate::hall::{Guest, Hall, note};
+
+/// Names of one message of each class, in the order classes are given up.
+const NAMES: [(&str, &str); 4] =
+    [("logs", "line"), ("part", "status"), ("test", "ordinary"), ("supervisor", "stopped")];
+const CLASSES: [&str; 4] = ["bulk", "status", "ordinary", "lifecycle"];
+
+const LAST: &str = r#"{"tract":"test","event":"last","ts":0}"#;
+
+fn line(class: usize, number: usize, len: usize) -> String {
+    let (tract, event) = NAMES[class];
+    let text = "x".repeat(len);
+    format!(r#"{{"tract":"{tract}","event":"{event}","n":{number},"c":"{text}","ts":1}}"#)
+}
+
+/// Says it and waits until it has gone through.
+fn say(sender: &mut Guest, line: &str) {
+    sender.say(line);
+    assert_eq!(sender.hear(), line);
+}
+
+/// What somebody hears who has not read until now.
+struct Account {
+    /// Class and number of each message, in order.
+    heard: Vec<(usize, usize)>,
+    /// Messages that were told as missing, by class.
+    dropped: [u64; 4],
+    lifecycle_lost: u64,
+    gaps: usize,
+}
+
+fn account(mut guest: Guest, sender: &mut Guest) -> Account {
+    let reader = std::thread::spawn(move || {
+        let mut lines = Vec::new();
+        loop {
+            let line = guest.hear();
+            if line == LAST {
+                return lines;
+            }
+            lines.push(serde_json::from_str::<Value>(&line).unwrap());
+        }
+    });
+    say(sender, LAST);
+    let mut account = Account { heard: Vec::new(), dropped: [0; 4], lifecycle_lost: 0, gaps: 0 };
+    for message in reader.join().unwrap() {
+        if message["event"] == "lagged" {
+            account.gaps += 1;
+            let mut total = 0;
+            for (class, name) in CLASSES.iter().enumerate() {
+                let count = message["by"][name].as_u64().unwrap_or(0);
+                account.dropped[class] += count;
+                total += count;
+            }
+            let lost = message["lifecycle_lost"].as_u64().unwrap_or(0);
+            account.lifecycle_lost += lost;
+            assert_eq!(message["dropped"], total + lost, "{message}");
+            assert!(message["since"].as_u64() <= message["until"].as_u64(), "{message}");
+            continue;
+        }
+        let is = |names: &(&str, &str)| message["tract"] == names.0 && message["event"] == names.1;
+        // What the guest has said itself is none of them.
+        let Some(class) = NAMES.iter().position(is) else { continue };
+        account.heard.push((class, usize::try_from(message["n"].as_u64().unwrap()).unwrap()));
+    }
+    account
+}
+
+#[test]
+fn one_who_lags_a_little_misses_nothing() {
+    let hall = Hall::open();
+    let (guest, mut sender) = (hall.guest(), hall.guest());
+    for number in 0..100 {
+        say(&mut sender, &line(number % 4, number, 5_000));
+    }
+    let account = account(guest, &mut sender);
+    assert_eq!(account.heard.len(), 100);
+    assert_eq!(account.gaps, 0);
+}
+
+#[test]
+fn bulk_is_skipped_first_and_counted() {
+    let hall = Hall::open();
+    let (guest, mut sender) = (hall.guest(), hall.guest());
+    for number in 0..300 {
+        say(&mut sender, &line(if number % 3 == 0 { 2 } else { 0 }, number, 20_000));
+    }
+    let account = account(guest, &mut sender);
+    let ordinary = account.heard.iter().filter(|(class, _)| *class == 2).count();
+    assert_eq!(ordinary, 100, "only bulk was skipped");
+    assert!(account.dropped[0] > 0);
+    assert_eq!(account.heard.len() as u64 + account.dropped[0], 300);
+    assert_eq!(account.gaps, 1);
+}
+
+#[test]
+fn lifecycle_outlives_a_flood() {
+    let hall = Hall::open();
+    let (guest, mut sender) = (hall.guest(), hall.guest());
+    for number in 0..3_000 {
+        say(&mut sender, &line(if number % 100 == 0 { 3 } else { 0 }, number, 10_000));
+    }
+    let account = account(guest, &mut sender);
+    let kept: Vec<usize> =
+        account.heard.iter().filter(|(class, _)| *class == 3).map(|(_, number)| *number).collect();
+    assert_eq!(kept, (0..3_000).step_by(100).collect::<Vec<_>>());
+    assert_eq!(account.lifecycle_lost, 0);
+}
+
+#[test]
+fn one_whose_kept_messages_overflow_is_stalled_and_still_heard() {
+    let hall = Hall::open();
+    let (mut guest, mut sender) = (hall.guest(), hall.guest());
+    for number in 0..2_400 {
+        say(&mut sender, &line(3, number, 10_000));
+    }
+    sender.say(r#"{"tract":"callosum","event":"stats"}"#);
+    let stats = sender.hear_json();
+    assert_eq!(stats["clients"][0]["state"], "stalled", "{stats}");
+    guest.say(&note(1));
+    assert_eq!(sender.hear(), note(1));
+    let account = account(guest, &mut sender);
+    assert!(account.lifecycle_lost > 0);
+    assert_eq!(account.heard.len() as u64 + account.lifecycle_lost, 2_400);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(6))]
+
+    /// Order, and every message either heard or counted, for whatever was said.
+    #[test]
+    fn every_message_is_heard_or_counted(
+        classes in prop::collection::vec((0..4_usize, 1_000..12_000_usize), 3_500),
+    ) {
+        let hall = Hall::open();
+        let (guest, mut sender) = (hall.guest(), hall.guest());
+        for (number, (class, len)) in classes.iter().enumerate() {
+            // Lifecycle in moderation: it is kept aside up to a limit.
+            let len = if *class == 3 { len / 12 } else { *len };
+            say(&mut sender, &line(*class, number, len));
+        }
+        let account = account(guest, &mut sender);
+        let mut numbers: Vec<usize> = account.heard.iter().map(|(_, number)| *number).collect();
+        prop_assert!(numbers.is_sorted(), "one order for all");
+        numbers.dedup();
+        prop_assert_eq!(numbers.len(), account.heard.len());
+        for (class, name) in CLASSES.iter().enumerate() {
+            let said = classes.iter().filter(|(is, _)| *is == class).count() as u64;
+            let heard = account.heard.iter().filter(|(is, _)| *is == class).count() as u64;
+            let lost = if class == 3 { account.lifecycle_lost } else { account.dropped[class] };
+            prop_assert_eq!(heard + lost, said, "{}", name);
+        }
+        prop_assert_eq!(account.lifecycle_lost, 0);
+    }
+}
