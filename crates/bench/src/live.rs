@@ -14,6 +14,7 @@ use journal::{Access, Journal, Options};
 use testkit::{Running, World};
 
 use crate::Outcome;
+use crate::meter::pause;
 use crate::report::{Bar, Quantity, Report, Row};
 use crate::scribe::{Scribe, Words};
 use crate::stage::Stage;
@@ -250,13 +251,6 @@ fn wait_for_rest(running: &Running) {
 
 fn percent(cpu: Duration, of: Duration) -> f64 {
     100.0 * cpu.as_secs_f64() / of.as_secs_f64()
-}
-
-/// Lets time pass; this thread does nothing.
-fn pause(time: Duration) {
-    let (_kept, nothing) = mpsc::sync_channel::<()>(0);
-    // Nobody sends anything.
-    let _ = nothing.recv_timeout(time);
 }
 
 /// What the clock says, in whole milliseconds, as agents write it.

@@ -19,6 +19,7 @@ mod search; // words in a journal that has grown
 mod care; // rest, memory, opening after a crash
 mod scribe; // agents that write
 mod live; // what follows them
+mod bus; // messages to everybody
 
 use std::error::Error;
 use std::io::{self, Write};
@@ -51,6 +52,9 @@ struct Arguments {
     /// Open a session of a journal and print the memory that took: what a fresh process is asked.
     #[arg(long, hide = true, num_args = 2, value_names = ["JOURNAL", "SESSION"])]
     hold: Option<Vec<String>>,
+    /// Be the bare relay that the bus is measured against: the socket, the number of clients.
+    #[arg(long, hide = true, num_args = 2, value_names = ["SOCKET", "CLIENTS"])]
+    relay: Option<Vec<String>>,
 }
 
 type Measure = fn(&mut Stage, &mut Report) -> Outcome<()>;
@@ -65,6 +69,7 @@ const GROUPS: &[(&str, Measure)] = &[
     ("search", search::measure),
     ("care", care::measure),
     ("live", live::measure),
+    ("bus", bus::measure),
 ];
 
 fn main() -> ExitCode {
@@ -84,6 +89,9 @@ fn run(arguments: &Arguments) -> Outcome<()> {
         let bytes = care::hold(Path::new(dir), session_id)?;
         writeln!(io::stdout(), "{bytes}")?;
         return Ok(());
+    }
+    if let Some([socket, clients]) = arguments.relay.as_deref() {
+        return bus::relay::serve(Path::new(socket), clients.parse()?);
     }
     let names: Vec<&str> = GROUPS.iter().map(|(name, _)| *name).collect();
     if let Some(unknown) = arguments.only.iter().find(|name| !names.contains(&name.as_str())) {

@@ -5,6 +5,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use crate::Outcome;
@@ -48,6 +49,13 @@ pub(crate) fn time<T>(work: impl FnOnce() -> Outcome<T>) -> Outcome<(Cost, T)> {
     let wall = began.elapsed();
     let cpu = cpu.zip(Cpu::now()).map(|(before, after)| after.since(before));
     Ok((Cost { wall, cpu }, value))
+}
+
+/// Lets time pass; this thread does nothing.
+pub(crate) fn pause(time: Duration) {
+    let (_kept, nothing) = mpsc::sync_channel::<()>(0);
+    // Nobody sends anything.
+    let _ = nothing.recv_timeout(time);
 }
 
 /// The best of several rounds.

@@ -56,6 +56,7 @@ pub struct ClientSettings {
 pub enum Item {
     Message(Message),
     Connected,
+    /// There is no connection any more, or none to begin with; told once, until there is one.
     Disconnected,
     /// The server told of a gap (its `callosum.lagged`), or we were too slow to take what came.
     Lagged {
@@ -194,12 +195,16 @@ impl Shared {
     fn hear(&self) {
         let mut retry = Duration::ZERO;
         let mut is_plain = false;
+        let mut is_told = false;
         while !self.inbound.is_closed() {
             if !retry.is_zero() && self.inbound.wait_closed(jittered(retry)) {
                 return;
             }
             let Ok(stream) = UnixStream::connect(&self.path) else {
                 retry = (retry * 2).clamp(RETRY_FIRST, RETRY_LAST);
+                if !std::mem::replace(&mut is_told, true) {
+                    self.inbound.put(Item::Disconnected);
+                }
                 continue;
             };
             let began = Instant::now();
@@ -209,6 +214,7 @@ impl Shared {
                 self.outbound.disconnect();
                 *self.stream() = None;
                 self.inbound.put(Item::Disconnected);
+                is_told = true;
             }
             // At once after a good time; a server that hangs up at once is not pestered.
             retry = if began.elapsed() > RETRY_FIRST { Duration::ZERO } else { RETRY_FIRST };

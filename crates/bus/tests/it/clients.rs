@@ -71,6 +71,7 @@ fn a_client_comes_before_its_server_and_survives_it() {
     hall.close();
     let client = start(hall.path(), ClientSettings::default());
     client.emit("test", "early", &[]).unwrap();
+    assert_eq!(hear(&client), Item::Disconnected);
     hall.reopen();
     assert_eq!(hear(&client), Item::Connected);
     assert_eq!(hear_line(&client), format!(r#"{{"tract":"test","event":"early","ts":{NOW}}}"#));

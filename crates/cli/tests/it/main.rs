@@ -12,6 +12,7 @@ mod ingest_crash; // killed at any instant
 mod ingest_bad; // what is no transcript, or a broken one
 mod follow; // as agents write
 mod privacy; // what is not wanted
+mod bus; // messages between processes
 
 use testkit::{Said, World};
 

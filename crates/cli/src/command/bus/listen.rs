@@ -1,6 +1,5 @@
 //! `hansard bus listen`: every message as it comes.
 
-use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -41,15 +40,6 @@ const FOREVER: Duration = Duration::from_secs(365 * 24 * 3_600);
 
 impl Listen {
     pub(super) fn run(&self, path: &Path, output: &mut Output) -> Result<Done, CliError> {
-        if let Err(error) = UnixStream::connect(path) {
-            let told = format!("nobody listens at `{}`", path.display());
-            if self.no_wait {
-                return Err(CliError::new("no_bus", format!("{told}: {error}"))
-                    .hint("`hansard bus serve` starts one")
-                    .absent());
-            }
-            output.note(format!("{told}; waiting"));
-        }
         let filter =
             Filter { tracts: self.tracts.clone(), events: self.events.clone(), fields: Vec::new() };
         let settings = ClientSettings { filter, ..ClientSettings::default() };
@@ -62,12 +52,12 @@ impl Listen {
                 stopper.stop();
             }
         });
-        let heard = self.hear(&client, output);
+        let heard = self.hear(path, &client, output);
         signaled.close();
         heard
     }
 
-    fn hear(&self, client: &Client, output: &mut Output) -> Result<Done, CliError> {
+    fn hear(&self, path: &Path, client: &Client, output: &mut Output) -> Result<Done, CliError> {
         let until = Instant::now() + self.timeout.unwrap_or(FOREVER);
         let mut left = self.count.unwrap_or(u64::MAX);
         while left > 0 {
@@ -80,7 +70,15 @@ impl Listen {
                     self.print(&message, output)?;
                     left -= 1;
                 }
-                Item::Disconnected => output.note("the bus has gone; waiting for it to come back"),
+                Item::Disconnected => {
+                    let told = format!("nobody listens at `{}`", path.display());
+                    if self.no_wait {
+                        return Err(CliError::new("no_bus", told)
+                            .hint("`hansard bus serve` starts one")
+                            .absent());
+                    }
+                    output.note(format!("{told}; waiting"));
+                }
                 Item::Lagged { dropped } => {
                     output.note(format!("{dropped} messages were missed here"));
                 }

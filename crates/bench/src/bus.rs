@@ -1,0 +1,226 @@
+//! The bus: deliveries against a bare byte relay and against Redis, memory, and how long a
+//! message takes while others misbehave.
+//!
+//! Every server is a process of its own and has the same driver: one publisher, one thread that
+//! reads for all subscribers, messages of 200 bytes. The publisher stays a little ahead of the
+//! slowest subscriber, so that nothing has to be given up.
+
+mod driver;
+mod others;
+pub(crate) mod relay;
+
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use testkit::{Running, World};
+
+use crate::Outcome;
+use crate::report::{Bar, Quantity, Report, Row};
+use crate::stage::Stage;
+
+use driver::{Speech, deliver};
+use others::{Misbehaviour, delays};
+
+/// Subscribers of one run.
+const SUBSCRIBERS: [usize; 3] = [10, 50, 100];
+
+/// Deliveries against a bare relay of bytes.
+const AGAINST_RELAY: Bar = Bar::AtLeast { must: 0.5, aim: 1.0 };
+const AGAINST_REDIS: Bar = Bar::AtLeast { must: 1.0, aim: 2.0 };
+/// Memory against 8 MiB.
+const MEMORY_MAX: u64 = 8 << 20;
+/// What others may add to the time of a delivery.
+const DELAY_MAX: Duration = Duration::from_millis(50);
+
+pub(crate) fn measure(stage: &mut Stage, report: &mut Report) -> Outcome<()> {
+    let is_quick = stage.scale.rounds <= 2;
+    let deliveries = if is_quick { 300_000 } else { 2_000_000 };
+    let redis = Command::new("redis-server").arg("--version").stdout(Stdio::null()).status();
+    let has_redis = redis.is_ok_and(|status| status.success());
+    if !has_redis {
+        report.note("redis", "left out: there is no `redis-server` here");
+    }
+    for subscribers in SUBSCRIBERS {
+        stage.tell(&format!("{subscribers} subscribers"))?;
+        let messages = deliveries / subscribers;
+        let mut runs: [Vec<Run>; 3] = Default::default();
+        for _ in 0..stage.scale.rounds {
+            runs[0].push(run(Kind::Ours, subscribers, messages)?);
+            runs[1].push(run(Kind::Relay, subscribers, messages)?);
+            if has_redis {
+                runs[2].push(run(Kind::Redis, subscribers, messages)?);
+            }
+        }
+        let [ours, relay, redis] = runs.map(|runs| median(&runs));
+        if let (Some(ours), Some(relay)) = (&ours, &relay) {
+            let measure = format!("bus: deliveries to {subscribers}, floor a bare relay");
+            report.row(ours.row(measure, relay).bar(AGAINST_RELAY));
+        }
+        if let (Some(ours), Some(redis)) = (&ours, &redis) {
+            let measure = format!("bus: deliveries to {subscribers}, floor Redis");
+            report.row(ours.row(measure, redis).bar(AGAINST_REDIS));
+        }
+        if let Some(ours) = ours.filter(|_| subscribers == 100) {
+            let (ours, floor) = (Quantity::Bytes(ours.memory), Quantity::Bytes(MEMORY_MAX));
+            let measure = "bus: memory with 100 clients after the load, floor the limit";
+            report.row(Row::against(measure, ours, floor).bar(Bar::at_most(1.0)));
+        }
+    }
+    delay_by_others(is_quick, stage, report)
+}
+
+/// How a run went.
+#[derive(Clone, Copy)]
+struct Run {
+    /// Deliveries per second.
+    pace: f64,
+    /// Deliveries per second of the server's CPU time.
+    cpu_pace: f64,
+    memory: u64,
+}
+
+impl Run {
+    fn row(&self, measure: String, floor: &Run) -> Row {
+        let (ours, other) = (Quantity::PerSecond(self.pace), Quantity::PerSecond(floor.pace));
+        let cpu_ratio = Some(self.cpu_pace / floor.cpu_pace).filter(|ratio| ratio.is_finite());
+        Row { cpu_ratio, ..Row::against(measure, ours, other) }
+    }
+}
+
+fn median(runs: &[Run]) -> Option<Run> {
+    let mut runs = runs.to_vec();
+    runs.sort_by(|a, b| a.pace.total_cmp(&b.pace));
+    runs.get(runs.len() / 2).copied()
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Ours,
+    Relay,
+    Redis,
+}
+
+fn run(kind: Kind, subscribers: usize, messages: usize) -> Outcome<Run> {
+    let server = Served::start(kind, subscribers)?;
+    let speech = if kind == Kind::Redis { Speech::Redis } else { Speech::Lines };
+    let before = server.cpu();
+    let took = deliver(&server.socket, speech, subscribers, messages)?;
+    let cpu = server.cpu().saturating_sub(before);
+    // The publisher hears itself, but for Redis.
+    let heard = if kind == Kind::Redis { subscribers } else { subscribers + 1 };
+    let count = (heard * messages) as f64;
+    Ok(Run {
+        pace: count / took.wall.as_secs_f64(),
+        cpu_pace: count / cpu.as_secs_f64(),
+        memory: server.memory(&took.streams),
+    })
+}
+
+/// A server in a process of its own.
+struct Served {
+    socket: std::path::PathBuf,
+    process: Process,
+    _world: World,
+}
+
+enum Process {
+    Ours(Running),
+    Other(Child),
+}
+
+impl Served {
+    fn start(kind: Kind, subscribers: usize) -> Outcome<Served> {
+        let bench = std::env::current_exe()?;
+        let program = bench.with_file_name("hansard");
+        if !program.exists() {
+            return Err(format!("`{}` is to be built first", program.display()).into());
+        }
+        let world = World::new(program);
+        let socket = world.home().join("bus.sock");
+        let path = socket.display().to_string();
+        let process = match kind {
+            Kind::Ours => Process::Ours(world.start(&["bus", "serve", "--socket", &path])),
+            Kind::Relay => {
+                let clients = (subscribers + 1).to_string();
+                let mut relay = Command::new(bench);
+                Process::Other(relay.args(["--relay", &path, &clients]).spawn()?)
+            }
+            Kind::Redis => {
+                let mut redis = Command::new("redis-server");
+                redis.args(["--port", "0", "--save", "", "--appendonly", "no"]);
+                redis.args(["--client-output-buffer-limit", "pubsub 0 0 0", "--unixsocket", &path]);
+                Process::Other(redis.current_dir(world.home()).stdout(Stdio::null()).spawn()?)
+            }
+        };
+        wait_until(&socket, || socket.exists())?;
+        if kind == Kind::Redis {
+            wait_until(&socket, || UnixStream::connect(&socket).is_ok())?;
+        }
+        Ok(Served { socket, process, _world: world })
+    }
+
+    fn id(&self) -> u32 {
+        match &self.process {
+            Process::Ours(running) => running.id(),
+            Process::Other(child) => child.id(),
+        }
+    }
+
+    fn cpu(&self) -> Duration {
+        let told = std::fs::read_to_string(format!("/proc/{}/schedstat", self.id()));
+        let nanos = told.ok().and_then(|told| told.split(' ').next()?.parse().ok());
+        Duration::from_nanos(nanos.unwrap_or(0))
+    }
+
+    /// What it holds while these are connected.
+    fn memory(&self, _connected: &[UnixStream]) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.id()));
+        let status = status.unwrap_or_default();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let kib = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok());
+        kib.unwrap_or(0) * 1_024
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        if let Process::Other(child) = &mut self.process {
+            // It may have ended with its publisher.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+fn wait_until(socket: &Path, is_so: impl Fn() -> bool) -> Outcome<()> {
+    let until = Instant::now() + Duration::from_secs(30);
+    while !is_so() {
+        if Instant::now() > until {
+            return Err(format!("nobody listens at `{}`", socket.display()).into());
+        }
+        std::thread::yield_now();
+    }
+    Ok(())
+}
+
+fn delay_by_others(is_quick: bool, stage: &mut Stage, report: &mut Report) -> Outcome<()> {
+    let probes = if is_quick { 200 } else { 1_000 };
+    let alone = delays(&Served::start(Kind::Ours, 0)?.socket, Misbehaviour::None, probes)?;
+    report.row(Row::alone("bus: delay of a delivery, p99, nobody else", Quantity::Time(alone)));
+    for (others, words) in [
+        (Misbehaviour::Stuck(1), "one stuck"),
+        (Misbehaviour::Stuck(20), "20 stuck"),
+        (Misbehaviour::Crawling, "one reading 20 kB/s"),
+        (Misbehaviour::Flooding, "one flooding"),
+        (Misbehaviour::OneShots, "one-shots all the time"),
+    ] {
+        stage.tell(words)?;
+        let with = delays(&Served::start(Kind::Ours, 0)?.socket, others, probes)?;
+        let measure = format!("bus: delay added by others, p99, {words}, floor the limit");
+        let added = Quantity::Time(with.saturating_sub(alone));
+        report.row(Row::against(measure, added, Quantity::Time(DELAY_MAX)).bar(Bar::at_most(1.0)));
+    }
+    Ok(())
+}

@@ -1,0 +1,130 @@
+//! How long a message takes while others misbehave.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use crate::Outcome;
+use crate::meter::pause;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Misbehaviour {
+    None,
+    /// So many who never read.
+    Stuck(usize),
+    /// One who reads 20 kB a second.
+    Crawling,
+    /// One who writes as fast as it can.
+    Flooding,
+    /// Senders that come and go all the time.
+    OneShots,
+}
+
+/// Between two probes, and between two reads of the crawling one.
+const PAUSE: Duration = Duration::from_millis(2);
+/// What a crawling one reads per pause.
+const CRAWL: usize = 40;
+/// Messages that stuck and crawling ones have not read when it begins; more than sockets hold.
+const BACKLOG: usize = 2_000;
+
+/// The time that all but one of a hundred messages take at most.
+pub(crate) fn delays(path: &Path, others: Misbehaviour, probes: usize) -> Outcome<Duration> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let mut stuck = Vec::new();
+    let mut threads: Vec<JoinHandle<()>> = Vec::new();
+    match others {
+        Misbehaviour::None => {}
+        Misbehaviour::Stuck(count) => {
+            for _ in 0..count {
+                stuck.push(UnixStream::connect(path)?);
+            }
+        }
+        Misbehaviour::Crawling => {
+            let stream = UnixStream::connect(path)?;
+            threads.push(spawn(&stop, move || crawl(&stream)));
+        }
+        Misbehaviour::Flooding => {
+            let stream = UnixStream::connect(path)?;
+            let reader = stream.try_clone()?;
+            threads.push(spawn(&stop, move || flood(&stream)));
+            std::thread::spawn(move || std::io::copy(&mut &reader, &mut std::io::sink()));
+        }
+        Misbehaviour::OneShots => {
+            let path = path.to_owned();
+            threads.push(spawn(&stop, move || one_shot(&path)));
+        }
+    }
+    let delays = probe(path, probes);
+    stop.store(true, Ordering::Release);
+    drop(stuck);
+    for thread in threads {
+        thread.join().map_err(|_| "somebody has panicked")?;
+    }
+    let mut delays = delays?;
+    delays.sort();
+    Ok(delays[delays.len() * 99 / 100])
+}
+
+fn spawn(
+    stop: &Arc<AtomicBool>,
+    mut work: impl FnMut() -> bool + Send + 'static,
+) -> JoinHandle<()> {
+    let stop = Arc::clone(stop);
+    std::thread::spawn(move || while !stop.load(Ordering::Acquire) && work() {})
+}
+
+fn probe(path: &Path, probes: usize) -> Outcome<Vec<Duration>> {
+    let mut sender = UnixStream::connect(path)?;
+    let echo = sender.try_clone()?;
+    std::thread::spawn(move || std::io::copy(&mut &echo, &mut std::io::sink()));
+    let mut listener = BufReader::new(UnixStream::connect(path)?);
+    let mut line = String::new();
+    let mut next = |sender: &mut UnixStream, text: &str| -> Outcome<()> {
+        writeln!(sender, "{text}")?;
+        loop {
+            line.clear();
+            if listener.read_line(&mut line)? == 0 {
+                return Err("the server has hung up".into());
+            }
+            if line.starts_with(text.trim_end_matches('}')) {
+                return Ok(());
+            }
+        }
+    };
+    let text = "x".repeat(1_000);
+    for number in 0..BACKLOG {
+        let tract = r#"{"tract":"bench","event":"fill","#;
+        next(&mut sender, &format!(r#"{tract}"n":{number},"text":"{text}"}}"#))?;
+    }
+    let mut delays = Vec::new();
+    for number in 0..probes {
+        let began = Instant::now();
+        next(&mut sender, &format!(r#"{{"tract":"bench","event":"probe","n":{number}}}"#))?;
+        delays.push(began.elapsed());
+        pause(PAUSE);
+    }
+    Ok(delays)
+}
+
+fn crawl(mut stream: &UnixStream) -> bool {
+    pause(PAUSE);
+    // It takes what is there, a little at a time; nothing yet is fine.
+    let _ = stream.set_read_timeout(Some(PAUSE));
+    let _ = stream.read(&mut [0; CRAWL]);
+    true
+}
+
+fn flood(mut stream: &UnixStream) -> bool {
+    let line =
+        format!("{{\"tract\":\"logs\",\"event\":\"line\",\"line\":\"{}\"}}\n", "x".repeat(160));
+    stream.write_all(line.repeat(64).as_bytes()).is_ok()
+}
+
+fn one_shot(path: &Path) -> bool {
+    let message = ::bus::Draft::new("bench", "shot").build().expect("it is a good message");
+    matches!(::bus::send(path, &[message]), ::bus::Sent::Taken | ::bus::Sent::Written)
+}

@@ -1,0 +1,238 @@
+//! `hansard bus`: hear and tell what happens.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use expect_test::{Expect, expect};
+use testkit::{Running, Said, World};
+
+use crate::empty;
+
+/// A bus of the journal's own, once it listens.
+fn serve(world: &World) -> Running {
+    let running = world.start(&["bus", "serve"]);
+    while world.run(&["bus", "stats"]).code != Some(0) {}
+    running
+}
+
+/// Somebody who listens, once the bus knows it.
+fn listen(world: &World, options: &[&str]) -> Running {
+    let before = clients(world);
+    let running = world.start(&[&["bus", "listen"], options].concat());
+    while clients(world) == before {}
+    running
+}
+
+fn clients(world: &World) -> usize {
+    let said = world.run(&["bus", "stats", "--json"]);
+    let stats: serde_json::Value = serde_json::from_str(&said.stdout).unwrap();
+    stats["clients"].as_array().unwrap().len()
+}
+
+/// What listeners print for what is sent, their times left out.
+#[track_caller]
+fn check_sent(words: &[&str], expected: Expect) {
+    let world = empty();
+    let _bus = serve(&world);
+    let listener = listen(&world, &["--count", "1"]);
+    let said = world.run(&[&["bus", "send"], words].concat());
+    assert_eq!((said.code, said.stderr.as_str()), (Some(0), "Sent\n"), "{said}");
+    let heard = listener.end().stdout;
+    let (message, _) = heard.rsplit_once(",\"ts\":").unwrap_or((&heard, ""));
+    expected.assert_eq(message);
+}
+
+#[track_caller]
+fn check_refused(words: &[&str], code: i32, expected: &str) {
+    let world = empty();
+    let _bus = serve(&world);
+    let said = world.run(&[&["bus", "send"], words].concat());
+    assert_eq!(said.code, Some(code), "{said}");
+    assert!(said.stderr.contains(expected), "{said}");
+}
+
+#[test]
+fn values_that_are_json_are_sent_as_such() {
+    check_sent(
+        &["a", "b", "n=42", "x=1.0", "b=true", "z=null", "l=[1,2]", "o={\"a\":1}", "v=NaN"],
+        expect![[
+            r#"{"tract":"a","event":"b","n":42,"x":1.0,"b":true,"z":null,"l":[1,2],"o":{"a":1},"v":NaN"#
+        ]],
+    );
+    check_sent(
+        &["a", "b", "big=123456789012345678901234567890", "t=\"7\""],
+        expect![[r#"{"tract":"a","event":"b","big":123456789012345678901234567890,"t":"7""#]],
+    );
+}
+
+#[test]
+fn everything_else_is_text() {
+    check_sent(
+        &["a", "b", "i=007", "s=hello world", "q=a=b", "e=", "j={oops", "k=1 2"],
+        expect![[
+            r#"{"tract":"a","event":"b","i":"007","s":"hello world","q":"a=b","e":"","j":"{oops","k":"1 2""#
+        ]],
+    );
+}
+
+#[test]
+fn some_fields_are_always_text() {
+    check_sent(
+        &[
+            "a",
+            "b",
+            "day=20250101",
+            "segment=143045_300",
+            "ref=1",
+            "id=null",
+            "timeout=5",
+            "socket_path=x",
+        ],
+        expect![[
+            r#"{"tract":"a","event":"b","day":"20250101","segment":"143045_300","ref":"1","id":"null","timeout":5,"socket_path":"x""#
+        ]],
+    );
+}
+
+#[test]
+fn a_message_may_be_json_in_several_words() {
+    check_sent(
+        &["{\"tract\":\"a\",", "\"event\":\"b\"}"],
+        expect![[r#"{"tract":"a", "event":"b""#]],
+    );
+}
+
+#[test]
+fn what_is_no_message_is_refused_with_the_word() {
+    check_refused(&["a", "b", "tract=z"], 1, "`tract=z`");
+    check_refused(&["a", "b", "=v"], 1, "`=v`");
+    check_refused(&["a", "b", "word"], 1, "`word` is not KEY=VALUE");
+    check_refused(&["a"], 1, "a message has a tract and an event");
+    check_refused(&["{\"tract\":1}"], 1, "`tract` or `event` is missing");
+    check_refused(&["{oops"], 1, "it is not JSON");
+    check_refused(&["--nonsense", "a", "b"], 2, "--nonsense");
+}
+
+#[test]
+fn texts_on_stdin_are_sent_one_by_one() {
+    let world = empty();
+    let _bus = serve(&world);
+    let mut listener = listen(&world, &["--count", "3"]);
+    let input = b"{\"tract\":\"a\",\n  \"event\":\"b\",\"ts\":1}{\"tract\":\"a\",\"event\":\"c\",\"ts\":1}\n\n\
+        {\"tract\":\"a\",\"event\":\"}\\\"{\",\"ts\":1}";
+    let said = world.run_with_input(&["bus", "send"], input);
+    assert_eq!((said.code, said.stderr.as_str()), (Some(0), "Sent\n"), "{said}");
+    assert_eq!(listener.line().unwrap(), r#"{"tract":"a",   "event":"b","ts":1}"#);
+    assert_eq!(listener.line().unwrap(), r#"{"tract":"a","event":"c","ts":1}"#);
+    assert_eq!(listener.line().unwrap(), r#"{"tract":"a","event":"}\"{","ts":1}"#);
+    assert_eq!(listener.end().code, Some(0));
+    let said = world.run_with_input(&["bus", "send"], b"{\"tract\":1,\"event\":2}\n\n42\n");
+    assert_eq!(said.code, Some(1));
+    assert!(said.stderr.contains("line 3 of the input: it is not an object"), "{said}");
+    assert!(said.stderr.contains("1 sent before it"), "{said}");
+    let said = world.run_with_input(&["bus", "send"], b"  \n");
+    assert_eq!(said.code, Some(1), "{said}");
+}
+
+#[test]
+fn a_bus_that_is_not_there_is_exit_3() {
+    let world = empty();
+    expect![[r#"
+        --- stderr
+        error: nobody listens at `~/.local/share/hansard/health/callosum.sock`
+        hint: `hansard bus serve` starts one
+        --- exit 3
+    "#]]
+    .assert_eq(&world.run(&["bus", "send", "a", "b"]).to_string());
+    assert_eq!(world.run(&["bus", "stats"]).code, Some(3));
+    assert_eq!(world.run(&["bus", "listen", "--no-wait"]).code, Some(3));
+    assert_eq!(fs::read_dir(world.home()).unwrap().count(), 0, "nothing is created");
+}
+
+#[test]
+fn listening_ends_with_exit_1_when_the_time_is_over() {
+    let world = empty();
+    let said = world.run(&["bus", "--timeout", "0.1"]);
+    assert_eq!(said.code, Some(1), "{said}");
+    assert!(said.stderr.contains("waiting"), "{said}");
+}
+
+#[test]
+fn a_listener_waits_for_its_bus_and_across_restarts() {
+    let world = empty();
+    let mut listener = world.start(&["callosum", "--tract", "wanted", "--count", "2"]);
+    for _ in 0..2 {
+        let bus = serve(&world);
+        while clients(&world) < 2 {}
+        assert_eq!(world.run(&["bus", "send", "other", "x"]).code, Some(0));
+        assert_eq!(world.run(&["bus", "send", "wanted", "x"]).code, Some(0));
+        assert!(listener.line().unwrap().starts_with(r#"{"tract":"wanted","event":"x""#));
+        assert_eq!(bus.terminate().code, Some(0));
+    }
+    assert_eq!(listener.end().code, Some(0));
+}
+
+#[test]
+fn pretty_is_for_people_and_harmless() {
+    let world = empty();
+    let _bus = serve(&world);
+    let listener = listen(&world, &["--pretty", "--count", "1"]);
+    let message = r#"{"tract":"a","event":"b","c":"用户\u001b[31m\u202e\ud800","d":[],"e":[1.10,{"x":NaN}],"ts":1}"#;
+    assert_eq!(world.run(&["bus", "send", message]).code, Some(0));
+    expect![[r#"
+        {
+          "tract": "a",
+          "event": "b",
+          "c": "用户\u001b[31m\u202e\ud800",
+          "d": [],
+          "e": [
+            1.10,
+            {
+              "x": NaN
+            }
+          ],
+          "ts": 1
+        }
+    "#]]
+    .assert_eq(&listener.end().stdout);
+}
+
+#[test]
+fn serving_ends_cleanly_and_a_second_one_is_refused() {
+    let world = empty();
+    let bus = serve(&world);
+    let id = bus.id();
+    let health = world.home().join(".local/share/hansard/health");
+    let mode = |path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(health.clone()), 0o700);
+    assert_eq!(mode(health.join("callosum.sock")), 0o600);
+    let said = world.run(&["bus", "serve"]);
+    assert_eq!(said.code, Some(1), "{said}");
+    assert!(said.stderr.contains(&format!("already, in process {id}")), "{said}");
+    let said = bus.terminate();
+    assert_eq!(said.code, Some(0), "{said}");
+    assert!(said.stderr.contains("listening on "), "{said}");
+    assert!(!health.join("callosum.sock").exists());
+}
+
+#[test]
+fn what_a_killed_bus_left_is_replaced() {
+    let world = empty();
+    serve(&world).kill();
+    let socket = world.home().join(".local/share/hansard/health/callosum.sock");
+    assert!(socket.exists());
+    assert_eq!(serve(&world).terminate().code, Some(0));
+}
+
+#[test]
+fn stats_are_a_table_or_the_answer_itself() {
+    let world = empty();
+    let _bus = serve(&world);
+    assert_eq!(world.run(&["bus", "send", "a\u{1b}[1m", "b", "ts=1"]).code, Some(0));
+    let Said { stdout, code, .. } = world.run(&["bus", "stats"]);
+    assert_eq!(code, Some(0));
+    assert!(stdout.contains(" messages,") && !stdout.contains('\u{1b}'), "{stdout}");
+    let stats = world.run(&["bus", "stats", "--json"]).stdout;
+    let stats: serde_json::Value = serde_json::from_str(&stats).unwrap();
+    assert_eq!(stats["messages"]["a\u{1b}[1m"], 1, "{stats}");
+}
