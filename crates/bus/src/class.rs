@@ -1,7 +1,5 @@
 //! How much a message matters to one who falls behind.
 
-use crate::dialect;
-
 /// In the order they are given up.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum Class {
@@ -31,14 +29,6 @@ impl Class {
             | ("notification" | "navigate" | "callosum", _)
             | ("logs", "exec" | "exit")
             | ("cortex", "request" | "start" | "finish" | "error") => Class::Lifecycle,
-            _ => Class::Ordinary,
-        }
-    }
-
-    /// The same by the names as they stand in a line. Names that are no texts are nobody's.
-    pub(crate) fn of_raw(tract: &[u8], event: &[u8]) -> Class {
-        match (dialect::text(tract), dialect::text(event)) {
-            (Some(tract), Some(event)) => Class::of(&tract, &event),
             _ => Class::Ordinary,
         }
     }

@@ -26,13 +26,12 @@ pub(crate) enum Control {
 
 impl Control {
     /// What a line asks for; `None` if it is a message like any other.
-    pub(crate) fn read(tract: &[u8], event: &[u8], line: &[u8]) -> Option<Control> {
-        if dialect::text(tract)? != "callosum" {
+    pub(crate) fn read(tract: &str, event: &str, line: &[u8]) -> Option<Control> {
+        if tract != "callosum" {
             return None;
         }
         let refused = |reason| Some(Control::Refused { reason });
-        let event = dialect::text(event)?;
-        match event.as_ref() {
+        match event {
             "subscribe" | "unsubscribe" | "stats" if line.len() > CONTROL_MAX => {
                 refused("too_long")
             }

@@ -1,5 +1,6 @@
 //! Lines in, the tape on, listeners told: the middle of the bus, without sockets.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ use crate::filter::Filter;
 use crate::handle::Queue;
 use crate::message::Message;
 use crate::relay::{LINE_MAX, Names, relay};
-use crate::scan::{Fault, Shape, Verdict};
+use crate::scan::{Fault, Shape, Span, Verdict};
 use crate::tape::{Mark, Tape};
 
 /// Bytes without a newline. One who sends more is hung up on.
@@ -41,6 +42,27 @@ pub(crate) struct Exchange {
 struct Tally {
     messages: u64,
     bytes: u64,
+}
+
+/// The names of a message as texts; one that is no text is nobody's name.
+struct Said<'a> {
+    tract: Cow<'a, str>,
+    event: Cow<'a, str>,
+}
+
+impl<'a> Said<'a> {
+    fn of(object: &'a [u8], shape: &Shape) -> Said<'a> {
+        let names = Names::of(shape);
+        let text = |span: Span| dialect::text(&object[span.range()]).unwrap_or_default();
+        Said { tract: text(names.tract), event: text(names.event) }
+    }
+}
+
+/// Where a message comes from: a connection, or ourselves and perhaps the journal.
+#[derive(Clone, Copy)]
+struct Origin {
+    sender: u32,
+    position: Option<u64>,
 }
 
 /// What the server has to do about what a client said.
@@ -95,7 +117,9 @@ impl Exchange {
 
     /// Takes a message from inside the process.
     pub(crate) fn publish(&mut self, message: &Message, position: Option<u64>, now_ms: u64) {
-        self.relay(message.line(), message.shape(), 0, position, now_ms);
+        let shape = message.shape();
+        let said = Said::of(&message.line()[shape.object.range()], shape);
+        self.relay(message.line(), shape, &said, Origin { sender: 0, position }, now_ms);
     }
 
     pub(crate) fn listen(&mut self, queue: Arc<Queue>) {
@@ -133,12 +157,17 @@ impl Exchange {
         asks: &mut Vec<Ask>,
     ) {
         let object = &line[shape.object.range()];
-        let names = Names::of(shape);
-        let (tract, event) = (&object[names.tract.range()], &object[names.event.range()]);
-        match Control::read(tract, event, object) {
+        let said = Said::of(object, shape);
+        match Control::read(&said.tract, &said.event, object) {
             None => {
                 client.received += 1;
-                self.relay(line, shape, client.id, None, now_ms);
+                self.relay(
+                    line,
+                    shape,
+                    &said,
+                    Origin { sender: client.id, position: None },
+                    now_ms,
+                );
             }
             Some(Control::Stats) => asks.push(Ask::Stats { to: client.id }),
             Some(Control::Refused { reason }) => {
@@ -156,28 +185,20 @@ impl Exchange {
         }
     }
 
-    fn relay(
-        &mut self,
-        line: &[u8],
-        shape: &Shape,
-        sender: u32,
-        position: Option<u64>,
-        now_ms: u64,
-    ) {
+    fn relay(&mut self, line: &[u8], shape: &Shape, said: &Said<'_>, origin: Origin, now_ms: u64) {
+        let class = match (origin.position, Class::of(&said.tract, &said.event)) {
+            (Some(_), Class::Ordinary) => Class::Recorded,
+            (_, class) => class,
+        };
         let Exchange { tape, listeners, tallies, other, .. } = self;
         tape.append(|out| {
             let start = out.len();
             let names = relay(line, shape, now_ms, out);
             let line = &out[start..];
-            let (tract, event) = (&line[names.tract.range()], &line[names.event.range()]);
-            let class = match (position, Class::of_raw(tract, event)) {
-                (Some(_), Class::Ordinary) => Class::Recorded,
-                (_, class) => class,
-            };
-            count(tallies, other, tract, line.len());
+            count(tallies, other, &said.tract, line.len());
             tell(listeners, line, &names);
-            let position = position.unwrap_or(0);
-            Mark { end: 0, names, class, sender, ts: now_ms, position }
+            let Origin { sender, position } = origin;
+            Mark { end: 0, names, class, sender, ts: now_ms, position: position.unwrap_or(0) }
         });
     }
 
@@ -209,16 +230,13 @@ impl Exchange {
     }
 }
 
-fn count(tallies: &mut HashMap<String, Tally>, other: &mut Tally, tract: &[u8], len: usize) {
-    let name = dialect::text(tract).filter(|name| name.len() <= TALLY_NAME_MAX);
-    let tally = match name {
-        Some(name) if tallies.contains_key(name.as_ref()) => tallies.get_mut(name.as_ref()),
-        Some(name) if tallies.len() < TALLIES_MAX => {
-            Some(tallies.entry(name.into_owned()).or_default())
-        }
-        _ => None,
-    };
-    let tally = tally.unwrap_or(other);
+fn count(tallies: &mut HashMap<String, Tally>, other: &mut Tally, tract: &str, len: usize) {
+    let is_known = tallies.contains_key(tract);
+    let is_name = !tract.is_empty() && tract.len() <= TALLY_NAME_MAX;
+    if !is_known && is_name && tallies.len() < TALLIES_MAX {
+        tallies.insert(tract.to_owned(), Tally::default());
+    }
+    let tally = tallies.get_mut(tract).unwrap_or(other);
     tally.messages += 1;
     tally.bytes += len as u64;
 }

@@ -306,7 +306,7 @@ impl Scanner {
     /// The plain letters of a text in one go, up to the byte that needs a look.
     fn text(&mut self, bytes: &[u8], at: usize) -> usize {
         let rest = &bytes[at..];
-        let count = rest.iter().position(|byte| !IS_PLAIN[*byte as usize]).unwrap_or(rest.len());
+        let count = plain_len(rest);
         if self.in_key {
             self.note_key(&rest[..count]);
         }
@@ -607,6 +607,25 @@ impl Scanner {
         }
         Verdict::Good(Shape { object: self.object, is_ascii: self.is_ascii, fields: self.fields })
     }
+}
+
+/// How many bytes may stand in a text without a further look: eight at a time, then one by one.
+fn plain_len(bytes: &[u8]) -> usize {
+    let (words, _) = bytes.as_chunks::<8>();
+    let plain =
+        8 * words.iter().take_while(|word| is_plain_word(u64::from_le_bytes(**word))).count();
+    let rest = &bytes[plain..];
+    plain + rest.iter().position(|byte| !IS_PLAIN[*byte as usize]).unwrap_or(rest.len())
+}
+
+/// Whether all eight bytes are plain: the highest bit of a byte is set where one is not.
+fn is_plain_word(word: u64) -> bool {
+    const ONES: u64 = u64::from_le_bytes([1; 8]);
+    const HIGH: u64 = ONES << 7;
+    let less = |word: u64, than: u64| word.wrapping_sub(ONES * than) & !word;
+    let quote = less(word ^ (ONES * b'"' as u64), 1);
+    let backslash = less(word ^ (ONES * b'\\' as u64), 1);
+    (less(word, 0x20) | quote | backslash | word) & HIGH == 0
 }
 
 /// Bytes that may stand in a text without a further look.
