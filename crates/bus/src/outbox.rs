@@ -252,6 +252,10 @@ impl Outbox {
     /// Puts the next lines of its own together, if it is their turn; whether there is news.
     fn refill(&mut self, tape: &Tape, now_ms: u64) -> bool {
         let is_near = self.behind(tape) <= BULK_BEHIND_MAX;
+        let has_own = self.gap.is_due(is_near) || !self.kept.lines.is_empty();
+        if has_own && self.end_line(tape) {
+            return true;
+        }
         if self.gap.is_due(is_near) {
             self.own = self.gap.take(now_ms);
             self.own.extend(self.kept.take());
@@ -273,6 +277,22 @@ impl Outbox {
         let is_choosy = !self.wants_echo || !self.filter.is_everything();
         let skips_bulk = !is_near && tape.from(self.cursor).next().is_some_and(|c| c.has_bulk);
         (is_choosy || skips_bulk) && self.stage(tape)
+    }
+
+    /// Copies the rest of a line that was begun; whether there is one. Lines of its own go
+    /// between lines.
+    fn end_line(&mut self, tape: &Tape) -> bool {
+        let chunk = tape.from(self.cursor).next();
+        let Some(line) = chunk.and_then(|chunk| chunk.lines_from(self.cursor).next()) else {
+            return false;
+        };
+        let sent = self.cursor - (line.end - line.bytes.len() as u64);
+        if sent == 0 {
+            return false;
+        }
+        self.own = line.bytes[sent as usize..].to_vec();
+        self.cursor = line.end;
+        true
     }
 
     /// Copies the lines it wants, so that many small ones go out in one call.
