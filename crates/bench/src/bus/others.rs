@@ -26,6 +26,8 @@ pub(crate) enum Misbehaviour {
 
 /// Between two probes, and between two reads of the crawling one.
 const PAUSE: Duration = Duration::from_millis(2);
+/// A probe that takes longer was lost.
+const PATIENCE: Duration = Duration::from_secs(30);
 /// What a crawling one reads per pause.
 const CRAWL: usize = 40;
 /// Messages that stuck and crawling ones have not read when it begins; more than sockets hold.
@@ -81,7 +83,9 @@ fn probe(path: &Path, probes: usize) -> Outcome<Vec<Duration>> {
     let mut sender = UnixStream::connect(path)?;
     let echo = sender.try_clone()?;
     std::thread::spawn(move || std::io::copy(&mut &echo, &mut std::io::sink()));
-    let mut listener = BufReader::new(UnixStream::connect(path)?);
+    let listener = UnixStream::connect(path)?;
+    listener.set_read_timeout(Some(PATIENCE))?;
+    let mut listener = BufReader::new(listener);
     let mut line = String::new();
     let mut next = |sender: &mut UnixStream, text: &str| -> Outcome<()> {
         writeln!(sender, "{text}")?;

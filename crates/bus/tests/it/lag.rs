@@ -98,6 +98,21 @@ fn bulk_is_skipped_first_and_counted() {
 }
 
 #[test]
+fn a_gap_is_told_between_lines() {
+    let hall = Hall::open();
+    let (guest, mut sender) = (hall.guest(), hall.guest());
+    // Bulk to be skipped, then lines that are longer than what a socket takes at a time.
+    for number in 0..250 {
+        let (class, len) = if number < 100 { (0, 20_000) } else { (2, 70_001) };
+        say(&mut sender, &line(class, number, len));
+    }
+    let account = account(guest, &mut sender);
+    assert!(account.dropped[0] > 0);
+    assert_eq!(account.heard.len() as u64 + account.dropped[0], 250);
+    assert_eq!(account.gaps, 1);
+}
+
+#[test]
 fn lifecycle_outlives_a_flood() {
     let hall = Hall::open();
     let (guest, mut sender) = (hall.guest(), hall.guest());
