@@ -123,7 +123,7 @@ fn no_one_shot_message_of_ten_thousand_is_lost() {
             heard
         }
     });
-    // Somebody who never reads, and somebody who floods what nobody waits for.
+    // Somebody who never reads what is sent.
     let mut stuck = hall.guest();
     stuck.say(r#"{"tract":"callosum","event":"subscribe","tracts":["test"]}"#);
     let senders: Vec<_> = (0..THREADS)
