@@ -2,7 +2,7 @@
 
 use clap::Args;
 use event::SessionId;
-use journal::Forks;
+use journal::{Forks, Journal};
 use serde::Serialize;
 
 use super::{Done, Global};
@@ -32,17 +32,16 @@ struct Deleted {
 impl Delete {
     pub(crate) fn run(&self, global: &Global, output: &mut Output) -> Result<Done, CliError> {
         let journal = world::journal_to_write(global, output)?;
-        let info = journal.resolve(&self.session)?;
+        let (session_id, events) = self.find(&journal)?;
         if self.yes {
             let forks = if self.copy_to_forks { Forks::Copy } else { Forks::Refuse };
-            daemon::delete(&journal, &info.id, world::now(), forks)?;
+            daemon::delete(&journal, &session_id, world::now(), forks)?;
         }
         journal.close();
-        let events = info.events;
         if output.json() {
-            output.json_line(&Deleted { session_id: info.id, events, deleted: self.yes })?;
+            output.json_line(&Deleted { session_id, events, deleted: self.yes })?;
         } else {
-            let id = one_line(info.id.as_str(), 64);
+            let id = one_line(session_id.as_str(), 64);
             match self.yes {
                 true => output.line(format!("{id} with {events} events is deleted"))?,
                 false => output.line(format!("{id} with {events} events would be deleted"))?,
@@ -54,5 +53,18 @@ impl Delete {
             return Ok(Done::NotSo);
         }
         Ok(Done::Yes)
+    }
+
+    /// The session and how many events it has. One whose deletion was cut off has none left, and
+    /// goes by its whole id.
+    fn find(&self, journal: &Journal) -> Result<(SessionId, u64), CliError> {
+        let found = journal.resolve(&self.session);
+        if let (Err(_), Ok(id)) = (&found, SessionId::new(&self.session))
+            && journal.deleted_at(&id)?.is_some()
+        {
+            return Ok((id, 0));
+        }
+        let info = found?;
+        Ok((info.id, info.events))
     }
 }

@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use event::{SessionId, Time};
+use journal::{Forks, Journal, Options};
 use testkit::World;
 
 use crate::follow::prompt;
@@ -102,6 +104,23 @@ fn a_deleted_session_is_gone_with_its_originals_and_stays_gone() {
     assert_eq!(report["events"], 0, "{report}");
     assert_eq!((prompts(&world, "claude:s0"), originals(&world)), (0, 1));
     assert_eq!(prompts(&world, "claude:s1"), 2);
+}
+
+/// As a crash leaves it between the session and its originals.
+#[test]
+fn a_deletion_that_was_cut_off_is_finished_by_the_next() {
+    let world = empty();
+    ask(&world, "s0", "work/app", 0..2);
+    ask(&world, "s1", "work/app", 0..2);
+    ingest(&world);
+    let opened = Journal::open(&journal(&world), &Options::default()).unwrap();
+    let session = SessionId::new("claude:s0").unwrap();
+    opened.delete(&session, Time::from_millis(0), Forks::Refuse).unwrap();
+    drop(opened);
+    assert_eq!(originals(&world), 2);
+    let said = world.run(&["delete", "claude:s0", "--yes"]);
+    assert_eq!((said.code, originals(&world)), (Some(0), 1), "{said}");
+    assert_eq!(world.run(&["delete", "claude:nobody", "--yes"]).code, Some(1));
 }
 
 #[test]
