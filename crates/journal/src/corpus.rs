@@ -1,5 +1,6 @@
 //! The log as search reads it.
 
+use std::collections::HashSet;
 use std::ops::RangeInclusive;
 
 use event::{EventId, SessionId};
@@ -57,7 +58,9 @@ impl Corpus for StoreCorpus<'_> {
     }
 
     fn fresh(&self, from: u64) -> Vec<Fresh> {
-        self.feed.state().backlog().take(from, FRESH_MAX)
+        let fresh = self.feed.state().backlog().take(from, FRESH_MAX);
+        // Another process may have deleted a session meanwhile; the store knows what is left.
+        if self.has_all(&fresh) { fresh } else { Vec::new() }
     }
 
     fn position(&self, session_id: &SessionId, id: &EventId) -> Result<Option<u64>, ReadError> {
@@ -78,6 +81,15 @@ impl Corpus for StoreCorpus<'_> {
     }
 }
 
+impl StoreCorpus<'_> {
+    /// Whether the sessions of all these events are still there, as far as that can be said.
+    fn has_all(&self, fresh: &[Fresh]) -> bool {
+        let Ok(reader) = self.store.reader() else { return false };
+        let sessions: HashSet<&SessionId> = fresh.iter().map(|it| &it.draft.session_id).collect();
+        sessions.into_iter().all(|id| reader.session(id).is_ok_and(|row| row.is_some()))
+    }
+}
+
 /// The event of a row; nothing for a row whose session is gone.
 fn recorded(reader: &dyn Reader, stored: Stored) -> Result<Option<Recorded>, ReadError> {
     let Stored { position, session, seq, event } = stored;
@@ -89,4 +101,30 @@ fn recorded(reader: &dyn Reader, stored: Stored) -> Result<Option<Recorded>, Rea
         },
     };
     Ok(Some(Recorded { position, event }))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use event::payload::UserPrompt;
+    use event::{Draft, Time};
+
+    use super::*;
+    use crate::store::memory::MemoryStore;
+    use crate::store::{EventRow, Packed};
+
+    #[test]
+    fn what_is_in_memory_of_a_session_that_is_gone_is_not_indexed() {
+        let (store, feed) = (MemoryStore::default(), Feed::default());
+        let id: EventId = "01KJPX7FVT4ZZWPQ8RQK44AYVR".parse().unwrap();
+        let session = SessionId::new("deleted").unwrap();
+        let payload = UserPrompt::text("said once");
+        let draft = Draft::new(id, session, Time::from_millis(0), &payload).unwrap();
+        let packed = Arc::new(Packed { rest: Vec::new(), payload: None });
+        let row = EventRow { position: 1, session: 1, seq: 1, draft: Arc::new(draft), packed };
+        feed.state().backlog().want();
+        feed.publish(&[row]);
+        assert!(StoreCorpus { store: &store, feed: &feed }.fresh(1).is_empty());
+    }
 }
