@@ -56,6 +56,11 @@ impl Gate {
         admission
     }
 
+    /// Decides anew for every session.
+    pub(crate) fn forget(&mut self) {
+        self.known.clear();
+    }
+
     fn decide(
         &self,
         journal: &Journal,

@@ -16,7 +16,8 @@ pub enum DeleteError {
 /// Deletes a session, and the originals that told of nobody else. What its agent still writes to it
 /// is not recorded any more.
 ///
-/// The session goes first: after a crash in between, to delete it again removes what is left.
+/// The session goes first: after a crash in between, to delete it again removes what is left, and
+/// so does whoever reads what agents write next.
 pub fn delete(
     journal: &Journal,
     session: &SessionId,
@@ -26,15 +27,18 @@ pub fn delete(
     if journal.deleted_at(session)?.is_none() {
         journal.delete(session, at, forks)?;
     }
+    remove_originals(journal)
+}
+
+/// Removes the originals that tell of nobody but deleted sessions.
+pub(crate) fn remove_originals(journal: &Journal) -> Result<(), DeleteError> {
     for (source, told) in capture::sessions_by_source(&journal.sources()?) {
-        if !told.contains(session) {
-            continue;
+        let (mut is_left, mut is_deleted) = (false, false);
+        for session in &told {
+            is_left |= journal.exists(session)?;
+            is_deleted |= journal.deleted_at(session)?.is_some();
         }
-        let mut is_left = false;
-        for other in &told {
-            is_left |= journal.exists(other)?;
-        }
-        if !is_left {
+        if is_deleted && !is_left {
             journal.originals().remove(&source)?;
         }
     }

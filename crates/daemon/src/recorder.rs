@@ -10,12 +10,14 @@ use event::{EventId, Kind, Raw, SessionId};
 use journal::{Journal, Selection, SourceMove, Ticket};
 
 use crate::admission::Gate;
+use crate::delete::remove_originals;
 use crate::facts::FreshFacts;
 use crate::project::Projects;
 
-/// Bytes on their way to the disk. With more, the oldest is waited for, so that reading is never
+/// Bytes and batches on their way to the disk. With more, the oldest is waited for, so that reading is never
 /// far ahead of recording.
 const WAITING_BYTES_MAX: usize = 16 * 1024 * 1024;
+const WAITING_MAX: usize = 4_096;
 
 /// Batches are gathered up to so many bytes before they are handed over. Many sources with a line
 /// each would be as many waits for the disk otherwise; gathered, they are one or two.
@@ -39,6 +41,8 @@ pub(crate) struct Recorder<'a> {
     facts: &'a RefCell<FreshFacts>,
     projects: Projects,
     gate: Gate,
+    /// Deletions of sessions that were followed.
+    deletions: u64,
     /// Events that were new.
     pub recorded: u64,
     /// Sessions that were told of, and whether they were known before.
@@ -61,6 +65,7 @@ impl<'a> Recorder<'a> {
             facts,
             projects: Projects::new(),
             gate,
+            deletions: 0,
             recorded: 0,
             sessions: BTreeMap::new(),
         }
@@ -75,6 +80,7 @@ impl<'a> Recorder<'a> {
         }
         // What is recorded is not held longer than it has to be.
         while self.waiting_bytes > WAITING_BYTES_MAX
+            || self.waiting.len() > WAITING_MAX
             || self.waiting.front().is_some_and(|(ticket, _)| ticket.is_answered())
         {
             self.wait_for_oldest()?;
@@ -82,6 +88,18 @@ impl<'a> Recorder<'a> {
         if self.journal.is_index_behind() {
             // What cannot be indexed now is indexed by the next search: the log is what counts.
             let _ = self.journal.index();
+        }
+        Ok(())
+    }
+
+    /// Somebody else may delete a session that is being read: it is admitted no longer, and what
+    /// was kept of it in between goes.
+    fn follow_deletions(&mut self) -> Result<(), SinkError> {
+        let deletions = self.journal.deletions().map_err(failed)?;
+        if deletions != self.deletions {
+            self.gate.forget();
+            remove_originals(self.journal).map_err(failed)?;
+            self.deletions = deletions;
         }
         Ok(())
     }
@@ -171,6 +189,7 @@ impl Sink for Recorder<'_> {
         while !self.waiting.is_empty() {
             self.wait_for_oldest()?;
         }
+        self.follow_deletions()?;
         if self.synced_at.elapsed() >= SYNC_EVERY {
             self.journal.originals().sync().map_err(failed)?;
             self.synced_at = Instant::now();

@@ -26,6 +26,14 @@ impl Corpus for StoreCorpus<'_> {
         Ok(self.store.tail()?)
     }
 
+    fn deletions(&self) -> Result<u64, ReadError> {
+        Ok(self.store.reader()?.deletions()?)
+    }
+
+    fn deleted(&self) -> Result<Vec<SessionId>, ReadError> {
+        Ok(self.store.reader()?.tombstones()?)
+    }
+
     fn page(
         &self,
         range: RangeInclusive<u64>,

@@ -20,7 +20,7 @@ use crate::{ReadError, StorageError, View, folder};
 
 /// The version of the tables, of the word rules and of the tags. Any change to one of them is a
 /// new number, and older files are built anew.
-const FORMAT: i64 = 1;
+const FORMAT: i64 = 2;
 
 /// How long to wait for another process that writes the file.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -121,12 +121,21 @@ impl Derived {
         outcome.map_err(|failure| failure.told(action, &self.path))
     }
 
-    /// Saves a view, in place of an older one of that name.
-    pub(crate) fn put_views(&self, name: &str, views: &[View<'_>]) -> Result<(), ReadError> {
+    /// Saves views, each in place of an older one of that name. One of a session that does not
+    /// exist any more is left out: asked here, because a deletion removes views once this is done.
+    pub(crate) fn put_views(
+        &self,
+        name: &str,
+        views: &[View<'_>],
+        exists: &dyn Fn(&SessionId) -> Result<bool, ReadError>,
+    ) -> Result<(), ReadError> {
         self.write("save views in", |tx| {
             let mut put =
                 tx.prepare_cached("INSERT OR REPLACE INTO views VALUES (?1, ?2, ?3, ?4, ?5)")?;
             for View { session_id, up_to_seq, bytes } in views {
+                if !exists(session_id)? {
+                    continue;
+                }
                 let check = crc32fast::hash(bytes);
                 put.execute(params![session_id.as_str(), name, *up_to_seq as i64, check, bytes])?;
             }
@@ -173,15 +182,6 @@ impl Derived {
             let is_whole =
                 |(view, check): &(SavedView, u32)| crc32fast::hash(&view.bytes) == *check;
             Ok(view.filter(is_whole).map(|(view, _)| view))
-        })
-    }
-
-    /// Forgets every view of a session.
-    pub(crate) fn remove_views(&self, session_id: &SessionId) -> Result<(), ReadError> {
-        self.write("remove views from", |tx| {
-            tx.prepare_cached("DELETE FROM views WHERE session_id = ?1")?
-                .execute([session_id.as_str()])?;
-            Ok(())
         })
     }
 
@@ -304,12 +304,12 @@ fn connect(path: &Path) -> Result<Connection, rusqlite::Error> {
 fn check(connection: &Connection) -> Result<(), rusqlite::Error> {
     let format: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
     let tables: i64 = connection.query_row(
-        "SELECT count(*) FROM sqlite_master WHERE name IN ('state', 'parts', 'replaced', 'views')",
+        "SELECT count(*) FROM sqlite_master WHERE name IN ('state', 'parts', 'replaced', 'forgotten', 'views')",
         [],
         |row| row.get(0),
     )?;
     match (format, tables) {
-        (FORMAT, 4) => Ok(()),
+        (FORMAT, 5) => Ok(()),
         _ => Err(rusqlite::Error::SqliteFailure(
             rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_NOTADB),
             Some(format!("format {format} with {tables} tables")),
@@ -336,16 +336,19 @@ fn begin(path: &Path) -> Result<Connection, rusqlite::Error> {
     let mut connection = connect(path)?;
     let tx = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     tx.execute_batch(&format!(
-        // `state` has one row: how far the log is indexed and which days occur. `parts` are the
-        // full-text tables there are. `replaced` are events that a fuller account stands in for.
+        // `state` has one row: how far the log is indexed, which days occur and how many deletions
+        // were followed. `parts` are the full-text tables there are. `replaced` are events that a
+        // fuller account stands in for. `forgotten` are deleted sessions.
         "CREATE TABLE state (
              indexed INTEGER NOT NULL,
              first_day INTEGER NOT NULL,
-             last_day INTEGER NOT NULL
+             last_day INTEGER NOT NULL,
+             deletions INTEGER NOT NULL
          );
-         INSERT INTO state VALUES (0, {first_day}, {last_day});
+         INSERT INTO state VALUES (0, {first_day}, {last_day}, 0);
          CREATE TABLE parts (part INTEGER PRIMARY KEY);
          CREATE TABLE replaced (position INTEGER PRIMARY KEY);
+         CREATE TABLE forgotten (session_id TEXT PRIMARY KEY) WITHOUT ROWID;
          CREATE TABLE views (
              session_id TEXT NOT NULL,
              name TEXT NOT NULL,

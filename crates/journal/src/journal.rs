@@ -359,7 +359,6 @@ impl Journal {
 
     /// Removes a session for good; a second reading of its source does not bring it back.
     pub fn delete(&self, id: &SessionId, at: Time, forks: Forks) -> Result<(), LineageError> {
-        let positions = self.positions(id)?;
         loop {
             let copies = match forks {
                 Forks::Refuse => Vec::new(),
@@ -373,13 +372,15 @@ impl Journal {
                     LineageError::HasForks { .. } if forks == Forks::Copy => {}
                     error => return Err(error),
                 },
+                Err(AppendError::SessionNotFound(id)) => {
+                    return Err(ReadError::SessionNotFound(id).into());
+                }
                 Err(error) => return Err(error.into()),
             }
         }
         if let Some(derived) = &self.inner.derived {
-            // The log no longer has them; an index that still does costs a look, not a lie.
-            let _ = search::remove(derived, &positions);
-            let _ = derived.remove_views(id);
+            // What cannot be forgotten now is forgotten by whoever feeds the index next.
+            let _ = search::forget(&self.corpus(), derived);
         }
         Ok(())
     }
@@ -399,12 +400,9 @@ impl Journal {
         heirs.into_iter().map(copy).collect()
     }
 
-    /// The positions of a session's own events.
-    fn positions(&self, id: &SessionId) -> Result<Vec<u64>, ReadError> {
-        let own = self.events(id, Selection::all())?.recorded().filter(|recorded| {
-            recorded.as_ref().map_or(true, |recorded| recorded.event.fork_origin().is_none())
-        });
-        own.map(|recorded| Ok(recorded?.position)).collect()
+    /// How many sessions were deleted so far: who remembers sessions has to look when it moves.
+    pub fn deletions(&self) -> Result<u64, ReadError> {
+        Ok(self.inner.store.reader()?.deletions()?)
     }
 
     /// When a session was deleted; `None` for one that was not.
@@ -461,16 +459,13 @@ impl Journal {
         up_to_seq: u64,
         bytes: &[u8],
     ) -> Result<(), ReadError> {
-        match &self.inner.derived {
-            Some(derived) => derived.put_views(name, &[View { session_id: id, up_to_seq, bytes }]),
-            None => Ok(()),
-        }
+        self.save_views(name, &[View { session_id: id, up_to_seq, bytes }])
     }
 
-    /// The same for many sessions in one go.
+    /// The same for many sessions in one go. Those that were deleted meanwhile are left out.
     pub fn save_views(&self, name: &str, views: &[View<'_>]) -> Result<(), ReadError> {
         match &self.inner.derived {
-            Some(derived) => derived.put_views(name, views),
+            Some(derived) => derived.put_views(name, views, &|id| self.exists(id)),
             None => Ok(()),
         }
     }

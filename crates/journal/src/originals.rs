@@ -80,6 +80,9 @@ impl Originals {
         let failed = |error| StorageError::new("keep what was read in", &path, error);
         let packed = zstd::bulk::compress(bytes, LEVEL).map_err(failed)?;
         let mut ends = self.ends.lock().unwrap_or_else(PoisonError::into_inner);
+        if ends.get(&name).is_some_and(Kept::is_gone) {
+            ends.remove(&name);
+        }
         if ends.len() >= OPEN_MAX && !ends.contains_key(&name) {
             for kept in ends.values_mut() {
                 kept.sync()?;
@@ -201,6 +204,11 @@ impl Kept {
         self.end.packed += bytes.len() as u64;
         self.end.plain = offset + u64::from(plain_len);
         Ok(())
+    }
+
+    /// Whether another process has removed the file: what is written to it is nowhere.
+    fn is_gone(&self) -> bool {
+        self.file.metadata().is_ok_and(|metadata| metadata.nlink() == 0)
     }
 
     /// Forgets what stands at `offset` and behind.
@@ -350,6 +358,16 @@ mod tests {
         originals.keep("a", 0, 4, b"two\n").unwrap();
         assert_eq!(kept(&originals), "two\n");
         assert_eq!(originals.begin("a", 0).unwrap(), Some(4));
+    }
+
+    #[test]
+    fn what_another_process_removed_begins_anew() {
+        let dir = tempfile::tempdir().unwrap();
+        let originals = Originals::in_folder(dir.path().join("originals"));
+        originals.keep("a", 0, 0, b"one\n").unwrap();
+        Originals::in_folder(dir.path().join("originals")).remove("a").unwrap();
+        originals.keep("a", 0, 4, b"two\n").unwrap();
+        assert_eq!(kept(&originals), "two\n");
     }
 
     #[test]

@@ -16,6 +16,7 @@ mod filter; // the typed filters
 mod tags; // tokens for filters and keys
 mod expression; // a query in the index's language
 mod index; // feeding and asking the index
+mod forget; // following what was deleted
 mod candidates; // events that may match, in order
 mod score; // how much a text is about the words
 mod snippet; // the piece that is shown
@@ -39,7 +40,8 @@ use filter::Filter;
 use index::Index;
 use terms::Terms;
 
-pub(crate) use index::{Direction, feed, remove};
+pub(crate) use forget::forget;
+pub(crate) use index::{Direction, feed};
 pub use query::{Found, HITS_DEFAULT, HITS_MAX, Hit, Match, Order, Query};
 
 /// Candidates one search looks at. What lies beyond is older and reached through the cursor.
@@ -57,6 +59,10 @@ const WINDOW_LEN: usize = 64;
 pub(crate) trait Corpus {
     /// The last position that is committed; 0 for an empty log.
     fn tail(&self) -> Result<u64, ReadError>;
+
+    /// How many sessions were deleted so far, and which.
+    fn deletions(&self) -> Result<u64, ReadError>;
+    fn deleted(&self) -> Result<Vec<SessionId>, ReadError>;
 
     /// Events between two positions, both included: as many as fit a page, and at least one if
     /// there is any.

@@ -106,6 +106,9 @@ pub(crate) trait Reader {
     fn sightings(&self, session: u32, seq: u64) -> Result<Vec<SightingRow>, StorageError>;
 
     fn tombstone(&self, id: &SessionId) -> Result<Option<Time>, StorageError>;
+
+    /// All sessions that were deleted, in no order.
+    fn tombstones(&self) -> Result<Vec<SessionId>, StorageError>;
 }
 
 /// The one open commit of a store: the newest state, and the way to change it.

@@ -20,10 +20,8 @@ type Held = BTreeMap<String, Vec<String>>;
 fn a_killed_ingest_goes_on_where_it_was() {
     let transcripts = Transcripts::make("2mb", 31, "0.6");
     let undisturbed = reading(&transcripts);
-    let begun = Instant::now();
-    ingest(&undisturbed);
     // Later it would mostly be done.
-    let time = begun.elapsed() / 2;
+    let time = timed(|| drop(ingest(&undisturbed))) / 2;
     let (events, totals) = (held(&undisturbed), counted(&undisturbed));
 
     let crashes = crashes();
@@ -82,8 +80,15 @@ fn crashes() -> u32 {
     told.and_then(|crashes| crashes.parse().ok()).unwrap_or(CRASHES)
 }
 
+/// How long something takes.
+pub(crate) fn timed(it: impl FnOnce()) -> Duration {
+    let begun = Instant::now();
+    it();
+    begun.elapsed()
+}
+
 /// A random part of a time.
-fn share(time: Duration, dice: &mut Dice) -> Duration {
+pub(crate) fn share(time: Duration, dice: &mut Dice) -> Duration {
     Duration::from_micros(dice.below(time.as_micros() as u64))
 }
 

@@ -4,12 +4,16 @@ use std::fs;
 
 use event::{SessionId, Time};
 use journal::{Forks, Journal, Options};
-use testkit::World;
+use testkit::{Dice, World};
 
-use crate::follow::prompt;
+use crate::follow::{prompt, wait_for};
 use crate::ingest::ingest;
+use crate::ingest_crash::{share, timed};
 use crate::writer::append;
 use crate::{empty, json};
+
+/// How often a deletion is killed.
+const KILLS: u32 = 60;
 
 /// Somebody asks so many questions in a session that works in a folder of the home.
 fn ask(world: &World, session: &str, folder: &str, questions: std::ops::Range<u32>) {
@@ -121,6 +125,65 @@ fn a_deletion_that_was_cut_off_is_finished_by_the_next() {
     let said = world.run(&["delete", "claude:s0", "--yes"]);
     assert_eq!((said.code, originals(&world)), (Some(0), 1), "{said}");
     assert_eq!(world.run(&["delete", "claude:nobody", "--yes"]).code, Some(1));
+}
+
+/// Whoever comes next finishes it: who deletes again, or who reads what agents write.
+#[test]
+fn a_killed_deletion_leaves_nothing_half() {
+    let world = empty();
+    ask(&world, "s", "work/app", 0..1);
+    ingest(&world);
+    let time = timed(|| assert_eq!(world.run(&["delete", "claude:s", "--yes"]).code, Some(0)));
+    let mut dice = Dice::from_environment();
+    println!("{KILLS} kills within {time:?}, HANSARD_TEST_SEED={}", dice.seed());
+    let mut halves = 0;
+    for round in 0..KILLS {
+        let name = format!("s{round}");
+        let session = format!("claude:{name}");
+        ask(&world, &name, "work/app", 0..40);
+        ingest(&world);
+        let mut running = world.start(&["delete", &session, "--yes"]);
+        if !running.ends_within(share(time, &mut dice)) {
+            running.kill();
+        }
+        let left = prompts(&world, &session);
+        assert!(left == 0 || left == 40, "{left} of 40 are left of {session}");
+        halves += u32::from(left == 0 && originals(&world) > 0);
+        if left > 0 || round % 2 == 0 {
+            assert_eq!(world.run(&["delete", &session, "--yes"]).code, Some(0));
+        } else {
+            ingest(&world);
+        }
+        assert_eq!((prompts(&world, &session), originals(&world)), (0, 0), "{session}");
+        assert_eq!(indexed(&world), 0, "{session}");
+    }
+    println!("{halves} were cut between the session and its originals");
+}
+
+#[test]
+fn what_is_deleted_while_it_is_read_is_neither_told_nor_kept() {
+    let world = empty();
+    ask(&world, "s0", "work/app", 0..2);
+    let mut running = world.start(&["--json", "ingest"]);
+    wait_for(&mut running, 2);
+    assert_eq!(world.run(&["delete", "claude:s0", "--yes"]).code, Some(0));
+    ask(&world, "s0", "work/app", 2..4);
+    // What is said here shows that what was said before it was read.
+    ask(&world, "s1", "work/app", 0..1);
+    wait_for(&mut running, 1);
+    ask(&world, "s0", "work/app", 4..6);
+    ask(&world, "s1", "work/app", 1..2);
+    wait_for(&mut running, 1);
+    running.terminate();
+    assert_eq!((prompts(&world, "claude:s0"), prompts(&world, "claude:s1")), (0, 2));
+    assert_eq!(originals(&world), 1);
+}
+
+/// Events that the search index holds of any session here, whether the log has them or not.
+fn indexed(world: &World) -> u64 {
+    let said = world.run(&["--json", "search", "question", "--limit", "1"]);
+    let found: serde_json::Value = serde_json::from_str(&said.stdout).unwrap();
+    found["total"].as_u64().unwrap()
 }
 
 #[test]

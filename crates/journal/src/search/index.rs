@@ -15,6 +15,7 @@ use event::{Draft, SessionId};
 use rusqlite::{Connection, OptionalExtension, Transaction, params};
 
 use super::fold::fold;
+use super::forget::follow_deletions;
 use super::words::DistinctWords;
 use super::{Corpus, tags};
 use crate::backlog::Fresh;
@@ -56,25 +57,19 @@ pub(crate) struct Fed {
 pub(crate) fn feed(corpus: &dyn Corpus, derived: &Derived) -> Result<Fed, ReadError> {
     let _turn = derived.feeding();
     let state = derived.read("read", |connection| Ok(Index::new(connection).state()?))?;
-    if corpus.tail()? <= state.indexed {
-        return Ok(Fed { indexed: state.indexed, is_current: true });
+    let tail = corpus.tail()?;
+    if tail < state.indexed {
+        // The log is an older one, put back from a copy: what is indexed is not what it will say.
+        derived.clear()?;
+    } else if tail == state.indexed && corpus.deletions()? == state.deletions {
+        // What is at hand of it, somebody else has indexed.
+        corpus.fresh(tail + 1);
+        return Ok(Fed { indexed: tail, is_current: true });
     }
     derived.write("index events in", |tx| {
         let mut feeding = Feeding::new(tx, corpus)?;
         while feeding.events < FEED_EVENTS && feeding.bytes < FEED_BYTES && feeding.step()? {}
         feeding.finish()
-    })
-}
-
-/// Forgets events that are deleted.
-pub(crate) fn remove(derived: &Derived, positions: &[u64]) -> Result<(), ReadError> {
-    derived.write("remove events from", |tx| {
-        for position in positions {
-            delete(tx, *position)?;
-            tx.prepare_cached("DELETE FROM replaced WHERE position = ?1")?
-                .execute([*position as i64])?;
-        }
-        Ok(())
     })
 }
 
@@ -123,12 +118,10 @@ impl<'a> Feeding<'a> {
         Ok(!page.is_empty())
     }
 
-    fn finish(self) -> Result<Fed, Failure> {
-        let State { indexed, first_day, last_day } = self.state;
-        self.tx
-            .prepare_cached("UPDATE state SET indexed = ?1, first_day = ?2, last_day = ?3")?
-            .execute(params![indexed as i64, first_day, last_day])?;
-        Ok(Fed { indexed, is_current: self.events == 0 })
+    fn finish(mut self) -> Result<Fed, Failure> {
+        follow_deletions(self.tx, self.corpus, &mut self.state)?;
+        self.state.save(self.tx)?;
+        Ok(Fed { indexed: self.state.indexed, is_current: self.events == 0 })
     }
 
     fn event(&mut self, position: u64, draft: &Draft) -> Result<(), Failure> {
@@ -152,7 +145,7 @@ impl<'a> Feeding<'a> {
         if let Some(first) = draft.amends()
             && let Some(first) = self.corpus.position(&draft.session_id, &first)?
         {
-            delete(self.tx, first)?;
+            remove(self.tx, first)?;
             self.tx
                 .prepare_cached("INSERT OR IGNORE INTO replaced VALUES (?1)")?
                 .execute([first as i64])?;
@@ -182,7 +175,8 @@ impl<'a> Feeding<'a> {
     }
 }
 
-fn delete(tx: &Transaction<'_>, position: u64) -> Result<(), rusqlite::Error> {
+/// Takes an event out of the index.
+pub(super) fn remove(tx: &Transaction<'_>, position: u64) -> Result<(), rusqlite::Error> {
     let part = position / PART_LEN;
     if Index::new(tx).has_part(part)? {
         tx.prepare_cached(&format!("DELETE FROM {} WHERE rowid = ?1", table(part)))?
@@ -225,6 +219,19 @@ pub(super) struct State {
     pub(super) indexed: u64,
     pub(super) first_day: i64,
     pub(super) last_day: i64,
+    /// Deletions of the log that were followed here.
+    pub(super) deletions: u64,
+}
+
+impl State {
+    pub(super) fn save(&self, tx: &Transaction<'_>) -> Result<(), rusqlite::Error> {
+        const SQL: &str =
+            "UPDATE state SET indexed = ?1, first_day = ?2, last_day = ?3, deletions = ?4";
+        let State { indexed, first_day, last_day, deletions } = *self;
+        tx.prepare_cached(SQL)?
+            .execute(params![indexed as i64, first_day, last_day, deletions as i64])
+            .map(drop)
+    }
 }
 
 /// Which way positions are gone through.
@@ -240,13 +247,15 @@ impl<'a> Index<'a> {
     }
 
     pub(super) fn state(&self) -> Result<State, rusqlite::Error> {
-        self.connection.prepare_cached("SELECT indexed, first_day, last_day FROM state")?.query_row(
-            [],
-            |row| {
-                let indexed = row.get::<_, i64>(0)? as u64;
-                Ok(State { indexed, first_day: row.get(1)?, last_day: row.get(2)? })
-            },
-        )
+        const SQL: &str = "SELECT indexed, first_day, last_day, deletions FROM state";
+        self.connection.prepare_cached(SQL)?.query_row([], |row| {
+            Ok(State {
+                indexed: row.get::<_, i64>(0)? as u64,
+                first_day: row.get(1)?,
+                last_day: row.get(2)?,
+                deletions: row.get::<_, i64>(3)? as u64,
+            })
+        })
     }
 
     /// The parts there are, oldest first.
@@ -320,8 +329,13 @@ impl<'a> Index<'a> {
     }
 }
 
-/// The positions of a part that can lie in `range`.
+/// The positions a part has room for.
+pub(super) fn part_positions(part: u64) -> Range<u64> {
+    part * PART_LEN..(part + 1) * PART_LEN
+}
+
+/// Whether positions of a part lie in `range`.
 pub(super) fn is_part_in(part: u64, range: &Range<u64>) -> bool {
-    let first = part * PART_LEN;
-    first < range.end && first + PART_LEN > range.start
+    let positions = part_positions(part);
+    positions.start < range.end && positions.end > range.start
 }

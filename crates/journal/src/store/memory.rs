@@ -272,6 +272,10 @@ macro_rules! read_from_state {
             fn tombstone(&self, id: &SessionId) -> Result<Option<Time>, StorageError> {
                 Ok(self.0.tombstones.get(id).copied())
             }
+
+            fn tombstones(&self) -> Result<Vec<SessionId>, StorageError> {
+                Ok(self.0.tombstones.keys().cloned().collect())
+            }
         }
     };
 }

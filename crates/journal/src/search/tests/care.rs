@@ -7,7 +7,7 @@ use event::SessionId;
 use super::log::{Log, session};
 use crate::View;
 use crate::derived::{Derived, SavedView};
-use crate::search::{Query, feed, remove, search};
+use crate::search::{Query, feed, forget, search};
 
 #[test]
 fn what_is_not_indexed_yet_is_found_too() {
@@ -49,11 +49,61 @@ fn a_deleted_session_is_not_found() {
     log.prompt("kept", "needle");
     log.prompt("gone", "needle");
     log.feed();
-    let gone = log.delete("gone");
+    log.delete("gone");
     assert_eq!(log.search(&Query::new("needle")).hits.len(), 1);
-    remove(&log.derived, &gone).unwrap();
+    forget(&log, &log.derived).unwrap();
     let found = log.search(&Query { limit: 1, ..Query::new("needle") });
     assert_eq!((found.total, found.hits[0].session_id.clone()), (1, session("kept")));
+}
+
+#[test]
+fn a_deletion_nobody_followed_is_followed_by_the_next_feeding() {
+    let mut log = Log::new();
+    for number in 0..3_000 {
+        log.prompt(if number % 2 == 0 { "kept" } else { "gone" }, "needle");
+    }
+    log.feed();
+    log.save("gone", b"of the gone");
+    log.save("kept", b"of the kept");
+    log.delete("gone");
+    log.feed();
+    assert_eq!(documents(&log), 1_500);
+    assert_eq!(log.derived.view(&session("gone"), "effective").unwrap(), None);
+    assert!(log.derived.view(&session("kept"), "effective").unwrap().is_some());
+    // Each is followed once, and what comes later is not mistaken for it.
+    log.delete("kept");
+    log.prompt("new", "needle");
+    log.feed();
+    assert_eq!(documents(&log), 1);
+}
+
+#[test]
+fn the_view_of_a_session_that_is_gone_is_not_saved() {
+    let mut log = Log::new();
+    log.prompt("gone", "needle");
+    log.delete("gone");
+    log.save("gone", b"too late");
+    assert_eq!(log.derived.view(&session("gone"), "effective").unwrap(), None);
+}
+
+#[test]
+fn a_log_that_was_put_back_is_indexed_anew() {
+    let mut log = Log::of(&["kept", "lost"]);
+    log.feed();
+    log.put_back(2);
+    log.feed();
+    log.prompt("s", "instead");
+    log.feed();
+    assert_eq!(documents(&log), 2);
+    assert_eq!(log.search(&Query::new("instead")).total, 1);
+}
+
+/// How many events the index itself holds, whatever the log says of them.
+fn documents(log: &Log) -> i64 {
+    let count = |connection: &rusqlite::Connection| {
+        Ok(connection.query_row("SELECT count(*) FROM documents_0", [], |row| row.get(0))?)
+    };
+    log.derived.read("count", count).unwrap()
 }
 
 #[test]
@@ -61,13 +111,12 @@ fn views_are_kept_by_session_and_name() {
     let log = Log::new();
     let (a, b) = (session("a"), session("b"));
     let view = |bytes: &[u8]| Some(SavedView { up_to_seq: 7, bytes: bytes.to_vec() });
-    log.derived.put_views("effective", &[given(&a, 3, b"old")]).unwrap();
-    log.derived.put_views("effective", &[given(&a, 7, b"new")]).unwrap();
-    log.derived.put_views("effective", &[given(&b, 7, b"other")]).unwrap();
+    let put = |view| log.derived.put_views("effective", &[view], &|_| Ok(true)).unwrap();
+    put(given(&a, 3, b"old"));
+    put(given(&a, 7, b"new"));
+    put(given(&b, 7, b"other"));
     assert_eq!(log.derived.view(&a, "effective").unwrap(), view(b"new"));
     assert_eq!(log.derived.view(&a, "else").unwrap(), None);
-    log.derived.remove_views(&a).unwrap();
-    assert_eq!(log.derived.view(&a, "effective").unwrap(), None);
     assert_eq!(log.derived.view(&b, "effective").unwrap(), view(b"other"));
 }
 

@@ -9,11 +9,13 @@ use tempfile::TempDir;
 
 use crate::derived::Derived;
 use crate::search::{Corpus, Direction, Found, Query, feed, search};
-use crate::{ReadError, Recorded};
+use crate::{ReadError, Recorded, View};
 
 /// Events in order, what is known of their sessions, and the file derived from them.
 pub(super) struct Log {
     events: Vec<Recorded>,
+    tail: u64,
+    deleted: Vec<SessionId>,
     projects: HashMap<SessionId, String>,
     /// Parent and the last `seq` of it that is shown.
     parents: HashMap<SessionId, (SessionId, u64)>,
@@ -33,6 +35,8 @@ impl Log {
         let folder = tempfile::tempdir().unwrap();
         Log {
             events: Vec::new(),
+            tail: 0,
+            deleted: Vec::new(),
             projects: HashMap::new(),
             parents: HashMap::new(),
             derived: Derived::open(&folder.path().join("derived.db")).unwrap(),
@@ -71,7 +75,8 @@ impl Log {
         change: impl FnOnce(&mut Draft),
     ) -> u64 {
         // Positions have gaps, as in a journal where other things take numbers too.
-        let position = self.events.last().map_or(0, |last| last.position) + 2;
+        self.tail += 2;
+        let position = self.tail;
         let session_id = session(session_id);
         let at = Time::from_millis(position as i64);
         let mut tail = [0; 10];
@@ -98,13 +103,24 @@ impl Log {
         self.parents.insert(session(child), (session(parent), up_to_seq));
     }
 
-    pub(super) fn delete(&mut self, session_id: &str) -> Vec<u64> {
+    pub(super) fn delete(&mut self, session_id: &str) {
         let session_id = session(session_id);
-        let (gone, kept) = std::mem::take(&mut self.events)
-            .into_iter()
-            .partition(|recorded: &Recorded| recorded.event.session_id == session_id);
-        self.events = kept;
-        gone.into_iter().map(|recorded| recorded.position).collect()
+        self.events.retain(|recorded| recorded.event.session_id != session_id);
+        self.deleted.push(session_id);
+    }
+
+    /// Goes back to the first events, as from a copy that was made then.
+    pub(super) fn put_back(&mut self, tail: u64) {
+        self.events.retain(|recorded| recorded.position <= tail);
+        self.tail = tail;
+    }
+
+    /// Saves a view of a session, as somebody does who folded it a moment ago.
+    pub(super) fn save(&self, session_id: &str, bytes: &[u8]) {
+        let session_id = &session(session_id);
+        let exists = |id: &SessionId| Ok(!self.deleted.contains(id));
+        let view = View { session_id, up_to_seq: 1, bytes };
+        self.derived.put_views("effective", &[view], &exists).unwrap();
     }
 
     /// Indexes everything there is.
@@ -125,7 +141,15 @@ impl Log {
 
 impl Corpus for Log {
     fn tail(&self) -> Result<u64, ReadError> {
-        Ok(self.events.last().map_or(0, |last| last.position))
+        Ok(self.tail)
+    }
+
+    fn deletions(&self) -> Result<u64, ReadError> {
+        Ok(self.deleted.len() as u64)
+    }
+
+    fn deleted(&self) -> Result<Vec<SessionId>, ReadError> {
+        Ok(self.deleted.clone())
     }
 
     fn page(

@@ -143,6 +143,13 @@ impl<C: Deref<Target = Connection>, B: Bodies> Reader for View<'_, C, B> {
         const SQL: &str = "SELECT deleted_at, deleted_ns FROM tombstone WHERE session_id = ?1";
         self.one(SQL, [id.as_str()], |row| time(row, 0))
     }
+
+    fn tombstones(&self) -> Result<Vec<SessionId>, StorageError> {
+        let ids =
+            self.all("SELECT session_id FROM tombstone", [], |row| row.get::<_, String>(0))?;
+        // A name that cannot be one belongs to a damaged row.
+        Ok(ids.into_iter().filter_map(|id| SessionId::new(id).ok()).collect())
+    }
 }
 
 /// The newest position ever given, also to an event that was deleted since.
