@@ -203,19 +203,20 @@ impl<'a> Reading<'a> {
                     position.offset = offset + bytes.len() as u64;
                     position.records += 1;
                     kept.extend(bytes);
-                    if let Some(torn) = position.torn.take() {
-                        told.amend(before, torn.event_id);
-                    }
+                    take_back(position.torn.take(), &mut told, before);
                 }
                 Next::TooLong { offset, length } => {
+                    let before = told.len();
                     turn_to(&**parser, &mut told, &place(offset, length, position.records));
                     told.unknown_because("", "too long", Some("longer than any record may be"));
                     warnings.push(too_long(source, length));
                     position.offset = offset + length;
                     position.records += 1;
+                    take_back(position.torn.take(), &mut told, before);
                 }
                 Next::Open { offset, length, bytes } if is_quiet(metadata, now) && length > 0 => {
                     self.is_at_end = true;
+                    let before = told.len();
                     let is_block = matches!(source.form, Form::Blocks(_)) && !bytes.is_empty();
                     if is_block || is_whole_json(bytes) {
                         let at = place(offset, length, position.records);
@@ -223,6 +224,7 @@ impl<'a> Reading<'a> {
                         kept.extend(bytes);
                         position.offset = offset + length;
                         position.records += 1;
+                        take_back(position.torn.take(), &mut told, before);
                     } else if position.torn.as_ref().is_none_or(|torn| torn.length != length) {
                         turn_to(&**parser, &mut told, &place(offset, length, position.records));
                         let event_id = told.torn(length, &String::from_utf8_lossy(bytes));
@@ -231,6 +233,7 @@ impl<'a> Reading<'a> {
                             text if is_text_so_far(text) => warnings.push(torn(source, length)),
                             _ => *not_text += 1,
                         }
+                        take_back(position.torn.take(), &mut told, before);
                         torn_now = Some(Torn { length, event_id });
                     }
                     break;
@@ -305,6 +308,13 @@ pub(crate) fn feed(
     turn_to(parser, told, &record);
     parser.record(&record, told);
     is_text
+}
+
+/// Lets what was told since `from` stand in for a line that seemed to be never finished.
+fn take_back(torn: Option<Torn>, told: &mut Told<'_>, from: usize) {
+    if let Some(torn) = torn {
+        told.amend(from, torn.event_id);
+    }
 }
 
 /// What is told from now on stands in this record.

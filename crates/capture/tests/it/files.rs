@@ -116,6 +116,26 @@ fn a_line_that_is_never_finished_is_told_as_torn_and_amended_by_its_rest() {
 }
 
 #[test]
+fn each_account_of_a_line_that_grows_stands_in_for_the_one_before() {
+    let mut world = World::new();
+    let (first, second) = (prompt("one"), prompt("two"));
+    let mut told = Vec::new();
+    for length in [30, 60, second.trim_end().len()] {
+        world.write("s.jsonl", format!("{first}{}", &second[..length]));
+        world.read();
+        let last = world.sink.events().last().unwrap();
+        told.push((last.id, last.amends(), last.text.clone()));
+    }
+    let amended: Vec<_> = told.iter().map(|(_, amends, _)| *amends).collect();
+    assert_eq!(amended, [None, Some(told[0].0), Some(told[1].0)]);
+    assert_eq!(told[2].2.as_deref(), Some("two"));
+    world.append("s.jsonl", &format!("\n{}", prompt("three")));
+    world.read();
+    let last = world.sink.events().last().unwrap();
+    assert_eq!((last.text.as_deref(), last.amends()), (Some("three"), None));
+}
+
+#[test]
 fn a_whole_record_without_a_line_end_is_accepted_when_nobody_writes_any_more() {
     let mut world = World::new();
     let whole = prompt("one") + prompt("two").trim_end();
