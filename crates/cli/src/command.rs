@@ -5,6 +5,7 @@ mod sessions;
 mod show;
 mod search;
 mod usage;
+mod digest;
 mod which; // options that several commands take
 mod resume;
 mod fork;
@@ -68,6 +69,8 @@ pub(crate) enum Command {
     Search(search::Search),
     /// Tokens and money, by day, week, month, session, model or project
     Usage(usage::Usage),
+    /// What was done on a day, project by project
+    Digest(digest::Digest),
     /// Print the agent's own command to go on with a session, or run it
     Resume(resume::Resume),
     /// Branch a session off at a point, without copying it
@@ -104,6 +107,7 @@ pub(crate) fn run(hansard: &Hansard, output: &mut Output) -> Result<Done, CliErr
         Command::Show(command) => command.run(global, output),
         Command::Search(command) => command.run(global, output),
         Command::Usage(command) => command.run(global, output),
+        Command::Digest(command) => command.run(global, output),
         Command::Resume(command) => command.run(global, output),
         Command::Fork(command) => command.run(global, output),
         Command::Lineage(command) => command.run(global, output),

@@ -6,14 +6,20 @@
 mod ingest; // everything agents have written, into the journal
 mod signals; // what hooks left to be heard
 mod facts; // what sessions add up to
+mod chronicles; // the epochs of sessions and what is worth keeping of them
+mod day_digest; // what was done on a day
+mod zone; // the time on the wall
 mod settings; // what people have said about capture
 mod admission; // which sessions are recorded
 mod delete; // a session and everything that was kept of it
 mod project; // which project a session works on
 mod recorder; // the journal as capture sees it
 
+pub use chronicles::chronicle_of;
+pub use day_digest::{DayDigest, ProjectDay, SessionDay};
 pub use delete::{DeleteError, delete};
 pub use facts::{KeptFacts, UnknownKind, facts_of, unknown_records};
 pub use ingest::{Ingest, IngestError, Ingested};
 pub use settings::SettingsError;
 pub use signals::{Round, Signal, Signals};
+pub use zone::{LocalDay, Zone};

@@ -1,252 +1,220 @@
-//! What was done between two things that were said: runs of calls in a few lines.
+//! Work on one project, across sessions: what people call "what I did this morning".
 //!
-//! Files first, then commands, searches, the web, and everything else. A tool nobody knows is
-//! named like any other.
+//! An activity goes on while one stretch of work on its project follows the other without a long
+//! pause. What kind it was follows from what was done.
 
-use event::EventId;
+use std::collections::BTreeMap;
+
+use event::Time;
 use serde::{Deserialize, Serialize};
 
-use crate::command;
+use crate::digest::{DigestFact, Topic};
 use crate::excerpt;
-use crate::mark::Mark;
-use crate::tool::{Deed, Object, ToolUse};
+use crate::stretch::{PAUSE_MILLIS, Stretch, millis};
+use crate::tool::Deed;
 
-/// Names, commands and hosts that are written out; of more only the number is told.
-const NAMED_MAX: usize = 3;
+/// Files, branches and pull requests that are named.
+const ENTITIES_MAX: usize = 10;
 
-/// Programs and tools that are named with their counts.
-const COUNTED_MAX: usize = 8;
+/// Goals and kinds of work in a description, and its characters.
+const GOALS_MAX: usize = 3;
+const WORK_MAX: usize = 4;
+const DESCRIPTION_CHARS_MAX: usize = 400;
 
-/// Characters of a command: alone, and among others.
-const COMMAND_CHARS_MAX: usize = 120;
-const COMMAND_AMONG_CHARS_MAX: usize = 60;
+/// Calls that went wrong from which on work counts as a search for a fault.
+const FAILURES_MIN: u64 = 3;
 
-/// Characters of a path or a list of them.
-const PATHS_CHARS_MAX: usize = 240;
-
-/// A call in a run.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub(crate) struct Call {
-    pub(crate) call: Mark,
-    pub(crate) event_id: EventId,
-    pub(crate) used: ToolUse,
-    pub(crate) has_failed: bool,
+/// A stretch of work, and where it belongs.
+#[derive(Clone, Debug)]
+pub struct Worked<'a> {
+    pub project: &'a str,
+    pub stream: &'a str,
+    /// The key of the epoch it is in.
+    pub segment: &'a str,
+    pub stretch: &'a Stretch,
+    /// What was found worth keeping of its epoch.
+    pub facts: &'a [DigestFact],
 }
 
-/// One call in a line of its own: its tool, and what it is about.
-pub(crate) fn tool_line(used: &ToolUse, cwd: Option<&str>) -> String {
-    match object_text(&within(used.clone(), cwd)) {
-        Some(object) => format!("[TOOL] {}: {object}", used.tool),
-        None => format!("[TOOL] {}", used.tool),
+/// Work on one project without a long pause.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Activity {
+    /// The project.
+    pub facet: String,
+    /// Its kind and the key of its first segment.
+    pub id: String,
+    pub activity: ActivityKind,
+    pub stream: String,
+    pub segments: Vec<String>,
+    pub from: Time,
+    pub to: Time,
+    pub level: Level,
+    /// The share of its time in which somebody was at work, from 0 to 1.
+    pub level_avg: f64,
+    pub description: String,
+    pub active_entities: Vec<String>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ActivityKind {
+    Coding,
+    Testing,
+    Debugging,
+    Reviewing,
+    Researching,
+    Planning,
+    Operations,
+    Other,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Level {
+    High,
+    Medium,
+    Low,
+}
+
+/// The activities of some stretches of work, the earliest first.
+pub fn activities<'a>(worked: impl IntoIterator<Item = Worked<'a>>) -> Vec<Activity> {
+    let mut projects: BTreeMap<&str, Vec<Worked<'a>>> = BTreeMap::new();
+    for worked in worked {
+        projects.entry(worked.project).or_default().push(worked);
     }
-}
-
-/// The call with paths as seen from the folder the agent works in.
-pub(crate) fn within(mut used: ToolUse, cwd: Option<&str>) -> ToolUse {
-    let Some(cwd) = cwd.map(|cwd| cwd.trim_end_matches('/')).filter(|cwd| !cwd.is_empty()) else {
-        return used;
-    };
-    let shorten = |path: &mut String| {
-        if let Some(rest) = path.strip_prefix(cwd).and_then(|rest| rest.strip_prefix('/'))
-            && !rest.is_empty()
-        {
-            *path = rest.to_owned();
+    let mut activities = Vec::new();
+    for mut worked in projects.into_values() {
+        worked.sort_by(|a, b| (a.stretch.from, a.segment).cmp(&(b.stretch.from, b.segment)));
+        let mut to = None;
+        let mut spans: Vec<Vec<Worked<'a>>> = Vec::new();
+        for worked in worked {
+            let (from, end) = (worked.stretch.from, worked.stretch.to);
+            match spans.last_mut() {
+                Some(span) if to.is_some_and(|to| millis(to, from) < PAUSE_MILLIS) => {
+                    span.push(worked);
+                }
+                _ => spans.push(vec![worked]),
+            }
+            to = Some(to.map_or(end, |to: Time| to.max(end)));
         }
+        activities.extend(spans.iter().map(|span| activity(span)));
+    }
+    activities.sort_by(|a, b| (a.from, &a.facet).cmp(&(b.from, &b.facet)));
+    activities
+}
+
+impl Activity {
+    /// Whether nobody has worked at it for so long that it is over.
+    pub fn is_over(&self, now: Time) -> bool {
+        millis(self.to, now) >= PAUSE_MILLIS
+    }
+}
+
+impl ActivityKind {
+    pub fn name(self) -> &'static str {
+        match self {
+            ActivityKind::Coding => "coding",
+            ActivityKind::Testing => "testing",
+            ActivityKind::Debugging => "debugging",
+            ActivityKind::Reviewing => "reviewing",
+            ActivityKind::Researching => "researching",
+            ActivityKind::Planning => "planning",
+            ActivityKind::Operations => "operations",
+            ActivityKind::Other => "other",
+        }
+    }
+}
+
+fn activity(span: &[Worked<'_>]) -> Activity {
+    let first = &span[0];
+    let from = first.stretch.from;
+    let to = span.iter().map(|worked| worked.stretch.to).max().unwrap_or(from);
+    let kind = kind(span);
+    let mut segments: Vec<String> = Vec::new();
+    for worked in span {
+        if !segments.iter().any(|segment| segment == worked.segment) {
+            segments.push(worked.segment.to_owned());
+        }
+    }
+    let busy: u64 = span.iter().map(|worked| worked.stretch.busy_millis).sum();
+    let share = (busy as f64 / millis(from, to).max(1) as f64).min(1.0);
+    Activity {
+        facet: first.project.to_owned(),
+        id: format!("{}_{}", kind.name(), first.segment),
+        activity: kind,
+        stream: first.stream.to_owned(),
+        segments,
+        from,
+        to,
+        level: match share {
+            share if share >= 0.5 => Level::High,
+            share if share >= 0.2 => Level::Medium,
+            _ => Level::Low,
+        },
+        // Two digits say all there is to say.
+        level_avg: (share * 100.0).round() / 100.0,
+        description: description(span),
+        active_entities: entities(span),
+    }
+}
+
+fn kind(span: &[Worked<'_>]) -> ActivityKind {
+    let sum = |count: &dyn Fn(&Stretch) -> u64| -> u64 {
+        span.iter().map(|worked| count(worked.stretch)).sum()
     };
-    match &mut used.object {
-        Object::Files(files) => files.iter_mut().for_each(|(_, path)| shorten(path)),
-        Object::Pattern { place: Some(place), .. } => shorten(place),
-        _ => {}
+    let deeds = |deeds: &[Deed]| {
+        sum(&|stretch| deeds.iter().filter_map(|deed| stretch.deeds.get(deed)).sum())
+    };
+    let changes = deeds(&[Deed::Edit, Deed::Create, Deed::Delete]);
+    let looks = deeds(&[Deed::Read, Deed::Search, Deed::Visit, Deed::WebSearch]);
+    let runs = deeds(&[Deed::Run]);
+    let tests = sum(&|stretch| stretch.tests);
+    let reviews = sum(&|stretch| stretch.reviews);
+    let failures = sum(&|stretch| stretch.failures);
+    let others = deeds(&[Deed::Delegate, Deed::Other]);
+    match () {
+        () if changes > 0 && failures >= FAILURES_MIN && failures >= changes => {
+            ActivityKind::Debugging
+        }
+        () if changes > 0 && tests > changes => ActivityKind::Testing,
+        () if changes > 0 => ActivityKind::Coding,
+        () if tests > 0 => ActivityKind::Testing,
+        () if reviews > 0 => ActivityKind::Reviewing,
+        () if looks >= runs && looks > 0 => ActivityKind::Researching,
+        () if runs > 0 => ActivityKind::Operations,
+        () if others == 0 => ActivityKind::Planning,
+        () => ActivityKind::Other,
     }
-    used
 }
 
-/// The lines that tell a run of calls.
-pub(crate) fn lines(run: &[Call]) -> Vec<String> {
-    let mut lines = Vec::new();
-    for (deed, word) in [
-        (Deed::Read, "Read"),
-        (Deed::Edit, "Edited"),
-        (Deed::Create, "Created"),
-        (Deed::Delete, "Deleted"),
-    ] {
-        let files = run.iter().flat_map(|call| call.used.files());
-        let paths = files.filter(|(done, _)| *done == deed).map(|(_, path)| path.as_str());
-        lines.extend(files_line(word, &Counted::of(paths)));
-    }
-    lines.extend(commands_line(run));
-    lines.extend(searches_line(run));
-    let objects = |deed| objects(run, deed);
-    lines.extend(web_line("Visited ", "sites", objects(Deed::Visit)));
-    let queries = objects(Deed::WebSearch).into_iter().map(|query| format!("'{query}'")).collect();
-    lines.extend(web_line("Web search: ", "queries", queries));
-    lines.extend(others_line(run));
-    lines.iter().map(|line| format!("[ACTIVITY] {line}")).collect()
-}
-
-fn files_line(word: &str, paths: &Counted<'_>) -> Option<String> {
-    let text = match paths.0.as_slice() {
-        [] => return None,
-        [(path, count)] => format!("{word} {}", times(path, *count)),
-        several => {
-            let folder = common_folder(several);
-            let is_named = several.len() <= NAMED_MAX;
-            let names: Vec<String> =
-                several.iter().map(|(path, count)| times(&path[folder.len()..], *count)).collect();
-            match (folder, is_named) {
-                ("", true) => format!("{word} {}", names.join(", ")),
-                ("", false) => {
-                    let folders = Counted::of(several.iter().map(|(path, _)| folder_of(path)));
-                    let folders = match folders.0.len() {
-                        1 => String::new(),
-                        count => format!(" in {count} folders"),
-                    };
-                    format!("{word} {} files{folders}", several.len())
-                }
-                (folder, true) => {
-                    format!("{word} {} files in {folder} ({})", several.len(), names.join(", "))
-                }
-                (folder, false) => format!("{word} {} files in {folder}", several.len()),
+/// What was wanted, and what was done for it.
+fn description(span: &[Worked<'_>]) -> String {
+    let mut goals: Vec<&str> = Vec::new();
+    let mut work: Vec<&str> = Vec::new();
+    for worked in span {
+        let seqs = worked.stretch.from_seq..=worked.stretch.to_seq;
+        for fact in worked.facts.iter().filter(|fact| seqs.contains(&fact.to_seq)) {
+            let (list, max) = match fact.topic {
+                Topic::Goal | Topic::Ask => (&mut goals, GOALS_MAX),
+                Topic::Work => (&mut work, WORK_MAX),
+                _ => continue,
+            };
+            if list.len() < max && !list.contains(&fact.text.as_str()) {
+                list.push(&fact.text);
             }
         }
-    };
-    Some(excerpt::beginning(&text, PATHS_CHARS_MAX))
-}
-
-fn commands_line(run: &[Call]) -> Option<String> {
-    let ran: Vec<(&str, bool)> =
-        run.iter().filter_map(|call| Some((call.used.command()?, call.has_failed))).collect();
-    let failures = match ran.iter().filter(|(_, has_failed)| *has_failed).count() {
-        0 => String::new(),
-        count => format!(", {count} failed"),
-    };
-    let programs = Counted::of(ran.iter().map(|(command, _)| command::program(command)));
-    let text = match (ran.as_slice(), programs.0.as_slice()) {
-        ([], _) => return None,
-        ([(command, _)], _) => format!("Ran: {}", excerpt::beginning(command, COMMAND_CHARS_MAX)),
-        (several, [(program, _)]) => format!("Ran {} {program} commands", several.len()),
-        (several, _) if several.len() <= NAMED_MAX => {
-            let cut =
-                |(command, _): &(&str, bool)| excerpt::beginning(command, COMMAND_AMONG_CHARS_MAX);
-            format!("Ran: {}", several.iter().map(cut).collect::<Vec<_>>().join("; "))
-        }
-        (several, _) => {
-            let count = |name: &str, count| format!("{name} {count}");
-            format!("Ran {} commands ({})", several.len(), programs.most(count))
-        }
-    };
-    Some(text + &failures)
-}
-
-fn searches_line(run: &[Call]) -> Option<String> {
-    let searches = run.iter().filter(|call| call.used.deed == Deed::Search);
-    let searches: Vec<String> = searches.filter_map(|call| object_text(&call.used)).collect();
-    match searches.as_slice() {
-        [] => None,
-        [search] => Some(format!("Searched: {search}")),
-        several => Some(format!("Searched the code ({} queries)", several.len())),
     }
+    let parts = goals.into_iter().chain(work).collect::<Vec<_>>().join("; ");
+    excerpt::beginning(&parts, DESCRIPTION_CHARS_MAX)
 }
 
-fn web_line(words: &str, things: &str, objects: Vec<String>) -> Option<String> {
-    let objects = Counted::of(objects.iter().map(String::as_str));
-    match objects.0.len() {
-        0 => None,
-        1..=NAMED_MAX => {
-            let names: Vec<String> =
-                objects.0.iter().map(|(name, count)| times(name, *count)).collect();
-            Some(format!("{words}{}", names.join(", ")))
-        }
-        count => Some(format!("{words}{count} {things}")),
+/// What was touched most.
+fn entities(span: &[Worked<'_>]) -> Vec<String> {
+    let mut touched: BTreeMap<&str, u64> = BTreeMap::new();
+    for (thing, count) in span.iter().flat_map(|worked| &worked.stretch.touched) {
+        *touched.entry(thing).or_default() += count;
     }
-}
-
-/// Subagents, tools of other servers, tools nobody knows, and calls that do not say to what.
-fn others_line(run: &[Call]) -> Option<String> {
-    let others = run.iter().map(|call| &call.used).filter(|used| match used.deed {
-        Deed::Delegate | Deed::Other => true,
-        Deed::Run => used.command().is_none(),
-        Deed::Read | Deed::Edit | Deed::Create | Deed::Delete => used.files().is_empty(),
-        Deed::Search | Deed::Visit | Deed::WebSearch => used.object == Object::Nothing,
-    });
-    let others: Vec<&ToolUse> = others.collect();
-    match others.as_slice() {
-        [] => None,
-        [used] => Some(match object_text(used) {
-            Some(object) => format!("Used {}: {object}", used.tool),
-            None => format!("Used {}", used.tool),
-        }),
-        several => {
-            let names = Counted::of(several.iter().map(|used| used.tool.as_str()));
-            Some(format!("Used {} other tools ({})", several.len(), names.most(times)))
-        }
-    }
-}
-
-fn objects(run: &[Call], deed: Deed) -> Vec<String> {
-    let of_deed = run.iter().filter(|call| call.used.deed == deed);
-    of_deed.filter_map(|call| object_text(&call.used)).collect()
-}
-
-/// What a call is about.
-pub(crate) fn object_text(used: &ToolUse) -> Option<String> {
-    match &used.object {
-        Object::Files(files) => {
-            let paths: Vec<&str> = files.iter().map(|(_, path)| path.as_str()).collect();
-            Some(excerpt::beginning(&paths.join(", "), PATHS_CHARS_MAX))
-        }
-        Object::Command(command) => Some(excerpt::beginning(command, COMMAND_CHARS_MAX)),
-        Object::Pattern { pattern, place: None } => Some(format!("'{pattern}'")),
-        Object::Pattern { pattern, place: Some(place) } => Some(format!("'{pattern}' in {place}")),
-        Object::Host(text) | Object::Text(text) => {
-            Some(text.clone()).filter(|text| !text.is_empty())
-        }
-        Object::Nothing => None,
-    }
-}
-
-/// Names with how often each came, in the order they came first.
-struct Counted<'a>(Vec<(&'a str, usize)>);
-
-impl<'a> Counted<'a> {
-    fn of(names: impl Iterator<Item = &'a str>) -> Counted<'a> {
-        let mut counted: Vec<(&str, usize)> = Vec::new();
-        for name in names {
-            match counted.iter_mut().find(|(known, _)| *known == name) {
-                Some((_, count)) => *count += 1,
-                None => counted.push((name, 1)),
-            }
-        }
-        Counted(counted)
-    }
-
-    /// The names that came most often, and the number of the others.
-    fn most(&self, text: impl Fn(&str, usize) -> String) -> String {
-        let mut sorted = self.0.clone();
-        sorted.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-        let mut texts: Vec<String> =
-            sorted.iter().take(COUNTED_MAX).map(|(name, count)| text(name, *count)).collect();
-        if sorted.len() > COUNTED_MAX {
-            texts.push(format!("{} more", sorted.len() - COUNTED_MAX));
-        }
-        texts.join(", ")
-    }
-}
-
-fn times(name: &str, count: usize) -> String {
-    if count == 1 { name.to_owned() } else { format!("{name} ×{count}") }
-}
-
-/// The folder all paths lie in, with its slash; empty where there is none but the root.
-fn common_folder<'a>(paths: &[(&'a str, usize)]) -> &'a str {
-    let Some((first, _)) = paths.first() else { return "" };
-    let mut folder = folder_of(first);
-    while !folder.is_empty() && !paths.iter().all(|(path, _)| path.starts_with(folder)) {
-        folder = folder_of(&folder[..folder.len() - 1]);
-    }
-    if folder == "/" { "" } else { folder }
-}
-
-fn folder_of(path: &str) -> &str {
-    path.rfind('/').map_or("", |slash| &path[..=slash])
+    let mut touched: Vec<(&str, u64)> = touched.into_iter().collect();
+    touched.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    touched.into_iter().take(ENTITIES_MAX).map(|(thing, _)| thing.to_owned()).collect()
 }

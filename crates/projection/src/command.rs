@@ -100,6 +100,19 @@ pub(crate) fn tests(line: &str) -> Option<String> {
     is_test.then(|| format!("{program} {shown}").trim_end().to_owned())
 }
 
+/// Whether a line looks at changes somebody made.
+pub(crate) fn is_review(line: &str) -> bool {
+    let words = words(line);
+    let mut arguments = words.iter().skip(1).filter(|word| !word.starts_with('-'));
+    let first = arguments.next().copied().unwrap_or_default();
+    let second = arguments.next().copied().unwrap_or_default();
+    match program(line) {
+        "git" => matches!(first, "diff" | "show" | "log" | "blame"),
+        "gh" => first == "pr" && matches!(second, "view" | "diff" | "checks" | "review"),
+        _ => false,
+    }
+}
+
 /// What a script tells git and its hosts to make: commits, branches, pull requests.
 pub(crate) fn git_things(script: &str) -> Vec<String> {
     let mut things = Vec::new();

@@ -12,11 +12,13 @@ mod turn; // from a prompt to the end of its answer
 mod turns; // a session as turns
 mod text; // a session as text
 pub mod document; // a session as Markdown, HTML or plain text
-mod activity; // runs of calls in a few lines
+mod tool_lines; // runs of calls in a few lines
 mod chunk; // lines in chunks of limited size
 mod problem; // what went wrong, in one line
 pub mod digest; // what is worth keeping of an epoch
 mod chronicle; // the epochs of a session, each with its digest
+mod stretch; // when somebody worked in a session, and what was done
+mod activity; // work on one project, across sessions
 mod tool; // what a call of any agent's tool does, and to what
 mod patch; // patches and scripts inside the input of a call
 mod command; // what a command line runs
@@ -34,7 +36,8 @@ mod torn; // records that may still be told whole
 mod recent; // the last few of something
 mod mark; // stand-ins for ids that are only compared
 
-pub use chronicle::Chronicle;
+pub use activity::{Activity, ActivityKind, Level, Worked, activities};
+pub use chronicle::{Chapter, Chronicle};
 pub use day::Day;
 pub use digest::{Digest, DigestFact};
 pub use ending::Ending;
@@ -43,6 +46,7 @@ pub use facts::{About, Counts, Facts, UnknownCount};
 pub use price::{BadPrices, PriceTable};
 pub use redacted::{Redact, redacted};
 pub use spend::{Grouping, Money, Spending, Spent, SpentRow};
+pub use stretch::{PAUSE_MILLIS, Stretch};
 pub use text::{CHUNK_CHARS_MAX, Calls, SessionText};
 pub use tokens::{Basis, Tokens};
 pub use tool::{Deed, Object, ToolUse};

@@ -14,12 +14,12 @@ use event::payload::{
 use event::{Event, EventId, Kind, Raw};
 use serde::{Deserialize, Serialize};
 
-use crate::activity::{self, Call};
 use crate::chunk::Chunks;
 use crate::excerpt;
 use crate::mark::Mark;
 use crate::problem;
 use crate::tool::{ToolUse, has_failed};
+use crate::tool_lines::{self, Call};
 use crate::torn::{News, Torn};
 
 const PROMPT_CHARS_MAX: usize = 2_000;
@@ -258,7 +258,7 @@ impl SessionText {
                 self.chunks.push(&text);
             }
             (Line::Called { used, .. }, Calls::OneByOne) => {
-                self.chunks.push(&activity::tool_line(&used, self.cwd.as_deref()));
+                self.chunks.push(&tool_lines::tool_line(&used, self.cwd.as_deref()));
             }
             (Line::Failed { why, .. }, Calls::OneByOne) => {
                 self.chunks.push(&format!("[RESULT] {why}"));
@@ -270,7 +270,7 @@ impl SessionText {
                     self.tell_run();
                 }
                 let cwd = self.cwd.as_deref();
-                let used = activity::within(used, cwd);
+                let used = tool_lines::within(used, cwd);
                 self.run.push(Call { call, event_id, used, has_failed: false });
             }
             (Line::Failed { call, why }, Calls::AsActivity) => {
@@ -285,7 +285,7 @@ impl SessionText {
 
     /// Tells the calls since the last other line, then what failed among them.
     fn tell_run(&mut self) {
-        for line in activity::lines(&std::mem::take(&mut self.run)) {
+        for line in tool_lines::lines(&std::mem::take(&mut self.run)) {
             self.chunks.push(&line);
         }
         for failure in std::mem::take(&mut self.failures) {

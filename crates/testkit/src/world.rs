@@ -80,6 +80,7 @@ impl World {
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(&self.program);
         command.args(arguments).current_dir(self.home()).env_clear().env("HOME", self.home());
+        command.env("TZ", "UTC");
         command.envs(self.variables.iter().map(|(name, folder)| (name, folder)));
         command
     }

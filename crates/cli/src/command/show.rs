@@ -4,7 +4,10 @@ use clap::Args;
 use event::{Event, EventId, Time};
 use journal::{Journal, Selection, SessionInfo};
 use projection::digest::summary;
-use projection::{Chronicle, Facts, Outcome, PriceTable, ToolCount, Turn, Turns};
+use projection::{
+    Chapter, Chronicle, Facts, Outcome, PriceTable, ToolCount, Turn, Turns, redacted,
+};
+use redact::Redactor;
 use session::Session;
 use session::view::EffectiveView;
 
@@ -137,11 +140,12 @@ fn print_digest(
     output: &mut Output,
 ) -> Result<(), CliError> {
     let mut chronicle = Chronicle::default();
+    let mut redactor = Redactor::new();
     for event in session.events()? {
-        chronicle.apply(&event?);
+        chronicle.apply(&redacted(&event?, &mut |text| redactor.redact(text)));
     }
     chronicle.flush();
-    for (epoch, facts) in chronicle.chapters() {
+    for Chapter { epoch, facts, .. } in chronicle.chapters() {
         if output.json() {
             output.json_line(&EpochShape::of(info, epoch, facts))?;
             continue;

@@ -162,3 +162,55 @@ fn doctor_finds_a_sound_journal_sound() {
     let report = json(&sample().run(&["--json", "doctor"])).remove(0);
     assert_eq!(report["ok"], true, "{report}");
 }
+
+#[test]
+fn a_day_is_told_project_by_project() {
+    let world = sample();
+    let said = world.run(&["digest", "2026-03-02"]);
+    expect![[r#"
+        Monday, 2026-03-02
+
+        project
+          09:14–09:14  coding, at work 100 % of it
+              src/foo-bar.rs
+          13:40–13:44  operations, at work 100 % of it
+          09:14–09:14  The total is a cent short  01KJPX6XZEPC681EKEQYJE5EQ1
+              Goal: A basket of three items at 0.333 shows 0.99 instead of 1.00. It must be somewhere in foo-bar.rs. Please find it, fix it and add a test.
+              Decided: A basket of three items at 0.333 shows 0.99 instead of 1.00.
+              Did: Edited /home/dev/project/src/foo-bar.rs; Ran cargo 1; Tests passed: cargo test
+          13:40–13:44  Greet 用户 by name  01KJQCE6MNC5AE0W0CK1PA4S44
+              Goal: The greeting for 用户 is cut after two bytes in the C++ client. Find out why, then push a branch with the fix.
+              Did: Ran grep 1, git 1
+    "#]].assert_eq(&said.to_string());
+    let digest = json(&world.run(&["--json", "digest", "20260302"])).remove(0);
+    assert_eq!(digest["day"], "20260302");
+    let project = &digest["projects"][0];
+    assert_eq!(project["sessions"].as_array().unwrap().len(), 2);
+    assert_eq!(project["activities"][0]["facet"], "project");
+}
+
+#[test]
+fn a_day_without_work_and_a_day_that_is_none_are_said_to_be() {
+    let world = sample();
+    let said = world.run(&["digest", "2020-01-01"]);
+    assert_eq!(said.code, Some(1), "{said}");
+    assert!(said.stderr.contains("nobody worked that day"), "{said}");
+    let said = world.run(&["digest", "2026-02-30"]);
+    assert_eq!(said.code, Some(1), "{said}");
+    assert!(said.stderr.contains("no day"), "{said}");
+}
+
+#[test]
+fn a_digest_shows_no_secret() {
+    let world = empty();
+    let secret = "ghp_0123456789abcdefghijABCDEFGHIJ012345";
+    let lines = include_str!("../../../../docs/sample.ndjson");
+    // In a title, and in a prompt.
+    let lines = lines.replace("cent short", secret).replace("three items", secret);
+    import(&world, &lines);
+    for command in [["digest", "2026-03-02"].as_slice(), &["show", "01KJPX", "--digest"]] {
+        let said = world.run(command);
+        assert_eq!(said.code, Some(0), "{said}");
+        assert!(!said.stdout.contains(secret) && said.stdout.contains("redacted"), "{said}");
+    }
+}

@@ -4,12 +4,12 @@ use event::payload::ToolResult;
 use serde::{Deserialize, Serialize};
 
 use super::Place;
-use crate::activity::object_text;
 use crate::command;
 use crate::mark::Mark;
 use crate::problem;
 use crate::recent::Recent;
 use crate::tool::ToolUse;
+use crate::tool_lines::object_text;
 
 /// Calls whose results are waited for, and problems that wait for a fix. When there are more the
 /// oldest is given up.

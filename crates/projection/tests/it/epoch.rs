@@ -101,11 +101,11 @@ fn every_closed_epoch_has_its_digest_and_the_open_one_when_asked() {
     let closed: Vec<_> = log.events.iter().filter_map(|event| chronicle.apply(event)).collect();
     assert_eq!(closed, [0]);
     let facts = |chronicle: &Chronicle| -> Vec<usize> {
-        chronicle.chapters().map(|(_, facts)| facts.len().min(1)).collect()
+        chronicle.chapters().map(|chapter| chapter.facts.len().min(1)).collect()
     };
     assert_eq!(facts(&chronicle), [1, 0]);
-    let before: Vec<_> = chronicle.chapters().next().unwrap().1;
+    let before: Vec<_> = chronicle.chapters().next().unwrap().facts;
     chronicle.flush();
     assert_eq!(facts(&chronicle), [1, 1]);
-    assert_eq!(chronicle.chapters().next().unwrap().1, before);
+    assert_eq!(chronicle.chapters().next().unwrap().facts, before);
 }

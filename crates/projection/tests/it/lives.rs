@@ -1,7 +1,7 @@
 //! Random logs: whatever comes, in any split, the result is the same.
 
 use event::Event;
-use projection::{CHUNK_CHARS_MAX, Calls, Digest, Epochs, Facts, SessionText, Turns};
+use projection::{CHUNK_CHARS_MAX, Calls, Chronicle, Digest, Epochs, Facts, SessionText, Turns};
 use proptest::collection::vec;
 use proptest::prelude::{Just, ProptestConfig, Strategy, any, prop_oneof, proptest};
 use serde::Serialize;
@@ -246,6 +246,28 @@ proptest! {
         for pair in epochs.list().windows(2) {
             assert!(pair[0].to_seq < pair[1].from_seq);
             assert!(pair[0].closed.is_some());
+        }
+    }
+
+    #[test]
+    fn a_chronicle_is_the_same_in_any_split(events in log(), saves in vec(any::<bool>(), 60)) {
+        let mut in_one = Chronicle::default();
+        let mut in_parts = Chronicle::default();
+        for (number, event) in events.iter().enumerate() {
+            in_one.apply(event);
+            in_parts.apply(event);
+            if saves.get(number) == Some(&true) {
+                in_parts = Chronicle::load(&in_parts.save()).unwrap();
+            }
+        }
+        assert_eq!(in_parts, in_one);
+        for chapter in in_one.chapters() {
+            for stretch in &chapter.stretches {
+                assert!(stretch.from <= stretch.to && stretch.from_seq <= stretch.to_seq);
+                assert!(stretch.turns > 0);
+                let span = (stretch.to.nanos() - stretch.from.nanos()) / 1_000_000;
+                assert!(i128::from(stretch.busy_millis) <= span);
+            }
         }
     }
 }

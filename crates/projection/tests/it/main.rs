@@ -11,5 +11,6 @@ mod text; // a session as text
 mod digest; // what is worth keeping of an epoch
 mod tool; // what calls do
 mod epoch; // ranges of epochs
+mod activity; // work without a long pause, and what kind it was
 mod document; // sessions as documents
 mod lives; // random logs, folded in any split

@@ -1,0 +1,96 @@
+//! `hansard digest`: what was done on a day, project by project.
+
+use clap::Args;
+use daemon::{DayDigest, LocalDay, ProjectDay, SessionDay, Zone};
+use projection::Activity;
+use projection::digest::summary;
+
+use super::{Done, Global};
+use crate::error::CliError;
+use crate::output::{Output, Style, one_line, plain};
+use crate::world;
+
+#[derive(Args)]
+pub(crate) struct Digest {
+    /// `today`, `yesterday`, or a day as in 2026-11-16
+    #[arg(default_value = "today")]
+    day: String,
+    /// Only this project
+    #[arg(long, value_name = "NAME")]
+    project: Option<String>,
+}
+
+impl Digest {
+    pub(crate) fn run(&self, global: &Global, output: &mut Output) -> Result<Done, CliError> {
+        let zone = Zone::system();
+        let day = self.day(&zone)?;
+        let journal = world::journal_to_read(global, output)?;
+        let mut digest = DayDigest::of(&journal, &zone, day)?;
+        if let Some(name) = &self.project {
+            digest.projects.retain(|project| project.project == *name);
+        }
+        if output.json() {
+            output.json_line(&digest)?;
+        } else {
+            output.line(output.styled(Style::Bold, day.in_words()))?;
+            for project in &digest.projects {
+                output.line("")?;
+                print_project(project, &zone, output)?;
+            }
+        }
+        output.flush()?;
+        if digest.projects.is_empty() {
+            output.note("nobody worked that day, as far as the journal knows");
+            return Ok(Done::NotSo);
+        }
+        Ok(Done::Yes)
+    }
+
+    fn day(&self, zone: &Zone) -> Result<LocalDay, CliError> {
+        let today = zone.day(world::now());
+        let day = match self.day.as_str() {
+            "today" => Some(today),
+            "yesterday" => Some(today.yesterday()),
+            day => LocalDay::parse(day),
+        };
+        day.ok_or_else(|| {
+            CliError::new("bad_day", format!("`{}` is no day", one_line(&self.day, 40)))
+                .hint("write it as 2026-11-16, or say `today` or `yesterday`")
+        })
+    }
+}
+
+fn print_project(project: &ProjectDay, zone: &Zone, output: &mut Output) -> Result<(), CliError> {
+    output.line(output.styled(Style::Bold, one_line(&project.project, 80)))?;
+    for activity in &project.activities {
+        print_activity(activity, zone, output)?;
+    }
+    // Of the others there is nothing to say.
+    for session in project.sessions.iter().filter(|session| !session.facts.is_empty()) {
+        print_session(session, zone, output)?;
+    }
+    Ok(())
+}
+
+fn print_activity(activity: &Activity, zone: &Zone, output: &mut Output) -> Result<(), CliError> {
+    let (from, to) = (zone.hour_and_minute(activity.from), zone.hour_and_minute(activity.to));
+    let busy = (activity.level_avg * 100.0).round();
+    let head = format!("  {from}–{to}  {}, at work {busy} % of it", activity.activity.name());
+    output.line(head)?;
+    if !activity.active_entities.is_empty() {
+        let touched = one_line(&activity.active_entities.join(", "), 96);
+        output.line(output.styled(Style::Dim, format!("      {touched}")))?;
+    }
+    Ok(())
+}
+
+fn print_session(session: &SessionDay, zone: &Zone, output: &mut Output) -> Result<(), CliError> {
+    let title = one_line(session.title.as_deref().unwrap_or("untitled"), 72);
+    let (from, to) = (zone.hour_and_minute(session.from), zone.hour_and_minute(session.to));
+    let id = output.styled(Style::Dim, one_line(session.session_id.as_str(), 64));
+    output.line(format!("  {from}–{to}  {title}  {id}"))?;
+    for line in summary(&session.facts).lines() {
+        output.line(format!("      {}", plain(line)))?;
+    }
+    Ok(())
+}

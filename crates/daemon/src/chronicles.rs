@@ -1,0 +1,37 @@
+//! The chronicles of sessions, without secrets, folded when needed and kept beside the log.
+//!
+//! What is kept may be behind or gone: the rest is read from the log.
+
+use journal::{Journal, ReadError, Selection, SessionInfo};
+use projection::{Chronicle, redacted};
+use redact::Redactor;
+
+/// The name saved chronicles go by.
+const VIEW: &str = "chronicle";
+
+/// Events that are worth to be kept as folded; fewer are folded again.
+const EVENTS_MIN: u64 = 256;
+
+/// The chronicle of a session as of now. The open epoch has its digest so far.
+pub fn chronicle_of(journal: &Journal, session: &SessionInfo) -> Result<Chronicle, ReadError> {
+    let mut chronicle = kept(journal, session)?.unwrap_or_default();
+    let before = chronicle.seq();
+    if before < session.tail_seq {
+        let mut redactor = Redactor::new();
+        for event in journal.events(&session.id, Selection::after(before))? {
+            chronicle.apply(&redacted(&event?, &mut |text| redactor.redact(text)));
+        }
+        if chronicle.seq() - before >= EVENTS_MIN {
+            // Where it cannot be kept it is folded again, as in a journal that is only read.
+            let _ = journal.save_view(&session.id, VIEW, chronicle.seq(), &chronicle.save());
+        }
+    }
+    chronicle.flush();
+    Ok(chronicle)
+}
+
+fn kept(journal: &Journal, session: &SessionInfo) -> Result<Option<Chronicle>, ReadError> {
+    let Some((_, bytes)) = journal.saved_view(&session.id, VIEW)? else { return Ok(None) };
+    // One that is ahead belongs to a log that was put back.
+    Ok(Chronicle::load(&bytes).filter(|chronicle| chronicle.seq() <= session.tail_seq))
+}

@@ -1,0 +1,204 @@
+//! When somebody worked in a session, and what was done.
+//!
+//! A stretch lasts while one turn follows the other without a long pause. A result is what was
+//! waited for, so the wait for it is no pause however long it took. Each epoch has stretches of
+//! its own. Events a session inherited were worked at elsewhere.
+
+use std::collections::BTreeMap;
+
+use event::payload::{SessionStarted, ToolCall, ToolResult};
+use event::{Event, Kind, Time};
+use serde::{Deserialize, Serialize};
+
+use crate::command;
+use crate::epoch::{EpochCount, is_content};
+use crate::mark::Mark;
+use crate::recent::Recent;
+use crate::tool::{Deed, ToolUse, has_failed};
+use crate::tool_lines::within;
+use crate::torn::{News, Torn};
+
+/// A pause after which somebody goes on with something, rather than on.
+pub const PAUSE_MILLIS: u64 = 30 * 60 * 1_000;
+
+/// Different files, branches and pull requests that are counted in a stretch. Further ones are left
+/// out.
+const TOUCHED_MAX: usize = 200;
+
+/// Stretches of a session. When there are more the oldest is forgotten.
+const STRETCHES_MAX: usize = 1_000;
+
+/// Calls whose results may still say that they failed.
+const CALLS_MAX: usize = 256;
+
+/// A time somebody worked without a long pause.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Stretch {
+    pub epoch: u64,
+    pub from_seq: u64,
+    pub to_seq: u64,
+    pub from: Time,
+    pub to: Time,
+    /// Turns that began in it.
+    pub turns: u64,
+    /// How long a turn was open.
+    pub busy_millis: u64,
+    pub deeds: BTreeMap<Deed, u64>,
+    /// Runs of tests.
+    pub tests: u64,
+    /// Looks at what others or the agent itself had changed.
+    pub reviews: u64,
+    /// Calls that failed.
+    pub failures: u64,
+    /// Files that were changed, branches and pull requests, and how often.
+    pub touched: BTreeMap<String, u64>,
+}
+
+/// The stretches of a session, told from its events in order.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Stretches {
+    seq: u64,
+    torn: Torn,
+    epochs: EpochCount,
+    /// The folder it works in; files in it go by what follows.
+    cwd: Option<String>,
+    list: Recent<Stretch, STRETCHES_MAX>,
+    is_turn_open: bool,
+    calls: Recent<Mark, CALLS_MAX>,
+}
+
+impl Stretches {
+    pub(crate) fn list(&self) -> impl Iterator<Item = &Stretch> {
+        self.list.iter()
+    }
+
+    pub(crate) fn apply(&mut self, event: &Event) {
+        if event.seq <= self.seq {
+            return;
+        }
+        self.seq = event.seq;
+        if self.torn.look_at(event) == News::Again || event.fork_origin().is_some() {
+            return;
+        }
+        match event.kind {
+            Kind::SessionStarted => {
+                let started = event.readable::<SessionStarted>();
+                self.cwd = started.and_then(|started| started.cwd).or(self.cwd.take());
+            }
+            Kind::TurnCompleted | Kind::SessionExited | Kind::EpochClosed => {
+                self.reach(event);
+                self.is_turn_open = false;
+            }
+            _ if is_content(&event.kind) => self.content(event),
+            _ => {}
+        }
+        self.epochs.apply(event);
+    }
+
+    fn content(&mut self, event: &Event) {
+        let at = event.created_at;
+        let is_pause = self.list.back().is_none_or(|last| {
+            last.epoch != self.epochs.number()
+                || event.kind != Kind::ToolResult && millis(last.to, at) >= PAUSE_MILLIS
+        });
+        if is_pause {
+            self.is_turn_open = false;
+            self.list.push(Stretch::at(event, self.epochs.number()));
+        }
+        self.reach(event);
+        if !std::mem::replace(&mut self.is_turn_open, true) {
+            self.with_last(|last| last.turns += 1);
+        }
+        match event.kind {
+            Kind::ToolCall => self.call(event),
+            Kind::ToolResult => self.result(event),
+            _ => {}
+        }
+    }
+
+    fn call(&mut self, event: &Event) {
+        let Some(call) = event.readable::<ToolCall>() else { return };
+        let used = within(ToolUse::of(&call.tool, &call.input), self.cwd.as_deref());
+        self.calls.push(Mark::of(&call.call_id));
+        let line = used.command().unwrap_or_default();
+        let is_test = command::tests(line).is_some();
+        let is_review = command::is_review(line);
+        let things = command::git_things(line).into_iter().filter_map(|thing| named(&thing));
+        let files = used.files().iter().filter(|(deed, _)| deed.modifies());
+        let files = files.map(|(_, file)| file.clone());
+        let touched: Vec<String> = files.chain(things).collect();
+        self.with_last(|last| {
+            *last.deeds.entry(used.deed).or_default() += 1;
+            last.tests += u64::from(is_test);
+            last.reviews += u64::from(is_review);
+            touched.into_iter().for_each(|thing| last.touch(thing));
+        });
+    }
+
+    fn result(&mut self, event: &Event) {
+        let Some(result) = event.readable::<ToolResult>() else { return };
+        let mark = Mark::of(&result.call_id);
+        if self.calls.take(|call| *call == mark).is_some() && has_failed(&result) {
+            self.with_last(|last| last.failures += 1);
+        }
+    }
+
+    /// The last stretch goes on up to here.
+    fn reach(&mut self, event: &Event) {
+        let is_its_own = |last: &Stretch| millis(last.to, event.created_at) < PAUSE_MILLIS;
+        // What only the clock says, as the end after a long silence, is not work.
+        let counts = is_content(&event.kind) || self.list.back().is_some_and(is_its_own);
+        let is_turn_open = self.is_turn_open;
+        self.with_last(|last| {
+            last.to_seq = event.seq;
+            if counts && event.created_at > last.to {
+                if is_turn_open {
+                    last.busy_millis += millis(last.to, event.created_at);
+                }
+                last.to = event.created_at;
+            }
+        });
+    }
+
+    fn with_last(&mut self, change: impl FnOnce(&mut Stretch)) {
+        if let Some(last) = self.list.back_mut() {
+            change(last);
+        }
+    }
+}
+
+impl Stretch {
+    fn at(event: &Event, epoch: u64) -> Stretch {
+        Stretch {
+            epoch,
+            from_seq: event.seq,
+            to_seq: event.seq,
+            from: event.created_at,
+            to: event.created_at,
+            turns: 0,
+            busy_millis: 0,
+            deeds: BTreeMap::new(),
+            tests: 0,
+            reviews: 0,
+            failures: 0,
+            touched: BTreeMap::new(),
+        }
+    }
+
+    fn touch(&mut self, thing: String) {
+        if self.touched.len() < TOUCHED_MAX || self.touched.contains_key(&thing) {
+            *self.touched.entry(thing).or_default() += 1;
+        }
+    }
+}
+
+/// A branch or a pull request by its name; a commit is no thing one goes back to.
+fn named(thing: &str) -> Option<String> {
+    let branch = thing.strip_prefix("On branch ").map(|name| format!("branch {name}"));
+    branch.or_else(|| thing.strip_prefix("Pull request ").map(|number| format!("pr {number}")))
+}
+
+/// How long from one time to a later one.
+pub(crate) fn millis(from: Time, to: Time) -> u64 {
+    u64::try_from((to.nanos() - from.nanos()) / 1_000_000).unwrap_or(0)
+}
