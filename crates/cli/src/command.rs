@@ -6,6 +6,8 @@ mod show;
 mod search;
 mod usage;
 mod digest;
+mod dream;
+mod segment; // the files of a segment
 mod which; // options that several commands take
 mod resume;
 mod fork;
@@ -71,6 +73,15 @@ pub(crate) enum Command {
     Usage(usage::Usage),
     /// What was done on a day, project by project
     Digest(digest::Digest),
+    /// Make activities and digests of what has come
+    #[command(hide = true)]
+    Dream(dream::Dream),
+    /// Write down what was said in a segment
+    #[command(hide = true)]
+    Transcribe(segment::OfSegment),
+    /// Write down what is worth keeping of a segment
+    #[command(hide = true)]
+    Describe(segment::OfSegment),
     /// Print the agent's own command to go on with a session, or run it
     Resume(resume::Resume),
     /// Branch a session off at a point, without copying it
@@ -108,6 +119,9 @@ pub(crate) fn run(hansard: &Hansard, output: &mut Output) -> Result<Done, CliErr
         Command::Search(command) => command.run(global, output),
         Command::Usage(command) => command.run(global, output),
         Command::Digest(command) => command.run(global, output),
+        Command::Dream(command) => command.run(global, output),
+        Command::Transcribe(command) => command.transcribe(global, output),
+        Command::Describe(command) => command.describe(global, output),
         Command::Resume(command) => command.run(global, output),
         Command::Fork(command) => command.run(global, output),
         Command::Lineage(command) => command.run(global, output),

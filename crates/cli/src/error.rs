@@ -5,7 +5,7 @@ use std::io;
 use std::process::ExitCode;
 
 use bus::{AskError, BindError, DraftError, RunError};
-use daemon::{DeleteError, IngestError};
+use daemon::{DeleteError, DreamError, IngestError, SegmentError};
 use journal::{AppendError, ClaimError, LineageError, OpenError, ReadError};
 use serde::Serialize;
 use session::{BundleError, SessionError};
@@ -201,6 +201,27 @@ impl From<IngestError> for CliError {
                 .hint("mend it, or remove it to capture everything; docs/capture.md says how"),
             IngestError::Capture(error) => CliError::of("ingest", &error)
                 .hint("nothing is lost: the next `hansard ingest` goes on where this one stopped"),
+        }
+    }
+}
+
+impl From<SegmentError> for CliError {
+    fn from(error: SegmentError) -> CliError {
+        match error {
+            SegmentError::Read(error) => error.into(),
+            SegmentError::NoMeta { .. } => CliError::of("no_segment", &error)
+                .hint("run it in the folder of a segment, `<journal>/<day>/<stream>/<segment>`"),
+            _ => CliError::of("segment", &error),
+        }
+    }
+}
+
+impl From<DreamError> for CliError {
+    fn from(error: DreamError) -> CliError {
+        match error {
+            DreamError::Read(error) => error.into(),
+            DreamError::Segment(error) => error.into(),
+            _ => CliError::of("dream", &error),
         }
     }
 }

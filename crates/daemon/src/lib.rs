@@ -8,6 +8,8 @@ mod signals; // what hooks left to be heard
 mod facts; // what sessions add up to
 mod chronicles; // the epochs of sessions and what is worth keeping of them
 mod day_digest; // what was done on a day
+mod segment; // an epoch that is over, as a folder of its own
+mod dream; // what is made of segments once they are there
 mod zone; // the time on the wall
 mod settings; // what people have said about capture
 mod admission; // which sessions are recorded
@@ -18,8 +20,10 @@ mod recorder; // the journal as capture sees it
 pub use chronicles::chronicle_of;
 pub use day_digest::{DayDigest, ProjectDay, SessionDay};
 pub use delete::{DeleteError, delete};
+pub use dream::{Dream, DreamError, Told};
 pub use facts::{KeptFacts, UnknownKind, facts_of, unknown_records};
 pub use ingest::{Ingest, IngestError, Ingested};
+pub use segment::{Described, Meta, Segment, SegmentError, SegmentKey, Transcribed};
 pub use settings::SettingsError;
 pub use signals::{Round, Signal, Signals};
 pub use zone::{LocalDay, Zone};

@@ -32,7 +32,7 @@ pub(crate) struct Bus {
 
 /// Where the bus is.
 #[derive(Args)]
-struct At {
+pub(super) struct At {
     /// The socket of the bus [default: health/callosum.sock in the journal]
     #[arg(long, global = true, env = "HANSARD_BUS", value_name = "PATH")]
     socket: Option<PathBuf>,
@@ -63,7 +63,7 @@ impl Bus {
 }
 
 impl At {
-    fn path(&self, global: &Global) -> Result<PathBuf, CliError> {
+    pub(super) fn path(&self, global: &Global) -> Result<PathBuf, CliError> {
         match &self.socket {
             Some(socket) => Ok(socket.clone()),
             None => Ok(world::folder(global)?.join("health/callosum.sock")),

@@ -2,4 +2,5 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
+mod segments; // epochs as folders, and what is made of them
 mod signals; // what hooks leave

@@ -1,0 +1,94 @@
+//! `hansard dream`: activities and digests, made of segments. The daemon runs it when they come.
+
+use bus::Draft;
+use clap::Args;
+use daemon::{Dream as Mode, LocalDay, SegmentKey, Told, Zone};
+
+use super::bus::At;
+use super::{Done, Global};
+use crate::error::CliError;
+use crate::output::{Output, one_line};
+use crate::world;
+
+#[derive(Args)]
+pub(crate) struct Dream {
+    /// The day, as in 20261116
+    #[arg(long, value_parser = day)]
+    day: LocalDay,
+    /// A segment that has come
+    #[arg(long, requires = "stream", value_name = "KEY")]
+    segment: Option<String>,
+    /// The stream of the segment
+    #[arg(long, requires = "segment", value_name = "NAME")]
+    stream: Option<String>,
+    /// Everything that was worked at is over
+    #[arg(long, requires = "segment")]
+    flush: bool,
+    /// All segments of the day have come
+    #[arg(long, conflicts_with_all = ["segment", "activity"])]
+    segments: bool,
+    /// An activity that is over
+    #[arg(long, requires = "facet", conflicts_with = "segment", value_name = "ID")]
+    activity: Option<String>,
+    /// The project of the activity
+    #[arg(long, requires = "activity", value_name = "NAME")]
+    facet: Option<String>,
+    #[command(flatten)]
+    at: At,
+}
+
+impl Dream {
+    pub(crate) fn run(&self, global: &Global, output: &mut Output) -> Result<Done, CliError> {
+        let mode = self.mode()?;
+        let journal = world::journal_to_write(global, output)?;
+        let path = self.at.path(global)?;
+        let mut lines = Vec::new();
+        let mut tell = |told: Told| {
+            // What happens is in the journal's folders; who listens hears of it if somebody is
+            // there to tell.
+            let draft = Draft::new(told.tract, told.event);
+            let fields = told.fields.iter();
+            let draft = fields.fold(draft, |draft, (name, value)| draft.with(name, value));
+            if let Ok(message) = draft.build() {
+                let _ = bus::send(&path, &[message]);
+            }
+            lines.push(told);
+        };
+        let dreamed = mode.run(&journal, &Zone::system(), world::now(), &mut tell);
+        journal.close();
+        dreamed?;
+        for Told { tract, event, fields } in lines {
+            match output.json() {
+                true => output.json_line(&fields)?,
+                false => {
+                    let what = fields.get("id").or(fields.get("mode")).map(ToString::to_string);
+                    let what = one_line(&what.unwrap_or_default(), 80);
+                    output.line(format!("{tract}.{event} {what}"))?;
+                }
+            }
+        }
+        output.flush()?;
+        Ok(Done::Yes)
+    }
+
+    fn mode(&self) -> Result<Mode, CliError> {
+        let day = self.day;
+        if let (Some(id), Some(facet)) = (&self.activity, &self.facet) {
+            return Ok(Mode::Activity { day, facet: facet.clone(), id: id.clone() });
+        }
+        if let (Some(segment), Some(stream)) = (&self.segment, &self.stream) {
+            let key = SegmentKey::parse(&day.to_string(), stream, segment).ok_or_else(|| {
+                let name = one_line(&format!("{stream}/{segment}"), 80);
+                CliError::new("bad_segment", format!("`{name}` names no segment")).hint(
+                    "name it as its folder is called, as in `--stream claude --segment 143045_300`",
+                )
+            })?;
+            return Ok(if self.flush { Mode::Flush(key) } else { Mode::Segment(key) });
+        }
+        Ok(if self.segments { Mode::Segments(day) } else { Mode::Daily(day) })
+    }
+}
+
+fn day(text: &str) -> Result<LocalDay, String> {
+    LocalDay::parse(text).ok_or_else(|| "write it as 20261116".to_owned())
+}

@@ -1,0 +1,138 @@
+//! The transcript and the digest of a segment.
+//!
+//! Each file begins with a header that says which events it was made from. One that is there for
+//! the same events is left as it is.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+
+use journal::{Journal, Selection};
+use projection::{CHUNK_CHARS_MAX, Calls, SessionText, digest, redacted};
+use redact::Redactor;
+use serde::{Deserialize, Serialize};
+
+use event::Kind;
+
+use super::{Meta, Segment, SegmentError, to_line, write_whole};
+use crate::chronicles::chronicle_of;
+
+const TRANSCRIPT: &str = "transcript.jsonl";
+const DIGEST: &str = "digest.jsonl";
+
+/// What was made of a segment's text.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Transcribed {
+    /// `transcribed`, or `filtered` where there was nothing to say.
+    pub outcome: String,
+    pub lines: u64,
+    /// Secrets that were taken out.
+    pub redacted: u64,
+    /// Seconds of the epoch, and those of them in open turns.
+    pub vad_duration: u64,
+    pub vad_speech: u64,
+    /// More than half of the records were not understood.
+    pub noisy: bool,
+}
+
+/// What was found worth keeping.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Described {
+    pub facts: u64,
+    pub title: Option<String>,
+    pub summary: String,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Header<T> {
+    #[serde(flatten)]
+    meta: Meta,
+    #[serde(flatten)]
+    made: T,
+}
+
+#[derive(Serialize)]
+struct Chunk {
+    text: String,
+}
+
+impl Segment {
+    /// Writes down what was said and done in the epoch, without secrets.
+    pub fn transcribe(&self, journal: &Journal) -> Result<Transcribed, SegmentError> {
+        if let Some(made) = self.made(TRANSCRIPT)? {
+            return Ok(made);
+        }
+        let Meta { session_id, from_seq, to_seq, epoch, .. } = &self.meta;
+        let mut text = SessionText::new(Calls::AsActivity, CHUNK_CHARS_MAX);
+        let mut redactor = Redactor::new();
+        let (mut records, mut unknown) = (0_u64, 0_u64);
+        let selection = Selection { from_seq: *from_seq, to_seq: *to_seq, ..Selection::all() };
+        for event in journal.events(session_id, selection)? {
+            let event = event?;
+            records += 1;
+            unknown += u64::from(event.kind == Kind::Unknown);
+            text.apply(&redacted(&event, &mut |text| redactor.redact(text)));
+        }
+        let chunks = text.finish();
+        let chronicle = chronicle_of(journal, &journal.stat(session_id)?)?;
+        let chapter = chronicle.chapters().find(|chapter| chapter.epoch.number == *epoch);
+        let (duration, speech) = chapter.map_or((0, 0), |chapter| {
+            let epoch = chapter.epoch;
+            let millis = (epoch.last_at.nanos() - epoch.started_at.nanos()) / 1_000_000;
+            let busy: u64 = chapter.stretches.iter().map(|stretch| stretch.busy_millis).sum();
+            (u64::try_from(millis / 1_000).unwrap_or(0), busy / 1_000)
+        });
+        let lines = chunks.iter().flat_map(|chunk| chunk.lines());
+        let made = Transcribed {
+            outcome: if chunks.is_empty() { "filtered" } else { "transcribed" }.to_owned(),
+            lines: lines.filter(|line| !line.is_empty()).count() as u64,
+            redacted: chunks.iter().map(|chunk| chunk.matches("[redacted:").count() as u64).sum(),
+            vad_duration: duration,
+            vad_speech: speech,
+            noisy: unknown * 2 > records,
+        };
+        let chunks = chunks.into_iter().map(|text| to_line(&Chunk { text }));
+        self.make(TRANSCRIPT, made, chunks)
+    }
+
+    /// Writes down what is worth keeping of the epoch.
+    pub fn describe(&self, journal: &Journal) -> Result<Described, SegmentError> {
+        if let Some(made) = self.made(DIGEST)? {
+            return Ok(made);
+        }
+        let chronicle = chronicle_of(journal, &journal.stat(&self.meta.session_id)?)?;
+        let chapter = chronicle.chapters().find(|chapter| chapter.epoch.number == self.meta.epoch);
+        let facts = chapter.map(|chapter| chapter.facts).unwrap_or_default();
+        let made = Described {
+            facts: facts.len() as u64,
+            title: digest::title(&facts),
+            summary: digest::summary(&facts),
+        };
+        self.make(DIGEST, made, facts.iter().map(to_line))
+    }
+
+    /// What a file's header says, if it was made from the same events.
+    fn made<T: for<'de> Deserialize<'de>>(&self, name: &str) -> Result<Option<T>, SegmentError> {
+        let header: Option<Header<T>> = header(&self.folder().join(name));
+        Ok(header.filter(|header| header.meta == self.meta).map(|header| header.made))
+    }
+
+    fn make<T: Serialize>(
+        &self,
+        name: &str,
+        made: T,
+        lines: impl Iterator<Item = Vec<u8>>,
+    ) -> Result<T, SegmentError> {
+        let header = Header { meta: self.meta.clone(), made };
+        let mut bytes = to_line(&header);
+        lines.for_each(|line| bytes.extend(line));
+        write_whole(self.folder(), name, &bytes)?;
+        Ok(header.made)
+    }
+}
+
+/// The first line of a file; nothing of one that is not there or says something else.
+fn header<T: for<'de> Deserialize<'de>>(path: &Path) -> Option<T> {
+    let mut line = String::new();
+    BufReader::new(std::fs::File::open(path).ok()?).read_line(&mut line).ok()?;
+    serde_json::from_str(&line).ok()
+}

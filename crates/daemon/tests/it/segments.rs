@@ -1,0 +1,263 @@
+//! Segments and what is made of them: folders that can be made again, and activities told once.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use daemon::{Dream, LocalDay, Segment, SegmentError, SegmentKey, Told, Zone, chronicle_of};
+use event::{Draft, EventId, Kind, Raw, SessionId, Time};
+use journal::{Batch, Journal, Options};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// When all sessions here begin: 08:00 on a day in UTC.
+const MORNING: i64 = 1_794_816_000_000;
+const MINUTE: i64 = 60_000;
+
+struct World {
+    dir: TempDir,
+    journal: Journal,
+}
+
+/// A session as it is told, an event a second.
+struct Teller<'a> {
+    journal: &'a Journal,
+    session: SessionId,
+    at: i64,
+    count: u64,
+}
+
+impl World {
+    fn new() -> World {
+        let dir = TempDir::new().unwrap();
+        let journal = Journal::open_or_create(&dir.path().join("j"), &Options::default()).unwrap();
+        World { dir, journal }
+    }
+
+    fn root(&self) -> PathBuf {
+        self.dir.path().join("j")
+    }
+
+    fn begin(&self, session: &str, project: &str, minutes: i64) -> Teller<'_> {
+        let mut teller = Teller {
+            journal: &self.journal,
+            session: SessionId::new(format!("claude:{session}")).unwrap(),
+            at: MORNING + minutes * MINUTE,
+            count: 0,
+        };
+        let cwd = format!("/home/dev/{project}");
+        teller.tell("session.started", json!({"agent": "claude", "cwd": cwd, "project": project}));
+        teller
+    }
+
+    /// The folder of the last epoch of a session.
+    fn claim(&self, session: &str) -> Segment {
+        let info =
+            self.journal.stat(&SessionId::new(format!("claude:{session}")).unwrap()).unwrap();
+        let chronicle = chronicle_of(&self.journal, &info).unwrap();
+        let epoch = chronicle.chapters().last().unwrap().epoch.clone();
+        Segment::claim(&self.root(), &info, &epoch, &Zone::UTC).unwrap()
+    }
+
+    /// Runs a dream at a time of the day; what it told, without what it took.
+    fn dream(&self, dream: &Dream, minutes: i64) -> Vec<String> {
+        let mut told = Vec::new();
+        let now = Time::from_millis(MORNING + minutes * MINUTE);
+        let mut tell = |it: Told| {
+            let id = it
+                .fields
+                .get("id")
+                .map_or(String::new(), |id| format!(" {}", id.as_str().unwrap()));
+            let again = if it.fields.contains_key("again") { " again" } else { "" };
+            told.push(format!("{}.{}{id}{again}", it.tract, it.event));
+        };
+        dream.run(&self.journal, &Zone::UTC, now, &mut tell).unwrap();
+        told
+    }
+}
+
+impl Teller<'_> {
+    fn tell(&mut self, kind: &str, data: Value) -> &mut Self {
+        self.at += 1_000;
+        self.count += 1;
+        let at = Time::from_millis(self.at);
+        let id = EventId::derived(at, "claude", self.session.as_str(), &self.count.to_be_bytes());
+        let data = Raw::of(&data).unwrap();
+        let mut draft = Draft::with_data(id, self.session.clone(), at, Kind::from(kind), data);
+        draft.provider = "claude".to_owned();
+        self.journal.append(Batch::observed().with(draft)).unwrap();
+        self
+    }
+
+    fn ask(&mut self, text: &str) -> &mut Self {
+        self.tell("user.prompt", json!({"content": text}))
+    }
+
+    fn edit(&mut self, file: &str) -> &mut Self {
+        let call = format!("c{}", self.count);
+        let input = json!({"file_path": file});
+        self.tell("tool.call", json!({"call_id": call, "tool": "Edit", "input": input}));
+        self.tell("tool.result", json!({"call_id": call, "outcome": "ok", "output": "done"}))
+    }
+
+    fn close(&mut self) {
+        self.tell("turn.completed", json!({"stop_reason": "end_turn"}));
+        self.tell("epoch.closed", json!({"epoch": 0, "cause": "silence"}));
+    }
+}
+
+fn day() -> LocalDay {
+    Zone::UTC.day(Time::from_millis(MORNING))
+}
+
+fn key(segment: &Segment) -> SegmentKey {
+    let meta = &segment.meta;
+    SegmentKey::parse(&meta.day, &meta.stream, &meta.segment).unwrap()
+}
+
+fn lines(path: &Path) -> Vec<Value> {
+    fs::read_to_string(path)
+        .unwrap()
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+#[test]
+fn an_epoch_has_a_folder_with_its_text_and_its_digest() {
+    let world = World::new();
+    world.begin("s", "app", 0).ask("Write the parser in src/a.rs").edit("src/a.rs").close();
+    let segment = world.claim("s");
+    assert!(segment.folder().ends_with("20261116/claude/080001_5"), "{:?}", segment.folder());
+    let transcribed = segment.transcribe(&world.journal).unwrap();
+    assert_eq!((transcribed.outcome.as_str(), transcribed.redacted), ("transcribed", 0));
+    let transcript = lines(&segment.folder().join("transcript.jsonl"));
+    assert_eq!(transcript[0]["tag"], "session:claude:claude:s");
+    assert!(transcript[1]["text"].as_str().unwrap().contains("[USER]: Write the parser"));
+    let described = segment.describe(&world.journal).unwrap();
+    let digest = lines(&segment.folder().join("digest.jsonl"));
+    assert_eq!(digest.len() as u64, 1 + described.facts);
+    assert_eq!(digest[1]["topic"], "goal");
+}
+
+#[test]
+fn what_is_deleted_is_made_again_and_what_is_there_is_left() {
+    let world = World::new();
+    world.begin("s", "app", 0).ask("Write the parser in src/a.rs").close();
+    let segment = world.claim("s");
+    segment.transcribe(&world.journal).unwrap();
+    segment.describe(&world.journal).unwrap();
+    let read = |name: &str| fs::read(segment.folder().join(name)).unwrap();
+    let before = ["segment.json", "transcript.jsonl", "digest.jsonl"].map(read);
+    fs::remove_dir_all(segment.folder()).unwrap();
+    let again = world.claim("s");
+    again.transcribe(&world.journal).unwrap();
+    again.describe(&world.journal).unwrap();
+    assert_eq!(["segment.json", "transcript.jsonl", "digest.jsonl"].map(read), before);
+    // Somebody's note in it stays, because the events are the same.
+    let transcript = again.folder().join("transcript.jsonl");
+    let mut text = fs::read_to_string(&transcript).unwrap();
+    text += "{\"text\":\"noted\"}\n";
+    fs::write(&transcript, &text).unwrap();
+    again.transcribe(&world.journal).unwrap();
+    assert_eq!(fs::read_to_string(&transcript).unwrap(), text);
+}
+
+#[test]
+fn secrets_do_not_get_into_a_segment() {
+    let world = World::new();
+    let secret = "ghp_0123456789abcdefghijABCDEFGHIJ012345";
+    world.begin("s", "app", 0).ask(&format!("Push with the token {secret} please")).close();
+    let segment = world.claim("s");
+    assert_eq!(segment.transcribe(&world.journal).unwrap().redacted, 1);
+    segment.describe(&world.journal).unwrap();
+    for name in ["transcript.jsonl", "digest.jsonl"] {
+        assert!(!fs::read_to_string(segment.folder().join(name)).unwrap().contains(secret));
+    }
+}
+
+#[test]
+fn two_epochs_of_one_second_have_two_folders() {
+    let world = World::new();
+    world.begin("a", "app", 0).ask("one").close();
+    world.begin("b", "app", 0).ask("two").close();
+    let (first, second) = (world.claim("a"), world.claim("b"));
+    assert_eq!(first.meta.segment, "080001_3");
+    assert_eq!(second.meta.segment, "080001_4");
+    assert_eq!(world.claim("a").folder(), first.folder());
+    assert_eq!(world.claim("b").folder(), second.folder());
+    assert_eq!(Segment::of_day(&world.root(), day()).unwrap().len(), 2);
+}
+
+#[test]
+fn a_link_in_place_of_a_folder_is_not_followed() {
+    let world = World::new();
+    world.begin("s", "app", 0).ask("one").close();
+    let elsewhere = world.dir.path().join("elsewhere");
+    fs::create_dir(&elsewhere).unwrap();
+    fs::create_dir(world.root().join("20261116")).unwrap();
+    std::os::unix::fs::symlink(&elsewhere, world.root().join("20261116/claude")).unwrap();
+    let info = world.journal.stat(&SessionId::new("claude:s").unwrap()).unwrap();
+    let chronicle = chronicle_of(&world.journal, &info).unwrap();
+    let epoch = chronicle.chapters().last().unwrap().epoch.clone();
+    let claimed = Segment::claim(&world.root(), &info, &epoch, &Zone::UTC);
+    assert!(matches!(claimed, Err(SegmentError::NotAFolder { .. })), "{claimed:?}");
+    assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 0);
+}
+
+#[test]
+fn an_activity_is_live_while_it_lasts_and_recorded_once() {
+    let world = World::new();
+    world.begin("a", "app", 0).ask("Write the parser in src/a.rs").edit("src/a.rs").close();
+    let first = world.claim("a");
+    let told = world.dream(&Dream::Segment(key(&first)), 5);
+    assert_eq!(told, ["dream.started", "activity.live coding_080001_5", "dream.completed"]);
+    world.begin("b", "app", 20).ask("Now its tests").edit("tests/a.rs").close();
+    let second = world.claim("b");
+    let told = world.dream(&Dream::Segment(key(&second)), 60);
+    assert_eq!(told, ["dream.started", "activity.recorded coding_080001_5", "dream.completed"]);
+    let told = world.dream(&Dream::Segment(key(&second)), 61);
+    assert_eq!(told, ["dream.started", "dream.completed"]);
+    let kept: Value =
+        serde_json::from_slice(&fs::read(world.root().join("20261116/activities.json")).unwrap())
+            .unwrap();
+    assert_eq!(kept[0]["segments"], json!(["080001_5", "082001_5"]));
+
+    let facet = "app".to_owned();
+    let id = "coding_080001_5".to_owned();
+    world.dream(&Dream::Activity { day: day(), facet, id }, 61);
+    let path = world.root().join("20261116/activities/claude.coding_080001_5.json");
+    let outcome: Value = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
+    assert!(outcome["work"][0].as_str().unwrap().contains("src/a.rs"), "{outcome}");
+}
+
+#[test]
+fn a_flush_ends_what_is_open() {
+    let world = World::new();
+    world.begin("a", "app", 0).ask("Write the parser").edit("a.rs").close();
+    let segment = world.claim("a");
+    let told = world.dream(&Dream::Flush(key(&segment)), 5);
+    assert_eq!(told[1], "activity.recorded coding_080001_5");
+    assert_eq!(world.dream(&Dream::Segment(key(&segment)), 6).len(), 2);
+}
+
+#[test]
+fn a_dream_that_was_cut_off_says_so_when_it_is_run_again() {
+    let world = World::new();
+    world.begin("a", "app", 0).ask("Write the parser").edit("a.rs").close();
+    let segment = world.claim("a");
+    let started = json!({"tract": "dream", "event": "started", "mode": "segment"});
+    fs::write(segment.folder().join("events.jsonl"), format!("{started}\n")).unwrap();
+    let told = world.dream(&Dream::Segment(key(&segment)), 5);
+    assert!(told.iter().all(|told| told.ends_with(" again")), "{told:?}");
+}
+
+#[test]
+fn a_day_is_digested_into_its_folder() {
+    let world = World::new();
+    world.begin("a", "app", 0).ask("Write the parser").edit("a.rs").close();
+    world.claim("a");
+    world.dream(&Dream::Daily(day()), 0);
+    let path = world.root().join("20261116/digest.json");
+    let digest: Value = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
+    assert_eq!(digest["projects"][0]["project"], "app");
+}
