@@ -10,6 +10,7 @@ mod chronicles; // the epochs of sessions and what is worth keeping of them
 mod day_digest; // what was done on a day
 mod segment; // an epoch that is over, as a folder of its own
 mod dream; // what is made of segments once they are there
+mod chain; // from an epoch that closes to what people read of it
 mod zone; // the time on the wall
 mod settings; // what people have said about capture
 mod admission; // which sessions are recorded
@@ -17,6 +18,7 @@ mod delete; // a session and everything that was kept of it
 mod project; // which project a session works on
 mod recorder; // the journal as capture sees it
 
+pub use chain::{Chain, ChainError, Hands, HandsError, Went};
 pub use chronicles::chronicle_of;
 pub use day_digest::{DayDigest, ProjectDay, SessionDay};
 pub use delete::{DeleteError, delete};

@@ -141,6 +141,11 @@ impl Segment {
         Ok(segments)
     }
 
+    pub fn key(&self) -> SegmentKey {
+        let Meta { day, stream, segment, .. } = &self.meta;
+        SegmentKey::parse(day, stream, segment).expect("a segment has a key of its own")
+    }
+
     pub fn folder(&self) -> &Path {
         &self.folder
     }
@@ -195,8 +200,9 @@ fn folders_in(folder: &Path) -> Result<Vec<PathBuf>, SegmentError> {
 
 fn read_meta(folder: &Path) -> Result<Option<Meta>, SegmentError> {
     let path = folder.join(META);
+    let is_key = |meta: &Meta| SegmentKey::parse(&meta.day, &meta.stream, &meta.segment).is_some();
     match std::fs::read(&path) {
-        Ok(bytes) => Ok(serde_json::from_slice(&bytes).ok()),
+        Ok(bytes) => Ok(serde_json::from_slice(&bytes).ok().filter(is_key)),
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
             Ok(None)
         }

@@ -93,6 +93,13 @@ impl serde::Serialize for LocalDay {
     }
 }
 
+impl<'de> serde::Deserialize<'de> for LocalDay {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<LocalDay, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        LocalDay::parse(&text).ok_or_else(|| serde::de::Error::custom("no day"))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

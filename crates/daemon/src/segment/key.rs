@@ -5,6 +5,8 @@
 use std::path::PathBuf;
 
 use event::Time;
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::zone::{LocalDay, Zone};
 
@@ -12,7 +14,7 @@ const STREAM_BYTES_MAX: usize = 64;
 const SECONDS_DIGITS_MAX: usize = 7;
 
 /// Where a segment is.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
 pub struct SegmentKey {
     day: LocalDay,
     stream: String,
@@ -54,7 +56,7 @@ impl SegmentKey {
     }
 
     /// The folder, within the journal's.
-    pub(super) fn path(&self) -> PathBuf {
+    pub(crate) fn path(&self) -> PathBuf {
         [self.day.to_string().as_str(), &self.stream, &self.segment].iter().collect()
     }
 
@@ -63,6 +65,19 @@ impl SegmentKey {
         let (clock, seconds) = self.segment.split_once('_').expect("every key has its seconds");
         let seconds = seconds.parse::<u64>().unwrap_or(0) + 1;
         SegmentKey { segment: format!("{clock}_{seconds}"), ..self.clone() }
+    }
+}
+
+impl<'de> Deserialize<'de> for SegmentKey {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<SegmentKey, D::Error> {
+        #[derive(Deserialize)]
+        struct Shape {
+            day: String,
+            stream: String,
+            segment: String,
+        }
+        let Shape { day, stream, segment } = Shape::deserialize(deserializer)?;
+        SegmentKey::parse(&day, &stream, &segment).ok_or_else(|| D::Error::custom("no segment"))
     }
 }
 

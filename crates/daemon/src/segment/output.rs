@@ -58,7 +58,7 @@ struct Chunk {
 impl Segment {
     /// Writes down what was said and done in the epoch, without secrets.
     pub fn transcribe(&self, journal: &Journal) -> Result<Transcribed, SegmentError> {
-        if let Some(made) = self.made(TRANSCRIPT)? {
+        if let Some(made) = self.transcribed() {
             return Ok(made);
         }
         let Meta { session_id, from_seq, to_seq, epoch, .. } = &self.meta;
@@ -96,7 +96,7 @@ impl Segment {
 
     /// Writes down what is worth keeping of the epoch.
     pub fn describe(&self, journal: &Journal) -> Result<Described, SegmentError> {
-        if let Some(made) = self.made(DIGEST)? {
+        if let Some(made) = self.described() {
             return Ok(made);
         }
         let chronicle = chronicle_of(journal, &journal.stat(&self.meta.session_id)?)?;
@@ -110,10 +110,20 @@ impl Segment {
         self.make(DIGEST, made, facts.iter().map(to_line))
     }
 
+    /// What was made of the text, if it is there.
+    pub fn transcribed(&self) -> Option<Transcribed> {
+        self.made(TRANSCRIPT)
+    }
+
+    /// What was found worth keeping, if it is there.
+    pub fn described(&self) -> Option<Described> {
+        self.made(DIGEST)
+    }
+
     /// What a file's header says, if it was made from the same events.
-    fn made<T: for<'de> Deserialize<'de>>(&self, name: &str) -> Result<Option<T>, SegmentError> {
+    fn made<T: for<'de> Deserialize<'de>>(&self, name: &str) -> Option<T> {
         let header: Option<Header<T>> = header(&self.folder().join(name));
-        Ok(header.filter(|header| header.meta == self.meta).map(|header| header.made))
+        header.filter(|header| header.meta == self.meta).map(|header| header.made)
     }
 
     fn make<T: Serialize>(

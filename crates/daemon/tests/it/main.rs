@@ -3,4 +3,5 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 mod segments; // epochs as folders, and what is made of them
+mod chain; // from an epoch that closes to its dream
 mod signals; // what hooks leave

@@ -3,23 +3,23 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use daemon::{Dream, LocalDay, Segment, SegmentError, SegmentKey, Told, Zone, chronicle_of};
+use daemon::{Dream, LocalDay, Segment, SegmentError, Told, Zone, chronicle_of};
 use event::{Draft, EventId, Kind, Raw, SessionId, Time};
 use journal::{Batch, Journal, Options};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 /// When all sessions here begin: 08:00 on a day in UTC.
-const MORNING: i64 = 1_794_816_000_000;
-const MINUTE: i64 = 60_000;
+pub(crate) const MORNING: i64 = 1_794_816_000_000;
+pub(crate) const MINUTE: i64 = 60_000;
 
-struct World {
+pub(crate) struct World {
     dir: TempDir,
-    journal: Journal,
+    pub(crate) journal: Journal,
 }
 
 /// A session as it is told, an event a second.
-struct Teller<'a> {
+pub(crate) struct Teller<'a> {
     journal: &'a Journal,
     session: SessionId,
     at: i64,
@@ -27,17 +27,17 @@ struct Teller<'a> {
 }
 
 impl World {
-    fn new() -> World {
+    pub(crate) fn new() -> World {
         let dir = TempDir::new().unwrap();
         let journal = Journal::open_or_create(&dir.path().join("j"), &Options::default()).unwrap();
         World { dir, journal }
     }
 
-    fn root(&self) -> PathBuf {
+    pub(crate) fn root(&self) -> PathBuf {
         self.dir.path().join("j")
     }
 
-    fn begin(&self, session: &str, project: &str, minutes: i64) -> Teller<'_> {
+    pub(crate) fn begin(&self, session: &str, project: &str, minutes: i64) -> Teller<'_> {
         let mut teller = Teller {
             journal: &self.journal,
             session: SessionId::new(format!("claude:{session}")).unwrap(),
@@ -50,7 +50,7 @@ impl World {
     }
 
     /// The folder of the last epoch of a session.
-    fn claim(&self, session: &str) -> Segment {
+    pub(crate) fn claim(&self, session: &str) -> Segment {
         let info =
             self.journal.stat(&SessionId::new(format!("claude:{session}")).unwrap()).unwrap();
         let chronicle = chronicle_of(&self.journal, &info).unwrap();
@@ -88,18 +88,18 @@ impl Teller<'_> {
         self
     }
 
-    fn ask(&mut self, text: &str) -> &mut Self {
+    pub(crate) fn ask(&mut self, text: &str) -> &mut Self {
         self.tell("user.prompt", json!({"content": text}))
     }
 
-    fn edit(&mut self, file: &str) -> &mut Self {
+    pub(crate) fn edit(&mut self, file: &str) -> &mut Self {
         let call = format!("c{}", self.count);
         let input = json!({"file_path": file});
         self.tell("tool.call", json!({"call_id": call, "tool": "Edit", "input": input}));
         self.tell("tool.result", json!({"call_id": call, "outcome": "ok", "output": "done"}))
     }
 
-    fn close(&mut self) {
+    pub(crate) fn close(&mut self) {
         self.tell("turn.completed", json!({"stop_reason": "end_turn"}));
         self.tell("epoch.closed", json!({"epoch": 0, "cause": "silence"}));
     }
@@ -107,11 +107,6 @@ impl Teller<'_> {
 
 fn day() -> LocalDay {
     Zone::UTC.day(Time::from_millis(MORNING))
-}
-
-fn key(segment: &Segment) -> SegmentKey {
-    let meta = &segment.meta;
-    SegmentKey::parse(&meta.day, &meta.stream, &meta.segment).unwrap()
 }
 
 fn lines(path: &Path) -> Vec<Value> {
@@ -209,13 +204,13 @@ fn an_activity_is_live_while_it_lasts_and_recorded_once() {
     let world = World::new();
     world.begin("a", "app", 0).ask("Write the parser in src/a.rs").edit("src/a.rs").close();
     let first = world.claim("a");
-    let told = world.dream(&Dream::Segment(key(&first)), 5);
+    let told = world.dream(&Dream::Segment(first.key()), 5);
     assert_eq!(told, ["dream.started", "activity.live coding_080001_5", "dream.completed"]);
     world.begin("b", "app", 20).ask("Now its tests").edit("tests/a.rs").close();
     let second = world.claim("b");
-    let told = world.dream(&Dream::Segment(key(&second)), 60);
+    let told = world.dream(&Dream::Segment(second.key()), 60);
     assert_eq!(told, ["dream.started", "activity.recorded coding_080001_5", "dream.completed"]);
-    let told = world.dream(&Dream::Segment(key(&second)), 61);
+    let told = world.dream(&Dream::Segment(second.key()), 61);
     assert_eq!(told, ["dream.started", "dream.completed"]);
     let kept: Value =
         serde_json::from_slice(&fs::read(world.root().join("20261116/activities.json")).unwrap())
@@ -235,9 +230,9 @@ fn a_flush_ends_what_is_open() {
     let world = World::new();
     world.begin("a", "app", 0).ask("Write the parser").edit("a.rs").close();
     let segment = world.claim("a");
-    let told = world.dream(&Dream::Flush(key(&segment)), 5);
+    let told = world.dream(&Dream::Flush(segment.key()), 5);
     assert_eq!(told[1], "activity.recorded coding_080001_5");
-    assert_eq!(world.dream(&Dream::Segment(key(&segment)), 6).len(), 2);
+    assert_eq!(world.dream(&Dream::Segment(segment.key()), 6).len(), 2);
 }
 
 #[test]
@@ -247,7 +242,7 @@ fn a_dream_that_was_cut_off_says_so_when_it_is_run_again() {
     let segment = world.claim("a");
     let started = json!({"tract": "dream", "event": "started", "mode": "segment"});
     fs::write(segment.folder().join("events.jsonl"), format!("{started}\n")).unwrap();
-    let told = world.dream(&Dream::Segment(key(&segment)), 5);
+    let told = world.dream(&Dream::Segment(segment.key()), 5);
     assert!(told.iter().all(|told| told.ends_with(" again")), "{told:?}");
 }
 

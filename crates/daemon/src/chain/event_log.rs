@@ -1,0 +1,213 @@
+//! What happened to a segment, in its own folder: `events.jsonl`, a message a line.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::segment::{Segment, SegmentKey};
+
+const NAME: &str = "events.jsonl";
+
+/// Bytes of a log. Behind them one last line says that there was more.
+const BYTES_MAX: u64 = 16 * 1024 * 1024;
+
+const TRUNCATED: &[u8] = b"{\"tract\":\"callosum\",\"event\":\"truncated\"}\n";
+
+/// The tracts whose messages are about segments.
+const TRACTS: [&str; 3] = ["observe", "dream", "activity"];
+
+/// The event logs of all segments of a journal.
+pub(super) struct EventLogs {
+    root: PathBuf,
+    /// Messages that belong to no folder, or to several.
+    pub(super) homeless: u64,
+}
+
+impl EventLogs {
+    pub(super) fn of(root: &Path) -> EventLogs {
+        EventLogs { root: root.to_owned(), homeless: 0 }
+    }
+
+    /// Writes down a message that somebody else put on the bus.
+    pub(super) fn hear(&mut self, message: &Value) -> io::Result<()> {
+        let is_ours = TRACTS.iter().any(|tract| message["tract"] == *tract);
+        if !is_ours || message.get("segment").is_none() {
+            return Ok(());
+        }
+        match self.folder_of(message) {
+            Some(folder) => append(&folder, message),
+            None => {
+                self.homeless += 1;
+                Ok(())
+            }
+        }
+    }
+
+    /// The folder a message is about, if it is there. Without a stream it has to be the only one.
+    fn folder_of(&self, message: &Value) -> Option<PathBuf> {
+        let text = |name: &str| match message.get(name)? {
+            Value::String(text) => Some(text.clone()),
+            Value::Number(number) => Some(number.to_string()),
+            _ => None,
+        };
+        let (day, segment) = (text("day")?, text("segment")?);
+        if let Some(stream) = text("stream") {
+            return folder(&self.root, &SegmentKey::parse(&day, &stream, &segment)?);
+        }
+        let any = SegmentKey::parse(&day, "any", &segment)?;
+        let day = self.root.join(any.day().to_string());
+        let plain = day.join(any.segment());
+        if plain.is_dir() {
+            return Some(plain);
+        }
+        let mut fitting = day.read_dir().ok()?.filter_map(|entry| {
+            let stream = entry.ok()?.file_name().into_string().ok()?;
+            folder(&self.root, &SegmentKey::parse(&any.day().to_string(), &stream, &segment)?)
+        });
+        fitting.next().filter(|_| fitting.next().is_none())
+    }
+}
+
+/// Appends a message to the log of a segment. What a crash left half written goes.
+pub(super) fn append(folder: &Path, message: &Value) -> io::Result<()> {
+    let path = folder.join(NAME);
+    let mut options = OpenOptions::new();
+    let mut file =
+        options.read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
+    let end = cut_torn_line(&mut file)?;
+    if ends_with_truncated(&mut file, end)? {
+        return Ok(());
+    }
+    let line = format!("{message}\n");
+    let is_too_much = end + line.len() as u64 > BYTES_MAX;
+    file.write_all(if is_too_much { TRUNCATED } else { line.as_bytes() })
+}
+
+/// Whether the log of a segment has a message like this: all its fields with the same values.
+pub(super) fn has(segment: &Segment, like: &Value) -> io::Result<bool> {
+    let text = match std::fs::read_to_string(segment.folder().join(NAME)) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
+        text => text?,
+    };
+    let wanted = like.as_object().expect("it is given as an object");
+    let is_like = |line: &str| {
+        serde_json::from_str::<Value>(line).is_ok_and(|message| {
+            wanted.iter().all(|(name, value)| message.get(name) == Some(value))
+        })
+    };
+    Ok(text.lines().any(is_like))
+}
+
+fn folder(root: &Path, key: &SegmentKey) -> Option<PathBuf> {
+    let folder = root.join(key.path());
+    folder.is_dir().then_some(folder)
+}
+
+/// Goes to the end of the last whole line.
+fn cut_torn_line(file: &mut File) -> io::Result<u64> {
+    let end = file.seek(SeekFrom::End(0))?;
+    if end == 0 {
+        return Ok(0);
+    }
+    let mut last = [0];
+    file.seek(SeekFrom::Start(end - 1))?;
+    file.read_exact(&mut last)?;
+    if last == *b"\n" {
+        return Ok(end);
+    }
+    let mut text = Vec::new();
+    file.seek(SeekFrom::Start(0))?;
+    file.read_to_end(&mut text)?;
+    let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |place| place as u64 + 1);
+    file.set_len(whole)?;
+    file.seek(SeekFrom::Start(whole))
+}
+
+/// Whether the last line says that there was more. The file stands at its end before and after.
+fn ends_with_truncated(file: &mut File, end: u64) -> io::Result<bool> {
+    let Some(begin) = end.checked_sub(TRUNCATED.len() as u64) else { return Ok(false) };
+    let mut last = vec![0; TRUNCATED.len()];
+    file.seek(SeekFrom::Start(begin))?;
+    file.read_exact(&mut last)?;
+    Ok(last == TRUNCATED)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn world(streams: &[&str]) -> (tempfile::TempDir, EventLogs) {
+        let dir = tempfile::tempdir().expect("a folder can be made");
+        for stream in streams {
+            let folder = dir.path().join("20261116").join(stream).join("080001_5");
+            std::fs::create_dir_all(folder).expect("a folder can be made");
+        }
+        let logs = EventLogs::of(dir.path());
+        (dir, logs)
+    }
+
+    fn log(dir: &tempfile::TempDir, stream: &str) -> String {
+        let folder = dir.path().join("20261116").join(stream).join("080001_5");
+        std::fs::read_to_string(folder.join(NAME)).unwrap_or_default()
+    }
+
+    fn observed(day: Value, stream: Value) -> Value {
+        json!({"tract": "observe", "event": "observed", "day": day, "segment": "080001_5", "stream": stream})
+    }
+
+    #[test]
+    fn a_message_goes_to_the_folder_it_names_and_makes_none() {
+        let (dir, mut logs) = world(&["claude"]);
+        logs.hear(&observed(json!("20261116"), json!("claude"))).expect("it is written");
+        logs.hear(&observed(json!("20261117"), json!("claude"))).expect("it is passed over");
+        logs.hear(&observed(json!("20261116"), json!("../.."))).expect("it is passed over");
+        logs.hear(
+            &json!({"tract": "logs", "event": "line", "day": "20261116", "segment": "080001_5"}),
+        )
+        .expect("it is passed over");
+        assert_eq!(log(&dir, "claude").lines().count(), 1);
+        assert_eq!(logs.homeless, 2);
+        assert!(!dir.path().join("20261117").exists());
+    }
+
+    #[test]
+    fn without_a_stream_the_only_folder_is_meant_and_a_day_may_be_a_number() {
+        let (dir, mut logs) = world(&["claude"]);
+        logs.hear(&observed(json!(20261116), Value::Null)).expect("it is written");
+        assert_eq!(log(&dir, "claude").lines().count(), 1);
+        let (dir, mut logs) = world(&["claude", "codex"]);
+        logs.hear(&observed(json!("20261116"), Value::Null)).expect("it is passed over");
+        assert_eq!((log(&dir, "claude"), logs.homeless), (String::new(), 1));
+    }
+
+    #[test]
+    fn half_a_line_goes_when_the_next_one_comes() {
+        let (dir, mut logs) = world(&["claude"]);
+        let message = observed(json!("20261116"), json!("claude"));
+        logs.hear(&message).expect("it is written");
+        let path = dir.path().join("20261116/claude/080001_5").join(NAME);
+        let mut file = OpenOptions::new().append(true).open(path).expect("it is there");
+        file.write_all(b"{\"tract\":\"obs").expect("it is written");
+        logs.hear(&message).expect("it is written");
+        assert_eq!(log(&dir, "claude"), format!("{message}\n{message}\n"));
+    }
+
+    #[test]
+    fn a_log_that_is_full_says_so_once() {
+        let (dir, mut logs) = world(&["claude"]);
+        let mut message = observed(json!("20261116"), json!("claude"));
+        message["error"] = json!("x".repeat(9 << 20));
+        for _ in 0..3 {
+            logs.hear(&message).expect("it is written or passed over");
+        }
+        let log = log(&dir, "claude");
+        let lines: Vec<&str> = log.lines().collect();
+        assert_eq!(lines.len(), 2);
+        assert!(lines[1].contains("truncated"));
+    }
+}

@@ -1,0 +1,263 @@
+//! The chain from an epoch that closes to its dream: in order, once, and after any crash.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::panic::{AssertUnwindSafe, catch_unwind, panic_any};
+
+use daemon::{Chain, Dream, Hands, HandsError, LocalDay, Segment, Went, Zone};
+use event::Time;
+use proptest::prelude::{ProptestConfig, any, proptest};
+use serde_json::{Value, json};
+
+use crate::segments::{MINUTE, MORNING, World};
+
+/// Hands that do at once what they are told, until they are cut off.
+struct Doing<'a> {
+    world: &'a World,
+    published: Vec<Value>,
+    dreams: Vec<Dream>,
+    runs: BTreeMap<String, i32>,
+    /// What handlers fail.
+    failing: Option<&'static str>,
+    /// Things that are done before somebody pulls the plug.
+    left: Option<u32>,
+}
+
+/// The plug was pulled.
+struct CutOff;
+
+impl<'a> Doing<'a> {
+    fn new(world: &'a World) -> Doing<'a> {
+        Doing {
+            world,
+            published: Vec::new(),
+            dreams: Vec::new(),
+            runs: BTreeMap::new(),
+            failing: None,
+            left: None,
+        }
+    }
+
+    fn step(&mut self) {
+        if let Some(left) = &mut self.left {
+            *left = left.checked_sub(1).unwrap_or_else(|| panic_any(CutOff));
+        }
+    }
+
+    fn names(&self) -> Vec<String> {
+        let name = |message: &Value| {
+            let handler =
+                message["handler"].as_str().map_or(String::new(), |name| format!(" {name}"));
+            format!("{}.{}{handler}", message["tract"], message["event"]).replace('"', "")
+        };
+        self.published.iter().map(name).collect()
+    }
+}
+
+impl Hands for Doing<'_> {
+    fn publish(&mut self, message: &Value) {
+        self.step();
+        self.published.push(message.clone());
+    }
+
+    fn start(&mut self, segment: &Segment, handler: &str) -> Result<Option<String>, HandsError> {
+        self.step();
+        let run = format!("run-{}", self.runs.len());
+        let is_failing = self.failing == Some(handler);
+        if !is_failing {
+            match handler {
+                "transcribe" => drop(segment.transcribe(&self.world.journal).unwrap()),
+                _ => drop(segment.describe(&self.world.journal).unwrap()),
+            }
+        }
+        self.runs.insert(run.clone(), i32::from(is_failing));
+        Ok(Some(run))
+    }
+
+    fn finish(&mut self, run: &str) -> Option<i32> {
+        self.step();
+        Some(self.runs[run])
+    }
+
+    fn dream(&mut self, dream: &Dream) -> Result<(), HandsError> {
+        self.step();
+        self.dreams.push(dream.clone());
+        Ok(())
+    }
+}
+
+fn at(minutes: i64) -> Time {
+    Time::from_millis(MORNING + minutes * MINUTE)
+}
+
+/// Lets the chain take everything that is recorded.
+fn follow(world: &World, hands: &mut Doing<'_>, minutes: i64) {
+    let mut chain = Chain::open(&world.journal, Zone::UTC).unwrap();
+    loop {
+        let page = world.journal.recorded_from(chain.position().unwrap()).unwrap();
+        if page.is_empty() {
+            return;
+        }
+        assert_eq!(chain.take(&page, at(minutes), hands).unwrap(), Went::On);
+    }
+}
+
+/// The names of the messages in the event logs of all segments.
+fn logged(world: &World) -> Vec<Vec<String>> {
+    let day = LocalDay::parse("20261116").unwrap();
+    let segments = Segment::of_day(&world.root(), day).unwrap();
+    let names = |segment: &Segment| {
+        let text = fs::read_to_string(segment.folder().join("events.jsonl")).unwrap();
+        let name = |line: &str| {
+            let message: Value = serde_json::from_str(line).unwrap();
+            let handler =
+                message["handler"].as_str().map_or(String::new(), |name| format!(" {name}"));
+            format!("{}{handler}", message["event"].as_str().unwrap())
+        };
+        text.lines().map(name).collect()
+    };
+    segments.iter().map(names).collect()
+}
+
+const STEPS: [&str; 6] = [
+    "observing",
+    "detected transcribe",
+    "detected describe",
+    "transcribed",
+    "described",
+    "observed",
+];
+
+#[test]
+fn an_epoch_goes_through_the_chain_in_order() {
+    let world = World::new();
+    world.begin("a", "app", 0).ask("Write the parser").edit("a.rs").close();
+    let mut hands = Doing::new(&world);
+    follow(&world, &mut hands, 1);
+    assert_eq!(hands.names(), STEPS.map(|step| format!("observe.{step}")));
+    assert_eq!(logged(&world), [STEPS]);
+    let observing = &hands.published[0];
+    assert_eq!(observing["meta"]["session_id"], "claude:a");
+    assert_eq!((&observing["day"], &observing["stream"]), (&json!("20261116"), &json!("claude")));
+    assert_eq!(hands.published[1]["ref"], "run-0");
+    assert_eq!(hands.dreams, [Dream::Segment(world.claim("a").key())]);
+    // Nothing is left to do.
+    let mut again = Doing::new(&world);
+    follow(&world, &mut again, 1);
+    assert!(again.published.is_empty() && again.dreams.is_empty());
+}
+
+#[test]
+fn a_handler_that_fails_is_told_and_stops_nothing() {
+    let world = World::new();
+    world.begin("a", "app", 0).ask("Write the parser").close();
+    let mut hands = Doing::new(&world);
+    hands.failing = Some("describe");
+    follow(&world, &mut hands, 1);
+    let observed = hands.published.iter().find(|message| message["event"] == "observed").unwrap();
+    assert_eq!(
+        (&observed["error"], &observed["errors"]),
+        (&json!(true), &json!(["describe exit 1"]))
+    );
+    assert!(hands.names().contains(&"notification.show".to_owned()));
+    assert_eq!(hands.dreams.len(), 1);
+}
+
+#[test]
+fn history_is_described_on_the_way_and_dreamt_of_by_the_day() {
+    let world = World::new();
+    for number in 0..20 {
+        world.begin(&format!("s{number}"), "app", number).ask("Write the parser").close();
+    }
+    let mut hands = Doing::new(&world);
+    follow(&world, &mut hands, 24 * 60);
+    assert!(hands.runs.is_empty(), "no process for history");
+    assert_eq!(hands.published.len(), 20);
+    assert!(hands.published.iter().all(|message| message["batch"] == true));
+    assert_eq!(hands.dreams, [Dream::Segments(LocalDay::parse("20261116").unwrap())]);
+    assert!(logged(&world).iter().all(|log| *log == ["observed"]));
+}
+
+#[test]
+fn what_others_say_of_segments_is_written_down_and_dreamt_of() {
+    let world = World::new();
+    world.begin("a", "app", 0).ask("Write the parser").close();
+    let key = world.claim("a").key();
+    let mut chain = Chain::open(&world.journal, Zone::UTC).unwrap();
+    let mut hands = Doing::new(&world);
+    let about = json!({"day": "20261116", "segment": key.segment(), "stream": "claude"});
+    let told = |tract: &str, event: &str, more: Value| {
+        let mut message = about.clone();
+        message["tract"] = json!(tract);
+        message["event"] = json!(event);
+        for (name, value) in more.as_object().unwrap() {
+            message[name.as_str()] = value.clone();
+        }
+        message
+    };
+    chain.hear(&told("observe", "observed", json!({})), &mut hands).unwrap();
+    let recorded = json!({"facet": "app", "id": "coding_080001_3"});
+    chain.hear(&told("activity", "recorded", recorded), &mut hands).unwrap();
+    // These are written down, and nothing is run for them.
+    chain.hear(&told("activity", "recorded", json!({"id": "coding_1"})), &mut hands).unwrap();
+    let hostile = json!({"facet": "--x", "id": "coding_1"});
+    chain.hear(&told("activity", "recorded", hostile), &mut hands).unwrap();
+    assert_eq!(logged(&world)[0].len(), 4);
+    assert_eq!(hands.dreams.len(), 2);
+    assert!(matches!(&hands.dreams[1], Dream::Activity { facet, .. } if facet == "app"));
+}
+
+#[test]
+fn an_hour_of_silence_is_flushed_once_also_after_a_restart() {
+    let world = World::new();
+    fs::create_dir(world.root().join("health")).unwrap();
+    world.begin("a", "app", 0).ask("Write the parser").close();
+    let mut hands = Doing::new(&world);
+    follow(&world, &mut hands, 1);
+    hands.dreams.clear();
+    for minutes in [30, 61, 62, 120] {
+        let mut chain = Chain::open(&world.journal, Zone::UTC).unwrap();
+        chain.tick(at(minutes), &mut hands).unwrap();
+    }
+    assert_eq!(hands.dreams, [Dream::Flush(world.claim("a").key())]);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+
+    #[test]
+    fn whenever_it_is_cut_off_every_step_is_taken_once(
+        cuts in proptest::collection::vec(0_u32..12, 0..8),
+        is_history in any::<bool>(),
+    ) {
+        let world = World::new();
+        for number in 0..3 {
+            world.begin(&format!("s{number}"), "app", number).ask("Write the parser").close();
+        }
+        let minutes = if is_history { 24 * 60 } else { 5 };
+        let mut dreams = Vec::new();
+        for left in cuts.into_iter().map(Some).chain([None]) {
+            let mut hands = Doing::new(&world);
+            hands.left = left;
+            let followed = catch_unwind(AssertUnwindSafe(|| follow(&world, &mut hands, minutes)));
+            if let Err(cause) = followed {
+                assert!(cause.is::<CutOff>(), "it failed by itself");
+            }
+            dreams.extend(hands.dreams);
+        }
+        for log in logged(&world) {
+            let expected: &[&str] = if is_history { &["observed"] } else { &STEPS };
+            assert_eq!(log.iter().filter(|step| !step.starts_with("detected")).count(),
+                expected.iter().filter(|step| !step.starts_with("detected")).count(), "{log:?}");
+            for step in expected.iter().filter(|step| !step.starts_with("detected")) {
+                assert_eq!(log.iter().filter(|logged| logged == step).count(), 1, "{log:?}");
+            }
+        }
+        // Every segment is dreamt of at least once.
+        let days = dreams.iter().filter(|dream| matches!(dream, Dream::Segments(_))).count();
+        for number in 0..3 {
+            let key = world.claim(&format!("s{number}")).key();
+            assert!(dreams.contains(&Dream::Segment(key)) || (is_history && days > 0));
+        }
+    }
+}
