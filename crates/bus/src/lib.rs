@@ -10,6 +10,7 @@ mod scan; // the check of a line, as its bytes arrive
 mod dialect; // JSON as Python writes it, read without a tree
 mod message; // a message, to be read and to be made
 mod lines; // messages out of a stream of bytes
+pub mod registry; // what is said on the bus, by whom
 mod class; // how much it matters to one who falls behind
 mod filter; // which messages somebody asked for
 mod relay; // what goes out for what came in

@@ -12,3 +12,5 @@ mod inside; // the bus from inside the process
 mod clients; // what our clients promise
 mod hostile; // bytes nobody would send
 mod python; // a client written from the public description, and the one we ship
+mod typescript; // the client for Node
+mod registry; // what is said on the bus
