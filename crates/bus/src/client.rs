@@ -11,12 +11,14 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use crate::control::Begin;
 use crate::filter::Filter;
 use crate::lines::Lines;
 use crate::message::{Draft, Message};
@@ -43,6 +45,9 @@ pub struct ClientSettings {
     pub filter: Filter,
     /// Whether it wants to hear what it says itself.
     pub no_echo: bool,
+    /// Where in the record to begin. After that nothing recorded is missed, also across restarts
+    /// of the server.
+    pub from: Option<Begin>,
     /// How it is called in the server's `stats`.
     pub name: Option<String>,
     /// Fields that every message gets, unless it has them. `null` is left out.
@@ -64,6 +69,14 @@ pub enum Item {
     },
     /// Messages that were queued and could not be written.
     Lost(u64),
+    /// What was recorded before has been heard; what follows is news.
+    CaughtUp {
+        position: u64,
+    },
+    /// The server does not do what was asked, and why.
+    Refused {
+        reason: String,
+    },
 }
 
 /// A connection that lives long. Stopped when dropped.
@@ -78,6 +91,8 @@ struct Shared {
     settings: ClientSettings,
     inbound: Inbound,
     outbound: Outbound,
+    /// The newest position that was heard.
+    heard: AtomicU64,
     /// The stream that is read from now, so that stopping can end it.
     stream: Mutex<Option<UnixStream>>,
 }
@@ -89,8 +104,10 @@ impl Client {
         let shared = Arc::new(Shared {
             path: path.to_owned(),
             outbound: Outbound::new(!settings.no_hold),
+            // The server has a record for those who are slow: nothing needs to be given up here.
+            inbound: Inbound::new(settings.from.is_some()),
             settings,
-            inbound: Inbound::default(),
+            heard: AtomicU64::new(0),
             stream: Mutex::new(None),
         });
         let mut client = Client { shared, threads: Vec::new(), defaults };
@@ -237,8 +254,8 @@ impl Shared {
     }
 
     fn subscription(&self) -> Option<Vec<u8>> {
-        let ClientSettings { filter, no_echo, name, .. } = &self.settings;
-        if filter.is_everything() && !no_echo && name.is_none() {
+        let ClientSettings { filter, no_echo, name, from, .. } = &self.settings;
+        if filter.is_everything() && !no_echo && name.is_none() && from.is_none() {
             return None;
         }
         let fields: serde_json::Map<String, Value> = filter
@@ -252,6 +269,12 @@ impl Shared {
             .with("fields", fields)
             .with("echo", !no_echo)
             .with("name", name);
+        let draft = match (from, self.heard.load(Ordering::Relaxed)) {
+            (None, _) => draft,
+            (Some(Begin::Now), 0) => draft.with("from", "now"),
+            (Some(Begin::After(position)), 0) => draft.with("from", position),
+            (Some(_), heard) => draft.with("from", heard),
+        };
         let mut line = draft.build().ok()?.line().to_vec();
         line.push(b'\n');
         Some(line)
@@ -283,17 +306,36 @@ impl Shared {
     fn take(&self, message: Message) {
         if message.tract().is_some_and(|tract| tract == "callosum") {
             let event = message.event().unwrap_or_default();
+            let number = |name| {
+                let number = message.field(name).and_then(|field| field.integer());
+                number.and_then(|number| u64::try_from(number).ok())
+            };
             match event.as_ref() {
-                "subscribed" | "caught_up" => return,
+                "subscribed" => return,
+                "caught_up" => {
+                    let position = number("position").unwrap_or(0);
+                    self.heard.fetch_max(position, Ordering::Relaxed);
+                    return self.inbound.put(Item::CaughtUp { position });
+                }
+                "refused" => {
+                    let reason = message.field("reason").and_then(|field| field.text());
+                    let reason = reason.unwrap_or_default().into_owned();
+                    return self.inbound.put(Item::Refused { reason });
+                }
                 "lagged" => {
-                    let dropped = message.field("dropped").and_then(|field| field.integer());
-                    let dropped = dropped.and_then(|count| u64::try_from(count).ok());
-                    return self.inbound.put(Item::Lagged { dropped: dropped.unwrap_or(0) });
+                    let dropped = number("dropped").unwrap_or(0);
+                    return self.inbound.put(Item::Lagged { dropped });
                 }
                 // Our own question, from a server that takes it for a message.
                 "subscribe" => return,
                 _ => {}
             }
+        }
+        if self.settings.from.is_some()
+            && let Some(position) = message.field("position").and_then(|field| field.integer())
+            && let Ok(position) = u64::try_from(position)
+        {
+            self.heard.fetch_max(position, Ordering::Relaxed);
         }
         if self.settings.filter.takes(&message) {
             self.inbound.put(Item::Message(message));

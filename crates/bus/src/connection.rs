@@ -101,6 +101,7 @@ impl Connection {
         match () {
             () if self.is_deaf => "deaf",
             () if self.outbox.is_stalled() => "stalled",
+            () if self.outbox.is_reading() => "catching_up",
             () if self.outbox.has_nothing(tape) => "current",
             () => "behind",
         }

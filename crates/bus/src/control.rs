@@ -15,18 +15,31 @@ const FILTERS_MAX: usize = 64;
 /// Bytes of the name a client gives itself, as it is shown.
 const NAME_MAX: usize = 128;
 
+/// The tract of whole events, for those who name it.
+pub(crate) const JOURNAL: &str = "journal";
+
 /// What a client asks of the bus.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Control {
-    Subscribe { filter: Filter, echo: bool, name: Option<String> },
+    Subscribe { filter: Filter, echo: bool, name: Option<String>, from: Option<Begin> },
     Unsubscribe,
     Stats,
     Refused { reason: &'static str },
 }
 
+/// Where in the record a subscriber begins.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Begin {
+    /// With what comes next; from then on nothing recorded is missed.
+    Now,
+    /// Behind this position.
+    After(u64),
+}
+
 impl Control {
-    /// What a line asks for; `None` if it is a message like any other.
-    pub(crate) fn read(tract: &str, event: &str, line: &[u8]) -> Option<Control> {
+    /// What a line asks for; `None` if it is a message like any other. Without a record nobody can
+    /// begin in the past.
+    pub(crate) fn read(tract: &str, event: &str, line: &[u8], has_record: bool) -> Option<Control> {
         if tract != "callosum" {
             return None;
         }
@@ -35,7 +48,7 @@ impl Control {
             "subscribe" | "unsubscribe" | "stats" if line.len() > CONTROL_MAX => {
                 refused("too_long")
             }
-            "subscribe" => match subscription(line) {
+            "subscribe" => match subscription(line, has_record) {
                 Ok(control) => Some(control),
                 Err(reason) => refused(reason),
             },
@@ -63,13 +76,19 @@ struct Subscribe {
     name: Option<String>,
 }
 
-fn subscription(line: &[u8]) -> Result<Control, &'static str> {
+fn subscription(line: &[u8], has_record: bool) -> Result<Control, &'static str> {
     let asked: Subscribe =
         serde_json::from_slice(&dialect::to_strict(line)).map_err(|_| "bad_subscription")?;
     if asked.tracts.len() + asked.events.len() + asked.fields.len() > FILTERS_MAX {
         return Err("too_many_filters");
     }
-    if asked.from.is_some() || asked.tracts.iter().any(|tract| tract == "journal") {
+    let wants_journal = asked.tracts.iter().any(|tract| tract == JOURNAL);
+    let from = match asked.from {
+        // Tract `journal` is only in the record.
+        None => wants_journal.then_some(Begin::Now),
+        Some(from) => Some(begin(&from).ok_or("bad_subscription")?),
+    };
+    if from.is_some() && !has_record {
         return Err("no_journal");
     }
     let mut fields = Vec::new();
@@ -82,5 +101,12 @@ fn subscription(line: &[u8]) -> Result<Control, &'static str> {
         let end = name.floor_char_boundary(NAME_MAX);
         name[..end].to_owned()
     });
-    Ok(Control::Subscribe { filter, echo: asked.echo.unwrap_or(true), name })
+    Ok(Control::Subscribe { filter, echo: asked.echo.unwrap_or(true), name, from })
+}
+
+fn begin(from: &serde_json::Value) -> Option<Begin> {
+    match from {
+        serde_json::Value::String(word) if word == "now" => Some(Begin::Now),
+        from => from.as_u64().map(Begin::After),
+    }
 }

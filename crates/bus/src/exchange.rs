@@ -10,9 +10,9 @@ use crate::class::Class;
 use crate::connection::Connection;
 use crate::control::Control;
 use crate::dialect;
-use crate::filter::Filter;
 use crate::handle::Queue;
 use crate::message::Message;
+use crate::outbox::Subscription;
 use crate::relay::{LINE_MAX, Names, relay};
 use crate::scan::{Fault, Shape, Span, Verdict};
 use crate::tape::{Mark, Tape};
@@ -32,6 +32,8 @@ const IDLE_BUFFER_MAX: usize = 4 << 10;
 #[derive(Default)]
 pub(crate) struct Exchange {
     pub(crate) tape: Tape,
+    /// Whether somebody can begin in the past.
+    has_record: bool,
     listeners: Vec<Arc<Queue>>,
     ignored: HashMap<Fault, u64>,
     tallies: HashMap<String, Tally>,
@@ -58,11 +60,12 @@ impl<'a> Said<'a> {
     }
 }
 
-/// Where a message comes from: a connection, or ourselves and perhaps the journal.
+/// Where a message comes from: a connection, or ourselves and perhaps the record.
 #[derive(Clone, Copy)]
 struct Origin {
     sender: u32,
-    position: Option<u64>,
+    /// Its position in the record, and whether it is the last of that position.
+    recorded: Option<(u64, bool)>,
 }
 
 /// What the server has to do about what a client said.
@@ -74,6 +77,10 @@ pub(crate) enum Ask {
 }
 
 impl Exchange {
+    pub(crate) fn new(has_record: bool) -> Exchange {
+        Exchange { has_record, ..Exchange::default() }
+    }
+
     /// Takes what a client said.
     pub(crate) fn take(
         &mut self,
@@ -116,10 +123,26 @@ impl Exchange {
     }
 
     /// Takes a message from inside the process.
-    pub(crate) fn publish(&mut self, message: &Message, position: Option<u64>, now_ms: u64) {
+    pub(crate) fn publish(&mut self, message: &Message, now_ms: u64) {
+        self.relay_own(message, None, now_ms);
+    }
+
+    /// Takes what is in the record at a position. What is not news there is left out.
+    pub(crate) fn publish_recorded(&mut self, messages: &[Message], position: u64, now_ms: u64) {
+        if position <= self.tape.recorded() {
+            return;
+        }
+        for (number, message) in messages.iter().enumerate() {
+            let is_last = number + 1 == messages.len();
+            self.relay_own(message, Some((position, is_last)), now_ms);
+        }
+        self.tape.record(position);
+    }
+
+    fn relay_own(&mut self, message: &Message, recorded: Option<(u64, bool)>, now_ms: u64) {
         let shape = message.shape();
         let said = Said::of(&message.line()[shape.object.range()], shape);
-        self.relay(message.line(), shape, &said, Origin { sender: 0, position }, now_ms);
+        self.relay(message.line(), shape, &said, Origin { sender: 0, recorded }, now_ms);
     }
 
     pub(crate) fn listen(&mut self, queue: Arc<Queue>) {
@@ -158,14 +181,14 @@ impl Exchange {
     ) {
         let object = &line[shape.object.range()];
         let said = Said::of(object, shape);
-        match Control::read(&said.tract, &said.event, object) {
+        match Control::read(&said.tract, &said.event, object, self.has_record) {
             None => {
                 client.received += 1;
                 self.relay(
                     line,
                     shape,
                     &said,
-                    Origin { sender: client.id, position: None },
+                    Origin { sender: client.id, recorded: None },
                     now_ms,
                 );
             }
@@ -175,18 +198,19 @@ impl Exchange {
                 client.outbox.answer(&self.tape, answer);
             }
             Some(Control::Unsubscribe) => {
-                let answer = subscribed(now_ms);
-                client.outbox.subscribe(&self.tape, Filter::default(), true, answer);
+                let answer = self.subscribed(now_ms);
+                client.outbox.subscribe(&self.tape, Subscription::default(), answer);
             }
-            Some(Control::Subscribe { filter, echo, name }) => {
+            Some(Control::Subscribe { filter, echo, name, from }) => {
                 client.name = name.or(client.name.take());
-                client.outbox.subscribe(&self.tape, filter, echo, subscribed(now_ms));
+                let answer = self.subscribed(now_ms);
+                client.outbox.subscribe(&self.tape, Subscription { filter, echo, from }, answer);
             }
         }
     }
 
     fn relay(&mut self, line: &[u8], shape: &Shape, said: &Said<'_>, origin: Origin, now_ms: u64) {
-        let class = match (origin.position, Class::of(&said.tract, &said.event)) {
+        let class = match (origin.recorded, Class::of(&said.tract, &said.event)) {
             (Some(_), Class::Ordinary) => Class::Recorded,
             (_, class) => class,
         };
@@ -197,9 +221,21 @@ impl Exchange {
             let line = &out[start..];
             count(tallies, other, &said.tract, line.len());
             tell(listeners, line, &names);
-            let Origin { sender, position } = origin;
-            Mark { end: 0, names, class, sender, ts: now_ms, position: position.unwrap_or(0) }
+            let Origin { sender, recorded } = origin;
+            let (position, is_last) = recorded.unwrap_or((0, true));
+            Mark { end: 0, names, class, sender, ts: now_ms, position, is_last }
         });
+    }
+
+    fn subscribed(&self, now_ms: u64) -> Vec<u8> {
+        let version = env!("CARGO_PKG_VERSION");
+        let position = self.has_record.then(|| self.tape.recorded());
+        let fields = [
+            ("server", json!("hansard")),
+            ("version", json!(version)),
+            ("position", json!(position)),
+        ];
+        control_line("subscribed", &fields, now_ms)
     }
 
     fn ignore(&mut self, client: &Connection, fault: Fault, asks: &mut Vec<Ask>) {
@@ -256,13 +292,6 @@ fn tell(listeners: &mut Vec<Arc<Queue>>, line: &[u8], names: &Names) {
             Err(_) => true,
         }
     });
-}
-
-fn subscribed(now_ms: u64) -> Vec<u8> {
-    let version = env!("CARGO_PKG_VERSION");
-    let fields =
-        [("server", json!("hansard")), ("version", json!(version)), ("position", Value::Null)];
-    control_line("subscribed", &fields, now_ms)
 }
 
 /// A line of the bus itself.

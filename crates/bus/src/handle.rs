@@ -10,6 +10,7 @@ use mio::Waker;
 use crate::error::PublishError;
 use crate::filter::Filter;
 use crate::message::Message;
+use crate::record::Answer;
 
 /// Messages from inside that wait for the server's turn. With more, the publisher is told `Full`:
 /// it must never wait.
@@ -38,6 +39,7 @@ impl Handle {
             shared: Arc::new(Shared {
                 waker,
                 inbox: Mutex::default(),
+                taken: Condvar::new(),
                 is_called: AtomicBool::new(false),
                 clients: AtomicUsize::new(0),
             }),
@@ -46,13 +48,37 @@ impl Handle {
 
     /// Gives everybody a message. Never waits.
     pub fn publish(&self, message: Message) -> Result<(), PublishError> {
-        self.put(Inside::Publish { message, position: None })
+        self.put(Inside::Publish(message))
     }
 
-    /// The same for a message that is in the journal at a position: who misses it can read it
-    /// there.
-    pub fn publish_recorded(&self, message: Message, position: u64) -> Result<(), PublishError> {
-        self.put(Inside::Publish { message, position: Some(position) })
+    /// The same for what is in the record at a position: who misses it can read it there.
+    /// Positions rise; what lies between two of them is in the record and not on the bus.
+    pub fn publish_recorded(
+        &self,
+        messages: Vec<Message>,
+        position: u64,
+    ) -> Result<(), PublishError> {
+        self.put(Inside::Recorded { messages, position })
+    }
+
+    /// Says how far the record goes: those who began in the past read on by themselves.
+    pub fn recorded_up_to(&self, position: u64) -> Result<(), PublishError> {
+        self.put(Inside::Recorded { messages: Vec::new(), position })
+    }
+
+    /// Waits until the server has taken everything that was published; whether it has in time.
+    pub fn settle(&self, limit: Duration) -> bool {
+        let until = Instant::now() + limit;
+        let mut inbox = self.shared.lock();
+        while !inbox.queue.is_empty() && !inbox.is_closed {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return false;
+            }
+            let waited = self.shared.taken.wait_timeout(inbox, left);
+            inbox = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        inbox.queue.is_empty()
     }
 
     /// Hears what passes the filter, from now on.
@@ -78,15 +104,31 @@ impl Handle {
     }
 
     /// What came in since the last time, and whether to stop.
-    pub(crate) fn take(&self) -> (VecDeque<Inside>, bool) {
+    pub(crate) fn take(&self) -> Taken {
         self.shared.is_called.store(false, Ordering::Release);
         let mut inbox = self.shared.lock();
         inbox.bytes = 0;
-        (std::mem::take(&mut inbox.queue), inbox.is_stopping)
+        self.shared.taken.notify_all();
+        Taken {
+            inside: std::mem::take(&mut inbox.queue),
+            pages: std::mem::take(&mut inbox.pages),
+            is_stopping: inbox.is_stopping,
+        }
     }
 
     pub(crate) fn close(&self) {
         self.shared.lock().is_closed = true;
+        self.shared.taken.notify_all();
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.shared.lock().is_closed
+    }
+
+    /// Gives the server a page that somebody waits for: one for each client at most.
+    pub(crate) fn hand_over(&self, answer: Answer) {
+        self.shared.lock().pages.push(answer);
+        self.call();
     }
 
     fn put(&self, inside: Inside) -> Result<(), PublishError> {
@@ -147,6 +189,8 @@ impl Drop for Listener {
 struct Shared {
     waker: Waker,
     inbox: Mutex<Inbox>,
+    /// Signalled when the server has taken what was there, and when it ends.
+    taken: Condvar,
     is_called: AtomicBool,
     clients: AtomicUsize,
 }
@@ -162,20 +206,32 @@ impl Shared {
 struct Inbox {
     queue: VecDeque<Inside>,
     bytes: usize,
+    pages: Vec<Answer>,
     is_stopping: bool,
     is_closed: bool,
 }
 
+/// What came in since the server looked last.
+pub(crate) struct Taken {
+    pub(crate) inside: VecDeque<Inside>,
+    pub(crate) pages: Vec<Answer>,
+    pub(crate) is_stopping: bool,
+}
+
 /// What comes from inside the process.
 pub(crate) enum Inside {
-    Publish { message: Message, position: Option<u64> },
+    Publish(Message),
+    Recorded { messages: Vec<Message>, position: u64 },
     Listen(Arc<Queue>),
 }
 
 impl Inside {
     fn len(&self) -> usize {
         match self {
-            Inside::Publish { message, .. } => message.line().len(),
+            Inside::Publish(message) => message.line().len(),
+            Inside::Recorded { messages, .. } => {
+                messages.iter().map(|message| message.line().len()).sum()
+            }
             Inside::Listen(_) => 0,
         }
     }

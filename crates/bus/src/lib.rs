@@ -16,6 +16,8 @@ mod filter; // which messages somebody asked for
 mod relay; // what goes out for what came in
 mod tape; // what goes out to everybody, once
 mod gap; // what one client has missed
+mod record; // what was recorded, for those who begin in the past
+mod following; // history and news as one stream
 mod outbox; // what one client still has to be sent
 mod control; // lines for the bus itself
 mod exchange; // lines in, the tape on, listeners told
@@ -31,11 +33,13 @@ mod error; // what can go wrong
 pub use ask::{AskError, stats};
 pub use class::Class;
 pub use client::{Client, ClientSettings, EmitError, Item, Stopper};
+pub use control::Begin;
 pub use error::{BindError, PublishError, RunError};
 pub use filter::Filter;
 pub use handle::{Handle, Listener};
 pub use lines::Lines;
 pub use message::{Draft, DraftError, Field, Message};
+pub use record::{PAGE_BYTES, Page, Record, RecordError, Wanted};
 pub use relay::LINE_MAX;
 pub use scan::{Fault, Key};
 pub use send::{Sent, send};

@@ -7,9 +7,16 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::io::{self, IoSlice, Write};
 use std::sync::Arc;
 
+use serde_json::json;
+
 use crate::class::Class;
+use crate::control::{Begin, JOURNAL};
+use crate::exchange::control_line;
 use crate::filter::Filter;
+use crate::following::{Following, Met};
 use crate::gap::Gap;
+use crate::record::{Page, Wanted};
+use crate::relay::relay;
 use crate::tape::{Chunk, Line, Tape};
 
 /// Bytes a client may be behind before bulk is skipped for it.
@@ -33,6 +40,10 @@ pub(crate) struct Outbox {
     cursor: u64,
     filter: Filter,
     wants_echo: bool,
+    /// For one that wants everything recorded.
+    following: Option<Following>,
+    /// Counts subscriptions.
+    ticket: u32,
     /// Answers, and what they change, at their places on the tape.
     inserts: VecDeque<Insert>,
     /// The rest of a line whose chunk has left the tape.
@@ -49,7 +60,28 @@ pub(crate) struct Outbox {
 struct Insert {
     at: u64,
     answer: Vec<u8>,
-    subscription: Option<(Filter, bool)>,
+    change: Option<Change>,
+}
+
+/// What is wanted from some place on.
+struct Change {
+    filter: Filter,
+    wants_echo: bool,
+    following: Option<Following>,
+}
+
+/// What a client asked for.
+pub(crate) struct Subscription {
+    pub(crate) filter: Filter,
+    pub(crate) echo: bool,
+    pub(crate) from: Option<Begin>,
+}
+
+impl Default for Subscription {
+    /// Everything from now on, as somebody gets who has not asked.
+    fn default() -> Subscription {
+        Subscription { filter: Filter::default(), echo: true, from: None }
+    }
 }
 
 struct Cut {
@@ -76,6 +108,8 @@ impl Outbox {
             cursor,
             filter: Filter::default(),
             wants_echo: true,
+            following: None,
+            ticket: 0,
             inserts: VecDeque::new(),
             cut: None,
             own: Vec::new(),
@@ -115,6 +149,43 @@ impl Outbox {
             && self.own_sent == self.own.len()
             && !self.gap.is_due(true)
             && self.kept.lines.is_empty()
+            && self.following.as_ref().is_none_or(|it| it.is_current(tape.recorded()))
+    }
+
+    /// Whether it is being served from the record.
+    pub(crate) fn is_reading(&self) -> bool {
+        self.following.as_ref().is_some_and(Following::is_reading)
+    }
+
+    /// What should be read from the record for it now, and for which of its subscriptions.
+    pub(crate) fn ask(&mut self) -> Option<(u32, Wanted)> {
+        let following = self.following.as_mut()?;
+        Some((following.ticket(), following.ask()?))
+    }
+
+    /// There was no room for the question: it is asked the next time.
+    pub(crate) fn ask_again(&mut self, wanted: Wanted) {
+        if let Some(following) = &mut self.following {
+            following.ask_again(wanted);
+        }
+    }
+
+    /// Takes a page of the record. One that cannot be read ends the following: what is live goes
+    /// on, and the client is told from where the record is missing.
+    pub(crate) fn take_page(&mut self, ticket: u32, page: Option<Page>, now_ms: u64) {
+        let Some(following) = self.following.as_mut().filter(|it| it.ticket() == ticket) else {
+            return;
+        };
+        let Some(page) = page else {
+            let fields = [("reason", json!("unreadable")), ("position", json!(following.at()))];
+            self.own.extend(control_line("refused", &fields, now_ms));
+            self.following = None;
+            return;
+        };
+        following.has_read(page.up_to);
+        for message in page.messages.iter().filter(|message| self.filter.takes(message)) {
+            relay(message.line(), message.shape(), now_ms, &mut self.own);
+        }
     }
 
     /// Puts an answer at the end of what is there now.
@@ -123,11 +194,21 @@ impl Outbox {
     }
 
     /// Changes what is wanted of everything that comes from now on.
-    pub(crate) fn subscribe(&mut self, tape: &Tape, filter: Filter, echo: bool, answer: Vec<u8>) {
-        self.insert(tape, answer, Some((filter, echo)));
+    pub(crate) fn subscribe(&mut self, tape: &Tape, wanted: Subscription, answer: Vec<u8>) {
+        let Subscription { filter, echo: wants_echo, from } = wanted;
+        self.ticket = self.ticket.wrapping_add(1);
+        let with_journal = filter.tracts.iter().any(|tract| tract == JOURNAL);
+        let following = from.map(|from| {
+            let from = match from {
+                Begin::Now => tape.recorded(),
+                Begin::After(position) => position,
+            };
+            Following::new(from, tape.recorded(), with_journal, self.ticket)
+        });
+        self.insert(tape, answer, Some(Change { filter, wants_echo, following }));
     }
 
-    fn insert(&mut self, tape: &Tape, answer: Vec<u8>, subscription: Option<(Filter, bool)>) {
+    fn insert(&mut self, tape: &Tape, answer: Vec<u8>, change: Option<Change>) {
         let waiting: usize = self.inserts.iter().map(|insert| insert.answer.len()).sum();
         let answer = if waiting + answer.len() > KEPT_MAX {
             self.gap.lose_lifecycle(1);
@@ -135,7 +216,7 @@ impl Outbox {
         } else {
             answer
         };
-        self.inserts.push_back(Insert { at: tape.end(), answer, subscription });
+        self.inserts.push_back(Insert { at: tape.end(), answer, change });
     }
 
     /// The tape lets go of a chunk that this client has not read to its end.
@@ -168,7 +249,8 @@ impl Outbox {
     }
 
     fn give_up(&mut self, line: &Line<'_>) {
-        if !self.wants(line) {
+        let is_in_record = self.following.is_some() && line.mark.position > 0;
+        if is_in_record || !self.wants(line) {
             return;
         }
         match line.mark.class {
@@ -192,9 +274,15 @@ impl Outbox {
             if !insert.answer.is_empty() {
                 self.kept.push(insert.answer, None);
             }
-            if let Some((filter, echo)) = insert.subscription {
-                (self.filter, self.wants_echo) = (filter, echo);
-            }
+            self.change(insert.change);
+        }
+    }
+
+    fn change(&mut self, change: Option<Change>) {
+        if let Some(Change { filter, wants_echo, following }) = change {
+            self.filter = filter;
+            self.wants_echo = wants_echo;
+            self.following = following;
         }
     }
 
@@ -218,7 +306,7 @@ impl Outbox {
                 write(out, &[IoSlice::new(&self.own[self.own_sent..])])?
             } else if self.refill(tape, now_ms) {
                 continue;
-            } else if self.cursor == tape.end() {
+            } else if self.cursor == tape.end() || self.is_reading() {
                 return Ok(Flushed::All);
             } else {
                 self.write_tape(out, tape)?
@@ -269,10 +357,18 @@ impl Outbox {
         if self.inserts.front().is_some_and(|insert| insert.at <= self.cursor) {
             let insert = self.inserts.pop_front().expect("it was just there");
             self.own = insert.answer;
-            if let Some((filter, echo)) = insert.subscription {
-                (self.filter, self.wants_echo) = (filter, echo);
-            }
+            self.change(insert.change);
             return true;
+        }
+        if let Some(following) = &mut self.following {
+            if following.is_reading() || following.wants_history() {
+                return false;
+            }
+            if let Some(position) = following.joins() {
+                self.own = control_line("caught_up", &[("position", json!(position))], now_ms);
+                return true;
+            }
+            return self.stage(tape);
         }
         let is_choosy = !self.wants_echo || !self.filter.is_everything();
         let skips_bulk = !is_near && tape.from(self.cursor).next().is_some_and(|c| c.has_bulk);
@@ -307,10 +403,15 @@ impl Outbox {
                 let begins = line.end - line.bytes.len() as u64;
                 let is_begun = begins < self.cursor;
                 let is_far = tape.end() - line.end > BULK_BEHIND_MAX;
+                let met = self.following.as_ref().map_or(Met::Live, |it| it.meets(line.mark));
+                if met == Met::Hole && !is_begun {
+                    self.want_past(tape);
+                    return self.cursor > from;
+                }
                 if is_begun {
                     let rest = (self.cursor - begins) as usize;
                     self.own.extend_from_slice(&line.bytes[rest..]);
-                } else if self.wants(&line) {
+                } else if met != Met::Known && self.wants(&line) {
                     if line.mark.class == Class::Bulk && is_far {
                         self.gap.drop_line(line.mark);
                     } else {
@@ -318,9 +419,22 @@ impl Outbox {
                     }
                 }
                 self.cursor = line.end;
+                if let Some(following) = self.following.as_mut().filter(|_| met == Met::Next) {
+                    following.pass(line.mark);
+                }
             }
         }
+        if self.cursor == tape.end() {
+            self.want_past(tape);
+        }
         self.cursor > from
+    }
+
+    /// Something recorded was not on the tape, or the tape has gone past it.
+    fn want_past(&mut self, tape: &Tape) {
+        if let Some(following) = &mut self.following {
+            following.wants(tape.recorded());
+        }
     }
 
     fn write_tape(&self, out: &mut impl Write, tape: &Tape) -> io::Result<Option<usize>> {

@@ -6,6 +6,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::io::{self, ErrorKind};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use mio::net::UnixListener;
@@ -15,8 +16,9 @@ use serde_json::{Map, Value, json};
 use crate::connection::{Connection, Heard};
 use crate::error::{BindError, RunError};
 use crate::exchange::{Ask, Exchange, control_line};
-use crate::handle::{Handle, Inside};
+use crate::handle::{Handle, Inside, Taken};
 use crate::outbox::Flushed;
+use crate::record::{Answer, Reader, Record, Request};
 use crate::scan::Fault;
 use crate::socket::{Socket, peer};
 
@@ -57,6 +59,8 @@ pub struct Settings {
     pub uid: u32,
     /// The time in milliseconds since 1970.
     pub clock: fn() -> u64,
+    /// Where recorded messages can be read; without it nobody begins in the past.
+    pub record: Option<Arc<dyn Record>>,
     /// Told what somebody may want to log.
     pub notice: Box<dyn FnMut(Notice) + Send>,
 }
@@ -66,6 +70,7 @@ impl Default for Settings {
         Settings {
             uid: rustix::process::geteuid().as_raw(),
             clock: system_clock,
+            record: None,
             notice: Box::new(|_| {}),
         }
     }
@@ -82,6 +87,8 @@ pub enum Notice {
     CutOff { pid: Option<u32> },
     /// There was no room for a newcomer.
     TooManyClients,
+    /// What was recorded could not be read for a client.
+    Unreadable { pid: Option<u32>, why: String },
 }
 
 /// A bus at a path.
@@ -96,6 +103,8 @@ pub struct Server {
     free: Vec<usize>,
     /// Who has something to say, in the order they get their turn.
     talking: VecDeque<usize>,
+    /// Reads the record; none without one, and before the server runs.
+    reader: Option<Reader>,
     next_id: u32,
     began: Instant,
     refused: HashMap<u32, u64>,
@@ -117,13 +126,15 @@ impl Server {
             Ok((poll, waker))
         };
         let (poll, waker) = made().map_err(BindError::io(path))?;
+        let has_record = settings.record.is_some();
         Ok(Server {
             socket,
             listener,
             poll,
             handle: Handle::new(waker),
             settings,
-            exchange: Exchange::default(),
+            exchange: Exchange::new(has_record),
+            reader: None,
             slots: Vec::new(),
             free: Vec::new(),
             talking: VecDeque::new(),
@@ -149,6 +160,10 @@ impl Server {
     pub fn run(mut self) -> Result<(), RunError> {
         let mut events = Events::with_capacity(1_024);
         let mut is_busy = false;
+        if let Some(record) = self.settings.record.take() {
+            let reader = Reader::start(record, self.handle());
+            self.reader = Some(reader.map_err(|source| self.failed(source))?);
+        }
         loop {
             self.wait(&mut events, is_busy.then_some(Duration::ZERO))?;
             let is_stopping = self.take_events(&events);
@@ -163,11 +178,13 @@ impl Server {
 
     fn wait(&mut self, events: &mut Events, limit: Option<Duration>) -> Result<(), RunError> {
         match self.poll.poll(events, limit) {
-            Err(source) if source.kind() != ErrorKind::Interrupted => {
-                Err(RunError { path: self.socket.path().to_owned(), source })
-            }
+            Err(source) if source.kind() != ErrorKind::Interrupted => Err(self.failed(source)),
             _ => Ok(()),
         }
+    }
+
+    fn failed(&self, source: io::Error) -> RunError {
+        RunError { path: self.socket.path().to_owned(), source }
     }
 
     /// Notes what happened; whether to stop.
@@ -251,17 +268,38 @@ impl Server {
     }
 
     fn take_inside(&mut self) -> bool {
-        let (inside, is_stopping) = self.handle.take();
+        let Taken { inside, pages, is_stopping } = self.handle.take();
         let now_ms = (self.settings.clock)();
         for inside in inside {
             match inside {
-                Inside::Publish { message, position } => {
-                    self.exchange.publish(&message, position, now_ms);
+                Inside::Publish(message) => self.exchange.publish(&message, now_ms),
+                Inside::Recorded { messages, position } => {
+                    self.exchange.publish_recorded(&messages, position, now_ms);
                 }
                 Inside::Listen(queue) => self.exchange.listen(queue),
             }
         }
+        for Answer { client, ticket, page } in pages {
+            if let Some(client) = find(&mut self.slots, client) {
+                if let Err(error) = &page {
+                    let why = error.0.to_string();
+                    let pid = client.peer.pid;
+                    (self.settings.notice)(Notice::Unreadable { pid, why });
+                }
+                client.outbox.take_page(ticket, page.ok(), now_ms);
+            }
+        }
         is_stopping
+    }
+
+    /// Asks for what a client needs from the record.
+    fn read_for(&mut self, slot: usize) {
+        let Some(client) = self.slots[slot].as_mut() else { return };
+        let Some((ticket, wanted)) = client.outbox.ask() else { return };
+        let request = Request { client: client.id, ticket, wanted };
+        if !self.reader.as_ref().is_some_and(|reader| reader.ask(request)) {
+            client.outbox.ask_again(wanted);
+        }
     }
 
     /// Reads from those who have something to say, in turn, up to `limit` bytes in all.
@@ -350,6 +388,7 @@ impl Server {
                 if is_watched != client.is_watched {
                     self.watch(slot, is_watched);
                 }
+                self.read_for(slot);
             }
             if self.slots[slot].as_ref().is_some_and(|client| client.is_ended) {
                 self.close(slot);
@@ -454,7 +493,11 @@ impl Server {
             let is_busy = self.tell() || !self.talking.is_empty();
             let tape = &self.exchange.tape;
             let mut clients = self.slots.iter().flatten();
-            let is_done = clients.all(|client| client.is_deaf || client.outbox.has_nothing(tape));
+            // Who is in the past would never be done; the next server goes on with it.
+            let is_done = clients.all(|client| {
+                let outbox = &client.outbox;
+                client.is_deaf || outbox.is_reading() || outbox.has_nothing(tape)
+            });
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() || (is_done && !is_busy) {
                 break;
@@ -463,6 +506,9 @@ impl Server {
             self.take_events(events);
         }
         self.exchange.close();
+        if let Some(reader) = self.reader.take() {
+            reader.stop();
+        }
         Ok(())
     }
 

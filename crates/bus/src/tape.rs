@@ -25,6 +25,8 @@ pub(crate) struct Mark {
     pub(crate) ts: u64,
     /// Where it is in the journal; 0 if it is not.
     pub(crate) position: u64,
+    /// Whether it is the last line of its position.
+    pub(crate) is_last: bool,
 }
 
 #[derive(Debug, Default)]
@@ -69,6 +71,8 @@ pub(crate) struct Tape {
     chunks: VecDeque<Chunk>,
     end: u64,
     len: usize,
+    /// Whatever is recorded up to this position was on the tape, or never will be.
+    recorded: u64,
     /// An empty chunk to begin with again.
     spare: Option<Chunk>,
 }
@@ -76,6 +80,15 @@ pub(crate) struct Tape {
 impl Tape {
     pub(crate) fn end(&self) -> u64 {
         self.end
+    }
+
+    pub(crate) fn recorded(&self) -> u64 {
+        self.recorded
+    }
+
+    /// The record goes this far. It never goes back.
+    pub(crate) fn record(&mut self, position: u64) {
+        self.recorded = self.recorded.max(position);
     }
 
     /// Bytes it holds.

@@ -6,16 +6,19 @@ use std::time::{Duration, Instant};
 
 use super::Item;
 
-/// Messages that wait for the caller. With more, the oldest are given up, and it is told.
+/// Messages that wait for the caller. With more, the oldest are given up, and it is told; or
+/// nothing more is read from the server until there is room.
 const MESSAGES_MAX: usize = 10_000;
 
 /// Bytes of them.
 const BYTES_MAX: usize = 16 << 20;
 
-#[derive(Default)]
 pub(super) struct Inbound {
     state: Mutex<Waiting>,
     news: Condvar,
+    room: Condvar,
+    /// Whether whoever puts something in waits until there is room.
+    is_patient: bool,
 }
 
 #[derive(Default)]
@@ -28,16 +31,33 @@ struct Waiting {
     is_closed: bool,
 }
 
+impl Waiting {
+    fn is_full(&self) -> bool {
+        self.messages >= MESSAGES_MAX || self.bytes >= BYTES_MAX
+    }
+
+    fn is_overfull(&self) -> bool {
+        self.messages > MESSAGES_MAX || (self.bytes > BYTES_MAX && self.messages > 1)
+    }
+}
+
 impl Inbound {
+    pub(super) fn new(is_patient: bool) -> Inbound {
+        Inbound { state: Mutex::default(), news: Condvar::new(), room: Condvar::new(), is_patient }
+    }
+
     pub(super) fn put(&self, item: Item) {
         let mut state = self.lock();
+        while self.is_patient && state.is_full() && !state.is_closed {
+            state = self.room.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
         if let Item::Message(message) = &item {
             state.messages += 1;
             state.bytes += message.line().len();
         }
         state.items.push_back(item);
         // The one that was just put in stays, however long it is.
-        while state.messages > MESSAGES_MAX || (state.bytes > BYTES_MAX && state.messages > 1) {
+        while !self.is_patient && state.is_overfull() {
             let is_message = |item: &Item| matches!(item, Item::Message(_));
             let Some(oldest) = state.items.iter().position(is_message) else { break };
             if let Some(Item::Message(message)) = state.items.remove(oldest) {
@@ -61,6 +81,7 @@ impl Inbound {
                 if let Item::Message(message) = &item {
                     state.messages -= 1;
                     state.bytes -= message.line().len();
+                    self.room.notify_one();
                 }
                 return Some(item);
             }
@@ -84,6 +105,7 @@ impl Inbound {
     pub(super) fn close(&self) {
         self.lock().is_closed = true;
         self.news.notify_all();
+        self.room.notify_all();
     }
 
     pub(super) fn is_closed(&self) -> bool {

@@ -54,7 +54,11 @@ impl Hall {
 
     /// Starts a server at the same path again.
     pub(crate) fn reopen(&mut self) {
-        let (handle, thread) = serve(&self.path, settings());
+        self.reopen_with(settings());
+    }
+
+    pub(crate) fn reopen_with(&mut self, settings: Settings) {
+        let (handle, thread) = serve(&self.path, settings);
         (self.handle, self.thread) = (handle, Some(thread));
     }
 

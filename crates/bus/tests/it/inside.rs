@@ -80,7 +80,7 @@ fn one_who_missed_recorded_messages_is_told_from_where_to_read() {
     let text = "x".repeat(10_000);
     for position in 1..=2_500 {
         let draft = Draft::new("note", "added").with("position", position).with("c", &text);
-        hall.handle.publish_recorded(draft.build().unwrap(), position).unwrap();
+        hall.handle.publish_recorded(vec![draft.build().unwrap()], position).unwrap();
         assert_eq!(other.hear_json()["position"], position);
     }
     let mut last = 0;

@@ -8,6 +8,7 @@ mod server; // who hears what, and who waits for whom
 mod place; // the socket: one server, one user
 mod extras; // subscriptions and counts
 mod lag; // who falls behind is told
+mod past; // beginning in the past
 mod inside; // the bus from inside the process
 mod clients; // what our clients promise
 mod hostile; // bytes nobody would send

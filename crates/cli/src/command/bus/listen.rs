@@ -7,7 +7,7 @@ use clap::Args;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use bus::{Client, ClientSettings, Filter, Item, Message};
+use bus::{Begin, Client, ClientSettings, Filter, Item, Message};
 
 use super::Done;
 use crate::error::CliError;
@@ -21,6 +21,10 @@ pub(crate) struct Listen {
     /// Only this event; may be given several times
     #[arg(long = "event", value_name = "EVENT")]
     events: Vec<String>,
+    /// Begin behind this position of the journal, or with `now`: recorded messages come first,
+    /// and none is missed
+    #[arg(long, value_name = "POSITION", value_parser = begin)]
+    from: Option<Begin>,
     /// Indent messages, for people
     #[arg(long, short)]
     pretty: bool,
@@ -42,7 +46,7 @@ impl Listen {
     pub(super) fn run(&self, path: &Path, output: &mut Output) -> Result<Done, CliError> {
         let filter =
             Filter { tracts: self.tracts.clone(), events: self.events.clone(), fields: Vec::new() };
-        let settings = ClientSettings { filter, ..ClientSettings::default() };
+        let settings = ClientSettings { filter, from: self.from, ..ClientSettings::default() };
         let client = Client::start(path, settings)?;
         let mut signals = Signals::new([SIGINT, SIGTERM])?;
         let signaled = signals.handle();
@@ -82,6 +86,14 @@ impl Listen {
                 Item::Lagged { dropped } => {
                     output.note(format!("{dropped} messages were missed here"));
                 }
+                Item::CaughtUp { position } => {
+                    output.note(format!("caught up at position {position}"));
+                }
+                Item::Refused { reason } => {
+                    let told = format!("the bus at `{}` refuses: {reason}", path.display());
+                    return Err(CliError::new("refused", told)
+                        .hint("only the bus of `hansard up` has a journal to read from"));
+                }
                 Item::Connected | Item::Lost(_) => {}
             }
         }
@@ -96,6 +108,16 @@ impl Listen {
             output.line(message.ascii_line().replace('\x7f', "\\u007f"))?;
         }
         output.flush()
+    }
+}
+
+fn begin(text: &str) -> Result<Begin, String> {
+    match text {
+        "now" => Ok(Begin::Now),
+        text => {
+            let position = text.parse().map_err(|_| "it is neither a position nor `now`")?;
+            Ok(Begin::After(position))
+        }
     }
 }
 

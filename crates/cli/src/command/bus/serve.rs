@@ -61,5 +61,8 @@ fn words(notice: &Notice) -> String {
         Notice::RefusedPeer { uid } => format!("user {uid} tried to connect and was refused"),
         Notice::CutOff { pid } => format!("{} was cut off", client(pid)),
         Notice::TooManyClients => "there was no room for another client".to_owned(),
+        Notice::Unreadable { pid, why } => {
+            format!("{} asked for what was recorded, which cannot be read: {why}", client(pid))
+        }
     }
 }
