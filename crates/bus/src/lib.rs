@@ -23,6 +23,7 @@ mod control; // lines for the bus itself
 mod exchange; // lines in, the tape on, listeners told
 mod connection; // one client
 mod socket; // one server at a path, for one user
+mod notice; // what somebody may want to log
 mod server; // the loop
 mod handle; // the bus from inside the process
 mod send; // one message, and gone
@@ -39,9 +40,10 @@ pub use filter::Filter;
 pub use handle::{Handle, Listener};
 pub use lines::Lines;
 pub use message::{Draft, DraftError, Field, Message};
+pub use notice::Notice;
 pub use record::{PAGE_BYTES, Page, Record, RecordError, Wanted};
 pub use relay::LINE_MAX;
 pub use scan::{Fault, Key};
 pub use send::{Sent, send};
-pub use server::{Notice, Server, Settings};
+pub use server::{Server, Settings};
 pub use socket::make_private;

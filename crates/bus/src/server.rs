@@ -17,9 +17,9 @@ use crate::connection::{Connection, Heard};
 use crate::error::{BindError, RunError};
 use crate::exchange::{Ask, Exchange, control_line};
 use crate::handle::{Handle, Inside, Taken};
+use crate::notice::Notice;
 use crate::outbox::Flushed;
 use crate::record::{Answer, Reader, Record, Request};
-use crate::scan::Fault;
 use crate::socket::{Socket, peer};
 
 /// Clients at a time. With more, the one that has stalled longest is cut off; if none has, the
@@ -74,21 +74,6 @@ impl Default for Settings {
             notice: Box::new(|_| {}),
         }
     }
-}
-
-/// What somebody may want to log.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Notice {
-    /// A client said something that is not relayed; told once per client and minute.
-    Ignored { pid: Option<u32>, fault: Fault },
-    /// Somebody else tried to connect; told once per user.
-    RefusedPeer { uid: u32 },
-    /// A client was cut off: it sent a line without end, or there was no room for all.
-    CutOff { pid: Option<u32> },
-    /// There was no room for a newcomer.
-    TooManyClients,
-    /// What was recorded could not be read for a client.
-    Unreadable { pid: Option<u32>, why: String },
 }
 
 /// A bus at a path.

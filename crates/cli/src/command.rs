@@ -1,5 +1,8 @@
 //! What can be typed, and who answers it.
 
+mod up;
+mod down;
+mod reload;
 mod ingest;
 mod sessions;
 mod show;
@@ -61,6 +64,12 @@ pub(crate) struct Global {
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
+    /// Record what agents write as they write it, and tell it on the bus
+    Up(up::Up),
+    /// End the daemon that `up` started
+    Down(down::Down),
+    /// Have the daemon read its settings again
+    Reload(reload::Reload),
     /// Read everything that agents have written into the journal
     Ingest(ingest::Ingest),
     /// List sessions, newest activity first
@@ -113,6 +122,9 @@ pub(crate) enum Done {
 pub(crate) fn run(hansard: &Hansard, output: &mut Output) -> Result<Done, CliError> {
     let global = &hansard.global;
     match &hansard.command {
+        Command::Up(command) => command.run(global, output),
+        Command::Down(command) => command.run(global, output),
+        Command::Reload(command) => command.run(global, output),
         Command::Ingest(command) => command.run(global, output),
         Command::Sessions(command) => command.run(global, output),
         Command::Show(command) => command.run(global, output),

@@ -5,7 +5,10 @@ use std::io;
 use std::process::ExitCode;
 
 use bus::{AskError, BindError, DraftError, RunError};
-use daemon::{DeleteError, DreamError, IngestError, SegmentError};
+use daemon::{
+    DeleteError, DreamError, EndError, IngestError, InstanceError, SegmentError, SettingsError,
+    UpError,
+};
 use journal::{AppendError, ClaimError, LineageError, OpenError, ReadError};
 use serde::Serialize;
 use session::{BundleError, SessionError};
@@ -197,8 +200,8 @@ impl From<IngestError> for CliError {
             ),
             IngestError::Claim(error) => CliError::of("io", &error),
             IngestError::Storage(error) => CliError::of("storage", &error),
-            IngestError::Settings(error) => CliError::of("bad_settings", &error)
-                .hint("mend it, or remove it to capture everything; docs/capture.md says how"),
+            IngestError::Settings(error) => error.into(),
+            IngestError::Thread(_) => CliError::of("io", &error),
             IngestError::Capture(error) => CliError::of("ingest", &error)
                 .hint("nothing is lost: the next `hansard ingest` goes on where this one stopped"),
         }
@@ -223,6 +226,45 @@ impl From<DreamError> for CliError {
             DreamError::Segment(error) => error.into(),
             _ => CliError::of("dream", &error),
         }
+    }
+}
+
+impl From<SettingsError> for CliError {
+    fn from(error: SettingsError) -> CliError {
+        CliError::of("bad_settings", &error).hint(
+            "mend it, or remove it to have everything as usual; docs/configuration.md has the keys",
+        )
+    }
+}
+
+impl From<UpError> for CliError {
+    fn from(error: UpError) -> CliError {
+        match error {
+            UpError::Instance(error @ InstanceError::Running { .. }) => {
+                CliError::of("running", &error)
+                    .hint("`hansard bus stats` tells how it does, `hansard down` ends it")
+            }
+            UpError::Instance(error) => CliError::of("io", &error)
+                .hint("check the folder's owner, its rights and the space on its disk"),
+            UpError::Settings(error) => error.into(),
+            UpError::Open(error) => error.into(),
+            UpError::Read(error) => error.into(),
+            UpError::Bind(error) => error.into(),
+            UpError::Thread(_) => CliError::of("io", &error),
+        }
+    }
+}
+
+impl From<EndError> for CliError {
+    fn from(error: EndError) -> CliError {
+        let hint = match &error {
+            EndError::Broken { .. } => {
+                "check the disk, then start it again; nothing recorded is lost"
+            }
+            EndError::Hurried => "nothing recorded is lost; the next start goes on from there",
+            EndError::Bus(_) => "start it again",
+        };
+        CliError::of("ended", &error).hint(hint)
     }
 }
 

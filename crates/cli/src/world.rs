@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use capture::Environment;
+use daemon::Running;
 use event::Time;
 use journal::{Access, Journal, Options};
 use projection::PriceTable;
@@ -75,6 +77,33 @@ pub(crate) fn home() -> Result<PathBuf, CliError> {
     absolute("HOME").ok_or_else(|| {
         CliError::new("no_home", "it is not known where your home folder is")
             .hint("set HOME, or name the folders with `--journal DIR` and `--home DIR`")
+    })
+}
+
+/// The folder of a user's settings.
+pub(crate) fn config_home() -> Result<PathBuf, CliError> {
+    absolute("XDG_CONFIG_HOME").map_or_else(|| Ok(home()?.join(".config")), Ok)
+}
+
+/// Whose agents are read, and what their variables say.
+pub(crate) fn environment(given: Option<&Path>) -> Result<Environment, CliError> {
+    let home = match given {
+        Some(home) => home.canonicalize().map_err(|error| {
+            CliError::new("io", format!("cannot look into `{}`: {error}", home.display()))
+        })?,
+        None => home()?,
+    };
+    let variables = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    Ok(Environment::new(home, variables))
+}
+
+/// The daemon of the journal. There has to be one.
+pub(crate) fn daemon(global: &Global) -> Result<Running, CliError> {
+    let folder = folder(global)?;
+    Running::find(&folder).ok_or_else(|| {
+        let told = format!("no daemon runs on the journal `{}`", folder.display());
+        CliError::new("no_daemon", told).hint("`hansard up` starts one").absent()
     })
 }
 

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
+use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -10,7 +11,7 @@ use capture::{
     WarningKind, Watch,
 };
 use event::Time;
-use journal::{ClaimError, Journal, ReadError, StorageError};
+use journal::{Claim, ClaimError, Journal, ReadError, StorageError};
 
 use crate::admission::Gate;
 use crate::facts::FreshFacts;
@@ -32,7 +33,7 @@ const TASK: &str = "ingest";
 pub struct Ingest<'a> {
     pub journal: &'a Journal,
     pub environment: &'a Environment,
-    pub clock: &'a dyn Fn() -> Time,
+    pub clock: &'a (dyn Fn() -> Time + Sync),
 }
 
 /// What a pass has brought.
@@ -60,6 +61,21 @@ pub enum IngestError {
     Storage(#[from] StorageError),
     #[error("cannot read what agents write: {0}")]
     Claim(#[from] ClaimError),
+    #[error("no thread can be started to read what agents write")]
+    Thread(#[source] io::Error),
+}
+
+/// What one slice of catching up has brought.
+#[derive(Debug)]
+pub(crate) struct Caught {
+    pub sources: u64,
+    pub events: u64,
+    /// Everything there is was read.
+    pub is_current: bool,
+    /// The times of the oldest and the newest of what was told.
+    pub span: Option<(Time, Time)>,
+    /// A session that was known before has gone on.
+    pub goes_on: bool,
 }
 
 impl Ingest<'_> {
@@ -70,7 +86,7 @@ impl Ingest<'_> {
         stop: &Stop,
         tell: &mut dyn FnMut(&Progress),
     ) -> Result<Ingested, IngestError> {
-        let _claim = self.journal.claim(TASK)?;
+        let _claim = self.claim()?;
         let settings = self.settings()?;
         let facts = RefCell::default();
         let mut recorder = Recorder::new(self.journal, Gate::new(settings.clone()), &facts);
@@ -90,13 +106,52 @@ impl Ingest<'_> {
         stop: &Stop,
         tell: &mut dyn FnMut(&Progress),
     ) -> Result<Ingested, IngestError> {
-        let _claim = self.journal.claim(TASK)?;
+        let _claim = self.claim()?;
         let settings = self.settings()?;
         let facts = RefCell::default();
         let mut recorder = Recorder::new(self.journal, Gate::new(settings.clone()), &facts);
         let pump = Pump::new(AGENTS, self.environment, self.clock).until(stop.clone());
         let read = pump.reparse(provider, &mut recorder, tell)?;
         self.conclude(stop, &facts, &recorder, read)
+    }
+
+    /// The right to read what agents write, for as long as it is held.
+    pub(crate) fn claim(&self) -> Result<Claim, ClaimError> {
+        self.journal.claim(TASK)
+    }
+
+    /// Reads what there is for some time, what was written last first.
+    pub(crate) fn catch_up(
+        &self,
+        settings: &Settings,
+        stop: &Stop,
+        slice: Duration,
+        tell: &mut dyn FnMut(&Progress),
+    ) -> Result<Caught, IngestError> {
+        let begun = Instant::now();
+        let pause = Stop::default();
+        let facts = RefCell::default();
+        let mut recorder = Recorder::new(self.journal, Gate::new(settings.clone()), &facts);
+        let pump = Pump::new(AGENTS, self.environment, self.clock).until(pause.clone());
+        let mut read = pump.once(&mut recorder, &mut |progress| {
+            if stop.is_asked() || begun.elapsed() >= slice {
+                pause.ask();
+            }
+            tell(progress);
+        })?;
+        if !pause.is_asked() {
+            // What has long been silent belongs to the history, too.
+            pump.close_silent(&mut recorder, &mut read)?;
+        }
+        // What cannot be kept now is folded when somebody asks for it.
+        let _ = facts.borrow_mut().keep(self.journal, recorder.sessions.keys());
+        Ok(Caught {
+            sources: read.sources,
+            events: recorder.recorded,
+            is_current: !pause.is_asked(),
+            span: recorder.span,
+            goes_on: recorder.sessions.values().any(|is_known| *is_known),
+        })
     }
 
     /// Counts what a pass brought and makes it searchable.
@@ -128,7 +183,17 @@ impl Ingest<'_> {
         begun: impl FnOnce(Stopper),
         tell: &mut dyn FnMut(&Summary),
     ) -> Result<(), IngestError> {
-        let _claim = self.journal.claim(TASK)?;
+        let _claim = self.claim()?;
+        self.follow_with(&self.settings()?, begun, tell)
+    }
+
+    /// The same for one who holds the claim already.
+    pub(crate) fn follow_with(
+        &self,
+        settings: &Settings,
+        begun: impl FnOnce(Stopper),
+        tell: &mut dyn FnMut(&Summary),
+    ) -> Result<(), IngestError> {
         let mut signals = self.signals();
         if self.journal.dir().is_some() {
             // Where it cannot be made there are no signals either.
@@ -137,7 +202,6 @@ impl Ingest<'_> {
         let pump = Pump::new(AGENTS, self.environment, self.clock);
         let mut watch = Watch::new(pump, signals.folder().to_owned());
         begun(watch.stopper());
-        let settings = self.settings()?;
         let facts = RefCell::default();
         let mut recorder = Recorder::new(self.journal, Gate::new(settings.clone()), &facts);
         let mut kept_at = Instant::now();

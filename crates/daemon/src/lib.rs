@@ -1,8 +1,17 @@
-//! Wires the parts together: what capture reads goes into the journal, and what the journal holds
-//! is folded into what people look at.
+//! Wires the parts together: what capture reads goes into the journal, what the journal holds is
+//! told on the bus and folded into what people look at.
 //!
 //! Not here: parsing (`capture`), keeping (`journal`), counting (`projection`), printing (`cli`).
 
+mod up; // the daemon: start, loop and stop
+mod instance; // one daemon for a journal
+mod capturing; // capture inside the daemon
+mod news; // what was committed, told on the bus
+mod cortex; // events as messages
+mod past; // the journal as the bus reads it
+mod import; // how far history has been read
+mod health; // how the daemon does
+mod log; // what the daemon says of itself
 mod ingest; // everything agents have written, into the journal
 mod signals; // what hooks left to be heard
 mod facts; // what sessions add up to
@@ -12,7 +21,7 @@ mod segment; // an epoch that is over, as a folder of its own
 mod dream; // what is made of segments once they are there
 mod chain; // from an epoch that closes to what people read of it
 mod zone; // the time on the wall
-mod settings; // what people have said about capture
+mod settings; // what people have set
 mod admission; // which sessions are recorded
 mod delete; // a session and everything that was kept of it
 mod project; // which project a session works on
@@ -25,7 +34,10 @@ pub use delete::{DeleteError, delete};
 pub use dream::{Dream, DreamError, Told};
 pub use facts::{KeptFacts, UnknownKind, facts_of, unknown_records};
 pub use ingest::{Ingest, IngestError, Ingested};
+pub use instance::{InstanceError, Running, socket};
+pub use log::Echo;
 pub use segment::{Described, Meta, Segment, SegmentError, SegmentKey, Transcribed};
-pub use settings::SettingsError;
+pub use settings::{Settings, SettingsError};
 pub use signals::{Round, Signal, Signals};
+pub use up::{Daemon, EndError, Remote, Up, UpError};
 pub use zone::{LocalDay, Zone};

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use capture::{Admission, Batch, Kept, KnownSource, Original, Sink, SinkError, UnknownRecord};
 use event::payload::Unknown;
-use event::{EventId, Kind, Raw, SessionId};
+use event::{EventId, Kind, Raw, SessionId, Time};
 use journal::{Journal, Selection, SourceMove, Ticket};
 
 use crate::admission::Gate;
@@ -43,6 +43,8 @@ pub(crate) struct Recorder<'a> {
     gate: Gate,
     /// Deletions of sessions that were followed.
     deletions: u64,
+    /// The times of the oldest and the newest of what was put.
+    pub span: Option<(Time, Time)>,
     /// Events that were new.
     pub recorded: u64,
     /// Sessions that were told of, and whether they were known before.
@@ -66,6 +68,7 @@ impl<'a> Recorder<'a> {
             projects: Projects::new(),
             gate,
             deletions: 0,
+            span: None,
             recorded: 0,
             sessions: BTreeMap::new(),
         }
@@ -168,6 +171,8 @@ impl Sink for Recorder<'_> {
         let Batch { source: source_id, from, to, mut drafts } = batch;
         for draft in &mut drafts {
             self.projects.name(draft);
+            let (oldest, newest) = self.span.unwrap_or((draft.created_at, draft.created_at));
+            self.span = Some((oldest.min(draft.created_at), newest.max(draft.created_at)));
             if !self.sessions.contains_key(&draft.session_id) {
                 let is_known = self.journal.exists(&draft.session_id).map_err(failed)?;
                 self.sessions.insert(draft.session_id.clone(), is_known);
@@ -219,7 +224,7 @@ mod tests {
     use std::io::Read;
 
     use capture::{AGENTS, Environment, Pump};
-    use event::{Draft, Time};
+    use event::Draft;
     use journal::Options;
     use tempfile::TempDir;
 

@@ -1,4 +1,4 @@
-//! What people have said about capture: `capture.json` in the journal's folder.
+//! What people have set: `config.toml` in the journal's folder, read once into one struct.
 //!
 //! A file that cannot be understood stops capture: to record what somebody does not want recorded
 //! is worse than to record nothing.
@@ -11,21 +11,27 @@ use capture::Admission;
 use serde::Deserialize;
 
 /// The name of the file.
-const NAME: &str = "capture.json";
+const NAME: &str = "config.toml";
 
-/// Everything that can be said.
-#[derive(Clone, Debug, Default, Deserialize)]
+/// Everything that can be set.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub(crate) struct Settings {
-    /// What is left out of capture.
-    pub off: Vec<Rule>,
-    pub originals: Retention,
+pub struct Settings {
+    pub(crate) capture: Capture,
+    pub(crate) originals: Retention,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Capture {
+    /// What is left out.
+    off: Vec<Rule>,
 }
 
 /// Leaves out the sessions that everything in it fits.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub(crate) struct Rule {
+struct Rule {
     agent: Option<String>,
     session: Option<String>,
     project: Option<String>,
@@ -35,7 +41,7 @@ pub(crate) struct Rule {
 }
 
 /// What is still recorded of a session that is left out.
-#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Keep {
     #[default]
@@ -44,7 +50,7 @@ enum Keep {
 }
 
 /// How long something is kept. Absent is for ever.
-#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Retention {
     pub days: Option<u32>,
@@ -56,26 +62,31 @@ pub(crate) struct Retention {
 pub enum SettingsError {
     #[error("cannot read `{path}`")]
     Unreadable { path: PathBuf, source: io::Error },
-    #[error("`{path}` is not understood, and nothing is captured until it is")]
-    NotUnderstood { path: PathBuf, source: serde_json::Error },
-    #[error("a rule of `{path}` names nothing and would leave out everything")]
+    #[error("`{path}`, line {line}: {why}")]
+    NotUnderstood { path: PathBuf, line: usize, why: String },
+    #[error("a rule in `{path}` names nothing and would leave out everything")]
     Everything { path: PathBuf },
 }
 
 impl Settings {
     /// The settings of the journal in this folder; the usual ones if it has none.
-    pub(crate) fn load(journal: &Path) -> Result<Settings, SettingsError> {
+    pub fn load(journal: &Path) -> Result<Settings, SettingsError> {
         let path = journal.join(NAME);
         let text = match fs::read_to_string(&path) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Settings::default()),
             Err(source) => return Err(SettingsError::Unreadable { path, source }),
         };
-        let settings: Settings = match serde_json::from_str(&text) {
+        let settings: Settings = match toml::from_str(&text) {
             Ok(settings) => settings,
-            Err(source) => return Err(SettingsError::NotUnderstood { path, source }),
+            Err(error) => {
+                let at = error.span().map_or(0, |span| span.start.min(text.len()));
+                let line = 1 + text.as_bytes()[..at].iter().filter(|byte| **byte == b'\n').count();
+                let why = error.message().to_owned();
+                return Err(SettingsError::NotUnderstood { path, line, why });
+            }
         };
-        if settings.off.iter().any(Rule::is_empty) {
+        if settings.capture.off.iter().any(Rule::is_empty) {
             return Err(SettingsError::Everything { path });
         }
         Ok(settings)
@@ -88,7 +99,7 @@ impl Settings {
         cwd: Option<&str>,
         project: Option<&str>,
     ) -> Admission {
-        let fits = self.off.iter().filter(|rule| rule.fits(session, cwd, project));
+        let fits = self.capture.off.iter().filter(|rule| rule.fits(session, cwd, project));
         let kept = fits.map(|rule| match rule.keep {
             Keep::Nothing => Admission::Nothing,
             Keep::Status => Admission::Status,
@@ -172,18 +183,20 @@ mod tests {
     use super::*;
 
     fn admits(rules: &str, session: &str, cwd: &str, project: &str) -> Admission {
-        let settings: Settings = serde_json::from_str(rules).expect("it is understood");
+        let settings: Settings = toml::from_str(rules).expect("it is understood");
         settings.admits(session, Some(cwd), Some(project))
     }
 
     #[test]
     fn a_rule_leaves_out_what_all_of_it_fits() {
-        let rules = r#"{"off": [
-            {"agent": "goose"},
-            {"session": "claude:s1"},
-            {"project": "org/secret", "keep": "status"},
-            {"agent": "codex", "path": "/home/dev/*/private"}
-        ]}"#;
+        let rules = r#"
+            [capture]
+            off = [
+                { agent = "goose" },
+                { session = "claude:s1" },
+                { project = "org/secret", keep = "status" },
+                { agent = "codex", path = "/home/dev/*/private" },
+            ]"#;
         for (session, cwd, project, admission) in [
             ("goose:1", "/", "x", Admission::Nothing),
             ("claude:s1", "/", "x", Admission::Nothing),
@@ -225,10 +238,17 @@ mod tests {
     #[test]
     fn what_is_not_understood_stops_capture() {
         let dir = tempfile::TempDir::new().expect("a folder can be made");
-        assert!(Settings::load(dir.path()).expect("there is none").off.is_empty());
-        for text in ["{", r#"{"of": []}"#, r#"{"off": [{"agnet": "x"}]}"#, r#"{"off": [{}]}"#] {
+        assert_eq!(Settings::load(dir.path()).expect("there is none"), Settings::default());
+        for (text, told) in [
+            ("[capture\n", "line 1: "),
+            ("[capture]\nof = []\n", "line 2: unknown field `of`"),
+            ("[capture]\n[[capture.off]]\nagnet = \"x\"\n", "line 3: unknown field `agnet`"),
+            ("[originals]\ndays = -1\n", "line 2: "),
+            ("[[capture.off]]\n", "names nothing"),
+        ] {
             fs::write(dir.path().join(NAME), text).expect("it can be written");
-            assert!(Settings::load(dir.path()).is_err(), "{text}");
+            let error = Settings::load(dir.path()).expect_err("it is not understood");
+            assert!(error.to_string().contains(told), "{text}: {error}");
         }
     }
 }

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use capture::{AGENTS, Environment, Progress, Stop, Summary};
+use capture::{AGENTS, Progress, Stop, Summary};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
-use daemon::{Ingest as Pass, Ingested};
+use daemon::{Ingest as Pass, Ingested, Running};
 use event::Time;
 use journal::{Journal, Options};
 use serde::Serialize;
@@ -86,10 +86,18 @@ struct WarningShape {
 
 impl Ingest {
     pub(crate) fn run(&self, global: &Global, output: &mut Output) -> Result<Done, CliError> {
-        let environment = self.environment()?;
+        let environment = world::environment(self.home.as_deref())?;
         let journal = world::journal_to_fill(global, &Options::default(), output)?;
         let begun = Instant::now();
         let pass = Pass { journal: &journal, environment: &environment, clock: &world::now };
+        if let Some(running) = Running::find(&world::folder(global)?) {
+            let told =
+                format!("the daemon (pid {}) records what agents write already", running.pid);
+            return Err(CliError::new("held", told).hint(
+                "`hansard bus listen --tract cortex` shows it as it happens; `hansard down` ends \
+                 the daemon",
+            ));
+        }
         if !self.once && self.reparse.is_none() {
             return follow(&pass, &journal, output);
         }
@@ -113,19 +121,6 @@ impl Ingest {
             return Ok(Done::NotSo);
         }
         Ok(Done::Yes)
-    }
-
-    fn environment(&self) -> Result<Environment, CliError> {
-        let home = match &self.home {
-            Some(home) => home.canonicalize().map_err(|error| {
-                CliError::new("io", format!("cannot look into `{}`: {error}", home.display()))
-            })?,
-            None => world::home()?,
-        };
-        let variables = std::env::vars_os().filter_map(|(name, value)| {
-            Some((name.into_string().ok()?, value.into_string().ok()?))
-        });
-        Ok(Environment::new(home, variables))
     }
 }
 

@@ -12,7 +12,7 @@ use crate::{empty, json};
 
 /// Takes in what rounds bring until the journal has had `events` more.
 #[track_caller]
-pub(crate) fn wait_for(running: &mut Running, events: u64) {
+fn wait_for(running: &mut Running, events: u64) {
     let mut seen = 0;
     while seen < events {
         let line = running.line().expect("it goes on");

@@ -75,7 +75,7 @@ fn a_killed_follower_misses_nothing_that_is_written_meanwhile() {
     assert_same(&counted(&world), &totals);
 }
 
-fn crashes() -> u32 {
+pub(crate) fn crashes() -> u32 {
     let told = std::env::var("HANSARD_TEST_CRASHES").ok();
     told.and_then(|crashes| crashes.parse().ok()).unwrap_or(CRASHES)
 }

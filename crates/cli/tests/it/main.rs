@@ -12,6 +12,8 @@ mod ingest_crash; // killed at any instant
 mod ingest_bad; // what is no transcript, or a broken one
 mod follow; // as agents write
 mod privacy; // what is not wanted
+mod up; // the daemon: start, stop, and what it tells meanwhile
+mod up_crash; // the daemon killed at any instant
 mod bus; // messages between processes
 
 use testkit::{Said, World};

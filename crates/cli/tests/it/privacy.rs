@@ -6,7 +6,7 @@ use event::{SessionId, Time};
 use journal::{Forks, Journal, Options};
 use testkit::{Dice, World};
 
-use crate::follow::{prompt, wait_for};
+use crate::follow::prompt;
 use crate::ingest::ingest;
 use crate::ingest_crash::{share, timed};
 use crate::writer::append;
@@ -47,8 +47,8 @@ fn what_is_switched_off_is_neither_told_nor_kept() {
     let world = empty();
     ask(&world, "s0", "work/app", 0..2);
     ingest(&world);
-    let rules = r#"{"off": [{"path": "**/private"}, {"session": "claude:s0"}]}"#;
-    fs::write(journal(&world).join("capture.json"), rules).unwrap();
+    let rules = r#"capture.off = [{ path = "**/private" }, { session = "claude:s0" }]"#;
+    fs::write(journal(&world).join("config.toml"), rules).unwrap();
     ask(&world, "s0", "work/app", 2..4);
     ask(&world, "s1", "work/private/deep", 0..2);
     ask(&world, "s2", "work/marked/deep", 0..2);
@@ -59,7 +59,7 @@ fn what_is_switched_off_is_neither_told_nor_kept() {
     assert_eq!(told.map(|session| prompts(&world, session)), [2, 0, 0, 2]);
     assert_eq!(originals(&world), 2);
     // Off was from then on, and so is on: what was said meanwhile stays unsaid.
-    fs::remove_file(journal(&world).join("capture.json")).unwrap();
+    fs::remove_file(journal(&world).join("config.toml")).unwrap();
     assert_eq!(ingest(&world)["events"], 0);
     ask(&world, "s0", "work/app", 4..5);
     ingest(&world);
@@ -83,11 +83,12 @@ fn settings_that_are_not_understood_stop_capture() {
     let world = empty();
     ask(&world, "s0", "work/app", 0..1);
     ingest(&world);
-    fs::write(journal(&world).join("capture.json"), r#"{"off": [{"agnet": "claude"}]}"#).unwrap();
+    fs::write(journal(&world).join("config.toml"), "[[capture.off]]\nagnet = \"claude\"\n")
+        .unwrap();
     ask(&world, "s0", "work/app", 1..2);
     let said = world.run(&["ingest", "--once"]);
     assert_eq!(said.code, Some(1), "{said}");
-    assert!(said.stderr.contains("capture.json"), "{said}");
+    assert!(said.stderr.contains("config.toml`, line 2: unknown field `agnet`"), "{said}");
     assert_eq!(prompts(&world, "claude:s0"), 1);
 }
 
@@ -165,15 +166,19 @@ fn what_is_deleted_while_it_is_read_is_neither_told_nor_kept() {
     let world = empty();
     ask(&world, "s0", "work/app", 0..2);
     let mut running = world.start(&["--json", "ingest"]);
-    wait_for(&mut running, 2);
+    let mut wait_for = |session: &str, count: usize| {
+        while prompts(&world, session) < count {
+            running.line().expect("it goes on");
+        }
+    };
+    wait_for("claude:s0", 2);
     assert_eq!(world.run(&["delete", "claude:s0", "--yes"]).code, Some(0));
-    ask(&world, "s0", "work/app", 2..4);
-    // What is said here shows that what was said before it was read.
-    ask(&world, "s1", "work/app", 0..1);
-    wait_for(&mut running, 1);
-    ask(&world, "s0", "work/app", 4..6);
-    ask(&world, "s1", "work/app", 1..2);
-    wait_for(&mut running, 1);
+    // What is said in the other session shows that what was said before it was read.
+    for round in 0..2 {
+        ask(&world, "s0", "work/app", 2 + round..3 + round);
+        ask(&world, "s1", "work/app", round..round + 1);
+        wait_for("claude:s1", round as usize + 1);
+    }
     running.terminate();
     assert_eq!((prompts(&world, "claude:s0"), prompts(&world, "claude:s1")), (0, 2));
     assert_eq!(originals(&world), 1);
@@ -191,7 +196,7 @@ fn originals_go_when_they_are_too_much_and_events_stay() {
     let world = empty();
     ask(&world, "s0", "work/app", 0..2);
     ingest(&world);
-    fs::write(journal(&world).join("capture.json"), r#"{"originals": {"bytes": 0}}"#).unwrap();
+    fs::write(journal(&world).join("config.toml"), "originals.bytes = 0\n").unwrap();
     ask(&world, "s0", "work/app", 2..3);
     ingest(&world);
     assert_eq!((prompts(&world, "claude:s0"), originals(&world)), (3, 0));

@@ -15,7 +15,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("projection", &["event"]),
     ("redact", &[]),
     ("bus", &[]),
-    ("daemon", &["event", "journal", "session", "capture", "projection", "redact"]),
+    ("daemon", &["event", "journal", "session", "capture", "projection", "redact", "bus"]),
     ("cli", &["event", "journal", "session", "capture", "projection", "redact", "bus", "daemon"]),
     ("testkit", &["event", "journal", "session"]),
     ("bench", &["event", "journal", "session", "bus", "testkit"]),

@@ -28,7 +28,7 @@ impl Serve {
             make_private(folder)?;
         }
         let log = output.log();
-        let notice = move |notice| log.say(words(&notice));
+        let notice = move |notice: Notice| log.say(notice.to_string());
         let settings = Settings { notice: Box::new(notice), ..Settings::default() };
         let server = Server::bind(&path, settings)?;
         let mut signals = Signals::new([SIGINT, SIGTERM])?;
@@ -46,23 +46,5 @@ impl Serve {
         let _ = waiting.join();
         ran?;
         Ok(Done::Yes)
-    }
-}
-
-fn words(notice: &Notice) -> String {
-    let client = |pid: &Option<u32>| match pid {
-        Some(pid) => format!("process {pid}"),
-        None => "a client".to_owned(),
-    };
-    match notice {
-        Notice::Ignored { pid, fault } => {
-            format!("{} sent a line that was not relayed: {fault}", client(pid))
-        }
-        Notice::RefusedPeer { uid } => format!("user {uid} tried to connect and was refused"),
-        Notice::CutOff { pid } => format!("{} was cut off", client(pid)),
-        Notice::TooManyClients => "there was no room for another client".to_owned(),
-        Notice::Unreadable { pid, why } => {
-            format!("{} asked for what was recorded, which cannot be read: {why}", client(pid))
-        }
     }
 }

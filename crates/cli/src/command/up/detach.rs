@@ -1,0 +1,64 @@
+//! A daemon that is started and left alone once it answers.
+
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use super::{Done, Global};
+use crate::error::CliError;
+use crate::output::Output;
+use crate::world;
+
+/// Starts a daemon and says what it says when it answers.
+pub(super) fn start(
+    home: Option<&Path>,
+    global: &Global,
+    output: &mut Output,
+) -> Result<Done, CliError> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command.arg("--journal").arg(std::path::absolute(world::folder(global)?)?);
+    command.args(["--json", "up"]);
+    if let Some(home) = home {
+        command.arg("--home").arg(home);
+    }
+    // A group of its own: Ctrl-C here is not meant for it.
+    let mut child = command
+        .process_group(0)
+        .current_dir("/")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()?;
+    let stdout = child.stdout.take().expect("stdout is piped");
+    let mut line = String::new();
+    BufReader::new(stdout).read_line(&mut line)?;
+    if line.is_empty() {
+        return Err(refused(child)?);
+    }
+    if output.json() {
+        output.line(line.trim_end())?;
+    } else {
+        output.line(format!("up (pid {}), in the background", child.id()))?;
+    }
+    output.flush()?;
+    Ok(Done::Yes)
+}
+
+/// Why it did not start, in its own words.
+fn refused(mut child: Child) -> Result<CliError, CliError> {
+    let mut words = String::new();
+    if let Some(mut stderr) = child.stderr.take() {
+        stderr.read_to_string(&mut words)?;
+    }
+    child.wait()?;
+    let told: serde_json::Value =
+        words.lines().rev().find_map(|line| serde_json::from_str(line).ok()).unwrap_or_default();
+    let text = |name: &str| told["error"][name].as_str().map(str::to_owned);
+    let message = text("message").unwrap_or_else(|| "the daemon did not start".to_owned());
+    let error = CliError::new("not_started", message);
+    Ok(match text("hint") {
+        Some(hint) => error.hint(hint),
+        None => error,
+    })
+}

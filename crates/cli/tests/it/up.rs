@@ -1,0 +1,216 @@
+//! `hansard up`: one process that records what agents write and tells it on the bus.
+
+use std::fs;
+use std::path::PathBuf;
+
+use event::Time;
+use serde_json::Value;
+use testkit::{Running, Transcripts, World};
+
+use crate::follow::prompt;
+use crate::ingest::{ingest, reading};
+use crate::totals::{assert_same, counted, expected};
+use crate::writer::append;
+use crate::{empty, json};
+
+/// A daemon that answers.
+#[track_caller]
+pub(crate) fn up(world: &World) -> Running {
+    let mut running = world.start(&["--json", "up"]);
+    let ready = running.line().expect("it says when it answers");
+    let ready: Value = serde_json::from_str(&ready).unwrap();
+    assert_eq!(ready["pid"], running.id());
+    running
+}
+
+/// Somebody who listens, from a position on.
+fn listen(world: &World, options: &[&str]) -> Running {
+    world.start(&[&["bus", "listen", "--tract", "cortex"], options].concat())
+}
+
+#[track_caller]
+fn hear(listener: &mut Running) -> Value {
+    let line = listener.line().expect("there is more to hear");
+    serde_json::from_str(&line).unwrap()
+}
+
+fn ask(world: &World, session: &str, number: u32) {
+    let file = world.home().join(format!(".claude/projects/-home-dev-app/{session}.jsonl"));
+    append(&file, prompt(session, number).as_bytes());
+}
+
+fn health(world: &World) -> PathBuf {
+    world.home().join(".local/share/hansard/health")
+}
+
+#[test]
+fn what_agents_write_is_recorded_and_told_and_the_end_is_orderly() {
+    let world = empty();
+    ask(&world, "s0", 0);
+    let daemon = up(&world);
+    let mut listener = listen(&world, &["--from", "0"]);
+    assert_eq!(hear(&mut listener)["kind"], "session.started");
+    for number in 1..4 {
+        let start = hear(&mut listener);
+        assert_eq!(start["prompt"], format!("question {}", number - 1), "{start}");
+        ask(&world, "s0", number);
+        assert_eq!(hear(&mut listener)["event"], "finish");
+    }
+    assert_eq!(hear(&mut listener)["prompt"], "question 3");
+    let said = daemon.terminate();
+    assert_eq!((said.code, said.stderr.as_str()), (Some(0), ""), "{said}");
+    assert!(!health(&world).join("callosum.sock").exists());
+    assert!(!health(&world).join("supervisor.pid").exists());
+    let log = fs::read_to_string(health(&world).join("daemon.log")).unwrap();
+    let told: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(told.last().unwrap()["text"], "stopped", "{log}");
+    // Whoever listens goes on where it was with the next daemon.
+    let daemon = up(&world);
+    ask(&world, "s0", 4);
+    assert_eq!(hear(&mut listener)["outcome"], "replaced");
+    assert_eq!(hear(&mut listener)["prompt"], "question 4");
+    assert_eq!(daemon.terminate().code, Some(0));
+}
+
+#[test]
+fn history_is_not_told_one_by_one_and_can_be_read() {
+    let transcripts = Transcripts::make("1mb", 51, "0.6");
+    let world = reading(&transcripts);
+    let daemon = up(&world);
+    let mut plain = listen(&world, &[]);
+    let mut reader = listen(&world, &["--from", "0"]);
+    // Everything there was is in the record before what is written now.
+    let mut last = 0;
+    loop {
+        let message = hear(&mut reader);
+        let Some(position) = message["position"].as_u64() else { continue };
+        assert_eq!(position, last + 1, "{message}");
+        last = position;
+        if message["session_id"] == "claude:now" {
+            break;
+        }
+        if last == 1 {
+            let file = transcripts.root().join("claude/projects/-home-dev-app/now.jsonl");
+            // As it says itself, it happens now: it is news, also while history is read.
+            let now = Time::from_millis(millis()).to_string();
+            let line = prompt("now", 0).replace("2026-03-02T09:00:00.000Z", &now);
+            append(&file, line.as_bytes());
+        }
+    }
+    assert_eq!(hear(&mut plain)["session_id"], "claude:now");
+    assert_eq!(daemon.terminate().code, Some(0));
+    fs::remove_file(transcripts.root().join("claude/projects/-home-dev-app/now.jsonl")).unwrap();
+    assert_eq!(world.run(&["delete", "claude:now", "--yes"]).code, Some(0));
+    assert_eq!(ingest(&world)["events"], 0);
+    assert_same(&counted(&world), &expected(&transcripts));
+}
+
+fn millis() -> i64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    i64::try_from(since.as_millis()).unwrap()
+}
+
+#[test]
+fn whole_events_can_be_listened_to() {
+    let world = empty();
+    ask(&world, "s0", 0);
+    let _daemon = up(&world);
+    let mut listener = world.start(&["bus", "listen", "--tract", "journal", "--from", "0"]);
+    for kind in ["session.started", "user.prompt"] {
+        let event = hear(&mut listener);
+        assert_eq!((&event["tract"], &event["event"]), (&"journal".into(), &kind.into()));
+    }
+    let events = json(&world.run(&["--json", "show", "claude:s0", "--events"]));
+    ask(&world, "s0", 1);
+    let event = hear(&mut listener);
+    assert_eq!(event["data"]["content"][0]["text"], "question 1", "{event}");
+    assert_eq!(event["position"].as_u64().unwrap(), events.len() as u64 + 1);
+}
+
+#[test]
+fn a_second_daemon_is_refused_and_the_first_undisturbed() {
+    let world = empty();
+    let daemon = up(&world);
+    for arguments in [&["up"][..], &["up", "--detach"]] {
+        let said = world.run(arguments);
+        assert_eq!(said.code, Some(1), "{said}");
+        assert!(said.stderr.contains(&format!("already running (pid {})", daemon.id())), "{said}");
+    }
+    for arguments in [&["ingest"][..], &["ingest", "--once"]] {
+        let said = world.run(arguments);
+        assert_eq!(said.code, Some(1), "{said}");
+        assert!(said.stderr.contains(&format!("the daemon (pid {})", daemon.id())), "{said}");
+    }
+    assert_eq!(world.run(&["bus", "stats"]).code, Some(0));
+    assert_eq!(daemon.terminate().code, Some(0));
+}
+
+#[test]
+fn one_in_the_background_is_ended_with_down() {
+    let world = empty();
+    assert_eq!(world.run(&["down"]).code, Some(3));
+    assert_eq!(world.run(&["reload"]).code, Some(3));
+    let started = json(&world.run(&["--json", "up", "--detach"])).remove(0);
+    assert_eq!(world.run(&["bus", "stats"]).code, Some(0));
+    let ended = json(&world.run(&["--json", "down"])).remove(0);
+    assert_eq!(ended["pid"], started["pid"]);
+    assert_eq!(world.run(&["bus", "stats"]).code, Some(3));
+}
+
+#[test]
+fn what_a_killed_daemon_left_is_replaced() {
+    let world = empty();
+    up(&world).kill();
+    assert!(health(&world).join("callosum.sock").exists());
+    assert_eq!(world.run(&["down"]).code, Some(3), "what is left belongs to nobody");
+    assert_eq!(up(&world).terminate().code, Some(0));
+}
+
+#[test]
+fn settings_are_read_again_and_a_faulty_file_is_refused_with_its_line() {
+    let world = empty();
+    let config = world.home().join(".local/share/hansard/config.toml");
+    let daemon = up(&world);
+    let mut listener = listen(&world, &["--from", "0"]);
+    fs::write(&config, "[[capture.off]]\nsession = \"claude:s1\"\n").unwrap();
+    assert_eq!(world.run(&["reload"]).code, Some(0));
+    wait_for_log(&world, "settings read again");
+    ask(&world, "s1", 0);
+    ask(&world, "s2", 0);
+    assert_eq!(hear(&mut listener)["session_id"], "claude:s2");
+    fs::write(&config, "[capture]\noff = []\nof = 1\n").unwrap();
+    let said = world.run(&["reload"]);
+    assert_eq!(said.code, Some(1), "{said}");
+    assert!(said.stderr.contains("line 3: unknown field `of`"), "{said}");
+    assert_eq!(daemon.terminate().code, Some(0));
+    let said = world.run(&["up"]);
+    assert_eq!(said.code, Some(1), "{said}");
+    assert!(said.stderr.contains("line 3"), "{said}");
+}
+
+/// Waits until the daemon has said something.
+fn wait_for_log(world: &World, text: &str) {
+    let log = health(world).join("daemon.log");
+    while !fs::read_to_string(&log).unwrap().contains(text) {}
+}
+
+#[test]
+fn the_system_is_told_how_to_start_it() {
+    let world = empty();
+    let installed = json(&world.run(&["--json", "up", "--install"])).remove(0);
+    assert_eq!(installed["changed"], true);
+    let path = PathBuf::from(
+        installed["path"].as_str().unwrap().replace('~', world.home().to_str().unwrap()),
+    );
+    let text = fs::read_to_string(&path).unwrap();
+    assert!(text.contains("hansard"), "{text}");
+    let again = json(&world.run(&["--json", "up", "--install"])).remove(0);
+    assert_eq!(
+        (again["changed"].clone(), fs::read_to_string(&path).unwrap()),
+        (false.into(), text)
+    );
+    let removed = json(&world.run(&["--json", "up", "--uninstall"])).remove(0);
+    assert_eq!((removed["changed"].clone(), path.exists()), (true.into(), false));
+    let removed = json(&world.run(&["--json", "up", "--uninstall"])).remove(0);
+    assert_eq!(removed["changed"], false);
+}

@@ -1,0 +1,331 @@
+//! Capture inside the daemon: catches up with what was written while nobody looked, then goes on
+//! as agents write, until it is told to end. What stops recording stops nothing else: it is said,
+//! and tried again.
+
+use std::io;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use capture::{Environment, Stop, Summary};
+use event::Time;
+use journal::{AppendError, ClaimError, Journal};
+
+use crate::health::Health;
+use crate::import::Import;
+use crate::ingest::{Caught, Ingest, IngestError};
+use crate::log::{Log, Part};
+use crate::news::News;
+use crate::settings::Settings;
+
+/// Time between two tries when nothing can be recorded; it doubles up to the last.
+const RETRY_FIRST: Duration = Duration::from_secs(1);
+const RETRY_LAST: Duration = Duration::from_secs(30);
+
+/// History is read in slices of this length, each beginning with what was written last: so what
+/// agents write meanwhile is at most this late.
+const SLICE: Duration = Duration::from_secs(2);
+
+/// How much history gives way to everybody else's work.
+const NICE: i32 = 10;
+
+/// The running part.
+pub(crate) struct Capturing {
+    control: Arc<Control>,
+    thread: JoinHandle<()>,
+}
+
+/// What it works with.
+pub(crate) struct Tools {
+    pub journal: Journal,
+    pub environment: Environment,
+    pub clock: fn() -> Time,
+    pub news: News,
+    pub bus: bus::Handle,
+    pub log: Log,
+    pub health: Health,
+    /// Told when the journal has to be opened anew.
+    pub broken: Box<dyn Fn(String) + Send>,
+    /// Told when the part is over.
+    pub ended: Box<dyn Fn() + Send>,
+}
+
+impl Capturing {
+    pub(crate) fn start(tools: Tools, settings: Settings) -> io::Result<Capturing> {
+        let control = Arc::new(Control::new(settings));
+        let worker = Worker { tools, control: Arc::clone(&control), told: None };
+        let thread = std::thread::Builder::new().name("capture".to_owned());
+        let thread = thread.spawn(move || worker.run())?;
+        Ok(Capturing { control, thread })
+    }
+
+    /// Goes on with other settings.
+    pub(crate) fn reload(&self, settings: Settings) {
+        self.control.change(|state| state.settings = settings);
+    }
+
+    /// Asks for the end; what was read by then is recorded and told.
+    pub(crate) fn stop(&self) {
+        self.control.change(|state| state.is_ending = true);
+    }
+
+    /// Waits for the end.
+    pub(crate) fn join(self) {
+        // A thread that panicked has said so; what it recorded is recorded.
+        let _ = self.thread.join();
+    }
+}
+
+/// How the thread is told to stop or to begin anew.
+struct Control {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+struct State {
+    is_ending: bool,
+    settings: Settings,
+    /// Ends what is being done now.
+    interrupt: Option<Box<dyn Fn() + Send>>,
+}
+
+impl Control {
+    fn new(settings: Settings) -> Control {
+        let state = State { is_ending: false, settings, interrupt: None };
+        Control { state: Mutex::new(state), changed: Condvar::new() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes something and ends what is being done, so that it is noticed.
+    fn change(&self, change: impl FnOnce(&mut State)) {
+        let mut state = self.lock();
+        change(&mut state);
+        if let Some(interrupt) = &state.interrupt {
+            interrupt();
+        }
+        self.changed.notify_all();
+    }
+
+    /// From now on this is how to end what is being done; at once, if the end was asked for.
+    fn interrupt_with(&self, interrupt: impl Fn() + Send + 'static) {
+        let mut state = self.lock();
+        if state.is_ending {
+            interrupt();
+        }
+        state.interrupt = Some(Box::new(interrupt));
+    }
+
+    fn is_ending(&self) -> bool {
+        self.lock().is_ending
+    }
+
+    /// Waits for a change, or for some time.
+    fn wait(&self, limit: Duration) {
+        let until = Instant::now() + limit;
+        let mut state = self.lock();
+        state.interrupt = None;
+        while !state.is_ending {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return;
+            }
+            let waited = self.changed.wait_timeout(state, left);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}
+
+struct Worker {
+    tools: Tools,
+    control: Arc<Control>,
+    /// What was said of the last failure, to say it once.
+    told: Option<String>,
+}
+
+impl Worker {
+    fn run(mut self) {
+        let mut pause = RETRY_FIRST;
+        while !self.control.is_ending() {
+            let begun = Instant::now();
+            match self.record() {
+                Ok(()) => pause = RETRY_FIRST,
+                Err(error) => {
+                    if begun.elapsed() > RETRY_LAST {
+                        pause = RETRY_FIRST;
+                    }
+                    self.fail(&error);
+                    self.control.wait(pause);
+                    pause = (pause * 2).min(RETRY_LAST);
+                }
+            }
+        }
+        self.tools.health.set_part("capture", "stopped");
+        (self.tools.ended)();
+    }
+
+    /// Records until it is interrupted, or cannot go on.
+    fn record(&mut self) -> Result<(), IngestError> {
+        let journal = self.tools.journal.clone();
+        let environment = self.tools.environment.clone();
+        let clock = self.tools.clock;
+        let ingest = Ingest { journal: &journal, environment: &environment, clock: &clock };
+        let _claim = ingest.claim()?;
+        let settings = self.control.lock().settings.clone();
+        self.tools.health.set_part("capture", "catching_up");
+        self.catch_up(&ingest, &settings)?;
+        if self.control.is_ending() {
+            return Ok(());
+        }
+        self.recover();
+        self.tools.health.set_part("capture", "running");
+        self.follow(&ingest, &settings)
+    }
+
+    /// Reads what is there, in slices, giving way to others.
+    fn catch_up(&mut self, ingest: &Ingest<'_>, settings: &Settings) -> Result<(), IngestError> {
+        let stop = Stop::default();
+        let asked = stop.clone();
+        self.control.interrupt_with(move || asked.ask());
+        let Worker { tools, told, .. } = self;
+        let mut import = Import::new(tools.bus.clone(), (tools.clock)());
+        let read = std::thread::scope(|scope| {
+            // A thread that has become nice stays so: history has one of its own.
+            let thread = std::thread::Builder::new().name("history".to_owned());
+            let history = thread.spawn_scoped(scope, || {
+                give_way();
+                loop {
+                    let tell = &mut |progress: &capture::Progress| import.progress(progress);
+                    let caught = ingest.catch_up(settings, &stop, SLICE, tell)?;
+                    if told.take().is_some() {
+                        tools.recover();
+                    }
+                    import.slice(caught.sources, caught.events, caught.span);
+                    tools.tell(&caught, &stop);
+                    if caught.is_current || stop.is_asked() {
+                        return Ok(());
+                    }
+                }
+            });
+            match history {
+                Ok(history) => history.join().unwrap_or(Ok(())),
+                Err(error) => Err(IngestError::Thread(error)),
+            }
+        });
+        match &read {
+            Ok(()) => import.complete(),
+            Err(error) => import.fail(&error.to_string()),
+        }
+        read
+    }
+
+    /// Goes on as agents write.
+    fn follow(&mut self, ingest: &Ingest<'_>, settings: &Settings) -> Result<(), IngestError> {
+        let Worker { tools, control, .. } = self;
+        let Tools { news, log, .. } = tools;
+        let is_over = Stop::default();
+        std::thread::scope(|scope| {
+            let thread = std::thread::Builder::new().name("news".to_owned());
+            let told = thread.spawn_scoped(scope, || news.follow(&is_over));
+            let told = told.map_err(IngestError::Thread)?;
+            let begun = |stopper: capture::Stopper| {
+                control.interrupt_with(move || stopper.stop());
+            };
+            let followed = ingest.follow_with(settings, begun, &mut |summary| warn(log, summary));
+            is_over.ask();
+            let told = told.join().unwrap_or(Ok(()));
+            followed.and(told.map_err(IngestError::Read))
+        })
+    }
+
+    fn fail(&mut self, error: &IngestError) {
+        let (words, state) = match error {
+            IngestError::Claim(ClaimError::Held { holder }) => {
+                let holder = holder.map_or_else(String::new, |pid| format!(" {pid}"));
+                (format!("process{holder} reads what agents write; waiting for its end"), "waiting")
+            }
+            error => (format!("nothing is recorded now: {}", chain(error)), "failing"),
+        };
+        let Tools { log, health, broken, .. } = &self.tools;
+        health.set_part("capture", state);
+        if state == "failing" {
+            health.set_disk(Some(chain(error)));
+        }
+        if self.told.as_ref() != Some(&words) {
+            log.error(Part::Capture, &words);
+            self.told = Some(words);
+        }
+        if is_broken(error) {
+            broken(chain(error));
+        }
+    }
+
+    fn recover(&mut self) {
+        if self.told.take().is_some() {
+            self.tools.recover();
+        }
+    }
+}
+
+impl Tools {
+    fn recover(&self) {
+        self.health.set_disk(None);
+        self.log.warn(Part::Capture, "recording again");
+    }
+
+    /// Tells what of a slice is news.
+    fn tell(&mut self, caught: &Caught, stop: &Stop) {
+        let has_recent = caught.span.is_some_and(|(_, newest)| self.news.is_recent(newest));
+        let told = match has_recent || caught.goes_on {
+            true => self.news.catch_up(stop),
+            false => self.news.skip(),
+        };
+        if let Err(error) = told {
+            self.log.error(Part::Journal, format!("what is new cannot be told: {error}"));
+        }
+    }
+}
+
+fn warn(log: &Log, summary: &Summary) {
+    for warning in &summary.warnings {
+        let place = warning.path.as_ref().map(|path| format!("{}: ", path.display()));
+        log.warn(Part::Capture, format!("{}{}", place.unwrap_or_default(), warning.message));
+    }
+}
+
+/// Lets everybody else go first, where the system knows of it.
+fn give_way() {
+    #[cfg(target_os = "linux")]
+    {
+        // One that may not is a little less polite.
+        let _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), NICE);
+    }
+}
+
+/// Whether nothing can be recorded until the journal is opened again.
+fn is_broken(error: &IngestError) -> bool {
+    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(error) = cause {
+        if matches!(error.downcast_ref(), Some(AppendError::NotDurable(_))) {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
+}
+
+/// An error with its causes, on one line.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut words = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let more = error.to_string();
+        if !words.contains(&more) {
+            words.push_str(&format!(": {more}"));
+        }
+        cause = error.source();
+    }
+    words
+}

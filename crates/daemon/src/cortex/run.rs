@@ -1,0 +1,192 @@
+//! A run: from the prompt that starts it to its end.
+
+use event::payload::{
+    AssistantMessage, SessionExited, StopReason, TurnCompleted, Usage, UserPrompt,
+};
+use event::{Cost, Event, Kind};
+
+use super::words::compact;
+
+/// The kinds of events that a run depends on.
+pub(crate) const DECISIVE: [Kind; 4] =
+    [Kind::UserPrompt, Kind::AssistantMessage, Kind::TurnCompleted, Kind::SessionExited];
+
+/// What a model says when it has answered and waits.
+const ANSWERED: &str = "end_turn";
+
+/// Whether a session is at work.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Run {
+    is_open: bool,
+    /// The turn of the last prompt.
+    turn_id: Option<String>,
+    /// What was said last, since that prompt.
+    answer: Option<String>,
+}
+
+/// What an event does to a run.
+pub(super) struct Turned {
+    /// A run that ends without an event of its own.
+    pub closes: Option<End>,
+    pub own: Own,
+}
+
+/// What an event is by itself.
+pub(super) enum Own {
+    Start { prompt: String },
+    End(Box<End>),
+    Other,
+}
+
+pub(super) struct End {
+    pub outcome: Outcome,
+    pub turn_id: Option<String>,
+    pub result: Option<String>,
+    pub error: Option<String>,
+    pub usage: Option<Usage>,
+    pub cost: Option<Cost>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Outcome {
+    Done,
+    Interrupted,
+    Replaced,
+    Failed,
+    Died,
+}
+
+impl Outcome {
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Outcome::Done => "done",
+            Outcome::Interrupted => "interrupted",
+            Outcome::Replaced => "replaced",
+            Outcome::Failed => "failed",
+            Outcome::Died => "died",
+        }
+    }
+}
+
+impl End {
+    pub(super) fn name(&self) -> &'static str {
+        match self.outcome {
+            Outcome::Failed | Outcome::Died => "error",
+            Outcome::Done | Outcome::Interrupted | Outcome::Replaced => "finish",
+        }
+    }
+}
+
+impl Run {
+    pub(crate) fn is_open(&self) -> bool {
+        self.is_open
+    }
+
+    /// The run behind some events of its session, told newest first; as many are taken as it needs.
+    pub(crate) fn behind(newest_first: impl Iterator<Item = Event>) -> Run {
+        let mut answer = None;
+        for event in newest_first {
+            match event.kind {
+                // What a fork inherits ran elsewhere.
+                _ if event.fork_origin().is_some() => break,
+                Kind::UserPrompt => {
+                    let turn_id = event.turn_id.clone();
+                    return Run { is_open: true, turn_id, answer };
+                }
+                Kind::TurnCompleted | Kind::SessionExited => break,
+                Kind::AssistantMessage => {
+                    let (text, is_last) = words_of(&event);
+                    if is_last {
+                        break;
+                    }
+                    answer = answer.or(text);
+                }
+                _ => {}
+            }
+        }
+        Run::default()
+    }
+
+    /// Takes the next event of the session.
+    pub(super) fn take(&mut self, event: &Event) -> Turned {
+        match event.kind {
+            Kind::UserPrompt => self.prompted(event),
+            Kind::AssistantMessage => {
+                let (text, is_last) = words_of(event);
+                self.answer = text.or(self.answer.take());
+                match is_last && self.is_open {
+                    true => Turned::ends(self.end(Outcome::Done)),
+                    false => Turned::other(),
+                }
+            }
+            Kind::TurnCompleted if self.is_open => Turned::ends(self.completed(event)),
+            Kind::SessionExited if self.is_open => {
+                let closes = match self.answer.is_some() {
+                    true => self.end(Outcome::Done),
+                    false => self.died(event),
+                };
+                Turned { closes: Some(closes), own: Own::Other }
+            }
+            _ => Turned::other(),
+        }
+    }
+
+    fn prompted(&mut self, event: &Event) -> Turned {
+        let prompt = event.readable::<UserPrompt>();
+        let is_queued = prompt.as_ref().is_some_and(|prompt| prompt.queued);
+        let begun = Run { is_open: true, turn_id: event.turn_id.clone(), answer: None };
+        if is_queued && self.is_open {
+            *self = begun;
+            return Turned::other();
+        }
+        let closes = self.is_open.then(|| {
+            let has_answer = self.answer.is_some();
+            self.end(if has_answer { Outcome::Done } else { Outcome::Replaced })
+        });
+        *self = begun;
+        let text = prompt.map(|prompt| prompt.content.joined_text()).or(event.text.clone());
+        let prompt = compact(&text.unwrap_or_default());
+        Turned { closes, own: Own::Start { prompt } }
+    }
+
+    fn completed(&mut self, event: &Event) -> End {
+        let completed = event.readable::<TurnCompleted>().unwrap_or_default();
+        let TurnCompleted { stop_reason, error, usage, .. } = completed;
+        let outcome = match stop_reason {
+            _ if error.is_some() => Outcome::Failed,
+            Some(StopReason::Interrupted) => Outcome::Interrupted,
+            Some(StopReason::Died) => Outcome::Died,
+            _ => Outcome::Done,
+        };
+        let error = error.map(|error| compact(&error));
+        End { error, usage, cost: event.cost, ..self.end(outcome) }
+    }
+
+    fn died(&mut self, event: &Event) -> End {
+        let reason = event.readable::<SessionExited>().and_then(|exited| exited.reason);
+        let error = reason.map(|reason| compact(&reason));
+        End { error, ..self.end(Outcome::Died) }
+    }
+
+    fn end(&mut self, outcome: Outcome) -> End {
+        let Run { turn_id, answer: result, .. } = std::mem::take(self);
+        End { outcome, turn_id, result, error: None, usage: None, cost: None }
+    }
+}
+
+impl Turned {
+    fn ends(end: End) -> Turned {
+        Turned { closes: None, own: Own::End(Box::new(end)) }
+    }
+
+    fn other() -> Turned {
+        Turned { closes: None, own: Own::Other }
+    }
+}
+
+/// The words of an answer, and whether it is the last of its turn.
+fn words_of(event: &Event) -> (Option<String>, bool) {
+    let Some(message) = event.readable::<AssistantMessage>() else { return (None, false) };
+    let text = message.content.has_substance().then(|| compact(&message.content.joined_text()));
+    (text, message.stop_reason.as_deref() == Some(ANSWERED))
+}

@@ -1,0 +1,163 @@
+//! What a message says of an event that neither starts nor ends a run.
+
+use bus::Draft;
+use event::payload::{
+    ApprovalCanceled, ApprovalRequested, ApprovalResolved, AssistantThinking, Handoff, Outcome,
+    StatusChanged, ToolCall, ToolResult, WaitResolved, WaitStarted,
+};
+use event::{Event, Kind, Raw};
+use serde_json::{Value, json};
+
+/// Characters of any text in a message: the journal has the rest.
+const CHARS_MAX: usize = 2_000;
+
+/// The name of the message.
+pub(super) fn name(event: &Event) -> &'static str {
+    match event.kind {
+        Kind::AssistantThinking => "thinking",
+        Kind::ToolCall => "tool_start",
+        Kind::ToolResult => "tool_end",
+        Kind::StatusChanged
+        | Kind::ApprovalRequested
+        | Kind::ApprovalResolved
+        | Kind::ApprovalCanceled
+        | Kind::WaitStarted
+        | Kind::WaitResolved
+        | Kind::SettingsChanged
+        | Kind::Handoff => "agent_updated",
+        _ => "info",
+    }
+}
+
+/// The message with its fields. What cannot be read is told as far as the event has a text.
+pub(super) fn add(draft: Draft, event: &Event, tool: Option<&str>) -> Draft {
+    match event.kind {
+        Kind::AssistantThinking => {
+            let thinking = event.readable::<AssistantThinking>().unwrap_or_default();
+            draft.with("summary", compact(&thinking.thinking))
+        }
+        Kind::ToolCall => {
+            let call = event.readable::<ToolCall>().unwrap_or_default();
+            draft
+                .with("tool", call.tool)
+                .with("args", compact_json(&call.input))
+                .with("call_id", call.call_id)
+        }
+        Kind::ToolResult => {
+            let result = event.readable::<ToolResult>().unwrap_or_default();
+            let said = result.output_text().or_else(|| result.error.clone());
+            draft
+                .with("tool", tool)
+                .with("call_id", &result.call_id)
+                .with("result", said.map(|said| compact(&said)))
+                .with("ok", result.outcome == Outcome::Ok)
+        }
+        _ if name(event) == "agent_updated" => updated(draft, event),
+        _ => {
+            let draft = draft.with("kind", event.kind.as_str());
+            let draft = draft.with("message", message(event).map(|text| compact(&text)));
+            match event.kind {
+                Kind::Error => draft.with("severity", "error"),
+                Kind::Unknown | Kind::Retry => draft.with("severity", "warning"),
+                _ => draft,
+            }
+        }
+    }
+}
+
+/// A text of at most so many characters.
+pub(super) fn compact(text: &str) -> String {
+    match text.char_indices().nth(CHARS_MAX) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+/// A value as it is if it is short, else the beginning of its text.
+fn compact_json(raw: &Raw) -> Value {
+    let is_short = raw.get().len() <= CHARS_MAX;
+    let value = || serde_json::from_str(raw.get()).ok();
+    is_short.then(value).flatten().unwrap_or_else(|| {
+        let text = raw.text().unwrap_or_else(|| raw.get().to_owned());
+        Value::String(compact(&text))
+    })
+}
+
+/// What happened to an agent's state: what it is now, why, and what somebody has to decide.
+fn updated(draft: Draft, event: &Event) -> Draft {
+    let (status, reason) = state(event);
+    let draft = draft
+        .with("agent", event.session_id.as_str())
+        .with("status", status)
+        .with("from", event.source.as_str())
+        .with("reason", reason.map(|reason| compact(&reason)))
+        .with("confidence", event.confidence.as_str());
+    let draft = match approval(event) {
+        Some(approval) => draft.with("approval", approval),
+        None => draft,
+    };
+    match event.kind {
+        Kind::SettingsChanged => draft.with("settings", compact_json(&event.data)),
+        _ => draft,
+    }
+}
+
+fn state(event: &Event) -> (Option<String>, Option<String>) {
+    let known = |status: &str, reason| (Some(status.to_owned()), reason);
+    match event.kind {
+        Kind::StatusChanged => {
+            let StatusChanged { status, reason, .. } = event.readable().unwrap_or_default();
+            (Some(status), Some(reason))
+        }
+        Kind::ApprovalRequested => {
+            let asked = event.readable::<ApprovalRequested>().unwrap_or_default();
+            known("waiting_approval", Some(format!("{} asks for approval", asked.tool)))
+        }
+        Kind::ApprovalResolved => {
+            let resolved = event.readable::<ApprovalResolved>();
+            let reason = resolved.map(|resolved| resolved.decision.to_string());
+            known("running", reason)
+        }
+        Kind::ApprovalCanceled => {
+            let canceled = event.readable::<ApprovalCanceled>().unwrap_or_default();
+            known("running", Some(canceled.reason))
+        }
+        Kind::WaitStarted => {
+            known("waiting", event.readable::<WaitStarted>().and_then(|wait| wait.reason))
+        }
+        Kind::WaitResolved => {
+            known("running", event.readable::<WaitResolved>().and_then(|wait| wait.reason))
+        }
+        Kind::Handoff => {
+            let to = event.readable::<Handoff>();
+            (None, to.map(|to| format!("handed over to {}", to.target_agent_id)))
+        }
+        _ => (None, event.text.clone()),
+    }
+}
+
+fn approval(event: &Event) -> Option<Value> {
+    match event.kind {
+        Kind::ApprovalRequested => {
+            let asked = event.readable::<ApprovalRequested>()?;
+            let action = asked.operation.or(event.text.clone());
+            let action = action.map(|action| compact(&action));
+            Some(json!({"id": asked.approval_id, "tool": asked.tool, "action": action}))
+        }
+        Kind::ApprovalResolved => {
+            let resolved = event.readable::<ApprovalResolved>()?;
+            let decision = resolved.decision.as_str();
+            Some(json!({"id": resolved.approval_id, "tool": null, "action": decision}))
+        }
+        Kind::ApprovalCanceled => {
+            let canceled = event.readable::<ApprovalCanceled>()?;
+            Some(json!({"id": canceled.approval_id, "tool": canceled.tool, "action": "canceled"}))
+        }
+        _ => None,
+    }
+}
+
+/// What an event says in short.
+fn message(event: &Event) -> Option<String> {
+    event.text.clone().or_else(|| event.search_texts().into_iter().next())
+}

@@ -1,0 +1,127 @@
+//! One daemon for a journal: a lock that is held for life, and a file that says who holds it.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use rustix::process::{Pid, Signal};
+
+/// This process is the daemon of a journal, for as long as it lives.
+#[derive(Debug)]
+pub(crate) struct Instance {
+    pid_path: PathBuf,
+    _lock: File,
+}
+
+/// Why this process is not.
+#[derive(Debug, thiserror::Error)]
+pub enum InstanceError {
+    #[error("already running{}", by_whom(*pid))]
+    Running { pid: Option<u32> },
+    #[error("cannot use `{path}`")]
+    Io { path: PathBuf, source: io::Error },
+}
+
+/// The folder of a journal that is about its running: sockets, locks, logs.
+pub(crate) fn health(journal: &Path) -> PathBuf {
+    journal.join("health")
+}
+
+/// The socket of a journal's bus.
+pub fn socket(journal: &Path) -> PathBuf {
+    health(journal).join("callosum.sock")
+}
+
+impl Instance {
+    pub(crate) fn take(journal: &Path) -> Result<Instance, InstanceError> {
+        let lock_path = lock_path(journal);
+        let failed = |path: &Path| {
+            let path = path.to_owned();
+            |source| InstanceError::Io { path, source }
+        };
+        let lock = open(&lock_path, true).map_err(failed(&lock_path))?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                return Err(InstanceError::Running { pid: pid(journal) });
+            }
+            Err(TryLockError::Error(error)) => return Err(failed(&lock_path)(error)),
+        }
+        let pid_path = pid_path(journal);
+        let beside = pid_path.with_extension("pid.tmp");
+        let written = fs::write(&beside, format!("{}\n", std::process::id()))
+            .and_then(|()| fs::rename(&beside, &pid_path));
+        written.map_err(failed(&pid_path))?;
+        Ok(Instance { pid_path, _lock: lock })
+    }
+}
+
+impl Drop for Instance {
+    fn drop(&mut self) {
+        // The lock is what counts; a number that is left behind belongs to nobody.
+        let _ = fs::remove_file(&self.pid_path);
+    }
+}
+
+/// The daemon of a journal, seen from another process.
+#[derive(Debug)]
+pub struct Running {
+    pub pid: u32,
+    lock_path: PathBuf,
+}
+
+impl Running {
+    /// The daemon that runs on a journal; `None` if none does.
+    pub fn find(journal: &Path) -> Option<Running> {
+        let lock_path = lock_path(journal);
+        let lock = open(&lock_path, false).ok()?;
+        match lock.try_lock() {
+            Err(TryLockError::WouldBlock) => Some(Running { pid: pid(journal)?, lock_path }),
+            // Nobody holds it, or nobody can.
+            _ => None,
+        }
+    }
+
+    /// Asks it to end.
+    pub fn stop(&self) -> io::Result<()> {
+        self.signal(Signal::TERM)
+    }
+
+    /// Asks it to read its settings again.
+    pub fn reload(&self) -> io::Result<()> {
+        self.signal(Signal::HUP)
+    }
+
+    fn signal(&self, signal: Signal) -> io::Result<()> {
+        let pid = i32::try_from(self.pid).ok().and_then(Pid::from_raw);
+        let pid = pid.ok_or(io::ErrorKind::InvalidData)?;
+        Ok(rustix::process::kill_process(pid, signal)?)
+    }
+
+    /// Waits until it has ended, however long that takes.
+    pub fn wait(&self) -> io::Result<()> {
+        open(&self.lock_path, false)?.lock_shared()
+    }
+}
+
+fn lock_path(journal: &Path) -> PathBuf {
+    health(journal).join("supervisor.lock")
+}
+
+fn pid_path(journal: &Path) -> PathBuf {
+    health(journal).join("supervisor.pid")
+}
+
+fn pid(journal: &Path) -> Option<u32> {
+    // Whoever holds the lock may not have written its number yet.
+    fs::read_to_string(pid_path(journal)).ok()?.trim().parse().ok()
+}
+
+fn open(path: &Path, make: bool) -> io::Result<File> {
+    OpenOptions::new().read(true).write(true).create(make).truncate(false).mode(0o600).open(path)
+}
+
+fn by_whom(pid: Option<u32>) -> String {
+    pid.map_or_else(String::new, |pid| format!(" (pid {pid})"))
+}

@@ -1,0 +1,212 @@
+//! What the daemon says of itself: a file of JSON lines that is rotated, lines on tract `logs`, and
+//! whoever reads along. Saying something never fails and never waits for anybody.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bus::{Draft, Handle};
+use event::Time;
+use serde::Serialize;
+
+use crate::cortex::REV;
+
+/// Bytes of the file. With more it becomes the newest of the old ones.
+const FILE_MAX: u64 = 4 << 20;
+
+/// Old files that are kept; the oldest goes.
+const OLD_MAX: u32 = 4;
+
+/// The daemon's log. Cheap to clone; all clones are the same.
+#[derive(Clone)]
+pub(crate) struct Log {
+    shared: Arc<Shared>,
+}
+
+/// Who speaks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Part {
+    Daemon,
+    Capture,
+    Journal,
+    /// What is said of the bus is not said on the bus.
+    Bus,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Level {
+    Info,
+    Warning,
+    Error,
+}
+
+/// Reads along what a person should know.
+pub type Echo = Box<dyn Fn(&str) + Send + Sync>;
+
+struct Shared {
+    file: Mutex<LogFile>,
+    bus: Handle,
+    clock: fn() -> Time,
+    /// This run of the daemon, as messages name it.
+    reference: String,
+    echo: Echo,
+}
+
+#[derive(Serialize)]
+struct Line<'a> {
+    at: Time,
+    level: Level,
+    part: Part,
+    text: &'a str,
+}
+
+impl Log {
+    pub(crate) fn open(health: &Path, bus: Handle, clock: fn() -> Time, echo: Echo) -> Log {
+        let millis = clock().nanos() / 1_000_000;
+        let file = Mutex::new(LogFile::new(health.join("daemon.log")));
+        let reference = millis.to_string();
+        Log { shared: Arc::new(Shared { file, bus, clock, reference, echo }) }
+    }
+
+    /// This run of the daemon, as messages name it.
+    pub(crate) fn reference(&self) -> &str {
+        &self.shared.reference
+    }
+
+    pub(crate) fn info(&self, part: Part, text: impl AsRef<str>) {
+        self.say(Level::Info, part, text.as_ref());
+    }
+
+    pub(crate) fn warn(&self, part: Part, text: impl AsRef<str>) {
+        self.say(Level::Warning, part, text.as_ref());
+    }
+
+    pub(crate) fn error(&self, part: Part, text: impl AsRef<str>) {
+        self.say(Level::Error, part, text.as_ref());
+    }
+
+    fn say(&self, level: Level, part: Part, text: &str) {
+        let line = Line { at: (self.shared.clock)(), level, part, text };
+        let line = serde_json::to_string(&line).expect("a line of texts always encodes");
+        self.shared.file().write(&line);
+        if level != Level::Info {
+            (self.shared.echo)(text);
+        }
+        if part != Part::Bus {
+            let message = Draft::new("logs", "line")
+                .with("ref", &self.shared.reference)
+                .with("name", "supervisor")
+                .with("pid", std::process::id())
+                .with("stream", "log")
+                .with("line", text)
+                .with("rev", REV);
+            // Nobody to tell: the file has it.
+            let _ = message.build().map(|message| self.shared.bus.publish(message));
+        }
+    }
+}
+
+impl Shared {
+    fn file(&self) -> MutexGuard<'_, LogFile> {
+        self.file.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The file, and those before it.
+struct LogFile {
+    path: PathBuf,
+    open: Option<(File, u64)>,
+    /// Lines that could not be written, until one can.
+    unwritten: u64,
+}
+
+impl LogFile {
+    fn new(path: PathBuf) -> LogFile {
+        LogFile { path, open: None, unwritten: 0 }
+    }
+
+    /// Writes a line, or counts it: a full disk is no reason to stop.
+    fn write(&mut self, line: &str) {
+        if self.try_write(line).is_none() {
+            self.open = None;
+            self.unwritten += 1;
+        }
+    }
+
+    fn try_write(&mut self, line: &str) -> Option<()> {
+        if self.open.as_ref().is_none_or(|(_, len)| *len >= FILE_MAX) {
+            self.reopen()?;
+        }
+        let (file, len) = self.open.as_mut()?;
+        let lost = match self.unwritten {
+            0 => String::new(),
+            lost => format!("{{\"unwritten\":{lost}}}\n"),
+        };
+        let text = format!("{lost}{line}\n");
+        file.write_all(text.as_bytes()).ok()?;
+        *len += text.len() as u64;
+        self.unwritten = 0;
+        Some(())
+    }
+
+    fn reopen(&mut self) -> Option<()> {
+        let len = fs::metadata(&self.path).map_or(0, |found| found.len());
+        if len >= FILE_MAX {
+            for number in (1..OLD_MAX).rev() {
+                // There may be fewer of them.
+                let _ = fs::rename(self.old(number), self.old(number + 1));
+            }
+            fs::rename(&self.path, self.old(1)).ok()?;
+        }
+        let mut options = OpenOptions::new();
+        let file = options.append(true).create(true).mode(0o600).open(&self.path).ok()?;
+        let len = file.metadata().ok()?.len();
+        self.open = Some((file, len));
+        Some(())
+    }
+
+    fn old(&self, number: u32) -> PathBuf {
+        let mut name = self.path.as_os_str().to_owned();
+        name.push(format!(".{number}"));
+        PathBuf::from(name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_log_is_rotated_and_the_oldest_goes() {
+        let dir = tempfile::TempDir::new().expect("a folder can be made");
+        let mut file = LogFile::new(dir.path().join("daemon.log"));
+        let line = "x".repeat(1 << 20);
+        for _ in 0..30 {
+            file.write(&line);
+        }
+        let mut names: Vec<_> = fs::read_dir(dir.path())
+            .expect("it can be listed")
+            .map(|entry| entry.expect("it is there").file_name())
+            .collect();
+        names.sort();
+        let wanted = ["daemon.log", "daemon.log.1", "daemon.log.2", "daemon.log.3", "daemon.log.4"];
+        assert_eq!(names, wanted);
+    }
+
+    #[test]
+    fn lines_that_could_not_be_written_are_counted() {
+        let dir = tempfile::TempDir::new().expect("a folder can be made");
+        let path = dir.path().join("health/daemon.log");
+        let mut file = LogFile::new(path.clone());
+        file.write("a");
+        file.write("b");
+        fs::create_dir(dir.path().join("health")).expect("it can be made");
+        file.write("c");
+        let text = fs::read_to_string(path).expect("it was written");
+        assert_eq!(text, "{\"unwritten\":2}\nc\n");
+    }
+}

@@ -1,0 +1,171 @@
+//! The journal as the bus reads it: recorded messages behind a position, a page at a time.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use bus::{LINE_MAX, Message, PAGE_BYTES, Page, Record, RecordError, Wanted};
+use event::{Raw, SessionId};
+use journal::{Ended, Followed, From, Journal, OnLag, Recorded, Selection, Subscription};
+
+use crate::cortex::{About, Before, Cortex, DECISIVE, Run};
+
+/// Readings that may go on where they were. With more, the one longest untouched begins anew when
+/// its reader comes back.
+const READINGS_MAX: usize = 8;
+
+/// Events that are looked through first for the last prompt of a session; then all are.
+const NEAR: u64 = 64;
+
+/// Events looked at for one page, so that a filter that wants none of them delays nobody.
+const EVENTS_MAX: usize = 1_024;
+
+/// Reads messages from the journal.
+pub(crate) struct Past {
+    journal: Journal,
+    /// Those who are in the middle, the one touched last at the end.
+    readings: Mutex<Vec<Reading>>,
+}
+
+/// One reader's way through the journal.
+struct Reading {
+    /// Everything up to here was given out.
+    at: u64,
+    subscription: Subscription,
+    /// Read, and beyond what was wanted.
+    next: Option<std::sync::Arc<Recorded>>,
+    cortex: Cortex,
+}
+
+impl Past {
+    pub(crate) fn new(journal: Journal) -> Past {
+        Past { journal, readings: Mutex::default() }
+    }
+
+    /// The reading that has come to a position, or a new one.
+    fn take(&self, after: u64) -> Result<Reading, RecordError> {
+        let mut readings = self.readings.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = readings.iter().rposition(|reading| reading.at == after);
+        if let Some(known) = known {
+            return Ok(readings.remove(known));
+        }
+        let from = From::At(after.saturating_add(1));
+        let subscription = self.journal.follow(from, OnLag::CatchUp).map_err(unreadable)?;
+        Ok(Reading { at: after, subscription, next: None, cortex: Cortex::default() })
+    }
+
+    fn keep(&self, reading: Reading) {
+        let mut readings = self.readings.lock().unwrap_or_else(PoisonError::into_inner);
+        if readings.len() >= READINGS_MAX {
+            readings.remove(0);
+        }
+        readings.push(reading);
+    }
+}
+
+impl Record for Past {
+    fn page(&self, wanted: Wanted) -> Result<Page, RecordError> {
+        let mut reading = self.take(wanted.after)?;
+        let page = reading.page(wanted, &self.journal)?;
+        // Whoever has everything is served from the bus; if not, it begins anew.
+        if page.up_to < wanted.up_to {
+            self.keep(reading);
+        }
+        Ok(page)
+    }
+}
+
+impl Reading {
+    fn page(&mut self, wanted: Wanted, journal: &Journal) -> Result<Page, RecordError> {
+        let mut messages = Vec::new();
+        let mut bytes = 0;
+        for _ in 0..EVENTS_MAX {
+            let Some(recorded) = self.following()? else {
+                self.at = wanted.up_to;
+                break;
+            };
+            if recorded.position > wanted.up_to {
+                self.next = Some(recorded);
+                self.at = wanted.up_to;
+                break;
+            }
+            self.at = recorded.position;
+            let told = self.cortex.tell(&recorded, journal);
+            let whole = wanted.with_journal.then(|| whole(&recorded));
+            for message in told.into_iter().chain(whole) {
+                bytes += message.line().len();
+                messages.push(message);
+            }
+            if bytes >= PAGE_BYTES || self.at >= wanted.up_to {
+                break;
+            }
+        }
+        Ok(Page { messages, up_to: self.at })
+    }
+
+    /// The next event that is recorded already.
+    fn following(&mut self) -> Result<Option<std::sync::Arc<Recorded>>, RecordError> {
+        if let Some(next) = self.next.take() {
+            return Ok(Some(next));
+        }
+        loop {
+            match self.subscription.next_within(Duration::ZERO) {
+                Ok(Some(Followed::Event(recorded))) => return Ok(Some(recorded)),
+                Ok(Some(_)) => {}
+                Ok(None) | Err(Ended::Closed) => return Ok(None),
+                Err(Ended::Failed(error)) => return Err(unreadable(error)),
+            }
+        }
+    }
+}
+
+/// What lies in the journal before an event. What cannot be read is taken for nothing: a message
+/// says a little less then.
+impl Before for Journal {
+    fn about(&self, session: &SessionId) -> About {
+        let info = self.stat(session).ok();
+        info.map(|info| About { agent: info.agent, model: info.model, project: info.project })
+            .unwrap_or_default()
+    }
+
+    fn run(&self, session: &SessionId, seq: u64) -> Run {
+        let before = |from_seq: u64| {
+            let selection = Selection { from_seq, ..Selection::all() }.up_to(seq - 1);
+            let events = self.events(session, selection.of_kinds(DECISIVE).newest_first());
+            events.into_iter().flatten().map_while(Result::ok)
+        };
+        let near = seq.saturating_sub(NEAR).max(1);
+        let is_settled = |kind: &event::Kind| *kind != event::Kind::AssistantMessage;
+        match before(near).any(|event| is_settled(&event.kind)) || near == 1 {
+            true => Run::behind(before(near)),
+            false => Run::behind(before(1)),
+        }
+    }
+}
+
+/// The whole event, on tract `journal`. Ours are the names that count, whatever it brings along.
+fn whole(recorded: &Recorded) -> Message {
+    let Recorded { position, event } = recorded;
+    let named = |json: &str| {
+        let kind = serde_json::to_string(event.kind.as_str()).expect("a text always encodes");
+        let millis = event.observed_at.nanos() / 1_000_000;
+        let fields = json.strip_suffix('}').unwrap_or(json);
+        let line = format!(
+            "{fields},\"position\":{position},\"tract\":\"journal\",\"event\":{kind},\"ts\":{millis}}}"
+        );
+        Message::parse(line.as_bytes())
+    };
+    let encoded = event.encode();
+    let fitting = (encoded.len() < LINE_MAX).then(|| named(&encoded)).and_then(Result::ok);
+    fitting.unwrap_or_else(|| {
+        let mut short = event.draft.clone();
+        short.data = Raw::null();
+        short.text = None;
+        let truncated = Raw::of(&true).expect("a truth encodes");
+        short.metadata.insert("truncated".to_owned(), truncated);
+        named(&short.at(event.seq).encode()).expect("an event without its payload is a message")
+    })
+}
+
+fn unreadable(error: journal::ReadError) -> RecordError {
+    RecordError(Box::new(error))
+}

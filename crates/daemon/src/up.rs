@@ -1,0 +1,313 @@
+//! The daemon: one process that holds capture, journal and bus of a journal together.
+//!
+//! It owns start, loop and stop. The bus answers first; capture catches up beside it. The end goes
+//! the other way: capture, what it recorded told, journal, bus, lock.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use bus::{BindError, Draft, Handle, Notice, RunError, Server, make_private};
+use capture::Environment;
+use event::Time;
+use journal::{Journal, OpenError, Options, ReadError};
+use serde_json::json;
+
+use crate::capturing::{Capturing, Tools};
+use crate::cortex::REV;
+use crate::health::Health;
+use crate::instance::{Instance, InstanceError, health, socket};
+use crate::log::{Echo, Log, Part};
+use crate::news::News;
+use crate::past::Past;
+use crate::settings::{Settings, SettingsError};
+
+/// How often the daemon says how it does.
+const STATUS_EVERY: Duration = Duration::from_secs(5);
+
+/// How long capture may take to end; what it has not recorded by then is read again next time.
+const CAPTURE_WITHIN: Duration = Duration::from_secs(5);
+
+/// Wishes that wait for the loop. More than a few at once are the same wish again.
+const INCOMING_MAX: usize = 64;
+
+/// What a daemon needs to know.
+pub struct Up {
+    /// The folder of the journal.
+    pub journal: PathBuf,
+    /// Whose agents are captured.
+    pub environment: Environment,
+    pub clock: fn() -> Time,
+    /// Hears what a person should know.
+    pub echo: Echo,
+}
+
+/// A daemon that answers.
+pub struct Daemon {
+    up: Ready,
+    incoming: Receiver<Incoming>,
+    remote: Remote,
+}
+
+/// Why there is none.
+#[derive(Debug, thiserror::Error)]
+pub enum UpError {
+    #[error(transparent)]
+    Instance(#[from] InstanceError),
+    #[error(transparent)]
+    Settings(#[from] SettingsError),
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    #[error(transparent)]
+    Bind(#[from] BindError),
+    #[error("no thread can be started")]
+    Thread(#[source] io::Error),
+}
+
+/// How a daemon that ran has ended.
+#[derive(Debug, thiserror::Error)]
+pub enum EndError {
+    #[error("the journal has to be opened again: {why}")]
+    Broken { why: String },
+    #[error(transparent)]
+    Bus(#[from] RunError),
+    #[error("ended at once, as asked")]
+    Hurried,
+}
+
+/// A way to tell a running daemon something, from any thread.
+#[derive(Clone)]
+pub struct Remote {
+    incoming: SyncSender<Incoming>,
+}
+
+/// Everything the loop waits for.
+enum Incoming {
+    Stop,
+    Reload,
+    /// Nothing can be recorded until the journal is opened anew.
+    Broken(String),
+    CaptureEnded,
+    BusEnded,
+}
+
+impl Remote {
+    /// Asks for the end. Asked a second time, it ends without waiting for anything.
+    pub fn stop(&self) {
+        self.send(Incoming::Stop);
+    }
+
+    /// Asks to read the settings again.
+    pub fn reload(&self) {
+        self.send(Incoming::Reload);
+    }
+
+    fn send(&self, incoming: Incoming) {
+        // So many wishes wait that this one is among them, or nobody is there any more.
+        let _ = self.incoming.try_send(incoming);
+    }
+}
+
+/// The parts of a running daemon, in the order they were started.
+struct Ready {
+    folder: PathBuf,
+    settings: Settings,
+    begun: Instant,
+    health: Health,
+    log: Log,
+    capturing: Capturing,
+    journal: Journal,
+    bus: Handle,
+    bus_thread: JoinHandle<Result<(), RunError>>,
+    /// Given back last.
+    _instance: Instance,
+}
+
+impl Daemon {
+    /// Starts everything; the bus answers when this returns.
+    pub fn start(up: Up) -> Result<Daemon, UpError> {
+        let Up { journal: folder, environment, clock, echo } = up;
+        make_private(&health(&folder))?;
+        let instance = Instance::take(&folder)?;
+        let settings = Settings::load(&folder)?;
+        let journal = Journal::open_or_create(&folder, &Options::default())?;
+        let (sender, incoming) = mpsc::sync_channel(INCOMING_MAX);
+        let remote = Remote { incoming: sender };
+
+        let (notices, told) = mpsc::sync_channel(INCOMING_MAX);
+        let record = Arc::new(Past::new(journal.clone()));
+        let notice = Box::new(move |notice| {
+            // So much is wrong that one more of it is no news.
+            let _ = notices.try_send(notice);
+        });
+        let bus_settings =
+            bus::Settings { record: Some(record), notice, ..bus::Settings::default() };
+        let server = Server::bind(&socket(&folder), bus_settings)?;
+        let bus = server.handle();
+        let log = Log::open(&health(&folder), bus.clone(), clock, echo);
+        let news = News::open(journal.clone(), bus.clone(), clock())?;
+        let bus_thread = serve(server, remote.clone())?;
+        note(told, log.clone())?;
+        log.info(Part::Daemon, format!("up, pid {}", std::process::id()));
+        for finding in journal.found_on_opening() {
+            log.warn(Part::Journal, format!("{}; {}", finding.damage, finding.remedy));
+        }
+
+        let health = Health::default();
+        health.set_part("bus", "running");
+        health.set_part("journal", "running");
+        let (broken, ended) = (remote.clone(), remote.clone());
+        let tools = Tools {
+            journal: journal.clone(),
+            environment,
+            clock,
+            news,
+            bus: bus.clone(),
+            log: log.clone(),
+            health: health.clone(),
+            broken: Box::new(move |why| broken.send(Incoming::Broken(why))),
+            ended: Box::new(move || ended.send(Incoming::CaptureEnded)),
+        };
+        let capturing = Capturing::start(tools, settings.clone()).map_err(UpError::Thread)?;
+        let up = Ready {
+            folder,
+            settings,
+            begun: Instant::now(),
+            health,
+            log,
+            capturing,
+            journal,
+            bus,
+            bus_thread,
+            _instance: instance,
+        };
+        Ok(Daemon { up, incoming, remote })
+    }
+
+    pub fn remote(&self) -> Remote {
+        self.remote.clone()
+    }
+
+    /// Where its bus listens.
+    pub fn socket(&self) -> PathBuf {
+        socket(&self.up.folder)
+    }
+
+    /// Runs until it is told to end.
+    pub fn run(self) -> Result<(), EndError> {
+        let Daemon { mut up, incoming, remote: _remote } = self;
+        up.tell_status();
+        let mut status_at = Instant::now() + STATUS_EVERY;
+        loop {
+            let pause = status_at.saturating_duration_since(Instant::now());
+            match incoming.recv_timeout(pause) {
+                Ok(Incoming::Reload) => up.reload(),
+                Ok(Incoming::Stop) | Err(RecvTimeoutError::Disconnected) => {
+                    return up.stop(&incoming);
+                }
+                Ok(Incoming::Broken(why)) => {
+                    up.stop(&incoming)?;
+                    return Err(EndError::Broken { why });
+                }
+                // Without the one nobody hears of us; without the other nothing is recorded.
+                Ok(Incoming::BusEnded | Incoming::CaptureEnded) => return up.stop(&incoming),
+                Err(RecvTimeoutError::Timeout) => {
+                    up.tell_status();
+                    status_at = Instant::now() + STATUS_EVERY;
+                }
+            }
+        }
+    }
+}
+
+impl Ready {
+    fn reload(&mut self) {
+        match Settings::load(&self.folder) {
+            Ok(settings) if settings == self.settings => {
+                self.log.info(Part::Daemon, "settings read again: nothing has changed");
+            }
+            Ok(settings) => {
+                self.settings = settings.clone();
+                self.capturing.reload(settings);
+                self.log.info(Part::Daemon, "settings read again");
+            }
+            Err(error) => {
+                let words = format!("the former settings stay: {error}");
+                self.log.error(Part::Daemon, words);
+            }
+        }
+    }
+
+    /// Ends the parts in their order. A second wish to end is granted at once.
+    fn stop(self, incoming: &Receiver<Incoming>) -> Result<(), EndError> {
+        self.log.info(Part::Daemon, "stopping");
+        self.capturing.stop();
+        let until = Instant::now() + CAPTURE_WITHIN;
+        loop {
+            match incoming.recv_timeout(until.saturating_duration_since(Instant::now())) {
+                Ok(Incoming::CaptureEnded) => break self.capturing.join(),
+                Ok(Incoming::Stop) => return Err(EndError::Hurried),
+                Ok(_) => {}
+                Err(_) => break,
+            }
+        }
+        self.journal.close();
+        self.log.info(Part::Daemon, "stopped");
+        self.bus.stop();
+        // A bus that panicked has nothing more to say.
+        self.bus_thread.join().unwrap_or(Ok(()))?;
+        Ok(())
+    }
+
+    /// Says how the daemon does, as whoever looks for one second hears it.
+    fn tell_status(&self) {
+        let uptime = self.begun.elapsed().as_secs();
+        let own = json!({
+            "name": "supervisor",
+            "ref": self.log.reference(),
+            "pid": std::process::id(),
+            "uptime_seconds": uptime,
+        });
+        let parts = self.health.parts().into_iter();
+        let parts = parts.map(|(name, state)| json!({"name": name, "state": state}));
+        let draft = Draft::new("supervisor", "status")
+            .with("services", [own])
+            .with("crashed", [(); 0])
+            .with("tasks", [(); 0])
+            .with("queues", serde_json::Map::new())
+            .with("stale_heartbeats", [(); 0])
+            .with("schedules", [(); 0])
+            .with("callosum_clients", self.bus.clients())
+            .with("parts", parts.collect::<Vec<_>>())
+            .with("disk", self.health.disk().unwrap_or_else(|| "ok".to_owned()))
+            .with("rev", REV);
+        let _ = draft.build().map(|message| self.bus.publish(message));
+    }
+}
+
+/// Runs the bus on a thread of its own; its end is told.
+fn serve(server: Server, remote: Remote) -> Result<JoinHandle<Result<(), RunError>>, UpError> {
+    let thread = std::thread::Builder::new().name("bus".to_owned());
+    let serve = move || {
+        let ran = server.run();
+        remote.send(Incoming::BusEnded);
+        ran
+    };
+    thread.spawn(serve).map_err(UpError::Thread)
+}
+
+/// Writes down what the bus notices. It ends with the bus.
+fn note(told: Receiver<Notice>, log: Log) -> Result<(), UpError> {
+    let thread = std::thread::Builder::new().name("notices".to_owned());
+    let note = move || {
+        for notice in told {
+            log.warn(Part::Bus, notice.to_string());
+        }
+    };
+    thread.spawn(note).map(drop).map_err(UpError::Thread)
+}
