@@ -10,7 +10,9 @@ use crate::scan::{Scanner, Verdict};
 pub(crate) fn text(raw: &[u8]) -> Option<Cow<'_, str>> {
     let inner = raw.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
     if memchr::memchr(b'\\', inner).is_none() {
-        return Some(String::from_utf8_lossy(inner));
+        // Almost all of it is text, which is quicker to see than to mend.
+        let whole = std::str::from_utf8(inner).map(Cow::Borrowed);
+        return Some(whole.unwrap_or_else(|_| String::from_utf8_lossy(inner)));
     }
     Some(Cow::Owned(String::from_utf16_lossy(&units(raw)?)))
 }

@@ -36,7 +36,16 @@ pub(crate) struct Exchange {
     has_record: bool,
     listeners: Vec<Arc<Queue>>,
     ignored: HashMap<Fault, u64>,
-    tallies: HashMap<String, Tally>,
+    tallies: Tallies,
+}
+
+/// What was relayed, by tract.
+#[derive(Default)]
+struct Tallies {
+    numbers: HashMap<String, usize>,
+    list: Vec<(String, Tally)>,
+    /// The one counted last: most messages are of the tract of the one before.
+    last: usize,
     other: Tally,
 }
 
@@ -214,12 +223,12 @@ impl Exchange {
             (Some(_), Class::Ordinary) => Class::Recorded,
             (_, class) => class,
         };
-        let Exchange { tape, listeners, tallies, other, .. } = self;
+        let Exchange { tape, listeners, tallies, .. } = self;
         tape.append(|out| {
             let start = out.len();
             let names = relay(line, shape, now_ms, out);
             let line = &out[start..];
-            count(tallies, other, &said.tract, line.len());
+            tallies.count(&said.tract, line.len());
             tell(listeners, line, &names);
             let Origin { sender, recorded } = origin;
             let (position, is_last) = recorded.unwrap_or((0, true));
@@ -250,10 +259,11 @@ impl Exchange {
             (fault.reason().to_owned(), json!(count))
         });
         let by_tract = |of: fn(&Tally) -> u64| {
-            let named = self.tallies.iter().map(|(name, tally)| (name.clone(), json!(of(tally))));
+            let Tallies { list, other, .. } = &self.tallies;
+            let named = list.iter().map(|(name, tally)| (name.clone(), json!(of(tally))));
             let mut map: Map<String, Value> = named.collect();
-            if self.other.messages > 0 {
-                map.insert("*".to_owned(), json!(of(&self.other)));
+            if other.messages > 0 {
+                map.insert("*".to_owned(), json!(of(other)));
             }
             Value::Object(map)
         };
@@ -266,15 +276,29 @@ impl Exchange {
     }
 }
 
-fn count(tallies: &mut HashMap<String, Tally>, other: &mut Tally, tract: &str, len: usize) {
-    let is_known = tallies.contains_key(tract);
-    let is_name = !tract.is_empty() && tract.len() <= TALLY_NAME_MAX;
-    if !is_known && is_name && tallies.len() < TALLIES_MAX {
-        tallies.insert(tract.to_owned(), Tally::default());
+impl Tallies {
+    fn count(&mut self, tract: &str, len: usize) {
+        let tally = self.of(tract);
+        tally.messages += 1;
+        tally.bytes += len as u64;
     }
-    let tally = tallies.get_mut(tract).unwrap_or(other);
-    tally.messages += 1;
-    tally.bytes += len as u64;
+
+    fn of(&mut self, tract: &str) -> &mut Tally {
+        let is_last = self.list.get(self.last).is_some_and(|(name, _)| name == tract);
+        if !is_last {
+            let is_name = !tract.is_empty() && tract.len() <= TALLY_NAME_MAX;
+            self.last = match self.numbers.get(tract) {
+                Some(number) => *number,
+                None if is_name && self.list.len() < TALLIES_MAX => {
+                    self.numbers.insert(tract.to_owned(), self.list.len());
+                    self.list.push((tract.to_owned(), Tally::default()));
+                    self.list.len() - 1
+                }
+                None => return &mut self.other,
+            };
+        }
+        &mut self.list[self.last].1
+    }
 }
 
 fn tell(listeners: &mut Vec<Arc<Queue>>, line: &[u8], names: &Names) {

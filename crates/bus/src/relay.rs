@@ -31,12 +31,27 @@ pub(crate) fn relay(line: &[u8], shape: &Shape, now_ms: u64, out: &mut Vec<u8>) 
     }
     if shape.field(Key::Ts).is_none() {
         out.extend_from_slice(b",\"ts\":");
-        out.extend_from_slice(now_ms.to_string().as_bytes());
+        push_number(now_ms, out);
     }
     out.extend_from_slice(b"}");
     let names = if shape.is_ascii { Names::of(shape) } else { names_again(&out[begin..]) };
     out.push(b'\n');
     names
+}
+
+/// Writes a number in digits.
+fn push_number(mut number: u64, out: &mut Vec<u8>) {
+    let mut digits = [0; 20];
+    let mut begin = digits.len();
+    loop {
+        begin -= 1;
+        digits[begin] = b'0' + (number % 10) as u8;
+        number /= 10;
+        if number == 0 {
+            break;
+        }
+    }
+    out.extend_from_slice(&digits[begin..]);
 }
 
 /// Escapes have moved the names.

@@ -611,21 +611,26 @@ impl Scanner {
 
 /// How many bytes may stand in a text without a further look: eight at a time, then one by one.
 fn plain_len(bytes: &[u8]) -> usize {
-    let (words, _) = bytes.as_chunks::<8>();
-    let plain =
-        8 * words.iter().take_while(|word| is_plain_word(u64::from_le_bytes(**word))).count();
-    let rest = &bytes[plain..];
+    let (words, rest) = bytes.as_chunks::<8>();
+    for (number, word) in words.iter().enumerate() {
+        let odd = odd_bytes(u64::from_le_bytes(*word));
+        if odd != 0 {
+            return 8 * number + odd.trailing_zeros() as usize / 8;
+        }
+    }
+    let plain = bytes.len() - rest.len();
     plain + rest.iter().position(|byte| !IS_PLAIN[*byte as usize]).unwrap_or(rest.len())
 }
 
-/// Whether all eight bytes are plain: the highest bit of a byte is set where one is not.
-fn is_plain_word(word: u64) -> bool {
+/// The highest bit of the first byte that is not plain is set, and none before it; 0 if all are.
+fn odd_bytes(word: u64) -> u64 {
     const ONES: u64 = u64::from_le_bytes([1; 8]);
     const HIGH: u64 = ONES << 7;
+    // What is borrowed for one byte spoils those above it, which nobody looks at then.
     let less = |word: u64, than: u64| word.wrapping_sub(ONES * than) & !word;
     let quote = less(word ^ (ONES * b'"' as u64), 1);
     let backslash = less(word ^ (ONES * b'\\' as u64), 1);
-    (less(word, 0x20) | quote | backslash | word) & HIGH == 0
+    (less(word, 0x20) | quote | backslash | word) & HIGH
 }
 
 /// Bytes that may stand in a text without a further look.
