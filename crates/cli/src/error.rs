@@ -258,9 +258,6 @@ impl From<UpError> for CliError {
 impl From<EndError> for CliError {
     fn from(error: EndError) -> CliError {
         let hint = match &error {
-            EndError::Broken { .. } => {
-                "check the disk, then start it again; nothing recorded is lost"
-            }
             EndError::Hurried => "nothing recorded is lost; the next start goes on from there",
             EndError::Bus(_) => "start it again",
         };

@@ -9,13 +9,14 @@ use std::time::{Duration, Instant};
 
 use capture::{Environment, Stop, Summary};
 use event::Time;
-use journal::{AppendError, ClaimError, Journal};
+use journal::{AppendError, ClaimError};
 
 use crate::health::Health;
 use crate::import::Import;
 use crate::ingest::{Caught, Ingest, IngestError};
 use crate::log::{Log, Part};
 use crate::news::News;
+use crate::opened::Opened;
 use crate::settings::Settings;
 
 /// Time between two tries when nothing can be recorded; it doubles up to the last.
@@ -37,15 +38,13 @@ pub(crate) struct Capturing {
 
 /// What it works with.
 pub(crate) struct Tools {
-    pub journal: Journal,
+    pub opened: Opened,
     pub environment: Environment,
     pub clock: fn() -> Time,
     pub news: News,
     pub bus: bus::Handle,
     pub log: Log,
     pub health: Health,
-    /// Told when the journal has to be opened anew.
-    pub broken: Box<dyn Fn(String) + Send>,
     /// Told when the part is over.
     pub ended: Box<dyn Fn() + Send>,
 }
@@ -168,7 +167,7 @@ impl Worker {
 
     /// Records until it is interrupted, or cannot go on.
     fn record(&mut self) -> Result<(), IngestError> {
-        let journal = self.tools.journal.clone();
+        let journal = self.tools.opened.journal();
         let environment = self.tools.environment.clone();
         let clock = self.tools.clock;
         let ingest = Ingest { journal: &journal, environment: &environment, clock: &clock };
@@ -248,7 +247,7 @@ impl Worker {
             }
             error => (format!("nothing is recorded now: {}", chain(error)), "failing"),
         };
-        let Tools { log, health, broken, .. } = &self.tools;
+        let Tools { log, health, opened, .. } = &self.tools;
         health.set_part("capture", state);
         if state == "failing" {
             health.set_disk(Some(chain(error)));
@@ -257,8 +256,10 @@ impl Worker {
             log.error(Part::Capture, &words);
             self.told = Some(words);
         }
-        if is_broken(error) {
-            broken(chain(error));
+        if is_broken(error)
+            && let Err(error) = opened.reopen()
+        {
+            log.error(Part::Journal, format!("it cannot be opened again: {}", chain(&error)));
         }
     }
 

@@ -10,6 +10,7 @@ mod news; // what was committed, told on the bus
 mod cortex; // events as messages
 mod past; // the journal as the bus reads it
 mod import; // how far history has been read
+mod opened; // the journal that is open now
 mod health; // how the daemon does
 mod log; // what the daemon says of itself
 mod ingest; // everything agents have written, into the journal

@@ -13,6 +13,7 @@ use journal::{Ended, Followed, From, Journal, OnLag, ReadError, Recorded};
 use serde_json::json;
 
 use crate::cortex::{Cortex, REV};
+use crate::opened::Opened;
 
 /// The name of the consumer.
 const CONSUMER: &str = "bus";
@@ -38,7 +39,7 @@ const SILENT_AFTER: Duration = Duration::from_secs(30 * 60);
 
 /// Tells the bus what happens.
 pub(crate) struct News {
-    journal: Journal,
+    opened: Opened,
     bus: Handle,
     cortex: Cortex,
     /// Everything up to here was told or passed over.
@@ -60,7 +61,8 @@ struct Running {
 }
 
 impl News {
-    pub(crate) fn open(journal: Journal, bus: Handle, now: Time) -> Result<News, ReadError> {
+    pub(crate) fn open(opened: Opened, bus: Handle, now: Time) -> Result<News, ReadError> {
+        let journal = opened.journal();
         // Nobody was told anything before the first time, so all there is is history.
         let at = match journal.consumer(CONSUMER)? {
             0 => journal.tail()?,
@@ -69,7 +71,7 @@ impl News {
         let recent_since = Time::from_nanos(now.nanos() - ABSENCE.as_nanos() as i128);
         let long_ago = Instant::now();
         let news = News {
-            journal,
+            opened,
             bus,
             cortex: Cortex::default(),
             at,
@@ -92,7 +94,7 @@ impl News {
 
     /// Passes over everything recorded so far: it is history.
     pub(crate) fn skip(&mut self) -> Result<(), ReadError> {
-        self.at = self.journal.tail()?.max(self.at);
+        self.at = self.opened.journal().tail()?.max(self.at);
         let _ = self.bus.recorded_up_to(self.at);
         self.save();
         Ok(())
@@ -100,17 +102,18 @@ impl News {
 
     /// Looks through what was recorded while catching up, and tells what of it is news.
     pub(crate) fn catch_up(&mut self, stop: &Stop) -> Result<(), ReadError> {
-        let tail = self.journal.tail()?;
+        let journal = self.opened.journal();
+        let tail = journal.tail()?;
         while self.at < tail && !stop.is_asked() {
-            let page = self.journal.recorded_from(self.at + 1)?;
+            let page = journal.recorded_from(self.at + 1)?;
             if page.is_empty() {
                 break;
             }
             for recorded in &page {
-                if self.is_news(&recorded.event) {
-                    self.tell(recorded);
+                if self.is_news(&recorded.event, &journal) {
+                    self.tell(recorded, &journal);
                 } else {
-                    self.cortex.pass(&recorded.event, &self.journal);
+                    self.cortex.pass(&recorded.event, &journal);
                     self.at = recorded.position;
                 }
             }
@@ -124,13 +127,14 @@ impl News {
     /// told as well.
     pub(crate) fn follow(&mut self, stop: &Stop) -> Result<(), ReadError> {
         let from = From::At(self.at + 1);
-        let mut subscription = self.journal.follow(from, OnLag::CatchUp)?;
+        let journal = self.opened.journal();
+        let mut subscription = journal.follow(from, OnLag::CatchUp)?;
         loop {
             // Asked first: what is committed before the end is told before the end.
             let is_over = stop.is_asked();
             let patience = if is_over { Duration::ZERO } else { LOOK_EVERY };
             match subscription.next_within(patience) {
-                Ok(Some(Followed::Event(recorded))) => self.tell(&recorded),
+                Ok(Some(Followed::Event(recorded))) => self.tell(&recorded, &journal),
                 Ok(Some(_)) => {}
                 Ok(None) if is_over => break,
                 Ok(None) => self.rest(),
@@ -146,19 +150,19 @@ impl News {
     }
 
     /// An event read while catching up is news if it is recent, or goes on with a run that was told.
-    fn is_news(&mut self, event: &Event) -> bool {
+    fn is_news(&mut self, event: &Event, journal: &Journal) -> bool {
         let is_told = self.running.contains_key(&event.session_id);
         // What ran when the last daemon ended was told by it.
         let ran = event.seq > 1
             && !is_told
             && self.cortex.run_of(&event.session_id).is_none()
-            && self.cortex.run_before(event, &self.journal).is_open();
+            && self.cortex.run_before(event, journal).is_open();
         self.is_recent(event.created_at) || is_told || ran
     }
 
-    fn tell(&mut self, recorded: &Recorded) {
+    fn tell(&mut self, recorded: &Recorded, journal: &Journal) {
         let Recorded { position, event } = recorded;
-        let messages = self.cortex.tell(recorded, &self.journal);
+        let messages = self.cortex.tell(recorded, journal);
         self.at = *position;
         self.note(event);
         let mut told = self.bus.publish_recorded(messages.clone(), *position);
@@ -221,7 +225,8 @@ impl News {
     /// Saves how far it has got. What cannot be saved now is told again after a restart.
     fn save(&mut self) {
         self.saved_at = Instant::now();
-        if self.at > self.saved && self.journal.advance_consumer(CONSUMER, self.at).is_ok() {
+        if self.at > self.saved && self.opened.journal().advance_consumer(CONSUMER, self.at).is_ok()
+        {
             self.saved = self.at;
         }
     }

@@ -8,6 +8,7 @@ use event::{Raw, SessionId};
 use journal::{Ended, Followed, From, Journal, OnLag, Recorded, Selection, Subscription};
 
 use crate::cortex::{About, Before, Cortex, DECISIVE, Run};
+use crate::opened::Opened;
 
 /// Readings that may go on where they were. With more, the one longest untouched begins anew when
 /// its reader comes back.
@@ -21,7 +22,7 @@ const EVENTS_MAX: usize = 1_024;
 
 /// Reads messages from the journal.
 pub(crate) struct Past {
-    journal: Journal,
+    opened: Opened,
     /// Those who are in the middle, the one touched last at the end.
     readings: Mutex<Vec<Reading>>,
 }
@@ -37,19 +38,19 @@ struct Reading {
 }
 
 impl Past {
-    pub(crate) fn new(journal: Journal) -> Past {
-        Past { journal, readings: Mutex::default() }
+    pub(crate) fn new(opened: Opened) -> Past {
+        Past { opened, readings: Mutex::default() }
     }
 
     /// The reading that has come to a position, or a new one.
-    fn take(&self, after: u64) -> Result<Reading, RecordError> {
+    fn take(&self, after: u64, journal: &Journal) -> Result<Reading, RecordError> {
         let mut readings = self.readings.lock().unwrap_or_else(PoisonError::into_inner);
         let known = readings.iter().rposition(|reading| reading.at == after);
         if let Some(known) = known {
             return Ok(readings.remove(known));
         }
         let from = From::At(after.saturating_add(1));
-        let subscription = self.journal.follow(from, OnLag::CatchUp).map_err(unreadable)?;
+        let subscription = journal.follow(from, OnLag::CatchUp).map_err(unreadable)?;
         Ok(Reading { at: after, subscription, next: None, cortex: Cortex::default() })
     }
 
@@ -64,8 +65,9 @@ impl Past {
 
 impl Record for Past {
     fn page(&self, wanted: Wanted) -> Result<Page, RecordError> {
-        let mut reading = self.take(wanted.after)?;
-        let page = reading.page(wanted, &self.journal)?;
+        let journal = self.opened.journal();
+        let mut reading = self.take(wanted.after, &journal)?;
+        let page = reading.page(wanted, &journal)?;
         // Whoever has everything is served from the bus; if not, it begins anew.
         if page.up_to < wanted.up_to {
             self.keep(reading);

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use bus::{BindError, Draft, Handle, Notice, RunError, Server, make_private};
 use capture::Environment;
 use event::Time;
-use journal::{Journal, OpenError, Options, ReadError};
+use journal::{OpenError, ReadError};
 use serde_json::json;
 
 use crate::capturing::{Capturing, Tools};
@@ -22,6 +22,7 @@ use crate::health::Health;
 use crate::instance::{Instance, InstanceError, health, socket};
 use crate::log::{Echo, Log, Part};
 use crate::news::News;
+use crate::opened::Opened;
 use crate::past::Past;
 use crate::settings::{Settings, SettingsError};
 
@@ -72,8 +73,6 @@ pub enum UpError {
 /// How a daemon that ran has ended.
 #[derive(Debug, thiserror::Error)]
 pub enum EndError {
-    #[error("the journal has to be opened again: {why}")]
-    Broken { why: String },
     #[error(transparent)]
     Bus(#[from] RunError),
     #[error("ended at once, as asked")]
@@ -90,8 +89,6 @@ pub struct Remote {
 enum Incoming {
     Stop,
     Reload,
-    /// Nothing can be recorded until the journal is opened anew.
-    Broken(String),
     CaptureEnded,
     BusEnded,
 }
@@ -121,7 +118,7 @@ struct Ready {
     health: Health,
     log: Log,
     capturing: Capturing,
-    journal: Journal,
+    opened: Opened,
     bus: Handle,
     bus_thread: JoinHandle<Result<(), RunError>>,
     /// Given back last.
@@ -135,12 +132,12 @@ impl Daemon {
         make_private(&health(&folder))?;
         let instance = Instance::take(&folder)?;
         let settings = Settings::load(&folder)?;
-        let journal = Journal::open_or_create(&folder, &Options::default())?;
+        let opened = Opened::open(folder.clone())?;
         let (sender, incoming) = mpsc::sync_channel(INCOMING_MAX);
         let remote = Remote { incoming: sender };
 
         let (notices, told) = mpsc::sync_channel(INCOMING_MAX);
-        let record = Arc::new(Past::new(journal.clone()));
+        let record = Arc::new(Past::new(opened.clone()));
         let notice = Box::new(move |notice| {
             // So much is wrong that one more of it is no news.
             let _ = notices.try_send(notice);
@@ -150,27 +147,26 @@ impl Daemon {
         let server = Server::bind(&socket(&folder), bus_settings)?;
         let bus = server.handle();
         let log = Log::open(&health(&folder), bus.clone(), clock, echo);
-        let news = News::open(journal.clone(), bus.clone(), clock())?;
+        let news = News::open(opened.clone(), bus.clone(), clock())?;
         let bus_thread = serve(server, remote.clone())?;
         note(told, log.clone())?;
         log.info(Part::Daemon, format!("up, pid {}", std::process::id()));
-        for finding in journal.found_on_opening() {
+        for finding in opened.journal().found_on_opening() {
             log.warn(Part::Journal, format!("{}; {}", finding.damage, finding.remedy));
         }
 
         let health = Health::default();
         health.set_part("bus", "running");
         health.set_part("journal", "running");
-        let (broken, ended) = (remote.clone(), remote.clone());
+        let ended = remote.clone();
         let tools = Tools {
-            journal: journal.clone(),
+            opened: opened.clone(),
             environment,
             clock,
             news,
             bus: bus.clone(),
             log: log.clone(),
             health: health.clone(),
-            broken: Box::new(move |why| broken.send(Incoming::Broken(why))),
             ended: Box::new(move || ended.send(Incoming::CaptureEnded)),
         };
         let capturing = Capturing::start(tools, settings.clone()).map_err(UpError::Thread)?;
@@ -181,7 +177,7 @@ impl Daemon {
             health,
             log,
             capturing,
-            journal,
+            opened,
             bus,
             bus_thread,
             _instance: instance,
@@ -209,10 +205,6 @@ impl Daemon {
                 Ok(Incoming::Reload) => up.reload(),
                 Ok(Incoming::Stop) | Err(RecvTimeoutError::Disconnected) => {
                     return up.stop(&incoming);
-                }
-                Ok(Incoming::Broken(why)) => {
-                    up.stop(&incoming)?;
-                    return Err(EndError::Broken { why });
                 }
                 // Without the one nobody hears of us; without the other nothing is recorded.
                 Ok(Incoming::BusEnded | Incoming::CaptureEnded) => return up.stop(&incoming),
@@ -256,7 +248,7 @@ impl Ready {
                 Err(_) => break,
             }
         }
-        self.journal.close();
+        self.opened.journal().close();
         self.log.info(Part::Daemon, "stopped");
         self.bus.stop();
         // A bus that panicked has nothing more to say.
