@@ -15,7 +15,7 @@ use event::payload::{ToolCall, ToolResult};
 use event::{Event, Kind, SessionId};
 use journal::Recorded;
 
-pub(crate) use run::{DECISIVE, Run};
+pub(crate) use run::{ABSENCE, DECISIVE, Run};
 use run::{End, Own};
 
 /// Every message of ours says which build sent it.

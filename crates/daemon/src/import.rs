@@ -139,3 +139,37 @@ impl Import {
 fn date(at: Time) -> String {
     at.to_string().chars().take(10).filter(char::is_ascii_digit).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use bus::{Filter, Server};
+
+    use super::*;
+
+    #[test]
+    fn nothing_read_is_nothing_told_and_the_end_has_the_sum() {
+        let dir = tempfile::TempDir::new().expect("a folder can be made");
+        let path = dir.path().join("bus.sock");
+        let server = Server::bind(&path, bus::Settings::default()).expect("it can be bound");
+        let bus = server.handle();
+        let heard = bus.listen(Filter::default()).expect("it listens");
+        let at = Time::from_millis;
+        Import::new(bus.clone(), at(1)).complete();
+        let mut import = Import::new(bus.clone(), at(2));
+        let progress = Progress { sources: 1, sources_total: 3, events: 5, ..Progress::default() };
+        import.progress(&Progress::default());
+        import.progress(&progress);
+        import.progress(&progress);
+        import.slice(2, 7, Some((at(1_739_440_800_000), at(1_739_540_800_000))));
+        import.slice(1, 3, Some((at(1_739_340_800_000), at(1_739_440_800_000))));
+        import.complete();
+        bus.stop();
+        server.run().expect("it ends");
+        let told = std::iter::from_fn(|| heard.next(Duration::ZERO)).map(|told| told.to_json());
+        let told: Vec<serde_json::Value> = told.collect();
+        let events: Vec<&str> = told.iter().filter_map(|told| told["event"].as_str()).collect();
+        assert_eq!(events, ["started", "completed"]);
+        assert_eq!((&told[1]["import_id"], &told[1]["entries_written"]), (&"2".into(), &10.into()));
+        assert_eq!(told[1]["date_range"], serde_json::json!(["20250212", "20250214"]));
+    }
+}

@@ -12,15 +12,11 @@ use event::{Event, SessionId, Time};
 use journal::{Ended, Followed, From, Journal, OnLag, ReadError, Recorded};
 use serde_json::json;
 
-use crate::cortex::{Cortex, REV};
+use crate::cortex::{ABSENCE, Cortex, REV};
 use crate::opened::Opened;
 
 /// The name of the consumer.
 const CONSUMER: &str = "bus";
-
-/// How long before the start something may have happened and still be news: an absence as short as
-/// this is a restart.
-const ABSENCE: Duration = Duration::from_secs(10 * 60);
 
 /// The position is saved at most this often while there is news: each time is a commit.
 const SAVE_EVERY: Duration = Duration::from_secs(1);
@@ -44,7 +40,7 @@ pub(crate) struct News {
     cortex: Cortex,
     /// Everything up to here was told or passed over.
     at: u64,
-    saved: u64,
+    saved: Option<u64>,
     saved_at: Instant,
     /// What happened before is history if it is read while catching up.
     recent_since: Time,
@@ -63,19 +59,20 @@ struct Running {
 impl News {
     pub(crate) fn open(opened: Opened, bus: Handle, now: Time) -> Result<News, ReadError> {
         let journal = opened.journal();
-        // Nobody was told anything before the first time, so all there is is history.
+        // What is saved is the next one, so that nothing told is not the same as never begun. All
+        // there is before the first time is history.
         let at = match journal.consumer(CONSUMER)? {
             0 => journal.tail()?,
-            saved => saved,
+            next => next - 1,
         };
         let recent_since = Time::from_nanos(now.nanos() - ABSENCE.as_nanos() as i128);
         let long_ago = Instant::now();
-        let news = News {
+        let mut news = News {
             opened,
             bus,
             cortex: Cortex::default(),
             at,
-            saved: at,
+            saved: None,
             saved_at: long_ago,
             recent_since,
             running: HashMap::new(),
@@ -84,6 +81,7 @@ impl News {
         };
         // A bus that has stopped needs no news.
         let _ = news.bus.recorded_up_to(at);
+        news.save();
         Ok(news)
     }
 
@@ -156,7 +154,7 @@ impl News {
         let ran = event.seq > 1
             && !is_told
             && self.cortex.run_of(&event.session_id).is_none()
-            && self.cortex.run_before(event, journal).is_open();
+            && self.cortex.run_before(event, journal).was_told();
         self.is_recent(event.created_at) || is_told || ran
     }
 
@@ -225,9 +223,13 @@ impl News {
     /// Saves how far it has got. What cannot be saved now is told again after a restart.
     fn save(&mut self) {
         self.saved_at = Instant::now();
-        if self.at > self.saved && self.opened.journal().advance_consumer(CONSUMER, self.at).is_ok()
-        {
-            self.saved = self.at;
+        let is_saved = self.saved == Some(self.at);
+        let next = self.at + 1;
+        if !is_saved && self.opened.journal().advance_consumer(CONSUMER, next).is_ok() {
+            self.saved = Some(self.at);
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,5 +1,7 @@
 //! A run: from the prompt that starts it to its end.
 
+use std::time::Duration;
+
 use event::payload::{
     AssistantMessage, SessionExited, StopReason, TurnCompleted, Usage, UserPrompt,
 };
@@ -11,6 +13,10 @@ use super::words::compact;
 pub(crate) const DECISIVE: [Kind; 4] =
     [Kind::UserPrompt, Kind::AssistantMessage, Kind::TurnCompleted, Kind::SessionExited];
 
+/// How long ago something may have happened and still be news: an absence as short as this is a
+/// restart.
+pub(crate) const ABSENCE: Duration = Duration::from_secs(10 * 60);
+
 /// What a model says when it has answered and waits.
 const ANSWERED: &str = "end_turn";
 
@@ -18,6 +24,8 @@ const ANSWERED: &str = "end_turn";
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Run {
     is_open: bool,
+    /// The last prompt was seen when it was typed, and not read long after.
+    is_fresh: bool,
     /// The turn of the last prompt.
     turn_id: Option<String>,
     /// What was said last, since that prompt.
@@ -82,6 +90,21 @@ impl Run {
         self.is_open
     }
 
+    /// Whether it was told when it began, as far as its prompt shows.
+    pub(crate) fn was_told(&self) -> bool {
+        self.is_open && self.is_fresh
+    }
+
+    fn begun_by(prompt: &Event) -> Run {
+        let late = prompt.observed_at.nanos() - prompt.created_at.nanos();
+        Run {
+            is_open: true,
+            is_fresh: late < ABSENCE.as_nanos() as i128,
+            turn_id: prompt.turn_id.clone(),
+            answer: None,
+        }
+    }
+
     /// The run behind some events of its session, told newest first; as many are taken as it needs.
     pub(crate) fn behind(newest_first: impl Iterator<Item = Event>) -> Run {
         let mut answer = None;
@@ -89,10 +112,7 @@ impl Run {
             match event.kind {
                 // What a fork inherits ran elsewhere.
                 _ if event.fork_origin().is_some() => break,
-                Kind::UserPrompt => {
-                    let turn_id = event.turn_id.clone();
-                    return Run { is_open: true, turn_id, answer };
-                }
+                Kind::UserPrompt => return Run { answer, ..Run::begun_by(&event) },
                 Kind::TurnCompleted | Kind::SessionExited => break,
                 Kind::AssistantMessage => {
                     let (text, is_last) = words_of(&event);
@@ -134,7 +154,7 @@ impl Run {
     fn prompted(&mut self, event: &Event) -> Turned {
         let prompt = event.readable::<UserPrompt>();
         let is_queued = prompt.as_ref().is_some_and(|prompt| prompt.queued);
-        let begun = Run { is_open: true, turn_id: event.turn_id.clone(), answer: None };
+        let begun = Run::begun_by(event);
         if is_queued && self.is_open {
             *self = begun;
             return Turned::other();
