@@ -226,6 +226,10 @@ impl<'a> Pump<'a> {
             let discovered = discover(*agent, self.environment, &mut summary.warnings);
             known.present = discovered.iter().map(|found| file_of(&found.metadata)).collect();
             for mut found in discovered {
+                if self.stop.is_asked() {
+                    // What was not listed is not missing.
+                    return Ok(candidates);
+                }
                 if !is_older(&found.metadata, now, RECENT_MILLIS) {
                     summary.recent.push(found.source.path.clone());
                 }

@@ -6,14 +6,25 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Asks for an end, from any thread. What was read by then is recorded, and the next pass goes on
 /// behind it.
 #[derive(Clone, Debug, Default)]
-pub struct Stop(Arc<AtomicBool>);
+pub struct Stop {
+    asked: Arc<AtomicBool>,
+    /// Somebody who may ask as well.
+    other: Option<Arc<AtomicBool>>,
+}
 
 impl Stop {
+    /// One that can be asked by itself, and is asked when this one is.
+    #[must_use]
+    pub fn or_earlier(&self) -> Stop {
+        Stop { asked: Arc::default(), other: Some(Arc::clone(&self.asked)) }
+    }
+
     pub fn ask(&self) {
-        self.0.store(true, Ordering::Relaxed);
+        self.asked.store(true, Ordering::Relaxed);
     }
 
     pub fn is_asked(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+        let is_set = |asked: &Arc<AtomicBool>| asked.load(Ordering::Relaxed);
+        is_set(&self.asked) || self.other.as_ref().is_some_and(is_set)
     }
 }

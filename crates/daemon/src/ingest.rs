@@ -129,12 +129,12 @@ impl Ingest<'_> {
         tell: &mut dyn FnMut(&Progress),
     ) -> Result<Caught, IngestError> {
         let begun = Instant::now();
-        let pause = Stop::default();
+        let pause = stop.or_earlier();
         let facts = RefCell::default();
         let mut recorder = Recorder::new(self.journal, Gate::new(settings.clone()), &facts);
         let pump = Pump::new(AGENTS, self.environment, self.clock).until(pause.clone());
         let mut read = pump.once(&mut recorder, &mut |progress| {
-            if stop.is_asked() || begun.elapsed() >= slice {
+            if begun.elapsed() >= slice {
                 pause.ask();
             }
             tell(progress);
