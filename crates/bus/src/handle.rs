@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use mio::Waker;
 
+use crate::class::Class;
 use crate::error::PublishError;
 use crate::filter::Filter;
 use crate::message::Message;
@@ -18,6 +19,10 @@ const INBOX_MAX: usize = 65_536;
 
 /// Bytes of them.
 const INBOX_BYTES_MAX: usize = 64 << 20;
+
+/// The part of both that lines of output and live deltas may fill, as a divisor: a flood of them
+/// leaves room for what somebody waits for.
+const BULK_SHARE: usize = 2;
 
 /// Messages that wait for one listener inside. With more, the newest are given up and counted.
 const LISTENER_MAX: usize = 65_536;
@@ -132,12 +137,13 @@ impl Handle {
     }
 
     fn put(&self, inside: Inside) -> Result<(), PublishError> {
+        let share = if inside.is_bulk() { BULK_SHARE } else { 1 };
         let mut inbox = self.shared.lock();
         if inbox.is_closed || inbox.is_stopping {
             return Err(PublishError::Stopped);
         }
         let len = inside.len();
-        if inbox.queue.len() >= INBOX_MAX || inbox.bytes + len > INBOX_BYTES_MAX {
+        if inbox.queue.len() >= INBOX_MAX / share || inbox.bytes + len > INBOX_BYTES_MAX / share {
             return Err(PublishError::Full);
         }
         inbox.bytes += len;
@@ -172,6 +178,17 @@ impl Listener {
             let waited = self.queue.news.wait_timeout(state, left);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
+    }
+
+    /// Hears nothing more: whoever waits in [`Listener::next`] waits no longer.
+    pub fn close(&self) {
+        self.queue.close();
+    }
+
+    /// Whether more may come.
+    pub fn is_open(&self) -> bool {
+        let state = self.queue.lock();
+        !state.is_closed || !state.messages.is_empty()
     }
 
     /// How many messages found no room since the last call.
@@ -233,6 +250,17 @@ impl Inside {
                 messages.iter().map(|message| message.line().len()).sum()
             }
             Inside::Listen(_) => 0,
+        }
+    }
+
+    fn is_bulk(&self) -> bool {
+        match self {
+            Inside::Publish(message) => {
+                let tract = message.tract().unwrap_or_default();
+                let event = message.event().unwrap_or_default();
+                Class::of(&tract, &event) == Class::Bulk
+            }
+            Inside::Recorded { .. } | Inside::Listen(_) => false,
         }
     }
 }

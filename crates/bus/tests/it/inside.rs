@@ -1,5 +1,7 @@
 //! The bus from inside the process.
 
+use std::sync::Arc;
+
 use bus::{Draft, Filter, Message, PublishError, Server};
 
 use crate::hall::{Hall, NOW, PATIENCE, note, settings};
@@ -57,6 +59,30 @@ fn publishing_never_waits_and_says_when_there_is_no_room() {
     let taken = (0..70_000).take_while(|_| handle.publish(one.clone()).is_ok()).count();
     assert_eq!(taken, 65_536);
     assert_eq!(handle.publish(one), Err(PublishError::Full));
+}
+
+#[test]
+fn a_flood_of_output_leaves_room_for_what_somebody_waits_for() {
+    let hall = Hall::open();
+    let server = Server::bind(&hall.folder().join("idle.sock"), settings()).unwrap();
+    let handle = server.handle();
+    let line = message(r#"{"tract":"logs","event":"line","line":"x","ts":1}"#);
+    let taken = (0..70_000).take_while(|_| handle.publish(line.clone()).is_ok()).count();
+    assert_eq!(taken, 65_536 / 2);
+    let exit = message(r#"{"tract":"logs","event":"exit","ts":1}"#);
+    assert_eq!(handle.publish(exit), Ok(()));
+    assert_eq!(handle.publish(line), Err(PublishError::Full));
+}
+
+#[test]
+fn a_listener_that_is_closed_keeps_nobody_waiting() {
+    let hall = Hall::open();
+    let listener = Arc::new(hall.handle.listen(Filter::default()).unwrap());
+    let waiting = Arc::clone(&listener);
+    let thread = std::thread::spawn(move || waiting.next(PATIENCE * 60));
+    listener.close();
+    assert_eq!(thread.join().unwrap(), None);
+    assert!(!listener.is_open());
 }
 
 #[test]

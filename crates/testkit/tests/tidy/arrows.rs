@@ -15,8 +15,25 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("projection", &["event"]),
     ("redact", &[]),
     ("bus", &[]),
-    ("daemon", &["event", "journal", "session", "capture", "projection", "redact", "bus"]),
-    ("cli", &["event", "journal", "session", "capture", "projection", "redact", "bus", "daemon"]),
+    ("supervise", &["event", "bus"]),
+    (
+        "daemon",
+        &["event", "journal", "session", "capture", "projection", "redact", "bus", "supervise"],
+    ),
+    (
+        "cli",
+        &[
+            "event",
+            "journal",
+            "session",
+            "capture",
+            "projection",
+            "redact",
+            "bus",
+            "supervise",
+            "daemon",
+        ],
+    ),
     ("testkit", &["event", "journal", "session"]),
     ("bench", &["event", "journal", "session", "bus", "testkit"]),
 ];

@@ -35,6 +35,7 @@ const HOLDS: &[(&str, &[&str], &str)] = &[
             "crates/projection/tests",
             "crates/redact/tests",
             "crates/bus/tests",
+            "crates/supervise/tests",
             "crates/daemon/tests",
             "crates/cli/tests",
             "crates/testkit/tests",

@@ -1,0 +1,210 @@
+//! What a process has printed, on disk: one file per run and day, in parts when it is long, and
+//! links that lead to the newest.
+//!
+//! A full disk stops nobody: lines that could not be written are counted, and the next are tried
+//! again.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use crate::clock::Clock;
+use crate::day::Day;
+use crate::run_ref::Ref;
+use crate::safe::{append_in, folder_below, link_in, safe_form};
+
+/// Bytes of one part of a file.
+const PART_MAX: u64 = 256 << 20;
+
+/// Bytes held back until the program pauses.
+const BUFFER_MAX: usize = 64 << 10;
+
+/// Where the logs of a day are, below the day.
+const FOLDER: &str = "health";
+
+/// An open log.
+#[derive(Debug)]
+pub(crate) struct LogFile {
+    journal: PathBuf,
+    name: String,
+    base: String,
+    clock: Clock,
+    /// The file stays where it is over midnight.
+    is_fixed: bool,
+    day: Day,
+    part: u32,
+    part_len: u64,
+    part_max: u64,
+    file: Option<File>,
+    buffer: Vec<u8>,
+    buffered_lines: u64,
+    /// A write was cut off: what comes next begins a line of its own.
+    is_torn: bool,
+    /// Lines that are not in the file.
+    pub(crate) unwritten: u64,
+    last_error: Option<String>,
+    stamp: Stamp,
+}
+
+/// The time as it stands before a line, made once per second.
+#[derive(Debug, Default)]
+struct Stamp {
+    second: i64,
+    text: String,
+}
+
+impl LogFile {
+    /// Opens the log of a run: it stays in the folder of the day given; without one it is today's,
+    /// and goes on in the next day's at midnight.
+    pub(crate) fn open(
+        journal: &Path,
+        reference: &Ref,
+        name: &str,
+        day: Option<&Day>,
+        clock: &Clock,
+    ) -> LogFile {
+        let base = LogFile::name_of(reference, name);
+        let mut log = LogFile {
+            journal: journal.to_owned(),
+            name: name.to_owned(),
+            base,
+            clock: clock.clone(),
+            is_fixed: day.is_some(),
+            day: day.cloned().unwrap_or_else(|| clock.today()),
+            part: 0,
+            part_len: 0,
+            part_max: PART_MAX,
+            file: None,
+            buffer: Vec::with_capacity(BUFFER_MAX),
+            buffered_lines: 0,
+            is_torn: false,
+            unwritten: 0,
+            last_error: None,
+            stamp: Stamp::default(),
+        };
+        log.reopen();
+        log
+    }
+
+    /// What the log of a run is called.
+    pub(crate) fn name_of(reference: &Ref, name: &str) -> String {
+        format!("{}_{}.log", safe_form(reference.as_str()), safe_form(name))
+    }
+
+    /// Where it is now.
+    pub(crate) fn path(&self) -> PathBuf {
+        self.journal.join(self.day.as_str()).join(FOLDER).join(self.part_name())
+    }
+
+    /// Adds a line. It is on disk after [`LogFile::flush`].
+    pub(crate) fn line(&mut self, stream: &str, is_rest: bool, text: &[u8]) {
+        self.turn();
+        let more = if is_rest { "+" } else { "" };
+        // The buffer is memory: it takes everything.
+        let _ = write!(self.buffer, "{} [{}:{stream}{more}] ", self.stamp.text, self.name);
+        let text = String::from_utf8_lossy(text);
+        self.buffer.extend_from_slice(text.as_bytes());
+        self.buffer.push(b'\n');
+        self.buffered_lines += 1;
+        if self.buffer.len() >= BUFFER_MAX {
+            self.flush();
+        }
+    }
+
+    /// Writes what was held back.
+    pub(crate) fn flush(&mut self) {
+        if self.buffer.is_empty() {
+            return;
+        }
+        if self.file.is_none() {
+            self.reopen();
+        }
+        let written = match &mut self.file {
+            Some(file) => {
+                let torn: &[u8] = if self.is_torn { b"\n" } else { b"" };
+                file.write_all(torn).and_then(|()| file.write_all(&self.buffer))
+            }
+            None => Err(io::ErrorKind::NotFound.into()),
+        };
+        match written {
+            Ok(()) => {
+                self.part_len += self.buffer.len() as u64;
+                self.is_torn = false;
+                self.last_error = None;
+            }
+            Err(error) => {
+                self.unwritten += self.buffered_lines;
+                self.is_torn = true;
+                self.last_error.get_or_insert(error.to_string());
+            }
+        }
+        self.buffer.clear();
+        self.buffered_lines = 0;
+        if self.part_len >= self.part_max {
+            self.part += 1;
+            self.reopen();
+        }
+    }
+
+    /// Why nothing can be written, if it is so.
+    pub(crate) fn trouble(&self) -> Option<&str> {
+        self.last_error.as_deref()
+    }
+
+    /// Looks at the clock, once per second: the day may have changed.
+    fn turn(&mut self) {
+        let now_ms = self.clock.now_ms();
+        let second = now_ms.div_euclid(1_000);
+        if second == self.stamp.second && !self.stamp.text.is_empty() {
+            return;
+        }
+        let local = self.clock.zone.local(second * 1_000);
+        self.stamp = Stamp { second, text: local.strftime("%Y-%m-%dT%H:%M:%S").to_string() };
+        let day = Day::of(local.date());
+        if !self.is_fixed && day != self.day {
+            self.flush();
+            self.day = day;
+            self.part = 0;
+            self.reopen();
+        }
+    }
+
+    fn reopen(&mut self) {
+        match self.try_open() {
+            Ok((file, len)) => {
+                self.file = Some(file);
+                self.part_len = len;
+            }
+            Err(error) => {
+                self.file = None;
+                self.last_error.get_or_insert(error.to_string());
+            }
+        }
+    }
+
+    fn try_open(&self) -> io::Result<(File, u64)> {
+        let day = self.day.as_str();
+        let folder = folder_below(&self.journal, &[day, FOLDER])?;
+        let name = self.part_name();
+        let file = append_in(&folder, &name)?;
+        let len = file.metadata()?.len();
+        let link = format!("{}.log", safe_form(&self.name));
+        link_in(&folder, &link, &name)?;
+        let health = folder_below(&self.journal, &[FOLDER])?;
+        link_in(&health, &link, &format!("../{day}/{FOLDER}/{name}"))?;
+        Ok((file, len))
+    }
+
+    fn part_name(&self) -> String {
+        match self.part {
+            0 => self.base.clone(),
+            part => format!("{}.{part}", self.base),
+        }
+    }
+}
+
+impl Drop for LogFile {
+    fn drop(&mut self) {
+        self.flush();
+    }
+}

@@ -1,0 +1,259 @@
+//! Which program a command means, whether the bus may run it, and what the task is called.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::services_file::Allow;
+
+/// What our own program is called in commands.
+const OWN: &str = "hansard";
+
+/// Options of our own program that may stand before the sub-command, and whether a value follows.
+const GLOBAL_OPTIONS: &[(&str, bool)] = &[
+    ("--journal", true),
+    ("--json", false),
+    ("--quiet", false),
+    ("-q", false),
+    ("--no-color", false),
+    ("--verbose", false),
+    ("-v", false),
+];
+
+/// Sub-commands that run, type or decide for a person: through them everything would be allowed.
+const PERSONAL: &[&str] = &["run", "send", "queue", "task", "up", "approve", "deny"];
+
+/// What a task is called whose command says nothing.
+const UNKNOWN: &str = "unknown";
+
+/// The program behind the first word of a command.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Program {
+    /// The file that runs now, whatever `PATH` finds.
+    Own,
+    /// Exactly this file.
+    File(PathBuf),
+    /// What `PATH` finds.
+    Word(String),
+}
+
+/// A command that may be run.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Judged {
+    pub program: Program,
+    /// What the task is called.
+    pub name: String,
+}
+
+/// Says whether `supervisor.request` may run a command. `own` is the file of our program, its
+/// links resolved; the error says which setting would allow it.
+pub(crate) fn judge(allow: &[Allow], own: &Path, cmd: &[String]) -> Result<Judged, String> {
+    let Some((word, args)) = cmd.split_first() else {
+        return Err("the command is empty".to_owned());
+    };
+    let entry = allow.iter().find(|entry| entry.program == *word && args.starts_with(&entry.args));
+    if is_own(own, word) {
+        let sub = sub_command(args);
+        let is_personal = match sub {
+            Sub::None => false,
+            Sub::Word(sub) => PERSONAL.contains(&sub),
+            // What we do not know could be anything.
+            Sub::Hidden => true,
+        };
+        let opens = allow.iter().any(|entry| {
+            entry.program == OWN && !entry.args.is_empty() && args.starts_with(&entry.args)
+        });
+        if is_personal && !opens {
+            return Err(match sub {
+                Sub::Word(sub) => format!(
+                    "`hansard {sub}` needs {{ program = \"hansard\", args = [\"{sub}\"] }} in \
+                     `allow` of services.toml"
+                ),
+                _ => "an option before the sub-command is not known".to_owned(),
+            });
+        }
+        return Ok(Judged { program: Program::Own, name: own_name(sub) });
+    }
+    let Some(entry) = entry else {
+        return Err(format!("`{word}` is not in `allow` of services.toml"));
+    };
+    let program = if Path::new(word).is_absolute() {
+        Program::File(PathBuf::from(word))
+    } else if !word.contains('/') {
+        Program::Word(word.clone())
+    } else {
+        return Err(format!("`{word}` is neither a word nor an absolute path"));
+    };
+    let name = if entry.has_subcommands {
+        args.first().cloned().unwrap_or_else(|| UNKNOWN.to_owned())
+    } else {
+        base_name(word)
+    };
+    Ok(Judged { program, name })
+}
+
+/// The same for a command of the user's own file or of the daemon, which is trusted.
+pub(crate) fn trust(allow: &[Allow], own: &Path, cmd: &[String]) -> Judged {
+    let word = cmd.first().map(String::as_str).unwrap_or_default();
+    if is_own(own, word) {
+        return Judged { program: Program::Own, name: own_name(sub_command(&cmd[1..])) };
+    }
+    // It may be listed too, and then it is called the same.
+    judge(allow, own, cmd).unwrap_or_else(|_| Judged {
+        program: if word.contains('/') {
+            Program::File(PathBuf::from(word))
+        } else {
+            Program::Word(word.to_owned())
+        },
+        name: base_name(word),
+    })
+}
+
+fn is_own(own: &Path, word: &str) -> bool {
+    word == OWN || (Path::new(word).is_absolute() && own.as_os_str() == word)
+}
+
+/// The sub-command of our own program.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Sub<'a> {
+    None,
+    Word(&'a str),
+    /// Behind an option that we do not know.
+    Hidden,
+}
+
+fn sub_command(args: &[String]) -> Sub<'_> {
+    let mut args = args.iter().map(String::as_str);
+    while let Some(arg) = args.next() {
+        if !arg.starts_with('-') {
+            return Sub::Word(arg);
+        }
+        let (option, has_value_inside) = match arg.split_once('=') {
+            Some((option, _)) => (option, true),
+            None => (arg, false),
+        };
+        match GLOBAL_OPTIONS.iter().find(|(known, _)| *known == option) {
+            Some((_, true)) if !has_value_inside => {
+                args.next();
+            }
+            Some(_) => {}
+            None if matches!(option, "--help" | "-h" | "--version" | "-V") => return Sub::None,
+            None => return Sub::Hidden,
+        }
+    }
+    Sub::None
+}
+
+fn own_name(sub: Sub<'_>) -> String {
+    match sub {
+        Sub::Word(sub) => sub.to_owned(),
+        Sub::None | Sub::Hidden => UNKNOWN.to_owned(),
+    }
+}
+
+fn base_name(word: &str) -> String {
+    let name = Path::new(word).file_name().map(|name| name.to_string_lossy().into_owned());
+    name.filter(|name| !name.is_empty()).unwrap_or_else(|| UNKNOWN.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn allow(program: &str, args: &[&str], has_subcommands: bool) -> Allow {
+        let args = args.iter().map(|arg| (*arg).to_owned()).collect();
+        Allow { program: program.to_owned(), args, has_subcommands }
+    }
+
+    fn judged(line: &str) -> Result<Judged, String> {
+        let list = [
+            allow("rsync", &[], false),
+            allow("/opt/tools/report", &[], false),
+            allow("git", &["fetch"], false),
+            allow("notes", &[], true),
+        ];
+        let cmd: Vec<String> = line.split(' ').map(str::to_owned).collect();
+        judge(&list, Path::new("/usr/bin/hansard"), &cmd)
+    }
+
+    #[track_caller]
+    fn check(line: &str, program: Program, name: &str) {
+        assert_eq!(judged(line), Ok(Judged { program, name: name.to_owned() }), "{line}");
+    }
+
+    #[test]
+    fn our_own_program_is_what_runs_now() {
+        check("hansard doctor", Program::Own, "doctor");
+        check("/usr/bin/hansard ingest --once", Program::Own, "ingest");
+        check("hansard --journal /home/dev/run -q --json dream", Program::Own, "dream");
+        check("hansard --journal=run doctor", Program::Own, "doctor");
+        check("hansard --version", Program::Own, "unknown");
+        check("hansard", Program::Own, "unknown");
+    }
+
+    #[test]
+    fn what_acts_for_a_person_is_refused() {
+        for sub in PERSONAL {
+            let refused = judged(&format!("hansard {sub} -- sh")).unwrap_err();
+            assert!(refused.contains("services.toml"), "{refused}");
+            assert!(judged(&format!("hansard --journal x --json {sub}")).is_err());
+            assert!(judged(&format!("/usr/bin/hansard --journal=x {sub}")).is_err());
+        }
+        // Nothing that could hide one.
+        assert!(judged("hansard --unheard-of run").is_err());
+        assert!(judged("hansard -- run").is_err());
+        assert!(judged("hansard -qv run").is_err());
+        let open = [allow("hansard", &["run"], false)];
+        let cmd = ["hansard", "run", "--", "make"].map(str::to_owned);
+        assert_eq!(judge(&open, Path::new("/usr/bin/hansard"), &cmd).unwrap().name, "run");
+        let cmd = ["hansard", "up"].map(str::to_owned);
+        assert!(judge(&open, Path::new("/usr/bin/hansard"), &cmd).is_err());
+    }
+
+    #[test]
+    fn only_what_the_list_names_letter_by_letter_is_allowed() {
+        check("rsync -a x y", Program::Word("rsync".to_owned()), "rsync");
+        check("/opt/tools/report x", Program::File("/opt/tools/report".into()), "report");
+        check("git fetch --all", Program::Word("git".to_owned()), "git");
+        check("notes index --all", Program::Word("notes".to_owned()), "index");
+        check("notes", Program::Word("notes".to_owned()), "unknown");
+        for line in [
+            "make x",
+            "",
+            "/usr/bin/rsync",
+            "./rsync",
+            "bin/rsync",
+            "Rsync",
+            "rsync/",
+            "/opt/../opt/tools/report",
+            "/opt//tools/report",
+            "/opt/tools/report/",
+            "opt/tools/report",
+            "report",
+            "git",
+            "git push",
+            "git fetch2",
+            "git  fetch",
+            "/usr/bin/../bin/hansard doctor",
+            "./hansard doctor",
+            "/home/dev/hansard doctor",
+            "sh -c hansard",
+        ] {
+            let refused = judged(line).unwrap_err();
+            assert!(refused.contains("services.toml"), "{line}: {refused}");
+        }
+    }
+
+    #[test]
+    fn what_the_user_wrote_is_trusted() {
+        let own = Path::new("/usr/bin/hansard");
+        let cmd = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(trust(&[], own, &cmd("hansard run -- x")).program, Program::Own);
+        let judged = trust(&[], own, &cmd("/opt/tools/report x"));
+        assert_eq!(judged.program, Program::File("/opt/tools/report".into()));
+        assert_eq!(judged.name, "report");
+        let listed = [allow("notes", &[], true)];
+        assert_eq!(trust(&listed, own, &cmd("notes watch -v")).name, "watch");
+    }
+}

@@ -1,0 +1,206 @@
+//! Tasks that run at their time, by the clock on the wall.
+//!
+//! A time that was missed, in sleep or while no daemon ran, runs once.
+//!
+//! Not here: running anything, files, clocks.
+
+use std::collections::BTreeMap;
+
+use jiff::ToSpan;
+use jiff::civil::DateTime;
+
+use crate::clock::Zone;
+use crate::services_file::{Every, Schedule, Weekday};
+
+/// When each schedule ran last, by name; for one that has not run yet, since when it is known.
+pub(crate) type LastRuns = BTreeMap<String, LastRun>;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+pub(crate) struct LastRun {
+    pub at_ms: i64,
+    /// False as long as it has only been waited for.
+    pub has_run: bool,
+}
+
+/// All schedules of the file.
+#[derive(Debug, Default)]
+pub(crate) struct Schedules {
+    schedules: Vec<Schedule>,
+    last_runs: LastRuns,
+}
+
+impl Schedules {
+    pub(crate) fn new(last_runs: LastRuns) -> Schedules {
+        Schedules { schedules: Vec::new(), last_runs }
+    }
+
+    /// Takes the schedules of a file. A new one waits for its next time.
+    pub(crate) fn load(&mut self, schedules: &[Schedule], now_ms: i64) {
+        self.schedules = schedules.to_vec();
+        for schedule in schedules {
+            let known = LastRun { at_ms: now_ms, has_run: false };
+            self.last_runs.entry(schedule.name.clone()).or_insert(known);
+        }
+        let is_there = |name: &str| schedules.iter().any(|schedule| schedule.name == name);
+        self.last_runs.retain(|name, _| is_there(name));
+    }
+
+    /// What is due now. It counts as run.
+    pub(crate) fn take_due(&mut self, now_ms: i64, zone: &Zone) -> Vec<Schedule> {
+        let mut due = Vec::new();
+        for schedule in &self.schedules {
+            let Some(last) = self.last_runs.get_mut(&schedule.name) else { continue };
+            // The clock was wrong then; it must not hold the task up until it is right again.
+            last.at_ms = last.at_ms.min(now_ms);
+            if next_run(schedule, last.at_ms, zone) <= now_ms {
+                *last = LastRun { at_ms: now_ms, has_run: true };
+                due.push(schedule.clone());
+            }
+        }
+        due
+    }
+
+    pub(crate) fn last_runs(&self) -> &LastRuns {
+        &self.last_runs
+    }
+
+    /// Each with its last run and its next one.
+    pub(crate) fn all<'a>(
+        &'a self,
+        zone: &'a Zone,
+    ) -> impl Iterator<Item = (&'a Schedule, Option<i64>, i64)> {
+        self.schedules.iter().filter_map(move |schedule| {
+            let last = self.last_runs.get(&schedule.name)?;
+            let next = next_run(schedule, last.at_ms, zone);
+            Some((schedule, last.has_run.then_some(last.at_ms), next))
+        })
+    }
+}
+
+/// The first time of a schedule after an instant.
+fn next_run(schedule: &Schedule, after_ms: i64, zone: &Zone) -> i64 {
+    let local = zone.local(after_ms);
+    let (hour, minute) = schedule.at;
+    let first = match schedule.every {
+        Every::Hourly => local.date().at(local.hour(), 0, 0, 0),
+        Every::Daily => local.date().at(hour, minute, 0, 0),
+        Every::Weekly => {
+            let since = local.date().weekday().to_monday_zero_offset() - day_of_week(schedule.on);
+            let date = local.date().saturating_sub(i64::from(since).days());
+            date.at(hour, minute, 0, 0)
+        }
+    };
+    // The time of this hour, day or week, or, if it is over, of the next.
+    for count in 0..=2 {
+        let at = zone.instant(later(first, schedule.every, count));
+        if at > after_ms {
+            return at;
+        }
+    }
+    i64::MAX
+}
+
+fn later(local: DateTime, every: Every, count: i64) -> DateTime {
+    match every {
+        Every::Hourly => local.saturating_add(count.hours()),
+        Every::Daily => local.saturating_add(count.days()),
+        Every::Weekly => local.saturating_add(count.weeks()),
+    }
+}
+
+fn day_of_week(day: Weekday) -> i8 {
+    match day {
+        Weekday::Mon => 0,
+        Weekday::Tue => 1,
+        Weekday::Wed => 2,
+        Weekday::Thu => 3,
+        Weekday::Fri => 4,
+        Weekday::Sat => 5,
+        Weekday::Sun => 6,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::tz::TimeZone;
+
+    use super::*;
+
+    /// Two hours east of Greenwich in summer, one in winter, as a rule of its own.
+    fn zone() -> Zone {
+        Zone::new(TimeZone::posix("CET-1CEST,M3.5.0,M10.5.0/3").unwrap())
+    }
+
+    fn schedule(every: Every, at: (i8, i8), on: Weekday) -> Schedule {
+        let name = "fetch".to_owned();
+        Schedule { name, every, at, on, cmd: vec!["git".to_owned()] }
+    }
+
+    fn local(text: &str) -> i64 {
+        zone().instant(text.parse().unwrap())
+    }
+
+    #[track_caller]
+    fn check(schedule: &Schedule, after: &str, expected: &str) {
+        let next = next_run(schedule, local(after), &zone());
+        assert_eq!(zone().local(next).to_string(), expected, "after {after}");
+    }
+
+    #[test]
+    fn the_next_time_is_the_one_on_the_wall() {
+        let hourly = schedule(Every::Hourly, (0, 0), Weekday::Mon);
+        check(&hourly, "2025-02-13T10:30:00", "2025-02-13T11:00:00");
+        check(&hourly, "2025-02-13T11:00:00", "2025-02-13T12:00:00");
+        let daily = schedule(Every::Daily, (3, 0), Weekday::Mon);
+        check(&daily, "2025-02-13T02:59:59", "2025-02-13T03:00:00");
+        check(&daily, "2025-02-13T03:00:00", "2025-02-14T03:00:00");
+        check(&daily, "2025-12-31T23:00:00", "2026-01-01T03:00:00");
+        // A Thursday.
+        let weekly = schedule(Every::Weekly, (3, 0), Weekday::Thu);
+        check(&weekly, "2025-02-13T02:00:00", "2025-02-13T03:00:00");
+        check(&weekly, "2025-02-13T04:00:00", "2025-02-20T03:00:00");
+        check(&weekly, "2025-02-14T04:00:00", "2025-02-20T03:00:00");
+        check(&weekly, "2025-02-10T04:00:00", "2025-02-13T03:00:00");
+    }
+
+    #[test]
+    fn a_clock_that_is_put_forward_or_back_loses_no_run() {
+        // On this day 02:30 does not exist.
+        let daily = schedule(Every::Daily, (2, 30), Weekday::Mon);
+        check(&daily, "2025-03-29T12:00:00", "2025-03-30T03:30:00");
+        check(&daily, "2025-03-30T12:00:00", "2025-03-31T02:30:00");
+        // On this one it comes twice, and the first counts.
+        check(&daily, "2025-10-25T12:00:00", "2025-10-26T02:30:00");
+        check(&daily, "2025-10-26T02:30:00", "2025-10-27T02:30:00");
+    }
+
+    #[test]
+    fn what_was_missed_runs_once() {
+        let daily = schedule(Every::Daily, (3, 0), Weekday::Mon);
+        let mut schedules = Schedules::default();
+        schedules.load(std::slice::from_ref(&daily), local("2025-02-13T10:00:00"));
+        let mut due = |at: &str| schedules.take_due(local(at), &zone()).len();
+        assert_eq!(due("2025-02-13T10:00:05"), 0, "a new one waits for its time");
+        assert_eq!(due("2025-02-14T02:59:59"), 0);
+        assert_eq!(due("2025-02-14T03:00:00"), 1);
+        assert_eq!(due("2025-02-14T03:00:05"), 0);
+        assert_eq!(due("2025-02-20T12:00:00"), 1, "asleep over six days");
+        assert_eq!(due("2025-02-20T12:00:05"), 0);
+        assert_eq!(due("2025-02-21T03:00:00"), 1);
+        // The next daemon goes on from what was written down.
+        let mut next = Schedules::new(schedules.last_runs().clone());
+        next.load(&[daily], local("2025-02-23T10:00:00"));
+        assert_eq!(next.take_due(local("2025-02-23T10:00:00"), &zone()).len(), 1);
+    }
+
+    #[test]
+    fn a_clock_that_was_years_ahead_holds_nothing_up() {
+        let daily = schedule(Every::Daily, (3, 0), Weekday::Mon);
+        let at_ms = local("2050-01-01T00:00:00");
+        let last = BTreeMap::from([("fetch".to_owned(), LastRun { at_ms, has_run: true })]);
+        let mut schedules = Schedules::new(last);
+        schedules.load(&[daily], local("2025-02-13T10:00:00"));
+        assert_eq!(schedules.take_due(local("2025-02-13T10:00:00"), &zone()).len(), 0);
+        assert_eq!(schedules.take_due(local("2025-02-14T03:00:00"), &zone()).len(), 1);
+    }
+}

@@ -1,0 +1,103 @@
+//! `supervisor.status`: one look at everything.
+
+use bus::Draft;
+use serde_json::{Map, Value, json};
+
+use crate::announce::Who;
+use crate::clock::{Clock, Moment};
+use crate::heartbeat::Heartbeats;
+use crate::queue::Queue;
+use crate::schedule::Schedules;
+use crate::services::Services;
+use crate::services_file::Every;
+use crate::supervisor::Health;
+
+/// Everything that is looked at.
+pub(crate) struct Look<'a> {
+    pub own: &'a Who,
+    pub clock: &'a Clock,
+    pub services: &'a Services,
+    pub queue: &'a Queue,
+    pub heartbeats: &'a Heartbeats,
+    pub schedules: &'a Schedules,
+    pub health: Health,
+    pub log_error: Option<String>,
+    pub clients: usize,
+    pub faults: &'a [String],
+    pub ignored: u64,
+}
+
+impl Look<'_> {
+    pub(crate) fn message(&self) -> Draft {
+        let now = self.clock.moment();
+        let disk_error = self.health.disk_error.as_ref().or(self.log_error.as_ref());
+        let parts = self.health.parts.iter();
+        Draft::new("supervisor", "status")
+            .with("services", self.services(now))
+            .with("crashed", self.crashed(now))
+            .with("tasks", self.tasks(now))
+            .with("queues", self.queues())
+            .with("stale_heartbeats", self.heartbeats.stale().collect::<Vec<String>>())
+            .with("schedules", self.schedules())
+            .with("callosum_clients", self.clients)
+            .with(
+                "parts",
+                parts
+                    .map(|(name, state)| json!({"name": name, "state": state}))
+                    .collect::<Vec<Value>>(),
+            )
+            .with("disk", disk_error.map_or("ok", String::as_str))
+            .with("faults", self.faults)
+            .with("ignored", self.ignored)
+    }
+
+    fn services(&self, now: Moment) -> Vec<Value> {
+        let one = |who: (&str, &crate::run_ref::Ref, u32), since: Moment| {
+            let uptime = now.saturating_sub(since).as_secs();
+            json!({"name": who.0, "ref": who.1, "pid": who.2, "uptime_seconds": uptime})
+        };
+        let own = one((&self.own.name, &self.own.reference, self.own.pid), Moment::ZERO);
+        let others = self.services.running().map(|instance| {
+            one((&instance.name, &instance.reference, instance.pid), instance.since)
+        });
+        std::iter::once(own).chain(others).collect()
+    }
+
+    fn crashed(&self, now: Moment) -> Vec<Value> {
+        let crashed = self.services.crashed(now);
+        crashed
+            .map(|(name, attempts)| json!({"name": name, "restart_attempts": attempts}))
+            .collect()
+    }
+
+    fn tasks(&self, now: Moment) -> Vec<Value> {
+        let tasks = self.queue.running().map(|(reference, name, since)| {
+            let duration = now.saturating_sub(since).as_secs();
+            json!({"ref": reference, "name": name, "duration_seconds": duration})
+        });
+        tasks.collect()
+    }
+
+    fn queues(&self) -> Map<String, Value> {
+        self.queue.lengths().map(|(name, len)| (name.to_owned(), json!(len))).collect()
+    }
+
+    fn schedules(&self) -> Vec<Value> {
+        let now_ms = self.clock.now_ms();
+        let all = self.schedules.all(&self.clock.zone).map(|(schedule, last_run, next_run)| {
+            let every = match schedule.every {
+                Every::Hourly => "hourly",
+                Every::Daily => "daily",
+                Every::Weekly => "weekly",
+            };
+            json!({
+                "name": schedule.name,
+                "every": every,
+                "last_run": last_run,
+                "due": next_run <= now_ms,
+                "next_run": next_run,
+            })
+        });
+        all.collect()
+    }
+}

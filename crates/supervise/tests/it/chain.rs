@@ -1,0 +1,68 @@
+//! Tasks of the daemon itself, and what it says of itself.
+
+use std::fs;
+
+use serde_json::json;
+use supervise::{Day, EnqueueError, Ref, Task};
+
+use crate::house::{House, Place, is};
+
+fn words(words: &[&str]) -> Vec<String> {
+    words.iter().map(|word| (*word).to_owned()).collect()
+}
+
+#[test]
+fn a_task_of_the_daemon_needs_no_permission_and_has_its_own_folder() {
+    let house = House::open("");
+    let mut guest = house.guest();
+    let folder = house.place.path("bin").canonicalize().unwrap();
+    let mut task = Task::new(words(&["sh", "-c", "echo $SEGMENT_META; pwd"]));
+    task.cwd = Some(folder.clone());
+    task.env = vec![("SEGMENT_META".to_owned(), "{}".to_owned())];
+    task.day = Day::parse("20250213");
+    task.reference = Ref::text("handler");
+    let reference = house.supervisor().enqueue(task).unwrap();
+    assert_eq!(reference.as_str(), "handler");
+    let heard = guest.until(|it| is(it, "logs", "exit") && it["ref"] == "handler");
+    let lines: Vec<_> =
+        heard.iter().filter(|it| is(it, "logs", "line")).map(|it| it["line"].clone()).collect();
+    assert_eq!(lines, [json!("{}"), json!(folder.to_str().unwrap())]);
+    let refused = house.supervisor().enqueue(Task::new(Vec::new()));
+    assert!(matches!(refused, Err(EnqueueError::BadCommand(_))));
+}
+
+#[test]
+fn a_task_to_be_kept_is_on_disk_before_anybody_is_told_so() {
+    let place = Place::new();
+    let gate = place.gate("gate");
+    let house = place.open();
+    let keep = |script: &str| Task { keep: true, ..Task::new(words(&["sh", "-c", script])) };
+    let first = house.supervisor().enqueue(keep(&gate.wait())).unwrap();
+    let second = house.supervisor().enqueue(keep("true")).unwrap();
+    let kept = fs::read_to_string(house.journal().join("health/tasks.json")).unwrap();
+    assert!(kept.contains(first.as_str()) && kept.contains(second.as_str()), "{kept}");
+    let mut guest = house.guest();
+    gate.open();
+    guest.stopped(second.as_str());
+    // What is done is not kept.
+    guest.hear("supervisor", "status");
+    let kept = fs::read_to_string(house.journal().join("health/tasks.json")).unwrap();
+    assert_eq!(kept.trim(), r#"{"running":[],"waiting":[]}"#);
+}
+
+#[test]
+fn what_parts_say_is_in_the_status() {
+    let house = House::open("");
+    house.supervisor().set_part("capture", "watching");
+    house.supervisor().set_disk(Some("no space left".to_owned()));
+    let mut guest = house.guest();
+    let status = guest.find(|it| is(it, "supervisor", "status") && it["disk"] != "ok");
+    assert_eq!(status["parts"], json!([{"name": "capture", "state": "watching"}]));
+    assert_eq!(status["disk"], "no space left");
+    house.supervisor().log("a word\nand another");
+    let line = guest.find(|it| is(it, "logs", "line") && it["name"] == "supervisor");
+    assert_eq!((&line["line"], &line["stream"]), (&json!("a word"), &json!("log")));
+    assert_eq!(guest.hear("logs", "line")["line"], "and another");
+    let log = fs::read_to_string(house.journal().join("health/supervisor.log")).unwrap();
+    assert!(log.contains("[supervisor:log] a word\n"), "{log}");
+}

@@ -1,0 +1,323 @@
+//! What runs when, and who is answered.
+
+use std::collections::HashMap;
+
+use serde_json::{Value, json};
+
+use crate::house::{House, TOOL, is};
+
+#[test]
+fn a_task_is_told_from_its_start_to_its_end() {
+    let house = House::open(TOOL);
+    let mut guest = house.guest();
+    guest.script("r1", "job", "echo out; echo err >&2");
+    let heard = guest.until(|message| {
+        is(message, "supervisor", "queue")
+            && message["command"] == "job"
+            && message["running"].is_null()
+    });
+    let mine = heard.iter().filter(|message| message["event"] != "status");
+    // That it runs may be told before or after its first line.
+    let mine = mine.filter(|message| message["running"] != "r1");
+    let told: Vec<String> = mine
+        .filter(|message| message["event"] != "request" && message["stream"] != "stderr")
+        .map(|message| message["event"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(told, ["exec", "started", "line", "stopped", "exit", "queue"]);
+    let of = |event: &str| heard.iter().find(|message| message["event"] == event).unwrap();
+    let pid = of("started")["pid"].as_u64().unwrap();
+    for event in ["exec", "started", "line", "stopped", "exit"] {
+        assert_eq!(of(event)["ref"], "r1", "{event}");
+        assert_eq!(of(event)["pid"], pid, "{event}");
+    }
+    assert_eq!(of("exec")["cmd"], json!(["tool", "job", "echo out; echo err >&2"]));
+    assert_eq!(of("exec")["log_path"], of("exit")["log_path"]);
+    assert_eq!(of("stopped")["exit_code"], 0);
+    assert_eq!(of("stopped").get("reason"), None);
+    assert_eq!(of("exit")["lines"], 2);
+    assert_eq!(of("exit")["bytes"], 8);
+    assert_eq!(of("queue")["running"], "r1", "the first one tells that it runs");
+}
+
+#[test]
+fn tasks_of_one_name_take_turns_and_names_do_not_wait_for_each_other() {
+    let house = House::open(TOOL);
+    let gate = house.place.gate("gate");
+    let mut guest = house.guest();
+    guest.script("a1", "a", &gate.wait());
+    guest.script("a2", "a", "true");
+    guest.script("b1", "b", "true");
+    guest.script("c1", "c", "true");
+    let heard =
+        guest.until(|message| is(message, "supervisor", "stopped") && message["ref"] == "c1");
+    // All but the second of `a` have begun, while the first still runs.
+    let started = |heard: &[Value]| -> Vec<String> {
+        let started = heard.iter().filter(|message| is(message, "supervisor", "started"));
+        started.map(|message| message["ref"].as_str().unwrap().to_owned()).collect()
+    };
+    let mut first = started(&heard);
+    first.sort();
+    assert_eq!(first, ["a1", "b1", "c1"]);
+    gate.open();
+    let heard =
+        guest.until(|message| is(message, "supervisor", "stopped") && message["ref"] == "a2");
+    assert_eq!(started(&heard), ["a2"]);
+    let order: Vec<&Value> = heard
+        .iter()
+        .filter(|message| message["event"] == "stopped" || message["event"] == "started")
+        .filter(|message| message["service"] == "a")
+        .map(|message| &message["event"])
+        .collect();
+    assert_eq!(order, ["stopped", "started", "stopped"]);
+}
+
+#[test]
+fn equal_requests_that_wait_are_one() {
+    let house = House::open(TOOL);
+    let gate = house.place.gate("gate");
+    let mut guest = house.guest();
+    guest.script("r0", "a", &gate.wait());
+    for reference in ["r1", "r2", "r3", "r2"] {
+        guest.script(reference, "a", "exit 3");
+    }
+    let queue = guest.find(|message| {
+        is(message, "supervisor", "queue")
+            && message["queue"][0]["refs"] == json!(["r1", "r2", "r3"])
+    });
+    assert_eq!(queue["running"], "r0");
+    assert_eq!(queue["queued"], 1);
+    gate.open();
+    guest.stopped("r0");
+    let heard =
+        guest.until(|message| is(message, "supervisor", "stopped") && message["ref"] == "r3");
+    let started: Vec<&Value> =
+        heard.iter().filter(|message| is(message, "supervisor", "started")).collect();
+    assert_eq!(started.len(), 1);
+    assert_eq!(started[0]["ref"], "r1");
+    let stopped: Vec<&Value> =
+        heard.iter().filter(|message| is(message, "supervisor", "stopped")).collect();
+    let refs: Vec<&Value> = stopped.iter().map(|message| &message["ref"]).collect();
+    assert_eq!(refs, ["r1", "r2", "r3"]);
+    assert!(stopped.iter().all(|message| message["pid"] == started[0]["pid"]));
+    assert!(stopped.iter().all(|message| message["exit_code"] == 3));
+}
+
+#[test]
+fn of_two_hundred_equal_requests_one_runs_now_and_one_later() {
+    let house = House::open(TOOL);
+    let gate = house.place.gate("gate");
+    let mut guest = house.guest();
+    for number in 0..200 {
+        guest.script(&format!("r{number}"), "a", &gate.wait());
+    }
+    guest.find(|message| {
+        message["queue"][0]["refs"].as_array().is_some_and(|refs| refs.len() == 199)
+    });
+    gate.open();
+    let first = guest.stopped("r0");
+    let mut answers = HashMap::from([("r0".to_owned(), 1)]);
+    let mut runs = vec![first["pid"].clone()];
+    gate.open();
+    while answers.len() < 200 {
+        let message = guest.hear("supervisor", "stopped");
+        *answers.entry(message["ref"].as_str().unwrap().to_owned()).or_default() += 1;
+        assert_eq!(message["exit_code"], 0);
+        runs.push(message["pid"].clone());
+    }
+    assert!(answers.values().all(|count| *count == 1));
+    runs.dedup();
+    assert_eq!(runs.len(), 2);
+}
+
+#[test]
+fn the_end_of_a_process_is_told_as_it_was() {
+    let house = House::open("allow = [\"missing\", { program = \"tool\", subcommands = true }]");
+    let mut guest = house.guest();
+    guest.script("exit", "a", "exit 42");
+    assert_eq!(guest.stopped("exit")["exit_code"], 42);
+    guest.script("signal", "a", "kill -9 $$");
+    assert_eq!(guest.stopped("signal")["exit_code"], -9);
+    guest.request("missing", &["missing", "x"]);
+    let heard =
+        guest.until(|message| is(message, "supervisor", "stopped") && message["ref"] == "missing");
+    let stopped = heard.last().unwrap();
+    assert_eq!(stopped["exit_code"], -1);
+    assert_eq!(stopped["pid"], 0);
+    assert_eq!(stopped["reason"], "cannot_start");
+    assert!(stopped["error"].as_str().unwrap().contains("missing"));
+    assert!(!heard.iter().any(|message| is(message, "supervisor", "started")));
+}
+
+#[test]
+fn a_request_that_cannot_be_one_is_answered_if_it_has_a_ref() {
+    let house = House::open(TOOL);
+    let mut guest = house.guest();
+    let ask = |fields: Value| {
+        let mut message = json!({"tract": "supervisor", "event": "request"});
+        message.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        message
+    };
+    for (reference, fields) in [
+        (json!("none"), json!({})),
+        (json!("empty"), json!({"cmd": []})),
+        (json!("text"), json!({"cmd": "tool a b"})),
+        (json!("number"), json!({"cmd": ["tool", 1]})),
+        (json!("day"), json!({"cmd": ["tool", "a", "true"], "day": "2025-02-13"})),
+        (json!(7), json!({"cmd": []})),
+    ] {
+        let mut message = ask(fields);
+        message["ref"] = reference.clone();
+        guest.say(&message);
+        let stopped = guest.stopped(reference.clone());
+        assert_eq!(stopped["reason"], "bad_request", "{reference}");
+        assert_eq!((&stopped["pid"], &stopped["exit_code"]), (&json!(0), &json!(-1)));
+    }
+    // Without one, or with one that is none, nobody can be answered, and nothing is done.
+    guest.say(&ask(json!({"cmd": []})));
+    guest.say(&ask(json!({"cmd": ["tool", "a", "true"], "ref": ["x"]})));
+    guest.script("last", "a", "true");
+    let heard =
+        guest.until(|message| is(message, "supervisor", "stopped") && message["ref"] == "last");
+    assert_eq!(heard.iter().filter(|message| is(message, "supervisor", "stopped")).count(), 1);
+}
+
+#[test]
+fn only_what_is_allowed_runs() {
+    let house = House::open(TOOL);
+    let mut guest = house.guest();
+    guest.request("own", &["hansard", "doctor"]);
+    let line = guest.hear("logs", "line");
+    assert_eq!(line["line"], "hansard doctor");
+    assert_eq!(line["name"], "doctor");
+    assert_eq!(guest.stopped("own")["exit_code"], 0);
+    for (reference, cmd) in [
+        ("make", &["make", "x"][..]),
+        ("run", &["hansard", "run", "--", "sh"]),
+        ("task", &["hansard", "--json", "task", "run", "--", "sh"]),
+        ("relative", &["./tool", "a", "true"]),
+        ("shell", &["/bin/sh", "-c", "true"]),
+    ] {
+        guest.request(reference, cmd);
+        let heard = guest
+            .until(|message| is(message, "supervisor", "stopped") && message["ref"] == reference);
+        let stopped = heard.last().unwrap();
+        assert_eq!(stopped["reason"], "not_allowed", "{reference}");
+        assert!(stopped["error"].as_str().unwrap().contains("services.toml"));
+        assert!(!heard.iter().any(|message| is(message, "logs", "exec")));
+    }
+}
+
+#[test]
+fn what_runs_is_our_own_file_whatever_the_path_finds() {
+    let place = crate::house::Place::new();
+    let own = place.path("own");
+    std::fs::create_dir(&own).unwrap();
+    std::fs::rename(place.path("bin/hansard"), own.join("hansard")).unwrap();
+    place.program("hansard", "echo another");
+    let mut settings = place.settings();
+    settings.program = own.join("hansard");
+    let server =
+        bus::Server::bind(&place.journal().join("health/callosum.sock"), bus::Settings::default());
+    let server = server.unwrap();
+    let bus = server.handle();
+    let thread = std::thread::spawn(move || server.run().unwrap());
+    let supervisor = supervise::Supervisor::start(settings, bus.clone()).unwrap();
+    let mut guest = crate::house::Guest::connect(&place.journal().join("health/callosum.sock"));
+    guest.request("r", &["hansard", "doctor"]);
+    assert_eq!(guest.hear("logs", "line")["line"], "hansard doctor");
+    supervisor.stop();
+    bus.stop();
+    thread.join().unwrap();
+}
+
+#[test]
+fn one_who_does_not_want_to_wait_any_more_is_told_so() {
+    let house = House::open(TOOL);
+    let gate = house.place.gate("gate");
+    let mut guest = house.guest();
+    guest.script("r0", "a", "exec sleep 1000");
+    guest.script("r1", "a", &gate.wait());
+    guest.script("r2", "a", &gate.wait());
+    guest.script("r3", "a", "true");
+    guest.supervisor("cancel", "ref", "r3");
+    let stopped = guest.stopped("r3");
+    assert_eq!((&stopped["reason"], &stopped["pid"]), (&json!("canceled"), &json!(0)));
+    // Alone: its processes end.
+    guest.supervisor("cancel", "ref", "r0");
+    let stopped = guest.stopped("r0");
+    assert_eq!((&stopped["reason"], &stopped["exit_code"]), (&json!("canceled"), &json!(-15)));
+    // With another: only it is answered.
+    guest.find(|message| is(message, "supervisor", "started") && message["ref"] == "r1");
+    guest.supervisor("cancel", "ref", "r1");
+    assert_eq!(guest.stopped("r1")["reason"], "canceled");
+    gate.open();
+    let stopped = guest.stopped("r2");
+    assert_eq!((stopped.get("reason"), &stopped["exit_code"]), (None, &json!(0)));
+}
+
+#[test]
+fn a_task_that_takes_too_long_is_ended() {
+    let house = House::open(TOOL);
+    let mut guest = house.guest();
+    guest.say(&json!({"tract": "supervisor", "event": "request", "ref": "r",
+        "cmd": ["tool", "a", "exec sleep 1000"], "timeout_seconds": 0.1}));
+    let stopped = guest.stopped("r");
+    assert_eq!((&stopped["reason"], &stopped["exit_code"]), (&json!("timeout"), &json!(-15)));
+}
+
+#[test]
+fn one_who_does_not_want_to_queue_is_told_who_is_first() {
+    let house = House::open(TOOL);
+    let gate = house.place.gate("gate");
+    let mut guest = house.guest();
+    guest.script("r1", "a", &gate.wait());
+    guest.say(&json!({"tract": "supervisor", "event": "request", "ref": "r2",
+        "cmd": ["tool", "a", "true"], "if_busy": "skip"}));
+    let skipped = guest.hear("supervisor", "skipped");
+    assert_eq!((&skipped["ref"], &skipped["active_ref"]), (&json!("r2"), &json!("r1")));
+    assert_eq!(skipped["service"], "a");
+    gate.open();
+    guest.stopped("r1");
+}
+
+#[test]
+fn a_process_has_its_own_world() {
+    let list = "ls /proc/self/fd";
+    // What this test was started with, and none of what is opened below.
+    let before = std::process::Command::new("sh").args(["-c", list]).output().unwrap().stdout;
+    let house = House::open(TOOL);
+    let mut guest = house.guest();
+    let journal = house.journal();
+    let heard = guest.output_of("echo $HANSARD_REF; echo $HANSARD_JOURNAL; echo $HANSARD_BUS");
+    let socket = journal.join("health/callosum.sock");
+    assert_eq!(heard, ["probe", journal.to_str().unwrap(), socket.to_str().unwrap()]);
+    assert_eq!(guest.output_of("cat; echo end"), ["end"], "there is nothing to read");
+    let before: Vec<&str> = std::str::from_utf8(&before).unwrap().lines().collect();
+    let held = guest.output_of(list);
+    assert_eq!(held, before, "nothing of ours is inherited");
+    let group = guest.output_of("ps -o pgid= -p $$ | tr -d ' '; echo $$");
+    assert_eq!(group[0], group[1], "it leads its own group");
+    guest.say(&json!({"tract": "supervisor", "event": "request", "ref": "d", "day": 20250213,
+        "cmd": ["tool", "a", "echo $HANSARD_DAY"]}));
+    let line = guest.find(|message| is(message, "logs", "line") && message["ref"] == "d");
+    assert_eq!(line["line"], "20250213");
+}
+
+#[test]
+fn names_that_are_made_up_rise_and_never_meet() {
+    let house = House::open(TOOL);
+    let mut guest = house.guest();
+    for _ in 0..50 {
+        guest
+            .say(&json!({"tract": "supervisor", "event": "request", "cmd": ["tool", "a", "true"]}));
+    }
+    guest.script("last", "b", "true");
+    let mut refs: Vec<u64> = Vec::new();
+    while refs.len() < 50 {
+        let stopped = guest.hear("supervisor", "stopped");
+        if let Ok(number) = stopped["ref"].as_str().unwrap().parse() {
+            refs.push(number);
+        }
+    }
+    assert!(refs.is_sorted_by(|one, other| one < other), "{refs:?}");
+}
