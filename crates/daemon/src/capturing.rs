@@ -297,7 +297,7 @@ fn warn(log: &Log, summary: &Summary) {
 }
 
 /// Lets everybody else go first, where the system knows of it.
-fn give_way() {
+pub(crate) fn give_way() {
     #[cfg(target_os = "linux")]
     {
         // One that may not is a little less polite.

@@ -43,15 +43,28 @@ pub trait Hands {
     /// Puts a message on the bus.
     fn publish(&mut self, message: &Value);
 
-    /// Starts a handler in the folder of a segment. Its ref, once its process exists; nothing if
-    /// all this is to end now.
-    fn start(&mut self, segment: &Segment, handler: &str) -> Result<Option<String>, HandsError>;
+    /// The user's own handlers for a file of that name.
+    fn handlers(&self, file: &str) -> Vec<String>;
+
+    /// Starts a handler in the folder of a segment, and waits until its process exists.
+    fn start(&mut self, segment: &Segment, handler: &str) -> Result<Begun, HandsError>;
 
     /// Waits for the end of what was started. The exit code; nothing if all this is to end now.
     fn finish(&mut self, run: &str) -> Option<i32>;
 
     /// Stores a dream to be dreamt soon, also after a crash.
     fn dream(&mut self, dream: &Dream) -> Result<(), HandsError>;
+}
+
+/// How a handler began.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Begun {
+    /// Under this ref.
+    Running(String),
+    /// It has an exit code and never was a process.
+    Ended(i32),
+    /// All this is to end now.
+    Stopped,
 }
 
 /// A task could not be stored.
@@ -84,17 +97,17 @@ pub enum Went {
 }
 
 /// The chain of one journal.
-pub struct Chain<'a> {
-    journal: &'a Journal,
+pub struct Chain {
+    journal: Journal,
     root: PathBuf,
     zone: Zone,
     calendar: Calendar,
     logs: EventLogs,
 }
 
-impl<'a> Chain<'a> {
+impl Chain {
     /// Goes on where it was.
-    pub fn open(journal: &'a Journal, zone: Zone) -> Result<Chain<'a>, ChainError> {
+    pub fn open(journal: Journal, zone: Zone) -> Result<Chain, ChainError> {
         let root = journal.dir().ok_or(ChainError::NoFolder)?.to_owned();
         let saved = std::fs::read(health(&root).join(STATE)).ok();
         let calendar = saved.and_then(|bytes| serde_json::from_slice(&bytes).ok());
@@ -102,9 +115,17 @@ impl<'a> Chain<'a> {
         Ok(Chain { journal, root, zone, calendar: calendar.unwrap_or_default(), logs })
     }
 
-    /// The next position to look at.
-    pub fn position(&self) -> Result<u64, ChainError> {
+    fn position(&self) -> Result<u64, ChainError> {
         Ok(self.journal.consumer(CONSUMER)? + 1)
+    }
+
+    /// The next events that were recorded; none if all are passed.
+    pub fn page(&self) -> Result<Vec<Recorded>, ChainError> {
+        let position = self.position()?;
+        if self.journal.tail()? < position {
+            return Ok(Vec::new());
+        }
+        Ok(self.journal.recorded_from(position)?)
     }
 
     /// Takes what was recorded, in order, and passes it.
@@ -191,7 +212,7 @@ impl<'a> Chain<'a> {
             Err(ReadError::SessionNotFound(_)) => return Ok(None),
             session => session?,
         };
-        let chronicle = chronicle_of(self.journal, &session)?;
+        let chronicle = chronicle_of(&self.journal, &session)?;
         let is_it = |chapter: &projection::Chapter<'_>| {
             chapter.epoch.to_seq == event.seq && chapter.epoch.closed.is_some()
         };
@@ -211,17 +232,25 @@ impl<'a> Chain<'a> {
         let observing = json!({"files": ["segment.json"], "meta": meta});
         self.tell(segment, "observing", json!({}), observing, hands)?;
 
-        let mut missing: Vec<&'static str> = Vec::new();
-        missing.extend(segment.transcribed().is_none().then_some("transcribe"));
-        missing.extend(segment.described().is_none().then_some("describe"));
+        let mut missing: Vec<String> = Vec::new();
+        missing.extend(segment.transcribed().is_none().then(|| "transcribe".to_owned()));
+        missing.extend(segment.described().is_none().then(|| "describe".to_owned()));
+        missing.extend(hands.handlers("segment.json"));
+        let mut errors: Vec<String> = Vec::new();
         let mut runs = Vec::new();
         for handler in missing {
-            let Some(run) = hands.start(segment, handler)? else { return Ok(Went::Stopped) };
+            let run = match hands.start(segment, &handler)? {
+                Begun::Running(run) => run,
+                Begun::Ended(code) => {
+                    errors.push(format!("{handler} exit {code}"));
+                    continue;
+                }
+                Begun::Stopped => return Ok(Went::Stopped),
+            };
             let detected = json!({"file": "segment.json", "handler": handler, "ref": run});
             self.tell(segment, "detected", json!({"handler": handler}), detected, hands)?;
             runs.push((handler, run));
         }
-        let mut errors: Vec<String> = Vec::new();
         for (handler, run) in runs {
             let Some(code) = hands.finish(&run) else { return Ok(Went::Stopped) };
             errors.extend((code != 0).then(|| format!("{handler} exit {code}")));
@@ -268,8 +297,8 @@ impl<'a> Chain<'a> {
         segment: &Segment,
         hands: &mut dyn Hands,
     ) -> Result<(), ChainError> {
-        segment.transcribe(self.journal)?;
-        segment.describe(self.journal)?;
+        segment.transcribe(&self.journal)?;
+        segment.describe(&self.journal)?;
         self.tell(segment, "observed", json!({}), json!({"duration": 0, "batch": true}), hands)?;
         self.calendar.saw_history(segment.key().day());
         Ok(())

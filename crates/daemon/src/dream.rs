@@ -161,7 +161,7 @@ impl Dream {
         about
     }
 
-    fn day(&self) -> LocalDay {
+    pub(crate) fn day(&self) -> LocalDay {
         match self {
             Dream::Segment(key) | Dream::Flush(key) => key.day(),
             Dream::Segments(day) | Dream::Daily(day) | Dream::Activity { day, .. } => *day,

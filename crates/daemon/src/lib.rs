@@ -28,7 +28,7 @@ mod delete; // a session and everything that was kept of it
 mod project; // which project a session works on
 mod recorder; // the journal as capture sees it
 
-pub use chain::{Chain, ChainError, Hands, HandsError, Went};
+pub use chain::{Begun, Chain, ChainError, Hands, HandsError, Went};
 pub use chronicles::chronicle_of;
 pub use day_digest::{DayDigest, ProjectDay, SessionDay};
 pub use delete::{DeleteError, delete};

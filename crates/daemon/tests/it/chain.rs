@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind, panic_any};
 
-use daemon::{Chain, Dream, Hands, HandsError, LocalDay, Segment, Went, Zone};
+use daemon::{Begun, Chain, Dream, Hands, HandsError, LocalDay, Segment, Went, Zone};
 use event::Time;
 use proptest::prelude::{ProptestConfig, any, proptest};
 use serde_json::{Value, json};
@@ -17,7 +17,9 @@ struct Doing<'a> {
     published: Vec<Value>,
     dreams: Vec<Dream>,
     runs: BTreeMap<String, i32>,
-    /// What handlers fail.
+    /// Handlers of the user.
+    own: Vec<&'static str>,
+    /// The handler that fails.
     failing: Option<&'static str>,
     /// Things that are done before somebody pulls the plug.
     left: Option<u32>,
@@ -33,6 +35,7 @@ impl<'a> Doing<'a> {
             published: Vec::new(),
             dreams: Vec::new(),
             runs: BTreeMap::new(),
+            own: Vec::new(),
             failing: None,
             left: None,
         }
@@ -60,18 +63,24 @@ impl Hands for Doing<'_> {
         self.published.push(message.clone());
     }
 
-    fn start(&mut self, segment: &Segment, handler: &str) -> Result<Option<String>, HandsError> {
+    fn handlers(&self, file: &str) -> Vec<String> {
+        assert_eq!(file, "segment.json");
+        self.own.iter().map(|name| (*name).to_owned()).collect()
+    }
+
+    fn start(&mut self, segment: &Segment, handler: &str) -> Result<Begun, HandsError> {
         self.step();
         let run = format!("run-{}", self.runs.len());
         let is_failing = self.failing == Some(handler);
         if !is_failing {
             match handler {
                 "transcribe" => drop(segment.transcribe(&self.world.journal).unwrap()),
-                _ => drop(segment.describe(&self.world.journal).unwrap()),
+                "describe" => drop(segment.describe(&self.world.journal).unwrap()),
+                _ => {}
             }
         }
         self.runs.insert(run.clone(), i32::from(is_failing));
-        Ok(Some(run))
+        Ok(Begun::Running(run))
     }
 
     fn finish(&mut self, run: &str) -> Option<i32> {
@@ -92,9 +101,9 @@ fn at(minutes: i64) -> Time {
 
 /// Lets the chain take everything that is recorded.
 fn follow(world: &World, hands: &mut Doing<'_>, minutes: i64) {
-    let mut chain = Chain::open(&world.journal, Zone::UTC).unwrap();
+    let mut chain = Chain::open(world.journal.clone(), Zone::UTC).unwrap();
     loop {
-        let page = world.journal.recorded_from(chain.position().unwrap()).unwrap();
+        let page = chain.page().unwrap();
         if page.is_empty() {
             return;
         }
@@ -164,6 +173,17 @@ fn a_handler_that_fails_is_told_and_stops_nothing() {
 }
 
 #[test]
+fn handlers_of_the_user_run_beside_ours() {
+    let world = World::new();
+    world.begin("a", "app", 0).ask("Write the parser").close();
+    let mut hands = Doing::new(&world);
+    hands.own = vec!["count"];
+    follow(&world, &mut hands, 1);
+    assert!(hands.names().contains(&"observe.detected count".to_owned()), "{:?}", hands.names());
+    assert_eq!(hands.names().last().unwrap(), "observe.observed");
+}
+
+#[test]
 fn history_is_described_on_the_way_and_dreamt_of_by_the_day() {
     let world = World::new();
     for number in 0..20 {
@@ -183,7 +203,7 @@ fn what_others_say_of_segments_is_written_down_and_dreamt_of() {
     let world = World::new();
     world.begin("a", "app", 0).ask("Write the parser").close();
     let key = world.claim("a").key();
-    let mut chain = Chain::open(&world.journal, Zone::UTC).unwrap();
+    let mut chain = Chain::open(world.journal.clone(), Zone::UTC).unwrap();
     let mut hands = Doing::new(&world);
     let about = json!({"day": "20261116", "segment": key.segment(), "stream": "claude"});
     let told = |tract: &str, event: &str, more: Value| {
@@ -216,7 +236,7 @@ fn an_hour_of_silence_is_flushed_once_also_after_a_restart() {
     follow(&world, &mut hands, 1);
     hands.dreams.clear();
     for minutes in [30, 61, 62, 120] {
-        let mut chain = Chain::open(&world.journal, Zone::UTC).unwrap();
+        let mut chain = Chain::open(world.journal.clone(), Zone::UTC).unwrap();
         chain.tick(at(minutes), &mut hands).unwrap();
     }
     assert_eq!(hands.dreams, [Dream::Flush(world.claim("a").key())]);
