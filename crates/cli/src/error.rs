@@ -250,7 +250,7 @@ impl From<UpError> for CliError {
             UpError::Open(error) => error.into(),
             UpError::Read(error) => error.into(),
             UpError::Bind(error) => error.into(),
-            UpError::Thread(_) => CliError::of("io", &error),
+            UpError::Supervise(_) | UpError::Thread(_) => CliError::of("io", &error),
         }
     }
 }
@@ -259,7 +259,9 @@ impl From<EndError> for CliError {
     fn from(error: EndError) -> CliError {
         let hint = match &error {
             EndError::Hurried => "nothing recorded is lost; the next start goes on from there",
-            EndError::Bus(_) => "start it again",
+            EndError::Bus(_) | EndError::Lost { .. } => {
+                "start it again; `health/daemon.log` in the journal's folder may say more"
+            }
         };
         CliError::of("ended", &error).hint(hint)
     }

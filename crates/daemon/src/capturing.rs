@@ -45,16 +45,31 @@ pub(crate) struct Tools {
     pub bus: bus::Handle,
     pub log: Log,
     pub health: Health,
-    /// Told when the part is over.
-    pub ended: Box<dyn Fn() + Send>,
+}
+
+/// Says something when it goes.
+pub(crate) struct Farewell(pub Box<dyn Fn() + Send>);
+
+impl Drop for Farewell {
+    fn drop(&mut self) {
+        (self.0)();
+    }
 }
 
 impl Capturing {
-    pub(crate) fn start(tools: Tools, settings: Settings) -> io::Result<Capturing> {
+    /// Begins to record. `farewell` is said when it is over, however it ended.
+    pub(crate) fn start(
+        tools: Tools,
+        settings: Settings,
+        farewell: Farewell,
+    ) -> io::Result<Capturing> {
         let control = Arc::new(Control::new(settings));
         let worker = Worker { tools, control: Arc::clone(&control), told: None };
         let thread = std::thread::Builder::new().name("capture".to_owned());
-        let thread = thread.spawn(move || worker.run())?;
+        let thread = thread.spawn(move || {
+            let _farewell = farewell;
+            worker.run();
+        })?;
         Ok(Capturing { control, thread })
     }
 
@@ -66,6 +81,10 @@ impl Capturing {
     /// Asks for the end; what was read by then is recorded and told.
     pub(crate) fn stop(&self) {
         self.control.change(|state| state.is_ending = true);
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        self.thread.is_finished()
     }
 
     /// Waits for the end.
@@ -162,7 +181,6 @@ impl Worker {
             }
         }
         self.tools.health.set_part("capture", "stopped");
-        (self.tools.ended)();
     }
 
     /// Records until it is interrupted, or cannot go on.

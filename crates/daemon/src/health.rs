@@ -1,7 +1,10 @@
-//! How the daemon does: its parts, and whether what happens can be recorded.
+//! How the daemon does: its parts, and whether what happens can be recorded. The supervisor tells
+//! it with its status, as soon as there is one.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use supervise::Supervisor;
 
 /// Shared by all parts. Cheap to clone.
 #[derive(Clone, Default)]
@@ -13,24 +16,35 @@ pub(crate) struct Health {
 struct State {
     parts: BTreeMap<&'static str, &'static str>,
     disk: Option<String>,
+    supervisor: Option<Arc<Supervisor>>,
 }
 
 impl Health {
-    pub(crate) fn set_part(&self, name: &'static str, state: &'static str) {
-        self.lock().parts.insert(name, state);
+    /// From now on the supervisor tells it.
+    pub(crate) fn tell_by(&self, supervisor: Arc<Supervisor>) {
+        let mut state = self.lock();
+        for (name, word) in &state.parts {
+            supervisor.set_part(name, word);
+        }
+        supervisor.set_disk(state.disk.clone());
+        state.supervisor = Some(supervisor);
+    }
+
+    pub(crate) fn set_part(&self, name: &'static str, word: &'static str) {
+        let mut state = self.lock();
+        state.parts.insert(name, word);
+        if let Some(supervisor) = &state.supervisor {
+            supervisor.set_part(name, word);
+        }
     }
 
     /// Why nothing can be recorded; nothing if it can.
     pub(crate) fn set_disk(&self, error: Option<String>) {
-        self.lock().disk = error;
-    }
-
-    pub(crate) fn parts(&self) -> Vec<(&'static str, &'static str)> {
-        self.lock().parts.iter().map(|(name, state)| (*name, *state)).collect()
-    }
-
-    pub(crate) fn disk(&self) -> Option<String> {
-        self.lock().disk.clone()
+        let mut state = self.lock();
+        state.disk.clone_from(&error);
+        if let Some(supervisor) = &state.supervisor {
+            supervisor.set_disk(error);
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

@@ -74,10 +74,12 @@ pub struct Running {
 impl Running {
     /// The daemon that runs on a journal; `None` if none does.
     pub fn find(journal: &Path) -> Option<Running> {
+        // Asked first: to try the lock is to hold it for an instant, in which another could not.
+        let pid = pid(journal)?;
         let lock_path = lock_path(journal);
         let lock = open(&lock_path, false).ok()?;
-        match lock.try_lock() {
-            Err(TryLockError::WouldBlock) => Some(Running { pid: pid(journal)?, lock_path }),
+        match lock.try_lock_shared() {
+            Err(TryLockError::WouldBlock) => Some(Running { pid, lock_path }),
             // Nobody holds it, or nobody can.
             _ => None,
         }

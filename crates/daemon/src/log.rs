@@ -72,11 +72,6 @@ impl Log {
         Log { shared: Arc::new(Shared { file, bus, clock, reference, echo }) }
     }
 
-    /// This run of the daemon, as messages name it.
-    pub(crate) fn reference(&self) -> &str {
-        &self.shared.reference
-    }
-
     pub(crate) fn info(&self, part: Part, text: impl AsRef<str>) {
         self.say(Level::Info, part, text.as_ref());
     }

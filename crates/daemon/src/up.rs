@@ -1,23 +1,22 @@
-//! The daemon: one process that holds capture, journal and bus of a journal together.
+//! The daemon: one process that holds capture, journal, bus and supervisor of a journal together.
 //!
 //! It owns start, loop and stop. The bus answers first; capture catches up beside it. The end goes
-//! the other way: capture, what it recorded told, journal, bus, lock.
+//! the other way: tasks and services, capture, what it recorded told, journal, bus, lock.
 
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
+use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use bus::{BindError, Draft, Handle, Notice, RunError, Server, make_private};
+use bus::{BindError, Handle, Notice, RunError, Server, make_private};
 use capture::Environment;
 use event::Time;
 use journal::{OpenError, ReadError};
-use serde_json::json;
+use supervise::Supervisor;
 
-use crate::capturing::{Capturing, Tools};
-use crate::cortex::REV;
+use crate::capturing::{Capturing, Farewell, Tools};
 use crate::health::Health;
 use crate::instance::{Instance, InstanceError, health, socket};
 use crate::log::{Echo, Log, Part};
@@ -25,9 +24,6 @@ use crate::news::News;
 use crate::opened::Opened;
 use crate::past::Past;
 use crate::settings::{Settings, SettingsError};
-
-/// How often the daemon says how it does.
-const STATUS_EVERY: Duration = Duration::from_secs(5);
 
 /// How long capture may take to end; what it has not recorded by then is read again next time.
 const CAPTURE_WITHIN: Duration = Duration::from_secs(5);
@@ -39,6 +35,8 @@ const INCOMING_MAX: usize = 64;
 pub struct Up {
     /// The folder of the journal.
     pub journal: PathBuf,
+    /// This program, for tasks that run it.
+    pub program: PathBuf,
     /// Whose agents are captured.
     pub environment: Environment,
     pub clock: fn() -> Time,
@@ -66,6 +64,8 @@ pub enum UpError {
     Read(#[from] ReadError),
     #[error(transparent)]
     Bind(#[from] BindError),
+    #[error(transparent)]
+    Supervise(#[from] supervise::StartError),
     #[error("no thread can be started")]
     Thread(#[source] io::Error),
 }
@@ -75,6 +75,8 @@ pub enum UpError {
 pub enum EndError {
     #[error(transparent)]
     Bus(#[from] RunError),
+    #[error("{part} ended by itself")]
+    Lost { part: &'static str },
     #[error("ended at once, as asked")]
     Hurried,
 }
@@ -89,12 +91,14 @@ pub struct Remote {
 enum Incoming {
     Stop,
     Reload,
+    SupervisorEnded,
     CaptureEnded,
     BusEnded,
 }
 
 impl Remote {
-    /// Asks for the end. Asked a second time, it ends without waiting for anything.
+    /// Asks for the end. Asked a second time, tasks and services are killed and nothing else is
+    /// waited for.
     pub fn stop(&self) {
         self.send(Incoming::Stop);
     }
@@ -114,9 +118,8 @@ impl Remote {
 struct Ready {
     folder: PathBuf,
     settings: Settings,
-    begun: Instant,
-    health: Health,
     log: Log,
+    supervisor: Arc<Supervisor>,
     capturing: Capturing,
     opened: Opened,
     bus: Handle,
@@ -128,7 +131,7 @@ struct Ready {
 impl Daemon {
     /// Starts everything; the bus answers when this returns.
     pub fn start(up: Up) -> Result<Daemon, UpError> {
-        let Up { journal: folder, environment, clock, echo } = up;
+        let Up { journal: folder, program, environment, clock, echo } = up;
         make_private(&health(&folder))?;
         let instance = Instance::take(&folder)?;
         let settings = Settings::load(&folder)?;
@@ -158,7 +161,6 @@ impl Daemon {
         let health = Health::default();
         health.set_part("bus", "running");
         health.set_part("journal", "running");
-        let ended = remote.clone();
         let tools = Tools {
             opened: opened.clone(),
             environment,
@@ -167,15 +169,20 @@ impl Daemon {
             bus: bus.clone(),
             log: log.clone(),
             health: health.clone(),
-            ended: Box::new(move || ended.send(Incoming::CaptureEnded)),
         };
-        let capturing = Capturing::start(tools, settings.clone()).map_err(UpError::Thread)?;
+        let ended = remote.clone();
+        let farewell = Farewell(Box::new(move || ended.send(Incoming::CaptureEnded)));
+        let capturing =
+            Capturing::start(tools, settings.clone(), farewell).map_err(UpError::Thread)?;
+        // Last: after a crash it ends what the former daemon left running first.
+        let supervisor = supervise::Settings::new(folder.clone(), program);
+        let supervisor = Arc::new(Supervisor::start(supervisor, bus.clone())?);
+        health.tell_by(Arc::clone(&supervisor));
         let up = Ready {
             folder,
             settings,
-            begun: Instant::now(),
-            health,
             log,
+            supervisor,
             capturing,
             opened,
             bus,
@@ -196,24 +203,18 @@ impl Daemon {
 
     /// Runs until it is told to end.
     pub fn run(self) -> Result<(), EndError> {
-        let Daemon { mut up, incoming, remote: _remote } = self;
-        up.tell_status();
-        let mut status_at = Instant::now() + STATUS_EVERY;
-        loop {
-            let pause = status_at.saturating_duration_since(Instant::now());
-            match incoming.recv_timeout(pause) {
+        let Daemon { mut up, incoming, remote } = self;
+        let lost = loop {
+            match incoming.recv() {
                 Ok(Incoming::Reload) => up.reload(),
-                Ok(Incoming::Stop) | Err(RecvTimeoutError::Disconnected) => {
-                    return up.stop(&incoming);
-                }
-                // Without the one nobody hears of us; without the other nothing is recorded.
-                Ok(Incoming::BusEnded | Incoming::CaptureEnded) => return up.stop(&incoming),
-                Err(RecvTimeoutError::Timeout) => {
-                    up.tell_status();
-                    status_at = Instant::now() + STATUS_EVERY;
-                }
+                Ok(Incoming::CaptureEnded) => break Some("capture"),
+                Ok(Incoming::BusEnded) => break Some("the bus"),
+                Ok(Incoming::SupervisorEnded | Incoming::Stop) | Err(_) => break None,
             }
-        }
+        };
+        up.stop(&incoming, &remote)?;
+        // Without one of its parts it is not what somebody takes it for.
+        lost.map_or(Ok(()), |part| Err(EndError::Lost { part }))
     }
 }
 
@@ -233,16 +234,23 @@ impl Ready {
                 self.log.error(Part::Daemon, words);
             }
         }
+        if let Err(error) = self.supervisor.reload() {
+            self.log.error(Part::Daemon, format!("the former services stay: {error}"));
+        }
     }
 
     /// Ends the parts in their order. A second wish to end is granted at once.
-    fn stop(self, incoming: &Receiver<Incoming>) -> Result<(), EndError> {
+    fn stop(self, incoming: &Receiver<Incoming>, remote: &Remote) -> Result<(), EndError> {
         self.log.info(Part::Daemon, "stopping");
+        self.stop_supervisor(incoming, remote);
         self.capturing.stop();
         let until = Instant::now() + CAPTURE_WITHIN;
-        loop {
+        while !self.capturing.is_over() {
             match incoming.recv_timeout(until.saturating_duration_since(Instant::now())) {
-                Ok(Incoming::CaptureEnded) => break self.capturing.join(),
+                Ok(Incoming::CaptureEnded) => {
+                    self.capturing.join();
+                    break;
+                }
                 Ok(Incoming::Stop) => return Err(EndError::Hurried),
                 Ok(_) => {}
                 Err(_) => break,
@@ -256,29 +264,21 @@ impl Ready {
         Ok(())
     }
 
-    /// Says how the daemon does, as whoever looks for one second hears it.
-    fn tell_status(&self) {
-        let uptime = self.begun.elapsed().as_secs();
-        let own = json!({
-            "name": "supervisor",
-            "ref": self.log.reference(),
-            "pid": std::process::id(),
-            "uptime_seconds": uptime,
+    /// Ends tasks and services. They have their own limits, unless somebody cannot wait for them.
+    fn stop_supervisor(&self, incoming: &Receiver<Incoming>, remote: &Remote) {
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                self.supervisor.stop();
+                remote.send(Incoming::SupervisorEnded);
+            });
+            loop {
+                match incoming.recv() {
+                    Ok(Incoming::Stop) => self.supervisor.kill_all(),
+                    Ok(Incoming::SupervisorEnded) | Err(_) => break,
+                    Ok(_) => {}
+                }
+            }
         });
-        let parts = self.health.parts().into_iter();
-        let parts = parts.map(|(name, state)| json!({"name": name, "state": state}));
-        let draft = Draft::new("supervisor", "status")
-            .with("services", [own])
-            .with("crashed", [(); 0])
-            .with("tasks", [(); 0])
-            .with("queues", serde_json::Map::new())
-            .with("stale_heartbeats", [(); 0])
-            .with("schedules", [(); 0])
-            .with("callosum_clients", self.bus.clients())
-            .with("parts", parts.collect::<Vec<_>>())
-            .with("disk", self.health.disk().unwrap_or_else(|| "ok".to_owned()))
-            .with("rev", REV);
-        let _ = draft.build().map(|message| self.bus.publish(message));
     }
 }
 

@@ -56,13 +56,14 @@ impl Up {
         if self.detach {
             return detach::start(self.home.as_deref(), global, output);
         }
-        let journal = world::folder(global)?;
+        let journal = std::path::absolute(world::folder(global)?)?;
         // Asked for before there is a daemon: no signal finds it half made.
         let signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
         let handle = signals.handle();
         let log = output.log();
         let daemon = Daemon::start(Start {
             journal: journal.clone(),
+            program: std::env::current_exe()?.canonicalize()?,
             environment: world::environment(self.home.as_deref())?,
             clock: world::now,
             echo: Box::new(move |text| log.say(text)),

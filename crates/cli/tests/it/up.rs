@@ -1,6 +1,7 @@
 //! `hansard up`: one process that records what agents write and tells it on the bus.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
 use event::Time;
@@ -189,6 +190,47 @@ fn settings_are_read_again_and_a_faulty_file_is_refused_with_its_line() {
     let said = world.run(&["up"]);
     assert_eq!(said.code, Some(1), "{said}");
     assert!(said.stderr.contains("line 3"), "{said}");
+}
+
+#[test]
+fn services_and_tasks_run_inside_it_and_end_with_it() {
+    let world = empty();
+    let journal = world.home().join(".local/share/hansard");
+    fs::create_dir_all(&journal).unwrap();
+    fs::set_permissions(&journal, fs::Permissions::from_mode(0o700)).unwrap();
+    let services =
+        "[[service]]\nname = \"idle\"\ncmd = [\"/bin/sh\", \"-c\", \"exec sleep 600\"]\n";
+    fs::write(journal.join("services.toml"), services).unwrap();
+    let daemon = up(&world);
+    let mut listener = world.start(&["bus", "listen", "--tract", "supervisor"]);
+    // Whoever looks hears how it does.
+    let status = loop {
+        let message = hear(&mut listener);
+        if message["event"] == "status" {
+            break message;
+        }
+    };
+    let part = |name: &str| {
+        let parts = status["parts"].as_array().unwrap();
+        parts.iter().find(|part| part["name"] == name).map(|part| part["state"].clone())
+    };
+    assert_eq!(part("capture"), Some("running".into()), "{status}");
+    assert_eq!(status["disk"], "ok", "{status}");
+    assert_eq!(status["services"][0]["pid"], daemon.id(), "{status}");
+    let service = status["services"][1]["pid"].as_u64().unwrap();
+    let request =
+        r#"{"tract":"supervisor","event":"request","ref":"r1","cmd":["hansard","doctor"]}"#;
+    assert_eq!(world.run(&["bus", "send", request]).code, Some(0));
+    let stopped = loop {
+        let message = hear(&mut listener);
+        if message["event"] == "stopped" {
+            break message;
+        }
+    };
+    assert_eq!((&stopped["ref"], &stopped["exit_code"]), (&"r1".into(), &0.into()), "{stopped}");
+    assert_eq!(daemon.terminate().code, Some(0));
+    let is_alive = std::process::Command::new("kill").args(["-0", &service.to_string()]).output();
+    assert!(!is_alive.unwrap().status.success(), "what it started ends with it");
 }
 
 /// Waits until the daemon has said something.
