@@ -250,7 +250,9 @@ impl From<UpError> for CliError {
             UpError::Open(error) => error.into(),
             UpError::Read(error) => error.into(),
             UpError::Bind(error) => error.into(),
-            UpError::Supervise(_) | UpError::Thread(_) => CliError::of("io", &error),
+            UpError::Supervise(_) | UpError::Chain(_) | UpError::Thread(_) => {
+                CliError::of("io", &error)
+            }
         }
     }
 }

@@ -43,6 +43,9 @@ pub trait Hands {
     /// Puts a message on the bus.
     fn publish(&mut self, message: &Value);
 
+    /// Whether all this is to end now.
+    fn is_stopping(&self) -> bool;
+
     /// The user's own handlers for a file of that name.
     fn handlers(&self, file: &str) -> Vec<String>;
 
@@ -119,6 +122,24 @@ impl Chain {
         Ok(self.journal.consumer(CONSUMER)? + 1)
     }
 
+    /// Dreams again of segments whose dream was told to a daemon that is gone: what it heard and had
+    /// not written down yet is lost with it.
+    pub fn recover(&mut self, now: Time, hands: &mut dyn Hands) -> Result<(), ChainError> {
+        let today = self.zone.day(now);
+        for day in [today.yesterday(), today] {
+            for segment in Segment::of_day(&self.root, day)? {
+                let is_observed = self.has(&segment, &observed())?;
+                if is_observed
+                    && !self.has(&segment, &batched())?
+                    && !self.has(&segment, &dreamt())?
+                {
+                    hands.dream(&Dream::Segment(segment.key()))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// The next events that were recorded; none if all are passed.
     pub fn page(&self) -> Result<Vec<Recorded>, ChainError> {
         let position = self.position()?;
@@ -139,6 +160,9 @@ impl Chain {
         for Recorded { position, event } in recorded {
             if event.kind != Kind::EpochClosed || event.fork_origin().is_some() {
                 continue;
+            }
+            if hands.is_stopping() {
+                return Ok(Went::Stopped);
             }
             let Some(segment) = self.segment_of(event)? else { continue };
             if (now.nanos() - event.created_at.nanos()) / 1_000_000 > HISTORY_MILLIS {
@@ -284,8 +308,7 @@ impl Chain {
         self.tell(segment, "observed", json!({}), observed, hands)?;
         self.calendar.saw(segment.key(), now);
         self.save()?;
-        let dreamt = json!({"tract": "dream", "event": "completed", "mode": "segment"});
-        if !self.has(segment, &dreamt)? {
+        if !self.has(segment, &dreamt())? {
             hands.dream(&Dream::Segment(segment.key()))?;
         }
         Ok(Went::On)
@@ -362,6 +385,20 @@ impl Chain {
         let bytes = serde_json::to_vec(&self.calendar).expect("names and numbers always encode");
         Ok(write_whole(&folder, STATE, &bytes)?)
     }
+}
+
+/// What the log of a segment has when all its handlers are done, when that was long ago, and when
+/// it was dreamt of.
+fn observed() -> Value {
+    json!({"tract": "observe", "event": "observed"})
+}
+
+fn batched() -> Value {
+    json!({"tract": "observe", "event": "observed", "batch": true})
+}
+
+fn dreamt() -> Value {
+    json!({"tract": "dream", "event": "completed", "mode": "segment"})
 }
 
 fn health(root: &Path) -> PathBuf {

@@ -21,6 +21,7 @@ mod day_digest; // what was done on a day
 mod segment; // an epoch that is over, as a folder of its own
 mod dream; // what is made of segments once they are there
 mod chain; // from an epoch that closes to what people read of it
+mod chaining; // the chain as a part of the daemon
 mod zone; // the time on the wall
 mod settings; // what people have set
 mod admission; // which sessions are recorded
@@ -29,6 +30,7 @@ mod project; // which project a session works on
 mod recorder; // the journal as capture sees it
 
 pub use chain::{Begun, Chain, ChainError, Hands, HandsError, Went};
+pub use chaining::ChainingError;
 pub use chronicles::chronicle_of;
 pub use day_digest::{DayDigest, ProjectDay, SessionDay};
 pub use delete::{DeleteError, delete};

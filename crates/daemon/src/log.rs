@@ -32,6 +32,7 @@ pub(crate) enum Part {
     Daemon,
     Capture,
     Journal,
+    Chain,
     /// What is said of the bus is not said on the bus.
     Bus,
 }

@@ -17,6 +17,7 @@ use journal::{OpenError, ReadError};
 use supervise::Supervisor;
 
 use crate::capturing::{Capturing, Farewell, Tools};
+use crate::chaining::{self, Chaining, ChainingError};
 use crate::health::Health;
 use crate::instance::{Instance, InstanceError, health, socket};
 use crate::log::{Echo, Log, Part};
@@ -24,6 +25,7 @@ use crate::news::News;
 use crate::opened::Opened;
 use crate::past::Past;
 use crate::settings::{Settings, SettingsError};
+use crate::zone::Zone;
 
 /// How long capture may take to end; what it has not recorded by then is read again next time.
 const CAPTURE_WITHIN: Duration = Duration::from_secs(5);
@@ -66,6 +68,8 @@ pub enum UpError {
     Bind(#[from] BindError),
     #[error(transparent)]
     Supervise(#[from] supervise::StartError),
+    #[error(transparent)]
+    Chain(#[from] ChainingError),
     #[error("no thread can be started")]
     Thread(#[source] io::Error),
 }
@@ -119,6 +123,7 @@ struct Ready {
     folder: PathBuf,
     settings: Settings,
     log: Log,
+    chaining: Chaining,
     supervisor: Arc<Supervisor>,
     capturing: Capturing,
     opened: Opened,
@@ -178,10 +183,19 @@ impl Daemon {
         let supervisor = supervise::Settings::new(folder.clone(), program);
         let supervisor = Arc::new(Supervisor::start(supervisor, bus.clone())?);
         health.tell_by(Arc::clone(&supervisor));
+        let chaining = Chaining::start(chaining::Tools {
+            opened: opened.clone(),
+            bus: bus.clone(),
+            supervisor: Arc::clone(&supervisor),
+            clock,
+            zone: Zone::system(),
+            log: log.clone(),
+        })?;
         let up = Ready {
             folder,
             settings,
             log,
+            chaining,
             supervisor,
             capturing,
             opened,
@@ -242,6 +256,7 @@ impl Ready {
     /// Ends the parts in their order. A second wish to end is granted at once.
     fn stop(self, incoming: &Receiver<Incoming>, remote: &Remote) -> Result<(), EndError> {
         self.log.info(Part::Daemon, "stopping");
+        self.chaining.stop();
         self.stop_supervisor(incoming, remote);
         self.capturing.stop();
         let until = Instant::now() + CAPTURE_WITHIN;
@@ -266,14 +281,15 @@ impl Ready {
 
     /// Ends tasks and services. They have their own limits, unless somebody cannot wait for them.
     fn stop_supervisor(&self, incoming: &Receiver<Incoming>, remote: &Remote) {
+        let supervisor = &self.supervisor;
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                self.supervisor.stop();
+                supervisor.stop();
                 remote.send(Incoming::SupervisorEnded);
             });
             loop {
                 match incoming.recv() {
-                    Ok(Incoming::Stop) => self.supervisor.kill_all(),
+                    Ok(Incoming::Stop) => supervisor.kill_all(),
                     Ok(Incoming::SupervisorEnded) | Err(_) => break,
                     Ok(_) => {}
                 }

@@ -14,6 +14,7 @@ mod follow; // as agents write
 mod privacy; // what is not wanted
 mod up; // the daemon: start, stop, and what it tells meanwhile
 mod up_crash; // the daemon killed at any instant
+mod chain_crash; // the same while it makes segments of epochs
 mod up_disk; // the daemon on a disk that is full
 mod bus; // messages between processes
 

@@ -63,6 +63,10 @@ impl Hands for Doing<'_> {
         self.published.push(message.clone());
     }
 
+    fn is_stopping(&self) -> bool {
+        false
+    }
+
     fn handlers(&self, file: &str) -> Vec<String> {
         assert_eq!(file, "segment.json");
         self.own.iter().map(|name| (*name).to_owned()).collect()
@@ -240,6 +244,24 @@ fn an_hour_of_silence_is_flushed_once_also_after_a_restart() {
         chain.tick(at(minutes), &mut hands).unwrap();
     }
     assert_eq!(hands.dreams, [Dream::Flush(world.claim("a").key())]);
+}
+
+#[test]
+fn a_dream_that_nobody_wrote_down_is_dreamt_again() {
+    let world = World::new();
+    world.begin("a", "app", 0).ask("Write the parser").close();
+    let mut hands = Doing::new(&world);
+    follow(&world, &mut hands, 1);
+    let mut chain = Chain::open(world.journal.clone(), Zone::UTC).unwrap();
+    hands.dreams.clear();
+    chain.recover(at(2), &mut hands).unwrap();
+    assert_eq!(hands.dreams, [Dream::Segment(world.claim("a").key())]);
+    let completed = json!({"tract": "dream", "event": "completed", "mode": "segment",
+        "day": "20261116", "stream": "claude", "segment": world.claim("a").meta.segment});
+    chain.hear(&completed, &mut hands).unwrap();
+    hands.dreams.clear();
+    chain.recover(at(3), &mut hands).unwrap();
+    assert!(hands.dreams.is_empty());
 }
 
 proptest! {
