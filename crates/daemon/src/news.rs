@@ -37,6 +37,7 @@ const SILENT_AFTER: Duration = Duration::from_secs(30 * 60);
 pub(crate) struct News {
     opened: Opened,
     bus: Handle,
+    clock: fn() -> Time,
     cortex: Cortex,
     /// Everything up to here was told or passed over.
     at: u64,
@@ -57,7 +58,11 @@ struct Running {
 }
 
 impl News {
-    pub(crate) fn open(opened: Opened, bus: Handle, now: Time) -> Result<News, ReadError> {
+    pub(crate) fn open(
+        opened: Opened,
+        bus: Handle,
+        clock: fn() -> Time,
+    ) -> Result<News, ReadError> {
         let journal = opened.journal();
         // What is saved is the next one, so that nothing told is not the same as never begun. All
         // there is before the first time is history.
@@ -65,11 +70,12 @@ impl News {
             0 => journal.tail()?,
             next => next - 1,
         };
-        let recent_since = Time::from_nanos(now.nanos() - ABSENCE.as_nanos() as i128);
+        let recent_since = before_absence(clock());
         let long_ago = Instant::now();
         let mut news = News {
             opened,
             bus,
+            clock,
             cortex: Cortex::default(),
             at,
             saved: None,
@@ -111,11 +117,9 @@ impl News {
                 if self.is_news(&recorded.event, &journal) {
                     self.tell(recorded, &journal);
                 } else {
-                    self.cortex.pass(&recorded.event, &journal);
-                    self.at = recorded.position;
+                    self.pass(recorded, &journal);
                 }
             }
-            let _ = self.bus.recorded_up_to(self.at);
         }
         self.save();
         Ok(())
@@ -132,7 +136,11 @@ impl News {
             let is_over = stop.is_asked();
             let patience = if is_over { Duration::ZERO } else { LOOK_EVERY };
             match subscription.next_within(patience) {
-                Ok(Some(Followed::Event(recorded))) => self.tell(&recorded, &journal),
+                Ok(Some(Followed::Event(recorded))) if self.was_seen_now(&recorded.event) => {
+                    self.tell(&recorded, &journal);
+                }
+                // Somebody has imported it.
+                Ok(Some(Followed::Event(recorded))) => self.pass(&recorded, &journal),
                 Ok(Some(_)) => {}
                 Ok(None) if is_over => break,
                 Ok(None) => self.rest(),
@@ -156,6 +164,18 @@ impl News {
             && self.cortex.run_of(&event.session_id).is_none()
             && self.cortex.run_before(event, journal).was_told();
         self.is_recent(event.created_at) || is_told || ran
+    }
+
+    /// Whether an event was seen when it was committed, as everything that is captured live is.
+    fn was_seen_now(&self, event: &Event) -> bool {
+        event.observed_at >= before_absence((self.clock)())
+    }
+
+    fn pass(&mut self, recorded: &Recorded, journal: &Journal) {
+        self.cortex.pass(&recorded.event, journal);
+        self.at = recorded.position;
+        // One of many: when there is no room, the next one says it.
+        let _ = self.bus.recorded_up_to(self.at);
     }
 
     fn tell(&mut self, recorded: &Recorded, journal: &Journal) {
@@ -229,6 +249,11 @@ impl News {
             self.saved = Some(self.at);
         }
     }
+}
+
+/// So long ago that it would be history.
+fn before_absence(now: Time) -> Time {
+    Time::from_nanos(now.nanos() - ABSENCE.as_nanos() as i128)
 }
 
 #[cfg(test)]

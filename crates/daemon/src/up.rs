@@ -155,7 +155,7 @@ impl Daemon {
         let server = Server::bind(&socket(&folder), bus_settings)?;
         let bus = server.handle();
         let log = Log::open(&health(&folder), bus.clone(), clock, echo);
-        let news = News::open(opened.clone(), bus.clone(), clock())?;
+        let news = News::open(opened.clone(), bus.clone(), clock)?;
         let bus_thread = serve(server, remote.clone())?;
         note(told, log.clone())?;
         log.info(Part::Daemon, format!("up, pid {}", std::process::id()));

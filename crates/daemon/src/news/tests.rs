@@ -38,12 +38,17 @@ impl Stage {
     }
 
     fn news(&self) -> News {
-        let now = Time::from_millis(NOW);
-        News::open(self.opened.clone(), self.bus.clone(), now).expect("it can be read")
+        let clock = || Time::from_millis(NOW);
+        News::open(self.opened.clone(), self.bus.clone(), clock).expect("it can be read")
     }
 
     /// Records so many events of a session in one commit; their positions.
     fn record(&mut self, session: &str, at: i64, count: u64) -> Vec<u64> {
+        self.record_seen(session, at, NOW, count)
+    }
+
+    /// The same for what was seen at another time.
+    fn record_seen(&mut self, session: &str, at: i64, seen: i64, count: u64) -> Vec<u64> {
         let facts = (0..count).map(|_| {
             self.facts += 1;
             let id =
@@ -51,7 +56,7 @@ impl Stage {
             let session = SessionId::new(session).expect("a plain id");
             let prompt = UserPrompt::text(format!("ask {}", self.facts));
             let fact = Fact::new(id, session, Time::from_millis(at), &prompt);
-            Fact { observed_at: Time::from_millis(NOW), ..fact.expect("it encodes") }
+            Fact { observed_at: Time::from_millis(seen), ..fact.expect("it encodes") }
         });
         let batch = Batch::observed().with_all(facts);
         let receipt = self.opened.journal().append(batch).expect("it is recorded");
@@ -130,6 +135,19 @@ fn all_there_is_before_the_first_time_is_history() {
     let mut news = stage.news();
     let wanted = stage.record("s", NOW, 2);
     news.catch_up(&Stop::default()).expect("it can be read");
+    drop(news);
+    assert_eq!(stage.told(), wanted);
+}
+
+#[test]
+fn what_somebody_imports_meanwhile_is_history_and_what_is_old_and_seen_now_is_news() {
+    let mut stage = Stage::new();
+    let mut news = stage.news();
+    let over = Stop::default();
+    over.ask();
+    stage.record_seen("imported", 0, 0, 3);
+    let wanted = stage.record("s", 0, 2);
+    news.follow(&over).expect("it can be read");
     drop(news);
     assert_eq!(stage.told(), wanted);
 }
