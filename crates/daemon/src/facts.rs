@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use event::{Event, SessionId};
+use event::{Draft, SessionId};
 use journal::{Journal, ReadError, Selection, SessionFilter, SessionInfo, View};
 use projection::{Facts, UnknownCount};
 
@@ -42,16 +42,16 @@ pub(crate) struct FreshFacts(HashMap<SessionId, Facts>);
 impl FreshFacts {
     /// Takes an event that was just recorded. Facts it does not follow upon stay as they are, and
     /// are read from the log when they are kept.
-    pub(crate) fn apply(&mut self, journal: &Journal, event: &Event) {
+    pub(crate) fn apply(&mut self, journal: &Journal, seq: u64, event: &Draft) {
         let id = &event.session_id;
         if !self.0.contains_key(id) {
             // What cannot be read now is no reason to stop recording.
-            let kept = if event.seq > 1 { kept(journal, id).ok().flatten() } else { None };
+            let kept = if seq > 1 { kept(journal, id).ok().flatten() } else { None };
             self.0.insert(id.clone(), kept.unwrap_or_default());
         }
         let facts = self.0.get_mut(id).expect("it was just put there");
-        if facts.seq() + 1 == event.seq {
-            facts.apply(event);
+        if facts.seq() + 1 == seq {
+            facts.apply_at(seq, event);
         }
     }
 

@@ -30,7 +30,7 @@ pub struct Head {
 impl Event {
     /// Writes the event as one line of JSON, without its end. The same event gives the same bytes.
     pub fn encode(&self) -> String {
-        to_json(&Encoded { draft: &self.draft, seq: Some(self.seq), head: true })
+        to_json(&Encoded::of(&self.draft, Some(self.seq), true))
     }
 
     /// Reads a line that has a `seq`.
@@ -43,7 +43,7 @@ impl Event {
 impl Draft {
     /// Writes the draft as one line of JSON, without its end.
     pub fn encode(&self) -> String {
-        to_json(&Encoded { draft: self, seq: None, head: true })
+        to_json(&Encoded::of(self, None, true))
     }
 
     /// Reads a line with or without a `seq`.
@@ -53,7 +53,12 @@ impl Draft {
 
     /// Writes everything but the [`Head`].
     pub fn encode_rest(&self) -> String {
-        to_json(&Encoded { draft: self, seq: None, head: false })
+        to_json(&Encoded::of(self, None, false))
+    }
+
+    /// The same with `null` for `data`, which is kept elsewhere.
+    pub fn encode_rest_without_data(&self) -> String {
+        to_json(&Encoded { draft: self, data: &Raw::null(), seq: None, head: false })
     }
 
     /// The reverse of [`Draft::encode_rest`].
@@ -74,18 +79,31 @@ impl Draft {
 /// As [`Event::encode`] writes it.
 impl Serialize for Event {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        Encoded { draft: &self.draft, seq: Some(self.seq), head: true }.serialize(serializer)
+        Encoded::of(&self.draft, Some(self.seq), true).serialize(serializer)
     }
 }
 
 fn to_json(encoded: &Encoded<'_>) -> String {
-    serde_json::to_string(encoded).expect("strings, numbers and raw JSON always encode")
+    /// What the other fields of an event take, more often than not.
+    const REST_LEN: usize = 512;
+    let text = encoded.draft.text.as_ref().map_or(0, String::len);
+    // Growing step by step would copy what is long several times.
+    let mut json = Vec::with_capacity(encoded.data.get().len() + text + text / 8 + REST_LEN);
+    serde_json::to_writer(&mut json, encoded).expect("strings, numbers and raw JSON always encode");
+    String::from_utf8(json).expect("JSON is text")
 }
 
 struct Encoded<'a> {
     draft: &'a Draft,
+    data: &'a Raw,
     seq: Option<u64>,
     head: bool,
+}
+
+impl<'a> Encoded<'a> {
+    fn of(draft: &'a Draft, seq: Option<u64>, head: bool) -> Encoded<'a> {
+        Encoded { draft, data: &draft.data, seq, head }
+    }
 }
 
 impl Serialize for Encoded<'_> {
@@ -111,7 +129,7 @@ impl Serialize for Encoded<'_> {
         optional(&mut map, "turn_id", &non_empty(&draft.turn_id))?;
         optional(&mut map, "parent_id", &draft.parent_id)?;
         optional(&mut map, "text", &non_empty(&draft.text).map(without_nul))?;
-        map.serialize_entry("data", &draft.data)?;
+        map.serialize_entry("data", self.data)?;
         if !draft.metadata.is_empty() {
             map.serialize_entry("metadata", &draft.metadata)?;
         }

@@ -2,9 +2,8 @@
 
 use std::borrow::Cow;
 
+use crate::field::Field;
 use crate::payload::Payload;
-use crate::raw::{Member, members};
-use crate::text::shown;
 use crate::{Draft, Kind};
 
 /// What a key names.
@@ -48,40 +47,34 @@ impl KeyFamily {
 impl Draft {
     /// The keys this event can be found by; none for blank names and unreadable payloads.
     pub fn keys(&self) -> Vec<Key> {
-        let fields: &[(&str, KeyFamily)] = match self.kind {
-            Kind::ToolDelta => &[("call_id", KeyFamily::Call)],
-            Kind::ToolCall | Kind::ToolStarted | Kind::ToolResult => {
-                &[("call_id", KeyFamily::Call), ("idempotency_key", KeyFamily::Execution)]
-            }
-            Kind::ApprovalRequested | Kind::ApprovalResolved | Kind::ApprovalCanceled => {
-                &[("approval_id", KeyFamily::Approval)]
-            }
-            Kind::WaitStarted | Kind::WaitResolved => &[("wait_id", KeyFamily::Wait)],
-            Kind::ExternalInput => &[("request_id", KeyFamily::Question)],
-            Kind::ChildRequested
-            | Kind::ChildStarted
-            | Kind::ChildProgressed
-            | Kind::ChildBlocked
-            | Kind::ChildCompleted
-            | Kind::ChildFailed
-            | Kind::ChildCanceled
-            | Kind::ChildMerged
-            | Kind::ArtifactRecorded => &[("child_id", KeyFamily::Child)],
-            _ => return Vec::new(),
-        };
-        let members = members(self.data.get()).unwrap_or_default();
-        fields
-            .iter()
-            .filter_map(|(field, family)| {
-                let name = text_of(&members, field).filter(|name| !name.trim().is_empty())?;
-                Some(Key::new(*family, name))
-            })
-            .collect()
+        self.keys_in(&self.data.fields().collect::<Vec<_>>())
     }
 
     /// The tool a call, start, result or request is about.
     pub fn tool(&self) -> Option<String> {
-        if !matches!(
+        if !self.is_about_tool() {
+            return None;
+        }
+        self.data.field("tool")?.text().map(Cow::into_owned)
+    }
+
+    /// The keys, where the members of the payload are known already.
+    pub(crate) fn keys_in(&self, members: &[Field<'_>]) -> Vec<Key> {
+        let keys = key_fields(&self.kind).iter().filter_map(|(field, family)| {
+            let name = members.iter().find(|member| member.name == *field)?.text()?;
+            (!name.trim().is_empty()).then(|| Key::new(*family, name))
+        });
+        keys.collect()
+    }
+
+    /// The tool, where the members of the payload are known already.
+    pub(crate) fn tool_in(&self, members: &[Field<'_>]) -> Option<String> {
+        let named = members.iter().find(|member| member.name == "tool");
+        named.filter(|_| self.is_about_tool())?.text().map(Cow::into_owned)
+    }
+
+    fn is_about_tool(&self) -> bool {
+        matches!(
             self.kind,
             Kind::ToolCall
                 | Kind::ToolStarted
@@ -89,10 +82,7 @@ impl Draft {
                 | Kind::ToolResult
                 | Kind::ApprovalRequested
                 | Kind::ApprovalCanceled
-        ) {
-            return None;
-        }
-        text_of(&members(self.data.get()).ok()?, "tool").map(Cow::into_owned)
+        )
     }
 
     /// The payload, or nothing where it does not fit: for readers that go on.
@@ -101,8 +91,27 @@ impl Draft {
     }
 }
 
-/// The text of the first member called `field`.
-fn text_of<'a>(members: &[Member<'a>], field: &str) -> Option<Cow<'a, str>> {
-    let (_, value) = members.iter().find(|(name, _)| name == field)?;
-    shown(value.get())
+/// The members of a payload that are keys.
+fn key_fields(kind: &Kind) -> &'static [(&'static str, KeyFamily)] {
+    match kind {
+        Kind::ToolDelta => &[("call_id", KeyFamily::Call)],
+        Kind::ToolCall | Kind::ToolStarted | Kind::ToolResult => {
+            &[("call_id", KeyFamily::Call), ("idempotency_key", KeyFamily::Execution)]
+        }
+        Kind::ApprovalRequested | Kind::ApprovalResolved | Kind::ApprovalCanceled => {
+            &[("approval_id", KeyFamily::Approval)]
+        }
+        Kind::WaitStarted | Kind::WaitResolved => &[("wait_id", KeyFamily::Wait)],
+        Kind::ExternalInput => &[("request_id", KeyFamily::Question)],
+        Kind::ChildRequested
+        | Kind::ChildStarted
+        | Kind::ChildProgressed
+        | Kind::ChildBlocked
+        | Kind::ChildCompleted
+        | Kind::ChildFailed
+        | Kind::ChildCanceled
+        | Kind::ChildMerged
+        | Kind::ArtifactRecorded => &[("child_id", KeyFamily::Child)],
+        _ => &[],
+    }
 }

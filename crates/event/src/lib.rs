@@ -17,6 +17,7 @@ mod cost; // money
 mod raw; // JSON that is carried, not understood
 mod text; // the strings of JSON
 mod token; // JSON taken apart
+mod field; // members, found quickly
 mod bytes; // what is not text, as JSON
 mod codec; // events as lines
 mod key; // what an event can be found by
@@ -30,9 +31,11 @@ pub use codec::Head;
 pub use cost::{BadCost, Cost};
 pub use error::{BadEvent, BadPayload};
 pub use event::{AMENDS, Draft, Event, FORK_ORIGIN, ForkOrigin, Metadata, UNDERSTOOD};
+pub use field::Field;
 pub use id::{BadId, EventId, SessionId};
 pub use key::{Key, KeyFamily};
 pub use kind::{Confidence, Kind, Lane, Source};
 pub use raw::Raw;
 pub use text::mended;
 pub use time::{BadTime, Time};
+pub use words::Findable;

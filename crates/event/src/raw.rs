@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use memchr::memchr2;
+use memchr::{memchr2, memchr2_iter};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
@@ -67,8 +67,8 @@ impl Raw {
     pub fn is_deeper_than(&self, max: usize) -> bool {
         // Hardly anything has so many brackets at all, and counting them is much quicker than
         // telling which of them stand in strings.
-        let open = |byte: &&u8| matches!(**byte, b'{' | b'[');
-        self.get().as_bytes().iter().filter(open).count() > max && self.depth() > max
+        let open = memchr2_iter(b'{', b'[', self.get().as_bytes());
+        open.take(max.saturating_add(1)).count() > max && self.depth() > max
     }
 
     /// How deep arrays and objects are nested; 0 for a bare value.

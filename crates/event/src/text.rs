@@ -21,9 +21,36 @@ pub(crate) fn shown(json: &str) -> Option<Cow<'_, str>> {
     if memchr(b'\\', inner.as_bytes()).is_none() {
         return Some(Cow::Borrowed(inner));
     }
+    if let Some(text) = unescaped(inner) {
+        return Some(Cow::Owned(text));
+    }
     let text: Result<String, _> =
         serde_json::from_str(json).or_else(|_| serde_json::from_str(&mended(json)));
     text.ok().map(Cow::Owned)
+}
+
+/// The text of the inside of a JSON string; `None` where it has pairs of surrogates, or halves,
+/// or what is no JSON.
+fn unescaped(inner: &str) -> Option<String> {
+    let mut text = String::with_capacity(inner.len());
+    let mut rest = inner;
+    while let Some(escape) = memchr(b'\\', rest.as_bytes()) {
+        text.push_str(&rest[..escape]);
+        let (plain, len) = match *rest.as_bytes().get(escape + 1)? {
+            b'n' => ('\n', 2),
+            b't' => ('\t', 2),
+            b'r' => ('\r', 2),
+            b'b' => ('\u{8}', 2),
+            b'f' => ('\u{C}', 2),
+            plain @ (b'"' | b'\\' | b'/') => (char::from(plain), 2),
+            b'u' => (char::from_u32(unit(rest, escape)?.into())?, 6),
+            _ => return None,
+        };
+        text.push(plain);
+        rest = &rest[escape + len..];
+    }
+    text.push_str(rest);
+    Some(text)
 }
 
 /// The text with a visible sign for U+0000, which half of the world's stores and screens refuse.
@@ -69,5 +96,7 @@ pub fn mended(json: &str) -> Cow<'_, str> {
 /// The UTF-16 unit of an escape such as `\ud83d` that begins at `place`.
 fn unit(json: &str, place: usize) -> Option<u16> {
     let hex = json.get(place..place + 6)?.strip_prefix("\\u")?;
-    u16::from_str_radix(hex, 16).ok()
+    // A sign in front would be read as part of the number.
+    let is_hex = hex.bytes().all(|byte| byte.is_ascii_hexdigit());
+    is_hex.then(|| u16::from_str_radix(hex, 16).ok())?
 }

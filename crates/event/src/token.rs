@@ -56,7 +56,7 @@ impl<'a> Iterator for Tokens<'a> {
 }
 
 /// Where the string ends whose first character behind the quote stands at `at`.
-fn string_end(bytes: &[u8], mut at: usize) -> usize {
+pub(crate) fn string_end(bytes: &[u8], mut at: usize) -> usize {
     while let Some(rest) = bytes.get(at..) {
         let Some(len) = memchr2(b'"', b'\\', rest) else { break };
         at += len;

@@ -1,18 +1,40 @@
 //! The text an event offers to search: what somebody said, did or printed, never JSON keys.
 
-use crate::raw::members;
+use crate::field::Field;
 use crate::text::{owned_without_nul, shown, without_nul};
 use crate::token::{Token, Tokens};
-use crate::{Draft, Kind};
+use crate::{Draft, Key, Kind};
+
+/// Everything an event can be found by, read in one go.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Findable {
+    pub texts: Vec<String>,
+    pub keys: Vec<Key>,
+    pub tool: Option<String>,
+}
 
 impl Draft {
+    /// What [`Draft::search_texts`], [`Draft::keys`] and [`Draft::tool`] say.
+    pub fn findable(&self) -> Findable {
+        let members: Vec<Field<'_>> = self.data.fields().collect();
+        Findable {
+            texts: self.search_texts_in(&members),
+            keys: self.keys_in(&members),
+            tool: self.tool_in(&members),
+        }
+    }
+
     /// The texts of this event, most telling first. Empty for what is not searched: live kinds,
     /// compactions and snapshots, which only repeat what stands elsewhere.
     pub fn search_texts(&self) -> Vec<String> {
+        self.search_texts_in(&self.data.fields().collect::<Vec<_>>())
+    }
+
+    fn search_texts_in(&self, members: &[Field<'_>]) -> Vec<String> {
         if self.kind.is_live() || matches!(self.kind, Kind::Compaction | Kind::Snapshot) {
             return Vec::new();
         }
-        let mut texts = self.payload_texts();
+        let mut texts = self.payload_texts(members);
         if let Some(text) = &self.text {
             let text = without_nul(text);
             // It nearly always begins one of them, whole or cut; only if not is it worth looking
@@ -27,32 +49,30 @@ impl Draft {
         texts
     }
 
-    fn payload_texts(&self) -> Vec<String> {
+    fn payload_texts(&self, members: &[Field<'_>]) -> Vec<String> {
         use Tags::{Left, Taken};
+        let texts_of = |fields| texts_of(members, fields);
         match self.kind {
             Kind::UserPrompt | Kind::AssistantMessage | Kind::ContextAdded => {
-                self.texts_of(&[("content", Left)])
+                texts_of(&[("content", Left)])
             }
-            Kind::AssistantThinking => self.texts_of(&[("thinking", Left)]),
-            Kind::ToolCall => self.texts_of(&[("tool", Left), ("input", Taken)]),
-            Kind::ToolResult => self.texts_of(&[
-                ("output", Left),
-                ("parts", Left),
-                ("error", Left),
-                ("shown", Left),
-            ]),
-            Kind::ApprovalRequested => self.texts_of(&[
+            Kind::AssistantThinking => texts_of(&[("thinking", Left)]),
+            Kind::ToolCall => texts_of(&[("tool", Left), ("input", Taken)]),
+            Kind::ToolResult => {
+                texts_of(&[("output", Left), ("parts", Left), ("error", Left), ("shown", Left)])
+            }
+            Kind::ApprovalRequested => texts_of(&[
                 ("tool", Left),
                 ("input", Taken),
                 ("operation", Left),
                 ("resource", Left),
             ]),
-            Kind::ExternalInput => self.texts_of(&[("prompt", Left), ("input", Taken)]),
-            Kind::Note => self.texts_of(&[("text", Left)]),
-            Kind::Error => self.texts_of(&[("message", Left)]),
-            Kind::ChildRequested => self.texts_of(&[("task", Left)]),
-            Kind::ChildCompleted => self.texts_of(&[("summary", Left)]),
-            Kind::SessionStarted | Kind::SettingsChanged => self.texts_of(&[("title", Left)]),
+            Kind::ExternalInput => texts_of(&[("prompt", Left), ("input", Taken)]),
+            Kind::Note => texts_of(&[("text", Left)]),
+            Kind::Error => texts_of(&[("message", Left)]),
+            Kind::ChildRequested => texts_of(&[("task", Left)]),
+            Kind::ChildCompleted => texts_of(&[("summary", Left)]),
+            Kind::SessionStarted | Kind::SettingsChanged => texts_of(&[("title", Left)]),
             Kind::Unknown | Kind::Other(_) => {
                 let mut texts = Vec::new();
                 gather(self.data.get(), Left, &mut texts);
@@ -61,17 +81,17 @@ impl Draft {
             _ => Vec::new(),
         }
     }
+}
 
-    fn texts_of(&self, fields: &[(&str, Tags)]) -> Vec<String> {
-        let members = members(self.data.get()).unwrap_or_default();
-        let mut texts = Vec::new();
-        for (field, tags) in fields {
-            for (_, value) in members.iter().filter(|(name, _)| name == field) {
-                gather(value.get(), *tags, &mut texts);
-            }
+/// The texts of some members, in the order asked for.
+fn texts_of(members: &[Field<'_>], fields: &[(&str, Tags)]) -> Vec<String> {
+    let mut texts = Vec::new();
+    for (field, tags) in fields {
+        for member in members.iter().filter(|member| member.name == *field) {
+            gather(member.json, *tags, &mut texts);
         }
-        texts
     }
+    texts
 }
 
 /// What becomes of the strings by which content says what it is: `type`, `mime_type`, the id of

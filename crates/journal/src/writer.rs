@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
-use event::{Draft, Event, SessionId, Time};
+use event::{Draft, SessionId, Time};
 
 use crate::AppendError;
 use crate::batch::{Receipt, Recording};
@@ -164,12 +164,13 @@ impl Ticket {
         }
     }
 
-    /// Waits, and returns the events of the batch that were not recorded before.
-    pub fn wait_for_news(mut self) -> Result<Vec<Event>, AppendError> {
+    /// Waits, and returns the events of the batch that were not recorded before, each with its
+    /// `seq`.
+    pub fn wait_for_news(mut self) -> Result<Vec<(u64, Arc<Draft>)>, AppendError> {
         let drafts = std::mem::take(&mut self.drafts);
         let appended = self.wait()?.events.into_iter().zip(drafts);
         let news = appended.filter(|(appended, _)| appended.outcome == Recording::Recorded);
-        Ok(news.map(|(appended, draft)| Arc::unwrap_or_clone(draft).at(appended.seq)).collect())
+        Ok(news.map(|(appended, draft)| (appended.seq, draft)).collect())
     }
 
     /// Whether there is nothing to wait for.
@@ -202,7 +203,6 @@ impl Shared {
         while let Some(group) = self.next_group() {
             let answers = self.commit(&mut memory, &group);
             for (Submission { work, slot }, answer) in group.into_iter().zip(answers) {
-                // Whoever waits has the drafts for himself then.
                 drop(work);
                 slot.answer(answer);
             }

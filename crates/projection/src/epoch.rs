@@ -5,7 +5,7 @@
 //! closes nothing.
 
 use event::payload::EpochClosed;
-use event::{Event, Kind, Time};
+use event::{Draft, Event, Kind, Time};
 use serde::{Deserialize, Serialize};
 
 /// One stretch of a session.
@@ -122,7 +122,7 @@ impl EpochCount {
         self.closed + u64::from(self.is_open)
     }
 
-    pub(crate) fn apply(&mut self, event: &Event) {
+    pub(crate) fn apply(&mut self, event: &Draft) {
         if event.kind != Kind::EpochClosed {
             self.is_open |= is_content(&event.kind);
         } else if std::mem::take(&mut self.is_open) {

@@ -5,11 +5,13 @@
 //! stands in for it. The state is bounded, so that it can be saved beside the journal at any
 //! `seq` and continued from there; it can be deleted at any time.
 
+use std::borrow::Cow;
+
 use event::payload::{
     ContextAdded, SessionMode, SessionStarted, SettingsChanged, StepCompleted, StopReason,
     TurnCompleted, UserPrompt,
 };
-use event::{Event, EventId, Kind};
+use event::{Draft, Event, EventId, Kind, Raw};
 use serde::{Deserialize, Serialize};
 
 use crate::day::Day;
@@ -201,10 +203,15 @@ impl Facts {
 
     /// Takes the next event. One that was applied before is left out.
     pub fn apply(&mut self, event: &Event) {
-        if event.seq <= self.seq {
+        self.apply_at(event.seq, event);
+    }
+
+    /// The same for an event that others hold as well.
+    pub fn apply_at(&mut self, seq: u64, event: &Draft) {
+        if seq <= self.seq {
             return;
         }
-        self.seq = event.seq;
+        self.seq = seq;
         let is_own = event.fork_origin().is_none();
         let news = self.torn.look_at(event);
         if let News::Mended(torn) = news {
@@ -231,12 +238,13 @@ impl Facts {
     }
 
     /// Counts what was said and done, and what it says about the ending.
-    fn talk(&mut self, event: &Event, is_own: bool) {
+    fn talk(&mut self, event: &Draft, is_own: bool) {
         let own = u64::from(is_own);
         let turn_id = event.turn_id.as_deref();
         match event.kind {
             Kind::UserPrompt => {
-                let is_queued = event.data.read::<PromptHead>().is_ok_and(|prompt| prompt.queued);
+                let is_queued =
+                    event.data.field("queued").is_some_and(|queued| queued.json == "true");
                 *(if is_queued { &mut self.counts.queued } else { &mut self.counts.prompts }) +=
                     own;
                 self.ending.apply(Sign::Prompted { is_queued }, turn_id);
@@ -247,7 +255,7 @@ impl Facts {
                 }
             }
             Kind::AssistantMessage | Kind::AssistantThinking | Kind::ToolCall => {
-                let answer = event.data.read::<AnswerHead>().unwrap_or_default();
+                let answer = AnswerHead::of(&event.data);
                 if answer.block == 0 && !answer.message_id.is_empty() {
                     self.counts.responses += own;
                 }
@@ -260,7 +268,7 @@ impl Facts {
             }
             Kind::ToolResult => {
                 self.counts.tool_results += own;
-                let result = event.data.read::<AnswerHead>().unwrap_or_default();
+                let result = AnswerHead::of(&event.data);
                 self.ending.apply(Sign::Returned(&result.call_id), turn_id);
             }
             Kind::TurnCompleted => {
@@ -280,7 +288,7 @@ impl Facts {
         }
     }
 
-    fn unknown_record(&mut self, event: &Event, own: u64) {
+    fn unknown_record(&mut self, event: &Draft, own: u64) {
         #[derive(Default, Deserialize)]
         #[serde(default)]
         struct Head {
@@ -313,7 +321,7 @@ impl Facts {
     }
 
     /// A record is understood now that was counted as unknown.
-    fn understand(&mut self, event: &Event, is_own: bool) {
+    fn understand(&mut self, event: &Draft, is_own: bool) {
         let record_type = event.understood().filter(|_| is_own).map(|told| name(&told));
         let is_it = |known: &&mut UnknownCount| known.record_type == record_type;
         if record_type.is_some()
@@ -325,7 +333,7 @@ impl Facts {
     }
 
     /// Counts a request once: a fuller account of one takes the place of the first.
-    fn step(&mut self, event: &Event, is_own: bool) {
+    fn step(&mut self, event: &Draft, is_own: bool) {
         let step = event.readable::<StepCompleted>().unwrap_or_default();
         if let Some(model) = &step.model
             && self.about.model.is_none()
@@ -364,7 +372,7 @@ impl Facts {
         }
     }
 
-    fn usage_key(&self, event: &Event, model: Option<&str>, context: u64) -> UsageKey {
+    fn usage_key(&self, event: &Draft, model: Option<&str>, context: u64) -> UsageKey {
         UsageKey {
             day: Day::of(event.created_at),
             model: model.map(name).or_else(|| self.about.model.clone()),
@@ -375,7 +383,7 @@ impl Facts {
     }
 
     /// Takes the names an event tells.
-    fn name(&mut self, event: &Event) {
+    fn name(&mut self, event: &Draft) {
         match event.kind {
             Kind::SessionStarted => {
                 let Some(started) = event.readable::<SessionStarted>() else { return };
@@ -438,20 +446,27 @@ impl About {
     }
 }
 
-/// What is read of a prompt to count it.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct PromptHead {
-    queued: bool,
+/// What is read of an answer or a result to count it. Both may be megabytes long.
+#[derive(Default)]
+struct AnswerHead<'a> {
+    message_id: Cow<'a, str>,
+    block: u32,
+    call_id: Cow<'a, str>,
 }
 
-/// What is read of an answer or a result to count it. Both may be megabytes long.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct AnswerHead {
-    message_id: String,
-    block: u32,
-    call_id: String,
+impl AnswerHead<'_> {
+    fn of(data: &Raw) -> AnswerHead<'_> {
+        let mut head = AnswerHead::default();
+        for field in data.fields() {
+            match &*field.name {
+                "message_id" => head.message_id = field.text().unwrap_or_default(),
+                "block" => head.block = field.json.parse().unwrap_or_default(),
+                "call_id" => head.call_id = field.text().unwrap_or_default(),
+                _ => {}
+            }
+        }
+        head
+    }
 }
 
 fn take(slot: &mut Option<String>, told: &Option<String>) {

@@ -1,6 +1,6 @@
 //! Records whose end was missing when they were read, and which may still be told whole.
 
-use event::{Event, EventId, Kind};
+use event::{Draft, EventId, Kind};
 use serde::{Deserialize, Serialize};
 
 use crate::recent::Recent;
@@ -30,7 +30,7 @@ pub(crate) enum News {
 
 impl Torn {
     /// Looks at every event in order.
-    pub(crate) fn look_at(&mut self, event: &Event) -> News {
+    pub(crate) fn look_at(&mut self, event: &Draft) -> News {
         if is_torn(event) {
             self.0.push(event.id);
         }
@@ -42,7 +42,7 @@ impl Torn {
     }
 }
 
-pub(crate) fn is_torn(event: &Event) -> bool {
+pub(crate) fn is_torn(event: &Draft) -> bool {
     #[derive(Default, Deserialize)]
     #[serde(default)]
     struct Head {

@@ -1,6 +1,8 @@
 //! What the input of a tool call says.
 
-use event::Raw;
+use std::borrow::Cow;
+
+use event::{Field, Raw};
 use serde::Deserialize;
 
 /// Characters of the argument that are shown.
@@ -27,7 +29,7 @@ const TELLING: &[&str] = &[
 pub fn brief(tool: &str, input: &Raw) -> String {
     let argument = match input.text() {
         Some(text) => Some(patched_files(&text).unwrap_or(text)),
-        None => input.members().and_then(|members| telling(&members)),
+        None => telling(&input.fields().collect::<Vec<_>>()),
     };
     let argument = argument.unwrap_or_default();
     let line = argument.trim().lines().next().unwrap_or_default();
@@ -42,8 +44,7 @@ pub fn brief(tool: &str, input: &Raw) -> String {
 
 /// A text in the input.
 pub fn argument(input: &Raw, name: &str) -> Option<String> {
-    let members = input.members()?;
-    members.iter().find(|(key, _)| key == name).and_then(|(_, value)| value.text())
+    input.field(name)?.text().map(Cow::into_owned)
 }
 
 /// What a question tool asks, one question a line.
@@ -60,17 +61,17 @@ pub fn questions(input: &Raw) -> String {
     questions.into_iter().map(|asked| asked.question).collect::<Vec<_>>().join("\n")
 }
 
-fn telling(members: &[(String, Raw)]) -> Option<String> {
+fn telling(fields: &[Field<'_>]) -> Option<String> {
     let named = TELLING.iter().find_map(|wanted| {
-        let (_, value) = members.iter().find(|(name, _)| name == wanted)?;
-        value.text().or_else(|| command(value))
+        let field = fields.iter().find(|field| field.name == *wanted)?;
+        field.text().map(Cow::into_owned).or_else(|| command(field.json))
     });
-    named.or_else(|| members.iter().find_map(|(_, value)| value.text()))
+    named.or_else(|| fields.iter().find_map(|field| field.text().map(Cow::into_owned)))
 }
 
 /// A command that is given word by word. That a shell runs it says nothing.
-fn command(words: &Raw) -> Option<String> {
-    let words: Vec<String> = words.read().ok()?;
+fn command(words: &str) -> Option<String> {
+    let words: Vec<String> = serde_json::from_str(words).ok()?;
     match words.as_slice() {
         [shell, flag, command] if shell.ends_with("sh") && flag.starts_with('-') => {
             Some(command.clone())

@@ -5,6 +5,7 @@ mod bodies;
 mod child;
 mod codec;
 mod cost;
+mod fields;
 mod golden;
 mod hosted;
 #[macro_use]

@@ -72,8 +72,8 @@ impl Store for SqliteStore {
         }
         let digest: [u8; 32] = Sha256::digest(text.as_bytes()).into();
         let payload = Payload { digest, bytes: pack::pack(text) };
-        let rest = Draft { data: Raw::null(), ..draft.clone() }.encode_rest();
-        Packed { rest: pack::pack(&rest), payload: Some(payload) }
+        let rest = pack::pack(&draft.encode_rest_without_data());
+        Packed { rest, payload: Some(payload) }
     }
 
     fn reader(&self) -> Result<Box<dyn Reader + '_>, StorageError> {

@@ -1,6 +1,8 @@
 //! What an append answers: numbers, second tellings, conflicts, and what is refused.
 
-use event::{Confidence, Draft, EventId, Kind, Raw, Source};
+use std::sync::Arc;
+
+use event::{Confidence, Draft, Event, EventId, Kind, Raw, Source};
 use journal::{AppendError, Appended, Batch, From, Journal, OnLag, Receipt, Recording, Sighting};
 
 use crate::given::{
@@ -519,7 +521,8 @@ fn the_news_of_a_batch_are_its_events_as_they_are_read(world: World) {
     talk(&world, "a", 1);
     let drafts = [prompt("a", 2), prompt("a", 1), prompt("b", 1), prompt("a", 3)];
     let ticket = world.submit(Batch::observed().with_all(drafts)).unwrap();
-    let news = ticket.wait_for_news().unwrap();
+    let news = ticket.wait_for_news().unwrap().into_iter();
+    let news: Vec<Event> = news.map(|(seq, draft)| Arc::unwrap_or_clone(draft).at(seq)).collect();
     let mut expected = read_all(&world, "a").split_off(1);
     expected.insert(1, read_all(&world, "b").remove(0));
     assert_eq!(news, expected);

@@ -1,0 +1,41 @@
+//! Members of an object, found without reading the values.
+
+use event::Raw;
+use proptest::prelude::*;
+
+use crate::any;
+
+proptest! {
+    #[test]
+    fn passing_over_values_finds_what_reading_them_finds(raw in any::raw()) {
+        let found: Vec<(String, String)> = raw
+            .fields()
+            .map(|field| (field.name.clone().into_owned(), field.json.to_owned()))
+            .collect();
+        let read = raw.members().unwrap_or_default();
+        let read: Vec<(String, String)> =
+            read.into_iter().map(|(name, value)| (name, value.get().to_owned())).collect();
+        prop_assert_eq!(found, read);
+    }
+}
+
+#[test]
+fn the_first_of_two_members_with_one_name_counts() {
+    let raw = Raw::parse(r#" { "a" : [ "}" , {"b":1} ] , "b" : "x\"," , "a":2, "c":-1e3 } "#);
+    let raw = raw.unwrap();
+    let json = |name| raw.field(name).map(|field| field.json);
+    assert_eq!(json("a"), Some(r#"[ "}" , {"b":1} ]"#));
+    assert_eq!(json("c"), Some("-1e3"));
+    assert_eq!(json("d"), None);
+    assert_eq!(raw.field("b").unwrap().text().as_deref(), Some("x\","));
+    assert_eq!(Raw::parse("[1]").unwrap().fields().count(), 0);
+}
+
+proptest! {
+    #[test]
+    fn the_text_of_a_string_is_what_it_says(json in any::json_string()) {
+        let whole = event::mended(&json);
+        let said: String = serde_json::from_str(&whole).unwrap();
+        prop_assert_eq!(Raw::parse(json.clone()).unwrap().text(), Some(said));
+    }
+}
