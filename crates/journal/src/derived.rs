@@ -20,7 +20,7 @@ use crate::{ReadError, StorageError, View, folder};
 
 /// The version of the tables, of the word rules and of the tags. Any change to one of them is a
 /// new number, and older files are built anew.
-const FORMAT: i64 = 2;
+const FORMAT: i64 = 3;
 
 /// How long to wait for another process that writes the file.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -28,8 +28,8 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// Reading connections kept open; one more reader opens its own and closes it again.
 const IDLE_READERS_MAX: usize = 4;
 
-/// Statements kept prepared per connection: a few for each part of the index.
-const STATEMENTS_MAX: usize = 128;
+/// Statements kept prepared per connection: more than there are.
+const STATEMENTS_MAX: usize = 64;
 
 /// The file of derived data.
 #[derive(Debug)]
@@ -304,12 +304,13 @@ fn connect(path: &Path) -> Result<Connection, rusqlite::Error> {
 fn check(connection: &Connection) -> Result<(), rusqlite::Error> {
     let format: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
     let tables: i64 = connection.query_row(
-        "SELECT count(*) FROM sqlite_master WHERE name IN ('state', 'parts', 'replaced', 'forgotten', 'views')",
+        "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name IN
+         ('state', 'stretches', 'leaves', 'gone', 'replaced', 'forgotten', 'views')",
         [],
         |row| row.get(0),
     )?;
     match (format, tables) {
-        (FORMAT, 5) => Ok(()),
+        (FORMAT, 7) => Ok(()),
         _ => Err(rusqlite::Error::SqliteFailure(
             rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_NOTADB),
             Some(format!("format {format} with {tables} tables")),
@@ -337,8 +338,9 @@ fn begin(path: &Path) -> Result<Connection, rusqlite::Error> {
     let tx = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     tx.execute_batch(&format!(
         // `state` has one row: how far the log is indexed, which days occur and how many deletions
-        // were followed. `parts` are the full-text tables there are. `replaced` are events that a
-        // fuller account stands in for. `forgotten` are deleted sessions.
+        // were followed. `stretches` are events that were indexed together, `leaves` their words,
+        // each leaf under its first one; `gone` are events whose words are still there. `replaced`
+        // are events that a fuller account stands in for. `forgotten` are deleted sessions.
         "CREATE TABLE state (
              indexed INTEGER NOT NULL,
              first_day INTEGER NOT NULL,
@@ -346,7 +348,24 @@ fn begin(path: &Path) -> Result<Connection, rusqlite::Error> {
              deletions INTEGER NOT NULL
          );
          INSERT INTO state VALUES (0, {first_day}, {last_day}, 0);
-         CREATE TABLE parts (part INTEGER PRIMARY KEY);
+         CREATE TABLE stretches (
+             number INTEGER PRIMARY KEY,
+             part INTEGER NOT NULL,
+             first INTEGER NOT NULL,
+             behind INTEGER NOT NULL,
+             events INTEGER NOT NULL
+         );
+         CREATE TABLE leaves (
+             stretch INTEGER NOT NULL,
+             word BLOB NOT NULL,
+             bytes BLOB NOT NULL
+         );
+         CREATE UNIQUE INDEX leaf_by_word ON leaves (stretch, word);
+         CREATE TABLE gone (
+             part INTEGER NOT NULL,
+             place INTEGER NOT NULL,
+             PRIMARY KEY (part, place)
+         ) WITHOUT ROWID;
          CREATE TABLE replaced (position INTEGER PRIMARY KEY);
          CREATE TABLE forgotten (session_id TEXT PRIMARY KEY) WITHOUT ROWID;
          CREATE TABLE views (

@@ -14,7 +14,10 @@ mod words; // what a word is
 mod terms; // the words of a query
 mod filter; // the typed filters
 mod tags; // tokens for filters and keys
-mod expression; // a query in the index's language
+mod expression; // a query as the index takes it
+mod gathering; // the words of events on their way into the index
+mod leaf; // some words with their places, as they are kept
+mod stretch; // leaves of events that were indexed together
 mod index; // feeding and asking the index
 mod forget; // following what was deleted
 mod candidates; // events that may match, in order
@@ -35,7 +38,7 @@ use crate::derived::{Derived, Failure};
 use crate::{ReadError, Recorded};
 use candidates::{Candidate, Candidates, Sources, Tail};
 use cursor::Cursor;
-use expression::LISTS_MAX;
+use expression::{Expression, LISTS_MAX};
 use filter::Filter;
 use index::Index;
 use terms::Terms;
@@ -128,11 +131,8 @@ pub(crate) fn find(
         let mut indexed = 0;
         if let Some(index) = index {
             indexed = index.state()?.indexed;
-            let tags: Vec<String> = lineage
-                .iter()
-                .map(|(session_id, _)| expression::tag(&tags::key(session_id, key)))
-                .collect();
-            let expression = tags.join(" OR ");
+            let tags = lineage.iter().map(|(session_id, _)| tags::key(session_id, key));
+            let expression = Expression::any_of(tags.collect());
             for part in index.parts()? {
                 let range = 0..indexed + 1;
                 let direction = Direction::OldestFirst;
@@ -363,7 +363,7 @@ impl Search<'_> {
             return Ok((page.seen.max(in_tail), false));
         };
         let whole = sources.count(&expressions.whole, CANDIDATES_MAX)?;
-        let is_dear = expressions.lists.iter().any(|list| list.has_beginnings)
+        let is_dear = expressions.lists.iter().any(Expression::has_beginnings)
             && (whole > BEGINNINGS_COUNTED_MAX || index.parts()?.len() > 1);
         let mut counted = if is_dear { whole } else { 0 };
         for list in expressions.lists.iter().filter(|_| !is_dear) {

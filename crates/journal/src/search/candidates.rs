@@ -31,7 +31,7 @@ pub(super) struct Sources<'a> {
     pub(super) indexed: u64,
     pub(super) tail: Tail,
     /// How many positions the parts are known to have for an expression.
-    pub(super) counted: RefCell<HashMap<(String, u64), usize>>,
+    pub(super) counted: RefCell<HashMap<(Expression, u64), usize>>,
 }
 
 /// The matches among the events the index has not reached.
@@ -90,12 +90,12 @@ impl Sources<'_> {
         let mut total = 0;
         for part in index.parts()?.into_iter().rev() {
             let mut counted = self.counted.borrow_mut();
-            let known = counted.entry((expression.text.clone(), part));
+            let known = counted.entry((expression.clone(), part));
             total += match known {
                 Entry::Occupied(known) => *known.get(),
                 Entry::Vacant(_) if total >= limit => break,
                 Entry::Vacant(unknown) => {
-                    *unknown.insert(index.count(part, &expression.text, &range, limit - total)?)
+                    *unknown.insert(index.count(part, expression, &range, limit - total)?)
                 }
             };
         }
@@ -115,7 +115,7 @@ impl Sources<'_> {
         done: Option<u64>,
         wanted: usize,
     ) -> Result<Option<u64>, Failure> {
-        let by_position = expressions.lists.len() == 1 && expressions.lists[0].has_beginnings;
+        let by_position = expressions.lists.len() == 1 && expressions.lists[0].has_beginnings();
         let (Some(index), true, 0) = (&self.index, by_position, list) else { return Ok(None) };
         let Range { start, end } = self.range_after(done);
         let near = match self.direction {
@@ -124,9 +124,9 @@ impl Sources<'_> {
         };
         let mut found = 0;
         for part in parts.iter().filter(|part| is_part_in(**part, &near)) {
-            let text = &expressions.whole.text;
             let limit = wanted - found;
-            let positions = index.positions(*part, text, &near, self.direction, limit)?;
+            let positions =
+                index.positions(*part, &expressions.whole, &near, self.direction, limit)?;
             found += positions.len();
             if found >= wanted {
                 return Ok(positions.last().copied());
@@ -232,12 +232,11 @@ impl<'a> Candidates<'a> {
         }
         // Beginnings are gathered as a whole by every question, so one question takes them all.
         let limit =
-            if is_begun || expression.has_beginnings { CANDIDATES_MAX } else { FIRST_FETCH_LEN };
-        let positions =
-            index.positions(part, &expression.text, &range, sources.direction, limit)?;
+            if is_begun || expression.has_beginnings() { CANDIDATES_MAX } else { FIRST_FETCH_LEN };
+        let positions = index.positions(part, expression, &range, sources.direction, limit)?;
         let is_whole = positions.len() < limit;
         if is_whole && range == sources.range_after(None) {
-            let known = (expression.text.clone(), part);
+            let known = (expression.clone(), part);
             sources.counted.borrow_mut().insert(known, positions.len());
         }
         self.ready.extend(positions.into_iter().map(Candidate::unread));

@@ -1,11 +1,9 @@
-//! A query in the language of the full-text index.
-//!
-//! Only words and tags of our own making get here, each in quotes, so no query is a syntax error.
+//! A query as the full-text index takes it: words and tags that a document must have.
 
 use super::filter::Filter;
 use super::index::State;
 use super::query::Order;
-use super::terms::{Extent, Lookups};
+use super::terms::{Extent, Lookup, Lookups};
 
 /// Lists a query can have: whole words, and beginnings.
 pub(super) const LISTS_MAX: usize = 2;
@@ -19,11 +17,40 @@ pub(super) struct Expressions {
     pub(super) whole: Expression,
 }
 
-#[derive(Clone, Debug)]
+/// What a document must have.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Expression {
-    pub(super) text: String,
+    /// All of these…
+    pub(super) demands: Vec<Demand>,
+    /// …but not all of these; none if there is no exception.
+    pub(super) exception: Vec<Demand>,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) enum Demand {
+    Word(String),
+    /// A word that begins so.
+    Beginning(String),
+    AnyOf(Vec<String>),
+}
+
+impl Expression {
+    pub(super) fn word(word: &str) -> Expression {
+        Expression::all(vec![Demand::Word(word.to_owned())])
+    }
+
+    pub(super) fn any_of(words: Vec<String>) -> Expression {
+        Expression::all(vec![Demand::AnyOf(words)])
+    }
+
+    fn all(demands: Vec<Demand>) -> Expression {
+        Expression { demands, exception: Vec::new() }
+    }
+
     /// Whether words may be beginnings, which costs as much as there are matches in a part.
-    pub(super) has_beginnings: bool,
+    pub(super) fn has_beginnings(&self) -> bool {
+        self.demands.iter().any(|demand| matches!(demand, Demand::Beginning(_)))
+    }
 }
 
 /// The lists for a query. `None` if the index has nothing to narrow the candidates by.
@@ -33,36 +60,31 @@ pub(super) fn expressions(
     state: &State,
     order: Order,
 ) -> Option<Expressions> {
-    let mut demands: Vec<String> =
-        filter.tags((state.first_day, state.last_day)).iter().map(|tags| any_of(tags)).collect();
-    let filter_demands = demands.len();
-    demands.extend(lookups.words.iter().map(|lookup| match lookup.extent {
-        Extent::Whole | Extent::WholeOrBeginning => quoted(&lookup.word),
-        Extent::Beginning => beginning(&lookup.word),
-    }));
-    if demands.is_empty() {
+    let tags = filter.tags((state.first_day, state.last_day));
+    let with_tags = |words: &dyn Fn(&Lookup) -> Demand| {
+        let tags = tags.iter().cloned().map(Demand::AnyOf);
+        Expression::all(tags.chain(lookups.words.iter().map(words)).collect())
+    };
+    let whole = with_tags(&|lookup| match lookup.extent {
+        Extent::Whole | Extent::WholeOrBeginning => Demand::Word(lookup.word.clone()),
+        Extent::Beginning => Demand::Beginning(lookup.word.clone()),
+    });
+    if whole.demands.is_empty() {
         return None;
     }
-    let whole = demands.join(" AND ");
-    let has_beginnings = lookups.have_beginnings();
-    let any = if has_beginnings {
-        demands.truncate(filter_demands);
-        demands.extend(lookups.words.iter().map(|lookup| match lookup.extent {
-            Extent::Whole => quoted(&lookup.word),
-            Extent::WholeOrBeginning | Extent::Beginning => beginning(&lookup.word),
-        }));
-        demands.join(" AND ")
-    } else {
-        whole.clone()
-    };
-    let whole = Expression { text: whole, has_beginnings: false };
+    if !lookups.have_beginnings() {
+        return Some(Expressions { lists: vec![whole.clone()], whole });
+    }
+    let any = with_tags(&|lookup| match lookup.extent {
+        Extent::Whole => Demand::Word(lookup.word.clone()),
+        Extent::WholeOrBeginning | Extent::Beginning => Demand::Beginning(lookup.word.clone()),
+    });
     let lists = match order {
-        Order::Newest | Order::Oldest => vec![Expression { text: any, has_beginnings }],
-        Order::Best if has_beginnings => {
-            let text = format!("({any}) NOT ({})", whole.text);
-            vec![whole.clone(), Expression { text, has_beginnings }]
+        Order::Newest | Order::Oldest => vec![any],
+        Order::Best => {
+            let rest = Expression { exception: whole.demands.clone(), ..any };
+            vec![whole.clone(), rest]
         }
-        Order::Best => vec![whole.clone()],
     };
     Some(Expressions { lists, whole })
 }
@@ -70,26 +92,4 @@ pub(super) fn expressions(
 /// The list a match belongs to, as the index would sort it.
 pub(super) fn list_of(order: Order, is_whole: bool) -> usize {
     usize::from(order == Order::Best && !is_whole)
-}
-
-/// The expression for one tag.
-pub(super) fn tag(tag: &str) -> String {
-    quoted(tag)
-}
-
-fn any_of(tags: &[String]) -> String {
-    let tags: Vec<String> = tags.iter().map(|tag| quoted(tag)).collect();
-    if tags.is_empty() {
-        // A tag that nothing has.
-        return quoted("\u{E000}");
-    }
-    format!("({})", tags.join(" OR "))
-}
-
-fn quoted(word: &str) -> String {
-    format!("\"{word}\"")
-}
-
-fn beginning(word: &str) -> String {
-    format!("\"{word}\" *")
 }

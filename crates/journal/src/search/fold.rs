@@ -20,13 +20,20 @@ pub(super) struct Mapped {
 
 /// Folds a text. The white space of other scripts becomes blanks.
 pub(super) fn fold(text: &str) -> String {
-    let mut folded = String::with_capacity(text.len());
-    if text.is_ascii() {
-        push_ascii(text, &mut folded);
-    } else {
-        walk(text, &mut folded, |_, _| {});
-    }
+    let mut folded = String::new();
+    fold_into(text, &mut folded);
     folded
+}
+
+/// The same, in the place of what `folded` was.
+pub(super) fn fold_into(text: &str, folded: &mut String) {
+    folded.clear();
+    folded.reserve(text.len());
+    if text.is_ascii() {
+        push_ascii(text, folded);
+    } else {
+        walk(text, folded, |_, _| {});
+    }
 }
 
 /// Folds a text and remembers where each piece came from.

@@ -1,12 +1,12 @@
 //! The full-text index: how it is fed and what it can be asked.
 //!
 //! A document is the set of words and tags of one event, under the event's position. Which words
-//! stand where is not kept: that would triple the size, and what is shown is read and compared
-//! anyway.
+//! stand where in it is not kept: that would triple the size, and what is shown is read and
+//! compared anyway.
 //!
-//! The index is cut into parts by position. Each part is a full-text table of its own, so feeding
-//! never merges more than one part, and a question that the newest part answers costs the same
-//! however long the log is.
+//! The index is cut into parts by position, and a part into stretches of events that were indexed
+//! together. Feeding never merges more than one part, and a question that the newest part answers
+//! costs the same however long the log is.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -14,9 +14,11 @@ use std::ops::Range;
 use event::{Draft, SessionId};
 use rusqlite::{Connection, OptionalExtension, Transaction, params};
 
-use super::fold::fold;
+use super::expression::{Demand, Expression};
+use super::fold::fold_into;
 use super::forget::follow_deletions;
-use super::words::DistinctWords;
+use super::gathering::Gathering;
+use super::stretch::{self, Stretch};
 use super::{Corpus, tags};
 use crate::backlog::Fresh;
 use crate::derived::{Derived, Failure};
@@ -26,21 +28,11 @@ use crate::{ReadError, Recorded};
 /// milliseconds at this size.
 const PART_LEN: u64 = 1 << 18;
 
-/// Bytes of new words a part gathers in memory before it writes them out.
-const HASH_BYTES: u64 = 32 << 20;
-
-/// Words are written in leaves of this many bytes: one per page of the file.
-const LEAF_BYTES: u64 = 4_050;
-
-/// Lists of words of one size that are merged into one. The usual four would write every word
-/// once more.
-const MERGED_AT_ONCE: u64 = 8;
-
-/// Events that are indexed in one transaction, or the bytes of their words; whatever a last page
-/// has beyond it is taken too. Each transaction leaves a list of words to be merged with others
-/// later, so few large ones cost much less than many small ones.
+/// Events that are indexed in one transaction, or the bytes their words take in memory; whatever a
+/// last page has beyond it is taken too. Each transaction leaves a stretch to be merged with
+/// others later, so few large ones cost much less than many small ones.
 const FEED_EVENTS: usize = 8_192;
-const FEED_BYTES: usize = 8 << 20;
+const FEED_BYTES: usize = 16 << 20;
 
 /// How far the index has got.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -68,7 +60,10 @@ pub(crate) fn feed(corpus: &dyn Corpus, derived: &Derived) -> Result<Fed, ReadEr
     }
     derived.write("index events in", |tx| {
         let mut feeding = Feeding::new(tx, corpus)?;
-        while feeding.events < FEED_EVENTS && feeding.bytes < FEED_BYTES && feeding.step()? {}
+        while feeding.events < FEED_EVENTS
+            && feeding.gathering.bytes() < FEED_BYTES
+            && feeding.step()?
+        {}
         feeding.finish()
     })
 }
@@ -78,12 +73,13 @@ struct Feeding<'a> {
     tx: &'a Transaction<'a>,
     corpus: &'a dyn Corpus,
     state: State,
-    /// The part that is fed, once it is known to be there.
-    part: Option<u64>,
+    /// The part that is fed, and what there is to add to it.
+    part: u64,
+    gathering: Gathering,
+    /// Room for the text that is being gathered.
+    folded: String,
     projects: HashMap<SessionId, Option<String>>,
-    words: DistinctWords,
     events: usize,
-    bytes: usize,
 }
 
 impl<'a> Feeding<'a> {
@@ -93,11 +89,11 @@ impl<'a> Feeding<'a> {
             corpus,
             // Asked within the transaction: somebody else may have been faster.
             state: Index::new(tx).state()?,
-            part: None,
+            part: 0,
+            gathering: Gathering::default(),
+            folded: String::new(),
             projects: HashMap::new(),
-            words: DistinctWords::default(),
             events: 0,
-            bytes: 0,
         })
     }
 
@@ -119,6 +115,7 @@ impl<'a> Feeding<'a> {
     }
 
     fn finish(mut self) -> Result<Fed, Failure> {
+        stretch::add(self.tx, self.part, &self.gathering)?;
         follow_deletions(self.tx, self.corpus, &mut self.state)?;
         self.state.save(self.tx)?;
         Ok(Fed { indexed: self.state.indexed, is_current: self.events == 0 })
@@ -127,43 +124,52 @@ impl<'a> Feeding<'a> {
     fn event(&mut self, position: u64, draft: &Draft) -> Result<(), Failure> {
         self.events += 1;
         self.state.indexed = position;
-        if let Some(content) = self.content(draft)? {
-            self.bytes += content.len();
-            let day = tags::day_of(draft.created_at);
-            self.state.first_day = self.state.first_day.min(day);
-            self.state.last_day = self.state.last_day.max(day);
-            let part = position / PART_LEN;
-            if self.part != Some(part) {
-                make_part(self.tx, part)?;
-                self.part = Some(part);
-            }
-            let table = table(part);
-            self.tx
-                .prepare_cached(&format!("INSERT INTO {table} (rowid, words) VALUES (?1, ?2)"))?
-                .execute(params![position as i64, content])?;
+        let part = position / PART_LEN;
+        if part != self.part {
+            let gathered = std::mem::take(&mut self.gathering);
+            stretch::add(self.tx, self.part, &gathered)?;
+            self.part = part;
         }
+        self.gather(position, draft)?;
         if let Some(first) = draft.amends()
             && let Some(first) = self.corpus.position(&draft.session_id, &first)?
         {
-            remove(self.tx, first)?;
-            self.tx
-                .prepare_cached("INSERT OR IGNORE INTO replaced VALUES (?1)")?
-                .execute([first as i64])?;
+            self.replace(first)?;
         }
         Ok(())
     }
 
-    /// Words and tags; `None` for an event that nobody can ask for.
-    fn content(&mut self, draft: &Draft) -> Result<Option<String>, ReadError> {
-        let (texts, keys) = (draft.search_texts(), draft.keys());
-        if texts.is_empty() && keys.is_empty() {
-            return Ok(None);
+    /// Gathers words and tags, if anybody can ask for the event.
+    fn gather(&mut self, position: u64, draft: &Draft) -> Result<(), Failure> {
+        let found_by = draft.findable();
+        if found_by.texts.is_empty() && found_by.keys.is_empty() {
+            return Ok(());
         }
-        let folded: Vec<String> = texts.iter().map(|text| fold(text)).collect();
-        let mut content = self.words.of(&folded);
+        let day = tags::day_of(draft.created_at);
+        self.state.first_day = self.state.first_day.min(day);
+        self.state.last_day = self.state.last_day.max(day);
+        self.gathering.begin(place(position));
+        for text in &found_by.texts {
+            fold_into(text, &mut self.folded);
+            self.gathering.add_text(&self.folded);
+        }
         let project = self.project(&draft.session_id)?;
-        content.push_str(&tags::of_event(draft, &keys, project));
-        Ok(Some(content))
+        for tag in tags::of_event(draft, &found_by, project) {
+            self.gathering.add(&tag);
+        }
+        Ok(())
+    }
+
+    /// A fuller account stands in for the event at a position from now on.
+    fn replace(&mut self, position: u64) -> Result<(), rusqlite::Error> {
+        let is_here = position / PART_LEN == self.part && self.gathering.drop(place(position));
+        if !is_here && Index::new(self.tx).has(position)? {
+            put_gone(self.tx, position)?;
+        }
+        self.tx
+            .prepare_cached("INSERT OR IGNORE INTO replaced VALUES (?1)")?
+            .execute([position as i64])?;
+        Ok(())
     }
 
     fn project(&mut self, session_id: &SessionId) -> Result<Option<&str>, ReadError> {
@@ -175,36 +181,16 @@ impl<'a> Feeding<'a> {
     }
 }
 
-/// Takes an event out of the index.
-pub(super) fn remove(tx: &Transaction<'_>, position: u64) -> Result<(), rusqlite::Error> {
-    let part = position / PART_LEN;
-    if Index::new(tx).has_part(part)? {
-        tx.prepare_cached(&format!("DELETE FROM {} WHERE rowid = ?1", table(part)))?
-            .execute([position as i64])?;
-    }
+/// Where in its part a position lies.
+fn place(position: u64) -> u32 {
+    (position % PART_LEN) as u32
+}
+
+/// Notes that an event is gone, until a merge takes its words out.
+pub(super) fn put_gone(tx: &Transaction<'_>, position: u64) -> Result<(), rusqlite::Error> {
+    tx.prepare_cached("INSERT OR IGNORE INTO gone VALUES (?1, ?2)")?
+        .execute(params![(position / PART_LEN) as i64, place(position)])?;
     Ok(())
-}
-
-fn make_part(tx: &Transaction<'_>, part: u64) -> Result<(), rusqlite::Error> {
-    if Index::new(tx).has_part(part)? {
-        return Ok(());
-    }
-    let table = table(part);
-    tx.execute_batch(&format!(
-        // The words come folded and cut, so all that is left to do is to split at blanks: every
-        // character beyond ASCII belongs to a word.
-        "CREATE VIRTUAL TABLE {table} USING fts5(
-             words, content = '', contentless_delete = 1, detail = none,
-             tokenize = \"ascii tokenchars '_'\"
-         );
-         INSERT INTO {table} ({table}, rank) VALUES
-             ('hashsize', {HASH_BYTES}), ('pgsz', {LEAF_BYTES}), ('automerge', {MERGED_AT_ONCE});
-         INSERT INTO parts VALUES ({part});",
-    ))
-}
-
-fn table(part: u64) -> String {
-    format!("documents_{part}")
 }
 
 /// What the index holds, as one connection sees it.
@@ -261,61 +247,119 @@ impl<'a> Index<'a> {
     /// The parts there are, oldest first.
     pub(super) fn parts(&self) -> Result<Vec<u64>, rusqlite::Error> {
         self.connection
-            .prepare_cached("SELECT part FROM parts ORDER BY part")?
+            .prepare_cached("SELECT DISTINCT part FROM stretches ORDER BY part")?
             .query_map([], |row| Ok(row.get::<_, i64>(0)? as u64))?
             .collect()
-    }
-
-    fn has_part(&self, part: u64) -> Result<bool, rusqlite::Error> {
-        self.connection.prepare_cached("SELECT 1 FROM parts WHERE part = ?1")?.exists([part as i64])
     }
 
     /// Up to `limit` positions within `range` of a part that fit an expression, in order.
     pub(super) fn positions(
         &self,
         part: u64,
-        expression: &str,
+        expression: &Expression,
         range: &Range<u64>,
         direction: Direction,
         limit: usize,
     ) -> Result<Vec<u64>, rusqlite::Error> {
-        let order = match direction {
-            Direction::NewestFirst => "DESC",
-            Direction::OldestFirst => "ASC",
-        };
-        let table = table(part);
-        self.connection
-            .prepare_cached(&format!(
-                "SELECT rowid FROM {table} WHERE {table} MATCH ?1 AND rowid >= ?2 AND rowid < ?3
-                 ORDER BY rowid {order} LIMIT ?4"
-            ))?
-            .query_map(
-                params![expression, range.start as i64, range.end as i64, limit as i64],
-                |row| Ok(row.get::<_, i64>(0)? as u64),
-            )?
-            .collect()
+        let first = part * PART_LEN;
+        let mut stretches = stretch::stretches(self.connection, part)?;
+        if direction == Direction::NewestFirst {
+            stretches.reverse();
+        }
+        let gone = stretch::gone(self.connection, part)?;
+        let mut found = Vec::new();
+        for stretch in stretches {
+            let places = &stretch.places;
+            let (start, end) = (first + u64::from(places.start), first + u64::from(places.end));
+            if start >= range.end || end <= range.start {
+                continue;
+            }
+            let mut places = self.places(&stretch, expression)?;
+            places.retain(|place| !gone.contains(place));
+            let positions = places.into_iter().map(|place| first + u64::from(place));
+            let positions = positions.filter(|position| range.contains(position));
+            let room = limit - found.len();
+            match direction {
+                Direction::NewestFirst => found.extend(positions.rev().take(room)),
+                Direction::OldestFirst => found.extend(positions.take(room)),
+            }
+            if found.len() == limit {
+                break;
+            }
+        }
+        Ok(found)
     }
 
     /// How many events within `range` of a part fit an expression, counted up to `limit`.
     pub(super) fn count(
         &self,
         part: u64,
-        expression: &str,
+        expression: &Expression,
         range: &Range<u64>,
         limit: usize,
     ) -> Result<usize, rusqlite::Error> {
-        let table = table(part);
-        let counted: i64 = self
-            .connection
-            .prepare_cached(&format!(
-                "SELECT count(*) FROM (SELECT rowid FROM {table} WHERE {table} MATCH ?1
-                 AND rowid >= ?2 AND rowid < ?3 LIMIT ?4)"
-            ))?
-            .query_row(
-                params![expression, range.start as i64, range.end as i64, limit as i64],
-                |row| row.get(0),
-            )?;
-        Ok(counted as usize)
+        Ok(self.positions(part, expression, range, Direction::NewestFirst, limit)?.len())
+    }
+
+    /// Whether there is a document of a position.
+    fn has(&self, position: u64) -> Result<bool, rusqlite::Error> {
+        let any = Expression::word(tags::ANY);
+        let range = position..position + 1;
+        Ok(self.count(position / PART_LEN, &any, &range, 1)? > 0)
+    }
+
+    /// The places of a stretch that fit an expression, in order.
+    fn places(
+        &self,
+        stretch: &Stretch,
+        expression: &Expression,
+    ) -> Result<Vec<u32>, rusqlite::Error> {
+        let mut places = self.places_of_all(stretch, &expression.demands)?;
+        if !places.is_empty() && !expression.exception.is_empty() {
+            let except = self.places_of_all(stretch, &expression.exception)?;
+            keep(&mut places, &except, false);
+        }
+        Ok(places)
+    }
+
+    /// The places that every demand is met at, in order.
+    fn places_of_all(
+        &self,
+        stretch: &Stretch,
+        demands: &[Demand],
+    ) -> Result<Vec<u32>, rusqlite::Error> {
+        let mut all: Option<Vec<u32>> = None;
+        for demand in demands {
+            let places = self.places_of(stretch, demand)?;
+            match &mut all {
+                Some(all) => keep(all, &places, true),
+                None => all = Some(places),
+            }
+            if all.as_ref().is_some_and(Vec::is_empty) {
+                break;
+            }
+        }
+        Ok(all.unwrap_or_default())
+    }
+
+    /// The places that a demand is met at, in order.
+    fn places_of(&self, stretch: &Stretch, demand: &Demand) -> Result<Vec<u32>, rusqlite::Error> {
+        let mut places = Vec::new();
+        match demand {
+            Demand::Word(word) => {
+                stretch.word(self.connection, word, &mut places)?;
+                return Ok(places);
+            }
+            Demand::Beginning(word) => stretch.beginning(self.connection, word, &mut places)?,
+            Demand::AnyOf(words) => {
+                for word in words {
+                    stretch.word(self.connection, word, &mut places)?;
+                }
+            }
+        }
+        places.sort_unstable();
+        places.dedup();
+        Ok(places)
     }
 
     /// Whether a fuller account stands in for the event at a position.
@@ -338,4 +382,13 @@ pub(super) fn part_positions(part: u64) -> Range<u64> {
 pub(super) fn is_part_in(part: u64, range: &Range<u64>) -> bool {
     let positions = part_positions(part);
     positions.start < range.end && positions.end > range.start
+}
+
+/// Leaves only those places in a list that stand, or do not stand, in another; both in order.
+fn keep(places: &mut Vec<u32>, others: &[u32], in_both: bool) {
+    let mut others = others.iter().peekable();
+    places.retain(|place| {
+        while others.next_if(|other| *other < place).is_some() {}
+        (others.peek() == Some(&place)) == in_both
+    });
 }

@@ -4,11 +4,15 @@
 //! every filter is one more list of positions to intersect. Names are kept as short hashes; what
 //! is found is compared with the event itself, so two names with one hash do no harm.
 
-use event::{Draft, Key, Kind, SessionId, Time};
-use sha2::{Digest, Sha256};
+use event::{Draft, Findable, Key, Kind, SessionId, Time};
+
+use super::gathering::hash;
 
 /// Set apart for private use and no letter: the word rules never let it through.
 const MARK: char = '\u{E000}';
+
+/// What every document has.
+pub(super) const ANY: &str = "\u{E000}";
 
 /// Days in the larger of the two steps by which times are kept.
 pub(super) const MONTH_DAYS: i64 = 32;
@@ -57,10 +61,15 @@ pub(super) fn month(month: i64) -> String {
     format!("{MARK}m{month:x}")
 }
 
-/// Everything beside its words that an event can be asked for, blanks between.
-pub(super) fn of_event(event: &Draft, keys: &[Key], project_of_session: Option<&str>) -> String {
+/// Everything beside its words that an event can be asked for.
+pub(super) fn of_event(
+    event: &Draft,
+    found_by: &Findable,
+    project_of_session: Option<&str>,
+) -> Vec<String> {
     let today = day_of(event.created_at);
     let mut tags = vec![
+        ANY.to_owned(),
         session(&event.session_id),
         kind(&event.kind),
         provider(&event.provider),
@@ -68,19 +77,20 @@ pub(super) fn of_event(event: &Draft, keys: &[Key], project_of_session: Option<&
         month(today.div_euclid(MONTH_DAYS)),
     ];
     tags.extend(project_of_session.map(project));
-    tags.extend(event.tool().as_deref().map(tool));
-    tags.extend(keys.iter().map(|name| key(&event.session_id, name)));
-    tags.join(" ")
+    tags.extend(found_by.tool.as_deref().map(tool));
+    tags.extend(found_by.keys.iter().map(|name| key(&event.session_id, name)));
+    tags
 }
 
 fn named(letter: char, parts: &[&str]) -> String {
-    let mut hash = Sha256::new();
-    for part in parts {
-        // Lengths first, so that no two lists of parts run together to the same bytes.
-        hash.update((part.len() as u64).to_be_bytes());
-        hash.update(part);
-    }
-    let hash = hash.finalize();
-    let short = hash[..6].iter().fold(0u64, |number, byte| number << 8 | u64::from(*byte));
-    format!("{MARK}{letter}{short:012x}")
+    /// Enough to tell the names of any journal apart, give or take one.
+    const DIGITS: u32 = 12;
+    // Turned in between, so that the order of the parts counts.
+    let hash = parts.iter().fold(0u64, |all, part| all.rotate_left(13) ^ hash(part.as_bytes()));
+    let mut tag = String::with_capacity(MARK.len_utf8() + 1 + DIGITS as usize);
+    tag.extend([MARK, letter]);
+    tag.extend(
+        (0..DIGITS).filter_map(|digit| char::from_digit((hash >> (4 * digit)) as u32 & 15, 16)),
+    );
+    tag
 }

@@ -8,3 +8,4 @@ mod pages; // from page to page
 mod agreement; // generated texts and queries
 mod folding; // generated texts alone
 mod care; // lagging, deleted, damaged
+mod stretches; // fed in many goes

@@ -97,8 +97,24 @@ const ASCII_CLASSES: [Class; 128] = {
 
 /// Calls `keep` with every word of a folded text as the index keeps it.
 pub(super) fn index_words<'a>(folded: &'a str, mut keep: impl FnMut(&'a str)) {
-    for (range, class) in runs(folded) {
-        let run = &folded[range];
+    let bytes = folded.as_bytes();
+    let mut at = 0;
+    while at < bytes.len() {
+        let start = at;
+        while bytes.get(at).is_some_and(|byte| IN_ASCII_WORD[usize::from(*byte)]) {
+            at += 1;
+        }
+        if bytes.get(at).is_none_or(u8::is_ascii) {
+            if at > start {
+                keep(cut(&folded[start..at]));
+            }
+            // What ends a word, or stands between two, begins none.
+            at += 1;
+            continue;
+        }
+        let Some((run, class)) = runs(&folded[start..]).next() else { return };
+        at = start + run.end;
+        let run = &folded[start + run.start..at];
         if class == Class::Spaced {
             keep(cut(run));
         } else {
@@ -107,87 +123,16 @@ pub(super) fn index_words<'a>(folded: &'a str, mut keep: impl FnMut(&'a str)) {
     }
 }
 
-/// Gathers the distinct words of one text after another.
-///
-/// A word is known again by a hash of 64 bits. That two words of one event share one is less
-/// likely than a fault of the memory, and then the rarer way to find that event is gone, nothing
-/// else.
-#[derive(Default)]
-pub(super) struct DistinctWords {
-    /// A table with open addressing, at most half full; 0 is an empty place.
-    seen: Vec<u64>,
-    len: usize,
-}
-
-impl DistinctWords {
-    /// The distinct words of folded texts, a blank after each.
-    pub(super) fn of(&mut self, folded: &[String]) -> String {
-        const PLACES_MIN: usize = 64;
-        let bytes: usize = folded.iter().map(String::len).sum();
-        self.seen.clear();
-        self.seen.resize((bytes / 16).next_power_of_two().max(PLACES_MIN), 0);
-        self.len = 0;
-        let mut words = String::with_capacity(bytes / 2);
-        for text in folded {
-            index_words(text, |word| {
-                if self.insert(hash(word.as_bytes())) {
-                    words.push_str(word);
-                    words.push(' ');
-                }
-            });
-        }
-        words
+/// The bytes that a word of plain letters consists of.
+const IN_ASCII_WORD: [bool; 256] = {
+    let mut bytes = [false; 256];
+    let mut byte = 0;
+    while byte < 128 {
+        bytes[byte] = matches!(ASCII_CLASSES[byte], Class::Spaced);
+        byte += 1;
     }
-
-    /// Whether it was not there before.
-    fn insert(&mut self, hash: u64) -> bool {
-        if 2 * self.len >= self.seen.len() {
-            self.grow();
-        }
-        let place = self.place(hash);
-        let is_new = self.seen[place] == 0;
-        if is_new {
-            self.seen[place] = hash;
-            self.len += 1;
-        }
-        is_new
-    }
-
-    fn grow(&mut self) {
-        let room = vec![0; 4 * self.seen.len()];
-        let seen = std::mem::replace(&mut self.seen, room);
-        for hash in seen.into_iter().filter(|hash| *hash != 0) {
-            let place = self.place(hash);
-            self.seen[place] = hash;
-        }
-    }
-
-    /// Where it stands, or would.
-    fn place(&self, hash: u64) -> usize {
-        let mask = self.seen.len() - 1;
-        let mut place = hash as usize & mask;
-        while self.seen[place] != 0 && self.seen[place] != hash {
-            place = (place + 1) & mask;
-        }
-        place
-    }
-}
-
-/// A hash of a word, eight bytes at a time; never 0.
-fn hash(word: &[u8]) -> u64 {
-    const MIX: u64 = 0x9E37_79B9_7F4A_7C15;
-    let (chunks, rest) = word.as_chunks::<8>();
-    let mut hash = word.len() as u64;
-    let mut mix = |bytes: u64| {
-        hash = (hash ^ bytes).wrapping_mul(MIX);
-        hash ^= hash >> 32;
-    };
-    chunks.iter().for_each(|chunk| mix(u64::from_le_bytes(*chunk)));
-    let mut last = [0; 8];
-    last[..rest.len()].copy_from_slice(rest);
-    mix(u64::from_le_bytes(last));
-    hash.max(1)
-}
+    bytes
+};
 
 /// A word at the length the index keeps.
 pub(super) fn cut(word: &str) -> &str {

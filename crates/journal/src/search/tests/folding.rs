@@ -1,11 +1,10 @@
 //! Folding and words, whatever the text.
 
-use std::collections::HashSet;
-
 use proptest::prelude::*;
 
 use crate::search::fold::{fold, fold_mapped};
-use crate::search::words::{DistinctWords, WORD_LEN_MAX, pairs};
+use crate::search::gathering::Gathering;
+use crate::search::words::{WORD_LEN_MAX, pairs};
 
 #[test]
 fn folding_a_character_twice_changes_nothing() {
@@ -29,18 +28,47 @@ fn letters_that_marks_make_different_stay_different() {
 fn a_script_without_blanks_is_kept_in_pairs() {
     assert_eq!(pairs("用户登录").collect::<Vec<_>>(), ["用户", "户登", "登录", "录"]);
     assert_eq!(pairs("用").collect::<Vec<_>>(), ["用"]);
-    let words = DistinctWords::default().of(&[fold("Foo_1 foo_1 用户bar-用户")]);
-    assert_eq!(words, "foo_1 用户 户 bar ");
+    assert_eq!(words_of(&["Foo_1 foo_1 用户bar-用户"]), ["bar", "foo_1", "户", "用户"]);
 }
 
 #[test]
 fn many_words_are_each_kept_once() {
     let text: String =
         (0..20_000).map(|n| format!("w{} {n:x}_and_some_more ", n % 7_000)).collect();
-    let words = DistinctWords::default().of(&[text.clone(), text]);
-    let kept: Vec<&str> = words.split_terminator(' ').collect();
-    let distinct: HashSet<&str> = kept.iter().copied().collect();
-    assert_eq!((kept.len(), distinct.len()), (27_000, 27_000));
+    let words = words_of(&[&text, &text]);
+    assert_eq!(words.len(), 27_000);
+    assert!(words.is_sorted_by(|one, next| one < next));
+}
+
+#[test]
+fn words_know_the_events_they_stand_in() {
+    let mut gathering = Gathering::default();
+    for (place, text) in [(3, "one two"), (5, "two two"), (9, "three"), (12, "two one")] {
+        gathering.begin(place);
+        gathering.add_text(text);
+    }
+    assert!(gathering.drop(9) && !gathering.drop(4));
+    assert_eq!(by_word(&gathering), [("one".into(), vec![3, 12]), ("two".into(), vec![3, 5, 12])]);
+    assert_eq!(gathering.places(), Some(3..13));
+}
+
+/// Every word with its places, in the order they are told.
+fn by_word(gathering: &Gathering) -> Vec<(String, Vec<u32>)> {
+    let mut words = Vec::new();
+    let told = gathering.by_word(|word, places| {
+        words.push((String::from_utf8(word.to_vec())?, places.to_vec()));
+        Ok::<_, std::string::FromUtf8Error>(())
+    });
+    told.unwrap();
+    words
+}
+
+/// The words the index keeps of texts of one event.
+fn words_of(texts: &[&str]) -> Vec<String> {
+    let mut gathering = Gathering::default();
+    gathering.begin(0);
+    texts.iter().for_each(|text| gathering.add_text(&fold(text)));
+    by_word(&gathering).into_iter().map(|(word, _)| word).collect()
 }
 
 proptest! {
@@ -60,7 +88,7 @@ proptest! {
 
     #[test]
     fn words_of_the_index_are_words(text in any::<String>()) {
-        for word in DistinctWords::default().of(&[fold(&text)]).split(' ') {
+        for word in words_of(&[&text]) {
             prop_assert!(word.len() <= WORD_LEN_MAX);
             prop_assert!(!word.contains(|c: char| c.is_ascii_uppercase() || "\"*:^".contains(c)));
         }
