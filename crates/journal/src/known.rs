@@ -1,6 +1,7 @@
 //! What the writer remembers of ids, to recognise a fact it has recorded before.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 
 use event::EventId;
 
@@ -25,7 +26,7 @@ pub(crate) struct KnownIds {
 pub(crate) type Tail = [u8; 10];
 
 struct Known {
-    seqs: HashMap<Tail, u64>,
+    seqs: HashMap<Tail, u64, BuildHasherDefault<TailHasher>>,
     up_to: u64,
     used: u64,
 }
@@ -42,13 +43,15 @@ impl KnownIds {
         self.clock += 1;
         let clock = self.clock;
         let known = self.sessions.entry(number).or_insert_with(|| Known {
-            seqs: HashMap::new(),
+            seqs: HashMap::default(),
             up_to: 0,
             used: clock,
         });
         known.used = clock;
         if known.up_to < tail {
-            for (id, seq) in reader.ids(number, known.up_to)? {
+            let ids = reader.ids(number, known.up_to)?;
+            known.seqs.reserve(ids.len());
+            for (id, seq) in ids {
                 self.count += usize::from(known.seqs.insert(id.tail(), seq).is_none());
             }
             known.up_to = tail;
@@ -82,5 +85,27 @@ impl KnownIds {
             let Some((&oldest, _)) = others.min_by_key(|(_, known)| known.used) else { return };
             self.forget(oldest);
         }
+    }
+}
+
+/// Tails are random or hashes already; what is left to do is to spread the last bits of those
+/// made in one burst.
+#[derive(Default)]
+struct TailHasher(u64);
+
+impl Hasher for TailHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = self.0 << 8 | u64::from(*byte);
+        }
+    }
+
+    // Every tail is as long as every other.
+    fn write_usize(&mut self, _: usize) {}
+
+    fn finish(&self) -> u64 {
+        const SPREAD: u64 = 0x9E37_79B9_7F4A_7C15;
+        let spread = self.0.wrapping_mul(SPREAD);
+        spread ^ spread >> 32
     }
 }

@@ -18,11 +18,12 @@ pub(crate) const FORMAT: u32 = MIGRATIONS.len() as u32;
 const MIGRATIONS: &[&str] = &[
     include_str!("../../../migrations/0001_record.sql"),
     include_str!("../../../migrations/0002_sightings.sql"),
+    include_str!("../../../migrations/0003_ids.sql"),
 ];
 
 /// CRC-32 over the text of the schema in this format. The text stands in the file and decides how
 /// all the rest is read, so a byte of it that changed has to be noticed first.
-const SCHEMA_SUM: u32 = 0xF815_E544;
+const SCHEMA_SUM: u32 = 0xD265_D7E7;
 
 /// Tells our databases from anybody else's: "HNSD".
 const APPLICATION_ID: u32 = 0x484E_5344;

@@ -108,7 +108,8 @@ impl<C: Deref<Target = Connection>, B: Bodies> Reader for View<'_, C, B> {
     }
 
     fn ids(&self, session: u32, after: u64) -> Result<Vec<(EventId, u64)>, StorageError> {
-        const SQL: &str = "SELECT pk, id FROM event WHERE pk > ?1 AND pk <= ?2";
+        const SQL: &str =
+            "SELECT pk, id FROM event INDEXED BY event_ids WHERE pk > ?1 AND pk <= ?2";
         let bounds = [Key::new(session, after).0, Key::new(session, SEQ_MAX).0];
         let rows = self.all(SQL, bounds, |row| Ok((key(row)?, row.get::<_, [u8; 16]>(1)?)))?;
         // An id that cannot be one belongs to a damaged row, which reading will name.
@@ -211,6 +212,7 @@ impl<C: Deref<Target = Connection>, B: Bodies> View<'_, C, B> {
 
 fn without_indexes(sql: &str) -> String {
     sql.replace(" INDEXED BY event_position", "")
+        .replace(" INDEXED BY event_ids", "")
         .replace("FROM event ", "FROM event NOT INDEXED ")
         .replace("FROM session ", "FROM session NOT INDEXED ")
 }
