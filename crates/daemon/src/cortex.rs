@@ -17,6 +17,7 @@ use journal::Recorded;
 
 pub(crate) use run::{ABSENCE, DECISIVE, Run};
 use run::{End, Own};
+pub(crate) use words::compact;
 
 /// Every message of ours says which build sent it.
 pub(crate) const REV: &str = env!("CARGO_PKG_VERSION");
@@ -71,9 +72,9 @@ impl Cortex {
             with_end(draft, &end)
         });
         let own = match &turned.own {
-            Own::Start { prompt } => {
-                head("start", own_turn).with("prompt", prompt).with("model", &about.model)
-            }
+            Own::Start { prompt } => head("start", own_turn)
+                .with("prompt", prompt)
+                .with("model", about.model.as_deref().map(compact)),
             Own::End(end) => with_end(head(end.name(), own_turn), end),
             Own::Other => words::add(head(words::name(event), own_turn), event, tool.as_deref()),
         };
@@ -116,16 +117,16 @@ impl Cortex {
     }
 }
 
-/// What all messages of a session have.
+/// What all messages of a session have. Whatever a transcript says is cut: it may say anything.
 fn head(name: &str, event: &Event, turn_id: Option<&str>, about: &About) -> Draft {
     Draft::new("cortex", name)
         .with("agent_id", event.session_id.as_str())
         .with("session_id", event.session_id.as_str())
-        .with("provider", &event.provider)
-        .with("name", about.agent.as_ref().unwrap_or(&event.provider))
-        .with("facet", &about.project)
+        .with("provider", compact(&event.provider))
+        .with("name", compact(about.agent.as_ref().unwrap_or(&event.provider)))
+        .with("facet", about.project.as_deref().map(compact))
         .with("hosted", event.provider == "hansard")
-        .with("turn_id", turn_id)
+        .with("turn_id", turn_id.map(compact))
         .with("event_id", event.id.to_string())
         .with("seq", event.seq)
 }
@@ -149,11 +150,8 @@ fn with_end(draft: Draft, end: &End) -> Draft {
 /// A message has the time of its event, so that it is the same whenever it is told.
 fn built(draft: Draft, event: &Event) -> Message {
     let ts = event.observed_at.nanos() / 1_000_000;
-    let whole = draft.with("ts", i64::try_from(ts).unwrap_or(0)).with("rev", REV).build();
-    whole.unwrap_or_else(|_| {
-        let short = Draft::new("cortex", "info").with("kind", "unspeakable");
-        short.build().expect("a short message can be made")
-    })
+    let draft = draft.with("ts", i64::try_from(ts).unwrap_or(0)).with("rev", REV);
+    draft.build().expect("every text in it was cut")
 }
 
 /// The tools of calls whose results have not come.

@@ -3,11 +3,11 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use bus::{LINE_MAX, Message, PAGE_BYTES, Page, Record, RecordError, Wanted};
-use event::{Raw, SessionId};
+use bus::{Draft, Message, PAGE_BYTES, Page, Record, RecordError, Wanted};
+use event::SessionId;
 use journal::{Ended, Followed, From, Journal, OnLag, Recorded, Selection, Subscription};
 
-use crate::cortex::{About, Before, Cortex, DECISIVE, Run};
+use crate::cortex::{About, Before, Cortex, DECISIVE, Run, compact};
 use crate::opened::Opened;
 
 /// Readings that may go on where they were. With more, the one longest untouched begins anew when
@@ -144,28 +144,29 @@ impl Before for Journal {
     }
 }
 
-/// The whole event, on tract `journal`. Ours are the names that count, whatever it brings along.
+/// The whole event, on tract `journal`; of one that is too long for a message, where it is.
 fn whole(recorded: &Recorded) -> Message {
     let Recorded { position, event } = recorded;
-    let named = |json: &str| {
-        let kind = serde_json::to_string(event.kind.as_str()).expect("a text always encodes");
-        let millis = event.observed_at.nanos() / 1_000_000;
-        let fields = json.strip_suffix('}').unwrap_or(json);
-        let line = format!(
-            "{fields},\"position\":{position},\"tract\":\"journal\",\"event\":{kind},\"ts\":{millis}}}"
-        );
-        Message::parse(line.as_bytes())
-    };
+    let millis = i64::try_from(event.observed_at.nanos() / 1_000_000).unwrap_or(0);
     let encoded = event.encode();
-    let fitting = (encoded.len() < LINE_MAX).then(|| named(&encoded)).and_then(Result::ok);
-    fitting.unwrap_or_else(|| {
-        let mut short = event.draft.clone();
-        short.data = Raw::null();
-        short.text = None;
-        let truncated = Raw::of(&true).expect("a truth encodes");
-        short.metadata.insert("truncated".to_owned(), truncated);
-        named(&short.at(event.seq).encode()).expect("an event without its payload is a message")
-    })
+    let kind = compact(event.kind.as_str());
+    let named = || {
+        // Behind whatever it brings along: the names that count are ours.
+        let fields = encoded.strip_suffix('}')?;
+        let kind = serde_json::to_string(&kind).expect("a text always encodes");
+        let names = format!("\"position\":{position},\"tract\":\"journal\",\"event\":{kind}");
+        Message::parse(format!("{fields},{names},\"ts\":{millis}}}").as_bytes()).ok()
+    };
+    let short = || {
+        let draft = Draft::new("journal", &kind)
+            .with("id", event.id.to_string())
+            .with("session_id", event.session_id.as_str())
+            .with("seq", event.seq)
+            .with("truncated", true);
+        let draft = draft.with("position", position).with("ts", millis);
+        draft.build().expect("every text in it is short")
+    };
+    named().unwrap_or_else(short)
 }
 
 fn unreadable(error: journal::ReadError) -> RecordError {

@@ -159,6 +159,19 @@ fn texts_are_cut_to_what_a_message_may_hold() {
     assert_eq!(prompt.chars().count(), 2_001);
 }
 
+#[test]
+fn names_that_are_longer_than_any_message_are_cut_too() {
+    let mut log = log(&[(Deed::Prompt, 0), (Deed::Note, 0)]);
+    let long = "x".repeat(17 << 20);
+    for recorded in &mut log.0 {
+        recorded.event.draft.turn_id = Some(long.clone());
+        recorded.event.draft.provider.clone_from(&long);
+    }
+    log.0[1].event.draft.kind = Kind::Other(long.into());
+    let told = told(&log, 0);
+    assert_eq!((&told[0]["position"], &told[1]["position"]), (&1.into(), &2.into()));
+}
+
 fn deeds() -> impl Strategy<Value = Vec<(Deed, usize)>> {
     prop::collection::vec((prop::sample::select(DEEDS.to_vec()), 0..3_usize), 1..60)
 }

@@ -39,22 +39,22 @@ pub(super) fn add(draft: Draft, event: &Event, tool: Option<&str>) -> Draft {
         Kind::ToolCall => {
             let call = event.readable::<ToolCall>().unwrap_or_default();
             draft
-                .with("tool", call.tool)
+                .with("tool", compact(&call.tool))
                 .with("args", compact_json(&call.input))
-                .with("call_id", call.call_id)
+                .with("call_id", compact(&call.call_id))
         }
         Kind::ToolResult => {
             let result = event.readable::<ToolResult>().unwrap_or_default();
             let said = result.output_text().or_else(|| result.error.clone());
             draft
-                .with("tool", tool)
-                .with("call_id", &result.call_id)
+                .with("tool", tool.map(compact))
+                .with("call_id", compact(&result.call_id))
                 .with("result", said.map(|said| compact(&said)))
                 .with("ok", result.outcome == Outcome::Ok)
         }
         _ if name(event) == "agent_updated" => updated(draft, event),
         _ => {
-            let draft = draft.with("kind", event.kind.as_str());
+            let draft = draft.with("kind", compact(event.kind.as_str()));
             let draft = draft.with("message", message(event).map(|text| compact(&text)));
             match event.kind {
                 Kind::Error => draft.with("severity", "error"),
@@ -66,7 +66,7 @@ pub(super) fn add(draft: Draft, event: &Event, tool: Option<&str>) -> Draft {
 }
 
 /// A text of at most so many characters.
-pub(super) fn compact(text: &str) -> String {
+pub(crate) fn compact(text: &str) -> String {
     match text.char_indices().nth(CHARS_MAX) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
@@ -88,10 +88,10 @@ fn updated(draft: Draft, event: &Event) -> Draft {
     let (status, reason) = state(event);
     let draft = draft
         .with("agent", event.session_id.as_str())
-        .with("status", status)
-        .with("from", event.source.as_str())
+        .with("status", status.map(|status| compact(&status)))
+        .with("from", compact(event.source.as_str()))
         .with("reason", reason.map(|reason| compact(&reason)))
-        .with("confidence", event.confidence.as_str());
+        .with("confidence", compact(event.confidence.as_str()));
     let draft = match approval(event) {
         Some(approval) => draft.with("approval", approval),
         None => draft,
@@ -142,16 +142,20 @@ fn approval(event: &Event) -> Option<Value> {
             let asked = event.readable::<ApprovalRequested>()?;
             let action = asked.operation.or(event.text.clone());
             let action = action.map(|action| compact(&action));
-            Some(json!({"id": asked.approval_id, "tool": asked.tool, "action": action}))
+            let (id, tool) = (compact(&asked.approval_id), compact(&asked.tool));
+            Some(json!({"id": id, "tool": tool, "action": action}))
         }
         Kind::ApprovalResolved => {
             let resolved = event.readable::<ApprovalResolved>()?;
-            let decision = resolved.decision.as_str();
-            Some(json!({"id": resolved.approval_id, "tool": null, "action": decision}))
+            let (id, decision) =
+                (compact(&resolved.approval_id), compact(resolved.decision.as_str()));
+            Some(json!({"id": id, "tool": null, "action": decision}))
         }
         Kind::ApprovalCanceled => {
             let canceled = event.readable::<ApprovalCanceled>()?;
-            Some(json!({"id": canceled.approval_id, "tool": canceled.tool, "action": "canceled"}))
+            let (id, tool) =
+                (compact(&canceled.approval_id), canceled.tool.as_deref().map(compact));
+            Some(json!({"id": id, "tool": tool, "action": "canceled"}))
         }
         _ => None,
     }
