@@ -105,7 +105,8 @@ fn history_is_not_told_one_by_one_and_can_be_read() {
     assert_eq!(daemon.terminate().code, Some(0));
     fs::remove_file(transcripts.root().join("claude/projects/-home-dev-app/now.jsonl")).unwrap();
     assert_eq!(world.run(&["delete", "claude:now", "--yes"]).code, Some(0));
-    assert_eq!(ingest(&world)["events"], 0);
+    // It may have been told to end before everything was read.
+    ingest(&world);
     assert_same(&counted(&world), &expected(&transcripts));
 }
 
