@@ -143,8 +143,10 @@ impl Ingest<'_> {
             // What has long been silent belongs to the history, too.
             pump.close_silent(&mut recorder, &mut read)?;
         }
-        // What cannot be kept now is folded when somebody asks for it.
-        let _ = facts.borrow_mut().keep(self.journal, recorder.sessions.keys());
+        if !stop.is_asked() {
+            // What is not kept now is folded when somebody asks for it.
+            let _ = facts.borrow_mut().keep(self.journal, recorder.sessions.keys());
+        }
         Ok(Caught {
             sources: read.sources,
             events: recorder.recorded,
