@@ -10,6 +10,7 @@
 mod facts; // what a list of sessions shows of one
 mod turn; // from a prompt to the end of its answer
 mod turns; // a session as turns
+pub mod status; // what a session is doing, and why we think so
 mod text; // a session as text
 pub mod document; // a session as Markdown, HTML or plain text
 mod tool_lines; // runs of calls in a few lines

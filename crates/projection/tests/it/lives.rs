@@ -1,6 +1,9 @@
 //! Random logs: whatever comes, in any split, the result is the same.
 
-use event::Event;
+use event::{Event, Time};
+use projection::status::{
+    Life, Outside, Process, Reason, Registry, RegistryWord, Signs, Status, verdict,
+};
 use projection::{CHUNK_CHARS_MAX, Calls, Chronicle, Digest, Epochs, Facts, SessionText, Turns};
 use proptest::collection::vec;
 use proptest::prelude::{Just, ProptestConfig, Strategy, any, prop_oneof, proptest};
@@ -76,6 +79,15 @@ fn line() -> impl Strategy<Value = Line> {
         Just(("settings.changed", json!({"cwd": "/home/dev/lib", "branch": "fix"}))),
         Just(("session.exited", json!({}))),
         Just(("unknown", json!({"raw": 1, "error": "torn"}))),
+        id().prop_map(|id| ("approval.requested", json!({"approval_id": id, "tool": "Bash"}))),
+        id().prop_map(|id| ("approval.resolved", json!({"approval_id": id, "decision": "deny"}))),
+        (id(), "pending|received").prop_map(|(id, status)| {
+            ("external.input", json!({"request_id": id, "prompt": "Which?", "status": status}))
+        }),
+        id().prop_map(|id| ("child.started", json!({"child_id": id}))),
+        id().prop_map(|id| ("child.completed", json!({"child_id": id}))),
+        Just(("session.started", json!({"entry_point": "cli", "resumed": true}))),
+        Just(("retry", json!({"attempt": 1}))),
         Just(("approval.requested", json!({"approval_id": "a"}))),
         Just(("approval.resolved", json!({"approval_id": "a", "decision": "allow"}))),
         Just(("tool.call", json!([1, 2, 3]))),
@@ -108,6 +120,30 @@ fn log() -> impl Strategy<Value = Vec<Event>> {
         }
         log.events
     })
+}
+
+/// Whatever may be seen beside a session whose events begin at eight o'clock.
+fn outside() -> impl Strategy<Value = Outside> {
+    let word = prop_oneof![
+        Just(None),
+        Just(Some(RegistryWord::Busy)),
+        Just(Some(RegistryWord::Shell)),
+        Just(Some(RegistryWord::Permission)),
+        Just(Some(RegistryWord::Question)),
+        Just(Some(RegistryWord::Idle)),
+    ];
+    let life = prop_oneof![Just(Life::Alive), Just(Life::Gone), Just(Life::Unknown)];
+    (word, life, 0..90i128, any::<bool>(), any::<bool>()).prop_map(
+        |(word, life, secs, has_registry, has_process)| {
+            let path = "sessions/7.json".to_owned();
+            let updated_at = Time::from_nanos(Log::new().at.nanos() + secs * 1_000_000_000);
+            Outside {
+                registry: has_registry.then_some(Registry { path, word, updated_at }),
+                process: has_process.then_some(Process { pid: 7, life, is_certain: true }),
+                ..Outside::default()
+            }
+        },
+    )
 }
 
 /// Folds with a state that is written down and read again at random places.
@@ -156,6 +192,52 @@ proptest! {
             assert!(pair[0].seq_from < pair[1].seq_from, "in order");
             assert!(pair[0].outcome.is_some(), "only the last one is open");
         }
+    }
+
+    #[test]
+    fn signs_are_the_same_in_any_split(events in log(), saves in vec(any::<bool>(), 60)) {
+        let signs: Signs = folded(&events, &saves, Signs::apply);
+        assert_eq!(signs, folded(&events, &[], Signs::apply));
+        assert_eq!(Signs::load(&signs.save()), Some(signs));
+    }
+
+    #[test]
+    fn every_verdict_has_its_reasons(
+        events in log(),
+        outside in outside(),
+        secs in prop_oneof![0..200i128, 0..10_000i128],
+    ) {
+        let signs: Signs = folded(&events, &[], Signs::apply);
+        let now = Time::from_nanos(Log::new().at.nanos() + secs * 1_000_000_000);
+        let verdict = verdict(&signs, &outside, now);
+        assert!(verdict.status == Status::Unknown || !verdict.evidence.is_empty(), "{verdict:?}");
+        assert!(verdict.evidence.iter().all(|evidence| evidence.says == verdict.status));
+        if let Some(first) = verdict.evidence.first() {
+            assert_eq!((first.reason, first.at), (verdict.reason, verdict.since));
+        }
+        // What asks a person and stands is never passed over for work that goes on.
+        let is_passed_over = |status: Status| {
+            verdict.overruled.iter().any(|other| {
+                other.evidence.says == status && other.why.contains("goes before")
+            })
+        };
+        if verdict.status == Status::Running {
+            assert!(!is_passed_over(Status::WaitingApproval), "{verdict:#?}");
+        }
+        let is_gone = outside.process.is_some_and(|process| process.life == Life::Gone);
+        assert!(!is_gone || verdict.status == Status::Exited, "{verdict:#?}");
+    }
+
+    #[test]
+    fn a_next_prompt_closes_whatever_waited(events in log()) {
+        let mut signs: Signs = folded(&events, &[], Signs::apply);
+        let mut log = Log { events, at: Log::new().at };
+        log.at = log.events.last().map_or(log.at, |event| event.created_at);
+        log.prompt("next");
+        signs.apply(log.events.last().unwrap());
+        let verdict = verdict(&signs, &Outside::default(), log.at);
+        assert_eq!((verdict.status, verdict.reason), (Status::Running, Reason::Turn));
+        assert!(verdict.pending_approvals.is_empty());
     }
 
     #[test]

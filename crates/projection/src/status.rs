@@ -1,0 +1,142 @@
+//! What a session is doing, whether it needs a person, and why we think so.
+//!
+//! [`Signs`] is what the events of a session say; it is folded like every projection and can be
+//! saved at any `seq`. [`Outside`] is what was seen beside the log at one moment: an agent's own
+//! registry, its process, its lock, its file. [`verdict`] weighs both at a given time. What follows
+//! from the clock is never stored, so that a verdict read later is a verdict about later.
+//!
+//! Not here: looking at processes and files (`daemon`), and how a status is printed.
+
+mod agents; // what the answers of single agents leave open
+mod outside; // what was seen beside the log
+mod pending; // questions to a person that nobody has answered
+mod signs; // what the events say
+mod summary; // three lines for people
+mod verdict; // both, weighed
+mod work; // what the three lines are made of
+
+use event::{Confidence, EventId, Time};
+use serde::{Deserialize, Serialize};
+
+pub use outside::{Life, Lock, Missing, Outside, Process, Registry, RegistryWord};
+pub use signs::{Change, Signs};
+pub use summary::{SUMMARY_CHARS_MAX, Summary, summary};
+pub use verdict::verdict;
+
+/// What a session is doing. The order is that of priority: of several that have a standing sign,
+/// the first one is the verdict.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    Exited,
+    /// Somebody has to say whether something may be done.
+    WaitingApproval,
+    Running,
+    /// Somebody has to answer a question, or to say what is next.
+    Waiting,
+    Idle,
+    Unknown,
+}
+
+impl Status {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Status::Exited => "exited",
+            Status::WaitingApproval => "waiting_approval",
+            Status::Running => "running",
+            Status::Waiting => "waiting",
+            Status::Idle => "idle",
+            Status::Unknown => "unknown",
+        }
+    }
+}
+
+/// Why it is that status, in one word.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reason {
+    /// The agent said that it ended.
+    Shutdown,
+    /// Its process, or what it leaves while it runs, is gone.
+    Gone,
+    /// A run without a person ends with its answer.
+    RunOver,
+    Permission,
+    Turn,
+    Retry,
+    Compaction,
+    /// The turn is over, and something it began goes on.
+    Background,
+    /// Its file grows.
+    Growth,
+    Question,
+    /// It is ready for the next prompt.
+    Prompt,
+    Quiet,
+    /// It has answered, and nothing tells whether it goes on.
+    Answered,
+    /// A turn that was open for so long that nobody can tell.
+    Silent,
+    Nothing,
+}
+
+impl Reason {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Reason::Shutdown => "shutdown",
+            Reason::Gone => "gone",
+            Reason::RunOver => "run_over",
+            Reason::Permission => "permission",
+            Reason::Turn => "turn",
+            Reason::Retry => "retry",
+            Reason::Compaction => "compaction",
+            Reason::Background => "background",
+            Reason::Growth => "growth",
+            Reason::Question => "question",
+            Reason::Prompt => "prompt",
+            Reason::Quiet => "quiet",
+            Reason::Answered => "answered",
+            Reason::Silent => "silent",
+            Reason::Nothing => "nothing",
+        }
+    }
+}
+
+/// A status with its reasons, as of one moment.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Verdict {
+    pub status: Status,
+    pub reason: Reason,
+    pub since: Time,
+    pub confidence: Confidence,
+    /// What the status stands on, the strongest first; empty only if nothing is known.
+    pub evidence: Vec<Evidence>,
+    /// What says something else, and why it does not count.
+    pub overruled: Vec<Overruled>,
+    pub turn_id: Option<String>,
+    /// The approvals that are waited for, by their ids.
+    pub pending_approvals: Vec<String>,
+    pub pid: Option<u32>,
+}
+
+/// One thing that speaks for a status.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Evidence {
+    pub says: Status,
+    pub reason: Reason,
+    pub what: String,
+    /// The source of the event, or `registry`, `process`, `lock`, `file`, `clock`.
+    pub source: String,
+    pub confidence: Confidence,
+    pub at: Time,
+    pub event_id: Option<EventId>,
+    /// What would end it.
+    pub ends: &'static str,
+}
+
+/// Evidence that does not count, and why.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Overruled {
+    pub evidence: Evidence,
+    pub why: String,
+}

@@ -1,0 +1,97 @@
+//! Three lines for people: what it does now, what it did lately, what was last asked.
+//!
+//! Found without a model. Secrets are taken out first, then everything that could disturb what is
+//! printed around, then what is too long.
+
+use super::pending::Asks;
+use super::signs::Signs;
+use super::work::Done;
+use super::{Reason, Status, Verdict};
+use crate::excerpt;
+use crate::redacted::Redact;
+
+/// Characters of a line.
+pub const SUMMARY_CHARS_MAX: usize = 120;
+
+/// Deeds that are named in one line, if there is room.
+const DEEDS_MAX: usize = 4;
+
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
+pub struct Summary {
+    pub current: String,
+    pub recent: Option<String>,
+    pub last_prompt: Option<String>,
+}
+
+/// What a person wants to know of a session at a glance.
+pub fn summary(signs: &Signs, verdict: &Verdict, redact: &mut Redact<'_>) -> Summary {
+    let mut line = |text: &str| {
+        let text = redact(text).into_owned();
+        excerpt::beginning(&excerpt::line(&text), SUMMARY_CHARS_MAX)
+    };
+    let recent = recent(signs).map(|text| line(&text)).filter(|line| !line.is_empty());
+    let last_prompt = signs.work.last_prompt.as_deref().map(&mut line);
+    Summary {
+        current: line(&current(signs, verdict)),
+        recent,
+        last_prompt: last_prompt.filter(|line| !line.is_empty()),
+    }
+}
+
+fn current(signs: &Signs, verdict: &Verdict) -> String {
+    match (verdict.status, verdict.reason) {
+        (Status::Exited, Reason::Gone) => "has ended without a word".to_owned(),
+        (Status::Exited, _) => "has ended".to_owned(),
+        (Status::WaitingApproval, _) => approval(signs),
+        (Status::Running, Reason::Retry) => "waits to ask the model again".to_owned(),
+        (Status::Running, Reason::Compaction) => "compacts its history".to_owned(),
+        (Status::Running, Reason::Background) => "works in the background".to_owned(),
+        (Status::Running, _) => match signs.calls.back() {
+            Some(call) => call.doing.present(),
+            None => "works on the last prompt".to_owned(),
+        },
+        (Status::Waiting, Reason::Question) => {
+            match signs.questions.back().map(|open| &open.asks) {
+                Some(Asks::Words(words)) if !words.is_empty() => format!("asks: {words}"),
+                _ => "asks something".to_owned(),
+            }
+        }
+        (Status::Waiting | Status::Idle, _) => match &signs.work.failure {
+            Some(failure) => format!("failed: {failure}"),
+            None if verdict.status == Status::Idle => "is idle".to_owned(),
+            None => "is ready for the next prompt".to_owned(),
+        },
+        (Status::Unknown, Reason::Answered) => "has answered, and may go on".to_owned(),
+        (Status::Unknown, _) => "nobody can tell".to_owned(),
+    }
+}
+
+fn approval(signs: &Signs) -> String {
+    let Some(asked) = signs.approvals.front() else {
+        return match signs.calls.back() {
+            Some(call) => format!("waits for approval, perhaps to {}", call.doing.infinitive()),
+            None => "waits for approval".to_owned(),
+        };
+    };
+    let call = signs.calls.iter().find(|call| Some(call.id) == asked.call);
+    let what = match (call, &asked.asks) {
+        (Some(call), _) => call.doing.infinitive(),
+        (None, Asks::ToDo(doing)) => doing.infinitive(),
+        (None, Asks::Words(words)) => words.clone(),
+    };
+    match signs.approvals.len() {
+        1 => format!("waits for approval to {what}"),
+        count => format!("waits for {count} approvals, first to {what}"),
+    }
+}
+
+/// What was done, else what was said.
+fn recent(signs: &Signs) -> Option<String> {
+    let deeds: Vec<String> = signs.work.recent().take(DEEDS_MAX).map(deed).collect();
+    if deeds.is_empty() { signs.work.last_answer.clone() } else { Some(deeds.join(", ")) }
+}
+
+fn deed(done: &Done) -> String {
+    let past = done.doing.past();
+    if done.is_failed { format!("{past} (failed)") } else { past }
+}

@@ -1,0 +1,470 @@
+//! What events say and what was seen beside them, weighed at one moment.
+//!
+//! Every sign that speaks for a status is put down as evidence. Some is overruled: by a stronger or
+//! newer source, or because nobody sits before the session. Of what stands, the status of the
+//! highest priority is the verdict. Silence alone never means waiting: an open turn stays `running`
+//! as long as its process lives.
+
+use std::cmp::Reverse;
+
+use event::{Confidence, Time};
+
+use super::outside::{Life, Outside, Registry, RegistryWord};
+use super::pending::Pending;
+use super::signs::{Sign, Signs, Stage};
+use super::{Evidence, Overruled, Reason, Status, Verdict};
+
+/// Quiet time after which a session that is ready for a prompt is idle.
+const IDLE_SECS: i64 = 2 * 60;
+
+/// Quiet time after which an open turn is doubted, if nobody knows whether its process lives.
+const DOUBTED_SECS: i64 = 10 * 60;
+
+/// Quiet time after which nobody can tell any more. What was left in the background is forgotten
+/// then, too: its end is not always told.
+const UNKNOWN_SECS: i64 = 60 * 60;
+
+/// A file that was written so lately is being written.
+const GROWING_SECS: i64 = 10;
+
+/// What is not there yet, or not gone yet, may be so in a moment.
+const SETTLE_SECS: i64 = 2;
+
+/// Why whoever has asked is not taken to work.
+const ASKED: &str = "it has asked something and waits for the answer";
+
+/// What a session is doing at `now`.
+pub fn verdict(signs: &Signs, outside: &Outside, now: Time) -> Verdict {
+    let mut scales = Scales::new(signs, outside, now);
+    scales.exits();
+    scales.approvals();
+    scales.questions();
+    scales.turn();
+    scales.background();
+    scales.readiness();
+    scales.verdict()
+}
+
+/// Evidence as it is gathered.
+struct Scales<'a> {
+    signs: &'a Signs,
+    outside: &'a Outside,
+    now: Time,
+    life: Life,
+    /// The last thing that is known to have happened.
+    last_at: Time,
+    standing: Vec<Evidence>,
+    overruled: Vec<Overruled>,
+}
+
+impl<'a> Scales<'a> {
+    fn new(signs: &'a Signs, outside: &'a Outside, now: Time) -> Scales<'a> {
+        let told_at = signs.last.as_ref().map(|last| last.at);
+        let last_at = told_at.max(outside.grown_at).unwrap_or(now);
+        let (standing, overruled) = (Vec::new(), Vec::new());
+        Scales { signs, outside, now, life: outside.life(), last_at, standing, overruled }
+    }
+
+    fn verdict(self) -> Verdict {
+        let Scales { signs, outside, mut standing, mut overruled, last_at, .. } = self;
+        standing.sort_by_key(|evidence| (evidence.says, Reverse(rank(&evidence.confidence))));
+        let first = standing.first().map(|evidence| (evidence.says, evidence.reason));
+        let (status, reason) = first.unwrap_or((Status::Unknown, Reason::Nothing));
+        let rest = standing.partition_point(|evidence| evidence.says == status);
+        for evidence in standing.split_off(rest) {
+            let why = format!("{} goes before {}", status.as_str(), evidence.says.as_str());
+            overruled.push(Overruled { evidence, why });
+        }
+        let pending = signs.approvals.iter().map(|asked| asked.id.clone());
+        let pending = pending.filter(|_| status == Status::WaitingApproval);
+        let is_on = matches!(status, Status::WaitingApproval | Status::Running | Status::Waiting);
+        Verdict {
+            status,
+            reason,
+            since: standing.first().map_or(last_at, |evidence| evidence.at),
+            confidence: standing
+                .first()
+                .map_or(Confidence::Low, |evidence| evidence.confidence.clone()),
+            evidence: standing,
+            overruled,
+            turn_id: signs.turn_id.clone().filter(|_| is_on && signs.stage == Stage::Open),
+            pending_approvals: pending.collect(),
+            pid: outside.pid(),
+        }
+    }
+
+    /// Signs that it has ended.
+    fn exits(&mut self) {
+        if let Some(process) = self.outside.process.filter(|process| process.life == Life::Gone) {
+            let what = format!("its process {} is gone", process.pid);
+            let confidence = sure(process.is_certain);
+            self.stand(self.beside(
+                Status::Exited,
+                Reason::Gone,
+                what,
+                "process",
+                confidence,
+                self.gone_at(),
+            ));
+        }
+        if let Some(lock) = self.outside.lock.as_ref().filter(|lock| lock.life == Life::Gone) {
+            let what = format!("nobody holds its lock {}", lock.path);
+            let (reason, at) = (Reason::Gone, self.gone_at());
+            self.stand(self.beside(Status::Exited, reason, what, "lock", Confidence::High, at));
+        }
+        if let Some(missing) = &self.outside.missing {
+            let what = format!("nobody has it open: {}", missing.what);
+            let (reason, at) = (Reason::Gone, self.gone_at());
+            let evidence =
+                self.beside(Status::Exited, reason, what, missing.source, Confidence::Medium, at);
+            match self.outside.life() {
+                Life::Alive => self.overrule(evidence, "its process lives"),
+                _ if self.quiet() < SETTLE_SECS => {
+                    self.overrule(evidence, "it was written a moment ago");
+                }
+                _ => self.stand(evidence),
+            }
+        }
+        if let Some(exit) = &self.signs.exit {
+            let evidence =
+                self.event(exit, Status::Exited, Reason::Shutdown, "it said that it ended");
+            let registry = self.registry().filter(|registry| registry.updated_at > exit.at);
+            match registry {
+                Some(_) if self.life == Life::Alive => {
+                    self.overrule(evidence, "it was opened again");
+                }
+                _ => self.stand(evidence),
+            }
+        }
+    }
+
+    /// Whether something may be done.
+    fn approvals(&mut self) {
+        for asked in self.signs.approvals.iter() {
+            let what = format!("approval {} is pending", asked.id);
+            let evidence =
+                self.event(&asked.sign, Status::WaitingApproval, Reason::Permission, &what);
+            match self.answered_beside(asked, RegistryWord::Permission) {
+                Some(why) => self.overrule(evidence, why),
+                None => self.stand(evidence),
+            }
+        }
+        self.registry_says(
+            RegistryWord::Permission,
+            Status::WaitingApproval,
+            Reason::Permission,
+            "the agent waits for a permission",
+        );
+    }
+
+    fn questions(&mut self) {
+        for asked in self.signs.questions.iter() {
+            let what = format!("question {} is pending", asked.id);
+            let evidence = self.event(&asked.sign, Status::Waiting, Reason::Question, &what);
+            match self.answered_beside(asked, RegistryWord::Question) {
+                Some(why) => self.overrule(evidence, why),
+                None => self.stand(evidence),
+            }
+        }
+        self.registry_says(
+            RegistryWord::Question,
+            Status::Waiting,
+            Reason::Question,
+            "the agent waits for an answer",
+        );
+    }
+
+    /// Why something that was asked needs no answer any more, as far as is seen outside.
+    fn answered_beside(&self, asked: &Pending, word: RegistryWord) -> Option<&'static str> {
+        if self.signs.has_nobody {
+            return Some("nobody sits before it who could answer");
+        }
+        let registry = self.registry().filter(|registry| registry.word.is_some())?;
+        if registry.word == Some(word) {
+            return None;
+        }
+        if asked.sign.confidence == Confidence::Low {
+            return Some("the agent itself says something else");
+        }
+        (registry.updated_at > asked.sign.at).then_some("the agent waits no longer")
+    }
+
+    /// An open turn, and whatever the agent is busy with.
+    fn turn(&mut self) {
+        let is_over_since = match &self.signs.stage {
+            Stage::Over(end) => self.registry().is_some_and(|at| end.at > at.updated_at),
+            _ => false,
+        };
+        if let Some(evidence) = self.word_of_registry(
+            RegistryWord::Busy,
+            Status::Running,
+            Reason::Turn,
+            "the agent says that it is busy",
+        ) {
+            if is_over_since {
+                self.overrule(evidence, "its turn has ended since");
+            } else if self.is_asking() {
+                self.overrule(evidence, ASKED);
+            } else {
+                self.stand(evidence);
+            }
+        }
+        if self.signs.stage == Stage::Open
+            && let Some(since) = &self.signs.turn_since
+        {
+            let evidence =
+                self.event(since, Status::Running, self.signs.running_reason(), "a turn is open");
+            self.open_turn(evidence);
+        } else if let Some(compacting) = &self.signs.compacting {
+            let what = "it compacts its history";
+            let evidence = self.event(compacting, Status::Running, Reason::Compaction, what);
+            self.open_turn(evidence);
+        }
+    }
+
+    fn open_turn(&mut self, mut evidence: Evidence) {
+        if self.is_asking() {
+            return self.overrule(evidence, ASKED);
+        }
+        let idle = self.registry().filter(|registry| registry.word == Some(RegistryWord::Idle));
+        if idle.is_some_and(|registry| registry.updated_at >= self.last_sign_at()) {
+            return self.overrule(evidence, "the agent says that it is ready");
+        }
+        if self.life == Life::Unknown {
+            if self.quiet() >= UNKNOWN_SECS {
+                evidence.says = Status::Unknown;
+                evidence.reason = Reason::Silent;
+                evidence.what.push_str(", and nothing was heard for an hour");
+                evidence.confidence = Confidence::Low;
+            } else if self.quiet() >= DOUBTED_SECS {
+                evidence.confidence = Confidence::Low;
+            }
+        }
+        let says = evidence.says;
+        self.stand(evidence);
+        if says == Status::Running && self.life == Life::Alive {
+            for call in self.signs.calls.iter().rev().take(1) {
+                let what = "a tool runs, and its process lives";
+                let reason = self.signs.running_reason();
+                self.stand(self.event(&call.sign, Status::Running, reason, what));
+            }
+        }
+    }
+
+    /// What goes on although the turn is over.
+    fn background(&mut self) {
+        self.registry_says(
+            RegistryWord::Shell,
+            Status::Running,
+            Reason::Background,
+            "the agent says that something runs in the background",
+        );
+        if self.signs.stage != Stage::Open
+            && let Some(sign) = self.signs.background()
+        {
+            let what = "something it began goes on in the background";
+            let evidence = self.event(sign, Status::Running, Reason::Background, what);
+            if self.is_asking() {
+                self.overrule(evidence, ASKED);
+            } else if self.quiet() >= UNKNOWN_SECS {
+                self.overrule(evidence, "nothing was heard for an hour");
+            } else {
+                self.stand(evidence);
+            }
+        }
+    }
+
+    /// What is left when nothing is open: ready, idle, over, or not known.
+    fn readiness(&mut self) {
+        let ready = "its turn is over, and it is ready for a prompt";
+        match &self.signs.stage {
+            Stage::Over(end) if self.signs.has_nobody || self.signs.is_child => self.run_over(end),
+            Stage::Over(end) => {
+                let evidence = self.event(end, Status::Waiting, Reason::Prompt, ready);
+                self.ready(evidence);
+            }
+            Stage::Perhaps(sign) => self.perhaps(sign),
+            Stage::Open | Stage::Nothing => {}
+        }
+        let says = "the agent says that it is ready";
+        let idle = self.word_of_registry(RegistryWord::Idle, Status::Waiting, Reason::Prompt, says);
+        match idle {
+            Some(evidence) if self.signs.has_nobody => {
+                self.overrule(evidence, "nobody sits before it who could say more");
+            }
+            Some(evidence) => {
+                let is_open = self.signs.stage == Stage::Open;
+                if is_open && evidence.at < self.last_sign_at() {
+                    self.overrule(evidence, "something has happened since");
+                } else {
+                    self.ready(evidence);
+                }
+            }
+            None => {}
+        }
+        if self.standing.is_empty()
+            && self.signs.stage == Stage::Nothing
+            && self.quiet() >= IDLE_SECS
+            && let Some(last) = &self.signs.last
+        {
+            let what = "nothing has happened for two minutes";
+            let evidence = self.event(last, Status::Idle, Reason::Quiet, what);
+            self.stand(Evidence { confidence: Confidence::Low, ..evidence });
+        }
+    }
+
+    /// Ready for a prompt, for two minutes; then idle.
+    fn ready(&mut self, evidence: Evidence) {
+        let quiet_since = evidence.at.max(self.last_at);
+        if secs_between(quiet_since, self.now) < IDLE_SECS {
+            return self.stand(evidence);
+        }
+        let at = after(quiet_since, IDLE_SECS);
+        let what = format!("{}, and quiet since", evidence.what);
+        let (says, reason) = (Status::Idle, Reason::Quiet);
+        self.stand(Evidence { says, reason, what, at, ends: ends(says, reason), ..evidence });
+    }
+
+    /// A run without a person ends with its answer, as soon as its process is gone.
+    fn run_over(&mut self, end: &Sign) {
+        let what = "its answer is complete, and nobody sits before it";
+        let quiet = self.quiet();
+        let (says, reason) = match self.life {
+            Life::Alive if quiet >= IDLE_SECS => (Status::Idle, Reason::Quiet),
+            Life::Alive => (Status::Running, Reason::Turn),
+            _ if quiet < SETTLE_SECS => (Status::Running, Reason::Turn),
+            _ => (Status::Exited, Reason::RunOver),
+        };
+        let evidence = self.event(end, says, reason, what);
+        self.stand(Evidence { confidence: Confidence::Medium, ..evidence });
+    }
+
+    /// The agent does not tell ends of turns: what its file does is all there is.
+    fn perhaps(&mut self, sign: &Sign) {
+        let quiet = self.quiet();
+        let (says, reason, what) = if quiet < GROWING_SECS {
+            (Status::Running, Reason::Growth, "its file was written a moment ago")
+        } else if quiet < IDLE_SECS {
+            (Status::Unknown, Reason::Answered, "it has said something that may be all")
+        } else {
+            (Status::Idle, Reason::Quiet, "it has said something, and then nothing for two minutes")
+        };
+        let evidence = self.event(sign, says, reason, what);
+        self.stand(Evidence { confidence: Confidence::Low, ..evidence });
+    }
+
+    fn registry_says(&mut self, word: RegistryWord, says: Status, reason: Reason, what: &str) {
+        if let Some(evidence) = self.word_of_registry(word, says, reason, what) {
+            self.stand(evidence);
+        }
+    }
+
+    /// What the registry says, if it says this.
+    fn word_of_registry(
+        &self,
+        word: RegistryWord,
+        says: Status,
+        reason: Reason,
+        what: &str,
+    ) -> Option<Evidence> {
+        let registry = self.registry().filter(|registry| registry.word == Some(word))?;
+        let confidence = sure(self.life == Life::Alive);
+        let what = format!("{what} ({})", registry.path);
+        Some(self.beside(says, reason, what, "registry", confidence, registry.updated_at))
+    }
+
+    /// The agent's own list, unless its process is gone and left it behind.
+    fn registry(&self) -> Option<&'a Registry> {
+        self.outside.registry.as_ref().filter(|_| self.life != Life::Gone)
+    }
+
+    /// Whether a question to a person stands. Whoever waits for an answer does nothing else.
+    fn is_asking(&self) -> bool {
+        self.standing.iter().any(|evidence| evidence.reason == Reason::Question)
+    }
+
+    fn last_sign_at(&self) -> Time {
+        self.signs.last.as_ref().map_or(Time::MIN, |last| last.at)
+    }
+
+    /// When it was last known to live, which is when it may have ended.
+    fn gone_at(&self) -> Time {
+        let updated_at = self.outside.registry.as_ref().map(|registry| registry.updated_at);
+        updated_at.max(Some(self.last_at)).unwrap_or(self.now)
+    }
+
+    /// Seconds since anything is known to have happened.
+    fn quiet(&self) -> i64 {
+        secs_between(self.last_at, self.now)
+    }
+
+    fn event(&self, sign: &Sign, says: Status, reason: Reason, what: &str) -> Evidence {
+        Evidence {
+            says,
+            reason,
+            what: what.to_owned(),
+            source: sign.source.to_string(),
+            confidence: sign.confidence.clone(),
+            at: sign.at,
+            event_id: Some(sign.event_id),
+            ends: ends(says, reason),
+        }
+    }
+
+    fn beside(
+        &self,
+        says: Status,
+        reason: Reason,
+        what: String,
+        source: &str,
+        confidence: Confidence,
+        at: Time,
+    ) -> Evidence {
+        let (source, ends) = (source.to_owned(), ends(says, reason));
+        Evidence { says, reason, what, source, confidence, at, event_id: None, ends }
+    }
+
+    fn stand(&mut self, evidence: Evidence) {
+        self.standing.push(evidence);
+    }
+
+    fn overrule(&mut self, evidence: Evidence, why: &str) {
+        self.overruled.push(Overruled { evidence, why: why.to_owned() });
+    }
+}
+
+/// What would end a sign.
+fn ends(says: Status, reason: Reason) -> &'static str {
+    match (says, reason) {
+        (Status::Exited, _) => "anything newer that it writes",
+        (Status::WaitingApproval, _) => "an answer, the result of the call, or the end of the turn",
+        (Status::Running, Reason::Background) => "the end of what runs in the background",
+        (Status::Running, Reason::Growth) => "ten quiet seconds",
+        (Status::Running, _) => "the end of the turn, or of its process",
+        (Status::Waiting, Reason::Question) => "an answer, or the end of the turn",
+        (Status::Waiting, _) => "the next prompt, or two quiet minutes",
+        (Status::Idle | Status::Unknown, _) => "anything new",
+    }
+}
+
+fn sure(is_certain: bool) -> Confidence {
+    if is_certain { Confidence::High } else { Confidence::Medium }
+}
+
+fn rank(confidence: &Confidence) -> u8 {
+    match confidence {
+        Confidence::High => 2,
+        Confidence::Medium => 1,
+        _ => 0,
+    }
+}
+
+/// Whole seconds from one to the other; none if a clock went back.
+fn secs_between(from: Time, to: Time) -> i64 {
+    let secs = (to.nanos() - from.nanos()) / 1_000_000_000;
+    i64::try_from(secs.max(0)).unwrap_or(i64::MAX)
+}
+
+fn after(time: Time, secs: i64) -> Time {
+    Time::from_nanos(time.nanos() + i128::from(secs) * 1_000_000_000)
+}

@@ -1,0 +1,141 @@
+//! What the three lines about a session are made of: the last prompt, the last answer, and what was
+//! done lately.
+//!
+//! Texts are kept as they were said, each to a limit far above what is shown of it: secrets are
+//! taken out when the lines are made, and a secret that was cut in two would not be known as one.
+
+use event::Raw;
+use serde::{Deserialize, Serialize};
+
+use crate::excerpt;
+use crate::recent::Recent;
+use crate::tool::{Deed, Object, ToolUse};
+
+/// Characters kept of anything said.
+const SPOKEN_CHARS_MAX: usize = 1_000;
+
+/// Deeds that are remembered; older ones are no longer recent.
+const DEEDS_MAX: usize = 12;
+
+/// Turns a recent deed may lie back.
+const TURNS_BACK: u64 = 5;
+
+/// Files of one call that are named.
+const NAMES_MAX: usize = 3;
+
+/// What a session did lately.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Work {
+    pub(super) last_prompt: Option<String>,
+    pub(super) last_answer: Option<String>,
+    /// Why the last turn failed, if it did.
+    pub(super) failure: Option<String>,
+    turn: u64,
+    deeds: Recent<Done, DEEDS_MAX>,
+}
+
+/// What a call does, in words that can be put into a sentence.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(super) struct Doing {
+    deed: Deed,
+    /// A command, names of files, or the tool and its first words.
+    object: String,
+}
+
+/// A call that has come back.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(super) struct Done {
+    turn: u64,
+    pub(super) doing: Doing,
+    pub(super) is_failed: bool,
+}
+
+impl Work {
+    pub(super) fn prompt(&mut self, text: &str) {
+        self.turn += 1;
+        self.failure = None;
+        self.last_prompt = Some(spoken(text));
+    }
+
+    pub(super) fn answer(&mut self, text: &str) {
+        self.last_answer = Some(spoken(text));
+    }
+
+    pub(super) fn fail(&mut self, why: &str) {
+        self.failure = Some(spoken(why));
+    }
+
+    /// Only what changes something is worth telling later.
+    pub(super) fn done(&mut self, doing: Doing, is_failed: bool) {
+        if doing.deed.modifies() || doing.deed == Deed::Run || doing.deed == Deed::Delegate {
+            self.deeds.push(Done { turn: self.turn, doing, is_failed });
+        }
+    }
+
+    /// What was done in the last turns, the newest first.
+    pub(super) fn recent(&self) -> impl Iterator<Item = &Done> {
+        let since = self.turn.saturating_sub(TURNS_BACK - 1);
+        self.deeds.iter().rev().filter(move |done| done.turn >= since)
+    }
+}
+
+impl Doing {
+    pub(super) fn of(tool: &str, input: &Raw) -> Doing {
+        let used = ToolUse::of(tool, input);
+        let object = match &used.object {
+            Object::Files(files) => {
+                let names = files.iter().take(NAMES_MAX).map(|(_, path)| name(path));
+                names.collect::<Vec<_>>().join(", ")
+            }
+            Object::Command(text) | Object::Host(text) => text.clone(),
+            Object::Pattern { pattern, .. } => format!("for {pattern}"),
+            Object::Text(text) if used.deed != Deed::Other => text.clone(),
+            Object::Text(text) => format!("{}: {text}", used.tool),
+            Object::Nothing => used.tool.clone(),
+        };
+        let deed = match used.object {
+            Object::Nothing => Deed::Other,
+            _ => used.deed,
+        };
+        Doing { deed, object }
+    }
+
+    /// "run npm test"
+    pub(super) fn infinitive(&self) -> String {
+        format!("{} {}", self.verb()[0], self.object)
+    }
+
+    /// "runs npm test"
+    pub(super) fn present(&self) -> String {
+        format!("{} {}", self.verb()[1], self.object)
+    }
+
+    /// "ran npm test"
+    pub(super) fn past(&self) -> String {
+        format!("{} {}", self.verb()[2], self.object)
+    }
+
+    fn verb(&self) -> [&'static str; 3] {
+        match self.deed {
+            Deed::Read => ["read", "reads", "read"],
+            Deed::Edit => ["edit", "edits", "edited"],
+            Deed::Create => ["write", "writes", "wrote"],
+            Deed::Delete => ["delete", "deletes", "deleted"],
+            Deed::Run => ["run", "runs", "ran"],
+            Deed::Search | Deed::WebSearch => ["search", "searches", "searched"],
+            Deed::Visit => ["fetch", "fetches", "fetched"],
+            Deed::Delegate => ["delegate", "delegates", "delegated"],
+            Deed::Other => ["use", "uses", "used"],
+        }
+    }
+}
+
+/// The beginning of something said, as it is kept.
+pub(super) fn spoken(text: &str) -> String {
+    excerpt::head(text.trim(), SPOKEN_CHARS_MAX).to_owned()
+}
+
+/// The last part of a path.
+fn name(path: &str) -> &str {
+    path.rsplit(['/', '\\']).find(|part| !part.is_empty()).unwrap_or(path)
+}
