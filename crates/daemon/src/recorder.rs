@@ -21,7 +21,7 @@ const WAITING_MAX: usize = 4_096;
 
 /// Batches are gathered up to so many bytes before they are handed over. Many sources with a line
 /// each would be as many waits for the disk otherwise; gathered, they are one or two.
-const GATHERED_BYTES_MAX: usize = 2 * 1024 * 1024;
+const GATHERED_BYTES_MAX: usize = 1024 * 1024;
 const GATHERED_MAX: usize = 256;
 
 /// Originals are synced at most this often: a sync for every source with a line would be as many
