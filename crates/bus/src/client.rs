@@ -167,6 +167,11 @@ impl Client {
         left
     }
 
+    /// Whether it was stopped: nothing more comes.
+    pub fn is_stopped(&self) -> bool {
+        self.shared.inbound.is_closed()
+    }
+
     /// A way to stop it from another thread.
     pub fn stopper(&self) -> Stopper {
         Stopper { shared: Arc::clone(&self.shared) }

@@ -20,6 +20,10 @@ mod export;
 mod import;
 mod delete;
 mod bus;
+mod talk; // how commands talk to the daemon
+mod task;
+mod service;
+mod logs;
 mod doctor;
 
 use std::path::PathBuf;
@@ -108,6 +112,12 @@ pub(crate) enum Command {
     /// Hear and tell what happens: every message to every listener
     #[command(visible_alias = "callosum")]
     Bus(bus::Bus),
+    /// Have something run by the daemon, in turn
+    Task(task::Task),
+    /// What the daemon keeps alive
+    Service(service::Service),
+    /// Print what a service or a task has printed
+    Logs(logs::Logs),
     /// Verify the journal, and repair it if told to
     Doctor(doctor::Doctor),
 }
@@ -142,6 +152,9 @@ pub(crate) fn run(hansard: &Hansard, output: &mut Output) -> Result<Done, CliErr
         Command::Import(command) => command.run(global, output),
         Command::Delete(command) => command.run(global, output),
         Command::Bus(command) => command.run(global, output),
+        Command::Task(command) => command.run(global, output),
+        Command::Service(command) => command.run(global, output),
+        Command::Logs(command) => command.run(global, output),
         Command::Doctor(command) => command.run(global, output),
     }
 }
@@ -152,5 +165,31 @@ impl From<Done> for ExitCode {
             Done::Yes => ExitCode::SUCCESS,
             Done::NotSo => ExitCode::FAILURE,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::Hansard;
+
+    /// The supervisor finds the sub-command behind these: one that it does not know would be
+    /// refused, and one whose value it does not skip could hide what follows.
+    #[test]
+    fn the_supervisor_knows_every_global_option() {
+        let command = Hansard::command();
+        let mut ours: Vec<(String, bool)> = Vec::new();
+        for argument in command.get_arguments().filter(|argument| argument.is_global_set()) {
+            let has_value = argument.get_action().takes_values();
+            ours.extend(argument.get_long().map(|long| (format!("--{long}"), has_value)));
+            ours.extend(argument.get_short().map(|short| (format!("-{short}"), has_value)));
+        }
+        let known = supervise::GLOBAL_OPTIONS.iter();
+        let mut known: Vec<(String, bool)> =
+            known.map(|(name, has_value)| ((*name).to_owned(), *has_value)).collect();
+        ours.sort();
+        known.sort();
+        assert_eq!(ours, known);
     }
 }

@@ -81,6 +81,11 @@ impl Output {
         Ok(())
     }
 
+    /// One line that some program has printed: harmless on a terminal, as it was for a pipe.
+    pub(crate) fn printed_line(&mut self, text: &str) -> Result<(), CliError> {
+        if self.stdout.get_ref().is_terminal() { self.line(plain(text)) } else { self.line(text) }
+    }
+
     /// Bytes as they are: for bundles.
     pub(crate) fn writer(&mut self) -> &mut dyn Write {
         &mut self.stdout

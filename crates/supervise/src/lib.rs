@@ -40,6 +40,7 @@ mod supervisor; // all of it, from outside
 
 pub use day::Day;
 pub use fill::{FillError, fill};
+pub use program::GLOBAL_OPTIONS;
 pub use run_ref::Ref;
 pub use safe::safe_form;
 pub use services_file::{Chain, FileError, Handler, ServicesFile};

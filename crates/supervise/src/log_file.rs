@@ -208,3 +208,76 @@ impl Drop for LogFile {
         self.flush();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    fn open(journal: &Path, day: Option<&Day>) -> LogFile {
+        let reference = Ref::text("r").unwrap();
+        LogFile::open(journal, &reference, "job", day, &Clock::system())
+    }
+
+    fn text(journal: &Path, day: &str, name: &str) -> String {
+        fs::read_to_string(journal.join(day).join("health").join(name)).unwrap()
+    }
+
+    #[test]
+    fn a_long_log_goes_on_in_another_part() {
+        let journal = tempfile::tempdir().unwrap();
+        let day = Day::parse("20250213").unwrap();
+        let mut log = open(journal.path(), Some(&day));
+        log.part_max = 100;
+        for number in 0..9 {
+            log.line("stdout", false, format!("line {number}").as_bytes());
+            log.flush();
+        }
+        drop(log);
+        let parts = ["r_job.log", "r_job.log.1", "r_job.log.2"];
+        let all = parts.map(|part| text(journal.path(), "20250213", part));
+        assert!(all.iter().all(|part| part.lines().count() == 3), "{all:?}");
+        assert!(all[2].ends_with("line 8\n"));
+        // The links lead to the newest, which is empty yet.
+        let newest = fs::read_link(journal.path().join("health/job.log")).unwrap();
+        assert_eq!(newest, Path::new("../20250213/health/r_job.log.3"));
+    }
+
+    #[test]
+    fn at_midnight_a_log_goes_on_in_the_next_folder_unless_it_has_its_day() {
+        let journal = tempfile::tempdir().unwrap();
+        let yesterday = Day::parse("20250213").unwrap();
+        let mut service = open(journal.path(), None);
+        let mut task = open(journal.path(), Some(&yesterday));
+        let today = service.day.clone();
+        // As it was before midnight.
+        service.day = yesterday;
+        service.reopen();
+        for log in [&mut service, &mut task] {
+            log.line("stdout", false, b"after midnight");
+            log.flush();
+        }
+        assert_eq!(text(journal.path(), today.as_str(), "r_job.log").lines().count(), 1);
+        assert_eq!(text(journal.path(), "20250213", "r_job.log").lines().count(), 1);
+    }
+
+    #[test]
+    fn lines_that_could_not_be_written_are_counted_and_the_next_ones_are() {
+        let journal = tempfile::tempdir().unwrap();
+        let day = Day::parse("20250213").unwrap();
+        fs::write(journal.path().join("20250213"), "in the way").unwrap();
+        let mut log = open(journal.path(), Some(&day));
+        log.line("stdout", false, b"one");
+        log.line("stdout", false, b"two");
+        log.flush();
+        assert_eq!(log.unwritten, 2);
+        assert!(log.trouble().is_some());
+        fs::remove_file(journal.path().join("20250213")).unwrap();
+        log.line("stdout", false, b"three");
+        log.flush();
+        assert_eq!((log.unwritten, log.trouble()), (2, None));
+        let text = text(journal.path(), "20250213", "r_job.log");
+        assert!(text.ends_with(" [job:stdout] three\n"), "{text:?}");
+    }
+}

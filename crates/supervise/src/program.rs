@@ -10,7 +10,7 @@ use crate::services_file::Allow;
 const OWN: &str = "hansard";
 
 /// Options of our own program that may stand before the sub-command, and whether a value follows.
-const GLOBAL_OPTIONS: &[(&str, bool)] = &[
+pub const GLOBAL_OPTIONS: &[(&str, bool)] = &[
     ("--journal", true),
     ("--json", false),
     ("--quiet", false),

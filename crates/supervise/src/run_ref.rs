@@ -130,3 +130,37 @@ impl RefSource {
         self.last
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn made_up_names_rise_whatever_the_clock_does() {
+        let mut refs = RefSource::above(0);
+        let names: Vec<u64> = [1_000, 1_000, 1_000, 500, 0, 2_000]
+            .map(|now| refs.next(now).0.as_str().parse().unwrap())
+            .to_vec();
+        assert_eq!(names, [1_000, 1_001, 1_002, 1_003, 1_004, 2_000]);
+    }
+
+    #[test]
+    fn after_a_crash_no_name_is_made_up_again() {
+        let mut refs = RefSource::above(0);
+        let mut on_disk = 0;
+        let mut writes = 0;
+        let mut last = String::new();
+        for now in 1_000..60_000 {
+            let (name, bound) = refs.next(now);
+            if let Some(bound) = bound {
+                on_disk = bound;
+                writes += 1;
+            }
+            last = name.as_str().to_owned();
+        }
+        assert!(writes < 10, "not every name is written down: {writes}");
+        // The clock has gone back meanwhile.
+        let (next, _) = RefSource::above(on_disk).next(0);
+        assert!(next.as_str().parse::<u64>().unwrap() > last.parse().unwrap());
+    }
+}

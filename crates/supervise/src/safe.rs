@@ -69,3 +69,25 @@ pub(crate) fn link_in(folder: &File, name: &str, target: &str) -> io::Result<()>
     rustix::fs::symlinkat(target, folder, &beside)?;
     Ok(rustix::fs::renameat(folder, &beside, folder, name)?)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_harmless_name_stays_and_others_are_told_apart() {
+        for name in ["a", "1739440800123", "import.codex", "A-b_c.1", &"x".repeat(100)] {
+            assert_eq!(safe_form(name), name);
+        }
+        let hostile = ["", ".", "..", ".x", "a/b", "a_b/", "a\0b", "\u{e9}", "../../x"];
+        let long = ["x".repeat(101), "x".repeat(300), "\u{e9}".repeat(300)];
+        let mut seen = std::collections::HashSet::new();
+        for name in hostile.into_iter().chain(long.iter().map(String::as_str)) {
+            let safe = safe_form(name);
+            let is_fine = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+            assert!(safe.chars().all(is_fine) && !safe.starts_with('.'), "{safe}");
+            assert!(safe.len() <= 100 && !safe.is_empty(), "{safe}");
+            assert!(seen.insert(safe), "{name} looks like another");
+        }
+    }
+}

@@ -8,7 +8,10 @@ mod texts; // JSON texts one after the other
 
 use std::path::PathBuf;
 
+use ::bus::Client;
 use clap::{Args, Subcommand};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::{Handle, Signals};
 
 use super::{Done, Global};
 use crate::error::CliError;
@@ -32,7 +35,7 @@ pub(crate) struct Bus {
 
 /// Where the bus is.
 #[derive(Args)]
-pub(super) struct At {
+pub(crate) struct At {
     /// The socket of the bus [default: health/callosum.sock in the journal]
     #[arg(long, global = true, env = "HANSARD_BUS", value_name = "PATH")]
     socket: Option<PathBuf>,
@@ -63,10 +66,23 @@ impl Bus {
 }
 
 impl At {
-    pub(super) fn path(&self, global: &Global) -> Result<PathBuf, CliError> {
+    pub(crate) fn path(&self, global: &Global) -> Result<PathBuf, CliError> {
         match &self.socket {
             Some(socket) => Ok(socket.clone()),
             None => Ok(world::folder(global)?.join("health/callosum.sock")),
         }
     }
+}
+
+/// Stops a client at Ctrl-C or SIGTERM, until the handle is closed.
+pub(crate) fn end_on_signal(client: &Client) -> Result<Handle, CliError> {
+    let mut signals = Signals::new([SIGINT, SIGTERM])?;
+    let signaled = signals.handle();
+    let stopper = client.stopper();
+    std::thread::spawn(move || {
+        if signals.forever().next().is_some() {
+            stopper.stop();
+        }
+    });
+    Ok(signaled)
 }

@@ -4,12 +4,10 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use signal_hook::consts::{SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
 
 use bus::{Begin, Client, ClientSettings, Filter, Item, Message};
 
-use super::Done;
+use super::{Done, end_on_signal};
 use crate::error::CliError;
 use crate::output::{Output, is_hostile};
 
@@ -48,14 +46,7 @@ impl Listen {
             Filter { tracts: self.tracts.clone(), events: self.events.clone(), fields: Vec::new() };
         let settings = ClientSettings { filter, from: self.from, ..ClientSettings::default() };
         let client = Client::start(path, settings)?;
-        let mut signals = Signals::new([SIGINT, SIGTERM])?;
-        let signaled = signals.handle();
-        let stopper = client.stopper();
-        std::thread::spawn(move || {
-            if signals.forever().next().is_some() {
-                stopper.stop();
-            }
-        });
+        let signaled = end_on_signal(&client)?;
         let heard = self.hear(path, &client, output);
         signaled.close();
         heard

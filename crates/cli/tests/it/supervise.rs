@@ -1,0 +1,159 @@
+//! `hansard task`, `service`, `logs` and `reload`: a supervisor in this process, the commands as
+//! people type them.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::thread::JoinHandle;
+
+use bus::Server;
+use supervise::{Settings, Supervisor};
+use testkit::World;
+
+use crate::up::up;
+use crate::{empty, json};
+
+/// A world with a supervisor. Everything ends when it is dropped.
+struct Supervised {
+    world: World,
+    supervisor: Supervisor,
+    bus: bus::Handle,
+    thread: Option<JoinHandle<()>>,
+}
+
+fn journal(world: &World) -> PathBuf {
+    world.home().join(".local/share/hansard")
+}
+
+fn write_services(world: &World, text: &str) {
+    let path = journal(world).join("services.toml");
+    fs::write(&path, text).unwrap();
+    fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
+}
+
+impl Supervised {
+    fn open(services: &str) -> Supervised {
+        let world = empty();
+        fs::create_dir_all(journal(&world)).unwrap();
+        write_services(&world, services);
+        let settings = Settings::new(journal(&world), env!("CARGO_BIN_EXE_hansard").into());
+        let server = Server::bind(&settings.socket, bus::Settings::default()).unwrap();
+        let bus = server.handle();
+        let thread = Some(std::thread::spawn(move || server.run().unwrap()));
+        let supervisor = Supervisor::start(settings, bus.clone()).unwrap();
+        Supervised { world, supervisor, bus, thread }
+    }
+}
+
+impl Drop for Supervised {
+    fn drop(&mut self) {
+        self.supervisor.stop();
+        self.bus.stop();
+        if let Some(thread) = self.thread.take() {
+            thread.join().unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_task_is_run_and_waited_for() {
+    let supervised = Supervised::open("allow = [\"sh\"]");
+    let world = &supervised.world;
+    let said = world.run(&["task", "run", "--ref", "r1", "--wait", "--", "sh", "-c", "echo one"]);
+    assert_eq!((said.code, said.stdout.as_str()), (Some(0), "exit 0\n"), "{said}");
+    let said = world.run(&["task", "run", "--wait", "--json", "--", "sh", "-c", "exit 3"]);
+    assert_eq!(said.code, Some(1), "{said}");
+    assert!(said.stdout.contains(r#""exit_code":3"#), "{said}");
+    let said = world.run(&["task", "run", "--wait", "--", "make", "x"]);
+    assert_eq!(said.code, Some(1), "{said}");
+    assert!(said.stdout.contains("not_allowed"), "{said}");
+    // By its name, by its ref, and as JSON.
+    assert!(world.run(&["logs", "r1"]).stdout.ends_with(" [sh:stdout] one\n"));
+    let lines = json(&world.run(&["logs", "r1", "--json"]));
+    assert_eq!((&lines[0]["name"], &lines[0]["line"]), (&"sh".into(), &"one".into()));
+    assert_eq!(world.run(&["logs", "sh"]).code, Some(0));
+    let said = world.run(&["logs", "unheard-of"]);
+    assert_eq!(said.code, Some(1), "{said}");
+}
+
+#[test]
+fn what_runs_is_listed_and_can_be_canceled() {
+    let supervised = Supervised::open("allow = [\"sleep\"]");
+    let world = &supervised.world;
+    let said = world.run(&["task", "run", "--ref", "r1", "--", "sleep", "1000"]);
+    assert_eq!((said.code, said.stdout.as_str()), (Some(0), "r1\n"), "{said}");
+    let waiting = world.start(&["task", "run", "--ref", "r2", "--wait", "--", "sleep", "1001"]);
+    let list = loop {
+        let list = json(&world.run(&["task", "list", "--json"])).remove(0);
+        if list["queues"]["sleep"] == 1 {
+            break list;
+        }
+    };
+    assert_eq!(list["tasks"][0]["ref"], "r1");
+    assert!(world.run(&["task", "list"]).stdout.contains("sleep"));
+    assert_eq!(world.run(&["task", "cancel", "r2"]).code, Some(0));
+    let said = waiting.end();
+    assert_eq!((said.code, said.stdout.as_str()), (Some(1), "exit -1: canceled\n"), "{said}");
+}
+
+#[test]
+fn services_are_listed_restarted_and_read_again() {
+    let service = |name: &str| format!("[[service]]\nname = '{name}'\ncmd = ['sleep', '1000']\n");
+    let world = &empty();
+    fs::create_dir_all(journal(world)).unwrap();
+    fs::set_permissions(journal(world), Permissions::from_mode(0o700)).unwrap();
+    write_services(world, &service("one"));
+    let daemon = up(world);
+    let list = || json(&world.run(&["service", "list", "--json"])).remove(0);
+    let before = list();
+    assert_eq!(before["services"][1]["name"], "one");
+    assert!(world.run(&["service", "list"]).stdout.contains("supervisor"));
+    let started = json(&world.run(&["service", "restart", "one", "--json"])).remove(0);
+    assert_ne!(started["pid"], before["services"][1]["pid"]);
+    let said = world.run(&["service", "restart", "two"]);
+    assert_eq!(said.code, Some(1), "{said}");
+    assert!(said.stderr.contains("no service `two`"), "{said}");
+    write_services(world, &(service("one") + &service("two")));
+    assert_eq!(world.run(&["reload"]).code, Some(0));
+    assert_eq!(world.run(&["service", "restart", "two"]).code, Some(0));
+    write_services(world, "nonsense");
+    let said = world.run(&["reload"]);
+    assert_eq!(said.code, Some(1), "{said}");
+    assert!(said.stderr.contains("line 1"), "{said}");
+    assert_eq!(daemon.terminate().code, Some(0));
+}
+
+#[test]
+fn a_log_is_followed_as_it_grows() {
+    let supervised = Supervised::open("allow = [\"sh\"]");
+    let world = &supervised.world;
+    let run = |word: &str| {
+        let script = format!("echo {word}");
+        let said = world.run(&["task", "run", "--wait", "--", "sh", "-c", &script]);
+        assert_eq!(said.code, Some(0), "{said}");
+    };
+    run("one");
+    let mut follower = world.start(&["logs", "sh", "--follow"]);
+    assert!(follower.line().unwrap().ends_with("one"));
+    run("two");
+    assert!(follower.line().unwrap().ends_with("two"), "the next run of that name");
+    let said = follower.terminate();
+    assert_eq!(said.code, Some(0), "{said}");
+}
+
+#[test]
+fn without_a_daemon_it_is_exit_3() {
+    let world = empty();
+    for words in [
+        &["task", "list"][..],
+        &["task", "run", "--", "true"],
+        &["task", "cancel", "x"],
+        &["service", "list"],
+        &["service", "restart", "x"],
+        &["reload"],
+    ] {
+        let said = world.run(words);
+        assert_eq!(said.code, Some(3), "{said}");
+        assert!(said.stderr.contains("hansard up"), "{said}");
+    }
+}
