@@ -49,7 +49,7 @@ pub use agent::{
 pub use environment::Environment;
 pub use error::{CaptureError, Warning, WarningKind};
 pub use identity::Identity;
-pub use position::{sessions_by_source, sessions_without_source};
+pub use position::{SessionFile, files_of_sessions, sessions_by_source, sessions_without_source};
 pub use pump::{Progress, Pump, Summary, not_understood};
 pub use record::{Record, Text};
 pub use rows::{Schema, Way};

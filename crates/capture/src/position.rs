@@ -203,6 +203,43 @@ pub fn sessions_by_source(sources: &[(String, String)]) -> Vec<(String, Vec<Sess
     told.collect()
 }
 
+/// The file a session was read from last.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SessionFile {
+    pub path: PathBuf,
+    /// Its size when it was read: a longer one has news.
+    pub size: u64,
+}
+
+/// The files that tell of one session each, by session. A database tells of many, and when it was
+/// written says nothing about one of them.
+pub fn files_of_sessions(sources: &[(String, String)]) -> BTreeMap<SessionId, SessionFile> {
+    /// What is read of a position here; the rest is skipped.
+    #[derive(Deserialize)]
+    struct Place {
+        path: PathBuf,
+        #[serde(default)]
+        size: u64,
+        #[serde(default)]
+        watermark: Option<serde::de::IgnoredAny>,
+        #[serde(default)]
+        threads: BTreeMap<String, serde::de::IgnoredAny>,
+    }
+    let mut files = BTreeMap::new();
+    for (key, position) in sources {
+        let Some((provider, _)) = key.split_once(':') else { continue };
+        let Ok(place) = serde_json::from_str::<Place>(position) else { continue };
+        if place.watermark.is_some() || place.threads.len() != 1 {
+            continue;
+        }
+        for session in place.threads.keys() {
+            let file = SessionFile { path: place.path.clone(), size: place.size };
+            files.insert(session_id(provider, session), file);
+        }
+    }
+    files
+}
+
 /// What the file system knows a file by, wherever it lies.
 pub(crate) fn file_of(metadata: &Metadata) -> (u64, u64) {
     (metadata.dev(), metadata.ino())

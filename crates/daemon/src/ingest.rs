@@ -18,6 +18,7 @@ use crate::facts::FreshFacts;
 use crate::recorder::Recorder;
 use crate::settings::{Retention, Settings, SettingsError};
 use crate::signals::{Round, Signals};
+use crate::statuses::keep_signs;
 
 /// Facts of sessions that are being written are kept at most this often.
 const KEEP_EVERY: Duration = Duration::from_secs(2);
@@ -226,6 +227,7 @@ impl Ingest<'_> {
             if kept_at.elapsed() >= KEEP_EVERY {
                 // What cannot be kept now is folded when somebody asks for it.
                 let _ = facts.borrow_mut().keep(self.journal, &touched);
+                let _ = keep_signs(self.journal, &touched, (self.clock)());
                 touched.clear();
                 kept_at = Instant::now();
             }

@@ -16,6 +16,8 @@ mod log; // what the daemon says of itself
 mod ingest; // everything agents have written, into the journal
 mod signals; // what hooks left to be heard
 mod facts; // what sessions add up to
+mod surroundings; // what can be seen around sessions: registries, locks, processes
+mod statuses; // what each session is doing
 mod chronicles; // the epochs of sessions and what is worth keeping of them
 mod day_digest; // what was done on a day
 mod segment; // an epoch that is over, as a folder of its own
@@ -42,5 +44,7 @@ pub use log::Echo;
 pub use segment::{Described, Meta, Segment, SegmentError, SegmentKey, Transcribed};
 pub use settings::{Settings, SettingsError};
 pub use signals::{Round, Signal, Signals};
+pub use statuses::{SessionStatus, Statuses};
+pub use surroundings::{ProcessTable, Processes, Sought, Started, Surroundings};
 pub use up::{Daemon, EndError, Remote, Up, UpError};
 pub use zone::{LocalDay, Zone};

@@ -98,7 +98,8 @@ fn what_runs_is_listed_and_can_be_canceled() {
 
 #[test]
 fn services_are_listed_restarted_and_read_again() {
-    let service = |name: &str| format!("[[service]]\nname = '{name}'\ncmd = ['/bin/sleep', '1000']\n");
+    let service =
+        |name: &str| format!("[[service]]\nname = '{name}'\ncmd = ['/bin/sleep', '1000']\n");
     let world = &empty();
     fs::create_dir_all(journal(world)).unwrap();
     fs::set_permissions(journal(world), Permissions::from_mode(0o700)).unwrap();

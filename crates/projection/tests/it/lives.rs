@@ -229,6 +229,18 @@ proptest! {
     }
 
     #[test]
+    fn an_approval_that_is_asked_for_now_is_never_passed_over(events in log()) {
+        let mut signs: Signs = folded(&events, &[], Signs::apply);
+        let at = events.last().map_or(Log::new().at, |event| event.created_at);
+        let mut log = Log { events, at };
+        log.add("approval.requested", json!({"approval_id": "now", "tool": "Edit"}));
+        signs.apply(log.events.last().unwrap());
+        let verdict = verdict(&signs, &Outside::default(), log.at);
+        assert_eq!(verdict.status, Status::WaitingApproval);
+        assert_eq!(verdict.pending_approvals.last().map(String::as_str), Some("now"));
+    }
+
+    #[test]
     fn a_next_prompt_closes_whatever_waited(events in log()) {
         let mut signs: Signs = folded(&events, &[], Signs::apply);
         let mut log = Log { events, at: Log::new().at };

@@ -1,0 +1,239 @@
+//! What each session is doing: the signs of its events, kept beside the log, and what is seen
+//! around it now.
+//!
+//! Only sessions that were active lately, or that an agent says it has open, are looked at. What is
+//! known of a session is continued, so that a second look costs what is new.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use capture::{Environment, SessionFile, files_of_sessions};
+use event::payload::SessionMode;
+use event::{SessionId, Time};
+use journal::{Journal, ReadError, Selection, SessionFilter, SessionInfo, View};
+use projection::Facts;
+use projection::status::{Outside, Signs, Summary, Verdict, summary, verdict};
+use redact::Redactor;
+
+use crate::facts::facts_of;
+use crate::surroundings::{ProcessTable, Sought, Surroundings};
+
+/// The name saved signs go by.
+const VIEW: &str = "signs";
+
+/// How long ago a session may have been active to be looked at.
+const LATELY_NANOS: i128 = 24 * 60 * 60 * 1_000_000_000;
+
+/// Sessions read at a time.
+const PAGE: usize = 500;
+
+/// Keeps what is known of sessions between two looks.
+pub struct Statuses<'a> {
+    journal: &'a Journal,
+    environment: &'a Environment,
+    known: HashMap<SessionId, Known>,
+    /// The files of sessions, as of the last look that found something new.
+    files: Option<BTreeMap<SessionId, SessionFile>>,
+}
+
+/// What is known of one session without reading it again.
+struct Known {
+    signs: Signs,
+    facts: Facts,
+}
+
+/// One session and what it is doing.
+#[derive(Debug)]
+pub struct SessionStatus {
+    pub info: SessionInfo,
+    pub title: Option<String>,
+    pub project: Option<String>,
+    pub verdict: Verdict,
+    pub summary: Summary,
+    pub signs: Signs,
+    /// Its file has news that nobody has read yet.
+    pub is_behind: bool,
+}
+
+impl SessionStatus {
+    /// Whether it works for another session. Nobody types into one.
+    pub fn is_child(&self) -> bool {
+        self.signs.is_child() || self.info.mode() == Some(&SessionMode::Child)
+    }
+}
+
+impl<'a> Statuses<'a> {
+    pub fn new(journal: &'a Journal, environment: &'a Environment) -> Statuses<'a> {
+        Statuses { journal, environment, known: HashMap::new(), files: None }
+    }
+
+    /// The sessions that were active lately or are open now, newest activity first.
+    pub fn lately(
+        &mut self,
+        processes: &dyn ProcessTable,
+        now: Time,
+    ) -> Result<Vec<SessionStatus>, ReadError> {
+        self.list(Some(Time::from_nanos(now.nanos() - LATELY_NANOS)), processes, now)
+    }
+
+    /// Every session there is, newest activity first.
+    pub fn all(
+        &mut self,
+        processes: &dyn ProcessTable,
+        now: Time,
+    ) -> Result<Vec<SessionStatus>, ReadError> {
+        self.list(None, processes, now)
+    }
+
+    /// One session.
+    pub fn of(
+        &mut self,
+        info: SessionInfo,
+        processes: &dyn ProcessTable,
+        now: Time,
+    ) -> Result<SessionStatus, ReadError> {
+        let surroundings = Surroundings::look(self.environment, processes);
+        self.find_files(std::slice::from_ref(&info))?;
+        self.status(info, &surroundings, now)
+    }
+
+    fn list(
+        &mut self,
+        active_since: Option<Time>,
+        processes: &dyn ProcessTable,
+        now: Time,
+    ) -> Result<Vec<SessionStatus>, ReadError> {
+        let surroundings = Surroundings::look(self.environment, processes);
+        let filter = SessionFilter { active_since, ..SessionFilter::default() };
+        let mut statuses = Vec::new();
+        let mut listed = BTreeSet::new();
+        let mut after = None;
+        loop {
+            let page = self.journal.sessions(&filter, after.as_deref(), PAGE)?;
+            self.find_files(&page.items)?;
+            for info in page.items {
+                listed.insert(info.id.clone());
+                statuses.push(self.status(info, &surroundings, now)?);
+            }
+            after = page.next;
+            if after.is_none() {
+                break;
+            }
+        }
+        for (provider, session) in surroundings.open() {
+            let Ok(id) = SessionId::new(format!("{provider}:{session}")) else { continue };
+            if listed.contains(&id) {
+                continue;
+            }
+            match self.journal.stat(&id) {
+                // Opened, and nothing said in it yet.
+                Err(ReadError::SessionNotFound(_)) => {}
+                info => statuses.push(self.status(info?, &surroundings, now)?),
+            }
+        }
+        Ok(statuses)
+    }
+
+    fn status(
+        &mut self,
+        info: SessionInfo,
+        surroundings: &Surroundings<'_>,
+        now: Time,
+    ) -> Result<SessionStatus, ReadError> {
+        let known = self.take(&info)?;
+        let file = self.files.as_ref().and_then(|files| files.get(&info.id));
+        let outside = match &info.provider_session_id {
+            Some(session) => surroundings.of(&Sought {
+                provider: info.provider.clone(),
+                session: session.clone(),
+                agent_version: known.facts.about().agent_version.clone(),
+                file: file.map(|file| file.path.clone()),
+                is_child: known.signs.is_child() || info.mode() == Some(&SessionMode::Child),
+            }),
+            None => Outside::default(),
+        };
+        let verdict = verdict(&known.signs, &outside, now);
+        let mut redactor = Redactor::new();
+        let status = SessionStatus {
+            title: known.facts.title().map(|title| redactor.redact(title).into_owned()),
+            project: known.facts.about().project.clone().or_else(|| info.project.clone()),
+            summary: summary(&known.signs, &verdict, &mut |text| redactor.redact(text)),
+            verdict,
+            signs: known.signs.clone(),
+            is_behind: file.is_some_and(has_news),
+            info: info.clone(),
+        };
+        self.known.insert(info.id, known);
+        Ok(status)
+    }
+
+    /// Finds the files of sessions again if any of these has news: where they are read up to
+    /// changes with their events.
+    fn find_files(&mut self, sessions: &[SessionInfo]) -> Result<(), ReadError> {
+        let is_known = |info: &SessionInfo| {
+            self.known.get(&info.id).is_some_and(|known| known.signs.seq() == info.tail_seq)
+        };
+        if self.files.is_none() || !sessions.iter().all(is_known) {
+            self.files = Some(files_of_sessions(&self.journal.sources()?));
+        }
+        Ok(())
+    }
+
+    /// What is known of a session, brought up to date.
+    fn take(&mut self, info: &SessionInfo) -> Result<Known, ReadError> {
+        let known = self.known.remove(&info.id);
+        let is_current = |known: &Known| known.signs.seq() == info.tail_seq;
+        if known.as_ref().is_some_and(is_current) {
+            return Ok(known.expect("it was just looked at"));
+        }
+        let signs = match known {
+            Some(known) => Some(known.signs),
+            None => kept(self.journal, &info.id)?,
+        };
+        let signs = fold(self.journal, info, signs)?;
+        Ok(Known { signs, facts: facts_of(self.journal, info)? })
+    }
+}
+
+/// Keeps the signs of sessions that were active lately, so that a look costs only what is new.
+pub(crate) fn keep_signs<'a>(
+    journal: &Journal,
+    sessions: impl IntoIterator<Item = &'a SessionId>,
+    now: Time,
+) -> Result<(), ReadError> {
+    for id in sessions {
+        let info = match journal.stat(id) {
+            // Deleted meanwhile, or never more than a sighting.
+            Err(ReadError::SessionNotFound(_)) => continue,
+            info => info?,
+        };
+        if now.nanos() - info.last_event_at.nanos() > LATELY_NANOS {
+            continue;
+        }
+        let signs = fold(journal, &info, kept(journal, id)?)?;
+        let saved = signs.save();
+        let view = View { session_id: id, up_to_seq: signs.seq(), bytes: saved.as_bytes() };
+        journal.save_views(VIEW, &[view])?;
+    }
+    Ok(())
+}
+
+fn kept(journal: &Journal, id: &SessionId) -> Result<Option<Signs>, ReadError> {
+    let saved = journal.saved_view(id, VIEW)?;
+    Ok(saved.and_then(|(_, bytes)| Signs::load(std::str::from_utf8(&bytes).ok()?)))
+}
+
+fn fold(journal: &Journal, info: &SessionInfo, kept: Option<Signs>) -> Result<Signs, ReadError> {
+    // Signs that are ahead belong to a log that was put back.
+    let mut signs = kept.filter(|signs| signs.seq() <= info.tail_seq).unwrap_or_default();
+    if signs.seq() < info.tail_seq {
+        for event in journal.events(&info.id, Selection::after(signs.seq()))? {
+            signs.apply(&event?);
+        }
+    }
+    Ok(signs)
+}
+
+/// Whether a file is longer than it was when it was read.
+fn has_news(file: &SessionFile) -> bool {
+    std::fs::metadata(&file.path).is_ok_and(|there| there.len() > file.size)
+}

@@ -1,0 +1,199 @@
+//! Who runs on this machine.
+//!
+//! On Linux `/proc` tells, start times included. Elsewhere only whether a pid is taken: that it is
+//! free proves a death, that it is taken proves little.
+
+use std::cell::OnceCell;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use event::Time;
+use projection::status::Life;
+use rustix::io::Errno;
+use rustix::process::{Pid, test_kill_process};
+
+/// Ticks of the kernel's clock in a second, in everything it tells to programs.
+const TICKS_PER_SEC: i64 = 100;
+
+/// Seconds by which a start time may be off: it is told in whole seconds since the boot, and a
+/// clock that was set since the boot moves it.
+const START_SLACK_SECS: i64 = 2;
+
+/// Processes that are looked at for their names, and bytes of each command line.
+const PROCESSES_MAX: usize = 65_536;
+const WORDS_MAX: usize = 4;
+
+/// What has to be known of processes. The real ones are [`Processes`].
+pub trait ProcessTable {
+    /// Whether a process runs, and whether it is certain to be the one that is meant.
+    fn life(&self, pid: u32, started: Started<'_>) -> (Life, bool);
+
+    /// Whether any process of this program runs; gone only if all could be looked at.
+    fn runs(&self, program: &str) -> Life;
+
+    /// Whether somebody is known to hold a lock on this file.
+    fn holds_lock(&self, path: &Path) -> bool;
+}
+
+/// What is known of when a process started.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Started<'a> {
+    /// In ticks since the boot, as the kernel tells it.
+    Ticks(&'a str),
+    /// Not after this.
+    Before(Time),
+    Unknown,
+}
+
+/// The processes of this machine. Their names are read at most once.
+#[derive(Default)]
+pub struct Processes {
+    /// The first words of every command line, or `None` where nobody tells.
+    programs: OnceCell<Option<Vec<Vec<String>>>>,
+    booted_at: OnceCell<Option<i64>>,
+}
+
+impl ProcessTable for Processes {
+    fn life(&self, pid: u32, started: Started<'_>) -> (Life, bool) {
+        if !has_proc() {
+            return by_signal(pid);
+        }
+        let Ok(stat) = fs::read_to_string(format!("/proc/{pid}/stat")) else {
+            return (Life::Gone, true);
+        };
+        // The name of the program may hold anything, so the fields are counted from behind it.
+        let Some((_, fields)) = stat.rsplit_once(')') else { return (Life::Unknown, false) };
+        let fields: Vec<&str> = fields.split_whitespace().collect();
+        let (Some(state), Some(ticks)) = (fields.first(), fields.get(19)) else {
+            return (Life::Unknown, false);
+        };
+        if matches!(*state, "Z" | "X") {
+            return (Life::Gone, true);
+        }
+        let is_it = match started {
+            Started::Ticks(told) => told.parse::<u64>().ok().map(|_| told == *ticks),
+            Started::Before(time) => self
+                .started_at(ticks)
+                .map(|at| at <= time.nanos().div_euclid(1_000_000_000) as i64 + START_SLACK_SECS),
+            Started::Unknown => None,
+        };
+        match is_it {
+            Some(true) => (Life::Alive, true),
+            Some(false) => (Life::Gone, true),
+            None => (Life::Alive, false),
+        }
+    }
+
+    fn runs(&self, program: &str) -> Life {
+        let Some(programs) = self.programs.get_or_init(read_programs) else { return Life::Unknown };
+        let is_it = |words: &Vec<String>| words.iter().any(|word| names(word, program));
+        if programs.iter().any(is_it) { Life::Alive } else { Life::Gone }
+    }
+
+    fn holds_lock(&self, path: &Path) -> bool {
+        let Ok(metadata) = fs::metadata(path) else { return false };
+        let Ok(locks) = fs::read_to_string("/proc/locks") else { return false };
+        // `1: FLOCK ADVISORY WRITE 4711 fd:01:123456 0 EOF`
+        let inode = format!(":{}", metadata.ino());
+        locks
+            .lines()
+            .filter_map(|line| line.split_whitespace().nth(5))
+            .any(|file| file.ends_with(&inode) && file.matches(':').count() == 2)
+    }
+}
+
+impl Processes {
+    /// When a process started, in seconds since 1970.
+    fn started_at(&self, ticks: &str) -> Option<i64> {
+        let booted_at = (*self.booted_at.get_or_init(read_boot_time))?;
+        Some(booted_at + ticks.parse::<i64>().ok()? / TICKS_PER_SEC)
+    }
+}
+
+fn has_proc() -> bool {
+    Path::new("/proc/self/stat").exists()
+}
+
+/// Asks whether a pid is taken, which sends nothing.
+fn by_signal(pid: u32) -> (Life, bool) {
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    match pid.map(test_kill_process) {
+        Some(Ok(())) => (Life::Alive, false),
+        Some(Err(Errno::SRCH)) => (Life::Gone, true),
+        _ => (Life::Unknown, false),
+    }
+}
+
+fn read_boot_time() -> Option<i64> {
+    let stat = fs::read_to_string("/proc/stat").ok()?;
+    stat.lines().find_map(|line| line.strip_prefix("btime ")?.trim().parse().ok())
+}
+
+fn read_programs() -> Option<Vec<Vec<String>>> {
+    if !has_proc() {
+        return None;
+    }
+    let mut programs = Vec::new();
+    for entry in fs::read_dir("/proc").ok()?.flatten().take(PROCESSES_MAX) {
+        let is_process =
+            entry.file_name().to_str().is_some_and(|name| name.bytes().all(|b| b.is_ascii_digit()));
+        if !is_process {
+            continue;
+        }
+        // One that has ended meanwhile is not there.
+        let Ok(line) = fs::read(entry.path().join("cmdline")) else { continue };
+        let words = line.split(|byte| *byte == 0).take(WORDS_MAX);
+        let words = words.map(|word| String::from_utf8_lossy(word).into_owned());
+        programs.push(words.collect());
+    }
+    Some(programs)
+}
+
+/// Whether a word of a command line names a program: the last part of a path, or a package that is
+/// called after it.
+fn names(word: &str, program: &str) -> bool {
+    word.split('/').any(|part| {
+        part == program
+            || part.strip_prefix(program).is_some_and(|rest| rest.starts_with(['-', '.']))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_process_lives_and_its_start_is_compared() {
+        let processes = Processes::default();
+        let pid = std::process::id();
+        assert_eq!(processes.life(pid, Started::Unknown).0, Life::Alive);
+        if has_proc() {
+            assert_eq!(processes.life(pid, Started::Ticks("1")), (Life::Gone, true));
+            let boot = Started::Before(Time::from_millis(0));
+            assert_eq!(processes.life(pid, boot), (Life::Gone, true));
+            let always = Started::Before(Time::MAX);
+            assert_eq!(processes.life(pid, always), (Life::Alive, true));
+        }
+    }
+
+    #[test]
+    fn a_child_that_was_waited_for_is_gone() {
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        child.wait().unwrap();
+        assert_eq!(Processes::default().life(child.id(), Started::Unknown), (Life::Gone, true));
+    }
+
+    #[test]
+    fn a_program_is_known_by_its_path_or_package() {
+        for (word, is_it) in [
+            ("/usr/local/bin/gemini", true),
+            ("/usr/lib/node_modules/@google/gemini-cli/dist/index.js", true),
+            ("gemini", true),
+            ("/home/dev/geminis/x", false),
+            ("grep gemini", false),
+        ] {
+            assert_eq!(names(word, "gemini"), is_it, "{word}");
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! A recording, played at virtual time.
+
+use std::fs;
+use std::path::Path;
+
+use capture::{Environment, Stop};
+use daemon::{Ingest, ProcessTable, Sought, Started, Surroundings, facts_of};
+use event::payload::SessionMode;
+use event::{Event, Time};
+use journal::{Journal, Selection, SessionFilter, SessionInfo};
+use projection::status::{Life, Outside, Signs};
+use serde::Deserialize;
+use tempfile::TempDir;
+
+use super::timeline::{Timeline, time};
+
+/// Long after everything was written.
+const NOW: i64 = 1_800_000_000_000;
+
+/// What is looked for in a folder ten times a second is seen a little after it was written.
+const POLL_SECS: f64 = 0.15;
+
+pub(crate) struct Recording {
+    pub(crate) tool: String,
+    pub(crate) scenario: String,
+    sessions: Vec<Played>,
+    files: Vec<FileChange>,
+}
+
+/// A session, and when each of its events could be seen.
+struct Played {
+    info: SessionInfo,
+    agent_version: Option<String>,
+    events: Vec<(Time, Event)>,
+}
+
+/// Something that happened to a file of the agent.
+#[derive(Deserialize)]
+struct FileChange {
+    t: f64,
+    ev: String,
+    path: String,
+    #[serde(default)]
+    content: Option<String>,
+}
+
+impl Recording {
+    pub(crate) fn read(dir: &Path) -> Recording {
+        let name = |path: &Path| path.file_name().unwrap().to_str().unwrap().to_owned();
+        let text = fs::read_to_string(dir.join("lab/fs_events.jsonl")).unwrap();
+        let files: Vec<FileChange> =
+            text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let journal = Journal::in_memory();
+        let environment = Environment::new(dir.join("home"), []);
+        let clock = || Time::from_millis(NOW);
+        let ingest = Ingest { journal: &journal, environment: &environment, clock: &clock };
+        ingest.once(&Stop::default(), &mut |_| {}).unwrap();
+        let listed = journal.sessions(&SessionFilter::default(), None, 100).unwrap();
+        let own = listed.items.into_iter().filter(|info| info.mode() != Some(&SessionMode::Child));
+        let sessions = own.map(|info| Played::new(&journal, info, &files)).collect();
+        Recording { tool: name(dir.parent().unwrap()), scenario: name(dir), sessions, files }
+    }
+
+    /// What events say that could be seen by then, of the session that was written last.
+    pub(crate) fn signs(&self, at: Time) -> Option<Signs> {
+        let mut signs = Signs::default();
+        self.current(at)?.seen(at).for_each(|event| signs.apply(event));
+        Some(signs)
+    }
+
+    pub(crate) fn grown_at(&self, at: Time) -> Option<Time> {
+        let played = self.current(at)?;
+        played.events.iter().map(|(seen, _)| *seen).filter(|seen| *seen <= at).max()
+    }
+
+    /// What could be seen around that session.
+    pub(crate) fn outside(&self, timeline: &Timeline, at: Time) -> Outside {
+        let home = TempDir::new().unwrap();
+        self.lay_out(home.path(), at);
+        let environment = Environment::new(home.path(), []);
+        let processes = AsRecorded { is_alive: timeline.is_alive(at) };
+        let played = self.current(at).unwrap();
+        let sought = Sought {
+            provider: played.info.provider.clone(),
+            session: played.info.provider_session_id.clone().unwrap(),
+            agent_version: played.agent_version.clone(),
+            file: None,
+            is_child: false,
+        };
+        let outside = Surroundings::look(&environment, &processes).of(&sought);
+        Outside { grown_at: self.grown_at(at), ..outside }
+    }
+
+    /// The session something was seen of last.
+    fn current(&self, at: Time) -> Option<&Played> {
+        let last = |played: &&Played| played.seen(at).map(|event| event.created_at).max();
+        self.sessions.iter().filter(|played| last(played).is_some()).max_by_key(last)
+    }
+
+    /// Writes the registry and the locks as they were.
+    fn lay_out(&self, home: &Path, at: Time) {
+        for change in self.files.iter().filter(|change| time(change.t) <= at) {
+            let path = home.join(&change.path);
+            if change.ev == "deleted" {
+                let _ = fs::remove_file(path);
+            } else if let Some(content) = &change.content {
+                fs::create_dir_all(path.parent().unwrap()).unwrap();
+                fs::write(path, content).unwrap();
+            } else if let Some(folder) = path.parent() {
+                fs::create_dir_all(folder).unwrap();
+            }
+        }
+    }
+}
+
+impl Played {
+    fn new(journal: &Journal, info: SessionInfo, files: &[FileChange]) -> Played {
+        let facts = facts_of(journal, &info).unwrap();
+        let id = info.provider_session_id.clone().unwrap();
+        let short: String = id.chars().take(8).collect();
+        let is_its = |change: &&FileChange| {
+            let is_talk = change.path.ends_with(".jsonl") && change.path.contains(&short);
+            is_talk || change.path.ends_with("opencode.db-wal")
+        };
+        let grown: Vec<f64> = files.iter().filter(is_its).map(|change| change.t).collect();
+        let mut seen_at = Time::MIN;
+        let mut events = Vec::new();
+        for event in journal.events(&info.id, Selection::all()).unwrap() {
+            let mut event = event.unwrap();
+            let created = event.created_at.nanos() as f64 / 1e9;
+            let seen = grown.iter().find(|grown| **grown >= created - POLL_SECS);
+            seen_at = seen_at.max(event.created_at).max(time(*seen.unwrap_or(&created)));
+            event.draft.observed_at = seen_at;
+            events.push((seen_at, event));
+        }
+        Played { agent_version: facts.about().agent_version.clone(), info, events }
+    }
+
+    fn seen(&self, at: Time) -> impl Iterator<Item = &Event> {
+        self.events.iter().take_while(move |(seen, _)| *seen <= at).map(|(_, event)| event)
+    }
+}
+
+/// All pids in a recording are those of its one agent.
+struct AsRecorded {
+    is_alive: bool,
+}
+
+impl AsRecorded {
+    fn life(&self) -> Life {
+        if self.is_alive { Life::Alive } else { Life::Gone }
+    }
+}
+
+impl ProcessTable for AsRecorded {
+    fn life(&self, _pid: u32, _started: Started<'_>) -> (Life, bool) {
+        (self.life(), true)
+    }
+
+    fn runs(&self, _program: &str) -> Life {
+        self.life()
+    }
+
+    fn holds_lock(&self, _path: &Path) -> bool {
+        self.is_alive
+    }
+}
