@@ -4,6 +4,8 @@ mod up;
 mod down;
 mod reload;
 mod ingest;
+mod status;
+mod explain;
 mod sessions;
 mod show;
 mod search;
@@ -76,6 +78,10 @@ pub(crate) enum Command {
     Reload(reload::Reload),
     /// Read everything that agents have written into the journal
     Ingest(ingest::Ingest),
+    /// What each session is doing, and which of them needs you
+    Status(status::Status),
+    /// Why a session is taken to do what it does
+    Explain(explain::Explain),
     /// List sessions, newest activity first
     Sessions(sessions::Sessions),
     /// Show one session: the talk by turns, its events, or what a model would see
@@ -136,6 +142,8 @@ pub(crate) fn run(hansard: &Hansard, output: &mut Output) -> Result<Done, CliErr
         Command::Down(command) => command.run(global, output),
         Command::Reload(command) => command.run(global, output),
         Command::Ingest(command) => command.run(global, output),
+        Command::Status(command) => command.run(global, output),
+        Command::Explain(command) => command.run(global, output),
         Command::Sessions(command) => command.run(global, output),
         Command::Show(command) => command.run(global, output),
         Command::Search(command) => command.run(global, output),

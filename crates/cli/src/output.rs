@@ -19,6 +19,7 @@ pub(crate) struct Output {
     json: bool,
     quiet: bool,
     color: bool,
+    is_terminal: bool,
     shown_progress: Option<Instant>,
 }
 
@@ -58,6 +59,7 @@ impl Output {
             stdout: BufWriter::new(io::stdout()),
             json: global.json,
             quiet: global.quiet,
+            is_terminal,
             color: is_terminal && !no_color && !dumb && !global.no_color && !global.json,
             shown_progress: None,
         }
@@ -83,7 +85,13 @@ impl Output {
 
     /// One line that some program has printed: harmless on a terminal, as it was for a pipe.
     pub(crate) fn printed_line(&mut self, text: &str) -> Result<(), CliError> {
-        if self.stdout.get_ref().is_terminal() { self.line(plain(text)) } else { self.line(text) }
+        if self.is_terminal { self.line(plain(text)) } else { self.line(text) }
+    }
+
+    /// Begins a new picture: on an empty screen, or behind an empty line where there is none.
+    pub(crate) fn clear_screen(&mut self) -> Result<(), CliError> {
+        let begin: &[u8] = if self.is_terminal { b"\x1b[H\x1b[2J" } else { b"\n" };
+        Ok(self.stdout.write_all(begin)?)
     }
 
     /// Bytes as they are: for bundles.

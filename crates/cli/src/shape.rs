@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use daemon::SessionStatus;
 use event::payload::SessionMode;
 use event::{Cost, EventId, SessionId, Time};
 use journal::{Ancestry, Hit, SessionInfo};
+use projection::status::Evidence;
 use projection::{Counts, DigestFact, Epoch, Facts, Outcome, PriceTable, Spent, Tokens, Turn};
 use serde::Serialize;
 use session::view::HistoryEntry;
@@ -35,6 +37,63 @@ pub(crate) struct SessionShape {
     pub source_missing: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub turns: Option<Vec<TurnShape>>,
+}
+
+/// What a session is doing, and why we think so.
+#[derive(PartialEq, Eq, Serialize)]
+pub(crate) struct StatusShape {
+    pub session_id: SessionId,
+    pub provider: String,
+    pub provider_session_id: Option<String>,
+    pub project: Option<String>,
+    pub title: Option<String>,
+    pub status: &'static str,
+    pub reason: &'static str,
+    pub since: Time,
+    pub confidence: String,
+    pub evidence: Vec<EvidenceShape>,
+    pub turn_id: Option<String>,
+    pub pending_approvals: Vec<String>,
+    pub pid: Option<u32>,
+    pub summary: SummaryShape,
+    /// The agent's file has news that is not in the journal.
+    pub behind: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub overruled: Option<Vec<OverruledShape>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub history: Option<Vec<ChangeShape>>,
+}
+
+#[derive(PartialEq, Eq, Serialize)]
+pub(crate) struct EvidenceShape {
+    pub what: String,
+    pub source: String,
+    pub at: Time,
+    pub event_id: Option<EventId>,
+    pub confidence: String,
+    pub ends: &'static str,
+}
+
+#[derive(PartialEq, Eq, Serialize)]
+pub(crate) struct OverruledShape {
+    #[serde(flatten)]
+    pub evidence: EvidenceShape,
+    pub says: &'static str,
+    pub why: String,
+}
+
+#[derive(PartialEq, Eq, Serialize)]
+pub(crate) struct ChangeShape {
+    pub at: Time,
+    pub status: &'static str,
+    pub because: &'static str,
+}
+
+#[derive(PartialEq, Eq, Serialize)]
+pub(crate) struct SummaryShape {
+    pub current: String,
+    pub recent: Option<String>,
+    pub last_prompt: Option<String>,
 }
 
 /// What a session did by itself.
@@ -184,6 +243,67 @@ pub(crate) struct CheckShape {
 pub(crate) struct PageShape<T> {
     pub items: Vec<T>,
     pub next: Option<String>,
+}
+
+impl StatusShape {
+    pub(crate) fn of(status: &SessionStatus) -> StatusShape {
+        let SessionStatus { info, verdict, summary, .. } = status;
+        StatusShape {
+            session_id: info.id.clone(),
+            provider: info.provider.clone(),
+            provider_session_id: info.provider_session_id.clone(),
+            project: status.project.clone(),
+            title: status.title.clone(),
+            status: verdict.status.as_str(),
+            reason: verdict.reason.as_str(),
+            since: verdict.since,
+            confidence: verdict.confidence.to_string(),
+            evidence: verdict.evidence.iter().map(EvidenceShape::of).collect(),
+            turn_id: verdict.turn_id.clone(),
+            pending_approvals: verdict.pending_approvals.clone(),
+            pid: verdict.pid,
+            summary: SummaryShape {
+                current: summary.current.clone(),
+                recent: summary.recent.clone(),
+                last_prompt: summary.last_prompt.clone(),
+            },
+            behind: status.is_behind,
+            overruled: None,
+            history: None,
+        }
+    }
+
+    /// The same with everything that speaks against it, and what it was before.
+    pub(crate) fn explained(status: &SessionStatus) -> StatusShape {
+        let overruled = status.verdict.overruled.iter().map(|other| OverruledShape {
+            evidence: EvidenceShape::of(&other.evidence),
+            says: other.evidence.says.as_str(),
+            why: other.why.clone(),
+        });
+        let history = status.signs.history().map(|change| ChangeShape {
+            at: change.at,
+            status: change.status.as_str(),
+            because: change.reason.as_str(),
+        });
+        StatusShape {
+            overruled: Some(overruled.collect()),
+            history: Some(history.collect()),
+            ..StatusShape::of(status)
+        }
+    }
+}
+
+impl EvidenceShape {
+    fn of(evidence: &Evidence) -> EvidenceShape {
+        EvidenceShape {
+            what: evidence.what.clone(),
+            source: evidence.source.clone(),
+            at: evidence.at,
+            event_id: evidence.event_id,
+            confidence: evidence.confidence.to_string(),
+            ends: evidence.ends,
+        }
+    }
 }
 
 impl SessionShape {

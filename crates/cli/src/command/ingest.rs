@@ -145,7 +145,7 @@ fn follow(pass: &Pass<'_>, journal: &Journal, output: &mut Output) -> Result<Don
 }
 
 /// Acts on the first signal to end.
-fn on_signal(mut signals: Signals, act: impl FnOnce() + Send + 'static) {
+pub(super) fn on_signal(mut signals: Signals, act: impl FnOnce() + Send + 'static) {
     std::thread::spawn(move || {
         if signals.forever().next().is_some() {
             act();

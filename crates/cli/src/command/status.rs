@@ -1,0 +1,221 @@
+//! `hansard status`: what each session is doing, and which of them needs you.
+
+use std::collections::BTreeMap;
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::time::Duration;
+
+use clap::Args;
+use daemon::{Processes, SessionStatus, Statuses};
+use event::Time;
+use projection::status::{Reason, Status as Doing};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+use super::ingest::on_signal;
+use super::{Done, Global};
+use crate::error::CliError;
+use crate::output::{Output, Style, one_line};
+use crate::shape::StatusShape;
+use crate::world;
+
+/// How often a watcher looks again.
+const WATCH_EVERY: Duration = Duration::from_secs(1);
+
+/// Sessions shown of each group, so that all of it fits a screen.
+const GROUP_MAX: usize = 8;
+
+/// Letters of an id that are shown at least. More where others begin the same.
+const ID_CHARS_MIN: usize = 8;
+
+#[derive(Args)]
+pub(crate) struct Status {
+    /// Go on looking, and print what has changed
+    #[arg(long)]
+    watch: bool,
+    /// Every session there ever was, also those that have ended
+    #[arg(long)]
+    all: bool,
+}
+
+/// The groups people look for, the most urgent first.
+const GROUPS: &[(&str, Style)] = &[
+    ("needs you", Style::Match),
+    ("running", Style::Bold),
+    ("waiting", Style::Bold),
+    ("idle", Style::Bold),
+    ("unknown", Style::Bold),
+    ("exited", Style::Bold),
+];
+
+impl Status {
+    pub(crate) fn run(&self, global: &Global, output: &mut Output) -> Result<Done, CliError> {
+        let journal = world::journal_to_read(global, output)?;
+        let environment = world::environment(None)?;
+        let mut statuses = Statuses::new(&journal, &environment);
+        if !self.watch {
+            let now = world::now();
+            let listed = self.look(&mut statuses, now)?;
+            if output.json() {
+                for status in &listed {
+                    output.json_line(&StatusShape::of(status))?;
+                }
+            } else {
+                let lines = lines(&listed, self.all, now, output);
+                lines.iter().try_for_each(|line| output.line(line))?;
+            }
+            tell_behind(&listed, output);
+            output.flush()?;
+            return Ok(Done::Yes);
+        }
+        self.watch(&mut statuses, output)
+    }
+
+    fn look(&self, statuses: &mut Statuses<'_>, now: Time) -> Result<Vec<SessionStatus>, CliError> {
+        let processes = Processes::default();
+        let listed = match self.all {
+            true => statuses.all(&processes, now)?,
+            false => statuses.lately(&processes, now)?,
+        };
+        Ok(listed.into_iter().filter(is_listed).collect())
+    }
+
+    /// Prints what has changed until somebody says stop.
+    fn watch(&self, statuses: &mut Statuses<'_>, output: &mut Output) -> Result<Done, CliError> {
+        let (stop, stopped) = sync_channel(1);
+        let signals = Signals::new([SIGINT, SIGTERM])?;
+        let handle = signals.handle();
+        on_signal(signals, move || {
+            // Nobody listens any more only when it is over already.
+            let _ = stop.try_send(());
+        });
+        let mut shown = BTreeMap::new();
+        let mut printed = Vec::new();
+        loop {
+            let now = world::now();
+            let listed = self.look(statuses, now)?;
+            if output.json() {
+                for status in &listed {
+                    let shape = StatusShape::of(status);
+                    if shown.get(&shape.session_id) != Some(&shape) {
+                        output.json_line(&shape)?;
+                        shown.insert(shape.session_id.clone(), shape);
+                    }
+                }
+            } else {
+                let lines = lines(&listed, self.all, now, output);
+                if lines != printed {
+                    output.clear_screen()?;
+                    lines.iter().try_for_each(|line| output.line(line))?;
+                    printed = lines;
+                }
+            }
+            output.flush()?;
+            if stopped.recv_timeout(WATCH_EVERY) != Err(RecvTimeoutError::Timeout) {
+                handle.close();
+                return Ok(Done::Yes);
+            }
+        }
+    }
+}
+
+/// A session that works for another one is shown only if somebody has to act on it.
+fn is_listed(status: &SessionStatus) -> bool {
+    !status.is_child() || needs_you(status)
+}
+
+fn needs_you(status: &SessionStatus) -> bool {
+    let verdict = &status.verdict;
+    verdict.status == Doing::WaitingApproval || verdict.reason == Reason::Question
+}
+
+fn group(status: &SessionStatus) -> &'static str {
+    match status.verdict.status {
+        _ if needs_you(status) => "needs you",
+        Doing::WaitingApproval => "needs you",
+        Doing::Running => "running",
+        Doing::Waiting => "waiting",
+        Doing::Idle => "idle",
+        Doing::Unknown => "unknown",
+        Doing::Exited => "exited",
+    }
+}
+
+fn lines(listed: &[SessionStatus], all: bool, now: Time, output: &Output) -> Vec<String> {
+    let ids = short_ids(listed);
+    let mut lines = Vec::new();
+    for (name, style) in GROUPS {
+        let members: Vec<_> =
+            listed.iter().zip(&ids).filter(|(status, _)| group(status) == *name).collect();
+        if members.is_empty() || *name == "exited" && !all {
+            continue;
+        }
+        let shown = if all { members.len() } else { GROUP_MAX };
+        lines.push(output.styled(*style, format!("{name} ({})", members.len())));
+        for (status, id) in members.iter().take(shown) {
+            lines.push(line(status, id, now, output));
+        }
+        if members.len() > shown {
+            let more = format!("  … and {} more", members.len() - shown);
+            lines.push(output.styled(Style::Dim, more));
+        }
+    }
+    if lines.is_empty() {
+        lines.push("nothing was active lately".to_owned());
+    }
+    lines
+}
+
+fn line(status: &SessionStatus, id: &str, now: Time, output: &Output) -> String {
+    let place = status.project.as_deref().or(status.info.cwd.as_deref()).unwrap_or("-");
+    let place = place.rsplit('/').next().unwrap_or(place);
+    let title = status.title.as_deref().or(status.summary.last_prompt.as_deref()).unwrap_or("");
+    let line = format!(
+        "  {:<9} {:<16} {:>4}  {}  {}  {}",
+        one_line(&status.info.provider, 9),
+        one_line(place, 16),
+        age(status.verdict.since, now),
+        one_line(&status.summary.current, 60),
+        output.styled(Style::Dim, one_line(title, 40)),
+        output.styled(Style::Dim, one_line(id, 40)),
+    );
+    line.trim_end().to_owned()
+}
+
+/// The provider's ids, each as short as tells it from the others.
+fn short_ids(listed: &[SessionStatus]) -> Vec<String> {
+    let ids: Vec<&str> = listed.iter().map(id).collect();
+    let shared = |one: &str, other: &str| {
+        one.chars().zip(other.chars()).take_while(|(one, other)| one == other).count()
+    };
+    let short = |(place, id): (usize, &&str)| {
+        let others = ids.iter().enumerate().filter(|(other, _)| *other != place);
+        let longest = others.map(|(_, other)| shared(id, other)).max().unwrap_or(0);
+        id.chars().take(ID_CHARS_MIN.max(longest + 1)).collect()
+    };
+    ids.iter().enumerate().map(short).collect()
+}
+
+fn id(status: &SessionStatus) -> &str {
+    status.info.provider_session_id.as_deref().unwrap_or(status.info.id.as_str())
+}
+
+/// How long ago something was, for people.
+pub(super) fn age(since: Time, now: Time) -> String {
+    let secs = ((now.nanos() - since.nanos()) / 1_000_000_000).max(0);
+    match secs {
+        0..60 => format!("{secs}s"),
+        60..3_600 => format!("{}m", secs / 60),
+        3_600..86_400 => format!("{}h", secs / 3_600),
+        _ => format!("{}d", secs / 86_400),
+    }
+}
+
+/// A journal that nobody fills says what was, not what is.
+fn tell_behind(listed: &[SessionStatus], output: &mut Output) {
+    let behind = listed.iter().filter(|status| status.is_behind).count();
+    if behind > 0 {
+        output.note(format!(
+            "{behind} of these have written more than the journal has; `hansard ingest` reads it"
+        ));
+    }
+}

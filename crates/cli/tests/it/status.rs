@@ -1,0 +1,116 @@
+//! What `status` and `explain` say, from a journal and a home alone.
+
+use expect_test::expect;
+use serde_json::{Value, json};
+use testkit::World;
+
+use crate::{empty, import, json as lines};
+
+/// A session of Claude whose last turn is open, begun when the clock of this machine says so.
+fn session(id: &str, rest: &[(&str, Value)]) -> String {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    let begun = now.as_secs() - 600;
+    let mut text = String::new();
+    let begin = [
+        (
+            "session.started",
+            json!({"agent": "claude", "agent_version": "2.1.325", "entry_point": "cli", "cwd": "/home/dev/app"}),
+        ),
+        ("user.prompt", json!({"content": format!("Build it with AKIA{}.", "Q3ZR7TBXKWPL2MNV")})),
+    ];
+    for (number, (kind, data)) in begin.iter().chain(rest).enumerate() {
+        let at = event::Time::from_millis(((begun + number as u64) * 1_000) as i64);
+        let event_id = event::EventId::derived(at, "claude", id, &number.to_be_bytes());
+        let event = json!({"id": event_id, "session_id": format!("claude:{id}"), "kind": kind,
+            "seq": number + 1, "created_at": at, "observed_at": at, "provider": "claude",
+            "provider_session_id": id, "source": "transcript", "confidence": "high",
+            "data": data, "metadata": {}});
+        text += &format!("{event}\n");
+    }
+    text
+}
+
+/// Says in Claude's own list that this test runs the session.
+fn register(world: &World, id: &str, status: &str) {
+    let pid = std::process::id();
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let ticks = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().nth(19));
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    let entry = json!({"pid": pid, "sessionId": id, "procStart": ticks, "status": status,
+        "waitingFor": "permission prompt", "statusUpdatedAt": now.as_millis() as u64});
+    let folder = world.home().join(".claude/sessions");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join(format!("{pid}.json")), entry.to_string()).unwrap();
+}
+
+fn status(world: &World) -> Vec<Value> {
+    lines(&world.run(&["--json", "status"]))
+}
+
+#[test]
+fn a_session_that_waits_for_approval_needs_you() {
+    let world = empty();
+    let call = json!({"call_id": "c1", "tool": "Bash", "input": {"command": "npm test"}});
+    import(&world, &session("11112222", &[("tool.call", call)]));
+    register(&world, "11112222", "waiting");
+    let status = status(&world).remove(0);
+    assert_eq!(status["status"], "waiting_approval");
+    assert_eq!(status["reason"], "permission");
+    assert_eq!(status["pid"], std::process::id());
+    assert_eq!(status["evidence"][0]["source"], "registry");
+    assert_eq!(status["summary"]["current"], "waits for approval, perhaps to run npm test");
+    assert_eq!(status["summary"]["last_prompt"], "Build it with [redacted:aws_access_key_id].");
+    let said = world.run(&["status"]);
+    assert!(said.stdout.starts_with("needs you (1)\n  claude    app"), "{said}");
+}
+
+#[test]
+fn a_process_that_is_gone_has_exited_and_is_shown_when_asked_for() {
+    let world = empty();
+    import(&world, &session("33334444", &[]));
+    let mut child = std::process::Command::new("true").spawn().unwrap();
+    child.wait().unwrap();
+    register(&world, "33334444", "busy");
+    let folder = world.home().join(".claude/sessions");
+    let entry = folder.join(format!("{}.json", std::process::id()));
+    let text = std::fs::read_to_string(&entry).unwrap();
+    let text = text.replace(&format!(":{},", std::process::id()), &format!(":{},", child.id()));
+    std::fs::write(&entry, text).unwrap();
+    let status = status(&world).remove(0);
+    assert_eq!((&status["status"], &status["reason"]), (&json!("exited"), &json!("gone")));
+    expect![[r#"
+        nothing was active lately
+    "#]]
+    .assert_eq(&world.run(&["status"]).to_string());
+    assert!(world.run(&["status", "--all"]).stdout.starts_with("exited (1)"));
+}
+
+#[test]
+fn explain_says_why_and_what_speaks_against_it() {
+    let world = empty();
+    import(&world, &session("55556666", &[]));
+    register(&world, "55556666", "idle");
+    let status = lines(&world.run(&["--json", "explain", "55556666"])).remove(0);
+    assert_eq!(status["status"], "waiting");
+    assert_eq!(status["overruled"][0]["says"], "running");
+    assert_eq!(status["overruled"][0]["why"], "the agent says that it is ready");
+    assert_eq!(status["history"][0]["status"], "running");
+    assert_eq!(status["history"][0]["because"], "turn");
+    let said = world.run(&["explain", "55556666"]).stdout;
+    for part in ["waiting (prompt), ", "because\n", "although\n", "before\n"] {
+        assert!(said.contains(part), "{said}");
+    }
+}
+
+#[test]
+fn a_watcher_tells_each_change_once() {
+    let world = empty();
+    import(&world, &session("77778888", &[]));
+    register(&world, "77778888", "busy");
+    let mut watcher = world.start(&["--json", "status", "--watch"]);
+    let first: Value = serde_json::from_str(&watcher.line().unwrap()).unwrap();
+    assert_eq!(first["status"], "running");
+    register(&world, "77778888", "idle");
+    let second: Value = serde_json::from_str(&watcher.line().unwrap()).unwrap();
+    assert_eq!(second["status"], "waiting");
+}
