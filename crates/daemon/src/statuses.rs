@@ -237,3 +237,53 @@ fn fold(journal: &Journal, info: &SessionInfo, kept: Option<Signs>) -> Result<Si
 fn has_news(file: &SessionFile) -> bool {
     std::fs::metadata(&file.path).is_ok_and(|there| there.len() > file.size)
 }
+
+#[cfg(test)]
+mod tests {
+    use event::{Draft, EventId, Kind, Raw};
+    use journal::Batch;
+    use projection::status::Status;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::surroundings::Processes;
+
+    const BEGUN: i64 = 1_800_000_000_000;
+
+    /// Adds an event to the one session, so many seconds after it began.
+    fn add(journal: &Journal, secs: i64, kind: &str, data: Value) {
+        let at = Time::from_millis(BEGUN + secs * 1_000);
+        let id = EventId::derived(at, "made up", "s", kind.as_bytes());
+        let session_id = SessionId::new("made-up:s").unwrap();
+        let data = Raw::of(&data).unwrap();
+        let draft = Draft::with_data(id, session_id, at, Kind::from(kind), data);
+        journal.append(Batch::observed().with(draft)).unwrap();
+    }
+
+    #[test]
+    fn signs_that_were_kept_are_continued_and_old_ones_are_not_kept() {
+        let dir = tempfile::TempDir::new().unwrap();
+        let folder = dir.path().join("journal");
+        let journal = Journal::open_or_create(&folder, &journal::Options::default()).unwrap();
+        let id = SessionId::new("made-up:s").unwrap();
+        add(&journal, 0, "session.started", json!({"entry_point": "cli"}));
+        add(&journal, 1, "user.prompt", json!({"content": "go"}));
+        let day_after = Time::from_millis(BEGUN + 25 * 60 * 60 * 1_000);
+        keep_signs(&journal, [&id], day_after).unwrap();
+        assert_eq!(kept(&journal, &id).unwrap(), None);
+        let now = Time::from_millis(BEGUN + 5_000);
+        keep_signs(&journal, [&id], now).unwrap();
+        assert_eq!(kept(&journal, &id).unwrap().unwrap().seq(), 2);
+        let environment = Environment::new(dir.path(), []);
+        let mut statuses = Statuses::new(&journal, &environment);
+        let look = |statuses: &mut Statuses<'_>| {
+            let listed = statuses.lately(&Processes::default(), now).unwrap();
+            listed.iter().map(|status| status.verdict.status).collect::<Vec<_>>()
+        };
+        assert_eq!(look(&mut statuses), [Status::Running]);
+        add(&journal, 2, "turn.completed", json!({"stop_reason": "completed"}));
+        assert_eq!(look(&mut statuses), [Status::Waiting]);
+        let of_new = Statuses::new(&journal, &environment).lately(&Processes::default(), now);
+        assert_eq!(of_new.unwrap()[0].signs, statuses.known[&id].signs);
+    }
+}

@@ -7,6 +7,7 @@
 //! can be seen around it, and compare. What comes of it stands in `docs/status-table.md`.
 //! `UPDATE_EXPECT=1` writes it anew.
 
+mod hooks; // what hooks told, as events
 mod recording; // a recording, played at virtual time
 mod timeline; // what really was
 
@@ -25,6 +26,18 @@ use self::timeline::{Moment, State, Timeline};
 enum Sight {
     Files,
     All,
+    /// Everything, and what the agent's hooks told.
+    Hooks,
+}
+
+impl Sight {
+    fn as_str(self) -> &'static str {
+        match self {
+            Sight::Files => "files",
+            Sight::All => "all",
+            Sight::Hooks => "all and hooks",
+        }
+    }
 }
 
 /// Where an agent's files say nothing, by tool and state. Hooks do.
@@ -65,6 +78,10 @@ const NOTHING_SAYS: &[(&str, State)] = &[
     ("gemini", State::Ready),
 ];
 
+/// Where not even hooks tell: no hook fires when somebody stops an answer, and the file is silent
+/// until the next prompt.
+const HOOKS_SAY_NOTHING: &[(&str, State)] = &[("gemini", State::Ready)];
+
 #[derive(Default)]
 struct Row {
     right: usize,
@@ -85,7 +102,10 @@ fn the_table_is_what_the_recordings_give() {
             if NOT_COMPARED.contains(&(tool, scenario, moment.state)) {
                 continue;
             }
-            for sight in [Sight::Files, Sight::All] {
+            for sight in [Sight::Files, Sight::All, Sight::Hooks] {
+                if sight == Sight::Hooks && !recording.has_hooks() {
+                    continue;
+                }
                 let key = (recording.tool.clone(), moment.state, sight);
                 judge(&recording, &timeline, moment, sight, rows.entry(key).or_default());
             }
@@ -100,17 +120,21 @@ fn the_table_is_what_the_recordings_give() {
 /// Compares at the beginning of a state and at its end.
 fn judge(recording: &Recording, timeline: &Timeline, moment: &Moment, sight: Sight, row: &mut Row) {
     let say = |at| {
-        let signs = recording.signs(at)?;
+        let signs = recording.signs(at, sight == Sight::Hooks)?;
         let outside = match sight {
             Sight::Files => Outside { grown_at: recording.grown_at(at), ..Outside::default() },
-            Sight::All => recording.outside(timeline, at),
+            Sight::All | Sight::Hooks => recording.outside(timeline, at),
         };
         Some(verdict(&signs, &outside, at))
     };
     // Nothing is written before the first prompt: there is no session yet.
     let (Some(first), Some(last)) = (say(moment.soon), say(moment.end)) else { return };
     let is_right = |status: Status| moment.state.is(status);
-    let nothing = if sight == Sight::Files { FILES_SAY_NOTHING } else { NOTHING_SAYS };
+    let nothing = match sight {
+        Sight::Files => FILES_SAY_NOTHING,
+        Sight::All => NOTHING_SAYS,
+        Sight::Hooks => HOOKS_SAY_NOTHING,
+    };
     if is_right(first.status) && is_right(last.status) {
         row.right += 1;
     } else if is_right(last.status) {
@@ -143,8 +167,8 @@ compared at its beginning (a second after it was seen) and at its end.
 
 *Right*: both times. *Late*: only at the end. *Wrong*: at the end something else was said.
 *No evidence*: nothing that was looked at can tell, and what we said instead is named. `files` is
-what the agent writes of its sessions; `all` adds its registry, its locks and the process table.
-Hooks are not part of it: they tell approvals and ends of turns where files do not.
+what the agent writes of its sessions; `all` adds its registry, its locks and the process table;
+`all and hooks` adds what the agent's own hooks told in the recordings that have approvals.
 
 This file is written by the test `truth::the_table_is_what_the_recordings_give` with
 `UPDATE_EXPECT=1`.
@@ -156,7 +180,7 @@ This file is written by the test `truth::the_table_is_what_the_recordings_give` 
 fn print(rows: &BTreeMap<(String, State, Sight), Row>) -> String {
     let mut table = HEAD.to_owned();
     for ((tool, state, sight), row) in rows {
-        let sight = if *sight == Sight::Files { "files" } else { "all" };
+        let sight = sight.as_str();
         let unknowable: Vec<String> =
             row.unknowable.iter().map(|(said, count)| format!("{count} (said {said})")).collect();
         let unknowable = if unknowable.is_empty() { "0".into() } else { unknowable.join(", ") };

@@ -72,13 +72,22 @@ impl Pending {
         }
     }
 
-    /// Whether it asks for this call.
+    /// Whether it asks for this call. A hook may call the tool by another name than the
+    /// transcript and add words of its own; then what would be done is the same.
     pub(super) fn is_for(&self, call: &OpenCall) -> bool {
         match (self.call, self.given) {
             (Some(id), _) => id == call.id,
-            (None, Some(given)) => Mark::of(&self.tool) == call.tool && given == call.given,
+            (None, Some(given)) => {
+                let is_same = Mark::of(&self.tool) == call.tool && given == call.given;
+                is_same || matches!(&self.asks, Asks::ToDo(doing) if call.doing.is_same(doing))
+            }
             (None, None) => Mark::of(&self.tool) == call.tool,
         }
+    }
+
+    /// Whether nothing at all is said of the call.
+    pub(super) fn is_bare(&self) -> bool {
+        self.call.is_none() && self.given.is_none() && self.tool.is_empty()
     }
 
     /// Whether it might be for this call, as far as the name of the tool tells.

@@ -382,8 +382,16 @@ impl Signs {
     }
 
     /// Whether it belongs to a turn that is over. A turn whose end was told may still go on, if a
-    /// hook of the user sends the agent back to work: then something is said after the end.
+    /// hook of the user sends the agent back to work: then something is said after the end. A hook
+    /// may tell an end before a transcript tells what came before it.
     fn is_late(&self, event: &Event) -> bool {
+        if let Stage::Over(end) = &self.stage
+            && end.source == Source::Hook
+            && event.kind != Kind::TurnStarted
+            && event.created_at <= end.told_at
+        {
+            return true;
+        }
         let Some(turn_id) = &event.turn_id else { return false };
         if !self.over.contains(&Mark::of(turn_id)) {
             return false;
@@ -427,6 +435,8 @@ impl Signs {
         if let Some(asked) = self.approvals.iter_mut().find(|asked| asked.is_for(&open)) {
             asked.call = Some(open.id);
         }
+        // Told twice, it is still one call.
+        self.calls.take(|known| known.id == open.id);
         self.calls.push(open);
     }
 
@@ -481,10 +491,10 @@ impl Signs {
         if self.approvals.iter().any(|known| known.id == pending.id) {
             return;
         }
-        if pending.call.is_none()
-            && let Some(call) = self.calls.iter().find(|call| pending.is_for(call))
-        {
-            pending.call = Some(call.id);
+        let is_bare = pending.is_bare();
+        let mut calls = self.calls.iter().rev();
+        if let Some(call) = calls.find(|call| is_bare || pending.is_for(call)) {
+            pending.call.get_or_insert(call.id);
         }
         self.approvals.push(pending);
     }

@@ -100,6 +100,11 @@ impl Doing {
         Doing { deed, object }
     }
 
+    /// Whether two calls do the same, as far as can be told.
+    pub(super) fn is_same(&self, other: &Doing) -> bool {
+        self == other && self.deed != Deed::Other
+    }
+
     /// "run npm test"
     pub(super) fn infinitive(&self) -> String {
         format!("{} {}", self.verb()[0], self.object)

@@ -225,6 +225,43 @@ fn another_call_does_not_hide_a_pending_approval() {
 }
 
 #[test]
+fn an_approval_finds_its_call_by_what_would_be_done() {
+    // The hook calls the tool by another name and adds words of its own.
+    let input = json!({"command": "rm x", "description": "May I?"});
+    let asked = json!({"approval_id": "a", "tool": "Bash", "input": input});
+    let shell = |command| json!({"command": ["/bin/bash", "-lc", command]});
+    let case = Case::prompted()
+        .add("approval.requested", asked)
+        .by(Source::Hook, Confidence::High)
+        .call("exec_command", shell("ls"))
+        .add("tool.result", json!({"call_id": "c4", "outcome": "ok"}))
+        .check(0, Status::WaitingApproval, Reason::Permission)
+        .call("exec_command", shell("rm x"));
+    case.add("tool.result", json!({"call_id": "c6", "outcome": "ok"})).check(
+        0,
+        Status::Running,
+        Reason::Turn,
+    );
+    // One that says nothing of its call is about the last one.
+    Case::prompted()
+        .call("replace", json!({"file_path": "a.rs"}))
+        .add("approval.requested", json!({"approval_id": "a"}))
+        .current(0, "waits for approval to edit a.rs")
+        .add("tool.result", json!({"call_id": "c3", "outcome": "ok"}))
+        .check(0, Status::Running, Reason::Turn);
+}
+
+#[test]
+fn a_transcript_that_comes_behind_a_hook_does_not_open_the_turn_again() {
+    let mut case = Case::prompted().end("completed").by(Source::Hook, Confidence::High);
+    let before = case.log.events[1].created_at;
+    let event = case.log.say("m1", "Done.");
+    event.draft.created_at = before;
+    event.draft.turn_id = Some("t1".to_owned());
+    case.check(0, Status::Waiting, Reason::Prompt);
+}
+
+#[test]
 fn what_was_said_before_an_approval_and_read_after_it_does_not_close_it() {
     let mut case = Case::prompted().ask("a1").by(Source::Hook, Confidence::High);
     let before = case.log.events[1].created_at;

@@ -12,6 +12,7 @@ use projection::status::{Life, Outside, Signs};
 use serde::Deserialize;
 use tempfile::TempDir;
 
+use super::hooks;
 use super::timeline::{Timeline, time};
 
 /// Long after everything was written.
@@ -25,6 +26,8 @@ pub(crate) struct Recording {
     pub(crate) scenario: String,
     sessions: Vec<Played>,
     files: Vec<FileChange>,
+    /// What hooks told, by the time they did.
+    hooks: Vec<Event>,
 }
 
 /// A session, and when each of its events could be seen.
@@ -58,13 +61,26 @@ impl Recording {
         let listed = journal.sessions(&SessionFilter::default(), None, 100).unwrap();
         let own = listed.items.into_iter().filter(|info| info.mode() != Some(&SessionMode::Child));
         let sessions = own.map(|info| Played::new(&journal, info, &files)).collect();
-        Recording { tool: name(dir.parent().unwrap()), scenario: name(dir), sessions, files }
+        let tool = name(dir.parent().unwrap());
+        let hooks = hooks::read(dir, &tool);
+        Recording { tool, scenario: name(dir), sessions, files, hooks }
+    }
+
+    pub(crate) fn has_hooks(&self) -> bool {
+        !self.hooks.is_empty()
     }
 
     /// What events say that could be seen by then, of the session that was written last.
-    pub(crate) fn signs(&self, at: Time) -> Option<Signs> {
+    pub(crate) fn signs(&self, at: Time, with_hooks: bool) -> Option<Signs> {
+        let mut events: Vec<&Event> = self.current(at)?.seen(at).collect();
+        if with_hooks {
+            events.extend(self.hooks.iter().filter(|event| event.observed_at <= at));
+            events.sort_by_key(|event| event.observed_at);
+        }
         let mut signs = Signs::default();
-        self.current(at)?.seen(at).for_each(|event| signs.apply(event));
+        for (seq, event) in (1..).zip(events) {
+            signs.apply(&event.draft.clone().at(seq));
+        }
         Some(signs)
     }
 

@@ -126,6 +126,8 @@ fn moments(lines: &[Value], requests: &[f64]) -> Vec<Moment> {
         let next = lines.get(number + 1).map_or(from + EXIT_SECS, at);
         let (state, end) = match what(line) {
             "state" => match line["state"].as_str().unwrap() {
+                // Whoever did not see the dialog it waited for only supposes one.
+                "waiting_approval" if was_missed(&lines[..number]) => continue,
                 "waiting_approval" => (State::Approval, next),
                 "waiting_input" | "idle_60s" => (State::Ready, next),
                 "running" => {
@@ -153,6 +155,12 @@ fn moments(lines: &[Value], requests: &[f64]) -> Vec<Moment> {
         }
     }
     moments
+}
+
+/// Whether the last thing that was looked for was not there.
+fn was_missed(before: &[Value]) -> bool {
+    let looked = |line: &&Value| matches!(what(line), "seen" | "NOT_SEEN");
+    before.iter().rev().find(looked).is_some_and(|line| what(line) == "NOT_SEEN")
 }
 
 /// From one request to a model to the next one, an agent works, unless something else was noted in
