@@ -1,15 +1,18 @@
 //! The socket: one server at a path, for one user.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions, TryLockError};
-use std::io::{self, Read, Write};
+use std::io::{self, Read, Seek, Write};
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::time::Duration;
 
-use rustix::io::FdFlags;
+use rustix::io::{Errno, FdFlags};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketType};
+use rustix::process::Pid;
 
 use crate::error::BindError;
 
@@ -18,6 +21,9 @@ const PATH_MAX: usize = if cfg!(target_os = "linux") { 107 } else { 103 };
 
 /// Connections that wait to be accepted. A burst of one-shot senders is refused by no one.
 const BACKLOG: i32 = 4_096;
+
+/// How long a child of a process that was killed may take to become a program of its own.
+const CHILD_WITHIN: Duration = Duration::from_secs(5);
 
 /// A bound socket. Its lock is held, and its file is removed when it is dropped, for as long as
 /// it is ours.
@@ -65,7 +71,7 @@ impl Socket {
             .mode(0o700)
             .create(folder)
             .map_err(BindError::io(path))?;
-        let lock = lock(path)?;
+        let lock = take_place(path)?;
         clear(path)?;
         let listener = listen(path, folder).map_err(BindError::io(path))?;
         let found = fs::symlink_metadata(path).map_err(BindError::io(path))?;
@@ -90,28 +96,55 @@ impl Drop for Socket {
 }
 
 /// Takes the lock beside the socket, for life.
-fn lock(path: &Path) -> Result<File, BindError> {
+fn take_place(path: &Path) -> Result<File, BindError> {
     let mut name = path.as_os_str().to_owned();
     name.push(".lock");
     let name = PathBuf::from(name);
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false).mode(0o600);
     let mut file = options.open(&name).map_err(BindError::io(&name))?;
-    match file.try_lock() {
-        Ok(()) => {}
+    let mut pid = String::new();
+    // Whoever holds it may not have written its number yet.
+    let _ = file.read_to_string(&mut pid);
+    let pid = pid.trim().parse().ok();
+    let mut file = match lock_for_life(file, pid) {
+        Ok(file) => file,
         Err(TryLockError::WouldBlock) => {
-            let mut pid = String::new();
-            // Whoever holds it may not have written its number yet.
-            let _ = file.read_to_string(&mut pid);
-            let pid = pid.trim().parse().ok();
             return Err(BindError::InUse { path: path.to_owned(), pid });
         }
         Err(TryLockError::Error(error)) => return Err(BindError::io(&name)(error)),
-    }
+    };
+    file.rewind().map_err(BindError::io(&name))?;
     let pid = std::process::id();
     let written = file.set_len(0).and_then(|()| writeln!(file, "{pid}"));
     written.map_err(BindError::io(&name))?;
     Ok(file)
+}
+
+/// Locks a file that one process holds for its life.
+///
+/// If that process is dead, the lock is held by a child that it had just begun and that has not
+/// become a program of its own yet. It lets go in an instant, and is waited for.
+pub fn lock_for_life(file: File, holder: Option<u32>) -> Result<File, TryLockError> {
+    match file.try_lock() {
+        Err(TryLockError::WouldBlock) if holder.is_some_and(is_dead) => {}
+        locked => return locked.map(|()| file),
+    }
+    let (answer, answered) = mpsc::sync_channel(1);
+    std::thread::spawn(move || {
+        let locked = file.lock().map(|()| file);
+        // One who came too late holds it until the process ends, which is about to.
+        let _ = answer.send(locked);
+    });
+    match answered.recv_timeout(CHILD_WITHIN) {
+        Ok(locked) => locked.map_err(TryLockError::Error),
+        Err(_) => Err(TryLockError::WouldBlock),
+    }
+}
+
+fn is_dead(pid: u32) -> bool {
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    pid.is_some_and(|pid| rustix::process::test_kill_process(pid) == Err(Errno::SRCH))
 }
 
 /// Removes what a server that is gone has left behind, and nothing else.

@@ -41,13 +41,12 @@ impl Instance {
             |source| InstanceError::Io { path, source }
         };
         let lock = open(&lock_path, true).map_err(failed(&lock_path))?;
-        match lock.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                return Err(InstanceError::Running { pid: pid(journal) });
-            }
+        let holder = pid(journal);
+        let lock = match bus::lock_for_life(lock, holder) {
+            Ok(lock) => lock,
+            Err(TryLockError::WouldBlock) => return Err(InstanceError::Running { pid: holder }),
             Err(TryLockError::Error(error)) => return Err(failed(&lock_path)(error)),
-        }
+        };
         let pid_path = pid_path(journal);
         let beside = pid_path.with_extension("pid.tmp");
         let written = fs::write(&beside, format!("{}\n", std::process::id()))

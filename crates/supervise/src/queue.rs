@@ -438,6 +438,8 @@ impl Queue {
     /// Takes up what an earlier daemon has left.
     pub(crate) fn restore(&mut self, kept: Kept) -> Vec<Effect> {
         let mut effects = Vec::new();
+        // What is answered here must not be answered again after the next crash.
+        self.has_changed = true;
         // The last one first, as each goes to the front.
         for entry in kept.running.into_iter().rev() {
             if entry.keep || entry.rerun {

@@ -18,7 +18,7 @@ use crate::{empty, json};
 #[track_caller]
 pub(crate) fn up(world: &World) -> Running {
     let mut running = world.start(&["--json", "up"]);
-    let ready = running.line().expect("it says when it answers");
+    let Some(ready) = running.line() else { panic!("it ended: {}", running.end()) };
     let ready: Value = serde_json::from_str(&ready).unwrap();
     assert_eq!(ready["pid"], running.id());
     running
