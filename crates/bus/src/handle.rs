@@ -191,31 +191,9 @@ impl Listener {
         !state.is_closed || !state.messages.is_empty()
     }
 
-    /// Whether nothing more comes: the server has stopped, or somebody has closed it.
-    pub fn is_closed(&self) -> bool {
-        !self.queue.is_open()
-    }
-
-    /// A way to end it from another thread, also while it waits.
-    pub fn closer(&self) -> Closer {
-        Closer { queue: Arc::clone(&self.queue) }
-    }
-
     /// How many messages found no room since the last call.
     pub fn missed(&self) -> u64 {
         std::mem::take(&mut self.queue.lock().missed)
-    }
-}
-
-/// Ends a [`Listener`].
-#[derive(Clone)]
-pub struct Closer {
-    queue: Arc<Queue>,
-}
-
-impl Closer {
-    pub fn close(&self) {
-        self.queue.close();
     }
 }
 

@@ -37,7 +37,7 @@ pub use client::{Client, ClientSettings, EmitError, Item, Stopper};
 pub use control::Begin;
 pub use error::{BindError, PublishError, RunError};
 pub use filter::Filter;
-pub use handle::{Closer, Handle, Listener};
+pub use handle::{Handle, Listener};
 pub use lines::Lines;
 pub use message::{Draft, DraftError, Field, Message};
 pub use notice::Notice;

@@ -4,10 +4,11 @@
 use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
 
-use bus::{Closer, Field, Filter, Handle, Listener, Message, PublishError};
+use bus::{Field, Filter, Handle, Listener, Message, PublishError};
 use event::Time;
 use serde_json::{Value, json};
 use supervise::{Day, Supervisor, Task, fill};
@@ -38,7 +39,8 @@ const HEARD_MAX: usize = 10_000;
 
 /// The thread the chain runs on.
 pub(crate) struct Chaining {
-    closer: Closer,
+    is_stopping: Arc<AtomicBool>,
+    listener: Arc<Listener>,
     /// Closed when the thread has ended.
     ended: Receiver<()>,
 }
@@ -56,22 +58,24 @@ pub(crate) struct Tools {
 impl Chaining {
     pub(crate) fn start(tools: Tools) -> Result<Chaining, ChainingError> {
         let tracts = ["observe", "dream", "activity", "supervisor"].map(str::to_owned).to_vec();
-        let listener = tools.bus.listen(Filter { tracts, ..Filter::default() })?;
-        let closer = listener.closer();
+        let listener = Arc::new(tools.bus.listen(Filter { tracts, ..Filter::default() })?);
+        let is_stopping = Arc::new(AtomicBool::new(false));
         let (end, ended) = mpsc::sync_channel(1);
         let thread = std::thread::Builder::new().name("chain".to_owned());
+        let (asked, heard) = (Arc::clone(&is_stopping), Arc::clone(&listener));
         let run = move || {
-            run(tools, listener);
+            run(tools, asked, heard);
             drop(end);
         };
         thread.spawn(run).map_err(ChainingError::Thread)?;
-        Ok(Chaining { closer, ended })
+        Ok(Chaining { is_stopping, listener, ended })
     }
 
     /// Ends it. An epoch it is at is taken up again next time, so one that takes long is not
     /// waited for.
     pub(crate) fn stop(&self) {
-        self.closer.close();
+        self.is_stopping.store(true, Ordering::Relaxed);
+        self.listener.close();
         let _ = self.ended.recv_timeout(STOP_WITHIN);
     }
 }
@@ -85,11 +89,17 @@ pub enum ChainingError {
     Thread(#[source] io::Error),
 }
 
-fn run(tools: Tools, listener: Listener) {
+fn run(tools: Tools, is_stopping: Arc<AtomicBool>, listener: Arc<Listener>) {
     give_way();
     let Tools { opened, bus, supervisor, clock, zone, log } = tools;
-    let mut hands =
-        Working { bus, supervisor, listener, runs: HashMap::new(), heard: VecDeque::new() };
+    let mut hands = Working {
+        bus,
+        supervisor,
+        is_stopping,
+        listener,
+        runs: HashMap::new(),
+        heard: VecDeque::new(),
+    };
     let mut is_recovered = false;
     let mut told = None;
     while !hands.is_stopping() {
@@ -135,8 +145,8 @@ fn follow(chain: &mut Chain, hands: &mut Working, clock: fn() -> Time) -> Result
 struct Working {
     bus: Handle,
     supervisor: Arc<Supervisor>,
-    /// Closed when all this is to end.
-    listener: Listener,
+    is_stopping: Arc<AtomicBool>,
+    listener: Arc<Listener>,
     /// Runs that were started and nobody has asked for the end of: whether each has a process,
     /// and its exit code.
     runs: HashMap<String, (bool, Option<i32>)>,
@@ -195,7 +205,8 @@ impl Working {
 
 impl Hands for Working {
     fn is_stopping(&self) -> bool {
-        self.listener.is_closed()
+        // A bus that has ended takes everything else along.
+        self.is_stopping.load(Ordering::Relaxed) || !self.listener.is_open()
     }
 
     fn publish(&mut self, message: &Value) {
