@@ -278,6 +278,8 @@ impl From<DeleteError> for CliError {
             }
             DeleteError::Lineage(error) => error.into(),
             DeleteError::Read(error) => error.into(),
+            DeleteError::Segment(error) => CliError::of("storage", &error)
+                .hint("the session is deleted; what is left of it goes when it is done again"),
             DeleteError::Storage(error) => CliError::of("storage", &error)
                 .hint("the session is deleted; its originals are removed when it is done again"),
         }

@@ -3,6 +3,8 @@
 use event::{SessionId, Time};
 use journal::{Forks, Journal, LineageError, ReadError, StorageError};
 
+use crate::segment::{SegmentError, forget_segments};
+
 #[derive(Debug, thiserror::Error)]
 pub enum DeleteError {
     #[error(transparent)]
@@ -11,9 +13,11 @@ pub enum DeleteError {
     Read(#[from] ReadError),
     #[error(transparent)]
     Storage(#[from] StorageError),
+    #[error(transparent)]
+    Segment(#[from] SegmentError),
 }
 
-/// Deletes a session, and the originals that told of nobody else. What its agent still writes to it
+/// Deletes a session, its segments, and the originals that told of nobody else. What its agent still writes to it
 /// is not recorded any more.
 ///
 /// The session goes first: after a crash in between, to delete it again removes what is left, and
@@ -26,6 +30,9 @@ pub fn delete(
 ) -> Result<(), DeleteError> {
     if journal.deleted_at(session)?.is_none() {
         journal.delete(session, at, forks)?;
+    }
+    if let Some(root) = journal.dir() {
+        forget_segments(root, session)?;
     }
     remove_originals(journal)
 }

@@ -151,6 +151,39 @@ impl Segment {
     }
 }
 
+/// Removes the segments of a session, and what days say that was made of them. A day is digested
+/// again when somebody asks for it.
+pub(crate) fn forget_segments(journal: &Path, session: &SessionId) -> Result<(), SegmentError> {
+    for day in folders_in(journal)? {
+        let name = day.file_name().and_then(|name| name.to_str()).and_then(LocalDay::parse);
+        let Some(name) = name else { continue };
+        let segments = Segment::of_day(journal, name)?.into_iter();
+        let own: Vec<Segment> =
+            segments.filter(|segment| segment.meta.session_id == *session).collect();
+        if own.is_empty() {
+            continue;
+        }
+        // What was made of them goes first: after a crash the segments still lead here.
+        for made in ["activities.json", "digest.json", "activities"] {
+            remove(&day.join(made))?;
+        }
+        for segment in own {
+            remove(segment.folder())?;
+        }
+    }
+    Ok(())
+}
+
+/// Removes a file or a folder with all it holds, if it is there.
+fn remove(path: &Path) -> Result<(), SegmentError> {
+    let removed =
+        if is_folder(path) { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };
+    match removed {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(failed(path, error)),
+        _ => Ok(()),
+    }
+}
+
 /// What the provider calls the session.
 fn provider_id(session: &SessionInfo) -> &str {
     session.provider_session_id.as_deref().unwrap_or(session.id.as_str())

@@ -256,3 +256,24 @@ fn a_day_is_digested_into_its_folder() {
     let digest: Value = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
     assert_eq!(digest["projects"][0]["project"], "app");
 }
+
+#[test]
+fn a_deleted_session_leaves_no_segment_and_nothing_made_of_one() {
+    let world = World::new();
+    world.begin("a", "app", 0).ask("Write the zzparser").edit("a.rs").close();
+    world.begin("b", "app", 5).ask("Something else").close();
+    for session in ["a", "b"] {
+        let segment = world.claim(session);
+        segment.transcribe(&world.journal).unwrap();
+        segment.describe(&world.journal).unwrap();
+        world.dream(&Dream::Flush(segment.key()), 10);
+    }
+    world.dream(&Dream::Daily(day()), 10);
+    let gone = SessionId::new("claude:a").unwrap();
+    daemon::delete(&world.journal, &gone, Time::from_millis(0), journal::Forks::Refuse).unwrap();
+    let left = Segment::of_day(&world.root(), day()).unwrap();
+    assert_eq!(left.len(), 1);
+    assert_eq!(left[0].meta.session_id.as_str(), "claude:b");
+    let folder = world.root().join("20261116");
+    assert!(!folder.join("activities.json").exists() && !folder.join("digest.json").exists());
+}
