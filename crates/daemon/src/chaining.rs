@@ -117,7 +117,7 @@ fn run(tools: Tools, is_stopping: Arc<AtomicBool>, listener: Arc<Listener>) {
                 log.error(Part::Chain, format!("segments wait: {error}"));
                 told = Some(error);
             }
-            hands.hear(RETRY_AFTER);
+            hands.rest(RETRY_AFTER);
         }
     }
 }
@@ -161,6 +161,16 @@ impl Working {
         while self.heard.is_empty() {
             let left = until.saturating_duration_since(Instant::now());
             let Some(message) = self.listener.next(left) else { return };
+            self.keep(&message);
+        }
+    }
+
+    /// Lets some time pass, whatever is said meanwhile.
+    fn rest(&mut self, limit: Duration) {
+        let until = Instant::now() + limit;
+        while let left = until.saturating_duration_since(Instant::now())
+            && let Some(message) = self.listener.next(left)
+        {
             self.keep(&message);
         }
     }

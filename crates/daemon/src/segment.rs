@@ -168,6 +168,10 @@ pub(crate) fn forget_segments(journal: &Path, session: &SessionId) -> Result<(),
             remove(&day.join(made))?;
         }
         for segment in own {
+            // What says whose it is goes last, for the same reason.
+            for name in ["transcript.jsonl", "digest.jsonl", "events.jsonl"] {
+                remove(&segment.folder().join(name))?;
+            }
             remove(segment.folder())?;
         }
     }
