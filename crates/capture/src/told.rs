@@ -14,7 +14,7 @@ use event::payload::{
     SessionExited, SessionMode, SessionParent, SessionStarted, StopReason, TurnCompleted,
     TurnStarted, Unknown,
 };
-use event::{AMENDS, Confidence, Draft, EventId, Kind, Raw, SessionId, Source as How, Time};
+use event::{Confidence, Draft, EventId, Kind, Raw, SessionId, Source as How, Time};
 
 use crate::identity::Identity;
 use crate::limit::{SHOWN_CHARS_MAX, SILENCE_MILLIS, UNKNOWN_BYTES_MAX};
@@ -413,7 +413,7 @@ impl<'a> Told<'a> {
     /// Makes what was told since `from` stand in for an event.
     pub(crate) fn amend(&mut self, from: usize, id: EventId) {
         if let Some(draft) = self.drafts.get_mut(from) {
-            draft.metadata.insert(AMENDS.to_owned(), Raw::of(&id).expect("an id encodes"));
+            draft.amend(id);
         }
     }
 

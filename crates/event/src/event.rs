@@ -138,6 +138,11 @@ impl Draft {
         self.metadata.get(AMENDS)?.read().ok()
     }
 
+    /// Makes it a fuller account of another event.
+    pub fn amend(&mut self, id: EventId) {
+        self.metadata.insert(AMENDS.to_owned(), Raw::of(&id).expect("an id encodes"));
+    }
+
     /// The kind of record this one makes sense of, which nobody had understood before.
     pub fn understood(&self) -> Option<String> {
         self.metadata.get(UNDERSTOOD)?.read().ok()

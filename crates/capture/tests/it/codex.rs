@@ -427,8 +427,9 @@ fn calls_end_with_their_results() {
             8 external.input {"request_id":"q1","prompt":"","status":"received","input":"{\"answers\":{}}"}
             9 tool.call "exec_command: sleep 9"
             10 tool.result "Process running with session ID 1\nOutput:\n" behind 9
-            11 tool.call "apply_patch: a.rs"
-            12 tool.result "patch rejected by user" behind 11
+            11 tool.result {"call_id":"c1","outcome":"ok","exit_code":0} behind 9
+            12 tool.call "apply_patch: a.rs"
+            13 tool.result "patch rejected by user" behind 12
         "#]],
     );
 }

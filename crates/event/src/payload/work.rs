@@ -214,6 +214,9 @@ pub struct ToolResult {
     /// Made up by the agent after a crash, so that its history is whole again.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub repair: bool,
+    /// It goes on behind the agent's back; its end amends this.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub background: bool,
 }
 
 impl Default for ToolResult {
@@ -231,6 +234,7 @@ impl Default for ToolResult {
             duration_ms: None,
             exit_code: None,
             repair: false,
+            background: false,
         }
     }
 }

@@ -24,16 +24,16 @@ use crate::torn::{News, Torn};
 
 /// The shape of the saved state. One that was saved in another shape is not continued but folded
 /// anew.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// Approvals and questions that are waited for. With more the oldest is given up; the session
 /// waits all the same.
 const PENDING_MAX: usize = 64;
 
-/// Calls without a result, children at work, and turns that are over, each. With more the oldest
-/// is forgotten.
+/// Calls without a result, work that goes on by itself, and turns that are over, each. With more
+/// the oldest is forgotten.
 const CALLS_MAX: usize = 256;
-const CHILDREN_MAX: usize = 64;
+const BEGUN_MAX: usize = 64;
 const OVER_MAX: usize = 16;
 
 /// Changes of status that are remembered.
@@ -59,7 +59,8 @@ pub struct Signs {
     pub(super) approvals: Recent<Pending, PENDING_MAX>,
     pub(super) questions: Recent<Pending, PENDING_MAX>,
     pub(super) calls: Recent<OpenCall, CALLS_MAX>,
-    children: Recent<(Mark, Sign), CHILDREN_MAX>,
+    /// What it began that goes on by itself: children, and commands behind their calls.
+    begun: Recent<(Mark, Sign), BEGUN_MAX>,
     /// The last turn ended and left something running.
     background: Option<Sign>,
     pub(super) exit: Option<Sign>,
@@ -122,7 +123,7 @@ impl Default for Signs {
             approvals: Recent::default(),
             questions: Recent::default(),
             calls: Recent::default(),
-            children: Recent::default(),
+            begun: Recent::default(),
             background: None,
             exit: None,
             has_nobody: false,
@@ -197,11 +198,14 @@ impl Signs {
             return;
         }
         self.seq = event.seq;
-        if event.fork_origin().is_some() || self.torn.look_at(event) == News::Again {
+        if event.fork_origin().is_some() {
             return;
         }
         let before = self.told();
-        self.take(event);
+        match self.torn.look_at(event) {
+            News::Again => self.take_again(event),
+            News::First | News::Mended(_) => self.take(event),
+        }
         let (status, reason) = self.told();
         if before != (status, reason) {
             let change = Change { at: event.created_at, status, reason, event_id: event.id };
@@ -244,8 +248,19 @@ impl Signs {
 
     /// What goes on although the turn is over.
     pub(super) fn background(&self) -> Option<&Sign> {
-        let children = self.children.iter().map(|(_, sign)| sign);
-        children.chain(&self.background).max_by_key(|sign| sign.at)
+        let begun = self.begun.iter().map(|(_, sign)| sign);
+        begun.chain(&self.background).max_by_key(|sign| sign.at)
+    }
+
+    /// Takes a fuller account of something that was told: only a result may say more, namely that
+    /// what went on behind its call is over.
+    fn take_again(&mut self, event: &Event) {
+        let result = event.readable::<ToolResult>();
+        let Some(result) = result.filter(|result| !result.background) else { return };
+        let id = Mark::of(&result.call_id);
+        if self.begun.take(|(begun, _)| *begun == id).is_some() {
+            self.touch(event);
+        }
     }
 
     fn take(&mut self, event: &Event) {
@@ -308,7 +323,7 @@ impl Signs {
         }
         self.is_child |= started.mode == Some(SessionMode::Child);
         self.forget_open();
-        self.children.clear();
+        self.begun.clear();
         self.background = None;
         if self.stage == Stage::Open {
             self.stage = Stage::Nothing;
@@ -319,7 +334,7 @@ impl Signs {
     fn exit(&mut self, event: &Event) {
         self.touch(event);
         self.forget_open();
-        self.children.clear();
+        self.begun.clear();
         self.background = None;
         if !matches!(self.stage, Stage::Over(_)) {
             self.stage = Stage::Nothing;
@@ -444,6 +459,9 @@ impl Signs {
         self.go_on(event);
         let Some(result) = event.readable::<ToolResult>() else { return };
         let id = Mark::of(&result.call_id);
+        if result.background {
+            self.begun.push((id, Sign::of(event)));
+        }
         let call = self.calls.take(|open| open.id == id);
         self.questions.retain(|asked| asked.call != Some(id));
         let before = self.approvals.len();
@@ -539,10 +557,10 @@ impl Signs {
         self.touch(event);
         let head: Head = event.data.read().unwrap_or_default();
         let id = Mark::of(&head.child_id);
-        self.children.take(|(child, _)| *child == id);
+        self.begun.take(|(child, _)| *child == id);
         if is_working {
             self.exit = None;
-            self.children.push((id, Sign::of(event)));
+            self.begun.push((id, Sign::of(event)));
         }
     }
 
@@ -564,7 +582,7 @@ impl Signs {
         self.forget_open();
         let is_cut = matches!(told.stop_reason, Some(StopReason::Interrupted | StopReason::Died));
         if is_cut || head.background == Some(0) {
-            self.children.clear();
+            self.begun.clear();
             self.background = None;
         } else if head.background.is_some() {
             self.background = Some(Sign::of(event));

@@ -184,6 +184,17 @@ fn work_in_the_background_runs_on_behind_the_end_of_a_turn() {
 }
 
 #[test]
+fn a_command_that_outlives_its_turn_runs_until_a_fuller_account_ends_it() {
+    let mut case = Case::prompted().call("exec_command", json!({"cmd": "npm start"}));
+    let call_id = format!("c{}", case.log.events.len());
+    let result = json!({"call_id": call_id, "outcome": "ok", "background": true});
+    let first = case.log.add("tool.result", result).id;
+    let mut case = case.end("completed").check(MINUTE, Status::Running, Reason::Background);
+    case.log.add("tool.result", json!({"call_id": call_id, "outcome": "ok"})).draft.amend(first);
+    case.check(0, Status::Waiting, Reason::Prompt);
+}
+
+#[test]
 fn of_two_approvals_one_answer_leaves_one() {
     let case = Case::prompted().ask("a1").ask("a2").answer("a1");
     let verdict = case.verdict(0);

@@ -7,7 +7,7 @@ use event::{Raw, Time};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::rollout::{Completed, TokenInfo, Told as Message, TurnContext, joined};
+use super::rollout::{Completed, Duration, TokenInfo, Told as Message, TurnContext, joined};
 use super::{Known, Rollout, Understood, step};
 use crate::identity::Identity;
 use crate::json;
@@ -231,12 +231,14 @@ impl Rollout {
         told: &mut Told<'_>,
     ) -> Understood {
         let id = item.id.clone().unwrap_or_default();
-        let status = item.status.and_then(json::text).unwrap_or_default();
-        let duration_ms = item.duration.map(|duration| duration.millis());
         if let Some(open) = self.state.calls.get(&id) {
+            if open.more.running.is_some() {
+                self.over(item, id, turn_id, at, told);
+                return Ok(Known::Told);
+            }
             open.more.exit_code = item.exit_code;
-            open.more.duration_ms = duration_ms;
-            open.more.is_declined = status == "declined";
+            open.more.duration_ms = item.duration.map(Duration::millis);
+            open.more.is_declined = item.has_status("declined");
             return Ok(Known::Silent);
         }
         let program = self.state.program();
@@ -246,13 +248,8 @@ impl Rollout {
         }
         let input =
             Raw::of(&CommandInput { command: item.command, cwd: item.cwd, changes: item.changes })?;
-        let tool = Some(tool.to_owned());
-        let call = ToolCall {
-            call_id: id.clone(),
-            tool: tool.clone().unwrap_or_default(),
-            input,
-            ..ToolCall::default()
-        };
+        let call =
+            ToolCall { call_id: id.clone(), tool: tool.to_owned(), input, ..ToolCall::default() };
         let identity = self.state.identity(told, "command");
         let draft = told.call(identity, at, &call);
         draft.parent_id = program;
@@ -260,29 +257,35 @@ impl Rollout {
         let turn_id = turn_id.map(str::to_owned).or(draft.turn_id.take());
         draft.turn_id.clone_from(&turn_id);
         let call_event_id = draft.id;
-        let outcome = match (status.as_str(), item.exit_code) {
-            ("declined", _) => Outcome::Rejected,
-            ("failed", _) => Outcome::Error,
-            (_, Some(code)) if code != 0 => Outcome::Error,
-            _ => Outcome::Ok,
-        };
-        let output = item.aggregated_output.or(item.stdout);
-        let text = output.and_then(|output| json::beginning(output.get(), SHOWN_CHARS_MAX + 1));
-        let result = ToolResult {
-            call_id: id,
-            tool,
-            outcome,
-            output: output.map(Raw::from),
-            duration_ms,
-            exit_code: item.exit_code,
-            ..ToolResult::default()
-        };
+        let (mut result, text) = item.result(id);
+        result.tool = Some(tool.to_owned());
         let identity = self.state.identity(told, "command result");
         let draft = told.fact(identity, at, &result);
-        draft.text = text.map(|text| shown(&text));
+        draft.text = text;
         draft.parent_id = Some(call_event_id);
         draft.turn_id = turn_id;
         Ok(Known::Told)
+    }
+
+    /// A command that had gone on behind its call has ended: all it printed, and how it ended.
+    fn over(
+        &mut self,
+        item: &Completed<'_>,
+        call_id: String,
+        turn_id: Option<&str>,
+        at: Option<Time>,
+        told: &mut Told<'_>,
+    ) {
+        let Some(call) = self.state.calls.close(&call_id) else { return };
+        let (result, text) = item.result(call_id);
+        let identity = self.state.identity(told, "command over");
+        let draft = told.fact(identity, at, &result);
+        draft.text = text;
+        draft.parent_id = Some(call.event_id);
+        draft.turn_id = turn_id.map(str::to_owned).or(draft.turn_id.take());
+        if let Some(running) = call.more.running {
+            draft.amend(running);
+        }
     }
 
     /// The screen was told of a compaction: the second record of one, unless there was no first.
@@ -417,6 +420,33 @@ struct CommandInput<'a> {
     cwd: Option<&'a RawValue>,
     #[serde(skip_serializing_if = "Option::is_none")]
     changes: Option<&'a RawValue>,
+}
+
+impl Completed<'_> {
+    fn has_status(&self, word: &str) -> bool {
+        self.status.and_then(json::text).as_deref() == Some(word)
+    }
+
+    /// How a command ended and what it printed, and how much of that is shown.
+    fn result(&self, call_id: String) -> (ToolResult, Option<String>) {
+        let outcome = match self.exit_code {
+            _ if self.has_status("declined") => Outcome::Rejected,
+            _ if self.has_status("failed") => Outcome::Error,
+            Some(code) if code != 0 => Outcome::Error,
+            _ => Outcome::Ok,
+        };
+        let output = self.aggregated_output.or(self.stdout);
+        let text = output.and_then(|output| json::beginning(output.get(), SHOWN_CHARS_MAX + 1));
+        let result = ToolResult {
+            call_id,
+            outcome,
+            output: output.map(Raw::from),
+            duration_ms: self.duration.map(Duration::millis),
+            exit_code: self.exit_code,
+            ..ToolResult::default()
+        };
+        (result, text.map(|text| shown(&text)))
+    }
 }
 
 fn text(raw: Option<&RawValue>) -> String {

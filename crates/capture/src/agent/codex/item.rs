@@ -210,14 +210,20 @@ impl Rollout {
             output: output.map(Raw::from),
             duration_ms,
             exit_code,
+            background: head.is_running && exit_code.is_none(),
             ..ToolResult::default()
         };
         let identity = self.state.identity(told, "result");
         let draft = told.fact(identity, at, &result);
         draft.text = Some(shown(&head.text));
         draft.parent_id = open.as_ref().map(|open| open.event_id);
-        self.state.last_said = Some(draft.id);
-        if open.is_some_and(|open| open.more.asks) {
+        let result_id = draft.id;
+        self.state.last_said = Some(result_id);
+        let Some(mut open) = open else { return };
+        if result.background {
+            open.more.running = Some(result_id);
+            self.state.calls.open(open);
+        } else if open.more.asks {
             told.answered(at, "", &result);
         }
     }
@@ -308,6 +314,7 @@ struct Head {
     exit_code: Option<i64>,
     is_failed: bool,
     is_aborted: bool,
+    is_running: bool,
 }
 
 impl Head {
@@ -322,6 +329,8 @@ impl Head {
 
 /// Lines in front of an output that tell how a command ended.
 const EXIT_CODE: &[&str] = &["Process exited with code ", "Exit code: "];
+/// The line of a command that goes on although its call has returned.
+const RUNNING: &str = "Process running with session ID ";
 const OUTPUT_BEGINS: &str = "Output:";
 const FAILED: &str = "Script failed";
 const ABORTED: &str = "aborted by user";
@@ -374,6 +383,7 @@ fn head_of(text: String) -> Head {
     for line in text.lines().take_while(|line| !line.starts_with(OUTPUT_BEGINS)).take(8) {
         let code = EXIT_CODE.iter().find_map(|words| line.strip_prefix(words));
         head.exit_code = head.exit_code.or_else(|| code?.trim().parse().ok());
+        head.is_running |= line.starts_with(RUNNING);
     }
     Head { text, ..head }
 }

@@ -67,6 +67,9 @@ pub(super) struct Ran {
     pub duration_ms: Option<u64>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_declined: bool,
+    /// What was told of it while it ran on; its end is still to come.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub running: Option<EventId>,
 }
 
 impl State {
