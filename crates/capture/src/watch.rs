@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender, TrySendError};
 use std::time::{Duration, Instant};
 
+use notify::event::ModifyKind;
 use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 
 use crate::database;
@@ -21,7 +22,7 @@ use crate::stop::Stop;
 const SWEEP: Duration = Duration::from_secs(10 * 60);
 /// The same while some folder cannot be watched.
 const SWEEP_UNWATCHED: Duration = Duration::from_secs(5);
-/// How often folders that were not there are looked for.
+/// How often folders that were not there are looked for, whatever was noticed meanwhile.
 const ROOTS: Duration = Duration::from_secs(5);
 
 /// Hints that wait to be looked at. When there are more, everything is listed again instead.
@@ -30,6 +31,8 @@ const HINTS_MAX: usize = 16_384;
 /// What wakes the watch.
 enum Wake {
     Changed(PathBuf),
+    /// A file or a folder is gone, perhaps only to come again.
+    Gone(PathBuf),
     /// A folder appeared: what was put into it at once is not always told.
     Folder(PathBuf),
     Stop,
@@ -67,6 +70,8 @@ pub struct Watch<'a> {
     /// Folders that are watched, and those that cannot be.
     watched: BTreeSet<PathBuf>,
     refused: BTreeSet<PathBuf>,
+    /// Where a folder that is not there would be seen to come: the nearest one above it that is.
+    doorsteps: BTreeSet<PathBuf>,
     schedule: Schedule,
     glances: Glances,
     begun: Instant,
@@ -90,6 +95,7 @@ impl<'a> Watch<'a> {
             watcher,
             watched: BTreeSet::new(),
             refused: BTreeSet::new(),
+            doorsteps: BTreeSet::new(),
             schedule: Schedule::default(),
             glances: Glances::default(),
             begun: Instant::now(),
@@ -138,6 +144,7 @@ impl<'a> Watch<'a> {
             let due = self.schedule.next_due().unwrap_or(Moment::MAX).min(next_sweep);
             match self.wait_until(due.min(next_roots), &mut next_sweep, &mut warnings) {
                 Waited::GoOn => {}
+                Waited::AtTheDoor => next_roots = self.now(),
                 Waited::Stop => return Ok(()),
             }
         }
@@ -183,6 +190,7 @@ impl<'a> Watch<'a> {
         warnings: &mut Vec<Warning>,
     ) -> Waited {
         let mut pause = due.saturating_sub(self.now());
+        let mut waited = Waited::GoOn;
         loop {
             if self.pump.stop.is_asked() {
                 return Waited::Stop;
@@ -191,8 +199,22 @@ impl<'a> Watch<'a> {
             match self.wakes.recv_timeout(pause) {
                 Ok(Wake::Stop) | Err(RecvTimeoutError::Disconnected) => return Waited::Stop,
                 Ok(Wake::Changed(path)) if path.starts_with(&self.bell) => {}
+                Ok(Wake::Folder(path)) if self.is_at_the_door(&path) => {
+                    waited = Waited::AtTheDoor;
+                }
+                // Whatever else happens there is nothing to us.
+                Ok(Wake::Changed(path)) if self.is_at_the_door(&path) => {
+                    pause = pause.min(due.saturating_sub(now));
+                    continue;
+                }
+                // The system watches it no longer, whatever has its name now.
+                Ok(Wake::Gone(path)) if self.watched.remove(&path) => {
+                    waited = Waited::AtTheDoor;
+                }
                 // What happens to a database happens in its log first.
-                Ok(Wake::Changed(path)) => self.hint(&database::of_log(&path), now),
+                Ok(Wake::Changed(path) | Wake::Gone(path)) => {
+                    self.hint(&database::of_log(&path), now)
+                }
                 Ok(Wake::Folder(folder)) => {
                     for path in self.pump.sources_below(&folder, warnings) {
                         self.hint(&path, now);
@@ -202,7 +224,7 @@ impl<'a> Watch<'a> {
                     if self.has_lost_count.swap(false, Ordering::Relaxed) {
                         *next_sweep = now;
                     }
-                    return Waited::GoOn;
+                    return waited;
                 }
             }
             // Whatever else waits is taken in at once.
@@ -216,10 +238,19 @@ impl<'a> Watch<'a> {
         self.schedule.hint(path, now);
     }
 
+    /// Whether something happened where a folder may come that is not there yet.
+    fn is_at_the_door(&self, path: &Path) -> bool {
+        let is_ours = || self.watched.iter().any(|root| path.starts_with(root));
+        path.parent().is_some_and(|folder| self.doorsteps.contains(folder)) && !is_ours()
+    }
+
     /// Watches the folders that are there and were not watched; whether there are any.
     fn watch_roots(&mut self, warnings: &mut Vec<Warning>) -> bool {
         let mut has_news = false;
         for (provider, root) in self.pump.roots() {
+            if !root.exists() {
+                self.watch_doorstep(&root);
+            }
             let Ok(root) = root.canonicalize() else { continue };
             if self.watched.contains(&root) || self.refused.contains(&root) {
                 continue;
@@ -243,6 +274,19 @@ impl<'a> Watch<'a> {
         has_news
     }
 
+    /// Watches for a folder to come. Where that cannot be done it is looked for now and then.
+    fn watch_doorstep(&mut self, missing: &Path) {
+        let Some(watcher) = &mut self.watcher else { return };
+        let nearest = || missing.ancestors().skip(1).find_map(|above| above.canonicalize().ok());
+        // One that comes meanwhile, nearer, is not told by the doorstep further away.
+        while let Some(folder) = nearest().filter(|folder| !self.doorsteps.contains(folder)) {
+            if watcher.watch(&folder, RecursiveMode::NonRecursive).is_err() {
+                return;
+            }
+            self.doorsteps.insert(folder);
+        }
+    }
+
     fn sweep_pause(&self) -> Duration {
         if self.refused.is_empty() { SWEEP } else { SWEEP_UNWATCHED }
     }
@@ -254,6 +298,8 @@ impl<'a> Watch<'a> {
 
 enum Waited {
     GoOn,
+    /// Something happened where a folder is missing.
+    AtTheDoor,
     Stop,
 }
 
@@ -274,7 +320,10 @@ impl Hints {
         }
         for path in event.paths {
             let wake = match event.kind {
-                EventKind::Create(_) if path.is_dir() => Wake::Folder(path),
+                EventKind::Remove(_) => Wake::Gone(path),
+                EventKind::Create(_) | EventKind::Modify(ModifyKind::Name(_)) if path.is_dir() => {
+                    Wake::Folder(path)
+                }
                 _ => Wake::Changed(path),
             };
             if let Err(TrySendError::Full(_)) = self.sender.try_send(wake) {
@@ -365,5 +414,39 @@ mod tests {
         watch.run(&mut Nobody, &mut |_, _, _| Ok(()), &mut tell).unwrap();
         let kinds: Vec<WarningKind> = told.iter().map(|warning| warning.kind).collect();
         assert_eq!(kinds, [WarningKind::NotWatched]);
+    }
+
+    /// Whether something happens that is a reason to look for folders, within a minute.
+    fn wait_at_the_door(watch: &mut Watch<'_>) -> bool {
+        let due = watch.now() + Duration::from_secs(60);
+        let mut next_sweep = Moment::MAX;
+        matches!(watch.wait_until(due, &mut next_sweep, &mut Vec::new()), Waited::AtTheDoor)
+    }
+
+    #[test]
+    fn a_folder_that_comes_later_or_comes_again_is_watched() {
+        let home = tempfile::tempdir().unwrap();
+        let home = home.path().canonicalize().unwrap();
+        let environment = Environment::new(&home, []);
+        let clock = || Time::from_millis(0);
+        let pump = Pump::new(AGENTS, &environment, &clock);
+        let bell = home.join("bell");
+        fs::create_dir(&bell).unwrap();
+        let mut watch = Watch::new(pump, bell);
+        let mut warnings = Vec::new();
+        let root = home.join(".claude/projects");
+        assert!(!watch.watch_roots(&mut warnings));
+        // Two folders come, and the first may be seen before the second is there.
+        fs::create_dir_all(&root).unwrap();
+        assert!(wait_at_the_door(&mut watch));
+        while !watch.watch_roots(&mut warnings) {
+            assert!(wait_at_the_door(&mut watch));
+        }
+        assert!(!watch.watch_roots(&mut warnings));
+        fs::remove_dir(&root).unwrap();
+        fs::create_dir(&root).unwrap();
+        assert!(wait_at_the_door(&mut watch));
+        assert!(watch.watch_roots(&mut warnings));
+        assert_eq!(warnings, []);
     }
 }
