@@ -1,8 +1,10 @@
 //! `hansard show`: one session, as a person, a program or a model sees it.
 
+use std::time::Duration;
+
 use clap::Args;
 use event::{Event, EventId, Time};
-use journal::{Journal, Selection, SessionInfo};
+use journal::{Ended, Followed, From, Journal, OnLag, Selection, SessionInfo};
 use projection::digest::summary;
 use projection::{
     Chapter, Chronicle, Facts, Outcome, PriceTable, ToolCount, Turn, Turns, redacted,
@@ -10,7 +12,10 @@ use projection::{
 use redact::Redactor;
 use session::Session;
 use session::view::EffectiveView;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
 
+use super::ingest::on_signal;
 use super::{Done, Global};
 use crate::error::CliError;
 use crate::output::{Output, Style, money, one_line, plain};
@@ -39,7 +44,16 @@ pub(crate) struct Show {
     /// With --events: at most so many; with --json prints one object with `items` and `next`
     #[arg(long, value_name = "N", requires = "events")]
     limit: Option<usize>,
+    /// Print the last events, or those behind --after, and go on as they are recorded
+    #[arg(long, conflicts_with_all = ["effective", "digest", "until", "limit"])]
+    follow: bool,
 }
+
+/// One of the waits that make up waiting for the next event.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Events that a follower sees of what was before, unless it says from where.
+const LAST_EVENTS: u64 = 20;
 
 /// A place in a session, as a person names it.
 #[derive(Clone, Copy, Debug)]
@@ -87,6 +101,9 @@ impl Show {
     pub(crate) fn run(&self, global: &Global, output: &mut Output) -> Result<Done, CliError> {
         let journal = world::journal_to_read(global, output)?;
         let info = journal.resolve(&self.session)?;
+        if self.follow {
+            return self.follow(&journal, &info, output);
+        }
         let session = Point::open(self.until, &journal, &info)?;
         if self.events {
             self.print_events(&session, output)?;
@@ -110,20 +127,54 @@ impl Show {
             return output.json_line(&PageShape { items, next });
         }
         for event in events.take(self.limit.unwrap_or(usize::MAX)) {
-            let event = event?;
-            if output.json() {
-                output.line(event.encode())?;
-            } else {
-                let text = event_text(&event);
-                let kind = output.styled(Style::Bold, format!("{:<19}", event.kind));
-                let at = output.styled(Style::Dim, event.created_at.to_string());
-                output.line(
-                    format!("{:>6}  {kind} {at}  {}", event.seq, one_line(&text, 100)).trim_end(),
-                )?;
-            }
+            print_event(&event?, output)?;
         }
         Ok(())
     }
+
+    /// Prints events as they are recorded, until somebody says stop.
+    fn follow(
+        &self,
+        journal: &Journal,
+        info: &SessionInfo,
+        output: &mut Output,
+    ) -> Result<Done, CliError> {
+        let after = self.after.unwrap_or(info.tail_seq.saturating_sub(LAST_EVENTS));
+        let mut followed = journal.follow_session(&info.id, From::At(after + 1), OnLag::CatchUp)?;
+        let signals = Signals::new([SIGINT, SIGTERM])?;
+        let handle = signals.handle();
+        let closed = journal.clone();
+        on_signal(signals, move || closed.close());
+        loop {
+            let mut next = followed.next_within(Duration::ZERO);
+            if matches!(next, Ok(None)) {
+                output.flush()?;
+                next = followed.next_within(PATIENCE);
+            }
+            match next {
+                Ok(Some(Followed::Event(recorded))) => print_event(&recorded.event, output)?,
+                // A read-only journal has nothing that is not recorded, and misses nothing.
+                Ok(Some(Followed::Live(_) | Followed::Behind { .. } | Followed::Gap { .. })) => {}
+                Ok(None) => {}
+                Err(Ended::Closed) => break,
+                Err(Ended::Failed(error)) => return Err(error.into()),
+            }
+        }
+        handle.close();
+        output.flush()?;
+        Ok(Done::Yes)
+    }
+}
+
+/// One event: as it is, or in a line.
+fn print_event(event: &Event, output: &mut Output) -> Result<(), CliError> {
+    if output.json() {
+        return output.line(event.encode());
+    }
+    let text = event_text(event);
+    let kind = output.styled(Style::Bold, format!("{:<19}", event.kind));
+    let at = output.styled(Style::Dim, event.created_at.to_string());
+    output.line(format!("{:>6}  {kind} {at}  {}", event.seq, one_line(&text, 100)).trim_end())
 }
 
 /// What an event says, in short.

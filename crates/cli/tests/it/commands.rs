@@ -2,6 +2,7 @@
 
 use expect_test::expect;
 
+use crate::status::session;
 use crate::{empty, import, json, sample};
 
 #[test]
@@ -213,4 +214,21 @@ fn a_digest_shows_no_secret() {
         assert_eq!(said.code, Some(0), "{said}");
         assert!(!said.stdout.contains(secret) && said.stdout.contains("redacted"), "{said}");
     }
+}
+
+#[test]
+fn a_follower_of_a_session_sees_the_last_events_and_then_the_next() {
+    let world = empty();
+    import(&world, &session("33334444", &[]));
+    let mut follower = world.start(&["--json", "show", "33334444", "--follow"]);
+    let mut kind = || {
+        let event: serde_json::Value = serde_json::from_str(&follower.line().unwrap()).unwrap();
+        event["kind"].as_str().unwrap().to_owned()
+    };
+    assert_eq!([kind(), kind()], ["session.started", "user.prompt"]);
+    let call = serde_json::json!({"call_id": "c1", "tool": "Bash", "input": {"command": "ls"}});
+    import(&world, &session("33334444", &[("tool.call", call)]));
+    assert_eq!(kind(), "tool.call");
+    let said = follower.terminate();
+    assert_eq!((said.code, said.stderr.as_str()), (Some(0), ""), "{said}");
 }

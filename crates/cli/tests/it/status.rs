@@ -7,7 +7,7 @@ use testkit::World;
 use crate::{empty, import, json as lines};
 
 /// A session of Claude whose last turn is open, begun when the clock of this machine says so.
-fn session(id: &str, rest: &[(&str, Value)]) -> String {
+pub(crate) fn session(id: &str, rest: &[(&str, Value)]) -> String {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
     let begun = now.as_secs() - 600;
     let mut text = String::new();
