@@ -241,7 +241,10 @@ impl Chain {
             chapter.epoch.to_seq == event.seq && chapter.epoch.closed.is_some()
         };
         let Some(chapter) = chronicle.chapters().find(is_it) else { return Ok(None) };
-        Ok(Some(Segment::claim(&self.root, &session, chapter.epoch, &self.zone)?))
+        match Segment::claim(&self.journal, &session, chapter.epoch, &self.zone) {
+            Err(SegmentError::Deleted(_)) => Ok(None),
+            segment => Ok(Some(segment?)),
+        }
     }
 
     /// An epoch that just ended, step by step.

@@ -17,8 +17,8 @@ pub enum DeleteError {
     Segment(#[from] SegmentError),
 }
 
-/// Deletes a session, its segments, and the originals that told of nobody else. What its agent still writes to it
-/// is not recorded any more.
+/// Deletes a session, its segments, and the originals that told of nobody else. What its agent
+/// still writes to it is not recorded any more. Whoever is writing about it now is waited for.
 ///
 /// The session goes first: after a crash in between, to delete it again removes what is left, and
 /// so does whoever reads what agents write next.

@@ -13,10 +13,11 @@ use projection::digest::Topic;
 use projection::{Activity, Chapter, Worked, activities};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
+use supervise::safe_form;
 
 use crate::chronicles::chronicle_of;
 use crate::day_digest::DayDigest;
-use crate::segment::{Segment, SegmentError, SegmentKey, write_whole};
+use crate::segment::{Hold, Segment, SegmentError, SegmentKey, write_whole};
 use crate::zone::{LocalDay, Zone};
 
 /// The activities of a day, in its folder.
@@ -117,6 +118,8 @@ impl Dream {
         about: &Map<String, Value>,
         tell: &mut dyn FnMut(Told),
     ) -> Result<(), DreamError> {
+        // From the first look at a session to the last byte: whoever deletes one waits for it.
+        let _hold = Hold::to_write_of_all(root)?;
         match self {
             Dream::Segment(key) => {
                 let is_over = |activity: &Activity| activity.is_over(now);
@@ -317,7 +320,7 @@ fn write_outcome(
     std::fs::create_dir_all(&folder)
         .map_err(|cause| SegmentError::Io { path: folder.clone(), cause })?;
     // A segment is one of its stream, so both together are one activity.
-    let name = format!("{}.{id}.json", activity.stream);
+    let name = format!("{}.{}.json", activity.stream, safe_form(id));
     Ok(write_whole(&folder, &name, &pretty(&outcome))?)
 }
 

@@ -5,22 +5,27 @@
 //! `transcript.jsonl`, `digest.jsonl` and `events.jsonl`. All but the last can be deleted and are
 //! made again from the journal.
 
+mod folder; // folders and files, made and removed so that it lasts
+mod forget; // the segments of a session, gone
+mod hold; // nobody writes while somebody forgets
 mod key; // the name of a segment, checked
 mod output; // files that are made again from the journal
 
-use std::fs::{DirBuilder, OpenOptions};
-use std::io::{self, ErrorKind, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use event::SessionId;
-use journal::{ReadError, SessionInfo};
+use journal::{Journal, ReadError, SessionInfo};
 use projection::Epoch;
 use serde::{Deserialize, Serialize};
 
 use crate::day_digest::project_of;
 use crate::zone::{LocalDay, Zone};
+use folder::{folders_in, make_folder};
 
+pub(crate) use folder::write_whole;
+pub(crate) use forget::forget_segments;
+pub(crate) use hold::Hold;
 pub use key::SegmentKey;
 pub use output::{Described, Transcribed};
 
@@ -63,6 +68,10 @@ pub enum SegmentError {
     NotAFolder { path: PathBuf },
     #[error("`{path}` says of no segment what it is")]
     NoMeta { path: PathBuf },
+    #[error("a journal in memory has no folders for its days")]
+    NoFolder,
+    #[error("session `{0}` is deleted")]
+    Deleted(SessionId),
     #[error("epoch {epoch} of session `{session_id}` is not closed")]
     NotClosed { session_id: SessionId, epoch: u64 },
     #[error(transparent)]
@@ -73,7 +82,7 @@ impl Segment {
     /// The folder of a closed epoch, made if it is not there. A name that another epoch has is
     /// passed over.
     pub fn claim(
-        journal: &Path,
+        journal: &Journal,
         session: &SessionInfo,
         epoch: &Epoch,
         zone: &Zone,
@@ -82,9 +91,11 @@ impl Segment {
             session_id: session.id.clone(),
             epoch: epoch.number,
         })?;
+        let root = journal.dir().ok_or(SegmentError::NoFolder)?;
+        let _hold = Hold::to_write(journal, &session.id)?;
         let mut key = SegmentKey::of(&session.provider, epoch.started_at, epoch.last_at, zone);
         for _ in 0..TRIES_MAX {
-            let folder = make_folder(journal, &key)?;
+            let folder = make_folder(root, &key)?;
             let meta = Meta {
                 day: key.day().to_string(),
                 stream: key.stream().to_owned(),
@@ -99,20 +110,23 @@ impl Segment {
                 facet: project_of(session).to_owned(),
                 platform: std::env::consts::OS.to_owned(),
             };
-            match read_meta(&folder)? {
-                Some(there)
-                    if (&there.session_id, there.epoch) != (&meta.session_id, meta.epoch) =>
+            match Owner::of(&folder)? {
+                Owner::Nobody => write_whole(&folder, META, &to_line(&meta))?,
+                Owner::Epoch(there) if there == meta && has_meta(&folder)? => {}
+                // Another range or another project: the log knows better.
+                Owner::Epoch(there)
+                    if (&there.session_id, there.epoch) == (&meta.session_id, meta.epoch) =>
                 {
+                    write_whole(&folder, META, &to_line(&meta))?;
+                }
+                Owner::Epoch(_) | Owner::Somebody => {
                     key = key.next();
                     continue;
                 }
-                Some(there) if there == meta => {}
-                // Another range or another project: the log knows better.
-                _ => write_whole(&folder, META, &to_line(&meta))?,
             }
             return Ok(Segment { folder, meta });
         }
-        Err(SegmentError::NotAFolder { path: journal.join(key.path()) })
+        Err(SegmentError::NotAFolder { path: root.join(key.path()) })
     }
 
     /// The segment in a folder.
@@ -151,40 +165,28 @@ impl Segment {
     }
 }
 
-/// Removes the segments of a session, and what days say that was made of them. A day is digested
-/// again when somebody asks for it.
-pub(crate) fn forget_segments(journal: &Path, session: &SessionId) -> Result<(), SegmentError> {
-    for day in folders_in(journal)? {
-        let name = day.file_name().and_then(|name| name.to_str()).and_then(LocalDay::parse);
-        let Some(name) = name else { continue };
-        let segments = Segment::of_day(journal, name)?.into_iter();
-        let own: Vec<Segment> =
-            segments.filter(|segment| segment.meta.session_id == *session).collect();
-        if own.is_empty() {
-            continue;
-        }
-        // What was made of them goes first: after a crash the segments still lead here.
-        for made in ["activities.json", "digest.json", "activities"] {
-            remove(&day.join(made))?;
-        }
-        for segment in own {
-            // What says whose it is goes last, for the same reason.
-            for name in ["transcript.jsonl", "digest.jsonl", "events.jsonl"] {
-                remove(&segment.folder().join(name))?;
-            }
-            remove(segment.folder())?;
-        }
-    }
-    Ok(())
+/// Whose a folder is.
+enum Owner {
+    /// Nothing is in it that somebody could miss.
+    Nobody,
+    Epoch(Meta),
+    /// It has something, and nothing in it says whose that is.
+    Somebody,
 }
 
-/// Removes a file or a folder with all it holds, if it is there.
-fn remove(path: &Path) -> Result<(), SegmentError> {
-    let removed =
-        if is_folder(path) { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };
-    match removed {
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(failed(path, error)),
-        _ => Ok(()),
+impl Owner {
+    /// Where `segment.json` cannot be read, what was made of the segment says whose it is.
+    fn of(folder: &Path) -> Result<Owner, SegmentError> {
+        if let Some(meta) = read_meta(folder)? {
+            return Ok(Owner::Epoch(meta));
+        }
+        if let Some(meta) = output::told_by(folder).filter(is_key) {
+            return Ok(Owner::Epoch(meta));
+        }
+        Ok(match folder::is_empty_but_for(folder, META)? {
+            true => Owner::Nobody,
+            false => Owner::Somebody,
+        })
     }
 }
 
@@ -193,51 +195,16 @@ fn provider_id(session: &SessionInfo) -> &str {
     session.provider_session_id.as_deref().unwrap_or(session.id.as_str())
 }
 
-/// Makes the folder of a segment step by step, so that no link leads elsewhere.
-fn make_folder(journal: &Path, key: &SegmentKey) -> Result<PathBuf, SegmentError> {
-    let mut path = journal.to_owned();
-    for step in key.path().iter() {
-        path.push(step);
-        match DirBuilder::new().mode(0o700).create(&path) {
-            Err(error) if error.kind() != ErrorKind::AlreadyExists => {
-                return Err(failed(&path, error));
-            }
-            _ => {}
-        }
-        if !is_folder(&path) {
-            return Err(SegmentError::NotAFolder { path });
-        }
-    }
-    Ok(path)
+fn has_meta(folder: &Path) -> Result<bool, SegmentError> {
+    Ok(read_meta(folder)?.is_some())
 }
 
-/// Whether it is a folder itself, not a link to one.
-fn is_folder(path: &Path) -> bool {
-    path.symlink_metadata().is_ok_and(|metadata| metadata.is_dir())
-}
-
-/// The folders in a folder, in order; none in one that is not there.
-fn folders_in(folder: &Path) -> Result<Vec<PathBuf>, SegmentError> {
-    let entries = match folder.read_dir() {
-        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
-            return Ok(Vec::new());
-        }
-        entries => entries.map_err(|error| failed(folder, error))?,
-    };
-    let mut folders = Vec::new();
-    for entry in entries {
-        let path = entry.map_err(|error| failed(folder, error))?.path();
-        if is_folder(&path) {
-            folders.push(path);
-        }
-    }
-    folders.sort();
-    Ok(folders)
+fn is_key(meta: &Meta) -> bool {
+    SegmentKey::parse(&meta.day, &meta.stream, &meta.segment).is_some()
 }
 
 fn read_meta(folder: &Path) -> Result<Option<Meta>, SegmentError> {
     let path = folder.join(META);
-    let is_key = |meta: &Meta| SegmentKey::parse(&meta.day, &meta.stream, &meta.segment).is_some();
     match std::fs::read(&path) {
         Ok(bytes) => Ok(serde_json::from_slice(&bytes).ok().filter(is_key)),
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
@@ -251,19 +218,6 @@ fn to_line(value: &impl Serialize) -> Vec<u8> {
     let mut line = serde_json::to_vec(value).expect("names and numbers always encode");
     line.push(b'\n');
     line
-}
-
-/// Puts a file in place whole: whoever looks sees the old one or the new one.
-pub(crate) fn write_whole(folder: &Path, name: &str, bytes: &[u8]) -> Result<(), SegmentError> {
-    let (path, beside) = (folder.join(name), folder.join(format!(".{name}.tmp")));
-    let write = || {
-        let mut options = OpenOptions::new();
-        let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
-        file.write_all(bytes)?;
-        file.sync_data()?;
-        std::fs::rename(&beside, &path)
-    };
-    write().map_err(|error| failed(&path, error))
 }
 
 fn failed(path: &Path, cause: io::Error) -> SegmentError {

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use event::Kind;
 
-use super::{Meta, Segment, SegmentError, to_line, write_whole};
+use super::{Hold, Meta, Segment, SegmentError, to_line, write_whole};
 use crate::chronicles::chronicle_of;
 
 const TRANSCRIPT: &str = "transcript.jsonl";
@@ -91,7 +91,7 @@ impl Segment {
             noisy: unknown * 2 > records,
         };
         let chunks = chunks.into_iter().map(|text| to_line(&Chunk { text }));
-        self.make(TRANSCRIPT, made, chunks)
+        self.make(journal, TRANSCRIPT, made, chunks)
     }
 
     /// Writes down what is worth keeping of the epoch.
@@ -107,7 +107,7 @@ impl Segment {
             title: digest::title(&facts),
             summary: digest::summary(&facts),
         };
-        self.make(DIGEST, made, facts.iter().map(to_line))
+        self.make(journal, DIGEST, made, facts.iter().map(to_line))
     }
 
     /// What was made of the text, if it is there.
@@ -128,6 +128,7 @@ impl Segment {
 
     fn make<T: Serialize>(
         &self,
+        journal: &Journal,
         name: &str,
         made: T,
         lines: impl Iterator<Item = Vec<u8>>,
@@ -135,9 +136,15 @@ impl Segment {
         let header = Header { meta: self.meta.clone(), made };
         let mut bytes = to_line(&header);
         lines.for_each(|line| bytes.extend(line));
+        let _hold = Hold::to_write(journal, &self.meta.session_id)?;
         write_whole(self.folder(), name, &bytes)?;
         Ok(header.made)
     }
+}
+
+/// The epoch that the files made of a segment name.
+pub(super) fn told_by(folder: &Path) -> Option<Meta> {
+    [TRANSCRIPT, DIGEST].iter().find_map(|name| header(&folder.join(name)))
 }
 
 /// The first line of a file; nothing of one that is not there or says something else.

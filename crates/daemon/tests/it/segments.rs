@@ -55,7 +55,12 @@ impl World {
             self.journal.stat(&SessionId::new(format!("claude:{session}")).unwrap()).unwrap();
         let chronicle = chronicle_of(&self.journal, &info).unwrap();
         let epoch = chronicle.chapters().last().unwrap().epoch.clone();
-        Segment::claim(&self.root(), &info, &epoch, &Zone::UTC).unwrap()
+        Segment::claim(&self.journal, &info, &epoch, &Zone::UTC).unwrap()
+    }
+
+    fn delete(&self, session: &str) {
+        let gone = SessionId::new(format!("claude:{session}")).unwrap();
+        daemon::delete(&self.journal, &gone, Time::from_millis(0), journal::Forks::Refuse).unwrap();
     }
 
     /// Runs a dream at a time of the day; what it told, without what it took.
@@ -184,6 +189,25 @@ fn two_epochs_of_one_second_have_two_folders() {
 }
 
 #[test]
+fn a_folder_whose_epoch_cannot_be_read_is_not_taken_by_another() {
+    let world = World::new();
+    world.begin("a", "app", 0).ask("one").close();
+    world.begin("b", "app", 0).ask("two").close();
+    let first = world.claim("a");
+    first.describe(&world.journal).unwrap();
+    fs::write(first.folder().join("segment.json"), "{\"day\":\"2026").unwrap();
+    assert_ne!(world.claim("b").folder(), first.folder());
+    // What was made of it says whose it is.
+    assert_eq!(world.claim("a").folder(), first.folder());
+    assert_eq!(Segment::open(first.folder()).unwrap().meta, first.meta);
+    // Nothing says it any more: it is nobody's to take.
+    fs::write(first.folder().join("segment.json"), "").unwrap();
+    fs::write(first.folder().join("digest.jsonl"), "").unwrap();
+    assert_ne!(world.claim("b").folder(), first.folder());
+    assert_ne!(world.claim("a").folder(), first.folder());
+}
+
+#[test]
 fn a_link_in_place_of_a_folder_is_not_followed() {
     let world = World::new();
     world.begin("s", "app", 0).ask("one").close();
@@ -194,7 +218,7 @@ fn a_link_in_place_of_a_folder_is_not_followed() {
     let info = world.journal.stat(&SessionId::new("claude:s").unwrap()).unwrap();
     let chronicle = chronicle_of(&world.journal, &info).unwrap();
     let epoch = chronicle.chapters().last().unwrap().epoch.clone();
-    let claimed = Segment::claim(&world.root(), &info, &epoch, &Zone::UTC);
+    let claimed = Segment::claim(&world.journal, &info, &epoch, &Zone::UTC);
     assert!(matches!(claimed, Err(SegmentError::NotAFolder { .. })), "{claimed:?}");
     assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 0);
 }
@@ -269,11 +293,78 @@ fn a_deleted_session_leaves_no_segment_and_nothing_made_of_one() {
         world.dream(&Dream::Flush(segment.key()), 10);
     }
     world.dream(&Dream::Daily(day()), 10);
-    let gone = SessionId::new("claude:a").unwrap();
-    daemon::delete(&world.journal, &gone, Time::from_millis(0), journal::Forks::Refuse).unwrap();
+    world.delete("a");
     let left = Segment::of_day(&world.root(), day()).unwrap();
     assert_eq!(left.len(), 1);
     assert_eq!(left[0].meta.session_id.as_str(), "claude:b");
     let folder = world.root().join("20261116");
     assert!(!folder.join("activities.json").exists() && !folder.join("digest.json").exists());
+}
+
+#[test]
+fn the_digest_of_a_day_goes_with_a_session_that_has_no_segment_there() {
+    let world = World::new();
+    world.begin("open", "app", 0).ask("Write the zzparser").edit("a.rs");
+    world.begin("b", "app", 5).ask("Something else").close();
+    world.claim("b");
+    world.dream(&Dream::Daily(day()), 10);
+    let digest = world.root().join("20261116/digest.json");
+    assert!(fs::read_to_string(&digest).unwrap().contains("zzparser"));
+    world.delete("open");
+    assert!(!digest.exists());
+    world.dream(&Dream::Daily(day()), 10);
+    assert!(!fs::read_to_string(&digest).unwrap().contains("zzparser"));
+}
+
+#[test]
+fn what_is_written_about_a_session_while_it_is_deleted_leaves_nothing() {
+    for round in 0..20 {
+        let world = World::new();
+        world.begin("a", "app", 0).ask("Write the zzparser").edit("a.rs").close();
+        world.begin("b", "app", 5).ask("Something else").close();
+        world.claim("b");
+        let segment = world.claim("a");
+        let (key, journal) = (segment.key(), &world.journal);
+        std::thread::scope(|scope| {
+            // Each may find the session gone, and then has nothing to do.
+            scope.spawn(|| segment.transcribe(journal).map(drop));
+            scope.spawn(|| segment.describe(journal).map(drop));
+            scope.spawn(|| {
+                let now = Time::from_millis(MORNING + 10 * MINUTE);
+                for dream in [Dream::Flush(key.clone()), Dream::Daily(day())] {
+                    dream.run(journal, &Zone::UTC, now, &mut |_| ()).unwrap();
+                }
+            });
+            scope.spawn(|| (0..round).for_each(|_| drop(journal.tail()))).join().unwrap();
+            world.delete("a");
+        });
+        let left = files_below(&world.root().join("20261116"));
+        for path in left {
+            let text = String::from_utf8_lossy(&fs::read(&path).unwrap()).into_owned();
+            assert!(!text.contains("zzparser") && !text.contains("claude:a"), "{path:?}: {text}");
+        }
+        let info = world.journal.stat(&SessionId::new("claude:a").unwrap());
+        assert!(info.is_err() && !segment.folder().exists());
+    }
+}
+
+#[test]
+fn nothing_is_claimed_or_made_for_a_session_that_is_deleted() {
+    let world = World::new();
+    world.begin("a", "app", 0).ask("Write the parser").close();
+    let info = world.journal.stat(&SessionId::new("claude:a").unwrap()).unwrap();
+    let epoch =
+        chronicle_of(&world.journal, &info).unwrap().chapters().last().unwrap().epoch.clone();
+    let segment = world.claim("a");
+    world.delete("a");
+    let claimed = Segment::claim(&world.journal, &info, &epoch, &Zone::UTC);
+    assert!(matches!(claimed, Err(SegmentError::Deleted(_))), "{claimed:?}");
+    assert!(segment.transcribe(&world.journal).is_err());
+    assert!(segment.describe(&world.journal).is_err());
+    assert_eq!(Segment::of_day(&world.root(), day()).unwrap().len(), 0);
+}
+
+fn files_below(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().map(|entry| entry.unwrap().path());
+    entries.flat_map(|path| if path.is_dir() { files_below(&path) } else { vec![path] }).collect()
 }
