@@ -5,6 +5,7 @@ use std::sync::mpsc::SyncSender;
 use bus::Message;
 
 use crate::queue::RunId;
+use crate::run::Watcher;
 use crate::run_ref::Ref;
 use crate::services_file::FileError;
 use crate::supervisor::{EnqueueError, Task};
@@ -37,6 +38,7 @@ pub(crate) enum Incoming {
     },
     Enqueue {
         task: Task,
+        watcher: Option<Watcher>,
         done: SyncSender<Result<Ref, EnqueueError>>,
     },
     Stop,

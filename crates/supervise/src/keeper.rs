@@ -5,7 +5,7 @@
 
 mod listening; // who hears the bus for it
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
@@ -25,6 +25,7 @@ use crate::program::{self, Judged};
 use crate::queue::{self, Kept, Queue, Reason, Request, RunId, Stopped, Work};
 use crate::reaction;
 use crate::request::{Asked, AskedRef};
+use crate::run::{RunNews, Watcher};
 use crate::run_ref::{Ref, RefSource};
 use crate::runs::{LogPlace, Runs, Start};
 use crate::schedule::{LastRuns, Schedules};
@@ -91,6 +92,8 @@ pub(crate) struct Keeper {
     faults: Vec<String>,
     /// Who waits until the queue is on disk.
     enqueued: Vec<(SyncSender<Result<Ref, EnqueueError>>, Ref)>,
+    /// Parts of the daemon that wait for a run of theirs.
+    watchers: HashMap<Ref, Watcher>,
     kept: Option<Vec<u8>>,
 }
 
@@ -154,6 +157,7 @@ impl Keeper {
             ignored: 0,
             faults: Vec::new(),
             enqueued: Vec::new(),
+            watchers: HashMap::new(),
             kept: None,
             settings,
             files,
@@ -212,7 +216,7 @@ impl Keeper {
                 // Whoever asked may have left.
                 let _ = done.send(loaded);
             }
-            Incoming::Enqueue { task, done } => self.enqueue(task, done),
+            Incoming::Enqueue { task, watcher, done } => self.enqueue(task, watcher, done),
             Incoming::Stop => self.stop(),
             Incoming::KillAll => {
                 self.is_hurried = true;
@@ -377,7 +381,12 @@ impl Keeper {
         self.do_tasks(effects);
     }
 
-    fn enqueue(&mut self, task: Task, done: SyncSender<Result<Ref, EnqueueError>>) {
+    fn enqueue(
+        &mut self,
+        task: Task,
+        watcher: Option<Watcher>,
+        done: SyncSender<Result<Ref, EnqueueError>>,
+    ) {
         let Task { cmd, reference, day, cwd, env, timeout, keep } = task;
         // Whoever asked may have left.
         if let Err(why) = check_words(&cmd) {
@@ -403,7 +412,10 @@ impl Keeper {
         match refusal {
             Some(Reason::QueueFull) => drop(done.send(Err(EnqueueError::Full))),
             Some(Reason::Stopping) => drop(done.send(Err(EnqueueError::Stopping))),
-            _ => self.enqueued.push((done, reference)),
+            _ => {
+                self.watchers.extend(watcher.map(|watcher| (reference.clone(), watcher)));
+                self.enqueued.push((done, reference));
+            }
         }
         self.do_tasks(effects);
     }
@@ -469,7 +481,12 @@ impl Keeper {
                     }
                 }
                 queue::Effect::End(run) => self.end(run, TASK_GRACE),
-                queue::Effect::Stopped(stopped) => self.voice.say(announce::stopped(&stopped)),
+                queue::Effect::Stopped(stopped) => {
+                    if let Some(watcher) = self.watchers.remove(&stopped.reference) {
+                        tell(&watcher, RunNews::Ended(stopped.exit_code));
+                    }
+                    self.voice.say(announce::stopped(&stopped));
+                }
                 queue::Effect::Over(run) => self.tell_exit(run),
                 queue::Effect::Skipped { reference, active, work } => {
                     self.voice.say(announce::skipped(&reference, active.as_ref(), &work, "busy"));
@@ -501,6 +518,9 @@ impl Keeper {
         match started {
             Ok(pid) => {
                 self.queue.started(run, pid, self.clock.moment());
+                for watcher in entry.refs.iter().filter_map(|it| self.watchers.get(it)) {
+                    tell(watcher, RunNews::Started);
+                }
                 Vec::new()
             }
             Err(error) => self.queue.not_started(run, &error),
@@ -750,6 +770,11 @@ impl Keeper {
             let _ = sweeper.join();
         }
     }
+}
+
+/// Tells a part of the daemon what it waits for; one that has left waits no more.
+fn tell(watcher: &Watcher, news: RunNews) {
+    let _ = watcher.try_send(news);
 }
 
 /// The next made-up name. What it reserves is on disk before it is used.

@@ -9,6 +9,7 @@
 
 mod day; // a day as folders are called
 mod run_ref; // the name of one run
+mod run; // one run, as the part that asked for it sees it
 mod safe; // names that become part of a path
 mod clock; // the clocks, as they are handed in
 mod services_file; // what the user wants
@@ -41,6 +42,7 @@ mod supervisor; // all of it, from outside
 pub use day::Day;
 pub use fill::{FillError, fill};
 pub use program::GLOBAL_OPTIONS;
+pub use run::{Run, RunNews};
 pub use run_ref::Ref;
 pub use safe::safe_form;
 pub use services_file::{Chain, FileError, Handler, ServicesFile};

@@ -15,6 +15,7 @@ use crate::day::Day;
 use crate::incoming::{INCOMING_MAX, Incoming};
 use crate::keeper::Keeper;
 use crate::output::Output;
+use crate::run::{Run, Watcher};
 use crate::run_ref::Ref;
 use crate::services_file::{FileError, ServicesFile};
 use crate::settings::Settings;
@@ -148,8 +149,18 @@ impl Supervisor {
     /// Puts a task of the daemon's own into the queue. One to be kept is on disk afterwards. Its
     /// end is told on the bus as `supervisor.stopped` with this ref.
     pub fn enqueue(&self, task: Task) -> Result<Ref, EnqueueError> {
+        self.put(task, None)
+    }
+
+    /// The same for one who waits for its end.
+    pub fn run(&self, task: Task) -> Result<Run, EnqueueError> {
+        let (watcher, news) = Run::new();
+        Ok(Run::of(self.put(task, Some(watcher))?, news))
+    }
+
+    fn put(&self, task: Task, watcher: Option<Watcher>) -> Result<Ref, EnqueueError> {
         let (done, answer) = sync_channel(1);
-        let sent = self.news.send(Incoming::Enqueue { task, done });
+        let sent = self.news.send(Incoming::Enqueue { task, watcher, done });
         sent.map_err(|_| EnqueueError::Stopping)?;
         answer.recv().unwrap_or(Err(EnqueueError::Stopping))
     }

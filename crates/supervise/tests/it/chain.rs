@@ -1,9 +1,10 @@
 //! Tasks of the daemon itself, and what it says of itself.
 
 use std::fs;
+use std::time::Duration;
 
 use serde_json::json;
-use supervise::{Day, EnqueueError, Ref, Task};
+use supervise::{Day, EnqueueError, Ref, Run, RunNews, Task};
 
 use crate::house::{House, Place, is};
 
@@ -29,6 +30,33 @@ fn a_task_of_the_daemon_needs_no_permission_and_has_its_own_folder() {
     assert_eq!(lines, [json!("{}"), json!(folder.to_str().unwrap())]);
     let refused = house.supervisor().enqueue(Task::new(Vec::new()));
     assert!(matches!(refused, Err(EnqueueError::BadCommand(_))));
+}
+
+#[test]
+fn one_who_waits_for_a_run_is_told_without_the_bus() {
+    let place = Place::new();
+    let gate = place.gate("gate");
+    let house = place.open();
+    let patience = Duration::from_secs(30);
+    let run =
+        |script: &str| house.supervisor().run(Task::new(words(&["sh", "-c", script]))).unwrap();
+    let ended = |run: &Run| std::iter::from_fn(|| run.next(patience)).nth(1);
+    let first = run("exit 3");
+    assert_eq!(first.next(patience), Some(RunNews::Started));
+    assert_eq!(first.next(patience), Some(RunNews::Ended(3)));
+    let held = run(&gate.wait());
+    assert_eq!(held.next(patience), Some(RunNews::Started));
+    // Equal tasks that wait are one, and everybody who waits for it is told.
+    let (one, other) = (run("exit 4"), run("exit 4"));
+    assert_eq!(one.next(Duration::ZERO), None);
+    gate.open();
+    assert_eq!(ended(&one), Some(RunNews::Ended(4)));
+    assert_eq!(ended(&other), Some(RunNews::Ended(4)));
+    let missing = house.supervisor().run(Task::new(words(&["/no/such/program"]))).unwrap();
+    assert_eq!(missing.next(patience), Some(RunNews::Ended(-1)));
+    // A supervisor that is gone leaves nobody waiting.
+    house.supervisor().stop();
+    assert_eq!(missing.next(patience), Some(RunNews::Ended(-1)));
 }
 
 #[test]
