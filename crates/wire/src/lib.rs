@@ -1,0 +1,1 @@
+//! What the daemon and its clients say to each other, and a small client. No server.
