@@ -205,6 +205,7 @@ export interface Tracts {
       stream: string;
       remote?: string;
       duration: number;
+      files?: unknown[];
       batch?: boolean;
       error?: boolean;
       errors?: unknown[];

@@ -117,7 +117,7 @@ pub const ENTRIES: &[Entry] = &[
     entry(
         "observe",
         "observed",
-        "day segment stream remote? duration# batch!? error!? errors[]?",
+        "day segment stream remote? duration# files[]? batch!? error!? errors[]?",
         "all handlers are done → dreams",
     ),
     entry(

@@ -3,36 +3,53 @@
 //! `observe.observing` → the handlers, as tasks → `observe.transcribed`, `observe.described` →
 //! `observe.observed` → a dream. Each step is written to the segment's `events.jsonl` and then put
 //! on the bus; a step that is written there is not taken again. The chain is a consumer of the
-//! journal, and passes an epoch only when all of this has happened: after a crash it begins again
-//! with the epoch it was at.
+//! journal, and passes an epoch only when all of this has happened, or when it is written down that
+//! it is owed: after a crash it begins again with the epoch it was at, and one that fails is tried
+//! again later and holds up nobody.
 
+mod agenda; // what is owed
 mod calendar; // what is due by the clock
 mod event_log; // what happened to a segment
+mod steps; // one segment, step by step
 
-use std::io;
-use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::collections::BTreeSet;
+use std::fs::DirBuilder;
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::PathBuf;
 
-use event::{Kind, Time};
+use event::{Kind, SessionId, Time};
 use journal::{AppendError, Journal, ReadError, Recorded};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::chronicles::chronicle_of;
 use crate::dream::Dream;
-use crate::segment::{Segment, SegmentError, SegmentKey, write_whole};
+use crate::instance::health;
+use crate::segment::{Segment, SegmentError, write_whole};
 use crate::zone::{LocalDay, Zone};
+use agenda::{Agenda, Owed, What};
 use calendar::Calendar;
 use event_log::EventLogs;
+use steps::Step;
+
+pub use steps::Site;
 
 /// The name the chain has as a consumer of the journal.
 const CONSUMER: &str = "chain";
 
-/// Where the calendar is kept.
+/// Where it is kept what is due and what is owed.
 const STATE: &str = "chain.json";
 
 /// An epoch that ended longer ago is history: nobody waits for it, and it is described here rather
 /// than by a process of its own. Longer than the silence that ends an epoch.
 const HISTORY_MILLIS: i128 = 2 * 60 * 60 * 1_000;
+
+/// Files of one segment that somebody may announce at once. The rest is not looked at.
+const FILES_MAX: usize = 1_000;
+
+/// Bytes of what somebody says of a segment. Of a longer one handlers hear nothing.
+const META_BYTES_MAX: usize = 64 * 1024;
 
 /// What every message of the daemon says it comes from. Messages that say so were written down
 /// before they were put on the bus.
@@ -43,14 +60,20 @@ pub trait Hands {
     /// Puts a message on the bus.
     fn publish(&mut self, message: &Value);
 
+    /// Writes down that something went wrong.
+    fn warn(&mut self, words: &str);
+
+    /// Tells a person so, too.
+    fn alarm(&mut self, title: &str, words: &str);
+
     /// Whether all this is to end now.
     fn is_stopping(&self) -> bool;
 
     /// The user's own handlers for a file of that name.
     fn handlers(&self, file: &str) -> Vec<String>;
 
-    /// Starts a handler in the folder of a segment, and waits until its process exists.
-    fn start(&mut self, segment: &Segment, handler: &str) -> Result<Begun, HandsError>;
+    /// Starts a handler for a file in the folder of a segment, and waits until its process exists.
+    fn start(&mut self, site: &Site, handler: &str, file: &str) -> Result<Begun, HandsError>;
 
     /// Waits for the end of what was started. The exit code; nothing if all this is to end now.
     fn finish(&mut self, run: &str) -> Option<i32>;
@@ -70,15 +93,21 @@ pub enum Begun {
     Stopped,
 }
 
-/// A task could not be stored.
+/// Why a task was not stored.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot store a task: {0}")]
-pub struct HandsError(pub String);
+pub enum HandsError {
+    #[error("cannot store a task now: {0}")]
+    NotNow(String),
+    #[error("cannot be run: {0}")]
+    Never(String),
+}
 
 #[derive(Debug, thiserror::Error)]
 pub enum ChainError {
     #[error("a journal in memory has no folders for its days")]
     NoFolder,
+    #[error("too much is owed already")]
+    Behind,
     #[error("cannot write the events of a segment in `{path}`: {cause}")]
     Events { path: PathBuf, cause: io::Error },
     #[error(transparent)]
@@ -89,6 +118,28 @@ pub enum ChainError {
     Append(#[from] AppendError),
     #[error(transparent)]
     Hands(#[from] HandsError),
+}
+
+impl ChainError {
+    /// Whether it is about one segment: the next one may go well.
+    fn is_about_one(&self) -> bool {
+        match self {
+            ChainError::Events { cause, .. }
+            | ChainError::Segment(SegmentError::Io { cause, .. }) => !is_full(cause),
+            ChainError::Segment(_) | ChainError::Read(_) => true,
+            ChainError::Hands(HandsError::Never(_)) => true,
+            ChainError::NoFolder
+            | ChainError::Behind
+            | ChainError::Append(_)
+            | ChainError::Hands(HandsError::NotNow(_)) => false,
+        }
+    }
+}
+
+/// Whether nothing at all can be written now.
+fn is_full(error: &io::Error) -> bool {
+    use ErrorKind::{QuotaExceeded, ReadOnlyFilesystem, StorageFull};
+    matches!(error.kind(), StorageFull | QuotaExceeded | ReadOnlyFilesystem)
 }
 
 /// How far the chain got.
@@ -105,7 +156,21 @@ pub struct Chain {
     root: PathBuf,
     zone: Zone,
     calendar: Calendar,
+    agenda: Agenda,
+    /// Days of which segments came that are to be dreamt of together.
+    days: BTreeSet<LocalDay>,
     logs: EventLogs,
+    /// Messages that asked for something that cannot be done.
+    refused: u64,
+}
+
+/// What survives a restart.
+#[derive(Clone, PartialEq, Default, Serialize, Deserialize)]
+struct Saved {
+    #[serde(flatten)]
+    calendar: Calendar,
+    #[serde(default)]
+    owed: Agenda,
 }
 
 impl Chain {
@@ -113,9 +178,21 @@ impl Chain {
     pub fn open(journal: Journal, zone: Zone) -> Result<Chain, ChainError> {
         let root = journal.dir().ok_or(ChainError::NoFolder)?.to_owned();
         let saved = std::fs::read(health(&root).join(STATE)).ok();
-        let calendar = saved.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        let saved = saved.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        let Saved { calendar, owed: agenda } = saved.unwrap_or_default();
         let logs = EventLogs::of(&root);
-        Ok(Chain { journal, root, zone, calendar: calendar.unwrap_or_default(), logs })
+        let days = BTreeSet::new();
+        Ok(Chain { journal, root, zone, calendar, agenda, days, logs, refused: 0 })
+    }
+
+    /// Whether something is owed that has failed before or has just been announced.
+    pub fn is_behind(&self) -> bool {
+        !self.agenda.is_empty()
+    }
+
+    /// Messages about segments that could be neither written down nor acted upon.
+    pub fn unheard(&self) -> u64 {
+        self.logs.homeless + self.refused
     }
 
     fn position(&self) -> Result<u64, ChainError> {
@@ -128,12 +205,10 @@ impl Chain {
         let today = self.zone.day(now);
         for day in [today.yesterday(), today] {
             for segment in Segment::of_day(&self.root, day)? {
-                let is_observed = self.has(&segment, &observed())?;
-                if is_observed
-                    && !self.has(&segment, &batched())?
-                    && !self.has(&segment, &dreamt())?
-                {
-                    hands.dream(&Dream::Segment(segment.key()))?;
+                // What cannot be read says nothing of a dream that is owed.
+                let has = |like: &Value| event_log::has(segment.folder(), like).unwrap_or(false);
+                if has(&observed()) && !has(&batched()) && !has(&dreamt()) {
+                    self.dream(&Dream::Segment(segment.key()), hands)?;
                 }
             }
         }
@@ -156,7 +231,6 @@ impl Chain {
         now: Time,
         hands: &mut dyn Hands,
     ) -> Result<Went, ChainError> {
-        let mut days = Vec::new();
         for Recorded { position, event } in recorded {
             if event.kind != Kind::EpochClosed || event.fork_origin().is_some() {
                 continue;
@@ -164,21 +238,32 @@ impl Chain {
             if hands.is_stopping() {
                 return Ok(Went::Stopped);
             }
-            let Some(segment) = self.segment_of(event)? else { continue };
-            if (now.nanos() - event.created_at.nanos()) / 1_000_000 > HISTORY_MILLIS {
-                self.describe_here(&segment, hands)?;
-                days.push(segment.key().day());
-                continue;
+            let (session_id, closed_at) = (event.session_id.clone(), event.created_at);
+            let is_news = !is_history(closed_at, now);
+            if is_news {
+                self.dream_of_days(hands)?;
             }
-            self.dream_of_days(&mut days, hands)?;
-            if self.observe(&segment, now, hands)? == Went::Stopped {
+            let what = What::Epoch { session_id, seq: event.seq, closed_at };
+            if self.attempt(Owed::new(what, now), now, hands)? == Went::Stopped {
                 return Ok(Went::Stopped);
             }
-            self.journal.advance_consumer(CONSUMER, *position)?;
+            if is_news {
+                self.journal.advance_consumer(CONSUMER, *position)?;
+            }
         }
-        self.dream_of_days(&mut days, hands)?;
+        self.dream_of_days(hands)?;
         if let Some(last) = recorded.last() {
             self.journal.advance_consumer(CONSUMER, last.position)?;
+        }
+        Ok(Went::On)
+    }
+
+    /// Does what is owed and can be tried now.
+    pub fn make_up(&mut self, now: Time, hands: &mut dyn Hands) -> Result<Went, ChainError> {
+        while let Some(owed) = self.agenda.due(now) {
+            if hands.is_stopping() || self.attempt(owed, now, hands)? == Went::Stopped {
+                return Ok(Went::Stopped);
+            }
         }
         Ok(Went::On)
     }
@@ -195,50 +280,153 @@ impl Chain {
         Ok(())
     }
 
-    /// Hears what somebody else put on the bus: it is written down, and what has ended elsewhere is
-    /// dreamt of.
-    pub fn hear(&mut self, message: &Value, hands: &mut dyn Hands) -> Result<(), ChainError> {
+    /// Hears what somebody else put on the bus: it is written down, what was announced is handled,
+    /// and what has ended elsewhere is dreamt of.
+    pub fn hear(
+        &mut self,
+        message: &Value,
+        now: Time,
+        hands: &mut dyn Hands,
+    ) -> Result<(), ChainError> {
         if message["rev"] == REVISION {
             return Ok(());
         }
         let failed = |cause| ChainError::Events { path: self.root.clone(), cause };
         self.logs.hear(message).map_err(failed)?;
         let text = |name: &str| message.get(name).and_then(Value::as_str);
-        let day = text("day").and_then(LocalDay::parse);
-        match (text("tract"), text("event"), day) {
-            (Some("observe"), Some("observed"), Some(day)) => {
-                let (stream, segment) = (text("stream"), text("segment"));
-                let key = stream.zip(segment).and_then(|(stream, segment)| {
-                    SegmentKey::parse(&day.to_string(), stream, segment)
-                });
-                if let Some(key) = key {
-                    hands.dream(&Dream::Segment(key))?;
+        match (text("tract"), text("event")) {
+            (Some("observe"), Some("observing")) => return self.announce(message, now),
+            (Some("observe"), Some("observed")) => {
+                if let Some(key) = event_log::key_of(message) {
+                    return self.dream(&Dream::Segment(key), hands);
                 }
             }
-            (Some("activity"), Some("recorded"), Some(day)) => {
-                if let Some((facet, id)) = text("facet")
-                    .zip(text("id"))
-                    .filter(|(facet, id)| is_plain(facet) && is_plain(id))
-                {
+            (Some("activity"), Some("recorded")) => {
+                let day = text("day").and_then(LocalDay::parse);
+                let of = text("facet").zip(text("id"));
+                let of = of.filter(|(facet, id)| is_facet(facet) && is_name(id));
+                if let Some((day, (facet, id))) = day.zip(of) {
                     let (facet, id) = (facet.to_owned(), id.to_owned());
-                    hands.dream(&Dream::Activity { day, facet, id })?;
+                    return self.dream(&Dream::Activity { day, facet, id }, hands);
                 }
             }
-            _ => {}
+            _ => return Ok(()),
         }
+        self.refused += 1;
+        Ok(())
+    }
+
+    /// Somebody else has put files into a segment: they are owed to the user's handlers.
+    fn announce(&mut self, message: &Value, now: Time) -> Result<(), ChainError> {
+        let key = self.logs.segment_of(message);
+        let Some((key, files)) = key.zip(message["files"].as_array()) else {
+            self.refused += 1;
+            return Ok(());
+        };
+        let mut names: Vec<String> = Vec::new();
+        for name in files.iter().take(FILES_MAX).filter_map(Value::as_str) {
+            if is_name(name) && !names.iter().any(|known| known == name) {
+                names.push(name.to_owned());
+            }
+        }
+        if self.agenda.is_full() {
+            return Err(ChainError::Behind);
+        }
+        let meta = message.get("meta").filter(|meta| meta.to_string().len() <= META_BYTES_MAX);
+        let meta = meta.cloned().unwrap_or_else(|| json!({}));
+        self.agenda.add(What::Announced { key, files: names, meta }, now);
+        self.save()
+    }
+
+    /// Stores a dream; one that can never be run is counted.
+    fn dream(&mut self, dream: &Dream, hands: &mut dyn Hands) -> Result<(), ChainError> {
+        match hands.dream(dream) {
+            Err(HandsError::Never(_)) => self.refused += 1,
+            dreamt => dreamt?,
+        }
+        Ok(())
+    }
+
+    /// Does one thing that is owed, or writes down that it still is.
+    fn attempt(
+        &mut self,
+        mut owed: Owed,
+        now: Time,
+        hands: &mut dyn Hands,
+    ) -> Result<Went, ChainError> {
+        let before = self.agenda.clone();
+        match self.do_owed(&mut owed, now, hands) {
+            Ok(Step::Done) => {
+                if !owed.is_first() {
+                    self.dream_of_days(hands)?;
+                }
+                self.agenda.remove(&owed.what);
+            }
+            Ok(Step::Stopped) => return Ok(Went::Stopped),
+            Ok(Step::Failed) => self.put_off(owed, now)?,
+            Err(error) if !error.is_about_one() => return Err(error),
+            Err(error) if owed.is_last() => {
+                hands.alarm("A segment was given up", &error.to_string());
+                self.agenda.remove(&owed.what);
+            }
+            Err(error) => {
+                if owed.is_first() {
+                    hands.warn(&format!("a segment is tried again later: {error}"));
+                }
+                self.put_off(owed, now)?;
+            }
+        }
+        if self.agenda != before {
+            self.save()?;
+        }
+        Ok(Went::On)
+    }
+
+    fn do_owed(
+        &mut self,
+        owed: &mut Owed,
+        now: Time,
+        hands: &mut dyn Hands,
+    ) -> Result<Step, ChainError> {
+        match owed.what.clone() {
+            What::Epoch { session_id, seq, closed_at } => {
+                let Some(segment) = self.segment_of(&session_id, seq)? else {
+                    return Ok(Step::Done);
+                };
+                if is_history(closed_at, now) {
+                    self.describe_here(&segment, hands)?;
+                    return Ok(Step::Done);
+                }
+                self.observe(&segment, owed, now, hands)
+            }
+            What::Announced { key, files, meta } => {
+                let folder = self.root.join(key.path());
+                if !folder.is_dir() {
+                    return Ok(Step::Done);
+                }
+                self.observe_announced(&Site { key, folder, meta }, &files, owed, hands)
+            }
+        }
+    }
+
+    fn put_off(&mut self, owed: Owed, now: Time) -> Result<(), ChainError> {
+        if owed.is_first() && self.agenda.is_full() {
+            return Err(ChainError::Behind);
+        }
+        self.agenda.try_later(owed, now);
         Ok(())
     }
 
     /// The folder of the epoch that an event closes; `None` for a session that is gone, and for a
     /// second report of one end.
-    fn segment_of(&self, event: &event::Event) -> Result<Option<Segment>, ChainError> {
-        let session = match self.journal.stat(&event.session_id) {
+    fn segment_of(&self, session: &SessionId, seq: u64) -> Result<Option<Segment>, ChainError> {
+        let session = match self.journal.stat(session) {
             Err(ReadError::SessionNotFound(_)) => return Ok(None),
             session => session?,
         };
         let chronicle = chronicle_of(&self.journal, &session)?;
         let is_it = |chapter: &projection::Chapter<'_>| {
-            chapter.epoch.to_seq == event.seq && chapter.epoch.closed.is_some()
+            chapter.epoch.to_seq == seq && chapter.epoch.closed.is_some()
         };
         let Some(chapter) = chronicle.chapters().find(is_it) else { return Ok(None) };
         match Segment::claim(&self.journal, &session, chapter.epoch, &self.zone) {
@@ -247,147 +435,33 @@ impl Chain {
         }
     }
 
-    /// An epoch that just ended, step by step.
-    fn observe(
-        &mut self,
-        segment: &Segment,
-        now: Time,
-        hands: &mut dyn Hands,
-    ) -> Result<Went, ChainError> {
-        let began = Instant::now();
-        let meta = serde_json::to_value(&segment.meta).expect("names and numbers always encode");
-        let observing = json!({"files": ["segment.json"], "meta": meta});
-        self.tell(segment, "observing", json!({}), observing, hands)?;
-
-        let mut missing: Vec<String> = Vec::new();
-        missing.extend(segment.transcribed().is_none().then(|| "transcribe".to_owned()));
-        missing.extend(segment.described().is_none().then(|| "describe".to_owned()));
-        missing.extend(hands.handlers("segment.json"));
-        let mut errors: Vec<String> = Vec::new();
-        let mut runs = Vec::new();
-        for handler in missing {
-            let run = match hands.start(segment, &handler)? {
-                Begun::Running(run) => run,
-                Begun::Ended(code) => {
-                    errors.push(format!("{handler} exit {code}"));
-                    continue;
-                }
-                Begun::Stopped => return Ok(Went::Stopped),
-            };
-            let detected = json!({"file": "segment.json", "handler": handler, "ref": run});
-            self.tell(segment, "detected", json!({"handler": handler}), detected, hands)?;
-            runs.push((handler, run));
-        }
-        for (handler, run) in runs {
-            let Some(code) = hands.finish(&run) else { return Ok(Went::Stopped) };
-            errors.extend((code != 0).then(|| format!("{handler} exit {code}")));
-        }
-        let millis = began.elapsed().as_millis() as u64;
-        if let Some(made) = segment.transcribed() {
-            let mut fields = serde_json::to_value(made).expect("names and numbers always encode");
-            fields["input"] = json!("segment.json");
-            fields["output"] = json!("transcript.jsonl");
-            fields["duration_ms"] = json!(millis);
-            self.tell(segment, "transcribed", json!({}), fields, hands)?;
-        }
-        if let Some(made) = segment.described() {
-            let fields = json!({"input": "segment.json", "output": "digest.jsonl",
-                "duration_ms": millis, "facts": made.facts});
-            self.tell(segment, "described", json!({}), fields, hands)?;
-        }
-        let mut observed = json!({"duration": began.elapsed().as_secs()});
-        if !errors.is_empty() {
-            observed["error"] = json!(true);
-            observed["errors"] = json!(errors);
-            hands.publish(&json!({
-                "tract": "notification",
-                "event": "show",
-                "title": "A segment was not described",
-                "message": format!("{}: {}", segment.meta.tag, errors.join(", ")),
-                "app": "hansard",
-                "rev": REVISION,
-            }));
-        }
-        self.tell(segment, "observed", json!({}), observed, hands)?;
-        self.calendar.saw(segment.key(), now);
-        self.save()?;
-        if !self.has(segment, &dreamt())? {
-            hands.dream(&Dream::Segment(segment.key()))?;
-        }
-        Ok(Went::On)
-    }
-
-    /// An epoch of long ago: described here and now, and told once.
-    fn describe_here(
-        &mut self,
-        segment: &Segment,
-        hands: &mut dyn Hands,
-    ) -> Result<(), ChainError> {
-        segment.transcribe(&self.journal)?;
-        segment.describe(&self.journal)?;
-        self.tell(segment, "observed", json!({}), json!({"duration": 0, "batch": true}), hands)?;
-        self.calendar.saw_history(segment.key().day());
-        Ok(())
-    }
-
-    fn dream_of_days(
-        &mut self,
-        days: &mut Vec<LocalDay>,
-        hands: &mut dyn Hands,
-    ) -> Result<(), ChainError> {
-        if days.is_empty() {
+    fn dream_of_days(&mut self, hands: &mut dyn Hands) -> Result<(), ChainError> {
+        if self.days.is_empty() {
             return Ok(());
         }
-        days.sort();
-        days.dedup();
-        for day in days.drain(..) {
-            hands.dream(&Dream::Segments(day))?;
+        while let Some(day) = self.days.first().copied() {
+            self.dream(&Dream::Segments(day), hands)?;
+            self.days.remove(&day);
         }
         self.save()
     }
 
-    /// Writes a step down and puts it on the bus, unless it was taken before. `like` is what tells
-    /// it from others of its name.
-    fn tell(
-        &mut self,
-        segment: &Segment,
-        event: &str,
-        like: Value,
-        fields: Value,
-        hands: &mut dyn Hands,
-    ) -> Result<(), ChainError> {
-        let mut like = like;
-        like["tract"] = json!("observe");
-        like["event"] = json!(event);
-        if self.has(segment, &like)? {
-            return Ok(());
-        }
-        let meta = &segment.meta;
-        let mut message = json!({"tract": "observe", "event": event, "day": meta.day,
-            "segment": meta.segment, "stream": meta.stream});
-        if let (Some(message), Value::Object(fields)) = (message.as_object_mut(), fields) {
-            message.extend(fields);
-        }
-        message["rev"] = json!(REVISION);
-        let failed = |cause| ChainError::Events { path: segment.folder().to_owned(), cause };
-        event_log::append(segment.folder(), &message).map_err(failed)?;
-        hands.publish(&message);
-        Ok(())
-    }
-
-    fn has(&self, segment: &Segment, like: &Value) -> Result<bool, ChainError> {
-        let failed = |cause| ChainError::Events { path: segment.folder().to_owned(), cause };
-        event_log::has(segment, like).map_err(failed)
-    }
-
     fn save(&self) -> Result<(), ChainError> {
         let folder = health(&self.root);
-        if !folder.is_dir() {
-            return Ok(());
+        match DirBuilder::new().mode(0o700).create(&folder) {
+            Err(error) if error.kind() != ErrorKind::AlreadyExists => {
+                return Err(SegmentError::Io { path: folder, cause: error }.into());
+            }
+            _ => {}
         }
-        let bytes = serde_json::to_vec(&self.calendar).expect("names and numbers always encode");
+        let saved = Saved { calendar: self.calendar.clone(), owed: self.agenda.clone() };
+        let bytes = serde_json::to_vec(&saved).expect("names and numbers always encode");
         Ok(write_whole(&folder, STATE, &bytes)?)
     }
+}
+
+fn is_history(closed_at: Time, now: Time) -> bool {
+    (now.nanos() - closed_at.nanos()) / 1_000_000 > HISTORY_MILLIS
 }
 
 /// What the log of a segment has when all its handlers are done, when that was long ago, and when
@@ -404,11 +478,13 @@ fn dreamt() -> Value {
     json!({"tract": "dream", "event": "completed", "mode": "segment"})
 }
 
-fn health(root: &Path) -> PathBuf {
-    root.join("health")
+/// Whether a text can be the name of a file, and an argument of a command, and nothing else.
+fn is_name(text: &str) -> bool {
+    let is_fine = |c: char| !c.is_control() && c != '/' && c != '\\';
+    !text.is_empty() && !text.starts_with(['-', '.']) && text.chars().all(is_fine)
 }
 
-/// Whether a text can be an argument of a command and nothing else.
-fn is_plain(text: &str) -> bool {
-    !text.is_empty() && !text.starts_with('-') && !text.chars().any(char::is_control)
+/// Whether a text can be a project: names, one below the other.
+fn is_facet(text: &str) -> bool {
+    text.split('/').all(is_name)
 }

@@ -1,24 +1,25 @@
 //! The chain as a part of the daemon: fed by the journal, its handlers and dreams run by the
 //! supervisor, its steps told on the bus.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, Receiver};
-use std::time::{Duration, Instant};
+use std::sync::mpsc::{self, Receiver, SyncSender};
+use std::time::Duration;
 
-use bus::{Field, Filter, Handle, Listener, Message, PublishError};
+use bus::{Filter, Handle, Listener, Message, PublishError};
 use event::Time;
 use serde_json::{Value, json};
-use supervise::{Day, Supervisor, Task, fill};
+use supervise::{Day, EnqueueError, Run, RunNews, Supervisor, Task, fill};
 
 use crate::capturing::give_way;
-use crate::chain::{Begun, Chain, ChainError, Hands, HandsError, Went};
+use crate::chain::{Begun, Chain, ChainError, Hands, HandsError, REVISION, Site, Went};
 use crate::dream::Dream;
+use crate::health::Health;
 use crate::log::{Log, Part};
 use crate::opened::Opened;
-use crate::segment::{Segment, SegmentKey};
+use crate::segment::SegmentKey;
 use crate::zone::Zone;
 
 /// How often the journal is looked at while nothing is said.
@@ -33,14 +34,15 @@ const STOP_WITHIN: Duration = Duration::from_millis(500);
 /// How long a handler may take.
 const HANDLER_TIMEOUT: Duration = Duration::from_secs(10 * 60);
 
-/// Messages that are held while a handler runs. Further ones are not written to the logs of their
-/// segments.
-const HEARD_MAX: usize = 10_000;
+/// How often it is looked whether all this is to end, while a handler runs.
+const STOP_EVERY: Duration = Duration::from_millis(200);
 
 /// The thread the chain runs on.
 pub(crate) struct Chaining {
     is_stopping: Arc<AtomicBool>,
     listener: Arc<Listener>,
+    /// Ends a rest.
+    wake: SyncSender<()>,
     /// Closed when the thread has ended.
     ended: Receiver<()>,
 }
@@ -53,22 +55,24 @@ pub(crate) struct Tools {
     pub clock: fn() -> Time,
     pub zone: Zone,
     pub log: Log,
+    pub health: Health,
 }
 
 impl Chaining {
     pub(crate) fn start(tools: Tools) -> Result<Chaining, ChainingError> {
-        let tracts = ["observe", "dream", "activity", "supervisor"].map(str::to_owned).to_vec();
+        let tracts = ["observe", "dream", "activity"].map(str::to_owned).to_vec();
         let listener = Arc::new(tools.bus.listen(Filter { tracts, ..Filter::default() })?);
         let is_stopping = Arc::new(AtomicBool::new(false));
         let (end, ended) = mpsc::sync_channel(1);
+        let (wake, woken) = mpsc::sync_channel(1);
         let thread = std::thread::Builder::new().name("chain".to_owned());
         let (asked, heard) = (Arc::clone(&is_stopping), Arc::clone(&listener));
         let run = move || {
-            run(tools, asked, heard);
+            run(tools, asked, heard, woken);
             drop(end);
         };
         thread.spawn(run).map_err(ChainingError::Thread)?;
-        Ok(Chaining { is_stopping, listener, ended })
+        Ok(Chaining { is_stopping, listener, wake, ended })
     }
 
     /// Ends it. An epoch it is at is taken up again next time, so one that takes long is not
@@ -76,6 +80,8 @@ impl Chaining {
     pub(crate) fn stop(&self) {
         self.is_stopping.store(true, Ordering::Relaxed);
         self.listener.close();
+        // One that waits already needs no second word.
+        let _ = self.wake.try_send(());
         let _ = self.ended.recv_timeout(STOP_WITHIN);
     }
 }
@@ -89,17 +95,12 @@ pub enum ChainingError {
     Thread(#[source] io::Error),
 }
 
-fn run(tools: Tools, is_stopping: Arc<AtomicBool>, listener: Arc<Listener>) {
+fn run(tools: Tools, is_stopping: Arc<AtomicBool>, listener: Arc<Listener>, woken: Receiver<()>) {
     give_way();
-    let Tools { opened, bus, supervisor, clock, zone, log } = tools;
-    let mut hands = Working {
-        bus,
-        supervisor,
-        is_stopping,
-        listener,
-        runs: HashMap::new(),
-        heard: VecDeque::new(),
-    };
+    let Tools { opened, bus, supervisor, clock, zone, log, health } = tools;
+    let mut inbox = Inbox { listener: Arc::clone(&listener), held: None };
+    let runs = HashMap::new();
+    let mut hands = Working { bus, supervisor, is_stopping, listener, log, woken, runs };
     let mut is_recovered = false;
     let mut told = None;
     while !hands.is_stopping() {
@@ -108,23 +109,40 @@ fn run(tools: Tools, is_stopping: Arc<AtomicBool>, listener: Arc<Listener>) {
                 chain.recover(clock(), &mut hands)?;
                 is_recovered = true;
             }
-            follow(&mut chain, &mut hands, clock)
+            follow(&mut chain, &mut inbox, &mut hands, clock, &health)
         });
         if let Err(error) = followed {
+            health.set_part("chain", "failing");
             let error = error.to_string();
             // The same again is no news.
             if told.as_ref() != Some(&error) {
-                log.error(Part::Chain, format!("segments wait: {error}"));
+                hands.log.error(Part::Chain, format!("segments wait: {error}"));
                 told = Some(error);
             }
-            hands.rest(RETRY_AFTER);
+            // One that is woken is about to end.
+            let _ = hands.woken.recv_timeout(RETRY_AFTER);
+        } else {
+            // What was not heard may have left something undone that segments can tell.
+            is_recovered = false;
         }
     }
+    health.set_part("chain", "stopped");
 }
 
-/// Takes whatever comes until it is to end.
-fn follow(chain: &mut Chain, hands: &mut Working, clock: fn() -> Time) -> Result<(), ChainError> {
+/// Takes whatever comes until it is to end, or something was not heard.
+fn follow(
+    chain: &mut Chain,
+    inbox: &mut Inbox,
+    hands: &mut Working,
+    clock: fn() -> Time,
+    health: &Health,
+) -> Result<(), ChainError> {
     while !hands.is_stopping() {
+        health.set_part("chain", if chain.is_behind() { "retrying" } else { "running" });
+        // First: what is owed makes room for what comes.
+        if chain.make_up(clock(), hands)? == Went::Stopped {
+            return Ok(());
+        }
         let page = chain.page()?;
         if !page.is_empty() {
             if chain.take(&page, clock(), hands)? == Went::Stopped {
@@ -132,13 +150,44 @@ fn follow(chain: &mut Chain, hands: &mut Working, clock: fn() -> Time) -> Result
             }
             continue;
         }
-        while let Some(message) = hands.heard.pop_front() {
-            chain.hear(&message, hands)?;
+        let mut limit = LOOK_EVERY;
+        while let Some(message) = inbox.first(limit) {
+            let before = chain.unheard();
+            chain.hear(message, clock(), hands)?;
+            inbox.handled();
+            hands.count(before, chain.unheard());
+            limit = Duration::ZERO;
         }
         chain.tick(clock(), hands)?;
-        hands.hear(LOOK_EVERY);
+        let missed = inbox.listener.missed();
+        if missed > 0 {
+            let words = format!("{missed} messages about segments found no room");
+            hands.alarm("Messages were lost", &words);
+            return Ok(());
+        }
     }
     Ok(())
+}
+
+/// What others say of segments. The bus keeps it while a handler runs, and tells what found no
+/// room; what was begun and not finished is the first again.
+struct Inbox {
+    listener: Arc<Listener>,
+    held: Option<Value>,
+}
+
+impl Inbox {
+    /// The next message, if one comes in time. It stays the next until it is handled.
+    fn first(&mut self, limit: Duration) -> Option<&Value> {
+        if self.held.is_none() {
+            self.held = self.listener.next(limit).map(|message| message.to_json());
+        }
+        self.held.as_ref()
+    }
+
+    fn handled(&mut self) {
+        self.held = None;
+    }
 }
 
 /// The bus and the supervisor, as the chain uses them.
@@ -147,69 +196,31 @@ struct Working {
     supervisor: Arc<Supervisor>,
     is_stopping: Arc<AtomicBool>,
     listener: Arc<Listener>,
-    /// Runs that were started and nobody has asked for the end of: whether each has a process,
-    /// and its exit code.
-    runs: HashMap<String, (bool, Option<i32>)>,
-    /// What was said about segments and is not handled yet.
-    heard: VecDeque<Value>,
+    log: Log,
+    woken: Receiver<()>,
+    /// Runs that were started and nobody has asked for the end of.
+    runs: HashMap<String, Run>,
 }
 
 impl Working {
-    /// Takes in what is said, until the time is over or something about a segment was.
-    fn hear(&mut self, limit: Duration) {
-        let until = Instant::now() + limit;
-        while self.heard.is_empty() {
-            let left = until.saturating_duration_since(Instant::now());
-            let Some(message) = self.listener.next(left) else { return };
-            self.keep(&message);
-        }
-    }
-
-    /// Lets some time pass, whatever is said meanwhile.
-    fn rest(&mut self, limit: Duration) {
-        let until = Instant::now() + limit;
-        while let left = until.saturating_duration_since(Instant::now())
-            && let Some(message) = self.listener.next(left)
-        {
-            self.keep(&message);
-        }
-    }
-
-    /// Notes what a message says of a run of ours, and holds one that is about a segment.
-    fn keep(&mut self, message: &Message) {
-        let is_of_supervisor = message.tract().is_some_and(|tract| tract == "supervisor");
-        if !is_of_supervisor {
-            if self.heard.len() < HEARD_MAX {
-                self.heard.push_back(message.to_json());
-            }
-            return;
-        }
-        let run = message.field("ref").and_then(Field::text);
-        let Some(run) = run.and_then(|run| self.runs.get_mut(run.as_ref())) else { return };
-        if message.is("supervisor", "started") {
-            run.0 = true;
-        } else if message.is("supervisor", "stopped") {
-            let code = message.field("exit_code").and_then(Field::integer).unwrap_or(-1);
-            run.1 = Some(i32::try_from(code).unwrap_or(-1));
-        }
-    }
-
-    /// Waits until `is_enough` of what is known of a run; `None` if all this is to end.
-    fn wait_for(
-        &mut self,
-        run: &str,
-        is_enough: fn(&(bool, Option<i32>)) -> bool,
-    ) -> Option<(bool, Option<i32>)> {
+    /// Waits for news of a run; `None` if all this is to end.
+    fn wait_for(&self, run: &Run) -> Option<RunNews> {
         while !self.is_stopping() {
-            let known = self.runs.get(run).copied().unwrap_or_default();
-            if is_enough(&known) {
-                return Some(known);
-            }
-            if let Some(message) = self.listener.next(LOOK_EVERY) {
-                self.keep(&message);
+            let news = run.next(STOP_EVERY);
+            // A run that ends because everything does has not failed.
+            if news.is_some() && !self.is_stopping() {
+                return news;
             }
         }
         None
+    }
+
+    /// Says how many messages could not be acted upon, whenever they have doubled.
+    fn count(&self, before: u64, now: u64) {
+        if now > before && now.is_power_of_two() {
+            let words = format!("{now} messages named no segment and no activity that can be");
+            self.log.warn(Part::Chain, words);
+        }
     }
 }
 
@@ -226,43 +237,62 @@ impl Hands for Working {
         }
     }
 
+    fn warn(&mut self, words: &str) {
+        self.log.warn(Part::Chain, words);
+    }
+
+    fn alarm(&mut self, title: &str, words: &str) {
+        self.log.error(Part::Chain, words);
+        self.publish(&json!({"tract": "notification", "event": "show", "title": title,
+            "message": words, "app": "hansard", "rev": REVISION}));
+    }
+
     fn handlers(&self, file: &str) -> Vec<String> {
         let configuration = self.supervisor.configuration();
         let fitting = configuration.handlers.iter().filter(|handler| fits(&handler.files, file));
         fitting.map(|handler| handler.name.clone()).collect()
     }
 
-    fn start(&mut self, segment: &Segment, handler: &str) -> Result<Begun, HandsError> {
-        let meta = serde_json::to_string(&segment.meta).map_err(failed)?;
+    fn start(&mut self, site: &Site, handler: &str, file: &str) -> Result<Begun, HandsError> {
         let configuration = self.supervisor.configuration();
         let own = configuration.handlers.iter().find(|own| own.name == handler);
         let cmd = match own {
-            Some(own) => own.cmd.clone(),
+            Some(own) => fill(&own.cmd, |name| match name {
+                "file" => json!(file),
+                "day" => json!(site.key.day()),
+                "segment" => json!(site.key.segment()),
+                "stream" => json!(site.key.stream()),
+                _ => site.meta.get(name).cloned().unwrap_or_default(),
+            })
+            .map_err(never)?,
             None => vec!["hansard".to_owned(), handler.to_owned()],
         };
         let task = Task {
-            day: Day::parse(&segment.meta.day),
-            cwd: Some(segment.folder().to_owned()),
-            env: vec![("SEGMENT_META".to_owned(), meta)],
+            day: Day::parse(&site.key.day().to_string()),
+            cwd: Some(site.folder.clone()),
+            env: vec![("SEGMENT_META".to_owned(), site.meta.to_string())],
             timeout: own.and_then(|own| own.timeout).or(Some(HANDLER_TIMEOUT)),
             ..Task::new(cmd)
         };
-        let run = self.supervisor.enqueue(task).map_err(failed)?;
-        self.runs.insert(run.as_str().to_owned(), (false, None));
-        Ok(match self.wait_for(run.as_str(), |(is_there, code)| *is_there || code.is_some()) {
+        let run = self.supervisor.run(task).map_err(refused)?;
+        Ok(match self.wait_for(&run) {
             None => Begun::Stopped,
-            Some((true, _)) => Begun::Running(run.as_str().to_owned()),
-            Some((false, code)) => {
-                self.runs.remove(run.as_str());
-                Begun::Ended(code.unwrap_or(-1))
+            Some(RunNews::Ended(code)) => Begun::Ended(code),
+            Some(RunNews::Started) => {
+                let reference = run.reference().as_str().to_owned();
+                self.runs.insert(reference.clone(), run);
+                Begun::Running(reference)
             }
         })
     }
 
     fn finish(&mut self, run: &str) -> Option<i32> {
-        let known = self.wait_for(run, |(_, code)| code.is_some())?;
-        self.runs.remove(run);
-        known.1
+        let run = self.runs.remove(run)?;
+        loop {
+            if let RunNews::Ended(code) = self.wait_for(&run)? {
+                return Some(code);
+            }
+        }
     }
 
     fn dream(&mut self, dream: &Dream) -> Result<(), HandsError> {
@@ -300,8 +330,8 @@ impl Hands for Working {
             _ => Value::Null,
         });
         let day = Day::parse(&dream.day().to_string());
-        let task = Task { day, keep: true, ..Task::new(cmd.map_err(failed)?) };
-        self.supervisor.enqueue(task).map(drop).map_err(failed)
+        let task = Task { day, keep: true, ..Task::new(cmd.map_err(never)?) };
+        self.supervisor.enqueue(task).map(drop).map_err(refused)
     }
 }
 
@@ -324,8 +354,17 @@ fn fits(pattern: &str, name: &str) -> bool {
     !has_stars && rest.is_empty()
 }
 
-fn failed(error: impl std::fmt::Display) -> HandsError {
-    HandsError(error.to_string())
+fn never(error: impl std::fmt::Display) -> HandsError {
+    HandsError::Never(error.to_string())
+}
+
+fn refused(error: EnqueueError) -> HandsError {
+    match error {
+        EnqueueError::BadCommand(_) => never(error),
+        EnqueueError::Full | EnqueueError::Stopping | EnqueueError::NotKept { .. } => {
+            HandsError::NotNow(error.to_string())
+        }
+    }
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use supervise::safe_form;
 
 use crate::chronicles::chronicle_of;
 use crate::day_digest::DayDigest;
-use crate::segment::{Hold, Segment, SegmentError, SegmentKey, write_whole};
+use crate::segment::{Hold, Segment, SegmentError, SegmentKey, put_whole, write_whole};
 use crate::zone::{LocalDay, Zone};
 
 /// The activities of a day, in its folder.
@@ -135,7 +135,7 @@ impl Dream {
             Dream::Activity { day, facet, id } => write_outcome(journal, root, *day, facet, id),
             Dream::Daily(day) => {
                 let digest = DayDigest::of(journal, zone, *day)?;
-                Ok(write_whole(&day_folder(root, *day), DIGEST, &pretty(&digest))?)
+                Ok(put_whole(&day_folder(root, *day), DIGEST, &pretty(&digest))?)
             }
         }
     }
@@ -321,7 +321,7 @@ fn write_outcome(
         .map_err(|cause| SegmentError::Io { path: folder.clone(), cause })?;
     // A segment is one of its stream, so both together are one activity.
     let name = format!("{}.{}.json", activity.stream, safe_form(id));
-    Ok(write_whole(&folder, &name, &pretty(&outcome))?)
+    Ok(put_whole(&folder, &name, &pretty(&outcome))?)
 }
 
 /// The activities as they were kept; none where they cannot be read: they are computed anew.

@@ -31,7 +31,7 @@ mod delete; // a session and everything that was kept of it
 mod project; // which project a session works on
 mod recorder; // the journal as capture sees it
 
-pub use chain::{Begun, Chain, ChainError, Hands, HandsError, Went};
+pub use chain::{Begun, Chain, ChainError, Hands, HandsError, Site, Went};
 pub use chaining::ChainingError;
 pub use chronicles::chronicle_of;
 pub use day_digest::{DayDigest, ProjectDay, SessionDay};

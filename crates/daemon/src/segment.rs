@@ -23,7 +23,7 @@ use crate::day_digest::project_of;
 use crate::zone::{LocalDay, Zone};
 use folder::{folders_in, make_folder};
 
-pub(crate) use folder::write_whole;
+pub(crate) use folder::{put_whole, write_whole};
 pub(crate) use forget::forget_segments;
 pub(crate) use hold::Hold;
 pub use key::SegmentKey;
@@ -111,13 +111,13 @@ impl Segment {
                 platform: std::env::consts::OS.to_owned(),
             };
             match Owner::of(&folder)? {
-                Owner::Nobody => write_whole(&folder, META, &to_line(&meta))?,
-                Owner::Epoch(there) if there == meta && has_meta(&folder)? => {}
+                Owner::Nobody => put_whole(&folder, META, &to_line(&meta))?,
+                Owner::Epoch(there) if *there == meta && has_meta(&folder)? => {}
                 // Another range or another project: the log knows better.
                 Owner::Epoch(there)
                     if (&there.session_id, there.epoch) == (&meta.session_id, meta.epoch) =>
                 {
-                    write_whole(&folder, META, &to_line(&meta))?;
+                    put_whole(&folder, META, &to_line(&meta))?;
                 }
                 Owner::Epoch(_) | Owner::Somebody => {
                     key = key.next();
@@ -169,7 +169,7 @@ impl Segment {
 enum Owner {
     /// Nothing is in it that somebody could miss.
     Nobody,
-    Epoch(Meta),
+    Epoch(Box<Meta>),
     /// It has something, and nothing in it says whose that is.
     Somebody,
 }
@@ -178,10 +178,10 @@ impl Owner {
     /// Where `segment.json` cannot be read, what was made of the segment says whose it is.
     fn of(folder: &Path) -> Result<Owner, SegmentError> {
         if let Some(meta) = read_meta(folder)? {
-            return Ok(Owner::Epoch(meta));
+            return Ok(Owner::Epoch(Box::new(meta)));
         }
         if let Some(meta) = output::told_by(folder).filter(is_key) {
-            return Ok(Owner::Epoch(meta));
+            return Ok(Owner::Epoch(Box::new(meta)));
         }
         Ok(match folder::is_empty_but_for(folder, META)? {
             true => Owner::Nobody,

@@ -190,6 +190,7 @@ impl Daemon {
             clock,
             zone: Zone::system(),
             log: log.clone(),
+            health: health.clone(),
         })?;
         let up = Ready {
             folder,

@@ -29,12 +29,10 @@ pub enum RunNews {
 pub(crate) type Watcher = SyncSender<RunNews>;
 
 impl Run {
-    pub(crate) fn new() -> (Watcher, Receiver<RunNews>) {
-        sync_channel(NEWS_MAX)
-    }
-
-    pub(crate) fn of(reference: Ref, news: Receiver<RunNews>) -> Run {
-        Run { reference, news }
+    /// The run that `put` puts into the queue, with somebody to be told of it.
+    pub(crate) fn begin<E>(put: impl FnOnce(Watcher) -> Result<Ref, E>) -> Result<Run, E> {
+        let (watcher, news) = sync_channel(NEWS_MAX);
+        Ok(Run { reference: put(watcher)?, news })
     }
 
     /// What it is called on the bus.

@@ -154,8 +154,7 @@ impl Supervisor {
 
     /// The same for one who waits for its end.
     pub fn run(&self, task: Task) -> Result<Run, EnqueueError> {
-        let (watcher, news) = Run::new();
-        Ok(Run::of(self.put(task, Some(watcher))?, news))
+        Run::begin(|watcher| self.put(task, Some(watcher)))
     }
 
     fn put(&self, task: Task, watcher: Option<Watcher>) -> Result<Ref, EnqueueError> {

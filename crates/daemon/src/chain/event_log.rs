@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::segment::{Segment, SegmentKey};
+use crate::segment::SegmentKey;
 
 const NAME: &str = "events.jsonl";
 
@@ -37,26 +37,33 @@ impl EventLogs {
         if !is_ours || message.get("segment").is_none() {
             return Ok(());
         }
-        match self.folder_of(message) {
-            Some(folder) => append(&folder, message),
-            None => {
-                self.homeless += 1;
-                Ok(())
-            }
+        match self.folder_of(message).map(|folder| append(&folder, message)) {
+            Some(Ok(())) => {}
+            // It is waited for: there will be room again.
+            Some(Err(error)) if super::is_full(&error) => return Err(error),
+            Some(Err(_)) | None => self.homeless += 1,
         }
+        Ok(())
+    }
+
+    /// The segment a message is about, if its folder is there. Without a stream it has to be the
+    /// only one.
+    pub(super) fn segment_of(&self, message: &Value) -> Option<SegmentKey> {
+        if message.get("stream").is_some() {
+            return key_of(message).filter(|key| folder(&self.root, key).is_some());
+        }
+        let mut key = message.clone();
+        let folder = self.folder_of(message)?;
+        key["stream"] = folder.parent()?.file_name()?.to_str()?.into();
+        key_of(&key)
     }
 
     /// The folder a message is about, if it is there. Without a stream it has to be the only one.
     fn folder_of(&self, message: &Value) -> Option<PathBuf> {
-        let text = |name: &str| match message.get(name)? {
-            Value::String(text) => Some(text.clone()),
-            Value::Number(number) => Some(number.to_string()),
-            _ => None,
-        };
-        let (day, segment) = (text("day")?, text("segment")?);
-        if let Some(stream) = text("stream") {
-            return folder(&self.root, &SegmentKey::parse(&day, &stream, &segment)?);
+        if text(message, "stream").is_some() {
+            return folder(&self.root, &key_of(message)?);
         }
+        let (day, segment) = (text(message, "day")?, text(message, "segment")?);
         let any = SegmentKey::parse(&day, "any", &segment)?;
         let day = self.root.join(any.day().to_string());
         let plain = day.join(any.segment());
@@ -68,6 +75,21 @@ impl EventLogs {
             folder(&self.root, &SegmentKey::parse(&any.day().to_string(), &stream, &segment)?)
         });
         fitting.next().filter(|_| fitting.next().is_none())
+    }
+}
+
+/// The segment that a message names.
+pub(super) fn key_of(message: &Value) -> Option<SegmentKey> {
+    let [day, stream, segment] = ["day", "stream", "segment"].map(|name| text(message, name));
+    SegmentKey::parse(&day?, &stream?, &segment?)
+}
+
+/// A field that may be a text or a number.
+fn text(message: &Value, name: &str) -> Option<String> {
+    match message.get(name)? {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        _ => None,
     }
 }
 
@@ -87,8 +109,8 @@ pub(super) fn append(folder: &Path, message: &Value) -> io::Result<()> {
 }
 
 /// Whether the log of a segment has a message like this: all its fields with the same values.
-pub(super) fn has(segment: &Segment, like: &Value) -> io::Result<bool> {
-    let text = match std::fs::read_to_string(segment.folder().join(NAME)) {
+pub(super) fn has(folder: &Path, like: &Value) -> io::Result<bool> {
+    let text = match std::fs::read_to_string(folder.join(NAME)) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
         text => text?,
     };

@@ -1,5 +1,4 @@
-//! Folders and files of segments: made step by step, put in place whole, removed for good. What is
-//! done here has reached the disk when it returns.
+//! Folders and files of segments: made step by step, put in place whole, removed for good.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
@@ -15,12 +14,12 @@ const REMOVE_TRIES: usize = 100;
 pub(super) fn make_folder(journal: &Path, key: &SegmentKey) -> Result<PathBuf, SegmentError> {
     let mut path = journal.to_owned();
     for step in key.path().iter() {
-        let above = path.clone();
         path.push(step);
         match DirBuilder::new().mode(0o700).create(&path) {
-            Ok(()) => sync(&above)?,
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(failed(&path, error)),
+            Err(error) if error.kind() != ErrorKind::AlreadyExists => {
+                return Err(failed(&path, error));
+            }
+            _ => {}
         }
         if !is_folder(&path) {
             return Err(SegmentError::NotAFolder { path });
@@ -64,7 +63,8 @@ pub(super) fn folders_in(folder: &Path) -> Result<Vec<PathBuf>, SegmentError> {
     Ok(folders)
 }
 
-/// Removes a file or a folder with all it holds, if it is there.
+/// Removes a file or a folder with all it holds, if it is there. It does not come back after a
+/// power cut.
 pub(super) fn remove(path: &Path) -> Result<(), SegmentError> {
     for _ in 0..REMOVE_TRIES {
         let removed = match is_folder(path) {
@@ -82,8 +82,15 @@ pub(super) fn remove(path: &Path) -> Result<(), SegmentError> {
     Err(failed(path, ErrorKind::DirectoryNotEmpty.into()))
 }
 
-/// Puts a file in place whole: whoever looks sees the old one or the new one.
+/// Puts a file in place whole: whoever looks sees the old one or the new one. It is there after a
+/// power cut.
 pub(crate) fn write_whole(folder: &Path, name: &str, bytes: &[u8]) -> Result<(), SegmentError> {
+    put_whole(folder, name, bytes)?;
+    sync(folder)
+}
+
+/// The same for what can be made again: a power cut may bring back what was there before.
+pub(crate) fn put_whole(folder: &Path, name: &str, bytes: &[u8]) -> Result<(), SegmentError> {
     let (path, beside) = (folder.join(name), folder.join(format!(".{name}.tmp")));
     let write = || -> io::Result<()> {
         let mut options = OpenOptions::new();
@@ -92,8 +99,7 @@ pub(crate) fn write_whole(folder: &Path, name: &str, bytes: &[u8]) -> Result<(),
         file.sync_data()?;
         std::fs::rename(&beside, &path)
     };
-    write().map_err(|error| failed(&path, error))?;
-    sync(folder)
+    write().map_err(|error| failed(&path, error))
 }
 
 /// What was made, renamed or removed in a folder stays so.

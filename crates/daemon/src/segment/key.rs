@@ -68,6 +68,12 @@ impl SegmentKey {
     }
 }
 
+impl std::fmt::Display for SegmentKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}/{}/{}", self.day, self.stream, self.segment)
+    }
+}
+
 impl<'de> Deserialize<'de> for SegmentKey {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<SegmentKey, D::Error> {
         #[derive(Deserialize)]

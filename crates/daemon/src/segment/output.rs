@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use event::Kind;
 
-use super::{Hold, Meta, Segment, SegmentError, to_line, write_whole};
+use super::{Hold, Meta, Segment, SegmentError, put_whole, to_line};
 use crate::chronicles::chronicle_of;
 
 const TRANSCRIPT: &str = "transcript.jsonl";
@@ -137,7 +137,7 @@ impl Segment {
         let mut bytes = to_line(&header);
         lines.for_each(|line| bytes.extend(line));
         let _hold = Hold::to_write(journal, &self.meta.session_id)?;
-        write_whole(self.folder(), name, &bytes)?;
+        put_whole(self.folder(), name, &bytes)?;
         Ok(header.made)
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind, panic_any};
 
-use daemon::{Begun, Chain, Dream, Hands, HandsError, LocalDay, Segment, Went, Zone};
+use daemon::{Begun, Chain, Dream, Hands, HandsError, LocalDay, Segment, Site, Went, Zone};
 use event::Time;
 use proptest::prelude::{ProptestConfig, any, proptest};
 use serde_json::{Value, json};
@@ -21,6 +21,9 @@ struct Doing<'a> {
     own: Vec<&'static str>,
     /// The handler that fails.
     failing: Option<&'static str>,
+    /// What was started: a handler and its file.
+    started: Vec<String>,
+    alarms: Vec<String>,
     /// Things that are done before somebody pulls the plug.
     left: Option<u32>,
 }
@@ -37,6 +40,8 @@ impl<'a> Doing<'a> {
             runs: BTreeMap::new(),
             own: Vec::new(),
             failing: None,
+            started: Vec::new(),
+            alarms: Vec::new(),
             left: None,
         }
     }
@@ -67,19 +72,32 @@ impl Hands for Doing<'_> {
         false
     }
 
-    fn handlers(&self, file: &str) -> Vec<String> {
-        assert_eq!(file, "segment.json");
-        self.own.iter().map(|name| (*name).to_owned()).collect()
+    fn warn(&mut self, _words: &str) {}
+
+    fn alarm(&mut self, title: &str, words: &str) {
+        self.step();
+        self.alarms.push(format!("{title}: {words}"));
     }
 
-    fn start(&mut self, segment: &Segment, handler: &str) -> Result<Begun, HandsError> {
+    /// Each is for one kind of file: `count` for those of segments, `see` for pictures.
+    fn handlers(&self, file: &str) -> Vec<String> {
+        let fits = |name: &&&str| match **name {
+            "see" => file.ends_with(".png"),
+            _ => file == "segment.json",
+        };
+        self.own.iter().filter(fits).map(|name| (*name).to_owned()).collect()
+    }
+
+    fn start(&mut self, site: &Site, handler: &str, file: &str) -> Result<Begun, HandsError> {
         self.step();
+        self.started.push(format!("{handler} {file}"));
         let run = format!("run-{}", self.runs.len());
         let is_failing = self.failing == Some(handler);
         if !is_failing {
+            let segment = || Segment::open(&site.folder).unwrap();
             match handler {
-                "transcribe" => drop(segment.transcribe(&self.world.journal).unwrap()),
-                "describe" => drop(segment.describe(&self.world.journal).unwrap()),
+                "transcribe" => drop(segment().transcribe(&self.world.journal).unwrap()),
+                "describe" => drop(segment().describe(&self.world.journal).unwrap()),
                 _ => {}
             }
         }
@@ -160,20 +178,81 @@ fn an_epoch_goes_through_the_chain_in_order() {
     assert!(again.published.is_empty() && again.dreams.is_empty());
 }
 
+/// Does what is owed at these seconds after a minute, with a chain that begins anew each time.
+fn make_up(world: &World, hands: &mut Doing<'_>, seconds: &[i64]) {
+    for seconds in seconds {
+        let mut chain = Chain::open(world.journal.clone(), Zone::UTC).unwrap();
+        let now = Time::from_millis(MORNING + MINUTE + seconds * 1_000);
+        assert_eq!(chain.make_up(now, hands).unwrap(), Went::On);
+    }
+}
+
 #[test]
-fn a_handler_that_fails_is_told_and_stops_nothing() {
+fn a_handler_that_fails_is_tried_again_and_then_told_and_stops_nothing() {
     let world = World::new();
     world.begin("a", "app", 0).ask("Write the parser").close();
     let mut hands = Doing::new(&world);
     hands.failing = Some("describe");
+    hands.own = vec!["count"];
     follow(&world, &mut hands, 1);
+    assert!(!hands.names().contains(&"observe.observed".to_owned()), "{:?}", hands.names());
+    make_up(&world, &mut hands, &[9, 10, 11, 69, 70, 71, 669]);
+    assert!(hands.dreams.is_empty() && hands.alarms.is_empty());
+    make_up(&world, &mut hands, &[670, 700, 10_000]);
     let observed = hands.published.iter().find(|message| message["event"] == "observed").unwrap();
     assert_eq!(
         (&observed["error"], &observed["errors"]),
         (&json!(true), &json!(["describe exit 1"]))
     );
-    assert!(hands.names().contains(&"notification.show".to_owned()));
+    assert_eq!(hands.alarms.len(), 1);
     assert_eq!(hands.dreams.len(), 1);
+    // What went well is not done again.
+    let tries = |name: &str| hands.started.iter().filter(|it| it.starts_with(name)).count();
+    assert_eq!((tries("describe"), tries("transcribe"), tries("count")), (4, 1, 1));
+}
+
+#[test]
+fn a_handler_that_fails_once_is_no_failure() {
+    let world = World::new();
+    world.begin("a", "app", 0).ask("Write the parser").close();
+    let mut hands = Doing::new(&world);
+    hands.failing = Some("describe");
+    follow(&world, &mut hands, 1);
+    hands.failing = None;
+    make_up(&world, &mut hands, &[10, 70, 670]);
+    assert_eq!(logged(&world), [STEPS]);
+    assert!(hands.alarms.is_empty());
+    assert_eq!(hands.dreams.len(), 1);
+}
+
+#[test]
+fn an_epoch_that_cannot_be_taken_holds_up_nobody_and_is_made_up_for() {
+    let world = World::new();
+    world.begin("blocked", "app", -24 * 60).ask("Yesterday").close();
+    world.begin("a", "app", 0).ask("Write the parser").close();
+    fs::write(world.root().join("20261115"), "no folder").unwrap();
+    let mut hands = Doing::new(&world);
+    follow(&world, &mut hands, 1);
+    assert_eq!(logged(&world), [STEPS]);
+    make_up(&world, &mut hands, &[10]);
+    fs::remove_file(world.root().join("20261115")).unwrap();
+    make_up(&world, &mut hands, &[70, 670, 10_000]);
+    let yesterday = LocalDay::parse("20261115").unwrap();
+    assert_eq!(Segment::of_day(&world.root(), yesterday).unwrap().len(), 1);
+    assert!(hands.dreams.contains(&Dream::Segments(yesterday)));
+    assert!(hands.alarms.is_empty());
+}
+
+#[test]
+fn an_epoch_that_never_can_be_taken_is_given_up_and_said() {
+    let world = World::new();
+    world.begin("blocked", "app", -24 * 60).ask("Yesterday").close();
+    fs::write(world.root().join("20261115"), "no folder").unwrap();
+    let mut hands = Doing::new(&world);
+    follow(&world, &mut hands, 1);
+    make_up(&world, &mut hands, &[10, 70, 670, 10_000, 20_000]);
+    assert_eq!(hands.alarms.len(), 1);
+    assert!(hands.alarms[0].contains("20261115"), "{:?}", hands.alarms);
 }
 
 #[test]
@@ -203,6 +282,54 @@ fn history_is_described_on_the_way_and_dreamt_of_by_the_day() {
 }
 
 #[test]
+fn files_that_others_announce_get_their_handlers_once() {
+    let world = World::new();
+    let folder = world.root().join("20261116/phone/080001_5");
+    fs::create_dir_all(&folder).unwrap();
+    for name in ["a.png", "b.png", "note.txt"] {
+        fs::write(folder.join(name), "x").unwrap();
+    }
+    let observing = |files: Value| {
+        json!({"tract": "observe", "event": "observing", "day": "20261116", "stream": "phone",
+            "segment": "080001_5", "files": files, "meta": {"host": "phone"}})
+    };
+    let mut hands = Doing::new(&world);
+    hands.own = vec!["see", "count"];
+    let mut chain = Chain::open(world.journal.clone(), Zone::UTC).unwrap();
+    // One is named twice, one is missing, one leads elsewhere, one has no handler.
+    let files = json!(["a.png", "a.png", "gone.png", "../b.png", "b.png", "note.txt", 7]);
+    chain.hear(&observing(files), at(1), &mut hands).unwrap();
+    // After a crash it is still owed.
+    drop(chain);
+    make_up(&world, &mut hands, &[0]);
+    assert_eq!(hands.started, ["see a.png", "see b.png"]);
+    let names = ["observe.detected see", "observe.detected see", "observe.observed"];
+    assert_eq!(hands.names(), names);
+    assert!(hands.dreams.is_empty(), "nothing else happens");
+    // Nobody is for it: it is done at once.
+    let mut chain = Chain::open(world.journal.clone(), Zone::UTC).unwrap();
+    chain.hear(&observing(json!(["note.txt"])), at(2), &mut hands).unwrap();
+    assert_eq!(chain.make_up(at(2), &mut hands).unwrap(), Went::On);
+    assert_eq!(hands.names().len(), 4);
+    // These name nothing that is there.
+    let before = chain.unheard();
+    for (name, value) in [
+        ("day", json!("20261345")),
+        ("segment", json!("../..")),
+        ("segment", Value::Null),
+        ("stream", json!("nobody")),
+        ("files", json!("a.png")),
+    ] {
+        let mut message = observing(json!(["a.png"]));
+        message[name] = value;
+        chain.hear(&message, at(3), &mut hands).unwrap();
+    }
+    assert!(chain.unheard() - before >= 5);
+    make_up(&world, &mut hands, &[180]);
+    assert_eq!(hands.started.len(), 2);
+}
+
+#[test]
 fn what_others_say_of_segments_is_written_down_and_dreamt_of() {
     let world = World::new();
     world.begin("a", "app", 0).ask("Write the parser").close();
@@ -219,22 +346,27 @@ fn what_others_say_of_segments_is_written_down_and_dreamt_of() {
         }
         message
     };
-    chain.hear(&told("observe", "observed", json!({})), &mut hands).unwrap();
-    let recorded = json!({"facet": "app", "id": "coding_080001_3"});
-    chain.hear(&told("activity", "recorded", recorded), &mut hands).unwrap();
+    chain.hear(&told("observe", "observed", json!({})), at(1), &mut hands).unwrap();
+    let recorded = json!({"facet": "owner/app", "id": "coding_080001_3"});
+    chain.hear(&told("activity", "recorded", recorded), at(1), &mut hands).unwrap();
     // These are written down, and nothing is run for them.
-    chain.hear(&told("activity", "recorded", json!({"id": "coding_1"})), &mut hands).unwrap();
-    let hostile = json!({"facet": "--x", "id": "coding_1"});
-    chain.hear(&told("activity", "recorded", hostile), &mut hands).unwrap();
-    assert_eq!(logged(&world)[0].len(), 4);
+    chain
+        .hear(&told("activity", "recorded", json!({"id": "coding_1"})), at(1), &mut hands)
+        .unwrap();
+    let hostile = [("--x", "a"), ("a/../b", "a"), ("/a", "a"), ("app", "../x"), ("app", "a/b")];
+    for (facet, id) in hostile {
+        let hostile = json!({"facet": facet, "id": id});
+        chain.hear(&told("activity", "recorded", hostile), at(1), &mut hands).unwrap();
+    }
+    assert_eq!(logged(&world)[0].len(), 8);
+    assert_eq!(chain.unheard(), 6);
     assert_eq!(hands.dreams.len(), 2);
-    assert!(matches!(&hands.dreams[1], Dream::Activity { facet, .. } if facet == "app"));
+    assert!(matches!(&hands.dreams[1], Dream::Activity { facet, .. } if facet == "owner/app"));
 }
 
 #[test]
 fn an_hour_of_silence_is_flushed_once_also_after_a_restart() {
     let world = World::new();
-    fs::create_dir(world.root().join("health")).unwrap();
     world.begin("a", "app", 0).ask("Write the parser").close();
     let mut hands = Doing::new(&world);
     follow(&world, &mut hands, 1);
@@ -258,7 +390,7 @@ fn a_dream_that_nobody_wrote_down_is_dreamt_again() {
     assert_eq!(hands.dreams, [Dream::Segment(world.claim("a").key())]);
     let completed = json!({"tract": "dream", "event": "completed", "mode": "segment",
         "day": "20261116", "stream": "claude", "segment": world.claim("a").meta.segment});
-    chain.hear(&completed, &mut hands).unwrap();
+    chain.hear(&completed, at(2), &mut hands).unwrap();
     hands.dreams.clear();
     chain.recover(at(3), &mut hands).unwrap();
     assert!(hands.dreams.is_empty());

@@ -1,0 +1,234 @@
+//! One segment, step by step: what is told, which handlers run, and how it is concluded.
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use event::Time;
+use serde_json::{Value, json};
+
+use super::agenda::Owed;
+use super::event_log;
+use super::{Begun, Chain, ChainError, Hands, REVISION};
+use crate::dream::Dream;
+use crate::segment::{Segment, SegmentKey};
+
+/// Where handlers work: the folder of a segment, ours or another's.
+#[derive(Clone, Debug)]
+pub struct Site {
+    pub key: SegmentKey,
+    pub folder: PathBuf,
+    /// What is known of the segment, for programs.
+    pub meta: Value,
+}
+
+/// How far a segment got.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Step {
+    Done,
+    /// A handler failed, and there will be another try.
+    Failed,
+    /// It was told to end in the middle.
+    Stopped,
+}
+
+/// How the handlers did.
+enum Handled {
+    /// What went wrong, a word on each.
+    All(Vec<String>),
+    Stopped,
+}
+
+impl Site {
+    fn of(segment: &Segment) -> Site {
+        let meta = serde_json::to_value(&segment.meta).expect("names and numbers always encode");
+        Site { key: segment.key(), folder: segment.folder().to_owned(), meta }
+    }
+}
+
+impl Chain {
+    /// An epoch that just ended.
+    pub(super) fn observe(
+        &mut self,
+        segment: &Segment,
+        owed: &mut Owed,
+        now: Time,
+        hands: &mut dyn Hands,
+    ) -> Result<Step, ChainError> {
+        let began = Instant::now();
+        let site = Site::of(segment);
+        let observing = json!({"files": ["segment.json"], "meta": site.meta});
+        self.tell(&site, "observing", json!({}), observing, hands)?;
+
+        let mut wanted: Vec<String> = Vec::new();
+        wanted.extend(segment.transcribed().is_none().then(|| "transcribe".to_owned()));
+        wanted.extend(segment.described().is_none().then(|| "describe".to_owned()));
+        wanted.extend(hands.handlers("segment.json"));
+        let wanted = wanted.into_iter().map(|handler| (handler, "segment.json".to_owned()));
+        let Handled::All(errors) = self.handle(&site, wanted.collect(), owed, hands)? else {
+            return Ok(Step::Stopped);
+        };
+        let millis = began.elapsed().as_millis() as u64;
+        if let Some(made) = segment.transcribed() {
+            let mut fields = serde_json::to_value(made).expect("names and numbers always encode");
+            fields["input"] = json!("segment.json");
+            fields["output"] = json!("transcript.jsonl");
+            fields["duration_ms"] = json!(millis);
+            self.tell(&site, "transcribed", json!({}), fields, hands)?;
+        }
+        if let Some(made) = segment.described() {
+            let fields = json!({"input": "segment.json", "output": "digest.jsonl",
+                "duration_ms": millis, "facts": made.facts});
+            self.tell(&site, "described", json!({}), fields, hands)?;
+        }
+        if !errors.is_empty() && !owed.is_last() {
+            return Ok(failed(&site, owed, &errors, hands));
+        }
+        self.conclude(&site, json!({}), began, &errors, hands)?;
+        self.calendar.saw(segment.key(), now);
+        self.save()?;
+        if !self.has(&site, &super::dreamt())? {
+            hands.dream(&Dream::Segment(segment.key()))?;
+        }
+        Ok(Step::Done)
+    }
+
+    /// An epoch of long ago: described here and now, and told once.
+    pub(super) fn describe_here(
+        &mut self,
+        segment: &Segment,
+        hands: &mut dyn Hands,
+    ) -> Result<(), ChainError> {
+        segment.transcribe(&self.journal)?;
+        segment.describe(&self.journal)?;
+        let observed = json!({"duration": 0, "batch": true});
+        self.tell(&Site::of(segment), "observed", json!({}), observed, hands)?;
+        self.calendar.saw_history(segment.key().day());
+        self.days.insert(segment.key().day());
+        Ok(())
+    }
+
+    /// Files that somebody else has put into a segment: the user's handlers see them, and nothing
+    /// else happens.
+    pub(super) fn observe_announced(
+        &mut self,
+        site: &Site,
+        files: &[String],
+        owed: &mut Owed,
+        hands: &mut dyn Hands,
+    ) -> Result<Step, ChainError> {
+        let began = Instant::now();
+        let is_there = |file: &&String| {
+            site.folder.join(file).symlink_metadata().is_ok_and(|metadata| metadata.is_file())
+        };
+        let wanted = files.iter().filter(is_there).flat_map(|file| {
+            let handlers = hands.handlers(file).into_iter();
+            handlers.map(|handler| (handler, file.clone())).collect::<Vec<_>>()
+        });
+        let wanted = wanted.collect();
+        let Handled::All(errors) = self.handle(site, wanted, owed, hands)? else {
+            return Ok(Step::Stopped);
+        };
+        if !errors.is_empty() && !owed.is_last() {
+            return Ok(failed(site, owed, &errors, hands));
+        }
+        self.conclude(site, json!({"files": files}), began, &errors, hands)?;
+        Ok(Step::Done)
+    }
+
+    /// Runs handlers beside each other and waits for all of them.
+    fn handle(
+        &mut self,
+        site: &Site,
+        wanted: Vec<(String, String)>,
+        owed: &mut Owed,
+        hands: &mut dyn Hands,
+    ) -> Result<Handled, ChainError> {
+        let (mut errors, mut runs) = (Vec::new(), Vec::new());
+        for (handler, file) in wanted {
+            if owed.is_done(&handler, &file) {
+                continue;
+            }
+            let run = match hands.start(site, &handler, &file)? {
+                Begun::Running(run) => run,
+                Begun::Ended(code) => {
+                    errors.push(format!("{handler} exit {code}"));
+                    continue;
+                }
+                Begun::Stopped => return Ok(Handled::Stopped),
+            };
+            let like = json!({"handler": handler, "file": file});
+            let detected = json!({"file": file, "handler": handler, "ref": run});
+            self.tell(site, "detected", like, detected, hands)?;
+            runs.push((handler, file, run));
+        }
+        for (handler, file, run) in runs {
+            match hands.finish(&run) {
+                None => return Ok(Handled::Stopped),
+                Some(0) => owed.did(&handler, &file),
+                Some(code) => errors.push(format!("{handler} exit {code}")),
+            }
+        }
+        Ok(Handled::All(errors))
+    }
+
+    /// All handlers are done, as well as they could. `like` tells this end from others.
+    fn conclude(
+        &mut self,
+        site: &Site,
+        like: Value,
+        began: Instant,
+        errors: &[String],
+        hands: &mut dyn Hands,
+    ) -> Result<(), ChainError> {
+        let mut observed = like.clone();
+        observed["duration"] = json!(began.elapsed().as_secs());
+        if !errors.is_empty() {
+            observed["error"] = json!(true);
+            observed["errors"] = json!(errors);
+            let words = format!("{}: {}", site.key, errors.join(", "));
+            hands.alarm("A segment was not described", &words);
+        }
+        self.tell(site, "observed", like, observed, hands)
+    }
+
+    /// Writes a step down and puts it on the bus, unless it was taken before. `like` is what tells
+    /// it from others of its name.
+    fn tell(
+        &mut self,
+        site: &Site,
+        event: &str,
+        like: Value,
+        fields: Value,
+        hands: &mut dyn Hands,
+    ) -> Result<(), ChainError> {
+        let mut like = like;
+        like["tract"] = json!("observe");
+        like["event"] = json!(event);
+        if self.has(site, &like)? {
+            return Ok(());
+        }
+        let mut message = json!({"tract": "observe", "event": event, "day": site.key.day(),
+            "segment": site.key.segment(), "stream": site.key.stream()});
+        if let (Some(message), Value::Object(fields)) = (message.as_object_mut(), fields) {
+            message.extend(fields);
+        }
+        message["rev"] = json!(REVISION);
+        let failed = |cause| ChainError::Events { path: site.folder.clone(), cause };
+        event_log::append(&site.folder, &message).map_err(failed)?;
+        hands.publish(&message);
+        Ok(())
+    }
+
+    fn has(&self, site: &Site, like: &Value) -> Result<bool, ChainError> {
+        let failed = |cause| ChainError::Events { path: site.folder.clone(), cause };
+        event_log::has(&site.folder, like).map_err(failed)
+    }
+}
+
+/// There will be another try; the first time it is said why.
+fn failed(site: &Site, owed: &Owed, errors: &[String], hands: &mut dyn Hands) -> Step {
+    if owed.is_first() {
+        hands.warn(&format!("{}: {}; tried again later", site.key, errors.join(", ")));
+    }
+    Step::Failed
+}
