@@ -88,7 +88,22 @@ impl Handle {
 
     /// Hears what passes the filter, from now on.
     pub fn listen(&self, filter: Filter) -> Result<Listener, PublishError> {
-        let queue = Arc::new(Queue { filter, state: Mutex::default(), news: Condvar::new() });
+        self.listen_or(filter, |_| ())
+    }
+
+    /// The same; a message that finds no room is given to `overflow`, on the server's own thread,
+    /// where nobody may wait.
+    pub fn listen_or(
+        &self,
+        filter: Filter,
+        overflow: impl Fn(&Message) + Send + Sync + 'static,
+    ) -> Result<Listener, PublishError> {
+        let queue = Arc::new(Queue {
+            filter,
+            state: Mutex::default(),
+            news: Condvar::new(),
+            overflow: Box::new(overflow),
+        });
         self.put(Inside::Listen(Arc::clone(&queue)))?;
         Ok(Listener { queue })
     }
@@ -270,6 +285,7 @@ pub(crate) struct Queue {
     pub(crate) filter: Filter,
     state: Mutex<Waiting>,
     news: Condvar,
+    overflow: Box<dyn Fn(&Message) + Send + Sync>,
 }
 
 #[derive(Default)]
@@ -290,6 +306,8 @@ impl Queue {
             state.messages.push_back(message);
         } else {
             state.missed += 1;
+            drop(state);
+            (self.overflow)(&message);
         }
         self.news.notify_one();
         true

@@ -50,6 +50,28 @@ fn a_listener_that_takes_nothing_is_told_how_much_it_missed() {
 }
 
 #[test]
+fn what_finds_no_room_can_still_be_answered() {
+    let hall = Hall::open();
+    let bus = hall.handle.clone();
+    let sorry = move |missed: &Message| {
+        let number = missed.field("n").and_then(|field| field.integer()).unwrap();
+        let answer = Draft::new("test", "sorry").with("n", number).build().unwrap();
+        bus.publish(answer).unwrap();
+    };
+    let wanted = |event: &str| Filter { events: vec![event.to_owned()], ..Filter::default() };
+    let _slow = hall.handle.listen_or(wanted("note"), sorry).unwrap();
+    let notes = hall.handle.listen(wanted("note")).unwrap();
+    let answers = hall.handle.listen(wanted("sorry")).unwrap();
+    for number in 0..65_540 {
+        hall.handle.publish(message(&note(number))).unwrap();
+        assert!(notes.next(PATIENCE).is_some());
+    }
+    let number = |message: Message| message.field("n").and_then(|field| field.integer());
+    let answered: Vec<_> = (0..4).map(|_| answers.next(PATIENCE).and_then(number)).collect();
+    assert_eq!(answered, [65_536, 65_537, 65_538, 65_539].map(Some));
+}
+
+#[test]
 fn publishing_never_waits_and_says_when_there_is_no_room() {
     let hall = Hall::open();
     // It is bound and does not run: nobody takes anything.

@@ -1,8 +1,11 @@
 //! The socket: one server, one user.
 
 use std::fs;
+use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::net::UnixListener;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
 use std::sync::mpsc;
 
 use bus::{BindError, Notice, Server, Settings, make_private};
@@ -108,6 +111,59 @@ fn another_user_is_closed_unread_and_told_once() {
     }
     drop(hall);
     assert_eq!(notices.iter().collect::<Vec<_>>(), [Notice::RefusedPeer { uid: ours }]);
+}
+
+/// The variable that makes this test a guest of another.
+const SOCKET: &str = "SOCKET_OF_ANOTHER_USER";
+
+/// Not a test of its own: what a process of another user does.
+#[test]
+fn a_guest_for_other_tests() {
+    let Some(path) = std::env::var_os(SOCKET) else { return };
+    match UnixStream::connect(path) {
+        Err(error) => println!("told: {:?}", error.kind()),
+        Ok(mut stream) => {
+            // It may be closed before anything is said.
+            let _ = stream.write_all(format!("{}\n", note(1)).as_bytes());
+            let mut heard = String::new();
+            let _ = stream.read_to_string(&mut heard);
+            println!("told: {heard:?}");
+        }
+    }
+}
+
+#[test]
+fn a_process_of_another_user_gets_nowhere() {
+    if !rustix::process::geteuid().is_root() {
+        println!("SKIPPED: only root can send somebody else");
+        return;
+    }
+    // The program has to be where another user may run it.
+    let folder = tempfile::tempdir().unwrap();
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let program = folder.path().join("guest");
+    fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+    let nobody = 65_534;
+    let send = |socket: &std::path::Path| {
+        let mut guest = Command::new(&program);
+        guest.args(["--exact", "place::a_guest_for_other_tests", "--nocapture"]);
+        guest.env(SOCKET, socket).current_dir("/").uid(nobody).gid(nobody);
+        String::from_utf8(guest.output().unwrap().stdout).unwrap()
+    };
+    let (told, notices) = mpsc::sync_channel(8);
+    let notice = move |notice| told.try_send(notice).unwrap();
+    let hall = Hall::open_with(Settings { notice: Box::new(notice), ..settings() });
+    let mut listener = hall.guest();
+    // The folder and the file keep everybody else out.
+    assert!(send(hall.path()).contains("told: PermissionDenied"));
+    // And if they did not, the server would.
+    fs::set_permissions(hall.folder(), fs::Permissions::from_mode(0o777)).unwrap();
+    fs::set_permissions(hall.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    assert!(send(hall.path()).contains("told: \"\""));
+    listener.say(&note(2));
+    assert_eq!(listener.hear(), note(2));
+    drop(hall);
+    assert_eq!(notices.iter().collect::<Vec<_>>(), [Notice::RefusedPeer { uid: nobody }]);
 }
 
 #[test]

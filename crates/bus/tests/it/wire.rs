@@ -257,6 +257,26 @@ fn a_line_that_never_ends_is_hung_up_on() {
     assert_eq!(other.hear(), LAST);
 }
 
+#[test]
+fn of_too_many_unended_lines_the_longest_is_hung_up_on() {
+    let hall = Hall::open();
+    let mut listener = hall.guest();
+    let mib = 1 << 20;
+    let begin = |len: usize| {
+        let mut sender = Guest::connect(hall.path());
+        sender.say_bytes(br#"{"tract":"a","event":"b","ts":1,"x":""#);
+        sender.say_bytes(&vec![b'x'; len]);
+        sender
+    };
+    let longest = begin(15 * mib);
+    let others: Vec<Guest> = [14, 13, 12, 11].map(|len| begin(len * mib)).into();
+    assert_eq!(longest.hear_all(), [""; 0]);
+    for mut other in others {
+        other.say("\"}");
+        assert!(listener.hear().len() > 10 * mib);
+    }
+}
+
 /// Lines of every kind; what comes of them does not depend on how they are cut.
 const LINES: &str = concat!(
     "{\"tract\":\"a\",\"event\":\"b\",\"ts\":1}\r\n",

@@ -6,8 +6,11 @@ use std::time::Duration;
 
 use bus::{Filter, Handle, Listener, Message, PublishError};
 
+use crate::announce;
 use crate::incoming::Incoming;
-use crate::supervisor::StartError;
+use crate::queue::{Reason, Stopped};
+use crate::request::AskedRef;
+use crate::supervisor::{NAME, StartError};
 
 /// Events that ask something of us, and how others tell that they are well.
 const ASKED: [&str; 5] = ["request", "cancel", "restart", "reload", "status"];
@@ -26,7 +29,8 @@ impl Listening {
     pub(super) fn begin(bus: Handle, news: SyncSender<Incoming>) -> Result<Listening, StartError> {
         let events = ASKED.map(str::to_owned).to_vec();
         let filter = Filter { events, ..Filter::default() };
-        let asked = Arc::new(bus.listen(filter)?);
+        let refuser = bus.clone();
+        let asked = Arc::new(bus.listen_or(filter, move |missed| refuse(missed, &refuser))?);
         hear(Arc::clone(&asked), news.clone(), Incoming::Said).map_err(StartError::Thread)?;
         Ok(Listening { bus, news, asked, reactions: None })
     }
@@ -62,6 +66,17 @@ impl Listening {
             listener.close();
         }
     }
+}
+
+/// Answers a request that found no room, so that nobody waits for it.
+fn refuse(missed: &Message, bus: &Handle) {
+    if !missed.is(NAME, "request") {
+        return;
+    }
+    let AskedRef::Good(reference) = AskedRef::read(missed) else { return };
+    let stopped = Stopped::never_ran("unknown", reference, Reason::QueueFull);
+    // On a bus without room nobody can be told.
+    let _ = announce::stopped(&stopped).build().map(|message| bus.publish(message));
 }
 
 /// Hands on what a listener hears, on a thread that ends with it, or with us.

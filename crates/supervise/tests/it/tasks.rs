@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use serde_json::{Value, json};
 
-use crate::house::{House, TOOL, is};
+use crate::house::{House, PATIENCE, TOOL, is};
 
 #[test]
 fn a_task_is_told_from_its_start_to_its_end() {
@@ -127,6 +127,40 @@ fn of_two_hundred_equal_requests_one_runs_now_and_one_later() {
     assert!(answers.values().all(|count| *count == 1));
     runs.dedup();
     assert_eq!(runs.len(), 2);
+}
+
+#[test]
+fn of_more_requests_than_there_is_room_for_every_one_is_answered_once() {
+    let house = House::open("");
+    let count = 100_000;
+    let filter = bus::Filter {
+        tracts: vec!["supervisor".to_owned()],
+        events: vec!["stopped".to_owned()],
+        ..bus::Filter::default()
+    };
+    let answers = house.bus.listen(filter).unwrap();
+    let bus = house.bus.clone();
+    let asking = std::thread::spawn(move || {
+        for number in 0..count {
+            let line = format!(
+                r#"{{"tract":"supervisor","event":"request","ref":"r{number}","cmd":["no"]}}"#
+            );
+            let request = bus::Message::parse(line.as_bytes()).unwrap();
+            while bus.publish(request.clone()) == Err(bus::PublishError::Full) {
+                std::thread::yield_now();
+            }
+        }
+    });
+    let mut answered = std::collections::HashSet::new();
+    let mut full = 0;
+    while answered.len() < count {
+        let answer = answers.next(PATIENCE).expect("every request is answered").to_json();
+        full += u64::from(answer["reason"] == "queue_full");
+        assert!(answered.insert(answer["ref"].as_str().unwrap().to_owned()), "{answer}");
+    }
+    asking.join().unwrap();
+    println!("{full} of {count} found no room");
+    assert_eq!(answers.missed(), 0);
 }
 
 #[test]
