@@ -66,6 +66,11 @@ impl CliError {
         if self.is_absent { ExitCode::from(3) } else { ExitCode::FAILURE }
     }
 
+    /// What failed, without causes and hints.
+    pub(crate) fn message(&self) -> &str {
+        &self.message
+    }
+
     pub(crate) fn is_closed_pipe(&self) -> bool {
         self.is_closed_pipe
     }

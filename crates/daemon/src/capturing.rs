@@ -207,7 +207,11 @@ impl Worker {
         let asked = stop.clone();
         self.control.interrupt_with(move || asked.ask());
         let Worker { tools, told, .. } = self;
-        let mut import = Import::new(tools.bus.clone(), (tools.clock)());
+        let bus = tools.bus.clone();
+        let mut import = Import::of_agents((tools.clock)(), move |message| {
+            // Nobody to tell: what is read is read.
+            let _ = bus.publish(message);
+        });
         let read = std::thread::scope(|scope| {
             // A thread that has become nice stays so: history has one of its own.
             let thread = std::thread::Builder::new().name("history".to_owned());

@@ -1,12 +1,14 @@
 //! The chain as a part of the daemon: fed by the journal, its handlers and dreams run by the
 //! supervisor, its steps told on the bus.
 
+mod busy; // what handlers are at
+
 use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, SyncSender};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bus::{Filter, Handle, Listener, Message, PublishError};
 use event::Time;
@@ -21,6 +23,7 @@ use crate::log::{Log, Part};
 use crate::opened::Opened;
 use crate::segment::SegmentKey;
 use crate::zone::Zone;
+use busy::{Busy, Handling};
 
 /// How often the journal is looked at while nothing is said.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -99,8 +102,8 @@ fn run(tools: Tools, is_stopping: Arc<AtomicBool>, listener: Arc<Listener>, woke
     give_way();
     let Tools { opened, bus, supervisor, clock, zone, log, health } = tools;
     let mut inbox = Inbox { listener: Arc::clone(&listener), held: None };
-    let runs = HashMap::new();
-    let mut hands = Working { bus, supervisor, is_stopping, listener, log, woken, runs };
+    let (runs, busy) = (HashMap::new(), Busy::default());
+    let mut hands = Working { bus, supervisor, is_stopping, listener, log, woken, runs, busy };
     let mut is_recovered = false;
     let mut told = None;
     while !hands.is_stopping() {
@@ -200,12 +203,16 @@ struct Working {
     woken: Receiver<()>,
     /// Runs that were started and nobody has asked for the end of.
     runs: HashMap<String, Run>,
+    busy: Busy,
 }
 
 impl Working {
     /// Waits for news of a run; `None` if all this is to end.
-    fn wait_for(&self, run: &Run) -> Option<RunNews> {
+    fn wait_for(&mut self, run: &Run) -> Option<RunNews> {
         while !self.is_stopping() {
+            if let Some(status) = self.busy.due(Instant::now()) {
+                self.say(status);
+            }
             let news = run.next(STOP_EVERY);
             // A run that ends because everything does has not failed.
             if news.is_some() && !self.is_stopping() {
@@ -213,6 +220,11 @@ impl Working {
             }
         }
         None
+    }
+
+    fn say(&mut self, mut message: Value) {
+        message["rev"] = json!(REVISION);
+        self.publish(&message);
     }
 
     /// Says how many messages could not be acted upon, whenever they have doubled.
@@ -243,8 +255,8 @@ impl Hands for Working {
 
     fn alarm(&mut self, title: &str, words: &str) {
         self.log.error(Part::Chain, words);
-        self.publish(&json!({"tract": "notification", "event": "show", "title": title,
-            "message": words, "app": "hansard", "rev": REVISION}));
+        self.say(json!({"tract": "notification", "event": "show", "title": title,
+            "message": words, "app": "hansard"}));
     }
 
     fn handlers(&self, file: &str) -> Vec<String> {
@@ -280,6 +292,13 @@ impl Hands for Working {
             Some(RunNews::Ended(code)) => Begun::Ended(code),
             Some(RunNews::Started) => {
                 let reference = run.reference().as_str().to_owned();
+                self.busy.began(Handling {
+                    handler: handler.to_owned(),
+                    file: file.to_owned(),
+                    stream: site.key.stream().to_owned(),
+                    run: reference.clone(),
+                    since: Instant::now(),
+                });
                 self.runs.insert(reference.clone(), run);
                 Begun::Running(reference)
             }
@@ -287,9 +306,12 @@ impl Hands for Working {
     }
 
     fn finish(&mut self, run: &str) -> Option<i32> {
-        let run = self.runs.remove(run)?;
+        let waited = self.runs.remove(run)?;
         loop {
-            if let RunNews::Ended(code) = self.wait_for(&run)? {
+            if let RunNews::Ended(code) = self.wait_for(&waited)? {
+                if let Some(idle) = self.busy.ended(run) {
+                    self.say(idle);
+                }
                 return Some(code);
             }
         }

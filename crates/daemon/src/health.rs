@@ -1,38 +1,89 @@
 //! How the daemon does: its parts, and whether what happens can be recorded. The supervisor tells
-//! it with its status, as soon as there is one.
+//! it with its status, as soon as there is one, and a small file tells it to those who only look.
 
 use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use serde::{Deserialize, Serialize};
 use supervise::Supervisor;
 
+use crate::instance::{Running, health};
+
+/// Bytes of the file. It is made at the start and then written over, which a full disk takes too.
+const FILE_BYTES: usize = 4_096;
+
+/// Letters of an error in it, so that everything fits.
+const ERROR_CHARS_MAX: usize = 400;
+
+/// How often a file is read that is being written.
+const READS_MAX: usize = 3;
+
+/// How a daemon does, as it says itself.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Condition {
+    /// A word on each part.
+    pub parts: BTreeMap<String, String>,
+    /// Why nothing can be recorded; nothing if it can.
+    pub disk: Option<String>,
+}
+
+impl Condition {
+    /// How the daemon of a journal does; `None` if none runs.
+    pub fn of(journal: &Path) -> Option<Condition> {
+        Running::find(journal)?;
+        let read = |_| serde_json::from_slice(&std::fs::read(path(&health(journal))).ok()?).ok();
+        (0..READS_MAX).find_map(read)
+    }
+
+    /// What keeps it from recording what agents write.
+    pub fn trouble(&self) -> Option<String> {
+        let is_waiting = self.parts.get("capture").is_some_and(|state| state == "waiting");
+        let waiting = || "another process reads what agents write".to_owned();
+        self.disk.clone().or_else(|| is_waiting.then(waiting))
+    }
+}
+
 /// Shared by all parts. Cheap to clone.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(crate) struct Health {
     state: Arc<Mutex<State>>,
 }
 
-#[derive(Default)]
 struct State {
-    parts: BTreeMap<&'static str, &'static str>,
-    disk: Option<String>,
+    condition: Condition,
     supervisor: Option<Arc<Supervisor>>,
+    /// None where it could not be made: then only the bus tells.
+    file: Option<File>,
 }
 
 impl Health {
-    /// From now on the supervisor tells it.
+    /// Begins to tell it in a folder.
+    pub(crate) fn open(folder: &Path) -> Health {
+        let condition = Condition::default();
+        let file = make(&path(folder)).ok();
+        Health { state: Arc::new(Mutex::new(State { condition, supervisor: None, file })) }
+    }
+
+    /// From now on the supervisor tells it too.
     pub(crate) fn tell_by(&self, supervisor: Arc<Supervisor>) {
         let mut state = self.lock();
-        for (name, word) in &state.parts {
+        for (name, word) in &state.condition.parts {
             supervisor.set_part(name, word);
         }
-        supervisor.set_disk(state.disk.clone());
+        supervisor.set_disk(state.condition.disk.clone());
         state.supervisor = Some(supervisor);
     }
 
-    pub(crate) fn set_part(&self, name: &'static str, word: &'static str) {
+    pub(crate) fn set_part(&self, name: &str, word: &str) {
         let mut state = self.lock();
-        state.parts.insert(name, word);
+        let before = state.condition.parts.insert(name.to_owned(), word.to_owned());
+        if before.is_none_or(|before| before != word) {
+            state.write();
+        }
         if let Some(supervisor) = &state.supervisor {
             supervisor.set_part(name, word);
         }
@@ -41,7 +92,9 @@ impl Health {
     /// Why nothing can be recorded; nothing if it can.
     pub(crate) fn set_disk(&self, error: Option<String>) {
         let mut state = self.lock();
-        state.disk.clone_from(&error);
+        let shown = |error: &String| error.chars().take(ERROR_CHARS_MAX).collect();
+        state.condition.disk = error.as_ref().map(shown);
+        state.write();
         if let Some(supervisor) = &state.supervisor {
             supervisor.set_disk(error);
         }
@@ -49,5 +102,53 @@ impl Health {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn write(&self) {
+        let mut bytes = serde_json::to_vec(&self.condition).unwrap_or_default();
+        bytes.resize(FILE_BYTES - 1, b' ');
+        bytes.push(b'\n');
+        // Whoever only looks sees what was so before.
+        let _ = self.file.as_ref().map(|file| file.write_all_at(&bytes, 0));
+    }
+}
+
+fn path(folder: &Path) -> PathBuf {
+    folder.join("daemon.json")
+}
+
+/// A file that has its room from now on.
+fn make(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    let file = options.write(true).create(true).truncate(false).mode(0o600).open(path)?;
+    file.write_all_at(&[b' '; FILE_BYTES], 0)?;
+    file.set_len(FILE_BYTES as u64)?;
+    Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::instance::Instance;
+
+    #[test]
+    fn those_who_only_look_see_what_is_said() {
+        let dir = tempfile::tempdir().expect("a folder can be made");
+        std::fs::create_dir(health(dir.path())).expect("a folder can be made");
+        let instance = Instance::take(dir.path()).expect("nobody else is here");
+        let said = Health::open(&health(dir.path()));
+        let seen = || Condition::of(dir.path());
+        said.set_part("capture", "running");
+        assert_eq!(seen().expect("it was said").trouble(), None);
+        said.set_disk(Some("no space left ".repeat(1_000)));
+        let trouble = seen().expect("it was said").trouble().expect("there is some");
+        assert!(trouble.starts_with("no space left"));
+        said.set_disk(None);
+        said.set_part("capture", "waiting");
+        assert!(seen().expect("it was said").trouble().is_some());
+        drop(instance);
+        assert_eq!(seen(), None);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use bus::{Draft, Handle};
+use bus::{Draft, Message};
 use capture::Progress;
 use event::Time;
 
@@ -11,14 +11,35 @@ use crate::cortex::REV;
 /// Time between two words on how far it has got.
 const STATUS_EVERY: Duration = Duration::from_secs(5);
 
-/// What is done while history is read, in the words of the tract.
-const STAGE: &str = "segmenting";
+/// What is done, one after the other, in the words of the tract.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Stage {
+    /// Sources are looked for.
+    Initialization,
+    /// They are read, and sessions are cut into epochs.
+    Segmenting,
+    /// What they say is made searchable.
+    Transcribing,
+}
+
+impl Stage {
+    fn word(self) -> &'static str {
+        match self {
+            Stage::Initialization => "initialization",
+            Stage::Segmenting => "segmenting",
+            Stage::Transcribing => "transcribing",
+        }
+    }
+}
 
 /// An account of one reading of history: silent until something is read.
-pub(crate) struct Import {
-    bus: Handle,
+pub struct Import {
+    tell: Box<dyn FnMut(Message) + Send>,
     id: String,
+    source: Source,
     begun: Instant,
+    stages: Vec<Stage>,
+    stage_begun: Instant,
     is_told: bool,
     status_at: Instant,
     /// Sources that were read in earlier slices.
@@ -27,14 +48,40 @@ pub(crate) struct Import {
     span: Option<(Time, Time)>,
 }
 
+/// What is read.
+struct Source {
+    file: Option<String>,
+    kind: &'static str,
+}
+
 impl Import {
-    pub(crate) fn new(bus: Handle, now: Time) -> Import {
+    /// Of what agents have written.
+    pub fn of_agents(now: Time, tell: impl FnMut(Message) + Send + 'static) -> Import {
+        Import::new(Source { file: None, kind: "transcripts" }, now, Box::new(tell))
+    }
+
+    /// Of one file, and what it holds.
+    pub fn of_file(
+        file: &str,
+        kind: &'static str,
+        now: Time,
+        tell: impl FnMut(Message) + Send + 'static,
+    ) -> Import {
+        let source = Source { file: Some(file.to_owned()), kind };
+        let mut import = Import::new(source, now, Box::new(tell));
+        import.begin();
+        import
+    }
+
+    fn new(source: Source, now: Time, tell: Box<dyn FnMut(Message) + Send>) -> Import {
         let begun = Instant::now();
-        let id = (now.nanos() / 1_000_000).to_string();
         Import {
-            bus,
-            id,
+            tell,
+            id: (now.nanos() / 1_000_000).to_string(),
+            source,
             begun,
+            stages: vec![Stage::Initialization],
+            stage_begun: begun,
             is_told: false,
             status_at: begun,
             sources: 0,
@@ -43,22 +90,34 @@ impl Import {
         }
     }
 
+    /// Goes on to a stage, unless it is at it.
+    pub fn enter(&mut self, stage: Stage) {
+        if self.stage() != stage {
+            self.stages.push(stage);
+            self.stage_begun = Instant::now();
+        }
+    }
+
     /// Takes how far the present slice has got.
-    pub(crate) fn progress(&mut self, progress: &Progress) {
+    pub fn progress(&mut self, progress: &Progress) {
         if progress.events == 0 {
             return;
         }
-        if !std::mem::replace(&mut self.is_told, true) {
-            self.begin();
-        }
+        self.begin();
+        self.enter(Stage::Segmenting);
+        self.done(self.sources + progress.sources, Some(self.sources + progress.sources_total));
+    }
+
+    /// Takes how many things are done, and of how many if that is known.
+    pub fn done(&mut self, items: u64, of: Option<u64>) {
         if self.status_at.elapsed() >= STATUS_EVERY {
             self.status_at = Instant::now();
-            self.status(progress);
+            self.status(items, of);
         }
     }
 
     /// A slice is over, and brought this.
-    pub(crate) fn slice(&mut self, sources: u64, events: u64, span: Option<(Time, Time)>) {
+    pub fn slice(&mut self, sources: u64, events: u64, span: Option<(Time, Time)>) {
         self.sources += sources;
         self.events += events;
         self.span = match (self.span, span) {
@@ -68,70 +127,79 @@ impl Import {
     }
 
     /// Everything is read.
-    pub(crate) fn complete(self) {
+    pub fn complete(mut self) {
         if !self.is_told {
             return;
         }
         let dates = self.span.map(|(from, to)| [date(from), date(to)]);
-        let draft = self.message("completed").with("stage", STAGE);
-        self.tell(
-            draft
-                .with("duration_ms", self.begun.elapsed().as_millis() as u64)
-                .with("stages_run", ["initialization", STAGE])
-                .with("segments", [(); 0])
-                .with("stream", ())
-                .with("total_files_created", 0)
-                .with("output_files", [(); 0])
-                .with("entries_written", self.events)
-                .with("date_range", dates),
-        );
+        let stages: Vec<&str> = self.stages.iter().map(|stage| stage.word()).collect();
+        let draft = self.message("completed").with("stage", self.stage().word());
+        let draft = draft
+            .with("duration_ms", self.begun.elapsed().as_millis() as u64)
+            .with("stages_run", stages)
+            .with("segments", [(); 0])
+            .with("stream", ())
+            .with("total_files_created", 0)
+            .with("output_files", [(); 0])
+            .with("entries_written", self.events)
+            .with("date_range", dates);
+        self.say(draft);
     }
 
     /// It could not go on.
-    pub(crate) fn fail(self, error: &str) {
+    pub fn fail(mut self, error: &str) {
         if self.is_told {
-            let draft = self.message("error").with("stage", STAGE).with("error", error);
+            let draft = self.message("error").with("stage", self.stage().word());
             let millis = self.begun.elapsed().as_millis() as u64;
-            self.tell(draft.with("duration_ms", millis).with("partial_outputs", [(); 0]));
+            let draft = draft.with("error", error).with("duration_ms", millis);
+            self.say(draft.with("partial_outputs", [(); 0]));
         }
     }
 
-    fn begin(&self) {
+    fn begin(&mut self) {
+        if std::mem::replace(&mut self.is_told, true) {
+            return;
+        }
         let draft = self
             .message("started")
-            .with("input_file", ())
-            .with("file_type", "transcripts")
+            .with("input_file", &self.source.file)
+            .with("file_type", self.source.kind)
             .with("day", ())
             .with("facet", ())
             .with("setting", ())
             .with("options", serde_json::Map::new())
-            .with("stage", "initialization")
+            .with("stage", self.stage().word())
             .with("stream", ());
-        self.tell(draft);
+        self.say(draft);
     }
 
-    fn status(&self, progress: &Progress) {
-        let millis = self.begun.elapsed().as_millis() as u64;
+    fn status(&mut self, items: u64, of: Option<u64>) {
         let draft = self
             .message("status")
-            .with("stage", STAGE)
-            .with("elapsed_ms", millis)
-            .with("stage_elapsed_ms", millis)
-            .with("items_processed", self.sources + progress.sources)
-            .with("items_total", self.sources + progress.sources_total)
+            .with("stage", self.stage().word())
+            .with("elapsed_ms", self.begun.elapsed().as_millis() as u64)
+            .with("stage_elapsed_ms", self.stage_begun.elapsed().as_millis() as u64)
+            .with("items_processed", items)
+            .with("items_total", of)
             .with("earliest_date", self.span.map(|(from, _)| date(from)))
             .with("latest_date", self.span.map(|(_, to)| date(to)))
-            .with("source_type", "transcripts");
-        self.tell(draft);
+            .with("source_type", self.source.kind);
+        self.say(draft);
+    }
+
+    fn stage(&self) -> Stage {
+        self.stages.last().copied().unwrap_or(Stage::Initialization)
     }
 
     fn message(&self, event: &str) -> Draft {
         Draft::new("importer", event).with("import_id", &self.id)
     }
 
-    fn tell(&self, draft: Draft) {
-        // Nobody to tell: what is read is read.
-        let _ = draft.with("rev", REV).build().map(|message| self.bus.publish(message));
+    fn say(&mut self, draft: Draft) {
+        // What cannot be said is read all the same.
+        if let Ok(message) = draft.with("rev", REV).build() {
+            (self.tell)(message);
+        }
     }
 }
 
@@ -142,34 +210,38 @@ fn date(at: Time) -> String {
 
 #[cfg(test)]
 mod tests {
-    use bus::{Filter, Server};
+    use std::sync::mpsc;
 
     use super::*;
 
+    fn told_of(work: impl FnOnce(mpsc::SyncSender<Message>)) -> Vec<serde_json::Value> {
+        let (tell, told) = mpsc::sync_channel(100);
+        work(tell);
+        told.iter().map(|message: Message| message.to_json()).collect()
+    }
+
     #[test]
     fn nothing_read_is_nothing_told_and_the_end_has_the_sum() {
-        let dir = tempfile::TempDir::new().expect("a folder can be made");
-        let path = dir.path().join("bus.sock");
-        let server = Server::bind(&path, bus::Settings::default()).expect("it can be bound");
-        let bus = server.handle();
-        let heard = bus.listen(Filter::default()).expect("it listens");
         let at = Time::from_millis;
-        Import::new(bus.clone(), at(1)).complete();
-        let mut import = Import::new(bus.clone(), at(2));
-        let progress = Progress { sources: 1, sources_total: 3, events: 5, ..Progress::default() };
-        import.progress(&Progress::default());
-        import.progress(&progress);
-        import.progress(&progress);
-        import.slice(2, 7, Some((at(1_739_440_800_000), at(1_739_540_800_000))));
-        import.slice(1, 3, Some((at(1_739_340_800_000), at(1_739_440_800_000))));
-        import.complete();
-        bus.stop();
-        server.run().expect("it ends");
-        let told = std::iter::from_fn(|| heard.next(Duration::ZERO)).map(|told| told.to_json());
-        let told: Vec<serde_json::Value> = told.collect();
+        let import = |id, tell: mpsc::SyncSender<Message>| {
+            Import::of_agents(at(id), move |message| tell.send(message).expect("it is heard"))
+        };
+        let told = told_of(|tell| {
+            import(1, tell.clone()).complete();
+            let mut import = import(2, tell);
+            let progress =
+                Progress { sources: 1, sources_total: 3, events: 5, ..Progress::default() };
+            import.progress(&Progress::default());
+            import.progress(&progress);
+            import.progress(&progress);
+            import.slice(2, 7, Some((at(1_739_440_800_000), at(1_739_540_800_000))));
+            import.slice(1, 3, Some((at(1_739_340_800_000), at(1_739_440_800_000))));
+            import.complete();
+        });
         let events: Vec<&str> = told.iter().filter_map(|told| told["event"].as_str()).collect();
         assert_eq!(events, ["started", "completed"]);
         assert_eq!((&told[1]["import_id"], &told[1]["entries_written"]), (&"2".into(), &10.into()));
         assert_eq!(told[1]["date_range"], serde_json::json!(["20250212", "20250214"]));
+        assert_eq!(told[1]["stages_run"], serde_json::json!(["initialization", "segmenting"]));
     }
 }

@@ -38,6 +38,8 @@ pub use day_digest::{DayDigest, ProjectDay, SessionDay};
 pub use delete::{DeleteError, delete};
 pub use dream::{Dream, DreamError, Told};
 pub use facts::{KeptFacts, UnknownKind, facts_of, unknown_records};
+pub use health::Condition;
+pub use import::{Import, Stage};
 pub use ingest::{Ingest, IngestError, Ingested};
 pub use instance::{InstanceError, Running, socket};
 pub use log::Echo;

@@ -163,7 +163,7 @@ impl Daemon {
             log.warn(Part::Journal, format!("{}; {}", finding.damage, finding.remedy));
         }
 
-        let health = Health::default();
+        let health = Health::open(&health(&folder));
         health.set_part("bus", "running");
         health.set_part("journal", "running");
         let tools = Tools {

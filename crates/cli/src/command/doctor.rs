@@ -1,6 +1,7 @@
 //! `hansard doctor`: is the record sound, and if not, where.
 
 use clap::Args;
+use daemon::Condition;
 use journal::Journal;
 
 use super::{Done, Global};
@@ -24,17 +25,13 @@ impl Doctor {
             world::journal_to_read(global, output)?
         };
         output.progress(|| "looking at every event".to_owned());
-        let mut checks: Vec<CheckShape> = journal
-            .doctor(self.repair, world::now())?
-            .into_iter()
-            .map(|check| CheckShape {
-                name: check.name,
-                ok: check.ok,
-                detail: check.detail,
-                fix: check.fix,
-            })
-            .collect();
-        checks.push(formats(&journal)?);
+        let recording = recording(&journal);
+        let mut checks = match self.check(&journal) {
+            // The cause is known and comes next.
+            Err(error) if !recording.ok => vec![unchecked(&error)],
+            checks => checks?,
+        };
+        checks.push(recording);
         let ok = checks.iter().all(|check| check.ok);
         if output.json() {
             output.json_line(&DoctorShape { ok, checks })?;
@@ -51,6 +48,42 @@ impl Doctor {
         }
         output.flush()?;
         Ok(if ok { Done::Yes } else { Done::NotSo })
+    }
+
+    /// Whether what is recorded is sound, and understood.
+    fn check(&self, journal: &Journal) -> Result<Vec<CheckShape>, CliError> {
+        let checks = journal.doctor(self.repair, world::now())?.into_iter();
+        let checks = checks.map(|check| CheckShape {
+            name: check.name,
+            ok: check.ok,
+            detail: check.detail,
+            fix: check.fix,
+        });
+        let mut checks: Vec<CheckShape> = checks.collect();
+        checks.push(formats(journal)?);
+        Ok(checks)
+    }
+}
+
+/// The journal could not be looked at.
+fn unchecked(error: &CliError) -> CheckShape {
+    let detail = error.message().to_owned();
+    CheckShape { name: "journal", ok: false, detail, fix: None }
+}
+
+/// Whether what happens now is recorded.
+fn recording(journal: &Journal) -> CheckShape {
+    let condition = journal.dir().and_then(Condition::of);
+    let trouble = condition.as_ref().and_then(Condition::trouble);
+    CheckShape {
+        name: "daemon",
+        ok: trouble.is_none(),
+        detail: match (&condition, &trouble) {
+            (None, _) => "none runs".to_owned(),
+            (Some(_), None) => "it records what agents write".to_owned(),
+            (Some(_), Some(trouble)) => format!("nothing is recorded now: {trouble}"),
+        },
+        fix: trouble.map(|_| "it goes on by itself once the cause is gone".to_owned()),
     }
 }
 

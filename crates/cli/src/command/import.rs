@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader, Cursor, Read, stdin};
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use daemon::{Import as Account, Stage};
 use event::Draft;
 use journal::{BATCH_BYTES_MAX, BATCH_EVENTS_MAX, Batch, Journal, Options, Recording, StoreKind};
 use serde::Serialize;
@@ -55,19 +56,33 @@ impl Import {
             world::journal_to_fill(global, &Options { store, ..Options::default() }, output)?;
         let is_bundle = first.trim_start().starts_with("{\"hansard_bundle\"");
         let mut whole = Cursor::new(first).chain(input);
-        let report = if is_bundle {
-            let imported = session::import(&journal, &mut whole)?;
-            Report { format: "bundle", imported }
-        } else {
-            Report { format: "events", imported: import_lines(&journal, &mut whole, output)? }
-        };
-        while let Some(position) = journal.index()? {
-            output.progress(|| format!("indexed up to event {position}"));
-        }
+        let format = if is_bundle { "bundle" } else { "events" };
+        let mut account = self.account(format, global)?;
+        let imported = fill(&journal, &mut whole, is_bundle, &mut account, output);
         journal.close();
+        let imported = match imported {
+            Ok(imported) => imported,
+            Err(error) => {
+                account.fail(error.message());
+                return Err(error);
+            }
+        };
+        account.slice(1, imported.events, None);
+        account.complete();
+        let report = Report { format, imported };
         print(&report, output)?;
         output.flush()?;
         Ok(Done::Yes)
+    }
+
+    /// Tells on the bus how it goes, if somebody is there.
+    fn account(&self, format: &'static str, global: &Global) -> Result<Account, CliError> {
+        let socket = daemon::socket(&world::folder(global)?);
+        let file = self.file.as_ref().map_or_else(|| "-".into(), |file| file.to_string_lossy());
+        Ok(Account::of_file(&file, format, world::now(), move |message| {
+            // What is recorded is recorded, whoever hears of it.
+            let _ = bus::send(&socket, &[message]);
+        }))
     }
 
     fn open(&self) -> Result<Box<dyn BufRead>, CliError> {
@@ -81,11 +96,33 @@ impl Import {
     }
 }
 
+/// Records everything, and makes it searchable.
+fn fill(
+    journal: &Journal,
+    input: &mut dyn BufRead,
+    is_bundle: bool,
+    account: &mut Account,
+    output: &mut Output,
+) -> Result<Imported, CliError> {
+    account.enter(Stage::Segmenting);
+    let imported = match is_bundle {
+        true => session::import(journal, input)?,
+        false => import_lines(journal, input, account, output)?,
+    };
+    account.enter(Stage::Transcribing);
+    while let Some(position) = journal.index()? {
+        account.done(position, None);
+        output.progress(|| format!("indexed up to event {position}"));
+    }
+    Ok(imported)
+}
+
 /// Appends plain events, line by line. What stands before a bad line is recorded; importing the
 /// mended file again adds only what is missing.
 fn import_lines(
     journal: &Journal,
     input: &mut dyn BufRead,
+    account: &mut Account,
     output: &mut Output,
 ) -> Result<Imported, CliError> {
     let mut imported = Imported::default();
@@ -107,6 +144,7 @@ fn import_lines(
         if waiting.len() == LINES_PER_BATCH.min(BATCH_EVENTS_MAX) || bytes > BATCH_BYTES_MAX / 2 {
             append(journal, &mut waiting, &mut imported)?;
             bytes = 0;
+            account.done(imported.events + imported.already_recorded, None);
             output.progress(|| format!("{} events", imported.events + imported.already_recorded));
         }
     }

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::bus::At;
 use super::talk::{Talk, is_about, text};
+use super::up::install;
 use super::{Done, Global};
 use crate::error::CliError;
 use crate::output::{Output, Style, one_line};
@@ -31,6 +32,8 @@ enum Verb {
         #[arg(value_name = "NAME")]
         name: String,
     },
+    /// Have the system start the daemon when you log in, as `up --install` does
+    Install,
 }
 
 /// A daemon that knows a service says so at once.
@@ -43,6 +46,7 @@ impl Service {
     pub(crate) fn run(&self, global: &Global, output: &mut Output) -> Result<Done, CliError> {
         let path = self.at.path(global)?;
         match &self.verb {
+            Verb::Install => install::install(global, output),
             Verb::List => list(&Talk::open(path, &[])?.status()?, output),
             Verb::Restart { name } => {
                 restart(&Talk::open(path, &["restarting", "started"])?, name, output)

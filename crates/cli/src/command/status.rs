@@ -5,8 +5,9 @@ use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
 use clap::Args;
-use daemon::{Processes, SessionStatus, Statuses};
+use daemon::{Condition, Processes, SessionStatus, Statuses};
 use event::Time;
+use journal::Journal;
 use projection::status::{Reason, Status as Doing};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -14,7 +15,7 @@ use signal_hook::iterator::Signals;
 use super::ingest::on_signal;
 use super::{Done, Global};
 use crate::error::CliError;
-use crate::output::{Output, Style, one_line};
+use crate::output::{Output, Style, one_line, plain};
 use crate::shape::StatusShape;
 use crate::world;
 
@@ -64,10 +65,13 @@ impl Status {
                 lines.iter().try_for_each(|line| output.line(line))?;
             }
             tell_behind(&listed, output);
+            if let Some(trouble) = trouble(&journal) {
+                output.warn(trouble);
+            }
             output.flush()?;
             return Ok(Done::Yes);
         }
-        self.watch(&mut statuses, output)
+        self.watch(&journal, &mut statuses, output)
     }
 
     fn look(&self, statuses: &mut Statuses<'_>, now: Time) -> Result<Vec<SessionStatus>, CliError> {
@@ -80,7 +84,12 @@ impl Status {
     }
 
     /// Prints what has changed until somebody says stop.
-    fn watch(&self, statuses: &mut Statuses<'_>, output: &mut Output) -> Result<Done, CliError> {
+    fn watch(
+        &self,
+        journal: &Journal,
+        statuses: &mut Statuses<'_>,
+        output: &mut Output,
+    ) -> Result<Done, CliError> {
         let (stop, stopped) = sync_channel(1);
         let signals = Signals::new([SIGINT, SIGTERM])?;
         let handle = signals.handle();
@@ -102,7 +111,8 @@ impl Status {
                     }
                 }
             } else {
-                let lines = lines(&listed, self.all, now, output);
+                let mut lines = lines(&listed, self.all, now, output);
+                lines.extend(trouble(journal));
                 if lines != printed {
                     output.clear_screen()?;
                     lines.iter().try_for_each(|line| output.line(line))?;
@@ -116,6 +126,12 @@ impl Status {
             }
         }
     }
+}
+
+/// What keeps the daemon from recording, if one runs.
+fn trouble(journal: &Journal) -> Option<String> {
+    let trouble = Condition::of(journal.dir()?)?.trouble()?;
+    Some(format!("warning: nothing is recorded now: {}", plain(&trouble)))
 }
 
 /// A session that works for another one is shown only if somebody has to act on it.

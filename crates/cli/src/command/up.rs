@@ -1,6 +1,6 @@
 //! `hansard up`: the daemon in the foreground, or left in the background.
 
-mod install; // what the system needs to start it
+pub(super) mod install; // what the system needs to start it
 mod detach; // started, and left alone once it answers
 
 use std::path::PathBuf;

@@ -2,11 +2,13 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::time::Duration;
 
 use expect_test::{Expect, expect};
+use serde_json::{Value, json};
 use testkit::{Running, Said, World};
 
-use crate::empty;
+use crate::{empty, import};
 
 /// A bus of the journal's own, once it listens.
 fn serve(world: &World) -> Running {
@@ -235,4 +237,34 @@ fn stats_are_a_table_or_the_answer_itself() {
     let stats = world.run(&["bus", "stats", "--json"]).stdout;
     let stats: serde_json::Value = serde_json::from_str(&stats).unwrap();
     assert_eq!(stats["messages"]["a\u{1b}[1m"], 1, "{stats}");
+}
+
+#[test]
+fn an_import_tells_how_it_goes() {
+    let world = empty();
+    let lines = include_str!("../../../../docs/sample.ndjson");
+    let first = lines.lines().next().unwrap();
+    assert_eq!(import(&world, first).code, Some(0));
+    let socket = world.home().join(".local/share/hansard/health/callosum.sock");
+    let server = bus::Server::bind(&socket, bus::Settings::default()).unwrap();
+    let handle = server.handle();
+    let tracts = vec!["importer".to_owned()];
+    let heard = handle.listen(bus::Filter { tracts, ..bus::Filter::default() }).unwrap();
+    let serving = std::thread::spawn(move || server.run().unwrap());
+    assert_eq!(import(&world, lines).code, Some(0));
+    assert_eq!(import(&world, "{\"no\":\"event\"}\n").code, Some(1));
+    handle.stop();
+    serving.join().unwrap();
+    let told: Vec<Value> =
+        std::iter::from_fn(|| heard.next(Duration::ZERO)).map(|told| told.to_json()).collect();
+    let events: Vec<&str> = told.iter().map(|told| told["event"].as_str().unwrap()).collect();
+    assert_eq!(events, ["started", "completed", "started", "error"]);
+    assert_eq!(
+        (&told[0]["file_type"], &told[1]["entries_written"]),
+        (&json!("events"), &json!(34))
+    );
+    assert_eq!(told[0]["import_id"], told[1]["import_id"]);
+    let stages = ["initialization", "segmenting", "transcribing"];
+    assert_eq!(told[1]["stages_run"], json!(stages));
+    assert_eq!(told[3]["stage"], "segmenting");
 }

@@ -26,8 +26,11 @@ const SCRIPT: &str = r#"
     echo "$3" | sed "s/question 0/$(head -c 100000 "$HOME/long")/; s/s0-0/s0-1/" >> "$transcript"
     until disk "$@" | grep -v '"disk":"ok"'; do :; done
     "$2" bus send still here
+    "$2" status 2>&1 | grep 'nothing is recorded now' >&2
+    "$2" doctor | grep 'BAD daemon' >&2
     rm "$1/ballast"
     until disk "$@" | grep '"disk":"ok"'; do :; done
+    "$2" doctor | grep 'ok  daemon' >&2
     "$2" bus listen --tract cortex --event start --from 0 --count 2 >/dev/null
     "$2" down >&2
     "$2" --json show claude:s0 --events | grep -c '"kind":"user.prompt"'

@@ -25,7 +25,7 @@ struct Installed {
     command: String,
 }
 
-pub(super) fn install(global: &Global, output: &mut Output) -> Result<Done, CliError> {
+pub(in crate::command) fn install(global: &Global, output: &mut Output) -> Result<Done, CliError> {
     let program = std::env::current_exe()?;
     let journal = match &global.journal {
         Some(journal) => Some(std::path::absolute(journal)?),
