@@ -46,4 +46,4 @@ pub use relay::LINE_MAX;
 pub use scan::{Fault, Key};
 pub use send::{Sent, send};
 pub use server::{Server, Settings};
-pub use socket::{lock_for_life, make_private};
+pub use socket::{Socket, lock_for_life, make_private};

@@ -27,7 +27,7 @@ const CHILD_WITHIN: Duration = Duration::from_secs(5);
 
 /// A bound socket. Its lock is held, and its file is removed when it is dropped, for as long as
 /// it is ours.
-pub(crate) struct Socket {
+pub struct Socket {
     path: PathBuf,
     file: (u64, u64),
     pub(crate) listener: Option<UnixListener>,
@@ -57,7 +57,8 @@ pub fn make_private(folder: &Path) -> Result<(), BindError> {
 }
 
 impl Socket {
-    pub(crate) fn bind(path: &Path) -> Result<Socket, BindError> {
+    /// Takes the place at a path, for as long as this is held.
+    pub fn bind(path: &Path) -> Result<Socket, BindError> {
         let len = path.as_os_str().len();
         if len > PATH_MAX {
             return Err(BindError::PathTooLong { path: path.to_owned(), len, max: PATH_MAX });
@@ -81,6 +82,21 @@ impl Socket {
 
     pub(crate) fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Waits for the next connection, for one who serves one at a time; `None` if it is another
+    /// user's.
+    pub fn accept(&self) -> io::Result<Option<UnixStream>> {
+        let listener = self.listener.as_ref().ok_or(io::ErrorKind::NotConnected)?;
+        listener.set_nonblocking(false)?;
+        let (stream, _) = loop {
+            match listener.accept() {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                accepted => break accepted?,
+            }
+        };
+        let is_ours = peer(&stream)?.uid == rustix::process::geteuid().as_raw();
+        Ok(is_ours.then_some(stream))
     }
 }
 

@@ -22,6 +22,7 @@ pub use self::gemini::Gemini;
 pub use self::goose::Goose;
 pub use self::opencode::OpenCode;
 use crate::environment::Environment;
+use crate::hook::HookMap;
 use crate::record::Record;
 use crate::rows::Schema;
 use crate::source::Source;
@@ -74,6 +75,11 @@ pub trait Agent: Sync {
     /// The agent's own command to go on with a session.
     fn resume(&self, session: &str, cwd: Option<&str>) -> Option<Vec<String>> {
         let _ = (session, cwd);
+        None
+    }
+
+    /// What its hooks say, if it has any that are understood.
+    fn hooks(&self) -> Option<&'static HookMap> {
         None
     }
 

@@ -33,7 +33,8 @@ mod known; // which sources were read before
 mod origin; // where a session leaves the one it repeats
 mod stop; // how a pass is asked to end
 mod pump; // everything there is, once
-mod sign; // what hooks say of a session
+mod sign; // what somebody beside the source says of a session
+mod hook; // what hooks say
 mod reparse; // everything once more, from what was kept
 mod silence; // what the clock says of them
 mod watch; // then, as it is written
@@ -48,6 +49,10 @@ pub use agent::{
 };
 pub use environment::Environment;
 pub use error::{CaptureError, Warning, WarningKind};
+pub use hook::{
+    Heard, HookForm, HookMap, HookMemory, HookPlace, HookRow, Hooked, Payload, Says, Untold,
+    hooked, untold,
+};
 pub use identity::Identity;
 pub use position::{SessionFile, files_of_sessions, sessions_by_source, sessions_without_source};
 pub use pump::{Progress, Pump, Summary, not_understood};
@@ -59,4 +64,4 @@ pub use source::Source;
 pub use stop::Stop;
 pub use thread::Settings;
 pub use told::{Child, Told, argument, brief, questions, shown};
-pub use watch::{Errand, Stopper, Watch};
+pub use watch::{Errand, Ringer, Stopper, Watch};

@@ -7,12 +7,13 @@
 use std::path::{Path, PathBuf};
 
 use event::payload::StopReason;
-use event::{Draft, Raw, Source as How, Time};
+use event::{Draft, Kind, Raw, Source as How, Time};
 
 use crate::admission::admit;
 use crate::agent::Agent;
 use crate::discover::discover_at;
 use crate::error::CaptureError;
+use crate::hook::Heard;
 use crate::identity::Identity;
 use crate::limit::{LATE_MILLIS, SIGN_WAITS_MILLIS};
 use crate::position::Position;
@@ -62,6 +63,21 @@ pub enum Heeded {
     Unknown,
 }
 
+/// Which session something is about, as somebody beside it says.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct About<'a> {
+    pub provider: &'a str,
+    pub session: &'a str,
+    pub transcript: Option<&'a Path>,
+}
+
+impl<'a> About<'a> {
+    pub(crate) fn of(heard: &Heard<'a>) -> About<'a> {
+        let Heard { provider, session, transcript, .. } = *heard;
+        About { provider, session, transcript }
+    }
+}
+
 impl Pump<'_> {
     /// Reads the session a sign is about to its end, and records what only the sign tells.
     pub fn heed(
@@ -73,31 +89,55 @@ impl Pump<'_> {
         let Some(agent) = self.agents.iter().find(|agent| agent.provider() == sign.provider) else {
             return Ok(Heeded::Unknown);
         };
-        if let Some(path) = self.place_of(*agent, sign, sink, summary)? {
-            self.look(&path, sink, summary)?;
-            sink.settle().map_err(CaptureError::Positions)?;
+        let Sign { provider, session, transcript, .. } = *sign;
+        let about = About { provider, session, transcript };
+        match self.read_on(*agent, &about, sink, summary)? {
+            Some(known) => self.record(*agent, sign, known, sink, summary),
+            None => Ok(Heeded::Unknown),
         }
-        let Some((key, position, recorded)) = known(sign, sink)? else {
-            return Ok(Heeded::Unknown);
-        };
-        self.record(*agent, sign, (key, position, recorded), sink, summary)
     }
 
-    /// The source of the session, as far as it can be found.
-    fn place_of(
+    /// Reads the session to its end, and says how far that is; `None` for one nobody knows.
+    pub(crate) fn read_on(
         &self,
         agent: &dyn Agent,
-        sign: &Sign<'_>,
-        sink: &dyn Sink,
+        about: &About<'_>,
+        sink: &mut dyn Sink,
         summary: &mut Summary,
-    ) -> Result<Option<PathBuf>, CaptureError> {
-        if let Some(path) = sign.transcript.and_then(|path| path.canonicalize().ok()) {
-            let found = discover_at(agent, self.environment, &path, &mut summary.warnings);
-            if !found.is_empty() {
-                return Ok(Some(path));
+    ) -> Result<Option<Known>, CaptureError> {
+        let named = about.transcript.and_then(|path| self.named_place(agent, path, summary));
+        let place = match named {
+            Some(path) => Some(path),
+            None => known(about, sink)?.map(|(_, position, _)| position.path),
+        };
+        if let Some(path) = &place {
+            self.look(path, sink, summary)?;
+            sink.settle().map_err(CaptureError::Positions)?;
+            for found in discover_at(agent, self.environment, path, &mut summary.warnings) {
+                let key = found.source.key();
+                let recorded = sink.source(&key).map_err(CaptureError::Positions)?;
+                let position = recorded.and_then(|text| Some((Position::parse(&text)?, text)));
+                if let Some((position, recorded)) = position
+                    && position.threads.contains_key(about.session)
+                {
+                    return Ok(Some((key, position, recorded)));
+                }
             }
         }
-        Ok(known(sign, sink)?.map(|(_, position, _)| position.path))
+        // It moved, or stands in a file that does not say so by its name.
+        known(about, sink)
+    }
+
+    /// The source at a path that somebody named, if it lies where the agent writes.
+    pub(crate) fn named_place(
+        &self,
+        agent: &dyn Agent,
+        path: &Path,
+        summary: &mut Summary,
+    ) -> Option<PathBuf> {
+        let path = path.canonicalize().ok()?;
+        let found = discover_at(agent, self.environment, &path, &mut summary.warnings);
+        (!found.is_empty()).then_some(path)
     }
 
     fn record(
@@ -115,7 +155,8 @@ impl Pump<'_> {
         let generation = position.generation;
         let mut told = Told::new(&source, generation, &mut position.threads, &nothing_beside, now);
         told.session(sign.session);
-        if !told.heed(sign, now) {
+        let untold = agent.hooks().map_or(&[][..], |hooks| hooks.untold);
+        if !told.heed(sign, now, untold.contains(&Kind::TurnCompleted)) {
             return Ok(Heeded::Waits);
         }
         let Telling { mut drafts, .. } = told.finish();
@@ -133,8 +174,9 @@ impl Pump<'_> {
 }
 
 impl Told<'_> {
-    /// Tells what a sign adds to what the source told; `false` if the source may still do so.
-    fn heed(&mut self, sign: &Sign<'_>, now: Time) -> bool {
+    /// Tells what a sign adds to what the source told; `false` if the source may still do so. It
+    /// never does where ends of turns are `untold`.
+    fn heed(&mut self, sign: &Sign<'_>, now: Time, is_untold: bool) -> bool {
         let at = Some(sign.at);
         let thread = self.thread();
         let has_newer = thread.last_at.is_some_and(|last| last > sign.at);
@@ -143,7 +185,7 @@ impl Told<'_> {
         let has_waited = waited >= i128::from(SIGN_WAITS_MILLIS) * 1_000_000;
         match sign.kind {
             SignKind::TurnEnd if !thread.is_turn_open || has_newer => {}
-            SignKind::TurnEnd if has_waited => {
+            SignKind::TurnEnd if has_waited || is_untold => {
                 let identity = Identity::in_session(&["turn ended", sign.name]);
                 self.turn_completed(at, identity, StopReason::Completed, None);
             }
@@ -169,21 +211,21 @@ impl Told<'_> {
 }
 
 /// The key of a source, and how far it was read: parsed, and as it is recorded.
-type Known = (String, Position, String);
+pub(crate) type Known = (String, Position, String);
 
 /// The source that tells of the session, and how far it was read.
-fn known(sign: &Sign<'_>, sink: &dyn Sink) -> Result<Option<Known>, CaptureError> {
+fn known(about: &About<'_>, sink: &dyn Sink) -> Result<Option<Known>, CaptureError> {
     let mut newest: Option<Known> = None;
     for known in sink.sources().map_err(CaptureError::Positions)? {
         let is_of_agent =
-            known.key.split_once(':').is_some_and(|(provider, _)| provider == sign.provider);
+            known.key.split_once(':').is_some_and(|(provider, _)| provider == about.provider);
         // Most are of other sessions, which is quicker to see than to parse.
-        if !is_of_agent || !known.position.contains(sign.session) {
+        if !is_of_agent || !known.position.contains(about.session) {
             continue;
         }
         let Some(position) = Position::parse(&known.position) else { continue };
         let is_newer = newest.as_ref().is_none_or(|(_, newest, _)| newest.grown < position.grown);
-        if position.threads.contains_key(sign.session) && is_newer {
+        if position.threads.contains_key(about.session) && is_newer {
             newest = Some((known.key, position, known.position));
         }
     }

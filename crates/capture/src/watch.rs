@@ -35,7 +35,22 @@ enum Wake {
     Gone(PathBuf),
     /// A folder appeared: what was put into it at once is not always told.
     Folder(PathBuf),
+    /// There is something to do beside sources.
+    Errand,
     Stop,
+}
+
+/// Has a watch make another round, from another thread.
+#[derive(Clone)]
+pub struct Ringer {
+    wakes: SyncSender<Wake>,
+}
+
+impl Ringer {
+    pub fn ring(&self) {
+        // One that has so much to do makes another round anyway.
+        let _ = self.wakes.try_send(Wake::Errand);
+    }
 }
 
 /// Ends a watch from another thread.
@@ -104,6 +119,10 @@ impl<'a> Watch<'a> {
 
     pub fn stopper(&self) -> Stopper {
         Stopper { stop: self.pump.stop.clone(), wakes: self.sender.clone() }
+    }
+
+    pub fn ringer(&self) -> Ringer {
+        Ringer { wakes: self.sender.clone() }
     }
 
     /// Follows until it is stopped. `errand` is run with every round, a few seconds apart at most;
@@ -198,6 +217,7 @@ impl<'a> Watch<'a> {
             let now = self.now();
             match self.wakes.recv_timeout(pause) {
                 Ok(Wake::Stop) | Err(RecvTimeoutError::Disconnected) => return Waited::Stop,
+                Ok(Wake::Errand) => {}
                 Ok(Wake::Changed(path)) if path.starts_with(&self.bell) => {}
                 Ok(Wake::Folder(path)) if self.is_at_the_door(&path) => {
                     waited = Waited::AtTheDoor;

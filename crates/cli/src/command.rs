@@ -115,6 +115,8 @@ pub(crate) enum Command {
     Import(import::Import),
     /// Delete a session and everything that was kept of it
     Delete(delete::Delete),
+    /// Take what an agent tells its hooks: reads JSON, prints nothing, never fails
+    Hook(HookArgs),
     /// Hear and tell what happens: every message to every listener
     #[command(visible_alias = "callosum")]
     Bus(bus::Bus),
@@ -126,6 +128,20 @@ pub(crate) enum Command {
     Logs(logs::Logs),
     /// Verify the journal, and repair it if told to
     Doctor(doctor::Doctor),
+}
+
+/// What agents write when they call a hook.
+#[derive(Args)]
+pub(crate) struct HookArgs {
+    /// Whose hook it is: claude, codex, copilot, cursor, gemini, opencode, qwen
+    #[arg(value_name = "AGENT")]
+    _agent: String,
+    /// The agent's word for what happened
+    #[arg(value_name = "EVENT")]
+    _event: String,
+    /// The payload, where it does not come through stdin
+    #[arg(value_name = "JSON", trailing_var_arg = true)]
+    _payload: Vec<String>,
 }
 
 /// How a command that ran ended.
@@ -159,6 +175,8 @@ pub(crate) fn run(hansard: &Hansard, output: &mut Output) -> Result<Done, CliErr
         Command::Export(command) => command.run(global, output),
         Command::Import(command) => command.run(global, output),
         Command::Delete(command) => command.run(global, output),
+        // Answered before anything was parsed, unless somebody asks for help.
+        Command::Hook(_) => Ok(Done::Yes),
         Command::Bus(command) => command.run(global, output),
         Command::Task(command) => command.run(global, output),
         Command::Service(command) => command.run(global, output),

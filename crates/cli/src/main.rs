@@ -1,5 +1,6 @@
 //! The command people type. Starts fast, prints through `output`, decides nothing of its own.
 
+mod hook; // what agents call
 mod command; // what can be typed
 mod output; // everything that is printed
 mod error; // what is said when something fails
@@ -14,6 +15,10 @@ use command::Hansard;
 use output::Output;
 
 fn main() -> ExitCode {
+    // Before anything else: an agent waits for it.
+    if let Some(call) = hook::Call::in_arguments(std::env::args_os().skip(1)) {
+        return call.answer();
+    }
     let hansard = Hansard::parse();
     let mut output = Output::new(&hansard.global);
     match command::run(&hansard, &mut output) {

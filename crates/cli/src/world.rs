@@ -59,8 +59,13 @@ pub(crate) fn now() -> Time {
 
 /// The folder of the journal: as asked for, else the platform's place for a user's data.
 pub(crate) fn folder(global: &Global) -> Result<PathBuf, CliError> {
-    if let Some(journal) = &global.journal {
-        return Ok(journal.clone());
+    folder_of(global.journal.as_deref())
+}
+
+/// The same for one who has no options but this.
+pub(crate) fn folder_of(asked_for: Option<&Path>) -> Result<PathBuf, CliError> {
+    if let Some(journal) = asked_for {
+        return Ok(journal.to_owned());
     }
     let data = if cfg!(target_os = "macos") {
         home()?.join("Library/Application Support")
@@ -142,6 +147,13 @@ pub(crate) fn cpu_millis() -> Option<u64> {
     let (_, fields) = stat.rsplit_once(')')?;
     let ticks = |place: usize| fields.split_whitespace().nth(place)?.parse::<u64>().ok();
     Some((ticks(11)? + ticks(12)?) * MILLIS_PER_TICK)
+}
+
+/// Dice, for names.
+pub(crate) fn dice() -> [u8; 4] {
+    let mut dice = [0; 4];
+    getrandom::fill(&mut dice).expect("the system has random bytes");
+    dice
 }
 
 struct System;

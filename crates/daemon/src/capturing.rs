@@ -7,13 +7,15 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use capture::{Environment, Stop, Summary};
+use capture::{Environment, Stop, Stopper, Summary};
 use event::Time;
 use journal::{AppendError, ClaimError};
 
 use crate::health::Health;
+use crate::hearing::Hearing;
 use crate::import::Import;
 use crate::ingest::{Caught, Ingest, IngestError};
+use crate::intake::Intake;
 use crate::log::{Log, Part};
 use crate::news::News;
 use crate::opened::Opened;
@@ -45,6 +47,8 @@ pub(crate) struct Tools {
     pub bus: bus::Handle,
     pub log: Log,
     pub health: Health,
+    /// What hooks hand over.
+    pub intake: Intake,
 }
 
 /// Says something when it goes.
@@ -192,17 +196,23 @@ impl Worker {
         let _claim = ingest.claim()?;
         let settings = self.control.lock().settings.clone();
         self.tools.health.set_part("capture", "catching_up");
-        self.catch_up(&ingest, &settings)?;
+        let mut hearing = Hearing::of(&journal, self.tools.intake.clone());
+        self.catch_up(&ingest, &settings, &mut hearing)?;
         if self.control.is_ending() {
             return Ok(());
         }
         self.recover();
         self.tools.health.set_part("capture", "running");
-        self.follow(&ingest, &settings)
+        self.follow(&ingest, &settings, &mut hearing)
     }
 
     /// Reads what is there, in slices, giving way to others.
-    fn catch_up(&mut self, ingest: &Ingest<'_>, settings: &Settings) -> Result<(), IngestError> {
+    fn catch_up(
+        &mut self,
+        ingest: &Ingest<'_>,
+        settings: &Settings,
+        hearing: &mut Hearing,
+    ) -> Result<(), IngestError> {
         let stop = Stop::default();
         let asked = stop.clone();
         self.control.interrupt_with(move || asked.ask());
@@ -219,7 +229,7 @@ impl Worker {
                 give_way();
                 loop {
                     let tell = &mut |progress: &capture::Progress| import.progress(progress);
-                    let caught = ingest.catch_up(settings, &stop, SLICE, tell)?;
+                    let caught = ingest.catch_up(settings, hearing, &stop, SLICE, tell)?;
                     if told.take().is_some() {
                         tools.recover();
                     }
@@ -243,18 +253,25 @@ impl Worker {
     }
 
     /// Goes on as agents write.
-    fn follow(&mut self, ingest: &Ingest<'_>, settings: &Settings) -> Result<(), IngestError> {
+    fn follow(
+        &mut self,
+        ingest: &Ingest<'_>,
+        settings: &Settings,
+        hearing: &mut Hearing,
+    ) -> Result<(), IngestError> {
         let Worker { tools, control, .. } = self;
-        let Tools { news, log, .. } = tools;
+        let Tools { news, log, intake, .. } = tools;
         let is_over = Stop::default();
         std::thread::scope(|scope| {
             let thread = std::thread::Builder::new().name("news".to_owned());
             let told = thread.spawn_scoped(scope, || news.follow(&is_over));
             let told = told.map_err(IngestError::Thread)?;
-            let begun = |stopper: capture::Stopper| {
+            let begun = |stopper: Stopper, ringer| {
                 control.interrupt_with(move || stopper.stop());
+                intake.ring_with(ringer);
             };
-            let followed = ingest.follow_with(settings, begun, &mut |summary| warn(log, summary));
+            let tell = &mut |summary: &Summary| warn(log, summary);
+            let followed = ingest.follow_with(settings, hearing, begun, tell);
             is_over.ask();
             let told = told.join().unwrap_or(Ok(()));
             followed.and(told.map_err(IngestError::Read))

@@ -3,21 +3,20 @@
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::io;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use capture::{
-    AGENTS, CaptureError, Environment, Progress, Pump, Sink, Stop, Stopper, Summary, Warning,
-    WarningKind, Watch,
+    AGENTS, CaptureError, Environment, Progress, Pump, Ringer, Sink, Stop, Stopper, Summary, Watch,
 };
 use event::Time;
 use journal::{Claim, ClaimError, Journal, ReadError, StorageError};
 
 use crate::admission::Gate;
 use crate::facts::FreshFacts;
+use crate::hearing::Hearing;
+use crate::intake::Intake;
 use crate::recorder::Recorder;
 use crate::settings::{Retention, Settings, SettingsError};
-use crate::signals::{Round, Signals};
 use crate::statuses::keep_signs;
 
 /// Facts of sessions that are being written are kept at most this often.
@@ -93,7 +92,8 @@ impl Ingest<'_> {
         let mut recorder = Recorder::new(self.journal, Gate::new(settings.clone()), &facts);
         let pump = Pump::new(AGENTS, self.environment, self.clock).until(stop.clone());
         let mut read = pump.once(&mut recorder, tell)?;
-        self.hear(&mut self.signals(), &pump, &mut recorder, &mut read)?;
+        let mut hearing = Hearing::of(self.journal, Intake::default());
+        self.hear(&mut hearing, &pump, &mut recorder, &mut read)?;
         pump.close_silent(&mut recorder, &mut read)?;
         self.retain(settings.originals)?;
         self.conclude(stop, &facts, &recorder, read)
@@ -125,6 +125,7 @@ impl Ingest<'_> {
     pub(crate) fn catch_up(
         &self,
         settings: &Settings,
+        hearing: &mut Hearing,
         stop: &Stop,
         slice: Duration,
         tell: &mut dyn FnMut(&Progress),
@@ -140,6 +141,8 @@ impl Ingest<'_> {
             }
             tell(progress);
         })?;
+        // What hooks say is news, however much history there is.
+        self.hear(hearing, &pump, &mut recorder, &mut read)?;
         if !pause.is_asked() {
             // What has long been silent belongs to the history, too.
             pump.close_silent(&mut recorder, &mut read)?;
@@ -187,24 +190,25 @@ impl Ingest<'_> {
         tell: &mut dyn FnMut(&Summary),
     ) -> Result<(), IngestError> {
         let _claim = self.claim()?;
-        self.follow_with(&self.settings()?, begun, tell)
+        let mut hearing = Hearing::of(self.journal, Intake::default());
+        self.follow_with(&self.settings()?, &mut hearing, |stopper, _| begun(stopper), tell)
     }
 
     /// The same for one who holds the claim already.
     pub(crate) fn follow_with(
         &self,
         settings: &Settings,
-        begun: impl FnOnce(Stopper),
+        hearing: &mut Hearing,
+        begun: impl FnOnce(Stopper, Ringer),
         tell: &mut dyn FnMut(&Summary),
     ) -> Result<(), IngestError> {
-        let mut signals = self.signals();
         if self.journal.dir().is_some() {
             // Where it cannot be made there are no signals either.
-            let _ = signals.make();
+            let _ = hearing.signals().make();
         }
         let pump = Pump::new(AGENTS, self.environment, self.clock);
-        let mut watch = Watch::new(pump, signals.folder().to_owned());
-        begun(watch.stopper());
+        let mut watch = Watch::new(pump, hearing.signals().folder().to_owned());
+        begun(watch.stopper(), watch.ringer());
         let facts = RefCell::default();
         let mut recorder = Recorder::new(self.journal, Gate::new(settings.clone()), &facts);
         let mut kept_at = Instant::now();
@@ -218,7 +222,7 @@ impl Ingest<'_> {
                 // What cannot be removed now is removed the next time.
                 let _ = self.retain(settings.originals);
             }
-            self.hear(&mut signals, pump, sink, summary)
+            self.hear(hearing, pump, sink, summary)
         };
         watch.run(&mut recorder, &mut hear, &mut |summary| {
             for provider in summary.by_provider.values() {
@@ -252,15 +256,10 @@ impl Ingest<'_> {
         self.journal.dir().map_or_else(|| Ok(Settings::default()), Settings::load)
     }
 
-    /// The signals of the journal; one in memory has a folder that is not there.
-    fn signals(&self) -> Signals {
-        Signals::of(self.journal.dir().unwrap_or(Path::new("")))
-    }
-
-    /// Handles the signals that hooks left.
+    /// Hears what hooks say.
     fn hear(
         &self,
-        signals: &mut Signals,
+        hearing: &mut Hearing,
         pump: &Pump<'_>,
         sink: &mut dyn Sink,
         summary: &mut Summary,
@@ -268,24 +267,6 @@ impl Ingest<'_> {
         if self.journal.dir().is_none() {
             return Ok(());
         }
-        let now = (self.clock)();
-        let round = signals.handle(now, &mut |sign| pump.heed(sign, sink, summary))?;
-        let Round { refused, orphaned, .. } = round;
-        let refused = refused.into_iter().map(|(name, why)| {
-            let message = format!("{why}; it was moved to `rejected`");
-            (Some(signals.folder().join(name)), message, 1)
-        });
-        let orphans = (orphaned > 0).then(|| {
-            (None, format!("{orphaned} signals of sessions nobody knows were dropped"), orphaned)
-        });
-        summary.warnings.extend(refused.chain(orphans).map(|(path, message, count)| Warning {
-            kind: WarningKind::Signal,
-            provider: "hansard",
-            version: None,
-            path,
-            message,
-            count,
-        }));
-        Ok(())
+        hearing.round(pump, sink, summary, (self.clock)())
     }
 }

@@ -14,6 +14,11 @@ mod opened; // the journal that is open now
 mod health; // how the daemon does
 mod log; // what the daemon says of itself
 mod ingest; // everything agents have written, into the journal
+mod intake; // where hooks hand over their calls
+mod hearing; // what becomes of them
+mod hook_log; // what is remembered of hooks that called
+mod tray; // files that are left for us
+mod spool; // calls that nobody took
 mod signals; // what hooks left to be heard
 mod facts; // what sessions add up to
 mod surroundings; // what can be seen around sessions: registries, locks, processes
@@ -39,14 +44,18 @@ pub use delete::{DeleteError, delete};
 pub use dream::{Dream, DreamError, Told};
 pub use facts::{KeptFacts, UnknownKind, facts_of, unknown_records};
 pub use health::Condition;
+pub use hearing::{hook_call, signal_of};
+pub use hook_log::{HookFailure, HookLog};
 pub use import::{Import, Stage};
 pub use ingest::{Ingest, IngestError, Ingested};
 pub use instance::{InstanceError, Running, socket};
 pub use log::Echo;
 pub use segment::{Described, Meta, Segment, SegmentError, SegmentKey, Transcribed};
 pub use settings::{Settings, SettingsError};
-pub use signals::{Round, Signal, Signals};
+pub use signals::{Signal, Signals};
+pub use spool::Spool;
 pub use statuses::{SessionStatus, Statuses};
 pub use surroundings::{ProcessTable, Processes, Sought, Started, Surroundings};
+pub use tray::Round;
 pub use up::{Daemon, EndError, Remote, Up, UpError};
 pub use zone::{LocalDay, Zone};

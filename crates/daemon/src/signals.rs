@@ -9,78 +9,53 @@
 
 mod signal; // one signal, as it is written
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 
 use capture::{CaptureError, Heeded, Sign, SignKind};
 use event::Time;
 
 pub use signal::Signal;
-use signal::{BYTES_MAX, Refused};
+use signal::{BYTES_MAX, is_name};
+pub(crate) use signal::{kind, word};
+
+use crate::tray::{KEPT_MILLIS, Lasting, Refused, Round, Tray, is_older, stamp};
 
 /// Signals handled in one round. When there are more, the rest waits for the next one.
 const ROUND_MAX: usize = 1_000;
 
-/// How long a signal may wait for its session to be known, and what was refused is left to look at.
-const KEPT_MILLIS: i64 = 7 * 24 * 60 * 60 * 1_000;
-
-/// How far a hook's clock may be ahead of ours.
-const AHEAD_MILLIS: i64 = 60 * 1_000;
-
-/// A file that is younger may still be written, by somebody who does not write it at once.
-const WRITTEN_MILLIS: i64 = 2_000;
-
-/// A signal that could not be handled is tried again after this long, then after twice as long.
-const RETRY_MILLIS: i64 = 1_000;
-const RETRY_MILLIS_MAX: i64 = 5 * 60 * 1_000;
-
 /// The folder of signals.
 #[derive(Debug)]
 pub struct Signals {
-    folder: PathBuf,
-    /// Those that could not be handled yet: when to try again, and the pause before that.
-    later: BTreeMap<String, (Time, i64)>,
-}
-
-/// What came of one round.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Round {
-    pub handled: u64,
-    /// Signals of sessions that nobody ever came to know.
-    pub orphaned: u64,
-    /// What is no signal, and why. It was moved aside.
-    pub refused: Vec<(String, &'static str)>,
+    tray: Tray,
 }
 
 impl Signals {
     /// The signals of the journal in this folder.
     pub fn of(journal: &Path) -> Signals {
-        Signals { folder: journal.join("signals"), later: BTreeMap::new() }
+        Signals { tray: Tray::new(journal.join("signals")) }
     }
 
     pub fn folder(&self) -> &Path {
-        &self.folder
+        self.tray.folder()
     }
 
     /// Makes the folder, for its owner only.
     pub fn make(&self) -> io::Result<()> {
-        DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)
+        self.tray.make()
     }
 
     /// Leaves a signal. It is there whole or not at all. `dice` tells apart what is left at the
     /// same instant.
     pub fn leave(&self, signal: &Signal, now: Time, dice: [u8; 4]) -> io::Result<()> {
-        self.make()?;
-        let dice = u32::from_be_bytes(dice);
-        let name = format!("{:019}-{dice:08x}.json", now.nanos().max(0));
-        let beside = self.folder.join(format!(".{name}.tmp"));
-        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside)?;
-        file.write_all(signal.encode().as_bytes())?;
-        file.sync_all()?;
-        fs::rename(&beside, self.folder.join(name))
+        self.leave_as(&stamp(now, dice), signal)
+    }
+
+    /// The same for one who has a name for it.
+    pub(crate) fn leave_as(&self, name: &str, signal: &Signal) -> io::Result<()> {
+        self.tray.leave(&format!("{name}.json"), signal.encode().as_bytes(), Lasting::Synced)
     }
 
     /// Handles what waits, in the order it happened. A signal stays until `heed` is done with it.
@@ -99,9 +74,9 @@ impl Signals {
             match heed(&Sign { is_followed, ..signal.sign(name) })? {
                 Heeded::Done => {
                     round.handled += 1;
-                    self.remove(name);
+                    self.tray.remove(name);
                 }
-                Heeded::Unknown | Heeded::Waits => self.put_off(name, now),
+                Heeded::Unknown | Heeded::Waits => self.tray.put_off(name, now),
             }
         }
         Ok(round)
@@ -109,21 +84,25 @@ impl Signals {
 
     /// The signals that are due, by time and name. What is none is moved aside.
     fn waiting(&mut self, now: Time, round: &mut Round) -> Vec<(String, Signal)> {
-        let names = self.names(now);
         let mut waiting = Vec::new();
-        for name in names.into_iter().take(ROUND_MAX) {
-            match self.read(&name, now) {
-                Ok(Some(signal)) if !is_older(signal.at, now, KEPT_MILLIS) => {
+        for name in self.tray.names(now, claim).into_iter().take(ROUND_MAX) {
+            let parse = |text: &[u8]| {
+                let signal = Signal::parse(&name, text)?;
+                let at = signal.at;
+                Ok((signal, at))
+            };
+            match self.tray.read(&name, BYTES_MAX, now, parse) {
+                Ok(Some((signal, at))) if !is_older(at, now, KEPT_MILLIS) => {
                     waiting.push((name, signal));
                 }
                 // It has waited for its session long enough.
-                Ok(Some(_)) if self.later.contains_key(&name) => {
+                Ok(Some(_)) if self.tray.has_waited(&name) => {
                     round.orphaned += 1;
-                    self.remove(&name);
+                    self.tray.remove(&name);
                 }
-                Ok(Some(_)) => self.refuse(name, "it is too old", now, round),
+                Ok(Some(_)) => self.tray.refuse(name, "it is too old", now, round),
                 Ok(None) => {}
-                Err(Refused(why)) => self.refuse(name, why, now, round),
+                Err(Refused(why)) => self.tray.refuse(name, why, now, round),
             }
         }
         waiting.sort_by(|(name, one), (other_name, other)| {
@@ -131,99 +110,19 @@ impl Signals {
         });
         waiting
     }
-
-    /// The names of the files that are due, oldest first.
-    fn names(&mut self, now: Time) -> Vec<String> {
-        // A folder that is not there has no signals, and one that cannot be read none for us.
-        let Ok(entries) = fs::read_dir(&self.folder) else { return Vec::new() };
-        let mut names = BTreeSet::new();
-        for entry in entries.flatten() {
-            let Ok(name) = entry.file_name().into_string() else { continue };
-            if name.ends_with(".json") && !name.starts_with('.') {
-                names.extend(self.claim(name));
-            }
-        }
-        self.later.retain(|name, _| names.contains(name));
-        names.retain(|name| self.later.get(name).is_none_or(|(at, _)| *at <= now));
-        names.into_iter().collect()
-    }
-
-    /// A file that others name after its session may be written again at any time. It gets a name
-    /// of its own first, so that nothing is removed unseen.
-    fn claim(&self, name: String) -> Option<String> {
-        if signal::is_name(&name) {
-            return Some(name);
-        }
-        let path = self.folder.join(&name);
-        let metadata = fs::symlink_metadata(&path).ok()?;
-        let nanos =
-            i128::from(metadata.mtime()) * 1_000_000_000 + i128::from(metadata.mtime_nsec());
-        let own = format!("{:019}-{:08x}.{name}", nanos.max(0), metadata.ino() as u32);
-        // A name that is too long, or a folder that cannot be written to: it stays where it is.
-        fs::rename(&path, self.folder.join(&own)).ok()?;
-        Some(own)
-    }
-
-    /// The signal in a file; `None` if it cannot be read now.
-    fn read(&self, name: &str, now: Time) -> Result<Option<Signal>, Refused> {
-        let path = self.folder.join(name);
-        let Ok(metadata) = fs::symlink_metadata(&path) else { return Ok(None) };
-        if !metadata.is_file() {
-            return Err(Refused("it is no file"));
-        }
-        let mut text = Vec::new();
-        let read =
-            File::open(&path).and_then(|file| file.take(BYTES_MAX + 1).read_to_end(&mut text));
-        if read.is_err() {
-            return Ok(None);
-        }
-        let parsed = Signal::parse(name, &text).and_then(|signal| {
-            match is_older(now, signal.at, AHEAD_MILLIS) {
-                true => Err(Refused("its time is ahead")),
-                false => Ok(signal),
-            }
-        });
-        let written = Time::from_millis(metadata.mtime().saturating_mul(1_000));
-        match parsed {
-            Err(_) if !is_older(written, now, WRITTEN_MILLIS) => Ok(None),
-            parsed => parsed.map(Some),
-        }
-    }
-
-    fn remove(&mut self, name: &str) {
-        self.later.remove(name);
-        // One that stays is handled again, without effect.
-        let _ = fs::remove_file(self.folder.join(name));
-    }
-
-    fn put_off(&mut self, name: &str, now: Time) {
-        let pause = self.later.get(name).map_or(RETRY_MILLIS, |(_, pause)| pause.saturating_mul(2));
-        let pause = pause.min(RETRY_MILLIS_MAX);
-        let at = Time::from_millis((now.nanos() / 1_000_000) as i64 + pause);
-        self.later.insert(name.to_owned(), (at, pause));
-    }
-
-    /// Moves what is no signal to where somebody may look at it for some days.
-    fn refuse(&self, name: String, why: &'static str, now: Time, round: &mut Round) {
-        let aside = self.folder.join("rejected");
-        let made = DirBuilder::new().recursive(true).mode(0o700).create(&aside);
-        for entry in fs::read_dir(&aside).into_iter().flatten().flatten() {
-            let name = entry.file_name();
-            let left = name.to_str().and_then(signal::left_at);
-            if left.is_none_or(|left| is_older(left, now, KEPT_MILLIS)) {
-                let _ = fs::remove_file(entry.path());
-            }
-        }
-        let moved = made.and_then(|()| fs::rename(self.folder.join(&name), aside.join(&name)));
-        // Its reason is a courtesy; that it is out of the way is what counts.
-        if moved.is_ok() {
-            let _ = fs::write(aside.join(format!("{name}.reason")), why);
-        }
-        round.refused.push((name, why));
-    }
 }
 
-/// Whether a time lies at least so long before another.
-fn is_older(at: Time, now: Time, millis: i64) -> bool {
-    now.nanos() - at.nanos() >= i128::from(millis) * 1_000_000
+/// A file that others name after its session may be written again at any time. It gets a name of
+/// its own first, so that nothing is removed unseen.
+fn claim(folder: &Path, name: String) -> Option<String> {
+    if is_name(&name) {
+        return Some(name);
+    }
+    let path = folder.join(&name);
+    let metadata = fs::symlink_metadata(&path).ok()?;
+    let nanos = i128::from(metadata.mtime()) * 1_000_000_000 + i128::from(metadata.mtime_nsec());
+    let own = format!("{:019}-{:08x}.{name}", nanos.max(0), metadata.ino() as u32);
+    // A name that is too long, or a folder that cannot be written to: it stays where it is.
+    fs::rename(&path, folder.join(&own)).ok()?;
+    Some(own)
 }

@@ -20,6 +20,7 @@ use crate::capturing::{Capturing, Farewell, Tools};
 use crate::chaining::{self, Chaining, ChainingError};
 use crate::health::Health;
 use crate::instance::{Instance, InstanceError, health, socket};
+use crate::intake::{Door, Intake};
 use crate::log::{Echo, Log, Part};
 use crate::news::News;
 use crate::opened::Opened;
@@ -126,6 +127,8 @@ struct Ready {
     chaining: Chaining,
     supervisor: Arc<Supervisor>,
     capturing: Capturing,
+    /// Where hooks hand over their calls.
+    door: Door,
     opened: Opened,
     bus: Handle,
     bus_thread: JoinHandle<Result<(), RunError>>,
@@ -166,6 +169,7 @@ impl Daemon {
         let health = Health::open(&health(&folder));
         health.set_part("bus", "running");
         health.set_part("journal", "running");
+        let intake = Intake::default();
         let tools = Tools {
             opened: opened.clone(),
             environment,
@@ -174,11 +178,13 @@ impl Daemon {
             bus: bus.clone(),
             log: log.clone(),
             health: health.clone(),
+            intake: intake.clone(),
         };
         let ended = remote.clone();
         let farewell = Farewell(Box::new(move || ended.send(Incoming::CaptureEnded)));
         let capturing =
             Capturing::start(tools, settings.clone(), farewell).map_err(UpError::Thread)?;
+        let door = Door::open(&wire::hook::socket(&folder), intake)?;
         // Last: after a crash it ends what the former daemon left running first.
         let supervisor = supervise::Settings::new(folder.clone(), program);
         let supervisor = Arc::new(Supervisor::start(supervisor, bus.clone())?);
@@ -199,6 +205,7 @@ impl Daemon {
             chaining,
             supervisor,
             capturing,
+            door,
             opened,
             bus,
             bus_thread,
@@ -259,6 +266,7 @@ impl Ready {
         self.log.info(Part::Daemon, "stopping");
         self.chaining.stop();
         self.stop_supervisor(incoming, remote);
+        self.door.close();
         self.capturing.stop();
         let until = Instant::now() + CAPTURE_WITHIN;
         while !self.capturing.is_over() {

@@ -14,6 +14,7 @@ mod meaning; // calls that are more than calls
 mod result; // what tools give back
 mod attachment; // what is put in front of the model
 mod state; // settings and marks between the talk
+mod hooks; // what its hooks say
 
 use std::path::Path;
 
@@ -24,6 +25,7 @@ use crate::agent::calls::{Calls, Nothing};
 use crate::agent::{Agent, Form, Found, Kin, Parser, Role, Root};
 use crate::branches::Branches;
 use crate::environment::Environment;
+use crate::hook::HookMap;
 use crate::identity::Identity;
 use crate::kinship::kin_by_uuid;
 use crate::record::Record;
@@ -72,6 +74,10 @@ impl Agent for Claude {
     fn resume(&self, session: &str, _cwd: Option<&str>) -> Option<Vec<String>> {
         let is_subagent = session.starts_with("agent-");
         (!is_subagent).then(|| ["claude", "--resume", session].map(str::to_owned).to_vec())
+    }
+
+    fn hooks(&self) -> Option<&'static HookMap> {
+        Some(&hooks::HOOKS)
     }
 
     fn parser(&self, source: &Source, saved: Option<&str>) -> Box<dyn Parser> {

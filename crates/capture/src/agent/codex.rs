@@ -10,6 +10,7 @@ mod event_msg; // what the screen was told
 mod item; // what the model saw and said
 mod rollout; // the shapes
 mod state; // what has to be known of the lines before
+mod hooks; // what its hooks say
 
 use std::path::Path;
 
@@ -22,6 +23,7 @@ use self::state::State;
 use crate::agent::calls::ID_BYTES_MAX;
 use crate::agent::{Agent, Form, Found, Kin, Parser, Role, Root};
 use crate::environment::Environment;
+use crate::hook::HookMap;
 use crate::identity::Identity;
 use crate::json;
 use crate::record::Record;
@@ -71,6 +73,10 @@ impl Agent for Codex {
 
     fn resume(&self, session: &str, _cwd: Option<&str>) -> Option<Vec<String>> {
         Some(["codex", "resume", session].map(str::to_owned).to_vec())
+    }
+
+    fn hooks(&self) -> Option<&'static HookMap> {
+        Some(&hooks::HOOKS)
     }
 
     fn parser(&self, source: &Source, saved: Option<&str>) -> Box<dyn Parser> {

@@ -8,6 +8,7 @@ mod answer; // what the model says and uses
 mod log; // the shapes
 mod state; // what has to be known of the events before
 mod tool; // calls, their results, and who allowed them
+mod hooks; // what its hooks say
 
 use std::path::Path;
 
@@ -23,6 +24,7 @@ use self::state::State;
 use crate::agent::calls::ID_BYTES_MAX;
 use crate::agent::{Agent, Form, Found, Kin, Parser, Role, Root};
 use crate::environment::Environment;
+use crate::hook::HookMap;
 use crate::record::Record;
 use crate::source::Source;
 use crate::thread::Settings;
@@ -87,6 +89,10 @@ impl Agent for Copilot {
 
     fn resume(&self, session: &str, _cwd: Option<&str>) -> Option<Vec<String>> {
         Some(["copilot", "--resume", session].map(str::to_owned).to_vec())
+    }
+
+    fn hooks(&self) -> Option<&'static HookMap> {
+        Some(&hooks::HOOKS)
     }
 
     fn parser(&self, source: &Source, saved: Option<&str>) -> Box<dyn Parser> {

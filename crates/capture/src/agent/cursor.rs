@@ -7,11 +7,13 @@ mod text; // transcripts as text
 mod store; // the editor's key-value store
 mod prompt; // what a person asked, among what the editor adds
 mod moment; // times as the editor writes them for people
+mod hooks; // what its hooks say
 
 use std::path::Path;
 
 use crate::agent::{Agent, Form, Found, Marks, Parser, Role, Root};
 use crate::environment::Environment;
+use crate::hook::HookMap;
 use crate::rows::Schema;
 use crate::source::Source;
 
@@ -76,6 +78,10 @@ impl Agent for Cursor {
 
     fn resume(&self, session: &str, _cwd: Option<&str>) -> Option<Vec<String>> {
         Some(["cursor-agent", "--resume", session].map(str::to_owned).to_vec())
+    }
+
+    fn hooks(&self) -> Option<&'static HookMap> {
+        Some(&hooks::HOOKS)
     }
 
     fn parser(&self, source: &Source, saved: Option<&str>) -> Box<dyn Parser> {

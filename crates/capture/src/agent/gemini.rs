@@ -6,6 +6,7 @@
 mod recent; // the last messages, to know them again
 mod record; // the lines
 mod tools; // calls and results
+mod hooks; // what its hooks say
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -22,6 +23,7 @@ use self::record::{Head, Line, Message, Part, Tokens};
 pub(super) use self::tools::exit_code;
 use crate::agent::{Agent, Form, Found, Parser, Role, Root};
 use crate::environment::Environment;
+use crate::hook::HookMap;
 use crate::identity::Identity;
 use crate::record::Record;
 use crate::source::{Source, short_hash};
@@ -70,6 +72,10 @@ impl Agent for Gemini {
 
     fn resume(&self, session: &str, _cwd: Option<&str>) -> Option<Vec<String>> {
         Some(["gemini", "--resume", session].map(str::to_owned).to_vec())
+    }
+
+    fn hooks(&self) -> Option<&'static HookMap> {
+        Some(&hooks::HOOKS)
     }
 
     fn parser(&self, source: &Source, saved: Option<&str>) -> Box<dyn Parser> {

@@ -7,6 +7,7 @@ mod memory; // what is remembered of a session
 mod record; // the rows
 mod schema; // how the database is asked
 mod tools; // calls and results
+mod hooks; // what its hooks say
 
 use std::path::Path;
 
@@ -21,6 +22,7 @@ use self::memory::Memory;
 use self::record::{Data, Info, Part, Removed, Row, Session, time};
 use crate::agent::{Agent, Form, Found, Parser, Role, Root};
 use crate::environment::Environment;
+use crate::hook::HookMap;
 use crate::identity::Identity;
 use crate::record::Record;
 use crate::rows::Schema;
@@ -55,6 +57,10 @@ impl Agent for OpenCode {
 
     fn resume(&self, session: &str, _cwd: Option<&str>) -> Option<Vec<String>> {
         Some(["opencode", "--session", session].map(str::to_owned).to_vec())
+    }
+
+    fn hooks(&self) -> Option<&'static HookMap> {
+        Some(&hooks::HOOKS)
     }
 
     fn parser(&self, source: &Source, saved: Option<&str>) -> Box<dyn Parser> {

@@ -7,6 +7,7 @@
 //! Not here: hooks, whose ids of calls are made up.
 
 mod record; // the lines
+mod hooks; // what its hooks say
 
 use std::path::Path;
 
@@ -23,6 +24,7 @@ use crate::agent::calls::{Call, Calls, Nothing};
 use crate::agent::{Agent, Form, Found, Kin, Parser, Role, Root};
 use crate::branches::Branches;
 use crate::environment::Environment;
+use crate::hook::HookMap;
 use crate::kinship::kin_by_uuid;
 use crate::record::Record;
 use crate::source::Source;
@@ -59,6 +61,10 @@ impl Agent for Qwen {
 
     fn resume(&self, session: &str, _cwd: Option<&str>) -> Option<Vec<String>> {
         Some(["qwen", "--resume", session].map(str::to_owned).to_vec())
+    }
+
+    fn hooks(&self) -> Option<&'static HookMap> {
+        Some(&hooks::HOOKS)
     }
 
     fn parser(&self, _source: &Source, saved: Option<&str>) -> Box<dyn Parser> {

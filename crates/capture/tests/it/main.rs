@@ -15,6 +15,7 @@ mod corpus; // generated transcripts, and what is in them
 mod tables; // databases made in tests
 mod reparse; // everything once more, from what was kept
 mod signs; // what the clock and hooks tell
+mod hooks; // what calls of hooks say
 
 mod made_up; // an agent that nobody wrote
 

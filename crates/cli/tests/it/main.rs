@@ -12,6 +12,7 @@ mod ingest_crash; // killed at any instant
 mod ingest_bad; // what is no transcript, or a broken one
 mod follow; // as agents write
 mod privacy; // what is not wanted
+mod hook; // what agents call
 mod up; // the daemon: start, stop, and what it tells meanwhile
 mod up_crash; // the daemon killed at any instant
 mod chain_crash; // the same while it makes segments of epochs

@@ -8,6 +8,8 @@ use capture::{Sign, SignKind};
 use event::Time;
 use serde::{Deserialize, Serialize};
 
+use crate::tray::Refused;
+
 /// The longest signal. A longer one is none.
 pub(super) const BYTES_MAX: u64 = 4 * 1024;
 
@@ -30,10 +32,6 @@ pub struct Signal {
     /// The hook that left it.
     pub hook: Option<String>,
 }
-
-/// Why something is no signal.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Refused(pub &'static str);
 
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
@@ -61,10 +59,9 @@ struct Shape {
 
 impl Signal {
     pub(super) fn encode(&self) -> String {
-        let kind = KINDS.iter().find(|(_, kind)| *kind == self.kind);
         let shape = Shape {
             v: Some(VERSION),
-            r#type: kind.map(|(word, _)| (*word).to_owned()).unwrap_or_default(),
+            r#type: word(self.kind).to_owned(),
             provider: Some(self.provider.clone()),
             tool: None,
             session_id: Some(self.session.clone()),
@@ -79,16 +76,12 @@ impl Signal {
 
     /// Reads a signal. What it does not say itself, the name of its file may.
     pub(super) fn parse(name: &str, text: &[u8]) -> Result<Signal, Refused> {
-        if text.len() as u64 > BYTES_MAX {
-            return Err(Refused("it is too long"));
-        }
         let shape: Shape =
             serde_json::from_slice(text).map_err(|_| Refused("it is no signal in JSON"))?;
         if shape.v.is_some_and(|version| version != VERSION) {
             return Err(Refused("it is of a version nobody knows"));
         }
-        let kind = KINDS.iter().find(|(word, _)| *word == shape.r#type);
-        let kind = kind.ok_or(Refused("it is of a type nobody knows"))?.1;
+        let kind = kind(&shape.r#type).ok_or(Refused("it is of a type nobody knows"))?;
         let session = shape.session_id.as_deref().or_else(|| session_in(name));
         let session = session.filter(|session| !session.is_empty());
         let session = session.ok_or(Refused("it names no session"))?.to_owned();
@@ -109,7 +102,7 @@ impl Signal {
         })
     }
 
-    pub(super) fn sign<'a>(&'a self, name: &'a str) -> Sign<'a> {
+    pub(crate) fn sign<'a>(&'a self, name: &'a str) -> Sign<'a> {
         Sign {
             name: name.trim_end_matches(".json"),
             kind: self.kind,
@@ -134,6 +127,16 @@ const KINDS: &[(&str, SignKind)] = &[
     ("stop", SignKind::Stop),
 ];
 
+/// What a kind of signal is called.
+pub(crate) fn word(kind: SignKind) -> &'static str {
+    KINDS.iter().find(|(_, known)| *known == kind).map_or("", |(word, _)| word)
+}
+
+/// The kind of signal that is called this.
+pub(crate) fn kind(word: &str) -> Option<SignKind> {
+    KINDS.iter().find(|(known, _)| *known == word).map(|(_, kind)| *kind)
+}
+
 /// Whether a file has a name of ours: `<19 digits>-<8 hex digits>.json`, with what it was called
 /// before in the middle if it is somebody else's.
 pub(super) fn is_name(name: &str) -> bool {
@@ -149,9 +152,4 @@ pub(super) fn is_name(name: &str) -> bool {
 /// The session that somebody else's file was named after.
 fn session_in(name: &str) -> Option<&str> {
     name.get(28..)?.strip_prefix('.')?.strip_suffix(".json")
-}
-
-/// When a file was left, as its name says.
-pub(super) fn left_at(name: &str) -> Option<Time> {
-    name.get(..19)?.parse().ok().map(Time::from_nanos)
 }

@@ -3,8 +3,8 @@
 //! Each recording has the account of whoever drove the agent: what was typed when, when a dialog
 //! was seen, when the process ended. The events of a recording become visible when its file was
 //! seen to grow; registry entries, locks and processes come and go as recorded. At each state that
-//! was noted we say what we think, once from the agent's files alone and once with everything that
-//! can be seen around it, and compare. What comes of it stands in `docs/status-table.md`.
+//! was noted we say what we think, from the agent's files alone, with everything that can be seen
+//! around it, and with what its hooks told as well, and compare. What comes of it stands in `docs/status-table.md`.
 //! `UPDATE_EXPECT=1` writes it anew.
 
 mod hooks; // what hooks told, as events
@@ -78,9 +78,8 @@ const NOTHING_SAYS: &[(&str, State)] = &[
     ("gemini", State::Ready),
 ];
 
-/// Where not even hooks tell: no hook fires when somebody stops an answer, and the file is silent
-/// until the next prompt.
-const HOOKS_SAY_NOTHING: &[(&str, State)] = &[("gemini", State::Ready)];
+/// Where not even hooks tell: one fires before every request, whether anything is compacted or not.
+const HOOKS_SAY_NOTHING: &[(&str, State)] = &[("gemini", State::Compacting)];
 
 #[derive(Default)]
 struct Row {
@@ -168,7 +167,7 @@ compared at its beginning (a second after it was seen) and at its end.
 *Right*: both times. *Late*: only at the end. *Wrong*: at the end something else was said.
 *No evidence*: nothing that was looked at can tell, and what we said instead is named. `files` is
 what the agent writes of its sessions; `all` adds its registry, its locks and the process table;
-`all and hooks` adds what the agent's own hooks told in the recordings that have approvals.
+`all and hooks` adds what the agent's own hooks told.
 
 This file is written by the test `truth::the_table_is_what_the_recordings_give` with
 `UPDATE_EXPECT=1`.

@@ -36,6 +36,9 @@ const CALLS_MAX: usize = 256;
 const BEGUN_MAX: usize = 64;
 const OVER_MAX: usize = 16;
 
+/// Calls that have come back and are remembered, for questions that are told late.
+const MADE_MAX: usize = 16;
+
 /// Changes of status that are remembered.
 const HISTORY_MAX: usize = 50;
 
@@ -59,6 +62,10 @@ pub struct Signs {
     pub(super) approvals: Recent<Pending, PENDING_MAX>,
     pub(super) questions: Recent<Pending, PENDING_MAX>,
     pub(super) calls: Recent<OpenCall, CALLS_MAX>,
+    /// Calls that came back, and when.
+    made: Recent<(OpenCall, Time), MADE_MAX>,
+    /// When everything that was asked before was last over.
+    nothing_asked_at: Option<Time>,
     /// What it began that goes on by itself: children, and commands behind their calls.
     begun: Recent<(Mark, Sign), BEGUN_MAX>,
     /// The last turn ended and left something running.
@@ -123,6 +130,8 @@ impl Default for Signs {
             approvals: Recent::default(),
             questions: Recent::default(),
             calls: Recent::default(),
+            made: Recent::default(),
+            nothing_asked_at: None,
             begun: Recent::default(),
             background: None,
             exit: None,
@@ -322,7 +331,7 @@ impl Signs {
             self.has_nobody = has_nobody(entry_point);
         }
         self.is_child |= started.mode == Some(SessionMode::Child);
-        self.forget_open();
+        self.forget_open(event);
         self.begun.clear();
         self.background = None;
         if self.stage == Stage::Open {
@@ -333,7 +342,7 @@ impl Signs {
 
     fn exit(&mut self, event: &Event) {
         self.touch(event);
-        self.forget_open();
+        self.forget_open(event);
         self.begun.clear();
         self.background = None;
         if !matches!(self.stage, Stage::Over(_)) {
@@ -343,7 +352,8 @@ impl Signs {
     }
 
     /// Nothing that was asked or begun in a turn outlives it.
-    fn forget_open(&mut self) {
+    fn forget_open(&mut self, event: &Event) {
+        self.nothing_asked_at = self.nothing_asked_at.max(Some(event.created_at));
         self.approvals.clear();
         self.questions.clear();
         self.calls.clear();
@@ -358,7 +368,7 @@ impl Signs {
         if is_queued && self.stage == Stage::Open {
             return self.touch(event);
         }
-        self.forget_open();
+        self.forget_open(event);
         self.open(event);
         self.work.prompt(&text.unwrap_or_default());
     }
@@ -470,7 +480,8 @@ impl Signs {
         if self.approvals.len() == before {
             self.answer_for(&call);
         }
-        self.work.done(call.doing, has_failed(&result));
+        self.work.done(call.doing.clone(), has_failed(&result));
+        self.made.push((call, event.created_at));
     }
 
     /// Closes the approval of a call that was never named, if it can be no other's.
@@ -504,8 +515,11 @@ impl Signs {
 
     fn ask(&mut self, event: &Event) {
         let Some(asked) = event.readable::<ApprovalRequested>() else { return };
-        self.open(event);
         let mut pending = Pending::approval(event, &asked);
+        if self.is_answered(event, &pending) {
+            return self.touch(event);
+        }
+        self.open(event);
         if self.approvals.iter().any(|known| known.id == pending.id) {
             return;
         }
@@ -515,6 +529,14 @@ impl Signs {
             pending.call.get_or_insert(call.id);
         }
         self.approvals.push(pending);
+    }
+
+    /// Whether a question is told so late that its answer is known. A hook may be heard long after
+    /// the records that go on from there.
+    fn is_answered(&self, event: &Event, pending: &Pending) -> bool {
+        let asked_at = event.created_at;
+        let is_over = self.nothing_asked_at.is_some_and(|at| at > asked_at);
+        is_over || self.made.iter().any(|(call, at)| *at >= asked_at && pending.is_for(call))
     }
 
     fn decide(&mut self, event: &Event) {
@@ -579,7 +601,7 @@ impl Signs {
         }
         let told = event.readable::<TurnCompleted>().unwrap_or_default();
         let head: Head = event.data.read().unwrap_or_default();
-        self.forget_open();
+        self.forget_open(event);
         let is_cut = matches!(told.stop_reason, Some(StopReason::Interrupted | StopReason::Died));
         if is_cut || head.background == Some(0) {
             self.begun.clear();

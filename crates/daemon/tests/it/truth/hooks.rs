@@ -1,8 +1,9 @@
-//! What hooks told, as events: a plain reading of each call, good enough to weigh.
+//! What hooks told, as events: the calls of a recording, read and remembered as the daemon does.
 
 use std::fs;
 use std::path::Path;
 
+use capture::{Heard, HookMemory, Payload, SignKind, Untold, hooked, untold};
 use event::{Draft, Event, EventId, Kind, Raw, SessionId, Source};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -17,53 +18,51 @@ struct Call {
     stdin: Value,
 }
 
-/// What the hooks of a recording told; nothing where none were kept.
-pub(crate) fn read(dir: &Path, tool: &str) -> Vec<Event> {
-    let Ok(text) = fs::read_to_string(dir.join("lab/hooks.jsonl")) else { return Vec::new() };
+/// What the hooks of a recording told that its files do not; `None` where it has none.
+pub(crate) fn read(dir: &Path, tool: &str) -> Option<Vec<Event>> {
+    let text = fs::read_to_string(dir.join("lab/hooks.jsonl")).ok()?;
     let calls = text.lines().map(|line| serde_json::from_str::<Call>(line).unwrap());
-    let told = calls.enumerate().filter_map(|(number, call)| {
-        let (kind, data) = meaning(&call, number)?;
-        let at = time(call.t);
-        let session = call.stdin["session_id"].as_str().unwrap();
-        let id = EventId::derived(at, "hook", session, &number.to_be_bytes());
-        let session_id = SessionId::new(format!("{tool}:{session}")).unwrap();
-        let data = Raw::of(&data).unwrap();
-        let mut draft = Draft::with_data(id, session_id, at, Kind::from(kind), data);
-        draft.provider = tool.to_owned();
-        draft.source = Source::Hook;
-        Some(draft.at(0))
-    });
-    told.collect()
+    let mut memory = HookMemory::default();
+    let told = calls.enumerate().flat_map(|(number, call)| told(&call, number, tool, &mut memory));
+    Some(told.collect())
 }
 
-fn meaning(call: &Call, number: usize) -> Option<(&'static str, Value)> {
-    let told = &call.stdin;
-    let (name, input) = (told["tool_name"].as_str().unwrap_or_default(), &told["tool_input"]);
-    // Not every agent names its calls to hooks.
-    let unnamed = || format!("{name} {input}");
-    let call_id = told["tool_use_id"].as_str().map_or_else(unnamed, str::to_owned);
-    let ended =
-        |reason: &str| Some(("turn.completed", json!({"agent_id": "", "stop_reason": reason})));
-    match call.event.as_str() {
-        "UserPromptSubmit" | "BeforeAgent" if told["prompt"] != "" => {
-            Some(("user.prompt", json!({"content": told["prompt"]})))
+fn told(call: &Call, number: usize, tool: &str, memory: &mut HookMemory) -> Vec<Event> {
+    let payload = Payload::parse(&call.stdin.to_string()).unwrap();
+    let Some(hooked) = hooked(tool, &call.event, &payload) else { return Vec::new() };
+    let at = time(call.t);
+    let heard = Heard {
+        name: &number.to_string(),
+        provider: tool,
+        session: &hooked.session,
+        transcript: None,
+        at,
+        sign: hooked.sign,
+        facts: &hooked.facts,
+    };
+    let mut untold = untold(&heard, memory);
+    untold.extend(hooked.sign.and_then(|sign| said(sign, tool)));
+    let session_id = SessionId::new(format!("{tool}:{}", hooked.session)).unwrap();
+    let events = untold.into_iter().enumerate().map(|(place, Untold { kind, data, .. })| {
+        let key = [number.to_be_bytes(), place.to_be_bytes()].concat();
+        let id = EventId::derived(at, "hook", &hooked.session, &key);
+        let mut draft = Draft::with_data(id, session_id.clone(), at, kind, data);
+        draft.provider = tool.to_owned();
+        draft.source = Source::Hook;
+        draft.at(0)
+    });
+    events.collect()
+}
+
+/// What a signal comes to while the files are silent about it.
+fn said(sign: SignKind, tool: &str) -> Option<Untold> {
+    let (kind, data) = match sign {
+        SignKind::Stop => (Kind::SessionExited, json!({})),
+        // The others write ends of turns down, and theirs is waited for.
+        SignKind::TurnEnd if ["gemini", "qwen"].contains(&tool) => {
+            (Kind::TurnCompleted, json!({"agent_id": "", "stop_reason": "completed"}))
         }
-        "PreToolUse" | "BeforeTool" => {
-            Some(("tool.call", json!({"call_id": call_id, "tool": name, "input": input})))
-        }
-        "PostToolUse" | "PostToolUseFailure" | "AfterTool" => {
-            Some(("tool.result", json!({"call_id": call_id, "outcome": "ok"})))
-        }
-        "PermissionRequest" => {
-            let id = format!("hook {number}");
-            Some(("approval.requested", json!({"approval_id": id, "tool": name, "input": input})))
-        }
-        "Notification" if told["notification_type"] == "ToolPermission" => {
-            Some(("approval.requested", json!({"approval_id": format!("hook {number}")})))
-        }
-        "Stop" | "AfterAgent" => ended("completed"),
-        "Interrupt" => ended("interrupted"),
-        "SessionEnd" => Some(("session.exited", json!({}))),
-        _ => None,
-    }
+        _ => return None,
+    };
+    Some(Untold { kind, data: Raw::of(&data).unwrap(), text: None })
 }

@@ -27,7 +27,7 @@ pub(crate) struct Recording {
     sessions: Vec<Played>,
     files: Vec<FileChange>,
     /// What hooks told, by the time they did.
-    hooks: Vec<Event>,
+    hooks: Option<Vec<Event>>,
 }
 
 /// A session, and when each of its events could be seen.
@@ -67,14 +67,14 @@ impl Recording {
     }
 
     pub(crate) fn has_hooks(&self) -> bool {
-        !self.hooks.is_empty()
+        self.hooks.is_some()
     }
 
     /// What events say that could be seen by then, of the session that was written last.
     pub(crate) fn signs(&self, at: Time, with_hooks: bool) -> Option<Signs> {
         let mut events: Vec<&Event> = self.current(at)?.seen(at).collect();
         if with_hooks {
-            events.extend(self.hooks.iter().filter(|event| event.observed_at <= at));
+            events.extend(self.hooks.iter().flatten().filter(|event| event.observed_at <= at));
             events.sort_by_key(|event| event.observed_at);
         }
         let mut signs = Signs::default();

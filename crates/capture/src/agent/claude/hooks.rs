@@ -1,0 +1,63 @@
+//! Claude Code's hooks.
+//!
+//! Seen with 2.1: a question names no call; a denied or interrupted turn has no end; compaction ends
+//! with a subagent that never began.
+
+use event::Kind;
+use event::payload::Outcome;
+
+use crate::hook::{HookForm, HookMap, HookPlace, HookRow, Says, Subagent};
+use crate::sign::SignKind;
+
+pub(super) static HOOKS: HookMap = HookMap {
+    subagent: Some(Subagent { id: "agent_id", prefix: "agent-", folder: "subagents" }),
+    rows: &[
+        HookRow { event: "PreToolUse", when: &[], says: Says::Calls },
+        // A question to the user is no approval; the records tell it.
+        HookRow {
+            event: "PermissionRequest",
+            when: &[("tool_name", "AskUserQuestion")],
+            says: Says::News,
+        },
+        HookRow { event: "PermissionRequest", when: &[], says: Says::Asks },
+        HookRow { event: "PostToolUse", when: &[], says: Says::Made(Outcome::Ok) },
+        HookRow { event: "PostToolUseFailure", when: &[], says: Says::Made(Outcome::Error) },
+        HookRow { event: "Stop", when: &[], says: Says::Sign(SignKind::TurnEnd) },
+        HookRow { event: "StopFailure", when: &[], says: Says::Sign(SignKind::TurnEnd) },
+        HookRow { event: "PreCompact", when: &[], says: Says::Compacting },
+        HookRow {
+            event: "SessionEnd",
+            when: &[("reason", "clear")],
+            says: Says::Sign(SignKind::Clear),
+        },
+        HookRow { event: "SessionEnd", when: &[], says: Says::Sign(SignKind::Stop) },
+        // Once per piece of an answer.
+        HookRow { event: "MessageDisplay", when: &[], says: Says::Nothing },
+    ],
+    untold: &[Kind::ApprovalRequested, Kind::CompactionStarted],
+    place: HookPlace {
+        folder: ("CLAUDE_CONFIG_DIR", ".claude"),
+        file: "settings.json",
+        project_file: ".claude/settings.json",
+        form: HookForm::Groups { matcher: None, is_in_millis: false },
+        has_comments: false,
+        events: &[
+            ("SessionStart", 5),
+            ("UserPromptSubmit", 5),
+            ("PreToolUse", 5),
+            // Whoever answers for a person may take its time.
+            ("PermissionRequest", 605),
+            ("PostToolUse", 5),
+            ("PostToolUseFailure", 5),
+            ("Notification", 5),
+            ("Stop", 5),
+            ("StopFailure", 5),
+            ("SubagentStart", 5),
+            ("SubagentStop", 5),
+            ("PreCompact", 5),
+            ("PostCompact", 5),
+            ("SessionEnd", 5),
+        ],
+    },
+    ..HookMap::CLAUDE_LIKE
+};

@@ -1,0 +1,50 @@
+//! Codex's hooks, and its older `notify`.
+//!
+//! Seen with the rollouts of November 2026: the session is the root thread, so that a subagent is
+//! told by the file that is named. Rollouts have no word of approvals.
+
+use event::Kind;
+use event::payload::Outcome;
+
+use crate::hook::{HookForm, HookMap, HookPlace, HookRow, Says};
+use crate::sign::SignKind;
+
+pub(super) static HOOKS: HookMap = HookMap {
+    // The thread, where a call names it; a subagent's own before that of the root.
+    session: &["agent_id", "session_id", "thread-id"],
+    rows: &[
+        HookRow { event: "PreToolUse", when: &[], says: Says::Calls },
+        HookRow { event: "PermissionRequest", when: &[], says: Says::Asks },
+        HookRow { event: "PostToolUse", when: &[], says: Says::Made(Outcome::Ok) },
+        HookRow { event: "Interrupt", when: &[], says: Says::Interrupted },
+        HookRow { event: "Stop", when: &[], says: Says::Sign(SignKind::TurnEnd) },
+        HookRow { event: "notify", when: &[], says: Says::Sign(SignKind::TurnEnd) },
+        HookRow { event: "PreCompact", when: &[], says: Says::Compacting },
+        HookRow { event: "SessionEnd", when: &[], says: Says::Sign(SignKind::Stop) },
+        HookRow { event: "PreModelRequest", when: &[], says: Says::Nothing },
+        HookRow { event: "PostModelRequest", when: &[], says: Says::Nothing },
+    ],
+    untold: &[Kind::ApprovalRequested, Kind::ApprovalResolved, Kind::CompactionStarted],
+    place: HookPlace {
+        folder: ("CODEX_HOME", ".codex"),
+        file: "hooks.json",
+        project_file: ".codex/hooks.json",
+        form: HookForm::Groups { matcher: None, is_in_millis: false },
+        has_comments: false,
+        events: &[
+            ("SessionStart", 5),
+            ("UserPromptSubmit", 5),
+            ("PreToolUse", 5),
+            ("PermissionRequest", 60),
+            ("PostToolUse", 5),
+            ("Interrupt", 3),
+            ("Stop", 5),
+            ("SubagentStart", 5),
+            ("SubagentStop", 5),
+            ("PreCompact", 5),
+            ("PostCompact", 5),
+            ("SessionEnd", 3),
+        ],
+    },
+    ..HookMap::CLAUDE_LIKE
+};

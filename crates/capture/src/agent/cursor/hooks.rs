@@ -1,0 +1,44 @@
+//! Cursor's hooks: the only place where the output of its tools is told.
+//!
+//! As documented by the vendor for version 1 of `hooks.json`; no recording was made. Its own
+//! dialogs are told by nobody: `beforeShellExecution` fires for every call.
+
+use event::Kind;
+use event::payload::Outcome;
+
+use crate::hook::{HookForm, HookMap, HookPlace, HookRow, Says};
+use crate::sign::SignKind;
+
+pub(super) static HOOKS: HookMap = HookMap {
+    session: &["conversation_id", "session_id"],
+    cwd: &["cwd"],
+    output: &["tool_output", "error_message"],
+    rows: &[
+        HookRow { event: "postToolUse", when: &[], says: Says::Made(Outcome::Ok) },
+        HookRow { event: "postToolUseFailure", when: &[], says: Says::Made(Outcome::Error) },
+        HookRow { event: "stop", when: &[], says: Says::Sign(SignKind::TurnEnd) },
+        HookRow { event: "preCompact", when: &[], says: Says::Sign(SignKind::Compact) },
+        HookRow { event: "sessionEnd", when: &[], says: Says::Sign(SignKind::Stop) },
+    ],
+    untold: &[Kind::ToolResult],
+    place: HookPlace {
+        folder: ("", ".cursor"),
+        file: "hooks.json",
+        project_file: ".cursor/hooks.json",
+        form: HookForm::Commands,
+        has_comments: false,
+        events: &[
+            ("sessionStart", 5),
+            ("beforeSubmitPrompt", 5),
+            ("postToolUse", 5),
+            ("postToolUseFailure", 5),
+            ("afterAgentResponse", 5),
+            ("subagentStart", 5),
+            ("subagentStop", 5),
+            ("preCompact", 5),
+            ("stop", 5),
+            ("sessionEnd", 5),
+        ],
+    },
+    ..HookMap::CLAUDE_LIKE
+};

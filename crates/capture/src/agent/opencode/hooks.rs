@@ -1,0 +1,50 @@
+//! What OpenCode's bus says, told by a plugin of ours that calls a hook for each event.
+//!
+//! Seen with 1.18: the database tells everything but who is asked for permission.
+
+use event::Kind;
+
+use crate::hook::{HookForm, HookMap, HookPlace, HookRow, Says};
+use crate::sign::SignKind;
+
+pub(super) static HOOKS: HookMap = HookMap {
+    session: &["properties.sessionID", "input.sessionID"],
+    transcript: &[],
+    cwd: &["directory"],
+    tool: &["properties.permission"],
+    input: &["properties.metadata"],
+    call: &["properties.tool.callID"],
+    rows: &[
+        HookRow { event: "permission.asked", when: &[], says: Says::Asks },
+        HookRow {
+            event: "permission.replied",
+            when: &[],
+            says: Says::Decided {
+                id: "properties.requestID",
+                reply: "properties.reply",
+                denies: &["reject"],
+            },
+        },
+        HookRow { event: "session.idle", when: &[], says: Says::Sign(SignKind::TurnEnd) },
+        HookRow { event: "message.part.delta", when: &[], says: Says::Nothing },
+    ],
+    untold: &[Kind::ApprovalRequested, Kind::ApprovalResolved],
+    place: HookPlace {
+        folder: ("", ".config/opencode"),
+        file: "plugins/hansard.js",
+        project_file: ".opencode/plugins/hansard.js",
+        form: HookForm::Plugin,
+        has_comments: false,
+        events: &[
+            ("session.created", 5),
+            ("chat.message", 5),
+            ("session.status", 5),
+            ("permission.asked", 5),
+            ("permission.replied", 5),
+            ("session.idle", 5),
+            ("session.compacted", 5),
+            ("session.error", 5),
+        ],
+    },
+    ..HookMap::CLAUDE_LIKE
+};

@@ -1,0 +1,273 @@
+//! Facts of hooks, recorded: the source of the session is read to its end first, then what only the
+//! hook tells is added. A call that comes twice says nothing new.
+
+use std::path::Path;
+
+use event::payload::{
+    ApprovalCanceled, ApprovalRequested, ApprovalResolved, Decision, Effect, ToolCall, ToolResult,
+    ToolStarted,
+};
+use event::{Draft, Kind, Raw, Source as How, Time};
+
+use super::memory::{Asked, Called, HookMemory, Remembered, given};
+use super::{HookMap, Made};
+use crate::admission::admit;
+use crate::agent::AGENTS;
+use crate::error::CaptureError;
+use crate::identity::Identity;
+use crate::pump::{Pump, Summary};
+use crate::sign::{About, Heeded, SignKind};
+use crate::sink::{Batch, Sink};
+use crate::source::Source;
+use crate::told::{Told, brief, session_id, shown_json};
+
+/// One call of a hook, as it arrived.
+#[derive(Clone, Copy, Debug)]
+pub struct Heard<'a> {
+    /// Its own name. What comes of a call is known by it.
+    pub name: &'a str,
+    pub provider: &'a str,
+    /// The provider's id of the session.
+    pub session: &'a str,
+    /// Where the session is written, if that was said. It is believed within the agent's folders.
+    pub transcript: Option<&'a Path>,
+    pub at: Time,
+    pub sign: Option<SignKind>,
+    pub facts: &'a [(Kind, Raw)],
+}
+
+/// An event that only a hook tells.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Untold {
+    pub kind: Kind,
+    pub data: Raw,
+    pub text: Option<String>,
+}
+
+impl Pump<'_> {
+    /// Records what only the hook tells, behind everything its session has told so far.
+    pub fn hear(
+        &self,
+        heard: &Heard<'_>,
+        memory: &mut HookMemory,
+        sink: &mut dyn Sink,
+        summary: &mut Summary,
+    ) -> Result<Heeded, CaptureError> {
+        let agent = self.agents.iter().find(|agent| agent.provider() == heard.provider);
+        let Some((agent, map)) = agent.and_then(|agent| Some((*agent, agent.hooks()?))) else {
+            return Ok(Heeded::Unknown);
+        };
+        let remembered = memory.of(session_id(agent.provider(), heard.session).as_str());
+        if !map.may_tell(heard, remembered) {
+            map.untold_of(heard, remembered);
+            return Ok(Heeded::Done);
+        }
+        let Some((key, mut position, recorded)) =
+            self.read_on(agent, &About::of(heard), sink, summary)?
+        else {
+            return Ok(Heeded::Unknown);
+        };
+        let untold = map.untold_of(heard, remembered);
+        if untold.is_empty() {
+            return Ok(Heeded::Done);
+        }
+        let path = position.path.clone();
+        let source = Source::known(agent.provider(), &key, &path);
+        let nothing_beside = |_: &str| None;
+        let generation = position.generation;
+        let now = (self.clock)();
+        let mut told = Told::new(&source, generation, &mut position.threads, &nothing_beside, now);
+        told.session(heard.session);
+        for (number, Untold { kind, data, text }) in untold.into_iter().enumerate() {
+            let identity = Identity::in_session(&["hook", heard.name, &number.to_string()]);
+            told.data(identity, Some(heard.at), kind, data).text = text;
+        }
+        let mut drafts = told.finish().drafts;
+        drafts.iter_mut().for_each(|draft| mark(draft, heard));
+        admit(agent.provider(), &position.threads, &mut drafts, sink);
+        summary.add(agent.provider(), &drafts);
+        let batch = Batch { source: key, from: Some(recorded), to: position.encode(), drafts };
+        sink.put(batch).map_err(|source| CaptureError::Sink { path, source })?;
+        sink.settle().map_err(CaptureError::Positions)?;
+        Ok(Heeded::Done)
+    }
+
+    /// Reads what is new in the file that a hook named.
+    pub fn look_at(
+        &self,
+        provider: &str,
+        transcript: &Path,
+        sink: &mut dyn Sink,
+        summary: &mut Summary,
+    ) -> Result<(), CaptureError> {
+        let agent = self.agents.iter().find(|agent| agent.provider() == provider);
+        match agent.and_then(|agent| self.named_place(*agent, transcript, summary)) {
+            Some(path) => self.look(&path, sink, summary),
+            None => Ok(()),
+        }
+    }
+}
+
+/// What only this call tells, in the light of those before it.
+pub fn untold(heard: &Heard<'_>, memory: &mut HookMemory) -> Vec<Untold> {
+    let agent = AGENTS.iter().find(|agent| agent.provider() == heard.provider);
+    let Some(map) = agent.and_then(|agent| agent.hooks()) else { return Vec::new() };
+    let session = session_id(heard.provider, heard.session);
+    map.untold_of(heard, memory.of(session.as_str()))
+}
+
+impl HookMap {
+    /// Whether anything could come of a call. For most the answer is no, and costs nothing.
+    fn may_tell(&self, heard: &Heard<'_>, remembered: &Remembered) -> bool {
+        let tells = |kind: &Kind| match kind {
+            Kind::ToolCall => self.untold.contains(&Kind::ToolStarted),
+            kind => self.untold.contains(kind),
+        };
+        let may_end = heard.sign.is_some() || !heard.facts.is_empty();
+        heard.facts.iter().any(|(kind, _)| tells(kind)) || may_end && remembered.is_asking()
+    }
+
+    fn untold_of(&self, heard: &Heard<'_>, remembered: &mut Remembered) -> Vec<Untold> {
+        let mut untold = Vec::new();
+        for (kind, data) in heard.facts {
+            match kind {
+                Kind::ToolCall => self.call(heard, data, remembered, &mut untold),
+                Kind::ApprovalRequested => self.ask(heard, data, remembered, &mut untold),
+                Kind::ToolResult => self.made(data, remembered, &mut untold),
+                Kind::ApprovalResolved => {
+                    if let Ok(resolved) = data.read::<ApprovalResolved>() {
+                        remembered.decided(&resolved.approval_id);
+                    }
+                    untold.push(Untold { kind: kind.clone(), data: data.clone(), text: None });
+                }
+                Kind::TurnCompleted => cancel(remembered, "interrupted", &mut untold),
+                _ => untold.push(Untold { kind: kind.clone(), data: data.clone(), text: None }),
+            }
+        }
+        match heard.sign {
+            Some(SignKind::TurnEnd) => cancel(remembered, "the turn ended", &mut untold),
+            Some(SignKind::Stop | SignKind::Clear) => cancel(remembered, "exited", &mut untold),
+            Some(SignKind::Compact) | None => {}
+        }
+        untold.retain(|untold| match untold.kind {
+            // Whose records tell decisions, tell these, too.
+            Kind::ApprovalCanceled => self.untold.contains(&Kind::ApprovalResolved),
+            _ => self.untold.contains(&untold.kind),
+        });
+        untold
+    }
+
+    fn call(
+        &self,
+        heard: &Heard<'_>,
+        data: &Raw,
+        remembered: &mut Remembered,
+        untold: &mut Vec<Untold>,
+    ) {
+        let Ok(call) = data.read::<ToolCall>() else { return };
+        let call_id = Some(call.call_id).filter(|id| !id.is_empty());
+        let started = ToolStarted {
+            call_id: call_id.clone().unwrap_or_else(|| made_up(heard)),
+            tool: call.tool.clone(),
+            idempotency_key: String::new(),
+            effect: Effect::NeverReplay,
+        };
+        untold.push(Untold {
+            kind: Kind::ToolStarted,
+            data: Raw::of(&started).expect("payloads always encode"),
+            text: Some(brief(&call.tool, &call.input)),
+        });
+        let given = given(&call.tool, &call.input);
+        remembered.call(Called { call_id, tool: call.tool, given });
+    }
+
+    fn ask(
+        &self,
+        heard: &Heard<'_>,
+        data: &Raw,
+        remembered: &mut Remembered,
+        untold: &mut Vec<Untold>,
+    ) {
+        let Ok(mut asked) = data.read::<ApprovalRequested>() else { return };
+        let input = asked.input.clone().unwrap_or_default();
+        let mut mark = given(&asked.tool, &input);
+        let is_named = !asked.tool.is_empty();
+        if let Some(called) = remembered.called(is_named.then_some(&mark)) {
+            asked.call_id = asked.call_id.or_else(|| called.call_id.clone());
+            if !is_named {
+                asked.tool.clone_from(&called.tool);
+                mark.clone_from(&called.given);
+            }
+        }
+        if asked.approval_id.is_empty() {
+            // Where records tell a decision, they name the call.
+            asked.approval_id = asked.call_id.clone().unwrap_or_else(|| made_up(heard));
+        }
+        let is_new = remembered.ask(Asked {
+            name: heard.name.to_owned(),
+            approval_id: asked.approval_id.clone(),
+            call_id: asked.call_id.clone(),
+            tool: asked.tool.clone(),
+            given: mark,
+            at: heard.at,
+        });
+        if is_new {
+            untold.push(Untold {
+                kind: Kind::ApprovalRequested,
+                data: Raw::of(&asked).expect("payloads always encode"),
+                text: Some(brief(&asked.tool, &input)),
+            });
+        }
+    }
+
+    fn made(&self, data: &Raw, remembered: &mut Remembered, untold: &mut Vec<Untold>) {
+        let Ok(made) = data.read::<Made>() else { return };
+        let given = given(&made.tool, &made.input);
+        let call_id = Some(made.call_id.as_str()).filter(|id| !id.is_empty());
+        if let Some(asked) = remembered.made(call_id, &given) {
+            let resolved = ApprovalResolved {
+                approval_id: asked.approval_id,
+                decision: Decision::Allow,
+                reason: Some("it was done".to_owned()),
+                by: None,
+                automated: false,
+            };
+            untold.push(Untold {
+                kind: Kind::ApprovalResolved,
+                data: Raw::of(&resolved).expect("payloads always encode"),
+                text: None,
+            });
+        }
+        let Made { call_id, tool, outcome, output, .. } = made;
+        let text = output.as_ref().map(shown_json);
+        let tool = Some(tool);
+        let result = ToolResult { call_id, tool, outcome, output, ..ToolResult::default() };
+        let data = Raw::of(&result).expect("payloads always encode");
+        untold.push(Untold { kind: Kind::ToolResult, data, text });
+    }
+}
+
+/// Nobody will answer what was asked.
+fn cancel(remembered: &mut Remembered, reason: &str, untold: &mut Vec<Untold>) {
+    untold.extend(remembered.ended().into_iter().map(|asked| {
+        let canceled = ApprovalCanceled {
+            approval_id: asked.approval_id,
+            tool: Some(asked.tool),
+            reason: reason.to_owned(),
+        };
+        let data = Raw::of(&canceled).expect("payloads always encode");
+        Untold { kind: Kind::ApprovalCanceled, data, text: None }
+    }));
+}
+
+/// An id for what the agent gave none.
+fn made_up(heard: &Heard<'_>) -> String {
+    format!("hook-{}", heard.name)
+}
+
+/// Says of an event that it comes from a hook and stands in no record.
+fn mark(draft: &mut Draft, heard: &Heard<'_>) {
+    draft.source = How::Hook;
+    draft.metadata.remove("record");
+    draft.metadata.insert("hook".to_owned(), Raw::of(heard.name).expect("a text encodes"));
+}

@@ -1,0 +1,42 @@
+//! Where agents look for hooks, and which of their events are worth a call.
+
+use std::path::PathBuf;
+
+use crate::environment::Environment;
+
+/// Where an agent looks for hooks. The agent counts as being there if its folder is.
+#[derive(Debug)]
+pub struct HookPlace {
+    /// The variable that moves the agent's folder, and where that is below home otherwise.
+    pub folder: (&'static str, &'static str),
+    /// The file in it.
+    pub file: &'static str,
+    /// The file below the folder of a project.
+    pub project_file: &'static str,
+    pub form: HookForm,
+    /// The agent reads its file with comments in it.
+    pub has_comments: bool,
+    /// Events that are worth a call, and the seconds an agent gives it.
+    pub events: &'static [(&'static str, u32)],
+}
+
+/// How hooks are written down.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum HookForm {
+    /// A list of groups for each event, each with a list of commands.
+    Groups { matcher: Option<&'static str>, is_in_millis: bool },
+    /// A list of commands for each event.
+    Commands,
+    /// A file of our own with a list of shell commands for each event.
+    OwnFile,
+    /// A program of our own that the agent loads.
+    Plugin,
+}
+
+impl HookPlace {
+    /// The agent's folder.
+    pub fn folder(&self, environment: &Environment) -> PathBuf {
+        let (variable, below_home) = self.folder;
+        environment.folder(variable, below_home)
+    }
+}

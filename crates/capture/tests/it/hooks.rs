@@ -1,0 +1,299 @@
+//! What calls of hooks say: every call that was recorded, and what was not recorded but is known.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+
+use capture::{Heard, HookMemory, Hooked, Payload, SignKind, Untold, hooked, untold};
+use event::{Kind, Time};
+use expect_test::expect_file;
+use proptest::prelude::*;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// A call of a recording.
+#[derive(Deserialize)]
+struct Call {
+    t: f64,
+    event: String,
+    stdin: Value,
+}
+
+fn read(agent: &str, event: &str, payload: &Value) -> Option<Hooked> {
+    hooked(agent, event, &Payload::parse(&payload.to_string()).unwrap())
+}
+
+/// What only hooks tell, of several calls in a row, a second apart.
+fn told(agent: &str, calls: &[(&str, Value)]) -> Vec<(String, Value)> {
+    let mut memory = HookMemory::default();
+    let told = calls.iter().enumerate().flat_map(|(number, (event, payload))| {
+        let at = Time::from_millis(1_800_000_000_000 + number as i64 * 1_000);
+        let Some(hooked) = read(agent, event, payload) else { return Vec::new() };
+        hear(agent, &hooked, &number.to_string(), at, &mut memory)
+    });
+    told.map(|told| (told.kind.to_string(), told.data.read().unwrap())).collect()
+}
+
+fn hear(
+    agent: &str,
+    hooked: &Hooked,
+    name: &str,
+    at: Time,
+    memory: &mut HookMemory,
+) -> Vec<Untold> {
+    let heard = Heard {
+        name,
+        provider: agent,
+        session: &hooked.session,
+        transcript: None,
+        at,
+        sign: hooked.sign,
+        facts: &hooked.facts,
+    };
+    untold(&heard, memory)
+}
+
+fn recordings() -> Vec<(String, Vec<Call>)> {
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
+    let folders = |dir: &Path| {
+        let entries = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
+        let mut folders: Vec<_> = entries.filter(|path| path.is_dir()).collect();
+        folders.sort();
+        folders
+    };
+    let mut recordings = Vec::new();
+    for tool in folders(&fixtures) {
+        let name = tool.file_name().unwrap().to_str().unwrap().to_owned();
+        for scenario in folders(&tool) {
+            let Ok(text) = fs::read_to_string(scenario.join("lab/hooks.jsonl")) else { continue };
+            let calls = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+            recordings.push((name.clone(), calls));
+        }
+    }
+    recordings
+}
+
+/// `UPDATE_EXPECT=1` writes the table anew.
+#[test]
+fn every_recorded_call_is_understood() {
+    let mut rows: BTreeMap<(String, String, String), u32> = BTreeMap::new();
+    for (tool, calls) in recordings() {
+        let mut memory = HookMemory::default();
+        for (number, call) in calls.iter().enumerate() {
+            let said = match read(&tool, &call.event, &call.stdin) {
+                None => "nothing".to_owned(),
+                Some(hooked) => {
+                    let at = Time::from_millis((call.t * 1_000.0) as i64);
+                    let told = hear(&tool, &hooked, &number.to_string(), at, &mut memory);
+                    describe(&hooked, &told)
+                }
+            };
+            *rows.entry((tool.clone(), call.event.clone(), said)).or_default() += 1;
+        }
+    }
+    let mut table = String::new();
+    for ((tool, event, said), count) in rows {
+        writeln!(table, "{tool:<9} {event:<32} {count:>3}  {said}").unwrap();
+    }
+    expect_file!["../fixtures/hooks.txt"].assert_eq(&table);
+}
+
+fn describe(hooked: &Hooked, told: &[Untold]) -> String {
+    let mut words = vec!["news".to_owned()];
+    words.extend(hooked.sign.map(|sign| format!("sign {sign:?}")));
+    words.extend(hooked.facts.iter().map(|(kind, _)| format!("says {kind}")));
+    words.extend(told.iter().map(|told| format!("tells {}", told.kind)));
+    words.join(", ")
+}
+
+#[test]
+fn no_approval_of_a_recording_is_left_open() {
+    for (tool, calls) in recordings() {
+        let calls: Vec<_> = calls.into_iter().map(|call| (call.event, call.stdin)).collect();
+        let calls: Vec<(&str, Value)> =
+            calls.iter().map(|(event, stdin)| (event.as_str(), stdin.clone())).collect();
+        let mut open: Vec<Value> = Vec::new();
+        for (kind, data) in told(&tool, &calls) {
+            match kind.as_str() {
+                "approval.requested" => open.push(data["approval_id"].clone()),
+                "approval.resolved" | "approval.canceled" => {
+                    open.retain(|id| *id != data["approval_id"]);
+                }
+                _ => {}
+            }
+        }
+        // Their own records tell the decision.
+        let is_told = ["claude", "qwen"].contains(&tool.as_str());
+        assert!(is_told || open.is_empty(), "{tool}: {open:?}");
+    }
+}
+
+fn claude(rest: Value) -> Value {
+    let mut payload = json!({"session_id": "s1", "cwd": "/home/dev/app",
+        "transcript_path": "/home/dev/.claude/projects/app/s1.jsonl"});
+    payload.as_object_mut().unwrap().extend(rest.as_object().unwrap().clone());
+    payload
+}
+
+#[test]
+fn a_question_is_about_the_last_call_with_the_same_input() {
+    let call = |id: &str, command: &str| {
+        claude(json!({"tool_name": "Bash", "tool_input": {"command": command}, "tool_use_id": id}))
+    };
+    let asked = claude(json!({"tool_name": "Bash",
+        "tool_input": {"description": "why", "command": "npm test"}}));
+    let calls = [
+        ("PreToolUse", call("c1", "npm test")),
+        ("PreToolUse", call("c2", "ls")),
+        ("PermissionRequest", asked.clone()),
+    ];
+    let told = told("claude", &calls);
+    assert_eq!(told.len(), 1);
+    assert_eq!(told[0].1["call_id"], "c1");
+    assert_eq!(told[0].1["approval_id"], "c1");
+    assert_eq!(told[0].1["input"]["command"], "npm test");
+}
+
+#[test]
+fn a_question_that_two_hooks_were_told_is_one() {
+    let asked = claude(json!({"tool_name": "Bash", "tool_input": {"command": "npm test"}}));
+    let calls = [("PermissionRequest", asked.clone()), ("PermissionRequest", asked)];
+    assert_eq!(told("claude", &calls).len(), 1);
+}
+
+#[test]
+fn a_question_to_the_user_is_no_approval() {
+    let asked = claude(json!({"tool_name": "AskUserQuestion", "tool_input": {"questions": []}}));
+    assert_eq!(told("claude", &[("PermissionRequest", asked)]), []);
+}
+
+#[test]
+fn what_codex_asked_is_answered_by_what_it_does_next() {
+    let payload = |rest: Value| {
+        let mut payload = json!({"session_id": "t1", "tool_name": "Bash"});
+        payload.as_object_mut().unwrap().extend(rest.as_object().unwrap().clone());
+        payload
+    };
+    let call = payload(json!({"tool_input": {"command": "make"}, "tool_use_id": "e1"}));
+    let asked = payload(json!({"tool_input": {"command": "make", "description": "May I?"}}));
+    let begin = [("PreToolUse", call.clone()), ("PermissionRequest", asked)];
+    let then = |event: &'static str, payload: Value| {
+        let calls = [begin.as_slice(), &[(event, payload)]].concat();
+        told("codex", &calls).pop().unwrap()
+    };
+    let (kind, data) = then("PostToolUse", call);
+    assert_eq!((kind.as_str(), &data["decision"]), ("approval.resolved", &json!("allow")));
+    for (event, reason) in [("Interrupt", "interrupted"), ("Stop", "the turn ended")] {
+        let (kind, data) = then(event, json!({"session_id": "t1"}));
+        assert_eq!((kind.as_str(), &data["reason"]), ("approval.canceled", &json!(reason)));
+        assert_eq!(data["approval_id"], "e1");
+    }
+}
+
+#[test]
+fn a_subagent_is_told_by_its_own_session() {
+    let call = claude(json!({"agent_id": "a7", "agent_type": "Explore", "tool_name": "Bash"}));
+    let hooked = read("claude", "PreToolUse", &call).unwrap();
+    assert_eq!(hooked.session, "agent-a7");
+    let transcript = "/home/dev/.claude/projects/app/s1/subagents/agent-a7.jsonl";
+    assert_eq!(hooked.transcript.as_deref(), Some(Path::new(transcript)));
+    let call = json!({"session_id": "root", "agent_id": "child", "tool_name": "Bash"});
+    assert_eq!(read("codex", "PreToolUse", &call).unwrap().session, "child");
+}
+
+#[test]
+fn the_output_of_cursors_tools_is_told_by_hooks_alone() {
+    let made = json!({"conversation_id": "c", "generation_id": "g", "cursor_version": "2.4",
+        "tool_name": "Shell", "tool_input": "{\"command\":\"ls\"}", "tool_use_id": "t1",
+        "tool_output": "{\"stdout\":\"a\\n\"}", "workspace_roots": ["/home/dev/app"]});
+    let told = told("cursor", &[("postToolUse", made)]);
+    let expected = json!({"call_id": "t1", "tool": "Shell", "outcome": "ok",
+        "output": {"stdout": "a\n"}});
+    assert_eq!(told, [("tool.result".to_owned(), expected)]);
+}
+
+#[test]
+fn an_end_that_clears_is_a_clear() {
+    let sign = |reason: &str| {
+        read("claude", "SessionEnd", &claude(json!({"reason": reason}))).unwrap().sign
+    };
+    assert_eq!(sign("clear"), Some(SignKind::Clear));
+    assert_eq!(sign("other"), Some(SignKind::Stop));
+}
+
+#[test]
+fn an_event_nobody_knows_says_that_there_is_news() {
+    let hooked = read("claude", "FromTheFuture", &claude(json!({"new": {"deep": [1]}}))).unwrap();
+    assert_eq!((hooked.session.as_str(), hooked.sign, hooked.facts.len()), ("s1", None, 0));
+    assert_eq!(read("claude", "Stop", &json!({"session_id": 7})), None);
+    assert_eq!(read("claude", "Stop", &json!({})), None);
+    assert_eq!(read("nobody", "Stop", &claude(json!({}))), None);
+}
+
+#[test]
+fn of_a_payload_that_was_cut_the_beginning_counts() {
+    let whole = r#"{"session_id":"s1","reason":"other","last":"some long text"}"#;
+    let cut = Payload::parse(&whole[..50]).unwrap();
+    let hooked = hooked("claude", "SessionEnd", &cut).unwrap();
+    assert_eq!((hooked.session.as_str(), hooked.sign), ("s1", Some(SignKind::Stop)));
+    for nothing in ["", "null", "[1]", "\"text\"", "7", "{", "not json"] {
+        assert!(Payload::parse(nothing).is_err(), "{nothing}");
+    }
+}
+
+/// A payload of the kinds there are, its members in any order, some of them wrong.
+fn any_payload() -> impl Strategy<Value = Value> {
+    let text =
+        prop_oneof![Just(json!("s1")), Just(json!("Bash")), Just(json!(7)), Just(json!(null))];
+    let input = prop_oneof![
+        Just(json!({"command": "ls"})),
+        Just(json!({"path": "a"})),
+        Just(json!("{\"command\":\"ls\"}")),
+        Just(json!([1])),
+    ];
+    (text.clone(), text.clone(), input, text).prop_map(|(session, tool, input, call)| {
+        json!({"session_id": session, "tool_name": tool, "tool_input": input,
+            "tool_use_id": call, "details": input, "notification_type": "ToolPermission"})
+    })
+}
+
+const EVENTS: &[&str] = &[
+    "PreToolUse",
+    "PermissionRequest",
+    "PostToolUse",
+    "Interrupt",
+    "Stop",
+    "SessionEnd",
+    "BeforeTool",
+    "Notification",
+    "AfterTool",
+    "AfterAgent",
+];
+
+proptest! {
+    /// Whatever comes in whatever order: a decision is about a question that was asked before, and
+    /// there is one at most.
+    #[test]
+    fn a_question_is_closed_once(
+        agent in prop_oneof![Just("codex"), Just("gemini")],
+        calls in prop::collection::vec((prop::sample::select(EVENTS), any_payload()), 0..24),
+    ) {
+        let mut open: Vec<Value> = Vec::new();
+        for (kind, data) in told(agent, &calls) {
+            let id = data["approval_id"].clone();
+            match Kind::from(kind.as_str()) {
+                Kind::ApprovalRequested => {
+                    prop_assert!(!open.contains(&id));
+                    open.push(id);
+                }
+                Kind::ApprovalResolved | Kind::ApprovalCanceled => {
+                    let place = open.iter().position(|known| *known == id);
+                    prop_assert!(place.is_some(), "{id} was never asked");
+                    open.remove(place.unwrap());
+                }
+                _ => {}
+            }
+        }
+    }
+}

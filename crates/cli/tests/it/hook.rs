@@ -1,0 +1,310 @@
+//! `hansard hook`: what agents call. Whatever happens, it prints nothing and succeeds.
+
+use std::fs;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
+use testkit::World;
+
+use crate::follow::prompt;
+use crate::up::up;
+use crate::writer::append;
+use crate::{empty, json as lines};
+
+fn journal(world: &World) -> PathBuf {
+    world.home().join(".local/share/hansard")
+}
+
+fn transcript(world: &World, session: &str) -> PathBuf {
+    world.home().join(format!(".claude/projects/-home-dev-app/{session}.jsonl"))
+}
+
+/// A world with a journal that has one session.
+fn with_session() -> World {
+    let world = empty();
+    append(&transcript(&world, "s0"), prompt("s0", 0).as_bytes());
+    ingest(&world);
+    world
+}
+
+fn ingest(world: &World) {
+    let said = world.run(&["ingest", "--once"]);
+    assert_eq!(said.code, Some(0), "{said}");
+}
+
+/// What Claude tells a hook.
+fn payload(world: &World, session: &str, rest: &Value) -> Value {
+    let mut payload = json!({"session_id": session, "cwd": "/home/dev/app",
+        "transcript_path": transcript(world, session)});
+    payload.as_object_mut().unwrap().extend(rest.as_object().unwrap().clone());
+    payload
+}
+
+/// Calls a hook, which says nothing.
+#[track_caller]
+fn call_with(world: &World, agent: &str, event: &str, input: &[u8]) {
+    let said = world.run_with_input(&["hook", agent, event], input);
+    assert_eq!((said.code, said.stdout.as_str(), said.stderr.as_str()), (Some(0), "", ""));
+}
+
+#[track_caller]
+fn call(world: &World, event: &str, rest: &Value) {
+    call_with(world, "claude", event, payload(world, "s0", rest).to_string().as_bytes());
+}
+
+fn asked() -> Value {
+    json!({"tool_name": "Bash", "tool_input": {"command": "npm test"}})
+}
+
+/// The events of the session, by kind.
+fn events(world: &World, kind: &str) -> Vec<Value> {
+    events_of(world, "claude:s0", kind)
+}
+
+fn events_of(world: &World, session: &str, kind: &str) -> Vec<Value> {
+    let said = world.run(&["--json", "show", session, "--events"]);
+    lines(&said).into_iter().filter(|event| event["kind"] == kind).collect()
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).into_iter().flatten().map(Result::unwrap);
+    entries.map(|entry| entry.file_name().into_string().unwrap()).collect()
+}
+
+fn failures(world: &World) -> Vec<String> {
+    let text = fs::read_to_string(journal(world).join("health/hooks/failures.jsonl"));
+    let text = text.unwrap_or_default();
+    let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    lines.map(|line| line["problem"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn what_is_no_payload_is_counted_and_nothing_else() {
+    let world = with_session();
+    let long = format!("{{\"x\":\"{}\"}}", "y".repeat(20 * 1_024 * 1_024));
+    for input in ["", "no json", "[1]", "\"text\"", "{\"session_id\"", "\u{0}\u{1}"] {
+        call_with(&world, "claude", "Stop", input.as_bytes());
+    }
+    assert_eq!(failures(&world).len(), 6);
+    for input in ["{}", "{\"session_id\":7}", &long] {
+        call_with(&world, "claude", "Stop", input.as_bytes());
+    }
+    call_with(&world, "claude", "Stop", &[0xff, 0xfe, b'{']);
+    call(&world, "FromTheFuture", &json!({"new": 1}));
+    call_with(&world, "nobody", "Stop", b"{\"session_id\":\"s0\"}");
+    // The last two as well: of one nothing is left within the limit, one is no text.
+    assert_eq!(failures(&world).len(), 8);
+    assert_eq!(names(&journal(&world).join("spool")), [""; 0]);
+    assert_eq!(names(&journal(&world).join("signals")), [""; 0]);
+    for arguments in [&["hook"][..], &["hook", "claude"], &["hook", "claude", "Stop", "--what"]] {
+        assert_eq!(world.run(arguments).to_string(), "");
+    }
+}
+
+#[test]
+fn without_a_journal_nothing_is_made() {
+    let world = empty();
+    call(&world, "Stop", &json!({}));
+    call(&world, "PermissionRequest", &asked());
+    assert!(!journal(&world).exists());
+}
+
+#[test]
+fn a_journal_that_cannot_be_written_to_stops_nobody() {
+    let world = with_session();
+    let folder = journal(&world);
+    fs::remove_dir_all(folder.join("signals")).ok();
+    // Where a folder should be, there is a file: nobody can write there, not even root.
+    for name in ["signals", "spool"] {
+        fs::write(folder.join(name), "").unwrap();
+    }
+    call(&world, "Stop", &json!({}));
+    call(&world, "PermissionRequest", &asked());
+    assert_eq!(failures(&world), ["no signal could be left", "the spool could not be written to"]);
+    let world = empty().with("HANSARD_JOURNAL", "/dev/null");
+    call(&world, "Stop", &json!({}));
+}
+
+#[test]
+fn without_a_daemon_a_call_waits_on_disk_and_is_recorded_once() {
+    let world = with_session();
+    call(&world, "PreToolUse", &asked());
+    call(&world, "PermissionRequest", &asked());
+    call(&world, "PostToolUse", &asked());
+    call(&world, "Stop", &json!({}));
+    call(&world, "SessionEnd", &json!({"reason": "other"}));
+    let spool = journal(&world).join("spool");
+    assert_eq!(names(&spool).len(), 1, "only what no record tells is kept");
+    assert_eq!(names(&journal(&world).join("signals")).len(), 2);
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&spool), 0o700);
+    assert_eq!(mode(&spool.join(&names(&spool)[0])), 0o600);
+    let left = spool.join(&names(&spool)[0]);
+    let again = fs::read(&left).unwrap();
+    ingest(&world);
+    assert_eq!(names(&spool), [""; 0]);
+    let asked = events(&world, "approval.requested");
+    assert_eq!(asked.len(), 1);
+    assert_eq!(asked[0]["data"]["input"], json!({"command": "npm test"}));
+    assert_eq!(
+        (&asked[0]["source"], &asked[0]["text"]),
+        (&json!("hook"), &json!("Bash: npm test"))
+    );
+    assert_eq!(events(&world, "session.exited").len(), 1);
+    // As if it had been handled and not yet removed when somebody pulled the plug.
+    fs::write(&left, again).unwrap();
+    ingest(&world);
+    assert_eq!(names(&spool), [""; 0]);
+    assert_eq!(events(&world, "approval.requested").len(), 1);
+}
+
+#[test]
+fn a_call_about_a_session_nobody_knows_waits_for_it() {
+    let world = with_session();
+    let later = payload(&world, "s1", &asked()).to_string();
+    call_with(&world, "claude", "PermissionRequest", later.as_bytes());
+    ingest(&world);
+    let spool = journal(&world).join("spool");
+    assert_eq!(names(&spool).len(), 1);
+    append(&transcript(&world, "s1"), prompt("s1", 0).as_bytes());
+    ingest(&world);
+    assert_eq!(names(&spool), [""; 0]);
+    assert_eq!(events_of(&world, "claude:s1", "approval.requested").len(), 1);
+}
+
+#[test]
+fn a_full_spool_takes_nothing_more_and_says_so() {
+    let world = with_session();
+    let spool = journal(&world).join("spool");
+    fs::create_dir_all(&spool).unwrap();
+    for number in 0..10_000 {
+        fs::write(spool.join(format!("{number:019}-00000000-1.json")), "").unwrap();
+    }
+    call(&world, "PermissionRequest", &asked());
+    assert_eq!(names(&spool).len(), 10_000);
+    assert_eq!(failures(&world), ["the spool is full"]);
+}
+
+/// Waits until a session has so many events of a kind.
+#[track_caller]
+fn wait_for(world: &World, session: &str, kind: &str, count: usize) -> Vec<Value> {
+    let listener = world.start(&["bus", "listen", "--tract", "cortex", "--from", "0"]);
+    let mut listener = listener;
+    loop {
+        let found = events_of(world, session, kind);
+        if found.len() >= count {
+            return found;
+        }
+        listener.line().expect("there is more to hear");
+    }
+}
+
+#[test]
+fn the_daemon_records_what_hooks_tell_and_each_fact_once() {
+    let world = with_session();
+    let daemon = up(&world);
+    let socket = journal(&world).join("health/hook.sock");
+    let found = fs::symlink_metadata(&socket).unwrap();
+    assert!(found.file_type().is_socket());
+    assert_eq!(found.permissions().mode() & 0o777, 0o600);
+    let call_id = json!({"tool_name": "Bash", "tool_input": {"command": "npm test"},
+        "tool_use_id": "toolu_1"});
+    append(&transcript(&world, "s0"), prompt("s0", 1).as_bytes());
+    call(&world, "UserPromptSubmit", &json!({"prompt": "question 1"}));
+    call(&world, "PreToolUse", &call_id);
+    call(&world, "PermissionRequest", &asked());
+    let asked = wait_for(&world, "claude:s0", "approval.requested", 1);
+    assert_eq!(asked[0]["data"]["call_id"], "toolu_1");
+    assert_eq!(asked[0]["confidence"], "high");
+    // What the transcript tells, a hook does not tell a second time.
+    assert_eq!(events(&world, "user.prompt").len(), 2);
+    assert_eq!(events(&world, "tool.call").len(), 0);
+    assert_eq!(names(&journal(&world).join("spool")), [""; 0]);
+    call(&world, "SessionEnd", &json!({"reason": "other"}));
+    wait_for(&world, "claude:s0", "session.exited", 1);
+    assert_eq!(daemon.terminate().code, Some(0));
+    assert!(!socket.exists());
+}
+
+#[test]
+fn a_daemon_that_hangs_or_was_killed_holds_nobody_up() {
+    let world = with_session();
+    let daemon = up(&world);
+    let signal = |name: &str| {
+        let sent = Command::new("kill").args([name, &daemon.id().to_string()]).status();
+        assert!(sent.unwrap().success());
+    };
+    signal("-STOP");
+    call(&world, "PermissionRequest", &asked());
+    assert_eq!(names(&journal(&world).join("spool")).len(), 1);
+    signal("-CONT");
+    // It finds the call at its door and on disk, and takes it for one.
+    call(&world, "SessionEnd", &json!({"reason": "other"}));
+    wait_for(&world, "claude:s0", "session.exited", 1);
+    assert_eq!(events(&world, "approval.requested").len(), 1);
+    assert_eq!(daemon.kill().code, None);
+    let other = json!({"tool_name": "Bash", "tool_input": {"command": "make"}});
+    call(&world, "PermissionRequest", &other);
+    assert_eq!(names(&journal(&world).join("spool")).len(), 1);
+}
+
+#[test]
+fn a_call_in_a_subagent_is_recorded_under_it() {
+    let world = with_session();
+    let file = world.home().join(".claude/projects/-home-dev-app/s0/subagents/agent-a1.jsonl");
+    let line = prompt("s0", 1).replace("\"isSidechain\":false", "\"isSidechain\":true");
+    append(&file, line.as_bytes());
+    let mut rest = asked();
+    rest["agent_id"] = json!("a1");
+    call(&world, "PermissionRequest", &rest);
+    ingest(&world);
+    assert_eq!(events_of(&world, "claude:agent-a1", "approval.requested").len(), 1);
+    assert_eq!(events(&world, "approval.requested").len(), 0);
+}
+
+#[test]
+fn a_hook_of_claude_that_cursor_runs_is_cursors() {
+    let world = with_session();
+    let made = json!({"conversation_id": "c1", "session_id": "c1", "cursor_version": "2.4",
+        "tool_name": "Shell", "tool_input": {"command": "ls"}, "tool_output": "a"});
+    call_with(&world, "claude", "PostToolUse", made.to_string().as_bytes());
+    let spool = journal(&world).join("spool");
+    let left = fs::read_to_string(spool.join(&names(&spool)[0])).unwrap();
+    let left: Value = serde_json::from_str(&left).unwrap();
+    assert_eq!((&left["provider"], &left["event"]), (&json!("cursor"), &json!("postToolUse")));
+    // Cursor's own hook is there, too: that one tells it.
+    let hooks = world.home().join(".cursor/hooks.json");
+    fs::create_dir_all(hooks.parent().unwrap()).unwrap();
+    fs::write(hooks, "{\"command\": \"'/bin/hansard' hook cursor postToolUse\"}").unwrap();
+    call_with(&world, "claude", "PostToolUse", made.to_string().as_bytes());
+    assert_eq!(names(&spool).len(), 1);
+}
+
+#[test]
+fn a_payload_may_come_as_an_argument() {
+    let world = with_session();
+    let payload = json!({"type": "agent-turn-complete", "thread-id": "t1"}).to_string();
+    assert_eq!(world.run(&["hook", "codex", "notify", &payload]).to_string(), "");
+    let signals = journal(&world).join("signals");
+    let left = fs::read_to_string(signals.join(&names(&signals)[0])).unwrap();
+    let left: Value = serde_json::from_str(&left).unwrap();
+    assert_eq!((&left["type"], &left["session_id"]), (&json!("turn_end"), &json!("t1")));
+}
+
+#[test]
+fn an_agent_that_never_ends_its_words_is_not_waited_for() {
+    let world = with_session();
+    let mut hook = world.command(&["hook", "claude", "Stop"]);
+    let mut child = hook.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+    let stdin = child.stdin.take().unwrap();
+    assert!(child.wait().unwrap().success());
+    drop(stdin);
+}
+
+#[test]
+fn help_is_for_people() {
+    let said = empty().run(&["hook", "--help"]);
+    assert!(said.stdout.contains("Usage: hansard hook"), "{said}");
+}

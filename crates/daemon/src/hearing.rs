@@ -1,0 +1,198 @@
+//! What becomes of the calls of hooks: those that were handed over, those in the spool, and
+//! signals, in this order.
+//!
+//! The sources that hooks named are read first, each once however many called; then each call is
+//! recorded as far as it tells something that no record does. A call about a session that nobody
+//! knows yet waits on disk.
+
+use std::collections::BTreeSet;
+
+use capture::{CaptureError, Heard, Heeded, HookMemory, Hooked, Pump, Sink, Summary, Warning};
+use capture::{Sign, WarningKind};
+use event::{Kind, Raw, Time};
+use journal::Journal;
+use std::path::{Path, PathBuf};
+use wire::hook::{HookCall, HookFact, VERSION};
+
+use crate::intake::Intake;
+use crate::signals::{Signal, Signals, kind, word};
+use crate::spool::Spool;
+use crate::tray::{Round, stamp};
+
+/// A call as it travels. `dice` tells apart what happens at the same instant.
+pub fn hook_call(hooked: Hooked, event: &str, at: Time, dice: [u8; 4]) -> HookCall {
+    let fact = |(kind, data)| HookFact { kind, data };
+    HookCall {
+        v: VERSION,
+        name: stamp(at, dice),
+        provider: hooked.provider.to_owned(),
+        event: event.to_owned(),
+        session: hooked.session,
+        at,
+        transcript: hooked.transcript,
+        cwd: hooked.cwd,
+        sign: hooked.sign.map(|kind| word(kind).to_owned()),
+        reason: hooked.reason,
+        facts: hooked.facts.into_iter().map(fact).collect(),
+    }
+}
+
+/// The signal that a call gives.
+pub fn signal_of(call: &HookCall) -> Option<Signal> {
+    Some(Signal {
+        kind: kind(call.sign.as_deref()?)?,
+        provider: call.provider.clone(),
+        session: call.session.clone(),
+        at: call.at,
+        cwd: call.cwd.clone(),
+        transcript: call.transcript.clone(),
+        reason: call.reason.clone(),
+        hook: Some(call.event.clone()),
+    })
+}
+
+/// Hears everything that hooks say.
+pub(crate) struct Hearing {
+    intake: Intake,
+    spool: Spool,
+    signals: Signals,
+    memory: HookMemory,
+}
+
+/// What reads sources, where it is recorded, and what is counted.
+struct Ears<'a, 'p> {
+    pump: &'a Pump<'p>,
+    sink: &'a mut dyn Sink,
+    summary: &'a mut Summary,
+}
+
+impl Hearing {
+    /// For a journal; one in memory has folders that are not there.
+    pub(crate) fn of(journal: &Journal, intake: Intake) -> Hearing {
+        let folder = journal.dir().unwrap_or(Path::new(""));
+        let (spool, signals) = (Spool::of(folder), Signals::of(folder));
+        Hearing { intake, spool, signals, memory: HookMemory::default() }
+    }
+
+    /// The folder of signals: whoever leaves one wants to be heard.
+    pub(crate) fn signals(&self) -> &Signals {
+        &self.signals
+    }
+
+    /// Hears what has come.
+    pub(crate) fn round(
+        &mut self,
+        pump: &Pump<'_>,
+        sink: &mut dyn Sink,
+        summary: &mut Summary,
+        now: Time,
+    ) -> Result<(), CaptureError> {
+        let Hearing { intake, spool, signals, memory } = self;
+        let calls = intake.take();
+        let mut ears = Ears { pump, sink, summary };
+        let mut heard = 0;
+        let done = ears.look(&calls).and_then(|()| {
+            calls.iter().try_for_each(|call| {
+                ears.take(call, memory, spool, signals)?;
+                heard += 1;
+                Ok(())
+            })
+        });
+        if done.is_err() {
+            // What could not be recorded now waits with what else waits for a better time.
+            calls[heard..].iter().for_each(|call| leave(call, spool, signals));
+            return done;
+        }
+        let spooled = spool.handle(now, &mut |call| ears.hear(call, memory))?;
+        let signaled = signals.handle(now, &mut |sign| ears.heed(sign))?;
+        let warnings =
+            warnings(spool.folder(), spooled).chain(warnings(signals.folder(), signaled));
+        ears.summary.warnings.extend(warnings);
+        Ok(())
+    }
+}
+
+impl Ears<'_, '_> {
+    /// Reads what is new in the sources that were named.
+    fn look(&mut self, calls: &[HookCall]) -> Result<(), CaptureError> {
+        let named = calls
+            .iter()
+            .filter_map(|call| Some((call.provider.as_str(), call.transcript.as_deref()?)));
+        let named: BTreeSet<(&str, &Path)> = named.collect();
+        for (provider, path) in &named {
+            self.pump.look_at(provider, path, self.sink, self.summary)?;
+        }
+        if named.is_empty() {
+            return Ok(());
+        }
+        self.sink.settle().map_err(CaptureError::Positions)
+    }
+
+    fn take(
+        &mut self,
+        call: &HookCall,
+        memory: &mut HookMemory,
+        spool: &Spool,
+        signals: &Signals,
+    ) -> Result<(), CaptureError> {
+        if self.hear(call, memory)? != Heeded::Done {
+            // Where it cannot be kept, it is lost as it would be without us.
+            let _ = spool.leave(call);
+        }
+        let Some(signal) = signal_of(call) else { return Ok(()) };
+        if self.heed(&signal.sign(&call.name))? != Heeded::Done {
+            let _ = signals.leave_as(&call.name, &signal);
+        }
+        Ok(())
+    }
+
+    fn hear(&mut self, call: &HookCall, memory: &mut HookMemory) -> Result<Heeded, CaptureError> {
+        let fact = |fact: &HookFact| (fact.kind.clone(), fact.data.clone());
+        let facts: Vec<(Kind, Raw)> = call.facts.iter().map(fact).collect();
+        let heard = Heard {
+            name: &call.name,
+            provider: &call.provider,
+            session: &call.session,
+            transcript: call.transcript.as_deref(),
+            at: call.at,
+            sign: call.sign.as_deref().and_then(kind),
+            facts: &facts,
+        };
+        self.pump.hear(&heard, memory, self.sink, self.summary)
+    }
+
+    fn heed(&mut self, sign: &Sign<'_>) -> Result<Heeded, CaptureError> {
+        self.pump.heed(sign, self.sink, self.summary)
+    }
+}
+
+/// Keeps a call on disk, as far as there is something to keep.
+fn leave(call: &HookCall, spool: &Spool, signals: &Signals) {
+    // Where it cannot be kept, it is lost as it would be without us.
+    if !call.facts.is_empty() {
+        let _ = spool.leave(call);
+    }
+    if let Some(signal) = signal_of(call) {
+        let _ = signals.leave_as(&call.name, &signal);
+    }
+}
+
+/// What a person should know of a round.
+fn warnings(folder: &Path, round: Round) -> impl Iterator<Item = Warning> {
+    let Round { refused, orphaned, .. } = round;
+    let folder: PathBuf = folder.to_owned();
+    let refused = refused.into_iter().map(move |(name, why)| {
+        (Some(folder.join(name)), format!("{why}; it was moved to `rejected`"), 1)
+    });
+    let orphans = (orphaned > 0).then(|| {
+        (None, format!("{orphaned} signals of sessions nobody knows were dropped"), orphaned)
+    });
+    refused.chain(orphans).map(|(path, message, count)| Warning {
+        kind: WarningKind::Signal,
+        provider: "hansard",
+        version: None,
+        path,
+        message,
+        count,
+    })
+}

@@ -1,0 +1,134 @@
+//! Where hooks hand over their calls: a socket, and the calls that wait to be heard.
+//!
+//! A call is taken as soon as it is held here; whoever brought it does not wait for more. One that
+//! finds no room is not taken, and goes to the spool.
+
+use std::collections::VecDeque;
+use std::io::{self, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use bus::{BindError, Socket};
+use capture::{Ringer, Stop};
+use wire::hook::{CALL_BYTES_MAX, HookCall, TAKEN};
+
+/// Calls that wait, and their bytes. With more none is taken until some are heard.
+const CALLS_MAX: usize = 10_000;
+const BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// How long whoever connects may take to say what it came for.
+const SAID_WITHIN: Duration = Duration::from_millis(200);
+
+/// Calls that wait to be heard. Clones are the same.
+#[derive(Clone, Default)]
+pub(crate) struct Intake {
+    waiting: Arc<Mutex<Waiting>>,
+}
+
+#[derive(Default)]
+struct Waiting {
+    calls: VecDeque<(HookCall, usize)>,
+    bytes: usize,
+    /// Wakes whoever hears them.
+    ringer: Option<Ringer>,
+}
+
+impl Intake {
+    /// Everything that waits, in the order it came.
+    pub(crate) fn take(&self) -> Vec<HookCall> {
+        let mut waiting = self.lock();
+        waiting.bytes = 0;
+        waiting.calls.drain(..).map(|(call, _)| call).collect()
+    }
+
+    /// From now on this wakes whoever hears calls.
+    pub(crate) fn ring_with(&self, ringer: Ringer) {
+        let mut waiting = self.lock();
+        if !waiting.calls.is_empty() {
+            ringer.ring();
+        }
+        waiting.ringer = Some(ringer);
+    }
+
+    /// Holds a call, if there is room.
+    fn put(&self, call: HookCall, bytes: usize) -> bool {
+        let mut waiting = self.lock();
+        if waiting.calls.len() >= CALLS_MAX || waiting.bytes + bytes > BYTES_MAX {
+            return false;
+        }
+        let is_first = waiting.calls.is_empty();
+        waiting.bytes += bytes;
+        waiting.calls.push_back((call, bytes));
+        if let Some(ringer) = waiting.ringer.as_ref().filter(|_| is_first) {
+            ringer.ring();
+        }
+        true
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The door: a thread that takes calls until it is told to stop.
+pub(crate) struct Door {
+    path: PathBuf,
+    stop: Stop,
+    thread: JoinHandle<()>,
+}
+
+impl Door {
+    pub(crate) fn open(path: &Path, intake: Intake) -> Result<Door, BindError> {
+        let socket = Socket::bind(path)?;
+        let stop = Stop::default();
+        let asked = stop.clone();
+        let thread = std::thread::Builder::new().name("hooks".to_owned());
+        let thread = thread.spawn(move || answer(&socket, &intake, &asked));
+        let path = path.to_owned();
+        match thread {
+            Ok(thread) => Ok(Door { path, stop, thread }),
+            Err(source) => Err(BindError::Io { path, source }),
+        }
+    }
+
+    /// Takes no more calls.
+    pub(crate) fn close(self) {
+        self.stop.ask();
+        // Somebody at the door is what it waits for.
+        if UnixStream::connect(&self.path).is_ok() {
+            let _ = self.thread.join();
+        }
+    }
+}
+
+/// Takes calls, one at a time: each is there at once, or not at all.
+fn answer(socket: &Socket, intake: &Intake, stop: &Stop) {
+    while !stop.is_asked() {
+        match socket.accept() {
+            Ok(Some(mut stream)) => {
+                // Whoever does not speak, or goes, has another way.
+                let _ = hear(&mut stream, intake);
+            }
+            // Somebody else's, who has no business here.
+            Ok(None) => {}
+            Err(_) => return,
+        }
+    }
+}
+
+fn hear(stream: &mut UnixStream, intake: &Intake) -> io::Result<()> {
+    stream.set_read_timeout(Some(SAID_WITHIN))?;
+    stream.set_write_timeout(Some(SAID_WITHIN))?;
+    let mut line = Vec::new();
+    let count = stream.take(CALL_BYTES_MAX as u64 + 1).read_to_end(&mut line)?;
+    if count > CALL_BYTES_MAX {
+        return Ok(());
+    }
+    match HookCall::parse(&line).is_some_and(|call| intake.put(call, count)) {
+        true => stream.write_all(&[TAKEN]),
+        false => Ok(()),
+    }
+}
