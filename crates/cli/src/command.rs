@@ -2,6 +2,7 @@
 
 mod up;
 mod down;
+mod web;
 mod reload;
 mod ingest;
 mod status;
@@ -74,6 +75,8 @@ pub(crate) enum Command {
     Up(up::Up),
     /// End the daemon that `up` started
     Down(down::Down),
+    /// Print an address that lets a browser in
+    Web(web::Web),
     /// Have the daemon read its settings again
     Reload(reload::Reload),
     /// Read everything that agents have written into the journal
@@ -156,6 +159,7 @@ pub(crate) fn run(hansard: &Hansard, output: &mut Output) -> Result<Done, CliErr
     match &hansard.command {
         Command::Up(command) => command.run(global, output),
         Command::Down(command) => command.run(global, output),
+        Command::Web(command) => command.run(global, output),
         Command::Reload(command) => command.run(global, output),
         Command::Ingest(command) => command.run(global, output),
         Command::Status(command) => command.run(global, output),

@@ -6,11 +6,10 @@ use std::process::ExitCode;
 
 use bus::{AskError, BindError, DraftError, RunError};
 use daemon::{
-    DeleteError, DreamError, EndError, IngestError, InstanceError, SegmentError, SettingsError,
-    UpError,
+    DeleteError, DreamError, EndError, IngestError, InstanceError, ListingError, SegmentError,
+    SettingsError, TokenError, UpError,
 };
 use journal::{AppendError, ClaimError, LineageError, OpenError, ReadError};
-use serde::Serialize;
 use session::{BundleError, SessionError};
 
 use crate::output::plain;
@@ -87,24 +86,13 @@ impl CliError {
     }
 
     pub(crate) fn to_json(&self) -> String {
-        #[derive(Serialize)]
-        struct Body<'a> {
-            kind: &'a str,
-            message: &'a str,
-            causes: &'a [String],
-            hint: Option<&'a str>,
-        }
-        #[derive(Serialize)]
-        struct Wrapped<'a> {
-            error: Body<'a>,
-        }
-        let body = Body {
+        let error = wire::FailureBody {
             kind: self.kind,
-            message: &self.message,
-            causes: &self.causes,
-            hint: self.hint.as_deref(),
+            message: self.message.clone(),
+            causes: self.causes.clone(),
+            hint: self.hint.clone(),
         };
-        serde_json::to_string(&Wrapped { error: body }).expect("strings always encode")
+        serde_json::to_string(&wire::Failure { error }).expect("strings always encode")
     }
 }
 
@@ -166,6 +154,23 @@ impl From<ReadError> for CliError {
             ReadError::Storage(_) => "storage",
         };
         CliError::of(kind, &error)
+    }
+}
+
+impl From<ListingError> for CliError {
+    fn from(error: ListingError) -> CliError {
+        match error {
+            ListingError::Read(error) => error.into(),
+            ListingError::PricesUnreadable { .. } => CliError::of("io", &error),
+            ListingError::BadPrices { .. } => CliError::of("bad_prices", &error)
+                .hint("mend it, or remove it to use the prices that ship with the program"),
+        }
+    }
+}
+
+impl From<TokenError> for CliError {
+    fn from(error: TokenError) -> CliError {
+        CliError::of("io", &error)
     }
 }
 

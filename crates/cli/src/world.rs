@@ -8,7 +8,6 @@ use capture::Environment;
 use daemon::Running;
 use event::Time;
 use journal::{Access, Journal, Options};
-use projection::PriceTable;
 use session::{Host, Stamps};
 
 use crate::command::Global;
@@ -115,27 +114,6 @@ pub(crate) fn daemon(global: &Global) -> Result<Running, CliError> {
 /// A variable that names an absolute path.
 fn absolute(name: &str) -> Option<PathBuf> {
     std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute())
-}
-
-/// What models cost: the user's own table if the journal has one, else the one that ships.
-pub(crate) fn prices(journal: &Journal) -> Result<PriceTable, CliError> {
-    let Some(path) = journal.dir().map(|dir| dir.join("prices.json")) else {
-        return Ok(PriceTable::shipped());
-    };
-    let text = match std::fs::read_to_string(&path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            return Ok(PriceTable::shipped());
-        }
-        Err(error) => {
-            let message = format!("cannot read `{}`: {error}", path.display());
-            return Err(CliError::new("io", message));
-        }
-    };
-    PriceTable::parse(&text).map_err(|error| {
-        CliError::new("bad_prices", format!("`{}` is no table of prices: {error}", path.display()))
-            .hint("mend it, or remove it to use the prices that ship with the program")
-    })
 }
 
 /// What this process has computed so far, in milliseconds; only Linux tells.

@@ -100,6 +100,11 @@ impl Health {
         }
     }
 
+    /// How it does now.
+    pub(crate) fn condition(&self) -> Condition {
+        self.lock().condition.clone()
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -8,6 +8,9 @@ mod instance; // one daemon for a journal
 mod capturing; // capture inside the daemon
 mod news; // what was committed, told on the bus
 mod cortex; // events as messages
+mod front; // the door for pages and programs
+mod live; // what sessions are doing, for those who watch
+mod answering; // what can be asked over HTTP
 mod past; // the journal as the bus reads it
 mod import; // how far history has been read
 mod opened; // the journal that is open now
@@ -21,6 +24,8 @@ mod tray; // files that are left for us
 mod spool; // calls that nobody took
 mod signals; // what hooks left to be heard
 mod facts; // what sessions add up to
+mod listing; // sessions as people list them
+pub mod answers; // what is known, in the shapes others read
 mod surroundings; // what can be seen around sessions: registries, locks, processes
 mod statuses; // what each session is doing
 mod chronicles; // the epochs of sessions and what is worth keeping of them
@@ -43,12 +48,14 @@ pub use day_digest::{DayDigest, ProjectDay, SessionDay};
 pub use delete::{DeleteError, delete};
 pub use dream::{Dream, DreamError, Told};
 pub use facts::{KeptFacts, UnknownKind, facts_of, unknown_records};
+pub use front::{Keys, TokenError, keys};
 pub use health::Condition;
 pub use hearing::{hook_call, signal_of};
 pub use hook_log::{HookFailure, HookLog};
 pub use import::{Import, Stage};
 pub use ingest::{Ingest, IngestError, Ingested};
 pub use instance::{InstanceError, Running, socket};
+pub use listing::{Listing, ListingError, prices, spending};
 pub use log::Echo;
 pub use segment::{Described, Meta, Segment, SegmentError, SegmentKey, Transcribed};
 pub use settings::{Settings, SettingsError};

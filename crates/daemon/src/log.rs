@@ -33,6 +33,7 @@ pub(crate) enum Part {
     Capture,
     Journal,
     Chain,
+    Http,
     /// What is said of the bus is not said on the bus.
     Bus,
 }

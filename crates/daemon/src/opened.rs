@@ -10,30 +10,42 @@ use journal::{Journal, OpenError, Options};
 #[derive(Clone)]
 pub(crate) struct Opened {
     folder: PathBuf,
-    current: Arc<Mutex<Journal>>,
+    current: Arc<Mutex<Current>>,
+}
+
+struct Current {
+    journal: Journal,
+    /// How often it was opened again.
+    reopened: u64,
 }
 
 impl Opened {
     /// Opens the journal in a folder, and makes it if there is none.
     pub(crate) fn open(folder: PathBuf) -> Result<Opened, OpenError> {
         let journal = Journal::open_or_create(&folder, &Options::default())?;
-        Ok(Opened { folder, current: Arc::new(Mutex::new(journal)) })
+        Ok(Opened { folder, current: Arc::new(Mutex::new(Current { journal, reopened: 0 })) })
     }
 
     /// The journal as it is open now.
     pub(crate) fn journal(&self) -> Journal {
-        self.lock().clone()
+        self.lock().journal.clone()
+    }
+
+    /// How often it was opened again: what was made of an earlier handle is to be made anew.
+    pub(crate) fn reopened(&self) -> u64 {
+        self.lock().reopened
     }
 
     /// Closes it and opens it again.
     pub(crate) fn reopen(&self) -> Result<(), OpenError> {
         let mut current = self.lock();
-        current.close();
-        *current = Journal::open_or_create(&self.folder, &Options::default())?;
+        current.journal.close();
+        current.journal = Journal::open_or_create(&self.folder, &Options::default())?;
+        current.reopened += 1;
         Ok(())
     }
 
-    fn lock(&self) -> MutexGuard<'_, Journal> {
+    fn lock(&self) -> MutexGuard<'_, Current> {
         self.current.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -5,6 +5,7 @@
 
 use std::fs;
 use std::io;
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 
 use capture::Admission;
@@ -19,6 +20,24 @@ const NAME: &str = "config.toml";
 pub struct Settings {
     pub(crate) capture: Capture,
     pub(crate) originals: Retention,
+    pub(crate) http: Http,
+}
+
+/// The door for pages and programs on this machine.
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Http {
+    pub enabled: bool,
+    /// An address of this machine alone.
+    pub listen: IpAddr,
+    /// Absent is the usual one, or any other if that is taken.
+    pub port: Option<u16>,
+}
+
+impl Default for Http {
+    fn default() -> Http {
+        Http { enabled: true, listen: IpAddr::V4(Ipv4Addr::LOCALHOST), port: None }
+    }
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Default, Deserialize)]
@@ -66,6 +85,8 @@ pub enum SettingsError {
     NotUnderstood { path: PathBuf, line: usize, why: String },
     #[error("a rule in `{path}` names nothing and would leave out everything")]
     Everything { path: PathBuf },
+    #[error("`{path}`: `{listen}` can be reached from other machines")]
+    NotLoopback { path: PathBuf, listen: IpAddr },
 }
 
 impl Settings {
@@ -88,6 +109,10 @@ impl Settings {
         };
         if settings.capture.off.iter().any(Rule::is_empty) {
             return Err(SettingsError::Everything { path });
+        }
+        let listen = settings.http.listen;
+        if !listen.is_loopback() {
+            return Err(SettingsError::NotLoopback { path, listen });
         }
         Ok(settings)
     }
@@ -245,6 +270,8 @@ mod tests {
             ("[capture]\n[[capture.off]]\nagnet = \"x\"\n", "line 3: unknown field `agnet`"),
             ("[originals]\ndays = -1\n", "line 2: "),
             ("[[capture.off]]\n", "names nothing"),
+            ("[http]\nlisten = \"0.0.0.0\"\n", "from other machines"),
+            ("[http]\nport = 70000\n", "line 2: "),
         ] {
             fs::write(dir.path().join(NAME), text).expect("it can be written");
             let error = Settings::load(dir.path()).expect_err("it is not understood");

@@ -5,13 +5,16 @@
 //! known of a session is continued, so that a second look costs what is new.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 
 use capture::{Environment, SessionFile, files_of_sessions};
 use event::payload::SessionMode;
 use event::{SessionId, Time};
 use journal::{Journal, ReadError, Selection, SessionFilter, SessionInfo, View};
 use projection::Facts;
-use projection::status::{Outside, Signs, Summary, Verdict, summary, verdict};
+use projection::status::{
+    Outside, Reason, Signs, Status as Doing, Summary, Verdict, summary, verdict,
+};
 use redact::Redactor;
 
 use crate::facts::facts_of;
@@ -27,9 +30,9 @@ const LATELY_NANOS: i128 = 24 * 60 * 60 * 1_000_000_000;
 const PAGE: usize = 500;
 
 /// Keeps what is known of sessions between two looks.
-pub struct Statuses<'a> {
-    journal: &'a Journal,
-    environment: &'a Environment,
+pub struct Statuses {
+    journal: Journal,
+    environment: Arc<Environment>,
     known: HashMap<SessionId, Known>,
     /// The files of sessions, as of the last look that found something new.
     files: Option<BTreeMap<SessionId, SessionFile>>,
@@ -59,10 +62,21 @@ impl SessionStatus {
     pub fn is_child(&self) -> bool {
         self.signs.is_child() || self.info.mode() == Some(&SessionMode::Child)
     }
+
+    /// Whether somebody has to act on it.
+    pub fn needs_you(&self) -> bool {
+        self.verdict.status == Doing::WaitingApproval || self.verdict.reason == Reason::Question
+    }
+
+    /// A session that works for another one is shown only if somebody has to act on it.
+    pub fn is_listed(&self) -> bool {
+        !self.is_child() || self.needs_you()
+    }
 }
 
-impl<'a> Statuses<'a> {
-    pub fn new(journal: &'a Journal, environment: &'a Environment) -> Statuses<'a> {
+impl Statuses {
+    pub fn new(journal: Journal, environment: Environment) -> Statuses {
+        let environment = Arc::new(environment);
         Statuses { journal, environment, known: HashMap::new(), files: None }
     }
 
@@ -91,9 +105,34 @@ impl<'a> Statuses<'a> {
         processes: &dyn ProcessTable,
         now: Time,
     ) -> Result<SessionStatus, ReadError> {
-        let surroundings = Surroundings::look(self.environment, processes);
+        let environment = Arc::clone(&self.environment);
+        let surroundings = Surroundings::look(&environment, processes);
         self.find_files(std::slice::from_ref(&info))?;
         self.status(info, &surroundings, now)
+    }
+
+    /// These sessions, of which something was just recorded. Costs what is new and no more: where
+    /// their files are is known from the last look at all, and whoever records them reads them.
+    pub(crate) fn of_recorded<'a>(
+        &mut self,
+        ids: impl IntoIterator<Item = &'a SessionId>,
+        processes: &dyn ProcessTable,
+        now: Time,
+    ) -> Result<Vec<SessionStatus>, ReadError> {
+        let environment = Arc::clone(&self.environment);
+        let surroundings = Surroundings::look(&environment, processes);
+        let mut statuses = Vec::new();
+        for id in ids {
+            match self.journal.stat(id) {
+                // Deleted meanwhile.
+                Err(ReadError::SessionNotFound(_)) => {}
+                info => {
+                    let status = self.status(info?, &surroundings, now)?;
+                    statuses.push(SessionStatus { is_behind: false, ..status });
+                }
+            }
+        }
+        Ok(statuses)
     }
 
     fn list(
@@ -102,7 +141,8 @@ impl<'a> Statuses<'a> {
         processes: &dyn ProcessTable,
         now: Time,
     ) -> Result<Vec<SessionStatus>, ReadError> {
-        let surroundings = Surroundings::look(self.environment, processes);
+        let environment = Arc::clone(&self.environment);
+        let surroundings = Surroundings::look(&environment, processes);
         let filter = SessionFilter { active_since, ..SessionFilter::default() };
         let mut statuses = Vec::new();
         let mut listed = BTreeSet::new();
@@ -187,10 +227,10 @@ impl<'a> Statuses<'a> {
         }
         let signs = match known {
             Some(known) => Some(known.signs),
-            None => kept(self.journal, &info.id)?,
+            None => kept(&self.journal, &info.id)?,
         };
-        let signs = fold(self.journal, info, signs)?;
-        Ok(Known { signs, facts: facts_of(self.journal, info)? })
+        let signs = fold(&self.journal, info, signs)?;
+        Ok(Known { signs, facts: facts_of(&self.journal, info)? })
     }
 }
 
@@ -275,15 +315,15 @@ mod tests {
         keep_signs(&journal, [&id], now).unwrap();
         assert_eq!(kept(&journal, &id).unwrap().unwrap().seq(), 2);
         let environment = Environment::new(dir.path(), []);
-        let mut statuses = Statuses::new(&journal, &environment);
-        let look = |statuses: &mut Statuses<'_>| {
+        let mut statuses = Statuses::new(journal.clone(), environment.clone());
+        let look = |statuses: &mut Statuses| {
             let listed = statuses.lately(&Processes::default(), now).unwrap();
             listed.iter().map(|status| status.verdict.status).collect::<Vec<_>>()
         };
         assert_eq!(look(&mut statuses), [Status::Running]);
         add(&journal, 2, "turn.completed", json!({"stop_reason": "completed"}));
         assert_eq!(look(&mut statuses), [Status::Waiting]);
-        let of_new = Statuses::new(&journal, &environment).lately(&Processes::default(), now);
+        let of_new = Statuses::new(journal.clone(), environment).lately(&Processes::default(), now);
         assert_eq!(of_new.unwrap()[0].signs, statuses.known[&id].signs);
     }
 }

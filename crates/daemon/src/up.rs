@@ -18,6 +18,7 @@ use supervise::Supervisor;
 
 use crate::capturing::{Capturing, Farewell, Tools};
 use crate::chaining::{self, Chaining, ChainingError};
+use crate::front::{self, Front};
 use crate::health::Health;
 use crate::instance::{Instance, InstanceError, health, socket};
 use crate::intake::{Door, Intake};
@@ -124,6 +125,7 @@ struct Ready {
     folder: PathBuf,
     settings: Settings,
     log: Log,
+    front: Option<Front>,
     chaining: Chaining,
     supervisor: Arc<Supervisor>,
     capturing: Capturing,
@@ -180,6 +182,13 @@ impl Daemon {
             health: health.clone(),
             intake: intake.clone(),
         };
+        let at_front = front::Tools {
+            opened: opened.clone(),
+            environment: tools.environment.clone(),
+            clock,
+            log: log.clone(),
+            health: health.clone(),
+        };
         let ended = remote.clone();
         let farewell = Farewell(Box::new(move || ended.send(Incoming::CaptureEnded)));
         let capturing =
@@ -198,10 +207,12 @@ impl Daemon {
             log: log.clone(),
             health: health.clone(),
         })?;
+        let front = Front::open(at_front, &folder, &settings.http);
         let up = Ready {
             folder,
             settings,
             log,
+            front,
             chaining,
             supervisor,
             capturing,
@@ -262,8 +273,11 @@ impl Ready {
     }
 
     /// Ends the parts in their order. A second wish to end is granted at once.
-    fn stop(self, incoming: &Receiver<Incoming>, remote: &Remote) -> Result<(), EndError> {
+    fn stop(mut self, incoming: &Receiver<Incoming>, remote: &Remote) -> Result<(), EndError> {
         self.log.info(Part::Daemon, "stopping");
+        if let Some(front) = self.front.take() {
+            front.close();
+        }
         self.chaining.stop();
         self.stop_supervisor(incoming, remote);
         self.door.close();

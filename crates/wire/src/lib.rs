@@ -1,3 +1,23 @@
 //! What the daemon and its clients say to each other, and a small client. No server.
+//!
+//! Commands print and HTTP answers the same shapes. Fields are added, never renamed or removed;
+//! what is not known is `null`.
 
 pub mod hook; // a call of a hook
+mod session; // sessions, their turns and counts
+mod status; // what a session is doing, and why we think so
+mod usage; // tokens and money
+mod search; // what was found
+mod page; // a part of a list, and of a log
+mod live; // what is said over a WebSocket or an event stream
+mod health; // how the daemon does
+mod failure; // what is said when something fails
+
+pub use failure::{Failure, FailureBody};
+pub use health::{Follower, Health, StreamStatus};
+pub use live::{Asked, Frame, Place, StreamState};
+pub use page::{Messages, Page, RecordedEvent};
+pub use search::{Found, Hit};
+pub use session::{Counts, Files, Message, Session, Tokens, Turn};
+pub use status::{Change, Evidence, Overruled, Status, Summary};
+pub use usage::{Spent, Usage, UsageRow};

@@ -1,7 +1,7 @@
 //! `hansard explain`: why a session is taken to do what it does.
 
 use clap::Args;
-use daemon::{Processes, SessionStatus, Statuses};
+use daemon::{Processes, SessionStatus, Statuses, answers};
 use event::Time;
 use projection::status::Evidence;
 
@@ -9,7 +9,6 @@ use super::status::age;
 use super::{Done, Global};
 use crate::error::CliError;
 use crate::output::{Output, Style, one_line};
-use crate::shape::StatusShape;
 use crate::world;
 
 /// Letters of a line of evidence.
@@ -27,9 +26,9 @@ impl Explain {
         let info = journal.resolve(&self.session)?;
         let environment = world::environment(None)?;
         let now = world::now();
-        let status = Statuses::new(&journal, &environment).of(info, &Processes::default(), now)?;
+        let status = Statuses::new(journal, environment).of(info, &Processes::default(), now)?;
         if output.json() {
-            output.json_line(&StatusShape::explained(&status))?;
+            output.json_line(&answers::explained(&status))?;
         } else {
             print(&status, now, output)?;
         }

@@ -1,13 +1,13 @@
 //! `hansard search`: anything ever said, done or printed.
 
 use clap::{Args, ValueEnum};
+use daemon::answers;
 use event::{Kind, Time};
 use journal::{Found, Hit, Match, Query, Ranking};
 
 use super::{Done, Global};
 use crate::error::CliError;
 use crate::output::{Output, Style, one_line, plain};
-use crate::shape::{FoundShape, HitShape};
 use crate::world;
 
 #[derive(Args)]
@@ -89,13 +89,7 @@ impl Search {
 
 fn print(found: Found, output: &mut Output) -> Result<(), CliError> {
     if output.json() {
-        return output.json_line(&FoundShape {
-            total: found.total,
-            total_is_exact: found.total_is_exact,
-            complete: found.complete,
-            hits: found.hits.into_iter().map(HitShape::from).collect(),
-            next: found.next,
-        });
+        return output.json_line(&answers::found(found));
     }
     for hit in &found.hits {
         let place = format!("{} #{}", one_line(hit.session_id.as_str(), 36), hit.seq);

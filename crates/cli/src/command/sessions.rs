@@ -1,18 +1,13 @@
 //! `hansard sessions`: what there is.
 
-use std::collections::BTreeSet;
-
 use clap::Args;
-use daemon::KeptFacts;
-use event::SessionId;
-use journal::{Journal, SessionInfo};
-use projection::PriceTable;
+use daemon::Listing;
+use wire::{Page, Session};
 
 use super::which::Which;
 use super::{Done, Global};
 use crate::error::CliError;
 use crate::output::{Output, Style, money, one_line};
-use crate::shape::{PageShape, SessionShape};
 use crate::world;
 
 /// Sessions read at a time when all are asked for.
@@ -34,12 +29,12 @@ impl Sessions {
     pub(crate) fn run(&self, global: &Global, output: &mut Output) -> Result<Done, CliError> {
         let journal = world::journal_to_read(global, output)?;
         let filter = self.which.filter();
-        let mut shapes = Shapes::load(&journal)?;
+        let mut listing = Listing::load(&journal)?;
         if let Some(limit) = self.limit {
             let page = journal.sessions(&filter, self.after.as_deref(), limit)?;
-            let items = shapes.of(&page.items)?;
+            let items = listing.of(&page.items)?;
             if output.json() {
-                output.json_line(&PageShape { items, next: page.next })?;
+                output.json_line(&Page { items, next: page.next })?;
             } else {
                 print_all(&items, output)?;
                 if let Some(next) = page.next {
@@ -50,7 +45,7 @@ impl Sessions {
             let mut after = self.after.clone();
             loop {
                 let page = journal.sessions(&filter, after.as_deref(), PAGE)?;
-                let items = shapes.of(&page.items)?;
+                let items = listing.of(&page.items)?;
                 if output.json() {
                     items.iter().try_for_each(|item| output.json_line(item))?;
                 } else {
@@ -67,40 +62,10 @@ impl Sessions {
     }
 }
 
-/// What a listing needs beside the catalogue, read once.
-struct Shapes<'a> {
-    journal: &'a Journal,
-    kept: KeptFacts,
-    prices: PriceTable,
-    without_source: BTreeSet<SessionId>,
-}
-
-impl<'a> Shapes<'a> {
-    fn load(journal: &'a Journal) -> Result<Shapes<'a>, CliError> {
-        Ok(Shapes {
-            journal,
-            kept: KeptFacts::load(journal)?,
-            prices: world::prices(journal)?,
-            without_source: capture::sessions_without_source(&journal.sources()?),
-        })
-    }
-
-    fn of(&mut self, sessions: &[SessionInfo]) -> Result<Vec<SessionShape>, CliError> {
-        let mut shapes = Vec::with_capacity(sessions.len());
-        for info in sessions {
-            let facts = self.kept.take(self.journal, info)?;
-            let shape = SessionShape::of(info, &facts, &self.prices);
-            let source_missing = Some(self.without_source.contains(&info.id));
-            shapes.push(SessionShape { source_missing, ..shape });
-        }
-        Ok(shapes)
-    }
-}
-
 /// Characters of an id that are shown: a provider and a UUID fit.
 const ID_CHARS_MAX: usize = 46;
 
-fn print_all(sessions: &[SessionShape], output: &mut Output) -> Result<(), CliError> {
+fn print_all(sessions: &[Session], output: &mut Output) -> Result<(), CliError> {
     let ids: Vec<String> =
         sessions.iter().map(|session| one_line(&session.id, ID_CHARS_MAX)).collect();
     let width = ids.iter().map(|id| id.chars().count()).max().unwrap_or(0);

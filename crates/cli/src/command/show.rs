@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use clap::Args;
+use daemon::{answers, prices};
 use event::{Event, EventId, Time};
 use journal::{Ended, Followed, From, Journal, OnLag, Selection, SessionInfo};
 use projection::digest::summary;
@@ -14,12 +15,13 @@ use session::Session;
 use session::view::EffectiveView;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
+use wire::Page;
 
 use super::ingest::on_signal;
 use super::{Done, Global};
 use crate::error::CliError;
 use crate::output::{Output, Style, money, one_line, plain};
-use crate::shape::{EffectiveShape, EntryShape, EpochShape, PageShape, SessionShape, TurnShape};
+use crate::shape::{EffectiveShape, EntryShape, EpochShape};
 use crate::world;
 
 #[derive(Args)]
@@ -112,7 +114,7 @@ impl Show {
         } else if self.digest {
             print_digest(&session, &info, output)?;
         } else {
-            print_turns(&session, &info, &world::prices(&journal)?, output)?;
+            print_turns(&session, &info, &prices(&journal)?, output)?;
         }
         output.flush()?;
         Ok(Done::Yes)
@@ -124,7 +126,7 @@ impl Show {
             let items = events.by_ref().take(limit).collect::<Result<Vec<Event>, _>>()?;
             let more = events.next().is_some();
             let next = items.last().filter(|_| more).map(|event| event.seq.to_string());
-            return output.json_line(&PageShape { items, next });
+            return output.json_line(&Page { items, next });
         }
         for event in events.take(self.limit.unwrap_or(usize::MAX)) {
             print_event(&event?, output)?;
@@ -225,10 +227,10 @@ fn print_turns(
         }
     });
     let turns = Turns::of(events)?;
-    let shape = SessionShape::of(info, &facts, prices);
+    let shape = answers::session(info, &facts, prices);
     if output.json() {
-        let turns = turns.into_iter().map(TurnShape::from).collect();
-        return output.json_line(&SessionShape { turns: Some(turns), ..shape });
+        let turns = turns.into_iter().map(answers::turn).collect();
+        return output.json_line(&wire::Session { turns: Some(turns), ..shape });
     }
     let title = shape.title.as_deref().unwrap_or("untitled");
     output.line(output.styled(Style::Bold, one_line(title, 100)))?;

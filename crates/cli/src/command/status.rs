@@ -5,10 +5,10 @@ use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
 use clap::Args;
-use daemon::{Condition, Processes, SessionStatus, Statuses};
+use daemon::{Condition, Processes, SessionStatus, Statuses, answers};
 use event::Time;
 use journal::Journal;
-use projection::status::{Reason, Status as Doing};
+use projection::status::Status as Doing;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -16,7 +16,6 @@ use super::ingest::on_signal;
 use super::{Done, Global};
 use crate::error::CliError;
 use crate::output::{Output, Style, one_line, plain};
-use crate::shape::StatusShape;
 use crate::world;
 
 /// How often a watcher looks again.
@@ -52,13 +51,13 @@ impl Status {
     pub(crate) fn run(&self, global: &Global, output: &mut Output) -> Result<Done, CliError> {
         let journal = world::journal_to_read(global, output)?;
         let environment = world::environment(None)?;
-        let mut statuses = Statuses::new(&journal, &environment);
+        let mut statuses = Statuses::new(journal.clone(), environment);
         if !self.watch {
             let now = world::now();
             let listed = self.look(&mut statuses, now)?;
             if output.json() {
                 for status in &listed {
-                    output.json_line(&StatusShape::of(status))?;
+                    output.json_line(&answers::status(status))?;
                 }
             } else {
                 let lines = lines(&listed, self.all, now, output);
@@ -74,20 +73,20 @@ impl Status {
         self.watch(&journal, &mut statuses, output)
     }
 
-    fn look(&self, statuses: &mut Statuses<'_>, now: Time) -> Result<Vec<SessionStatus>, CliError> {
+    fn look(&self, statuses: &mut Statuses, now: Time) -> Result<Vec<SessionStatus>, CliError> {
         let processes = Processes::default();
         let listed = match self.all {
             true => statuses.all(&processes, now)?,
             false => statuses.lately(&processes, now)?,
         };
-        Ok(listed.into_iter().filter(is_listed).collect())
+        Ok(listed.into_iter().filter(SessionStatus::is_listed).collect())
     }
 
     /// Prints what has changed until somebody says stop.
     fn watch(
         &self,
         journal: &Journal,
-        statuses: &mut Statuses<'_>,
+        statuses: &mut Statuses,
         output: &mut Output,
     ) -> Result<Done, CliError> {
         let (stop, stopped) = sync_channel(1);
@@ -104,7 +103,7 @@ impl Status {
             let listed = self.look(statuses, now)?;
             if output.json() {
                 for status in &listed {
-                    let shape = StatusShape::of(status);
+                    let shape = answers::status(status);
                     if shown.get(&shape.session_id) != Some(&shape) {
                         output.json_line(&shape)?;
                         shown.insert(shape.session_id.clone(), shape);
@@ -134,19 +133,9 @@ fn trouble(journal: &Journal) -> Option<String> {
     Some(format!("warning: nothing is recorded now: {}", plain(&trouble)))
 }
 
-/// A session that works for another one is shown only if somebody has to act on it.
-fn is_listed(status: &SessionStatus) -> bool {
-    !status.is_child() || needs_you(status)
-}
-
-fn needs_you(status: &SessionStatus) -> bool {
-    let verdict = &status.verdict;
-    verdict.status == Doing::WaitingApproval || verdict.reason == Reason::Question
-}
-
 fn group(status: &SessionStatus) -> &'static str {
     match status.verdict.status {
-        _ if needs_you(status) => "needs you",
+        _ if status.needs_you() => "needs you",
         Doing::WaitingApproval => "needs you",
         Doing::Running => "running",
         Doing::Waiting => "waiting",

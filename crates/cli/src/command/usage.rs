@@ -1,18 +1,14 @@
 //! `hansard usage`: tokens and money.
 
 use clap::{Args, ValueEnum};
-use daemon::KeptFacts;
+use daemon::{answers, spending};
 use projection::{Grouping, Spending, Spent};
 
 use super::which::Which;
 use super::{Done, Global};
 use crate::error::CliError;
 use crate::output::{Output, Style, money, one_line};
-use crate::shape::{SpentShape, UsageRowShape, UsageShape};
 use crate::world;
-
-/// Sessions read at a time.
-const PAGE: usize = 500;
 
 #[derive(Args)]
 pub(crate) struct Usage {
@@ -36,22 +32,7 @@ enum By {
 impl Usage {
     pub(crate) fn run(&self, global: &Global, output: &mut Output) -> Result<Done, CliError> {
         let journal = world::journal_to_read(global, output)?;
-        let filter = self.which.filter();
-        let prices = world::prices(&journal)?;
-        let mut kept = KeptFacts::load(&journal)?;
-        let mut spending = Spending::by(self.by.into());
-        let mut after = None;
-        loop {
-            let page = journal.sessions(&filter, after.as_deref(), PAGE)?;
-            for session in &page.items {
-                let facts = kept.take(&journal, session)?;
-                spending.add(&session.id, &session.provider, &facts, &prices);
-            }
-            after = page.next;
-            if after.is_none() {
-                break;
-            }
-        }
+        let spending = spending(&journal, &self.which.filter(), self.by.into())?;
         print(&spending, output)?;
         output.flush()?;
         Ok(Done::Yes)
@@ -73,14 +54,7 @@ impl From<By> for Grouping {
 
 fn print(spending: &Spending, output: &mut Output) -> Result<(), CliError> {
     if output.json() {
-        let rows = spending.rows().map(|row| UsageRowShape {
-            spent: SpentShape::from(&row.spent),
-            key: row.key,
-            provider: row.provider,
-            model: row.model,
-        });
-        let total = SpentShape::from(spending.total());
-        return output.json_line(&UsageShape { rows: rows.collect(), total });
+        return output.json_line(&answers::usage(spending));
     }
     let head = format!(
         "{:<34} {:>8} {:>12} {:>12} {:>14} {:>14} {:>12}",

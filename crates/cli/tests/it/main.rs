@@ -17,6 +17,7 @@ mod up; // the daemon: start, stop, and what it tells meanwhile
 mod up_crash; // the daemon killed at any instant
 mod chain_crash; // the same while it makes segments of epochs
 mod up_disk; // the daemon on a disk that is full
+mod web; // the daemon over HTTP
 mod status; // what sessions do, and why
 mod bus; // messages between processes
 mod supervise; // services and tasks

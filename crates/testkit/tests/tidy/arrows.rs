@@ -17,6 +17,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("bus", &[]),
     ("supervise", &["event", "bus"]),
     ("wire", &["event"]),
+    ("serve", &["event", "journal", "bus", "wire"]),
     (
         "daemon",
         &[
@@ -29,6 +30,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "bus",
             "supervise",
             "wire",
+            "serve",
         ],
     ),
     (

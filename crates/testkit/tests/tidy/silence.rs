@@ -36,6 +36,7 @@ const HOLDS: &[(&str, &[&str], &str)] = &[
             "crates/redact/tests",
             "crates/bus/tests",
             "crates/supervise/tests",
+            "crates/serve/tests",
             "crates/daemon/tests",
             "crates/cli/tests",
             "crates/testkit/tests",

@@ -1,0 +1,90 @@
+//! The daemon over HTTP: the same answers as the commands give, for whoever has the token.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
+
+use serde_json::Value;
+use testkit::World;
+
+use crate::follow::prompt;
+use crate::up::up;
+use crate::writer::append;
+use crate::{empty, json};
+
+/// The ways in, as the command says.
+fn ways_in(world: &World) -> (String, String) {
+    let said: Value = serde_json::from_str(&world.run(&["--json", "web"]).stdout).unwrap();
+    let file = said["token_file"].as_str().unwrap().replace('~', world.home().to_str().unwrap());
+    let mode = std::fs::metadata(&file).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let address = said["address"].as_str().unwrap().strip_prefix("http://").unwrap().to_owned();
+    (address, std::fs::read_to_string(file).unwrap().trim().to_owned())
+}
+
+fn get(address: &str, token: &str, path: &str) -> (u16, Value) {
+    let mut stream = TcpStream::connect(address).unwrap();
+    let head = format!(
+        "GET {path} HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {token}\r\n\
+         Connection: close\r\n\r\n"
+    );
+    stream.write_all(head.as_bytes()).unwrap();
+    let mut said = String::new();
+    stream.read_to_string(&mut said).unwrap();
+    let (head, body) = said.split_once("\r\n\r\n").unwrap();
+    let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+    (status, serde_json::from_str(body).unwrap_or_default())
+}
+
+#[test]
+fn http_answers_what_commands_print() {
+    let world = empty();
+    let file = world.home().join(".claude/projects/-home-dev-app/s0.jsonl");
+    (0..3).for_each(|number| append(&file, prompt("s0", number).as_bytes()));
+    assert_eq!(world.run(&["ingest", "--once"]).code, Some(0));
+    let daemon = up(&world);
+    let (address, token) = ways_in(&world);
+    assert_eq!(get(&address, "wrong", "/api/health").0, 401);
+    assert_eq!(get(&address, &token, "/api/health").1["parts"]["http"], "running");
+    for (path, command) in [
+        ("/api/sessions?limit=10", &["sessions", "--limit", "10"][..]),
+        ("/api/sessions/s0/capture/events?limit=2", &["show", "s0", "--events", "--limit", "2"]),
+        ("/api/search?q=question&limit=20", &["search", "question"]),
+        ("/api/usage?by=model", &["usage", "model"]),
+    ] {
+        let (status, answered) = get(&address, &token, path);
+        let printed: Value = json(&world.run(&[&["--json"], command].concat())).remove(0);
+        assert_eq!((status, answered), (200, printed), "{path}");
+    }
+    let (_, shown) = get(&address, &token, "/api/sessions/s0");
+    let printed: Value = json(&world.run(&["--json", "show", "s0"])).remove(0);
+    assert_eq!(shown["turns"], printed["turns"]);
+    let (_, statuses) = get(&address, &token, "/api/status");
+    assert!(statuses["items"].is_array(), "{statuses}");
+    assert_eq!(daemon.terminate().code, Some(0));
+    assert!(!world.home().join(".local/share/hansard/health/http.address").exists());
+    assert_eq!(world.run(&["web"]).code, Some(3));
+}
+
+#[test]
+fn a_door_that_cannot_be_opened_stops_nothing_else() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port();
+    let world = empty();
+    let folder = world.home().join(".local/share/hansard");
+    assert_eq!(world.run(&["ingest", "--once"]).code, Some(0));
+    let config = folder.join("config.toml");
+    std::fs::write(&config, format!("[http]\nport = {port}\n")).unwrap();
+    let daemon = up(&world);
+    let said = world.run(&["web"]);
+    assert_eq!(said.code, Some(1), "{said}");
+    assert!(said.stderr.contains("does not answer over HTTP"), "{said}");
+    let ended = daemon.terminate();
+    assert_eq!(ended.code, Some(0));
+    assert!(ended.stderr.contains(&format!("cannot listen on `127.0.0.1:{port}`")), "{ended}");
+    std::fs::write(&config, "[http]\nenabled = false\n").unwrap();
+    let daemon = up(&world);
+    assert_eq!(world.run(&["web"]).code, Some(1));
+    let ended = daemon.terminate();
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
+}

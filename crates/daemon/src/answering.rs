@@ -1,0 +1,124 @@
+//! What can be asked over HTTP, answered from the parts of the daemon.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use journal::{Journal, ReadError, Selection, SessionFilter};
+use projection::{Facts, Grouping, Turns};
+use serve::{SessionsWanted, SourceError, Sources, UsageWanted};
+
+use crate::answers;
+use crate::health::{Condition, Health};
+use crate::listing::{Listing, ListingError, prices, spending};
+use crate::live::Live;
+use crate::opened::Opened;
+
+/// What rows of use can stand for, by the names people give them.
+const GROUPINGS: &[(&str, Grouping)] = &[
+    ("daily", Grouping::Daily),
+    ("weekly", Grouping::Weekly),
+    ("monthly", Grouping::Monthly),
+    ("session", Grouping::Session),
+    ("model", Grouping::Model),
+    ("project", Grouping::Project),
+];
+
+pub(crate) struct Answering {
+    pub(crate) opened: Opened,
+    pub(crate) live: Arc<Live>,
+    pub(crate) health: Health,
+    pub(crate) started_at: Instant,
+}
+
+impl Sources for Answering {
+    fn journal(&self) -> Journal {
+        self.opened.journal()
+    }
+
+    fn health(&self) -> Result<wire::Health, SourceError> {
+        let journal = self.journal();
+        let Condition { parts, disk } = self.health.condition();
+        Ok(wire::Health {
+            ok: disk.is_none(),
+            version: env!("CARGO_PKG_VERSION"),
+            pid: std::process::id(),
+            uptime_seconds: self.started_at.elapsed().as_secs(),
+            sessions: journal.session_count()?,
+            position: journal.tail()?,
+            parts,
+            disk,
+        })
+    }
+
+    fn sessions(&self, wanted: &SessionsWanted) -> Result<wire::Page<wire::Session>, SourceError> {
+        let journal = self.journal();
+        let filter = SessionFilter {
+            provider: wanted.provider.clone(),
+            project: wanted.project.clone(),
+            active_since: wanted.since,
+            active_until: wanted.until,
+        };
+        let page = journal.sessions(&filter, wanted.after.as_deref(), wanted.limit)?;
+        let items = Listing::load(&journal).map_err(unlisted)?.of(&page.items)?;
+        Ok(wire::Page { items, next: page.next })
+    }
+
+    fn session(&self, id: &str) -> Result<wire::Session, SourceError> {
+        let journal = self.journal();
+        let info = journal.resolve(id)?;
+        let mut facts = Facts::default();
+        let events = journal.events(&info.id, Selection::all())?.inspect(|event| {
+            if let Ok(event) = event {
+                facts.apply(event);
+            }
+        });
+        let turns: Result<_, ReadError> = Turns::of(events);
+        let turns = turns?.into_iter().map(answers::turn).collect();
+        let status = self.live.of(info.clone())?;
+        Ok(wire::Session {
+            status: Some(status.verdict.status.as_str().to_owned()),
+            turns: Some(turns),
+            ..answers::session(&info, &facts, &prices(&journal).map_err(unlisted)?)
+        })
+    }
+
+    fn statuses(&self) -> Result<Vec<wire::Status>, SourceError> {
+        Ok(self.live.lately()?.iter().map(answers::status).collect())
+    }
+
+    fn explain(&self, id: &str) -> Result<wire::Status, SourceError> {
+        let info = self.journal().resolve(id)?;
+        Ok(answers::explained(&self.live.of(info)?))
+    }
+
+    fn search(&self, query: &journal::Query) -> Result<wire::Found, SourceError> {
+        Ok(answers::found(self.journal().search(query)?))
+    }
+
+    fn usage(&self, wanted: &UsageWanted) -> Result<wire::Usage, SourceError> {
+        let by = GROUPINGS.iter().find(|(name, _)| *name == wanted.by);
+        let (_, by) = by.ok_or_else(|| SourceError::Bad {
+            given: wanted.by.clone(),
+            expected: "daily, weekly, monthly, session, model or project",
+        })?;
+        let filter = SessionFilter {
+            provider: wanted.provider.clone(),
+            project: wanted.project.clone(),
+            active_since: wanted.since,
+            active_until: wanted.until,
+        };
+        let spending = spending(&self.journal(), &filter, *by).map_err(unlisted)?;
+        Ok(answers::usage(&spending))
+    }
+
+    fn watched_by(&self, watchers: usize) {
+        self.live.watched_by(watchers);
+    }
+}
+
+fn unlisted(error: ListingError) -> SourceError {
+    match error {
+        ListingError::Read(error) => error.into(),
+        error => SourceError::Other(error.to_string()),
+    }
+}

@@ -1,0 +1,202 @@
+//! What is known, in the shapes that commands print and HTTP answers.
+
+use event::payload::SessionMode;
+use journal::SessionInfo;
+use projection::{Facts, Outcome, PriceTable};
+
+use crate::statuses::SessionStatus;
+
+/// The provider of sessions we host.
+const OURS: &str = "hansard";
+
+/// A session as the catalogue knows it, with what its events add up to.
+pub fn session(info: &SessionInfo, facts: &Facts, prices: &PriceTable) -> wire::Session {
+    let about = facts.about().clone();
+    let spent = projection::Spent::of(facts, prices);
+    wire::Session {
+        id: info.id.to_string(),
+        provider: info.provider.clone(),
+        provider_session_id: info.provider_session_id.clone(),
+        agent_version: about.agent_version,
+        parent_id: info.ancestry.parent_session_id.clone(),
+        relation: match info.mode() {
+            None => "main",
+            Some(SessionMode::Fork) => "fork",
+            Some(SessionMode::Resume) => "resume",
+            // What we run ourselves are children; what others ran, their subagents.
+            Some(SessionMode::Child) if info.provider != OURS => "subagent",
+            Some(SessionMode::Child | SessionMode::Other(_)) => "child",
+        },
+        project: info.project.clone().or(about.project),
+        cwd: about.cwd.or(info.cwd.clone()),
+        branch: about.branch,
+        model: about.model.or(info.model.clone()),
+        title: facts.title().map(str::to_owned).or(info.title.clone()),
+        started_at: Some(info.started_at),
+        last_event_at: Some(info.last_event_at),
+        status: None,
+        ending: Some(facts.ending().as_str()),
+        epochs: Some(facts.epochs()),
+        counts: counts(facts.counts()),
+        tokens: Some(tokens(&spent.tokens)),
+        usd: spent.money.usd,
+        basis: Some(spent.basis().as_str()),
+        source_missing: None,
+        turns: None,
+    }
+}
+
+pub fn turn(turn: projection::Turn) -> wire::Turn {
+    wire::Turn {
+        id: turn.id,
+        seq_from: turn.seq_from,
+        seq_to: turn.seq_to,
+        started_at: turn.started_at,
+        completed_at: turn.completed_at,
+        status: match turn.outcome {
+            None => "open",
+            Some(Outcome::Failed | Outcome::Died) => "failed",
+            Some(Outcome::Done | Outcome::Interrupted | Outcome::Replaced) => "completed",
+        },
+        outcome: turn.outcome.map(Outcome::as_str),
+        prompt: turn.prompt,
+        queued: turn.queued,
+        answer: turn.answer,
+        tools: turn.tools.into_iter().map(|(tool, count)| (tool, count.calls)).collect(),
+        approvals: turn.approval_count,
+        errors: turn.errors,
+        files: wire::Files {
+            read: turn.read_files,
+            modified: turn.modified_files,
+            failed: turn.failed_files,
+        },
+    }
+}
+
+pub fn status(status: &SessionStatus) -> wire::Status {
+    let SessionStatus { info, verdict, .. } = status;
+    wire::Status {
+        session_id: info.id.clone(),
+        provider: info.provider.clone(),
+        provider_session_id: info.provider_session_id.clone(),
+        project: status.project.clone(),
+        title: status.title.clone(),
+        status: verdict.status.as_str(),
+        reason: verdict.reason.as_str(),
+        since: verdict.since,
+        confidence: verdict.confidence.to_string(),
+        evidence: verdict.evidence.iter().map(evidence).collect(),
+        turn_id: verdict.turn_id.clone(),
+        pending_approvals: verdict.pending_approvals.clone(),
+        pid: verdict.pid,
+        summary: summary(&status.summary),
+        behind: status.is_behind,
+        overruled: None,
+        history: None,
+    }
+}
+
+/// The same with everything that speaks against it, and what it was before.
+pub fn explained(of: &SessionStatus) -> wire::Status {
+    let overruled = of.verdict.overruled.iter().map(|other| wire::Overruled {
+        evidence: evidence(&other.evidence),
+        says: other.evidence.says.as_str(),
+        why: other.why.clone(),
+    });
+    let history = of.signs.history().map(|change| wire::Change {
+        at: change.at,
+        status: change.status.as_str(),
+        because: change.reason.as_str(),
+    });
+    wire::Status {
+        overruled: Some(overruled.collect()),
+        history: Some(history.collect()),
+        ..status(of)
+    }
+}
+
+pub fn summary(summary: &projection::status::Summary) -> wire::Summary {
+    wire::Summary {
+        current: summary.current.clone(),
+        recent: summary.recent.clone(),
+        last_prompt: summary.last_prompt.clone(),
+    }
+}
+
+pub fn usage(spending: &projection::Spending) -> wire::Usage {
+    let rows = spending.rows().map(|row| wire::UsageRow {
+        spent: spent(&row.spent),
+        key: row.key,
+        provider: row.provider,
+        model: row.model,
+    });
+    wire::Usage { rows: rows.collect(), total: spent(spending.total()) }
+}
+
+pub fn found(found: journal::Found) -> wire::Found {
+    wire::Found {
+        total: found.total,
+        total_is_exact: found.total_is_exact,
+        complete: found.complete,
+        hits: found.hits.into_iter().map(hit).collect(),
+        next: found.next,
+    }
+}
+
+fn hit(hit: journal::Hit) -> wire::Hit {
+    wire::Hit {
+        session_id: hit.session_id,
+        seq: hit.seq,
+        event_id: hit.event_id,
+        kind: hit.kind.to_string(),
+        provider: hit.provider,
+        project: hit.project,
+        created_at: hit.created_at,
+        snippet: hit.snippet,
+        highlights: hit.highlights.into_iter().map(|range| (range.start, range.end)).collect(),
+        score: hit.score,
+    }
+}
+
+fn evidence(evidence: &projection::status::Evidence) -> wire::Evidence {
+    wire::Evidence {
+        what: evidence.what.clone(),
+        source: evidence.source.clone(),
+        at: evidence.at,
+        event_id: evidence.event_id,
+        confidence: evidence.confidence.to_string(),
+        ends: evidence.ends,
+    }
+}
+
+fn counts(counts: &projection::Counts) -> wire::Counts {
+    wire::Counts {
+        prompts: counts.prompts,
+        queued: counts.queued,
+        responses: counts.responses,
+        tool_calls: counts.tool_calls,
+        tool_results: counts.tool_results,
+        compactions: counts.compactions,
+        events: counts.events,
+        unknown: counts.unknown,
+    }
+}
+
+fn tokens(tokens: &projection::Tokens) -> wire::Tokens {
+    wire::Tokens {
+        requests: tokens.requests,
+        input: tokens.input,
+        output: tokens.output,
+        cache_read: tokens.cache_read,
+        cache_creation: tokens.cache_creation,
+        reasoning: tokens.reasoning,
+    }
+}
+
+fn spent(spent: &projection::Spent) -> wire::Spent {
+    wire::Spent {
+        tokens: tokens(&spent.tokens),
+        usd: spent.money.usd,
+        basis: spent.basis().as_str(),
+    }
+}

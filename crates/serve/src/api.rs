@@ -1,0 +1,70 @@
+//! Every route, and their description: made from the same place, so that neither can lack one.
+
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::middleware::from_fn_with_state;
+use axum::routing::get;
+use utoipa::OpenApi;
+use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::door::Inside;
+use crate::entrance::guard;
+use crate::route;
+
+/// Bytes of what a request may bring along.
+const BODY_BYTES_MAX: usize = 64 * 1024;
+
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "Hansard",
+        description = "The record of every AI coding session on this machine. Every request needs \
+                       `Authorization: Bearer TOKEN`; every failure is a `Failure`."
+    ),
+    security(("token" = []))
+)]
+struct Api;
+
+/// The API as OpenAPI 3.1.
+pub fn description() -> String {
+    let (_, mut api) = described().split_for_parts();
+    let token = SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer));
+    api.components.get_or_insert_default().add_security_scheme("token", token);
+    let mut json = api.to_pretty_json().expect("a description always encodes");
+    json.push('\n');
+    json
+}
+
+pub(crate) fn router(inside: Inside) -> Router {
+    let (router, _) = described().split_for_parts();
+    router
+        .route("/", get(route::page::front))
+        .route(route::LOGIN, get(route::page::login))
+        .route("/api/openapi.json", get(route::page::openapi))
+        .route("/api/ws", get(route::live::socket))
+        .route("/api/bus", get(route::live::bus_socket))
+        .route("/api/bus/stream", get(route::live::bus_stream))
+        .fallback(route::not_found)
+        .method_not_allowed_fallback(route::not_so)
+        .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
+        .layer(from_fn_with_state(inside.clone(), guard))
+        .with_state(inside)
+}
+
+fn described() -> OpenApiRouter<Inside> {
+    OpenApiRouter::with_openapi(Api::openapi())
+        .routes(routes!(route::health::health))
+        .routes(routes!(route::health::stream_status))
+        .routes(routes!(route::session::sessions))
+        .routes(routes!(route::session::session))
+        .routes(routes!(route::session::summary))
+        .routes(routes!(route::log::events))
+        .routes(routes!(route::log::messages))
+        .routes(routes!(route::live::session_stream))
+        .routes(routes!(route::session::status))
+        .routes(routes!(route::session::explain))
+        .routes(routes!(route::find::search))
+        .routes(routes!(route::find::usage))
+}

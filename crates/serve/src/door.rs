@@ -1,0 +1,295 @@
+//! The door: opens on this machine only, lets people in one by one, and ends them all when it
+//! closes.
+
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use axum::Router;
+use axum::http::StatusCode;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use tokio::net::TcpStream;
+use tokio::runtime::Runtime;
+use tokio::sync::{Notify, Semaphore, oneshot};
+
+use crate::answer::Refusal;
+use crate::api;
+use crate::board::Board;
+use crate::entrance::Entrance;
+use crate::follow::Followers;
+use crate::sources::Sources;
+use crate::tide::{Reading, Tide, TideError};
+use crate::token::{Keys, TokenError};
+
+/// Connections at a time. One more is closed at once.
+const CONNECTIONS_MAX: usize = 1_024;
+
+/// How long somebody may take to say what they want; then the line is cut.
+const HEADERS_WITHIN: Duration = Duration::from_secs(5);
+
+/// Bytes held of what somebody says before it is understood, and of an answer before it is taken.
+const BUFFER_MAX: usize = 64 * 1024;
+
+/// Questions that are answered at a time; more wait for their turn.
+const ANSWERING_MAX: usize = 8;
+
+/// How often it is looked whether the token is still the same while somebody follows.
+const TOKEN_EVERY: Duration = Duration::from_millis(500);
+
+/// How long what goes on may take when the door closes.
+const END_WITHIN: Duration = Duration::from_millis(500);
+
+/// What a door needs.
+pub struct Opening {
+    /// Where to listen; on this machine.
+    pub listen: SocketAddr,
+    /// Another port will do if that one is taken.
+    pub any_port: bool,
+    pub keys: Keys,
+    pub sources: Arc<dyn Sources>,
+    pub board: Board,
+    /// The socket of the bus.
+    pub bus: PathBuf,
+}
+
+/// A door that is open.
+pub struct Door {
+    address: SocketAddr,
+    keys: Keys,
+    reading: Reading,
+    close: oneshot::Sender<()>,
+    thread: JoinHandle<()>,
+}
+
+/// Why it stays shut.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    #[error("`{0}` is not an address of this machine alone")]
+    NotLoopback(SocketAddr),
+    #[error("cannot listen on `{address}`")]
+    Bind { address: SocketAddr, source: io::Error },
+    #[error(transparent)]
+    Token(#[from] TokenError),
+    #[error("the journal cannot be followed: {0}")]
+    Follow(String),
+    #[error("no thread can be started")]
+    Thread(#[source] io::Error),
+}
+
+impl Door {
+    /// Opens it; it answers when this returns.
+    pub fn open(opening: Opening) -> Result<Door, OpenError> {
+        let Opening { listen, any_port, keys, sources, board, bus } = opening;
+        if !listen.ip().is_loopback() {
+            return Err(OpenError::NotLoopback(listen));
+        }
+        let listener = bind(listen, any_port)?;
+        let failed = |source| OpenError::Bind { address: listen, source };
+        let address = listener.local_addr().map_err(failed)?;
+        listener.set_nonblocking(true).map_err(failed)?;
+        let entrance = Entrance::new(keys.clone(), address.port())?;
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .max_blocking_threads(ANSWERING_MAX)
+            .thread_name("answering")
+            .build()
+            .map_err(OpenError::Thread)?;
+        let journal = Arc::clone(&sources);
+        let (tide, reading) =
+            Tide::start(move || journal.journal()).map_err(|error| match error {
+                TideError::Read(error) => OpenError::Follow(error.to_string()),
+                TideError::Thread(error) => OpenError::Thread(error),
+            })?;
+        let inside = Inside(Arc::new(Rooms {
+            sources,
+            entrance,
+            tide,
+            followers: Followers::default(),
+            board,
+            bus,
+            streams: AtomicUsize::new(0),
+            watchers: AtomicUsize::new(0),
+            entered: Notify::new(),
+        }));
+        keys.write_address(&format!("http://{address}"))?;
+        let (close, closed) = oneshot::channel();
+        let thread = std::thread::Builder::new()
+            .name("http".to_owned())
+            .spawn(move || run(runtime, listener, inside, closed))
+            .map_err(OpenError::Thread)?;
+        Ok(Door { address, keys, reading, close, thread })
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Lets nobody in any more and ends what goes on.
+    pub fn close(self) {
+        self.keys.remove_address();
+        // Nobody is there to hear it only when it has ended already.
+        let _ = self.close.send(());
+        let _ = self.thread.join();
+        self.reading.stop();
+    }
+}
+
+/// What everybody inside shares. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Inside(Arc<Rooms>);
+
+struct Rooms {
+    sources: Arc<dyn Sources>,
+    entrance: Entrance,
+    tide: Tide,
+    followers: Followers,
+    board: Board,
+    bus: PathBuf,
+    /// Those who stay: sockets and event streams.
+    streams: AtomicUsize,
+    /// Those of them who watch what sessions are doing.
+    watchers: AtomicUsize,
+    entered: Notify,
+}
+
+impl Inside {
+    pub(crate) fn entrance(&self) -> &Entrance {
+        &self.0.entrance
+    }
+
+    pub(crate) fn tide(&self) -> &Tide {
+        &self.0.tide
+    }
+
+    pub(crate) fn followers(&self) -> &Followers {
+        &self.0.followers
+    }
+
+    pub(crate) fn board(&self) -> &Board {
+        &self.0.board
+    }
+
+    pub(crate) fn bus(&self) -> &Path {
+        &self.0.bus
+    }
+
+    /// Asks what may have to be read from disk, without holding up anybody else.
+    pub(crate) async fn ask<T: Send + 'static, E: Into<Refusal> + Send + 'static>(
+        &self,
+        question: impl FnOnce(&dyn Sources) -> Result<T, E> + Send + 'static,
+    ) -> Result<T, Refusal> {
+        let sources = Arc::clone(&self.0.sources);
+        let answered = tokio::task::spawn_blocking(move || question(&*sources)).await;
+        let failed = |_| {
+            let told = "the answer could not be worked out";
+            Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "failed", told)
+        };
+        answered.map_err(failed)?.map_err(Into::into)
+    }
+
+    /// Somebody who stays, until it is dropped.
+    pub(crate) fn stay(&self) -> Stay {
+        self.0.streams.fetch_add(1, Ordering::Relaxed);
+        self.0.entered.notify_one();
+        Stay(self.clone())
+    }
+
+    /// Somebody who watches what sessions are doing, until it is dropped.
+    pub(crate) fn watch(&self) -> Watching {
+        let watchers = self.0.watchers.fetch_add(1, Ordering::Relaxed) + 1;
+        self.0.sources.watched_by(watchers);
+        Watching(self.clone())
+    }
+}
+
+pub(crate) struct Stay(Inside);
+
+impl Drop for Stay {
+    fn drop(&mut self) {
+        self.0.0.streams.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+pub(crate) struct Watching(Inside);
+
+impl Drop for Watching {
+    fn drop(&mut self) {
+        let watchers = self.0.0.watchers.fetch_sub(1, Ordering::Relaxed) - 1;
+        self.0.0.sources.watched_by(watchers);
+    }
+}
+
+fn bind(listen: SocketAddr, any_port: bool) -> Result<TcpListener, OpenError> {
+    let failed = |source| OpenError::Bind { address: listen, source };
+    match TcpListener::bind(listen) {
+        Err(error) if any_port && error.kind() == io::ErrorKind::AddrInUse => {
+            TcpListener::bind(SocketAddr::new(listen.ip(), 0)).map_err(failed)
+        }
+        bound => bound.map_err(failed),
+    }
+}
+
+/// Serves until the door is closed.
+fn run(runtime: Runtime, listener: TcpListener, inside: Inside, closed: oneshot::Receiver<()>) {
+    runtime.block_on(async {
+        let router = api::router(inside.clone());
+        tokio::select! {
+            _ = closed => {}
+            () = accept(listener, router) => {}
+            () = watch_token(&inside) => {}
+        }
+    });
+    runtime.shutdown_timeout(END_WITHIN);
+}
+
+async fn accept(listener: TcpListener, router: Router) {
+    /// How long to wait when the system has no room for another connection.
+    const FULL_FOR: Duration = Duration::from_millis(100);
+    // It was made for this and is not in use yet; if it cannot be, nobody can come in.
+    let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };
+    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    loop {
+        let Ok((stream, _)) = listener.accept().await else {
+            tokio::time::sleep(FULL_FOR).await;
+            continue;
+        };
+        let Ok(place) = Arc::clone(&places).try_acquire_owned() else { continue };
+        let router = router.clone();
+        tokio::spawn(async move {
+            converse(stream, router).await;
+            drop(place);
+        });
+    }
+}
+
+async fn converse(stream: TcpStream, router: Router) {
+    // What is said is short and wanted now.
+    let _ = stream.set_nodelay(true);
+    let service = TowerToHyperService::new(router);
+    let conversation = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEADERS_WITHIN)
+        .max_buf_size(BUFFER_MAX)
+        .serve_connection(TokioIo::new(stream), service)
+        .with_upgrades();
+    // Whoever hangs up in the middle has had enough.
+    let _ = conversation.await;
+}
+
+/// A token that was taken back ends those who came in with it. With nobody here it is looked at
+/// when somebody comes.
+async fn watch_token(inside: &Inside) {
+    loop {
+        while inside.0.streams.load(Ordering::Relaxed) == 0 {
+            inside.0.entered.notified().await;
+        }
+        tokio::time::sleep(TOKEN_EVERY).await;
+        inside.entrance().look_again();
+    }
+}

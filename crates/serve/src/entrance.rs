@@ -1,0 +1,161 @@
+//! Who may come in. Everything is asked of every request, in this order: a token or a cookie, the
+//! Host it thinks it talks to, the page it comes from. Without the first there is only one answer.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, PoisonError, RwLock};
+use std::time::SystemTime;
+
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use tokio::sync::watch;
+
+use crate::answer::Refusal;
+use crate::door::Inside;
+use crate::token::{Keys, Stamp, TokenError, is_same, secret};
+
+/// Browsers that are in at a time; with more, the one that came first has to come again.
+const BROWSERS_MAX: usize = 64;
+
+/// The name of the cookie.
+const COOKIE: &str = "hansard";
+
+/// What every answer says, so that no page can do more with it than show it.
+const HEADERS: &[(&str, &str)] = &[
+    (
+        "content-security-policy",
+        "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'; \
+         object-src 'none'",
+    ),
+    ("x-content-type-options", "nosniff"),
+    ("referrer-policy", "no-referrer"),
+    ("x-frame-options", "DENY"),
+    ("cross-origin-resource-policy", "same-origin"),
+    ("cross-origin-opener-policy", "same-origin"),
+    ("cache-control", "no-store"),
+];
+
+/// Knows the token, the cookies it gave for it, and the names this door goes by.
+pub(crate) struct Entrance {
+    keys: Keys,
+    token: RwLock<(String, Stamp)>,
+    cookies: Mutex<VecDeque<String>>,
+    hosts: Vec<String>,
+    /// Changes when everybody who is in has to leave.
+    expelled: watch::Sender<u64>,
+}
+
+impl Entrance {
+    pub(crate) fn new(keys: Keys, port: u16) -> Result<Entrance, TokenError> {
+        let token = RwLock::new(keys.token()?);
+        let hosts = ["127.0.0.1", "localhost", "[::1]"].map(|name| format!("{name}:{port}"));
+        let (expelled, _) = watch::channel(0);
+        let cookies = Mutex::default();
+        Ok(Entrance { keys, token, cookies, hosts: hosts.into(), expelled })
+    }
+
+    /// Resolves when the token somebody came in with is no longer good.
+    pub(crate) fn expulsion(&self) -> watch::Receiver<u64> {
+        self.expelled.subscribe()
+    }
+
+    /// Looks whether the token is still the one in the file. If not, everybody has to leave.
+    pub(crate) fn look_again(&self) {
+        let known = self.token.read().unwrap_or_else(PoisonError::into_inner).1;
+        if self.keys.stamp() == Some(known) {
+            return;
+        }
+        // A file that is gone or unreadable: nobody comes in until there is another.
+        let fresh = self.keys.token().unwrap_or_else(|_| (secret(), known));
+        *self.token.write().unwrap_or_else(PoisonError::into_inner) = fresh;
+        self.cookies.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.expelled.send_modify(|times| *times += 1);
+    }
+
+    /// Gives a browser that has a code a cookie.
+    pub(crate) fn exchange(&self, code: &str) -> Option<HeaderValue> {
+        if !self.keys.take_code(code, SystemTime::now()) {
+            return None;
+        }
+        let cookie = secret();
+        let header = format!("{COOKIE}={cookie}; HttpOnly; SameSite=Strict; Path=/");
+        let mut cookies = self.cookies.lock().unwrap_or_else(PoisonError::into_inner);
+        if cookies.len() >= BROWSERS_MAX {
+            cookies.pop_front();
+        }
+        cookies.push_back(cookie);
+        HeaderValue::from_str(&header).ok()
+    }
+
+    /// Whether a request may come in.
+    fn admit(&self, headers: &HeaderMap) -> Result<(), Refusal> {
+        if !self.has_token(headers) && !self.has_cookie(headers) {
+            return Err(Refusal::unauthorized());
+        }
+        let text = |name| headers.get(name).map(|value: &HeaderValue| value.to_str().unwrap_or(""));
+        let host = text(header::HOST).unwrap_or("");
+        if headers.get_all(header::HOST).iter().count() != 1 || !self.is_ours(host) {
+            let told = "the request is for another host";
+            return Err(Refusal::new(StatusCode::FORBIDDEN, "foreign_host", told)
+                .hint("use the address that `hansard web` prints"));
+        }
+        let is_own_page =
+            |origin: &str| origin.strip_prefix("http://").is_some_and(|page| self.is_ours(page));
+        if text(header::ORIGIN).is_some_and(|origin| !is_own_page(origin)) {
+            let told = "the request comes from another page";
+            return Err(Refusal::new(StatusCode::FORBIDDEN, "foreign_origin", told)
+                .hint("only pages of this address may ask"));
+        }
+        Ok(())
+    }
+
+    fn is_ours(&self, host: &str) -> bool {
+        self.hosts.iter().any(|ours| ours.eq_ignore_ascii_case(host))
+    }
+
+    fn has_token(&self, headers: &HeaderMap) -> bool {
+        let given = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+        let Some((scheme, given)) = given.and_then(|given| given.split_once(' ')) else {
+            return false;
+        };
+        let token = self.token.read().unwrap_or_else(PoisonError::into_inner);
+        scheme.eq_ignore_ascii_case("bearer") && is_same(&token.0, given.trim())
+    }
+
+    fn has_cookie(&self, headers: &HeaderMap) -> bool {
+        let given = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
+        let given = given.flat_map(|all| all.split(';')).filter_map(|one| one.split_once('='));
+        let cookies = self.cookies.lock().unwrap_or_else(PoisonError::into_inner);
+        given.filter(|(name, _)| name.trim() == COOKIE).any(|(_, value)| {
+            // All of them are compared: which one it was nobody can tell by the time.
+            cookies.iter().fold(false, |any, cookie| any | is_same(cookie, value.trim()))
+        })
+    }
+}
+
+/// Stands before every route.
+pub(crate) async fn guard(State(inside): State<Inside>, request: Request, next: Next) -> Response {
+    let is_login = request.uri().path() == crate::route::LOGIN;
+    inside.entrance().look_again();
+    let admitted = match is_login {
+        // It is asked there for something else.
+        true => Ok(()),
+        false => inside.entrance().admit(request.headers()),
+    };
+    let mut response = match admitted {
+        Ok(()) => next.run(request).await,
+        Err(refusal) => {
+            let mut response = refusal.into_response();
+            // A stranger does not keep the line.
+            response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+            response
+        }
+    };
+    for (name, value) in HEADERS {
+        response
+            .headers_mut()
+            .insert(HeaderName::from_static(name), HeaderValue::from_static(value));
+    }
+    response
+}

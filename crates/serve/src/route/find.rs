@@ -1,0 +1,135 @@
+//! Anything ever said, done or printed, and what it cost.
+
+use axum::Json;
+use axum::extract::State;
+use event::{Kind, Time};
+use journal::{Match, Query, Ranking};
+use serde::Deserialize;
+use utoipa::{IntoParams, ToSchema};
+use wire::{Failure, Found, Usage};
+
+use super::{Asked, limit};
+use crate::answer::Answer;
+use crate::door::Inside;
+use crate::sources::{SourceError, UsageWanted};
+
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct SearchAsked {
+    /// Words in any order; quotes make a phrase; nothing else is syntax.
+    q: String,
+    /// Only in this session: the beginning of its id.
+    session: Option<String>,
+    project: Option<String>,
+    provider: Option<String>,
+    /// Only events of these kinds, with commas between them.
+    kinds: Option<String>,
+    /// Only calls and results of this tool.
+    tool: Option<String>,
+    #[param(value_type = Option<String>, format = DateTime)]
+    since: Option<Time>,
+    #[param(value_type = Option<String>, format = DateTime)]
+    until: Option<Time>,
+    /// Find pieces of words too.
+    substring: Option<bool>,
+    #[param(inline)]
+    order: Option<Order>,
+    /// `next` of an earlier search.
+    after: Option<String>,
+    #[param(minimum = 1, maximum = 1000)]
+    limit: Option<usize>,
+}
+
+#[derive(Clone, Copy, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+enum Order {
+    Best,
+    Newest,
+    Oldest,
+}
+
+/// Anything ever said, done or printed
+#[utoipa::path(
+    get,
+    path = "/api/search",
+    params(SearchAsked),
+    responses(
+        (status = OK, body = Found),
+        (status = BAD_REQUEST, body = Failure),
+        (status = UNAUTHORIZED, body = Failure),
+        (status = NOT_FOUND, body = Failure)
+    )
+)]
+pub(crate) async fn search(
+    State(inside): State<Inside>,
+    Asked(asked): Asked<SearchAsked>,
+) -> Answer<Found> {
+    let limit = limit(asked.limit)?;
+    let searching = inside.ask(move |sources| -> Result<Found, SourceError> {
+        let session = match &asked.session {
+            Some(prefix) => Some(sources.journal().resolve(prefix)?.id),
+            None => None,
+        };
+        let kinds = asked.kinds.iter().flat_map(|kinds| kinds.split(','));
+        let query = Query {
+            text: asked.q,
+            mode: if asked.substring == Some(true) { Match::Substring } else { Match::Words },
+            session,
+            project: asked.project,
+            provider: asked.provider,
+            kinds: kinds.filter(|kind| !kind.is_empty()).map(Kind::from).collect(),
+            tool: asked.tool,
+            after: asked.since,
+            before: asked.until,
+            order: match asked.order {
+                None | Some(Order::Best) => Ranking::Best,
+                Some(Order::Newest) => Ranking::Newest,
+                Some(Order::Oldest) => Ranking::Oldest,
+            },
+            limit,
+            cursor: asked.after,
+        };
+        sources.search(&query)
+    });
+    searching.await.map(Json)
+}
+
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct UsageAsked {
+    /// What a row stands for: `daily`, `weekly`, `monthly`, `session`, `model` or `project`.
+    by: Option<String>,
+    provider: Option<String>,
+    project: Option<String>,
+    #[param(value_type = Option<String>, format = DateTime)]
+    since: Option<Time>,
+    #[param(value_type = Option<String>, format = DateTime)]
+    until: Option<Time>,
+}
+
+/// Tokens and money
+#[utoipa::path(
+    get,
+    path = "/api/usage",
+    params(UsageAsked),
+    responses(
+        (status = OK, body = Usage),
+        (status = BAD_REQUEST, body = Failure),
+        (status = UNAUTHORIZED, body = Failure)
+    )
+)]
+pub(crate) async fn usage(
+    State(inside): State<Inside>,
+    Asked(asked): Asked<UsageAsked>,
+) -> Answer<Usage> {
+    let wanted = UsageWanted {
+        by: asked.by.unwrap_or_else(|| "daily".to_owned()),
+        provider: asked.provider,
+        project: asked.project,
+        since: asked.since,
+        until: asked.until,
+    };
+    inside.ask(move |sources| sources.usage(&wanted)).await.map(Json)
+}

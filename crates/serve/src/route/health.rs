@@ -1,0 +1,33 @@
+//! How the daemon and its followers do.
+
+use axum::Json;
+use axum::extract::State;
+use wire::{Failure, Health, StreamStatus};
+
+use crate::answer::Answer;
+use crate::door::Inside;
+
+/// How the daemon does
+#[utoipa::path(
+    get,
+    path = "/api/health",
+    responses((status = OK, body = Health), (status = UNAUTHORIZED, body = Failure))
+)]
+pub(crate) async fn health(State(inside): State<Inside>) -> Answer<Health> {
+    inside.ask(|sources| sources.health()).await.map(Json)
+}
+
+/// How those who follow get on
+#[utoipa::path(
+    get,
+    path = "/api/stream/status",
+    responses((status = OK, body = StreamStatus), (status = UNAUTHORIZED, body = Failure))
+)]
+pub(crate) async fn stream_status(State(inside): State<Inside>) -> Answer<StreamStatus> {
+    let (position, cached_after) = {
+        let recent = inside.tide().recent();
+        (recent.tail(), recent.after())
+    };
+    let followers = inside.followers().at(position);
+    Ok(Json(StreamStatus { position, cached_after, followers }))
+}

@@ -1,0 +1,212 @@
+//! Streams and sockets: what happens, as it happens.
+
+use std::convert::Infallible;
+use std::time::Duration;
+
+use axum::extract::ws::{Utf8Bytes, WebSocketUpgrade};
+use axum::extract::{FromRequestParts, Request, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
+use futures_util::Stream;
+use futures_util::stream::unfold;
+use serde::Deserialize;
+use utoipa::IntoParams;
+use wire::Failure;
+
+use super::{Asked, Named};
+use crate::answer::Refusal;
+use crate::bridge::{Hearing, Wanted, bridge};
+use crate::door::{Inside, Stay};
+use crate::follow::Following;
+use crate::talk::{SAID_BYTES_MAX, talk};
+
+/// How often a stream that has nothing to say shows that it is there.
+const ALIVE_EVERY: Duration = Duration::from_secs(20);
+
+/// Bytes of frames that are gathered before they go to the system.
+const WRITE_BUFFER: usize = 16 * 1024;
+
+/// Streams to follow and what sessions are doing.
+pub(crate) async fn socket(
+    State(inside): State<Inside>,
+    request: Request,
+) -> Result<Response, Refusal> {
+    let upgrade = upgrade(request, &inside).await?;
+    Ok(upgrade.on_upgrade(|socket| talk(socket, inside)))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct BusAsked {
+    tract: Option<String>,
+    event: Option<String>,
+    from: Option<u64>,
+}
+
+impl From<BusAsked> for Wanted {
+    fn from(asked: BusAsked) -> Wanted {
+        Wanted { tract: asked.tract, event: asked.event, from: asked.from }
+    }
+}
+
+/// The bus, both ways.
+pub(crate) async fn bus_socket(
+    State(inside): State<Inside>,
+    Asked(asked): Asked<BusAsked>,
+    request: Request,
+) -> Result<Response, Refusal> {
+    let upgrade = upgrade(request, &inside).await?;
+    Ok(upgrade.on_upgrade(|socket| bridge(socket, asked.into(), inside)))
+}
+
+/// The bus, one way.
+pub(crate) async fn bus_stream(
+    State(inside): State<Inside>,
+    Asked(asked): Asked<BusAsked>,
+) -> Result<Response, Refusal> {
+    let hearing = Hearing::open(&inside, &asked.into()).await.map_err(|error| {
+        let told = format!("the bus does not answer: {error}");
+        Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "no_bus", told)
+    })?;
+    let guest = Guest::new(&inside);
+    let stream = unfold((hearing, guest), async |(mut hearing, mut guest)| {
+        let message = guest.unless_expelled(hearing.next()).await??;
+        let event = Event::default().data(message.as_str());
+        let event = match position(&message) {
+            Some(position) => event.id(position.to_string()),
+            None => event,
+        };
+        Some((Ok::<_, Infallible>(event), (hearing, guest)))
+    });
+    Ok(sse(stream))
+}
+
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct StreamAsked {
+    /// Only what is behind this `seq`. Without it, and without `Last-Event-ID`, the stream begins
+    /// now.
+    after: Option<u64>,
+}
+
+/// One session as it goes on, as server-sent events
+#[utoipa::path(
+    get,
+    path = "/api/sessions/{id}/stream",
+    params(("id" = String, Path, description = "The beginning of a session's id"), StreamAsked),
+    responses(
+        (status = OK, body = String, content_type = "text/event-stream"),
+        (status = BAD_REQUEST, body = Failure),
+        (status = UNAUTHORIZED, body = Failure),
+        (status = NOT_FOUND, body = Failure)
+    )
+)]
+pub(crate) async fn session_stream(
+    State(inside): State<Inside>,
+    Named(id): Named,
+    Asked(asked): Asked<StreamAsked>,
+    headers: HeaderMap,
+) -> Result<Response, Refusal> {
+    let last = headers.get("last-event-id").and_then(|id| id.to_str().ok()?.parse().ok());
+    // A browser that comes back says how far it got.
+    let following = Following::open(&inside, Some(&id), last.or(asked.after)).await?;
+    let init = following.init().await;
+    let state = Streaming {
+        frames: vec![init].into_iter(),
+        moved: inside.tide().moved(),
+        guest: Guest::new(&inside),
+        following,
+    };
+    Ok(sse(unfold(state, Streaming::next)))
+}
+
+/// An event stream of one follower.
+struct Streaming {
+    frames: std::vec::IntoIter<Utf8Bytes>,
+    following: Following,
+    moved: tokio::sync::watch::Receiver<u64>,
+    guest: Guest,
+}
+
+impl Streaming {
+    async fn next(mut self) -> Option<(Result<Event, Infallible>, Streaming)> {
+        loop {
+            if let Some(frame) = self.frames.next() {
+                let event = Event::default().data(frame.as_str());
+                let event = match seq(&frame) {
+                    Some(seq) => event.id(seq.to_string()),
+                    None => event,
+                };
+                return Some((Ok(event), self));
+            }
+            if self.following.is_ended() {
+                return None;
+            }
+            self.moved.mark_unchanged();
+            self.frames = self.following.next().await.into_iter();
+            if self.frames.len() == 0 {
+                let (guest, moved) = (&mut self.guest, &mut self.moved);
+                guest.unless_expelled(moved.changed()).await?.ok()?;
+            }
+        }
+    }
+}
+
+/// Somebody who stays until the token is taken back.
+struct Guest {
+    expulsion: tokio::sync::watch::Receiver<u64>,
+    _stay: Stay,
+}
+
+impl Guest {
+    fn new(inside: &Inside) -> Guest {
+        Guest { expulsion: inside.entrance().expulsion(), _stay: inside.stay() }
+    }
+
+    async fn unless_expelled<T>(&mut self, wanted: impl Future<Output = T>) -> Option<T> {
+        tokio::select! {
+            _ = self.expulsion.changed() => None,
+            got = wanted => Some(got),
+        }
+    }
+}
+
+fn sse(stream: impl Stream<Item = Result<Event, Infallible>> + Send + 'static) -> Response {
+    Sse::new(stream).keep_alive(KeepAlive::new().interval(ALIVE_EVERY)).into_response()
+}
+
+async fn upgrade(request: Request, inside: &Inside) -> Result<WebSocketUpgrade, Refusal> {
+    let (mut parts, _) = request.into_parts();
+    let upgrade = WebSocketUpgrade::from_request_parts(&mut parts, inside).await;
+    let upgrade = upgrade.map_err(|error| {
+        Refusal::new(StatusCode::BAD_REQUEST, "not_a_websocket", error.body_text())
+            .hint("this path is for WebSockets")
+    })?;
+    Ok(upgrade
+        .max_message_size(SAID_BYTES_MAX)
+        .max_frame_size(SAID_BYTES_MAX)
+        .write_buffer_size(WRITE_BUFFER))
+}
+
+/// The number by which a follower that comes back goes on.
+fn seq(frame: &str) -> Option<u64> {
+    #[derive(Deserialize)]
+    struct Framed {
+        event: Numbered,
+    }
+    #[derive(Deserialize)]
+    struct Numbered {
+        seq: u64,
+    }
+    Some(serde_json::from_str::<Framed>(frame).ok()?.event.seq)
+}
+
+fn position(message: &str) -> Option<u64> {
+    #[derive(Deserialize)]
+    struct Positioned {
+        position: u64,
+    }
+    Some(serde_json::from_str::<Positioned>(message).ok()?.position)
+}

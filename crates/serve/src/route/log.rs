@@ -1,0 +1,144 @@
+//! What was recorded of a session.
+
+use axum::Json;
+use axum::extract::State;
+use event::payload::ToolCall;
+use event::{Event, Kind};
+use journal::{Journal, ReadError, Selection};
+use serde::Deserialize;
+use utoipa::IntoParams;
+use wire::{Failure, Message, Messages, Page, RecordedEvent};
+
+use super::{Asked, Named, limit};
+use crate::answer::Answer;
+use crate::door::Inside;
+
+/// Bytes of events in one answer. A page ends there, however many were asked for.
+const PAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// Characters of one message. The event has all of it.
+const MESSAGE_CHARS_MAX: usize = 16_384;
+
+/// What people mean by messages, and what each is called.
+const ROLES: &[(Kind, &str)] = &[
+    (Kind::UserPrompt, "user"),
+    (Kind::AssistantMessage, "assistant"),
+    (Kind::AssistantThinking, "thinking"),
+    (Kind::ToolCall, "tool_call"),
+    (Kind::ToolResult, "tool_result"),
+];
+
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct EventsAsked {
+    /// Only what is behind this `seq`.
+    after: Option<u64>,
+    #[param(minimum = 1, maximum = 1000)]
+    limit: Option<usize>,
+}
+
+/// The events of a session from a place on
+#[utoipa::path(
+    get,
+    path = "/api/sessions/{id}/capture/events",
+    params(("id" = String, Path, description = "The beginning of a session's id"), EventsAsked),
+    responses(
+        (status = OK, body = Page<RecordedEvent>),
+        (status = BAD_REQUEST, body = Failure),
+        (status = UNAUTHORIZED, body = Failure),
+        (status = NOT_FOUND, body = Failure)
+    )
+)]
+pub(crate) async fn events(
+    State(inside): State<Inside>,
+    Named(id): Named,
+    Asked(asked): Asked<EventsAsked>,
+) -> Answer<Page<RecordedEvent>> {
+    let (after, limit) = (asked.after.unwrap_or(0), limit(asked.limit)?);
+    let reading = inside.ask(move |sources| {
+        let journal = sources.journal();
+        let id = journal.resolve(&id)?.id;
+        page(&journal, &id, Selection::after(after), limit)
+    });
+    let (items, next) = reading.await?;
+    let items = items.into_iter().map(RecordedEvent).collect();
+    Ok(Json(Page { items, next }))
+}
+
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct MessagesAsked {
+    /// The beginning of a session's id.
+    session: String,
+    /// Only what is behind this `seq`.
+    after: Option<u64>,
+    #[param(minimum = 1, maximum = 1000)]
+    limit: Option<usize>,
+}
+
+/// What was said in a session from a place on
+#[utoipa::path(
+    get,
+    path = "/api/session/messages",
+    params(MessagesAsked),
+    responses(
+        (status = OK, body = Messages),
+        (status = BAD_REQUEST, body = Failure),
+        (status = UNAUTHORIZED, body = Failure),
+        (status = NOT_FOUND, body = Failure)
+    )
+)]
+pub(crate) async fn messages(
+    State(inside): State<Inside>,
+    Asked(asked): Asked<MessagesAsked>,
+) -> Answer<Messages> {
+    let (after, limit) = (asked.after.unwrap_or(0), limit(asked.limit)?);
+    let reading = inside.ask(move |sources| {
+        let journal = sources.journal();
+        let id = journal.resolve(&asked.session)?.id;
+        let kinds = ROLES.iter().map(|(kind, _)| kind.clone());
+        let (events, next) = page(&journal, &id, Selection::after(after).of_kinds(kinds), limit)?;
+        let items = events.iter().filter_map(message).collect();
+        Ok::<_, ReadError>(Messages { session_id: id, items, next })
+    });
+    reading.await.map(Json)
+}
+
+/// So many events, and where to go on if there are more.
+fn page(
+    journal: &Journal,
+    id: &event::SessionId,
+    selection: Selection,
+    limit: usize,
+) -> Result<(Vec<Event>, Option<String>), ReadError> {
+    let mut events = journal.events(id, selection)?;
+    let mut page: Vec<Event> = Vec::new();
+    let mut bytes = 0;
+    while page.len() < limit && bytes < PAGE_BYTES_MAX {
+        let Some(event) = events.next() else { return Ok((page, None)) };
+        let event = event?;
+        bytes += event.data.get().len() + event.text.as_ref().map_or(0, String::len);
+        page.push(event);
+    }
+    let has_more = events.next().is_some();
+    let next = page.last().filter(|_| has_more).map(|event| event.seq.to_string());
+    Ok((page, next))
+}
+
+fn message(event: &Event) -> Option<Message> {
+    let (_, role) = ROLES.iter().find(|(kind, _)| *kind == event.kind)?;
+    let whole = event.text.clone().unwrap_or_else(|| event.search_texts().join("\n"));
+    let end = whole.char_indices().nth(MESSAGE_CHARS_MAX).map(|(at, _)| at);
+    Some(Message {
+        seq: event.seq,
+        event_id: event.id.to_string(),
+        role,
+        created_at: event.created_at,
+        turn_id: event.turn_id.clone(),
+        tool: event.readable::<ToolCall>().map(|call| call.tool),
+        text: whole[..end.unwrap_or(whole.len())].to_owned(),
+        truncated: end.is_some(),
+    })
+}

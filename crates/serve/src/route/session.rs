@@ -1,0 +1,130 @@
+//! Sessions, and what they are doing.
+
+use axum::Json;
+use axum::extract::State;
+use event::Time;
+use serde::Deserialize;
+use utoipa::IntoParams;
+use wire::{Failure, Page, Session, Status, Summary};
+
+use super::{Asked, Named, limit};
+use crate::answer::Answer;
+use crate::door::Inside;
+use crate::sources::SessionsWanted;
+
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct SessionsAsked {
+    /// Only sessions of this provider, for instance `claude`.
+    provider: Option<String>,
+    /// Only sessions of this project or folder.
+    project: Option<String>,
+    /// Only sessions active since this time.
+    #[param(value_type = Option<String>, format = DateTime)]
+    since: Option<Time>,
+    /// Only sessions begun before this time.
+    #[param(value_type = Option<String>, format = DateTime)]
+    until: Option<Time>,
+    /// `next` of an earlier page.
+    after: Option<String>,
+    #[param(minimum = 1, maximum = 1000)]
+    limit: Option<usize>,
+}
+
+/// Sessions, newest activity first
+#[utoipa::path(
+    get,
+    path = "/api/sessions",
+    params(SessionsAsked),
+    responses(
+        (status = OK, body = Page<Session>),
+        (status = BAD_REQUEST, body = Failure),
+        (status = UNAUTHORIZED, body = Failure)
+    )
+)]
+pub(crate) async fn sessions(
+    State(inside): State<Inside>,
+    Asked(asked): Asked<SessionsAsked>,
+) -> Answer<Page<Session>> {
+    let wanted = SessionsWanted {
+        provider: asked.provider,
+        project: asked.project,
+        since: asked.since,
+        until: asked.until,
+        after: asked.after,
+        limit: limit(asked.limit)?,
+    };
+    inside.ask(move |sources| sources.sessions(&wanted)).await.map(Json)
+}
+
+/// One session with its turns
+#[utoipa::path(
+    get,
+    path = "/api/sessions/{id}",
+    params(("id" = String, Path, description = "The beginning of a session's id")),
+    responses(
+        (status = OK, body = Session),
+        (status = BAD_REQUEST, body = Failure),
+        (status = UNAUTHORIZED, body = Failure),
+        (status = NOT_FOUND, body = Failure)
+    )
+)]
+pub(crate) async fn session(State(inside): State<Inside>, Named(id): Named) -> Answer<Session> {
+    inside.ask(move |sources| sources.session(&id)).await.map(Json)
+}
+
+/// What it does now, what it did lately, what was last asked
+#[utoipa::path(
+    get,
+    path = "/api/sessions/{id}/summary",
+    params(("id" = String, Path, description = "The beginning of a session's id")),
+    responses(
+        (status = OK, body = Summary),
+        (status = BAD_REQUEST, body = Failure),
+        (status = UNAUTHORIZED, body = Failure),
+        (status = NOT_FOUND, body = Failure)
+    )
+)]
+pub(crate) async fn summary(State(inside): State<Inside>, Named(id): Named) -> Answer<Summary> {
+    let status = inside.ask(move |sources| sources.explain(&id)).await?;
+    Ok(Json(status.summary))
+}
+
+/// What sessions are doing that were active lately
+#[utoipa::path(
+    get,
+    path = "/api/status",
+    responses((status = OK, body = Page<Status>), (status = UNAUTHORIZED, body = Failure))
+)]
+pub(crate) async fn status(State(inside): State<Inside>) -> Answer<Page<Status>> {
+    let items = inside.ask(|sources| sources.statuses()).await?;
+    Ok(Json(Page { items, next: None }))
+}
+
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct ExplainAsked {
+    /// The beginning of a session's id.
+    session: String,
+}
+
+/// Why a session is taken to do what it does
+#[utoipa::path(
+    get,
+    path = "/api/explain",
+    params(ExplainAsked),
+    responses(
+        (status = OK, body = Status),
+        (status = BAD_REQUEST, body = Failure),
+        (status = UNAUTHORIZED, body = Failure),
+        (status = NOT_FOUND, body = Failure)
+    )
+)]
+pub(crate) async fn explain(
+    State(inside): State<Inside>,
+    Asked(asked): Asked<ExplainAsked>,
+) -> Answer<Status> {
+    inside.ask(move |sources| sources.explain(&asked.session)).await.map(Json)
+}

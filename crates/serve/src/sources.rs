@@ -1,0 +1,58 @@
+//! Where answers come from: whoever opens the door hands it in.
+
+use event::Time;
+use journal::{Journal, Query, ReadError};
+use wire::{Found, Health, Page, Session, Status, Usage};
+
+/// What can be asked of the daemon. Each call may read from disk: none is made on the thread that
+/// serves connections.
+pub trait Sources: Send + Sync + 'static {
+    /// The journal as it is open now.
+    fn journal(&self) -> Journal;
+    fn health(&self) -> Result<Health, SourceError>;
+    fn sessions(&self, wanted: &SessionsWanted) -> Result<Page<Session>, SourceError>;
+    /// One session with its turns; by the beginning of its id.
+    fn session(&self, id: &str) -> Result<Session, SourceError>;
+    /// What sessions are doing that were active lately.
+    fn statuses(&self) -> Result<Vec<Status>, SourceError>;
+    /// What one is doing, and why; by the beginning of its id.
+    fn explain(&self, id: &str) -> Result<Status, SourceError>;
+    fn search(&self, query: &Query) -> Result<Found, SourceError>;
+    fn usage(&self, wanted: &UsageWanted) -> Result<Usage, SourceError>;
+    /// Told when somebody begins or ceases to watch what sessions are doing.
+    fn watched_by(&self, watchers: usize);
+}
+
+/// Which sessions to list.
+#[derive(Clone, Debug, Default)]
+pub struct SessionsWanted {
+    pub provider: Option<String>,
+    pub project: Option<String>,
+    pub since: Option<Time>,
+    pub until: Option<Time>,
+    pub after: Option<String>,
+    pub limit: usize,
+}
+
+/// What use to add up.
+#[derive(Clone, Debug, Default)]
+pub struct UsageWanted {
+    /// `daily`, `weekly`, `monthly`, `session`, `model` or `project`.
+    pub by: String,
+    pub provider: Option<String>,
+    pub project: Option<String>,
+    pub since: Option<Time>,
+    pub until: Option<Time>,
+}
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum SourceError {
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// What was asked makes no sense.
+    #[error("`{given}` is not {expected}")]
+    Bad { given: String, expected: &'static str },
+    #[error("{0}")]
+    Other(String),
+}

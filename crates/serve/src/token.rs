@@ -1,0 +1,195 @@
+//! The secret that opens the door: a file in the journal that only its owner can read.
+//!
+//! A program gives the token with each request. A browser is given a code, which is good once and
+//! for a minute, and gets a cookie for it: so the token is never part of an address.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+/// Random bytes of a secret; written as twice as many digits.
+const SECRET_BYTES: usize = 32;
+
+/// How long a code may wait for its browser.
+const CODE_FOR: Duration = Duration::from_secs(60);
+
+/// Where the secrets of a journal are.
+#[derive(Clone, Debug)]
+pub struct Keys {
+    folder: PathBuf,
+}
+
+/// A secret could not be made, read or kept.
+#[derive(Debug, thiserror::Error)]
+pub enum TokenError {
+    #[error("cannot use `{path}`")]
+    Io { path: PathBuf, source: io::Error },
+    #[error("`{path}` can be read by others")]
+    Open { path: PathBuf },
+    #[error("`{path}` holds no token")]
+    Empty { path: PathBuf },
+}
+
+/// Which file a token was read from: another one means that the token was taken back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Stamp {
+    inode: u64,
+    modified: (i64, i64),
+}
+
+impl Keys {
+    /// Those in this folder, which others cannot look into.
+    pub fn in_folder(folder: impl Into<PathBuf>) -> Keys {
+        Keys { folder: folder.into() }
+    }
+
+    pub fn token_path(&self) -> PathBuf {
+        self.folder.join("http.token")
+    }
+
+    /// Where the daemon says it listens.
+    pub fn address_path(&self) -> PathBuf {
+        self.folder.join("http.address")
+    }
+
+    fn code_path(&self) -> PathBuf {
+        self.folder.join("http.code")
+    }
+
+    /// The token; the first time it is made.
+    pub(crate) fn token(&self) -> Result<(String, Stamp), TokenError> {
+        let path = self.token_path();
+        if !path.exists() {
+            self.renew()?;
+        }
+        let failed = |source| TokenError::Io { path: path.clone(), source };
+        let text = fs::read_to_string(&path).map_err(failed)?;
+        let metadata = fs::metadata(&path).map_err(failed)?;
+        if metadata.mode() & 0o077 != 0 {
+            return Err(TokenError::Open { path });
+        }
+        let token = text.trim().to_owned();
+        if token.len() < SECRET_BYTES {
+            return Err(TokenError::Empty { path });
+        }
+        Ok((token, stamp(&metadata)))
+    }
+
+    /// The file as it is now; `None` if it is gone.
+    pub(crate) fn stamp(&self) -> Option<Stamp> {
+        fs::metadata(self.token_path()).ok().map(|metadata| stamp(&metadata))
+    }
+
+    /// Makes another token. Whoever came in with the former one has to leave.
+    pub fn renew(&self) -> Result<(), TokenError> {
+        write_private(&self.token_path(), &secret())
+    }
+
+    /// Makes a code for one browser.
+    pub fn make_code(&self) -> Result<String, TokenError> {
+        let code = secret();
+        write_private(&self.code_path(), &code)?;
+        Ok(code)
+    }
+
+    /// Whether this is the code that was made a moment ago. It is good once, right or wrong: nobody
+    /// gets a second guess.
+    pub(crate) fn take_code(&self, given: &str, now: SystemTime) -> bool {
+        let path = self.code_path();
+        let made_at = fs::metadata(&path).and_then(|metadata| metadata.modified());
+        let code = fs::read_to_string(&path);
+        let removed = fs::remove_file(&path);
+        let (Ok(made_at), Ok(code), Ok(())) = (made_at, code, removed) else { return false };
+        let age = now.duration_since(made_at).unwrap_or_default();
+        age <= CODE_FOR && is_same(code.trim(), given)
+    }
+
+    pub(crate) fn write_address(&self, address: &str) -> Result<(), TokenError> {
+        write_private(&self.address_path(), address)
+    }
+
+    pub(crate) fn remove_address(&self) {
+        // What is left behind names a door that is closed.
+        let _ = fs::remove_file(self.address_path());
+    }
+}
+
+/// A secret nobody can guess, as digits.
+pub(crate) fn secret() -> String {
+    let mut bytes = [0; SECRET_BYTES];
+    getrandom::fill(&mut bytes).expect("the system has random bytes");
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Compares all of it, however early the first difference is: the time says nothing.
+pub(crate) fn is_same(secret: &str, given: &str) -> bool {
+    let differs = |(a, b): (u8, u8)| a ^ b;
+    let length = u8::from(secret.len() != given.len());
+    let pairs = secret.bytes().zip(given.bytes());
+    pairs.map(differs).fold(length, |all, one| std::hint::black_box(all | one)) == 0
+}
+
+fn stamp(metadata: &fs::Metadata) -> Stamp {
+    Stamp { inode: metadata.ino(), modified: (metadata.mtime(), metadata.mtime_nsec()) }
+}
+
+/// Writes a file that is whole or not there, and that only its owner can read.
+fn write_private(path: &Path, text: &str) -> Result<(), TokenError> {
+    let beside = path.with_extension(format!("{}.tmp", std::process::id()));
+    let write = || -> io::Result<()> {
+        let _ = fs::remove_file(&beside);
+        let mut file: File =
+            OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside)?;
+        writeln!(file, "{text}")?;
+        file.sync_all()?;
+        fs::rename(&beside, path)
+    };
+    write().map_err(|source| TokenError::Io { path: path.to_owned(), source })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_code_is_good_once_and_for_a_minute() {
+        let dir = tempfile::TempDir::new().unwrap();
+        let keys = Keys::in_folder(dir.path());
+        let now = SystemTime::now();
+        let code = keys.make_code().unwrap();
+        assert!(keys.take_code(&code, now));
+        assert!(!keys.take_code(&code, now));
+        let code = keys.make_code().unwrap();
+        assert!(!keys.take_code(&code, now + Duration::from_secs(120)));
+        let code = keys.make_code().unwrap();
+        assert!(!keys.take_code("0000", now));
+        assert!(!keys.take_code(&code, now));
+    }
+
+    #[test]
+    fn a_token_that_others_can_read_is_refused() {
+        use std::os::unix::fs::PermissionsExt;
+        let dir = tempfile::TempDir::new().unwrap();
+        let keys = Keys::in_folder(dir.path());
+        let (token, stamp) = keys.token().unwrap();
+        assert_eq!(token.len(), 2 * SECRET_BYTES);
+        assert_eq!(keys.token().unwrap(), (token.clone(), stamp));
+        let mode = fs::metadata(keys.token_path()).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        keys.renew().unwrap();
+        assert_ne!(keys.token().unwrap().0, token);
+        fs::set_permissions(keys.token_path(), fs::Permissions::from_mode(0o644)).unwrap();
+        assert!(matches!(keys.token(), Err(TokenError::Open { .. })));
+    }
+
+    #[test]
+    fn only_the_same_text_is_the_same() {
+        assert!(is_same("abc", "abc"));
+        for other in ["", "ab", "abd", "abcd", "ABC"] {
+            assert!(!is_same("abc", other), "{other}");
+        }
+        assert!(!is_same("", "a"));
+    }
+}

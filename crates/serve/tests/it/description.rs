@@ -1,0 +1,33 @@
+//! The API as data: what is committed is what is served.
+
+use serde_json::Value;
+
+use crate::given::House;
+
+const COMMITTED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/openapi.json");
+
+#[test]
+fn the_committed_description_is_the_one_that_is_served() {
+    let described = serve::description();
+    if std::env::var_os("UPDATE_EXPECT").is_some() {
+        std::fs::write(COMMITTED, &described).unwrap();
+    }
+    let committed = std::fs::read_to_string(COMMITTED).unwrap_or_default();
+    assert_eq!(committed, described, "run again with UPDATE_EXPECT=1");
+    let (status, served) = House::open().get("/api/openapi.json");
+    assert_eq!((status, served), (200, serde_json::from_str::<Value>(&described).unwrap()));
+}
+
+#[test]
+fn every_failure_is_described_as_one() {
+    let api: Value = serde_json::from_str(&serve::description()).unwrap();
+    assert_eq!(api["openapi"], "3.1.0");
+    for (path, methods) in api["paths"].as_object().unwrap() {
+        for (status, answer) in methods["get"]["responses"].as_object().unwrap() {
+            let schema = &answer["content"]["application/json"]["schema"]["$ref"];
+            let is_failure = *schema == "#/components/schemas/Failure";
+            assert_eq!(is_failure, status != "200", "{path} {status}");
+        }
+        assert!(methods["get"]["responses"].get("401").is_some(), "{path}");
+    }
+}

@@ -1,0 +1,154 @@
+//! Without the token nobody learns anything; with it, only pages of this address may use it.
+
+use crate::given::House;
+
+const PATHS: &[&str] = &[
+    "/",
+    "/login",
+    "/login?code=",
+    "/login?code=0000000000000000000000000000000000000000000000000000000000000000",
+    "/api/health",
+    "/api/openapi.json",
+    "/api/sessions/x/stream",
+    "/api/ws",
+    "/api/bus",
+    "/api/bus/stream",
+    "/nothing",
+    "/api/../api/health",
+    "//api/health",
+    "/api/%2e%2e/health",
+    "/%",
+];
+
+#[test]
+fn a_stranger_gets_nothing_but_a_refusal() {
+    let house = House::open();
+    let token = house.token();
+    let wrong = format!("Authorization: Bearer {}", "0".repeat(token.len()));
+    let short = format!("Authorization: Bearer {}", &token[1..]);
+    let basic = format!("Authorization: Basic {token}");
+    let cookie = format!("Cookie: hansard={token}");
+    for path in PATHS {
+        for headers in [vec![], vec![&wrong], vec![&short], vec![&basic], vec![&cookie]] {
+            let headers: Vec<&str> = headers.into_iter().map(String::as_str).collect();
+            for method in ["GET", "POST", "DELETE"] {
+                let said = house.ask(&format!("{method} {path} HTTP/1.1"), &headers);
+                // A login that is no `GET` is refused for that.
+                let is_known = path.starts_with("/login") && method != "GET";
+                let expected = if is_known { 405 } else { 401 };
+                assert_eq!(said.status, expected, "{method} {path} {headers:?}: {said:?}");
+                assert!(!said.body.contains(env!("CARGO_PKG_VERSION")), "{said:?}");
+            }
+        }
+    }
+    for path in ["/api/ws", "/api/bus"] {
+        assert_eq!(house.socket_with(path, &[]).err(), Some(401));
+        assert_eq!(house.socket_with(path, &[("authorization", "Bearer x")]).err(), Some(401));
+    }
+}
+
+#[test]
+fn a_request_for_another_host_or_from_another_page_is_refused() {
+    let house = House::open();
+    house.record("s", ["one".to_owned()]);
+    let token = format!("Authorization: Bearer {}", house.token());
+    let port = house.address().port();
+    let foreign_hosts = [
+        "Host: evil.example".to_owned(),
+        format!("Host: evil.example:{port}"),
+        "Host: 127.0.0.1".to_owned(),
+        format!("Host: 127.0.0.1:{}", port.wrapping_add(1)),
+        format!("Host: 127.0.0.1.evil.example:{port}"),
+        "Host: ".to_owned(),
+    ];
+    let foreign_origins = [
+        "Origin: http://evil.example".to_owned(),
+        "Origin: null".to_owned(),
+        format!("Origin: https://127.0.0.1:{port}"),
+        "Origin: http://127.0.0.1".to_owned(),
+        format!("Origin: http://127.0.0.1:{port}.evil.example"),
+        format!("Origin: http://evil.example@127.0.0.1:{port}"),
+    ];
+    for path in ["/api/health", "/api/sessions/made-up:s/stream", "/api/bus/stream", "/"] {
+        let request = format!("GET {path} HTTP/1.1");
+        for host in &foreign_hosts {
+            let said = house.ask(&request, &[&token, host]);
+            assert_eq!((said.status, said.kind().as_str()), (403, "foreign_host"), "{path} {host}");
+        }
+        for origin in &foreign_origins {
+            let said = house.ask(&request, &[&token, origin]);
+            let refused = (said.status, said.kind());
+            assert_eq!(refused, (403, "foreign_origin".to_owned()), "{path} {origin}");
+        }
+    }
+    let bearer = format!("Bearer {}", house.token());
+    for path in ["/api/ws", "/api/bus"] {
+        for (name, value) in [("origin", "http://evil.example"), ("host", "evil.example")] {
+            let headers = [("authorization", bearer.as_str()), (name, value)];
+            assert_eq!(house.socket_with(path, &headers).err(), Some(403), "{path} {name}");
+        }
+        let own = format!("http://localhost:{port}");
+        let headers = [("authorization", bearer.as_str()), ("origin", own.as_str())];
+        assert!(house.socket_with(path, &headers).is_ok());
+    }
+}
+
+#[test]
+fn every_answer_forbids_what_pages_should_not_do() {
+    let house = House::open();
+    let token = format!("Authorization: Bearer {}", house.token());
+    for headers in [vec![], vec![token.as_str()]] {
+        let said = house.ask("GET /api/health HTTP/1.1", &headers);
+        for header in [
+            "content-security-policy: default-src 'self'; frame-ancestors 'none'",
+            "x-content-type-options: nosniff",
+            "referrer-policy: no-referrer",
+            "cache-control: no-store",
+        ] {
+            assert!(said.head.contains(header), "{header} {said:?}");
+        }
+        assert!(!said.head.contains("access-control-allow"), "{said:?}");
+        assert!(!said.head.contains("server:"), "{said:?}");
+    }
+}
+
+#[test]
+fn a_browser_comes_in_with_a_code_that_is_good_once() {
+    let house = House::open();
+    let code = house.keys.make_code().unwrap();
+    let login = format!("GET /login?code={code} HTTP/1.1");
+    let said = house.ask(&login, &[]);
+    assert_eq!(said.status, 303, "{said:?}");
+    let cookie = said.head.lines().find_map(|line| line.strip_prefix("set-cookie: ")).unwrap();
+    assert!(cookie.contains("httponly; samesite=strict"), "{cookie}");
+    let cookie = format!("Cookie: other=1; {}", cookie.split(';').next().unwrap());
+    assert_eq!(house.ask("GET /api/health HTTP/1.1", &[&cookie]).status, 200);
+    assert_eq!(house.ask("GET / HTTP/1.1", &[&cookie]).status, 200);
+    let evil = "Origin: http://evil.example";
+    assert_eq!(house.ask("GET /api/health HTTP/1.1", &[&cookie, evil]).status, 403);
+    assert_eq!(house.ask(&login, &[]).status, 401);
+}
+
+#[test]
+fn a_token_that_is_taken_back_ends_its_streams() {
+    let house = House::open();
+    house.record("s", ["one".to_owned()]);
+    let code = house.keys.make_code().unwrap();
+    let said = house.ask(&format!("GET /login?code={code} HTTP/1.1"), &[]);
+    let cookie = said.head.lines().find_map(|line| line.strip_prefix("set-cookie: ")).unwrap();
+    let cookie = format!("Cookie: {}", cookie.split(';').next().unwrap());
+    let former = format!("Authorization: Bearer {}", house.token());
+    let mut talk = house.socket("/api/ws");
+    talk.say(serde_json::json!({"type": "subscribe-stream"}));
+    talk.hear("stream-init");
+    talk.hear("stream-status");
+    let mut bridge = house.socket("/api/bus");
+    bridge.next().unwrap();
+    house.keys.renew().unwrap();
+    assert_eq!(talk.next(), None);
+    assert_eq!(bridge.next(), None);
+    for header in [&former, &cookie] {
+        assert_eq!(house.ask("GET /api/health HTTP/1.1", &[header]).status, 401);
+    }
+    assert_eq!(house.get("/api/health").0, 200);
+}

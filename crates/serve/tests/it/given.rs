@@ -1,0 +1,332 @@
+//! A door over a journal in memory, and clients that knock at it.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use bus::Server;
+use event::{Draft, EventId, Kind, Raw, SessionId, Time};
+use journal::{Batch, Journal, Query};
+use serde_json::{Value, json};
+use serve::{Board, Door, Keys, Opening, SessionsWanted, SourceError, Sources, UsageWanted};
+use tempfile::TempDir;
+use tungstenite::WebSocket;
+use tungstenite::client::IntoClientRequest;
+
+/// How long a test waits for something that has to come.
+pub(crate) const WITHIN: Duration = Duration::from_secs(60);
+
+/// A house with its door open.
+pub(crate) struct House {
+    pub(crate) journal: Journal,
+    pub(crate) board: Board,
+    pub(crate) keys: Keys,
+    pub(crate) bus: bus::Handle,
+    _folder: TempDir,
+    pub(crate) watchers: Arc<AtomicUsize>,
+    door: Option<Door>,
+    bus_thread: Option<std::thread::JoinHandle<()>>,
+}
+
+/// Answers that say as little as the shapes allow.
+struct Made {
+    journal: Journal,
+    watchers: Arc<AtomicUsize>,
+    wanted: Mutex<Option<SessionsWanted>>,
+}
+
+impl House {
+    pub(crate) fn open() -> House {
+        let folder = TempDir::new().unwrap();
+        let socket = folder.path().join("bus.sock");
+        let server = Server::bind(&socket, bus::Settings::default()).unwrap();
+        let bus = server.handle();
+        let bus_thread = std::thread::spawn(move || server.run().unwrap());
+        let journal = Journal::in_memory();
+        let board = Board::default();
+        let keys = Keys::in_folder(folder.path());
+        let watchers = Arc::new(AtomicUsize::new(0));
+        let sources = Made {
+            journal: journal.clone(),
+            watchers: Arc::clone(&watchers),
+            wanted: Mutex::default(),
+        };
+        let door = Door::open(Opening {
+            listen: "127.0.0.1:0".parse().unwrap(),
+            any_port: false,
+            keys: keys.clone(),
+            sources: Arc::new(sources),
+            board: board.clone(),
+            bus: socket,
+        });
+        let (door, bus_thread) = (Some(door.unwrap()), Some(bus_thread));
+        House { journal, board, keys, bus, _folder: folder, watchers, door, bus_thread }
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.door.as_ref().unwrap().address()
+    }
+
+    pub(crate) fn token(&self) -> String {
+        std::fs::read_to_string(self.keys.token_path()).unwrap().trim().to_owned()
+    }
+
+    /// Records so many prompts of a session.
+    pub(crate) fn record(&self, session: &str, texts: impl IntoIterator<Item = String>) {
+        let mut batch = Batch::observed();
+        for text in texts {
+            batch = batch.with(prompt(session, &text));
+        }
+        self.journal.append(batch).unwrap();
+    }
+
+    /// Asks with the token; the status and the answer.
+    pub(crate) fn get(&self, path: &str) -> (u16, Value) {
+        let token = format!("Authorization: Bearer {}", self.token());
+        let said = self.ask(&format!("GET {path} HTTP/1.1"), &[&token]);
+        let body: Value = serde_json::from_str(&said.body).unwrap_or(Value::Null);
+        (said.status, body)
+    }
+
+    /// Asks with these headers, beside the usual `Host`.
+    pub(crate) fn ask(&self, request: &str, headers: &[&str]) -> Said {
+        let host = format!("Host: {}", self.address());
+        let mut headers = headers.to_vec();
+        if !headers.iter().any(|header| header.to_ascii_lowercase().starts_with("host:")) {
+            headers.push(&host);
+        }
+        let head = format!("{request}\r\n{}\r\nConnection: close\r\n\r\n", headers.join("\r\n"));
+        self.say(head.as_bytes())
+    }
+
+    /// Says something and hears everything that is said in return.
+    pub(crate) fn say(&self, bytes: &[u8]) -> Said {
+        let mut stream = self.connect();
+        stream.write_all(bytes).unwrap();
+        let mut said = Vec::new();
+        // One that is hung up on has heard what there was.
+        let _ = stream.read_to_end(&mut said);
+        Said::of(&said)
+    }
+
+    pub(crate) fn connect(&self) -> TcpStream {
+        let stream = TcpStream::connect(self.address()).unwrap();
+        stream.set_read_timeout(Some(WITHIN)).unwrap();
+        stream
+    }
+
+    /// A WebSocket at a path.
+    pub(crate) fn socket(&self, path: &str) -> Socket {
+        let token = format!("Bearer {}", self.token());
+        self.socket_with(path, &[("authorization", &token)]).unwrap()
+    }
+
+    pub(crate) fn socket_with(
+        &self,
+        path: &str,
+        headers: &[(&'static str, &str)],
+    ) -> Result<Socket, u16> {
+        let uri = format!("ws://{}{path}", self.address());
+        let mut request = uri.into_client_request().unwrap();
+        for (name, value) in headers {
+            request.headers_mut().insert(*name, value.parse().unwrap());
+        }
+        match tungstenite::client(request, self.connect()) {
+            Ok((socket, _)) => Ok(Socket(socket)),
+            Err(tungstenite::HandshakeError::Failure(tungstenite::Error::Http(answer))) => {
+                Err(answer.status().as_u16())
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    /// Waits until something is so.
+    #[track_caller]
+    pub(crate) fn until(&self, what: &str, is_so: impl Fn() -> bool) {
+        let begun = std::time::Instant::now();
+        while !is_so() {
+            assert!(begun.elapsed() < WITHIN, "{what}");
+            std::thread::yield_now();
+        }
+    }
+}
+
+impl Drop for House {
+    fn drop(&mut self) {
+        self.door.take().unwrap().close();
+        self.bus.stop();
+        self.bus_thread.take().unwrap().join().unwrap();
+    }
+}
+
+/// What was said in return.
+#[derive(Debug)]
+pub(crate) struct Said {
+    pub(crate) status: u16,
+    pub(crate) head: String,
+    pub(crate) body: String,
+}
+
+impl Said {
+    fn of(bytes: &[u8]) -> Said {
+        let text = String::from_utf8_lossy(bytes);
+        let (head, body) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));
+        let status = head.split(' ').nth(1).and_then(|code| code.parse().ok()).unwrap_or(0);
+        Said { status, head: head.to_ascii_lowercase(), body: body.to_owned() }
+    }
+
+    /// The word for scripts of a failure.
+    pub(crate) fn kind(&self) -> String {
+        let body: Value = serde_json::from_str(&self.body).unwrap_or_default();
+        body["error"]["kind"].as_str().unwrap_or_default().to_owned()
+    }
+}
+
+/// A frame, as far as it says where it stands.
+#[derive(serde::Deserialize)]
+pub(crate) struct Heard {
+    #[serde(rename = "type")]
+    pub(crate) kind: String,
+    #[serde(default)]
+    pub(crate) position: u64,
+}
+
+pub(crate) struct Socket(pub(crate) WebSocket<TcpStream>);
+
+impl Socket {
+    pub(crate) fn say(&mut self, said: Value) {
+        self.0.send(said.to_string().into()).unwrap();
+    }
+
+    /// The next thing it is told; nothing if the line was cut.
+    pub(crate) fn next(&mut self) -> Option<Value> {
+        Some(serde_json::from_str(&self.text()?).unwrap())
+    }
+
+    /// What kind of thing it is told next, and where it stands.
+    pub(crate) fn heard(&mut self) -> Option<Heard> {
+        Some(serde_json::from_str(&self.text()?).unwrap())
+    }
+
+    fn text(&mut self) -> Option<tungstenite::Utf8Bytes> {
+        loop {
+            match self.0.read() {
+                Ok(tungstenite::Message::Text(text)) => return Some(text),
+                Ok(tungstenite::Message::Close(_)) | Err(_) => return None,
+                Ok(_) => {}
+            }
+        }
+    }
+
+    #[track_caller]
+    pub(crate) fn hear(&mut self, kind: &str) -> Value {
+        let told = self.next().expect("it is told something");
+        assert_eq!(told["type"], kind, "{told}");
+        told
+    }
+
+    /// The positions of the next so many events, whatever is said between them.
+    pub(crate) fn positions(&mut self, count: usize) -> Vec<u64> {
+        let mut positions = Vec::with_capacity(count);
+        while positions.len() < count {
+            let told = self.heard().expect("there is more");
+            if told.kind == "stream-event" {
+                positions.push(told.position);
+            }
+        }
+        positions
+    }
+}
+
+pub(crate) fn prompt(session: &str, text: &str) -> Draft {
+    of_kind(session, text, Kind::UserPrompt, json!({"content": text}))
+}
+
+/// An event of a session; its name makes it one of its own.
+pub(crate) fn of_kind(session: &str, name: &str, kind: Kind, data: Value) -> Draft {
+    let at = Time::from_millis(1_800_000_000_000);
+    let id = EventId::derived(at, "made up", session, name.as_bytes());
+    let session_id = SessionId::new(format!("made-up:{session}")).unwrap();
+    Draft::with_data(id, session_id, at, kind, Raw::of(&data).unwrap())
+}
+
+pub(crate) fn status(session: &str, status: &'static str, since: i64) -> wire::Status {
+    wire::Status {
+        session_id: SessionId::new(format!("made-up:{session}")).unwrap(),
+        provider: "made-up".to_owned(),
+        provider_session_id: None,
+        project: None,
+        title: None,
+        status,
+        reason: "made up",
+        since: Time::from_millis(since),
+        confidence: "high".to_owned(),
+        evidence: Vec::new(),
+        turn_id: None,
+        pending_approvals: Vec::new(),
+        pid: None,
+        summary: wire::Summary { current: "works".to_owned(), recent: None, last_prompt: None },
+        behind: false,
+        overruled: None,
+        history: None,
+    }
+}
+
+impl Sources for Made {
+    fn journal(&self) -> Journal {
+        self.journal.clone()
+    }
+
+    fn health(&self) -> Result<wire::Health, SourceError> {
+        Ok(wire::Health {
+            ok: true,
+            version: "0",
+            pid: 1,
+            uptime_seconds: 0,
+            sessions: self.journal.session_count()?,
+            position: self.journal.tail()?,
+            parts: [("http".to_owned(), "running".to_owned())].into(),
+            disk: None,
+        })
+    }
+
+    fn sessions(&self, wanted: &SessionsWanted) -> Result<wire::Page<wire::Session>, SourceError> {
+        *self.wanted.lock().unwrap() = Some(wanted.clone());
+        Ok(wire::Page { items: Vec::new(), next: wanted.after.clone() })
+    }
+
+    fn session(&self, id: &str) -> Result<wire::Session, SourceError> {
+        self.journal.resolve(id)?;
+        Err(SourceError::Other("nobody asks".to_owned()))
+    }
+
+    fn statuses(&self) -> Result<Vec<wire::Status>, SourceError> {
+        Ok(vec![status("a", "running", 0)])
+    }
+
+    fn explain(&self, id: &str) -> Result<wire::Status, SourceError> {
+        let info = self.journal.resolve(id)?;
+        Ok(wire::Status { session_id: info.id, ..status("a", "running", 0) })
+    }
+
+    fn search(&self, query: &Query) -> Result<wire::Found, SourceError> {
+        let found = self.journal.search(query)?;
+        Ok(wire::Found {
+            total: found.total,
+            total_is_exact: found.total_is_exact,
+            complete: found.complete,
+            hits: Vec::new(),
+            next: None,
+        })
+    }
+
+    fn usage(&self, wanted: &UsageWanted) -> Result<wire::Usage, SourceError> {
+        Err(SourceError::Bad { given: wanted.by.clone(), expected: "anything here" })
+    }
+
+    fn watched_by(&self, watchers: usize) {
+        self.watchers.store(watchers, Ordering::SeqCst);
+    }
+}

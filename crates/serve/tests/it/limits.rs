@@ -1,0 +1,76 @@
+//! Too much and too slow: the line is cut, and nobody else notices.
+
+use std::io::{Read, Write};
+
+use serde_json::json;
+
+use crate::given::House;
+
+#[test]
+fn heads_that_never_end_are_cut_off() {
+    let house = House::open();
+    let token = format!("Authorization: Bearer {}", house.token());
+    let long = format!("X-Long: {}", "x".repeat(200_000));
+    let said = house.ask("GET /api/health HTTP/1.1", &[&token, &long]);
+    assert!(said.status == 431 || said.status == 0, "{said:?}");
+    let many: Vec<String> = (0..500).map(|number| format!("X-{number}: y")).collect();
+    let many: Vec<&str> = many.iter().map(String::as_str).collect();
+    let said = house.ask("GET /api/health HTTP/1.1", &many);
+    assert!(said.status == 431 || said.status == 400, "{said:?}");
+    let path = format!("GET /{} HTTP/1.1", "a".repeat(100_000));
+    let said = house.ask(&path, &[&token]);
+    assert!(matches!(said.status, 0 | 414 | 431), "{said:?}");
+    assert_eq!(house.get("/api/health").0, 200);
+}
+
+#[test]
+fn one_who_takes_too_long_to_ask_is_hung_up_on() {
+    let house = House::open();
+    let mut slow = house.connect();
+    slow.write_all(b"GET /api/health HTTP/1.1\r\nHost: 127").unwrap();
+    let mut silent = house.connect();
+    assert_eq!(house.get("/api/health").0, 200);
+    let mut heard = Vec::new();
+    let _ = slow.read_to_end(&mut heard);
+    assert!(!String::from_utf8_lossy(&heard).contains("200"), "{heard:?}");
+    let _ = silent.read_to_end(&mut heard);
+}
+
+#[test]
+fn a_body_that_nobody_asked_for_is_not_read() {
+    let house = House::open();
+    let token = format!("Authorization: Bearer {}", house.token());
+    let said = house.ask("GET /api/health HTTP/1.1", &[&token, "Content-Length: 99999999999"]);
+    assert_eq!(said.status, 200);
+    let said = house.ask("POST /api/health HTTP/1.1", &[&token, "Content-Length: 99999999999"]);
+    assert_eq!((said.status, said.kind().as_str()), (405, "bad_method"));
+}
+
+#[test]
+fn a_message_that_is_too_long_ends_its_socket_only() {
+    let house = House::open();
+    let mut good = house.socket("/api/ws");
+    let mut bad = house.socket("/api/ws");
+    bad.say(json!({"type": "subscribe-stream", "session_id": "x".repeat(100_000)}));
+    assert_eq!(bad.next(), None);
+    good.say(json!({"type": "subscribe-stream"}));
+    good.hear("stream-init");
+}
+
+#[test]
+fn a_connection_has_so_many_streams_and_no_more() {
+    let house = House::open();
+    let mut socket = house.socket("/api/ws");
+    for number in 0..64 {
+        house.record(&format!("s{number:03}"), ["one".to_owned()]);
+        let id = format!("made-up:s{number:03}");
+        socket.say(json!({"type": "subscribe-stream", "session_id": id}));
+        socket.hear("stream-init");
+        socket.hear("stream-status");
+    }
+    socket.say(json!({"type": "subscribe-stream"}));
+    assert!(socket.hear("refused")["message"].as_str().unwrap().contains("64"));
+    socket.say(json!({"type": "unsubscribe-stream", "session_id": "made-up:s000"}));
+    socket.say(json!({"type": "subscribe-stream"}));
+    socket.hear("stream-init");
+}

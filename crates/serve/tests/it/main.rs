@@ -1,0 +1,12 @@
+//! The door from outside: who comes in, what is answered, and that followers get everything.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
+mod given; // a door over a journal in memory, and clients
+mod entrance; // strangers, foreign hosts, foreign pages
+mod limits; // too much, too slow
+mod answers; // what is asked, and what is not
+mod following; // streams: from a place on, in order, once
+mod status; // what sessions are doing
+mod bus; // the bus for pages
+mod description; // the API as data

@@ -1,0 +1,49 @@
+//! How the daemon does, as seen from outside.
+
+use std::collections::BTreeMap;
+
+use event::SessionId;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+#[derive(Serialize, ToSchema)]
+pub struct Health {
+    /// Everything that happens is recorded.
+    pub ok: bool,
+    pub version: &'static str,
+    pub pid: u32,
+    pub uptime_seconds: u64,
+    pub sessions: u64,
+    /// The newest position of the journal.
+    pub position: u64,
+    /// What each part of the daemon does.
+    #[schema(value_type = BTreeMap<String, String>)]
+    pub parts: BTreeMap<String, String>,
+    /// Why nothing can be recorded; `null` if it can.
+    pub disk: Option<String>,
+}
+
+/// How those who follow get on.
+#[derive(Serialize, ToSchema)]
+pub struct StreamStatus {
+    /// The newest position of the journal.
+    pub position: u64,
+    /// From behind this position on, events are in memory; before it they are read from the journal.
+    pub cached_after: u64,
+    pub followers: Vec<Follower>,
+}
+
+/// One who follows.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+pub struct Follower {
+    pub id: u64,
+    /// The session it follows; `null` for all of them.
+    #[schema(value_type = Option<String>)]
+    pub session_id: Option<SessionId>,
+    /// Everything up to here was given to it, or is not about what it follows.
+    pub position: u64,
+    /// How far that is from the newest.
+    pub behind: u64,
+    /// How often it fell so far behind that it was told.
+    pub lagged: u64,
+}

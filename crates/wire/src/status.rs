@@ -1,0 +1,76 @@
+//! What a session is doing, and why we think so.
+
+use event::{EventId, SessionId, Time};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+/// A verdict with its evidence.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
+pub struct Status {
+    #[schema(value_type = String)]
+    pub session_id: SessionId,
+    pub provider: String,
+    pub provider_session_id: Option<String>,
+    pub project: Option<String>,
+    pub title: Option<String>,
+    /// `exited`, `waiting_approval`, `running`, `waiting`, `idle` or `unknown`.
+    pub status: &'static str,
+    pub reason: &'static str,
+    #[schema(value_type = String, format = DateTime)]
+    pub since: Time,
+    /// `high`, `medium` or `low`.
+    pub confidence: String,
+    pub evidence: Vec<Evidence>,
+    pub turn_id: Option<String>,
+    pub pending_approvals: Vec<String>,
+    pub pid: Option<u32>,
+    pub summary: Summary,
+    /// The agent's file has news that is not in the journal.
+    pub behind: bool,
+    /// What speaks against it, where it is explained.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub overruled: Option<Vec<Overruled>>,
+    /// What it was before, where it is explained.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub history: Option<Vec<Change>>,
+}
+
+/// A sign that stands.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
+pub struct Evidence {
+    pub what: String,
+    pub source: String,
+    #[schema(value_type = String, format = DateTime)]
+    pub at: Time,
+    #[schema(value_type = Option<String>)]
+    pub event_id: Option<EventId>,
+    pub confidence: String,
+    /// What would end it.
+    pub ends: &'static str,
+}
+
+/// A sign that says something else.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
+pub struct Overruled {
+    #[serde(flatten)]
+    pub evidence: Evidence,
+    pub says: &'static str,
+    pub why: String,
+}
+
+/// A status a session had.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
+pub struct Change {
+    #[schema(value_type = String, format = DateTime)]
+    pub at: Time,
+    pub status: &'static str,
+    pub because: &'static str,
+}
+
+/// Three lines for people, without secrets.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
+pub struct Summary {
+    pub current: String,
+    pub recent: Option<String>,
+    pub last_prompt: Option<String>,
+}
