@@ -6,6 +6,7 @@ mod web;
 mod reload;
 mod ingest;
 mod status;
+mod statusline;
 mod explain;
 mod sessions;
 mod show;
@@ -83,6 +84,8 @@ pub(crate) enum Command {
     Ingest(ingest::Ingest),
     /// What each session is doing, and which of them needs you
     Status(status::Status),
+    /// Who needs you, in one line for a prompt or tmux
+    Statusline(statusline::Statusline),
     /// Why a session is taken to do what it does
     Explain(explain::Explain),
     /// List sessions, newest activity first
@@ -163,6 +166,7 @@ pub(crate) fn run(hansard: &Hansard, output: &mut Output) -> Result<Done, CliErr
         Command::Reload(command) => command.run(global, output),
         Command::Ingest(command) => command.run(global, output),
         Command::Status(command) => command.run(global, output),
+        Command::Statusline(command) => command.run(global, output),
         Command::Explain(command) => command.run(global, output),
         Command::Sessions(command) => command.run(global, output),
         Command::Show(command) => command.run(global, output),

@@ -8,6 +8,7 @@ use projection::{Facts, Grouping, Turns};
 use serve::{SessionsWanted, SourceError, Sources, UsageWanted};
 
 use crate::answers;
+use crate::asked::asked_in;
 use crate::health::{Condition, Health};
 use crate::listing::{Listing, ListingError, prices, spending};
 use crate::live::Live;
@@ -84,6 +85,17 @@ impl Sources for Answering {
 
     fn statuses(&self) -> Result<Vec<wire::Status>, SourceError> {
         Ok(self.live.lately()?.iter().map(answers::status).collect())
+    }
+
+    fn approvals(&self, is_pending: bool) -> Result<Vec<wire::Approval>, SourceError> {
+        let journal = self.journal();
+        let mut approvals = Vec::new();
+        for status in self.live.lately()? {
+            approvals.extend(asked_in(&journal, &status)?);
+        }
+        approvals.retain(|approval| !is_pending || approval.state == "pending");
+        approvals.sort_by_key(|approval| std::cmp::Reverse(approval.requested_at));
+        Ok(approvals)
     }
 
     fn explain(&self, id: &str) -> Result<wire::Status, SourceError> {

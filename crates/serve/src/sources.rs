@@ -2,7 +2,7 @@
 
 use event::Time;
 use journal::{Journal, Query, ReadError};
-use wire::{Found, Health, Page, Session, Status, Usage};
+use wire::{Approval, Found, Health, Page, Session, Status, Usage};
 
 /// What can be asked of the daemon. Each call may read from disk: none is made on the thread that
 /// serves connections.
@@ -15,6 +15,8 @@ pub trait Sources: Send + Sync + 'static {
     fn session(&self, id: &str) -> Result<Session, SourceError>;
     /// What sessions are doing that were active lately.
     fn statuses(&self) -> Result<Vec<Status>, SourceError>;
+    /// What they asked to be allowed, the newest first; all of it, or only what still waits.
+    fn approvals(&self, is_pending: bool) -> Result<Vec<Approval>, SourceError>;
     /// What one is doing, and why; by the beginning of its id.
     fn explain(&self, id: &str) -> Result<Status, SourceError>;
     fn search(&self, query: &Query) -> Result<Found, SourceError>;

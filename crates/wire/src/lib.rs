@@ -6,6 +6,7 @@
 pub mod hook; // a call of a hook
 mod session; // sessions, their turns and counts
 mod status; // what a session is doing, and why we think so
+mod approval; // what agents ask to be allowed
 mod usage; // tokens and money
 mod search; // what was found
 mod page; // a part of a list, and of a log
@@ -13,6 +14,7 @@ mod live; // what is said over a WebSocket or an event stream
 mod health; // how the daemon does
 mod failure; // what is said when something fails
 
+pub use approval::Approval;
 pub use failure::{Failure, FailureBody};
 pub use health::{Follower, Health, StreamStatus};
 pub use live::{Asked, Frame, Place, StreamState};

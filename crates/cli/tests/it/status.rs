@@ -58,6 +58,7 @@ fn a_session_that_waits_for_approval_needs_you() {
     assert_eq!(status["reason"], "permission");
     assert_eq!(status["pid"], std::process::id());
     assert_eq!(status["evidence"][0]["source"], "registry");
+    assert_eq!(world.run(&["statusline"]).stdout, "1 needs you\n");
     assert_eq!(status["summary"]["current"], "waits for approval, perhaps to run npm test");
     assert_eq!(status["summary"]["last_prompt"], "Build it with [redacted:aws_access_key_id].");
     let said = world.run(&["status"]);

@@ -110,7 +110,7 @@ fn history_is_not_told_one_by_one_and_can_be_read() {
     assert_same(&counted(&world), &expected(&transcripts));
 }
 
-fn millis() -> i64 {
+pub(crate) fn millis() -> i64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
     i64::try_from(since.as_millis()).unwrap()
 }

@@ -4,13 +4,14 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 
+use event::{EventId, Time};
 use serde_json::Value;
 use testkit::World;
 
 use crate::follow::prompt;
-use crate::up::up;
+use crate::up::{millis, up};
 use crate::writer::append;
-use crate::{empty, json};
+use crate::{empty, import, json};
 
 /// The ways in, as the command says.
 fn ways_in(world: &World) -> (String, String) {
@@ -64,6 +65,50 @@ fn http_answers_what_commands_print() {
     assert_eq!(daemon.terminate().code, Some(0));
     assert!(!world.home().join(".local/share/hansard/health/http.address").exists());
     assert_eq!(world.run(&["web"]).code, Some(3));
+}
+
+#[test]
+fn approvals_are_told_with_what_became_of_them() {
+    let world = empty();
+    let now = Time::from_millis(millis());
+    let lines: Vec<String> = [
+        ("session.started", serde_json::json!({"entry_point": "cli"})),
+        ("user.prompt", serde_json::json!({"content": "go"})),
+        (
+            "approval.requested",
+            serde_json::json!({"approval_id": "a1", "tool": "Bash",
+            "input": {"command": "rm -r x"}}),
+        ),
+        ("approval.resolved", serde_json::json!({"approval_id": "a1", "decision": "deny"})),
+        ("approval.requested", serde_json::json!({"approval_id": "a2", "tool": "Edit"})),
+    ]
+    .into_iter()
+    .enumerate()
+    .map(|(number, (kind, data))| {
+        let id = EventId::derived(now, "made up", "s", &[u8::try_from(number).unwrap()]);
+        serde_json::json!({"id": id, "session_id": "made-up:s", "kind": kind, "data": data,
+            "created_at": now, "source": "hook"})
+        .to_string()
+    })
+    .collect();
+    let said = import(&world, &lines.join("\n"));
+    assert_eq!(said.code, Some(0), "{said}");
+    let daemon = up(&world);
+    let (address, token) = ways_in(&world);
+    let (status, all) = get(&address, &token, "/api/approvals");
+    assert_eq!(status, 200, "{all}");
+    let told = |page: &Value| -> Vec<(String, String)> {
+        let items = page["items"].as_array().unwrap().iter();
+        let word = |value: &Value| value.as_str().unwrap().to_owned();
+        items.map(|item| (word(&item["id"]), word(&item["state"]))).collect()
+    };
+    let state = |id: &str, state: &str| (id.to_owned(), state.to_owned());
+    assert_eq!(told(&all), [state("a2", "pending"), state("a1", "resolved")]);
+    assert_eq!(all["items"][1]["decision"], "deny");
+    assert_eq!(all["items"][1]["input"]["command"], "rm -r x");
+    let (_, pending) = get(&address, &token, "/api/approvals?pending=true");
+    assert_eq!(told(&pending), [state("a2", "pending")]);
+    assert_eq!(daemon.terminate().code, Some(0));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use axum::extract::State;
 use event::Time;
 use serde::Deserialize;
 use utoipa::IntoParams;
-use wire::{Failure, Page, Session, Status, Summary};
+use wire::{Approval, Failure, Page, Session, Status, Summary};
 
 use super::{Asked, Named, limit};
 use crate::answer::Answer;
@@ -99,6 +99,34 @@ pub(crate) async fn summary(State(inside): State<Inside>, Named(id): Named) -> A
 )]
 pub(crate) async fn status(State(inside): State<Inside>) -> Answer<Page<Status>> {
     let items = inside.ask(|sources| sources.statuses()).await?;
+    Ok(Json(Page { items, next: None }))
+}
+
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct ApprovalsAsked {
+    /// Only those that still wait.
+    pending: Option<bool>,
+}
+
+/// What sessions asked to be allowed that were active lately, the newest first
+#[utoipa::path(
+    get,
+    path = "/api/approvals",
+    params(ApprovalsAsked),
+    responses(
+        (status = OK, body = Page<Approval>),
+        (status = BAD_REQUEST, body = Failure),
+        (status = UNAUTHORIZED, body = Failure)
+    )
+)]
+pub(crate) async fn approvals(
+    State(inside): State<Inside>,
+    Asked(asked): Asked<ApprovalsAsked>,
+) -> Answer<Page<Approval>> {
+    let is_pending = asked.pending == Some(true);
+    let items = inside.ask(move |sources| sources.approvals(is_pending)).await?;
     Ok(Json(Page { items, next: None }))
 }
 

@@ -306,6 +306,10 @@ impl Sources for Made {
         Ok(vec![status("a", "running", 0)])
     }
 
+    fn approvals(&self, _: bool) -> Result<Vec<wire::Approval>, SourceError> {
+        Ok(Vec::new())
+    }
+
     fn explain(&self, id: &str) -> Result<wire::Status, SourceError> {
         let info = self.journal.resolve(id)?;
         Ok(wire::Status { session_id: info.id, ..status("a", "running", 0) })

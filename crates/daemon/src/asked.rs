@@ -1,0 +1,72 @@
+//! What agents asked to be allowed: the `approval.*` events of sessions that were active lately,
+//! put together.
+//!
+//! Whether a request still waits is what the status of its session says: an agent may go on without
+//! a word about it.
+
+use std::collections::BTreeMap;
+
+use event::payload::{ApprovalCanceled, ApprovalRequested, ApprovalResolved};
+use event::{Event, Kind};
+use journal::{Journal, ReadError, Selection};
+use serde_json::value::RawValue;
+
+use crate::statuses::SessionStatus;
+
+/// Events of one session that are looked at, the newest first. What was asked before is in the log.
+const EVENTS_MAX: usize = 200;
+
+/// The requests of one session, the newest first.
+pub(crate) fn asked_in(
+    journal: &Journal,
+    status: &SessionStatus,
+) -> Result<Vec<wire::Approval>, ReadError> {
+    let kinds = [Kind::ApprovalRequested, Kind::ApprovalResolved, Kind::ApprovalCanceled];
+    let selection = Selection::all().of_kinds(kinds).newest_first();
+    let mut answers = BTreeMap::new();
+    let mut approvals = Vec::new();
+    for event in journal.events(&status.info.id, selection)?.take(EVENTS_MAX) {
+        let event = event?;
+        if let Some(resolved) = event.readable::<ApprovalResolved>() {
+            let answer = ("resolved", Some(resolved.decision.to_string()));
+            // The first answer counts, and comes last here.
+            answers.insert(resolved.approval_id, answer);
+        } else if let Some(canceled) = event.readable::<ApprovalCanceled>() {
+            answers.insert(canceled.approval_id, ("canceled", None));
+        } else if let Some(asked) = event.readable::<ApprovalRequested>() {
+            let is_pending = status.verdict.pending_approvals.contains(&asked.approval_id);
+            let unanswered = (if is_pending { "pending" } else { "over" }, None);
+            let (state, decision) = answers.remove(&asked.approval_id).unwrap_or(unanswered);
+            approvals.push(approval(event, asked, status, state, decision));
+        }
+    }
+    Ok(approvals)
+}
+
+fn approval(
+    event: Event,
+    asked: ApprovalRequested,
+    status: &SessionStatus,
+    state: &'static str,
+    decision: Option<String>,
+) -> wire::Approval {
+    let Event { draft, .. } = event;
+    let input = asked.input.map(|input| RawValue::from_string(input.get().to_owned()));
+    wire::Approval {
+        id: asked.approval_id,
+        session_id: draft.session_id,
+        provider: draft.provider,
+        action: draft.text,
+        tool: asked.tool,
+        input: input.and_then(Result::ok),
+        cwd: status.info.cwd.clone(),
+        risk: None,
+        requested_at: draft.created_at,
+        expires_at: asked.expires_at,
+        state,
+        decision,
+        delivered: "none",
+        source: draft.source.to_string(),
+        confidence: draft.confidence.to_string(),
+    }
+}
