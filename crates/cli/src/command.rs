@@ -8,6 +8,7 @@ mod ingest;
 mod status;
 mod statusline;
 mod explain;
+mod approvals;
 mod sessions;
 mod show;
 mod search;
@@ -23,6 +24,7 @@ mod replay;
 mod export;
 mod import;
 mod delete;
+mod hooks;
 mod bus;
 mod talk; // how commands talk to the daemon
 mod task;
@@ -88,6 +90,8 @@ pub(crate) enum Command {
     Statusline(statusline::Statusline),
     /// Why a session is taken to do what it does
     Explain(explain::Explain),
+    /// What waits for your approval, with the exact command
+    Approvals(approvals::Approvals),
     /// List sessions, newest activity first
     Sessions(sessions::Sessions),
     /// Show one session: the talk by turns, its events, or what a model would see
@@ -121,6 +125,8 @@ pub(crate) enum Command {
     Import(import::Import),
     /// Delete a session and everything that was kept of it
     Delete(delete::Delete),
+    /// Have agents tell what happens as it happens: their hooks
+    Hooks(hooks::Hooks),
     /// Take what an agent tells its hooks: reads JSON, prints nothing, never fails
     Hook(HookArgs),
     /// Hear and tell what happens: every message to every listener
@@ -168,6 +174,7 @@ pub(crate) fn run(hansard: &Hansard, output: &mut Output) -> Result<Done, CliErr
         Command::Status(command) => command.run(global, output),
         Command::Statusline(command) => command.run(global, output),
         Command::Explain(command) => command.run(global, output),
+        Command::Approvals(command) => command.run(global, output),
         Command::Sessions(command) => command.run(global, output),
         Command::Show(command) => command.run(global, output),
         Command::Search(command) => command.run(global, output),
@@ -183,6 +190,7 @@ pub(crate) fn run(hansard: &Hansard, output: &mut Output) -> Result<Done, CliErr
         Command::Export(command) => command.run(global, output),
         Command::Import(command) => command.run(global, output),
         Command::Delete(command) => command.run(global, output),
+        Command::Hooks(command) => command.run(global, output),
         // Answered before anything was parsed, unless somebody asks for help.
         Command::Hook(_) => Ok(Done::Yes),
         Command::Bus(command) => command.run(global, output),

@@ -6,8 +6,8 @@ use std::process::ExitCode;
 
 use bus::{AskError, BindError, DraftError, RunError};
 use daemon::{
-    DeleteError, DreamError, EndError, IngestError, InstanceError, ListingError, SegmentError,
-    SettingsError, TokenError, UpError,
+    DeleteError, DreamError, EndError, HookInstallError, IngestError, InstanceError, ListingError,
+    SegmentError, SettingsError, TokenError, UpError,
 };
 use journal::{AppendError, ClaimError, LineageError, OpenError, ReadError};
 use session::{BundleError, SessionError};
@@ -100,6 +100,12 @@ impl From<io::Error> for CliError {
     fn from(error: io::Error) -> CliError {
         let is_closed_pipe = error.kind() == io::ErrorKind::BrokenPipe;
         CliError { is_closed_pipe, ..CliError::of("io", &error) }
+    }
+}
+
+impl From<HookInstallError> for CliError {
+    fn from(error: HookInstallError) -> CliError {
+        CliError::of("hooks", &error).hint("`hansard hooks status` lists the agents that have some")
     }
 }
 

@@ -8,7 +8,7 @@ use projection::{Facts, Grouping, Turns};
 use serve::{SessionsWanted, SourceError, Sources, UsageWanted};
 
 use crate::answers;
-use crate::asked::asked_in;
+use crate::asked::{Which, approvals};
 use crate::health::{Condition, Health};
 use crate::listing::{Listing, ListingError, prices, spending};
 use crate::live::Live;
@@ -88,14 +88,8 @@ impl Sources for Answering {
     }
 
     fn approvals(&self, is_pending: bool) -> Result<Vec<wire::Approval>, SourceError> {
-        let journal = self.journal();
-        let mut approvals = Vec::new();
-        for status in self.live.lately()? {
-            approvals.extend(asked_in(&journal, &status)?);
-        }
-        approvals.retain(|approval| !is_pending || approval.state == "pending");
-        approvals.sort_by_key(|approval| std::cmp::Reverse(approval.requested_at));
-        Ok(approvals)
+        let which = if is_pending { Which::Pending } else { Which::All };
+        Ok(approvals(&self.journal(), &self.live.lately()?, which)?)
     }
 
     fn explain(&self, id: &str) -> Result<wire::Status, SourceError> {

@@ -4,11 +4,13 @@
 //! Whether a request still waits is what the status of its session says: an agent may go on without
 //! a word about it.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use event::payload::{ApprovalCanceled, ApprovalRequested, ApprovalResolved};
-use event::{Event, Kind};
+use event::{Event, Kind, Raw};
 use journal::{Journal, ReadError, Selection};
+use projection::Risk;
 use serde_json::value::RawValue;
 
 use crate::statuses::SessionStatus;
@@ -16,11 +18,40 @@ use crate::statuses::SessionStatus;
 /// Events of one session that are looked at, the newest first. What was asked before is in the log.
 const EVENTS_MAX: usize = 200;
 
+/// Which requests are wanted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Which {
+    /// Those that wait, the riskiest first, then the oldest.
+    Pending,
+    /// All, the newest first.
+    All,
+}
+
+/// What these sessions asked to be allowed.
+pub fn approvals(
+    journal: &Journal,
+    statuses: &[SessionStatus],
+    which: Which,
+) -> Result<Vec<wire::Approval>, ReadError> {
+    let mut asked = Vec::new();
+    for status in statuses {
+        asked.extend(asked_in(journal, status)?);
+    }
+    match which {
+        Which::Pending => {
+            asked.retain(|(_, approval)| approval.state == "pending");
+            asked.sort_by_key(|(risk, approval)| (*risk, approval.requested_at));
+        }
+        Which::All => asked.sort_by_key(|(_, approval)| Reverse(approval.requested_at)),
+    }
+    Ok(asked.into_iter().map(|(_, approval)| approval).collect())
+}
+
 /// The requests of one session, the newest first.
-pub(crate) fn asked_in(
+fn asked_in(
     journal: &Journal,
     status: &SessionStatus,
-) -> Result<Vec<wire::Approval>, ReadError> {
+) -> Result<Vec<(Risk, wire::Approval)>, ReadError> {
     let kinds = [Kind::ApprovalRequested, Kind::ApprovalResolved, Kind::ApprovalCanceled];
     let selection = Selection::all().of_kinds(kinds).newest_first();
     let mut answers = BTreeMap::new();
@@ -37,7 +68,8 @@ pub(crate) fn asked_in(
             let is_pending = status.verdict.pending_approvals.contains(&asked.approval_id);
             let unanswered = (if is_pending { "pending" } else { "over" }, None);
             let (state, decision) = answers.remove(&asked.approval_id).unwrap_or(unanswered);
-            approvals.push(approval(event, asked, status, state, decision));
+            let risk = Risk::of(&asked.tool, asked.input.as_ref().unwrap_or(&Raw::null()));
+            approvals.push((risk, approval(event, asked, risk, status, state, decision)));
         }
     }
     Ok(approvals)
@@ -46,6 +78,7 @@ pub(crate) fn asked_in(
 fn approval(
     event: Event,
     asked: ApprovalRequested,
+    risk: Risk,
     status: &SessionStatus,
     state: &'static str,
     decision: Option<String>,
@@ -60,7 +93,7 @@ fn approval(
         tool: asked.tool,
         input: input.and_then(Result::ok),
         cwd: status.info.cwd.clone(),
-        risk: None,
+        risk: Some(risk.as_str().to_owned()),
         requested_at: draft.created_at,
         expires_at: asked.expires_at,
         state,

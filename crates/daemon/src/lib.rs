@@ -21,6 +21,7 @@ mod ingest; // everything agents have written, into the journal
 mod intake; // where hooks hand over their calls
 mod hearing; // what becomes of them
 mod hook_log; // what is remembered of hooks that called
+mod hook_install; // our entries in the settings of agents
 mod tray; // files that are left for us
 mod spool; // calls that nobody took
 mod signals; // what hooks left to be heard
@@ -42,6 +43,7 @@ mod delete; // a session and everything that was kept of it
 mod project; // which project a session works on
 mod recorder; // the journal as capture sees it
 
+pub use asked::{Which, approvals};
 pub use chain::{Begun, Chain, ChainError, Hands, HandsError, Site, Went};
 pub use chaining::ChainingError;
 pub use chronicles::chronicle_of;
@@ -52,6 +54,10 @@ pub use facts::{KeptFacts, UnknownKind, facts_of, unknown_records};
 pub use front::{Keys, TokenError, keys};
 pub use health::Condition;
 pub use hearing::{hook_call, signal_of};
+pub use hook_install::{
+    EntriesError, HookChange, HookInstall, HookInstallError, HookStatus, PlaceError, SyntaxError,
+    agents_with_hooks,
+};
 pub use hook_log::{HookFailure, HookLog};
 pub use import::{Import, Stage};
 pub use ingest::{Ingest, IngestError, Ingested};

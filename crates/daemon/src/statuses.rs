@@ -282,7 +282,6 @@ fn has_news(file: &SessionFile) -> bool {
 mod tests {
     use event::{Draft, EventId, Kind, Raw};
     use journal::Batch;
-    use projection::status::Status;
     use serde_json::{Value, json};
 
     use super::*;
@@ -320,9 +319,9 @@ mod tests {
             let listed = statuses.lately(&Processes::default(), now).unwrap();
             listed.iter().map(|status| status.verdict.status).collect::<Vec<_>>()
         };
-        assert_eq!(look(&mut statuses), [Status::Running]);
+        assert_eq!(look(&mut statuses), [Doing::Running]);
         add(&journal, 2, "turn.completed", json!({"stop_reason": "completed"}));
-        assert_eq!(look(&mut statuses), [Status::Waiting]);
+        assert_eq!(look(&mut statuses), [Doing::Waiting]);
         let of_new = Statuses::new(journal.clone(), environment).lately(&Processes::default(), now);
         assert_eq!(of_new.unwrap()[0].signs, statuses.known[&id].signs);
     }

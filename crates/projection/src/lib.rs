@@ -28,6 +28,7 @@ mod epoch; // stretches between starts, compactions, clears and silences
 mod title; // what a session is called
 mod usage; // what a session used
 mod tokens; // tokens of requests, and how sure a sum is
+mod risk; // how much depends on an answer
 mod price; // what models cost
 mod spend; // tokens and money of many sessions, grouped
 mod day; // days, weeks and months
@@ -46,6 +47,7 @@ pub use epoch::{Closed, Epoch, Epochs};
 pub use facts::{About, Counts, Facts, UnknownCount};
 pub use price::{BadPrices, PriceTable};
 pub use redacted::{Redact, redacted};
+pub use risk::Risk;
 pub use spend::{Grouping, Money, Spending, Spent, SpentRow};
 pub use stretch::{PAUSE_MILLIS, Stretch};
 pub use text::{CHUNK_CHARS_MAX, Calls, SessionText};

@@ -5,6 +5,7 @@ use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use expect_test::expect;
 use serde_json::{Value, json};
 use testkit::World;
 
@@ -307,4 +308,91 @@ fn an_agent_that_never_ends_its_words_is_not_waited_for() {
 fn help_is_for_people() {
     let said = empty().run(&["hook", "--help"]);
     assert!(said.stdout.contains("Usage: hansard hook"), "{said}");
+}
+
+#[test]
+fn hooks_are_installed_called_and_removed() {
+    let world = with_session();
+    let settings = world.home().join(".claude/settings.json");
+    fs::write(&settings, "{\n  \"model\": \"opus\"\n}\n").unwrap();
+    let said = world.run(&["hooks", "install"]);
+    assert!(said.stderr.contains("hooks install claude"), "{said}");
+    assert_eq!(said.code, Some(1));
+    let said = world.run(&["hooks", "install", "claude", "gemini", "--dry-run"]);
+    expect![[r#"
+        claude    would change ~/.claude/settings.json
+        gemini    gemini is not on this machine; skipped
+    "#]]
+    .assert_eq(&said.to_string());
+    let changed = lines(&world.run(&["--json", "hooks", "install", "claude"]));
+    assert_eq!(changed[0]["changed"], true);
+    let status = lines(&world.run(&["--json", "hooks", "status", "claude"])).remove(0);
+    assert_eq!((&status["installed"], &status["trusted"]), (&json!(true), &json!(null)));
+    assert_eq!((&status["last_call_at"], &status["problem"]), (&json!(null), &json!(null)));
+    // What was installed is what an agent can run.
+    let written: Value = serde_json::from_str(&fs::read_to_string(&settings).unwrap()).unwrap();
+    let command = written["hooks"]["Stop"][0]["hooks"][0]["command"].as_str().unwrap();
+    let mut shell = Command::new("/bin/sh");
+    shell.args(["-c", command]).env_clear().env("HOME", world.home());
+    let mut child = shell.stdin(Stdio::piped()).spawn().unwrap();
+    let input = payload(&world, "s0", &json!({})).to_string();
+    std::io::Write::write_all(&mut child.stdin.take().unwrap(), input.as_bytes()).unwrap();
+    assert!(child.wait().unwrap().success());
+    assert_eq!(names(&journal(&world).join("signals")).len(), 1);
+    let status = lines(&world.run(&["--json", "hooks", "status", "claude"])).remove(0);
+    assert!(status["last_call_at"].is_string(), "{status}");
+    let tested = lines(&world.run(&["--json", "hooks", "test", "claude"]));
+    assert!(tested.len() > 10 && tested.iter().all(|test| test["ok"] == true), "{tested:?}");
+    assert_eq!(world.run(&["hooks", "uninstall", "claude"]).code, Some(0));
+    assert_eq!(fs::read_to_string(&settings).unwrap(), "{\n  \"model\": \"opus\"\n}\n");
+    fs::write(&settings, "{oops").unwrap();
+    let said = world.run(&["hooks", "install", "claude"]);
+    assert!(said.stdout.contains("line 1, column 2"), "{said}");
+    assert_eq!(said.code, Some(1));
+    assert_eq!(world.run(&["hooks", "install", "nobody"]).code, Some(1));
+}
+
+#[test]
+fn what_waits_for_approval_is_listed_until_somebody_decides() {
+    let world = with_session();
+    // Written now: what was said long ago is not what a session does.
+    let at = event::Time::from_millis(now_millis());
+    let line = prompt("s2", 0).replace("2026-03-02T09:00:00.000Z", &at.to_string());
+    append(&transcript(&world, "s2"), line.as_bytes());
+    crate::status::register(&world, "s2", "busy");
+    let command = "rm -rf target\nnpm test";
+    let asks = json!({"tool_name": "Bash", "tool_input": {"command": command}});
+    let asked = payload(&world, "s2", &asks).to_string();
+    call_with(&world, "claude", "PermissionRequest", asked.as_bytes());
+    ingest(&world);
+    let listed = lines(&world.run(&["--json", "approvals"]));
+    assert_eq!(listed.len(), 1);
+    assert_eq!(listed[0]["input"]["command"], command);
+    assert_eq!(
+        (&listed[0]["risk"], &listed[0]["state"]),
+        (&json!("destructive"), &json!("pending"))
+    );
+    assert_eq!(
+        (&listed[0]["cwd"], &listed[0]["source"]),
+        (&json!("/home/dev/app"), &json!("hook"))
+    );
+    let said = world.run(&["approvals"]).stdout;
+    assert!(said.ends_with("  Bash: rm -rf target\n  npm test\n"), "{said}");
+    let status = lines(&world.run(&["--json", "status"])).remove(0);
+    assert_eq!(status["status"], "waiting_approval");
+    assert_eq!(status["pending_approvals"], json!([listed[0]["id"]]));
+    assert_eq!(status["evidence"][0]["source"], "hook");
+    // The next prompt is an answer, too.
+    let later = event::Time::from_millis(now_millis() + 1_000);
+    let line = prompt("s2", 1).replace("2026-03-02T09:00:01.000Z", &later.to_string());
+    append(&transcript(&world, "s2"), line.as_bytes());
+    ingest(&world);
+    assert_eq!(world.run(&["approvals"]).stdout, "");
+    let status = lines(&world.run(&["--json", "status"])).remove(0);
+    assert_eq!(status["pending_approvals"], json!([]));
+}
+
+fn now_millis() -> i64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    i64::try_from(now.as_millis()).unwrap()
 }

@@ -31,7 +31,7 @@ pub(crate) fn session(id: &str, rest: &[(&str, Value)]) -> String {
 }
 
 /// Says in Claude's own list that this test runs the session.
-fn register(world: &World, id: &str, status: &str) {
+pub(crate) fn register(world: &World, id: &str, status: &str) {
     let pid = std::process::id();
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let ticks = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().nth(19));
