@@ -26,6 +26,7 @@ use crate::hook::HookMap;
 use crate::record::Record;
 use crate::rows::Schema;
 use crate::source::Source;
+use crate::telemetry::TelemetryMap;
 use crate::told::Told;
 
 /// Every agent that is understood.
@@ -70,6 +71,11 @@ pub trait Agent: Sync {
     /// How the agent's databases are asked.
     fn schemas(&self) -> &'static [Schema] {
         &[]
+    }
+
+    /// What is known of the agent's telemetry.
+    fn telemetry(&self) -> Option<&'static TelemetryMap> {
+        None
     }
 
     /// The agent's own command to go on with a session.

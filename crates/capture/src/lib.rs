@@ -35,6 +35,7 @@ mod stop; // how a pass is asked to end
 mod pump; // everything there is, once
 mod sign; // what somebody beside the source says of a session
 mod hook; // what hooks say
+mod telemetry; // what agents export about themselves
 mod reparse; // everything once more, from what was kept
 mod silence; // what the clock says of them
 mod watch; // then, as it is written
@@ -62,6 +63,10 @@ pub use sign::{Heeded, Sign, SignKind};
 pub use sink::{Batch, Kept, KnownSource, Original, Sink, SinkError, UnknownRecord};
 pub use source::Source;
 pub use stop::Stop;
+pub use telemetry::{
+    Encoding, Exported, Reported, Signal, Telemetry, TelemetryError, TelemetryMap, TelemetryRow,
+    Tells, telemetry,
+};
 pub use thread::Settings;
 pub use told::{Child, Told, argument, brief, questions, shown};
 pub use watch::{Errand, Ringer, Stopper, Watch};

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use capture::{Encoding, Signal};
 use journal::{Journal, ReadError, Selection, SessionFilter};
 use projection::{Facts, Grouping, Turns};
 use serve::{SessionsWanted, SourceError, Sources, UsageWanted};
@@ -13,6 +14,7 @@ use crate::health::{Condition, Health};
 use crate::listing::{Listing, ListingError, prices, spending};
 use crate::live::Live;
 use crate::opened::Opened;
+use crate::telemetry::Telemeter;
 
 /// What rows of use can stand for, by the names people give them.
 const GROUPINGS: &[(&str, Grouping)] = &[
@@ -28,6 +30,7 @@ pub(crate) struct Answering {
     pub(crate) opened: Opened,
     pub(crate) live: Arc<Live>,
     pub(crate) health: Health,
+    pub(crate) telemeter: Telemeter,
     pub(crate) started_at: Instant,
 }
 
@@ -47,6 +50,7 @@ impl Sources for Answering {
             sessions: journal.session_count()?,
             position: journal.tail()?,
             parts,
+            telemetry: self.telemeter.counted(),
             disk,
         })
     }
@@ -90,6 +94,16 @@ impl Sources for Answering {
     fn approvals(&self, is_pending: bool) -> Result<Vec<wire::Approval>, SourceError> {
         let which = if is_pending { Which::Pending } else { Which::All };
         Ok(approvals(&self.journal(), &self.live.lately()?, which)?)
+    }
+
+    fn telemetry(
+        &self,
+        signal: Signal,
+        encoding: Encoding,
+        body: &[u8],
+    ) -> Result<(), SourceError> {
+        let told = capture::telemetry(signal, encoding, body)?;
+        self.telemeter.take(told).then_some(()).ok_or(SourceError::NoRoom)
     }
 
     fn explain(&self, id: &str) -> Result<wire::Status, SourceError> {

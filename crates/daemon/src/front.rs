@@ -15,10 +15,12 @@ pub use serve::{Keys, TokenError};
 use crate::answering::Answering;
 use crate::health::Health;
 use crate::instance;
+use crate::intake::Intake;
 use crate::live::Live;
 use crate::log::{Log, Part};
 use crate::opened::Opened;
 use crate::settings::Http;
+use crate::telemetry::Telemeter;
 
 /// Where it listens unless somebody says otherwise: what one types for H A N S on a telephone.
 const PORT: u16 = 4267;
@@ -37,6 +39,8 @@ pub(crate) struct Tools {
     pub clock: fn() -> Time,
     pub log: Log,
     pub health: Health,
+    /// Where facts go that agents export.
+    pub intake: Intake,
 }
 
 /// The secrets of a journal's door, and its address.
@@ -66,12 +70,13 @@ impl Front {
     }
 
     fn try_open(tools: Tools, folder: &Path, wanted: &Http) -> Result<Front, OpenError> {
-        let Tools { opened, environment, clock, log: _, health } = tools;
+        let Tools { opened, environment, clock, log: _, health, intake } = tools;
+        let telemeter = Telemeter::new(intake);
         let board = Board::default();
         let live = Arc::new(Live::new(opened.clone(), environment, clock, board.clone()));
         let live_for_answers = Arc::clone(&live);
         let started_at = Instant::now();
-        let answering = Answering { opened, live: live_for_answers, health, started_at };
+        let answering = Answering { opened, live: live_for_answers, health, telemeter, started_at };
         let door = Door::open(Opening {
             listen: SocketAddr::new(wanted.listen, wanted.port.unwrap_or(PORT)),
             any_port: wanted.port.is_none(),

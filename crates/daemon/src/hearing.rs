@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 
 use capture::{CaptureError, Heard, Heeded, HookMemory, Hooked, Pump, Sink, Summary, Warning};
 use capture::{Sign, WarningKind};
-use event::{Kind, Raw, Time};
+use event::{Kind, Raw, Source, Time};
 use journal::Journal;
 use std::path::{Path, PathBuf};
 use wire::hook::{HookCall, HookFact, VERSION};
@@ -29,6 +29,7 @@ pub fn hook_call(hooked: Hooked, event: &str, at: Time, dice: [u8; 4]) -> HookCa
         event: event.to_owned(),
         session: hooked.session,
         at,
+        source: Source::Hook,
         transcript: hooked.transcript,
         cwd: hooked.cwd,
         sign: hooked.sign.map(|kind| word(kind).to_owned()),
@@ -155,6 +156,7 @@ impl Ears<'_, '_> {
             session: &call.session,
             transcript: call.transcript.as_deref(),
             at: call.at,
+            source: &call.source,
             sign: call.sign.as_deref().and_then(kind),
             facts: &facts,
         };

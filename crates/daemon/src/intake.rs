@@ -53,6 +53,12 @@ impl Intake {
         waiting.ringer = Some(ringer);
     }
 
+    /// Holds a call that came another way, if there is room.
+    pub(crate) fn offer(&self, call: HookCall) -> bool {
+        let bytes = call.encode().len();
+        self.put(call, bytes)
+    }
+
     /// Holds a call, if there is room.
     fn put(&self, call: HookCall, bytes: usize) -> bool {
         let mut waiting = self.lock();

@@ -20,6 +20,7 @@ mod log; // what the daemon says of itself
 mod ingest; // everything agents have written, into the journal
 mod intake; // where hooks hand over their calls
 mod hearing; // what becomes of them
+mod telemetry; // what agents export about themselves
 mod hook_log; // what is remembered of hooks that called
 mod hook_install; // our entries in the settings of agents
 mod tray; // files that are left for us

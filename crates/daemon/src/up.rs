@@ -188,6 +188,7 @@ impl Daemon {
             clock,
             log: log.clone(),
             health: health.clone(),
+            intake: tools.intake.clone(),
         };
         let ended = remote.clone();
         let farewell = Farewell(Box::new(move || ended.send(Incoming::CaptureEnded)));

@@ -108,6 +108,9 @@ impl From<SourceError> for Refusal {
         match error {
             SourceError::Read(error) => error.into(),
             SourceError::Bad { .. } => Refusal::bad_argument(error.to_string()),
+            SourceError::Telemetry(_) => Refusal::of(StatusCode::BAD_REQUEST, "bad_export", &error),
+            SourceError::NoRoom => Refusal::of(StatusCode::TOO_MANY_REQUESTS, "no_room", &error)
+                .hint("try again in a while; exporters do so by themselves"),
             SourceError::Other(_) => {
                 Refusal::of(StatusCode::INTERNAL_SERVER_ERROR, "failed", &error)
             }

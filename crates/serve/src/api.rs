@@ -3,7 +3,7 @@
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::middleware::from_fn_with_state;
-use axum::routing::get;
+use axum::routing::{get, post};
 use utoipa::OpenApi;
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
 use utoipa_axum::router::OpenApiRouter;
@@ -46,11 +46,21 @@ pub(crate) fn router(inside: Inside) -> Router {
         .route("/api/ws", get(route::live::socket))
         .route("/api/bus", get(route::live::bus_socket))
         .route("/api/bus/stream", get(route::live::bus_stream))
+        .merge(exports())
         .fallback(route::not_found)
         .method_not_allowed_fallback(route::not_so)
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
         .layer(from_fn_with_state(inside.clone(), guard))
         .with_state(inside)
+}
+
+/// Where exporters send to. Their bodies are larger than those of others.
+fn exports() -> Router<Inside> {
+    Router::new()
+        .route("/v1/logs", post(route::telemetry::logs))
+        .route("/v1/traces", post(route::telemetry::traces))
+        .route("/v1/metrics", post(route::telemetry::metrics))
+        .layer(DefaultBodyLimit::max(route::telemetry::EXPORT_BYTES_MAX))
 }
 
 fn described() -> OpenApiRouter<Inside> {

@@ -5,6 +5,7 @@ pub(crate) mod session; // sessions, and what they are doing
 pub(crate) mod log; // what was recorded
 pub(crate) mod find; // search, and what was used
 pub(crate) mod live; // streams and sockets
+pub(crate) mod telemetry; // what agents export
 pub(crate) mod page; // what a browser meets first
 
 use axum::extract::{FromRequestParts, Path, Query};

@@ -1,5 +1,6 @@
 //! Where answers come from: whoever opens the door hands it in.
 
+use capture::{Encoding, Signal, TelemetryError};
 use event::Time;
 use journal::{Journal, Query, ReadError};
 use wire::{Approval, Found, Health, Page, Session, Status, Usage};
@@ -21,6 +22,9 @@ pub trait Sources: Send + Sync + 'static {
     fn explain(&self, id: &str) -> Result<Status, SourceError>;
     fn search(&self, query: &Query) -> Result<Found, SourceError>;
     fn usage(&self, wanted: &UsageWanted) -> Result<Usage, SourceError>;
+    /// Takes what an agent exports.
+    fn telemetry(&self, signal: Signal, encoding: Encoding, body: &[u8])
+    -> Result<(), SourceError>;
     /// Told when somebody begins or ceases to watch what sessions are doing.
     fn watched_by(&self, watchers: usize);
 }
@@ -55,6 +59,10 @@ pub enum SourceError {
     /// What was asked makes no sense.
     #[error("`{given}` is not {expected}")]
     Bad { given: String, expected: &'static str },
+    #[error(transparent)]
+    Telemetry(#[from] TelemetryError),
+    #[error("so much waits already that there is no room for this")]
+    NoRoom,
     #[error("{0}")]
     Other(String),
 }

@@ -19,6 +19,8 @@ pub struct Health {
     /// What each part of the daemon does.
     #[schema(value_type = BTreeMap<String, String>)]
     pub parts: BTreeMap<String, String>,
+    /// How often agents exported what told nothing new, by who did and what it is called.
+    pub telemetry: BTreeMap<String, u64>,
     /// Why nothing can be recorded; `null` if it can.
     pub disk: Option<String>,
 }

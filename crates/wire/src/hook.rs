@@ -9,7 +9,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use event::{Kind, Raw, Time};
+use event::{Kind, Raw, Source, Time};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SendFlags, Shutdown, SocketAddrUnix, SocketType};
@@ -36,6 +36,9 @@ pub struct HookCall {
     /// The provider's id of the session.
     pub session: String,
     pub at: Time,
+    /// Who says so.
+    #[serde(default = "hook", skip_serializing_if = "is_hook")]
+    pub source: Source,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transcript: Option<PathBuf>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -47,6 +50,14 @@ pub struct HookCall {
     pub reason: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub facts: Vec<HookFact>,
+}
+
+fn hook() -> Source {
+    Source::Hook
+}
+
+fn is_hook(source: &Source) -> bool {
+    *source == Source::Hook
 }
 
 /// Something that happened, in the words of the journal.

@@ -11,6 +11,7 @@ mod item; // what the model saw and said
 mod rollout; // the shapes
 mod state; // what has to be known of the lines before
 mod hooks; // what its hooks say
+mod telemetry; // what it exports
 
 use std::path::Path;
 
@@ -28,6 +29,7 @@ use crate::identity::Identity;
 use crate::json;
 use crate::record::Record;
 use crate::source::Source;
+use crate::telemetry::TelemetryMap;
 use crate::thread::Settings;
 use crate::told::Told;
 
@@ -69,6 +71,10 @@ impl Agent for Codex {
         let parent = word(line, "forked_from_id").map(str::to_owned);
         let begins_at = number(line, "ordinal").filter(|ordinal| *ordinal > 0);
         Kin { parent, begins_at, ..Kin::default() }
+    }
+
+    fn telemetry(&self) -> Option<&'static TelemetryMap> {
+        Some(&telemetry::TELEMETRY)
     }
 
     fn resume(&self, session: &str, _cwd: Option<&str>) -> Option<Vec<String>> {

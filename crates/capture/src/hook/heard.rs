@@ -7,7 +7,7 @@ use event::payload::{
     ApprovalCanceled, ApprovalRequested, ApprovalResolved, Decision, Effect, ToolCall, ToolResult,
     ToolStarted,
 };
-use event::{Draft, Kind, Raw, Source as How, Time};
+use event::{Confidence, Draft, Kind, Raw, Source as How, Time};
 
 use super::memory::{Asked, Called, HookMemory, Remembered, given};
 use super::{HookMap, Made};
@@ -32,6 +32,8 @@ pub struct Heard<'a> {
     /// Where the session is written, if that was said. It is believed within the agent's folders.
     pub transcript: Option<&'a Path>,
     pub at: Time,
+    /// Who says so: a hook, or the agent's telemetry.
+    pub source: &'a How,
     pub sign: Option<SignKind>,
     pub facts: &'a [(Kind, Raw)],
 }
@@ -124,11 +126,23 @@ impl HookMap {
             kind => self.untold.contains(kind),
         };
         let may_end = heard.sign.is_some() || !heard.facts.is_empty();
-        heard.facts.iter().any(|(kind, _)| tells(kind)) || may_end && remembered.is_asking()
+        let tells_all = *heard.source == How::Telemetry && !heard.facts.is_empty();
+        tells_all
+            || heard.facts.iter().any(|(kind, _)| tells(kind))
+            || may_end && remembered.is_asking()
     }
 
     fn untold_of(&self, heard: &Heard<'_>, remembered: &mut Remembered) -> Vec<Untold> {
         let mut untold = Vec::new();
+        if *heard.source == How::Telemetry {
+            // It was asked for nothing else.
+            let fact = |(kind, data): &(Kind, Raw)| Untold {
+                kind: kind.clone(),
+                data: data.clone(),
+                text: None,
+            };
+            return heard.facts.iter().map(fact).collect();
+        }
         for (kind, data) in heard.facts {
             match kind {
                 Kind::ToolCall => self.call(heard, data, remembered, &mut untold),
@@ -265,9 +279,14 @@ fn made_up(heard: &Heard<'_>) -> String {
     format!("hook-{}", heard.name)
 }
 
-/// Says of an event that it comes from a hook and stands in no record.
+/// Says of an event where it comes from, and that it stands in no record. Telemetry is believed a
+/// little less.
 fn mark(draft: &mut Draft, heard: &Heard<'_>) {
-    draft.source = How::Hook;
+    draft.source = heard.source.clone();
+    if draft.source == How::Telemetry {
+        draft.confidence = Confidence::Medium;
+    }
     draft.metadata.remove("record");
-    draft.metadata.insert("hook".to_owned(), Raw::of(heard.name).expect("a text encodes"));
+    let name = Raw::of(heard.name).expect("a text encodes");
+    draft.metadata.insert(draft.source.as_str().to_owned(), name);
 }

@@ -48,6 +48,7 @@ fn hear(
         session: &hooked.session,
         transcript: None,
         at,
+        source: &event::Source::Hook,
         sign: hooked.sign,
         facts: &hooked.facts,
     };

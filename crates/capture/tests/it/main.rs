@@ -28,3 +28,4 @@ mod goose;
 mod qwen;
 mod opencode;
 mod pi;
+mod telemetry;

@@ -5,13 +5,13 @@ use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 
 use event::{EventId, Time};
-use serde_json::Value;
+use serde_json::{Value, json};
 use testkit::World;
 
 use crate::follow::prompt;
 use crate::up::{millis, up};
 use crate::writer::append;
-use crate::{empty, import, json};
+use crate::{empty, import, json as lines};
 
 /// The ways in, as the command says.
 fn ways_in(world: &World) -> (String, String) {
@@ -54,11 +54,11 @@ fn http_answers_what_commands_print() {
         ("/api/usage?by=model", &["usage", "model"]),
     ] {
         let (status, answered) = get(&address, &token, path);
-        let printed: Value = json(&world.run(&[&["--json"], command].concat())).remove(0);
+        let printed: Value = lines(&world.run(&[&["--json"], command].concat())).remove(0);
         assert_eq!((status, answered), (200, printed), "{path}");
     }
     let (_, shown) = get(&address, &token, "/api/sessions/s0");
-    let printed: Value = json(&world.run(&["--json", "show", "s0"])).remove(0);
+    let printed: Value = lines(&world.run(&["--json", "show", "s0"])).remove(0);
     assert_eq!(shown["turns"], printed["turns"]);
     let (_, statuses) = get(&address, &token, "/api/status");
     assert!(statuses["items"].is_array(), "{statuses}");
@@ -72,21 +72,21 @@ fn approvals_are_told_with_what_became_of_them() {
     let world = empty();
     let now = Time::from_millis(millis());
     let lines: Vec<String> = [
-        ("session.started", serde_json::json!({"entry_point": "cli"})),
-        ("user.prompt", serde_json::json!({"content": "go"})),
+        ("session.started", json!({"entry_point": "cli"})),
+        ("user.prompt", json!({"content": "go"})),
         (
             "approval.requested",
-            serde_json::json!({"approval_id": "a1", "tool": "Bash",
+            json!({"approval_id": "a1", "tool": "Bash",
             "input": {"command": "rm -r x"}}),
         ),
-        ("approval.resolved", serde_json::json!({"approval_id": "a1", "decision": "deny"})),
-        ("approval.requested", serde_json::json!({"approval_id": "a2", "tool": "Edit"})),
+        ("approval.resolved", json!({"approval_id": "a1", "decision": "deny"})),
+        ("approval.requested", json!({"approval_id": "a2", "tool": "Edit"})),
     ]
     .into_iter()
     .enumerate()
     .map(|(number, (kind, data))| {
         let id = EventId::derived(now, "made up", "s", &[u8::try_from(number).unwrap()]);
-        serde_json::json!({"id": id, "session_id": "made-up:s", "kind": kind, "data": data,
+        json!({"id": id, "session_id": "made-up:s", "kind": kind, "data": data,
             "created_at": now, "source": "hook"})
         .to_string()
     })
@@ -132,4 +132,84 @@ fn a_door_that_cannot_be_opened_stops_nothing_else() {
     assert_eq!(world.run(&["web"]).code, Some(1));
     let ended = daemon.terminate();
     assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
+}
+
+/// A rollout of Codex in which somebody asks something, and its session.
+fn codex(world: &World) -> &'static str {
+    let session = "00000000-0000-0000-0000-00000000000a";
+    let name = format!("rollout-2026-11-15T10-00-00-{session}.jsonl");
+    let file = world.home().join(".codex/sessions/2026/11/15").join(name);
+    let lines = [
+        ("session_meta", json!({"id": session, "cwd": "/home/dev/app", "originator": "codex-tui"})),
+        (
+            "response_item",
+            json!({"type": "message", "role": "user",
+            "content": [{"type": "input_text", "text": "go"}]}),
+        ),
+    ];
+    for (kind, payload) in lines {
+        let line = json!({"timestamp": "2026-11-15T10:00:00Z", "type": kind, "payload": payload});
+        append(&file, format!("{line}\n").as_bytes());
+    }
+    session
+}
+
+#[test]
+fn what_only_telemetry_tells_is_recorded_once_and_the_rest_is_counted() {
+    let world = empty();
+    let session = codex(&world);
+    assert_eq!(world.run(&["ingest", "--once"]).code, Some(0));
+    let _daemon = up(&world);
+    let (address, token) = ways_in(&world);
+    let record = |number: u64, name: &str, status: &str| {
+        let attribute =
+            |key: &str, value: &str| json!({"key": key, "value": {"stringValue": value}});
+        json!({"observedTimeUnixNano": (1_794_769_723_000_000_000 + number).to_string(),
+            "attributes": [attribute("event.name", name), attribute("conversation.id", session),
+            attribute("http.response.status_code", status), attribute("attempt", "1")]})
+    };
+    let records = [
+        record(1, "codex.api_request", "503"),
+        record(2, "codex.sse_event", ""),
+        record(3, "codex.api_request", "429"),
+    ];
+    let service = json!([{"key": "service.name", "value": {"stringValue": "codex_cli"}}]);
+    let body = json!({"resourceLogs": [{"resource": {"attributes": service},
+        "scopeLogs": [{"logRecords": records}]}]});
+    let mut follower = world.start(&["--json", "show", session, "--follow"]);
+    // An exporter that heard no answer sends it again.
+    for _ in 0..2 {
+        assert_eq!(post(&address, &token, "/v1/logs", &body), 200);
+    }
+    let mut retries = Vec::new();
+    while retries.len() < 2 {
+        let event: Value = serde_json::from_str(&follower.line().unwrap()).unwrap();
+        if event["kind"] == "retry" {
+            retries.push(event);
+        }
+    }
+    let errors: Vec<&Value> = retries.iter().map(|event| &event["data"]["error"]).collect();
+    assert_eq!(errors, ["503", "429"]);
+    assert_eq!(
+        (&retries[0]["source"], &retries[0]["confidence"]),
+        (&json!("telemetry"), &json!("medium"))
+    );
+    let (_, health) = get(&address, &token, "/api/health");
+    assert_eq!(health["telemetry"], json!({"codex_cli codex.sse_event": 2}));
+    let events = lines(&world.run(&["--json", "show", session, "--events"]));
+    assert_eq!(events.iter().filter(|event| event["kind"] == "retry").count(), 2);
+}
+
+fn post(address: &str, token: &str, path: &str, body: &Value) -> u16 {
+    let body = body.to_string();
+    let mut stream = TcpStream::connect(address).unwrap();
+    let head = format!(
+        "POST {path} HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {token}\r\n\
+         Content-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+        body.len()
+    );
+    stream.write_all(format!("{head}{body}").as_bytes()).unwrap();
+    let mut said = String::new();
+    stream.read_to_string(&mut said).unwrap();
+    said.split(' ').nth(1).unwrap().parse().unwrap()
 }

@@ -1,5 +1,6 @@
 //! A door over a journal in memory, and clients that knock at it.
 
+use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,6 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bus::Server;
+use capture::{Encoding, Signal};
 use event::{Draft, EventId, Kind, Raw, SessionId, Time};
 use journal::{Batch, Journal, Query};
 use serde_json::{Value, json};
@@ -26,14 +28,19 @@ pub(crate) struct House {
     pub(crate) bus: bus::Handle,
     _folder: TempDir,
     pub(crate) watchers: Arc<AtomicUsize>,
+    exported: Exported,
     door: Option<Door>,
     bus_thread: Option<std::thread::JoinHandle<()>>,
 }
+
+/// The exports that were taken, with their lengths.
+type Exported = Arc<Mutex<Vec<(Signal, Encoding, usize)>>>;
 
 /// Answers that say as little as the shapes allow.
 struct Made {
     journal: Journal,
     watchers: Arc<AtomicUsize>,
+    exported: Exported,
     wanted: Mutex<Option<SessionsWanted>>,
 }
 
@@ -48,9 +55,11 @@ impl House {
         let board = Board::default();
         let keys = Keys::in_folder(folder.path());
         let watchers = Arc::new(AtomicUsize::new(0));
+        let exported = Exported::default();
         let sources = Made {
             journal: journal.clone(),
             watchers: Arc::clone(&watchers),
+            exported: Arc::clone(&exported),
             wanted: Mutex::default(),
         };
         let door = Door::open(Opening {
@@ -62,7 +71,12 @@ impl House {
             bus: socket,
         });
         let (door, bus_thread) = (Some(door.unwrap()), Some(bus_thread));
-        House { journal, board, keys, bus, _folder: folder, watchers, door, bus_thread }
+        House { journal, board, keys, bus, _folder: folder, watchers, exported, door, bus_thread }
+    }
+
+    /// The exports it took so far.
+    pub(crate) fn exported(&self) -> Vec<(Signal, Encoding, usize)> {
+        self.exported.lock().unwrap().clone()
     }
 
     pub(crate) fn address(&self) -> SocketAddr {
@@ -288,6 +302,7 @@ impl Sources for Made {
             sessions: self.journal.session_count()?,
             position: self.journal.tail()?,
             parts: [("http".to_owned(), "running".to_owned())].into(),
+            telemetry: BTreeMap::new(),
             disk: None,
         })
     }
@@ -308,6 +323,17 @@ impl Sources for Made {
 
     fn approvals(&self, _: bool) -> Result<Vec<wire::Approval>, SourceError> {
         Ok(Vec::new())
+    }
+
+    fn telemetry(
+        &self,
+        signal: Signal,
+        encoding: Encoding,
+        body: &[u8],
+    ) -> Result<(), SourceError> {
+        capture::telemetry(signal, encoding, body)?;
+        self.exported.lock().unwrap().push((signal, encoding, body.len()));
+        Ok(())
     }
 
     fn explain(&self, id: &str) -> Result<wire::Status, SourceError> {

@@ -17,7 +17,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("bus", &[]),
     ("supervise", &["event", "bus"]),
     ("wire", &["event"]),
-    ("serve", &["event", "journal", "bus", "wire"]),
+    ("serve", &["event", "journal", "capture", "bus", "wire"]),
     (
         "daemon",
         &[

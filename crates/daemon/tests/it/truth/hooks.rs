@@ -37,6 +37,7 @@ fn told(call: &Call, number: usize, tool: &str, memory: &mut HookMemory) -> Vec<
         session: &hooked.session,
         transcript: None,
         at,
+        source: &event::Source::Hook,
         sign: hooked.sign,
         facts: &hooked.facts,
     };

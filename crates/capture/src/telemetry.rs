@@ -1,0 +1,153 @@
+//! Telemetry: what agents export about themselves over OTLP.
+//!
+//! A body is read into records, whatever its signal and its encoding; each agent has a
+//! [`TelemetryMap`] that says which of them tell something that its own records do not. All others
+//! are counted by name and forgotten. Telemetry is a weak witness: what it tells is of medium
+//! confidence.
+//!
+//! Not here: how a body arrives (`serve`), and metrics, whose sums the agent's records have one by
+//! one.
+
+mod export; // records and spans, in either encoding
+mod protobuf; // fields of a message, one after another
+
+use std::collections::BTreeMap;
+
+use event::payload::{ApprovalResolved, Decision, Retry};
+use event::{Kind, Raw, Time};
+
+pub use export::{Encoding, Exported, Signal, TelemetryError};
+
+use crate::agent::{AGENTS, Agent};
+
+/// What has to be known of an agent's telemetry.
+#[derive(Debug)]
+pub struct TelemetryMap {
+    /// What it calls itself begins so.
+    pub service: &'static str,
+    /// The attribute that has the session.
+    pub session: &'static str,
+    /// The first row of a name that tells something counts.
+    pub rows: &'static [TelemetryRow],
+}
+
+/// One sort of record, and what it tells.
+#[derive(Debug)]
+pub struct TelemetryRow {
+    pub name: &'static str,
+    pub tells: Tells,
+}
+
+/// What a record may tell that stands nowhere else. The names are those of attributes.
+#[derive(Debug)]
+pub enum Tells {
+    /// A request that failed, and will be made again.
+    Retry { status: &'static str, error: &'static str, attempt: &'static str },
+    /// A person has decided about a call.
+    Decided {
+        call: &'static str,
+        decision: &'static str,
+        /// What allows begins so; anything else does not.
+        allows: &'static str,
+        /// Who decided, and what that is called if it was a person.
+        source: &'static str,
+        person: &'static str,
+    },
+}
+
+/// Something that only telemetry tells.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Reported {
+    /// Tells it from all others of its session, and is the same when it is exported again.
+    pub name: String,
+    pub provider: &'static str,
+    /// The provider's id of the session.
+    pub session: String,
+    pub at: Time,
+    pub kind: Kind,
+    pub data: Raw,
+}
+
+/// What one body says.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Telemetry {
+    pub reported: Vec<Reported>,
+    /// How often each record came that tells nothing new, by who exported it and its name.
+    pub counted: BTreeMap<(String, String), u64>,
+}
+
+/// Reads a body.
+pub fn telemetry(
+    signal: Signal,
+    encoding: Encoding,
+    body: &[u8],
+) -> Result<Telemetry, TelemetryError> {
+    let mut telemetry = Telemetry::default();
+    for exported in export::read(signal, encoding, body)? {
+        match reported(&exported) {
+            Some(reported) => telemetry.reported.push(reported),
+            None => {
+                let key = (exported.service, exported.name);
+                *telemetry.counted.entry(key).or_default() += 1;
+            }
+        }
+    }
+    Ok(telemetry)
+}
+
+fn reported(exported: &Exported) -> Option<Reported> {
+    let is_its = |map: &&TelemetryMap| exported.service.starts_with(map.service);
+    let of_agent = |agent: &&'static dyn Agent| {
+        Some((agent.provider(), agent.telemetry().filter(|map| is_its(map))?))
+    };
+    let (provider, map) = AGENTS.iter().find_map(of_agent)?;
+    let session = exported.attributes.get(map.session)?.clone();
+    let rows = map.rows.iter().filter(|row| row.name == exported.name);
+    let (kind, data) = rows.into_iter().find_map(|row| row.tells.read(exported))?;
+    let at = exported.at?;
+    let name = format!("{}-{}", at.nanos(), exported.name);
+    Some(Reported { name, provider, session, at, kind, data })
+}
+
+impl Tells {
+    fn read(&self, exported: &Exported) -> Option<(Kind, Raw)> {
+        let text = |name: &str| exported.attributes.get(name).map(String::as_str);
+        match self {
+            Tells::Retry { status, error, attempt } => {
+                let code = text(status).filter(|code| !code.starts_with('2'));
+                let error = text(error).filter(|error| !error.is_empty());
+                let words = match (code, error) {
+                    (Some(code), Some(error)) => format!("{code}: {error}"),
+                    (one, other) => one.or(other)?.to_owned(),
+                };
+                let attempt = text(attempt).and_then(|attempt| attempt.parse().ok());
+                let scope = "request".to_owned();
+                let retry = Retry {
+                    scope,
+                    attempt: attempt.unwrap_or_default(),
+                    error: words,
+                    ..Retry::default()
+                };
+                Some((Kind::Retry, Raw::of(&retry).ok()?))
+            }
+            Tells::Decided { call, decision, allows, source, person } => {
+                if text(source) != Some(person) {
+                    return None;
+                }
+                let said = text(decision)?;
+                let decision = match said.starts_with(allows) {
+                    true => Decision::Allow,
+                    false => Decision::Deny,
+                };
+                let resolved = ApprovalResolved {
+                    approval_id: text(call)?.to_owned(),
+                    decision,
+                    reason: Some(said.to_owned()),
+                    by: Some("person".to_owned()),
+                    automated: false,
+                };
+                Some((Kind::ApprovalResolved, Raw::of(&resolved).ok()?))
+            }
+        }
+    }
+}

@@ -1,0 +1,290 @@
+//! The records and spans of an export, in either encoding of OTLP.
+//!
+//! Logs and traces have the same shape: resources with scopes with records. Names, times and plain
+//! attributes are read, all as text; values that have parts are not.
+
+use std::collections::BTreeMap;
+
+use event::Time;
+use serde::Deserialize;
+use serde::de::{Deserializer, IgnoredAny};
+use serde_json::Value;
+
+use super::protobuf::{Field, Fields, Malformed};
+
+/// Records in one body. An exporter sends some hundred at a time.
+const RECORDS_MAX: usize = 10_000;
+
+/// What is exported.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Signal {
+    Logs,
+    Traces,
+    /// Taken, and not read.
+    Metrics,
+}
+
+/// How it is written down.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Encoding {
+    Json,
+    Protobuf,
+}
+
+/// One record or span.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Exported {
+    /// What exported it, by its own name.
+    pub service: String,
+    pub name: String,
+    pub at: Option<Time>,
+    pub attributes: BTreeMap<String, String>,
+}
+
+/// Why a body was not understood.
+#[derive(Debug, thiserror::Error)]
+pub enum TelemetryError {
+    #[error("this is no OTLP as JSON")]
+    Json(#[source] serde_json::Error),
+    #[error("this is no OTLP as protobuf")]
+    Protobuf,
+    #[error("more than {RECORDS_MAX} records at once")]
+    TooMany,
+}
+
+impl From<Malformed> for TelemetryError {
+    fn from(_: Malformed) -> TelemetryError {
+        TelemetryError::Protobuf
+    }
+}
+
+/// Reads everything in a body.
+pub(super) fn read(
+    signal: Signal,
+    encoding: Encoding,
+    body: &[u8],
+) -> Result<Vec<Exported>, TelemetryError> {
+    match (signal, encoding) {
+        (Signal::Metrics, Encoding::Json) => {
+            serde_json::from_slice::<IgnoredAny>(body).map_err(TelemetryError::Json)?;
+            Ok(Vec::new())
+        }
+        (Signal::Metrics, Encoding::Protobuf) => {
+            Fields(body).try_for_each(|field| field.map(drop))?;
+            Ok(Vec::new())
+        }
+        (_, Encoding::Json) => read_json(body),
+        (Signal::Logs, Encoding::Protobuf) => read_protobuf(body, &LOG_RECORD),
+        (Signal::Traces, Encoding::Protobuf) => read_protobuf(body, &SPAN),
+    }
+}
+
+/// The attributes that say who exports and what a record is called.
+const SERVICE: &str = "service.name";
+const EVENT: &str = "event.name";
+
+/// An export as JSON. Logs and traces differ in some names only.
+#[derive(Deserialize)]
+struct Export {
+    #[serde(default, rename = "resourceLogs", alias = "resourceSpans")]
+    resources: Vec<Resource>,
+}
+
+#[derive(Deserialize)]
+struct Resource {
+    #[serde(default)]
+    resource: Option<Holder>,
+    #[serde(default, rename = "scopeLogs", alias = "scopeSpans")]
+    scopes: Vec<Scope>,
+}
+
+#[derive(Deserialize, Default)]
+struct Holder {
+    #[serde(default)]
+    attributes: Option<Vec<Attribute>>,
+}
+
+#[derive(Deserialize)]
+struct Scope {
+    #[serde(default, rename = "logRecords", alias = "spans")]
+    records: Vec<Record>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Record {
+    #[serde(default, alias = "eventName")]
+    name: Option<String>,
+    #[serde(default, alias = "startTimeUnixNano", deserialize_with = "nanos")]
+    time_unix_nano: u64,
+    #[serde(default, deserialize_with = "nanos")]
+    observed_time_unix_nano: u64,
+    #[serde(default)]
+    attributes: Option<Vec<Attribute>>,
+}
+
+#[derive(Deserialize)]
+struct Attribute {
+    key: String,
+    #[serde(default)]
+    value: Value,
+}
+
+/// A number of 64 bits is a text in JSON, and not everybody knows.
+fn nanos<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+    let value = Value::deserialize(deserializer)?;
+    let text = value.as_str().and_then(|text| text.parse().ok());
+    Ok(value.as_u64().or(text).unwrap_or_default())
+}
+
+fn read_json(body: &[u8]) -> Result<Vec<Exported>, TelemetryError> {
+    let export: Export = serde_json::from_slice(body).map_err(TelemetryError::Json)?;
+    let mut read = Vec::new();
+    for resource in export.resources {
+        let mut about = texts(resource.resource.unwrap_or_default().attributes);
+        let service = about.remove(SERVICE).unwrap_or_default();
+        for record in resource.scopes.into_iter().flat_map(|scope| scope.records) {
+            if read.len() == RECORDS_MAX {
+                return Err(TelemetryError::TooMany);
+            }
+            let attributes = texts(record.attributes);
+            let times = [record.time_unix_nano, record.observed_time_unix_nano];
+            let name = record.name.unwrap_or_default();
+            read.push(Exported::of(service.clone(), name, times, attributes));
+        }
+    }
+    Ok(read)
+}
+
+fn texts(attributes: Option<Vec<Attribute>>) -> BTreeMap<String, String> {
+    let text = |value: &Value| {
+        let (_, value) = value.as_object()?.iter().next()?;
+        match value {
+            Value::String(text) => Some(text.clone()),
+            Value::Bool(_) | Value::Number(_) => Some(value.to_string()),
+            Value::Null | Value::Array(_) | Value::Object(_) => None,
+        }
+    };
+    let attributes = attributes.into_iter().flatten();
+    attributes.filter_map(|found| Some((found.key, text(&found.value)?))).collect()
+}
+
+/// The numbers of fields in a record.
+struct Numbers {
+    name: u64,
+    times: [u64; 2],
+    attributes: u64,
+}
+
+const LOG_RECORD: Numbers = Numbers { name: 12, times: [1, 11], attributes: 6 };
+const SPAN: Numbers = Numbers { name: 5, times: [7, 8], attributes: 9 };
+
+/// The numbers of fields around them, which are the same for both.
+const RESOURCES: u64 = 1;
+const RESOURCE: u64 = 1;
+const SCOPES: u64 = 2;
+const RECORDS: u64 = 2;
+const RESOURCE_ATTRIBUTES: u64 = 1;
+const KEY: u64 = 1;
+const VALUE: u64 = 2;
+
+fn read_protobuf(body: &[u8], numbers: &Numbers) -> Result<Vec<Exported>, TelemetryError> {
+    let mut read = Vec::new();
+    for resource in messages(body, RESOURCES) {
+        let resource = resource?;
+        let mut about = BTreeMap::new();
+        for holder in messages(resource, RESOURCE) {
+            about.extend(attributes(holder?, RESOURCE_ATTRIBUTES)?);
+        }
+        let service = about.remove(SERVICE).unwrap_or_default();
+        for scope in messages(resource, SCOPES) {
+            for record in messages(scope?, RECORDS) {
+                if read.len() == RECORDS_MAX {
+                    return Err(TelemetryError::TooMany);
+                }
+                read.push(record_of(record?, numbers, service.clone())?);
+            }
+        }
+    }
+    Ok(read)
+}
+
+/// The messages within a message that have this number.
+fn messages(message: &[u8], number: u64) -> impl Iterator<Item = Result<&[u8], Malformed>> {
+    Fields(message).filter_map(move |field| match field {
+        Ok((found, Field::Bytes(bytes))) if found == number => Some(Ok(bytes)),
+        Ok(_) => None,
+        Err(malformed) => Some(Err(malformed)),
+    })
+}
+
+fn record_of(
+    record: &[u8],
+    numbers: &Numbers,
+    service: String,
+) -> Result<Exported, TelemetryError> {
+    let mut name = String::new();
+    let mut times = [0, 0];
+    for field in Fields(record) {
+        match field? {
+            (number, Field::Bytes(bytes)) if number == numbers.name => name = text(bytes),
+            (number, Field::Fixed64(nanos)) => {
+                if let Some(place) = numbers.times.iter().position(|time| *time == number) {
+                    times[place] = nanos;
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(Exported::of(service, name, times, attributes(record, numbers.attributes)?))
+}
+
+fn attributes(message: &[u8], number: u64) -> Result<BTreeMap<String, String>, Malformed> {
+    let mut attributes = BTreeMap::new();
+    for attribute in messages(message, number) {
+        let attribute = attribute?;
+        let mut key = None;
+        let mut value = None;
+        for part in Fields(attribute) {
+            match part? {
+                (KEY, Field::Bytes(bytes)) => key = Some(text(bytes)),
+                (VALUE, Field::Bytes(bytes)) => value = plain(bytes)?,
+                _ => {}
+            }
+        }
+        attributes.extend(key.zip(value));
+    }
+    Ok(attributes)
+}
+
+/// A value without parts: text, truth, whole number or fraction, by the number of its field.
+fn plain(value: &[u8]) -> Result<Option<String>, Malformed> {
+    let Some(field) = Fields(value).next() else { return Ok(None) };
+    Ok(match field? {
+        (1, Field::Bytes(bytes)) => Some(text(bytes)),
+        (2, Field::Varint(truth)) => Some((truth != 0).to_string()),
+        (3, Field::Varint(number)) => Some(number.cast_signed().to_string()),
+        (4, Field::Fixed64(bits)) => Some(f64::from_bits(bits).to_string()),
+        _ => None,
+    })
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+impl Exported {
+    /// Its own name counts only where no attribute has one: some exporters put a place in their
+    /// source there. Of its times the first that is set counts.
+    fn of(
+        service: String,
+        name: String,
+        times: [u64; 2],
+        attributes: BTreeMap<String, String>,
+    ) -> Exported {
+        let name = attributes.get(EVENT).cloned().unwrap_or(name);
+        let at = times.into_iter().find(|nanos| *nanos != 0);
+        let at = at.map(|nanos| Time::from_nanos(i128::from(nanos)));
+        Exported { service, name, at, attributes }
+    }
+}

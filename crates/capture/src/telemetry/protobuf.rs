@@ -1,0 +1,102 @@
+//! The fields of a protobuf message, one after another. What nobody asks for is passed over.
+
+/// A field as it stands there.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) enum Field<'a> {
+    Varint(u64),
+    Fixed64(u64),
+    Bytes(&'a [u8]),
+    Fixed32(u32),
+}
+
+/// The bytes are no message.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Malformed;
+
+/// What is left of a message.
+pub(super) struct Fields<'a>(pub &'a [u8]);
+
+impl<'a> Iterator for Fields<'a> {
+    type Item = Result<(u64, Field<'a>), Malformed>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.0.is_empty() {
+            return None;
+        }
+        let field = self.field();
+        if field.is_none() {
+            self.0 = &[];
+        }
+        Some(field.ok_or(Malformed))
+    }
+}
+
+impl<'a> Fields<'a> {
+    fn field(&mut self) -> Option<(u64, Field<'a>)> {
+        let key = self.varint()?;
+        let field = match key & 7 {
+            0 => Field::Varint(self.varint()?),
+            1 => Field::Fixed64(u64::from_le_bytes(*self.take(8)?.first_chunk()?)),
+            2 => {
+                let length = usize::try_from(self.varint()?).ok()?;
+                Field::Bytes(self.take(length)?)
+            }
+            5 => Field::Fixed32(u32::from_le_bytes(*self.take(4)?.first_chunk()?)),
+            // Groups are long gone, and nothing else was ever defined.
+            _ => return None,
+        };
+        Some((key >> 3, field))
+    }
+
+    fn varint(&mut self) -> Option<u64> {
+        let mut value = 0_u64;
+        for shift in (0..64).step_by(7) {
+            let (&byte, rest) = self.0.split_first()?;
+            self.0 = rest;
+            value |= u64::from(byte & 0x7f) << shift;
+            if byte < 0x80 {
+                return Some(value);
+            }
+        }
+        None
+    }
+
+    fn take(&mut self, length: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.0.split_at_checked(length)?;
+        self.0 = rest;
+        Some(taken)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fields(bytes: &[u8]) -> Vec<Result<(u64, Field<'_>), Malformed>> {
+        Fields(bytes).collect()
+    }
+
+    #[test]
+    fn every_sort_of_field_is_read() {
+        let bytes = [
+            0x08, 0x96, 0x01, // 1: 150
+            0x11, 1, 0, 0, 0, 0, 0, 0, 0, // 2: 1, in eight bytes
+            0x1a, 2, b'h', b'i', // 3: two bytes
+            0x25, 7, 0, 0, 0, // 4: 7, in four bytes
+        ];
+        let read = [
+            Ok((1, Field::Varint(150))),
+            Ok((2, Field::Fixed64(1))),
+            Ok((3, Field::Bytes(b"hi"))),
+            Ok((4, Field::Fixed32(7))),
+        ];
+        assert_eq!(fields(&bytes), read);
+    }
+
+    #[test]
+    fn what_ends_too_early_or_never_is_malformed() {
+        for bytes in [&[0x08][..], &[0x1a, 3, b'h'], &[0x11, 1], &[0x0b], &[0xff; 11]] {
+            assert_eq!(fields(bytes), [Err(Malformed)], "{bytes:?}");
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! Exports of agents: taken in either encoding, at the paths exporters know, from nobody else.
+
+use capture::{Encoding, Signal};
+
+use crate::given::{House, Said};
+
+fn export(house: &House, path: &str, headers: &[&str], body: &[u8]) -> Said {
+    let mut request = format!("POST {path} HTTP/1.1\r\nHost: {}\r\n", house.address());
+    for header in headers {
+        request += &format!("{header}\r\n");
+    }
+    request += &format!("Content-Length: {}\r\nConnection: close\r\n\r\n", body.len());
+    house.say(&[request.as_bytes(), body].concat())
+}
+
+#[test]
+fn exports_are_taken_in_either_encoding() {
+    let house = House::open();
+    let token = format!("Authorization: Bearer {}", house.token());
+    let json = "Content-Type: application/json; charset=utf-8";
+    let protobuf = "Content-Type: application/x-protobuf";
+    for (path, kind, body) in [
+        ("/v1/logs", json, &b"{}"[..]),
+        ("/v1/traces", protobuf, b""),
+        ("/v1/metrics", json, b"{\"resourceMetrics\":[]}"),
+    ] {
+        let said = export(&house, path, &[&token, kind], body);
+        assert_eq!(said.status, 200, "{said:?}");
+    }
+    let taken = [
+        (Signal::Logs, Encoding::Json, 2),
+        (Signal::Traces, Encoding::Protobuf, 0),
+        (Signal::Metrics, Encoding::Json, 22),
+    ];
+    assert_eq!(house.exported(), taken);
+}
+
+#[test]
+fn what_cannot_be_read_is_refused_and_a_stranger_is_not_heard() {
+    let house = House::open();
+    let token = format!("Authorization: Bearer {}", house.token());
+    let json = "Content-Type: application/json";
+    let kind = |headers: &[&str], body: &[u8]| {
+        let said = export(&house, "/v1/logs", headers, body);
+        (said.status, said.kind())
+    };
+    let refused = |status, kind: &str| (status, kind.to_owned());
+    assert_eq!(kind(&[json], b"{}"), refused(401, "unauthorized"));
+    assert_eq!(kind(&[&token, "Content-Type: text/plain"], b"{}"), refused(415, "bad_encoding"));
+    let packed = [token.as_str(), json, "Content-Encoding: gzip"];
+    assert_eq!(kind(&packed, b"{}"), refused(415, "bad_encoding"));
+    assert_eq!(kind(&[&token, json], b"{"), refused(400, "bad_export"));
+    let large = export(&house, "/v1/logs", &[&token, json], &vec![b' '; 5 * 1024 * 1024]);
+    assert!(matches!(large.status, 0 | 413), "{large:?}");
+    assert_eq!(house.exported(), []);
+}
