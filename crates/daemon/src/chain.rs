@@ -27,11 +27,12 @@ use crate::chronicles::chronicle_of;
 use crate::dream::Dream;
 use crate::instance::health;
 use crate::segment::{Segment, SegmentError, write_whole};
-use crate::zone::{LocalDay, Zone};
+use crate::zone::Zone;
 use agenda::{Agenda, Owed, What};
 use calendar::Calendar;
 use event_log::EventLogs;
 use steps::Step;
+use supervise::Day;
 
 pub use steps::Site;
 
@@ -158,7 +159,7 @@ pub struct Chain {
     calendar: Calendar,
     agenda: Agenda,
     /// Days of which segments came that are to be dreamt of together.
-    days: BTreeSet<LocalDay>,
+    days: BTreeSet<Day>,
     logs: EventLogs,
     /// Messages that asked for something that cannot be done.
     refused: u64,
@@ -302,7 +303,7 @@ impl Chain {
                 }
             }
             (Some("activity"), Some("recorded")) => {
-                let day = text("day").and_then(LocalDay::parse);
+                let day = text("day").and_then(Day::parse);
                 let of = text("facet").zip(text("id"));
                 let of = of.filter(|(facet, id)| is_facet(facet) && is_name(id));
                 if let Some((day, (facet, id))) = day.zip(of) {

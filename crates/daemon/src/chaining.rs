@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use bus::{Filter, Handle, Listener, Message, PublishError};
 use event::Time;
 use serde_json::{Value, json};
-use supervise::{Day, EnqueueError, Run, RunNews, Supervisor, Task, fill};
+use supervise::{EnqueueError, Run, RunNews, Supervisor, Task, fill};
 
 use crate::capturing::give_way;
 use crate::chain::{Begun, Chain, ChainError, Hands, HandsError, REVISION, Site, Went};
@@ -147,13 +147,11 @@ fn follow(
             return Ok(());
         }
         let page = chain.page()?;
-        if !page.is_empty() {
-            if chain.take(&page, clock(), hands)? == Went::Stopped {
-                return Ok(());
-            }
-            continue;
+        if chain.take(&page, clock(), hands)? == Went::Stopped {
+            return Ok(());
         }
-        let mut limit = LOOK_EVERY;
+        // While there is more to take, nothing is waited for.
+        let mut limit = if page.is_empty() { LOOK_EVERY } else { Duration::ZERO };
         while let Some(message) = inbox.first(limit) {
             let before = chain.unheard();
             chain.hear(message, clock(), hands)?;
@@ -280,7 +278,7 @@ impl Hands for Working {
             None => vec!["hansard".to_owned(), handler.to_owned()],
         };
         let task = Task {
-            day: Day::parse(&site.key.day().to_string()),
+            day: Some(site.key.day()),
             cwd: Some(site.folder.clone()),
             env: vec![("SEGMENT_META".to_owned(), site.meta.to_string())],
             timeout: own.and_then(|own| own.timeout).or(Some(HANDLER_TIMEOUT)),
@@ -351,8 +349,7 @@ impl Hands for Working {
             "id" => json!(activity.map(|(_, id)| id)),
             _ => Value::Null,
         });
-        let day = Day::parse(&dream.day().to_string());
-        let task = Task { day, keep: true, ..Task::new(cmd.map_err(never)?) };
+        let task = Task { day: Some(dream.day()), keep: true, ..Task::new(cmd.map_err(never)?) };
         self.supervisor.enqueue(task).map(drop).map_err(refused)
     }
 }

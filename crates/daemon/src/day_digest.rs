@@ -12,7 +12,8 @@ use redact::Redactor;
 use serde::Serialize;
 
 use crate::chronicles::chronicle_of;
-use crate::zone::{LocalDay, Zone};
+use crate::zone::Zone;
+use supervise::Day;
 
 /// What sessions are counted under that work in no folder anybody knows.
 const NO_PROJECT: &str = "elsewhere";
@@ -23,7 +24,7 @@ const PAGE: usize = 500;
 /// What was done on a day.
 #[derive(Clone, Debug, Serialize)]
 pub struct DayDigest {
-    pub day: LocalDay,
+    pub day: Day,
     /// By name.
     pub projects: Vec<ProjectDay>,
 }
@@ -48,7 +49,7 @@ pub struct SessionDay {
 
 impl DayDigest {
     /// The digest of a day. An epoch belongs to the day it began on.
-    pub fn of(journal: &Journal, zone: &Zone, day: LocalDay) -> Result<DayDigest, ReadError> {
+    pub fn of(journal: &Journal, zone: &Zone, day: Day) -> Result<DayDigest, ReadError> {
         let mut projects: BTreeMap<String, Vec<Told>> = BTreeMap::new();
         let Some((begin, end)) = zone.bounds(day) else {
             return Ok(DayDigest { day, projects: Vec::new() });

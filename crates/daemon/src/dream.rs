@@ -18,7 +18,8 @@ use supervise::safe_form;
 use crate::chronicles::chronicle_of;
 use crate::day_digest::DayDigest;
 use crate::segment::{Hold, Segment, SegmentError, SegmentKey, put_whole, write_whole};
-use crate::zone::{LocalDay, Zone};
+use crate::zone::Zone;
+use supervise::Day;
 
 /// The activities of a day, in its folder.
 const ACTIVITIES: &str = "activities.json";
@@ -31,13 +32,13 @@ pub enum Dream {
     /// A segment has come: its day's activities go on or are over.
     Segment(SegmentKey),
     /// Many segments of a day have come at once.
-    Segments(LocalDay),
+    Segments(Day),
     /// An activity is over: what came of it.
-    Activity { day: LocalDay, facet: String, id: String },
+    Activity { day: Day, facet: String, id: String },
     /// Nobody has worked for an hour since this segment: everything is over.
     Flush(SegmentKey),
     /// The day is over.
-    Daily(LocalDay),
+    Daily(Day),
 }
 
 /// Something to be told on the bus.
@@ -51,7 +52,7 @@ pub struct Told {
 #[derive(Debug, thiserror::Error)]
 pub enum DreamError {
     #[error("there is no activity `{id}` of `{facet}` on {day}")]
-    NoActivity { day: LocalDay, facet: String, id: String },
+    NoActivity { day: Day, facet: String, id: String },
     #[error("a journal in memory has no folders for its days")]
     NoFolder,
     #[error(transparent)]
@@ -164,7 +165,7 @@ impl Dream {
         about
     }
 
-    pub(crate) fn day(&self) -> LocalDay {
+    pub(crate) fn day(&self) -> Day {
         match self {
             Dream::Segment(key) | Dream::Flush(key) => key.day(),
             Dream::Segments(day) | Dream::Daily(day) | Dream::Activity { day, .. } => *day,
@@ -190,7 +191,7 @@ impl Dream {
 fn update_activities(
     journal: &Journal,
     root: &Path,
-    day: LocalDay,
+    day: Day,
     key: Option<&SegmentKey>,
     is_over: &dyn Fn(&Activity) -> bool,
     about: &Map<String, Value>,
@@ -220,12 +221,7 @@ fn update_activities(
     Ok(write_whole(&day_folder(root, day), ACTIVITIES, &pretty(&now_kept))?)
 }
 
-fn told_of(
-    event: &'static str,
-    day: LocalDay,
-    activity: &Activity,
-    about: &Map<String, Value>,
-) -> Told {
+fn told_of(event: &'static str, day: Day, activity: &Activity, about: &Map<String, Value>) -> Told {
     let Activity { facet, id, stream, segments, description, active_entities, .. } = activity;
     let mut told = fields(json!({
         "facet": facet,
@@ -249,7 +245,7 @@ fn told_of(
 fn activities_of_day(
     journal: &Journal,
     root: &Path,
-    day: LocalDay,
+    day: Day,
 ) -> Result<Vec<Activity>, DreamError> {
     let mut chronicles = Vec::new();
     for segment in Segment::of_day(root, day)? {
@@ -283,7 +279,7 @@ fn activities_of_day(
 fn write_outcome(
     journal: &Journal,
     root: &Path,
-    day: LocalDay,
+    day: Day,
     facet: &str,
     id: &str,
 ) -> Result<(), DreamError> {
@@ -325,12 +321,12 @@ fn write_outcome(
 }
 
 /// The activities as they were kept; none where they cannot be read: they are computed anew.
-fn kept_activities(root: &Path, day: LocalDay) -> Vec<KeptActivity> {
+fn kept_activities(root: &Path, day: Day) -> Vec<KeptActivity> {
     let bytes = std::fs::read(day_folder(root, day).join(ACTIVITIES)).ok();
     bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
 }
 
-fn day_folder(root: &Path, day: LocalDay) -> PathBuf {
+fn day_folder(root: &Path, day: Day) -> PathBuf {
     root.join(day.to_string())
 }
 

@@ -20,8 +20,9 @@ use projection::Epoch;
 use serde::{Deserialize, Serialize};
 
 use crate::day_digest::project_of;
-use crate::zone::{LocalDay, Zone};
+use crate::zone::Zone;
 use folder::{folders_in, make_folder};
+use supervise::Day;
 
 pub(crate) use folder::{put_whole, write_whole};
 pub(crate) use forget::forget_segments;
@@ -143,7 +144,7 @@ impl Segment {
     }
 
     /// All segments of a day, by stream and name. Folders that are none are passed over.
-    pub fn of_day(journal: &Path, day: LocalDay) -> Result<Vec<Segment>, SegmentError> {
+    pub fn of_day(journal: &Path, day: Day) -> Result<Vec<Segment>, SegmentError> {
         let mut segments = Vec::new();
         for stream in folders_in(&journal.join(day.to_string()))? {
             for folder in folders_in(&stream)? {

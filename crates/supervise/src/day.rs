@@ -2,43 +2,51 @@
 
 use std::fmt;
 
+use jiff::civil::Date;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A day, eight digits.
-#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-pub struct Day(String);
+/// A day on the calendar of the user.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct Day(Date);
 
 impl Day {
     /// Reads eight digits that are a date; `None` for anything else.
     pub fn parse(text: &str) -> Option<Day> {
-        let digits = text.as_bytes();
-        if digits.len() != 8 || !digits.iter().all(u8::is_ascii_digit) {
+        if text.len() != 8 || !text.bytes().all(|byte| byte.is_ascii_digit()) {
             return None;
         }
         let year = text[..4].parse().ok()?;
         let (month, day) = (text[4..6].parse().ok()?, text[6..].parse().ok()?);
-        jiff::civil::Date::new(year, month, day).ok()?;
-        Some(Day(text.to_owned()))
+        Date::new(year, month, day).ok().map(Day)
     }
 
-    pub(crate) fn of(date: jiff::civil::Date) -> Day {
-        Day(format!("{:04}{:02}{:02}", date.year(), date.month(), date.day()))
+    pub fn of(date: Date) -> Day {
+        Day(date)
     }
 
-    pub fn as_str(&self) -> &str {
-        &self.0
+    pub fn date(self) -> Date {
+        self.0
+    }
+
+    pub fn yesterday(self) -> Day {
+        Day(self.0.yesterday().unwrap_or(self.0))
+    }
+
+    /// For people: `Monday, 2026-11-16`.
+    pub fn in_words(self) -> String {
+        self.0.strftime("%A, %Y-%m-%d").to_string()
     }
 }
 
 impl fmt::Display for Day {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.pad(&self.0.strftime("%Y%m%d").to_string())
     }
 }
 
 impl Serialize for Day {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&self.0)
+        serializer.collect_str(self)
     }
 }
 
@@ -46,5 +54,21 @@ impl<'de> Deserialize<'de> for Day {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Day, D::Error> {
         let text = String::deserialize(deserializer)?;
         Day::parse(&text).ok_or_else(|| serde::de::Error::custom(format!("`{text}` is no day")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_day_is_eight_digits_and_exists() {
+        let day = Day::parse("20240229").expect("a leap day");
+        assert_eq!(day.to_string(), "20240229");
+        assert_eq!(day.in_words(), "Thursday, 2024-02-29");
+        for bad in ["20230229", "2024-02-29", "yesterday", "", "２０２４", "-0240229", "202402291"]
+        {
+            assert_eq!(Day::parse(bad), None, "{bad}");
+        }
     }
 }

@@ -501,7 +501,7 @@ impl Keeper {
 
     fn start_task(&mut self, run: RunId) -> Vec<queue::Effect> {
         let Some(entry) = self.queue.entry(run).cloned() else { return Vec::new() };
-        let place = entry.day.as_ref().map_or(LogPlace::Today, LogPlace::Day);
+        let place = entry.day.map_or(LogPlace::Today, LogPlace::Day);
         let started = self.start(
             run,
             &Start {

@@ -60,7 +60,7 @@ impl LogFile {
         journal: &Path,
         reference: &Ref,
         name: &str,
-        day: Option<&Day>,
+        day: Option<Day>,
         clock: &Clock,
     ) -> LogFile {
         let base = LogFile::name_of(reference, name);
@@ -70,7 +70,7 @@ impl LogFile {
             base,
             clock: clock.clone(),
             is_fixed: day.is_some(),
-            day: day.cloned().unwrap_or_else(|| clock.today()),
+            day: day.unwrap_or_else(|| clock.today()),
             part: 0,
             part_len: 0,
             part_max: PART_MAX,
@@ -93,7 +93,7 @@ impl LogFile {
 
     /// Where it is now.
     pub(crate) fn path(&self) -> PathBuf {
-        self.journal.join(self.day.as_str()).join(FOLDER).join(self.part_name())
+        self.journal.join(self.day.to_string()).join(FOLDER).join(self.part_name())
     }
 
     /// Adds a line. It is on disk after [`LogFile::flush`].
@@ -183,8 +183,8 @@ impl LogFile {
     }
 
     fn try_open(&self) -> io::Result<(File, u64)> {
-        let day = self.day.as_str();
-        let folder = folder_below(&self.journal, &[day, FOLDER])?;
+        let day = self.day.to_string();
+        let folder = folder_below(&self.journal, &[&day, FOLDER])?;
         let name = self.part_name();
         let file = append_in(&folder, &name)?;
         let len = file.metadata()?.len();
@@ -215,7 +215,7 @@ mod tests {
 
     use super::*;
 
-    fn open(journal: &Path, day: Option<&Day>) -> LogFile {
+    fn open(journal: &Path, day: Option<Day>) -> LogFile {
         let reference = Ref::text("r").unwrap();
         LogFile::open(journal, &reference, "job", day, &Clock::system())
     }
@@ -228,7 +228,7 @@ mod tests {
     fn a_long_log_goes_on_in_another_part() {
         let journal = tempfile::tempdir().unwrap();
         let day = Day::parse("20250213").unwrap();
-        let mut log = open(journal.path(), Some(&day));
+        let mut log = open(journal.path(), Some(day));
         log.part_max = 100;
         for number in 0..9 {
             log.line("stdout", false, format!("line {number}").as_bytes());
@@ -249,8 +249,8 @@ mod tests {
         let journal = tempfile::tempdir().unwrap();
         let yesterday = Day::parse("20250213").unwrap();
         let mut service = open(journal.path(), None);
-        let mut task = open(journal.path(), Some(&yesterday));
-        let today = service.day.clone();
+        let mut task = open(journal.path(), Some(yesterday));
+        let today = service.day;
         // As it was before midnight.
         service.day = yesterday;
         service.reopen();
@@ -258,7 +258,7 @@ mod tests {
             log.line("stdout", false, b"after midnight");
             log.flush();
         }
-        assert_eq!(text(journal.path(), today.as_str(), "r_job.log").lines().count(), 1);
+        assert_eq!(text(journal.path(), &today.to_string(), "r_job.log").lines().count(), 1);
         assert_eq!(text(journal.path(), "20250213", "r_job.log").lines().count(), 1);
     }
 
@@ -267,7 +267,7 @@ mod tests {
         let journal = tempfile::tempdir().unwrap();
         let day = Day::parse("20250213").unwrap();
         fs::write(journal.path().join("20250213"), "in the way").unwrap();
-        let mut log = open(journal.path(), Some(&day));
+        let mut log = open(journal.path(), Some(day));
         log.line("stdout", false, b"one");
         log.line("stdout", false, b"two");
         log.flush();

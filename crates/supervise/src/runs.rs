@@ -57,14 +57,14 @@ pub(crate) struct Start<'a> {
     pub cmd: &'a [String],
     pub cwd: Option<&'a Path>,
     pub env: &'a [(String, String)],
-    pub place: LogPlace<'a>,
+    pub place: LogPlace,
 }
 
 /// Where the log of a run is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum LogPlace<'a> {
+pub(crate) enum LogPlace {
     /// In the folder of a day.
-    Day(&'a Day),
+    Day(Day),
     /// In the folder of the day it was begun in.
     Today,
     /// In each day's folder.
@@ -119,15 +119,16 @@ impl Runs {
         let today = self.clock.today();
         let day = match start.place {
             LogPlace::Day(day) => day,
-            LogPlace::Today | LogPlace::EachDay => &today,
+            LogPlace::Today | LogPlace::EachDay => today,
         };
+        let day_name = day.to_string();
         let mut env: Vec<(&str, &OsStr)> =
             start.env.iter().map(|(name, value)| (name.as_str(), OsStr::new(value))).collect();
         env.extend([
             ("HANSARD_JOURNAL", self.settings.journal.as_os_str()),
             ("HANSARD_BUS", self.settings.socket.as_os_str()),
             ("HANSARD_REF", OsStr::new(start.reference.as_str())),
-            ("HANSARD_DAY", OsStr::new(day.as_str())),
+            ("HANSARD_DAY", OsStr::new(&day_name)),
         ]);
         let launch = Launch { program: &program, cmd: start.cmd, cwd: start.cwd, env: &env };
         let child = process::spawn(&launch)

@@ -1,7 +1,7 @@
 //! `hansard digest`: what was done on a day, project by project.
 
 use clap::Args;
-use daemon::{DayDigest, LocalDay, ProjectDay, SessionDay, Zone};
+use daemon::{Day, DayDigest, ProjectDay, SessionDay, Zone};
 use projection::Activity;
 use projection::digest::summary;
 
@@ -46,18 +46,24 @@ impl Digest {
         Ok(Done::Yes)
     }
 
-    fn day(&self, zone: &Zone) -> Result<LocalDay, CliError> {
+    fn day(&self, zone: &Zone) -> Result<Day, CliError> {
         let today = zone.day(world::now());
         let day = match self.day.as_str() {
             "today" => Some(today),
             "yesterday" => Some(today.yesterday()),
-            day => LocalDay::parse(day),
+            day => Day::parse(day).or_else(|| dashed(day)),
         };
         day.ok_or_else(|| {
             CliError::new("bad_day", format!("`{}` is no day", one_line(&self.day, 40)))
                 .hint("write it as 2026-11-16, or say `today` or `yesterday`")
         })
     }
+}
+
+/// A day as in `2026-11-16`.
+fn dashed(text: &str) -> Option<Day> {
+    let [year, month, day] = text.split('-').collect::<Vec<_>>().try_into().ok()?;
+    (month.len() == 2).then(|| Day::parse(&[year, month, day].concat())).flatten()
 }
 
 fn print_project(project: &ProjectDay, zone: &Zone, output: &mut Output) -> Result<(), CliError> {

@@ -2,7 +2,7 @@
 
 use bus::Draft;
 use clap::Args;
-use daemon::{Dream as Mode, LocalDay, SegmentKey, Told, Zone};
+use daemon::{Day, Dream as Mode, SegmentKey, Told, Zone};
 
 use super::bus::At;
 use super::{Done, Global};
@@ -14,7 +14,7 @@ use crate::world;
 pub(crate) struct Dream {
     /// The day, as in 20261116
     #[arg(long, value_parser = day)]
-    day: LocalDay,
+    day: Day,
     /// A segment that has come
     #[arg(long, requires = "stream", value_name = "KEY")]
     segment: Option<String>,
@@ -89,6 +89,6 @@ impl Dream {
     }
 }
 
-fn day(text: &str) -> Result<LocalDay, String> {
-    LocalDay::parse(text).ok_or_else(|| "write it as 20261116".to_owned())
+fn day(text: &str) -> Result<Day, String> {
+    Day::parse(text).ok_or_else(|| "write it as 20261116".to_owned())
 }

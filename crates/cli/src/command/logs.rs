@@ -100,14 +100,14 @@ fn find(journal: &Path, name: &str, day: Option<&Day>) -> Option<Found> {
     let safe = safe_form(name);
     let folder = |day: &str| journal.join(day).join("health");
     let newest = match day {
-        Some(day) => folder(day.as_str()).join(format!("{safe}.log")),
+        Some(day) => folder(&day.to_string()).join(format!("{safe}.log")),
         None => journal.join("health").join(format!("{safe}.log")),
     };
     if newest.is_file() {
         return Some(Found(newest));
     }
     let mut days: Vec<String> = match day {
-        Some(day) => vec![day.as_str().to_owned()],
+        Some(day) => vec![day.to_string()],
         None => names(journal).into_iter().filter(|name| Day::parse(name).is_some()).collect(),
     };
     days.sort();

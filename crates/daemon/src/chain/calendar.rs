@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::dream::Dream;
 use crate::segment::SegmentKey;
-use crate::zone::{LocalDay, Zone};
+use crate::zone::Zone;
+use supervise::Day;
 
 /// Silence after which what was worked at is over.
 const FLUSH_AFTER_MILLIS: i128 = 60 * 60 * 1_000;
@@ -22,8 +23,8 @@ pub(super) struct Calendar {
     /// The last segment, when it came, and whether everything was ended since.
     last: Option<Last>,
     /// Days with segments that are not in their digests.
-    changed: BTreeSet<LocalDay>,
-    today: Option<LocalDay>,
+    changed: BTreeSet<Day>,
+    today: Option<Day>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -41,7 +42,7 @@ impl Calendar {
     }
 
     /// A segment of long ago has come.
-    pub(super) fn saw_history(&mut self, day: LocalDay) {
+    pub(super) fn saw_history(&mut self, day: Day) {
         self.changed.insert(day);
     }
 
@@ -59,7 +60,7 @@ impl Calendar {
         // A clock that was put back changes no day.
         if self.today.is_none_or(|before| before < today) {
             self.today = Some(today);
-            let over: Vec<LocalDay> = self.changed.range(..today).copied().collect();
+            let over: Vec<Day> = self.changed.range(..today).copied().collect();
             self.changed = self.changed.split_off(&today);
             let newest = over.len().saturating_sub(DAYS_MAX);
             due.extend(over.into_iter().skip(newest).map(Dream::Daily));
@@ -80,8 +81,8 @@ mod tests {
         SegmentKey::parse(day, "claude", "080001_5").expect("a key")
     }
 
-    fn day(text: &str) -> LocalDay {
-        LocalDay::parse(text).expect("a day")
+    fn day(text: &str) -> Day {
+        Day::parse(text).expect("a day")
     }
 
     #[test]

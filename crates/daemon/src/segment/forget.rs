@@ -6,14 +6,14 @@ use event::SessionId;
 
 use super::folder::{folders_in, remove};
 use super::{Hold, Segment, SegmentError, failed};
-use crate::zone::LocalDay;
+use supervise::Day;
 
 /// Removes the segments of a session that is deleted, and what days say that was made of them. A
 /// day is digested again when somebody asks for it.
 pub(crate) fn forget_segments(journal: &Path, session: &SessionId) -> Result<(), SegmentError> {
     let _hold = Hold::to_forget(journal)?;
     for day in folders_in(journal)? {
-        let name = day.file_name().and_then(|name| name.to_str()).and_then(LocalDay::parse);
+        let name = day.file_name().and_then(|name| name.to_str()).and_then(Day::parse);
         let Some(name) = name else { continue };
         // A session may be told of on a day on which none of its epochs has ended.
         let digest = day.join("digest.json");

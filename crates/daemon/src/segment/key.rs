@@ -8,7 +8,8 @@ use event::Time;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::zone::{LocalDay, Zone};
+use crate::zone::Zone;
+use supervise::Day;
 
 const STREAM_BYTES_MAX: usize = 64;
 const SECONDS_DIGITS_MAX: usize = 7;
@@ -16,7 +17,7 @@ const SECONDS_DIGITS_MAX: usize = 7;
 /// Where a segment is.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
 pub struct SegmentKey {
-    day: LocalDay,
+    day: Day,
     stream: String,
     segment: String,
 }
@@ -35,7 +36,7 @@ impl SegmentKey {
 
     /// A key somebody named; `None` for what cannot be one.
     pub fn parse(day: &str, stream: &str, segment: &str) -> Option<SegmentKey> {
-        let day = LocalDay::parse(day).filter(|_| day.len() == 8)?;
+        let day = Day::parse(day)?;
         (is_stream(stream) && is_segment(segment)).then(|| SegmentKey {
             day,
             stream: stream.to_owned(),
@@ -43,7 +44,7 @@ impl SegmentKey {
         })
     }
 
-    pub fn day(&self) -> LocalDay {
+    pub fn day(&self) -> Day {
         self.day
     }
 

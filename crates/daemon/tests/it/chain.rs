@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind, panic_any};
 
-use daemon::{Begun, Chain, Dream, Hands, HandsError, LocalDay, Segment, Site, Went, Zone};
+use daemon::{Begun, Chain, Day, Dream, Hands, HandsError, Segment, Site, Went, Zone};
 use event::Time;
 use proptest::prelude::{ProptestConfig, any, proptest};
 use serde_json::{Value, json};
@@ -135,7 +135,7 @@ fn follow(world: &World, hands: &mut Doing<'_>, minutes: i64) {
 
 /// The names of the messages in the event logs of all segments.
 fn logged(world: &World) -> Vec<Vec<String>> {
-    let day = LocalDay::parse("20261116").unwrap();
+    let day = Day::parse("20261116").unwrap();
     let segments = Segment::of_day(&world.root(), day).unwrap();
     let names = |segment: &Segment| {
         let text = fs::read_to_string(segment.folder().join("events.jsonl")).unwrap();
@@ -237,7 +237,7 @@ fn an_epoch_that_cannot_be_taken_holds_up_nobody_and_is_made_up_for() {
     make_up(&world, &mut hands, &[10]);
     fs::remove_file(world.root().join("20261115")).unwrap();
     make_up(&world, &mut hands, &[70, 670, 10_000]);
-    let yesterday = LocalDay::parse("20261115").unwrap();
+    let yesterday = Day::parse("20261115").unwrap();
     assert_eq!(Segment::of_day(&world.root(), yesterday).unwrap().len(), 1);
     assert!(hands.dreams.contains(&Dream::Segments(yesterday)));
     assert!(hands.alarms.is_empty());
@@ -277,7 +277,7 @@ fn history_is_described_on_the_way_and_dreamt_of_by_the_day() {
     assert!(hands.runs.is_empty(), "no process for history");
     assert_eq!(hands.published.len(), 20);
     assert!(hands.published.iter().all(|message| message["batch"] == true));
-    assert_eq!(hands.dreams, [Dream::Segments(LocalDay::parse("20261116").unwrap())]);
+    assert_eq!(hands.dreams, [Dream::Segments(Day::parse("20261116").unwrap())]);
     assert!(logged(&world).iter().all(|log| *log == ["observed"]));
 }
 

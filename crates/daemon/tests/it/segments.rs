@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use daemon::{Dream, LocalDay, Segment, SegmentError, Told, Zone, chronicle_of};
+use daemon::{Day, Dream, Segment, SegmentError, Told, Zone, chronicle_of};
 use event::{Draft, EventId, Kind, Raw, SessionId, Time};
 use journal::{Batch, Journal, Options};
 use serde_json::{Value, json};
@@ -110,7 +110,7 @@ impl Teller<'_> {
     }
 }
 
-fn day() -> LocalDay {
+fn day() -> Day {
     Zone::UTC.day(Time::from_millis(MORNING))
 }
 
