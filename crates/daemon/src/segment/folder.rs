@@ -7,6 +7,9 @@ use std::path::{Path, PathBuf};
 
 use super::{SegmentError, SegmentKey, failed};
 
+/// How the name of a file ends that is being written.
+const HALF_WRITTEN: &str = ".tmp";
+
 /// How often a folder is emptied in which somebody goes on writing.
 const REMOVE_TRIES: usize = 100;
 
@@ -33,11 +36,15 @@ pub(super) fn is_folder(path: &Path) -> bool {
     path.symlink_metadata().is_ok_and(|metadata| metadata.is_dir())
 }
 
-/// Whether a folder has nothing but perhaps this file.
+/// Whether a folder has nothing but perhaps this file, and what a crash left half written.
 pub(super) fn is_empty_but_for(folder: &Path, name: &str) -> Result<bool, SegmentError> {
     let entries = folder.read_dir().map_err(|error| failed(folder, error))?;
     for entry in entries {
-        if entry.map_err(|error| failed(folder, error))?.file_name() != name {
+        let found = entry.map_err(|error| failed(folder, error))?.file_name();
+        let is_half = found.to_str().is_some_and(|found| {
+            found.strip_prefix('.').is_some_and(|found| found.ends_with(HALF_WRITTEN))
+        });
+        if found != name && !is_half {
             return Ok(false);
         }
     }
@@ -91,7 +98,7 @@ pub(crate) fn write_whole(folder: &Path, name: &str, bytes: &[u8]) -> Result<(),
 
 /// The same for what can be made again: a power cut may bring back what was there before.
 pub(crate) fn put_whole(folder: &Path, name: &str, bytes: &[u8]) -> Result<(), SegmentError> {
-    let (path, beside) = (folder.join(name), folder.join(format!(".{name}.tmp")));
+    let (path, beside) = (folder.join(name), folder.join(format!(".{name}{HALF_WRITTEN}")));
     let write = || -> io::Result<()> {
         let mut options = OpenOptions::new();
         let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&beside)?;

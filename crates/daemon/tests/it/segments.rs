@@ -208,6 +208,16 @@ fn a_folder_whose_epoch_cannot_be_read_is_not_taken_by_another() {
 }
 
 #[test]
+fn a_folder_that_a_crash_left_unnamed_is_taken_up_again() {
+    let world = World::new();
+    world.begin("a", "app", 0).ask("one").close();
+    let folder = world.root().join("20261116/claude/080001_3");
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join(".segment.json.tmp"), "{\"day\":").unwrap();
+    assert_eq!(world.claim("a").folder(), folder);
+}
+
+#[test]
 fn a_link_in_place_of_a_folder_is_not_followed() {
     let world = World::new();
     world.begin("s", "app", 0).ask("one").close();
