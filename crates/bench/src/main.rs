@@ -20,6 +20,7 @@ mod care; // rest, memory, opening after a crash
 mod scribe; // agents that write
 mod live; // what follows them
 mod bus; // messages to everybody
+mod hook; // what agents wait for
 
 use std::error::Error;
 use std::io::{self, Write};
@@ -70,6 +71,7 @@ const GROUPS: &[(&str, Measure)] = &[
     ("care", care::measure),
     ("live", live::measure),
     ("bus", bus::measure),
+    ("hook", hook::measure),
 ];
 
 fn main() -> ExitCode {

@@ -3,14 +3,20 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use capture::{Heard, HookMemory, Hooked, Payload, SignKind, Untold, hooked, untold};
-use event::{Kind, Time};
+use capture::{
+    Environment, Heard, HookMemory, Hooked, Payload, Pump, Sign, SignKind, Summary, Untold, hooked,
+    untold,
+};
+use event::{EventId, Kind, Source, Time};
 use expect_test::expect_file;
 use proptest::prelude::*;
 use serde::Deserialize;
 use serde_json::{Value, json};
+
+use crate::memory::Memory;
+use crate::scenario::{NOW, agent, fixtures, read as read_home};
 
 /// A call of a recording.
 #[derive(Deserialize)]
@@ -55,8 +61,8 @@ fn hear(
     untold(&heard, memory)
 }
 
-fn recordings() -> Vec<(String, Vec<Call>)> {
-    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
+/// The recordings that have calls of hooks: the agent, the folder, the calls.
+fn recordings() -> Vec<(String, PathBuf, Vec<Call>)> {
     let folders = |dir: &Path| {
         let entries = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
         let mut folders: Vec<_> = entries.filter(|path| path.is_dir()).collect();
@@ -64,12 +70,12 @@ fn recordings() -> Vec<(String, Vec<Call>)> {
         folders
     };
     let mut recordings = Vec::new();
-    for tool in folders(&fixtures) {
+    for tool in folders(&fixtures()) {
         let name = tool.file_name().unwrap().to_str().unwrap().to_owned();
         for scenario in folders(&tool) {
             let Ok(text) = fs::read_to_string(scenario.join("lab/hooks.jsonl")) else { continue };
             let calls = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-            recordings.push((name.clone(), calls));
+            recordings.push((name.clone(), scenario, calls));
         }
     }
     recordings
@@ -79,7 +85,7 @@ fn recordings() -> Vec<(String, Vec<Call>)> {
 #[test]
 fn every_recorded_call_is_understood() {
     let mut rows: BTreeMap<(String, String, String), u32> = BTreeMap::new();
-    for (tool, calls) in recordings() {
+    for (tool, _, calls) in recordings() {
         let mut memory = HookMemory::default();
         for (number, call) in calls.iter().enumerate() {
             let said = match read(&tool, &call.event, &call.stdin) {
@@ -110,7 +116,7 @@ fn describe(hooked: &Hooked, told: &[Untold]) -> String {
 
 #[test]
 fn no_approval_of_a_recording_is_left_open() {
-    for (tool, calls) in recordings() {
+    for (tool, _, calls) in recordings() {
         let calls: Vec<_> = calls.into_iter().map(|call| (call.event, call.stdin)).collect();
         let calls: Vec<(&str, Value)> =
             calls.iter().map(|(event, stdin)| (event.as_str(), stdin.clone())).collect();
@@ -127,6 +133,69 @@ fn no_approval_of_a_recording_is_left_open() {
         // Their own records tell the decision.
         let is_told = ["claude", "qwen"].contains(&tool.as_str());
         assert!(is_told || open.is_empty(), "{tool}: {open:?}");
+    }
+}
+
+#[test]
+fn a_journal_made_with_hooks_has_that_without_and_what_only_hooks_tell() {
+    for (tool, dir, calls) in recordings() {
+        let home = dir.join("home");
+        let mut without = Memory::default();
+        read_home(agent(&tool), &home, &mut without);
+        let mut with = Memory::default();
+        call_all(&tool, &home, &calls, &mut with);
+        read_home(agent(&tool), &home, &mut with);
+        let place = dir.display();
+        let ids = |memory: &Memory| -> Vec<EventId> {
+            let told = memory.events().filter(|event| event.source != Source::Hook);
+            told.map(|event| event.id).collect()
+        };
+        assert_eq!(ids(&with), ids(&without), "{place}");
+        let kinds = [Kind::UserPrompt, Kind::AssistantMessage, Kind::ToolCall];
+        let twice = with.events().filter(|event| event.source == Source::Hook);
+        assert_eq!(twice.filter(|event| kinds.contains(&event.kind)).count(), 0, "{place}");
+    }
+}
+
+/// Has every call of a recording heard, in its order, with all its files there.
+fn call_all(tool: &str, home: &Path, calls: &[Call], sink: &mut Memory) {
+    let environment = Environment::new(home, []);
+    let agents = [agent(tool)];
+    let clock = || Time::from_millis(NOW);
+    let pump = Pump::new(&agents, &environment, &clock);
+    let (mut memory, mut summary) = (HookMemory::default(), Summary::default());
+    for (number, call) in calls.iter().enumerate() {
+        let text = call.stdin.to_string().replace("/home/dev/", &format!("{}/", home.display()));
+        let Some(hooked) = hooked(tool, &call.event, &Payload::parse(&text).unwrap()) else {
+            continue;
+        };
+        let (name, at) = (number.to_string(), Time::from_millis((call.t * 1_000.0) as i64));
+        let heard = Heard {
+            name: &name,
+            provider: tool,
+            session: &hooked.session,
+            transcript: hooked.transcript.as_deref(),
+            at,
+            sign: hooked.sign,
+            facts: &hooked.facts,
+        };
+        if let Some(path) = &hooked.transcript {
+            pump.look_at(tool, path, sink, &mut summary).unwrap();
+        }
+        pump.hear(&heard, &mut memory, sink, &mut summary).unwrap();
+        if let Some(kind) = hooked.sign {
+            let sign = Sign {
+                name: &name,
+                kind,
+                provider: tool,
+                session: &hooked.session,
+                transcript: hooked.transcript.as_deref(),
+                at,
+                reason: hooked.reason.as_deref(),
+                is_followed: false,
+            };
+            pump.heed(&sign, sink, &mut summary).unwrap();
+        }
     }
 }
 
@@ -245,15 +314,15 @@ fn of_a_payload_that_was_cut_the_beginning_counts() {
 
 /// A payload of the kinds there are, its members in any order, some of them wrong.
 fn any_payload() -> impl Strategy<Value = Value> {
-    let text =
-        prop_oneof![Just(json!("s1")), Just(json!("Bash")), Just(json!(7)), Just(json!(null))];
+    let session = prop_oneof![Just(json!("s1")), Just(json!(7)), Just(json!(null))];
+    let text = prop_oneof![Just(json!("c1")), Just(json!("Bash")), Just(json!(7))];
     let input = prop_oneof![
         Just(json!({"command": "ls"})),
         Just(json!({"path": "a"})),
         Just(json!("{\"command\":\"ls\"}")),
         Just(json!([1])),
     ];
-    (text.clone(), text.clone(), input, text).prop_map(|(session, tool, input, call)| {
+    (session, text.clone(), input, text).prop_map(|(session, tool, input, call)| {
         json!({"session_id": session, "tool_name": tool, "tool_input": input,
             "tool_use_id": call, "details": input, "notification_type": "ToolPermission"})
     })

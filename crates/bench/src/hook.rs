@@ -1,0 +1,129 @@
+//! `hansard hook`: what an agent waits for when it calls one, beside a program that does nothing.
+
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use testkit::World;
+
+use crate::Outcome;
+use crate::meter::{pause, race, time};
+use crate::report::{Bar, Quantity, Report, Row};
+use crate::scribe::{Scribe, Words};
+use crate::stage::Stage;
+
+/// Calls in one round.
+const CALLS: usize = 20;
+
+/// Agents that call at once, and how often each does in a second.
+const AGENTS: usize = 20;
+const CALLS_PER_SECOND: u32 = 50;
+
+/// The program that does nothing.
+const NOTHING: &str = "/bin/true";
+
+/// How many times as long as nothing a call may take.
+const RATIO: Bar = Bar::AtMost { must: 5.0, aim: 3.0 };
+
+pub(crate) fn measure(stage: &mut Stage, report: &mut Report) -> Outcome<()> {
+    let program = std::env::current_exe()?.with_file_name("hansard");
+    if !program.exists() {
+        return Err(format!("`{}` is to be built first", program.display()).into());
+    }
+    let world = World::new(&program);
+    let mut scribe = Scribe::new(world.home(), 0)?;
+    scribe.write(&Words::new(), event::Time::from_millis(1_800_000_000_000))?;
+    let made = world.run(&["ingest", "--once"]);
+    if made.code != Some(0) {
+        return Err(format!("no journal: {made}").into());
+    }
+    let rounds = stage.scale.rounds * 5;
+    for event in ["PreToolUse", "PermissionRequest", "Stop"] {
+        one(&world, event, rounds, "no daemon", report)?;
+    }
+    let mut daemon = world.start(&["--json", "up"]);
+    daemon.line().ok_or("the daemon does not start")?;
+    for event in ["PreToolUse", "PermissionRequest", "Stop"] {
+        one(&world, event, rounds, "a daemon", report)?;
+    }
+    stage.tell("many agents call")?;
+    let span = Duration::from_secs(if stage.scale.rounds <= 2 { 3 } else { 20 });
+    many(&world, span, report)?;
+    daemon.terminate();
+    Ok(())
+}
+
+/// One call after another.
+fn one(world: &World, event: &str, rounds: u32, beside: &str, report: &mut Report) -> Outcome<()> {
+    let round = |command: &dyn Fn() -> Command| {
+        let calls = || {
+            for _ in 0..CALLS {
+                call(command())?;
+            }
+            Ok(())
+        };
+        time(calls).map(|(cost, ())| cost)
+    };
+    let raced = race(
+        rounds,
+        || round(&|| world.command(&["hook", "claude", event])),
+        || round(&|| Command::new(NOTHING)),
+    )?;
+    report.row(raced.row(format!("hook {event}, {beside}; floor {NOTHING}"), CALLS).bar(RATIO));
+    Ok(())
+}
+
+/// Many agents at once, each at its pace: all but one of a hundred calls.
+fn many(world: &World, span: Duration, report: &mut Report) -> Outcome<()> {
+    let ours = slowest(span, || world.command(&["hook", "claude", "PreToolUse"]))?;
+    let floor = slowest(span, || Command::new(NOTHING))?;
+    let measure =
+        format!("hook, {AGENTS} agents, {CALLS_PER_SECOND}/s each: p99; floor {NOTHING}, in turn");
+    report.row(Row::against(measure, Quantity::Time(ours), Quantity::Time(floor)).bar(RATIO));
+    Ok(())
+}
+
+fn slowest(span: Duration, command: impl Fn() -> Command + Sync) -> Outcome<Duration> {
+    let mut times = Vec::new();
+    std::thread::scope(|scope| {
+        let agents: Vec<_> = (0..AGENTS).map(|_| scope.spawn(|| agent(span, &command))).collect();
+        for agent in agents {
+            let called = agent.join().map_err(|_| "an agent failed")?;
+            times.extend(called.map_err(|error| error.to_string())?);
+        }
+        Ok::<(), String>(())
+    })?;
+    times.sort_unstable();
+    Ok(times.get(times.len() * 99 / 100).copied().unwrap_or_default())
+}
+
+/// Calls at a pace; who is late does not catch up.
+fn agent(
+    span: Duration,
+    command: &(impl Fn() -> Command + Sync),
+) -> Result<Vec<Duration>, std::io::Error> {
+    let begun = Instant::now();
+    let mut times = Vec::new();
+    while begun.elapsed() < span {
+        let took = call(command())?;
+        times.push(took);
+        pause((Duration::from_secs(1) / CALLS_PER_SECOND).saturating_sub(took));
+    }
+    Ok(times)
+}
+
+/// Runs a program as an agent runs a hook.
+fn call(mut command: Command) -> Result<Duration, std::io::Error> {
+    let begun = Instant::now();
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn()?;
+    let stdin = child.stdin.take();
+    let payload = json!({"session_id": "s1", "cwd": "/home/dev/app", "tool_name": "Bash",
+        "transcript_path": Path::new("/home/dev/.claude/projects/app/s1.jsonl"),
+        "tool_input": {"command": "npm test"}, "tool_use_id": "t1"});
+    // One that does not read to the end is free to.
+    let _ = stdin.map(|mut stdin| stdin.write_all(payload.to_string().as_bytes()));
+    child.wait()?;
+    Ok(begun.elapsed())
+}
