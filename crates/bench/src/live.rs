@@ -5,7 +5,7 @@
 //! this process, whose cost is not counted.
 
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -28,7 +28,7 @@ const LINES_PER_SECOND: usize = 2_000;
 /// How often agents get their turn, and the journal is looked at.
 const TICK: Duration = Duration::from_millis(5);
 /// How long anything may take to be seen before it is given up.
-const PATIENCE: Duration = Duration::from_secs(120);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 /// Sessions that nobody writes to were left this long ago.
 const YESTERDAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// The program is at rest when it has done nothing for this long.
@@ -40,14 +40,10 @@ const IDLE: Bar = Bar::AtMost { must: 0.1, aim: 0.05 };
 const LATENCY: Bar = Bar::AtMost { must: 1.0, aim: 0.25 };
 
 pub(crate) fn measure(stage: &mut Stage, report: &mut Report) -> Outcome<()> {
-    let program = std::env::current_exe()?.with_file_name("hansard");
-    if !program.exists() {
-        return Err(format!("`{}` is to be built first", program.display()).into());
-    }
     let is_quick = stage.scale.rounds <= 2;
     let (idle, busy) = if is_quick { (5, 3) } else { (60, 30) };
     let (idle, busy) = (Duration::from_secs(idle), Duration::from_secs(busy));
-    let (world, words) = (World::new(program), Words::new());
+    let (world, words) = (World::new(program()?), Words::new());
     let mut scribes = sessions_of_yesterday(world.home(), &words)?;
     let running = world.start(&["--json", "--journal", "journal", "ingest"]);
     let mut reader = Reader::open(&world.home().join("journal"))?;
@@ -58,6 +54,15 @@ pub(crate) fn measure(stage: &mut Stage, report: &mut Report) -> Outcome<()> {
     at_rest(&running, idle, "that have just become silent", report);
     running.terminate();
     Ok(())
+}
+
+/// The program that is measured.
+pub(crate) fn program() -> Outcome<PathBuf> {
+    let program = std::env::current_exe()?.with_file_name("hansard");
+    if !program.exists() {
+        return Err(format!("`{}` is to be built first", program.display()).into());
+    }
+    Ok(program)
 }
 
 fn sessions_of_yesterday(home: &Path, words: &Words) -> Outcome<Vec<Scribe>> {
@@ -103,7 +108,8 @@ fn at_work(
     let mut latencies = Vec::new();
     let lines = std::thread::scope(|scope| {
         let writing = scope.spawn(|| {
-            let lines = write(scribes, words, time).map_err(|error| error.to_string());
+            let lines =
+                write(scribes, words, LINES_PER_SECOND, time).map_err(|error| error.to_string());
             // Whoever waits for this may have given up.
             let _ = sender.send(last_of(scribes));
             lines
@@ -139,10 +145,15 @@ fn at_work(
 }
 
 /// Lets all agents write for a while, in turn and evenly; how many lines that were.
-fn write(scribes: &mut [Scribe], words: &Words, time: Duration) -> Outcome<usize> {
+pub(crate) fn write(
+    scribes: &mut [Scribe],
+    words: &Words,
+    lines_per_second: usize,
+    time: Duration,
+) -> Outcome<usize> {
     let (begun, mut lines) = (Instant::now(), 0);
     while begun.elapsed() < time {
-        let due = (begun.elapsed().as_secs_f64() * LINES_PER_SECOND as f64) as usize;
+        let due = (begun.elapsed().as_secs_f64() * lines_per_second as f64) as usize;
         while lines < due {
             let number = lines % scribes.len();
             scribes[number].write(words, now())?;
@@ -234,7 +245,7 @@ impl Reader {
 }
 
 /// Waits until the program does nothing any more.
-fn wait_for_rest(running: &Running) {
+pub(crate) fn wait_for_rest(running: &Running) {
     let until = Instant::now() + PATIENCE;
     let mut before = running.cpu();
     while Instant::now() < until {
@@ -249,17 +260,17 @@ fn wait_for_rest(running: &Running) {
     }
 }
 
-fn percent(cpu: Duration, of: Duration) -> f64 {
+pub(crate) fn percent(cpu: Duration, of: Duration) -> f64 {
     100.0 * cpu.as_secs_f64() / of.as_secs_f64()
 }
 
 /// What the clock says, in whole milliseconds, as agents write it.
-fn now() -> Time {
+pub(crate) fn now() -> Time {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Time::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
-fn since(time: Time) -> Duration {
+pub(crate) fn since(time: Time) -> Duration {
     let nanos = now().nanos() - time.nanos();
     Duration::from_nanos(u64::try_from(nanos).unwrap_or(0))
 }

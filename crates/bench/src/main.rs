@@ -19,6 +19,7 @@ mod search; // words in a journal that has grown
 mod care; // rest, memory, opening after a crash
 mod scribe; // agents that write
 mod live; // what follows them
+mod serve; // the same over a WebSocket
 mod bus; // messages to everybody
 mod hook; // what agents wait for
 
@@ -70,6 +71,7 @@ const GROUPS: &[(&str, Measure)] = &[
     ("search", search::measure),
     ("care", care::measure),
     ("live", live::measure),
+    ("serve", serve::measure),
     ("bus", bus::measure),
     ("hook", hook::measure),
 ];

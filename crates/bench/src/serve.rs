@@ -1,0 +1,203 @@
+//! The door of the daemon: how long a line takes from its file to a WebSocket while many agents
+//! write, what each of them costs in memory, and what waiting costs.
+//!
+//! The daemon runs as a process of its own. The agents and the one who follows are this process,
+//! whose cost is not counted.
+
+use std::net::TcpStream;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use event::Time;
+use serde::Deserialize;
+use testkit::{Running, World};
+use tungstenite::client::IntoClientRequest;
+use tungstenite::{Message, WebSocket};
+
+use crate::Outcome;
+use crate::live::{PATIENCE, now, percent, program, since, wait_for_rest, write};
+use crate::meter::pause;
+use crate::report::{Bar, Quantity, Report, Row};
+use crate::scribe::{Scribe, Words};
+use crate::stage::Stage;
+
+/// Sessions that are active while the time of a line is measured.
+const SESSIONS: usize = 50;
+/// Lines all of them write in a second: busy agents write some four each.
+const LINES_PER_SECOND: usize = 200;
+/// Sessions that are active while memory is measured.
+const SESSIONS_HELD: usize = 100;
+/// Lines each of those has written.
+const LINES_HELD: usize = 100;
+
+/// How many seconds a line may take, for all but one of a hundred.
+const LATENCY: Bar = Bar::AtMost { must: 1.0, aim: 0.25 };
+/// What a daemon with a follower may take of a core while nothing happens, in percent.
+const IDLE: Bar = Bar::AtMost { must: 0.5, aim: 0.1 };
+
+pub(crate) fn measure(stage: &mut Stage, report: &mut Report) -> Outcome<()> {
+    let is_quick = stage.scale.rounds <= 2;
+    let (idle, busy) = if is_quick { (5, 5) } else { (60, 30) };
+    let (idle, busy) = (Duration::from_secs(idle), Duration::from_secs(busy));
+    let (world, words) = (World::new(program()?), Words::new());
+    let running = world.start(&["--json", "--journal", "journal", "up"]);
+    let mut follower = Follower::open(&world.home().join("journal/health"))?;
+    wait_for_rest(&running);
+    let before = memory(&running);
+    follower.ask(r#"{"type":"subscribe-stream"}"#)?;
+    follower.ask(r#"{"type":"subscribe-status"}"#)?;
+
+    stage.tell("agents write")?;
+    let mut scribes: Vec<Scribe> = (0..SESSIONS)
+        .map(|number| Scribe::new(world.home(), number))
+        .collect::<Outcome<Vec<Scribe>>>()?;
+    let mut latencies = at_work(&mut scribes, &words, busy, &mut follower)?;
+    latencies.sort_unstable();
+    let at = |share: f64| {
+        let place = (latencies.len() as f64 * share) as usize;
+        latencies.get(place.min(latencies.len().saturating_sub(1))).copied().unwrap_or_default()
+    };
+    let about = format!("{SESSIONS} sessions, {LINES_PER_SECOND} lines a second");
+    let row = |what: &str, ours| Row::alone(format!("{about}: {what}"), ours);
+    report.row(row("from file to WebSocket, half of them", Quantity::Time(at(0.5))));
+    let late = at(0.99);
+    let late_row = row("from file to WebSocket, 99 of 100", Quantity::Time(late));
+    report.row(Row { ratio: Some(late.as_secs_f64()), ..late_row }.bar(LATENCY));
+
+    stage.tell("many sessions are held")?;
+    for number in SESSIONS..SESSIONS_HELD {
+        scribes.push(Scribe::new(world.home(), number)?);
+    }
+    for _ in 0..LINES_HELD {
+        scribes.iter_mut().try_for_each(|scribe| scribe.write(&words, now()))?;
+    }
+    follower.drain()?;
+    wait_for_rest(&running);
+    if let Some((before, after)) = before.zip(memory(&running)) {
+        let each = after.saturating_sub(before) / SESSIONS_HELD as u64;
+        let measure = format!("{SESSIONS_HELD} sessions active and watched: memory for each");
+        report.row(Row::alone(measure, Quantity::Bytes(each)));
+    }
+
+    stage.tell("nobody writes")?;
+    if let Some(cpu_before) = running.cpu() {
+        pause(idle);
+        let cpu = running.cpu().unwrap_or_default().saturating_sub(cpu_before);
+        let percent = percent(cpu, idle);
+        let seconds = idle.as_secs();
+        let measure = format!("a watched daemon at rest, {seconds} s: CPU, % of a core");
+        let row = Row::alone(measure, Quantity::Count(percent));
+        report.row(Row { ratio: Some(percent), ..row }.bar(IDLE));
+    }
+    running.terminate();
+    Ok(())
+}
+
+/// Lets agents write; how long each line took to its follower.
+fn at_work(
+    scribes: &mut [Scribe],
+    words: &Words,
+    time: Duration,
+    follower: &mut Follower,
+) -> Outcome<Vec<Duration>> {
+    let begun = now();
+    let mut latencies = Vec::new();
+    std::thread::scope(|scope| {
+        let writing = scope.spawn(|| {
+            write(scribes, words, LINES_PER_SECOND, time).map_err(|error| error.to_string())
+        });
+        let until = Instant::now() + time + QUIET;
+        while Instant::now() < until {
+            let Some(created) = follower.next()? else { continue };
+            if created >= begun {
+                latencies.push(since(created));
+            }
+        }
+        writing.join().map_err(|_| "the agents failed")??;
+        Ok(latencies)
+    })
+}
+
+/// A follower that hears nothing for so long has everything.
+const QUIET: Duration = Duration::from_secs(2);
+
+/// One who follows everything.
+struct Follower {
+    socket: WebSocket<TcpStream>,
+}
+
+/// What is read of a frame.
+#[derive(Deserialize)]
+struct Framed {
+    event: Option<Created>,
+}
+
+#[derive(Deserialize)]
+struct Created {
+    created_at: Time,
+}
+
+impl Follower {
+    /// Comes in as soon as the door is open.
+    fn open(health: &Path) -> Outcome<Follower> {
+        let until = Instant::now() + PATIENCE;
+        let read = |name: &str| std::fs::read_to_string(health.join(name));
+        while read("http.address").is_err() {
+            if Instant::now() > until {
+                return Err("the daemon does not answer over HTTP".into());
+            }
+            pause(Duration::from_millis(10));
+        }
+        let (address, token) = (read("http.address")?, read("http.token")?);
+        let address = address.trim().trim_start_matches("http://");
+        let stream = TcpStream::connect(address)?;
+        let mut request = format!("ws://{address}/api/ws").into_client_request()?;
+        let bearer = format!("Bearer {}", token.trim()).parse()?;
+        request.headers_mut().insert("authorization", bearer);
+        let (socket, _) =
+            tungstenite::client(request, stream).map_err(|error| error.to_string())?;
+        socket.get_ref().set_read_timeout(Some(QUIET))?;
+        Ok(Follower { socket })
+    }
+
+    fn ask(&mut self, asked: &str) -> Outcome<()> {
+        Ok(self.socket.send(Message::text(asked))?)
+    }
+
+    /// When the next thing it hears of happened; `None` if that was no event, or nothing came.
+    fn next(&mut self) -> Outcome<Option<Time>> {
+        use std::io::ErrorKind;
+        match self.socket.read() {
+            Ok(Message::Text(text)) => {
+                let framed: Framed = serde_json::from_str(&text)?;
+                Ok(framed.event.map(|event| event.created_at))
+            }
+            Ok(_) => Ok(None),
+            Err(tungstenite::Error::Io(error))
+                if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) =>
+            {
+                Ok(None)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Hears everything there is.
+    fn drain(&mut self) -> Outcome<()> {
+        let mut heard_at = Instant::now();
+        while heard_at.elapsed() < QUIET {
+            if self.next()?.is_some() {
+                heard_at = Instant::now();
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What a program holds now, where the system tells.
+fn memory(running: &Running) -> Option<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", running.id())).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kib: u64 = line.trim().trim_end_matches(" kB").parse().ok()?;
+    Some(kib * 1_024)
+}
