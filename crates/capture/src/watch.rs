@@ -228,7 +228,9 @@ impl<'a> Watch<'a> {
                     continue;
                 }
                 // The system watches it no longer, whatever has its name now.
-                Ok(Wake::Gone(path)) if self.watched.remove(&path) => {
+                Ok(Wake::Gone(path))
+                    if self.watched.remove(&path) || self.doorsteps.remove(&path) =>
+                {
                     waited = Waited::AtTheDoor;
                 }
                 // What happens to a database happens in its log first.

@@ -110,6 +110,31 @@ fn history_is_not_told_one_by_one_and_can_be_read() {
     assert_same(&counted(&world), &expected(&transcripts));
 }
 
+#[test]
+fn a_folder_that_is_made_anew_is_watched_again() {
+    let world = empty();
+    ask(&world, "s0", 0);
+    let _daemon = up(&world);
+    let mut listener = listen(&world, &["--event", "start", "--from", "0"]);
+    assert_eq!(hear(&mut listener)["session_id"], "claude:s0");
+    // What was there is read; from now on it goes by what the system tells.
+    let condition = || fs::read_to_string(health(&world).join("daemon.json")).unwrap();
+    while !condition().contains(r#""capture":"running""#) {}
+    for number in 1..3 {
+        ask(&world, "s0", number);
+        assert_eq!(hear(&mut listener)["prompt"], format!("question {number}"));
+    }
+    fs::remove_dir_all(world.home().join(".claude")).unwrap();
+    for number in 0..3 {
+        ask(&world, "s1", number);
+        let start = hear(&mut listener);
+        assert_eq!(
+            (&start["session_id"], &start["prompt"]),
+            (&"claude:s1".into(), &format!("question {number}").into())
+        );
+    }
+}
+
 pub(crate) fn millis() -> i64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
     i64::try_from(since.as_millis()).unwrap()
