@@ -9,7 +9,7 @@ use serde_json::json;
 use testkit::World;
 
 use crate::Outcome;
-use crate::meter::{pause, race, time};
+use crate::meter::{Cost, pause, race, time};
 use crate::report::{Bar, Quantity, Report, Row};
 use crate::scribe::{Scribe, Words};
 use crate::stage::Stage;
@@ -20,6 +20,9 @@ const CALLS: usize = 20;
 /// Agents that call at once, and how often each does in a second.
 const AGENTS: usize = 20;
 const CALLS_PER_SECOND: u32 = 50;
+
+/// The system counts in ticks; below this much the last of them would decide.
+const CPU_MIN: Duration = Duration::from_millis(50);
 
 /// The program that does nothing.
 const NOTHING: &str = "/bin/true";
@@ -57,22 +60,42 @@ pub(crate) fn measure(stage: &mut Stage, report: &mut Report) -> Outcome<()> {
 
 /// One call after another.
 fn one(world: &World, event: &str, rounds: u32, beside: &str, report: &mut Report) -> Outcome<()> {
-    let round = |command: &dyn Fn() -> Command| {
-        let calls = || {
-            for _ in 0..CALLS {
-                call(command())?;
-            }
-            Ok(())
-        };
-        time(calls).map(|(cost, ())| cost)
-    };
+    // On a busy machine a longer program waits for its turn: what both computed says more.
+    let (mut cpu, mut cpu_floor) = (Duration::ZERO, Duration::ZERO);
     let raced = race(
         rounds,
-        || round(&|| world.command(&["hook", "claude", event])),
-        || round(&|| Command::new(NOTHING)),
+        || calls(&|| world.command(&["hook", "claude", event]), &mut cpu),
+        || calls(&|| Command::new(NOTHING), &mut cpu_floor),
     )?;
-    report.row(raced.row(format!("hook {event}, {beside}; floor {NOTHING}"), CALLS).bar(RATIO));
+    let row = raced.row(format!("hook {event}, {beside}; floor {NOTHING}"), CALLS).bar(RATIO);
+    let is_known = cpu_floor >= CPU_MIN;
+    let cpu_ratio = is_known.then(|| cpu.as_secs_f64() / cpu_floor.as_secs_f64());
+    report.row(Row { cpu_ratio, ..row });
     Ok(())
+}
+
+/// Some calls in a row; the time all of them were on a processor is added to `cpu`.
+fn calls(command: &dyn Fn() -> Command, cpu: &mut Duration) -> Outcome<Cost> {
+    let before = children_cpu();
+    let (cost, ()) = time(|| {
+        for _ in 0..CALLS {
+            call(command())?;
+        }
+        Ok(())
+    })?;
+    *cpu += children_cpu().zip(before).map_or(Duration::ZERO, |(after, before)| after - before);
+    Ok(cost)
+}
+
+/// How long programs that were run and have ended were on a processor, where the system tells.
+fn children_cpu() -> Option<Duration> {
+    /// The kernel counts in hundredths of a second, whatever its own pace.
+    const TICK: Duration = Duration::from_millis(10);
+    let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
+    // The name of the program may hold anything, so the fields are counted from behind it.
+    let (_, fields) = stat.rsplit_once(')')?;
+    let ticks = |place: usize| fields.split_whitespace().nth(place)?.parse::<u32>().ok();
+    Some(TICK * (ticks(13)? + ticks(14)?))
 }
 
 /// Many agents at once, each at its pace: all but one of a hundred calls.
