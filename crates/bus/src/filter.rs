@@ -28,6 +28,12 @@ impl Filter {
         self.passes(object, &Names::of(shape))
     }
 
+    /// Whether a message of these names may pass, whatever its fields.
+    pub(crate) fn may_take(&self, tract: &str, event: &str) -> bool {
+        let has = |names: &[String], name: &str| any(names) || names.iter().any(|it| it == name);
+        has(&self.tracts, tract) && has(&self.events, event)
+    }
+
     /// Whether a line passes, its names being where they are said to be.
     pub(crate) fn passes(&self, line: &[u8], names: &Names) -> bool {
         one_of(&self.tracts, &line[names.tract.range()])

@@ -36,6 +36,8 @@ pub struct Handle {
 /// What somebody inside the process hears.
 pub struct Listener {
     queue: Arc<Queue>,
+    /// Where it is counted among those who may want lines of output, if it is.
+    shared: Option<Arc<Shared>>,
 }
 
 impl Handle {
@@ -47,6 +49,8 @@ impl Handle {
                 taken: Condvar::new(),
                 is_called: AtomicBool::new(false),
                 clients: AtomicUsize::new(0),
+                line_listeners: AtomicUsize::new(0),
+                has_line_clients: AtomicBool::new(false),
             }),
         }
     }
@@ -98,6 +102,7 @@ impl Handle {
         filter: Filter,
         overflow: impl Fn(&Message) + Send + Sync + 'static,
     ) -> Result<Listener, PublishError> {
+        let shared = filter.may_take("logs", "line").then(|| Arc::clone(&self.shared));
         let queue = Arc::new(Queue {
             filter,
             state: Mutex::default(),
@@ -105,7 +110,10 @@ impl Handle {
             overflow: Box::new(overflow),
         });
         self.put(Inside::Listen(Arc::clone(&queue)))?;
-        Ok(Listener { queue })
+        if let Some(shared) = &shared {
+            shared.line_listeners.fetch_add(1, Ordering::AcqRel);
+        }
+        Ok(Listener { queue, shared })
     }
 
     /// Asks the server to stop: what was published before goes out first.
@@ -117,6 +125,17 @@ impl Handle {
     /// Clients that are connected now.
     pub fn clients(&self) -> usize {
         self.shared.clients.load(Ordering::Relaxed)
+    }
+
+    /// Whether somebody may want `logs.line`. Programs print so many of them that they need not be
+    /// made for nobody.
+    pub fn hears_lines(&self) -> bool {
+        self.shared.has_line_clients.load(Ordering::Acquire)
+            || self.shared.line_listeners.load(Ordering::Acquire) > 0
+    }
+
+    pub(crate) fn set_line_clients(&self, are_there: bool) {
+        self.shared.has_line_clients.store(are_there, Ordering::Release);
     }
 
     pub(crate) fn set_clients(&self, count: usize) {
@@ -215,6 +234,9 @@ impl Listener {
 impl Drop for Listener {
     fn drop(&mut self) {
         self.queue.lock().is_closed = true;
+        if let Some(shared) = &self.shared {
+            shared.line_listeners.fetch_sub(1, Ordering::AcqRel);
+        }
     }
 }
 
@@ -225,6 +247,9 @@ struct Shared {
     taken: Condvar,
     is_called: AtomicBool,
     clients: AtomicUsize,
+    /// Those inside the process who may want lines of output, and whether a client may.
+    line_listeners: AtomicUsize,
+    has_line_clients: AtomicBool,
 }
 
 impl Shared {

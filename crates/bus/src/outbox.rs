@@ -120,6 +120,13 @@ impl Outbox {
         }
     }
 
+    /// Whether a message of these names may be wanted, now or at a place it has not reached yet.
+    pub(crate) fn may_want(&self, tract: &str, event: &str) -> bool {
+        let changes = self.inserts.iter().filter_map(|insert| insert.change.as_ref());
+        let mut filters = changes.map(|change| &change.filter).chain([&self.filter]);
+        filters.any(|filter| filter.may_take(tract, event))
+    }
+
     pub(crate) fn cursor(&self) -> u64 {
         self.cursor
     }

@@ -249,6 +249,7 @@ impl Server {
         self.next_id = self.next_id.wrapping_add(1).max(1);
         self.slots[slot] = Some(Box::new(client));
         self.talking.push_back(slot);
+        self.handle.set_line_clients(true);
         self.handle.set_clients(self.clients());
     }
 
@@ -380,6 +381,9 @@ impl Server {
             }
         }
         self.shed(now_ms);
+        let mut clients = self.slots.iter().flatten();
+        let hears_lines = clients.any(|it| !it.is_deaf && it.outbox.may_want("logs", "line"));
+        self.handle.set_line_clients(hears_lines);
         is_busy
     }
 

@@ -72,6 +72,28 @@ fn what_finds_no_room_can_still_be_answered() {
 }
 
 #[test]
+fn who_makes_lines_knows_whether_somebody_may_hear_them() {
+    let hall = Hall::open();
+    let bus = &hall.handle;
+    assert!(!bus.hears_lines());
+    let wanted = |tract: &str| Filter { tracts: vec![tract.to_owned()], ..Filter::default() };
+    let _other = bus.listen(wanted("supervisor")).unwrap();
+    assert!(!bus.hears_lines());
+    let listener = bus.listen(wanted("logs")).unwrap();
+    assert!(bus.hears_lines());
+    drop(listener);
+    assert!(!bus.hears_lines());
+    let mut guest = hall.guest();
+    assert!(bus.hears_lines());
+    guest.say(r#"{"tract":"callosum","event":"subscribe","tracts":["supervisor"]}"#);
+    while bus.hears_lines() {}
+    guest.say(r#"{"tract":"callosum","event":"subscribe","events":["exec","line"]}"#);
+    while !bus.hears_lines() {}
+    drop(guest);
+    while bus.hears_lines() {}
+}
+
+#[test]
 fn publishing_never_waits_and_says_when_there_is_no_room() {
     let hall = Hall::open();
     // It is bound and does not run: nobody takes anything.

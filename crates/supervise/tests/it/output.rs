@@ -5,8 +5,9 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
 use serde_json::{Value, json};
+use supervise::{RunNews, Task};
 
-use crate::house::{Guest, House, TOOL, is, lives};
+use crate::house::{Guest, House, PATIENCE, TOOL, is, lives};
 
 fn text_of(path: &Value) -> String {
     fs::read_to_string(path.as_str().unwrap()).unwrap()
@@ -59,6 +60,17 @@ fn a_million_lines_are_all_in_the_file_and_the_end_is_told() {
         assert_eq!(line.rsplit_once("[job:stdout] ").unwrap().1, count.to_string());
     }
     assert_eq!(count, 1_000_000);
+}
+
+#[test]
+fn lines_that_nobody_hears_are_in_the_file_all_the_same() {
+    let house = House::open("");
+    let cmd = ["sh", "-c", "seq 100000"].map(str::to_owned).to_vec();
+    let run = house.supervisor().run(Task::new(cmd)).unwrap();
+    let ended = std::iter::from_fn(|| run.next(PATIENCE)).find(|it| *it != RunNews::Started);
+    assert_eq!(ended, Some(RunNews::Ended(0)));
+    let log = fs::read_to_string(house.journal().join("health/sh.log")).unwrap();
+    assert_eq!(log.lines().count(), 100_000);
 }
 
 #[test]
