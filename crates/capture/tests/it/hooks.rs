@@ -176,6 +176,7 @@ fn call_all(tool: &str, home: &Path, calls: &[Call], sink: &mut Memory) {
             session: &hooked.session,
             transcript: hooked.transcript.as_deref(),
             at,
+            source: &event::Source::Hook,
             sign: hooked.sign,
             facts: &hooked.facts,
         };
