@@ -1,6 +1,6 @@
 //! What can be asked over HTTP, answered from the parts of the daemon.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use capture::{Encoding, Signal};
@@ -11,6 +11,7 @@ use serve::{SessionsWanted, SourceError, Sources, UsageWanted};
 use crate::answers;
 use crate::asked::{Which, approvals};
 use crate::health::{Condition, Health};
+use crate::hots::Hots;
 use crate::listing::{Listing, ListingError, prices, spending};
 use crate::live::Live;
 use crate::opened::Opened;
@@ -29,6 +30,7 @@ const GROUPINGS: &[(&str, Grouping)] = &[
 pub(crate) struct Answering {
     pub(crate) opened: Opened,
     pub(crate) live: Arc<Live>,
+    pub(crate) hots: Mutex<Hots>,
     pub(crate) health: Health,
     pub(crate) telemeter: Telemeter,
     pub(crate) started_at: Instant,
@@ -85,6 +87,13 @@ impl Sources for Answering {
             turns: Some(turns),
             ..answers::session(&info, &facts, &prices(&journal).map_err(unlisted)?)
         })
+    }
+
+    fn recent(&self, id: &str) -> Result<wire::Recent, SourceError> {
+        let journal = self.journal();
+        let info = journal.resolve(id)?;
+        let mut hots = self.hots.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(answers::recent(hots.of(&journal, &info)?))
     }
 
     fn statuses(&self) -> Result<Vec<wire::Status>, SourceError> {

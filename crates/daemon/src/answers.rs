@@ -73,6 +73,36 @@ pub fn turn(turn: projection::Turn) -> wire::Turn {
     }
 }
 
+/// The newest part of a session.
+pub fn recent(hot: &projection::Hot) -> wire::Recent {
+    let events = hot.events().map(|glance| wire::Glance {
+        seq: glance.seq,
+        kind: glance.kind.to_string(),
+        at: glance.at,
+        text: glance.text.clone(),
+    });
+    let said = hot.said().map(|said| wire::Said {
+        seq: said.seq,
+        role: if said.by_agent { "assistant" } else { "user" },
+        text: said.text.clone(),
+    });
+    let turns = hot.turns().map(|turn| wire::RecentTurn {
+        seq_from: turn.seq_from,
+        seq_to: turn.seq_to,
+        started_at: turn.started_at,
+        prompt: turn.prompt.clone(),
+        tool_calls: turn.tool_calls,
+        failures: turn.failures,
+        status: if turn.is_over { "completed" } else { "open" },
+    });
+    wire::Recent {
+        seq: hot.seq(),
+        events: events.collect(),
+        said: said.collect(),
+        turns: turns.collect(),
+    }
+}
+
 pub fn status(status: &SessionStatus) -> wire::Status {
     let SessionStatus { info, verdict, .. } = status;
     wire::Status {

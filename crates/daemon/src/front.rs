@@ -3,7 +3,7 @@
 
 use std::net::SocketAddr;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
@@ -76,7 +76,9 @@ impl Front {
         let live = Arc::new(Live::new(opened.clone(), environment, clock, board.clone()));
         let live_for_answers = Arc::clone(&live);
         let started_at = Instant::now();
-        let answering = Answering { opened, live: live_for_answers, health, telemeter, started_at };
+        let hots = Mutex::default();
+        let answering =
+            Answering { opened, live: live_for_answers, hots, health, telemeter, started_at };
         let door = Door::open(Opening {
             listen: SocketAddr::new(wanted.listen, wanted.port.unwrap_or(PORT)),
             any_port: wanted.port.is_none(),

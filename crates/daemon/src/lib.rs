@@ -10,6 +10,7 @@ mod news; // what was committed, told on the bus
 mod cortex; // events as messages
 mod front; // the door for pages and programs
 mod live; // what sessions are doing, for those who watch
+mod hots; // the newest part of sessions somebody looks at
 mod asked; // what agents asked to be allowed
 mod answering; // what can be asked over HTTP
 mod past; // the journal as the bus reads it

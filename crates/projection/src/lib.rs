@@ -10,6 +10,7 @@
 mod facts; // what a list of sessions shows of one
 mod turn; // from a prompt to the end of its answer
 mod turns; // a session as turns
+mod hot; // the newest part of a session
 pub mod status; // what a session is doing, and why we think so
 mod text; // a session as text
 pub mod document; // a session as Markdown, HTML or plain text
@@ -45,6 +46,7 @@ pub use digest::{Digest, DigestFact};
 pub use ending::Ending;
 pub use epoch::{Closed, Epoch, Epochs};
 pub use facts::{About, Counts, Facts, UnknownCount};
+pub use hot::{Glance, HOT_EVENTS_SEEN, Hot, HotTurn, Said};
 pub use price::{BadPrices, PriceTable};
 pub use redacted::{Redact, redacted};
 pub use risk::Risk;

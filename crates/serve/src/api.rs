@@ -70,6 +70,7 @@ fn described() -> OpenApiRouter<Inside> {
         .routes(routes!(route::session::sessions))
         .routes(routes!(route::session::session))
         .routes(routes!(route::session::summary))
+        .routes(routes!(route::session::recent))
         .routes(routes!(route::log::events))
         .routes(routes!(route::log::messages))
         .routes(routes!(route::live::session_stream))

@@ -3,7 +3,7 @@
 use capture::{Encoding, Signal, TelemetryError};
 use event::Time;
 use journal::{Journal, Query, ReadError};
-use wire::{Approval, Found, Health, Page, Session, Status, Usage};
+use wire::{Approval, Found, Health, Page, Recent, Session, Status, Usage};
 
 /// What can be asked of the daemon. Each call may read from disk: none is made on the thread that
 /// serves connections.
@@ -14,6 +14,8 @@ pub trait Sources: Send + Sync + 'static {
     fn sessions(&self, wanted: &SessionsWanted) -> Result<Page<Session>, SourceError>;
     /// One session with its turns; by the beginning of its id.
     fn session(&self, id: &str) -> Result<Session, SourceError>;
+    /// The newest part of one; by the beginning of its id.
+    fn recent(&self, id: &str) -> Result<Recent, SourceError>;
     /// What sessions are doing that were active lately.
     fn statuses(&self) -> Result<Vec<Status>, SourceError>;
     /// What they asked to be allowed, the newest first; all of it, or only what still waits.

@@ -5,6 +5,7 @@
 
 pub mod hook; // a call of a hook
 mod session; // sessions, their turns and counts
+mod recent; // the newest part of one
 mod status; // what a session is doing, and why we think so
 mod approval; // what agents ask to be allowed
 mod usage; // tokens and money
@@ -19,6 +20,7 @@ pub use failure::{Failure, FailureBody};
 pub use health::{Follower, Health, StreamStatus};
 pub use live::{Asked, Frame, Place, StreamState};
 pub use page::{Messages, Page, RecordedEvent};
+pub use recent::{Glance, Recent, RecentTurn, Said};
 pub use search::{Found, Hit};
 pub use session::{Counts, Files, Message, Session, Tokens, Turn};
 pub use status::{Change, Evidence, Overruled, Status, Summary};

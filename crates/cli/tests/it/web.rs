@@ -60,6 +60,9 @@ fn http_answers_what_commands_print() {
     let (_, shown) = get(&address, &token, "/api/sessions/s0");
     let printed: Value = lines(&world.run(&["--json", "show", "s0"])).remove(0);
     assert_eq!(shown["turns"], printed["turns"]);
+    let (_, recent) = get(&address, &token, "/api/sessions/s0/recent");
+    assert_eq!(recent["turns"].as_array().unwrap().len(), 3, "{recent}");
+    assert_eq!(recent["said"][2]["text"], "question 2");
     let (_, statuses) = get(&address, &token, "/api/status");
     assert!(statuses["items"].is_array(), "{statuses}");
     assert_eq!(daemon.terminate().code, Some(0));

@@ -5,7 +5,7 @@ use axum::extract::State;
 use event::Time;
 use serde::Deserialize;
 use utoipa::IntoParams;
-use wire::{Approval, Failure, Page, Session, Status, Summary};
+use wire::{Approval, Failure, Page, Recent, Session, Status, Summary};
 
 use super::{Asked, Named, limit};
 use crate::answer::Answer;
@@ -89,6 +89,22 @@ pub(crate) async fn session(State(inside): State<Inside>, Named(id): Named) -> A
 pub(crate) async fn summary(State(inside): State<Inside>, Named(id): Named) -> Answer<Summary> {
     let status = inside.ask(move |sources| sources.explain(&id)).await?;
     Ok(Json(status.summary))
+}
+
+/// The newest part of a session at a glance: events, words, turns
+#[utoipa::path(
+    get,
+    path = "/api/sessions/{id}/recent",
+    params(("id" = String, Path, description = "The beginning of a session's id")),
+    responses(
+        (status = OK, body = Recent),
+        (status = BAD_REQUEST, body = Failure),
+        (status = UNAUTHORIZED, body = Failure),
+        (status = NOT_FOUND, body = Failure)
+    )
+)]
+pub(crate) async fn recent(State(inside): State<Inside>, Named(id): Named) -> Answer<Recent> {
+    inside.ask(move |sources| sources.recent(&id)).await.map(Json)
 }
 
 /// What sessions are doing that were active lately

@@ -317,6 +317,11 @@ impl Sources for Made {
         Err(SourceError::Other("nobody asks".to_owned()))
     }
 
+    fn recent(&self, id: &str) -> Result<wire::Recent, SourceError> {
+        let seq = self.journal.resolve(id)?.tail_seq;
+        Ok(wire::Recent { seq, events: Vec::new(), said: Vec::new(), turns: Vec::new() })
+    }
+
     fn statuses(&self) -> Result<Vec<wire::Status>, SourceError> {
         Ok(vec![status("a", "running", 0)])
     }
