@@ -12,7 +12,7 @@ use event::{Cost, Draft, EventId, Kind, SessionId, Time};
 
 use crate::batch::{Ancestry, Appended, Door, Receipt, Recording};
 use crate::intake::{Item, NewEvent, Prepared};
-use crate::known::{KnownIds, Tail};
+use crate::known::{KnownIds, Tail, Tails};
 use crate::limit::{GENERATIONS_MAX, KNOWN_SESSIONS_MAX};
 use crate::read::Lineage;
 use crate::store::{
@@ -175,6 +175,7 @@ impl<'a> Plan<'a> {
             }
         }
         self.move_source(&mut trial, batch)?;
+        self.look_ahead(&trial, batch)?;
         let mut events = Vec::with_capacity(batch.items.len());
         for item in &batch.items {
             match item {
@@ -300,6 +301,30 @@ impl<'a> Plan<'a> {
         trial
             .sources
             .push(SourceRow { source_id: source.source_id.clone(), position: source.to.clone() });
+        Ok(())
+    }
+
+    /// Lets long sessions be looked through once for all events of a batch.
+    fn look_ahead(&mut self, trial: &Trial, batch: &Prepared) -> Result<(), AppendError> {
+        let is_at_hand = |session_id: &SessionId| {
+            let row = self.memory.sessions.get(session_id);
+            row.is_some_and(|row| self.memory.known.has(row.number))
+        };
+        let mut sessions: HashMap<&SessionId, Tails> = HashMap::new();
+        for item in &batch.items {
+            if let Item::Event(NewEvent { draft, .. }) = item
+                && !is_at_hand(&draft.session_id)
+            {
+                sessions.entry(&draft.session_id).or_default().insert(draft.id.tail());
+            }
+        }
+        for (session_id, tails) in sessions {
+            self.session(trial, session_id)?;
+            if let Some(SessionRow { number, tail_seq, .. }) = self.memory.sessions.get(session_id)
+            {
+                self.memory.known.look_for(self.reader, *number, *tail_seq, tails)?;
+            }
+        }
         Ok(())
     }
 

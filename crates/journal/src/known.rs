@@ -1,6 +1,6 @@
 //! What the writer remembers of ids, to recognise a fact it has recorded before.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
 
 use event::EventId;
@@ -11,9 +11,10 @@ use crate::store::Reader;
 
 /// The tails of ids per session and the `seq` they stand at.
 ///
-/// A fact is the same fact if its id is the same apart from the time. A session's tails are read
-/// once, when the first event of this process goes to it, and kept up to date from then on; an
-/// index of such tails on disk would scatter every append over all of it.
+/// A fact is the same fact if its id is the same apart from the time. The tails of a session are
+/// read once and kept up to date from then on; an index of such tails on disk would scatter every
+/// append over all of it. The first batch of this process only looks for its own among them: who
+/// comes once does not need to remember the others.
 #[derive(Default)]
 pub(crate) struct KnownIds {
     sessions: HashMap<u32, Known>,
@@ -25,13 +26,47 @@ pub(crate) struct KnownIds {
 /// last bits only.
 pub(crate) type Tail = [u8; 10];
 
+/// Some of them.
+pub(crate) type Tails = HashSet<Tail, BuildHasherDefault<TailHasher>>;
+
 struct Known {
     seqs: HashMap<Tail, u64, BuildHasherDefault<TailHasher>>,
+    /// Of the tails there were at first only these are known; `None` if all are.
+    looked_for: Option<Tails>,
     up_to: u64,
     used: u64,
 }
 
+/// A batch looks for its own ids only if the session has so many times more: remembering all of
+/// them costs some times as much as looking through them.
+const LONGER: u64 = 4;
+
 impl KnownIds {
+    /// Whether anything of a session is known.
+    pub(crate) fn has(&self, number: u32) -> bool {
+        self.sessions.contains_key(&number)
+    }
+
+    /// Looks for the ids of a batch in the session `number`, which ends at `tail`, if this is the
+    /// first one that goes to it and the session is long.
+    pub(crate) fn look_for(
+        &mut self,
+        reader: &dyn Reader,
+        number: u32,
+        tail: u64,
+        tails: Tails,
+    ) -> Result<(), StorageError> {
+        if self.has(number) || tails.len() as u64 * LONGER > tail {
+            return Ok(());
+        }
+        let found = reader.ids(number, 0, &|id| tails.contains(&id.tail()))?;
+        let seqs: HashMap<_, _, _> = found.into_iter().map(|(id, seq)| (id.tail(), seq)).collect();
+        self.count += seqs.len();
+        let known = Known { seqs, looked_for: Some(tails), up_to: tail, used: self.clock };
+        self.sessions.insert(number, known);
+        Ok(())
+    }
+
     /// Where the session `number`, which ends at `tail`, has the fact of this id.
     pub(crate) fn find(
         &mut self,
@@ -44,12 +79,17 @@ impl KnownIds {
         let clock = self.clock;
         let known = self.sessions.entry(number).or_insert_with(|| Known {
             seqs: HashMap::default(),
+            looked_for: None,
             up_to: 0,
             used: clock,
         });
         known.used = clock;
+        if known.looked_for.as_ref().is_some_and(|tails| !tails.contains(&id.tail())) {
+            known.looked_for = None;
+            known.up_to = 0;
+        }
         if known.up_to < tail {
-            let ids = reader.ids(number, known.up_to)?;
+            let ids = reader.ids(number, known.up_to, &|_| true)?;
             known.seqs.reserve(ids.len());
             for (id, seq) in ids {
                 self.count += usize::from(known.seqs.insert(id.tail(), seq).is_none());
@@ -91,7 +131,7 @@ impl KnownIds {
 /// Tails are random or hashes already; what is left to do is to spread the last bits of those
 /// made in one burst.
 #[derive(Default)]
-struct TailHasher(u64);
+pub(crate) struct TailHasher(u64);
 
 impl Hasher for TailHasher {
     fn write(&mut self, bytes: &[u8]) {

@@ -93,8 +93,13 @@ pub(crate) trait Reader {
     /// Where the event with this id is stored.
     fn locate(&self, id: &EventId) -> Result<Option<(u32, u64)>, StorageError>;
 
-    /// Ids of a session's own events with a `seq` above `after`.
-    fn ids(&self, session: u32, after: u64) -> Result<Vec<(EventId, u64)>, StorageError>;
+    /// Ids of a session's own events with a `seq` above `after`, as far as they are wanted.
+    fn ids(
+        &self,
+        session: u32,
+        after: u64,
+        is_wanted: &dyn Fn(&EventId) -> bool,
+    ) -> Result<Vec<(EventId, u64)>, StorageError>;
 
     fn source(&self, source_id: &str) -> Result<Option<String>, StorageError>;
 

@@ -246,9 +246,15 @@ macro_rules! read_from_state {
                 Ok(self.0.ids.get(id).copied())
             }
 
-            fn ids(&self, session: u32, after: u64) -> Result<Vec<(EventId, u64)>, StorageError> {
+            fn ids(
+                &self,
+                session: u32,
+                after: u64,
+                is_wanted: &dyn Fn(&EventId) -> bool,
+            ) -> Result<Vec<(EventId, u64)>, StorageError> {
                 let rows = self.0.events.range((session, after + 1)..=(session, u64::MAX));
-                Ok(rows.map(|((_, seq), (_, draft))| (draft.id, *seq)).collect())
+                let ids = rows.map(|((_, seq), (_, draft))| (draft.id, *seq));
+                Ok(ids.filter(|(id, _)| is_wanted(id)).collect())
             }
 
             fn source(&self, source_id: &str) -> Result<Option<String>, StorageError> {

@@ -19,6 +19,7 @@ cases! {
     who_saw_it_when_and_how_surely_makes_no_other_event
     the_same_event_twice_in_a_batch_is_one_row
     a_retry_after_reopening_is_already_recorded
+    a_long_session_knows_its_facts_in_the_first_batch_and_in_the_next
     other_content_at_the_hosted_door_is_a_duplicate_id
     a_duplicate_id_refuses_its_whole_batch
     other_content_at_the_observed_door_is_a_sighting
@@ -122,6 +123,28 @@ fn a_retry_after_reopening_is_already_recorded(mut world: World) {
     let outcomes: Vec<_> = receipt.events.iter().map(|event| (event.seq, event.outcome)).collect();
     let already = Recording::AlreadyRecorded { differs: false };
     assert_eq!(outcomes, [(1, already), (2, already), (3, already), (4, Recording::Recorded)]);
+}
+
+fn a_long_session_knows_its_facts_in_the_first_batch_and_in_the_next(mut world: World) {
+    talk(&world, "a", 40);
+    world.reopen();
+    let mut later = prompt("a", 7);
+    later.created_at = at(5_000);
+    later.id = EventId::new(at(5_000), later.id.tail());
+    // The first looks for its own ids only, the second for others, the third for one that came
+    // with the first.
+    for (batch, expected) in [
+        (vec![later, prompt("a", 41)], [7, 41]),
+        (vec![prompt("a", 39), prompt("a", 42)], [39, 42]),
+        (vec![prompt("a", 41), prompt("a", 43)], [41, 43]),
+    ] {
+        let receipt = world.append(Batch::observed().with_all(batch)).unwrap();
+        let seqs: Vec<_> = receipt.events.iter().map(|event| event.seq).collect();
+        assert_eq!(seqs, expected);
+        assert_ne!(receipt.events[0].outcome, Recording::Recorded);
+        assert_eq!(receipt.events[1].outcome, Recording::Recorded);
+    }
+    assert_eq!(read_all(&world, "a").len(), 43);
 }
 
 fn other_content_at_the_hosted_door_is_a_duplicate_id(world: World) {

@@ -107,14 +107,28 @@ impl<C: Deref<Target = Connection>, B: Bodies> Reader for View<'_, C, B> {
         Ok(place.map(|key| (key.session(), key.seq())))
     }
 
-    fn ids(&self, session: u32, after: u64) -> Result<Vec<(EventId, u64)>, StorageError> {
+    fn ids(
+        &self,
+        session: u32,
+        after: u64,
+        is_wanted: &dyn Fn(&EventId) -> bool,
+    ) -> Result<Vec<(EventId, u64)>, StorageError> {
         const SQL: &str =
             "SELECT pk, id FROM event INDEXED BY event_ids WHERE pk > ?1 AND pk <= ?2";
         let bounds = [Key::new(session, after).0, Key::new(session, SEQ_MAX).0];
-        let rows = self.all(SQL, bounds, |row| Ok((key(row)?, row.get::<_, [u8; 16]>(1)?)))?;
-        // An id that cannot be one belongs to a damaged row, which reading will name.
-        let known = |(key, id): (Key, _)| Some((EventId::from_bytes(id).ok()?, key.seq()));
-        Ok(rows.into_iter().filter_map(known).collect())
+        self.ask_twice(SQL, |sql| {
+            let mut ids = Vec::new();
+            let mut select = self.db.prepare_cached(sql)?;
+            let mut rows = select.query(bounds)?;
+            while let Some(row) = rows.next()? {
+                // An id that cannot be one belongs to a damaged row, which reading will name.
+                let id = EventId::from_bytes(row.get(1)?).ok();
+                if let Some(id) = id.filter(is_wanted) {
+                    ids.push((id, key(row)?.seq()));
+                }
+            }
+            Ok(ids)
+        })
     }
 
     fn source(&self, source_id: &str) -> Result<Option<String>, StorageError> {
