@@ -7,12 +7,13 @@ use crate::agent::Agent;
 use crate::discover::Discovered;
 use crate::error::CaptureError;
 use crate::position::{Position, file_of};
+use crate::seen::Seen;
 use crate::sink::{Batch, Sink};
 use crate::source::Source;
 
 /// What the journal knows of sources, by name and by file.
 pub(crate) struct KnownSources {
-    by_key: HashMap<String, (Position, String)>,
+    by_key: HashMap<String, Seen>,
     by_file: HashMap<(u64, u64), String>,
     /// The files that are there now, as far as they were listed.
     pub present: HashSet<(u64, u64)>,
@@ -25,23 +26,19 @@ impl KnownSources {
         let mut by_key = HashMap::new();
         let mut by_file = HashMap::new();
         for known in sink.sources().map_err(CaptureError::Positions)? {
-            let Some(position) = Position::parse(&known.position) else {
-                // Nobody can go on from it, so the source begins anew: nothing is told twice.
-                by_key.insert(known.key, (Position::default(), known.position));
-                continue;
-            };
+            let seen = Seen::parse(known.position);
             // A file that is many sources is not known by its place on the disk.
-            if !position.is_missing && position.digest.is_none() {
-                by_file.insert(position.file(), known.key.clone());
+            if seen.had_place() && !seen.is_missing && seen.is_whole_file() {
+                by_file.insert(seen.file(), known.key.clone());
             }
-            by_key.insert(known.key, (position, known.position));
+            by_key.insert(known.key, seen);
         }
         Ok(KnownSources { by_key, by_file, present: HashSet::new(), claimed: HashSet::new() })
     }
 
-    /// The position of a source, if it is one that was read before: the same file wherever it is
+    /// What was seen of a source, if it is one that was read before: the same file wherever it is
     /// now, else what stands at the same path, unless that has only moved away.
-    pub(crate) fn claim(&mut self, found: &mut Discovered) -> Option<(Position, String)> {
+    pub(crate) fn claim(&mut self, found: &mut Discovered) -> Option<Seen> {
         let file = file_of(&found.metadata);
         let source = &mut found.source;
         if source.digest.is_some() {
@@ -55,7 +52,7 @@ impl KnownSources {
             return known;
         }
         let at_path = source.key();
-        let was_here = self.by_key.get(&at_path).map(|(position, _)| position.file());
+        let was_here = self.by_key.get(&at_path).map(Seen::file);
         let has_moved = was_here.is_some_and(|was| was != file && self.present.contains(&was));
         if has_moved || self.claimed.contains(&at_path) {
             source.name = Source::next_name(&source.name, file);
@@ -68,22 +65,25 @@ impl KnownSources {
     /// where it was.
     fn is_now_at(&self, key: &str, source: &Source) -> bool {
         let is_same_agent = key.split_once(':').is_some_and(|(agent, _)| agent == source.provider);
-        let Some((position, _)) = self.by_key.get(key).filter(|_| is_same_agent) else {
+        let Some(seen) = self.by_key.get(key).filter(|_| is_same_agent) else {
             return false;
         };
         let is_gone = || {
-            let there = fs::metadata(&position.path);
-            there.map_or(true, |there| file_of(&there) != position.file())
+            let there = fs::metadata(&seen.path);
+            there.map_or(true, |there| file_of(&there) != seen.file())
         };
-        position.path == source.path || is_gone()
+        seen.path == source.path || is_gone()
     }
 
     /// The sources of an agent that nobody claimed.
     pub(crate) fn unclaimed(self, provider: &str) -> Vec<(String, Position, String)> {
         let of_agent = |key: &str| key.split_once(':').is_some_and(|(agent, _)| agent == provider);
         let rest = self.by_key.into_iter().filter(|(key, _)| of_agent(key));
-        let mut rest: Vec<_> =
-            rest.map(|(key, (position, recorded))| (key, position, recorded)).collect();
+        let whole = rest.map(|(key, seen)| {
+            let (position, recorded) = seen.whole();
+            (key, position, recorded)
+        });
+        let mut rest: Vec<_> = whole.collect();
         rest.sort_by(|one, other| one.0.cmp(&other.0));
         rest
     }
@@ -91,13 +91,16 @@ impl KnownSources {
     /// What nobody claimed and is not there any more.
     pub(crate) fn missing(self, agents: &[&dyn Agent]) -> Vec<Batch> {
         let mut batches = Vec::new();
-        for (key, (mut position, recorded)) in self.by_key {
+        for (key, seen) in self.by_key {
             let provider = key.split_once(':').map_or("", |(provider, _)| provider);
             let is_ours = agents.iter().any(|agent| agent.provider() == provider);
-            let had_place = !position.path.as_os_str().is_empty();
-            if is_ours && had_place && !position.is_missing && !position.path.exists() {
-                position.is_missing = true;
-                let to = position.encode();
+            if !is_ours || !seen.had_place() || seen.is_missing || seen.path.exists() {
+                continue;
+            }
+            let (position, recorded) = seen.whole();
+            // One that nobody can go on from is left as it is.
+            if position != Position::default() {
+                let to = Position { is_missing: true, ..position }.encode();
                 batches.push(Batch { source: key, from: Some(recorded), to, drafts: Vec::new() });
             }
         }

@@ -19,6 +19,7 @@ mod branches; // where prompts go back to
 mod kinship; // whom a source may repeat
 mod identity; // which fact an event is
 mod position; // how far a source was read
+mod seen; // whether it can have news
 mod records; // what the forms of sources have in common
 mod lines; // a source of lines
 mod blocks; // a source of text in blocks

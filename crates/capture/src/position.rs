@@ -96,24 +96,6 @@ impl Position {
         self.threads.values().any(|thread| thread.is_started)
     }
 
-    /// Whether nothing has happened to the file since, and nothing is overdue.
-    pub(crate) fn is_current(&self, source: &Source, metadata: &Metadata, now: Time) -> bool {
-        if source.digest.is_some() {
-            return self.digest == source.digest
-                && self.file() == file_of(metadata)
-                && !self.is_missing;
-        }
-        let is_in_place = self.watermark.is_none();
-        let has_open_line =
-            is_in_place && self.size > self.offset && self.torn.is_none() && self.state.is_some();
-        let waits = has_open_line || self.holds;
-        self.file() == file_of(metadata)
-            && self.size == metadata.size()
-            && self.changed == changed(metadata)
-            && !self.is_missing
-            && !(waits && is_quiet(metadata, now))
-    }
-
     /// Whether an epoch is open to which nobody has added for so long that it is over.
     pub(crate) fn is_silent(&self, now: Time) -> bool {
         let silence = i128::from(SILENCE_MILLIS) * 1_000_000;

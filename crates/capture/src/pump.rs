@@ -17,6 +17,7 @@ use crate::known::KnownSources;
 use crate::limit::{BATCH_BYTES_MAX, KIN_BYTES, RECENT_MILLIS};
 use crate::position::{Position, changed, file_of, is_older, made};
 use crate::reading::{Chunk, Reading};
+use crate::seen::Seen;
 use crate::sink::{Batch, Original, Sink, SinkError};
 use crate::source::Source;
 use crate::stop::Stop;
@@ -178,18 +179,18 @@ impl<'a> Pump<'a> {
         let mut candidates = Vec::new();
         for mut found in discover_at(agent, self.environment, path, &mut summary.warnings) {
             let recorded = sink.source(&found.source.key()).map_err(CaptureError::Positions)?;
-            let known = recorded.and_then(|text| Some((Position::parse(&text)?, text)));
-            let known = match known.filter(|(known, _)| known.path == found.source.path) {
-                Some(known) => Some(known),
+            let known = recorded.map(Seen::parse);
+            let known = match known.filter(|seen| seen.path == found.source.path) {
+                Some(seen) => Some(seen),
                 // New at this place: it may have moved here.
                 None => KnownSources::load(sink)?.claim(&mut found),
             };
             let now = (self.clock)();
             let is_current = known
                 .as_ref()
-                .is_some_and(|(known, _)| known.is_current(&found.source, &found.metadata, now));
+                .is_some_and(|seen| seen.is_current(&found.source, &found.metadata, now));
             if !is_current {
-                candidates.push(Candidate::new(agent, found, known));
+                candidates.push(Candidate::new(agent, found, known.map(Seen::whole)));
             }
         }
         Ok(candidates)
@@ -234,12 +235,12 @@ impl<'a> Pump<'a> {
                     summary.recent.push(found.source.path.clone());
                 }
                 let known = known.claim(&mut found);
-                let is_current = known.as_ref().is_some_and(|(position, _)| {
-                    position.path == found.source.path
-                        && position.is_current(&found.source, &found.metadata, now)
+                let is_current = known.as_ref().is_some_and(|seen| {
+                    seen.path == found.source.path
+                        && seen.is_current(&found.source, &found.metadata, now)
                 });
                 if !is_current {
-                    candidates.push(Candidate::new(*agent, found, known));
+                    candidates.push(Candidate::new(*agent, found, known.map(Seen::whole)));
                 }
             }
         }

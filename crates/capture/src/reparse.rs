@@ -78,7 +78,8 @@ impl Pump<'_> {
         let mut known = KnownSources::load(sink)?;
         let mut sources = Vec::new();
         for mut found in discover(agent, self.environment, &mut summary.warnings) {
-            if let Some((position, recorded)) = known.claim(&mut found) {
+            if let Some(seen) = known.claim(&mut found) {
+                let (position, recorded) = seen.whole();
                 sources.push((found.source, position, recorded));
             }
         }
