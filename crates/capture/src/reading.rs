@@ -130,6 +130,9 @@ impl<'a> Reading<'a> {
         }
         let from = self.position.offset;
         let generation = self.position.generation;
+        // Growing step by step would copy most of it several times.
+        let rest = self.metadata.len().saturating_sub(from);
+        self.kept.reserve(rest.min(BATCH_BYTES_MAX as u64) as usize);
         let (telling, torn) = self.tell(now, u64::MAX)?;
         let to = self.position.offset;
         let batch = self.batch(&telling, from, torn)?;
