@@ -231,8 +231,36 @@ pub(super) fn hash(word: &[u8]) -> u64 {
         hash ^= hash >> 32;
     };
     chunks.iter().for_each(|chunk| mix(u64::from_le_bytes(*chunk)));
-    let mut last = [0; 8];
-    last[..rest.len()].copy_from_slice(rest);
-    mix(u64::from_le_bytes(last));
+    mix(end(word, rest));
     hash
+}
+
+/// What eights leave over of a word, as a number. Words are short and many, so that it is put
+/// together from pieces that overlap: to copy a few bytes would be a call.
+fn end(word: &[u8], rest: &[u8]) -> u64 {
+    let shift = |bytes: usize| 8 * bytes as u32;
+    if let Some(last) = word.last_chunk::<8>() {
+        return u64::from_le_bytes(*last).checked_shr(shift(8 - rest.len())).unwrap_or(0);
+    }
+    if let (Some(first), Some(last)) = (word.first_chunk::<4>(), word.last_chunk::<4>()) {
+        let [first, last] = [first, last].map(|bytes| u64::from(u32::from_le_bytes(*bytes)));
+        return first | last << shift(word.len() - 4);
+    }
+    word.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_a_word_is_what_eight_bytes_leave() {
+        let word = b"abcdefghijklmnopqrstuvwxyz";
+        for len in 0..word.len() {
+            let (_, rest) = word[..len].as_chunks::<8>();
+            let mut bytes = [0; 8];
+            bytes[..rest.len()].copy_from_slice(rest);
+            assert_eq!(end(&word[..len], rest), u64::from_le_bytes(bytes), "{len}");
+        }
+    }
 }
