@@ -21,7 +21,7 @@ const ZSTD: u8 = 2;
 
 /// A text this long has enough of its own to refer to, and without the dictionary it is packed
 /// in half the time.
-const ALONE_BYTES_MIN: usize = 16 * 1024;
+const ALONE_BYTES_MIN: usize = 8 * 1024;
 
 /// What the texts of small events have in common. Trained with `zstd --train-fastcover` on events
 /// of all kinds and providers, made from recorded sessions and from our own code and prose; on
