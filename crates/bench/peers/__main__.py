@@ -73,10 +73,10 @@ def target_folder():
 
 
 def build(target):
-    tell("building hansard in release")
-    command = ["cargo", "build", "--quiet", "--locked", "--release", "-p", "hansard-cli"]
+    tell("building hansard as it is shipped")
+    command = ["cargo", "build", "--quiet", "--locked", "--profile", "dist", "-p", "hansard-cli"]
     subprocess.run(command, cwd=ROOT, check=True)
-    return target / "release/hansard"
+    return target / "dist/hansard"
 
 
 if __name__ == "__main__":
