@@ -1,0 +1,114 @@
+"""Runs real agents against a model that is scripted, beside a real daemon, and compares.
+
+Claude Code and Codex are installed by npm and run in terminals of tmux, in an empty home and
+without a network. What is true is read off their screens; what Hansard says of it is asked for all
+the while. How the result is read is in docs/status.md.
+"""
+import argparse
+import json
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import agents
+import scenarios
+from stage import Stage
+from terminal import NotSeen
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+sys.path.insert(0, str(ROOT / "crates/bench/peers"))
+import offline  # noqa: E402  one way out of the network
+
+
+def main():
+    arguments = parse()
+    target = target_folder()
+    programs = agents.install(target / "live/agents")
+    binary = arguments.program or build(target)
+    offline.enter()
+    rows, lost = [], 0
+    for hooks in (False, True) if arguments.hooks is None else (arguments.hooks,):
+        for scenario in scenarios.SCENARIOS:
+            for number in range(len(agents.AGENTS)):
+                if wanted(arguments, scenario, agents.AGENTS[number]):
+                    done, failure = run(binary, programs, arguments.keep, hooks, scenario, number)
+                    rows += done
+                    lost += bool(failure)
+    print_table(rows)
+    return 1 if lost or any(row[-1].startswith("said") for row in rows) else 0
+
+
+def parse():
+    parser = argparse.ArgumentParser(prog="./live", description=__doc__.split("\n")[0])
+    parser.add_argument("--agent", action="append", choices=[agent.name for agent in agents.AGENTS],
+                        help="only this agent; may be given again")
+    parser.add_argument("--scenario", action="append", metavar="NAME",
+                        choices=[scenario.__name__ for scenario in scenarios.SCENARIOS],
+                        help="only this scenario; may be given again")
+    parser.add_argument("--hooks", action=argparse.BooleanOptionalAction, default=None,
+                        help="only with, or only without, our hooks [default: both]")
+    parser.add_argument("--keep", action="store_true",
+                        help="leave homes and journals there, to look at them")
+    parser.add_argument("--program", type=pathlib.Path, metavar="PATH",
+                        help="this hansard instead of one that is built first")
+    return parser.parse_args()
+
+
+def wanted(arguments, scenario, agent):
+    return ((not arguments.agent or agent.name in arguments.agent)
+            and (not arguments.scenario or scenario.__name__ in arguments.scenario))
+
+
+def run(binary, programs, keep, hooks, scenario, number):
+    """One scenario of one agent on a stage of its own."""
+    # Not below the folder for temporary things: Codex refuses to work there.
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="hansard-live-", dir=pathlib.Path.home()))
+    stage = Stage(binary, programs, folder, hooks)
+    agent = stage.agents[number]
+    failure = None
+    print(f"{agent.name}: {scenario.__name__}, {'with' if hooks else 'without'} hooks …",
+          file=sys.stderr, flush=True)
+    try:
+        scenario(stage, agent)
+    except NotSeen as error:
+        failure = error
+        print(f"  went another way: {error}", file=sys.stderr)
+    finally:
+        stage.close()
+        if keep:
+            print(f"  kept in {folder}", file=sys.stderr)
+        else:
+            shutil.rmtree(folder, ignore_errors=True)
+    seen = "files and hooks" if hooks else "files"
+    rows = [(truth.agent, seen, truth.what, truth.status, truth.verdict(stage.asking.said))
+            for truth in stage.truths]
+    return rows, failure
+
+
+def print_table(rows):
+    print("| agent | seen | what is so | status | verdict |\n|---|---|---|---|---|")
+    for row in rows:
+        print(f"| {' | '.join(row)} |")
+
+
+def target_folder():
+    command = ["cargo", "metadata", "--format-version", "1", "--no-deps", "--offline", "--locked"]
+    told = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE)
+    return pathlib.Path(json.loads(told.stdout)["target_directory"])
+
+
+def build(target):
+    command = ["cargo", "build", "--quiet", "--locked", "--release", "-p", "hansard-cli"]
+    subprocess.run(command, cwd=ROOT, check=True)
+    return target / "release/hansard"
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except (OSError, subprocess.SubprocessError) as error:
+        sys.exit(f"error: {error}")

@@ -1,0 +1,214 @@
+"""A model that says what it was told to, over loopback: Anthropic's Messages and OpenAI's Responses.
+
+Agents ask more than a person sees (titles, topics); only a request that offers tools and holds the
+word of a script is answered from that script, each reply once. Everything else gets a short text.
+"""
+import http.server
+import itertools
+import json
+import threading
+import time
+
+PIECE = 24
+
+
+class Reply:
+    """What the model says next: words, one call, and how long it takes between two pieces."""
+
+    def __init__(self, text="", call=None, pause_s=0.0):
+        self.text = text
+        self.call = call
+        self.pause_s = pause_s
+
+
+class Call:
+    def __init__(self, tool, **arguments):
+        self.tool = tool
+        self.arguments = arguments
+
+
+class Model:
+    def __init__(self):
+        self.scripts = {}
+        self.lock = threading.Lock()
+        self.numbers = itertools.count(1)
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler(self))
+        self.server.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def say(self, word, *replies):
+        """What requests are answered with that hold this word, in their order."""
+        with self.lock:
+            self.scripts[word] = list(replies)
+
+    def close(self):
+        self.server.shutdown()
+        self.server.server_close()
+
+    def answer(self, body, tools):
+        if not tools or "User prompt:" in last_words(body):
+            return Reply("A short title")
+        text = json.dumps(body)
+        with self.lock:
+            for word, replies in self.scripts.items():
+                if word in text and replies:
+                    return replies.pop(0)
+        return Reply("There is nothing more to say.")
+
+    def name(self, prefix):
+        return f"{prefix}_{next(self.numbers):06}"
+
+
+def last_words(body):
+    said = body.get("messages") or body.get("input") or [""]
+    return json.dumps(said[-1])
+
+
+def handler(model):
+    class Handler(http.server.BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def log_message(self, *_):
+            pass
+
+        def do_HEAD(self):
+            self.whole({})
+
+        def do_GET(self):
+            self.whole({"object": "list", "data": [], "has_more": False})
+
+        def do_POST(self):
+            body = json.loads(self.rfile.read(int(self.headers.get("Content-Length") or 0)) or b"{}")
+            path = self.path.split("?")[0]
+            if path.endswith("/count_tokens"):
+                self.whole({"input_tokens": 1000})
+            elif path.endswith("/messages"):
+                self.reply(body, named(body.get("tools") or []), messages_stream, messages_whole)
+            elif path.endswith("/responses"):
+                self.reply(body, offered(body), responses_stream, responses_whole)
+            else:
+                self.whole({"error": {"type": "not_found", "message": path}}, 404)
+
+        def reply(self, body, tools, stream, whole):
+            reply = model.answer(body, tools)
+            pieces = stream(model, body, reply, tools)
+            try:
+                if body.get("stream"):
+                    self.pieces(pieces, reply.pause_s)
+                else:
+                    self.whole(whole(list(pieces)))
+            except (BrokenPipeError, ConnectionResetError):
+                self.close_connection = True  # whoever asked has been interrupted
+
+        def whole(self, answer, status=200):
+            told = json.dumps(answer).encode()
+            self.send_response(status)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(told)))
+            self.end_headers()
+            if self.command != "HEAD":
+                self.wfile.write(told)
+
+        def pieces(self, pieces, pause_s):
+            self.send_response(200)
+            self.send_header("Content-Type", "text/event-stream")
+            self.send_header("Connection", "close")
+            self.end_headers()
+            self.close_connection = True
+            for piece in pieces:
+                line = f"event: {piece['type']}\ndata: {json.dumps(piece)}\n\n"
+                self.wfile.write(line.encode())
+                self.wfile.flush()
+                time.sleep(pause_s)
+
+    return Handler
+
+
+def named(tools):
+    return {tool.get("name") or tool.get("type"): tool for tool in tools}
+
+
+def offered(body):
+    """The tools of a request; newer models get theirs in what is said, in groups."""
+    said = body.get("input") if isinstance(body.get("input"), list) else []
+    groups = [body.get("tools") or []]
+    groups += [item.get("tools") or [] for item in said if item.get("type") == "additional_tools"]
+    tools = {}
+    for tool in itertools.chain(*groups):
+        if tool.get("type") == "namespace":
+            for inner in tool.get("tools") or []:
+                tools[inner.get("name")] = {**inner, "namespace": tool.get("name")}
+        else:
+            tools.update(named([tool]))
+    return tools
+
+
+def cut(text):
+    return [text[at:at + PIECE] for at in range(0, len(text), PIECE)]
+
+
+def messages_stream(model, body, reply, _tools):
+    usage = {"input_tokens": 1000, "output_tokens": 20, "cache_read_input_tokens": 0,
+             "cache_creation_input_tokens": 0}
+    yield {"type": "message_start", "message": {
+        "id": model.name("msg"), "type": "message", "role": "assistant", "content": [],
+        "model": body.get("model"), "stop_reason": None, "stop_sequence": None, "usage": usage}}
+    blocks = []
+    if reply.text:
+        deltas = [{"type": "text_delta", "text": part} for part in cut(reply.text)]
+        blocks.append(({"type": "text", "text": ""}, deltas))
+    if reply.call:
+        block = {"type": "tool_use", "id": model.name("toolu"), "name": reply.call.tool, "input": {}}
+        given = json.dumps(reply.call.arguments)
+        blocks.append((block, [{"type": "input_json_delta", "partial_json": given}]))
+    for index, (block, deltas) in enumerate(blocks):
+        yield {"type": "content_block_start", "index": index, "content_block": block}
+        for delta in deltas:
+            yield {"type": "content_block_delta", "index": index, "delta": delta}
+        yield {"type": "content_block_stop", "index": index}
+    reason = "tool_use" if reply.call else "end_turn"
+    yield {"type": "message_delta", "usage": usage,
+           "delta": {"stop_reason": reason, "stop_sequence": None}}
+    yield {"type": "message_stop"}
+
+
+def messages_whole(pieces):
+    message = pieces[0]["message"]
+    text = "".join(piece["delta"].get("text", "") for piece in pieces
+                   if piece["type"] == "content_block_delta")
+    return {**message, "content": [{"type": "text", "text": text}], "stop_reason": "end_turn"}
+
+
+def responses_stream(model, body, reply, tools):
+    head = {"id": model.name("resp"), "object": "response", "created_at": int(time.time()),
+            "status": "in_progress", "model": body.get("model"), "output": []}
+    yield {"type": "response.created", "response": head}
+    done = []
+    if reply.text:
+        item = {"type": "message", "id": model.name("msg"), "role": "assistant", "content": []}
+        yield {"type": "response.output_item.added", "output_index": 0, "item": item}
+        for part in cut(reply.text):
+            yield {"type": "response.output_text.delta", "item_id": item["id"], "output_index": 0,
+                   "content_index": 0, "delta": part}
+        said = {"type": "output_text", "text": reply.text, "annotations": []}
+        done.append({**item, "status": "completed", "content": [said]})
+        yield {"type": "response.output_item.done", "output_index": 0, "item": done[-1]}
+    if reply.call:
+        item = {"type": "function_call", "id": model.name("fc"), "call_id": model.name("call"),
+                "name": reply.call.tool, "arguments": json.dumps(reply.call.arguments)}
+        group = tools.get(reply.call.tool, {}).get("namespace")
+        done.append({**item, "namespace": group} if group else item)
+        yield {"type": "response.output_item.added", "output_index": len(done) - 1,
+               "item": done[-1]}
+        yield {"type": "response.output_item.done", "output_index": len(done) - 1,
+               "item": done[-1]}
+    usage = {"input_tokens": 1000, "input_tokens_details": {"cached_tokens": 0},
+             "output_tokens": 20, "output_tokens_details": {"reasoning_tokens": 0},
+             "total_tokens": 1020}
+    whole = {**head, "status": "completed", "output": done, "usage": usage}
+    yield {"type": "response.completed", "response": whole}
+
+
+def responses_whole(pieces):
+    return pieces[-1]["response"]
