@@ -23,7 +23,7 @@ use journal::{AppendError, Journal, ReadError, Recorded};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::chronicles::chronicle_of;
+use crate::chronicles::chronicle_if_any;
 use crate::dream::Dream;
 use crate::instance::health;
 use crate::segment::{Segment, SegmentError, write_whole};
@@ -425,7 +425,9 @@ impl Chain {
             Err(ReadError::SessionNotFound(_)) => return Ok(None),
             session => session?,
         };
-        let chronicle = chronicle_of(&self.journal, &session)?;
+        let Some(chronicle) = chronicle_if_any(&self.journal, &session.id)? else {
+            return Ok(None);
+        };
         let is_it = |chapter: &projection::Chapter<'_>| {
             chapter.epoch.to_seq == seq && chapter.epoch.closed.is_some()
         };

@@ -2,6 +2,7 @@
 //!
 //! What is kept may be behind or gone: the rest is read from the log.
 
+use event::SessionId;
 use journal::{Journal, ReadError, Selection, SessionInfo};
 use projection::{Chronicle, redacted};
 use redact::Redactor;
@@ -28,6 +29,17 @@ pub fn chronicle_of(journal: &Journal, session: &SessionInfo) -> Result<Chronicl
     }
     chronicle.flush();
     Ok(chronicle)
+}
+
+/// The same of a session that may be deleted, before or meanwhile: then there is none.
+pub(crate) fn chronicle_if_any(
+    journal: &Journal,
+    session: &SessionId,
+) -> Result<Option<Chronicle>, ReadError> {
+    match journal.stat(session).and_then(|session| chronicle_of(journal, &session)) {
+        Err(ReadError::SessionNotFound(_)) => Ok(None),
+        chronicle => chronicle.map(Some),
+    }
 }
 
 fn kept(journal: &Journal, session: &SessionInfo) -> Result<Option<Chronicle>, ReadError> {

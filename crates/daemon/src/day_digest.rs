@@ -11,7 +11,7 @@ use projection::{Activity, Chapter, Chronicle, DigestFact, Stretch, Worked, acti
 use redact::Redactor;
 use serde::Serialize;
 
-use crate::chronicles::chronicle_of;
+use crate::chronicles::chronicle_if_any;
 use crate::zone::Zone;
 use supervise::Day;
 
@@ -62,7 +62,7 @@ impl DayDigest {
                 if session.started_at >= end {
                     continue;
                 }
-                let chronicle = chronicle_of(journal, &session)?;
+                let Some(chronicle) = chronicle_if_any(journal, &session.id)? else { continue };
                 let is_told = chronicle.chapters().any(|chapter| is_of(&chapter, begin, end));
                 if is_told {
                     let project = project_of(&session).to_owned();

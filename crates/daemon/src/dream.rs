@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use supervise::safe_form;
 
-use crate::chronicles::chronicle_of;
+use crate::chronicles::chronicle_if_any;
 use crate::day_digest::DayDigest;
 use crate::segment::{Hold, Segment, SegmentError, SegmentKey, put_whole, write_whole};
 use crate::zone::Zone;
@@ -249,12 +249,9 @@ fn activities_of_day(
 ) -> Result<Vec<Activity>, DreamError> {
     let mut chronicles = Vec::new();
     for segment in Segment::of_day(root, day)? {
-        let session = match journal.stat(&segment.meta.session_id) {
-            // Deleted since.
-            Err(ReadError::SessionNotFound(_)) => continue,
-            session => session?,
-        };
-        chronicles.push((segment.meta, chronicle_of(journal, &session)?));
+        if let Some(chronicle) = chronicle_if_any(journal, &segment.meta.session_id)? {
+            chronicles.push((segment.meta, chronicle));
+        }
     }
     let chapters: Vec<(_, Chapter<'_>)> = chronicles
         .iter()
@@ -296,11 +293,7 @@ fn write_outcome(
         if meta.facet != facet || !activity.segments.contains(&meta.segment) {
             continue;
         }
-        let session = match journal.stat(&meta.session_id) {
-            Err(ReadError::SessionNotFound(_)) => continue,
-            session => session?,
-        };
-        let chronicle = chronicle_of(journal, &session)?;
+        let Some(chronicle) = chronicle_if_any(journal, &meta.session_id)? else { continue };
         let chapter = chronicle.chapters().find(|it| it.epoch.number == meta.epoch);
         for fact in chapter.into_iter().flat_map(|chapter| chapter.facts) {
             match fact.topic {

@@ -138,7 +138,8 @@ fn a_process_of_another_user_gets_nowhere() {
         println!("SKIPPED: only root can send somebody else");
         return;
     }
-    // The program has to be where another user may run it.
+    // Program and socket have to be where another user may get to, if nothing keeps it out.
+    tempfile::env::override_temp_dir("/tmp".as_ref()).unwrap();
     let folder = tempfile::tempdir().unwrap();
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let program = folder.path().join("guest");

@@ -25,7 +25,7 @@ fn check_recorded(agent: &str, expected: Expect) {
             *counted.entry(key).or_insert(0) += count;
         }
     }
-    let lines = counted.iter().map(|((by, name), count)| format!("{count:>3} {by} {name}\n"));
+    let lines = counted.iter().map(|((by, name), count)| format!("{count} {by} {name}\n"));
     expected.assert_eq(&lines.collect::<String>());
 }
 
@@ -43,23 +43,23 @@ fn exports_of_claude_are_understood() {
     check_recorded(
         "claude",
         expect![[r#"
-          2 claude-code api_request
-          2 claude-code assistant_response
-          1 claude-code claude_code.interaction
-          6 claude-code claude_code.llm_request
-          6 claude-code claude_code.tool
-          6 claude-code claude_code.tool.blocked_on_user
-          6 claude-code claude_code.tool.execution
-         10 claude-code hook_execution_complete
-         10 claude-code hook_execution_start
-         32 claude-code hook_registered
-          1 claude-code managed_settings_resolved
-          4 claude-code plugin_loaded
-          1 claude-code retention_sweep
-          3 claude-code tool_decision
-          3 claude-code tool_result
-          1 claude-code user_prompt
-    "#]],
+            2 claude-code api_request
+            2 claude-code assistant_response
+            1 claude-code claude_code.interaction
+            6 claude-code claude_code.llm_request
+            6 claude-code claude_code.tool
+            6 claude-code claude_code.tool.blocked_on_user
+            6 claude-code claude_code.tool.execution
+            10 claude-code hook_execution_complete
+            10 claude-code hook_execution_start
+            32 claude-code hook_registered
+            1 claude-code managed_settings_resolved
+            4 claude-code plugin_loaded
+            1 claude-code retention_sweep
+            3 claude-code tool_decision
+            3 claude-code tool_result
+            1 claude-code user_prompt
+        "#]],
     );
 }
 
@@ -68,16 +68,16 @@ fn exports_of_codex_are_understood() {
     check_recorded(
         "codex",
         expect![[r#"
-          6 codex_exec codex.api_request
-          1 codex_exec codex.conversation_starts
-         84 codex_exec codex.sse_event
-          2 codex_exec codex.startup_phase
-          6 codex_exec codex.tool_decision
-         12 codex_exec codex.tool_result
-          1 codex_exec codex.turn_ttft
-          1 codex_exec codex.user_prompt
-          1 codex_exec event otel/src/metrics/client.rs:308
-    "#]],
+            6 codex_exec codex.api_request
+            1 codex_exec codex.conversation_starts
+            84 codex_exec codex.sse_event
+            2 codex_exec codex.startup_phase
+            6 codex_exec codex.tool_decision
+            12 codex_exec codex.tool_result
+            1 codex_exec codex.turn_ttft
+            1 codex_exec codex.user_prompt
+            1 codex_exec event otel/src/metrics/client.rs:308
+        "#]],
     );
 }
 
