@@ -427,9 +427,38 @@ fn calls_end_with_their_results() {
             8 external.input {"request_id":"q1","prompt":"","status":"received","input":"{\"answers\":{}}"}
             9 tool.call "exec_command: sleep 9"
             10 tool.result "Process running with session ID 1\nOutput:\n" behind 9
-            11 tool.result {"call_id":"c1","outcome":"ok","exit_code":0} behind 9
-            12 tool.call "apply_patch: a.rs"
-            13 tool.result "patch rejected by user" behind 12
+            11 tool.call "apply_patch: a.rs"
+            12 tool.result "patch rejected by user" behind 11
+        "#]],
+    );
+}
+
+#[test]
+fn a_command_in_the_background_ends_once_however_that_is_told() {
+    check_lines(
+        &[
+            r#"event_msg {"type":"task_started","turn_id":"t1"}"#,
+            r#"event_msg {"type":"item_completed","turn_id":"t1","item":{"type":"UserMessage","id":"u1","content":[]}}"#,
+            r#"response_item {"type":"function_call","name":"exec_command","call_id":"c1","arguments":"{\"cmd\":\"npm start\"}"}"#,
+            r#"response_item {"type":"function_call_output","call_id":"c1","output":"Process running with session ID 7\nOutput:\n"}"#,
+            r#"response_item {"type":"function_call","name":"write_stdin","call_id":"w1","arguments":"{\"session_id\":7,\"chars\":\"\"}"}"#,
+            r#"response_item {"type":"function_call_output","call_id":"w1","output":"Process running with session ID 7\nOutput:\nhi"}"#,
+            r#"response_item {"type":"function_call","name":"write_stdin","call_id":"w2","arguments":"{\"session_id\":7,\"chars\":\"\"}"}"#,
+            r#"response_item {"type":"function_call_output","call_id":"w2","output":"Process exited with code 3\nOutput:\n"}"#,
+            r#"event_msg {"type":"item_completed","turn_id":"t1","item":{"type":"CommandExecution","id":"c1","command":["npm","start"],"status":"failed","exit_code":3}}"#,
+        ],
+        expect![[r#"
+            == codex:00000000-0000-0000-0000-00000000000a
+            1 session.started {"agent":"codex"}
+            2 turn.started {"agent_id":""}
+            3 user.prompt ""
+            4 tool.call "exec_command: npm start"
+            5 tool.result "Process running with session ID 7\nOutput:\n" behind 4
+            6 tool.call "write_stdin"
+            7 tool.result "Process running with session ID 7\nOutput:\nhi" behind 6
+            8 tool.call "write_stdin"
+            9 tool.result "Process exited with code 3\nOutput:\n" behind 8
+            10 tool.result {"call_id":"c1","outcome":"error","exit_code":3} behind 4
         "#]],
     );
 }

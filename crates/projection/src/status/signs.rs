@@ -469,6 +469,7 @@ impl Signs {
         self.go_on(event);
         let Some(result) = event.readable::<ToolResult>() else { return };
         let id = Mark::of(&result.call_id);
+        self.begun.take(|(begun, _)| *begun == id);
         if result.background {
             self.begun.push((id, Sign::of(event)));
         }

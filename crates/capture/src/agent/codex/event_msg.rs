@@ -195,6 +195,7 @@ impl Rollout {
         told: &mut Told<'_>,
     ) -> Understood {
         let Some(item) = message.item else { return Ok(Known::Silent) };
+        self.state.tells_ends = true;
         let item: Completed<'_> = serde_json::from_str(item.get())?;
         match item.kind.as_str() {
             "UserMessage" | "AgentMessage" | "Reasoning" if self.state.has_items => {
@@ -233,7 +234,7 @@ impl Rollout {
         let id = item.id.clone().unwrap_or_default();
         if let Some(open) = self.state.calls.get(&id) {
             if open.more.running.is_some() {
-                self.over(item, id, turn_id, at, told);
+                self.over(item.result(id), turn_id, at, told);
                 return Ok(Known::Told);
             }
             open.more.exit_code = item.exit_code;
@@ -267,17 +268,15 @@ impl Rollout {
         Ok(Known::Told)
     }
 
-    /// A command that had gone on behind its call has ended: all it printed, and how it ended.
-    fn over(
+    /// A command that had gone on behind its call has ended.
+    pub(super) fn over(
         &mut self,
-        item: &Completed<'_>,
-        call_id: String,
+        (result, text): (ToolResult, Option<String>),
         turn_id: Option<&str>,
         at: Option<Time>,
         told: &mut Told<'_>,
     ) {
-        let Some(call) = self.state.calls.close(&call_id) else { return };
-        let (result, text) = item.result(call_id);
+        let Some(call) = self.state.calls.close(&result.call_id) else { return };
         let identity = self.state.identity(told, "command over");
         let draft = told.fact(identity, at, &result);
         draft.text = text;

@@ -47,6 +47,9 @@ const EDITOR_CONTEXT: (&str, &str) = ("# Context from my IDE setup:", "## My req
 /// The tool that asks a person.
 const ASKING: &str = "request_user_input";
 
+/// The call that looks after a process which goes on.
+const LOOKS_AFTER: &str = "write_stdin";
+
 /// The tool that runs a program which calls tools itself.
 const PROGRAM: &str = "exec";
 
@@ -166,6 +169,7 @@ impl Rollout {
         if call.more.asks {
             told.asked(at, &call.call_id, &questions(&input));
         }
+        call.more.process = process(&call.tool, &input);
         call.task = task(&call.tool, &input);
         self.state.calls.open(call);
     }
@@ -210,7 +214,7 @@ impl Rollout {
             output: output.map(Raw::from),
             duration_ms,
             exit_code,
-            background: head.is_running && exit_code.is_none(),
+            background: self.goes_on(open.as_ref(), &head) && exit_code.is_none(),
             ..ToolResult::default()
         };
         let identity = self.state.identity(told, "result");
@@ -222,10 +226,39 @@ impl Rollout {
         let Some(mut open) = open else { return };
         if result.background {
             open.more.running = Some(result_id);
+            open.more.process = head.process;
             self.state.calls.open(open);
         } else if open.more.asks {
             told.answered(at, "", &result);
+        } else if exit_code.is_some() {
+            self.process_over(open.more.process, exit_code, at, told);
         }
+    }
+
+    /// Whether a command goes on behind its call, and its end will be told: looking after it is no
+    /// command, and earlier versions tell no ends.
+    fn goes_on(&self, call: Option<&Call<Ran>>, head: &Head) -> bool {
+        let is_command = call.is_some_and(|call| call.more.process.is_none());
+        is_command && head.process.is_some() && self.state.tells_ends
+    }
+
+    /// Whoever looked after a process has seen its end.
+    fn process_over(
+        &mut self,
+        process: Option<u64>,
+        exit_code: Option<i64>,
+        at: Option<Time>,
+        told: &mut Told<'_>,
+    ) {
+        let is_it = |call: &&Call<Ran>| call.more.running.is_some() && call.more.process == process;
+        let running = process.and_then(|_| self.state.calls.iter().find(is_it));
+        let Some(call_id) = running.map(|call| call.call_id.clone()) else { return };
+        let outcome = match exit_code {
+            Some(0) => Outcome::Ok,
+            _ => Outcome::Error,
+        };
+        let result = ToolResult { call_id, outcome, exit_code, ..ToolResult::default() };
+        self.over((result, None), None, at, told);
     }
 
     /// A call that the model's own service has answered: no result follows.
@@ -291,6 +324,20 @@ fn task(tool: &str, input: &Raw) -> Option<String> {
 }
 
 /// The questions of a call that asks, one a line.
+/// The process that a call looks after.
+fn process(tool: &str, input: &Raw) -> Option<u64> {
+    #[derive(Deserialize)]
+    struct LooksAfter {
+        session_id: u64,
+    }
+    if tool != LOOKS_AFTER {
+        return None;
+    }
+    let read = |text: &str| serde_json::from_str::<LooksAfter>(text).ok();
+    let within = input.read::<String>().ok();
+    within.as_deref().map_or_else(|| read(input.get()), read).map(|it| it.session_id)
+}
+
 fn questions(input: &Raw) -> String {
     #[derive(Deserialize)]
     struct Asked {
@@ -314,7 +361,8 @@ struct Head {
     exit_code: Option<i64>,
     is_failed: bool,
     is_aborted: bool,
-    is_running: bool,
+    /// The process that goes on although its call has returned.
+    process: Option<u64>,
 }
 
 impl Head {
@@ -383,7 +431,8 @@ fn head_of(text: String) -> Head {
     for line in text.lines().take_while(|line| !line.starts_with(OUTPUT_BEGINS)).take(8) {
         let code = EXIT_CODE.iter().find_map(|words| line.strip_prefix(words));
         head.exit_code = head.exit_code.or_else(|| code?.trim().parse().ok());
-        head.is_running |= line.starts_with(RUNNING);
+        let process = line.strip_prefix(RUNNING);
+        head.process = head.process.or_else(|| process?.trim().parse().ok());
     }
     Head { text, ..head }
 }

@@ -27,6 +27,9 @@ pub(super) struct State {
     pub own_from: Option<u64>,
     /// There was a response item: they own the text.
     pub has_items: bool,
+    /// There was a completed item: this version tells how what goes on in the background ends.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub tells_ends: bool,
     /// Tokens of the whole thread, to know a count that is repeated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub total_tokens: Option<u64>,
@@ -70,6 +73,9 @@ pub(super) struct Ran {
     /// What was told of it while it ran on; its end is still to come.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub running: Option<EventId>,
+    /// The process it runs as, or looks after.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub process: Option<u64>,
 }
 
 impl State {
