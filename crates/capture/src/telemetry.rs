@@ -105,7 +105,8 @@ fn reported(exported: &Exported) -> Option<Reported> {
     let rows = map.rows.iter().filter(|row| row.name == exported.name);
     let (kind, data) = rows.into_iter().find_map(|row| row.tells.read(exported))?;
     let at = exported.at?;
-    let name = format!("{}-{}", at.nanos(), exported.name);
+    let of = exported.attributes.get("call_id").map_or("", String::as_str);
+    let name = format!("{}-{}-{of}", at.nanos(), exported.name);
     Some(Reported { name, provider, session, at, kind, data })
 }
 

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender, TrySendError};
 use std::time::{Duration, Instant};
 
-use notify::event::ModifyKind;
+use notify::event::{ModifyKind, RenameMode};
 use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 
 use crate::database;
@@ -27,6 +27,9 @@ const ROOTS: Duration = Duration::from_secs(5);
 
 /// Hints that wait to be looked at. When there are more, everything is listed again instead.
 const HINTS_MAX: usize = 16_384;
+
+/// Hints that are taken in before something is done about them.
+const WAKES_MAX: usize = 4_096;
 
 /// What wakes the watch.
 enum Wake {
@@ -210,7 +213,13 @@ impl<'a> Watch<'a> {
     ) -> Waited {
         let mut pause = due.saturating_sub(self.now());
         let mut waited = Waited::GoOn;
+        let mut taken = 0;
         loop {
+            taken += 1;
+            // Whoever writes without a pause keeps nobody else waiting.
+            if taken > WAKES_MAX {
+                return waited;
+            }
             if self.pump.stop.is_asked() {
                 return Waited::Stop;
             }
@@ -231,6 +240,8 @@ impl<'a> Watch<'a> {
                 Ok(Wake::Gone(path))
                     if self.watched.remove(&path) || self.doorsteps.remove(&path) =>
                 {
+                    // One that was moved is still watched where it is now.
+                    let _ = self.watcher.as_mut().map(|watcher| watcher.unwatch(&path));
                     waited = Waited::AtTheDoor;
                 }
                 // What happens to a database happens in its log first.
@@ -342,7 +353,9 @@ impl Hints {
         }
         for path in event.paths {
             let wake = match event.kind {
-                EventKind::Remove(_) => Wake::Gone(path),
+                EventKind::Remove(_) | EventKind::Modify(ModifyKind::Name(RenameMode::From)) => {
+                    Wake::Gone(path)
+                }
                 EventKind::Create(_) | EventKind::Modify(ModifyKind::Name(_)) if path.is_dir() => {
                     Wake::Folder(path)
                 }
@@ -466,6 +479,10 @@ mod tests {
         }
         assert!(!watch.watch_roots(&mut warnings));
         fs::remove_dir(&root).unwrap();
+        fs::create_dir(&root).unwrap();
+        assert!(wait_at_the_door(&mut watch));
+        assert!(watch.watch_roots(&mut warnings));
+        fs::rename(&root, home.join("away")).unwrap();
         fs::create_dir(&root).unwrap();
         assert!(wait_at_the_door(&mut watch));
         assert!(watch.watch_roots(&mut warnings));

@@ -12,7 +12,7 @@ use event::Time;
 use journal::{AppendError, ClaimError};
 
 use crate::health::Health;
-use crate::hearing::Hearing;
+use crate::hearing::{Hearing, leave_all};
 use crate::import::Import;
 use crate::ingest::{Caught, Ingest, IngestError};
 use crate::intake::Intake;
@@ -179,12 +179,21 @@ impl Worker {
                         pause = RETRY_FIRST;
                     }
                     self.fail(&error);
+                    self.leave_calls();
                     self.control.wait(pause);
                     pause = (pause * 2).min(RETRY_LAST);
                 }
             }
         }
+        self.leave_calls();
         self.tools.health.set_part("capture", "stopped");
+    }
+
+    /// What hooks were told is taken has to outlive the time in which nobody hears it.
+    fn leave_calls(&self) {
+        if let Some(folder) = self.tools.opened.journal().dir() {
+            leave_all(&self.tools.intake, folder);
+        }
     }
 
     /// Records until it is interrupted, or cannot go on.

@@ -168,6 +168,12 @@ impl Ears<'_, '_> {
     }
 }
 
+/// Keeps on disk what was taken and nobody hears now.
+pub(crate) fn leave_all(intake: &Intake, folder: &Path) {
+    let (spool, signals) = (Spool::of(folder), Signals::of(folder));
+    intake.take().iter().for_each(|call| leave(call, &spool, &signals));
+}
+
 /// Keeps a call on disk, as far as there is something to keep.
 fn leave(call: &HookCall, spool: &Spool, signals: &Signals) {
     // Where it cannot be kept, it is lost as it would be without us.

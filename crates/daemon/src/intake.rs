@@ -19,6 +19,9 @@ use wire::hook::{CALL_BYTES_MAX, HookCall, TAKEN};
 const CALLS_MAX: usize = 10_000;
 const BYTES_MAX: usize = 64 * 1024 * 1024;
 
+/// How long nobody is let in after that has failed.
+const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
+
 /// How long whoever connects may take to say what it came for.
 const SAID_WITHIN: Duration = Duration::from_millis(200);
 
@@ -120,7 +123,8 @@ fn answer(socket: &Socket, intake: &Intake, stop: &Stop) {
             }
             // Somebody else's, who has no business here.
             Ok(None) => {}
-            Err(_) => return,
+            // There may be room again for whoever comes next.
+            Err(_) => std::thread::park_timeout(ACCEPT_AGAIN),
         }
     }
 }

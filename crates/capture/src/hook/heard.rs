@@ -141,6 +141,12 @@ impl HookMap {
                 data: data.clone(),
                 text: None,
             };
+            for (_, data) in heard.facts.iter().filter(|(kind, _)| *kind == Kind::ApprovalResolved)
+            {
+                if let Ok(resolved) = data.read::<ApprovalResolved>() {
+                    remembered.decided(&resolved.approval_id);
+                }
+            }
             return heard.facts.iter().map(fact).collect();
         }
         for (kind, data) in heard.facts {

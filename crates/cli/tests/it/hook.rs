@@ -353,6 +353,21 @@ fn hooks_are_installed_called_and_removed() {
 }
 
 #[test]
+fn a_call_that_was_taken_outlives_a_daemon_that_may_not_record() {
+    let world = with_session();
+    // Somebody else reads what agents write, so that the daemon has to wait.
+    let mut reader = world.start(&["--json", "ingest"]);
+    append(&transcript(&world, "s0"), prompt("s0", 1).as_bytes());
+    reader.line().unwrap();
+    let daemon = up(&world);
+    call(&world, "PermissionRequest", &asked());
+    assert_eq!(daemon.terminate().code, Some(0));
+    reader.terminate();
+    ingest(&world);
+    assert_eq!(events(&world, "approval.requested").len(), 1);
+}
+
+#[test]
 fn what_waits_for_approval_is_listed_until_somebody_decides() {
     let world = with_session();
     // Written now: what was said long ago is not what a session does.
