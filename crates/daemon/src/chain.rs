@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 use std::fs::DirBuilder;
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::DirBuilderExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use event::{Kind, SessionId, Time};
 use journal::{AppendError, Journal, ReadError, Recorded};
@@ -26,7 +26,7 @@ use serde_json::{Value, json};
 use crate::chronicles::chronicle_if_any;
 use crate::dream::Dream;
 use crate::instance::health;
-use crate::segment::{Segment, SegmentError, write_whole};
+use crate::segment::{Segment, SegmentError, forget_deleted, write_whole};
 use crate::zone::Zone;
 use agenda::{Agenda, Owed, What};
 use calendar::Calendar;
@@ -158,6 +158,8 @@ pub struct Chain {
     zone: Zone,
     calendar: Calendar,
     agenda: Agenda,
+    /// Deletions whose segments are known to be gone.
+    deletions: u64,
     /// Days of which segments came that are to be dreamt of together.
     days: BTreeSet<Day>,
     logs: EventLogs,
@@ -172,18 +174,35 @@ struct Saved {
     calendar: Calendar,
     #[serde(default)]
     owed: Agenda,
+    #[serde(default)]
+    deletions: u64,
+}
+
+impl Saved {
+    /// What was saved. Damage is set aside and what it said begun anew; one that cannot be read now
+    /// may be read later.
+    fn load(root: &Path) -> Result<Saved, ChainError> {
+        let path = health(root).join(STATE);
+        let bytes = match std::fs::read(&path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Saved::default()),
+            read => read.map_err(|cause| SegmentError::Io { path: path.clone(), cause })?,
+        };
+        Ok(serde_json::from_slice(&bytes).unwrap_or_else(|_| {
+            // Where it cannot be set aside it is written over.
+            let _ = std::fs::rename(&path, path.with_extension("json.damaged"));
+            Saved::default()
+        }))
+    }
 }
 
 impl Chain {
     /// Goes on where it was.
     pub fn open(journal: Journal, zone: Zone) -> Result<Chain, ChainError> {
         let root = journal.dir().ok_or(ChainError::NoFolder)?.to_owned();
-        let saved = std::fs::read(health(&root).join(STATE)).ok();
-        let saved = saved.and_then(|bytes| serde_json::from_slice(&bytes).ok());
-        let Saved { calendar, owed: agenda } = saved.unwrap_or_default();
+        let Saved { calendar, owed: agenda, deletions } = Saved::load(&root)?;
         let logs = EventLogs::of(&root);
         let days = BTreeSet::new();
-        Ok(Chain { journal, root, zone, calendar, agenda, days, logs, refused: 0 })
+        Ok(Chain { journal, root, zone, calendar, agenda, deletions, days, logs, refused: 0 })
     }
 
     /// Whether something is owed that has failed before or has just been announced.
@@ -202,7 +221,15 @@ impl Chain {
 
     /// Dreams again of segments whose dream was told to a daemon that is gone: what it heard and had
     /// not written down yet is lost with it.
+    ///
+    /// What a deletion that was cut off has left of segments goes, too.
     pub fn recover(&mut self, now: Time, hands: &mut dyn Hands) -> Result<(), ChainError> {
+        let deletions = self.journal.deletions()?;
+        if deletions != self.deletions {
+            forget_deleted(&self.journal, &self.root)?;
+            self.deletions = deletions;
+            self.save()?;
+        }
         let today = self.zone.day(now);
         for day in [today.yesterday(), today] {
             for segment in Segment::of_day(&self.root, day)? {
@@ -457,7 +484,11 @@ impl Chain {
             }
             _ => {}
         }
-        let saved = Saved { calendar: self.calendar.clone(), owed: self.agenda.clone() };
+        let saved = Saved {
+            calendar: self.calendar.clone(),
+            owed: self.agenda.clone(),
+            deletions: self.deletions,
+        };
         let bytes = serde_json::to_vec(&saved).expect("names and numbers always encode");
         Ok(write_whole(&folder, STATE, &bytes)?)
     }

@@ -25,7 +25,7 @@ use folder::{folders_in, make_folder};
 use supervise::Day;
 
 pub(crate) use folder::{put_whole, write_whole};
-pub(crate) use forget::forget_segments;
+pub(crate) use forget::{forget_deleted, forget_segments};
 pub(crate) use hold::Hold;
 pub use key::SegmentKey;
 pub use output::{Described, Transcribed};

@@ -110,10 +110,12 @@ pub(super) fn append(folder: &Path, message: &Value) -> io::Result<()> {
 
 /// Whether the log of a segment has a message like this: all its fields with the same values.
 pub(super) fn has(folder: &Path, like: &Value) -> io::Result<bool> {
-    let text = match std::fs::read_to_string(folder.join(NAME)) {
+    // A line that a crash has torn may end within a letter.
+    let text = match std::fs::read(folder.join(NAME)) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
         text => text?,
     };
+    let text = String::from_utf8_lossy(&text);
     let wanted = like.as_object().expect("it is given as an object");
     let is_like = |line: &str| {
         serde_json::from_str::<Value>(line).is_ok_and(|message| {

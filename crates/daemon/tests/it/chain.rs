@@ -5,7 +5,8 @@ use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind, panic_any};
 
 use daemon::{Begun, Chain, Day, Dream, Hands, HandsError, Segment, Site, Went, Zone};
-use event::Time;
+use event::{SessionId, Time};
+use journal::Forks;
 use proptest::prelude::{ProptestConfig, any, proptest};
 use serde_json::{Value, json};
 
@@ -434,4 +435,28 @@ proptest! {
             assert!(dreams.contains(&Dream::Segment(key)) || (is_history && days > 0));
         }
     }
+}
+
+#[test]
+fn a_deletion_that_was_cut_off_is_finished_by_the_next_chain() {
+    let world = World::new();
+    world.begin("a", "app", 0).ask("Write the parser").close();
+    let segment = world.claim("a");
+    // As if it was killed behind the first step.
+    let id = SessionId::new("claude:a").unwrap();
+    world.journal.delete(&id, at(10), Forks::Refuse).unwrap();
+    assert!(segment.folder().exists());
+    let mut chain = Chain::open(world.journal.clone(), Zone::UTC).unwrap();
+    chain.recover(at(11), &mut Doing::new(&world)).unwrap();
+    assert!(!segment.folder().exists());
+}
+
+#[test]
+fn what_was_owed_and_cannot_be_read_is_set_aside() {
+    let world = World::new();
+    let health = world.root().join("health");
+    fs::create_dir_all(&health).unwrap();
+    fs::write(health.join("chain.json"), "{").unwrap();
+    assert!(!Chain::open(world.journal.clone(), Zone::UTC).unwrap().is_behind());
+    assert_eq!(fs::read_to_string(health.join("chain.json.damaged")).unwrap(), "{");
 }

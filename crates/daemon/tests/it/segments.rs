@@ -327,6 +327,23 @@ fn the_digest_of_a_day_goes_with_a_session_that_has_no_segment_there() {
 }
 
 #[test]
+fn what_is_said_of_activities_goes_with_any_session_they_are_of() {
+    let world = World::new();
+    world.begin("a", "app", 0).ask("Write the zzparser").edit("a.rs").close();
+    world.begin("b", "app", 5).ask("Something else").close();
+    world.claim("a");
+    let segment = world.claim("b");
+    let log = segment.folder().join("events.jsonl");
+    let lines = [
+        json!({"tract": "observe", "event": "observed"}),
+        json!({"tract": "activity", "event": "live", "description": "Write the zzparser"}),
+    ];
+    fs::write(&log, format!("{}\n{}\n", lines[0], lines[1])).unwrap();
+    world.delete("a");
+    assert_eq!(fs::read_to_string(&log).unwrap(), format!("{}\n", lines[0]));
+}
+
+#[test]
 fn what_is_written_about_a_session_while_it_is_deleted_leaves_nothing() {
     for round in 0..20 {
         let world = World::new();
