@@ -2,8 +2,8 @@
 //! it, and what happened to it.
 //!
 //! `<journal>/<day>/<stream>/<segment>/` holds `segment.json` (which epoch it is),
-//! `transcript.jsonl`, `digest.jsonl` and `events.jsonl`. All but the last can be deleted and are
-//! made again from the journal.
+//! `transcript.jsonl`, `digest.jsonl` and `events.jsonl`. The second and the third can be deleted
+//! and are made again from the journal.
 
 mod folder; // folders and files, made and removed so that it lasts
 mod forget; // the segments of a session, gone

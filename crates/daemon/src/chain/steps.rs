@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::agenda::Owed;
 use super::event_log;
-use super::{Begun, Chain, ChainError, Hands, REVISION};
+use super::{Begun, Chain, ChainError, Hands, HandsError, REVISION};
 use crate::dream::Dream;
 use crate::segment::{Segment, SegmentKey};
 
@@ -135,7 +135,8 @@ impl Chain {
         Ok(Step::Done)
     }
 
-    /// Runs handlers beside each other and waits for all of them.
+    /// Runs handlers beside each other and waits for all of them, also for those that run when
+    /// another cannot be started.
     fn handle(
         &mut self,
         site: &Site,
@@ -144,22 +145,34 @@ impl Chain {
         hands: &mut dyn Hands,
     ) -> Result<Handled, ChainError> {
         let (mut errors, mut runs) = (Vec::new(), Vec::new());
+        let mut failure = None;
         for (handler, file) in wanted {
             if owed.is_done(&handler, &file) {
                 continue;
             }
-            let run = match hands.start(site, &handler, &file)? {
-                Begun::Running(run) => run,
-                Begun::Ended(code) => {
+            let run = match hands.start(site, &handler, &file) {
+                Ok(Begun::Running(run)) => run,
+                Ok(Begun::Ended(code)) => {
                     errors.push(format!("{handler} exit {code}"));
                     continue;
                 }
-                Begun::Stopped => return Ok(Handled::Stopped),
+                Ok(Begun::Stopped) => return Ok(Handled::Stopped),
+                Err(HandsError::Never(why)) => {
+                    errors.push(format!("{handler}: {why}"));
+                    continue;
+                }
+                Err(error) => {
+                    failure = Some(error.into());
+                    break;
+                }
             };
             let like = json!({"handler": handler, "file": file});
             let detected = json!({"file": file, "handler": handler, "ref": run});
-            self.tell(site, "detected", like, detected, hands)?;
             runs.push((handler, file, run));
+            if let Err(error) = self.tell(site, "detected", like, detected, hands) {
+                failure = Some(error);
+                break;
+            }
         }
         for (handler, file, run) in runs {
             match hands.finish(&run) {
@@ -168,7 +181,7 @@ impl Chain {
                 Some(code) => errors.push(format!("{handler} exit {code}")),
             }
         }
-        Ok(Handled::All(errors))
+        failure.map_or(Ok(Handled::All(errors)), Err)
     }
 
     /// All handlers are done, as well as they could. `like` tells this end from others.

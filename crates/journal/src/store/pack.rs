@@ -20,7 +20,7 @@ const ZSTD_EVENTS_1: u8 = 1;
 const ZSTD: u8 = 2;
 
 /// A text this long has enough of its own to refer to, and without the dictionary it is packed
-/// in half the time.
+/// a tenth quicker.
 const ALONE_BYTES_MIN: usize = 8 * 1024;
 
 /// What the texts of small events have in common. Trained with `zstd --train-fastcover` on events
