@@ -2,7 +2,7 @@
 //! closes.
 
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::http::StatusCode;
+use futures_util::future::join_all;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
@@ -29,6 +30,9 @@ use crate::token::{Keys, TokenError};
 
 /// Connections at a time. One more is closed at once.
 const CONNECTIONS_MAX: usize = 1_024;
+
+/// Ports that are tried before there is none that is free at every address.
+const PORTS_TRIED_MAX: usize = 16;
 
 /// How long somebody may take to say what they want; then the line is cut.
 const HEADERS_WITHIN: Duration = Duration::from_secs(5);
@@ -89,10 +93,7 @@ impl Door {
         if !listen.ip().is_loopback() {
             return Err(OpenError::NotLoopback(listen));
         }
-        let listener = bind(listen, any_port)?;
-        let failed = |source| OpenError::Bind { address: listen, source };
-        let address = listener.local_addr().map_err(failed)?;
-        listener.set_nonblocking(true).map_err(failed)?;
+        let (address, listeners) = bind(listen, any_port)?;
         let entrance = Entrance::new(keys.clone(), address.port())?;
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -117,11 +118,12 @@ impl Door {
             watchers: AtomicUsize::new(0),
             entered: Notify::new(),
         }));
-        keys.write_address(&format!("http://{address}"))?;
+        let page = format!("http://{}", inside.entrance().page());
+        keys.write_address(&format!("http://{address}"), &page)?;
         let (close, closed) = oneshot::channel();
         let thread = std::thread::Builder::new()
             .name("http".to_owned())
-            .spawn(move || run(runtime, listener, inside, closed))
+            .spawn(move || run(runtime, listeners, inside, closed))
             .map_err(OpenError::Thread)?;
         Ok(Door { address, keys, reading, close, thread })
     }
@@ -225,35 +227,79 @@ impl Drop for Watching {
     }
 }
 
-fn bind(listen: SocketAddr, any_port: bool) -> Result<TcpListener, OpenError> {
-    let failed = |source| OpenError::Bind { address: listen, source };
-    match TcpListener::bind(listen) {
-        Err(error) if any_port && error.kind() == io::ErrorKind::AddrInUse => {
-            TcpListener::bind(SocketAddr::new(listen.ip(), 0)).map_err(failed)
+/// Listens, if need be on another port; where, and at which addresses.
+fn bind(listen: SocketAddr, any_port: bool) -> Result<(SocketAddr, Vec<TcpListener>), OpenError> {
+    let mut bound = bind_all(listen);
+    for _ in 1..PORTS_TRIED_MAX {
+        match &bound {
+            Err(OpenError::Bind { source, .. })
+                if (any_port || listen.port() == 0)
+                    && source.kind() == io::ErrorKind::AddrInUse =>
+            {
+                bound = bind_all(SocketAddr::new(listen.ip(), 0));
+            }
+            _ => break,
         }
-        bound => bound.map_err(failed),
     }
+    bound
+}
+
+/// Listens on the same port of every address that `localhost` stands for. A browser may try any of
+/// them, and at one that is left free somebody else could take its code and its cookie.
+fn bind_all(listen: SocketAddr) -> Result<(SocketAddr, Vec<TcpListener>), OpenError> {
+    let open = |address: SocketAddr| -> io::Result<TcpListener> {
+        let listener = TcpListener::bind(address)?;
+        listener.set_nonblocking(true)?;
+        Ok(listener)
+    };
+    let failed = |address| move |source| OpenError::Bind { address, source };
+    let first = open(listen).map_err(failed(listen))?;
+    let address = first.local_addr().map_err(failed(listen))?;
+    let mut listeners = vec![first];
+    for ip in [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)] {
+        let twin = SocketAddr::new(ip, address.port());
+        if ip == address.ip() {
+            continue;
+        }
+        match open(twin) {
+            Ok(listener) => listeners.push(listener),
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
+                return Err(failed(twin)(error));
+            }
+            // A machine without such an address: nobody else listens there either.
+            Err(_) => {}
+        }
+    }
+    Ok((address, listeners))
 }
 
 /// Serves until the door is closed.
-fn run(runtime: Runtime, listener: TcpListener, inside: Inside, closed: oneshot::Receiver<()>) {
+fn run(
+    runtime: Runtime,
+    listeners: Vec<TcpListener>,
+    inside: Inside,
+    closed: oneshot::Receiver<()>,
+) {
     runtime.block_on(async {
         let router = api::router(inside.clone());
+        let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+        let accepting = listeners
+            .into_iter()
+            .map(|listener| accept(listener, router.clone(), Arc::clone(&places)));
         tokio::select! {
             _ = closed => {}
-            () = accept(listener, router) => {}
+            _ = join_all(accepting) => {}
             () = watch_token(&inside) => {}
         }
     });
     runtime.shutdown_timeout(END_WITHIN);
 }
 
-async fn accept(listener: TcpListener, router: Router) {
+async fn accept(listener: TcpListener, router: Router, places: Arc<Semaphore>) {
     /// How long to wait when the system has no room for another connection.
     const FULL_FOR: Duration = Duration::from_millis(100);
     // It was made for this and is not in use yet; if it cannot be, nobody can come in.
     let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };
-    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     loop {
         let Ok((stream, _)) = listener.accept().await else {
             tokio::time::sleep(FULL_FOR).await;

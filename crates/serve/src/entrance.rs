@@ -1,5 +1,8 @@
 //! Who may come in. Everything is asked of every request, in this order: a token or a cookie, the
 //! Host it thinks it talks to, the page it comes from. Without the first there is only one answer.
+//!
+//! Browsers come in under a name of their own that nobody can guess. They send a cookie to every
+//! port of a host, so under `127.0.0.1` whatever else listens on this machine would get it too.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError, RwLock};
@@ -17,6 +20,9 @@ use crate::token::{Keys, Stamp, TokenError, is_same, secret};
 
 /// Browsers that are in at a time; with more, the one that came first has to come again.
 const BROWSERS_MAX: usize = 64;
+
+/// Digits of the name that browsers come in under. A label of a host name has at most 63.
+const PAGE_DIGITS: usize = 32;
 
 /// The name of the cookie.
 const COOKIE: &str = "hansard";
@@ -42,6 +48,8 @@ pub(crate) struct Entrance {
     token: RwLock<(String, Stamp)>,
     cookies: Mutex<VecDeque<String>>,
     hosts: Vec<String>,
+    /// The host that browsers come in under: cookies are given and good only there.
+    page: String,
     /// Changes when everybody who is in has to leave.
     expelled: watch::Sender<u64>,
 }
@@ -49,10 +57,15 @@ pub(crate) struct Entrance {
 impl Entrance {
     pub(crate) fn new(keys: Keys, port: u16) -> Result<Entrance, TokenError> {
         let token = RwLock::new(keys.token()?);
+        let page = format!("{}.localhost:{port}", &secret()[..PAGE_DIGITS]);
         let hosts = ["127.0.0.1", "localhost", "[::1]"].map(|name| format!("{name}:{port}"));
         let (expelled, _) = watch::channel(0);
         let cookies = Mutex::default();
-        Ok(Entrance { keys, token, cookies, hosts: hosts.into(), expelled })
+        Ok(Entrance { keys, token, cookies, hosts: hosts.into(), page, expelled })
+    }
+
+    pub(crate) fn page(&self) -> &str {
+        &self.page
     }
 
     /// Resolves when the token somebody came in with is no longer good.
@@ -74,8 +87,8 @@ impl Entrance {
     }
 
     /// Gives a browser that has a code a cookie.
-    pub(crate) fn exchange(&self, code: &str) -> Option<HeaderValue> {
-        if !self.keys.take_code(code, SystemTime::now()) {
+    pub(crate) fn exchange(&self, headers: &HeaderMap, code: &str) -> Option<HeaderValue> {
+        if !self.is_for_page(headers) || !self.keys.take_code(code, SystemTime::now()) {
             return None;
         }
         let cookie = secret();
@@ -90,7 +103,8 @@ impl Entrance {
 
     /// Whether a request may come in.
     fn admit(&self, headers: &HeaderMap) -> Result<(), Refusal> {
-        if !self.has_token(headers) && !self.has_cookie(headers) {
+        let is_page = !self.has_token(headers);
+        if is_page && !(self.is_for_page(headers) && self.has_cookie(headers)) {
             return Err(Refusal::unauthorized());
         }
         let text = |name| headers.get(name).map(|value: &HeaderValue| value.to_str().unwrap_or(""));
@@ -100,8 +114,11 @@ impl Entrance {
             return Err(Refusal::new(StatusCode::FORBIDDEN, "foreign_host", told)
                 .hint("use the address that `hansard web` prints"));
         }
-        let is_own_page =
-            |origin: &str| origin.strip_prefix("http://").is_some_and(|page| self.is_ours(page));
+        let is_own_page = |origin: &str| match (origin.strip_prefix("http://"), is_page) {
+            (Some(host), true) => self.page.eq_ignore_ascii_case(host),
+            (Some(host), false) => self.is_ours(host),
+            (None, _) => false,
+        };
         if text(header::ORIGIN).is_some_and(|origin| !is_own_page(origin)) {
             let told = "the request comes from another page";
             return Err(Refusal::new(StatusCode::FORBIDDEN, "foreign_origin", told)
@@ -111,7 +128,14 @@ impl Entrance {
     }
 
     fn is_ours(&self, host: &str) -> bool {
-        self.hosts.iter().any(|ours| ours.eq_ignore_ascii_case(host))
+        let mut hosts = self.hosts.iter().chain([&self.page]);
+        hosts.any(|ours| ours.eq_ignore_ascii_case(host))
+    }
+
+    fn is_for_page(&self, headers: &HeaderMap) -> bool {
+        let mut hosts = headers.get_all(header::HOST).iter();
+        let host = hosts.next().and_then(|host| host.to_str().ok());
+        hosts.next().is_none() && host.is_some_and(|host| self.page.eq_ignore_ascii_case(host))
     }
 
     fn has_token(&self, headers: &HeaderMap) -> bool {

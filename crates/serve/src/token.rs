@@ -54,6 +54,11 @@ impl Keys {
         self.folder.join("http.address")
     }
 
+    /// Where the daemon says browsers come in: the same door under a name of its own.
+    pub fn page_path(&self) -> PathBuf {
+        self.folder.join("http.page")
+    }
+
     fn code_path(&self) -> PathBuf {
         self.folder.join("http.code")
     }
@@ -106,13 +111,16 @@ impl Keys {
         age <= CODE_FOR && is_same(code.trim(), given)
     }
 
-    pub(crate) fn write_address(&self, address: &str) -> Result<(), TokenError> {
+    pub(crate) fn write_address(&self, address: &str, page: &str) -> Result<(), TokenError> {
+        // The address is last: whoever sees it finds the other.
+        write_private(&self.page_path(), page)?;
         write_private(&self.address_path(), address)
     }
 
     pub(crate) fn remove_address(&self) {
         // What is left behind names a door that is closed.
         let _ = fs::remove_file(self.address_path());
+        let _ = fs::remove_file(self.page_path());
     }
 }
 

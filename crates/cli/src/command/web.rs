@@ -1,6 +1,6 @@
 //! `hansard web`: the way in for a browser.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde::Serialize;
@@ -33,18 +33,12 @@ impl Web {
     pub(crate) fn run(&self, global: &Global, output: &mut Output) -> Result<Done, CliError> {
         world::daemon(global)?;
         let keys = daemon::keys(&world::folder(global)?);
-        let address = match std::fs::read_to_string(keys.address_path()) {
-            Ok(address) => address.trim().to_owned(),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                return Err(CliError::new("no_http", "the daemon does not answer over HTTP")
-                    .hint("`hansard logs supervisor` may say why; `[http]` in `config.toml`"));
-            }
-            Err(error) => return Err(error.into()),
-        };
+        let address = told(&keys.address_path())?;
+        let page = told(&keys.page_path())?;
         if self.renew {
             keys.renew()?;
         }
-        let login = format!("{address}/login?code={}", keys.make_code()?);
+        let login = format!("{page}/login?code={}", keys.make_code()?);
         match output.json() {
             true => {
                 output.json_line(&WebShape { address, login, token_file: keys.token_path() })?
@@ -53,5 +47,17 @@ impl Web {
         }
         output.flush()?;
         Ok(Done::Yes)
+    }
+}
+
+/// What the daemon says of its door.
+fn told(path: &Path) -> Result<String, CliError> {
+    match std::fs::read_to_string(path) {
+        Ok(told) => Ok(told.trim().to_owned()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            Err(CliError::new("no_http", "the daemon does not answer over HTTP")
+                .hint("`hansard logs supervisor` may say why; `[http]` in `config.toml`"))
+        }
+        Err(error) => Err(error.into()),
     }
 }

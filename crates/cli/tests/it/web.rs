@@ -19,6 +19,8 @@ fn ways_in(world: &World) -> (String, String) {
     let file = said["token_file"].as_str().unwrap().replace('~', world.home().to_str().unwrap());
     let mode = std::fs::metadata(&file).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
+    let login = said["login"].as_str().unwrap();
+    assert!(login.split('/').nth(2).unwrap().contains(".localhost:"), "{login}");
     let address = said["address"].as_str().unwrap().strip_prefix("http://").unwrap().to_owned();
     (address, std::fs::read_to_string(file).unwrap().trim().to_owned())
 }

@@ -1,7 +1,7 @@
 //! What a browser meets first.
 
 use axum::extract::State;
-use axum::http::header;
+use axum::http::{HeaderMap, header};
 use axum::response::{Html, IntoResponse, Redirect, Response};
 use serde::Deserialize;
 
@@ -26,12 +26,13 @@ pub(crate) struct LoginAsked {
 /// Exchanges a code for a cookie.
 pub(crate) async fn login(
     State(inside): State<Inside>,
+    headers: HeaderMap,
     asked: Result<Asked<LoginAsked>, Refusal>,
 ) -> Result<Response, Refusal> {
     let Ok(Asked(asked)) = asked else { return Err(Refusal::unauthorized()) };
     let exchanged = tokio::task::spawn_blocking({
         let inside = inside.clone();
-        move || inside.entrance().exchange(&asked.code)
+        move || inside.entrance().exchange(&headers, &asked.code)
     });
     let cookie = exchanged.await.ok().flatten().ok_or_else(Refusal::unauthorized)?;
     Ok(([(header::SET_COOKIE, cookie)], Redirect::to("/")).into_response())

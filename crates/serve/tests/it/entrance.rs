@@ -1,5 +1,7 @@
 //! Without the token nobody learns anything; with it, only pages of this address may use it.
 
+use std::net::{SocketAddr, TcpListener};
+
 use crate::given::House;
 
 const PATHS: &[&str] = &[
@@ -117,26 +119,62 @@ fn a_browser_comes_in_with_a_code_that_is_good_once() {
     let house = House::open();
     let code = house.keys.make_code().unwrap();
     let login = format!("GET /login?code={code} HTTP/1.1");
-    let said = house.ask(&login, &[]);
+    let page = format!("Host: {}", house.page());
+    let said = house.ask(&login, &[&page]);
     assert_eq!(said.status, 303, "{said:?}");
     let cookie = said.head.lines().find_map(|line| line.strip_prefix("set-cookie: ")).unwrap();
     assert!(cookie.contains("httponly; samesite=strict"), "{cookie}");
     let cookie = format!("Cookie: other=1; {}", cookie.split(';').next().unwrap());
-    assert_eq!(house.ask("GET /api/health HTTP/1.1", &[&cookie]).status, 200);
-    assert_eq!(house.ask("GET / HTTP/1.1", &[&cookie]).status, 200);
-    let evil = "Origin: http://evil.example";
-    assert_eq!(house.ask("GET /api/health HTTP/1.1", &[&cookie, evil]).status, 403);
-    assert_eq!(house.ask(&login, &[]).status, 401);
+    assert_eq!(house.ask("GET /api/health HTTP/1.1", &[&page, &cookie]).status, 200);
+    assert_eq!(house.ask("GET / HTTP/1.1", &[&page, &cookie]).status, 200);
+    let own = format!("Origin: http://{}", house.page());
+    assert_eq!(house.ask("GET /api/health HTTP/1.1", &[&page, &cookie, &own]).status, 200);
+    for origin in ["http://evil.example", &format!("http://{}", house.address())] {
+        let origin = format!("Origin: {origin}");
+        assert_eq!(house.ask("GET /api/health HTTP/1.1", &[&page, &cookie, &origin]).status, 403);
+    }
+    assert_eq!(house.ask(&login, &[&page]).status, 401);
+}
+
+#[test]
+fn a_cookie_is_given_and_good_only_under_the_name_for_browsers() {
+    let house = House::open();
+    let port = house.address().port();
+    let page = format!("Host: {}", house.page());
+    let others = ["127.0.0.1", "localhost", "[::1]", "00000000000000000000000000000000.localhost"]
+        .map(|name| format!("Host: {name}:{port}"));
+    let code = house.keys.make_code().unwrap();
+    let login = format!("GET /login?code={code} HTTP/1.1");
+    for other in &others {
+        let said = house.ask(&login, &[other]);
+        assert_eq!(said.status, 401, "{other} {said:?}");
+        assert!(!said.head.contains("set-cookie"), "{other} {said:?}");
+    }
+    let cookie = house.cookie();
+    assert_eq!(house.ask("GET /api/health HTTP/1.1", &[&page, &cookie]).status, 200);
+    for other in &others {
+        let said = house.ask("GET /api/health HTTP/1.1", &[other, &cookie]);
+        assert_eq!(said.status, 401, "{other} {said:?}");
+    }
+    let token = format!("Authorization: Bearer {}", house.token());
+    assert_eq!(house.ask("GET /api/health HTTP/1.1", &[&page, &token]).status, 200);
+    assert_ne!(house.page(), House::open().page());
+}
+
+#[test]
+fn nobody_else_can_listen_where_a_browser_looks() {
+    let house = House::open();
+    for ip in ["127.0.0.1", "::1"] {
+        let address = SocketAddr::new(ip.parse().unwrap(), house.address().port());
+        assert!(TcpListener::bind(address).is_err(), "{address}");
+    }
 }
 
 #[test]
 fn a_token_that_is_taken_back_ends_its_streams() {
     let house = House::open();
     house.record("s", ["one".to_owned()]);
-    let code = house.keys.make_code().unwrap();
-    let said = house.ask(&format!("GET /login?code={code} HTTP/1.1"), &[]);
-    let cookie = said.head.lines().find_map(|line| line.strip_prefix("set-cookie: ")).unwrap();
-    let cookie = format!("Cookie: {}", cookie.split(';').next().unwrap());
+    let (page, cookie) = (format!("Host: {}", house.page()), house.cookie());
     let former = format!("Authorization: Bearer {}", house.token());
     let mut talk = house.socket("/api/ws");
     talk.say(serde_json::json!({"type": "subscribe-stream"}));
@@ -148,7 +186,7 @@ fn a_token_that_is_taken_back_ends_its_streams() {
     assert_eq!(talk.next(), None);
     assert_eq!(bridge.next(), None);
     for header in [&former, &cookie] {
-        assert_eq!(house.ask("GET /api/health HTTP/1.1", &[header]).status, 401);
+        assert_eq!(house.ask("GET /api/health HTTP/1.1", &[&page, header]).status, 401);
     }
     assert_eq!(house.get("/api/health").0, 200);
 }

@@ -87,6 +87,20 @@ impl House {
         std::fs::read_to_string(self.keys.token_path()).unwrap().trim().to_owned()
     }
 
+    /// The host that browsers come in under.
+    pub(crate) fn page(&self) -> String {
+        let page = std::fs::read_to_string(self.keys.page_path()).unwrap();
+        page.trim().strip_prefix("http://").unwrap().to_owned()
+    }
+
+    /// A browser that came in, by what it sends from then on.
+    pub(crate) fn cookie(&self) -> String {
+        let login = format!("GET /login?code={} HTTP/1.1", self.keys.make_code().unwrap());
+        let said = self.ask(&login, &[&format!("Host: {}", self.page())]);
+        let cookie = said.head.lines().find_map(|line| line.strip_prefix("set-cookie: ")).unwrap();
+        format!("Cookie: {}", cookie.split(';').next().unwrap())
+    }
+
     /// Records so many prompts of a session.
     pub(crate) fn record(&self, session: &str, texts: impl IntoIterator<Item = String>) {
         let mut batch = Batch::observed();
