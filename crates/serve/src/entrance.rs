@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError, RwLock};
 use std::time::SystemTime;
 
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use tokio::sync::watch;
@@ -101,6 +101,16 @@ impl Entrance {
         HeaderValue::from_str(&header).ok()
     }
 
+    /// Whether a browser may offer a code: at its own name, and because a person wants it. Another
+    /// page that sends it here would choose for the person who they are.
+    fn admit_login(&self, headers: &HeaderMap) -> Result<(), Refusal> {
+        let sent_by = headers.get("sec-fetch-site").map(HeaderValue::as_bytes);
+        match sent_by {
+            None | Some(b"none" | b"same-origin") if self.is_for_page(headers) => Ok(()),
+            _ => Err(Refusal::unauthorized()),
+        }
+    }
+
     /// Whether a request may come in.
     fn admit(&self, headers: &HeaderMap) -> Result<(), Refusal> {
         let is_page = !self.has_token(headers);
@@ -160,11 +170,11 @@ impl Entrance {
 
 /// Stands before every route.
 pub(crate) async fn guard(State(inside): State<Inside>, request: Request, next: Next) -> Response {
-    let is_login = request.uri().path() == crate::route::LOGIN;
+    let is_login = request.method() == Method::GET && request.uri().path() == crate::route::LOGIN;
     inside.entrance().look_again();
     let admitted = match is_login {
-        // It is asked there for something else.
-        true => Ok(()),
+        // There a code is asked for instead.
+        true => inside.entrance().admit_login(request.headers()),
         false => inside.entrance().admit(request.headers()),
     };
     let mut response = match admitted {

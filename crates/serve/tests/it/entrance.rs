@@ -33,12 +33,9 @@ fn a_stranger_gets_nothing_but_a_refusal() {
     for path in PATHS {
         for headers in [vec![], vec![&wrong], vec![&short], vec![&basic], vec![&cookie]] {
             let headers: Vec<&str> = headers.into_iter().map(String::as_str).collect();
-            for method in ["GET", "POST", "DELETE"] {
+            for method in ["GET", "HEAD", "POST", "DELETE"] {
                 let said = house.ask(&format!("{method} {path} HTTP/1.1"), &headers);
-                // A login that is no `GET` is refused for that.
-                let is_known = path.starts_with("/login") && method != "GET";
-                let expected = if is_known { 405 } else { 401 };
-                assert_eq!(said.status, expected, "{method} {path} {headers:?}: {said:?}");
+                assert_eq!(said.status, 401, "{method} {path} {headers:?}: {said:?}");
                 assert!(!said.body.contains(env!("CARGO_PKG_VERSION")), "{said:?}");
             }
         }
@@ -134,6 +131,25 @@ fn a_browser_comes_in_with_a_code_that_is_good_once() {
         assert_eq!(house.ask("GET /api/health HTTP/1.1", &[&page, &cookie, &origin]).status, 403);
     }
     assert_eq!(house.ask(&login, &[&page]).status, 401);
+}
+
+#[test]
+fn a_code_is_taken_only_from_a_person_who_opens_the_page() {
+    let house = House::open();
+    let page = format!("Host: {}", house.page());
+    let code = house.keys.make_code().unwrap();
+    for method in ["HEAD", "POST", "PUT"] {
+        let said = house.ask(&format!("{method} /login?code={code} HTTP/1.1"), &[&page]);
+        assert_eq!(said.status, 401, "{method} {said:?}");
+    }
+    let login = format!("GET /login?code={code} HTTP/1.1");
+    for site in ["cross-site", "same-site"] {
+        let said = house.ask(&login, &[&page, &format!("Sec-Fetch-Site: {site}")]);
+        assert_eq!(said.status, 401, "{site} {said:?}");
+    }
+    let wrong = format!("GET /login?code={} HTTP/1.1", "0".repeat(code.len()));
+    assert_eq!(house.ask(&wrong, &[&page]).status, 401);
+    assert_eq!(house.ask(&login, &[&page, "Sec-Fetch-Site: none"]).status, 303);
 }
 
 #[test]
