@@ -12,6 +12,7 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use wire::Frame;
 
 use crate::door::Inside;
+use crate::entrance::Expulsion;
 
 /// What a page may put on the bus: a tract and an event, `*` for any.
 const PAGES_MAY_SAY: &[(&str, &str)] = &[
@@ -94,11 +95,15 @@ impl Hearing {
 pub(crate) struct Refused(String);
 
 /// Bridges a page and the bus until one of them ends, or the page has to leave.
-pub(crate) async fn bridge(socket: WebSocket, wanted: Wanted, inside: Inside) {
+pub(crate) async fn bridge(
+    socket: WebSocket,
+    wanted: Wanted,
+    inside: Inside,
+    mut expulsion: Expulsion,
+) {
     let _stay = inside.stay();
-    let mut expulsion = inside.entrance().expulsion();
     tokio::select! {
-        _ = expulsion.changed() => {}
+        () = expulsion.comes() => {}
         // Who leaves in the middle has had enough.
         _ = carry(socket, wanted, &inside) => {}
     }

@@ -8,7 +8,8 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError, RwLock};
 use std::time::SystemTime;
 
-use axum::extract::{Request, State};
+use axum::extract::{FromRequestParts, Request, State};
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -66,11 +67,6 @@ impl Entrance {
 
     pub(crate) fn page(&self) -> &str {
         &self.page
-    }
-
-    /// Resolves when the token somebody came in with is no longer good.
-    pub(crate) fn expulsion(&self) -> watch::Receiver<u64> {
-        self.expelled.subscribe()
     }
 
     /// Looks whether the token is still the one in the file. If not, everybody has to leave.
@@ -168,10 +164,39 @@ impl Entrance {
     }
 }
 
+/// Resolves when what somebody came in with is no longer good. It is taken before they are let in:
+/// a token that is taken back between that and their first word is noticed too.
+#[derive(Clone)]
+pub(crate) struct Expulsion(watch::Receiver<u64>);
+
+impl Expulsion {
+    pub(crate) async fn comes(&mut self) {
+        // A door that is gone has nobody in it.
+        let _ = self.0.changed().await;
+    }
+
+    pub(crate) fn has_come(&self) -> bool {
+        self.0.has_changed().unwrap_or(true)
+    }
+}
+
+impl FromRequestParts<Inside> for Expulsion {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Inside) -> Result<Expulsion, Refusal> {
+        parts.extensions.get().cloned().ok_or_else(Refusal::unauthorized)
+    }
+}
+
 /// Stands before every route.
-pub(crate) async fn guard(State(inside): State<Inside>, request: Request, next: Next) -> Response {
+pub(crate) async fn guard(
+    State(inside): State<Inside>,
+    mut request: Request,
+    next: Next,
+) -> Response {
     let is_login = request.method() == Method::GET && request.uri().path() == crate::route::LOGIN;
     inside.entrance().look_again();
+    request.extensions_mut().insert(Expulsion(inside.entrance().expelled.subscribe()));
     let admitted = match is_login {
         // There a code is asked for instead.
         true => inside.entrance().admit_login(request.headers()),

@@ -6,6 +6,7 @@ use wire::{Asked, Frame};
 
 use crate::answer::Refusal;
 use crate::door::{Inside, Watching};
+use crate::entrance::Expulsion;
 use crate::follow::Following;
 
 /// Streams of one connection. One more is refused.
@@ -15,12 +16,11 @@ const STREAMS_MAX: usize = 64;
 pub(crate) const SAID_BYTES_MAX: usize = 64 * 1024;
 
 /// Talks until the client leaves, or has to.
-pub(crate) async fn talk(socket: WebSocket, inside: Inside) {
+pub(crate) async fn talk(socket: WebSocket, inside: Inside, mut expulsion: Expulsion) {
     let _stay = inside.stay();
-    let mut expulsion = inside.entrance().expulsion();
     let talk = Talk { socket, inside, streams: Vec::new(), status: None };
     tokio::select! {
-        _ = expulsion.changed() => {}
+        () = expulsion.comes() => {}
         // Who leaves in the middle has had enough.
         _ = talk.run() => {}
     }

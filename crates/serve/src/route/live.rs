@@ -18,6 +18,7 @@ use super::{Asked, Named};
 use crate::answer::Refusal;
 use crate::bridge::{Hearing, Wanted, bridge};
 use crate::door::{Inside, Stay};
+use crate::entrance::Expulsion;
 use crate::follow::Following;
 use crate::talk::{SAID_BYTES_MAX, talk};
 
@@ -30,10 +31,11 @@ const WRITE_BUFFER: usize = 16 * 1024;
 /// Streams to follow and what sessions are doing.
 pub(crate) async fn socket(
     State(inside): State<Inside>,
+    expulsion: Expulsion,
     request: Request,
 ) -> Result<Response, Refusal> {
     let upgrade = upgrade(request, &inside).await?;
-    Ok(upgrade.on_upgrade(|socket| talk(socket, inside)))
+    Ok(upgrade.on_upgrade(|socket| talk(socket, inside, expulsion)))
 }
 
 #[derive(Deserialize)]
@@ -54,22 +56,24 @@ impl From<BusAsked> for Wanted {
 pub(crate) async fn bus_socket(
     State(inside): State<Inside>,
     Asked(asked): Asked<BusAsked>,
+    expulsion: Expulsion,
     request: Request,
 ) -> Result<Response, Refusal> {
     let upgrade = upgrade(request, &inside).await?;
-    Ok(upgrade.on_upgrade(|socket| bridge(socket, asked.into(), inside)))
+    Ok(upgrade.on_upgrade(|socket| bridge(socket, asked.into(), inside, expulsion)))
 }
 
 /// The bus, one way.
 pub(crate) async fn bus_stream(
     State(inside): State<Inside>,
     Asked(asked): Asked<BusAsked>,
+    expulsion: Expulsion,
 ) -> Result<Response, Refusal> {
     let hearing = Hearing::open(&inside, &asked.into()).await.map_err(|error| {
         let told = format!("the bus does not answer: {error}");
         Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "no_bus", told)
     })?;
-    let guest = Guest::new(&inside);
+    let guest = Guest::new(&inside, expulsion);
     let stream = unfold((hearing, guest), async |(mut hearing, mut guest)| {
         let message = guest.unless_expelled(hearing.next()).await??;
         let event = Event::default().data(message.as_str());
@@ -107,6 +111,7 @@ pub(crate) async fn session_stream(
     State(inside): State<Inside>,
     Named(id): Named,
     Asked(asked): Asked<StreamAsked>,
+    expulsion: Expulsion,
     headers: HeaderMap,
 ) -> Result<Response, Refusal> {
     let last = headers.get("last-event-id").and_then(|id| id.to_str().ok()?.parse().ok());
@@ -116,7 +121,7 @@ pub(crate) async fn session_stream(
     let state = Streaming {
         frames: vec![init].into_iter(),
         moved: inside.tide().moved(),
-        guest: Guest::new(&inside),
+        guest: Guest::new(&inside, expulsion),
         following,
     };
     Ok(sse(unfold(state, Streaming::next)))
@@ -133,6 +138,10 @@ struct Streaming {
 impl Streaming {
     async fn next(mut self) -> Option<(Result<Event, Infallible>, Streaming)> {
         loop {
+            // First of all: with enough to catch up on, there is nothing to wait for.
+            if self.guest.expulsion.has_come() {
+                return None;
+            }
             if let Some(frame) = self.frames.next() {
                 let event = Event::default().data(frame.as_str());
                 let event = match seq(&frame) {
@@ -156,18 +165,20 @@ impl Streaming {
 
 /// Somebody who stays until the token is taken back.
 struct Guest {
-    expulsion: tokio::sync::watch::Receiver<u64>,
+    expulsion: Expulsion,
     _stay: Stay,
 }
 
 impl Guest {
-    fn new(inside: &Inside) -> Guest {
-        Guest { expulsion: inside.entrance().expulsion(), _stay: inside.stay() }
+    fn new(inside: &Inside, expulsion: Expulsion) -> Guest {
+        Guest { expulsion, _stay: inside.stay() }
     }
 
     async fn unless_expelled<T>(&mut self, wanted: impl Future<Output = T>) -> Option<T> {
         tokio::select! {
-            _ = self.expulsion.changed() => None,
+            // In this order: on a busy bus there is always something else as well.
+            biased;
+            () = self.expulsion.comes() => None,
             got = wanted => Some(got),
         }
     }

@@ -1,5 +1,6 @@
 //! Without the token nobody learns anything; with it, only pages of this address may use it.
 
+use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener};
 
 use crate::given::House;
@@ -205,4 +206,27 @@ fn a_token_that_is_taken_back_ends_its_streams() {
         assert_eq!(house.ask("GET /api/health HTTP/1.1", &[&page, header]).status, 401);
     }
     assert_eq!(house.get("/api/health").0, 200);
+}
+
+#[test]
+fn a_token_that_is_taken_back_ends_a_stream_with_much_to_catch_up_on() {
+    /// More than the system holds of an answer that nobody reads.
+    const EVENTS: usize = 400;
+    let house = House::open();
+    let long = "x".repeat(100_000);
+    (0..EVENTS).for_each(|number| house.record("s", [format!("{number} {long}")]));
+    let head = format!(
+        "GET /api/sessions/made-up:s/stream?after=0 HTTP/1.1\r\nHost: {}\r\n\
+         Authorization: Bearer {}\r\n\r\n",
+        house.address(),
+        house.token()
+    );
+    let mut stream = house.connect();
+    stream.write_all(head.as_bytes()).unwrap();
+    let mut lines = BufReader::new(stream).lines().map_while(Result::ok);
+    lines.find(|line| line.starts_with("id: ")).unwrap();
+    house.keys.renew().unwrap();
+    assert_eq!(house.get("/api/health").0, 200);
+    let given = lines.filter(|line| line.starts_with("id: ")).count();
+    assert!(given < EVENTS - 1, "{given}");
 }
