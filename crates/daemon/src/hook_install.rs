@@ -187,7 +187,8 @@ impl HookInstall<'_> {
             Some(project) => project.join(hooks.project_file),
             None => hooks.folder(self.environment).join(hooks.file),
         };
-        Place { agent, path, journal: self.journal, now: self.now }
+        let project = self.project.as_deref();
+        Place { agent, path, project, journal: self.journal, now: self.now }
     }
 
     /// What comes before the event.

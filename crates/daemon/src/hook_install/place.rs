@@ -24,6 +24,9 @@ const BYTES_MAX: u64 = 16 * 1024 * 1024;
 pub(super) struct Place<'a> {
     pub(super) agent: &'static str,
     pub(super) path: PathBuf,
+    /// The folder of a project, if the file is one of it: whoever wrote the project may have put
+    /// links there.
+    pub(super) project: Option<&'a Path>,
     pub(super) journal: &'a Path,
     pub(super) now: Time,
 }
@@ -44,6 +47,8 @@ pub enum PlaceError {
     ReadOnly { path: PathBuf },
     #[error("`{path}` is no text in UTF-8, and left alone")]
     NoText { path: PathBuf },
+    #[error("`{path}` leads out of the project, to `{target}`, and is left alone")]
+    Outside { path: PathBuf, target: PathBuf },
     #[error("`{path}` is changed by somebody else all the time")]
     Contended { path: PathBuf },
 }
@@ -67,6 +72,7 @@ struct Entry {
 impl Place<'_> {
     /// The text of the file; `None` if there is none.
     pub(super) fn read(&self) -> Result<Option<String>, PlaceError> {
+        self.target()?;
         let bytes = match fs::metadata(&self.path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Ok(found) if found.len() > BYTES_MAX => {
@@ -130,8 +136,7 @@ impl Place<'_> {
 
     /// Puts the new text in place, unless the file is no longer what it was.
     fn replace(&self, before: Option<&str>, after: Option<&str>) -> Result<bool, PlaceError> {
-        // A link stays a link: what it points to is changed.
-        let target = self.path.canonicalize().unwrap_or_else(|_| self.path.clone());
+        let target = self.target()?;
         let folder = target.parent().unwrap_or(Path::new("/"));
         let Some(after) = after else {
             if self.read()?.as_deref() != before {
@@ -144,18 +149,7 @@ impl Place<'_> {
         let name = target.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let beside = folder.join(format!(".{name}.hansard"));
         let mode = fs::metadata(&target).map_or(0o600, |found| found.permissions().mode());
-        let written = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .mode(0o600)
-            .open(&beside)
-            .and_then(|mut file| {
-                file.write_all(after.as_bytes())?;
-                file.set_permissions(Permissions::from_mode(mode & 0o7777))?;
-                file.sync_all()
-            });
-        written.map_err(self.io(&beside))?;
+        write_anew(&beside, after.as_bytes(), mode & 0o7777).map_err(self.io(&beside))?;
         if self.read()?.as_deref() != before {
             // What was written beside it is of no use.
             let _ = fs::remove_file(&beside);
@@ -165,6 +159,19 @@ impl Place<'_> {
         // The change is there; that it outlives a power cut is one step more.
         let _ = File::open(folder).and_then(|folder| folder.sync_all());
         Ok(true)
+    }
+
+    /// The file that is changed. A link stays a link: what it points to is meant.
+    fn target(&self) -> Result<PathBuf, PlaceError> {
+        if let Some(project) = self.project {
+            let project = project.canonicalize().map_err(self.io(project))?;
+            // What is not there yet is made in the last folder that is.
+            let real = self.path.ancestors().find_map(|path| path.canonicalize().ok());
+            if let Some(target) = real.filter(|real| !real.starts_with(&project)) {
+                return Err(PlaceError::Outside { path: self.path.clone(), target });
+            }
+        }
+        Ok(self.path.canonicalize().unwrap_or_else(|_| self.path.clone()))
     }
 
     /// Copies the file, and remembers what is about to be done to it.
@@ -236,6 +243,19 @@ impl Place<'_> {
 }
 
 const MANIFEST: &str = "manifest.jsonl";
+
+/// Writes a file in the place of whatever has its name: a crash may have left one there, and
+/// somebody else a link, which is never followed.
+fn write_anew(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    file.write_all(bytes)?;
+    file.set_permissions(Permissions::from_mode(mode))?;
+    file.sync_all()
+}
 
 fn write_private(path: &Path, bytes: &[u8], is_added: bool) -> io::Result<()> {
     let mut options = OpenOptions::new();

@@ -60,6 +60,13 @@ impl World {
         self.with(3, COMMAND, |hooks| hooks.status(agent).unwrap())
     }
 
+    /// Puts our entries into the settings of a project.
+    fn install_in(&self, project: &Path, agent: &str) -> Result<HookChange, HookInstallError> {
+        let (journal, now, command) = self.at(1, COMMAND);
+        let (environment, project) = (&self.environment, Some(project.to_owned()));
+        HookInstall { environment, journal: &journal, command, project, now }.install(agent, false)
+    }
+
     fn claude(&self) -> PathBuf {
         self.home().join(".claude/settings.json")
     }
@@ -269,6 +276,37 @@ fn a_link_stays_a_link_and_a_mode_a_mode() {
     world.uninstall("claude").unwrap();
     assert_eq!(fs::read_to_string(dotfiles.join("claude.json")).unwrap(), "{}");
     assert_eq!(fs::read_dir(&dotfiles).unwrap().count(), 1);
+}
+
+#[test]
+fn links_of_a_project_lead_nowhere_else() {
+    let world = World::new();
+    let (project, profile) = (world.home().join("app"), world.home().join(".bashrc"));
+    let settings = project.join(".claude/settings.json");
+    fs::create_dir_all(project.join(".claude")).unwrap();
+    fs::write(&profile, "{}").unwrap();
+    // Where the new file is written first, the project has a link.
+    symlink(&profile, project.join(".claude/.settings.json.hansard")).unwrap();
+    world.install_in(&project, "claude").unwrap();
+    assert_eq!(fs::read_to_string(&profile).unwrap(), "{}");
+    assert!(fs::symlink_metadata(&settings).unwrap().is_file());
+    assert!(fs::read_to_string(&settings).unwrap().contains("hook claude"));
+    // The settings themselves are a link, or their folder is.
+    fs::remove_file(&settings).unwrap();
+    symlink(&profile, &settings).unwrap();
+    symlink(world.home().join(".gemini"), project.join(".gemini")).unwrap();
+    for agent in ["claude", "gemini"] {
+        let error = world.install_in(&project, agent).unwrap_err().to_string();
+        assert!(error.contains("leads out of the project"), "{error}");
+    }
+    assert_eq!(fs::read_to_string(&profile).unwrap(), "{}");
+    assert!(!world.gemini().exists());
+    // Within the project a link is followed.
+    fs::remove_file(&settings).unwrap();
+    fs::write(project.join("shared.json"), "{}").unwrap();
+    symlink("../shared.json", &settings).unwrap();
+    world.install_in(&project, "claude").unwrap();
+    assert!(fs::read_to_string(project.join("shared.json")).unwrap().contains("hook claude"));
 }
 
 #[test]
