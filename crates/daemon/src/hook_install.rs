@@ -87,11 +87,15 @@ impl HookInstall<'_> {
         let place = self.place(agent, hooks);
         let command = self.command_for(agent);
         let is_changed = place.change(Action::Install, is_dry, &mut |text| {
+            let text = text.unwrap_or_default();
             if hooks.form == HookForm::Plugin {
+                if !text.trim().is_empty() && !plugin::is_ours(text) {
+                    return Err(EntriesError::NotOurs);
+                }
                 let text = plugin::text(&command, hooks.events);
                 return Ok(Changed { text, made: vec![String::new()] });
             }
-            Entries { agent, place: hooks }.install(text.unwrap_or_default(), &command)
+            Entries { agent, place: hooks }.install(text, &command)
         });
         self.done(agent, place, is_changed)
     }
@@ -188,7 +192,8 @@ impl HookInstall<'_> {
             None => hooks.folder(self.environment).join(hooks.file),
         };
         let project = self.project.as_deref();
-        Place { agent, path, project, journal: self.journal, now: self.now }
+        let is_whole = hooks.form == HookForm::Plugin;
+        Place { agent, path, project, is_whole, journal: self.journal, now: self.now }
     }
 
     /// What comes before the event.

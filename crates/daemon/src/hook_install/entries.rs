@@ -24,6 +24,8 @@ pub enum EntriesError {
     Syntax(#[from] SyntaxError),
     #[error("`{place}` is not {expected}")]
     Unexpected { place: String, expected: &'static str },
+    #[error("it was not written by `hansard hooks install`")]
+    NotOurs,
 }
 
 /// What is in a file.

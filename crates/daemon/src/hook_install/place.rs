@@ -27,6 +27,8 @@ pub(super) struct Place<'a> {
     /// The folder of a project, if the file is one of it: whoever wrote the project may have put
     /// links there.
     pub(super) project: Option<&'a Path>,
+    /// The whole file is ours: we made no link there, so one leads to a file of somebody else.
+    pub(super) is_whole: bool,
     pub(super) journal: &'a Path,
     pub(super) now: Time,
 }
@@ -49,6 +51,8 @@ pub enum PlaceError {
     NoText { path: PathBuf },
     #[error("`{path}` leads out of the project, to `{target}`, and is left alone")]
     Outside { path: PathBuf, target: PathBuf },
+    #[error("`{path}` is a link, and left alone")]
+    Link { path: PathBuf },
     #[error("`{path}` is changed by somebody else all the time")]
     Contended { path: PathBuf },
 }
@@ -163,6 +167,9 @@ impl Place<'_> {
 
     /// The file that is changed. A link stays a link: what it points to is meant.
     fn target(&self) -> Result<PathBuf, PlaceError> {
+        if self.is_whole && self.path.is_symlink() {
+            return Err(PlaceError::Link { path: self.path.clone() });
+        }
         if let Some(project) = self.project {
             let project = project.canonicalize().map_err(self.io(project))?;
             // What is not there yet is made in the last folder that is.

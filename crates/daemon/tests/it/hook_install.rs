@@ -310,6 +310,32 @@ fn links_of_a_project_lead_nowhere_else() {
 }
 
 #[test]
+fn a_plugin_of_somebody_else_is_left_alone() {
+    let world = World::new();
+    let path = world.home().join(".config/opencode/plugins/hansard.js");
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(&path, "export const Mine = 1\n").unwrap();
+    let error = world.install("opencode").unwrap_err();
+    let cause = std::error::Error::source(&error).unwrap().to_string();
+    assert_eq!(cause, "it was not written by `hansard hooks install`");
+    assert!(!world.uninstall("opencode").unwrap().is_changed);
+    assert_eq!(fs::read_to_string(&path).unwrap(), "export const Mine = 1\n");
+    // Ours is renewed, but not through a link.
+    fs::write(&path, "").unwrap();
+    world.install("opencode").unwrap();
+    let other = "'/home/dev/bin/hansard'";
+    assert!(world.with(5, other, |hooks| hooks.install("opencode", false)).unwrap().is_changed);
+    let elsewhere = world.home().join("elsewhere.js");
+    fs::rename(&path, &elsewhere).unwrap();
+    symlink(&elsewhere, &path).unwrap();
+    let text = fs::read_to_string(&elsewhere).unwrap();
+    assert!(world.install("opencode").unwrap_err().to_string().contains("is a link"));
+    assert!(world.uninstall("opencode").unwrap_err().to_string().contains("is a link"));
+    assert!(world.status("opencode").problem.unwrap().contains("is a link"));
+    assert_eq!(fs::read_to_string(&elsewhere).unwrap(), text);
+}
+
+#[test]
 fn an_end_between_the_copy_and_the_change_leaves_the_file_as_it_was() {
     let world = World::new();
     fs::write(world.claude(), "{\"a\": 1}").unwrap();
