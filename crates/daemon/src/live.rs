@@ -2,7 +2,8 @@
 //!
 //! While nobody watches, nothing is done. While somebody does, a session is weighed again when
 //! something of it was recorded, at most every 100 ms; all of them every few seconds, as processes
-//! end and time passes without a word.
+//! end and time passes without a word. When the last one leaves, the board is wiped: nobody keeps
+//! it true any more, and the next one must not be told what was so hours ago.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -49,6 +50,8 @@ struct Kept {
 #[derive(Default)]
 struct Wanted {
     watchers: usize,
+    /// How often the last one left.
+    round: u64,
     is_over: bool,
 }
 
@@ -79,7 +82,13 @@ impl Live {
     }
 
     pub(crate) fn watched_by(&self, watchers: usize) {
-        self.wanted().watchers = watchers;
+        let mut wanted = self.wanted();
+        wanted.watchers = watchers;
+        if watchers == 0 {
+            wanted.round += 1;
+            self.board.keep(|_| false);
+        }
+        drop(wanted);
         self.changed.notify_all();
     }
 
@@ -95,9 +104,9 @@ impl Live {
     }
 
     fn run(&self) {
-        while self.await_watchers() {
+        while let Some(round) = self.await_watchers() {
             // What cannot be read now is tried again while somebody watches.
-            if self.keep_fresh().is_err() {
+            if self.keep_fresh(round).is_err() {
                 let wanted = self.wanted();
                 let waited = self.changed.wait_timeout(wanted, ALL_EVERY);
                 drop(waited.unwrap_or_else(PoisonError::into_inner));
@@ -105,31 +114,26 @@ impl Live {
         }
     }
 
-    /// Waits until somebody watches; `false` if it is over.
-    fn await_watchers(&self) -> bool {
+    /// Waits until somebody watches, and which round it is then; nothing if it is over.
+    fn await_watchers(&self) -> Option<u64> {
         let mut wanted = self.wanted();
         while wanted.watchers == 0 && !wanted.is_over {
             wanted = self.changed.wait(wanted).unwrap_or_else(PoisonError::into_inner);
         }
-        !wanted.is_over
-    }
-
-    fn is_watched(&self) -> bool {
-        let wanted = self.wanted();
-        wanted.watchers > 0 && !wanted.is_over
+        (!wanted.is_over).then_some(wanted.round)
     }
 
     /// Shows what changes until nobody watches.
-    fn keep_fresh(&self) -> Result<(), ReadError> {
+    fn keep_fresh(&self, round: u64) -> Result<(), ReadError> {
         let journal = self.opened.journal();
         // Before the first look: what is recorded during it is looked at again.
         let mut news = journal.follow(From::Now, OnLag::Skip)?;
-        self.show_all()?;
+        self.show_all(round)?;
         let mut shown_at = Instant::now();
         let mut all_at = shown_at;
         let mut is_all_due = false;
         let mut recorded = BTreeSet::new();
-        while self.is_watched() {
+        while self.wanted().is_watched(round) {
             let patience = match recorded.is_empty() {
                 true => LOOK_EVERY,
                 false => SHOWN_EVERY.saturating_sub(shown_at.elapsed()),
@@ -146,13 +150,13 @@ impl Live {
             }
             is_all_due |= all_at.elapsed() >= ALL_EVERY;
             if is_all_due && shown_at.elapsed() >= SHOWN_EVERY {
-                self.show_all()?;
+                self.show_all(round)?;
                 is_all_due = false;
                 recorded.clear();
                 shown_at = Instant::now();
                 all_at = shown_at;
             } else if !recorded.is_empty() && shown_at.elapsed() >= SHOWN_EVERY {
-                self.show(&recorded)?;
+                self.show(round, &recorded)?;
                 recorded.clear();
                 shown_at = Instant::now();
             }
@@ -160,23 +164,40 @@ impl Live {
         Ok(())
     }
 
-    fn show_all(&self) -> Result<(), ReadError> {
+    fn show_all(&self, round: u64) -> Result<(), ReadError> {
         let listed = self.lately()?;
         let ids: BTreeSet<&SessionId> = listed.iter().map(|status| &status.info.id).collect();
-        self.board.keep(|id| ids.contains(id));
         // Whoever keeps this fresh is the one who reads their files.
-        self.board.show(listed.iter().map(answers::status).map(current));
+        let statuses = listed.iter().map(answers::status).map(current);
+        self.put(round, |id| ids.contains(id), statuses);
         Ok(())
     }
 
-    fn show(&self, recorded: &BTreeSet<SessionId>) -> Result<(), ReadError> {
+    fn show(&self, round: u64, recorded: &BTreeSet<SessionId>) -> Result<(), ReadError> {
         let mut kept = self.statuses();
         let processes = Processes::default();
         let statuses = kept.statuses.of_recorded(recorded, &processes, (self.clock)())?;
         drop(kept);
-        let listed = statuses.iter().filter(|status| status.is_listed());
-        self.board.show(listed.map(answers::status));
+        let listed = || statuses.iter().filter(|status| status.is_listed());
+        let ids: BTreeSet<&SessionId> = listed().map(|status| &status.info.id).collect();
+        let is_kept = |id: &SessionId| !recorded.contains(id) || ids.contains(id);
+        self.put(round, is_kept, listed().map(answers::status));
         Ok(())
+    }
+
+    /// Puts on the board what was worked out for those who watch, if any of them is still there.
+    fn put(
+        &self,
+        round: u64,
+        is_kept: impl Fn(&SessionId) -> bool,
+        statuses: impl Iterator<Item = wire::Status>,
+    ) {
+        // Held meanwhile: a board that is wiped stays so.
+        let wanted = self.wanted();
+        if wanted.is_watched(round) {
+            self.board.keep(is_kept);
+            self.board.show(statuses);
+        }
     }
 
     /// What is kept; begun anew if the journal was opened anew.
@@ -195,6 +216,16 @@ impl Live {
     }
 }
 
+impl Wanted {
+    /// Whether those of a round still watch.
+    fn is_watched(&self, round: u64) -> bool {
+        self.watchers > 0 && self.round == round && !self.is_over
+    }
+}
+
 fn current(status: wire::Status) -> wire::Status {
     wire::Status { behind: false, ..status }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,9 +1,10 @@
 //! The last value of what each session is doing.
 //!
 //! Whoever watches has seen it up to a version. One that is slow gets the newest value of each
-//! session when it reads again, and never an older one.
+//! session when it reads again, and never an older one; of a session that is taken off it is told
+//! so, if it ever heard of it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use axum::extract::ws::Utf8Bytes;
@@ -30,6 +31,13 @@ struct Line {
     frame: Utf8Bytes,
     /// Since which version somebody is waited for.
     waits: Option<(u64, Utf8Bytes)>,
+}
+
+/// What somebody who watches has been told.
+#[derive(Default)]
+pub struct Seen {
+    version: u64,
+    sessions: BTreeSet<SessionId>,
 }
 
 impl Default for Board {
@@ -61,25 +69,48 @@ impl Board {
         self.changed.send_replace(version);
     }
 
-    /// Forgets sessions that nobody has to look at any more.
+    /// Takes off sessions that nobody has to look at any more.
     pub fn keep(&self, is_kept: impl Fn(&SessionId) -> bool) {
-        self.lock().sessions.retain(|id, _| is_kept(id));
+        let version = {
+            let mut shown = self.lock();
+            let count = shown.sessions.len();
+            shown.sessions.retain(|id, _| is_kept(id));
+            if shown.sessions.len() == count {
+                return;
+            }
+            shown.version += 1;
+            shown.version
+        };
+        self.changed.send_replace(version);
     }
 
-    /// What somebody has to be told who has seen it up to a version, and the version that is then.
-    pub(crate) fn since(&self, version: u64) -> (u64, Vec<Utf8Bytes>) {
+    /// What somebody has to be told who has seen so much; then they have seen that too.
+    pub fn news(&self, seen: &mut Seen) -> Vec<Utf8Bytes> {
         let shown = self.lock();
-        let mut news: Vec<&Line> =
-            shown.sessions.values().filter(|line| line.version > version).collect();
-        news.sort_by_key(|line| line.version);
+        if shown.version == seen.version {
+            return Vec::new();
+        }
         let mut frames = Vec::new();
+        seen.sessions.retain(|id| {
+            let is_shown = shown.sessions.contains_key(id);
+            if !is_shown {
+                let gone = Frame::SessionGone { session_id: id.clone() };
+                frames.push(gone.encode().into());
+            }
+            is_shown
+        });
+        let mut news: Vec<&Line> =
+            shown.sessions.values().filter(|line| line.version > seen.version).collect();
+        news.sort_by_key(|line| line.version);
         for line in news {
+            seen.sessions.insert(line.status.session_id.clone());
             frames.push(line.frame.clone());
             frames.extend(
-                line.waits.iter().filter(|(at, _)| *at > version).map(|(_, it)| it.clone()),
+                line.waits.iter().filter(|(at, _)| *at > seen.version).map(|(_, it)| it.clone()),
             );
         }
-        (shown.version, frames)
+        seen.version = shown.version;
+        frames
     }
 
     /// Resolves when there is news.

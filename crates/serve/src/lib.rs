@@ -23,7 +23,7 @@ mod talk; // a WebSocket with its streams
 mod bridge; // the bus for pages
 
 pub use api::description;
-pub use board::Board;
+pub use board::{Board, Seen};
 pub use door::{Door, OpenError, Opening};
 pub use sources::{SessionsWanted, SourceError, Sources, UsageWanted};
 pub use token::{Keys, TokenError};

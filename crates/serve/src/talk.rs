@@ -5,6 +5,7 @@ use futures_util::{FutureExt, SinkExt};
 use wire::{Asked, Frame};
 
 use crate::answer::Refusal;
+use crate::board::Seen;
 use crate::door::{Inside, Watching};
 use crate::entrance::Expulsion;
 use crate::follow::Following;
@@ -35,7 +36,7 @@ struct Talk {
 
 /// What a client has seen of what sessions are doing.
 struct Watch {
-    version: u64,
+    seen: Seen,
     _watching: Watching,
 }
 
@@ -75,8 +76,7 @@ impl Talk {
         }
         self.streams.retain(|stream| !stream.is_ended());
         if let Some(watch) = &mut self.status {
-            let (version, given) = self.inside.board().since(watch.version);
-            watch.version = version;
+            let given = self.inside.board().news(&mut watch.seen);
             has_given |= self.give(given).await?;
         }
         Ok(has_given)
@@ -139,7 +139,7 @@ impl Talk {
                 Ok(None)
             }
             Asked::SubscribeStatus => {
-                self.status = Some(Watch { version: 0, _watching: self.inside.watch() });
+                self.status = Some(Watch { seen: Seen::default(), _watching: self.inside.watch() });
                 Ok(None)
             }
             Asked::UnsubscribeStatus => {

@@ -75,6 +75,9 @@ pub enum Frame {
     /// The last value of what a session is doing.
     #[serde(rename = "session.status")]
     SessionStatus { status: Box<Status> },
+    /// A session that was shown is so no more: whatever was said of it, it waits for nobody.
+    #[serde(rename = "session.gone")]
+    SessionGone { session_id: SessionId },
     /// A session waits for somebody.
     WaitingForInput {
         session_id: SessionId,
