@@ -4,7 +4,7 @@
 //! for a minute, and gets a cookie for it: so the token is never part of an address.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -70,8 +70,11 @@ impl Keys {
             self.renew()?;
         }
         let failed = |source| TokenError::Io { path: path.clone(), source };
-        let text = fs::read_to_string(&path).map_err(failed)?;
-        let metadata = fs::metadata(&path).map_err(failed)?;
+        // Opened once: a file that replaces it meanwhile must not lend this text its stamp.
+        let mut file = File::open(&path).map_err(failed)?;
+        let metadata = file.metadata().map_err(failed)?;
+        let mut text = String::new();
+        file.read_to_string(&mut text).map_err(failed)?;
         if metadata.mode() & 0o077 != 0 {
             return Err(TokenError::Open { path });
         }
@@ -191,6 +194,27 @@ mod tests {
         assert_ne!(keys.token().unwrap().0, token);
         fs::set_permissions(keys.token_path(), fs::Permissions::from_mode(0o644)).unwrap();
         assert!(matches!(keys.token(), Err(TokenError::Open { .. })));
+    }
+
+    #[test]
+    fn a_token_and_its_stamp_are_of_the_same_file() {
+        let dir = tempfile::TempDir::new().unwrap();
+        let keys = Keys::in_folder(dir.path());
+        let path = keys.token_path();
+        let made = std::process::Command::new("mkfifo").args(["-m", "600"]).arg(&path).status();
+        assert!(made.unwrap().success());
+        let former = secret();
+        let (token, read_from) = std::thread::scope(|scope| {
+            let reading = scope.spawn(|| keys.token().unwrap());
+            // Opens when the other has, and is replaced before there is anything to read.
+            let mut pipe = OpenOptions::new().write(true).open(&path).unwrap();
+            keys.renew().unwrap();
+            writeln!(pipe, "{former}").unwrap();
+            drop(pipe);
+            reading.join().unwrap()
+        });
+        assert_eq!(token, former);
+        assert_ne!(Some(read_from), keys.stamp());
     }
 
     #[test]
