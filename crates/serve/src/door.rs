@@ -22,6 +22,7 @@ use tokio::sync::{Notify, Semaphore, oneshot};
 use crate::answer::Refusal;
 use crate::api;
 use crate::board::Board;
+use crate::desk::Desk;
 use crate::entrance::Entrance;
 use crate::follow::Followers;
 use crate::sources::Sources;
@@ -40,8 +41,17 @@ const HEADERS_WITHIN: Duration = Duration::from_secs(5);
 /// Bytes held of what somebody says before it is understood, and of an answer before it is taken.
 const BUFFER_MAX: usize = 64 * 1024;
 
-/// Questions that are answered at a time; more wait for their turn.
-const ANSWERING_MAX: usize = 8;
+/// Questions that are answered at a time, and that wait for their turn; one more is refused.
+const QUESTIONS_MAX: usize = 8;
+const QUESTIONS_WAITING_MAX: usize = 64;
+
+/// Portions that are read from the journal at a time for those who follow. A connection waits for
+/// one at a time, so none is ever refused.
+const READS_MAX: usize = 4;
+
+/// What is short and must not stand behind anything long: how the daemon does, and logins.
+const SHORT_MAX: usize = 2;
+const SHORT_WAITING_MAX: usize = 64;
 
 /// How often it is looked whether the token is still the same while somebody follows.
 const TOKEN_EVERY: Duration = Duration::from_millis(500);
@@ -97,7 +107,7 @@ impl Door {
         let entrance = Entrance::new(keys.clone(), address.port())?;
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
-            .max_blocking_threads(ANSWERING_MAX)
+            .max_blocking_threads(QUESTIONS_MAX + READS_MAX + SHORT_MAX)
             .thread_name("answering")
             .build()
             .map_err(OpenError::Thread)?;
@@ -109,6 +119,9 @@ impl Door {
             })?;
         let inside = Inside(Arc::new(Rooms {
             sources,
+            questions: Desk::new(QUESTIONS_MAX, QUESTIONS_WAITING_MAX),
+            reads: Desk::new(READS_MAX, CONNECTIONS_MAX),
+            short: Desk::new(SHORT_MAX, SHORT_WAITING_MAX),
             entrance,
             tide,
             followers: Followers::default(),
@@ -148,6 +161,9 @@ pub(crate) struct Inside(Arc<Rooms>);
 
 struct Rooms {
     sources: Arc<dyn Sources>,
+    questions: Desk,
+    reads: Desk,
+    short: Desk,
     entrance: Entrance,
     tide: Tide,
     followers: Followers,
@@ -186,8 +202,39 @@ impl Inside {
         &self,
         question: impl FnOnce(&dyn Sources) -> Result<T, E> + Send + 'static,
     ) -> Result<T, Refusal> {
+        self.ask_at(&self.0.questions, question).await
+    }
+
+    /// Reads for somebody who follows.
+    pub(crate) async fn read<T: Send + 'static, E: Into<Refusal> + Send + 'static>(
+        &self,
+        question: impl FnOnce(&dyn Sources) -> Result<T, E> + Send + 'static,
+    ) -> Result<T, Refusal> {
+        self.ask_at(&self.0.reads, question).await
+    }
+
+    /// Asks what takes next to no time.
+    pub(crate) async fn ask_short<T: Send + 'static, E: Into<Refusal> + Send + 'static>(
+        &self,
+        question: impl FnOnce(&dyn Sources) -> Result<T, E> + Send + 'static,
+    ) -> Result<T, Refusal> {
+        self.ask_at(&self.0.short, question).await
+    }
+
+    async fn ask_at<T: Send + 'static, E: Into<Refusal> + Send + 'static>(
+        &self,
+        desk: &Desk,
+        question: impl FnOnce(&dyn Sources) -> Result<T, E> + Send + 'static,
+    ) -> Result<T, Refusal> {
+        let seat = desk.seat().await?;
         let sources = Arc::clone(&self.0.sources);
-        let answered = tokio::task::spawn_blocking(move || question(&*sources)).await;
+        let answering = move || {
+            let answer = question(&*sources);
+            // Kept until here: who hangs up does not make the work shorter.
+            drop(seat);
+            answer
+        };
+        let answered = tokio::task::spawn_blocking(answering).await;
         let failed = |_| {
             let told = "the answer could not be worked out";
             Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "failed", told)

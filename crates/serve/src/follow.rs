@@ -52,7 +52,7 @@ impl Following {
             },
             Some(session) => {
                 let session = session.to_owned();
-                let info = inside.ask(move |sources| sources.journal().resolve(&session)).await?;
+                let info = inside.read(move |sources| sources.journal().resolve(&session)).await?;
                 match after {
                     Some(seq) if seq > info.tail_seq => return Err(beyond(seq, info.tail_seq)),
                     Some(seq) => Cursor::of_session(info.id, seq, 0),
@@ -73,7 +73,7 @@ impl Following {
         let session_id = self.cursor.session().cloned();
         let status = match session_id.clone() {
             // Without it the stream is no worse.
-            Some(id) => self.inside.ask(move |sources| sources.explain(id.as_str())).await.ok(),
+            Some(id) => self.inside.read(move |sources| sources.explain(id.as_str())).await.ok(),
             None => None,
         };
         let status = status
@@ -94,7 +94,7 @@ impl Following {
                     // Asked first: what is read up to the end is read at least up to here.
                     let tail = self.inside.tide().recent().tail();
                     let reading =
-                        self.inside.ask(move |sources| read(&sources.journal(), &cursor, tail));
+                        self.inside.read(move |sources| read(&sources.journal(), &cursor, tail));
                     match reading.await {
                         Ok(read) => {
                             let frames = self.cursor.took(read);

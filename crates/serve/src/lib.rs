@@ -11,6 +11,7 @@ mod door; // opens, accepts, ends
 mod entrance; // who may come in: token, Host, Origin
 mod token; // the secret, as a file only its owner can read
 mod sources; // where answers come from
+mod desk; // how many are answered at a time, and how many wait
 mod answer; // answers and failures as JSON
 mod api; // every route, and their description
 mod route; // what each route does

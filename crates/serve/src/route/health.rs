@@ -14,7 +14,7 @@ use crate::door::Inside;
     responses((status = OK, body = Health), (status = UNAUTHORIZED, body = Failure))
 )]
 pub(crate) async fn health(State(inside): State<Inside>) -> Answer<Health> {
-    inside.ask(|sources| sources.health()).await.map(Json)
+    inside.ask_short(|sources| sources.health()).await.map(Json)
 }
 
 /// How those who follow get on

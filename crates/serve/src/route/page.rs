@@ -30,11 +30,12 @@ pub(crate) async fn login(
     asked: Result<Asked<LoginAsked>, Refusal>,
 ) -> Result<Response, Refusal> {
     let Ok(Asked(asked)) = asked else { return Err(Refusal::unauthorized()) };
-    let exchanged = tokio::task::spawn_blocking({
-        let inside = inside.clone();
-        move || inside.entrance().exchange(&headers, &asked.code)
+    let entered = inside.clone();
+    let exchanging = inside.ask_short(move |_| {
+        let exchanged = entered.entrance().exchange(&headers, &asked.code);
+        exchanged.ok_or_else(Refusal::unauthorized)
     });
-    let cookie = exchanged.await.ok().flatten().ok_or_else(Refusal::unauthorized)?;
+    let cookie = exchanging.await?;
     Ok(([(header::SET_COOKIE, cookie)], Redirect::to("/")).into_response())
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, RwLock};
 use std::time::Duration;
 
 use bus::Server;
@@ -29,6 +29,8 @@ pub(crate) struct House {
     _folder: TempDir,
     pub(crate) watchers: Arc<AtomicUsize>,
     exported: Exported,
+    /// Held shut, questions for the use `by=slow` take until it is let go.
+    pub(crate) slow: Arc<RwLock<()>>,
     door: Option<Door>,
     bus_thread: Option<std::thread::JoinHandle<()>>,
 }
@@ -41,6 +43,7 @@ struct Made {
     journal: Journal,
     watchers: Arc<AtomicUsize>,
     exported: Exported,
+    slow: Arc<RwLock<()>>,
     wanted: Mutex<Option<SessionsWanted>>,
 }
 
@@ -56,10 +59,12 @@ impl House {
         let keys = Keys::in_folder(folder.path());
         let watchers = Arc::new(AtomicUsize::new(0));
         let exported = Exported::default();
+        let slow = Arc::new(RwLock::new(()));
         let sources = Made {
             journal: journal.clone(),
             watchers: Arc::clone(&watchers),
             exported: Arc::clone(&exported),
+            slow: Arc::clone(&slow),
             wanted: Mutex::default(),
         };
         let door = Door::open(Opening {
@@ -71,7 +76,18 @@ impl House {
             bus: socket,
         });
         let (door, bus_thread) = (Some(door.unwrap()), Some(bus_thread));
-        House { journal, board, keys, bus, _folder: folder, watchers, exported, door, bus_thread }
+        House {
+            journal,
+            board,
+            keys,
+            bus,
+            _folder: folder,
+            watchers,
+            exported,
+            slow,
+            door,
+            bus_thread,
+        }
     }
 
     /// The exports it took so far.
@@ -372,6 +388,9 @@ impl Sources for Made {
     }
 
     fn usage(&self, wanted: &UsageWanted) -> Result<wire::Usage, SourceError> {
+        if wanted.by == "slow" {
+            drop(self.slow.read().unwrap());
+        }
         Err(SourceError::Bad { given: wanted.by.clone(), expected: "anything here" })
     }
 

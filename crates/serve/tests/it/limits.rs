@@ -1,10 +1,11 @@
 //! Too much and too slow: the line is cut, and nobody else notices.
 
 use std::io::{Read, Write};
+use std::sync::mpsc;
 
 use serde_json::json;
 
-use crate::given::House;
+use crate::given::{House, WITHIN};
 
 #[test]
 fn heads_that_never_end_are_cut_off() {
@@ -73,4 +74,33 @@ fn a_connection_has_so_many_streams_and_no_more() {
     socket.say(json!({"type": "unsubscribe-stream", "session_id": "made-up:s000"}));
     socket.say(json!({"type": "subscribe-stream"}));
     socket.hear("stream-init");
+}
+
+#[test]
+fn long_questions_hold_up_nobody_but_each_other() {
+    /// Those that are answered, those that wait, and one more.
+    const ASKING: usize = 8 + 64 + 1;
+    let house = House::open();
+    house.record("s", (0..3).map(|number| number.to_string()));
+    let (tell, told) = mpsc::sync_channel(ASKING);
+    let shut = house.slow.write().unwrap();
+    std::thread::scope(|scope| {
+        for _ in 0..ASKING {
+            let (house, tell) = (&house, tell.clone());
+            scope.spawn(move || tell.send(house.get("/api/usage?by=slow")));
+        }
+        let (status, refused) = told.recv_timeout(WITHIN).unwrap();
+        assert_eq!((status, &refused["error"]["kind"]), (503, &json!("busy")), "{refused}");
+        assert!(refused["error"]["hint"].is_string(), "{refused}");
+        assert_eq!(house.get("/api/health").0, 200);
+        assert!(house.cookie().starts_with("Cookie: "));
+        let mut socket = house.socket("/api/ws");
+        let session = "made-up:s";
+        socket.say(json!({"type": "subscribe-stream", "session_id": session, "after": 0}));
+        assert_eq!(socket.positions(3), [1, 2, 3]);
+        drop(shut);
+        for _ in 1..ASKING {
+            assert_eq!(told.recv_timeout(WITHIN).unwrap().0, 400);
+        }
+    });
 }
