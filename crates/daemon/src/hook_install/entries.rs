@@ -218,6 +218,12 @@ impl Entries<'_> {
         if !matches!(root.value, Value::Object(_)) {
             return unexpected("the file", "an object");
         }
+        // Of two lists with one name ours would be sought in one and removed from the other.
+        let twin = root.twin().or_else(|| root.member(HOOKS)?.twin_within());
+        if let Some(twin) = twin {
+            let what = "a name that stands there twice";
+            return Err(SyntaxError::at(text, twin.start, what).into());
+        }
         let Some(hooks) = root.member(HOOKS) else { return Ok(root) };
         if !matches!(hooks.value, Value::Object(_)) {
             return unexpected(HOOKS, "an object");

@@ -6,6 +6,7 @@
 //!
 //! Not here: what is added, and where files are.
 
+use std::collections::HashSet;
 use std::ops::Range;
 
 /// What a reader of the file accepts beside JSON.
@@ -22,6 +23,16 @@ pub struct SyntaxError {
     pub line: usize,
     pub column: usize,
     pub what: &'static str,
+}
+
+impl SyntaxError {
+    pub(super) fn at(text: &str, at: usize, what: &'static str) -> SyntaxError {
+        let before = &text[..text.floor_char_boundary(at)];
+        let line_start = before.rfind('\n').map_or(0, |at| at + 1);
+        let line = before.matches('\n').count() + 1;
+        let column = before[line_start..].chars().count() + 1;
+        SyntaxError { line, column, what }
+    }
 }
 
 /// A value and where it stands.
@@ -67,6 +78,18 @@ impl Node {
             Value::Object(members) => members,
             _ => &[],
         }
+    }
+
+    /// The first member that has the name of one before it. Readers differ on which of them counts.
+    pub(super) fn twin(&self) -> Option<&Member> {
+        let mut names = HashSet::new();
+        self.members().iter().find(|member| !names.insert(&member.name))
+    }
+
+    /// The same, at any depth.
+    pub(super) fn twin_within(&self) -> Option<&Member> {
+        let members = self.members().iter().map(|member| &member.node);
+        self.twin().or_else(|| members.chain(self.elements()).find_map(Node::twin_within))
     }
 
     pub(super) fn elements(&self) -> &[Node] {
@@ -116,13 +139,7 @@ pub(super) fn parse(text: &str, syntax: Syntax) -> Result<Node, SyntaxError> {
         scanner.skip()?;
         if scanner.at < text.len() { Err("something follows the value") } else { Ok(node) }
     });
-    node.map_err(|what| {
-        let before = &text[..text.floor_char_boundary(scanner.at)];
-        let line_start = before.rfind('\n').map_or(0, |at| at + 1);
-        let line = before.matches('\n').count() + 1;
-        let column = before[line_start..].chars().count() + 1;
-        SyntaxError { line, column, what }
-    })
+    node.map_err(|what| SyntaxError::at(text, scanner.at, what))
 }
 
 /// The text with an item behind the others of a list or an object. A member comes with its name.

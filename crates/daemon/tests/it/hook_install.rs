@@ -115,6 +115,14 @@ const WITH_COMMENTS: &[&str] = &[
     "{\"a\":1 /* } */ }",
 ];
 
+/// Two lists with one name, ours in the second.
+const TWINS: &str = r#"{
+ "hooks": {
+  "Stop": [{"hooks": [{"type": "command", "command": "say done"}]}],
+  "Stop": [{"hooks": []}, {"hooks": [{"command": "hansard hook claude Stop"}]}]
+ }
+}"#;
+
 #[track_caller]
 fn comes_back(world: &World, agent: &str, path: &Path, text: &str, has_manifest: bool) {
     fs::write(path, text).unwrap();
@@ -238,6 +246,9 @@ fn what_is_not_understood_is_left_alone_and_named() {
         ("[]", "`the file` is not an object"),
         ("{\"hooks\": []}", "`hooks` is not an object"),
         ("{\"hooks\": {\"Stop\": {}}}", "`hooks.Stop` is not a list"),
+        ("{\"hooks\": {},\n \"hooks\": {}}", "line 2, column 2: a name that stands there twice"),
+        (TWINS, "line 4, column 3: a name that stands there twice"),
+        ("{\"hooks\": {\"Stop\": [{\"hooks\": [], \"hooks\": []}]}}", "line 1, column 35: a name"),
     ] {
         let world = World::new();
         fs::write(world.claude(), text).unwrap();
