@@ -1,6 +1,6 @@
 //! How much may depend on an answer: for order and alarms, never for allowing anything.
 //!
-//! A command is looked at word by word, in all its parts; whatever is not known changes something.
+//! A command is looked at word by word, in all its parts and in what it hands to a shell; whatever is not known changes something.
 
 use event::Raw;
 use serde::{Deserialize, Serialize};
@@ -44,7 +44,7 @@ impl Risk {
         let by_deed = match ToolUse::of(tool, input).deed {
             Deed::Read | Deed::Search | Deed::Visit | Deed::WebSearch => Risk::Read,
             Deed::Delete => Risk::Destructive,
-            Deed::Run => command(input).map_or(Risk::Write, |command| of_command(&command)),
+            Deed::Run => command(input).map_or(Risk::Write, |command| of_command(&command, 0)),
             Deed::Edit | Deed::Create | Deed::Delegate | Deed::Other => Risk::Write,
         };
         by_name.min(by_deed)
@@ -127,29 +127,122 @@ const BEGINNINGS: &[(Risk, &[&str])] = &[
     (Risk::Read, &["git", "show"]),
 ];
 
+/// Programs that take a command as one word, after an option such as `-c` or `-lc`.
+const SHELLS: &[&str] = &["sh", "bash", "dash", "zsh", "ksh", "fish", "su"];
+
+/// Options of git that come before what it does, and have a word of their own behind them.
+const GIT_OPTIONS: &[&str] = &["-C", "-c", "--git-dir", "--work-tree", "--namespace"];
+
+/// How deep commands within commands are looked at. Deeper ones change something.
+const DEPTH_MAX: usize = 4;
+
+/// A command between two separators.
+#[derive(Default)]
+struct Part {
+    /// Its words without their quotes.
+    words: Vec<String>,
+    is_written: bool,
+    /// Quoted words in which a shell would run something.
+    scripts: Vec<String>,
+}
+
 /// The worst that a part of a command might do.
-fn of_command(command: &str) -> Risk {
-    let parts = command.split(['\n', ';', '|', '&', '(', ')', '`', '$']);
-    let risks = parts.filter_map(|part| {
-        let words: Vec<&str> = part.split_whitespace().collect();
-        // What comes after a word such as `sudo` or `env A=b` is a command, too.
-        let begins: Vec<Risk> =
-            (0..words.len()).filter_map(|place| of_words(&words[place..])).collect();
-        let first = of_words(&words).or((!words.is_empty()).then_some(Risk::Write))?;
-        let is_written = part.contains('>').then_some(Risk::Write);
-        let worse = begins.into_iter().filter(|risk| *risk != Risk::Read).chain(is_written).min();
-        Some(worse.map_or(first, |worse| worse.min(first)))
-    });
+fn of_command(command: &str, depth: usize) -> Risk {
+    let risks = parts(command).into_iter().filter_map(|part| of_part(&part, depth));
     risks.min().unwrap_or(Risk::Write)
 }
 
+fn of_part(part: &Part, depth: usize) -> Option<Risk> {
+    let words: Vec<&str> = part.words.iter().map(String::as_str).collect();
+    // What comes after a word such as `sudo` or `env A=b` is a command, too.
+    let begins = (0..words.len()).filter_map(|place| of_words(&words[place..]));
+    let first = of_words(&words).or((!words.is_empty()).then_some(Risk::Write))?;
+    let scripts = part.scripts.iter().map(String::as_str).chain(script(&words));
+    let within = scripts.map(|script| match depth < DEPTH_MAX {
+        true => of_command(script, depth + 1),
+        false => Risk::Write,
+    });
+    let is_written = part.is_written.then_some(Risk::Write);
+    let worse = begins.chain(within).filter(|risk| *risk != Risk::Read).chain(is_written).min();
+    Some(worse.map_or(first, |worse| worse.min(first)))
+}
+
+/// What a shell is told to run.
+fn script<'w>(words: &[&'w str]) -> Option<&'w str> {
+    let shell = words.iter().position(|word| SHELLS.contains(&name(word)))?;
+    let is_option =
+        |word: &&str| word.starts_with('-') && !word.starts_with("--") && word.ends_with('c');
+    let option = words[shell..].iter().position(is_option)?;
+    words.get(shell + option + 1).copied()
+}
+
+/// The parts of a command, read as a shell would, or nearly: a quote without its end is a letter.
+fn parts(command: &str) -> Vec<Part> {
+    let mut parts = vec![Part::default()];
+    let mut word: Option<String> = None;
+    let mut rest = command;
+    while let Some(letter) = rest.chars().next() {
+        rest = &rest[letter.len_utf8()..];
+        let part = parts.last_mut().expect("there is always one");
+        match letter {
+            '\'' | '"' if let Some((inside, behind)) = quoted(rest, letter) => {
+                if letter == '"' && (inside.contains("$(") || inside.contains('`')) {
+                    part.scripts.push(inside.clone());
+                }
+                word.get_or_insert_default().push_str(&inside);
+                rest = behind;
+            }
+            '\\' => {
+                let next = rest.chars().next();
+                rest = &rest[next.map_or(0, char::len_utf8)..];
+                // An escaped line end is none.
+                word.get_or_insert_default().extend(next.filter(|next| *next != '\n'));
+            }
+            '\n' | ';' | '|' | '&' | '(' | ')' | '`' | '$' => {
+                part.words.extend(word.take());
+                parts.push(Part::default());
+            }
+            letter if letter.is_whitespace() => part.words.extend(word.take()),
+            letter => {
+                part.is_written |= letter == '>';
+                word.get_or_insert_default().push(letter);
+            }
+        }
+    }
+    parts.last_mut().expect("there is always one").words.extend(word);
+    parts
+}
+
+/// What stands before the closing quote, and what behind it.
+fn quoted(text: &str, quote: char) -> Option<(String, &str)> {
+    let mut inside = String::new();
+    let mut letters = text.char_indices();
+    while let Some((at, letter)) = letters.next() {
+        match letter {
+            letter if letter == quote => return Some((inside, &text[at + 1..])),
+            '\\' if quote == '"' => inside.extend(letters.next().map(|(_, next)| next)),
+            letter => inside.push(letter),
+        }
+    }
+    None
+}
+
 fn of_words(words: &[&str]) -> Option<Risk> {
-    let name = words.first()?.rsplit('/').next()?;
+    let name = name(words.first()?);
+    let mut words = &words[1..];
+    while name == "git" && words.first().is_some_and(|word| word.starts_with('-')) {
+        let count = if GIT_OPTIONS.contains(&words[0]) { 2 } else { 1 };
+        words = words.get(count..).unwrap_or_default();
+    }
     let fits = |(_, beginning): &&(Risk, &[&str])| {
-        beginning[0] == name
-            && words.get(..beginning.len()).is_some_and(|begin| begin[1..] == beginning[1..])
+        beginning[0] == name && words.starts_with(&beginning[1..])
     };
     BEGINNINGS.iter().find(fits).map(|(risk, _)| *risk)
+}
+
+/// A program without its folder.
+fn name(word: &str) -> &str {
+    word.rsplit('/').next().unwrap_or(word)
 }
 
 /// The whole command of a call, as one text.
@@ -188,6 +281,20 @@ mod tests {
             ("true\ngit reset --hard", Risk::Destructive),
             ("echo $(curl -s x)", Risk::Outward),
             ("", Risk::Write),
+            (r#"bash -c "rm -rf x""#, Risk::Destructive),
+            ("sh -lc 'cd x && git push'", Risk::Outward),
+            (r#"/bin/sh -c "bash -c 'rm x'""#, Risk::Destructive),
+            ("sudo -u dev rm x", Risk::Destructive),
+            ("git -C d push", Risk::Outward),
+            ("git -c a=b --no-pager --git-dir=x reset --hard", Risk::Destructive),
+            ("git -C d status", Risk::Read),
+            ("'rm' x", Risk::Destructive),
+            (r"\rm x", Risk::Destructive),
+            (r#"echo "$(rm x)""#, Risk::Destructive),
+            (r#"echo "it's" && rm x"#, Risk::Destructive),
+            ("echo don't; rm x", Risk::Destructive),
+            ("git commit -m 'rm is gone; curl x'", Risk::Write),
+            (r#"rg "a|b > c" src"#, Risk::Read),
         ] {
             let input = Raw::of(&serde_json::json!({ "command": command })).unwrap();
             assert_eq!(Risk::of("Bash", &input), risk, "{command}");
