@@ -53,7 +53,7 @@ pub struct HookStatus {
     pub path: PathBuf,
     /// Events that call us.
     pub events: Vec<String>,
-    /// Whether the agent runs them; `None` where it does not ask anybody.
+    /// Whether the agent runs them; `None` where it does not ask anybody, or nobody knows.
     pub is_trusted: Option<bool>,
     pub last_call_at: Option<Time>,
     pub problem: Option<String>,
@@ -170,12 +170,17 @@ impl HookInstall<'_> {
         let missing: Vec<&str> = events.filter(is_missing).copied().collect();
         if status.agent == "codex" {
             let config = hooks.folder(self.environment).join("config.toml");
-            let is_trusted = is_trusted_by_codex(&config, &status.path, found);
-            status.is_trusted = Some(is_trusted);
-            if !is_trusted {
-                let told = "Codex asks once whether it may run them: start it and accept";
-                status.problem = Some(told.to_owned());
-            }
+            let is_known = is_known_to_codex(&config, &status.path, found);
+            // It keeps a hash of what it was shown, in a form of its own: known is not yet trusted.
+            status.is_trusted = (!is_known).then_some(false);
+            let told = match is_known {
+                false => Some("Codex asks once whether it may run them: start it and accept"),
+                true if status.last_call_at.is_none() => {
+                    Some("whether Codex trusts them as they are now is unknown until it calls")
+                }
+                true => None,
+            };
+            status.problem = told.map(str::to_owned);
         }
         if let Some(switch) = found.switched_off {
             status.problem = Some(format!("hooks are switched off by `{switch}`"));
@@ -219,8 +224,8 @@ fn find(agent: &str) -> Option<(&'static str, &'static HookPlace)> {
     Some((known.provider(), &known.hooks()?.place))
 }
 
-/// Whether Codex was told that it may run every entry of ours. It ties that to an entry's place.
-fn is_trusted_by_codex(config: &Path, hooks: &Path, found: &Found) -> bool {
+/// Whether Codex was told that it may run something in the place of every entry of ours.
+fn is_known_to_codex(config: &Path, hooks: &Path, found: &Found) -> bool {
     let Ok(text) = std::fs::read_to_string(config) else { return false };
     let Ok(config) = text.parse::<toml::Table>() else { return false };
     let state = config.get("hooks").and_then(|hooks| hooks.get("state"));
