@@ -25,6 +25,8 @@ pub(crate) struct CliError {
     is_closed_pipe: bool,
     /// Nobody is there to talk to.
     is_absent: bool,
+    /// What was typed cannot be meant.
+    is_misused: bool,
 }
 
 impl CliError {
@@ -36,6 +38,7 @@ impl CliError {
             hint: None,
             is_closed_pipe: false,
             is_absent: false,
+            is_misused: false,
         }
     }
 
@@ -61,8 +64,18 @@ impl CliError {
         CliError { is_absent: true, ..self }
     }
 
+    /// The same for what was typed wrongly.
+    #[must_use]
+    pub(crate) fn misused(self) -> CliError {
+        CliError { is_misused: true, ..self }
+    }
+
     pub(crate) fn exit_code(&self) -> ExitCode {
-        if self.is_absent { ExitCode::from(3) } else { ExitCode::FAILURE }
+        match (self.is_misused, self.is_absent) {
+            (true, _) => ExitCode::from(2),
+            (_, true) => ExitCode::from(3),
+            _ => ExitCode::FAILURE,
+        }
     }
 
     /// What failed, without causes and hints.

@@ -177,7 +177,8 @@ fn chosen(
     }
     if !io::stdin().is_terminal() {
         let hint = format!("for instance `hansard hooks {verb} {}`", found.join(" "));
-        return Err(CliError::new("no_agents", "it is not said which agents").hint(hint.trim_end()));
+        let error = CliError::new("no_agents", "it is not said which agents");
+        return Err(error.hint(hint.trim_end()).misused());
     }
     output.line(format!("found: {}", found.join(", ")))?;
     write!(output.writer(), "{verb} hooks for these? [y/N] ")?;

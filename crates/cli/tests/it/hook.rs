@@ -317,7 +317,7 @@ fn hooks_are_installed_called_and_removed() {
     fs::write(&settings, "{\n  \"model\": \"opus\"\n}\n").unwrap();
     let said = world.run(&["hooks", "install"]);
     assert!(said.stderr.contains("hooks install claude"), "{said}");
-    assert_eq!(said.code, Some(1));
+    assert_eq!(said.code, Some(2));
     let said = world.run(&["hooks", "install", "claude", "gemini", "--dry-run"]);
     expect![[r#"
         claude    would change ~/.claude/settings.json
