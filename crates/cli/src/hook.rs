@@ -10,11 +10,14 @@ use std::os::fd::AsFd;
 use std::panic::{self, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::mpsc;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use capture::{Payload, hooked};
 use daemon::{HookLog, Signals, Spool, hook_call, signal_of};
 use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::io::Errno;
 use wire::hook::{HookCall, hand_over, socket};
 
 use crate::world;
@@ -28,6 +31,10 @@ const SILENCE: Duration = Duration::from_secs(1);
 
 /// How long the daemon may take to hold a call. One that is stuck is as good as none.
 const TAKEN_WITHIN: Duration = Duration::from_millis(50);
+
+/// How long the whole of it may take, whatever hangs: a disk, or an agent that goes on talking.
+/// Agents give a call 5 s and tell people of one that took longer.
+const OVER_WITHIN: Duration = Duration::from_secs(3);
 
 /// One call, as an agent writes it.
 pub(crate) struct Call {
@@ -74,9 +81,18 @@ impl Call {
     /// Takes the call. Nothing that goes wrong is the agent's concern.
     pub(crate) fn answer(self) -> ExitCode {
         panic::set_hook(Box::new(|_| {}));
-        let Ok(folder) = world::folder_of(self.journal.as_deref()) else {
-            return ExitCode::SUCCESS;
-        };
+        let (done, is_done) = mpsc::sync_channel(1);
+        let _ = thread::Builder::new().spawn(move || {
+            self.take();
+            let _ = done.send(());
+        });
+        // What still hangs then ends with this program.
+        let _ = is_done.recv_timeout(OVER_WITHIN);
+        ExitCode::SUCCESS
+    }
+
+    fn take(&self) {
+        let Ok(folder) = world::folder_of(self.journal.as_deref()) else { return };
         let became = panic::catch_unwind(AssertUnwindSafe(|| self.tell(&folder)));
         // Without a journal there is nobody to tell, now or later.
         if folder.is_dir() {
@@ -86,7 +102,6 @@ impl Call {
                 Became::Lost(why) => log.failed(&self.agent, &self.event, why, world::now()),
             }
         }
-        ExitCode::SUCCESS
     }
 
     fn tell(&self, folder: &Path) -> Became {
@@ -166,8 +181,11 @@ fn said(bytes_max: usize) -> Vec<u8> {
     while heard_at.elapsed() < SILENCE {
         let pause = Timespec { tv_sec: SILENCE.as_secs() as i64, tv_nsec: 0 };
         let mut ready = [PollFd::from_borrowed_fd(stdin.as_fd(), PollFlags::IN)];
-        if rustix::event::poll(&mut ready, Some(&pause)) == Ok(0) {
-            continue;
+        // A read that nobody said is ready might wait for ever.
+        match rustix::event::poll(&mut ready, Some(&pause)) {
+            Ok(0) | Err(Errno::INTR) => continue,
+            Ok(_) => {}
+            Err(_) => break,
         }
         match stdin.lock().read(&mut piece) {
             Ok(0) => break,

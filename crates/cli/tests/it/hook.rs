@@ -105,6 +105,14 @@ fn what_is_no_payload_is_counted_and_nothing_else() {
 }
 
 #[test]
+fn an_agent_that_never_stops_talking_is_not_listened_to_for_ever() {
+    let world = with_session();
+    let mut hook = world.command(&["hook", "claude", "Stop"]);
+    let said = hook.stdin(fs::File::open("/dev/zero").unwrap()).output().unwrap();
+    assert_eq!((said.status.code(), said.stdout, said.stderr), (Some(0), vec![], vec![]));
+}
+
+#[test]
 fn without_a_journal_nothing_is_made() {
     let world = empty();
     call(&world, "Stop", &json!({}));
