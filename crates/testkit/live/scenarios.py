@@ -69,7 +69,7 @@ def killed_and_resumed(stage, agent):
     player.is_now("running", "a command runs")
     player.kill()
     player.is_now("exited", "it was killed with -9")
-    stage.model.say("GRAPE", Reply("A slow return to grapes. " * 12, pause_s=0.3))
+    stage.model.say("GRAPE", Reply("A slow return to grapes. " * 40, pause_s=0.3))
     player.go_on()
     player.ask("Are you there?")
     player.terminal.see("return to grapes")
