@@ -164,6 +164,7 @@ export interface Tracts {
       remote?: string;
       files: unknown[];
       meta?: Record<string, unknown>;
+      by?: string;
     };
     detected: {
       day: string;
@@ -173,6 +174,7 @@ export interface Tracts {
       file: string;
       handler: string;
       ref: string;
+      by?: string;
     };
     transcribed: {
       day: string;
@@ -188,6 +190,7 @@ export interface Tracts {
       vad_duration: number;
       vad_speech: number;
       noisy: boolean;
+      by?: string;
     };
     described: {
       day: string;
@@ -198,6 +201,7 @@ export interface Tracts {
       output: string;
       duration_ms: number;
       facts: number;
+      by?: string;
     };
     observed: {
       day: string;
@@ -209,6 +213,7 @@ export interface Tracts {
       batch?: boolean;
       error?: boolean;
       errors?: unknown[];
+      by?: string;
     };
     status: {
       stream?: string;
@@ -273,6 +278,7 @@ export interface Tracts {
       count: number;
       groups: number;
       again?: boolean;
+      batch?: boolean;
     };
     completed: {
       mode: string;
@@ -286,6 +292,7 @@ export interface Tracts {
       failed_names?: unknown[];
       duration_ms: number;
       again?: boolean;
+      batch?: boolean;
     };
   };
   activity: {
@@ -314,6 +321,7 @@ export interface Tracts {
       description: string;
       active_entities: unknown[];
       again?: boolean;
+      batch?: boolean;
     };
   };
   supervisor: {

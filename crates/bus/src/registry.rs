@@ -92,32 +92,32 @@ pub const ENTRIES: &[Entry] = &[
     entry(
         "observe",
         "observing",
-        "day segment stream remote? files[] meta{}?",
+        "day segment stream remote? files[] meta{}? by?",
         "an epoch that closed, another machine → handlers",
     ),
     entry(
         "observe",
         "detected",
-        "day segment stream remote? file handler ref",
+        "day segment stream remote? file handler ref by?",
         "a handler's process exists",
     ),
     entry(
         "observe",
         "transcribed",
         "day segment stream remote? input output duration_ms# outcome lines# redacted# \
-         vad_duration# vad_speech# noisy!",
+         vad_duration# vad_speech# noisy! by?",
         "the text is in place",
     ),
     entry(
         "observe",
         "described",
-        "day segment stream remote? input output duration_ms# facts#",
+        "day segment stream remote? input output duration_ms# facts# by?",
         "the digest is in place",
     ),
     entry(
         "observe",
         "observed",
-        "day segment stream remote? duration# files[]? batch!? error!? errors[]?",
+        "day segment stream remote? duration# files[]? batch!? error!? errors[]? by?",
         "all handlers are done → dreams",
     ),
     entry(
@@ -159,7 +159,7 @@ pub const ENTRIES: &[Entry] = &[
         "activity",
         "recorded",
         "facet day segment stream id activity segments[] level_avg# description active_entities[] \
-         again!?",
+         again!? batch!?",
         "a dream, for what is over → the chain",
     ),
     entry(
@@ -240,8 +240,9 @@ of_session! {
     CORTEX_INFO "kind message severity?"
 }
 
-const DREAM_STARTED: &str = "mode day segment? stream? activity? facet? count# groups# again!?";
-const DREAM_COMPLETED: &str = "mode day segment? stream? activity? facet? success# failed# failed_names[]? duration_ms# again!?";
+const DREAM_STARTED: &str =
+    "mode day segment? stream? activity? facet? count# groups# again!? batch!?";
+const DREAM_COMPLETED: &str = "mode day segment? stream? activity? facet? success# failed# failed_names[]? duration_ms# again!? batch!?";
 
 const fn entry(
     tract: &'static str,

@@ -43,7 +43,7 @@ impl Sources for Answering {
 
     fn health(&self) -> Result<wire::Health, SourceError> {
         let journal = self.journal();
-        let Condition { parts, disk } = self.health.condition();
+        let Condition { parts, disk, backlog } = self.health.condition();
         Ok(wire::Health {
             ok: disk.is_none(),
             version: env!("CARGO_PKG_VERSION"),
@@ -53,6 +53,7 @@ impl Sources for Answering {
             position: journal.tail()?,
             parts,
             telemetry: self.telemeter.counted(),
+            backlog,
             disk,
         })
     }

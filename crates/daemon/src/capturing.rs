@@ -237,12 +237,17 @@ impl Worker {
             let history = thread.spawn_scoped(scope, || {
                 give_way();
                 loop {
-                    let tell = &mut |progress: &capture::Progress| import.progress(progress);
+                    let tell = &mut |progress: &capture::Progress| {
+                        if let Some(backlog) = import.progress(progress) {
+                            tools.health.set_backlog(Some(backlog));
+                            tools.log.tell(Part::Capture, backlog.to_string());
+                        }
+                    };
                     let caught = ingest.catch_up(settings, hearing, &stop, SLICE, tell)?;
                     if told.take().is_some() {
                         tools.recover();
                     }
-                    import.slice(caught.sources, caught.events, caught.span);
+                    import.slice(caught.slice);
                     tools.tell(&caught, &stop);
                     if caught.is_current || stop.is_asked() {
                         return Ok(());
@@ -254,8 +259,14 @@ impl Worker {
                 Err(error) => Err(IngestError::Thread(error)),
             }
         });
+        self.tools.health.set_backlog(None);
         match &read {
-            Ok(()) => import.complete(),
+            Ok(()) => {
+                if let Some((events, took)) = import.complete() {
+                    let words = format!("history is read: {events} events, {} s", took.as_secs());
+                    self.tools.log.tell(Part::Capture, words);
+                }
+            }
             Err(error) => import.fail(&error.to_string()),
         }
         read
@@ -326,7 +337,7 @@ impl Tools {
 
     /// Tells what of a slice is news.
     fn tell(&mut self, caught: &Caught, stop: &Stop) {
-        let has_recent = caught.span.is_some_and(|(_, newest)| self.news.is_recent(newest));
+        let has_recent = caught.slice.span.is_some_and(|(_, newest)| self.news.is_recent(newest));
         let told = match has_recent || caught.goes_on {
             true => self.news.catch_up(stop),
             false => self.news.skip(),

@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::chronicles::chronicle_if_any;
-use crate::dream::Dream;
+use crate::dream::{self, Dream};
 use crate::instance::health;
 use crate::segment::{Segment, SegmentError, forget_deleted, write_whole};
 use crate::zone::Zone;
@@ -52,9 +52,12 @@ const FILES_MAX: usize = 1_000;
 /// Bytes of what somebody says of a segment. Of a longer one handlers hear nothing.
 const META_BYTES_MAX: usize = 64 * 1024;
 
-/// What every message of the daemon says it comes from. Messages that say so were written down
-/// before they were put on the bus.
+/// The program that a message comes from.
 pub(crate) const REVISION: &str = env!("CARGO_PKG_VERSION");
+
+/// Who tells the steps of the chain. What says so was written down before it was put on the bus;
+/// the same step told by somebody else is not ours.
+const BY: &str = "hansard";
 
 /// What the chain cannot do by itself.
 pub trait Hands {
@@ -81,6 +84,9 @@ pub trait Hands {
 
     /// Stores a dream to be dreamt soon, also after a crash.
     fn dream(&mut self, dream: &Dream) -> Result<(), HandsError>;
+
+    /// Whether a program of the user is run instead of that dream: what it leaves is not known.
+    fn is_replaced(&self, dream: &Dream) -> bool;
 }
 
 /// How a handler began.
@@ -165,6 +171,8 @@ pub struct Chain {
     logs: EventLogs,
     /// Messages that asked for something that cannot be done.
     refused: u64,
+    /// What was saved last.
+    saved: Vec<u8>,
 }
 
 /// What survives a restart.
@@ -201,8 +209,19 @@ impl Chain {
         let root = journal.dir().ok_or(ChainError::NoFolder)?.to_owned();
         let Saved { calendar, owed: agenda, deletions } = Saved::load(&root)?;
         let logs = EventLogs::of(&root);
-        let days = BTreeSet::new();
-        Ok(Chain { journal, root, zone, calendar, agenda, deletions, days, logs, refused: 0 })
+        let (days, saved) = (BTreeSet::new(), Vec::new());
+        Ok(Chain {
+            journal,
+            root,
+            zone,
+            calendar,
+            agenda,
+            deletions,
+            days,
+            logs,
+            refused: 0,
+            saved,
+        })
     }
 
     /// Whether something is owed that has failed before or has just been announced.
@@ -219,8 +238,8 @@ impl Chain {
         Ok(self.journal.consumer(CONSUMER)? + 1)
     }
 
-    /// Dreams again of segments whose dream was told to a daemon that is gone: what it heard and had
-    /// not written down yet is lost with it.
+    /// Dreams again of segments and activities whose end was told to a daemon that is gone: what it
+    /// heard and had not written down yet is lost with it.
     ///
     /// What a deletion that was cut off has left of segments goes, too.
     pub fn recover(&mut self, now: Time, hands: &mut dyn Hands) -> Result<(), ChainError> {
@@ -235,8 +254,15 @@ impl Chain {
             for segment in Segment::of_day(&self.root, day)? {
                 // What cannot be read says nothing of a dream that is owed.
                 let has = |like: &Value| event_log::has(segment.folder(), like).unwrap_or(false);
-                if has(&observed()) && !has(&batched()) && !has(&dreamt()) {
-                    self.dream(&Dream::Segment(segment.key()), hands)?;
+                let dream = Dream::Segment(segment.key());
+                let is_owed = has(&observed()) && !has(&batched()) && !has(&dreamt());
+                if is_owed && !hands.is_replaced(&dream) {
+                    self.dream(&dream, hands)?;
+                }
+            }
+            for dream in dream::without_outcome(&self.root, day) {
+                if !hands.is_replaced(&dream) {
+                    self.dream(&dream, hands)?;
                 }
             }
         }
@@ -272,7 +298,8 @@ impl Chain {
                 self.dream_of_days(hands)?;
             }
             let what = What::Epoch { session_id, seq: event.seq, closed_at };
-            if self.attempt(Owed::new(what, now), now, hands)? == Went::Stopped {
+            let owed = self.agenda.taken_up(what, now);
+            if self.attempt(owed, now, hands)? == Went::Stopped {
                 return Ok(Went::Stopped);
             }
             if is_news {
@@ -298,29 +325,33 @@ impl Chain {
 
     /// Does what is due by the clock.
     pub fn tick(&mut self, now: Time, hands: &mut dyn Hands) -> Result<(), ChainError> {
-        let before = self.calendar.clone();
         for dream in self.calendar.due(now, &self.zone) {
             hands.dream(&dream)?;
         }
-        if self.calendar != before {
-            self.save()?;
-        }
-        Ok(())
+        self.save()
     }
 
-    /// Hears what somebody else put on the bus: it is written down, what was announced is handled,
-    /// and what has ended elsewhere is dreamt of.
-    pub fn hear(
+    /// Writes down what somebody else put on the bus.
+    pub fn note(&mut self, message: &Value) -> Result<(), ChainError> {
+        if message["by"] == BY {
+            return Ok(());
+        }
+        let failed = |cause| ChainError::Events { path: self.root.clone(), cause };
+        self.logs.note(message).map_err(failed)
+    }
+
+    /// Does what follows from it: what was announced is handled, and what has ended elsewhere is
+    /// dreamt of.
+    pub fn heed(
         &mut self,
         message: &Value,
         now: Time,
         hands: &mut dyn Hands,
     ) -> Result<(), ChainError> {
-        if message["rev"] == REVISION {
+        // What came of history is written down already.
+        if message["by"] == BY || message["batch"] == true {
             return Ok(());
         }
-        let failed = |cause| ChainError::Events { path: self.root.clone(), cause };
-        self.logs.hear(message).map_err(failed)?;
         let text = |name: &str| message.get(name).and_then(Value::as_str);
         match (text("tract"), text("event")) {
             (Some("observe"), Some("observing")) => return self.announce(message, now),
@@ -382,7 +413,6 @@ impl Chain {
         now: Time,
         hands: &mut dyn Hands,
     ) -> Result<Went, ChainError> {
-        let before = self.agenda.clone();
         match self.do_owed(&mut owed, now, hands) {
             Ok(Step::Done) => {
                 if !owed.is_first() {
@@ -404,9 +434,7 @@ impl Chain {
                 self.put_off(owed, now)?;
             }
         }
-        if self.agenda != before {
-            self.save()?;
-        }
+        self.save()?;
         Ok(Went::On)
     }
 
@@ -476,7 +504,17 @@ impl Chain {
         self.save()
     }
 
-    fn save(&self) -> Result<(), ChainError> {
+    /// Keeps what has changed.
+    fn save(&mut self) -> Result<(), ChainError> {
+        let saved = Saved {
+            calendar: self.calendar.clone(),
+            owed: self.agenda.clone(),
+            deletions: self.deletions,
+        };
+        let bytes = serde_json::to_vec(&saved).expect("names and numbers always encode");
+        if bytes == self.saved {
+            return Ok(());
+        }
         let folder = health(&self.root);
         match DirBuilder::new().mode(0o700).create(&folder) {
             Err(error) if error.kind() != ErrorKind::AlreadyExists => {
@@ -484,13 +522,9 @@ impl Chain {
             }
             _ => {}
         }
-        let saved = Saved {
-            calendar: self.calendar.clone(),
-            owed: self.agenda.clone(),
-            deletions: self.deletions,
-        };
-        let bytes = serde_json::to_vec(&saved).expect("names and numbers always encode");
-        Ok(write_whole(&folder, STATE, &bytes)?)
+        write_whole(&folder, STATE, &bytes)?;
+        self.saved = bytes;
+        Ok(())
     }
 }
 
@@ -518,7 +552,8 @@ fn is_name(text: &str) -> bool {
     !text.is_empty() && !text.starts_with(['-', '.']) && text.chars().all(is_fine)
 }
 
-/// Whether a text can be a project: names, one below the other.
+/// Whether a text can be a project, which is a name or a folder, and an argument of a command.
 fn is_facet(text: &str) -> bool {
-    text.split('/').all(is_name)
+    let is_part = |part: &str| !matches!(part, "" | "." | "..") && !part.contains(char::is_control);
+    !text.starts_with('-') && text.strip_prefix('/').unwrap_or(text).split('/').all(is_part)
 }

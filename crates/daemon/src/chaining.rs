@@ -152,9 +152,13 @@ fn follow(
         }
         // While there is more to take, nothing is waited for.
         let mut limit = if page.is_empty() { LOOK_EVERY } else { Duration::ZERO };
-        while let Some(message) = inbox.first(limit) {
+        while let Some(heard) = inbox.first(limit) {
             let before = chain.unheard();
-            chain.hear(message, clock(), hands)?;
+            if !heard.is_noted {
+                chain.note(&heard.message)?;
+                heard.is_noted = true;
+            }
+            chain.heed(&heard.message, clock(), hands)?;
             inbox.handled();
             hands.count(before, chain.unheard());
             limit = Duration::ZERO;
@@ -174,16 +178,23 @@ fn follow(
 /// room; what was begun and not finished is the first again.
 struct Inbox {
     listener: Arc<Listener>,
-    held: Option<Value>,
+    held: Option<Heard>,
+}
+
+struct Heard {
+    message: Value,
+    /// Whether it is written down.
+    is_noted: bool,
 }
 
 impl Inbox {
     /// The next message, if one comes in time. It stays the next until it is handled.
-    fn first(&mut self, limit: Duration) -> Option<&Value> {
+    fn first(&mut self, limit: Duration) -> Option<&mut Heard> {
         if self.held.is_none() {
-            self.held = self.listener.next(limit).map(|message| message.to_json());
+            let heard = |message: Message| Heard { message: message.to_json(), is_noted: false };
+            self.held = self.listener.next(limit).map(heard);
         }
-        self.held.as_ref()
+        self.held.as_mut()
     }
 
     fn handled(&mut self) {
@@ -218,6 +229,19 @@ impl Working {
             }
         }
         None
+    }
+
+    /// What the user wants to be run instead of a dream.
+    fn replacement(&self, dream: &Dream) -> Option<Vec<String>> {
+        let configuration = self.supervisor.configuration();
+        let chain = &configuration.chain;
+        match dream {
+            Dream::Segment(_) => chain.segment.clone(),
+            Dream::Segments(_) => None,
+            Dream::Activity { .. } => chain.activity.clone(),
+            Dream::Flush(_) => chain.flush.clone(),
+            Dream::Daily(_) => chain.daily.clone(),
+        }
     }
 
     fn say(&mut self, mut message: Value) {
@@ -316,26 +340,17 @@ impl Hands for Working {
     }
 
     fn dream(&mut self, dream: &Dream) -> Result<(), HandsError> {
-        let configuration = self.supervisor.configuration();
-        let chain = &configuration.chain;
-        let (replaced, usual) = match dream {
-            Dream::Segment(_) => {
-                (&chain.segment, "dream --day {day} --segment {segment} --stream {stream}")
-            }
-            Dream::Segments(_) => (&None, "dream --day {day} --segments"),
-            Dream::Activity { .. } => {
-                (&chain.activity, "dream --day {day} --activity {id} --facet {facet}")
-            }
+        let usual = match dream {
+            Dream::Segment(_) => "hansard dream --day {day} --segment {segment} --stream {stream}",
+            Dream::Segments(_) => "hansard dream --day {day} --segments",
+            Dream::Activity { .. } => "hansard dream --day {day} --activity {id} --facet {facet}",
             Dream::Flush(_) => {
-                (&chain.flush, "dream --day {day} --segment {segment} --stream {stream} --flush")
+                "hansard dream --day {day} --segment {segment} --stream {stream} --flush"
             }
-            Dream::Daily(_) => (&chain.daily, "dream --day {day}"),
+            Dream::Daily(_) => "hansard dream --day {day}",
         };
-        let usual = || {
-            let words = usual.split_whitespace().map(str::to_owned);
-            std::iter::once("hansard".to_owned()).chain(words).collect()
-        };
-        let words: Vec<String> = replaced.clone().unwrap_or_else(usual);
+        let usual = || usual.split_whitespace().map(str::to_owned).collect();
+        let words: Vec<String> = self.replacement(dream).unwrap_or_else(usual);
         let (key, activity) = match dream {
             Dream::Segment(key) | Dream::Flush(key) => (Some(key), None),
             Dream::Activity { facet, id, .. } => (None, Some((facet, id))),
@@ -351,6 +366,10 @@ impl Hands for Working {
         });
         let task = Task { day: Some(dream.day()), keep: true, ..Task::new(cmd.map_err(never)?) };
         self.supervisor.enqueue(task).map(drop).map_err(refused)
+    }
+
+    fn is_replaced(&self, dream: &Dream) -> bool {
+        self.replacement(dream).is_some()
     }
 }
 

@@ -31,7 +31,7 @@ const EVENTS: &str = "events.jsonl";
 pub enum Dream {
     /// A segment has come: its day's activities go on or are over.
     Segment(SegmentKey),
-    /// Many segments of a day have come at once.
+    /// Many segments of a day have come at once, of history: what came of it is written as well.
     Segments(Day),
     /// An activity is over: what came of it.
     Activity { day: Day, facet: String, id: String },
@@ -133,7 +133,16 @@ impl Dream {
             Dream::Flush(key) => {
                 update_activities(journal, root, key.day(), Some(key), &|_| true, about, tell)
             }
-            Dream::Activity { day, facet, id } => write_outcome(journal, root, *day, facet, id),
+            Dream::Activity { day, facet, id } => {
+                let is_it = |it: &Activity| it.facet == *facet && it.id == *id;
+                let mut kept = kept_activities(root, *day).into_iter().map(|kept| kept.activity);
+                let activity = kept.find(is_it).ok_or_else(|| DreamError::NoActivity {
+                    day: *day,
+                    facet: facet.clone(),
+                    id: id.clone(),
+                })?;
+                write_outcome(journal, root, *day, &activity)
+            }
             Dream::Daily(day) => {
                 let digest = DayDigest::of(journal, zone, *day)?;
                 Ok(put_whole(&day_folder(root, *day), DIGEST, &pretty(&digest))?)
@@ -160,7 +169,8 @@ impl Dream {
             Dream::Activity { facet, id, .. } => {
                 about.extend(fields(json!({"activity": id, "facet": facet})));
             }
-            Dream::Segments(_) | Dream::Daily(_) => {}
+            Dream::Segments(_) => about.extend(fields(json!({"batch": true}))),
+            Dream::Daily(_) => {}
         }
         about
     }
@@ -213,6 +223,9 @@ fn update_activities(
         let recorded = is_told || is_over(&activity);
         if recorded && !is_told {
             tell(told_of("recorded", day, &activity, about));
+            if key.is_none() {
+                write_outcome(journal, root, day, &activity)?;
+            }
         } else if !recorded && is_here {
             tell(told_of("live", day, &activity, about));
         }
@@ -237,7 +250,9 @@ fn told_of(event: &'static str, day: Day, activity: &Activity, about: &Map<Strin
         "live" => fields(json!({"since": segments.first(), "level": activity.level})),
         _ => fields(json!({"segments": segments, "level_avg": activity.level_avg})),
     });
-    told.extend(about.get("again").map(|again| ("again".to_owned(), again.clone())));
+    for mark in ["again", "batch"] {
+        told.extend(about.get(mark).map(|value| (mark.to_owned(), value.clone())));
+    }
     Told { tract: "activity", event, fields: told }
 }
 
@@ -277,20 +292,12 @@ fn write_outcome(
     journal: &Journal,
     root: &Path,
     day: Day,
-    facet: &str,
-    id: &str,
+    activity: &Activity,
 ) -> Result<(), DreamError> {
-    let kept = kept_activities(root, day);
-    let is_it = |kept: &&KeptActivity| kept.activity.facet == facet && kept.activity.id == id;
-    let activity = &kept
-        .iter()
-        .find(is_it)
-        .ok_or_else(|| DreamError::NoActivity { day, facet: facet.to_owned(), id: id.to_owned() })?
-        .activity;
     let (mut work, mut problems, mut open_ends) = (Vec::new(), Vec::new(), Vec::new());
     for segment in Segment::of_day(root, day)? {
         let meta = &segment.meta;
-        if meta.facet != facet || !activity.segments.contains(&meta.segment) {
+        if meta.facet != activity.facet || !activity.segments.contains(&meta.segment) {
             continue;
         }
         let Some(chronicle) = chronicle_if_any(journal, &meta.session_id)? else { continue };
@@ -305,18 +312,36 @@ fn write_outcome(
         }
     }
     let outcome = Outcome { activity, work, problems, open_ends };
-    let folder = day_folder(root, day).join("activities");
+    let folder = outcomes(root, day);
     std::fs::create_dir_all(&folder)
         .map_err(|cause| SegmentError::Io { path: folder.clone(), cause })?;
-    // A segment is one of its stream, so both together are one activity.
-    let name = format!("{}.{}.json", activity.stream, safe_form(id));
-    Ok(put_whole(&folder, &name, &pretty(&outcome))?)
+    Ok(put_whole(&folder, &outcome_name(activity), &pretty(&outcome))?)
+}
+
+/// The activities of a day that are over and have no outcome yet.
+pub(crate) fn without_outcome(root: &Path, day: Day) -> Vec<Dream> {
+    let over = kept_activities(root, day).into_iter().filter(|kept| kept.recorded);
+    let bare = over.map(|kept| kept.activity).filter(|activity| {
+        let path = outcomes(root, day).join(outcome_name(activity));
+        matches!(path.try_exists(), Ok(false))
+    });
+    bare.map(|Activity { facet, id, .. }| Dream::Activity { day, facet, id }).collect()
 }
 
 /// The activities as they were kept; none where they cannot be read: they are computed anew.
 fn kept_activities(root: &Path, day: Day) -> Vec<KeptActivity> {
     let bytes = std::fs::read(day_folder(root, day).join(ACTIVITIES)).ok();
     bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
+}
+
+/// Where the outcomes of a day's activities are.
+fn outcomes(root: &Path, day: Day) -> PathBuf {
+    day_folder(root, day).join("activities")
+}
+
+/// A segment is one of its stream, so both together are one activity.
+fn outcome_name(activity: &Activity) -> String {
+    format!("{}.{}.json", activity.stream, safe_form(&activity.id))
 }
 
 fn day_folder(root: &Path, day: Day) -> PathBuf {

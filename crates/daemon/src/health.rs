@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
 use supervise::Supervisor;
+use wire::Backlog;
 
 use crate::instance::{Running, health};
 
@@ -29,6 +30,9 @@ pub struct Condition {
     pub parts: BTreeMap<String, String>,
     /// Why nothing can be recorded; nothing if it can.
     pub disk: Option<String>,
+    /// How far history has been read; nothing if all of it has.
+    #[serde(default)]
+    pub backlog: Option<Backlog>,
 }
 
 impl Condition {
@@ -100,6 +104,12 @@ impl Health {
         }
     }
 
+    pub(crate) fn set_backlog(&self, backlog: Option<Backlog>) {
+        let mut state = self.lock();
+        state.condition.backlog = backlog;
+        state.write();
+    }
+
     /// How it does now.
     pub(crate) fn condition(&self) -> Condition {
         self.lock().condition.clone()
@@ -150,6 +160,9 @@ mod tests {
         said.set_disk(Some("no space left ".repeat(1_000)));
         let trouble = seen().expect("it was said").trouble().expect("there is some");
         assert!(trouble.starts_with("no space left"));
+        let backlog = Backlog { bytes: 1, bytes_total: 9, seconds_left: Some(3) };
+        said.set_backlog(Some(backlog));
+        assert_eq!(seen().expect("it was said").backlog, Some(backlog));
         said.set_disk(None);
         said.set_part("capture", "waiting");
         assert!(seen().expect("it was said").trouble().is_some());

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use bus::{Draft, Message};
 use capture::Progress;
 use event::Time;
+use wire::Backlog;
 
 use crate::cortex::REV;
 
@@ -42,10 +43,21 @@ pub struct Import {
     stage_begun: Instant,
     is_told: bool,
     status_at: Instant,
-    /// Sources that were read in earlier slices.
+    /// What was read in earlier slices.
     sources: u64,
+    bytes: u64,
     events: u64,
     span: Option<(Time, Time)>,
+}
+
+/// What a part of it brought.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Slice {
+    pub sources: u64,
+    pub bytes: u64,
+    pub events: u64,
+    /// The times of the oldest and the newest event.
+    pub span: Option<(Time, Time)>,
 }
 
 /// What is read.
@@ -85,6 +97,7 @@ impl Import {
             is_told: false,
             status_at: begun,
             sources: 0,
+            bytes: 0,
             events: 0,
             span: None,
         }
@@ -98,27 +111,44 @@ impl Import {
         }
     }
 
-    /// Takes how far the present slice has got.
-    pub fn progress(&mut self, progress: &Progress) {
+    /// Takes how far the present slice has got; now and then, what to tell of it.
+    pub fn progress(&mut self, progress: &Progress) -> Option<Backlog> {
         if progress.events == 0 {
-            return;
+            return None;
         }
+        let is_first = !self.is_told;
         self.begin();
         self.enter(Stage::Segmenting);
-        self.done(self.sources + progress.sources, Some(self.sources + progress.sources_total));
+        let (done, of) = (self.sources + progress.sources, self.sources + progress.sources_total);
+        let is_due = self.done(done, Some(of));
+        (is_first || is_due).then(|| self.backlog(progress))
     }
 
-    /// Takes how many things are done, and of how many if that is known.
-    pub fn done(&mut self, items: u64, of: Option<u64>) {
-        if self.status_at.elapsed() >= STATUS_EVERY {
+    fn backlog(&self, progress: &Progress) -> Backlog {
+        let bytes = self.bytes + progress.bytes;
+        let bytes_total = self.bytes + progress.bytes_total;
+        let left = bytes_total.saturating_sub(bytes) as f64;
+        let seconds = self.begun.elapsed().as_secs_f64() * left / bytes.max(1) as f64;
+        // The first moments tell nothing of the rest.
+        let seconds_left = (self.begun.elapsed() >= STATUS_EVERY).then_some(seconds as u64);
+        Backlog { bytes, bytes_total, seconds_left }
+    }
+
+    /// Takes how many things are done, and of how many if that is known; whether it told so.
+    pub fn done(&mut self, items: u64, of: Option<u64>) -> bool {
+        let is_due = self.status_at.elapsed() >= STATUS_EVERY;
+        if is_due {
             self.status_at = Instant::now();
             self.status(items, of);
         }
+        is_due
     }
 
     /// A slice is over, and brought this.
-    pub fn slice(&mut self, sources: u64, events: u64, span: Option<(Time, Time)>) {
+    pub fn slice(&mut self, slice: Slice) {
+        let Slice { sources, bytes, events, span } = slice;
         self.sources += sources;
+        self.bytes += bytes;
         self.events += events;
         self.span = match (self.span, span) {
             (Some((from, to)), Some((earlier, later))) => Some((from.min(earlier), to.max(later))),
@@ -126,10 +156,10 @@ impl Import {
         };
     }
 
-    /// Everything is read.
-    pub fn complete(mut self) {
+    /// Everything is read; how much that was, unless it was nothing.
+    pub fn complete(mut self) -> Option<(u64, Duration)> {
         if !self.is_told {
-            return;
+            return None;
         }
         let dates = self.span.map(|(from, to)| [date(from), date(to)]);
         let stages: Vec<&str> = self.stages.iter().map(|stage| stage.word()).collect();
@@ -144,6 +174,7 @@ impl Import {
             .with("entries_written", self.events)
             .with("date_range", dates);
         self.say(draft);
+        Some((self.events, self.begun.elapsed()))
     }
 
     /// It could not go on.
@@ -230,13 +261,20 @@ mod tests {
             import(1, tell.clone()).complete();
             let mut import = import(2, tell);
             let progress =
-                Progress { sources: 1, sources_total: 3, events: 5, ..Progress::default() };
-            import.progress(&Progress::default());
-            import.progress(&progress);
-            import.progress(&progress);
-            import.slice(2, 7, Some((at(1_739_440_800_000), at(1_739_540_800_000))));
-            import.slice(1, 3, Some((at(1_739_340_800_000), at(1_739_440_800_000))));
-            import.complete();
+                Progress { sources: 1, sources_total: 3, bytes: 20, bytes_total: 90, events: 5 };
+            assert_eq!(import.progress(&Progress::default()), None);
+            let backlog = Backlog { bytes: 20, bytes_total: 90, seconds_left: None };
+            assert_eq!(import.progress(&progress), Some(backlog));
+            assert_eq!(import.progress(&progress), None);
+            let span = |from, to| Some((at(from), at(to)));
+            let (first, second) = (1_739_440_800_000, 1_739_540_800_000);
+            import.slice(Slice { events: 7, span: span(first, second), ..Slice::default() });
+            import.slice(Slice {
+                events: 3,
+                span: span(1_739_340_800_000, first),
+                ..Slice::default()
+            });
+            assert_eq!(import.complete().map(|(events, _)| events), Some(10));
         });
         let events: Vec<&str> = told.iter().filter_map(|told| told["event"].as_str()).collect();
         assert_eq!(events, ["started", "completed"]);

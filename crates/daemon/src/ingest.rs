@@ -14,6 +14,7 @@ use journal::{Claim, ClaimError, Journal, ReadError, StorageError};
 use crate::admission::Gate;
 use crate::facts::FreshFacts;
 use crate::hearing::Hearing;
+use crate::import::Slice;
 use crate::intake::Intake;
 use crate::recorder::Recorder;
 use crate::settings::{Retention, Settings, SettingsError};
@@ -68,12 +69,9 @@ pub enum IngestError {
 /// What one slice of catching up has brought.
 #[derive(Debug)]
 pub(crate) struct Caught {
-    pub sources: u64,
-    pub events: u64,
+    pub slice: Slice,
     /// Everything there is was read.
     pub is_current: bool,
-    /// The times of the oldest and the newest of what was told.
-    pub span: Option<(Time, Time)>,
     /// A session that was known before has gone on.
     pub goes_on: bool,
 }
@@ -152,10 +150,13 @@ impl Ingest<'_> {
             let _ = facts.borrow_mut().keep(self.journal, recorder.sessions.keys());
         }
         Ok(Caught {
-            sources: read.sources,
-            events: recorder.recorded,
+            slice: Slice {
+                sources: read.sources,
+                bytes: read.bytes,
+                events: recorder.recorded,
+                span: recorder.span,
+            },
             is_current: !pause.is_asked(),
-            span: recorder.span,
             goes_on: recorder.sessions.values().any(|is_known| *is_known),
         })
     }

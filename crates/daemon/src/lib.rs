@@ -61,7 +61,7 @@ pub use hook_install::{
     agents_with_hooks,
 };
 pub use hook_log::{HookFailure, HookLog};
-pub use import::{Import, Stage};
+pub use import::{Import, Slice, Stage};
 pub use ingest::{Ingest, IngestError, Ingested};
 pub use instance::{InstanceError, Running, socket};
 pub use listing::{Listing, ListingError, prices, spending};

@@ -78,6 +78,12 @@ impl Log {
         self.say(Level::Info, part, text.as_ref());
     }
 
+    /// What goes well and a person wants to know.
+    pub(crate) fn tell(&self, part: Part, text: impl AsRef<str>) {
+        self.info(part, text.as_ref());
+        (self.shared.echo)(text.as_ref());
+    }
+
     pub(crate) fn warn(&self, part: Part, text: impl AsRef<str>) {
         self.say(Level::Warning, part, text.as_ref());
     }

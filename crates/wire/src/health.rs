@@ -1,9 +1,10 @@
 //! How the daemon does, as seen from outside.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use event::SessionId;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 #[derive(Serialize, ToSchema)]
@@ -21,8 +22,32 @@ pub struct Health {
     pub parts: BTreeMap<String, String>,
     /// How often agents exported what told nothing new, by who did and what it is called.
     pub telemetry: BTreeMap<String, u64>,
+    /// How far history has been read; `null` if all of it has.
+    pub backlog: Option<Backlog>,
     /// Why nothing can be recorded; `null` if it can.
     pub disk: Option<String>,
+}
+
+/// What agents wrote while nobody looked, and how much of it is read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Backlog {
+    pub bytes: u64,
+    pub bytes_total: u64,
+    /// By the speed so far; `null` if nothing can be said yet.
+    pub seconds_left: Option<u64>,
+}
+
+impl fmt::Display for Backlog {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Backlog { bytes, bytes_total, seconds_left } = *self;
+        let megabytes = |bytes: u64| bytes.div_ceil(1_000_000);
+        write!(f, "{} of {} MB of history are read", megabytes(bytes), megabytes(bytes_total))?;
+        match seconds_left {
+            None => Ok(()),
+            Some(seconds @ 0..120) => write!(f, ", {seconds} s left"),
+            Some(seconds) => write!(f, ", {} min left", seconds.div_ceil(60)),
+        }
+    }
 }
 
 /// How those who follow get on.

@@ -17,7 +17,7 @@ mod failure; // what is said when something fails
 
 pub use approval::Approval;
 pub use failure::{Failure, FailureBody};
-pub use health::{Follower, Health, StreamStatus};
+pub use health::{Backlog, Follower, Health, StreamStatus};
 pub use live::{Asked, Frame, Place, StreamState};
 pub use page::{Messages, Page, RecordedEvent};
 pub use recent::{Glance, Recent, RecentTurn, Said};

@@ -80,6 +80,9 @@ fn recording(journal: &Journal) -> CheckShape {
         ok: trouble.is_none(),
         detail: match (&condition, &trouble) {
             (None, _) => "none runs".to_owned(),
+            (Some(Condition { backlog: Some(backlog), .. }), None) => {
+                format!("it records what agents write; {backlog}")
+            }
             (Some(_), None) => "it records what agents write".to_owned(),
             (Some(_), Some(trouble)) => format!("nothing is recorded now: {trouble}"),
         },

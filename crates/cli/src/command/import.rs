@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, Cursor, Read, stdin};
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use daemon::{Import as Account, Stage};
+use daemon::{Import as Account, Slice, Stage};
 use event::Draft;
 use journal::{BATCH_BYTES_MAX, BATCH_EVENTS_MAX, Batch, Journal, Options, Recording, StoreKind};
 use serde::Serialize;
@@ -67,7 +67,7 @@ impl Import {
                 return Err(error);
             }
         };
-        account.slice(1, imported.events, None);
+        account.slice(Slice { sources: 1, events: imported.events, ..Slice::default() });
         account.complete();
         let report = Report { format, imported };
         print(&report, output)?;

@@ -64,8 +64,8 @@ impl Status {
                 lines.iter().try_for_each(|line| output.line(line))?;
             }
             tell_behind(&listed, output);
-            if let Some(trouble) = trouble(&journal) {
-                output.warn(trouble);
+            if let Some(condition) = condition(&journal) {
+                output.warn(condition);
             }
             output.flush()?;
             return Ok(Done::Yes);
@@ -111,7 +111,7 @@ impl Status {
                 }
             } else {
                 let mut lines = lines(&listed, self.all, now, output);
-                lines.extend(trouble(journal));
+                lines.extend(condition(journal));
                 if lines != printed {
                     output.clear_screen()?;
                     lines.iter().try_for_each(|line| output.line(line))?;
@@ -127,10 +127,12 @@ impl Status {
     }
 }
 
-/// What keeps the daemon from recording, if one runs.
-fn trouble(journal: &Journal) -> Option<String> {
-    let trouble = Condition::of(journal.dir()?)?.trouble()?;
-    Some(format!("warning: nothing is recorded now: {}", plain(&trouble)))
+/// What keeps the daemon from recording, or how much it has not read yet.
+fn condition(journal: &Journal) -> Option<String> {
+    let condition = Condition::of(journal.dir()?)?;
+    let nothing =
+        |trouble: String| format!("warning: nothing is recorded now: {}", plain(&trouble));
+    condition.trouble().map(nothing).or_else(|| condition.backlog.map(|it| it.to_string()))
 }
 
 fn group(status: &SessionStatus) -> &'static str {

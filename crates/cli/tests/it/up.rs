@@ -111,6 +111,20 @@ fn history_is_not_told_one_by_one_and_can_be_read() {
 }
 
 #[test]
+fn how_far_history_is_read_is_said_as_it_goes() {
+    let transcripts = Transcripts::make("1mb", 52, "0.6");
+    transcripts.age();
+    let world = reading(&transcripts);
+    let daemon = up(&world);
+    wait_for_log(&world, "MB of history are read");
+    wait_for_log(&world, "history is read: ");
+    let ended = daemon.terminate();
+    let said: Vec<&str> = ended.stderr.lines().filter(|line| line.contains("history")).collect();
+    assert!(said[0].contains(" MB of history are read"), "{said:?}");
+    assert!(said.last().unwrap().starts_with("history is read: "), "{said:?}");
+}
+
+#[test]
 fn a_folder_that_is_made_anew_is_watched_again() {
     let world = empty();
     ask(&world, "s0", 0);

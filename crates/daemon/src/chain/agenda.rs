@@ -83,6 +83,20 @@ impl Agenda {
         }
     }
 
+    /// One as far as it was done, or from its beginning.
+    pub(super) fn taken_up(&self, what: What, now: Time) -> Owed {
+        let known = self.owed.iter().find(|owed| owed.what == what);
+        known.cloned().unwrap_or_else(|| Owed::new(what, now))
+    }
+
+    /// Keeps what has been done of one.
+    pub(super) fn keep(&mut self, owed: &Owed) {
+        match self.owed.iter_mut().find(|known| known.what == owed.what) {
+            Some(known) => *known = owed.clone(),
+            None => self.owed.push(owed.clone()),
+        }
+    }
+
     /// The first that is to be tried now.
     pub(super) fn due(&self, now: Time) -> Option<Owed> {
         self.owed.iter().find(|owed| is_due(owed.at, now)).cloned()

@@ -32,7 +32,7 @@ impl EventLogs {
     }
 
     /// Writes down a message that somebody else put on the bus.
-    pub(super) fn hear(&mut self, message: &Value) -> io::Result<()> {
+    pub(super) fn note(&mut self, message: &Value) -> io::Result<()> {
         let is_ours = TRACTS.iter().any(|tract| message["tract"] == *tract);
         if !is_ours || message.get("segment").is_none() {
             return Ok(());
@@ -187,10 +187,10 @@ mod tests {
     #[test]
     fn a_message_goes_to_the_folder_it_names_and_makes_none() {
         let (dir, mut logs) = world(&["claude"]);
-        logs.hear(&observed(json!("20261116"), json!("claude"))).expect("it is written");
-        logs.hear(&observed(json!("20261117"), json!("claude"))).expect("it is passed over");
-        logs.hear(&observed(json!("20261116"), json!("../.."))).expect("it is passed over");
-        logs.hear(
+        logs.note(&observed(json!("20261116"), json!("claude"))).expect("it is written");
+        logs.note(&observed(json!("20261117"), json!("claude"))).expect("it is passed over");
+        logs.note(&observed(json!("20261116"), json!("../.."))).expect("it is passed over");
+        logs.note(
             &json!({"tract": "logs", "event": "line", "day": "20261116", "segment": "080001_5"}),
         )
         .expect("it is passed over");
@@ -202,10 +202,10 @@ mod tests {
     #[test]
     fn without_a_stream_the_only_folder_is_meant_and_a_day_may_be_a_number() {
         let (dir, mut logs) = world(&["claude"]);
-        logs.hear(&observed(json!(20261116), Value::Null)).expect("it is written");
+        logs.note(&observed(json!(20261116), Value::Null)).expect("it is written");
         assert_eq!(log(&dir, "claude").lines().count(), 1);
         let (dir, mut logs) = world(&["claude", "codex"]);
-        logs.hear(&observed(json!("20261116"), Value::Null)).expect("it is passed over");
+        logs.note(&observed(json!("20261116"), Value::Null)).expect("it is passed over");
         assert_eq!((log(&dir, "claude"), logs.homeless), (String::new(), 1));
     }
 
@@ -213,11 +213,11 @@ mod tests {
     fn half_a_line_goes_when_the_next_one_comes() {
         let (dir, mut logs) = world(&["claude"]);
         let message = observed(json!("20261116"), json!("claude"));
-        logs.hear(&message).expect("it is written");
+        logs.note(&message).expect("it is written");
         let path = dir.path().join("20261116/claude/080001_5").join(NAME);
         let mut file = OpenOptions::new().append(true).open(path).expect("it is there");
         file.write_all(b"{\"tract\":\"obs").expect("it is written");
-        logs.hear(&message).expect("it is written");
+        logs.note(&message).expect("it is written");
         assert_eq!(log(&dir, "claude"), format!("{message}\n{message}\n"));
     }
 
@@ -227,7 +227,7 @@ mod tests {
         let mut message = observed(json!("20261116"), json!("claude"));
         message["error"] = json!("x".repeat(9 << 20));
         for _ in 0..3 {
-            logs.hear(&message).expect("it is written or passed over");
+            logs.note(&message).expect("it is written or passed over");
         }
         let log = log(&dir, "claude");
         let lines: Vec<&str> = log.lines().collect();

@@ -8,9 +8,12 @@ use serde_json::{Value, json};
 
 use super::agenda::Owed;
 use super::event_log;
-use super::{Begun, Chain, ChainError, Hands, HandsError, REVISION};
+use super::{BY, Begun, Chain, ChainError, Hands, HandsError, REVISION};
 use crate::dream::Dream;
 use crate::segment::{Segment, SegmentKey};
+
+/// The handlers that make what every segment has.
+const OURS: [&str; 2] = ["transcribe", "describe"];
 
 /// Where handlers work: the folder of a segment, ours or another's.
 #[derive(Clone, Debug)]
@@ -60,8 +63,9 @@ impl Chain {
         self.tell(&site, "observing", json!({}), observing, hands)?;
 
         let mut wanted: Vec<String> = Vec::new();
-        wanted.extend(segment.transcribed().is_none().then(|| "transcribe".to_owned()));
-        wanted.extend(segment.described().is_none().then(|| "describe".to_owned()));
+        let [transcribe, describe] = OURS.map(str::to_owned);
+        wanted.extend(segment.transcribed().is_none().then_some(transcribe));
+        wanted.extend(segment.described().is_none().then_some(describe));
         wanted.extend(hands.handlers("segment.json"));
         let wanted = wanted.into_iter().map(|handler| (handler, "segment.json".to_owned()));
         let Handled::All(errors) = self.handle(&site, wanted.collect(), owed, hands)? else {
@@ -177,7 +181,14 @@ impl Chain {
         for (handler, file, run) in runs {
             match hands.finish(&run) {
                 None => return Ok(Handled::Stopped),
-                Some(0) => owed.did(&handler, &file),
+                Some(0) => {
+                    owed.did(&handler, &file);
+                    // What ours have done is there to be seen.
+                    if !OURS.contains(&handler.as_str()) {
+                        self.agenda.keep(owed);
+                        self.save()?;
+                    }
+                }
                 Some(code) => errors.push(format!("{handler} exit {code}")),
             }
         }
@@ -217,6 +228,7 @@ impl Chain {
         let mut like = like;
         like["tract"] = json!("observe");
         like["event"] = json!(event);
+        like["by"] = json!(BY);
         if self.has(site, &like)? {
             return Ok(());
         }
@@ -226,6 +238,7 @@ impl Chain {
             message.extend(fields);
         }
         message["rev"] = json!(REVISION);
+        message["by"] = json!(BY);
         let failed = |cause| ChainError::Events { path: site.folder.clone(), cause };
         event_log::append(&site.folder, &message).map_err(failed)?;
         hands.publish(&message);

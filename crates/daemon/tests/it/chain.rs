@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind, panic_any};
 
-use daemon::{Begun, Chain, Day, Dream, Hands, HandsError, Segment, Site, Went, Zone};
+use daemon::{Begun, Chain, ChainError, Day, Dream, Hands, HandsError, Segment, Site, Went, Zone};
 use event::{SessionId, Time};
 use journal::Forks;
 use proptest::prelude::{ProptestConfig, any, proptest};
@@ -24,7 +24,11 @@ struct Doing<'a> {
     failing: Option<&'static str>,
     /// What was started: a handler and its file.
     started: Vec<String>,
+    /// What has ended, however.
+    finished: Vec<String>,
     alarms: Vec<String>,
+    /// The user has commands for what is dreamt of.
+    has_own_dreams: bool,
     /// Things that are done before somebody pulls the plug.
     left: Option<u32>,
 }
@@ -42,7 +46,9 @@ impl<'a> Doing<'a> {
             own: Vec::new(),
             failing: None,
             started: Vec::new(),
+            finished: Vec::new(),
             alarms: Vec::new(),
+            has_own_dreams: false,
             left: None,
         }
     }
@@ -108,6 +114,8 @@ impl Hands for Doing<'_> {
 
     fn finish(&mut self, run: &str) -> Option<i32> {
         self.step();
+        let number = self.runs.keys().position(|known| known == run).unwrap();
+        self.finished.push(self.started[number].clone());
         Some(self.runs[run])
     }
 
@@ -115,6 +123,10 @@ impl Hands for Doing<'_> {
         self.step();
         self.dreams.push(dream.clone());
         Ok(())
+    }
+
+    fn is_replaced(&self, _dream: &Dream) -> bool {
+        self.has_own_dreams
     }
 }
 
@@ -132,6 +144,17 @@ fn follow(world: &World, hands: &mut Doing<'_>, minutes: i64) {
         }
         assert_eq!(chain.take(&page, at(minutes), hands).unwrap(), Went::On);
     }
+}
+
+/// Hears a message as a daemon does.
+fn hear(
+    chain: &mut Chain,
+    message: &Value,
+    now: Time,
+    hands: &mut Doing<'_>,
+) -> Result<(), ChainError> {
+    chain.note(message)?;
+    chain.heed(message, now, hands)
 }
 
 /// The names of the messages in the event logs of all segments.
@@ -299,7 +322,7 @@ fn files_that_others_announce_get_their_handlers_once() {
     let mut chain = Chain::open(world.journal.clone(), Zone::UTC).unwrap();
     // One is named twice, one is missing, one leads elsewhere, one has no handler.
     let files = json!(["a.png", "a.png", "gone.png", "../b.png", "b.png", "note.txt", 7]);
-    chain.hear(&observing(files), at(1), &mut hands).unwrap();
+    hear(&mut chain, &observing(files), at(1), &mut hands).unwrap();
     // After a crash it is still owed.
     drop(chain);
     make_up(&world, &mut hands, &[0]);
@@ -309,7 +332,7 @@ fn files_that_others_announce_get_their_handlers_once() {
     assert!(hands.dreams.is_empty(), "nothing else happens");
     // Nobody is for it: it is done at once.
     let mut chain = Chain::open(world.journal.clone(), Zone::UTC).unwrap();
-    chain.hear(&observing(json!(["note.txt"])), at(2), &mut hands).unwrap();
+    hear(&mut chain, &observing(json!(["note.txt"])), at(2), &mut hands).unwrap();
     assert_eq!(chain.make_up(at(2), &mut hands).unwrap(), Went::On);
     assert_eq!(hands.names().len(), 4);
     // These name nothing that is there.
@@ -323,7 +346,7 @@ fn files_that_others_announce_get_their_handlers_once() {
     ] {
         let mut message = observing(json!(["a.png"]));
         message[name] = value;
-        chain.hear(&message, at(3), &mut hands).unwrap();
+        hear(&mut chain, &message, at(3), &mut hands).unwrap();
     }
     assert!(chain.unheard() - before >= 5);
     make_up(&world, &mut hands, &[180]);
@@ -347,22 +370,25 @@ fn what_others_say_of_segments_is_written_down_and_dreamt_of() {
         }
         message
     };
-    chain.hear(&told("observe", "observed", json!({})), at(1), &mut hands).unwrap();
+    hear(&mut chain, &told("observe", "observed", json!({})), at(1), &mut hands).unwrap();
     let recorded = json!({"facet": "owner/app", "id": "coding_080001_3"});
-    chain.hear(&told("activity", "recorded", recorded), at(1), &mut hands).unwrap();
+    hear(&mut chain, &told("activity", "recorded", recorded), at(1), &mut hands).unwrap();
     // These are written down, and nothing is run for them.
-    chain
-        .hear(&told("activity", "recorded", json!({"id": "coding_1"})), at(1), &mut hands)
-        .unwrap();
-    let hostile = [("--x", "a"), ("a/../b", "a"), ("/a", "a"), ("app", "../x"), ("app", "a/b")];
+    let nameless = told("activity", "recorded", json!({"id": "coding_1"}));
+    hear(&mut chain, &nameless, at(1), &mut hands).unwrap();
+    let hostile = [("--x", "a"), ("a/../b", "a"), ("a//b", "a"), ("app", "../x"), ("app", "a/b")];
     for (facet, id) in hostile {
         let hostile = json!({"facet": facet, "id": id});
-        chain.hear(&told("activity", "recorded", hostile), at(1), &mut hands).unwrap();
+        hear(&mut chain, &told("activity", "recorded", hostile), at(1), &mut hands).unwrap();
     }
     assert_eq!(logged(&world)[0].len(), 8);
     assert_eq!(chain.unheard(), 6);
     assert_eq!(hands.dreams.len(), 2);
     assert!(matches!(&hands.dreams[1], Dream::Activity { facet, .. } if facet == "owner/app"));
+    // A project that is in no repository goes by its folder.
+    let folder = json!({"facet": "/home/dev/my projects/.app", "id": "coding_080001_3"});
+    hear(&mut chain, &told("activity", "recorded", folder), at(1), &mut hands).unwrap();
+    assert_eq!((chain.unheard(), hands.dreams.len()), (6, 3));
 }
 
 #[test]
@@ -391,10 +417,76 @@ fn a_dream_that_nobody_wrote_down_is_dreamt_again() {
     assert_eq!(hands.dreams, [Dream::Segment(world.claim("a").key())]);
     let completed = json!({"tract": "dream", "event": "completed", "mode": "segment",
         "day": "20261116", "stream": "claude", "segment": world.claim("a").meta.segment});
-    chain.hear(&completed, at(2), &mut hands).unwrap();
+    hear(&mut chain, &completed, at(2), &mut hands).unwrap();
     hands.dreams.clear();
     chain.recover(at(3), &mut hands).unwrap();
     assert!(hands.dreams.is_empty());
+}
+
+#[test]
+fn a_command_of_the_user_instead_of_a_dream_is_not_run_again_at_every_start() {
+    let world = World::new();
+    world.begin("a", "app", 0).ask("Write the parser").edit("a.rs").close();
+    let mut hands = Doing::new(&world);
+    hands.has_own_dreams = true;
+    follow(&world, &mut hands, 1);
+    world.dream(&Dream::Flush(world.claim("a").key()), 2);
+    hands.dreams.clear();
+    let mut chain = Chain::open(world.journal.clone(), Zone::UTC).unwrap();
+    chain.recover(at(3), &mut hands).unwrap();
+    assert!(hands.dreams.is_empty());
+}
+
+#[test]
+fn an_activity_whose_end_nobody_heard_is_dreamt_of_at_the_next_start() {
+    let world = World::new();
+    world.begin("a", "app", 0).ask("Write the parser").edit("a.rs").close();
+    world.dream(&Dream::Flush(world.claim("a").key()), 2);
+    let mut hands = Doing::new(&world);
+    let mut chain = Chain::open(world.journal.clone(), Zone::UTC).unwrap();
+    chain.recover(at(3), &mut hands).unwrap();
+    let [dream @ Dream::Activity { .. }] = &hands.dreams[..] else { panic!("{:?}", hands.dreams) };
+    world.dream(dream, 4);
+    let mut hands = Doing::new(&world);
+    chain.recover(at(5), &mut hands).unwrap();
+    assert!(hands.dreams.is_empty());
+}
+
+#[test]
+fn a_step_that_somebody_else_told_is_not_ours() {
+    let world = World::new();
+    world.begin("a", "app", 0).ask("Write the parser").close();
+    let key = world.claim("a").key();
+    let mut chain = Chain::open(world.journal.clone(), Zone::UTC).unwrap();
+    let mut hands = Doing::new(&world);
+    let observed = json!({"tract": "observe", "event": "observed", "day": "20261116",
+        "segment": key.segment(), "stream": "claude", "rev": "0.1.0"});
+    hear(&mut chain, &observed, at(1), &mut hands).unwrap();
+    follow(&world, &mut hands, 1);
+    assert_eq!(hands.names(), STEPS.map(|step| format!("observe.{step}")));
+}
+
+#[test]
+fn handlers_that_are_done_are_not_run_again_after_a_crash() {
+    let mut spared = 0;
+    for left in 0..14 {
+        let world = World::new();
+        world.begin("a", "app", 0).ask("Write the parser").close();
+        let mut hands = Doing::new(&world);
+        hands.own = vec!["count", "weigh"];
+        hands.left = Some(left);
+        // Where there is nothing left to be cut off, it is simply done.
+        let _ = catch_unwind(AssertUnwindSafe(|| follow(&world, &mut hands, 1)));
+        let mut again = Doing::new(&world);
+        again.own = vec!["count", "weigh"];
+        follow(&world, &mut again, 1);
+        for handler in ["count segment.json", "weigh segment.json"].map(str::to_owned) {
+            let is_done = hands.finished.contains(&handler);
+            assert!(!is_done || !again.started.contains(&handler), "{handler} with {left} steps");
+            spared += u32::from(is_done && !again.published.is_empty());
+        }
+    }
+    assert!(spared > 2, "it was cut off behind the end of a handler");
 }
 
 proptest! {

@@ -64,7 +64,7 @@ impl World {
     }
 
     /// Runs a dream at a time of the day; what it told, without what it took.
-    fn dream(&self, dream: &Dream, minutes: i64) -> Vec<String> {
+    pub(crate) fn dream(&self, dream: &Dream, minutes: i64) -> Vec<String> {
         let mut told = Vec::new();
         let now = Time::from_millis(MORNING + minutes * MINUTE);
         let mut tell = |it: Told| {
@@ -257,6 +257,16 @@ fn an_activity_is_live_while_it_lasts_and_recorded_once() {
     let path = world.root().join("20261116/activities/claude.coding_080001_5.json");
     let outcome: Value = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
     assert!(outcome["work"][0].as_str().unwrap().contains("src/a.rs"), "{outcome}");
+}
+
+#[test]
+fn what_came_of_the_activities_of_history_is_written_at_once() {
+    let world = World::new();
+    world.begin("a", "app", 0).ask("Write the parser in src/a.rs").edit("src/a.rs").close();
+    world.claim("a");
+    let told = world.dream(&Dream::Segments(day()), 24 * 60);
+    assert_eq!(told, ["dream.started", "activity.recorded coding_080001_5", "dream.completed"]);
+    assert!(world.root().join("20261116/activities/claude.coding_080001_5.json").exists());
 }
 
 #[test]

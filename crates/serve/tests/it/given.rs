@@ -333,6 +333,7 @@ impl Sources for Made {
             position: self.journal.tail()?,
             parts: [("http".to_owned(), "running".to_owned())].into(),
             telemetry: BTreeMap::new(),
+            backlog: None,
             disk: None,
         })
     }
