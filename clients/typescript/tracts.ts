@@ -154,6 +154,7 @@ export interface Tracts {
     status: {
       running_agents: number;
       agents: unknown[];
+      idle?: boolean;
     };
   };
   observe: {
@@ -246,6 +247,7 @@ export interface Tracts {
       earliest_date?: string;
       latest_date?: string;
       source_type?: string;
+      idle?: boolean;
     };
     completed: {
       import_id: string;

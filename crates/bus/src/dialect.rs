@@ -171,6 +171,20 @@ pub(crate) fn to_strict(json: &[u8]) -> Vec<u8> {
     out
 }
 
+/// The same value on one line. Numbers stay as they are typed; letters are readable, but for half
+/// surrogate pairs.
+pub(crate) fn readable_line(json: &[u8]) -> String {
+    let mut out = String::with_capacity(json.len());
+    for token in Tokens::of(json) {
+        match token {
+            Token::Mark(mark) => out.push(mark as char),
+            Token::Text(raw) => readable(raw, |_| false, &mut out),
+            Token::Bare(raw) => out.push_str(&String::from_utf8_lossy(raw)),
+        }
+    }
+    out
+}
+
 /// The value indented by two. Numbers stay as they are typed; letters are readable, but for those
 /// that `hides` names and half surrogate pairs.
 pub(crate) fn pretty(json: &[u8], hides: fn(char) -> bool) -> String {

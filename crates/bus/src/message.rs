@@ -87,6 +87,11 @@ impl Message {
         String::from_utf8(line).expect("all of it is ASCII")
     }
 
+    /// The line with its letters readable; everything else as it was said.
+    pub fn readable_line(&self) -> String {
+        dialect::readable_line(&self.line[self.shape.object.range()])
+    }
+
     /// The message indented, for people: letters readable, what `hides` names escaped.
     pub fn pretty(&self, hides: fn(char) -> bool) -> String {
         dialect::pretty(&self.line[self.shape.object.range()], hides)

@@ -86,7 +86,7 @@ pub const ENTRIES: &[Entry] = &[
     entry(
         "cortex",
         "status",
-        "running_agents# agents[]",
+        "running_agents# agents[] idle!?",
         "the daemon, every 5 s while an agent runs → pages",
     ),
     entry(
@@ -136,7 +136,7 @@ pub const ENTRIES: &[Entry] = &[
         "importer",
         "status",
         "import_id stage elapsed_ms# stage_elapsed_ms# items_processed#? items_total#? \
-         earliest_date? latest_date? source_type?",
+         earliest_date? latest_date? source_type? idle!?",
         "the same, every 5 s",
     ),
     entry(

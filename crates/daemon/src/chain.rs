@@ -18,6 +18,7 @@ use std::io::{self, ErrorKind};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
+use bus::{Field, Message};
 use event::{Kind, SessionId, Time};
 use journal::{AppendError, Journal, ReadError, Recorded};
 use serde::{Deserialize, Serialize};
@@ -26,7 +27,7 @@ use serde_json::{Value, json};
 use crate::chronicles::chronicle_if_any;
 use crate::dream::{self, Dream};
 use crate::instance::health;
-use crate::segment::{Segment, SegmentError, forget_deleted, write_whole};
+use crate::segment::{Segment, SegmentError, folder_of, forget_deleted, write_whole};
 use crate::zone::Zone;
 use agenda::{Agenda, Owed, What};
 use calendar::Calendar;
@@ -69,6 +70,9 @@ pub trait Hands {
 
     /// Tells a person so, too.
     fn alarm(&mut self, title: &str, words: &str);
+
+    /// What time it is.
+    fn now(&self) -> Time;
 
     /// Whether all this is to end now.
     fn is_stopping(&self) -> bool;
@@ -332,8 +336,8 @@ impl Chain {
     }
 
     /// Writes down what somebody else put on the bus.
-    pub fn note(&mut self, message: &Value) -> Result<(), ChainError> {
-        if message["by"] == BY {
+    pub fn note(&mut self, message: &Message) -> Result<(), ChainError> {
+        if message.field("by").and_then(Field::text).is_some_and(|by| by == BY) {
             return Ok(());
         }
         let failed = |cause| ChainError::Events { path: self.root.clone(), cause };
@@ -344,10 +348,11 @@ impl Chain {
     /// dreamt of.
     pub fn heed(
         &mut self,
-        message: &Value,
+        message: &Message,
         now: Time,
         hands: &mut dyn Hands,
     ) -> Result<(), ChainError> {
+        let message = &message.to_json();
         // What came of history is written down already.
         if message["by"] == BY || message["batch"] == true {
             return Ok(());
@@ -356,12 +361,12 @@ impl Chain {
         match (text("tract"), text("event")) {
             (Some("observe"), Some("observing")) => return self.announce(message, now),
             (Some("observe"), Some("observed")) => {
-                if let Some(key) = event_log::key_of(message) {
+                if let Some(key) = self.logs.segment_of(message) {
                     return self.dream(&Dream::Segment(key), hands);
                 }
             }
             (Some("activity"), Some("recorded")) => {
-                let day = text("day").and_then(Day::parse);
+                let day = event_log::text(message, "day").and_then(|day| Day::parse(&day));
                 let of = text("facet").zip(text("id"));
                 let of = of.filter(|(facet, id)| is_facet(facet) && is_name(id));
                 if let Some((day, (facet, id))) = day.zip(of) {
@@ -456,10 +461,7 @@ impl Chain {
                 self.observe(&segment, owed, now, hands)
             }
             What::Announced { key, files, meta } => {
-                let folder = self.root.join(key.path());
-                if !folder.is_dir() {
-                    return Ok(Step::Done);
-                }
+                let Some(folder) = folder_of(&self.root, &key) else { return Ok(Step::Done) };
                 self.observe_announced(&Site { key, folder, meta }, &files, owed, hands)
             }
         }

@@ -103,7 +103,8 @@ fn run(tools: Tools, is_stopping: Arc<AtomicBool>, listener: Arc<Listener>, woke
     let Tools { opened, bus, supervisor, clock, zone, log, health } = tools;
     let mut inbox = Inbox { listener: Arc::clone(&listener), held: None };
     let (runs, busy) = (HashMap::new(), Busy::default());
-    let mut hands = Working { bus, supervisor, is_stopping, listener, log, woken, runs, busy };
+    let mut hands =
+        Working { bus, supervisor, is_stopping, listener, log, clock, woken, runs, busy };
     let mut is_recovered = false;
     let mut told = None;
     while !hands.is_stopping() {
@@ -182,7 +183,7 @@ struct Inbox {
 }
 
 struct Heard {
-    message: Value,
+    message: Message,
     /// Whether it is written down.
     is_noted: bool,
 }
@@ -191,7 +192,7 @@ impl Inbox {
     /// The next message, if one comes in time. It stays the next until it is handled.
     fn first(&mut self, limit: Duration) -> Option<&mut Heard> {
         if self.held.is_none() {
-            let heard = |message: Message| Heard { message: message.to_json(), is_noted: false };
+            let heard = |message| Heard { message, is_noted: false };
             self.held = self.listener.next(limit).map(heard);
         }
         self.held.as_mut()
@@ -209,6 +210,7 @@ struct Working {
     is_stopping: Arc<AtomicBool>,
     listener: Arc<Listener>,
     log: Log,
+    clock: fn() -> Time,
     woken: Receiver<()>,
     /// Runs that were started and nobody has asked for the end of.
     runs: HashMap<String, Run>,
@@ -259,6 +261,10 @@ impl Working {
 }
 
 impl Hands for Working {
+    fn now(&self) -> Time {
+        (self.clock)()
+    }
+
     fn is_stopping(&self) -> bool {
         // A bus that has ended takes everything else along.
         self.is_stopping.load(Ordering::Relaxed) || !self.listener.is_open()

@@ -43,6 +43,7 @@ pub struct Import {
     stage_begun: Instant,
     is_told: bool,
     status_at: Instant,
+    has_status: bool,
     /// What was read in earlier slices.
     sources: u64,
     bytes: u64,
@@ -96,6 +97,7 @@ impl Import {
             stage_begun: begun,
             is_told: false,
             status_at: begun,
+            has_status: false,
             sources: 0,
             bytes: 0,
             events: 0,
@@ -173,6 +175,7 @@ impl Import {
             .with("output_files", [(); 0])
             .with("entries_written", self.events)
             .with("date_range", dates);
+        self.rest();
         self.say(draft);
         Some((self.events, self.begun.elapsed()))
     }
@@ -180,6 +183,7 @@ impl Import {
     /// It could not go on.
     pub fn fail(mut self, error: &str) {
         if self.is_told {
+            self.rest();
             let draft = self.message("error").with("stage", self.stage().word());
             let millis = self.begun.elapsed().as_millis() as u64;
             let draft = draft.with("error", error).with("duration_ms", millis);
@@ -204,9 +208,22 @@ impl Import {
         self.say(draft);
     }
 
+    /// The last status, if there was one: nobody should wait for the next.
+    fn rest(&mut self) {
+        if self.has_status {
+            let draft = self.status_of(self.sources, Some(self.sources));
+            self.say(draft.with("idle", true));
+        }
+    }
+
     fn status(&mut self, items: u64, of: Option<u64>) {
-        let draft = self
-            .message("status")
+        self.has_status = true;
+        let draft = self.status_of(items, of);
+        self.say(draft);
+    }
+
+    fn status_of(&self, items: u64, of: Option<u64>) -> Draft {
+        self.message("status")
             .with("stage", self.stage().word())
             .with("elapsed_ms", self.begun.elapsed().as_millis() as u64)
             .with("stage_elapsed_ms", self.stage_begun.elapsed().as_millis() as u64)
@@ -214,8 +231,7 @@ impl Import {
             .with("items_total", of)
             .with("earliest_date", self.span.map(|(from, _)| date(from)))
             .with("latest_date", self.span.map(|(_, to)| date(to)))
-            .with("source_type", self.source.kind);
-        self.say(draft);
+            .with("source_type", self.source.kind)
     }
 
     fn stage(&self) -> Stage {
@@ -281,5 +297,25 @@ mod tests {
         assert_eq!((&told[1]["import_id"], &told[1]["entries_written"]), (&"2".into(), &10.into()));
         assert_eq!(told[1]["date_range"], serde_json::json!(["20250212", "20250214"]));
         assert_eq!(told[1]["stages_run"], serde_json::json!(["initialization", "segmenting"]));
+    }
+
+    #[test]
+    fn whoever_was_told_how_far_it_got_hears_that_there_is_no_more() {
+        let told = told_of(|tell| {
+            let tell = move |message| tell.send(message).expect("it is heard");
+            let mut import = Import::of_file("a.ndjson", "events", Time::from_millis(1), tell);
+            import.status(1, None);
+            import.fail("no room");
+        });
+        let idle: Vec<_> = told.iter().map(|told| (&told["event"], &told["idle"])).collect();
+        let null = &serde_json::Value::Null;
+        let expected =
+            [("started", null), ("status", null), ("status", &true.into()), ("error", null)];
+        assert!(
+            idle.iter()
+                .zip(expected)
+                .all(|(told, wanted)| (told.0 == wanted.0, told.1) == (true, wanted.1)),
+            "{idle:?}"
+        );
     }
 }

@@ -3,17 +3,18 @@
 //! A named consumer of the journal. Its position is saved behind what was told, so that a restart
 //! goes on there. What was read as history is passed over: those who begin in the past read it.
 
-use std::collections::HashMap;
+mod at_work; // who works, every few seconds
+
 use std::time::{Duration, Instant};
 
-use bus::{Draft, Handle, PublishError};
+use bus::{Handle, PublishError};
 use capture::Stop;
-use event::{Event, SessionId, Time};
+use event::{Event, Time};
 use journal::{Ended, Followed, From, Journal, OnLag, ReadError, Recorded};
-use serde_json::json;
 
-use crate::cortex::{ABSENCE, Cortex, REV};
+use crate::cortex::{ABSENCE, Cortex};
 use crate::opened::Opened;
+use at_work::AtWork;
 
 /// The name of the consumer.
 const CONSUMER: &str = "bus";
@@ -27,12 +28,6 @@ const ROOM_WITHIN: Duration = Duration::from_secs(10);
 /// How often it is looked whether to end.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
-/// How often it is told which agents are at work.
-const STATUS_EVERY: Duration = Duration::from_secs(5);
-
-/// A run of which nothing is heard for so long is no longer counted as work.
-const SILENT_AFTER: Duration = Duration::from_secs(30 * 60);
-
 /// Tells the bus what happens.
 pub(crate) struct News {
     opened: Opened,
@@ -45,16 +40,7 @@ pub(crate) struct News {
     saved_at: Instant,
     /// What happened before is history if it is read while catching up.
     recent_since: Time,
-    /// Sessions whose start was told and whose end was not.
-    running: HashMap<SessionId, Running>,
-    status_at: Instant,
-    was_running: bool,
-}
-
-struct Running {
-    provider: String,
-    since: Instant,
-    heard_at: Instant,
+    at_work: AtWork,
 }
 
 impl News {
@@ -81,9 +67,7 @@ impl News {
             saved: None,
             saved_at: long_ago,
             recent_since,
-            running: HashMap::new(),
-            status_at: long_ago,
-            was_running: false,
+            at_work: AtWork::default(),
         };
         // A bus that has stopped needs no news.
         let _ = news.bus.recorded_up_to(at);
@@ -143,13 +127,14 @@ impl News {
                 Ok(Some(Followed::Event(recorded))) => self.pass(&recorded, &journal),
                 Ok(Some(_)) => {}
                 Ok(None) if is_over => break,
-                Ok(None) => self.rest(),
+                Ok(None) => self.save(),
                 Err(Ended::Closed) => break,
                 Err(Ended::Failed(error)) => return Err(error),
             }
             if self.saved_at.elapsed() >= SAVE_EVERY {
                 self.save();
             }
+            self.tell_status();
         }
         self.save();
         Ok(())
@@ -157,7 +142,7 @@ impl News {
 
     /// An event read while catching up is news if it is recent, or goes on with a run that was told.
     fn is_news(&mut self, event: &Event, journal: &Journal) -> bool {
-        let is_told = self.running.contains_key(&event.session_id);
+        let is_told = self.at_work.has(&event.session_id);
         // What ran when the last daemon ended was told by it.
         let ran = event.seq > 1
             && !is_told
@@ -194,50 +179,17 @@ impl News {
     /// Keeps account of who is at work.
     fn note(&mut self, event: &Event) {
         let is_open = self.cortex.run_of(&event.session_id).is_some_and(|run| run.is_open());
-        if !is_open {
-            self.running.remove(&event.session_id);
-            return;
-        }
-        let now = Instant::now();
-        let provider = || event.provider.clone();
-        let running = self.running.entry(event.session_id.clone());
-        running.and_modify(|running| running.heard_at = now).or_insert_with(|| Running {
-            provider: provider(),
-            since: now,
-            heard_at: now,
-        });
-    }
-
-    /// Nothing came for a while.
-    fn rest(&mut self) {
-        self.save();
-        if self.status_at.elapsed() < STATUS_EVERY {
-            return;
-        }
-        self.status_at = Instant::now();
-        self.running.retain(|_, running| running.heard_at.elapsed() < SILENT_AFTER);
-        let is_running = !self.running.is_empty();
-        if is_running || std::mem::replace(&mut self.was_running, is_running) {
-            self.was_running = is_running;
-            self.tell_status();
+        match is_open {
+            true => self.at_work.goes_on(&event.session_id, &event.provider, Instant::now()),
+            false => self.at_work.is_over(&event.session_id),
         }
     }
 
-    fn tell_status(&self) {
-        let agents = self.running.iter().map(|(session, running)| {
-            json!({
-                "agent_id": session.as_str(),
-                "name": running.provider,
-                "provider": running.provider,
-                "status": "running",
-                "elapsed_seconds": running.since.elapsed().as_secs(),
-            })
-        });
-        let draft = Draft::new("cortex", "status")
-            .with("running_agents", self.running.len())
-            .with("agents", agents.collect::<Vec<_>>())
-            .with("rev", REV);
-        let _ = draft.build().map(|message| self.bus.publish(message));
+    /// Tells who is at work, whenever it is time to.
+    fn tell_status(&mut self) {
+        if let Some(draft) = self.at_work.status(Instant::now()) {
+            let _ = draft.build().map(|message| self.bus.publish(message));
+        }
     }
 
     /// Saves how far it has got. What cannot be saved now is told again after a restart.

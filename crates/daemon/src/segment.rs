@@ -24,7 +24,7 @@ use crate::zone::Zone;
 use folder::{folders_in, make_folder};
 use supervise::Day;
 
-pub(crate) use folder::{put_whole, write_whole};
+pub(crate) use folder::{folder_of, is_folder, put_whole, write_whole};
 pub(crate) use forget::{forget_deleted, forget_segments};
 pub(crate) use hold::Hold;
 pub use key::SegmentKey;

@@ -5,9 +5,11 @@ use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use bus::Message;
+use rustix::fs::OFlags;
 use serde_json::Value;
 
-use crate::segment::SegmentKey;
+use crate::segment::{SegmentKey, folder_of, is_folder};
 
 const NAME: &str = "events.jsonl";
 
@@ -32,12 +34,13 @@ impl EventLogs {
     }
 
     /// Writes down a message that somebody else put on the bus.
-    pub(super) fn note(&mut self, message: &Value) -> io::Result<()> {
-        let is_ours = TRACTS.iter().any(|tract| message["tract"] == *tract);
-        if !is_ours || message.get("segment").is_none() {
+    pub(super) fn note(&mut self, message: &Message) -> io::Result<()> {
+        let is_ours = message.tract().is_some_and(|tract| TRACTS.contains(&tract.as_ref()));
+        if !is_ours || message.field("segment").is_none() {
             return Ok(());
         }
-        match self.folder_of(message).map(|folder| append(&folder, message)) {
+        let folder = self.folder_of(&message.to_json());
+        match folder.map(|folder| append(&folder, &message.readable_line())) {
             Some(Ok(())) => {}
             // It is waited for: there will be room again.
             Some(Err(error)) if super::is_full(&error) => return Err(error),
@@ -50,29 +53,31 @@ impl EventLogs {
     /// only one.
     pub(super) fn segment_of(&self, message: &Value) -> Option<SegmentKey> {
         if message.get("stream").is_some() {
-            return key_of(message).filter(|key| folder(&self.root, key).is_some());
+            return key_of(message).filter(|key| folder_of(&self.root, key).is_some());
         }
-        let mut key = message.clone();
         let folder = self.folder_of(message)?;
-        key["stream"] = folder.parent()?.file_name()?.to_str()?.into();
-        key_of(&key)
+        let stream = folder.parent()?.file_name()?.to_str()?;
+        let [day, segment] = ["day", "segment"].map(|name| text(message, name));
+        // One that is in no stream has no key.
+        SegmentKey::parse(&day?, stream, &segment?)
+            .filter(|key| folder_of(&self.root, key).is_some_and(|its| its == folder))
     }
 
     /// The folder a message is about, if it is there. Without a stream it has to be the only one.
     fn folder_of(&self, message: &Value) -> Option<PathBuf> {
         if text(message, "stream").is_some() {
-            return folder(&self.root, &key_of(message)?);
+            return folder_of(&self.root, &key_of(message)?);
         }
         let (day, segment) = (text(message, "day")?, text(message, "segment")?);
         let any = SegmentKey::parse(&day, "any", &segment)?;
         let day = self.root.join(any.day().to_string());
         let plain = day.join(any.segment());
-        if plain.is_dir() {
+        if is_folder(&day) && is_folder(&plain) {
             return Some(plain);
         }
         let mut fitting = day.read_dir().ok()?.filter_map(|entry| {
             let stream = entry.ok()?.file_name().into_string().ok()?;
-            folder(&self.root, &SegmentKey::parse(&any.day().to_string(), &stream, &segment)?)
+            folder_of(&self.root, &SegmentKey::parse(&any.day().to_string(), &stream, &segment)?)
         });
         fitting.next().filter(|_| fitting.next().is_none())
     }
@@ -85,7 +90,7 @@ pub(super) fn key_of(message: &Value) -> Option<SegmentKey> {
 }
 
 /// A field that may be a text or a number.
-fn text(message: &Value, name: &str) -> Option<String> {
+pub(super) fn text(message: &Value, name: &str) -> Option<String> {
     match message.get(name)? {
         Value::String(text) => Some(text.clone()),
         Value::Number(number) => Some(number.to_string()),
@@ -94,11 +99,12 @@ fn text(message: &Value, name: &str) -> Option<String> {
 }
 
 /// Appends a message to the log of a segment. What a crash left half written goes.
-pub(super) fn append(folder: &Path, message: &Value) -> io::Result<()> {
+pub(super) fn append(folder: &Path, message: &str) -> io::Result<()> {
     let path = folder.join(NAME);
     let mut options = OpenOptions::new();
-    let mut file =
-        options.read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
+    options.read(true).write(true).create(true).truncate(false).mode(0o600);
+    // A link in its place leads elsewhere.
+    let mut file = options.custom_flags(OFlags::NOFOLLOW.bits() as i32).open(path)?;
     let end = cut_torn_line(&mut file)?;
     if ends_with_truncated(&mut file, end)? {
         return Ok(());
@@ -123,11 +129,6 @@ pub(super) fn has(folder: &Path, like: &Value) -> io::Result<bool> {
         })
     };
     Ok(text.lines().any(is_like))
-}
-
-fn folder(root: &Path, key: &SegmentKey) -> Option<PathBuf> {
-    let folder = root.join(key.path());
-    folder.is_dir().then_some(folder)
 }
 
 /// Goes to the end of the last whole line.
@@ -180,8 +181,14 @@ mod tests {
         std::fs::read_to_string(folder.join(NAME)).unwrap_or_default()
     }
 
-    fn observed(day: Value, stream: Value) -> Value {
-        json!({"tract": "observe", "event": "observed", "day": day, "segment": "080001_5", "stream": stream})
+    fn observed(day: Value, stream: Value) -> Message {
+        message(
+            &json!({"tract": "observe", "event": "observed", "day": day, "segment": "080001_5", "stream": stream}),
+        )
+    }
+
+    fn message(value: &Value) -> Message {
+        Message::parse(value.to_string().as_bytes()).expect("it is a message")
     }
 
     #[test]
@@ -190,9 +197,9 @@ mod tests {
         logs.note(&observed(json!("20261116"), json!("claude"))).expect("it is written");
         logs.note(&observed(json!("20261117"), json!("claude"))).expect("it is passed over");
         logs.note(&observed(json!("20261116"), json!("../.."))).expect("it is passed over");
-        logs.note(
+        logs.note(&message(
             &json!({"tract": "logs", "event": "line", "day": "20261116", "segment": "080001_5"}),
-        )
+        ))
         .expect("it is passed over");
         assert_eq!(log(&dir, "claude").lines().count(), 1);
         assert_eq!(logs.homeless, 2);
@@ -218,14 +225,16 @@ mod tests {
         let mut file = OpenOptions::new().append(true).open(path).expect("it is there");
         file.write_all(b"{\"tract\":\"obs").expect("it is written");
         logs.note(&message).expect("it is written");
-        assert_eq!(log(&dir, "claude"), format!("{message}\n{message}\n"));
+        let line = message.readable_line();
+        assert_eq!(log(&dir, "claude"), format!("{line}\n{line}\n"));
     }
 
     #[test]
     fn a_log_that_is_full_says_so_once() {
         let (dir, mut logs) = world(&["claude"]);
-        let mut message = observed(json!("20261116"), json!("claude"));
+        let mut message = observed(json!("20261116"), json!("claude")).to_json();
         message["error"] = json!("x".repeat(9 << 20));
+        let message = self::message(&message);
         for _ in 0..3 {
             logs.note(&message).expect("it is written or passed over");
         }
@@ -233,5 +242,30 @@ mod tests {
         let lines: Vec<&str> = log.lines().collect();
         assert_eq!(lines.len(), 2);
         assert!(lines[1].contains("truncated"));
+    }
+
+    #[test]
+    fn what_was_said_is_written_as_it_was_said_with_its_letters_readable() {
+        let (dir, mut logs) = world(&["claude"]);
+        let said = br#"{"tract":"observe","event":"x","day":"20261116","segment":"080001_5","stream":"claude","z":"gr\u00fc\u00dfe \ud800","a":NaN,"n":123456789012345678901234567890}"#;
+        logs.note(&Message::parse(said).expect("it is a message")).expect("it is written");
+        let wanted = String::from_utf8_lossy(said).replace("gr\\u00fc\\u00dfe", "grüße");
+        assert_eq!(log(&dir, "claude"), format!("{wanted}\n"));
+    }
+
+    #[test]
+    fn a_link_leads_nowhere() {
+        let (dir, mut logs) = world(&["claude"]);
+        let day = dir.path().join("20261116");
+        let elsewhere = dir.path().join("elsewhere");
+        std::fs::create_dir_all(elsewhere.join("080001_5")).expect("a folder can be made");
+        std::os::unix::fs::symlink(&elsewhere, day.join("phone")).expect("a link can be made");
+        logs.note(&observed(json!("20261116"), json!("phone"))).expect("it is passed over");
+        let file = elsewhere.join("file");
+        let link = day.join("claude/080001_5").join(NAME);
+        std::os::unix::fs::symlink(&file, link).expect("a link can be made");
+        logs.note(&observed(json!("20261116"), json!("claude"))).expect("it is passed over");
+        assert_eq!(logs.homeless, 2);
+        assert!(!file.exists() && !elsewhere.join("080001_5").join(NAME).exists());
     }
 }

@@ -239,8 +239,9 @@ impl Chain {
         }
         message["rev"] = json!(REVISION);
         message["by"] = json!(BY);
+        message["ts"] = json!(hands.now().nanos() / 1_000_000);
         let failed = |cause| ChainError::Events { path: site.folder.clone(), cause };
-        event_log::append(&site.folder, &message).map_err(failed)?;
+        event_log::append(&site.folder, &message.to_string()).map_err(failed)?;
         hands.publish(&message);
         Ok(())
     }

@@ -5,7 +5,7 @@ use std::thread::JoinHandle;
 
 use bus::{Filter, Listener, RunError, Server};
 use event::payload::UserPrompt;
-use event::{Draft as Fact, EventId};
+use event::{Draft as Fact, EventId, SessionId};
 use journal::Batch;
 use proptest::prelude::*;
 use tempfile::TempDir;

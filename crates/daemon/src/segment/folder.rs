@@ -31,8 +31,20 @@ pub(super) fn make_folder(journal: &Path, key: &SegmentKey) -> Result<PathBuf, S
     Ok(path)
 }
 
+/// The folder of a segment, if it is there and no link leads elsewhere on the way.
+pub(crate) fn folder_of(journal: &Path, key: &SegmentKey) -> Option<PathBuf> {
+    let mut path = journal.to_owned();
+    for step in key.path().iter() {
+        path.push(step);
+        if !is_folder(&path) {
+            return None;
+        }
+    }
+    Some(path)
+}
+
 /// Whether it is a folder itself, not a link to one.
-pub(super) fn is_folder(path: &Path) -> bool {
+pub(crate) fn is_folder(path: &Path) -> bool {
     path.symlink_metadata().is_ok_and(|metadata| metadata.is_dir())
 }
 

@@ -75,6 +75,10 @@ impl Hands for Doing<'_> {
         self.published.push(message.clone());
     }
 
+    fn now(&self) -> Time {
+        at(1)
+    }
+
     fn is_stopping(&self) -> bool {
         false
     }
@@ -153,8 +157,9 @@ fn hear(
     now: Time,
     hands: &mut Doing<'_>,
 ) -> Result<(), ChainError> {
-    chain.note(message)?;
-    chain.heed(message, now, hands)
+    let message = bus::Message::parse(message.to_string().as_bytes()).unwrap();
+    chain.note(&message)?;
+    chain.heed(&message, now, hands)
 }
 
 /// The names of the messages in the event logs of all segments.
@@ -195,6 +200,7 @@ fn an_epoch_goes_through_the_chain_in_order() {
     assert_eq!(observing["meta"]["session_id"], "claude:a");
     assert_eq!((&observing["day"], &observing["stream"]), (&json!("20261116"), &json!("claude")));
     assert_eq!(hands.published[1]["ref"], "run-0");
+    assert_eq!(observing["ts"], MORNING + MINUTE);
     assert_eq!(hands.dreams, [Dream::Segment(world.claim("a").key())]);
     // Nothing is left to do.
     let mut again = Doing::new(&world);
@@ -389,6 +395,13 @@ fn what_others_say_of_segments_is_written_down_and_dreamt_of() {
     let folder = json!({"facet": "/home/dev/my projects/.app", "id": "coding_080001_3"});
     hear(&mut chain, &told("activity", "recorded", folder), at(1), &mut hands).unwrap();
     assert_eq!((chain.unheard(), hands.dreams.len()), (6, 3));
+    // A day may be a number, and a stream be left out where there is only one.
+    let mut bare = told("observe", "observed", json!({"day": 20261116}));
+    bare.as_object_mut().unwrap().remove("stream");
+    hear(&mut chain, &bare, at(1), &mut hands).unwrap();
+    let numbered = json!({"facet": "app", "id": "coding_080001_3", "day": 20261116});
+    hear(&mut chain, &told("activity", "recorded", numbered), at(1), &mut hands).unwrap();
+    assert_eq!((chain.unheard(), hands.dreams.len()), (6, 5));
 }
 
 #[test]
