@@ -73,7 +73,7 @@ fn a_killed_daemon_makes_one_segment_of_every_epoch() {
 }
 
 /// Somebody asks something now, and ends the session.
-fn live(world: &World, session: &str, round: u32) {
+pub(crate) fn live(world: &World, session: &str, round: u32) {
     let at = now();
     let line = json!({
         "type": "user",
@@ -108,12 +108,12 @@ fn now() -> Time {
     Time::from_nanos(since.as_nanos() as i128)
 }
 
-fn journal(world: &World) -> PathBuf {
+pub(crate) fn journal(world: &World) -> PathBuf {
     world.home().join(".local/share/hansard")
 }
 
 /// The folders of all segments.
-fn segments(world: &World) -> Vec<PathBuf> {
+pub(crate) fn segments(world: &World) -> Vec<PathBuf> {
     let below = |folder: &Path| -> Vec<PathBuf> {
         let entries = fs::read_dir(folder).into_iter().flatten();
         entries.map(|entry| entry.unwrap().path()).filter(|path| path.is_dir()).collect()
@@ -144,7 +144,7 @@ fn names(folder: &Path) -> Vec<String> {
 }
 
 /// The whole lines of a file, none if it is not there.
-fn read(path: &Path) -> Vec<Value> {
+pub(crate) fn read(path: &Path) -> Vec<Value> {
     let text = fs::read_to_string(path).unwrap_or_default();
     text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
 }

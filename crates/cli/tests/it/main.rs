@@ -15,6 +15,7 @@ mod privacy; // what is not wanted
 mod hook; // what agents call
 mod up; // the daemon: start, stop, and what it tells meanwhile
 mod up_crash; // the daemon killed at any instant
+mod chain; // segments of epochs, with handlers as real processes
 mod chain_crash; // the same while it makes segments of epochs
 mod up_disk; // the daemon on a disk that is full
 mod web; // the daemon over HTTP

@@ -203,3 +203,97 @@ proptest! {
         prop_assert_eq!(&all[all.len() - rest.len()..], &rest[..]);
     }
 }
+
+/// What is said of an event of a kind, without what all messages have.
+#[track_caller]
+fn said_of(kind: Kind, data: Value) -> (String, Value) {
+    let data = event::Raw::of(&data).expect("it encodes");
+    let event = Fact { kind, data, ..fact(Deed::Note, 0, 0) }.at(1);
+    let told = Cortex::default().tell(&Recorded { position: 1, event }, &log(&[]));
+    let [message] = &told[..] else { panic!("one event, one message: {told:?}") };
+    let mut fields = message.to_json();
+    let common = fields.as_object_mut().expect("a message is an object");
+    let names =
+        "agent_id session_id provider name facet hosted turn_id event_id seq position tract ts rev";
+    for name in names.split(' ') {
+        assert!(common.remove(name).is_some(), "`{name}` is in every message");
+    }
+    let event = common.remove("event").and_then(|event| event.as_str().map(str::to_owned));
+    (event.expect("every message has a name"), fields)
+}
+
+#[test]
+fn every_kind_has_its_message_and_its_fields() {
+    use serde_json::json;
+    let updated = |status: Value, reason: Value, more: Value| {
+        let mut fields = json!({"agent": "s0", "status": status, "from": "native",
+            "reason": reason, "confidence": "high"});
+        let fields_of = fields.as_object_mut().expect("it is an object");
+        fields_of.extend(more.as_object().cloned().unwrap_or_default());
+        fields
+    };
+    let rows = [
+        (
+            Kind::AssistantThinking,
+            json!({"thinking": "hm"}),
+            ("thinking", json!({"summary": "hm"})),
+        ),
+        (
+            Kind::ToolCall,
+            json!({"call_id": "c", "tool": "Bash", "input": {"command": "ls"}}),
+            ("tool_start", json!({"tool": "Bash", "call_id": "c", "args": {"command": "ls"}})),
+        ),
+        (
+            Kind::ToolResult,
+            json!({"call_id": "c", "tool": "Bash", "outcome": "ok", "output": "a.rs"}),
+            ("tool_end", json!({"tool": "Bash", "call_id": "c", "ok": true, "result": "a.rs"})),
+        ),
+        (
+            Kind::ToolResult,
+            json!({"call_id": "c", "outcome": "error", "error": "no such file"}),
+            (
+                "tool_end",
+                json!({"tool": null, "call_id": "c", "ok": false, "result": "no such file"}),
+            ),
+        ),
+        (
+            Kind::StatusChanged,
+            json!({"status": "running", "reason": "it works"}),
+            ("agent_updated", updated(json!("running"), json!("it works"), json!({}))),
+        ),
+        (
+            Kind::ApprovalRequested,
+            json!({"approval_id": "a", "tool": "Bash", "operation": "rm -r x"}),
+            (
+                "agent_updated",
+                updated(
+                    json!("waiting_approval"),
+                    json!("Bash asks for approval"),
+                    json!({"approval": {"id": "a", "tool": "Bash", "action": "rm -r x"}}),
+                ),
+            ),
+        ),
+        (
+            Kind::SettingsChanged,
+            json!({"model": "m"}),
+            (
+                "agent_updated",
+                updated(json!(null), json!(null), json!({"settings": {"model": "m"}})),
+            ),
+        ),
+        (
+            Kind::Handoff,
+            json!({"target_agent_id": "b"}),
+            ("agent_updated", updated(json!(null), json!("handed over to b"), json!({}))),
+        ),
+        (
+            Kind::Error,
+            json!({"message": "it broke"}),
+            ("info", json!({"kind": "error", "message": "it broke", "severity": "error"})),
+        ),
+        (Kind::Note, json!({"text": "n"}), ("info", json!({"kind": "note", "message": "n"}))),
+    ];
+    for (kind, data, (name, fields)) in rows {
+        assert_eq!(said_of(kind.clone(), data), (name.to_owned(), fields), "{kind}");
+    }
+}
