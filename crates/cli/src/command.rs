@@ -6,6 +6,7 @@ mod web;
 mod reload;
 mod ingest;
 mod status;
+mod top;
 mod statusline;
 mod explain;
 mod approvals;
@@ -86,6 +87,8 @@ pub(crate) enum Command {
     Ingest(ingest::Ingest),
     /// What each session is doing, and which of them needs you
     Status(status::Status),
+    /// The same, live, on the whole screen
+    Top(top::Top),
     /// Who needs you, in one line for a prompt or tmux
     Statusline(statusline::Statusline),
     /// Why a session is taken to do what it does
@@ -172,6 +175,7 @@ pub(crate) fn run(hansard: &Hansard, output: &mut Output) -> Result<Done, CliErr
         Command::Reload(command) => command.run(global, output),
         Command::Ingest(command) => command.run(global, output),
         Command::Status(command) => command.run(global, output),
+        Command::Top(command) => command.run(global, output),
         Command::Statusline(command) => command.run(global, output),
         Command::Explain(command) => command.run(global, output),
         Command::Approvals(command) => command.run(global, output),

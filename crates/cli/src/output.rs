@@ -111,6 +111,15 @@ impl Output {
         if self.color { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
     }
 
+    pub(crate) fn is_terminal(&self) -> bool {
+        self.is_terminal
+    }
+
+    /// Whether this terminal has colours.
+    pub(crate) fn has_colors(&self) -> bool {
+        self.color
+    }
+
     /// Notes of a part that runs by itself.
     pub(crate) fn log(&self) -> Log {
         Log { is_quiet: self.quiet }

@@ -38,7 +38,7 @@ pub(crate) struct Status {
 }
 
 /// The groups people look for, the most urgent first.
-const GROUPS: &[(&str, Style)] = &[
+pub(super) const GROUPS: &[(&str, Style)] = &[
     ("needs you", Style::Match),
     ("running", Style::Bold),
     ("waiting", Style::Bold),
@@ -128,14 +128,14 @@ impl Status {
 }
 
 /// What keeps the daemon from recording, or how much it has not read yet.
-fn condition(journal: &Journal) -> Option<String> {
+pub(super) fn condition(journal: &Journal) -> Option<String> {
     let condition = Condition::of(journal.dir()?)?;
     let nothing =
         |trouble: String| format!("warning: nothing is recorded now: {}", plain(&trouble));
     condition.trouble().map(nothing).or_else(|| condition.backlog.map(|it| it.to_string()))
 }
 
-fn group(status: &SessionStatus) -> &'static str {
+pub(super) fn group(status: &SessionStatus) -> &'static str {
     match status.verdict.status {
         _ if status.needs_you() => "needs you",
         Doing::WaitingApproval => "needs you",
@@ -173,19 +173,23 @@ fn lines(listed: &[SessionStatus], all: bool, now: Time, output: &Output) -> Vec
 }
 
 fn line(status: &SessionStatus, id: &str, now: Time, output: &Output) -> String {
-    let place = status.project.as_deref().or(status.info.cwd.as_deref()).unwrap_or("-");
-    let place = place.rsplit('/').next().unwrap_or(place);
     let title = status.title.as_deref().or(status.summary.last_prompt.as_deref()).unwrap_or("");
     let line = format!(
         "  {:<9} {:<16} {:>4}  {}  {}  {}",
         one_line(&status.info.provider, 9),
-        one_line(place, 16),
+        one_line(place(status), 16),
         age(status.verdict.since, now),
         one_line(&status.summary.current, 60),
         output.styled(Style::Dim, one_line(title, 40)),
         output.styled(Style::Dim, one_line(id, 40)),
     );
     line.trim_end().to_owned()
+}
+
+/// The last part of where a session works.
+pub(super) fn place(status: &SessionStatus) -> &str {
+    let place = status.project.as_deref().or(status.info.cwd.as_deref()).unwrap_or("-");
+    place.rsplit('/').next().unwrap_or(place)
 }
 
 /// The provider's ids, each as short as tells it from the others.

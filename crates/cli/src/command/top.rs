@@ -1,0 +1,294 @@
+//! `hansard top`: what each session is doing, live, on the whole screen.
+
+mod state; // what is on the screen, and what a key does
+mod talk; // a session as lines
+mod paint; // the picture
+mod screen; // the terminal
+mod pane; // the terminal of an agent
+
+use std::io::IsTerminal;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use daemon::{Processes, SessionStatus, Statuses, answers, facts_of, prices};
+use event::{SessionId, Time};
+use journal::{Hit, Journal, Query, Ranking, ReadError, Selection, SessionInfo};
+use signal_hook::consts::{SIGHUP, SIGTERM};
+
+use super::resume::resume_line;
+use super::status::{GROUPS, age, condition, group, place};
+use super::{Done, Global};
+use crate::error::CliError;
+use crate::output::{Output, money, one_line, plain};
+use crate::world;
+use paint::{Looks, paint};
+use screen::{Input, Screen};
+use state::{Act, Detail, Finding, Row, State, View, Weight};
+use talk::{Spoken, Talk, spoken};
+
+/// How often everything is looked at again.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// How often an open session is read on.
+const HEAR_EVERY: Duration = Duration::from_millis(250);
+
+/// Events of a session that are read at a time.
+const EVENTS: u64 = 300;
+
+/// Lines of a session that are held. Whoever wants more has `hansard show`.
+const LINES_MAX: usize = 20_000;
+
+/// Things that are found at most.
+const FINDINGS: usize = 100;
+
+/// Letters of a line of the closer look.
+const DETAIL_CHARS_MAX: usize = 400;
+
+#[derive(Args)]
+pub(crate) struct Top {
+    /// Every session there ever was, also those that have ended
+    #[arg(long)]
+    all: bool,
+    /// Take clicks and the wheel; the terminal's own selection then needs Shift
+    #[arg(long)]
+    mouse: bool,
+}
+
+impl Top {
+    pub(crate) fn run(&self, global: &Global, output: &mut Output) -> Result<Done, CliError> {
+        if output.json() || !output.is_terminal() || !std::io::stdin().is_terminal() {
+            return Err(CliError::new("no_terminal", "`hansard top` needs a terminal")
+                .hint("`hansard status --watch` prints what has changed"));
+        }
+        let journal = world::journal_to_read(global, output)?;
+        let statuses = Statuses::new(journal.clone(), world::environment(None)?);
+        let has_ended = Arc::new(AtomicBool::new(false));
+        for signal in [SIGTERM, SIGHUP] {
+            signal_hook::flag::register(signal, Arc::clone(&has_ended))?;
+        }
+        let looks = Looks { has_colors: output.has_colors() };
+        let mut watch = Watch { all: self.all, journal, statuses, state: State::new(world::now()) };
+        watch.look()?;
+        let mut screen = Screen::take(output.writer(), self.mouse)?;
+        watch.run(&mut screen, &looks, &has_ended)?;
+        Ok(Done::Yes)
+    }
+}
+
+/// What is watched, and the state of the screen.
+struct Watch {
+    all: bool,
+    journal: Journal,
+    statuses: Statuses,
+    state: State,
+}
+
+impl Watch {
+    fn run(
+        &mut self,
+        screen: &mut Screen<'_>,
+        looks: &Looks,
+        has_ended: &AtomicBool,
+    ) -> Result<(), CliError> {
+        let mut looked = Instant::now();
+        while !has_ended.load(Ordering::Relaxed) {
+            self.state.shown = screen.draw(|frame| paint(&self.state, looks, frame))?;
+            if let Some(Input::Key(key)) = screen.next(HEAR_EVERY)? {
+                match self.state.press(key) {
+                    Some(Act::Quit) => return Ok(()),
+                    Some(act) => self.act(act),
+                    None => {}
+                }
+            }
+            if looked.elapsed() >= LOOK_EVERY {
+                self.look()?;
+                looked = Instant::now();
+            }
+            self.hear()?;
+        }
+        Ok(())
+    }
+
+    /// Looks at all sessions again.
+    fn look(&mut self) -> Result<(), CliError> {
+        let now = world::now();
+        let processes = Processes::default();
+        let listed = match self.all {
+            true => self.statuses.all(&processes, now)?,
+            false => self.statuses.lately(&processes, now)?,
+        };
+        let mut rows: Vec<Row> = listed
+            .iter()
+            .filter(|status| status.is_listed())
+            .map(|status| row(status, now))
+            .collect();
+        rows.retain(|row| self.all || row.group != "exited");
+        rows.sort_by_key(|row| GROUPS.iter().position(|(name, _)| *name == row.group));
+        self.state.seen(rows, condition(&self.journal), now);
+        Ok(())
+    }
+
+    /// Reads on what is open.
+    fn hear(&mut self) -> Result<(), CliError> {
+        let View::Talk(talk) = &self.state.view else { return Ok(()) };
+        if talk.spoken.len() >= LINES_MAX {
+            return Ok(());
+        }
+        let (id, after) = (talk.id.clone(), talk.to_seq);
+        let (lines, last) = match self.journal.stat(&id) {
+            Ok(info) if info.tail_seq > after => self.read(&id, after + 1, after + EVENTS)?,
+            Ok(_) => return Ok(()),
+            // It was deleted meanwhile.
+            Err(ReadError::SessionNotFound(_)) => return Ok(()),
+            Err(error) => return Err(error.into()),
+        };
+        self.state.heard(lines, last);
+        Ok(())
+    }
+
+    /// Does what a key asks for; what cannot be done is said.
+    fn act(&mut self, act: Act) {
+        let done = match act {
+            Act::Quit => Ok(()),
+            Act::Open { id, at } => self.open(&id, at),
+            Act::Earlier => self.read_earlier(),
+            Act::Search(words) => self.search(words),
+            Act::Resume(id) => self.resume(&id),
+            Act::Jump(id) => self.jump(&id),
+        };
+        if let Err(error) = done {
+            self.state.note = Some(one_line(error.message(), DETAIL_CHARS_MAX));
+        }
+    }
+
+    fn open(&mut self, id: &SessionId, at: Option<u64>) -> Result<(), CliError> {
+        let info = self.journal.stat(id)?;
+        let from = match at {
+            Some(seq) => seq.saturating_sub(EVENTS / 3).max(1),
+            None => (info.tail_seq + 1).saturating_sub(EVENTS).max(1),
+        };
+        let (lines, last) = self.read(id, from, from + EVENTS - 1)?;
+        let (title, about) = self.title(&info)?;
+        let mut talk = Talk::new(id.clone(), lines, from, last).called(title, about);
+        if let Some(seq) = at {
+            talk.stay_at(seq);
+        }
+        self.state.opened(talk);
+        Ok(())
+    }
+
+    /// What a session is called; what it runs on and what it cost.
+    fn title(&self, info: &SessionInfo) -> Result<(String, String), CliError> {
+        let facts = facts_of(&self.journal, info)?;
+        let session = answers::session(info, &facts, &prices(&self.journal)?);
+        let title = one_line(session.title.as_deref().unwrap_or(info.id.as_str()), 200);
+        let model = one_line(session.model.as_deref().unwrap_or("-"), 40);
+        Ok((title, format!("{model}  {}", money(session.usd))))
+    }
+
+    fn read_earlier(&mut self) -> Result<(), CliError> {
+        let View::Talk(talk) = &self.state.view else { return Ok(()) };
+        if talk.spoken.len() >= LINES_MAX {
+            self.state.note = Some("`hansard show` has the rest".to_owned());
+            return Ok(());
+        }
+        let (id, to) = (talk.id.clone(), talk.from_seq - 1);
+        let from = (to + 1).saturating_sub(EVENTS).max(1);
+        let (lines, _) = self.read(&id, from, to)?;
+        self.state.earlier(lines, from);
+        Ok(())
+    }
+
+    /// What the events from one to another say, and the last of them.
+    fn read(&self, id: &SessionId, from: u64, to: u64) -> Result<(Vec<Spoken>, u64), CliError> {
+        let selection = Selection { from_seq: from, to_seq: to, ..Selection::default() };
+        let (mut lines, mut last) = (Vec::new(), from.saturating_sub(1));
+        for event in self.journal.events(id, selection)? {
+            let event = event?;
+            last = event.seq;
+            lines.extend(spoken(&event));
+        }
+        Ok((lines, last))
+    }
+
+    fn search(&mut self, words: String) -> Result<(), CliError> {
+        let query = Query { order: Ranking::Best, limit: FINDINGS, ..Query::new(&words) };
+        let found = self.journal.search(&query)?;
+        self.state.found(plain(&words), found.hits.iter().map(finding).collect());
+        Ok(())
+    }
+
+    fn resume(&mut self, id: &SessionId) -> Result<(), CliError> {
+        let info = self.journal.stat(id)?;
+        let line = resume_line(&self.journal, &info)?;
+        let line = line.unwrap_or_else(|| "its agent has no command to go on with it".to_owned());
+        self.state.note = Some(plain(&line));
+        Ok(())
+    }
+
+    fn jump(&mut self, id: &SessionId) -> Result<(), CliError> {
+        let info = self.journal.stat(id)?;
+        let status = self.statuses.of(info, &Processes::default(), world::now())?;
+        self.state.note = Some(pane::go_to(status.verdict.pid));
+        Ok(())
+    }
+}
+
+/// A session as the list shows it.
+fn row(status: &SessionStatus, now: Time) -> Row {
+    let title = status.title.as_deref().or(status.summary.last_prompt.as_deref()).unwrap_or("");
+    Row {
+        id: status.info.id.clone(),
+        group: group(status),
+        provider: one_line(&status.info.provider, 20),
+        place: one_line(place(status), 40),
+        since: status.verdict.since,
+        current: one_line(&status.summary.current, 200),
+        title: one_line(title, 200),
+        detail: detail(status, now),
+    }
+}
+
+/// A closer look: what it is, why we think so, what it did and what was asked.
+fn detail(status: &SessionStatus, now: Time) -> Vec<Detail> {
+    let mut lines = Vec::new();
+    let mut add = |weight, text: String| {
+        lines.push(Detail { weight, text: one_line(&text, DETAIL_CHARS_MAX) });
+    };
+    let SessionStatus { verdict, summary, info, .. } = status;
+    let (doing, reason) = (verdict.status.as_str(), verdict.reason.as_str());
+    let since = age(verdict.since, now);
+    add(Weight::Head, format!("{doing} ({reason}) for {since}, {} confidence", verdict.confidence));
+    add(Weight::Plain, format!("now: {}", summary.current));
+    if let Some(recent) = &summary.recent {
+        add(Weight::Plain, format!("lately: {recent}"));
+    }
+    if let Some(prompt) = &summary.last_prompt {
+        add(Weight::Plain, format!("asked: {prompt}"));
+    }
+    for evidence in &verdict.evidence {
+        let at = age(evidence.at, now);
+        add(Weight::Aside, format!("because {} [{}, {at} ago]", evidence.what, evidence.source));
+    }
+    let cwd = info.cwd.as_deref().unwrap_or("-");
+    add(Weight::Aside, format!("{} in {cwd}", info.id));
+    lines
+}
+
+fn finding(hit: &Hit) -> Finding {
+    let mut snippet = Vec::new();
+    let mut at = 0;
+    let piece = |from: usize, to: usize| {
+        plain(hit.snippet.get(from..to).unwrap_or_default()).replace(['\n', '\t'], " ")
+    };
+    for range in &hit.highlights {
+        snippet.push((piece(at, range.start), false));
+        snippet.push((piece(range.start, range.end), true));
+        at = range.end;
+    }
+    snippet.push((piece(at, hit.snippet.len()), false));
+    let head = format!("{}  {}", hit.kind, one_line(hit.session_id.as_str(), 60));
+    Finding { id: hit.session_id.clone(), seq: hit.seq, at: hit.created_at, head, snippet }
+}

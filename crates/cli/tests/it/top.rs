@@ -1,0 +1,143 @@
+//! `hansard top` in a terminal of tmux: keys in, screens out.
+
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use expect_test::expect_file;
+use testkit::{Transcripts, World};
+
+use crate::empty;
+use crate::ingest::{ingest, reading};
+
+/// How long a screen is waited for.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A terminal with the program in it.
+struct Terminal<'a> {
+    world: &'a World,
+}
+
+impl<'a> Terminal<'a> {
+    fn open(world: &'a World, columns: u16, rows: u16, arguments: &[&str]) -> Terminal<'a> {
+        let terminal = Terminal { world };
+        let command = world.command(arguments);
+        let variables = command.get_envs().filter_map(|(name, value)| {
+            Some(format!("{}={}", name.to_str()?, quoted(value?.to_str()?)))
+        });
+        let words = std::iter::once(command.get_program()).chain(command.get_args());
+        let words = words.filter_map(|word| word.to_str().map(quoted));
+        let line: Vec<String> = variables.chain(words).collect();
+        let line = format!("env -i TERM=$TERM {}", line.join(" "));
+        let (columns, rows) = (columns.to_string(), rows.to_string());
+        terminal.tmux(&["new-session", "-d", "-x", &columns, "-y", &rows, &line]);
+        terminal
+    }
+
+    fn tmux(&self, words: &[&str]) -> String {
+        let socket = self.world.home().join("tmux");
+        let mut tmux = Command::new("tmux");
+        tmux.arg("-S").arg(socket).args(["-f", "/dev/null"]).args(words);
+        let answer =
+            tmux.env("LC_ALL", "C.UTF-8").output().expect("tmux is here: `./test` brings it");
+        String::from_utf8(answer.stdout).expect("a screen is text")
+    }
+
+    fn keys(&self, keys: &[&str]) {
+        self.tmux(&[&["send-keys"], keys].concat());
+    }
+
+    fn screen(&self) -> String {
+        self.tmux(&["capture-pane", "-p"])
+    }
+
+    /// The screen as soon as it has these texts, and stays so. It is painted from top to bottom, so
+    /// one of them should be in its last line.
+    #[track_caller]
+    fn with(&self, texts: &[&str]) -> String {
+        let began = Instant::now();
+        let mut before = String::new();
+        loop {
+            let screen = self.screen();
+            if texts.iter().all(|text| screen.contains(text)) && screen == before {
+                return without_ages(&screen);
+            }
+            assert!(began.elapsed() < PATIENCE, "{texts:?} do not come:\n{screen}");
+            before = screen;
+        }
+    }
+}
+
+impl Drop for Terminal<'_> {
+    fn drop(&mut self) {
+        self.tmux(&["kill-server"]);
+    }
+}
+
+fn quoted(word: &str) -> String {
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+/// The same at any time: a number of seconds, minutes, hours or days is a mark, in the columns it
+/// had.
+fn without_ages(screen: &str) -> String {
+    let mut words = Vec::new();
+    for word in screen.split_inclusive([' ', '\n', ',']) {
+        let (number, rest) = word.split_at(word.find(|c: char| !c.is_ascii_digit()).unwrap_or(0));
+        let is_age = !number.is_empty()
+            && matches!(rest.trim_end_matches([' ', '\n', ',']), "s" | "m" | "h" | "d");
+        match is_age {
+            true => words.push(format!("{:>width$}{}", "#", &rest[1..], width = number.len() + 1)),
+            false => words.push(word.to_owned()),
+        }
+    }
+    words.concat()
+}
+
+fn filled() -> (Transcripts, World) {
+    let transcripts = Transcripts::make("1mb", 61, "0.6");
+    transcripts.age();
+    let world = reading(&transcripts);
+    ingest(&world);
+    (transcripts, world)
+}
+
+#[test]
+fn sessions_are_listed_opened_filtered_and_searched_in_80_by_24() {
+    let (_transcripts, world) = filled();
+    let terminal = Terminal::open(&world, 80, 24, &["top", "--all"]);
+    expect_file!["screens/top-80x24-list.txt"].assert_eq(&terminal.with(&["q quit"]));
+    terminal.keys(&["Down", "Enter"]);
+    expect_file!["screens/top-80x24-session.txt"]
+        .assert_eq(&terminal.with(&["following", "q back"]));
+    terminal.keys(&["q", "s", "kononunmo", "Enter"]);
+    expect_file!["screens/top-80x24-found.txt"]
+        .assert_eq(&terminal.with(&["found for kononunmo", "search again"]));
+    // What was found is opened where it was said.
+    terminal.keys(&["Enter"]);
+    assert!(terminal.with(&["q back", "scroll"]).contains("kononunmo"));
+    terminal.keys(&["q", "/", "codex"]);
+    expect_file!["screens/top-80x24-filter.txt"].assert_eq(&terminal.with(&["/codex_"]));
+    terminal.keys(&["Enter", "r"]);
+    assert!(terminal.with(&["codex resume "]).contains("cd "));
+    terminal.keys(&["?"]);
+    expect_file!["screens/top-80x24-help.txt"]
+        .assert_eq(&terminal.with(&["┌ keys", "shows all again"]));
+    terminal.keys(&["q", "q"]);
+}
+
+#[test]
+fn a_wide_screen_has_the_closer_look_beside_the_list() {
+    let (_transcripts, world) = filled();
+    let terminal = Terminal::open(&world, 200, 60, &["top", "--all", "--no-color"]);
+    expect_file!["screens/top-200x60.txt"].assert_eq(&terminal.with(&["q quit"]));
+    // It fits whatever it gets.
+    terminal.tmux(&["resize-window", "-x", "30", "-y", "6"]);
+    assert_eq!(terminal.with(&["hansard"]).lines().count(), 6);
+}
+
+#[test]
+fn without_a_terminal_it_says_what_to_do_instead() {
+    let said = empty().run(&["top"]);
+    assert_eq!(said.code, Some(1), "{said}");
+    assert!(said.stderr.contains("hansard status --watch"), "{said}");
+}
