@@ -3,7 +3,7 @@
 //! What is kept may be behind or gone: the rest is read from the log. So nobody has to keep it
 //! in time, and nobody can keep it wrong.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use event::{Draft, SessionId};
 use journal::{Journal, ReadError, Selection, SessionFilter, SessionInfo, View};
@@ -64,32 +64,45 @@ impl FreshFacts {
         Ok(())
     }
 
+    /// The facts of these sessions as far as they were folded; those of all others are forgotten.
+    pub(crate) fn of(&mut self, sessions: &BTreeSet<SessionId>) -> Vec<(SessionId, Option<Facts>)> {
+        self.0.retain(|id, _| sessions.contains(id));
+        sessions.iter().map(|id| (id.clone(), self.0.get(id).cloned())).collect()
+    }
+
     /// Brings the facts of sessions up to date, keeps them and forgets them.
     pub(crate) fn keep<'a>(
         &mut self,
         journal: &Journal,
         sessions: impl IntoIterator<Item = &'a SessionId>,
     ) -> Result<(), ReadError> {
-        let mut folded = Vec::new();
-        for id in sessions {
-            let fresh = self.0.remove(id);
-            let session = match journal.stat(id) {
-                // Deleted meanwhile, or never more than a sighting.
-                Err(ReadError::SessionNotFound(_)) => continue,
-                session => session?,
-            };
-            let known = match fresh {
-                Some(facts) => Some(facts),
-                None => kept(journal, id)?,
-            };
-            let facts = fold(journal, &session, known)?;
-            folded.push((id, facts.seq(), facts.save()));
-            if folded.len() == SAVED_AT_ONCE {
-                save(journal, &mut folded)?;
-            }
-        }
-        save(journal, &mut folded)
+        keep_facts(journal, sessions.into_iter().map(|id| (id.clone(), self.0.remove(id))))
     }
+}
+
+/// Brings the facts of sessions up to date and keeps them.
+pub(crate) fn keep_facts(
+    journal: &Journal,
+    sessions: impl IntoIterator<Item = (SessionId, Option<Facts>)>,
+) -> Result<(), ReadError> {
+    let mut folded = Vec::new();
+    for (id, fresh) in sessions {
+        let session = match journal.stat(&id) {
+            // Deleted meanwhile, or never more than a sighting.
+            Err(ReadError::SessionNotFound(_)) => continue,
+            session => session?,
+        };
+        let known = match fresh {
+            Some(facts) => Some(facts),
+            None => kept(journal, &id)?,
+        };
+        let facts = fold(journal, &session, known)?;
+        folded.push((id, facts.seq(), facts.save()));
+        if folded.len() == SAVED_AT_ONCE {
+            save(journal, &mut folded)?;
+        }
+    }
+    save(journal, &mut folded)
 }
 
 /// The facts of one session as of now.
@@ -127,7 +140,7 @@ pub type UnknownKind = (String, Option<String>, String);
 /// Sessions read at a time.
 const PAGE: usize = 500;
 
-fn save(journal: &Journal, folded: &mut Vec<(&SessionId, u64, String)>) -> Result<(), ReadError> {
+fn save(journal: &Journal, folded: &mut Vec<(SessionId, u64, String)>) -> Result<(), ReadError> {
     let views: Vec<View<'_>> = folded
         .iter()
         .map(|(session_id, up_to_seq, saved)| View {

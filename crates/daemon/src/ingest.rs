@@ -16,9 +16,9 @@ use crate::facts::FreshFacts;
 use crate::hearing::Hearing;
 use crate::import::Slice;
 use crate::intake::Intake;
+use crate::keeping::Keeping;
 use crate::recorder::Recorder;
 use crate::settings::{Retention, Settings, SettingsError};
-use crate::statuses::keep_signs;
 
 /// Facts of sessions that are being written are kept at most this often.
 const KEEP_EVERY: Duration = Duration::from_secs(2);
@@ -210,10 +210,8 @@ impl Ingest<'_> {
         let pump = Pump::new(AGENTS, self.environment, self.clock);
         let mut watch = Watch::new(pump, hearing.signals().folder().to_owned());
         begun(watch.stopper(), watch.ringer());
-        let facts = RefCell::default();
+        let facts: RefCell<FreshFacts> = RefCell::default();
         let mut recorder = Recorder::new(self.journal, Gate::new(settings.clone()), &facts);
-        let mut kept_at = Instant::now();
-        let mut touched = BTreeSet::new();
         let mut upkeep_at = (self.clock)();
         let mut hear = |pump: &Pump<'_>, sink: &mut dyn Sink, summary: &mut Summary| {
             let now = (self.clock)();
@@ -225,21 +223,36 @@ impl Ingest<'_> {
             }
             self.hear(hearing, pump, sink, summary)
         };
-        watch.run(&mut recorder, &mut hear, &mut |summary| {
-            for provider in summary.by_provider.values() {
-                touched.extend(provider.sessions.iter().cloned());
-            }
-            if kept_at.elapsed() >= KEEP_EVERY {
-                // What cannot be kept now is folded when somebody asks for it.
-                let _ = facts.borrow_mut().keep(self.journal, &touched);
-                let _ = keep_signs(self.journal, &touched, (self.clock)());
-                touched.clear();
-                kept_at = Instant::now();
-            }
-            tell(summary);
-        })?;
-        self.journal.originals().sync().map_err(ReadError::from)?;
-        Ok(facts.borrow_mut().keep(self.journal, &touched)?)
+        let keeping = Keeping::new(self.journal, self.clock);
+        let stopper = watch.stopper();
+        std::thread::scope(|scope| {
+            let thread = std::thread::Builder::new().name("keeping".to_owned());
+            let kept = thread.spawn_scoped(scope, || {
+                let kept = keeping.run();
+                // Nobody goes on as if what was kept were safe.
+                stopper.stop();
+                kept
+            });
+            let kept = kept.map_err(IngestError::Thread)?;
+            let mut kept_at = Instant::now();
+            let mut touched = BTreeSet::new();
+            let watched = watch.run(&mut recorder, &mut hear, &mut |summary| {
+                for provider in summary.by_provider.values() {
+                    touched.extend(provider.sessions.iter().cloned());
+                }
+                if kept_at.elapsed() >= KEEP_EVERY {
+                    keeping.hand_over(facts.borrow_mut().of(&touched));
+                    touched.clear();
+                    kept_at = Instant::now();
+                }
+                tell(summary);
+            });
+            keeping.hand_over(facts.borrow_mut().of(&touched));
+            keeping.finish();
+            let kept = kept.join().unwrap_or(Ok(()));
+            watched?;
+            Ok(kept?)
+        })
     }
 
     /// Removes originals that are kept for longer than somebody wants.

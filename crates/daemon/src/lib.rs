@@ -19,6 +19,7 @@ mod opened; // the journal that is open now
 mod health; // how the daemon does
 mod log; // what the daemon says of itself
 mod ingest; // everything agents have written, into the journal
+mod keeping; // what is kept beside the log meanwhile
 mod intake; // where hooks hand over their calls
 mod hearing; // what becomes of them
 mod telemetry; // what agents export about themselves

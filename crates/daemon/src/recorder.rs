@@ -2,7 +2,6 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
-use std::time::{Duration, Instant};
 
 use capture::{Admission, Batch, Kept, KnownSource, Original, Sink, SinkError, UnknownRecord};
 use event::payload::Unknown;
@@ -24,10 +23,6 @@ const WAITING_MAX: usize = 4_096;
 const GATHERED_BYTES_MAX: usize = 1024 * 1024;
 const GATHERED_MAX: usize = 256;
 
-/// Originals are synced at most this often: a sync for every source with a line would be as many
-/// waits again. What a power cut takes of them, the agent's own file most likely still has.
-const SYNC_EVERY: Duration = Duration::from_secs(10);
-
 /// Records batches in the journal.
 pub(crate) struct Recorder<'a> {
     journal: &'a Journal,
@@ -36,7 +31,6 @@ pub(crate) struct Recorder<'a> {
     /// What was handed over, and its bytes.
     waiting: VecDeque<(Ticket, usize)>,
     waiting_bytes: usize,
-    synced_at: Instant,
     /// What the recorded events add up to, for whoever keeps it.
     facts: &'a RefCell<FreshFacts>,
     projects: Projects,
@@ -63,7 +57,6 @@ impl<'a> Recorder<'a> {
             gathered_bytes: 0,
             waiting: VecDeque::new(),
             waiting_bytes: 0,
-            synced_at: Instant::now(),
             facts,
             projects: Projects::new(),
             gate,
@@ -194,12 +187,7 @@ impl Sink for Recorder<'_> {
         while !self.waiting.is_empty() {
             self.wait_for_oldest()?;
         }
-        self.follow_deletions()?;
-        if self.synced_at.elapsed() >= SYNC_EVERY {
-            self.journal.originals().sync().map_err(failed)?;
-            self.synced_at = Instant::now();
-        }
-        Ok(())
+        self.follow_deletions()
     }
 
     fn find(&self, id: EventId) -> Result<Option<(SessionId, u64)>, SinkError> {

@@ -234,27 +234,54 @@ impl Statuses {
     }
 }
 
-/// Keeps the signs of sessions that were active lately, so that a look costs only what is new.
-pub(crate) fn keep_signs<'a>(
-    journal: &Journal,
-    sessions: impl IntoIterator<Item = &'a SessionId>,
-    now: Time,
-) -> Result<(), ReadError> {
-    for id in sessions {
-        let info = match journal.stat(id) {
-            // Deleted meanwhile, or never more than a sighting.
-            Err(ReadError::SessionNotFound(_)) => continue,
-            info => info?,
-        };
-        if now.nanos() - info.last_event_at.nanos() > LATELY_NANOS {
-            continue;
+/// Sessions whose signs are held in memory while they go on. With more all are forgotten, and those
+/// that go on are loaded again.
+const FRESH_MAX: usize = 512;
+
+/// The signs of sessions that go on, kept beside the log so that a look costs only what is new.
+#[derive(Default)]
+pub(crate) struct FreshSigns(HashMap<SessionId, Signs>);
+
+impl FreshSigns {
+    /// Brings the signs of these sessions up to date and keeps them; not of those that have long
+    /// been over.
+    pub(crate) fn keep<'a>(
+        &mut self,
+        journal: &Journal,
+        sessions: impl IntoIterator<Item = &'a SessionId>,
+        now: Time,
+    ) -> Result<(), ReadError> {
+        if self.0.len() > FRESH_MAX {
+            self.0.clear();
         }
-        let signs = fold(journal, &info, kept(journal, id)?)?;
-        let saved = signs.save();
-        let view = View { session_id: id, up_to_seq: signs.seq(), bytes: saved.as_bytes() };
-        journal.save_views(VIEW, &[view])?;
+        let mut saved = Vec::new();
+        for id in sessions {
+            let info = match journal.stat(id) {
+                // Deleted meanwhile, or never more than a sighting.
+                Err(ReadError::SessionNotFound(_)) => continue,
+                info => info?,
+            };
+            if now.nanos() - info.last_event_at.nanos() > LATELY_NANOS {
+                continue;
+            }
+            let known = match self.0.remove(id) {
+                Some(signs) => Some(signs),
+                None => kept(journal, id)?,
+            };
+            let signs = fold(journal, &info, known)?;
+            saved.push((id, signs.seq(), signs.save()));
+            self.0.insert(id.clone(), signs);
+        }
+        let views: Vec<View<'_>> = saved
+            .iter()
+            .map(|(session_id, up_to_seq, text)| View {
+                session_id,
+                up_to_seq: *up_to_seq,
+                bytes: text.as_bytes(),
+            })
+            .collect();
+        journal.save_views(VIEW, &views)
     }
-    Ok(())
 }
 
 fn kept(journal: &Journal, id: &SessionId) -> Result<Option<Signs>, ReadError> {
@@ -307,11 +334,12 @@ mod tests {
         let id = SessionId::new("made-up:s").unwrap();
         add(&journal, 0, "session.started", json!({"entry_point": "cli"}));
         add(&journal, 1, "user.prompt", json!({"content": "go"}));
+        let mut fresh = FreshSigns::default();
         let day_after = Time::from_millis(BEGUN + 25 * 60 * 60 * 1_000);
-        keep_signs(&journal, [&id], day_after).unwrap();
+        fresh.keep(&journal, [&id], day_after).unwrap();
         assert_eq!(kept(&journal, &id).unwrap(), None);
         let now = Time::from_millis(BEGUN + 5_000);
-        keep_signs(&journal, [&id], now).unwrap();
+        fresh.keep(&journal, [&id], now).unwrap();
         assert_eq!(kept(&journal, &id).unwrap().unwrap().seq(), 2);
         let environment = Environment::new(dir.path(), []);
         let mut statuses = Statuses::new(journal.clone(), environment.clone());

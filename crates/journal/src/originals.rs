@@ -10,7 +10,7 @@ use std::fs::{File, Metadata};
 use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use event::Time;
 use zstd::bulk::Compressor;
@@ -26,7 +26,7 @@ pub struct Originals {
 
 /// A file that was written to, and how far it goes.
 struct Kept {
-    file: File,
+    file: Arc<File>,
     path: PathBuf,
     end: End,
     is_synced: bool,
@@ -80,7 +80,7 @@ impl Originals {
         let name = file_name(source, generation);
         let path = dir.join(&name);
         let failed = |error| StorageError::new("keep what was read in", &path, error);
-        let mut ends = self.ends.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut ends = self.ends();
         if ends.get(&name).is_some_and(Kept::is_gone) {
             ends.remove(&name);
         }
@@ -95,7 +95,7 @@ impl Originals {
             let file = file::open_or_create(&path)?;
             let end = frames(&file).map_err(failed)?.last().map(Frame::end).unwrap_or_default();
             file.set_len(end.packed).map_err(failed)?;
-            let path = path.clone();
+            let (file, path) = (Arc::new(file), path.clone());
             ends.insert(name.clone(), Kept { file, path, end, is_synced: true });
         }
         let kept = ends.get_mut(&name).expect("it was just put there");
@@ -151,7 +151,7 @@ impl Originals {
     fn forget(&self, name: &str) -> Result<(), StorageError> {
         let Some(dir) = &self.dir else { return Ok(()) };
         // Nobody goes on in a file that is gone.
-        self.ends.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
+        self.ends().remove(name);
         let path = dir.join(name);
         match std::fs::remove_file(&path) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
@@ -161,10 +161,35 @@ impl Originals {
         }
     }
 
-    /// Makes everything that was kept survive a crash of the machine.
+    /// Makes everything that was kept survive a crash of the machine. Whoever keeps more meanwhile
+    /// does not wait for it.
     pub fn sync(&self) -> Result<(), StorageError> {
-        let mut ends = self.ends.lock().unwrap_or_else(PoisonError::into_inner);
-        ends.values_mut().try_for_each(Kept::sync)
+        let unsynced: Vec<(String, Arc<File>, PathBuf)> = self
+            .ends()
+            .iter_mut()
+            .filter(|(_, kept)| !kept.is_synced)
+            .map(|(name, kept)| {
+                kept.is_synced = true;
+                (name.clone(), Arc::clone(&kept.file), kept.path.clone())
+            })
+            .collect();
+        let mut failed = None;
+        for (name, file, path) in unsynced {
+            if let Err(error) = file.sync_data() {
+                self.ends().get_mut(&name).into_iter().for_each(|kept| kept.is_synced = false);
+                failed = Some(StorageError::new("sync", &path, error));
+            }
+        }
+        failed.map_or(Ok(()), Err)
+    }
+
+    /// Whether everything that was kept would survive a crash of the machine.
+    pub fn is_synced(&self) -> bool {
+        self.ends().values().all(|kept| kept.is_synced)
+    }
+
+    fn ends(&self) -> MutexGuard<'_, HashMap<String, Kept>> {
+        self.ends.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Where in a source begins what was kept of it; `None` if nothing was.
