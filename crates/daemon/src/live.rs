@@ -1,9 +1,11 @@
 //! What sessions are doing, kept up to date for those who watch.
 //!
 //! While nobody watches, nothing is done. While somebody does, a session is weighed again when
-//! something of it was recorded, at most every 100 ms; all of them every few seconds, as processes
-//! end and time passes without a word. When the last one leaves, the board is wiped: nobody keeps
-//! it true any more, and the next one must not be told what was so hours ago.
+//! something of it was recorded, at most every 100 ms. Processes end and time passes without a
+//! word: so once a second those that somebody has open are looked at from outside, and weighed
+//! again if something is different there, or if the clock alone changes something. When the last
+//! one leaves, the board is wiped: nobody keeps it true any more, and the next one must not be told
+//! what was so hours ago.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -13,19 +15,29 @@ use std::time::{Duration, Instant};
 
 use capture::Environment;
 use event::{SessionId, Time};
-use journal::{Ended, Followed, From, OnLag, ReadError, SessionInfo};
+use journal::{Ended, Followed, From, Journal, OnLag, ReadError, SessionInfo};
 use serve::Board;
 
 use crate::answers;
 use crate::opened::Opened;
-use crate::statuses::{SessionStatus, Statuses};
+use crate::statuses::{Again, SessionStatus, Statuses};
 use crate::surroundings::Processes;
 
 /// The least time between two values of what a session is doing.
 const SHOWN_EVERY: Duration = Duration::from_millis(100);
 
-/// How often all are looked at while somebody watches.
-const ALL_EVERY: Duration = Duration::from_secs(2);
+/// How often sessions that somebody has open are looked at: a process that has ended is noticed
+/// within two seconds, on a machine that is busy with other things, too.
+const OPEN_EVERY: Duration = Duration::from_secs(1);
+
+/// How often those that have ended are, too.
+const ENDED_EVERY: Duration = Duration::from_secs(10);
+
+/// How often all are listed anew: who was not active for a day leaves then.
+const ALL_EVERY: Duration = Duration::from_secs(5 * 60);
+
+/// How long what cannot be read is left alone.
+const RETRY_AFTER: Duration = Duration::from_secs(2);
 
 /// How often it is looked whether anybody still watches.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
@@ -45,6 +57,18 @@ pub(crate) struct Live {
 struct Kept {
     reopened: u64,
     statuses: Statuses,
+    processes: Processes,
+}
+
+/// What those who watch were shown, and when it was looked at.
+struct Shown {
+    ids: BTreeSet<SessionId>,
+    /// Deletions that were seen.
+    deletions: u64,
+    at: Instant,
+    open_at: Instant,
+    ended_at: Instant,
+    all_at: Instant,
 }
 
 #[derive(Default)]
@@ -64,7 +88,8 @@ impl Live {
     ) -> Live {
         let reopened = opened.reopened();
         let statuses = Statuses::new(opened.journal(), environment.clone());
-        let statuses = Mutex::new(Kept { reopened, statuses });
+        let processes = Processes::default();
+        let statuses = Mutex::new(Kept { reopened, statuses, processes });
         let (wanted, changed) = (Mutex::default(), Condvar::new());
         Live { opened, environment, clock, board, statuses, wanted, changed }
     }
@@ -95,12 +120,15 @@ impl Live {
     /// Sessions that were active lately or are open, as people list them.
     pub(crate) fn lately(&self) -> Result<Vec<SessionStatus>, ReadError> {
         let mut kept = self.statuses();
-        let listed = kept.statuses.lately(&Processes::default(), (self.clock)())?;
+        let Kept { statuses, processes, .. } = &mut *kept;
+        let listed = statuses.lately(processes, (self.clock)())?;
         Ok(listed.into_iter().filter(SessionStatus::is_listed).collect())
     }
 
     pub(crate) fn of(&self, info: SessionInfo) -> Result<SessionStatus, ReadError> {
-        self.statuses().statuses.of(info, &Processes::default(), (self.clock)())
+        let mut kept = self.statuses();
+        let Kept { statuses, processes, .. } = &mut *kept;
+        statuses.of(info, processes, (self.clock)())
     }
 
     fn run(&self) {
@@ -108,7 +136,7 @@ impl Live {
             // What cannot be read now is tried again while somebody watches.
             if self.keep_fresh(round).is_err() {
                 let wanted = self.wanted();
-                let waited = self.changed.wait_timeout(wanted, ALL_EVERY);
+                let waited = self.changed.wait_timeout(wanted, RETRY_AFTER);
                 drop(waited.unwrap_or_else(PoisonError::into_inner));
             }
         }
@@ -128,15 +156,13 @@ impl Live {
         let journal = self.opened.journal();
         // Before the first look: what is recorded during it is looked at again.
         let mut news = journal.follow(From::Now, OnLag::Skip)?;
-        self.show_all(round)?;
-        let mut shown_at = Instant::now();
-        let mut all_at = shown_at;
+        let mut shown = self.show_all(round, &journal)?;
         let mut is_all_due = false;
         let mut recorded = BTreeSet::new();
         while self.wanted().is_watched(round) {
-            let patience = match recorded.is_empty() {
-                true => LOOK_EVERY,
-                false => SHOWN_EVERY.saturating_sub(shown_at.elapsed()),
+            let patience = match recorded.is_empty() && !is_all_due {
+                true => LOOK_EVERY.min(OPEN_EVERY.saturating_sub(shown.open_at.elapsed())),
+                false => SHOWN_EVERY.saturating_sub(shown.at.elapsed()),
             };
             match news.next_within(patience) {
                 Ok(Some(Followed::Event(event))) => {
@@ -148,41 +174,88 @@ impl Live {
                 Err(Ended::Closed) => return Ok(()),
                 Err(Ended::Failed(error)) => return Err(error),
             }
-            is_all_due |= all_at.elapsed() >= ALL_EVERY;
-            if is_all_due && shown_at.elapsed() >= SHOWN_EVERY {
-                self.show_all(round)?;
+            if shown.open_at.elapsed() >= OPEN_EVERY {
+                is_all_due |= shown.all_at.elapsed() >= ALL_EVERY
+                    || journal.deletions()? != shown.deletions
+                    || !self.show_changed(round, &mut shown)?;
+            }
+            if shown.at.elapsed() < SHOWN_EVERY {
+                continue;
+            }
+            if is_all_due {
+                shown = self.show_all(round, &journal)?;
                 is_all_due = false;
                 recorded.clear();
-                shown_at = Instant::now();
-                all_at = shown_at;
-            } else if !recorded.is_empty() && shown_at.elapsed() >= SHOWN_EVERY {
-                self.show(round, &recorded)?;
+            } else if !recorded.is_empty() {
+                self.show_recorded(round, &recorded, &mut shown)?;
                 recorded.clear();
-                shown_at = Instant::now();
             }
         }
         Ok(())
     }
 
-    fn show_all(&self, round: u64) -> Result<(), ReadError> {
+    fn show_all(&self, round: u64, journal: &Journal) -> Result<Shown, ReadError> {
+        // Asked first: what is deleted meanwhile is found the next time.
+        let deletions = journal.deletions()?;
         let listed = self.lately()?;
-        let ids: BTreeSet<&SessionId> = listed.iter().map(|status| &status.info.id).collect();
+        let ids: BTreeSet<SessionId> = listed.iter().map(|status| status.info.id.clone()).collect();
         // Whoever keeps this fresh is the one who reads their files.
         let statuses = listed.iter().map(answers::status).map(current);
         self.put(round, |id| ids.contains(id), statuses);
+        let at = Instant::now();
+        Ok(Shown { ids, deletions, at, open_at: at, ended_at: at, all_at: at })
+    }
+
+    /// Shows what is different although nothing was recorded; `false` if all have to be listed.
+    fn show_changed(&self, round: u64, shown: &mut Shown) -> Result<bool, ReadError> {
+        shown.open_at = Instant::now();
+        let which = match shown.ended_at.elapsed() >= ENDED_EVERY {
+            true => Again::Every,
+            false => Again::Open,
+        };
+        if which == Again::Every {
+            shown.ended_at = shown.open_at;
+        }
+        let mut kept = self.statuses();
+        let Kept { statuses, processes, .. } = &mut *kept;
+        let changed = statuses.changed(&shown.ids, which, processes, (self.clock)())?;
+        drop(kept);
+        let Some(changed) = changed else { return Ok(false) };
+        if !changed.is_empty() {
+            let ids = changed.iter().map(|status| status.info.id.clone()).collect();
+            self.show(round, &ids, &changed, shown);
+        }
+        Ok(true)
+    }
+
+    fn show_recorded(
+        &self,
+        round: u64,
+        recorded: &BTreeSet<SessionId>,
+        shown: &mut Shown,
+    ) -> Result<(), ReadError> {
+        let mut kept = self.statuses();
+        let Kept { statuses, processes, .. } = &mut *kept;
+        let statuses = statuses.of_recorded(recorded, processes, (self.clock)())?;
+        drop(kept);
+        self.show(round, recorded, &statuses, shown);
         Ok(())
     }
 
-    fn show(&self, round: u64, recorded: &BTreeSet<SessionId>) -> Result<(), ReadError> {
-        let mut kept = self.statuses();
-        let processes = Processes::default();
-        let statuses = kept.statuses.of_recorded(recorded, &processes, (self.clock)())?;
-        drop(kept);
+    /// Shows these sessions; those of which there is no status are taken off.
+    fn show(
+        &self,
+        round: u64,
+        ids: &BTreeSet<SessionId>,
+        statuses: &[SessionStatus],
+        shown: &mut Shown,
+    ) {
         let listed = || statuses.iter().filter(|status| status.is_listed());
-        let ids: BTreeSet<&SessionId> = listed().map(|status| &status.info.id).collect();
-        let is_kept = |id: &SessionId| !recorded.contains(id) || ids.contains(id);
-        self.put(round, is_kept, listed().map(answers::status));
-        Ok(())
+        shown.ids.retain(|id| !ids.contains(id));
+        shown.ids.extend(listed().map(|status| status.info.id.clone()));
+        let is_kept = |id: &SessionId| shown.ids.contains(id);
+        self.put(round, is_kept, listed().map(answers::status).map(current));
+        shown.at = Instant::now();
     }
 
     /// Puts on the board what was worked out for those who watch, if any of them is still there.
@@ -205,8 +278,8 @@ impl Live {
         let mut kept = self.statuses.lock().unwrap_or_else(PoisonError::into_inner);
         let reopened = self.opened.reopened();
         if kept.reopened != reopened {
-            let statuses = Statuses::new(self.opened.journal(), self.environment.clone());
-            *kept = Kept { reopened, statuses };
+            kept.statuses = Statuses::new(self.opened.journal(), self.environment.clone());
+            kept.reopened = reopened;
         }
         kept
     }

@@ -13,7 +13,7 @@ use event::{SessionId, Time};
 use journal::{Journal, ReadError, Selection, SessionFilter, SessionInfo, View};
 use projection::Facts;
 use projection::status::{
-    Outside, Reason, Signs, Status as Doing, Summary, Verdict, summary, verdict,
+    Life, Outside, Reason, Signs, Status as Doing, Summary, Verdict, stands_until, summary, verdict,
 };
 use redact::Redactor;
 
@@ -36,12 +36,32 @@ pub struct Statuses {
     known: HashMap<SessionId, Known>,
     /// The files of sessions, as of the last look that found something new.
     files: Option<BTreeMap<SessionId, SessionFile>>,
+    /// Sessions that agents said they had open, as of the last look at all.
+    open: BTreeSet<SessionId>,
 }
 
 /// What is known of one session without reading it again.
 struct Known {
     signs: Signs,
     facts: Facts,
+    weighed: Option<Weighed>,
+}
+
+/// What a session was weighed with last.
+struct Weighed {
+    sought: Option<Sought>,
+    outside: Outside,
+    /// The clock alone changes nothing before this.
+    until: Option<Time>,
+}
+
+/// Which sessions are looked at again.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Again {
+    /// Those somebody has open, as far as is known: they may end at any time.
+    Open,
+    /// Those that have ended, too: somebody may have opened one without a word.
+    Every,
 }
 
 /// One session and what it is doing.
@@ -77,7 +97,8 @@ impl SessionStatus {
 impl Statuses {
     pub fn new(journal: Journal, environment: Environment) -> Statuses {
         let environment = Arc::new(environment);
-        Statuses { journal, environment, known: HashMap::new(), files: None }
+        let (known, files, open) = (HashMap::new(), None, BTreeSet::new());
+        Statuses { journal, environment, known, files, open }
     }
 
     /// The sessions that were active lately or are open now, newest activity first.
@@ -135,6 +156,36 @@ impl Statuses {
         Ok(statuses)
     }
 
+    /// Those of these sessions that may be doing something else by now although nothing of them
+    /// was recorded, as somebody has ended or time has passed; `None` if agents have others open
+    /// than at the last look at all.
+    pub(crate) fn changed(
+        &mut self,
+        ids: &BTreeSet<SessionId>,
+        which: Again,
+        processes: &dyn ProcessTable,
+        now: Time,
+    ) -> Result<Option<Vec<SessionStatus>>, ReadError> {
+        let environment = Arc::clone(&self.environment);
+        let surroundings = Surroundings::look(&environment, processes);
+        if open(&surroundings) != self.open {
+            return Ok(None);
+        }
+        let mut statuses = Vec::new();
+        for id in ids {
+            let weighed = self.known.get(id).and_then(|known| known.weighed.as_ref());
+            if weighed.is_none_or(|weighed| weighed.stands(which, &surroundings, now)) {
+                continue;
+            }
+            match self.journal.stat(id) {
+                // Deleted meanwhile.
+                Err(ReadError::SessionNotFound(_)) => return Ok(None),
+                info => statuses.push(self.status(info?, &surroundings, now)?),
+            }
+        }
+        Ok(Some(statuses))
+    }
+
     fn list(
         &mut self,
         active_since: Option<Time>,
@@ -159,11 +210,8 @@ impl Statuses {
                 break;
             }
         }
-        for (provider, session) in surroundings.open() {
-            let Ok(id) = SessionId::new(format!("{provider}:{session}")) else { continue };
-            if listed.contains(&id) {
-                continue;
-            }
+        self.open = open(&surroundings);
+        for id in self.open.difference(&listed).cloned().collect::<Vec<_>>() {
             match self.journal.stat(&id) {
                 // Opened, and nothing said in it yet.
                 Err(ReadError::SessionNotFound(_)) => {}
@@ -179,19 +227,19 @@ impl Statuses {
         surroundings: &Surroundings<'_>,
         now: Time,
     ) -> Result<SessionStatus, ReadError> {
-        let known = self.take(&info)?;
+        let mut known = self.take(&info)?;
         let file = self.files.as_ref().and_then(|files| files.get(&info.id));
-        let outside = match &info.provider_session_id {
-            Some(session) => surroundings.of(&Sought {
-                provider: info.provider.clone(),
-                session: session.clone(),
-                agent_version: known.facts.about().agent_version.clone(),
-                file: file.map(|file| file.path.clone()),
-                is_child: known.signs.is_child() || info.mode() == Some(&SessionMode::Child),
-            }),
-            None => Outside::default(),
-        };
+        let sought = info.provider_session_id.as_ref().map(|session| Sought {
+            provider: info.provider.clone(),
+            session: session.clone(),
+            agent_version: known.facts.about().agent_version.clone(),
+            file: file.map(|file| file.path.clone()),
+            is_child: known.signs.is_child() || info.mode() == Some(&SessionMode::Child),
+        });
+        let outside = sought.as_ref().map(|sought| surroundings.of(sought)).unwrap_or_default();
         let verdict = verdict(&known.signs, &outside, now);
+        let until = stands_until(&known.signs, &outside, now);
+        known.weighed = Some(Weighed { sought, outside, until });
         let mut redactor = Redactor::new();
         let status = SessionStatus {
             title: known.facts.title().map(|title| redactor.redact(title).into_owned()),
@@ -230,8 +278,38 @@ impl Statuses {
             None => kept(&self.journal, &info.id)?,
         };
         let signs = fold(&self.journal, info, signs)?;
-        Ok(Known { signs, facts: facts_of(&self.journal, info)? })
+        Ok(Known { signs, facts: facts_of(&self.journal, info)?, weighed: None })
     }
+}
+
+impl Weighed {
+    /// Whether everything is as it was when it was weighed.
+    fn stands(&self, which: Again, surroundings: &Surroundings<'_>, now: Time) -> bool {
+        if self.until.is_some_and(|until| until <= now) {
+            return false;
+        }
+        let is_looked_at = which == Again::Every || self.is_open();
+        let Some(sought) = self.sought.as_ref().filter(|_| is_looked_at) else { return true };
+        surroundings.of(sought) == self.outside
+    }
+
+    /// Whether somebody may have it open.
+    fn is_open(&self) -> bool {
+        let Outside { process, lock, missing, .. } = &self.outside;
+        let lives = [process.map(|process| process.life), lock.as_ref().map(|lock| lock.life)];
+        let mut told = lives.into_iter().flatten().peekable();
+        match told.peek() {
+            Some(_) => told.any(|life| life != Life::Gone),
+            None => missing.is_none(),
+        }
+    }
+}
+
+/// Sessions that agents say they have open.
+fn open(surroundings: &Surroundings<'_>) -> BTreeSet<SessionId> {
+    let open = surroundings.open();
+    open.filter_map(|(provider, session)| SessionId::new(format!("{provider}:{session}")).ok())
+        .collect()
 }
 
 /// Sessions whose signs are held in memory while they go on. With more all are forgotten, and those
@@ -352,5 +430,68 @@ mod tests {
         assert_eq!(look(&mut statuses), [Doing::Waiting]);
         let of_new = Statuses::new(journal.clone(), environment).lately(&Processes::default(), now);
         assert_eq!(of_new.unwrap()[0].signs, statuses.known[&id].signs);
+    }
+
+    /// Everybody lives until they are told to be gone; counts how often it is asked.
+    #[derive(Default)]
+    struct Counting {
+        asked: std::cell::Cell<usize>,
+        is_gone: std::cell::Cell<bool>,
+    }
+
+    impl ProcessTable for Counting {
+        fn life(&self, _: u32, _: crate::surroundings::Started<'_>) -> (Life, bool) {
+            (self.runs(""), true)
+        }
+
+        fn runs(&self, _: &str) -> Life {
+            self.asked.set(self.asked.get() + 1);
+            if self.is_gone.get() { Life::Gone } else { Life::Alive }
+        }
+
+        fn holds_lock(&self, _: &std::path::Path) -> bool {
+            false
+        }
+    }
+
+    #[test]
+    fn only_what_may_have_changed_is_weighed_again() {
+        let dir = tempfile::TempDir::new().unwrap();
+        let folder = dir.path().join("journal");
+        let journal = Journal::open_or_create(&folder, &journal::Options::default()).unwrap();
+        let id = SessionId::new("gemini:s").unwrap();
+        let add = |secs: i64, kind: &str, data: Value| {
+            let at = Time::from_millis(BEGUN + secs * 1_000);
+            let event_id = EventId::derived(at, "gemini", "s", kind.as_bytes());
+            let data = Raw::of(&data).unwrap();
+            let mut draft = Draft::with_data(event_id, id.clone(), at, Kind::from(kind), data);
+            draft.provider = "gemini".to_owned();
+            draft.provider_session_id = Some("s".to_owned());
+            journal.append(Batch::observed().with(draft)).unwrap();
+        };
+        add(0, "session.started", json!({"entry_point": "cli"}));
+        add(1, "user.prompt", json!({"content": "go"}));
+        add(2, "turn.completed", json!({"stop_reason": "completed"}));
+        let at = |secs: i64| Time::from_millis(BEGUN + secs * 1_000);
+        let mut statuses = Statuses::new(journal.clone(), Environment::new(dir.path(), []));
+        let processes = Counting::default();
+        statuses.lately(&processes, at(5)).unwrap();
+        let ids = BTreeSet::from([id.clone()]);
+        let mut changed = |secs, which| {
+            let changed = statuses.changed(&ids, which, &processes, at(secs)).unwrap().unwrap();
+            changed.iter().map(|status| status.verdict.status).collect::<Vec<_>>()
+        };
+        assert_eq!(changed(6, Again::Open), []);
+        // The clock alone makes it idle.
+        assert_eq!(changed(122, Again::Open), [Doing::Idle]);
+        assert_eq!(changed(123, Again::Open), []);
+        processes.is_gone.set(true);
+        assert_eq!(changed(124, Again::Open), [Doing::Exited]);
+        // Nobody asks after one who has ended, but now and then.
+        processes.is_gone.set(false);
+        let asked = processes.asked.get();
+        assert_eq!(changed(125, Again::Open), []);
+        assert_eq!(processes.asked.get(), asked);
+        assert_eq!(changed(126, Again::Every), [Doing::Idle]);
     }
 }

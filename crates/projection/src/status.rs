@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 pub use outside::{Life, Lock, Missing, Outside, Process, Registry, RegistryWord};
 pub use signs::{Change, Signs};
 pub use summary::{SUMMARY_CHARS_MAX, Summary, summary};
-pub use verdict::verdict;
+pub use verdict::{stands_until, verdict};
 
 /// What a session is doing. The order is that of priority: of several that have a standing sign,
 /// the first one is the verdict.

@@ -3,10 +3,12 @@
 //! On Linux `/proc` tells, start times included. Elsewhere only whether a pid is taken: that it is
 //! free proves a death, that it is taken proves little.
 
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
+use std::collections::HashMap;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use event::Time;
 use projection::status::Life;
@@ -23,6 +25,11 @@ const START_SLACK_SECS: i64 = 2;
 /// Processes that are looked at for their names, and bytes of each command line.
 const PROCESSES_MAX: usize = 65_536;
 const WORDS_MAX: usize = 4;
+
+/// How long a look at all processes is good for saying that a program does not run. No longer than
+/// a session that was just written is taken to be open without a process to be seen: so one whose
+/// program was started after the look is not taken to have ended.
+const LOOK_EVERY: Duration = Duration::from_secs(2);
 
 /// What has to be known of processes. The real ones are [`Processes`].
 pub trait ProcessTable {
@@ -46,35 +53,52 @@ pub enum Started<'a> {
     Unknown,
 }
 
-/// The processes of this machine. Their names are read at most once.
+/// The processes of this machine. Looking at all of them costs much where many run, so it is done
+/// only every few seconds: a program that was seen to run is known by one process of it, until that
+/// one ends.
 #[derive(Default)]
 pub struct Processes {
-    /// The first words of every command line, or `None` where nobody tells.
-    programs: OnceCell<Option<Vec<Vec<String>>>>,
+    has_proc: OnceCell<bool>,
     booted_at: OnceCell<Option<i64>>,
+    programs: RefCell<Programs>,
+}
+
+/// What is known of who runs.
+#[derive(Default)]
+struct Programs {
+    /// When all were looked at, and the first words of every command line.
+    looked: Option<(Instant, Vec<Running>)>,
+    /// A process of each program that was seen to run, and when that started.
+    witnesses: HashMap<String, (u32, String)>,
+}
+
+/// A process, and the first words of its command line.
+struct Running {
+    pid: u32,
+    words: Vec<String>,
+}
+
+/// When a process started, as the kernel tells it.
+enum Start {
+    Ticks(String),
+    Gone,
+    Untold,
 }
 
 impl ProcessTable for Processes {
     fn life(&self, pid: u32, started: Started<'_>) -> (Life, bool) {
-        if !has_proc() {
+        if !self.has_proc() {
             return by_signal(pid);
         }
-        let Ok(stat) = fs::read_to_string(format!("/proc/{pid}/stat")) else {
-            return (Life::Gone, true);
+        let ticks = match start_of(pid) {
+            Start::Ticks(ticks) => ticks,
+            Start::Gone => return (Life::Gone, true),
+            Start::Untold => return (Life::Unknown, false),
         };
-        // The name of the program may hold anything, so the fields are counted from behind it.
-        let Some((_, fields)) = stat.rsplit_once(')') else { return (Life::Unknown, false) };
-        let fields: Vec<&str> = fields.split_whitespace().collect();
-        let (Some(state), Some(ticks)) = (fields.first(), fields.get(19)) else {
-            return (Life::Unknown, false);
-        };
-        if matches!(*state, "Z" | "X") {
-            return (Life::Gone, true);
-        }
         let is_it = match started {
-            Started::Ticks(told) => told.parse::<u64>().ok().map(|_| told == *ticks),
+            Started::Ticks(told) => told.parse::<u64>().ok().map(|_| told == ticks),
             Started::Before(time) => self
-                .started_at(ticks)
+                .started_at(&ticks)
                 .map(|at| at <= time.nanos().div_euclid(1_000_000_000) as i64 + START_SLACK_SECS),
             Started::Unknown => None,
         };
@@ -86,9 +110,36 @@ impl ProcessTable for Processes {
     }
 
     fn runs(&self, program: &str) -> Life {
-        let Some(programs) = self.programs.get_or_init(read_programs) else { return Life::Unknown };
-        let is_it = |words: &Vec<String>| words.iter().any(|word| names(word, program));
-        if programs.iter().any(is_it) { Life::Alive } else { Life::Gone }
+        if !self.has_proc() {
+            return Life::Unknown;
+        }
+        let mut programs = self.programs.borrow_mut();
+        match programs.witnesses.get(program) {
+            Some((pid, ticks)) if self.life(*pid, Started::Ticks(ticks)).0 == Life::Alive => {
+                return Life::Alive;
+            }
+            // Another one may go on, or has begun since: all are looked at again.
+            Some(_) => {
+                programs.witnesses.remove(program);
+                programs.looked = None;
+            }
+            None => {}
+        }
+        let is_fresh = |(at, _): &(Instant, _)| at.elapsed() < LOOK_EVERY;
+        if !programs.looked.as_ref().is_some_and(is_fresh) {
+            let Some(read) = read_programs() else { return Life::Unknown };
+            programs.looked = Some((Instant::now(), read));
+        }
+        let looked = programs.looked.iter().flat_map(|(_, running)| running);
+        let mut its =
+            looked.filter(|running| running.words.iter().any(|word| names(word, program)));
+        let witness = its.find_map(|running| match start_of(running.pid) {
+            Start::Ticks(ticks) => Some((running.pid, ticks)),
+            Start::Gone | Start::Untold => None,
+        });
+        let Some(witness) = witness else { return Life::Gone };
+        programs.witnesses.insert(program.to_owned(), witness);
+        Life::Alive
     }
 
     fn holds_lock(&self, path: &Path) -> bool {
@@ -104,6 +155,10 @@ impl ProcessTable for Processes {
 }
 
 impl Processes {
+    fn has_proc(&self) -> bool {
+        *self.has_proc.get_or_init(|| Path::new("/proc/self/stat").exists())
+    }
+
     /// When a process started, in seconds since 1970.
     fn started_at(&self, ticks: &str) -> Option<i64> {
         let booted_at = (*self.booted_at.get_or_init(read_boot_time))?;
@@ -111,8 +166,16 @@ impl Processes {
     }
 }
 
-fn has_proc() -> bool {
-    Path::new("/proc/self/stat").exists()
+fn start_of(pid: u32) -> Start {
+    let Ok(stat) = fs::read_to_string(format!("/proc/{pid}/stat")) else { return Start::Gone };
+    // The name of the program may hold anything, so the fields are counted from behind it.
+    let Some((_, fields)) = stat.rsplit_once(')') else { return Start::Untold };
+    let mut fields = fields.split_whitespace();
+    match (fields.next(), fields.nth(18)) {
+        (Some("Z" | "X"), _) => Start::Gone,
+        (Some(_), Some(ticks)) => Start::Ticks(ticks.to_owned()),
+        _ => Start::Untold,
+    }
 }
 
 /// Asks whether a pid is taken, which sends nothing.
@@ -130,22 +193,17 @@ fn read_boot_time() -> Option<i64> {
     stat.lines().find_map(|line| line.strip_prefix("btime ")?.trim().parse().ok())
 }
 
-fn read_programs() -> Option<Vec<Vec<String>>> {
-    if !has_proc() {
-        return None;
-    }
+fn read_programs() -> Option<Vec<Running>> {
     let mut programs = Vec::new();
     for entry in fs::read_dir("/proc").ok()?.flatten().take(PROCESSES_MAX) {
-        let is_process =
-            entry.file_name().to_str().is_some_and(|name| name.bytes().all(|b| b.is_ascii_digit()));
-        if !is_process {
+        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else {
             continue;
-        }
+        };
         // One that has ended meanwhile is not there.
         let Ok(line) = fs::read(entry.path().join("cmdline")) else { continue };
         let words = line.split(|byte| *byte == 0).take(WORDS_MAX);
         let words = words.map(|word| String::from_utf8_lossy(word).into_owned());
-        programs.push(words.collect());
+        programs.push(Running { pid, words: words.collect() });
     }
     Some(programs)
 }
@@ -161,6 +219,8 @@ fn names(word: &str, program: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::process::CommandExt;
+
     use super::*;
 
     #[test]
@@ -168,7 +228,7 @@ mod tests {
         let processes = Processes::default();
         let pid = std::process::id();
         assert_eq!(processes.life(pid, Started::Unknown).0, Life::Alive);
-        if has_proc() {
+        if processes.has_proc() {
             assert_eq!(processes.life(pid, Started::Ticks("1")), (Life::Gone, true));
             let boot = Started::Before(Time::from_millis(0));
             assert_eq!(processes.life(pid, boot), (Life::Gone, true));
@@ -182,6 +242,25 @@ mod tests {
         let mut child = std::process::Command::new("true").spawn().unwrap();
         child.wait().unwrap();
         assert_eq!(Processes::default().life(child.id(), Started::Unknown), (Life::Gone, true));
+    }
+
+    #[test]
+    fn a_program_that_was_seen_runs_until_its_last_process_ends() {
+        let processes = Processes::default();
+        if !processes.has_proc() {
+            return;
+        }
+        let run = || {
+            let mut command = std::process::Command::new("/bin/sleep");
+            command.arg0("hansard-witness").arg("600").spawn().unwrap()
+        };
+        let (mut first, mut second) = (run(), run());
+        assert_eq!(processes.runs("hansard-witness"), Life::Alive);
+        for (child, left) in [(&mut first, Life::Alive), (&mut second, Life::Gone)] {
+            child.kill().unwrap();
+            child.wait().unwrap();
+            assert_eq!(processes.runs("hansard-witness"), left);
+        }
     }
 
     #[test]

@@ -45,6 +45,23 @@ pub fn verdict(signs: &Signs, outside: &Outside, now: Time) -> Verdict {
     scales.verdict()
 }
 
+/// Until when a verdict of `now` stays as it is, if nothing happens: what the clock alone changes,
+/// it changes then. `None` if it changes nothing any more.
+///
+/// It may be early, never late: whoever weighs again at that time misses nothing.
+pub fn stands_until(signs: &Signs, outside: &Outside, now: Time) -> Option<Time> {
+    const WAITS: [i64; 5] = [SETTLE_SECS, GROWING_SECS, IDLE_SECS, DOUBTED_SECS, UNKNOWN_SECS];
+    let Some(last_at) = last_at(signs, outside) else { return Some(now) };
+    let ended_at = match &signs.stage {
+        Stage::Over(end) => Some(end.at),
+        _ => None,
+    };
+    let registered_at = outside.registry.as_ref().map(|registry| registry.updated_at);
+    let begun = [Some(last_at), ended_at, registered_at].into_iter().flatten();
+    let over = begun.flat_map(|from| WAITS.map(|secs| after(from, secs)));
+    over.filter(|over| *over > now).min()
+}
+
 /// Evidence as it is gathered.
 struct Scales<'a> {
     signs: &'a Signs,
@@ -59,8 +76,7 @@ struct Scales<'a> {
 
 impl<'a> Scales<'a> {
     fn new(signs: &'a Signs, outside: &'a Outside, now: Time) -> Scales<'a> {
-        let told_at = signs.last.as_ref().map(|last| last.at);
-        let last_at = told_at.max(outside.grown_at).unwrap_or(now);
+        let last_at = last_at(signs, outside).unwrap_or(now);
         let (standing, overruled) = (Vec::new(), Vec::new());
         Scales { signs, outside, now, life: outside.life(), last_at, standing, overruled }
     }
@@ -431,6 +447,12 @@ impl<'a> Scales<'a> {
     fn overrule(&mut self, evidence: Evidence, why: &str) {
         self.overruled.push(Overruled { evidence, why: why.to_owned() });
     }
+}
+
+/// When anything is known to have happened last.
+fn last_at(signs: &Signs, outside: &Outside) -> Option<Time> {
+    let told_at = signs.last.as_ref().map(|last| last.at);
+    told_at.max(outside.grown_at)
 }
 
 /// What would end a sign.

@@ -2,7 +2,7 @@
 
 use event::{Event, Time};
 use projection::status::{
-    Life, Outside, Process, Reason, Registry, RegistryWord, Signs, Status, verdict,
+    Life, Outside, Process, Reason, Registry, RegistryWord, Signs, Status, stands_until, verdict,
 };
 use projection::{CHUNK_CHARS_MAX, Calls, Chronicle, Digest, Epochs, Facts, SessionText, Turns};
 use proptest::collection::vec;
@@ -199,6 +199,23 @@ proptest! {
         let signs: Signs = folded(&events, &saves, Signs::apply);
         assert_eq!(signs, folded(&events, &[], Signs::apply));
         assert_eq!(Signs::load(&signs.save()), Some(signs));
+    }
+
+    #[test]
+    fn a_verdict_stands_until_it_says(
+        events in log(),
+        outside in outside(),
+        quiet_millis in 0..5_000_000i128,
+        later_millis in 0..5_000_000i128,
+    ) {
+        let signs: Signs = folded(&events, &[], Signs::apply);
+        let after = |time: Time, millis| Time::from_nanos(time.nanos() + millis * 1_000_000);
+        let now = after(Log::new().at, quiet_millis);
+        let until = stands_until(&signs, &outside, now).unwrap_or(Time::MAX);
+        let later = after(now, later_millis).min(after(until, -1));
+        if later > now {
+            assert_eq!(verdict(&signs, &outside, later), verdict(&signs, &outside, now));
+        }
     }
 
     #[test]
