@@ -2,7 +2,8 @@
 //!
 //! An agent waits for this program, so it does little and never fails: it reads one JSON object,
 //! hands what it says to the daemon, or leaves it on disk if there is none, prints nothing and
-//! exits with 0, whatever happens. It opens no journal and parses no options but these.
+//! exits with 0, whatever happens. It opens no journal and parses no options but these. What the
+//! daemon takes touches no file: that such a call came is noted there.
 
 use std::ffi::OsString;
 use std::io::{self, Read};
@@ -45,13 +46,15 @@ pub(crate) struct Call {
     payload: Option<String>,
 }
 
-/// What became of a call.
-enum Became {
-    /// The daemon holds it, or it lies where the daemon finds it.
-    Told,
-    /// It says nothing, or nothing to keep.
+/// What is to be done with a call.
+enum Told {
+    /// Nothing: the daemon holds it.
+    Taken,
+    /// Nobody took it; whether it tells something that nobody else tells.
+    Untaken(Box<HookCall>, bool),
+    /// It says nothing.
     Nothing,
-    /// It could not be understood or kept.
+    /// It could not be understood.
     Lost(&'static str),
 }
 
@@ -81,48 +84,61 @@ impl Call {
     /// Takes the call. Nothing that goes wrong is the agent's concern.
     pub(crate) fn answer(self) -> ExitCode {
         panic::set_hook(Box::new(|_| {}));
-        let (done, is_done) = mpsc::sync_channel(1);
-        let _ = thread::Builder::new().spawn(move || {
-            self.take();
-            let _ = done.send(());
-        });
-        // What still hangs then ends with this program.
-        let _ = is_done.recv_timeout(OVER_WITHIN);
+        let until = Instant::now() + OVER_WITHIN;
+        let Ok(folder) = world::folder_of(self.journal.as_deref()) else {
+            return ExitCode::SUCCESS;
+        };
+        let told = panic::catch_unwind(AssertUnwindSafe(|| self.tell(&folder, until)));
+        let told = told.unwrap_or(Told::Lost("it panicked"));
+        if !matches!(told, Told::Taken) {
+            // A disk may hang: what still does then ends with this program.
+            let (done, is_done) = mpsc::sync_channel(1);
+            let _ = thread::Builder::new().spawn(move || {
+                let _ = panic::catch_unwind(AssertUnwindSafe(|| self.note(&folder, told)));
+                let _ = done.send(());
+            });
+            let _ = is_done.recv_timeout(until.saturating_duration_since(Instant::now()));
+        }
         ExitCode::SUCCESS
     }
 
-    fn take(&self) {
-        let Ok(folder) = world::folder_of(self.journal.as_deref()) else { return };
-        let became = panic::catch_unwind(AssertUnwindSafe(|| self.tell(&folder)));
-        // Without a journal there is nobody to tell, now or later.
-        if folder.is_dir() {
-            let log = HookLog::of(&folder);
-            match became.unwrap_or(Became::Lost("it panicked")) {
-                Became::Told | Became::Nothing => log.called(&self.agent, world::now()),
-                Became::Lost(why) => log.failed(&self.agent, &self.event, why, world::now()),
-            }
-        }
-    }
-
-    fn tell(&self, folder: &Path) -> Became {
+    fn tell(&self, folder: &Path, until: Instant) -> Told {
         let text = match &self.payload {
             Some(payload) => payload.clone(),
             None => {
-                let bytes = said(PAYLOAD_BYTES_MAX);
+                let bytes = said(PAYLOAD_BYTES_MAX, until);
                 String::from_utf8_lossy(&bytes).into_owned()
             }
         };
         let Ok(payload) = Payload::parse(&text) else {
-            return Became::Lost("what it was given is no JSON object");
+            return Told::Lost("what it was given is no JSON object");
         };
-        let Some((agent, event)) = self.meant(&payload) else { return Became::Nothing };
-        let Some(hooked) = hooked(agent, &event, &payload) else { return Became::Nothing };
+        let Some((agent, event)) = self.meant(&payload) else { return Told::Nothing };
+        let Some(hooked) = hooked(agent, &event, &payload) else { return Told::Nothing };
         let is_untold = hooked.is_untold;
         let call = hook_call(hooked, &event, world::now(), world::dice());
-        if !folder.is_dir() || hand_over(&socket(folder), &call, TAKEN_WITHIN) {
-            return Became::Told;
+        match hand_over(&socket(folder), &call, TAKEN_WITHIN) {
+            true => Told::Taken,
+            false => Told::Untaken(Box::new(call), is_untold),
         }
-        leave(folder, &call, is_untold)
+    }
+
+    /// Leaves on disk what the daemon has to know of the call later.
+    fn note(&self, folder: &Path, told: Told) {
+        // Without a journal there is nobody to tell, now or later.
+        if !folder.is_dir() {
+            return;
+        }
+        let left = match told {
+            Told::Untaken(call, is_untold) => leave(folder, &call, is_untold),
+            Told::Taken | Told::Nothing => Ok(()),
+            Told::Lost(why) => Err(why),
+        };
+        let log = HookLog::of(folder);
+        match left {
+            Ok(()) => log.called(&self.agent, world::now()),
+            Err(why) => log.failed(&self.agent, &self.event, why, world::now()),
+        }
     }
 
     /// Whose hook it really is, and the event in its words; `None` if another of ours tells it.
@@ -142,22 +158,17 @@ impl Call {
 }
 
 /// Leaves a call on disk, as far as there is something that nobody else tells.
-fn leave(folder: &Path, call: &HookCall, is_untold: bool) -> Became {
-    let mut became = Became::Nothing;
-    if let Some(signal) = signal_of(call) {
-        became = match Signals::of(folder).leave(&signal, world::now(), world::dice()) {
-            Ok(()) => Became::Told,
-            Err(_) => Became::Lost("no signal could be left"),
-        };
-    }
+fn leave(folder: &Path, call: &HookCall, is_untold: bool) -> Result<(), &'static str> {
+    let signaled = signal_of(call)
+        .map_or(Ok(()), |signal| Signals::of(folder).leave(&signal, world::now(), world::dice()));
     if is_untold {
-        became = match Spool::of(folder).leave(call) {
-            Ok(true) => Became::Told,
-            Ok(false) => Became::Lost("the spool is full"),
-            Err(_) => Became::Lost("the spool could not be written to"),
-        };
+        match Spool::of(folder).leave(call) {
+            Ok(true) => {}
+            Ok(false) => return Err("the spool is full"),
+            Err(_) => return Err("the spool could not be written to"),
+        }
     }
-    became
+    signaled.map_err(|_| "no signal could be left")
 }
 
 /// What Cursor calls an event of Claude Code.
@@ -173,12 +184,12 @@ fn in_cursors_words(event: &str) -> String {
 }
 
 /// Everything that is said on stdin, to its end or to a long silence; the beginning of it.
-fn said(bytes_max: usize) -> Vec<u8> {
+fn said(bytes_max: usize, until: Instant) -> Vec<u8> {
     let stdin = io::stdin();
     let mut said = Vec::new();
     let mut piece = vec![0; 64 * 1024];
     let mut heard_at = Instant::now();
-    while heard_at.elapsed() < SILENCE {
+    while heard_at.elapsed() < SILENCE && Instant::now() < until {
         let pause = Timespec { tv_sec: SILENCE.as_secs() as i64, tv_nsec: 0 };
         let mut ready = [PollFd::from_borrowed_fd(stdin.as_fd(), PollFlags::IN)];
         // A read that nobody said is ready might wait for ever.

@@ -5,7 +5,7 @@
 //! recorded as far as it tells something that no record does. A call about a session that nobody
 //! knows yet waits on disk.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use capture::{CaptureError, Heard, Heeded, HookMemory, Hooked, Pump, Sink, Summary, Warning};
 use capture::{Sign, WarningKind};
@@ -14,6 +14,7 @@ use journal::Journal;
 use std::path::{Path, PathBuf};
 use wire::hook::{HookCall, HookFact, VERSION};
 
+use crate::hook_log::HookLog;
 use crate::intake::Intake;
 use crate::signals::{Signal, Signals, kind, word};
 use crate::spool::Spool;
@@ -57,6 +58,7 @@ pub(crate) struct Hearing {
     intake: Intake,
     spool: Spool,
     signals: Signals,
+    log: HookLog,
     memory: HookMemory,
 }
 
@@ -72,7 +74,8 @@ impl Hearing {
     pub(crate) fn of(journal: &Journal, intake: Intake) -> Hearing {
         let folder = journal.dir().unwrap_or(Path::new(""));
         let (spool, signals) = (Spool::of(folder), Signals::of(folder));
-        Hearing { intake, spool, signals, memory: HookMemory::default() }
+        let (log, memory) = (HookLog::of(folder), HookMemory::default());
+        Hearing { intake, spool, signals, log, memory }
     }
 
     /// The folder of signals: whoever leaves one wants to be heard.
@@ -88,8 +91,9 @@ impl Hearing {
         summary: &mut Summary,
         now: Time,
     ) -> Result<(), CaptureError> {
-        let Hearing { intake, spool, signals, memory } = self;
+        let Hearing { intake, spool, signals, log, memory } = self;
         let calls = intake.take();
+        note(&calls, log);
         let mut ears = Ears { pump, sink, summary };
         let mut heard = 0;
         let done = ears.look(&calls).and_then(|()| {
@@ -102,8 +106,11 @@ impl Hearing {
         if done.is_err() {
             // What could not be recorded now waits with what else waits for a better time.
             calls[heard..].iter().for_each(|call| leave(call, spool, signals));
-            return done;
         }
+        if !calls.is_empty() {
+            intake.heard();
+        }
+        done?;
         let spooled = spool.handle(now, &mut |call| ears.hear(call, memory))?;
         let signaled = signals.handle(now, &mut |sign| ears.heed(sign))?;
         let warnings =
@@ -168,10 +175,19 @@ impl Ears<'_, '_> {
     }
 }
 
+/// Notes which agents' hooks have called: whoever hands a call over leaves that to us.
+fn note(calls: &[HookCall], log: &HookLog) {
+    let by_hooks = calls.iter().filter(|call| call.source == Source::Hook);
+    let last: BTreeMap<&str, Time> =
+        by_hooks.map(|call| (call.provider.as_str(), call.at)).collect();
+    last.into_iter().for_each(|(agent, at)| log.called(agent, at));
+}
+
 /// Keeps on disk what was taken and nobody hears now.
 pub(crate) fn leave_all(intake: &Intake, folder: &Path) {
     let (spool, signals) = (Spool::of(folder), Signals::of(folder));
     intake.take().iter().for_each(|call| leave(call, &spool, &signals));
+    intake.heard();
 }
 
 /// Keeps a call on disk, as far as there is something to keep.

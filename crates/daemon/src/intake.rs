@@ -1,7 +1,8 @@
 //! Where hooks hand over their calls: a socket, and the calls that wait to be heard.
 //!
-//! A call is taken as soon as it is held here; whoever brought it does not wait for more. One that
-//! finds no room is not taken, and goes to the spool.
+//! A call is taken as soon as it is held here and written down, so that it outlives this daemon;
+//! whoever brought it does not wait for more. One that finds no room is not taken, and goes to the
+//! spool.
 
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
@@ -14,6 +15,8 @@ use std::time::Duration;
 use bus::{BindError, Socket};
 use capture::{Ringer, Stop};
 use wire::hook::{CALL_BYTES_MAX, HookCall, TAKEN};
+
+use crate::daybook::Daybook;
 
 /// Calls that wait, and their bytes. With more none is taken until some are heard.
 const CALLS_MAX: usize = 10_000;
@@ -35,16 +38,42 @@ pub(crate) struct Intake {
 struct Waiting {
     calls: VecDeque<(HookCall, usize)>,
     bytes: usize,
+    /// Where they are written down; nowhere for one who has no daemon.
+    daybook: Option<Daybook>,
     /// Wakes whoever hears them.
     ringer: Option<Ringer>,
 }
 
 impl Intake {
-    /// Everything that waits, in the order it came.
+    /// One that writes calls down in this folder. What was written there and not heard waits again.
+    pub(crate) fn with_daybook(folder: &Path) -> io::Result<Intake> {
+        let (daybook, calls) = Daybook::open(folder)?;
+        let calls = calls.into_iter().map(|call| {
+            let bytes = call.encode().len();
+            (call, bytes)
+        });
+        let calls: VecDeque<(HookCall, usize)> = calls.collect();
+        let bytes = calls.iter().map(|(_, bytes)| bytes).sum();
+        let waiting = Waiting { calls, bytes, daybook: Some(daybook), ringer: None };
+        Ok(Intake { waiting: Arc::new(Mutex::new(waiting)) })
+    }
+
+    /// Everything that waits, in the order it came. It stays written down until it is `heard`.
     pub(crate) fn take(&self) -> Vec<HookCall> {
         let mut waiting = self.lock();
         waiting.bytes = 0;
-        waiting.calls.drain(..).map(|(call, _)| call).collect()
+        let calls: Vec<HookCall> = waiting.calls.drain(..).map(|(call, _)| call).collect();
+        if let Some(daybook) = waiting.daybook.as_mut().filter(|_| !calls.is_empty()) {
+            daybook.turn();
+        }
+        calls
+    }
+
+    /// What was taken is recorded, or lies elsewhere.
+    pub(crate) fn heard(&self) {
+        if let Some(daybook) = &mut self.lock().daybook {
+            daybook.cross_out();
+        }
     }
 
     /// From now on this wakes whoever hears calls.
@@ -58,15 +87,20 @@ impl Intake {
 
     /// Holds a call that came another way, if there is room.
     pub(crate) fn offer(&self, call: HookCall) -> bool {
-        let bytes = call.encode().len();
-        self.put(call, bytes)
+        let line = call.encode();
+        self.put(call, &line)
     }
 
     /// Holds a call, if there is room.
-    fn put(&self, call: HookCall, bytes: usize) -> bool {
+    fn put(&self, call: HookCall, line: &[u8]) -> bool {
+        let bytes = line.len();
         let mut waiting = self.lock();
         if waiting.calls.len() >= CALLS_MAX || waiting.bytes + bytes > BYTES_MAX {
             return false;
+        }
+        if let Some(daybook) = &mut waiting.daybook {
+            // On a full disk it is held all the same: nobody else could keep it either.
+            let _ = daybook.write(line);
         }
         let is_first = waiting.calls.is_empty();
         waiting.bytes += bytes;
@@ -137,7 +171,10 @@ fn hear(stream: &mut UnixStream, intake: &Intake) -> io::Result<()> {
     if count > CALL_BYTES_MAX {
         return Ok(());
     }
-    match HookCall::parse(&line).is_some_and(|call| intake.put(call, count)) {
+    if line.last() != Some(&b'\n') {
+        line.push(b'\n');
+    }
+    match HookCall::parse(&line).is_some_and(|call| intake.put(call, &line)) {
         true => stream.write_all(&[TAKEN]),
         false => Ok(()),
     }

@@ -21,6 +21,7 @@ mod log; // what the daemon says of itself
 mod ingest; // everything agents have written, into the journal
 mod keeping; // what is kept beside the log meanwhile
 mod intake; // where hooks hand over their calls
+mod daybook; // what was taken and not heard yet, written down
 mod hearing; // what becomes of them
 mod telemetry; // what agents export about themselves
 mod hook_log; // what is remembered of hooks that called

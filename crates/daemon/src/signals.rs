@@ -21,7 +21,7 @@ pub use signal::Signal;
 use signal::{BYTES_MAX, is_name};
 pub(crate) use signal::{kind, word};
 
-use crate::tray::{KEPT_MILLIS, Lasting, Refused, Round, Tray, is_older, stamp};
+use crate::tray::{KEPT_MILLIS, Refused, Round, Tray, is_older, stamp};
 
 /// Signals handled in one round. When there are more, the rest waits for the next one.
 const ROUND_MAX: usize = 1_000;
@@ -55,7 +55,7 @@ impl Signals {
 
     /// The same for one who has a name for it.
     pub(crate) fn leave_as(&self, name: &str, signal: &Signal) -> io::Result<()> {
-        self.tray.leave(&format!("{name}.json"), signal.encode().as_bytes(), Lasting::Synced)
+        self.tray.leave(&format!("{name}.json"), signal.encode().as_bytes())
     }
 
     /// Handles what waits, in the order it happened. A signal stays until `heed` is done with it.

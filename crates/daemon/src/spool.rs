@@ -2,23 +2,31 @@
 //!
 //! Only what stands in no record of an agent is kept here. What comes of a call is known by the
 //! call's name, so that one that is handled again after a crash has no second effect.
+//!
+//! Whoever leaves a call must know whether there is room, and has no time to look at thousands of
+//! files: so the length of one more file, `.taken`, says how much room is taken. Whoever handles
+//! calls sets it right.
 
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use capture::{CaptureError, Heeded};
 use event::Time;
 use wire::hook::{CALL_BYTES_MAX, HookCall};
 
-use crate::tray::{KEPT_MILLIS, Lasting, Refused, Round, Tray, is_older};
+use crate::tray::{KEPT_MILLIS, Refused, Round, Tray, is_older};
 
 /// Calls handled in one round. When there are more, the rest waits for the next one.
 const ROUND_MAX: usize = 1_000;
 
 /// Calls that wait at most, and their bytes. With more the newest is not kept.
-const CALLS_MAX: usize = 10_000;
+const CALLS_MAX: u64 = 10_000;
 const BYTES_MAX: u64 = 256 * 1024 * 1024;
+
+/// The file that is as long as room is taken.
+const TAKEN: &str = ".taken";
 
 /// The folder of calls that wait.
 #[derive(Debug)]
@@ -39,13 +47,15 @@ impl Spool {
     /// Leaves a call; `false` if so many wait that there is no room for it.
     pub fn leave(&self, call: &HookCall) -> io::Result<bool> {
         let line = call.encode();
-        let (calls, bytes) = self.size();
-        if calls >= CALLS_MAX || bytes + line.len() as u64 > BYTES_MAX {
+        let room = room(line.len() as u64);
+        let mut taken = self.taken()?;
+        if taken.metadata()?.len() + room > CALLS_MAX {
             return Ok(false);
         }
-        // What a power cut takes of it is a question that went with the machine.
-        let name = format!("{}-{}.json", call.name, line.len());
-        self.tray.leave(&name, &line, Lasting::Unsynced)?;
+        // Before it is there: one who is killed in between takes room for nothing until somebody
+        // sets it right, which is better than the other way round.
+        taken.write_all(&vec![b'.'; usize::try_from(room).unwrap_or_default()])?;
+        self.tray.leave(&format!("{}-{}.json", call.name, line.len()), &line)?;
         Ok(true)
     }
 
@@ -57,6 +67,22 @@ impl Spool {
     ) -> Result<Round, CaptureError> {
         let mut round = Round::default();
         let names = self.tray.names(now, |_, name| Some(name));
+        let has_calls = !names.is_empty();
+        let handled = self.handle_each(names, now, hear, &mut round);
+        if has_calls {
+            // Where it cannot be set right now, somebody is turned away too early.
+            let _ = self.taken().and_then(|taken| taken.set_len(self.room_taken()));
+        }
+        handled.map(|()| round)
+    }
+
+    fn handle_each(
+        &mut self,
+        names: Vec<String>,
+        now: Time,
+        hear: &mut dyn FnMut(&HookCall) -> Result<Heeded, CaptureError>,
+        round: &mut Round,
+    ) -> Result<(), CaptureError> {
         for name in names.into_iter().take(ROUND_MAX) {
             let parse = |text: &[u8]| {
                 let call = HookCall::parse(text).ok_or(Refused("it is no call of a hook"))?;
@@ -72,7 +98,7 @@ impl Spool {
                 Ok(Some((call, _))) => call,
                 Ok(None) => continue,
                 Err(Refused(why)) => {
-                    self.tray.refuse(name, why, now, &mut round);
+                    self.tray.refuse(name, why, now, round);
                     continue;
                 }
             };
@@ -84,17 +110,39 @@ impl Spool {
                 Heeded::Unknown | Heeded::Waits => self.tray.put_off(&name, now),
             }
         }
-        Ok(round)
+        Ok(())
     }
 
-    /// How many calls wait, and their bytes, which stand in their names.
-    fn size(&self) -> (usize, u64) {
-        let Ok(entries) = fs::read_dir(self.folder()) else { return (0, 0) };
+    /// The file that is as long as room is taken, opened to be made longer.
+    fn taken(&self) -> io::Result<File> {
+        let path = self.folder().join(TAKEN);
+        let mut open = File::options();
+        open.append(true).mode(0o600);
+        match open.open(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                self.tray.make()?;
+                let file = open.create(true).open(&path)?;
+                file.set_len(self.room_taken())?;
+                Ok(file)
+            }
+            opened => opened,
+        }
+    }
+
+    /// How much room the calls take that wait, whose bytes stand in their names.
+    fn room_taken(&self) -> u64 {
+        let Ok(entries) = fs::read_dir(self.folder()) else { return 0 };
         let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
         let sizes = names.filter_map(|name| {
             let (_, size) = name.strip_suffix(".json")?.rsplit_once('-')?;
-            size.parse::<u64>().ok()
+            size.parse().ok()
         });
-        sizes.fold((0, 0), |(calls, bytes), size| (calls + 1, bytes + size))
+        sizes.map(room).sum()
     }
+}
+
+/// The room that a call takes, of which there is `CALLS_MAX`: one place, or as many as its bytes
+/// are of `BYTES_MAX`.
+fn room(bytes: u64) -> u64 {
+    bytes.div_ceil(BYTES_MAX / CALLS_MAX).max(1)
 }

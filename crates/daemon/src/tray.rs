@@ -45,13 +45,6 @@ pub struct Round {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Refused(pub &'static str);
 
-/// Whether what is left has to outlive a power cut.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Lasting {
-    Synced,
-    Unsynced,
-}
-
 impl Tray {
     pub(crate) fn new(folder: PathBuf) -> Tray {
         Tray { folder, later: BTreeMap::new() }
@@ -66,16 +59,20 @@ impl Tray {
         DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)
     }
 
-    /// Leaves a file.
-    pub(crate) fn leave(&self, name: &str, bytes: &[u8], lasting: Lasting) -> io::Result<()> {
-        self.make()?;
+    /// Leaves a file: there whole or not at all, whoever is killed meanwhile.
+    ///
+    /// It is not synced, on purpose. An agent waits for whoever leaves it, and a sync takes longer
+    /// than everything else it does together. What a power cut takes is what was left in the last
+    /// seconds before it: a question of an agent that went with the machine, or the end of a turn
+    /// or session, which its silence tells later.
+    pub(crate) fn leave(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
         let beside = self.folder.join(format!(".{name}.tmp"));
-        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside)?;
-        let written = file.write_all(bytes).and_then(|()| match lasting {
-            Lasting::Synced => file.sync_all(),
-            Lasting::Unsynced => Ok(()),
-        });
-        let left = written.and_then(|()| fs::rename(&beside, self.folder.join(name)));
+        let create = || OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside);
+        let mut file = create().or_else(|error| match error.kind() {
+            io::ErrorKind::NotFound => self.make().and_then(|()| create()),
+            _ => Err(error),
+        })?;
+        let left = file.write_all(bytes).and_then(|()| fs::rename(&beside, self.folder.join(name)));
         if left.is_err() {
             // Half a file is nobody's, and takes room.
             let _ = fs::remove_file(&beside);

@@ -168,10 +168,13 @@ impl Daemon {
             log.warn(Part::Journal, format!("{}; {}", finding.damage, finding.remedy));
         }
 
+        let intake = Intake::with_daybook(&health(&folder)).unwrap_or_else(|error| {
+            log.warn(Part::Daemon, format!("calls of hooks cannot be written down: {error}"));
+            Intake::default()
+        });
         let health = Health::open(&health(&folder));
         health.set_part("bus", "running");
         health.set_part("journal", "running");
-        let intake = Intake::default();
         let tools = Tools {
             opened: opened.clone(),
             environment,

@@ -69,9 +69,11 @@ fn events_of(world: &World, session: &str, kind: &str) -> Vec<Value> {
     lines(&said).into_iter().filter(|event| event["kind"] == kind).collect()
 }
 
+/// What lies in a folder, but for what is hidden.
 fn names(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).into_iter().flatten().map(Result::unwrap);
-    entries.map(|entry| entry.file_name().into_string().unwrap()).collect()
+    let names = entries.map(|entry| entry.file_name().into_string().unwrap());
+    names.filter(|name| !name.starts_with('.')).collect()
 }
 
 fn failures(world: &World) -> Vec<String> {
@@ -194,6 +196,24 @@ fn a_full_spool_takes_nothing_more_and_says_so() {
     call(&world, "PermissionRequest", &asked());
     assert_eq!(names(&spool).len(), 10_000);
     assert_eq!(failures(&world), ["the spool is full"]);
+    // As soon as somebody has taken them there is room again.
+    ingest(&world);
+    call(&world, "PermissionRequest", &asked());
+    assert_eq!(failures(&world).len(), 1);
+}
+
+#[test]
+fn a_call_in_a_crowd_leaves_its_place_and_no_more() {
+    let world = with_session();
+    let taken = || fs::metadata(journal(&world).join("spool/.taken")).map(|file| file.len()).ok();
+    assert_eq!(taken(), None);
+    let long = json!({"tool_name": "Bash", "tool_input": {"command": "x".repeat(100_000)}});
+    for (asks, place) in [(asked(), 1), (asked(), 2), (long, 6)] {
+        call(&world, "PermissionRequest", &asks);
+        assert_eq!(taken(), Some(place));
+    }
+    ingest(&world);
+    assert_eq!((names(&journal(&world).join("spool")).len(), taken()), (0, Some(0)));
 }
 
 /// Waits until a session has so many events of a kind.
@@ -233,6 +253,8 @@ fn the_daemon_records_what_hooks_tell_and_each_fact_once() {
     assert_eq!(names(&journal(&world).join("spool")), [""; 0]);
     call(&world, "SessionEnd", &json!({"reason": "other"}));
     wait_for(&world, "claude:s0", "session.exited", 1);
+    let status = lines(&world.run(&["--json", "hooks", "status", "claude"])).remove(0);
+    assert!(status["last_call_at"].is_string(), "{status}");
     assert_eq!(daemon.terminate().code, Some(0));
     assert!(!socket.exists());
 }
@@ -257,6 +279,24 @@ fn a_daemon_that_hangs_or_was_killed_holds_nobody_up() {
     let other = json!({"tool_name": "Bash", "tool_input": {"command": "make"}});
     call(&world, "PermissionRequest", &other);
     assert_eq!(names(&journal(&world).join("spool")).len(), 1);
+}
+
+#[test]
+fn a_call_that_was_taken_outlives_a_daemon_that_is_killed_at_once() {
+    let world = with_session();
+    for number in 1..=8 {
+        let daemon = up(&world);
+        let command = format!("make part_{number}");
+        let asks = json!({"tool_name": "Bash", "tool_input": {"command": command}});
+        call(&world, "PermissionRequest", &asks);
+        daemon.kill();
+    }
+    // What was taken lies nowhere but with the daemon.
+    assert_eq!(names(&journal(&world).join("spool")), [""; 0]);
+    let daemon = up(&world);
+    wait_for(&world, "claude:s0", "approval.requested", 8);
+    assert_eq!(daemon.terminate().code, Some(0));
+    assert_eq!(events(&world, "approval.requested").len(), 8);
 }
 
 #[test]
