@@ -32,6 +32,7 @@ mod task;
 mod service;
 mod logs;
 mod doctor;
+mod manual; // completions and man pages
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -143,6 +144,10 @@ pub(crate) enum Command {
     Logs(logs::Logs),
     /// Verify the journal, and repair it if told to
     Doctor(doctor::Doctor),
+    /// Print what a shell needs to complete commands and options
+    Completions(manual::Completions),
+    /// Write the manual pages
+    Man(manual::Man),
 }
 
 /// What agents write when they call a hook.
@@ -202,6 +207,8 @@ pub(crate) fn run(hansard: &Hansard, output: &mut Output) -> Result<Done, CliErr
         Command::Service(command) => command.run(global, output),
         Command::Logs(command) => command.run(global, output),
         Command::Doctor(command) => command.run(global, output),
+        Command::Completions(command) => command.run(output),
+        Command::Man(command) => command.run(output),
     }
 }
 

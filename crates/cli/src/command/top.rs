@@ -15,7 +15,7 @@ use clap::Args;
 use daemon::{Processes, SessionStatus, Statuses, answers, facts_of, prices};
 use event::{SessionId, Time};
 use journal::{Hit, Journal, Query, Ranking, ReadError, Selection, SessionInfo};
-use signal_hook::consts::{SIGHUP, SIGTERM};
+use signal_hook::consts::SIGTERM;
 
 use super::resume::resume_line;
 use super::status::{GROUPS, age, condition, group, place};
@@ -65,9 +65,8 @@ impl Top {
         let journal = world::journal_to_read(global, output)?;
         let statuses = Statuses::new(journal.clone(), world::environment(None)?);
         let has_ended = Arc::new(AtomicBool::new(false));
-        for signal in [SIGTERM, SIGHUP] {
-            signal_hook::flag::register(signal, Arc::clone(&has_ended))?;
-        }
+        // A terminal that is gone ends it at once: there is nothing to give back.
+        signal_hook::flag::register(SIGTERM, Arc::clone(&has_ended))?;
         let looks = Looks { has_colors: output.has_colors() };
         let mut watch = Watch { all: self.all, journal, statuses, state: State::new(world::now()) };
         watch.look()?;

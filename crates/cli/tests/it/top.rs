@@ -1,5 +1,6 @@
 //! `hansard top` in a terminal of tmux: keys in, screens out.
 
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -27,7 +28,7 @@ impl<'a> Terminal<'a> {
         let words = std::iter::once(command.get_program()).chain(command.get_args());
         let words = words.filter_map(|word| word.to_str().map(quoted));
         let line: Vec<String> = variables.chain(words).collect();
-        let line = format!("env -i TERM=$TERM {}", line.join(" "));
+        let line = format!("exec env -i TERM=$TERM {}", line.join(" "));
         let (columns, rows) = (columns.to_string(), rows.to_string());
         terminal.tmux(&["new-session", "-d", "-x", &columns, "-y", &rows, &line]);
         terminal
@@ -40,6 +41,13 @@ impl<'a> Terminal<'a> {
         let answer =
             tmux.env("LC_ALL", "C.UTF-8").output().expect("tmux is here: `./test` brings it");
         String::from_utf8(answer.stdout).expect("a screen is text")
+    }
+
+    /// The process in it.
+    #[cfg(target_os = "linux")]
+    fn process(&self) -> PathBuf {
+        let id = self.tmux(&["display-message", "-p", "#{pane_pid}"]);
+        Path::new("/proc").join(id.trim())
     }
 
     fn keys(&self, keys: &[&str]) {
@@ -133,6 +141,21 @@ fn a_wide_screen_has_the_closer_look_beside_the_list() {
     // It fits whatever it gets.
     terminal.tmux(&["resize-window", "-x", "30", "-y", "6"]);
     assert_eq!(terminal.with(&["hansard"]).lines().count(), 6);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn it_ends_with_its_terminal() {
+    let (_transcripts, world) = filled();
+    let terminal = Terminal::open(&world, 80, 24, &["top", "--all"]);
+    terminal.with(&["q quit"]);
+    let process = terminal.process();
+    assert!(process.exists());
+    drop(terminal);
+    let began = Instant::now();
+    while process.exists() {
+        assert!(began.elapsed() < PATIENCE, "it goes on without anybody to look at it");
+    }
 }
 
 #[test]

@@ -1,0 +1,41 @@
+//! What the command line says of itself.
+
+use std::fs;
+use std::process::{Command, Stdio};
+
+use crate::empty;
+
+#[test]
+fn bash_completes_commands_and_options() {
+    let world = empty();
+    let script = world.run(&["completions", "bash"]);
+    assert_eq!(script.code, Some(0), "{script}");
+    let ask =
+        r#"COMP_WORDS=(hansard sta) COMP_CWORD=1; _hansard hansard sta; echo "${COMPREPLY[*]}""#;
+    let bash = Command::new("bash")
+        .args(["--norc", "-c", &format!("{}\n{ask}", script.stdout)])
+        .stderr(Stdio::inherit())
+        .output()
+        .expect("bash is here");
+    let answer = String::from_utf8_lossy(&bash.stdout);
+    assert_eq!(answer.trim(), "status statusline");
+    for shell in ["zsh", "fish", "elvish", "powershell"] {
+        let script = world.run(&["completions", shell]);
+        assert!(script.code == Some(0) && script.stdout.contains("statusline"), "{shell}");
+    }
+}
+
+#[test]
+fn every_command_has_a_page_that_names_it() {
+    let world = empty();
+    let folder = world.home().join("man1");
+    let said = world.run(&["man", folder.to_str().unwrap()]);
+    assert_eq!(said.code, Some(0), "{said}");
+    let page = |name: &str| fs::read_to_string(folder.join(name)).unwrap();
+    assert!(page("hansard.1").contains("hansard\\-search(1)"), "it leads to the others");
+    assert!(page("hansard-bus-listen.1").contains("hansard bus listen"));
+    // What only programs call has none.
+    assert!(!folder.join("hansard-dream.1").exists());
+    let count = fs::read_dir(&folder).unwrap().count();
+    assert!(said.stdout.starts_with(&format!("{count} pages")), "{said}");
+}
