@@ -17,10 +17,12 @@ use std::fs::DirBuilder;
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use bus::{Field, Message};
 use event::{Kind, SessionId, Time};
-use journal::{AppendError, Journal, ReadError, Recorded};
+use journal::{AppendError, Journal, ReadError, Recorded, SessionInfo};
+use projection::Chronicle;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -170,13 +172,15 @@ pub struct Chain {
     agenda: Agenda,
     /// Deletions whose segments are known to be gone.
     deletions: u64,
-    /// Days of which segments came that are to be dreamt of together.
+    /// Days of which history came, to be dreamt of once all of it is there.
     days: BTreeSet<Day>,
     logs: EventLogs,
     /// Messages that asked for something that cannot be done.
     refused: u64,
     /// What was saved last.
     saved: Vec<u8>,
+    /// The chronicle that was read last, of a session up to a `seq`.
+    read: Option<(SessionId, u64, Arc<Chronicle>)>,
 }
 
 /// What survives a restart.
@@ -188,6 +192,8 @@ struct Saved {
     owed: Agenda,
     #[serde(default)]
     deletions: u64,
+    #[serde(default)]
+    days: BTreeSet<Day>,
 }
 
 impl Saved {
@@ -211,9 +217,8 @@ impl Chain {
     /// Goes on where it was.
     pub fn open(journal: Journal, zone: Zone) -> Result<Chain, ChainError> {
         let root = journal.dir().ok_or(ChainError::NoFolder)?.to_owned();
-        let Saved { calendar, owed: agenda, deletions } = Saved::load(&root)?;
+        let Saved { calendar, owed: agenda, deletions, days } = Saved::load(&root)?;
         let logs = EventLogs::of(&root);
-        let (days, saved) = (BTreeSet::new(), Vec::new());
         Ok(Chain {
             journal,
             root,
@@ -224,7 +229,8 @@ impl Chain {
             days,
             logs,
             refused: 0,
-            saved,
+            saved: Vec::new(),
+            read: None,
         })
     }
 
@@ -282,13 +288,17 @@ impl Chain {
         Ok(self.journal.recorded_from(position)?)
     }
 
-    /// Takes what was recorded, in order, and passes it.
+    /// Takes what was recorded, in order, and passes it. When there is nothing, the days of which
+    /// history came are dreamt of.
     pub fn take(
         &mut self,
         recorded: &[Recorded],
         now: Time,
         hands: &mut dyn Hands,
     ) -> Result<Went, ChainError> {
+        if recorded.is_empty() {
+            self.dream_of_days(hands)?;
+        }
         for Recorded { position, event } in recorded {
             if event.kind != Kind::EpochClosed || event.fork_origin().is_some() {
                 continue;
@@ -297,20 +307,15 @@ impl Chain {
                 return Ok(Went::Stopped);
             }
             let (session_id, closed_at) = (event.session_id.clone(), event.created_at);
-            let is_news = !is_history(closed_at, now);
-            if is_news {
-                self.dream_of_days(hands)?;
-            }
             let what = What::Epoch { session_id, seq: event.seq, closed_at };
             let owed = self.agenda.taken_up(what, now);
             if self.attempt(owed, now, hands)? == Went::Stopped {
                 return Ok(Went::Stopped);
             }
-            if is_news {
+            if !is_history(closed_at, now) {
                 self.journal.advance_consumer(CONSUMER, *position)?;
             }
         }
-        self.dream_of_days(hands)?;
         if let Some(last) = recorded.last() {
             self.journal.advance_consumer(CONSUMER, last.position)?;
         }
@@ -451,11 +456,11 @@ impl Chain {
     ) -> Result<Step, ChainError> {
         match owed.what.clone() {
             What::Epoch { session_id, seq, closed_at } => {
-                let Some(segment) = self.segment_of(&session_id, seq)? else {
+                let Some((segment, chronicle)) = self.segment_of(&session_id, seq)? else {
                     return Ok(Step::Done);
                 };
                 if is_history(closed_at, now) {
-                    self.describe_here(&segment, hands)?;
+                    self.describe_here(&segment, &chronicle, hands)?;
                     return Ok(Step::Done);
                 }
                 self.observe(&segment, owed, now, hands)
@@ -475,24 +480,45 @@ impl Chain {
         Ok(())
     }
 
-    /// The folder of the epoch that an event closes; `None` for a session that is gone, and for a
-    /// second report of one end.
-    fn segment_of(&self, session: &SessionId, seq: u64) -> Result<Option<Segment>, ChainError> {
+    /// The folder of the epoch that an event closes, and the chronicle it is a chapter of; `None`
+    /// for a session that is gone, and for a second report of one end.
+    fn segment_of(
+        &mut self,
+        session: &SessionId,
+        seq: u64,
+    ) -> Result<Option<(Segment, Arc<Chronicle>)>, ChainError> {
         let session = match self.journal.stat(session) {
             Err(ReadError::SessionNotFound(_)) => return Ok(None),
             session => session?,
         };
-        let Some(chronicle) = chronicle_if_any(&self.journal, &session.id)? else {
-            return Ok(None);
-        };
+        let Some(chronicle) = self.chronicle_of(&session)? else { return Ok(None) };
         let is_it = |chapter: &projection::Chapter<'_>| {
             chapter.epoch.to_seq == seq && chapter.epoch.closed.is_some()
         };
         let Some(chapter) = chronicle.chapters().find(is_it) else { return Ok(None) };
         match Segment::claim(&self.journal, &session, chapter.epoch, &self.zone) {
             Err(SegmentError::Deleted(_)) => Ok(None),
-            segment => Ok(Some(segment?)),
+            segment => Ok(Some((segment?, chronicle))),
         }
+    }
+
+    /// The chronicle of a session as of now. Of history, the epochs of one session come one after
+    /// the other: it is read once for all of them.
+    fn chronicle_of(
+        &mut self,
+        session: &SessionInfo,
+    ) -> Result<Option<Arc<Chronicle>>, ChainError> {
+        if let Some((id, seq, chronicle)) = &self.read
+            && (id, *seq) == (&session.id, session.tail_seq)
+        {
+            return Ok(Some(Arc::clone(chronicle)));
+        }
+        let Some(chronicle) = chronicle_if_any(&self.journal, &session.id)? else {
+            return Ok(None);
+        };
+        let chronicle = Arc::new(chronicle);
+        self.read = Some((session.id.clone(), chronicle.seq(), Arc::clone(&chronicle)));
+        Ok(Some(chronicle))
     }
 
     fn dream_of_days(&mut self, hands: &mut dyn Hands) -> Result<(), ChainError> {
@@ -512,6 +538,7 @@ impl Chain {
             calendar: self.calendar.clone(),
             owed: self.agenda.clone(),
             deletions: self.deletions,
+            days: self.days.clone(),
         };
         let bytes = serde_json::to_vec(&saved).expect("names and numbers always encode");
         if bytes == self.saved {

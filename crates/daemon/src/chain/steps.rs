@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use event::Time;
+use projection::Chronicle;
 use serde_json::{Value, json};
 
 use super::agenda::Owed;
@@ -100,10 +101,10 @@ impl Chain {
     pub(super) fn describe_here(
         &mut self,
         segment: &Segment,
+        chronicle: &Chronicle,
         hands: &mut dyn Hands,
     ) -> Result<(), ChainError> {
-        segment.transcribe(&self.journal)?;
-        segment.describe(&self.journal)?;
+        segment.write(chronicle, &self.journal)?;
         let observed = json!({"duration": 0, "batch": true});
         self.tell(&Site::of(segment), "observed", json!({}), observed, hands)?;
         self.calendar.saw_history(segment.key().day());

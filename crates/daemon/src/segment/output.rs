@@ -7,7 +7,7 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 
 use journal::{Journal, Selection};
-use projection::{CHUNK_CHARS_MAX, Calls, SessionText, digest, redacted};
+use projection::{CHUNK_CHARS_MAX, Calls, Chronicle, SessionText, digest, redacted};
 use redact::Redactor;
 use serde::{Deserialize, Serialize};
 
@@ -58,9 +58,44 @@ struct Chunk {
 impl Segment {
     /// Writes down what was said and done in the epoch, without secrets.
     pub fn transcribe(&self, journal: &Journal) -> Result<Transcribed, SegmentError> {
-        if let Some(made) = self.transcribed() {
-            return Ok(made);
+        match self.transcribed() {
+            Some(made) => Ok(made),
+            None => self.transcribe_as(&self.chronicle(journal)?, journal),
         }
+    }
+
+    /// Writes down what is worth keeping of the epoch.
+    pub fn describe(&self, journal: &Journal) -> Result<Described, SegmentError> {
+        match self.described() {
+            Some(made) => Ok(made),
+            None => self.describe_as(&self.chronicle(journal)?, journal),
+        }
+    }
+
+    /// Both, by whoever has the chronicle of the session at hand.
+    pub(crate) fn write(
+        &self,
+        chronicle: &Chronicle,
+        journal: &Journal,
+    ) -> Result<(), SegmentError> {
+        if self.transcribed().is_none() {
+            self.transcribe_as(chronicle, journal)?;
+        }
+        if self.described().is_none() {
+            self.describe_as(chronicle, journal)?;
+        }
+        Ok(())
+    }
+
+    fn chronicle(&self, journal: &Journal) -> Result<Chronicle, SegmentError> {
+        Ok(chronicle_of(journal, &journal.stat(&self.meta.session_id)?)?)
+    }
+
+    fn transcribe_as(
+        &self,
+        chronicle: &Chronicle,
+        journal: &Journal,
+    ) -> Result<Transcribed, SegmentError> {
         let Meta { session_id, from_seq, to_seq, epoch, .. } = &self.meta;
         let mut text = SessionText::new(Calls::AsActivity, CHUNK_CHARS_MAX);
         let mut redactor = Redactor::new();
@@ -73,7 +108,6 @@ impl Segment {
             text.apply(&redacted(&event, &mut |text| redactor.redact(text)));
         }
         let chunks = text.finish();
-        let chronicle = chronicle_of(journal, &journal.stat(session_id)?)?;
         let chapter = chronicle.chapters().find(|chapter| chapter.epoch.number == *epoch);
         let (duration, speech) = chapter.map_or((0, 0), |chapter| {
             let epoch = chapter.epoch;
@@ -94,12 +128,11 @@ impl Segment {
         self.make(journal, TRANSCRIPT, made, chunks)
     }
 
-    /// Writes down what is worth keeping of the epoch.
-    pub fn describe(&self, journal: &Journal) -> Result<Described, SegmentError> {
-        if let Some(made) = self.described() {
-            return Ok(made);
-        }
-        let chronicle = chronicle_of(journal, &journal.stat(&self.meta.session_id)?)?;
+    fn describe_as(
+        &self,
+        chronicle: &Chronicle,
+        journal: &Journal,
+    ) -> Result<Described, SegmentError> {
         let chapter = chronicle.chapters().find(|chapter| chapter.epoch.number == self.meta.epoch);
         let facts = chapter.map(|chapter| chapter.facts).unwrap_or_default();
         let made = Described {

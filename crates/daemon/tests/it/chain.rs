@@ -143,10 +143,10 @@ fn follow(world: &World, hands: &mut Doing<'_>, minutes: i64) {
     let mut chain = Chain::open(world.journal.clone(), Zone::UTC).unwrap();
     loop {
         let page = chain.page().unwrap();
+        assert_eq!(chain.take(&page, at(minutes), hands).unwrap(), Went::On);
         if page.is_empty() {
             return;
         }
-        assert_eq!(chain.take(&page, at(minutes), hands).unwrap(), Went::On);
     }
 }
 
