@@ -94,6 +94,9 @@ fn subscription(line: &[u8], has_record: bool) -> Result<Control, &'static str> 
     let mut fields = Vec::new();
     for (name, value) in asked.fields {
         let key = Key::of(&name).filter(|key| key.is_filter()).ok_or("unknown_field")?;
+        if value.is_array() || value.is_object() {
+            return Err("bad_subscription");
+        }
         fields.push((key, value));
     }
     let filter = Filter { tracts: asked.tracts, events: asked.events, fields };

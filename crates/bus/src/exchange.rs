@@ -26,6 +26,9 @@ const TALLIES_MAX: usize = 256;
 /// Bytes of a tract's name in the counts.
 const TALLY_NAME_MAX: usize = 64;
 
+/// Something is said about a client at most this often.
+const NOTICE_EVERY_MS: u64 = 60_000;
+
 /// Bytes of a buffer that a quiet client may keep.
 const IDLE_BUFFER_MAX: usize = 4 << 10;
 
@@ -81,7 +84,7 @@ struct Origin {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Ask {
     Stats { to: u32 },
-    Notice { about: u32, fault: Fault },
+    Notice { pid: Option<u32>, fault: Fault },
     HangUp { on: u32 },
 }
 
@@ -101,7 +104,7 @@ impl Exchange {
         let mut rest = bytes;
         while !rest.is_empty() {
             let Some((used, verdict)) = client.scanner.feed(rest) else {
-                return self.keep_partial(client, rest, asks);
+                return self.keep_partial(client, rest, now_ms, asks);
             };
             let (piece, behind) = rest.split_at(used);
             rest = behind;
@@ -119,8 +122,8 @@ impl Exchange {
                 Verdict::Good(shape) if line.len() <= LINE_MAX + 1 => {
                     self.good(client, line, &shape, now_ms, asks);
                 }
-                Verdict::Good(_) => self.ignore(client, Fault::TooLong, asks),
-                Verdict::Bad(fault) => self.ignore(client, fault, asks),
+                Verdict::Good(_) => self.ignore(client, Fault::TooLong, now_ms, asks),
+                Verdict::Bad(fault) => self.ignore(client, fault, now_ms, asks),
             }
             if let Some(mut whole) = whole
                 && whole.capacity() <= IDLE_BUFFER_MAX
@@ -165,12 +168,18 @@ impl Exchange {
         }
     }
 
-    fn keep_partial(&mut self, client: &mut Connection, piece: &[u8], asks: &mut Vec<Ask>) {
+    fn keep_partial(
+        &mut self,
+        client: &mut Connection,
+        piece: &[u8],
+        now_ms: u64,
+        asks: &mut Vec<Ask>,
+    ) {
         if client.scanner.line_len() > LINE_MAX {
             client.scanner.give_up(Fault::TooLong);
         }
         if client.scanner.line_len() > UNENDED_MAX {
-            self.ignore(client, Fault::TooLong, asks);
+            self.ignore(client, Fault::TooLong, now_ms, asks);
             asks.push(Ask::HangUp { on: client.id });
         }
         if client.scanner.has_fault() {
@@ -204,7 +213,7 @@ impl Exchange {
             Some(Control::Stats) => asks.push(Ask::Stats { to: client.id }),
             Some(Control::Refused { reason }) => {
                 let answer = control_line("refused", &[("reason", json!(reason))], now_ms);
-                client.outbox.answer(&self.tape, answer);
+                client.outbox.answer(&self.tape, &answer);
             }
             Some(Control::Unsubscribe) => {
                 let answer = self.subscribed(now_ms);
@@ -247,9 +256,12 @@ impl Exchange {
         control_line("subscribed", &fields, now_ms)
     }
 
-    fn ignore(&mut self, client: &Connection, fault: Fault, asks: &mut Vec<Ask>) {
+    fn ignore(&mut self, client: &mut Connection, fault: Fault, now_ms: u64, asks: &mut Vec<Ask>) {
         *self.ignored.entry(fault).or_default() += 1;
-        asks.push(Ask::Notice { about: client.id, fault });
+        if client.noticed_ms.is_none_or(|at| now_ms >= at + NOTICE_EVERY_MS) {
+            client.noticed_ms = Some(now_ms);
+            asks.push(Ask::Notice { pid: client.peer.pid, fault });
+        }
     }
 
     /// What was counted here, for `stats`.

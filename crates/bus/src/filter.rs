@@ -21,6 +21,15 @@ impl Filter {
         any(&self.tracts) && any(&self.events) && self.fields.is_empty()
     }
 
+    /// The memory it takes, about.
+    pub(crate) fn bytes(&self) -> usize {
+        let names = self.tracts.iter().chain(&self.events);
+        let values = self.fields.iter().filter_map(|(_, value)| value.as_str());
+        let texts = names.map(String::as_str).chain(values).map(str::len).sum::<usize>();
+        let count = self.tracts.len() + self.events.len() + self.fields.len();
+        texts + count * size_of::<(Key, serde_json::Value)>()
+    }
+
     /// Whether a message passes.
     pub fn takes(&self, message: &Message) -> bool {
         let shape = message.shape();

@@ -44,7 +44,8 @@ pub(crate) enum Met {
 
 impl Following {
     pub(crate) fn new(from: u64, recorded: u64, with_journal: bool, ticket: u32) -> Following {
-        let past = Past::No;
+        // The record may have come further than the bus was told; it knows.
+        let past = if from > recorded { Past::Wanted { up_to: from } } else { Past::No };
         Following { at: from, join: recorded, is_told: false, with_journal, ticket, past }
     }
 
@@ -86,7 +87,8 @@ impl Following {
         self.at < up_to
     }
 
-    /// What should be read now, once per page.
+    /// What should be read now, once per page. Of one who wants nothing but to know whether the
+    /// record has come to where it begins, both ends are that place.
     pub(crate) fn ask(&mut self) -> Option<Wanted> {
         let Past::Wanted { up_to } = self.past else { return None };
         self.past = Past::Asked;

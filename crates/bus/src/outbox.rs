@@ -25,6 +25,10 @@ const BULK_BEHIND_MAX: u64 = 1 << 20;
 /// Bytes kept for one client that lags. With more it is stalled: what was kept is given up.
 const KEPT_MAX: usize = 1 << 20;
 
+/// Answers that wait for one client, each at its place on the tape. With more, or with more than
+/// [`KEPT_MAX`] bytes of them, the newest is given up and counted; what it changes takes effect.
+const INSERTS_MAX: usize = 1_024;
+
 /// Bytes written to one client before it is the next one's turn.
 const WRITE_TURN: usize = 256 << 10;
 
@@ -46,6 +50,8 @@ pub(crate) struct Outbox {
     ticket: u32,
     /// Answers, and what they change, at their places on the tape.
     inserts: VecDeque<Insert>,
+    /// Bytes of them.
+    inserts_len: usize,
     /// The rest of a line whose chunk has left the tape.
     cut: Option<Cut>,
     /// Lines of its own, sent before the tape goes on.
@@ -68,6 +74,12 @@ struct Change {
     filter: Filter,
     wants_echo: bool,
     following: Option<Following>,
+}
+
+impl Insert {
+    fn bytes(&self) -> usize {
+        self.answer.len() + self.change.as_ref().map_or(0, |change| change.filter.bytes())
+    }
 }
 
 /// What a client asked for.
@@ -111,6 +123,7 @@ impl Outbox {
             following: None,
             ticket: 0,
             inserts: VecDeque::new(),
+            inserts_len: 0,
             cut: None,
             own: Vec::new(),
             own_sent: 0,
@@ -141,7 +154,7 @@ impl Outbox {
 
     /// Bytes that are kept for it alone.
     pub(crate) fn kept_len(&self) -> usize {
-        self.kept.len + self.own.len() - self.own_sent
+        self.kept.len + self.inserts_len + self.own.len() - self.own_sent
     }
 
     /// Whether what was kept for it has been given up, and it has read nothing since.
@@ -177,8 +190,9 @@ impl Outbox {
         }
     }
 
-    /// Takes a page of the record. One that cannot be read ends the following: what is live goes
-    /// on, and the client is told from where the record is missing.
+    /// Takes a page of the record. One that cannot be read ends the following, and so does a
+    /// beginning that the record has not come to: what is live goes on, and the client is told
+    /// from where the record is missing, or where it ends.
     pub(crate) fn take_page(&mut self, ticket: u32, page: Option<Page>, now_ms: u64) {
         let Some(following) = self.following.as_mut().filter(|it| it.ticket() == ticket) else {
             return;
@@ -189,6 +203,12 @@ impl Outbox {
             self.following = None;
             return;
         };
+        if page.up_to < following.at() {
+            let fields = [("reason", json!("beyond")), ("position", json!(page.up_to))];
+            self.own.extend(control_line("refused", &fields, now_ms));
+            self.following = None;
+            return;
+        }
         following.has_read(page.up_to);
         for message in page.messages.iter().filter(|message| self.filter.takes(message)) {
             relay(message.line(), message.shape(), now_ms, &mut self.own);
@@ -196,8 +216,12 @@ impl Outbox {
     }
 
     /// Puts an answer at the end of what is there now.
-    pub(crate) fn answer(&mut self, tape: &Tape, answer: Vec<u8>) {
-        self.insert(tape, answer, None);
+    pub(crate) fn answer(&mut self, tape: &Tape, answer: &[u8]) {
+        if self.has_room(answer.len()) {
+            self.insert(Insert { at: tape.end(), answer: answer.to_vec(), change: None });
+        } else {
+            self.gap.lose_lifecycle(1);
+        }
     }
 
     /// Changes what is wanted of everything that comes from now on.
@@ -212,18 +236,33 @@ impl Outbox {
             };
             Following::new(from, tape.recorded(), with_journal, self.ticket)
         });
-        self.insert(tape, answer, Some(Change { filter, wants_echo, following }));
+        let change = Some(Change { filter, wants_echo, following });
+        let mut insert = Insert { at: tape.end(), answer, change };
+        if !self.has_room(insert.bytes()) {
+            insert.answer = Vec::new();
+            self.gap.lose_lifecycle(1);
+            // Of changes that nobody has been told of, the newest is enough.
+            if let Some(last) = self.inserts.pop_back_if(|last| last.answer.is_empty()) {
+                self.inserts_len -= last.bytes();
+            }
+        }
+        self.insert(insert);
     }
 
-    fn insert(&mut self, tape: &Tape, answer: Vec<u8>, change: Option<Change>) {
-        let waiting: usize = self.inserts.iter().map(|insert| insert.answer.len()).sum();
-        let answer = if waiting + answer.len() > KEPT_MAX {
-            self.gap.lose_lifecycle(1);
-            Vec::new()
-        } else {
-            answer
-        };
-        self.inserts.push_back(Insert { at: tape.end(), answer, change });
+    fn has_room(&self, bytes: usize) -> bool {
+        self.inserts.len() < INSERTS_MAX && self.inserts_len + bytes <= KEPT_MAX
+    }
+
+    fn insert(&mut self, insert: Insert) {
+        self.inserts_len += insert.bytes();
+        self.inserts.push_back(insert);
+    }
+
+    /// The next answer, if the client has come to its place.
+    fn reach_insert(&mut self) -> Option<Insert> {
+        let insert = self.inserts.pop_front_if(|insert| insert.at <= self.cursor)?;
+        self.inserts_len -= insert.bytes();
+        Some(insert)
     }
 
     /// The tape lets go of a chunk that this client has not read to its end.
@@ -249,9 +288,14 @@ impl Outbox {
         self.gap.passed = true;
     }
 
-    /// Gives up everything that is kept: others need the room.
+    /// Gives up everything that is kept, answers too: others need the room.
     pub(crate) fn stall(&mut self) {
-        let lost = self.kept.clear();
+        let mut lost = self.kept.clear();
+        for insert in self.inserts.iter_mut().filter(|insert| !insert.answer.is_empty()) {
+            self.inserts_len -= insert.answer.len();
+            insert.answer = Vec::new();
+            lost.lifecycle += 1;
+        }
         self.gap.stall(lost);
     }
 
@@ -276,8 +320,7 @@ impl Outbox {
     }
 
     fn reach_inserts_while_passing(&mut self) {
-        while self.inserts.front().is_some_and(|insert| insert.at <= self.cursor) {
-            let insert = self.inserts.pop_front().expect("it was just there");
+        while let Some(insert) = self.reach_insert() {
             if !insert.answer.is_empty() {
                 self.kept.push(insert.answer, None);
             }
@@ -361,8 +404,7 @@ impl Outbox {
             self.gap.passed = false;
             return true;
         }
-        if self.inserts.front().is_some_and(|insert| insert.at <= self.cursor) {
-            let insert = self.inserts.pop_front().expect("it was just there");
+        if let Some(insert) = self.reach_insert() {
             self.own = insert.answer;
             self.change(insert.change);
             return true;

@@ -21,6 +21,9 @@ const REQUESTS_MAX: usize = 2_048;
 pub trait Record: Send + Sync {
     /// The first messages behind a position, oldest first.
     fn page(&self, wanted: Wanted) -> Result<Page, RecordError>;
+
+    /// The position of the last one.
+    fn tail(&self) -> Result<u64, RecordError>;
 }
 
 /// What a page should hold.
@@ -94,7 +97,12 @@ fn read_all(record: &dyn Record, handle: &Handle, waiting: &Receiver<Request>) {
         if handle.is_closed() {
             return;
         }
-        let page = record.page(wanted);
+        let page = if wanted.after < wanted.up_to {
+            record.page(wanted)
+        } else {
+            let up_to = |tail: u64| tail.min(wanted.after);
+            record.tail().map(|tail| Page { messages: Vec::new(), up_to: up_to(tail) })
+        };
         handle.hand_over(Answer { client, ticket, page });
     }
 }

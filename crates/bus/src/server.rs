@@ -45,8 +45,8 @@ const KEPT_ALL_MAX: usize = 64 << 20;
 /// How long pending output may take when the server stops.
 const STOP_MAX: Duration = Duration::from_secs(1);
 
-/// Something is said about a client at most this often.
-const NOTICE_EVERY_MS: u64 = 60_000;
+/// Time until those who wait are tried again when there was no descriptor for them.
+const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 
 const LISTENER: Token = Token(0);
 const WAKER: Token = Token(1);
@@ -94,6 +94,8 @@ pub struct Server {
     began: Instant,
     refused: HashMap<u32, u64>,
     closed_newcomers: u64,
+    /// Somebody waits whom we have no descriptor for; nothing tells us when there is one.
+    has_backlog: bool,
     buffer: Vec<u8>,
 }
 
@@ -127,6 +129,7 @@ impl Server {
             began: Instant::now(),
             refused: HashMap::new(),
             closed_newcomers: 0,
+            has_backlog: false,
             buffer: vec![0; READ_TURN],
         })
     }
@@ -150,10 +153,17 @@ impl Server {
             self.reader = Some(reader.map_err(|source| self.failed(source))?);
         }
         loop {
-            self.wait(&mut events, is_busy.then_some(Duration::ZERO))?;
+            let limit = match is_busy {
+                true => Some(Duration::ZERO),
+                false => self.has_backlog.then_some(ACCEPT_AGAIN),
+            };
+            self.wait(&mut events, limit)?;
             let is_stopping = self.take_events(&events);
             if is_stopping {
                 break;
+            }
+            if self.has_backlog {
+                self.accept();
             }
             self.hear(READ_ROUND);
             is_busy = self.tell() || !self.talking.is_empty();
@@ -203,15 +213,17 @@ impl Server {
                 Ok((stream, _)) => stream,
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                 Err(error) if error.kind() == ErrorKind::ConnectionAborted => continue,
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    self.has_backlog = false;
+                    return;
+                }
                 // Out of descriptors: one that is cut off makes room for the next.
+                Err(_) if self.cut_longest_stalled() => continue,
                 Err(_) => {
-                    self.closed_newcomers += 1;
-                    (self.settings.notice)(Notice::TooManyClients);
-                    if !self.cut_longest_stalled() {
-                        return;
+                    if !std::mem::replace(&mut self.has_backlog, true) {
+                        (self.settings.notice)(Notice::TooManyClients);
                     }
-                    continue;
+                    return;
                 }
             };
             self.welcome(stream);
@@ -310,30 +322,25 @@ impl Server {
                 }
             }
         }
+        let mut stats = None;
         for ask in asks {
-            self.answer(ask, now_ms);
+            self.answer(ask, &mut stats, now_ms);
         }
         self.bound_partials();
     }
 
-    fn answer(&mut self, ask: Ask, now_ms: u64) {
+    /// Does what somebody asks for. Everybody who asks in one turn for how the bus does is told
+    /// the same.
+    fn answer(&mut self, ask: Ask, stats: &mut Option<Vec<u8>>, now_ms: u64) {
         match ask {
             Ask::Stats { to } => {
-                let stats = self.stats(now_ms);
+                let stats = stats.get_or_insert_with(|| self.stats(now_ms));
                 let tape = &self.exchange.tape;
                 if let Some(client) = find(&mut self.slots, to) {
                     client.outbox.answer(tape, stats);
                 }
             }
-            Ask::Notice { about, fault } => {
-                if let Some(client) = find(&mut self.slots, about) {
-                    let is_due = client.noticed_ms.is_none_or(|at| now_ms >= at + NOTICE_EVERY_MS);
-                    if is_due {
-                        client.noticed_ms = Some(now_ms);
-                        (self.settings.notice)(Notice::Ignored { pid: client.peer.pid, fault });
-                    }
-                }
-            }
+            Ask::Notice { pid, fault } => (self.settings.notice)(Notice::Ignored { pid, fault }),
             Ask::HangUp { on } => {
                 if let Some(client) = find(&mut self.slots, on) {
                     client.is_ended = true;
@@ -402,9 +409,13 @@ impl Server {
     /// Lets go of what everybody has, and of what is too much for those who do not take it.
     fn shed(&mut self, now_ms: u64) {
         let tape = &mut self.exchange.tape;
-        let hearing = || self.slots.iter().flatten().filter(|client| !client.is_deaf);
-        let slowest = hearing().map(|client| client.outbox.cursor()).min();
-        tape.trim(slowest.unwrap_or(tape.end()));
+        let mut slowest = tape.end();
+        let mut kept = 0;
+        for client in self.slots.iter().flatten().filter(|client| !client.is_deaf) {
+            slowest = slowest.min(client.outbox.cursor());
+            kept += client.outbox.kept_len();
+        }
+        tape.trim(slowest);
         let mut has_shed = false;
         while let Some(chunk) = tape.shed() {
             has_shed = true;
@@ -412,7 +423,7 @@ impl Server {
                 client.outbox.pass(&chunk);
             }
         }
-        if has_shed {
+        if has_shed || kept > KEPT_ALL_MAX {
             self.bound_kept(now_ms);
         }
     }

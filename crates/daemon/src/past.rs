@@ -74,6 +74,10 @@ impl Record for Past {
         }
         Ok(page)
     }
+
+    fn tail(&self) -> Result<u64, RecordError> {
+        self.opened.journal().tail().map_err(unreadable)
+    }
 }
 
 impl Reading {

@@ -109,6 +109,7 @@ fn what_cannot_be_done_is_refused_with_a_reason() {
     refused(&subscribe(r#""tracts":["journal"]"#), "no_journal");
     refused(&subscribe(r#""tracts":"a""#), "bad_subscription");
     refused(&subscribe(r#""fields":{"color":"red"}"#), "unknown_field");
+    refused(&subscribe(r#""fields":{"ref":["r1"]}"#), "bad_subscription");
     let many = vec!["\"a\""; 65].join(",");
     refused(&subscribe(&format!(r#""tracts":[{many}]"#)), "too_many_filters");
     let long = "x".repeat(64 << 10);
@@ -136,4 +137,32 @@ fn stats_tell_who_is_there_and_what_went_through() {
     assert_eq!(clients[0]["name"], "oé");
     assert_eq!((&clients[1]["received"], &clients[1]["state"]), (&1.into(), &"current".into()));
     assert_eq!(clients[1]["pid"], std::process::id());
+}
+
+#[test]
+fn one_who_asks_and_never_reads_costs_little_and_delays_nobody() {
+    const ASKED: u64 = 8_000;
+    let hall = Hall::open();
+    let (mut deaf, mut other) = (hall.guest(), hall.guest());
+    for _ in 1..ASKED {
+        deaf.say(r#"{"tract":"callosum","event":"subscribe","tracts":["none"]}"#);
+    }
+    deaf.say(r#"{"tract":"callosum","event":"subscribe","tracts":["test"]}"#);
+    other.say(STATS);
+    assert_eq!(other.hear_json()["event"], "stats");
+    other.say(r#"{"tract":"none","event":"x"}"#);
+    other.say(&note(1));
+    // The answers that were kept, and a count of those that were not.
+    let (mut answers, mut lost) = (0, 0);
+    loop {
+        let heard = deaf.hear_json();
+        match heard["event"].as_str().unwrap() {
+            "subscribed" => answers += 1,
+            "lagged" => lost += heard["lifecycle_lost"].as_u64().unwrap(),
+            "note" => break,
+            _ => panic!("{heard}"),
+        }
+    }
+    assert_eq!(answers + lost, ASKED);
+    assert!(lost > 0, "there is a limit");
 }

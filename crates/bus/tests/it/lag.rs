@@ -127,6 +127,93 @@ fn lifecycle_outlives_a_flood() {
 }
 
 #[test]
+fn of_each_sender_and_tract_the_newest_status_is_kept() {
+    let hall = Hall::open();
+    let mut guest = hall.guest();
+    let mut senders = [hall.guest(), hall.guest()];
+    let status = |tract: &str, of: usize, number: usize| {
+        format!(r#"{{"tract":"{tract}","event":"status","of":{of},"n":{number},"ts":1}}"#)
+    };
+    let mut say = |sender: usize, line: &str| {
+        senders[sender].say(line);
+        senders.iter_mut().for_each(|it| assert_eq!(it.hear(), line));
+    };
+    // Enough that nothing of what follows is in the guest's socket, then much more than the tape.
+    let ordinary = line(2, 0, 100_000);
+    for _ in 0..20 {
+        say(0, &ordinary);
+    }
+    for number in 0..5 {
+        for (sender, tract) in [(0, "a"), (1, "a"), (0, "b")] {
+            say(sender, &status(tract, sender, number));
+        }
+    }
+    for _ in 0..200 {
+        say(0, &ordinary);
+    }
+    say(0, LAST);
+    let mut kept = Vec::new();
+    let mut dropped = 0;
+    loop {
+        let line = guest.hear();
+        let heard: Value = serde_json::from_str(&line).unwrap();
+        match heard["event"].as_str().unwrap() {
+            "status" => kept.push(line),
+            "lagged" => dropped += heard["by"]["status"].as_u64().unwrap_or(0),
+            "last" => break,
+            _ => {}
+        }
+    }
+    assert_eq!(kept, [status("a", 0, 4), status("a", 1, 4), status("b", 0, 4)]);
+    assert_eq!(dropped, 12, "the others are counted");
+}
+
+#[test]
+fn the_tape_is_bounded_however_many_are_stuck_and_empty_when_they_are_gone() {
+    let hall = Hall::open();
+    let stuck: Vec<Guest> = (0..20).map(|_| hall.guest()).collect();
+    let mut sender = hall.guest();
+    let text = line(2, 0, 1_000_000);
+    let mut tape_bytes = 0;
+    for _ in 0..40 {
+        say(&mut sender, &text);
+        let stats = bus::stats(hall.path()).unwrap().to_json();
+        tape_bytes = stats["tape_bytes"].as_u64().unwrap();
+        assert!(tape_bytes <= (16 << 20) + 2 * 1_000_100, "{tape_bytes}");
+    }
+    assert!(tape_bytes > 15 << 20, "what fits is kept for them: {tape_bytes}");
+    drop(stuck);
+    // They are gone once the server has seen it.
+    while bus::stats(hall.path()).unwrap().to_json()["tape_bytes"] != 0 {}
+}
+
+#[test]
+fn those_who_stand_still_or_crawl_set_nobodys_pace() {
+    const COUNT: usize = 4_000;
+    let hall = Hall::open();
+    let stuck: Vec<Guest> = (0..20).map(|_| hall.guest()).collect();
+    let (mut crawling, mut fast, mut sender) = (hall.guest(), hall.guest(), hall.guest());
+    let mut crawled = 0;
+    for number in 0..COUNT {
+        let line = line(2, number, 2_000);
+        say(&mut sender, &line);
+        assert_eq!(fast.hear(), line, "all of them, in order");
+        // One in forty.
+        if number % 40 == 0 {
+            crawling.hear();
+            crawled += 1;
+        }
+    }
+    assert_eq!(crawled, COUNT / 40, "it is far behind, and nobody has waited for it");
+    let stats = bus::stats(hall.path()).unwrap().to_json();
+    let clients = stats["clients"].as_array().unwrap();
+    let behind = clients.iter().filter(|it| it["behind_bytes"].as_u64() > Some(0)).count();
+    assert_eq!(behind, stuck.len() + 1, "{stats}");
+    let has_lost = |it: &&Value| it["dropped"] != serde_json::json!({});
+    assert_eq!(clients.iter().filter(has_lost).count(), 0, "they lag, and lose nothing yet");
+}
+
+#[test]
 fn one_whose_kept_messages_overflow_is_stalled_and_still_heard() {
     let hall = Hall::open();
     let (mut guest, mut sender) = (hall.guest(), hall.guest());

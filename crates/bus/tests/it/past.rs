@@ -1,6 +1,7 @@
 //! Beginning in the past: what was recorded comes first, then the news, as one sequence.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use bus::{
@@ -15,12 +16,15 @@ use crate::hall::{Guest, Hall, PATIENCE, note, settings};
 #[derive(Default)]
 struct Shelf {
     events: Mutex<BTreeMap<u64, String>>,
+    /// The last position that was ever used.
+    tail: AtomicU64,
     is_broken: bool,
 }
 
 impl Shelf {
     fn put(&self, position: u64, text: &str) -> Message {
         self.events.lock().unwrap().insert(position, text.to_owned());
+        self.tail.fetch_max(position, Ordering::Relaxed);
         told("cortex", position, text)
     }
 }
@@ -44,6 +48,10 @@ impl Record for Shelf {
             }
         }
         Ok(page)
+    }
+
+    fn tail(&self) -> Result<u64, RecordError> {
+        Ok(self.tail.load(Ordering::Relaxed))
     }
 }
 
@@ -173,6 +181,41 @@ fn where_to_begin_is_a_position_or_now() {
 }
 
 #[test]
+fn one_who_begins_beyond_the_record_is_told_where_it_ends_and_hears_the_news() {
+    let shelf = Arc::new(Shelf::default());
+    let hall = hall(&shelf);
+    publish(&hall, &shelf, 1..=5);
+    let mut guest = hall.guest();
+    subscribe(&mut guest, r#""from":500"#);
+    assert_eq!(guest.hear_json()["event"], "subscribed");
+    let refused = guest.hear_json();
+    assert_eq!((&refused["reason"], &refused["position"]), (&"beyond".into(), &5.into()));
+    publish(&hall, &shelf, 6..=7);
+    assert_eq!(guest.hear_json()["position"], 6);
+    assert_eq!(guest.hear_json()["position"], 7);
+}
+
+#[test]
+fn one_who_has_more_than_the_bus_was_told_goes_on_there() {
+    let shelf = Arc::new(Shelf::default());
+    let hall = hall(&shelf);
+    // A bus that has just started, beside a record that has not.
+    for position in 1..=9 {
+        shelf.put(position, "x");
+    }
+    hall.handle.recorded_up_to(4).unwrap();
+    let mut guest = hall.guest();
+    subscribe(&mut guest, r#""from":7"#);
+    assert_eq!(guest.hear_json()["position"], 4);
+    let join = guest.hear_json();
+    assert_eq!((&join["event"], &join["position"]), (&"caught_up".into(), &7.into()));
+    publish(&hall, &shelf, 5..=10);
+    for position in 8..=10 {
+        assert_eq!(guest.hear_json()["position"], position, "none missing, none twice");
+    }
+}
+
+#[test]
 fn a_client_goes_on_where_it_was_and_waits_for_its_caller() {
     let shelf = Arc::new(Shelf::default());
     let mut hall = hall(&shelf);
@@ -255,7 +298,10 @@ proptest! {
                     tail += count;
                     hall.handle.recorded_up_to(tail).unwrap();
                 }
-                Act::Deleted(count) => tail += count,
+                Act::Deleted(count) => {
+                    tail += count;
+                    shelf.tail.store(tail, Ordering::Relaxed);
+                }
                 Act::Subscribe(index) => {
                     let from = index.index(usize::try_from(tail).unwrap() + 1) as u64;
                     let mut guest = hall.guest();

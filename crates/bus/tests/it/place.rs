@@ -1,11 +1,11 @@
 //! The socket: one server, one user.
 
 use std::fs;
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::os::unix::process::CommandExt;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::mpsc;
 
 use bus::{BindError, Notice, Server, Settings, make_private};
@@ -165,6 +165,50 @@ fn a_process_of_another_user_gets_nowhere() {
     assert_eq!(listener.hear(), note(2));
     drop(hall);
     assert_eq!(notices.iter().collect::<Vec<_>>(), [Notice::RefusedPeer { uid: nobody }]);
+}
+
+/// The variable that makes this test a server with few descriptors.
+const CRAMPED: &str = "SOCKET_OF_A_CRAMPED_SERVER";
+
+/// Descriptors that it may have.
+const DESCRIPTORS: u64 = 64;
+
+/// Not a test of its own: a server that soon has no descriptor left.
+#[test]
+fn a_cramped_server_for_other_tests() {
+    use rustix::process::{Resource, Rlimit, setrlimit};
+    let Some(path) = std::env::var_os(CRAMPED) else { return };
+    let limit = Rlimit { current: Some(DESCRIPTORS), maximum: Some(DESCRIPTORS) };
+    setrlimit(Resource::Nofile, limit).unwrap();
+    let server = Server::bind(path.as_ref(), settings()).unwrap();
+    println!("bound");
+    server.run().unwrap();
+}
+
+#[test]
+fn those_for_whom_there_was_no_descriptor_are_served_when_there_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("bus.sock");
+    let mut server = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "place::a_cramped_server_for_other_tests", "--nocapture"])
+        .env(CRAMPED, &path)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let said = BufReader::new(server.stdout.take().unwrap());
+    assert!(said.lines().any(|line| line.unwrap().ends_with("bound")));
+    let first: Vec<Guest> = (0..DESCRIPTORS).map(|_| Guest::connect(&path)).collect();
+    let mut second: Vec<Guest> = (0..20).map(|_| Guest::connect(&path)).collect();
+    for guest in &mut second {
+        guest.say(r#"{"tract":"callosum","event":"stats"}"#);
+    }
+    // Nobody connects any more.
+    drop(first);
+    for guest in &mut second {
+        assert_eq!(guest.hear_json()["event"], "stats");
+    }
+    server.kill().unwrap();
+    server.wait().unwrap();
 }
 
 #[test]
