@@ -57,7 +57,8 @@ def default_socket_path():
 def callosum_send(tract, event, /, *, socket_path=None, timeout=RECEIPT_SECONDS, **fields):
     """Sends one message over a connection of its own.
 
-    True once the server has read it, or at least it is written; False if nobody listens.
+    True once the server has read it, or at least it is written; False if nobody listens, or the
+    server hung up without reading it.
     """
     path = str(socket_path or default_socket_path())
     line = _encode({"tract": tract, "event": event, **fields})
@@ -74,10 +75,11 @@ def callosum_send(tract, event, /, *, socket_path=None, timeout=RECEIPT_SECONDS,
             while True:
                 stream.settimeout(max(until - time.monotonic(), 0.001))
                 if not stream.recv(65536):
-                    break
+                    return True
+        except socket.timeout:
+            return True
         except OSError:
-            pass
-        return True
+            return False
 
 
 def listen(tract=None, event=None, socket_path=None):
@@ -182,7 +184,7 @@ class CallosumConnection:
 
     def _receive(self, stream):
         # Lines are cut as bytes, and decoded whole: no letter is torn by the end of a read.
-        rest = b""
+        pieces = []
         while not self._stopping.is_set():
             try:
                 block = stream.recv(65536)
@@ -190,9 +192,11 @@ class CallosumConnection:
                 return
             if not block:
                 return
-            *lines, rest = (rest + block).split(b"\n") if b"\n" in block else ([rest + block])
-            for line in lines:
-                self._take(line)
+            first, *others = block.split(b"\n")
+            pieces.append(first)
+            for other in others:
+                self._take(b"".join(pieces))
+                pieces = [other]
 
     def _take(self, line):
         try:

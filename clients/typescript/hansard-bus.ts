@@ -67,7 +67,7 @@ export function connect(options: Options = {}): Bus {
 }
 
 /** Sends one message over a connection of its own: true once the server has read it, or at least it
- *  is written; false if nobody listens. */
+ *  is written; false if nobody listens, or the server hung up without reading it. */
 export function send<T extends string, E extends string>(
   tract: T,
   event: E,
@@ -83,7 +83,7 @@ export function send<T extends string, E extends string>(
       resolve(sent);
     };
     socket.setTimeout(RECEIPT, () => done(isWritten));
-    socket.on("error", () => done(isWritten));
+    socket.on("error", () => done(false));
     // What the bus tells everybody meanwhile is not for us; its end is the receipt.
     socket.on("data", () => undefined);
     socket.on("end", () => done(true));

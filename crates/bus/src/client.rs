@@ -179,7 +179,6 @@ impl Client {
 
     fn end(&mut self) {
         self.stopper().stop();
-        self.shared.outbound.close();
         if let Some(stream) = self.shared.stream().as_ref() {
             // It may be closed already.
             let _ = stream.shutdown(Shutdown::Both);
@@ -191,7 +190,7 @@ impl Client {
     }
 }
 
-/// Stops a client from another thread: it hears nothing more.
+/// Stops a client from another thread: it hears nothing more, and takes nothing more.
 pub struct Stopper {
     shared: Arc<Shared>,
 }
@@ -199,6 +198,7 @@ pub struct Stopper {
 impl Stopper {
     pub fn stop(&self) {
         self.shared.inbound.close();
+        self.shared.outbound.close();
     }
 }
 
@@ -325,6 +325,9 @@ impl Shared {
                 "refused" => {
                     let reason = message.field("reason").and_then(|field| field.text());
                     let reason = reason.unwrap_or_default().into_owned();
+                    if reason == "beyond" {
+                        self.heard.store(number("position").unwrap_or(0), Ordering::Relaxed);
+                    }
                     return self.inbound.put(Item::Refused { reason });
                 }
                 "lagged" => {

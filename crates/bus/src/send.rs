@@ -18,6 +18,7 @@ pub enum Sent {
     Taken,
     /// It was written, and the server did not say in time that it has read it.
     Written,
+    /// It was not written, or the server hung up without having read it.
     NotSent(io::Error),
 }
 
@@ -56,7 +57,13 @@ fn drain(stream: &mut UnixStream) -> Sent {
             Ok(0) => return Sent::Taken,
             Ok(_) => {}
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            Err(_) => return Sent::Written,
+            Err(error) if is_late(&error) => return Sent::Written,
+            // The system says so of a connection that was closed before its input was read.
+            Err(error) => return Sent::NotSent(error),
         }
     }
+}
+
+fn is_late(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
 }

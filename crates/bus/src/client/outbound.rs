@@ -45,6 +45,8 @@ struct Queue {
     /// The line that is being written now.
     is_writing: bool,
     stream: Option<UnixStream>,
+    /// Counts connections: one that breaks must not take the next one along.
+    connection: u64,
     is_closed: bool,
 }
 
@@ -74,7 +76,10 @@ impl Outbound {
     }
 
     pub(super) fn connect(&self, stream: UnixStream) {
-        self.lock().stream = Some(stream);
+        let mut state = self.lock();
+        state.stream = Some(stream);
+        state.connection += 1;
+        drop(state);
         self.news.notify_all();
     }
 
@@ -126,6 +131,7 @@ impl Outbound {
                 }
                 state = self.wait(state);
             };
+            let connection = state.connection;
             drop(state);
             let is_written = stream.write_all(&line).is_ok();
             let mut state = self.lock();
@@ -133,7 +139,9 @@ impl Outbound {
             if !is_written {
                 // Half of it may be out, and the server throws half a line away.
                 told.put(Item::Lost(1));
-                state.stream = None;
+                if state.connection == connection {
+                    state.stream = None;
+                }
             }
             self.news.notify_all();
         }

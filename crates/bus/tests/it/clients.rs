@@ -1,15 +1,14 @@
 //! What our clients promise, to our server and to a plain one.
 
-use std::io::{BufRead, BufReader, Write};
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::net::UnixListener;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bus::{Client, ClientSettings, EmitError, Filter, Item, Message, Sent, send};
 use serde_json::json;
 
-use crate::hall::{Hall, NOW, PATIENCE, note};
+use crate::hall::{Hall, NOW, PATIENCE, note, plain_server, rude_server};
 
 fn start(path: &Path, settings: ClientSettings) -> Client {
     Client::start(path, settings).unwrap()
@@ -28,25 +27,13 @@ fn hear_line(client: &Client) -> String {
     }
 }
 
-/// A server that knows nothing but the plain protocol.
-fn plain_server(path: &Path) {
+/// A server by hand: what it does with each connection, one after the other.
+fn server<T: Send + 'static>(
+    path: &Path,
+    work: impl FnOnce(&UnixListener) -> T + Send + 'static,
+) -> std::thread::JoinHandle<T> {
     let listener = UnixListener::bind(path).unwrap();
-    let clients: Arc<Mutex<Vec<UnixStream>>> = Arc::default();
-    std::thread::spawn(move || {
-        for stream in listener.incoming().map_while(Result::ok) {
-            clients.lock().unwrap().push(stream.try_clone().unwrap());
-            let clients = Arc::clone(&clients);
-            std::thread::spawn(move || {
-                for line in BufReader::new(&stream).lines().map_while(Result::ok) {
-                    let mut clients = clients.lock().unwrap();
-                    clients.retain_mut(|client| {
-                        client.write_all(format!("{line}\n").as_bytes()).is_ok()
-                    });
-                }
-                let _ = stream.shutdown(std::net::Shutdown::Both);
-            });
-        }
-    });
+    std::thread::spawn(move || work(&listener))
 }
 
 #[test]
@@ -183,4 +170,160 @@ fn a_one_shot_message_is_taken_when_the_server_says_so() {
     for number in 0..3 {
         assert_eq!(guest.hear(), note(number));
     }
+}
+
+#[test]
+fn what_a_server_did_not_read_was_not_sent() {
+    let hall = Hall::open();
+    let path = hall.folder().join("rude.sock");
+    rude_server(&path);
+    let message = Message::parse(note(1).as_bytes()).unwrap();
+    let sent = send(&path, &[message]);
+    assert!(matches!(sent, Sent::NotSent(_)), "{sent:?}");
+}
+
+#[test]
+fn what_was_queued_and_never_written_is_told_as_lost() {
+    let hall = Hall::open();
+    let client = start(&hall.folder().join("none.sock"), ClientSettings::default());
+    for _ in 0..3 {
+        client.emit("a", "b", &[]).unwrap();
+    }
+    assert_eq!(hear(&client), Item::Disconnected);
+    // It is held for a while; nobody comes.
+    let mut lost = 0;
+    while lost < 3 {
+        match hear(&client) {
+            Item::Lost(more) => lost += more,
+            item => panic!("{item:?}"),
+        }
+    }
+    assert_eq!(lost, 3);
+    assert_eq!(client.flush(Duration::ZERO), 0, "nothing is held any more");
+}
+
+#[test]
+fn of_a_connection_that_breaks_only_the_message_in_hand_is_lost() {
+    let hall = Hall::open();
+    let path = hall.folder().join("breaks.sock");
+    let server = server(&path, move |listener| {
+        // Of the first connection it takes one byte, of the second everything.
+        let (mut first, _) = listener.accept().unwrap();
+        first.read_exact(&mut [0]).unwrap();
+        drop(first);
+        let (second, _) = listener.accept().unwrap();
+        let number = |line: String| {
+            let message: serde_json::Value = serde_json::from_str(&line).unwrap();
+            message["n"].as_u64().unwrap()
+        };
+        let lines = BufReader::new(second).lines().map_while(Result::ok);
+        lines.map(number).take(9).collect::<Vec<u64>>()
+    });
+    let client = start(&path, ClientSettings::default());
+    assert_eq!(hear(&client), Item::Connected);
+    // More than a socket takes: the writer is in the middle of it.
+    client.emit("a", "b", &[("n", json!(0)), ("c", json!("x".repeat(3 << 20)))]).unwrap();
+    for number in 1..10 {
+        client.emit("a", "b", &[("n", json!(number))]).unwrap();
+    }
+    let mut heard = [hear(&client), hear(&client), hear(&client)];
+    heard.sort_by_key(|item| format!("{item:?}"));
+    assert_eq!(heard, [Item::Connected, Item::Disconnected, Item::Lost(1)]);
+    assert_eq!(server.join().unwrap(), (1..10).collect::<Vec<u64>>(), "all that waited");
+}
+
+#[test]
+fn too_many_bytes_are_too_many() {
+    let hall = Hall::open();
+    let client = start(&hall.folder().join("none.sock"), ClientSettings::default());
+    let text = json!("x".repeat(1 << 20));
+    let emit = || client.emit("a", "b", &[("c", text.clone())]);
+    assert_eq!([emit(), emit(), emit()], [Ok(()); 3]);
+    assert_eq!(emit(), Err(EmitError::Full), "four of them are over 4 MiB");
+    assert_eq!(client.emit("a", "b", &[]), Ok(()), "there is room for a short one");
+}
+
+#[test]
+fn one_that_was_stopped_says_so() {
+    let hall = Hall::open();
+    let client = start(hall.path(), ClientSettings::default());
+    assert_eq!(hear(&client), Item::Connected);
+    client.emit("a", "b", &[]).unwrap();
+    assert_eq!(client.flush(PATIENCE), 0, "it is written");
+    client.stopper().stop();
+    assert_eq!(client.emit("a", "b", &[]), Err(EmitError::Stopped));
+    while client.next(PATIENCE).is_some() {}
+    assert!(client.is_stopped());
+}
+
+#[test]
+fn half_a_line_of_the_old_connection_is_thrown_away() {
+    let hall = Hall::open();
+    let path = hall.folder().join("half.sock");
+    let server = server(&path, |listener| {
+        let say = |text: String| {
+            let (mut stream, _) = listener.accept().unwrap();
+            stream.write_all(text.as_bytes()).unwrap();
+            stream
+        };
+        let (half, rest) = (&note(1)[..20], &note(1)[20..]);
+        drop(say(format!("{}\n{half}", note(0))));
+        let mut stream = say(format!("{rest}\n{}\n", note(2)));
+        // Until the client leaves.
+        stream.read_to_end(&mut Vec::new()).unwrap();
+    });
+    let client = start(&path, ClientSettings::default());
+    assert_eq!(hear(&client), Item::Connected);
+    assert_eq!(hear_line(&client), note(0));
+    assert_eq!(hear(&client), Item::Disconnected);
+    assert_eq!(hear(&client), Item::Connected);
+    assert_eq!(hear_line(&client), note(2));
+    drop(client);
+    server.join().unwrap();
+}
+
+#[test]
+fn a_gap_that_the_server_tells_of_is_told_on() {
+    let hall = Hall::open();
+    let path = hall.folder().join("gap.sock");
+    let server = server(&path, |listener| {
+        let (mut stream, _) = listener.accept().unwrap();
+        stream.write_all(br#"{"tract":"callosum","event":"lagged","dropped":7}"#).unwrap();
+        stream.write_all(b"\n").unwrap();
+        stream.read_to_end(&mut Vec::new()).unwrap();
+    });
+    let client = start(&path, ClientSettings::default());
+    assert_eq!(hear(&client), Item::Connected);
+    assert_eq!(hear(&client), Item::Lagged { dropped: 7 });
+    drop(client);
+    server.join().unwrap();
+}
+
+#[test]
+fn a_plain_server_is_asked_once_and_never_again() {
+    let hall = Hall::open();
+    let path = hall.folder().join("asked.sock");
+    let server = server(&path, |listener| {
+        let (first, _) = listener.accept().unwrap();
+        // Longer than it may take to answer; it says nothing.
+        first.set_read_timeout(Some(Duration::from_millis(1_200))).unwrap();
+        let mut first = BufReader::new(first);
+        let mut asked = String::new();
+        first.read_line(&mut asked).unwrap();
+        assert!(first.read_line(&mut String::new()).is_err(), "once");
+        drop(first);
+        let (second, _) = listener.accept().unwrap();
+        let mut said = String::new();
+        BufReader::new(second).read_line(&mut said).unwrap();
+        (asked, said)
+    });
+    let filter = Filter { tracts: vec!["test".to_owned()], ..Filter::default() };
+    let client = start(&path, ClientSettings { filter, ..ClientSettings::default() });
+    for item in [Item::Connected, Item::Disconnected, Item::Connected] {
+        assert_eq!(hear(&client), item);
+    }
+    client.emit("test", "x", &[]).unwrap();
+    let (asked, said) = server.join().unwrap();
+    assert!(asked.contains(r#""event":"subscribe""#), "{asked}");
+    assert_eq!(said, "{\"tract\":\"test\",\"event\":\"x\"}\n");
 }

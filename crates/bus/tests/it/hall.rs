@@ -2,8 +2,9 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::Shutdown;
-use std::os::unix::net::UnixStream;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -85,6 +86,38 @@ fn serve(path: &Path, settings: Settings) -> (Handle, JoinHandle<()>) {
     let server = Server::bind(path, settings).unwrap();
     let handle = server.handle();
     (handle, std::thread::spawn(move || server.run().unwrap()))
+}
+
+/// A server that knows nothing but the plain protocol. It lives as long as this process.
+pub(crate) fn plain_server(path: &Path) {
+    let listener = UnixListener::bind(path).unwrap();
+    let clients: Arc<Mutex<Vec<UnixStream>>> = Arc::default();
+    std::thread::spawn(move || {
+        for stream in listener.incoming().map_while(Result::ok) {
+            clients.lock().unwrap().push(stream.try_clone().unwrap());
+            let clients = Arc::clone(&clients);
+            std::thread::spawn(move || {
+                for line in BufReader::new(&stream).lines().map_while(Result::ok) {
+                    let mut clients = clients.lock().unwrap();
+                    clients.retain_mut(|client| {
+                        client.write_all(format!("{line}\n").as_bytes()).is_ok()
+                    });
+                }
+                let _ = stream.shutdown(Shutdown::Both);
+            });
+        }
+    });
+}
+
+/// A server that hangs up on everybody once there is something to read, and reads none of it.
+pub(crate) fn rude_server(path: &Path) {
+    use rustix::net::{RecvFlags, recv};
+    let listener = UnixListener::bind(path).unwrap();
+    std::thread::spawn(move || {
+        for stream in listener.incoming().map_while(Result::ok) {
+            recv(&stream, &mut [0_u8; 1], RecvFlags::PEEK).unwrap();
+        }
+    });
 }
 
 /// A plain client, by hand.

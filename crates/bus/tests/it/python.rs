@@ -1,30 +1,92 @@
 //! Python: a client written from the public description alone, and the one we ship.
 
-use std::path::Path;
-use std::process::Command;
+use std::ffi::OsStr;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
-use crate::hall::Hall;
+use crate::hall::{Hall, plain_server, rude_server};
 
-/// Runs a script against a server.
-#[track_caller]
-fn run(script: &str, hall: &Hall) {
-    let crate_folder = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let script = crate_folder.join("tests/python").join(script);
-    let clients = crate_folder.join("../../clients/python");
+/// The folder of the client we ship.
+fn clients() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../clients/python")
+}
+
+/// A script against the server at a path.
+fn script(name: &str, path: &Path, server: &str) -> Command {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python");
     let mut command = Command::new("python3");
-    command.arg("-B").arg(script).arg(hall.path()).arg(clients);
+    command.arg("-B").arg(folder.join(name)).args([path, &clients()]).arg(server);
+    command
+}
+
+/// Runs it; it says at the end that all is well.
+#[track_caller]
+fn is_well(mut command: Command) {
     let output = command.output().expect("`python3` starts");
     let said = String::from_utf8_lossy(&output.stdout);
     let complaints = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && said.trim_end() == "ok", "{said}{complaints}");
 }
 
+/// One that reads nothing, beside a server.
+fn rude_beside(path: &Path) {
+    rude_server(&path.with_added_extension("rude"));
+}
+
 #[test]
 fn a_client_from_the_public_description_works() {
-    run("plain.py", &Hall::open());
+    is_well(script("plain.py", Hall::open().path(), ""));
 }
 
 #[test]
 fn the_shipped_python_client_keeps_its_promises() {
-    run("shipped.py", &Hall::open());
+    let hall = Hall::open();
+    rude_beside(hall.path());
+    is_well(script("shipped.py", hall.path(), "ours"));
 }
+
+#[test]
+fn the_shipped_python_client_works_with_a_plain_server() {
+    let hall = Hall::open();
+    let path = hall.folder().join("plain.sock");
+    plain_server(&path);
+    rude_beside(&path);
+    is_well(script("shipped.py", &path, "plain"));
+}
+
+#[test]
+fn the_shipped_python_client_survives_its_server() {
+    let mut hall = Hall::open();
+    let mut command = script("shipped.py", hall.path(), "restarts");
+    let mut client = command.stdout(Stdio::piped()).spawn().expect("`python3` starts");
+    let mut said = BufReader::new(client.stdout.take().unwrap()).lines().map(Result::unwrap);
+    assert_eq!(said.next().as_deref(), Some("first"));
+    hall.close();
+    hall.reopen();
+    assert_eq!(said.next().as_deref(), Some("again"));
+    assert!(client.wait().unwrap().success());
+}
+
+#[test]
+fn the_shipped_python_client_finds_the_bus_like_everybody() {
+    let find = |variables: &[(&str, &str)]| {
+        let mut command = Command::new("python3");
+        command.args(["-B", "-c", "import hansard_bus; print(hansard_bus.default_socket_path())"]);
+        let home = ("HOME", "/home/dev");
+        command.env_clear().envs(variables.iter().copied().chain([home]));
+        let output = command.env("PYTHONPATH", OsStr::new(&clients())).env("PATH", PATH).output();
+        String::from_utf8(output.unwrap().stdout).unwrap().trim_end().to_owned()
+    };
+    let (bus, journal) = (("HANSARD_BUS", "/b.sock"), ("HANSARD_JOURNAL", "/j"));
+    assert_eq!(find(&[bus, journal]), "/b.sock");
+    assert_eq!(find(&[journal]), "/j/health/callosum.sock");
+    if cfg!(target_os = "linux") {
+        let data = ("XDG_DATA_HOME", "/data");
+        assert_eq!(find(&[]), "/home/dev/.local/share/hansard/health/callosum.sock");
+        assert_eq!(find(&[data]), "/data/hansard/health/callosum.sock");
+    }
+}
+
+/// Where Python is found without the environment of this process.
+const PATH: &str = "/usr/local/bin:/usr/bin:/bin";

@@ -206,6 +206,12 @@ fn when_all_places_are_taken_a_newcomer_is_closed() {
     let mut guests: Vec<Guest> = (0..1_024).map(|_| hall.guest()).collect();
     let newcomer = Guest::connect(hall.path());
     assert_eq!(newcomer.hear_all(), [""; 0]);
+    // However much of a message was written by then, it was not sent.
+    let message = Message::parse(note(0).as_bytes()).unwrap();
+    for _ in 0..200 {
+        let sent = send(hall.path(), std::slice::from_ref(&message));
+        assert!(matches!(sent, Sent::NotSent(_)), "{sent:?}");
+    }
     guests[0].say(&note(1));
     for guest in &mut guests {
         assert_eq!(guest.hear(), note(1));

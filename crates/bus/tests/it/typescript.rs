@@ -1,9 +1,10 @@
 //! The client for Node: it has the types it says it has, and keeps its promises.
 
+use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
-use crate::hall::Hall;
+use crate::hall::{Hall, plain_server, rude_server};
 
 /// The compiler that is asked for the types.
 const COMPILER: &str = "typescript@5.9.3";
@@ -30,10 +31,31 @@ fn the_shipped_typescript_client_keeps_its_promises() {
         ["tsc", "--strict", "--target", "es2022", "--module", "nodenext", "--types", "node"];
     let sources = ["--skipLibCheck", "hansard-bus.ts", "tracts.ts", "shipped.ts"];
     is_well(&run("npx", &[options.as_slice(), &sources].concat(), dir.path()));
-    let hall = Hall::open();
-    let output = run("node", &["shipped.js", hall.path().to_str().unwrap()], dir.path());
-    is_well(&output);
-    assert_eq!(String::from_utf8_lossy(&output.stdout).trim_end(), "ok");
+    let node = |path: &Path, server: &str| {
+        rude_server(&path.with_added_extension("rude"));
+        let output = run("node", &["shipped.js", path.to_str().unwrap(), server], dir.path());
+        is_well(&output);
+        assert_eq!(String::from_utf8_lossy(&output.stdout).trim_end(), "ok");
+    };
+    let mut hall = Hall::open();
+    node(hall.path(), "ours");
+    let plain = hall.folder().join("plain.sock");
+    plain_server(&plain);
+    node(&plain, "plain");
+    survives(&mut hall, dir.path());
+}
+
+/// It comes back by itself after a restart of the server.
+fn survives(hall: &mut Hall, dir: &Path) {
+    let mut command = Command::new("node");
+    command.arg("shipped.js").arg(hall.path()).arg("restarts").current_dir(dir);
+    let mut client = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut said = BufReader::new(client.stdout.take().unwrap()).lines().map(Result::unwrap);
+    assert_eq!(said.next().as_deref(), Some("first"));
+    hall.close();
+    hall.reopen();
+    assert_eq!(said.next().as_deref(), Some("again"));
+    assert!(client.wait().unwrap().success());
 }
 
 fn run(program: &str, arguments: &[&str], dir: &Path) -> Output {

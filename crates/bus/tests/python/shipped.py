@@ -1,4 +1,5 @@
-"""The shipped client against a server. Arguments: the socket, the folder of the client."""
+"""The shipped client against a server. Arguments: the socket, the folder of the client, and how the
+server is: `ours`, `plain` (it adds nothing), or `restarts` (it does, once we have said `first`)."""
 
 import queue
 import sys
@@ -8,19 +9,40 @@ sys.path.insert(0, sys.argv[2])
 
 from hansard_bus import CallosumConnection, callosum_send, listen  # noqa: E402
 
-path = sys.argv[1]
+path, server = sys.argv[1], sys.argv[3]
 PATIENCE = 60
 
 
-def main():
+def start():
     heard = queue.Queue()
     bus = CallosumConnection(path, defaults={"service": "me", "gone": None})
     assert bus.emit("a", "b") is False, "not started"
     bus.start(callback=heard.put)
     assert bus.wait_connected(PATIENCE)
+    return bus, heard
+
+
+def survive():
+    bus, heard = start()
+    assert bus.emit("a", "first")
+    print(heard.get(timeout=PATIENCE)["event"], flush=True)
+    # Until there is somebody again who gives it back.
+    while True:
+        if bus.emit("a", "again"):
+            try:
+                print(heard.get(timeout=1)["event"], flush=True)
+                break
+            except queue.Empty:
+                continue
+        bus.wait_connected(1)
+    bus.stop()
+
+
+def main():
+    bus, heard = start()
     assert bus.emit("a", "b", n=1, text="h\u00e9", service="you") is True
     message = heard.get(timeout=PATIENCE)
-    assert message.pop("ts") > 0
+    assert server == "plain" or message.pop("ts") > 0
     assert message == {"tract": "a", "event": "b", "n": 1, "text": "h\u00e9", "service": "you"}
 
     # Field names are free.
@@ -29,7 +51,10 @@ def main():
     assert (message["event"], message["tract_id"], message["name"]) == ("one", 1, "x"), message
     assert callosum_send("a", "one", socket_path=path + ".none") is False
 
-    # Fifty at once, in order, and long ones whole.
+    # One whose server reads nothing of it was not sent.
+    assert callosum_send("a", "one", socket_path=path + ".rude") is False
+
+    # Many, in order, and long ones whole.
     for number in range(500):
         while not bus.emit("a", "many", n=number):
             pass
@@ -38,8 +63,18 @@ def main():
     for size in (64 << 10, 1 << 20):
         assert bus.emit("a", "long", c="\u00e4" * size)
         assert heard.get(timeout=PATIENCE)["c"] == "\u00e4" * size
-    assert callosum_send("a", "long", socket_path=path, c="y" * (4 << 20)) is True
-    assert len(heard.get(timeout=PATIENCE)["c"]) == 4 << 20
+    for size in (4 << 20, (16 << 20) - 100):
+        assert callosum_send("a", "long", socket_path=path, timeout=PATIENCE, c="y" * size) is True
+        assert len(heard.get(timeout=PATIENCE)["c"]) == size
+
+    # Fifty of us.
+    crowd = [start() for _ in range(50)]
+    for number in range(20):
+        assert crowd[0][0].emit("a", "crowd", n=number)
+    for _, hears in crowd + [(bus, heard)]:
+        assert [hears.get(timeout=PATIENCE)["n"] for _ in range(20)] == list(range(20))
+    for member, _ in crowd:
+        member.stop()
 
     messages = listen(tract="t", event="e", socket_path=path)
     first = queue.Queue()
@@ -72,4 +107,4 @@ def main():
     print("ok")
 
 
-main()
+survive() if server == "restarts" else main()

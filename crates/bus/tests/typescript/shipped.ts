@@ -1,9 +1,34 @@
-// The shipped client against a server. Argument: the socket.
+// The shipped client against a server. Arguments: the socket, and how the server is: `ours`, `plain`
+// (it adds nothing), or `restarts` (it does, once we have said `first`).
 
 import assert from "node:assert/strict";
-import { type Message, connect, send } from "./hansard-bus.js";
+import { type Message, connect, defaultPath, send } from "./hansard-bus.js";
 
 const path = process.argv[2] ?? "";
+const server = process.argv[3] ?? "";
+
+async function survive(): Promise<void> {
+  const bus = connect({ path });
+  await bus.connected();
+  let heard = "";
+  bus.on("a", "*", (message) => (heard = message.event));
+  const until = async (event: string): Promise<void> => {
+    while (heard !== event) {
+      bus.emit("a", event);
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+    console.log(event);
+  };
+  await until("first");
+  await until("again");
+  await bus.close();
+}
+
+function find(variables: Record<string, string>): string {
+  for (const name of ["HANSARD_BUS", "HANSARD_JOURNAL", "XDG_DATA_HOME"]) delete process.env[name];
+  Object.assign(process.env, variables);
+  return defaultPath();
+}
 
 async function main(): Promise<void> {
   const bus = connect({ path, defaults: { service: "me", gone: null } });
@@ -22,12 +47,15 @@ async function main(): Promise<void> {
 
   assert.equal(bus.emit("a", "b", { n: 1, text: "hé 用户", service: "you" }), true);
   const { ts, ...message } = await next();
-  assert.ok(ts > 0);
+  assert.ok(server === "plain" || ts > 0);
   assert.deepEqual(message, { service: "you", n: 1, text: "hé 用户", tract: "a", event: "b" });
 
   assert.equal(await send("a", "one", { name: "x" }, { path }), true);
   assert.equal((await next()).name, "x");
   assert.equal(await send("a", "one", {}, { path: `${path}.none` }), false);
+
+  // One whose server reads nothing of it was not sent.
+  assert.equal(await send("a", "one", {}, { path: `${path}.rude` }), false);
 
   // One that fails keeps nobody else from hearing.
   process.removeAllListeners("warning");
@@ -68,7 +96,16 @@ async function main(): Promise<void> {
   assert.ok(bus.emit("supervisor", "request", { cmd: ["hansard", "doctor"], ref: "r" }));
   await bus.close();
   assert.equal(bus.emit("a", "b"), false, "closed");
+
+  // Where the bus is, if nothing else is said.
+  const journal = { HANSARD_JOURNAL: "/j" };
+  assert.equal(find({ ...journal, HANSARD_BUS: "/b.sock" }), "/b.sock");
+  assert.equal(find(journal), "/j/health/callosum.sock");
+  if (process.platform === "linux") {
+    assert.equal(find({ XDG_DATA_HOME: "/data" }), "/data/hansard/health/callosum.sock");
+    assert.match(find({}), /\/\.local\/share\/hansard\/health\/callosum\.sock$/);
+  }
   console.log("ok");
 }
 
-await main();
+await (server === "restarts" ? survive() : main());
