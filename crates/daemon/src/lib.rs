@@ -7,6 +7,7 @@ mod up; // the daemon: start, loop and stop
 mod instance; // one daemon for a journal
 mod capturing; // capture inside the daemon
 mod news; // what was committed, told on the bus
+mod notifications; // people are told of sessions that need them
 mod cortex; // events as messages
 mod front; // the door for pages and programs
 mod live; // what sessions are doing, for those who watch

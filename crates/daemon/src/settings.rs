@@ -11,6 +11,8 @@ use std::path::{Path, PathBuf};
 use capture::Admission;
 use serde::Deserialize;
 
+use crate::notifications::Notifications;
+
 /// The name of the file.
 const NAME: &str = "config.toml";
 
@@ -21,6 +23,7 @@ pub struct Settings {
     pub(crate) capture: Capture,
     pub(crate) originals: Retention,
     pub(crate) http: Http,
+    pub(crate) notifications: Notifications,
 }
 
 /// The door for pages and programs on this machine.

@@ -24,6 +24,7 @@ use crate::instance::{Instance, InstanceError, health, socket};
 use crate::intake::{Door, Intake};
 use crate::log::{Echo, Log, Part};
 use crate::news::News;
+use crate::notifications::{self, Notifying};
 use crate::opened::Opened;
 use crate::past::Past;
 use crate::settings::{Settings, SettingsError};
@@ -126,6 +127,7 @@ struct Ready {
     settings: Settings,
     log: Log,
     front: Option<Front>,
+    notifying: Option<Notifying>,
     chaining: Chaining,
     supervisor: Arc<Supervisor>,
     capturing: Capturing,
@@ -211,12 +213,24 @@ impl Daemon {
             log: log.clone(),
             health: health.clone(),
         })?;
+        let notifying = notifications::Tools {
+            opened: opened.clone(),
+            environment: at_front.environment.clone(),
+            clock,
+            zone: Zone::system(),
+            bus: bus.clone(),
+            supervisor: Arc::clone(&supervisor),
+            log: log.clone(),
+        };
+        let notifying =
+            Notifying::start(notifying, settings.notifications.clone()).map_err(UpError::Thread)?;
         let front = Front::open(at_front, &folder, &settings.http);
         let up = Ready {
             folder,
             settings,
             log,
             front,
+            notifying: Some(notifying),
             chaining,
             supervisor,
             capturing,
@@ -263,6 +277,9 @@ impl Ready {
             }
             Ok(settings) => {
                 self.settings = settings.clone();
+                if let Some(notifying) = &self.notifying {
+                    notifying.reload(settings.notifications.clone());
+                }
                 self.capturing.reload(settings);
                 self.log.info(Part::Daemon, "settings read again");
             }
@@ -281,6 +298,9 @@ impl Ready {
         self.log.info(Part::Daemon, "stopping");
         if let Some(front) = self.front.take() {
             front.close();
+        }
+        if let Some(notifying) = self.notifying.take() {
+            notifying.close();
         }
         self.chaining.stop();
         self.stop_supervisor(incoming, remote);

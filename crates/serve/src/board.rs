@@ -113,6 +113,11 @@ impl Board {
         frames
     }
 
+    /// What is shown now.
+    pub fn statuses(&self) -> Vec<Status> {
+        self.lock().sessions.values().map(|line| line.status.clone()).collect()
+    }
+
     /// Resolves when there is news.
     pub(crate) fn changed(&self) -> watch::Receiver<u64> {
         self.changed.subscribe()

@@ -54,6 +54,9 @@ pub(crate) struct Top {
     /// Take clicks and the wheel; the terminal's own selection then needs Shift
     #[arg(long)]
     mouse: bool,
+    /// Ring the terminal's bell when another session needs you
+    #[arg(long)]
+    bell: bool,
 }
 
 impl Top {
@@ -71,7 +74,7 @@ impl Top {
         let mut watch = Watch { all: self.all, journal, statuses, state: State::new(world::now()) };
         watch.look()?;
         let mut screen = Screen::take(output.writer(), self.mouse)?;
-        watch.run(&mut screen, &looks, &has_ended)?;
+        watch.run(&mut screen, &looks, self.bell, &has_ended)?;
         Ok(Done::Yes)
     }
 }
@@ -89,6 +92,7 @@ impl Watch {
         &mut self,
         screen: &mut Screen<'_>,
         looks: &Looks,
+        has_bell: bool,
         has_ended: &AtomicBool,
     ) -> Result<(), CliError> {
         let mut looked = Instant::now();
@@ -102,8 +106,12 @@ impl Watch {
                 }
             }
             if looked.elapsed() >= LOOK_EVERY {
+                let before = self.state.in_need();
                 self.look()?;
                 looked = Instant::now();
+                if has_bell && !self.state.in_need().is_subset(&before) {
+                    screen.ring()?;
+                }
             }
             self.hear()?;
         }

@@ -54,6 +54,13 @@ impl<'a> Screen<'a> {
         Ok(shown)
     }
 
+    /// Makes itself heard.
+    pub(super) fn ring(&mut self) -> io::Result<()> {
+        let backend = self.terminal.backend_mut();
+        backend.write_all(b"\x07")?;
+        io::Write::flush(backend)
+    }
+
     /// What is pressed next, if something is in time.
     pub(super) fn next(&self, limit: Duration) -> io::Result<Option<Input>> {
         if !event::poll(limit)? {

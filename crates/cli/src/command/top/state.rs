@@ -2,6 +2,8 @@
 //!
 //! Pure: what was seen and read is handed in, and what has to be done outside is asked for.
 
+use std::collections::BTreeSet;
+
 use event::{SessionId, Time};
 
 use super::talk::{Spoken, Talk};
@@ -163,6 +165,12 @@ impl State {
             words.iter().all(|word| all.contains(word))
         };
         self.rows.iter().filter(fits).collect()
+    }
+
+    /// Those that need somebody.
+    pub(super) fn in_need(&self) -> BTreeSet<SessionId> {
+        let needs = self.rows.iter().filter(|row| row.group == "needs you");
+        needs.map(|row| row.id.clone()).collect()
     }
 
     /// The place of the selection in the list.

@@ -1,0 +1,81 @@
+//! People are told of sessions that need them, in the way they asked for.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use testkit::World;
+
+use crate::status::{register, session};
+use crate::up::up;
+use crate::{empty, import};
+
+/// How long a word is waited for.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A world with a session that waits for approval, and these settings.
+fn waiting(world: World, settings: &str) -> World {
+    let call = json!({"call_id": "c1", "tool": "Bash", "input": {"command": "npm test"}});
+    import(&world, &session("11112222", &[("tool.call", call)]));
+    register(&world, "11112222", "waiting");
+    let journal = world.home().join(".local/share/hansard");
+    fs::write(journal.join("config.toml"), settings).unwrap();
+    world
+}
+
+/// What a file holds as soon as it holds a line.
+#[track_caller]
+fn line_of(path: &Path) -> String {
+    let began = Instant::now();
+    loop {
+        match fs::read_to_string(path) {
+            Ok(text) if text.ends_with('\n') => return text,
+            _ => assert!(began.elapsed() < PATIENCE, "nobody was told"),
+        }
+    }
+}
+
+#[test]
+fn a_command_of_the_user_is_told_once_who_waits_and_no_secret() {
+    let world = empty();
+    let told = world.home().join("told");
+    let settings = format!(
+        r#"
+        [notifications]
+        command = ["/bin/sh", "-c", "echo \"$0 | $1 | $2\" >>{}", "{{title}}", "{{message}}", "{{session}}"]
+        [[notifications.rule]]
+        when = "needs_you"
+        seconds = 1
+        "#,
+        told.display()
+    );
+    let world = waiting(world, &settings);
+    let daemon = up(&world);
+    let line = line_of(&told);
+    assert!(line.starts_with("Needs you: Build it with [redacted:"), "{line}");
+    assert!(line.contains("waits for approval"), "{line}");
+    assert!(line.ends_with(" | claude:11112222\n"), "{line}");
+    assert_eq!(daemon.terminate().code, Some(0));
+    assert_eq!(fs::read_to_string(&told).unwrap().lines().count(), 1, "it is told once");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn the_desktop_is_told_by_its_own_program() {
+    let folder = tempfile::tempdir().unwrap();
+    let told = folder.path().join("told");
+    let program = folder.path().join("notify-send");
+    let script = format!("#!/bin/sh\nprintf '%s|' \"$@\" >{0}\necho >>{0}\n", told.display());
+    fs::write(&program, script).unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    let world = waiting(
+        empty().with("PATH", folder.path()),
+        "[notifications]\ndesktop = true\n[[notifications.rule]]\nwhen = \"needs_you\"\nseconds = 0\n",
+    );
+    let daemon = up(&world);
+    let words = line_of(&told);
+    assert!(words.starts_with("--app-name=hansard|--|Needs you: "), "{words}");
+    assert_eq!(daemon.terminate().code, Some(0));
+}

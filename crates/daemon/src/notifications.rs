@@ -1,0 +1,179 @@
+//! Tells people of sessions that need them: on the desktop, by a command of theirs, and on the bus.
+//!
+//! Off until asked for. While it is off, nothing is watched for it.
+
+mod rules; // when somebody is to be told
+
+use std::io;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use bus::{Draft, Handle};
+use capture::Environment;
+use event::Time;
+use serde_json::{Value, json};
+use serve::Board;
+use supervise::{Supervisor, Task, fill};
+
+use crate::cortex::{REV, compact};
+use crate::live::Live;
+use crate::log::{Log, Part};
+use crate::opened::Opened;
+use crate::zone::Zone;
+use rules::{Doing, Notice, Watch};
+
+pub(crate) use rules::Notifications;
+
+/// How often it is looked whether somebody is to be told.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// How long a program may take to tell somebody.
+const TELL_WITHIN: Duration = Duration::from_secs(30);
+
+/// The running part.
+pub(crate) struct Notifying {
+    wanted: Arc<Mutex<Notifications>>,
+    live: Arc<Live>,
+    /// Wakes it; dropped, it ends it.
+    wake: SyncSender<()>,
+    threads: [JoinHandle<()>; 2],
+}
+
+/// What it works with.
+pub(crate) struct Tools {
+    pub opened: Opened,
+    pub environment: Environment,
+    pub clock: fn() -> Time,
+    pub zone: Zone,
+    pub bus: Handle,
+    pub supervisor: Arc<Supervisor>,
+    pub log: Log,
+}
+
+impl Notifying {
+    pub(crate) fn start(tools: Tools, wanted: Notifications) -> io::Result<Notifying> {
+        let board = Board::default();
+        let Tools { opened, environment, clock, .. } = &tools;
+        let live = Live::new(opened.clone(), environment.clone(), *clock, board.clone());
+        let live = Arc::new(live);
+        live.watched_by(usize::from(wanted.is_wanted()));
+        let wanted = Arc::new(Mutex::new(wanted));
+        let (wake, woken) = mpsc::sync_channel(1);
+        let asked = Arc::clone(&wanted);
+        let thread = std::thread::Builder::new().name("notifications".to_owned());
+        let thread = thread.spawn(move || run(&tools, &asked, &board, &woken))?;
+        let threads = [live.start()?, thread];
+        Ok(Notifying { wanted, live, wake, threads })
+    }
+
+    /// Goes on with other settings.
+    pub(crate) fn reload(&self, wanted: Notifications) {
+        self.live.watched_by(usize::from(wanted.is_wanted()));
+        *lock(&self.wanted) = wanted;
+        // One that is about to wake needs no second word.
+        let _ = self.wake.try_send(());
+    }
+
+    pub(crate) fn close(self) {
+        drop(self.wake);
+        self.live.stop();
+        for thread in self.threads {
+            // One that panicked has said so.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn run(tools: &Tools, wanted: &Mutex<Notifications>, board: &Board, woken: &Receiver<()>) {
+    let mut watch = Watch::default();
+    loop {
+        let wanted = lock(wanted).clone();
+        let woken = match wanted.is_wanted() {
+            true => woken.recv_timeout(LOOK_EVERY),
+            false => woken.recv().map_err(|_| RecvTimeoutError::Disconnected),
+        };
+        match woken {
+            Ok(()) => continue,
+            Err(RecvTimeoutError::Disconnected) => return,
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+        let doings: Vec<Doing> = board.statuses().iter().map(doing).collect();
+        for notice in watch.look(&doings, &wanted, (tools.clock)(), &tools.zone) {
+            tell(&notice, &wanted, tools);
+        }
+    }
+}
+
+fn lock(wanted: &Mutex<Notifications>) -> MutexGuard<'_, Notifications> {
+    wanted.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn doing(status: &wire::Status) -> Doing {
+    let title = status.title.as_deref().or(status.project.as_deref());
+    let is_asking = status.status == "waiting" && status.reason == "question";
+    Doing {
+        session: status.session_id.clone(),
+        title: shown(title.unwrap_or(status.session_id.as_str())),
+        project: status.project.clone(),
+        current: shown(&status.summary.current),
+        needs_you: status.status == "waiting_approval" || is_asking,
+        is_running: status.status == "running",
+        since: status.since,
+    }
+}
+
+/// Text of a transcript, for anybody: on one line, and no control over anything. Its secrets were
+/// taken out before.
+fn shown(text: &str) -> String {
+    let text: String =
+        text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
+    compact(text.trim_start_matches('-').trim())
+}
+
+fn tell(notice: &Notice, wanted: &Notifications, tools: &Tools) {
+    let Notice { session, title, message, project } = notice;
+    let draft = Draft::new("notification", "show")
+        .with("title", title)
+        .with("message", message)
+        .with("app", "hansard")
+        .with("action", format!("/sessions/{session}"))
+        .with("rev", REV);
+    // A bus that takes nothing more is about to end.
+    let _ = draft.build().map(|told| tools.bus.publish(told));
+    if wanted.desktop {
+        enqueue(desktop(title, message), tools);
+    }
+    if let Some(command) = &wanted.command {
+        let filled = fill(command, |name| match name {
+            "title" => json!(title),
+            "message" => json!(message),
+            "session" => json!(session.as_str()),
+            "project" => json!(project),
+            _ => Value::Null,
+        });
+        match filled {
+            Ok(command) => enqueue(command, tools),
+            Err(error) => tools.log.warn(Part::Daemon, format!("nobody was told: {error}")),
+        }
+    }
+}
+
+/// The command that shows something on the desktop: over D-Bus, or as macOS does it.
+fn desktop(title: &str, message: &str) -> Vec<String> {
+    let words: &[&str] = if cfg!(target_os = "macos") {
+        let script = "display notification (item 2 of argv) with title (item 1 of argv)";
+        &["osascript", "-e", "on run argv", "-e", script, "-e", "end run", title, message]
+    } else {
+        &["notify-send", "--app-name=hansard", "--", title, message]
+    };
+    words.iter().map(|word| (*word).to_owned()).collect()
+}
+
+fn enqueue(command: Vec<String>, tools: &Tools) {
+    let task = Task { timeout: Some(TELL_WITHIN), ..Task::new(command) };
+    if let Err(error) = tools.supervisor.enqueue(task) {
+        tools.log.warn(Part::Daemon, format!("nobody was told: {error}"));
+    }
+}

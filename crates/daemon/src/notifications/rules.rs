@@ -1,0 +1,292 @@
+//! When somebody is to be told of a session: rules, and what they come to.
+//!
+//! Pure: what sessions do and what time it is are handed in. A cause is told once; another one of
+//! the same session and rule not before some minutes have passed; in quiet hours nothing is.
+
+use std::collections::HashMap;
+
+use event::{SessionId, Time};
+use serde::Deserialize;
+use serde::de::{self, Deserializer};
+
+use crate::zone::Zone;
+
+/// Time between two words of one rule on one session.
+const AGAIN_AFTER_SECONDS: i128 = 10 * 60;
+
+/// What people want to be told, and how.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Notifications {
+    /// On the desktop.
+    pub desktop: bool,
+    /// By a command of theirs; `{title}`, `{message}`, `{session}` and `{project}` are filled in.
+    pub command: Option<Vec<String>>,
+    /// Hours in which nothing is told, as `22:00-07:00` on the clock of the wall.
+    pub quiet: Option<Quiet>,
+    /// The usual ones if there are none.
+    #[serde(rename = "rule")]
+    rules: Vec<Rule>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Rule {
+    when: When,
+    /// For how long.
+    seconds: u64,
+    /// Only sessions of this project.
+    project: Option<String>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum When {
+    /// A session has needed somebody for so long.
+    NeedsYou,
+    /// A turn that took so long is over.
+    TurnEnded,
+}
+
+/// The usual rules.
+const USUAL: [Rule; 2] = [
+    Rule { when: When::NeedsYou, seconds: 20, project: None },
+    Rule { when: When::TurnEnded, seconds: 5 * 60, project: None },
+];
+
+/// Minutes of the day, from one to another; over midnight if the end comes first.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Quiet {
+    from: u32,
+    to: u32,
+}
+
+impl<'de> Deserialize<'de> for Quiet {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Quiet, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let minutes = |clock: &str| -> Option<u32> {
+            let (hours, minutes) = clock.trim().split_once(':')?;
+            let (hours, minutes): (u32, u32) = (hours.parse().ok()?, minutes.parse().ok()?);
+            (hours < 24 && minutes < 60).then_some(hours * 60 + minutes)
+        };
+        let span = text.split_once('-').and_then(|(from, to)| minutes(from).zip(minutes(to)));
+        let (from, to) =
+            span.ok_or_else(|| de::Error::custom(format!("`{text}` is no span like 22:00-07:00")))?;
+        Ok(Quiet { from, to })
+    }
+}
+
+impl Quiet {
+    fn holds(self, minute: u32) -> bool {
+        match self.from <= self.to {
+            true => (self.from..self.to).contains(&minute),
+            false => minute >= self.from || minute < self.to,
+        }
+    }
+}
+
+impl Notifications {
+    /// Whether somebody wants to be told anything.
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.desktop || self.command.is_some()
+    }
+
+    fn rules(&self) -> &[Rule] {
+        if self.rules.is_empty() { &USUAL } else { &self.rules }
+    }
+}
+
+/// What a session is doing, as rules see it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Doing {
+    pub session: SessionId,
+    pub title: String,
+    pub project: Option<String>,
+    pub current: String,
+    pub needs_you: bool,
+    pub is_running: bool,
+    pub since: Time,
+}
+
+/// Something to be told.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Notice {
+    pub session: SessionId,
+    pub title: String,
+    pub message: String,
+    pub project: Option<String>,
+}
+
+/// What was seen of sessions, and what was told of them.
+#[derive(Default)]
+pub(super) struct Watch {
+    /// Since when each session that runs has run.
+    running: HashMap<SessionId, Time>,
+    /// What was told last, by rule and session: its cause, and when.
+    told: HashMap<(When, SessionId), (Time, Time)>,
+}
+
+impl Watch {
+    /// What is to be told now.
+    pub(super) fn look(
+        &mut self,
+        doings: &[Doing],
+        wanted: &Notifications,
+        now: Time,
+        zone: &Zone,
+    ) -> Vec<Notice> {
+        let mut due = Vec::new();
+        for doing in doings {
+            let ran_since = match doing.is_running {
+                true => {
+                    self.running.entry(doing.session.clone()).or_insert(doing.since);
+                    None
+                }
+                false => self.running.remove(&doing.session),
+            };
+            for rule in wanted.rules() {
+                if rule.project.is_some() && rule.project != doing.project {
+                    continue;
+                }
+                let lasted = |since: Time, until: Time| {
+                    until.nanos() - since.nanos() >= i128::from(rule.seconds) * 1_000_000_000
+                };
+                let cause = match rule.when {
+                    When::NeedsYou if doing.needs_you => Some(doing.since),
+                    When::NeedsYou => None,
+                    // One that asks has not ended; what it asks is told by another rule.
+                    When::TurnEnded if doing.needs_you => None,
+                    When::TurnEnded => ran_since.filter(|since| lasted(*since, doing.since)),
+                };
+                let is_due = |since: &Time| rule.when == When::TurnEnded || lasted(*since, now);
+                if let Some(cause) = cause.filter(is_due)
+                    && self.is_news(rule.when, &doing.session, cause, now)
+                {
+                    due.push(notice(rule.when, doing));
+                }
+            }
+        }
+        let is_there = |id: &SessionId| doings.iter().any(|doing| doing.session == *id);
+        self.running.retain(|id, _| is_there(id));
+        self.told.retain(|(_, id), _| is_there(id));
+        // What comes in quiet hours is over with them.
+        if wanted.quiet.is_some_and(|quiet| quiet.holds(minute_of_day(now, zone))) {
+            due.clear();
+        }
+        due
+    }
+
+    /// Whether a cause was not told yet, and nothing else shortly before. Then it is told.
+    fn is_news(&mut self, when: When, session: &SessionId, cause: Time, now: Time) -> bool {
+        let key = (when, session.clone());
+        let is_told = self.told.get(&key).is_some_and(|(known, at)| {
+            *known == cause || now.nanos() - at.nanos() < AGAIN_AFTER_SECONDS * 1_000_000_000
+        });
+        if !is_told {
+            self.told.insert(key, (cause, now));
+        }
+        !is_told
+    }
+}
+
+fn notice(when: When, doing: &Doing) -> Notice {
+    let head = match when {
+        When::NeedsYou => "Needs you",
+        When::TurnEnded => "Done",
+    };
+    Notice {
+        session: doing.session.clone(),
+        title: format!("{head}: {}", doing.title),
+        message: doing.current.clone(),
+        project: doing.project.clone(),
+    }
+}
+
+fn minute_of_day(now: Time, zone: &Zone) -> u32 {
+    let clock = zone.clock(now);
+    let digits = |from: usize| clock.get(from..from + 2).and_then(|text| text.parse().ok());
+    digits(0).unwrap_or(0) * 60 + digits(2).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: i64) -> Time {
+        Time::from_millis(1_800_000_000_000 + seconds * 1_000)
+    }
+
+    fn doing(word: &str, since: i64) -> Doing {
+        Doing {
+            session: SessionId::new("claude:a").expect("a plain id"),
+            title: "the parser".to_owned(),
+            project: Some("app".to_owned()),
+            current: word.to_owned(),
+            needs_you: word == "asks",
+            is_running: word == "runs",
+            since: at(since),
+        }
+    }
+
+    /// What is told of a session, second by second: what it does from when on.
+    fn told(settings: &str, story: &[(&str, i64)], until: i64) -> Vec<String> {
+        let wanted: Notifications = toml::from_str(settings).expect("it is understood");
+        let mut watch = Watch::default();
+        let mut told = Vec::new();
+        for second in 0..until {
+            let Some((word, since)) = story.iter().rev().find(|(_, since)| *since <= second) else {
+                continue;
+            };
+            let notices = watch.look(&[doing(word, *since)], &wanted, at(second), &Zone::UTC);
+            told.extend(notices.iter().map(|notice| format!("{second} {}", notice.title)));
+        }
+        told
+    }
+
+    #[test]
+    fn who_waits_long_enough_is_told_of_once() {
+        let story = [("runs", 0), ("asks", 10), ("runs", 60), ("asks", 65), ("runs", 75)];
+        assert_eq!(told("", &story, 100), ["30 Needs you: the parser"]);
+        // Another question is told as well, unless it comes too soon.
+        let story = [("asks", 0), ("runs", 30), ("asks", 700), ("runs", 800), ("asks", 810)];
+        assert_eq!(
+            told("", &story, 900),
+            ["20 Needs you: the parser", "720 Needs you: the parser"]
+        );
+    }
+
+    #[test]
+    fn the_end_of_a_long_turn_is_told_and_of_a_short_one_not() {
+        let story = [("runs", 0), ("rests", 299), ("runs", 1_000), ("rests", 1_301)];
+        assert_eq!(told("", &story, 2_000), ["1301 Done: the parser"]);
+        // Who asks in the middle of it has not ended.
+        assert_eq!(told("", &[("runs", 0), ("asks", 400), ("runs", 410)], 450), [""; 0]);
+    }
+
+    #[test]
+    fn rules_of_the_user_take_the_place_of_the_usual() {
+        let rules = "[[rule]]\nwhen = \"needs_you\"\nseconds = 1\nproject = \"app\"\n";
+        assert_eq!(told(rules, &[("asks", 5)], 60), ["6 Needs you: the parser"]);
+        let other = rules.replace("app", "other");
+        assert_eq!(told(&other, &[("asks", 5)], 60), [""; 0]);
+    }
+
+    #[test]
+    fn in_quiet_hours_nothing_is_told_also_over_midnight() {
+        let quiet: Quiet = quiet("22:00-07:00").expect("it is a span");
+        assert!([22 * 60, 0, 419].into_iter().all(|minute| quiet.holds(minute)));
+        assert!([21 * 60 + 59, 420, 720].into_iter().all(|minute| !quiet.holds(minute)));
+        assert!(self::quiet("22-7").is_err() && self::quiet("25:00-07:00").is_err());
+        // The story is told at eight in the morning.
+        assert_eq!(told("quiet = \"07:30-09:00\"", &[("asks", 0)], 60), [""; 0]);
+        assert_eq!(told("quiet = \"09:00-07:30\"", &[("asks", 0)], 60).len(), 1);
+    }
+
+    fn quiet(text: &str) -> Result<Quiet, toml::de::Error> {
+        #[derive(Deserialize)]
+        struct Holder {
+            quiet: Quiet,
+        }
+        toml::from_str::<Holder>(&format!("quiet = \"{text}\"")).map(|holder| holder.quiet)
+    }
+}
