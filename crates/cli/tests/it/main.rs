@@ -13,6 +13,7 @@ mod ingest_bad; // what is no transcript, or a broken one
 mod follow; // as agents write
 mod privacy; // what is not wanted
 mod hook; // what agents call
+mod hook_crash; // the same, killed or on a full disk
 mod up; // the daemon: start, stop, and what it tells meanwhile
 mod up_crash; // the daemon killed at any instant
 mod chain; // segments of epochs, with handlers as real processes

@@ -1,0 +1,157 @@
+//! Hooks whose stdout is closed, that are told to end or killed, on a disk that is full, beside a
+//! journal that is none: the agent never notices, and nothing is left half done.
+
+use std::fs;
+use std::io::Write;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use testkit::{Dice, Running};
+
+use crate::hook::{asked, call, events, failures, ingest, journal, names, payload, with_session};
+use crate::ingest_crash::crashes;
+use crate::up::up;
+
+/// Kills, as a part of those `HANSARD_TEST_CRASHES` sets.
+const SHARE: u32 = 4;
+
+/// A question whether a command may be run.
+fn asks(command: &str) -> Value {
+    json!({"tool_name": "Bash", "tool_input": {"command": command}})
+}
+
+#[test]
+fn a_closed_stdout_is_nobodys_concern() {
+    let world = with_session();
+    let mut shell = Command::new("/bin/sh");
+    shell.args(["-c", "exec \"$0\" hook claude PermissionRequest >&- 2>&-"]);
+    shell.arg(env!("CARGO_BIN_EXE_hansard")).env_clear().env("HOME", world.home());
+    let mut hook = shell.stdin(Stdio::piped()).spawn().unwrap();
+    let input = payload(&world, "s0", &asked()).to_string();
+    hook.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    assert!(hook.wait().unwrap().success());
+    assert_eq!(names(&journal(&world).join("spool")).len(), 1);
+}
+
+#[test]
+fn one_that_is_told_to_end_ends_without_a_word() {
+    let world = with_session();
+    let mut command = world.command(&["hook", "claude", "PermissionRequest"]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut hook = command.spawn().unwrap();
+    // Half of what it waits for.
+    hook.stdin.as_mut().unwrap().write_all(b"{\"session_id\":").unwrap();
+    let told = Command::new("kill").args(["-TERM", &hook.id().to_string()]).status();
+    assert!(told.unwrap().success());
+    let said = hook.wait_with_output().unwrap();
+    assert_eq!((said.stdout, said.stderr), (vec![], vec![]));
+    assert_eq!(names(&journal(&world).join("spool")), [""; 0]);
+}
+
+#[test]
+fn a_journal_that_is_none_or_of_another_version_stops_nobody() {
+    let world = with_session();
+    for file in fs::read_dir(journal(&world)).unwrap().map(|entry| entry.unwrap().path()) {
+        if file.is_file() {
+            fs::write(file, "from another time").unwrap();
+        }
+    }
+    call(&world, "PermissionRequest", &asked());
+    call(&world, "Stop", &json!({}));
+    assert_eq!(names(&journal(&world).join("spool")).len(), 1);
+    assert_eq!(failures(&world), [""; 0]);
+}
+
+#[test]
+fn a_call_that_is_killed_leaves_all_or_nothing() {
+    let world = with_session();
+    let mut dice = Dice::from_environment();
+    println!("HANSARD_TEST_SEED={}", dice.seed());
+    let kills = crashes().div_ceil(SHARE);
+    for number in 0..kills {
+        let mut command = world.command(&["hook", "claude", "PermissionRequest"]);
+        let mut hook = command.stdin(Stdio::piped()).spawn().unwrap();
+        let input = payload(&world, "s0", &asks(&format!("make part_{number}"))).to_string();
+        // One that is killed at once may not live to read it.
+        let _ = hook.stdin.take().unwrap().write_all(input.as_bytes());
+        wait(Duration::from_micros(dice.below(8_000)));
+        let _ = hook.kill();
+        hook.wait().unwrap();
+    }
+    let spool = journal(&world).join("spool");
+    let left = names(&spool);
+    for name in &left {
+        let text = fs::read(spool.join(name)).unwrap();
+        assert!(serde_json::from_slice::<Value>(&text).is_ok(), "{name} is whole");
+    }
+    ingest(&world);
+    assert_eq!(events(&world, "approval.requested").len(), left.len());
+    assert_eq!(names(&spool), [""; 0]);
+}
+
+#[test]
+fn calls_that_waited_are_recorded_once_by_daemons_that_are_killed() {
+    let world = with_session();
+    let calls = 40;
+    for number in 0..calls {
+        call(&world, "PermissionRequest", &asks(&format!("make part_{number}")));
+    }
+    let mut dice = Dice::from_environment();
+    println!("HANSARD_TEST_SEED={}", dice.seed());
+    for _ in 0..crashes().div_ceil(SHARE).min(20) {
+        let mut daemon: Running = up(&world);
+        assert!(!daemon.ends_within(Duration::from_micros(dice.below(40_000))), "it goes on");
+        daemon.kill();
+    }
+    ingest(&world);
+    let asked = events(&world, "approval.requested");
+    assert_eq!(asked.len(), calls);
+    assert_eq!(names(&journal(&world).join("spool")), [""; 0]);
+}
+
+/// Everything happens in one shell, because nobody else sees the disk. `$1` is the disk, `$2` the
+/// program, `$3` what an agent tells a hook.
+const FULL_DISK: &str = r#"
+    set -e
+    mount -t tmpfs -o size=6m,mode=700 tmpfs "$1"
+    export HANSARD_JOURNAL="$1/journal"
+    "$2" ingest --once >/dev/null
+    dd if=/dev/zero of="$1/ballast" bs=64k count=1000 2>/dev/null || true
+    dd if=/dev/zero of="$1/rest" bs=1 count=100000 2>/dev/null || true
+    for event in PermissionRequest Stop PreToolUse; do
+        echo "$3" | "$2" hook claude "$event"
+        echo "$event ended with $?"
+    done
+"#;
+
+#[test]
+fn on_a_full_disk_the_agent_notices_nothing() {
+    let world = with_session();
+    let disk = world.home().join("disk");
+    fs::create_dir(&disk).unwrap();
+    let shell = |script: &str| {
+        let mut unshare = Command::new("unshare");
+        unshare.args(["--user", "--map-root-user", "--mount", "sh", "-c", script, "sh"]);
+        unshare.arg(&disk).arg(env!("CARGO_BIN_EXE_hansard"));
+        unshare.arg(payload(&world, "s0", &asked()).to_string()).env_clear();
+        unshare.env("HOME", world.home()).env("PATH", std::env::var_os("PATH").unwrap());
+        unshare.output()
+    };
+    match shell("mount -t tmpfs tmpfs \"$1\"") {
+        Ok(tried) if tried.status.success() => {}
+        tried => {
+            println!("SKIPPED: no disk can be mounted here: {tried:?}");
+            return;
+        }
+    }
+    let said = shell(FULL_DISK).unwrap();
+    let ended = "PermissionRequest ended with 0\nStop ended with 0\nPreToolUse ended with 0\n";
+    assert_eq!(String::from_utf8_lossy(&said.stdout), ended);
+    assert_eq!(String::from_utf8_lossy(&said.stderr), "");
+}
+
+/// Lets time pass: a kill comes at any instant.
+fn wait(time: Duration) {
+    std::thread::park_timeout(time);
+}
