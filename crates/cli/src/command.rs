@@ -10,6 +10,7 @@ mod top;
 mod statusline;
 mod explain;
 mod approvals;
+mod seen;
 mod sessions;
 mod show;
 mod search;
@@ -96,6 +97,8 @@ pub(crate) enum Command {
     Explain(explain::Explain),
     /// What waits for your approval, with the exact command
     Approvals(approvals::Approvals),
+    /// Say that you have seen what a session has done
+    Seen(seen::Seen),
     /// List sessions, newest activity first
     Sessions(sessions::Sessions),
     /// Show one session: the talk by turns, its events, or what a model would see
@@ -184,6 +187,7 @@ pub(crate) fn run(hansard: &Hansard, output: &mut Output) -> Result<Done, CliErr
         Command::Statusline(command) => command.run(global, output),
         Command::Explain(command) => command.run(global, output),
         Command::Approvals(command) => command.run(global, output),
+        Command::Seen(command) => command.run(global, output),
         Command::Sessions(command) => command.run(global, output),
         Command::Show(command) => command.run(global, output),
         Command::Search(command) => command.run(global, output),

@@ -101,6 +101,11 @@ impl Sources for Answering {
         Ok(self.live.lately()?.iter().map(answers::status).collect())
     }
 
+    fn wanting(&self) -> Result<Vec<wire::Status>, SourceError> {
+        let lately = self.live.lately()?;
+        Ok(answers::wanting(&lately).into_iter().map(answers::status).collect())
+    }
+
     fn approvals(&self, is_pending: bool) -> Result<Vec<wire::Approval>, SourceError> {
         let which = if is_pending { Which::Pending } else { Which::All };
         Ok(approvals(&self.journal(), &self.live.lately()?, which)?)

@@ -2,6 +2,7 @@
 
 use event::payload::SessionMode;
 use journal::SessionInfo;
+use projection::status::{Attention, Want};
 use projection::{Facts, Outcome, PriceTable};
 
 use crate::statuses::SessionStatus;
@@ -120,6 +121,7 @@ pub fn status(status: &SessionStatus) -> wire::Status {
         pending_approvals: verdict.pending_approvals.clone(),
         pid: verdict.pid,
         summary: summary(&status.summary),
+        attention: attention(status),
         behind: status.is_behind,
         overruled: None,
         history: None,
@@ -143,6 +145,38 @@ pub fn explained(of: &SessionStatus) -> wire::Status {
         history: Some(history.collect()),
         ..status(of)
     }
+}
+
+/// What a session wants of somebody, and what can be done about it from here.
+fn attention(status: &SessionStatus) -> Option<wire::Attention> {
+    let attention = status.attention.as_ref()?;
+    let can: &[&str] = match attention.want {
+        Want::RiskyApproval | Want::Approval => &["approvals", "show", "explain"],
+        Want::Question => &["show", "resume", "explain"],
+        Want::Failed => &["show", "resume", "seen"],
+        Want::Stuck => &["explain", "show"],
+        Want::Finished => &["show", "resume", "seen"],
+    };
+    let what = match attention.want {
+        Want::Stuck => "nothing was heard of it for a long time",
+        Want::Finished => "has finished, and nobody has looked since",
+        _ => status.summary.current.as_str(),
+    };
+    Some(wire::Attention {
+        want: attention.want.as_str(),
+        what: what.to_owned(),
+        since: attention.since,
+        confidence: attention.confidence.to_string(),
+        can: can.to_vec(),
+    })
+}
+
+/// The sessions that want somebody, the most urgent first.
+pub fn wanting(statuses: &[SessionStatus]) -> Vec<&SessionStatus> {
+    let mut wanting: Vec<&SessionStatus> =
+        statuses.iter().filter(|status| status.attention.is_some()).collect();
+    wanting.sort_by_key(|status| status.attention.as_ref().map(Attention::urgency));
+    wanting
 }
 
 pub fn summary(summary: &projection::status::Summary) -> wire::Summary {

@@ -13,7 +13,8 @@ use event::{SessionId, Time};
 use journal::{Journal, ReadError, Selection, SessionFilter, SessionInfo, View};
 use projection::Facts;
 use projection::status::{
-    Life, Outside, Reason, Signs, Status as Doing, Summary, Verdict, stands_until, summary, verdict,
+    Attention, Life, Outside, Signs, Summary, Verdict, Want, attention, stands_until, summary,
+    verdict,
 };
 use redact::Redactor;
 
@@ -72,6 +73,8 @@ pub struct SessionStatus {
     pub project: Option<String>,
     pub verdict: Verdict,
     pub summary: Summary,
+    /// What it wants of somebody.
+    pub attention: Option<Attention>,
     pub signs: Signs,
     /// Its file has news that nobody has read yet.
     pub is_behind: bool,
@@ -83,9 +86,9 @@ impl SessionStatus {
         self.signs.is_child() || self.info.mode() == Some(&SessionMode::Child)
     }
 
-    /// Whether somebody has to act on it.
+    /// Whether somebody has to act on it. What is finished can wait.
     pub fn needs_you(&self) -> bool {
-        self.verdict.status == Doing::WaitingApproval || self.verdict.reason == Reason::Question
+        self.attention.as_ref().is_some_and(|attention| attention.want < Want::Finished)
     }
 
     /// A session that works for another one is shown only if somebody has to act on it.
@@ -239,17 +242,18 @@ impl Statuses {
         let outside = sought.as_ref().map(|sought| surroundings.of(sought)).unwrap_or_default();
         let verdict = verdict(&known.signs, &outside, now);
         let until = stands_until(&known.signs, &outside, now);
-        known.weighed = Some(Weighed { sought, outside, until });
         let mut redactor = Redactor::new();
         let status = SessionStatus {
             title: known.facts.title().map(|title| redactor.redact(title).into_owned()),
             project: known.facts.about().project.clone().or_else(|| info.project.clone()),
             summary: summary(&known.signs, &verdict, &mut |text| redactor.redact(text)),
+            attention: attention(&known.signs, &outside, &verdict, now),
             verdict,
             signs: known.signs.clone(),
             is_behind: file.is_some_and(has_news),
             info: info.clone(),
         };
+        known.weighed = Some(Weighed { sought, outside, until });
         self.known.insert(info.id, known);
         Ok(status)
     }
@@ -387,6 +391,7 @@ fn has_news(file: &SessionFile) -> bool {
 mod tests {
     use event::{Draft, EventId, Kind, Raw};
     use journal::Batch;
+    use projection::status::Status as Doing;
     use serde_json::{Value, json};
 
     use super::*;

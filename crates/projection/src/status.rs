@@ -12,14 +12,16 @@ mod outside; // what was seen beside the log
 mod pending; // questions to a person that nobody has answered
 mod signs; // what the events say
 mod summary; // three lines for people
+mod attention; // what is wanted of a person
 mod verdict; // both, weighed
 mod work; // what the three lines are made of
 
 use event::{Confidence, EventId, Time};
 use serde::{Deserialize, Serialize};
 
+pub use attention::{Attention, Want, attention};
 pub use outside::{Life, Lock, Missing, Outside, Process, Registry, RegistryWord};
-pub use signs::{Change, Signs};
+pub use signs::{Change, SEEN, Signs};
 pub use summary::{SUMMARY_CHARS_MAX, Summary, summary};
 pub use verdict::{stands_until, verdict};
 

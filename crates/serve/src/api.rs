@@ -75,6 +75,7 @@ fn described() -> OpenApiRouter<Inside> {
         .routes(routes!(route::log::messages))
         .routes(routes!(route::live::session_stream))
         .routes(routes!(route::session::status))
+        .routes(routes!(route::session::attention))
         .routes(routes!(route::session::explain))
         .routes(routes!(route::session::approvals))
         .routes(routes!(route::find::search))

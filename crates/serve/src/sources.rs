@@ -18,6 +18,8 @@ pub trait Sources: Send + Sync + 'static {
     fn recent(&self, id: &str) -> Result<Recent, SourceError>;
     /// What sessions are doing that were active lately.
     fn statuses(&self) -> Result<Vec<Status>, SourceError>;
+    /// Those of them that want somebody, the most urgent first.
+    fn wanting(&self) -> Result<Vec<Status>, SourceError>;
     /// What they asked to be allowed, the newest first; all of it, or only what still waits.
     fn approvals(&self, is_pending: bool) -> Result<Vec<Approval>, SourceError>;
     /// What one is doing, and why; by the beginning of its id.

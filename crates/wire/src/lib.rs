@@ -23,5 +23,5 @@ pub use page::{Messages, Page, RecordedEvent};
 pub use recent::{Glance, Recent, RecentTurn, Said};
 pub use search::{Found, Hit};
 pub use session::{Counts, Files, Message, Session, Tokens, Turn};
-pub use status::{Change, Evidence, Overruled, Status, Summary};
+pub use status::{Attention, Change, Evidence, Overruled, Status, Summary};
 pub use usage::{Spent, Usage, UsageRow};

@@ -25,6 +25,8 @@ pub struct Status {
     pub pending_approvals: Vec<String>,
     pub pid: Option<u32>,
     pub summary: Summary,
+    /// What it wants of somebody, if anything.
+    pub attention: Option<Attention>,
     /// The agent's file has news that is not in the journal.
     pub behind: bool,
     /// What speaks against it, where it is explained.
@@ -33,6 +35,21 @@ pub struct Status {
     /// What it was before, where it is explained.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub history: Option<Vec<Change>>,
+}
+
+/// What a session wants of a person.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
+pub struct Attention {
+    /// `risky_approval`, `approval`, `question`, `failed`, `stuck` or `finished`.
+    pub want: &'static str,
+    /// The same in words.
+    pub what: String,
+    #[schema(value_type = String, format = DateTime)]
+    pub since: Time,
+    /// `high`, `medium` or `low`.
+    pub confidence: String,
+    /// Commands that help: `approvals`, `explain`, `resume`, `seen`, `show`.
+    pub can: Vec<&'static str>,
 }
 
 /// A sign that stands.

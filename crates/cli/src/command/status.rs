@@ -151,8 +151,13 @@ fn lines(listed: &[SessionStatus], all: bool, now: Time, output: &Output) -> Vec
     let ids = short_ids(listed);
     let mut lines = Vec::new();
     for (name, style) in GROUPS {
-        let members: Vec<_> =
+        let mut members: Vec<_> =
             listed.iter().zip(&ids).filter(|(status, _)| group(status) == *name).collect();
+        // The most urgent first; those that want nobody stay as they are, behind.
+        members.sort_by_key(|(status, _)| match &status.attention {
+            Some(attention) => (false, Some(attention.urgency())),
+            None => (true, None),
+        });
         if members.is_empty() || *name == "exited" && !all {
             continue;
         }

@@ -104,6 +104,20 @@ fn explain_says_why_and_what_speaks_against_it() {
 }
 
 #[test]
+fn what_is_finished_wants_somebody_until_they_have_seen_it() {
+    let world = empty();
+    let over = json!({"agent_id": "", "stop_reason": "completed"});
+    import(&world, &session("99990000", &[("turn.completed", over)]));
+    register(&world, "99990000", "idle");
+    let attention = || status(&world).remove(0)["attention"].clone();
+    assert_eq!(attention()["want"], "finished");
+    assert_eq!(attention()["can"], json!(["show", "resume", "seen"]));
+    assert_eq!(world.run(&["seen", "99990000"]).stdout, "claude:99990000 was seen\n");
+    assert_eq!(attention(), json!(null));
+    assert_eq!(world.run(&["seen", "nobody"]).code, Some(1));
+}
+
+#[test]
 fn a_watcher_tells_each_change_once() {
     let world = empty();
     import(&world, &session("77778888", &[]));

@@ -11,6 +11,7 @@ use super::signs::Sign;
 use super::work::{Doing, spoken};
 use crate::excerpt;
 use crate::mark::Mark;
+use crate::risk::Risk;
 
 /// Characters of an id that are kept; longer ones are nobody's.
 const ID_CHARS_MAX: usize = 400;
@@ -25,6 +26,8 @@ pub(super) struct Pending {
     /// What the call is given, if that was said.
     given: Option<Mark>,
     pub(super) asks: Asks,
+    /// What might come of an answer.
+    risk: Risk,
     pub(super) sign: Sign,
 }
 
@@ -56,6 +59,7 @@ impl Pending {
             call: asked.call_id.as_deref().filter(|id| !id.is_empty()).map(Mark::of),
             given: input.map(given),
             asks: Asks::ToDo(Doing::of(&asked.tool, input.unwrap_or(&nothing))),
+            risk: Risk::of(&asked.tool, input.unwrap_or(&nothing)),
             sign: Sign::of(event),
         }
     }
@@ -68,6 +72,7 @@ impl Pending {
             call: Some(Mark::of(&asked.request_id)),
             given: None,
             asks: Asks::Words(spoken(&asked.prompt)),
+            risk: Risk::Read,
             sign: Sign::of(event),
         }
     }
@@ -83,6 +88,11 @@ impl Pending {
             }
             (None, None) => Mark::of(&self.tool) == call.tool,
         }
+    }
+
+    /// Whether what is asked for cannot be taken back, or is seen by others.
+    pub(super) fn is_risky(&self) -> bool {
+        self.risk <= Risk::Secrets
     }
 
     /// Whether nothing at all is said of the call.

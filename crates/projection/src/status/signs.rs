@@ -7,8 +7,8 @@
 
 use event::payload::{
     ApprovalCanceled, ApprovalRequested, ApprovalResolved, AssistantMessage, ContextAdded,
-    ErrorRaised, ExternalInput, InputStatus, SessionMode, SessionStarted, StopReason, ToolCall,
-    ToolResult, TurnCompleted, UserPrompt,
+    ErrorRaised, ExternalInput, InputStatus, Note, SessionMode, SessionStarted, StopReason,
+    ToolCall, ToolResult, TurnCompleted, UserPrompt,
 };
 use event::{Confidence, Event, EventId, Kind, Source, Time};
 use serde::{Deserialize, Serialize};
@@ -24,7 +24,7 @@ use crate::torn::{News, Torn};
 
 /// The shape of the saved state. One that was saved in another shape is not continued but folded
 /// anew.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 /// Approvals and questions that are waited for. With more the oldest is given up; the session
 /// waits all the same.
@@ -75,6 +75,8 @@ pub struct Signs {
     pub(super) has_nobody: bool,
     /// It works for another session.
     pub(super) is_child: bool,
+    /// When somebody last said that they have seen what it did.
+    pub(super) seen_at: Option<Time>,
     /// The last thing that happened.
     pub(super) last: Option<Sign>,
     pub(super) work: Work,
@@ -116,6 +118,15 @@ pub struct Change {
     pub event_id: EventId,
 }
 
+/// What the note of somebody is about who has seen what a session did.
+pub const SEEN: &str = "seen";
+
+/// Whether a note says that somebody has seen what was done.
+fn is_seen(event: &Event) -> bool {
+    let note = event.readable::<Note>();
+    note.and_then(|note| note.about?.text()).is_some_and(|about| about == SEEN)
+}
+
 impl Default for Signs {
     fn default() -> Signs {
         Signs {
@@ -137,6 +148,7 @@ impl Default for Signs {
             exit: None,
             has_nobody: false,
             is_child: false,
+            seen_at: None,
             last: None,
             work: Work::default(),
             history: Recent::default(),
@@ -306,6 +318,7 @@ impl Signs {
             Kind::TurnCompleted => self.complete(event),
             Kind::Error => self.error(event),
             // Said about the session, not by it.
+            Kind::Note if is_seen(event) => self.seen_at = Some(event.created_at),
             Kind::Note | Kind::StatusChanged | Kind::EpochClosed | Kind::Snapshot => {}
             _ => self.touch(event),
         }

@@ -24,6 +24,10 @@ const DOUBTED_SECS: i64 = 10 * 60;
 /// then, too: its end is not always told.
 const UNKNOWN_SECS: i64 = 60 * 60;
 
+/// Quiet time after which somebody should look whether an open turn still gets on. Not later than
+/// anything [`stands_until`] counts with.
+pub(super) const STUCK_SECS: i64 = DOUBTED_SECS;
+
 /// A file that was written so lately is being written.
 const GROWING_SECS: i64 = 10;
 
@@ -482,7 +486,7 @@ fn rank(confidence: &Confidence) -> u8 {
 }
 
 /// Whole seconds from one to the other; none if a clock went back.
-fn secs_between(from: Time, to: Time) -> i64 {
+pub(super) fn secs_between(from: Time, to: Time) -> i64 {
     let secs = (to.nanos() - from.nanos()) / 1_000_000_000;
     i64::try_from(secs.max(0)).unwrap_or(i64::MAX)
 }

@@ -58,6 +58,7 @@ enum Order {
         (status = OK, body = Found),
         (status = BAD_REQUEST, body = Failure),
         (status = UNAUTHORIZED, body = Failure),
+        (status = SERVICE_UNAVAILABLE, body = Failure),
         (status = NOT_FOUND, body = Failure)
     )
 )]
@@ -117,7 +118,8 @@ pub(crate) struct UsageAsked {
     responses(
         (status = OK, body = Usage),
         (status = BAD_REQUEST, body = Failure),
-        (status = UNAUTHORIZED, body = Failure)
+        (status = UNAUTHORIZED, body = Failure),
+        (status = SERVICE_UNAVAILABLE, body = Failure)
     )
 )]
 pub(crate) async fn usage(

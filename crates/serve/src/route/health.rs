@@ -11,7 +11,11 @@ use crate::door::Inside;
 #[utoipa::path(
     get,
     path = "/api/health",
-    responses((status = OK, body = Health), (status = UNAUTHORIZED, body = Failure))
+    responses(
+        (status = OK, body = Health),
+        (status = UNAUTHORIZED, body = Failure),
+        (status = SERVICE_UNAVAILABLE, body = Failure)
+    )
 )]
 pub(crate) async fn health(State(inside): State<Inside>) -> Answer<Health> {
     inside.ask_short(|sources| sources.health()).await.map(Json)
@@ -21,7 +25,11 @@ pub(crate) async fn health(State(inside): State<Inside>) -> Answer<Health> {
 #[utoipa::path(
     get,
     path = "/api/stream/status",
-    responses((status = OK, body = StreamStatus), (status = UNAUTHORIZED, body = Failure))
+    responses(
+        (status = OK, body = StreamStatus),
+        (status = UNAUTHORIZED, body = Failure),
+        (status = SERVICE_UNAVAILABLE, body = Failure)
+    )
 )]
 pub(crate) async fn stream_status(State(inside): State<Inside>) -> Answer<StreamStatus> {
     let (position, cached_after) = {

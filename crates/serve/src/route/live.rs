@@ -104,6 +104,7 @@ pub(crate) struct StreamAsked {
         (status = OK, body = String, content_type = "text/event-stream"),
         (status = BAD_REQUEST, body = Failure),
         (status = UNAUTHORIZED, body = Failure),
+        (status = SERVICE_UNAVAILABLE, body = Failure),
         (status = NOT_FOUND, body = Failure)
     )
 )]

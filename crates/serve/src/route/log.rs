@@ -47,6 +47,7 @@ pub(crate) struct EventsAsked {
         (status = OK, body = Page<RecordedEvent>),
         (status = BAD_REQUEST, body = Failure),
         (status = UNAUTHORIZED, body = Failure),
+        (status = SERVICE_UNAVAILABLE, body = Failure),
         (status = NOT_FOUND, body = Failure)
     )
 )]
@@ -87,6 +88,7 @@ pub(crate) struct MessagesAsked {
         (status = OK, body = Messages),
         (status = BAD_REQUEST, body = Failure),
         (status = UNAUTHORIZED, body = Failure),
+        (status = SERVICE_UNAVAILABLE, body = Failure),
         (status = NOT_FOUND, body = Failure)
     )
 )]

@@ -40,7 +40,8 @@ pub(crate) struct SessionsAsked {
     responses(
         (status = OK, body = Page<Session>),
         (status = BAD_REQUEST, body = Failure),
-        (status = UNAUTHORIZED, body = Failure)
+        (status = UNAUTHORIZED, body = Failure),
+        (status = SERVICE_UNAVAILABLE, body = Failure)
     )
 )]
 pub(crate) async fn sessions(
@@ -67,6 +68,7 @@ pub(crate) async fn sessions(
         (status = OK, body = Session),
         (status = BAD_REQUEST, body = Failure),
         (status = UNAUTHORIZED, body = Failure),
+        (status = SERVICE_UNAVAILABLE, body = Failure),
         (status = NOT_FOUND, body = Failure)
     )
 )]
@@ -83,6 +85,7 @@ pub(crate) async fn session(State(inside): State<Inside>, Named(id): Named) -> A
         (status = OK, body = Summary),
         (status = BAD_REQUEST, body = Failure),
         (status = UNAUTHORIZED, body = Failure),
+        (status = SERVICE_UNAVAILABLE, body = Failure),
         (status = NOT_FOUND, body = Failure)
     )
 )]
@@ -100,6 +103,7 @@ pub(crate) async fn summary(State(inside): State<Inside>, Named(id): Named) -> A
         (status = OK, body = Recent),
         (status = BAD_REQUEST, body = Failure),
         (status = UNAUTHORIZED, body = Failure),
+        (status = SERVICE_UNAVAILABLE, body = Failure),
         (status = NOT_FOUND, body = Failure)
     )
 )]
@@ -111,10 +115,29 @@ pub(crate) async fn recent(State(inside): State<Inside>, Named(id): Named) -> An
 #[utoipa::path(
     get,
     path = "/api/status",
-    responses((status = OK, body = Page<Status>), (status = UNAUTHORIZED, body = Failure))
+    responses(
+        (status = OK, body = Page<Status>),
+        (status = UNAUTHORIZED, body = Failure),
+        (status = SERVICE_UNAVAILABLE, body = Failure)
+    )
 )]
 pub(crate) async fn status(State(inside): State<Inside>) -> Answer<Page<Status>> {
     let items = inside.ask(|sources| sources.statuses()).await?;
+    Ok(Json(Page { items, next: None }))
+}
+
+/// The sessions that want somebody, the most urgent first
+#[utoipa::path(
+    get,
+    path = "/api/attention",
+    responses(
+        (status = OK, body = Page<Status>),
+        (status = UNAUTHORIZED, body = Failure),
+        (status = SERVICE_UNAVAILABLE, body = Failure)
+    )
+)]
+pub(crate) async fn attention(State(inside): State<Inside>) -> Answer<Page<Status>> {
+    let items = inside.ask(|sources| sources.wanting()).await?;
     Ok(Json(Page { items, next: None }))
 }
 
@@ -134,7 +157,8 @@ pub(crate) struct ApprovalsAsked {
     responses(
         (status = OK, body = Page<Approval>),
         (status = BAD_REQUEST, body = Failure),
-        (status = UNAUTHORIZED, body = Failure)
+        (status = UNAUTHORIZED, body = Failure),
+        (status = SERVICE_UNAVAILABLE, body = Failure)
     )
 )]
 pub(crate) async fn approvals(
@@ -163,6 +187,7 @@ pub(crate) struct ExplainAsked {
         (status = OK, body = Status),
         (status = BAD_REQUEST, body = Failure),
         (status = UNAUTHORIZED, body = Failure),
+        (status = SERVICE_UNAVAILABLE, body = Failure),
         (status = NOT_FOUND, body = Failure)
     )
 )]

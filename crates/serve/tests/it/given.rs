@@ -49,6 +49,11 @@ struct Made {
 
 impl House {
     pub(crate) fn open() -> House {
+        House::open_at("127.0.0.1:0")
+    }
+
+    /// One whose door listens here.
+    pub(crate) fn open_at(listen: &str) -> House {
         let folder = TempDir::new().unwrap();
         let socket = folder.path().join("bus.sock");
         let server = Server::bind(&socket, bus::Settings::default()).unwrap();
@@ -68,7 +73,7 @@ impl House {
             wanted: Mutex::default(),
         };
         let door = Door::open(Opening {
-            listen: "127.0.0.1:0".parse().unwrap(),
+            listen: listen.parse().unwrap(),
             any_port: false,
             keys: keys.clone(),
             sources: Arc::new(sources),
@@ -312,6 +317,7 @@ pub(crate) fn status(session: &str, status: &'static str, since: i64) -> wire::S
         pending_approvals: Vec::new(),
         pid: None,
         summary: wire::Summary { current: "works".to_owned(), recent: None, last_prompt: None },
+        attention: None,
         behind: false,
         overruled: None,
         history: None,
@@ -355,6 +361,10 @@ impl Sources for Made {
 
     fn statuses(&self) -> Result<Vec<wire::Status>, SourceError> {
         Ok(vec![status("a", "running", 0)])
+    }
+
+    fn wanting(&self) -> Result<Vec<wire::Status>, SourceError> {
+        self.statuses()
     }
 
     fn approvals(&self, _: bool) -> Result<Vec<wire::Approval>, SourceError> {

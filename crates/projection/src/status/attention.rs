@@ -1,0 +1,94 @@
+//! What a session wants of a person, and how urgent that is.
+//!
+//! A list of what several want is sorted by [`Attention::urgency`]: the most urgent first, and of
+//! equally urgent ones the one that has waited longest.
+
+use event::{Confidence, Time};
+
+use super::outside::Outside;
+use super::signs::{Signs, Stage};
+use super::verdict::{STUCK_SECS, secs_between};
+use super::{Reason, Status, Verdict};
+
+/// What is wanted, the most urgent first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Want {
+    /// To be allowed something that cannot be taken back, or that others see.
+    RiskyApproval,
+    Approval,
+    /// An answer.
+    Question,
+    /// Somebody to look why the last turn failed.
+    Failed,
+    /// Somebody to look whether it still gets on.
+    Stuck,
+    /// Its answer to be read.
+    Finished,
+}
+
+/// What a session wants.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Attention {
+    pub want: Want,
+    pub since: Time,
+    pub confidence: Confidence,
+}
+
+impl Want {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Want::RiskyApproval => "risky_approval",
+            Want::Approval => "approval",
+            Want::Question => "question",
+            Want::Failed => "failed",
+            Want::Stuck => "stuck",
+            Want::Finished => "finished",
+        }
+    }
+}
+
+impl Attention {
+    /// What sorts the most urgent first.
+    pub fn urgency(&self) -> (Want, Time) {
+        (self.want, self.since)
+    }
+}
+
+/// What a session wants at `now`, if anything.
+pub fn attention(
+    signs: &Signs,
+    outside: &Outside,
+    verdict: &Verdict,
+    now: Time,
+) -> Option<Attention> {
+    let told = |want, since| Attention { want, since, confidence: verdict.confidence.clone() };
+    match (verdict.status, verdict.reason) {
+        (Status::WaitingApproval, _) => {
+            let is_risky = signs.approvals.iter().any(|asked| asked.is_risky());
+            let want = if is_risky { Want::RiskyApproval } else { Want::Approval };
+            Some(told(want, verdict.since))
+        }
+        (Status::Waiting, Reason::Question) => Some(told(Want::Question, verdict.since)),
+        (Status::Running, Reason::Turn) => {
+            let told_at = signs.last.as_ref().map(|last| last.at);
+            let registered_at = outside.registry.as_ref().map(|registry| registry.updated_at);
+            let last_at = told_at.max(outside.grown_at).max(registered_at)?;
+            // A tool may take as long as it likes.
+            let is_stuck = signs.calls.is_empty() && secs_between(last_at, now) >= STUCK_SECS;
+            let confidence = match verdict.pid {
+                Some(_) => Confidence::Medium,
+                None => Confidence::Low,
+            };
+            is_stuck.then_some(Attention { want: Want::Stuck, since: last_at, confidence })
+        }
+        (Status::Waiting | Status::Idle, _) => {
+            let Stage::Over(end) = &signs.stage else { return None };
+            if signs.has_nobody || signs.is_child || signs.seen_at >= Some(end.at) {
+                return None;
+            }
+            let is_failed = signs.work.failure.is_some();
+            Some(told(if is_failed { Want::Failed } else { Want::Finished }, end.at))
+        }
+        _ => None,
+    }
+}
