@@ -104,7 +104,7 @@ impl Door {
             return Err(OpenError::NotLoopback(listen));
         }
         let (address, listeners) = bind(listen, any_port)?;
-        let entrance = Entrance::new(keys.clone(), address.port())?;
+        let entrance = Entrance::new(keys.clone(), address)?;
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .max_blocking_threads(QUESTIONS_MAX + READS_MAX + SHORT_MAX)

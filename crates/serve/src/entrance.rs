@@ -5,6 +5,7 @@
 //! port of a host, so under `127.0.0.1` whatever else listens on this machine would get it too.
 
 use std::collections::VecDeque;
+use std::net::SocketAddr;
 use std::sync::{Mutex, PoisonError, RwLock};
 use std::time::SystemTime;
 
@@ -56,13 +57,16 @@ pub(crate) struct Entrance {
 }
 
 impl Entrance {
-    pub(crate) fn new(keys: Keys, port: u16) -> Result<Entrance, TokenError> {
+    /// For a door that listens here.
+    pub(crate) fn new(keys: Keys, address: SocketAddr) -> Result<Entrance, TokenError> {
+        let port = address.port();
         let token = RwLock::new(keys.token()?);
         let page = format!("{}.localhost:{port}", &secret()[..PAGE_DIGITS]);
-        let hosts = ["127.0.0.1", "localhost", "[::1]"].map(|name| format!("{name}:{port}"));
+        let names = ["127.0.0.1", "localhost", "[::1]"].map(|name| format!("{name}:{port}"));
+        let hosts = names.into_iter().chain([address.to_string()]).collect();
         let (expelled, _) = watch::channel(0);
         let cookies = Mutex::default();
-        Ok(Entrance { keys, token, cookies, hosts: hosts.into(), page, expelled })
+        Ok(Entrance { keys, token, cookies, hosts, page, expelled })
     }
 
     pub(crate) fn page(&self) -> &str {

@@ -47,6 +47,20 @@ fn a_stranger_gets_nothing_but_a_refusal() {
     }
 }
 
+/// Elsewhere a machine has only one such address.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_door_is_asked_for_at_the_address_where_it_listens() {
+    let house = House::open_at("127.0.0.2:0");
+    let token = format!("Authorization: Bearer {}", house.token());
+    let port = house.address().port();
+    for (host, status) in [("127.0.0.2", 200), ("127.0.0.1", 200), ("127.0.0.3", 403)] {
+        let said =
+            house.ask("GET /api/health HTTP/1.1", &[&token, &format!("Host: {host}:{port}")]);
+        assert_eq!(said.status, status, "{host}: {said:?}");
+    }
+}
+
 #[test]
 fn a_request_for_another_host_or_from_another_page_is_refused() {
     let house = House::open();
