@@ -151,6 +151,15 @@ impl From<OpenError> for CliError {
     }
 }
 
+impl From<daemon::WriteError> for CliError {
+    fn from(error: daemon::WriteError) -> CliError {
+        match error {
+            daemon::WriteError::Read(error) => error.into(),
+            daemon::WriteError::Io(error) => error.into(),
+        }
+    }
+}
+
 impl From<ReadError> for CliError {
     fn from(error: ReadError) -> CliError {
         let kind = match &error {

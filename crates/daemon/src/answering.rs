@@ -1,21 +1,31 @@
 //! What can be asked over HTTP, answered from the parts of the daemon.
 
+use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use capture::{Encoding, Signal};
+use capture::{Encoding, Environment, Signal};
+use event::Time;
 use journal::{Journal, ReadError, Selection, SessionFilter};
+use projection::document::{Format, Options};
 use projection::{Facts, Grouping, Turns};
-use serve::{SessionsWanted, SourceError, Sources, UsageWanted};
+use serve::{DocumentWanted, SessionsWanted, SourceError, Sources, UsageWanted};
 
+use crate::adapters::adapters;
 use crate::answers;
 use crate::asked::{Which, approvals};
+use crate::documents::{Secrets, WriteError, handoff_note, write_document, write_events};
+use crate::family::family;
+use crate::feed::feed;
 use crate::health::{Condition, Health};
 use crate::hots::Hots;
 use crate::listing::{Listing, ListingError, prices, spending};
 use crate::live::Live;
 use crate::opened::Opened;
+use crate::pictures::picture;
+use crate::resume::Way;
 use crate::telemetry::Telemeter;
+use crate::work::Worked;
 
 /// What rows of use can stand for, by the names people give them.
 const GROUPINGS: &[(&str, Grouping)] = &[
@@ -31,6 +41,9 @@ pub(crate) struct Answering {
     pub(crate) opened: Opened,
     pub(crate) live: Arc<Live>,
     pub(crate) hots: Mutex<Hots>,
+    pub(crate) worked: Mutex<Worked>,
+    pub(crate) environment: Environment,
+    pub(crate) clock: fn() -> Time,
     pub(crate) health: Health,
     pub(crate) telemeter: Telemeter,
     pub(crate) started_at: Instant,
@@ -60,13 +73,7 @@ impl Sources for Answering {
 
     fn sessions(&self, wanted: &SessionsWanted) -> Result<wire::Page<wire::Session>, SourceError> {
         let journal = self.journal();
-        let filter = SessionFilter {
-            provider: wanted.provider.clone(),
-            project: wanted.project.clone(),
-            active_since: wanted.since,
-            active_until: wanted.until,
-        };
-        let page = journal.sessions(&filter, wanted.after.as_deref(), wanted.limit)?;
+        let page = journal.sessions(&filter(wanted), wanted.after.as_deref(), wanted.limit)?;
         let items = Listing::load(&journal).map_err(unlisted)?.of(&page.items)?;
         Ok(wire::Page { items, next: page.next })
     }
@@ -146,8 +153,89 @@ impl Sources for Answering {
         Ok(answers::usage(&spending))
     }
 
+    fn feed(&self, wanted: &SessionsWanted) -> Result<wire::Page<wire::Happening>, SourceError> {
+        Ok(feed(&self.journal(), &filter(wanted), wanted.limit)?)
+    }
+
+    fn work(&self, wanted: &SessionsWanted) -> Result<wire::Work, SourceError> {
+        let mut worked = self.worked.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(worked.of(&self.journal(), &filter(wanted))?)
+    }
+
+    fn adapters(&self) -> Result<Vec<wire::Adapter>, SourceError> {
+        let statuses = self.live.lately()?;
+        Ok(adapters(&self.journal(), &self.environment, &statuses, (self.clock)())?)
+    }
+
+    fn family(&self, id: &str) -> Result<Vec<wire::Session>, SourceError> {
+        let journal = self.journal();
+        let members = family(&journal, journal.resolve(id)?)?;
+        Ok(Listing::load(&journal).map_err(unlisted)?.of(&members)?)
+    }
+
+    fn resume(&self, id: &str) -> Result<wire::Resume, SourceError> {
+        let journal = self.journal();
+        let info = journal.resolve(id)?;
+        let way = Way::of(&journal, info.clone())?;
+        Ok(wire::Resume {
+            session_id: way.as_ref().map_or(info.id.to_string(), |way| way.session_id.clone()),
+            line: way.as_ref().map(Way::line),
+            cwd: way.as_ref().and_then(|way| way.cwd.clone()),
+            command: way.map(|way| way.command),
+        })
+    }
+
+    fn handoff(&self, id: &str) -> Result<String, SourceError> {
+        let journal = self.journal();
+        Ok(handoff_note(&journal, &journal.resolve(id)?, Secrets::Removed)?)
+    }
+
+    fn export(
+        &self,
+        id: &str,
+        wanted: DocumentWanted,
+        redact: bool,
+        out: &mut dyn Write,
+    ) -> Result<(), SourceError> {
+        let journal = self.journal();
+        let info = journal.resolve(id)?;
+        let secrets = if redact { Secrets::Removed } else { Secrets::Kept };
+        let format = match wanted {
+            DocumentWanted::Markdown => Format::Markdown,
+            DocumentWanted::Html => Format::Html,
+            DocumentWanted::Text => Format::Plain,
+            DocumentWanted::Events => {
+                return write_events(&journal, &info, secrets, out).map_err(unwritten);
+            }
+        };
+        let how = (format, Options::default());
+        write_document(&journal, &info, how, secrets, out).map_err(unwritten)
+    }
+
+    fn picture(&self, id: &str, seq: u64, number: usize) -> Result<Option<Vec<u8>>, SourceError> {
+        let journal = self.journal();
+        Ok(picture(&journal, &journal.resolve(id)?.id, seq, number)?)
+    }
+
     fn watched_by(&self, watchers: usize) {
         self.live.watched_by(watchers);
+    }
+}
+
+/// Which sessions are meant.
+fn filter(wanted: &SessionsWanted) -> SessionFilter {
+    SessionFilter {
+        provider: wanted.provider.clone(),
+        project: wanted.project.clone(),
+        active_since: wanted.since,
+        active_until: wanted.until,
+    }
+}
+
+fn unwritten(error: WriteError) -> SourceError {
+    match error {
+        WriteError::Read(error) => error.into(),
+        WriteError::Io(error) => SourceError::Other(error.to_string()),
     }
 }
 

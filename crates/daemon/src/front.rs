@@ -72,13 +72,22 @@ impl Front {
     fn try_open(tools: Tools, folder: &Path, wanted: &Http) -> Result<Front, OpenError> {
         let Tools { opened, environment, clock, log: _, health, intake } = tools;
         let telemeter = Telemeter::new(intake);
+        let for_answers = environment.clone();
         let board = Board::default();
         let live = Arc::new(Live::new(opened.clone(), environment, clock, board.clone()));
         let live_for_answers = Arc::clone(&live);
         let started_at = Instant::now();
-        let hots = Mutex::default();
-        let answering =
-            Answering { opened, live: live_for_answers, hots, health, telemeter, started_at };
+        let answering = Answering {
+            opened,
+            live: live_for_answers,
+            hots: Mutex::default(),
+            worked: Mutex::default(),
+            environment: for_answers,
+            clock,
+            health,
+            telemeter,
+            started_at,
+        };
         let door = Door::open(Opening {
             listen: SocketAddr::new(wanted.listen, wanted.port.unwrap_or(PORT)),
             any_port: wanted.port.is_none(),

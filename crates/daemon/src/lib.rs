@@ -13,6 +13,13 @@ mod front; // the door for pages and programs
 mod live; // what sessions are doing, for those who watch
 mod hots; // the newest part of sessions somebody looks at
 mod asked; // what agents asked to be allowed
+mod feed; // what happened, over all sessions
+mod work; // how the work went
+mod adapters; // how it stands with each agent
+mod family; // who a session belongs to
+mod resume; // how to go on with a session
+mod documents; // sessions as documents and notes
+mod pictures; // pictures in what agents wrote
 mod answering; // what can be asked over HTTP
 mod past; // the journal as the bus reads it
 mod import; // how far history has been read
@@ -54,6 +61,7 @@ pub use chaining::ChainingError;
 pub use chronicles::chronicle_of;
 pub use day_digest::{DayDigest, ProjectDay, SessionDay};
 pub use delete::{DeleteError, delete};
+pub use documents::{Secrets, WriteError, handoff_note, write_document, write_events};
 pub use dream::{Dream, DreamError, Told};
 pub use facts::{KeptFacts, UnknownKind, facts_of, unknown_records};
 pub use front::{Keys, TokenError, keys};
@@ -69,6 +77,7 @@ pub use ingest::{Ingest, IngestError, Ingested};
 pub use instance::{InstanceError, Running, socket};
 pub use listing::{Listing, ListingError, prices, spending};
 pub use log::Echo;
+pub use resume::Way;
 pub use segment::{Described, Meta, Segment, SegmentError, SegmentKey, Transcribed};
 pub use settings::{Settings, SettingsError};
 pub use signals::{Signal, Signals};

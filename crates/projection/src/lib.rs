@@ -17,6 +17,7 @@ pub mod document; // a session as Markdown, HTML or plain text
 mod tool_lines; // runs of calls in a few lines
 mod chunk; // lines in chunks of limited size
 mod problem; // what went wrong, in one line
+mod quality; // how the work went
 pub mod digest; // what is worth keeping of an epoch
 mod chronicle; // the epochs of a session, each with its digest
 mod stretch; // when somebody worked in a session, and what was done
@@ -48,6 +49,7 @@ pub use epoch::{Closed, Epoch, Epochs};
 pub use facts::{About, Counts, Facts, UnknownCount};
 pub use hot::{Glance, HOT_EVENTS_SEEN, Hot, HotTurn, Said};
 pub use price::{BadPrices, PriceTable};
+pub use quality::{Fault, Quality};
 pub use redacted::{Redact, redacted};
 pub use risk::Risk;
 pub use spend::{Grouping, Money, Spending, Spent, SpentRow};

@@ -80,4 +80,13 @@ fn described() -> OpenApiRouter<Inside> {
         .routes(routes!(route::session::approvals))
         .routes(routes!(route::find::search))
         .routes(routes!(route::find::usage))
+        .routes(routes!(route::overview::feed))
+        .routes(routes!(route::overview::activity))
+        .routes(routes!(route::overview::family))
+        .routes(routes!(route::overview::capture))
+        .routes(routes!(route::document::export))
+        .routes(routes!(route::document::handoff))
+        .routes(routes!(route::document::resume))
+        .routes(routes!(route::artifact::artifact))
+        .routes(routes!(route::artifact::picture))
 }

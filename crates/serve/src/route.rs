@@ -4,6 +4,9 @@ pub(crate) mod health; // how the daemon and its followers do
 pub(crate) mod session; // sessions, and what they are doing
 pub(crate) mod log; // what was recorded
 pub(crate) mod find; // search, and what was used
+pub(crate) mod overview; // what holds over many sessions
+pub(crate) mod document; // a session to take away
+pub(crate) mod artifact; // bodies that events refer to
 pub(crate) mod live; // streams and sockets
 pub(crate) mod telemetry; // what agents export
 pub(crate) mod page; // what a browser meets first

@@ -1,9 +1,13 @@
 //! Where answers come from: whoever opens the door hands it in.
 
+use std::io::Write;
+
 use capture::{Encoding, Signal, TelemetryError};
 use event::Time;
 use journal::{Journal, Query, ReadError};
-use wire::{Approval, Found, Health, Page, Recent, Session, Status, Usage};
+use wire::{
+    Adapter, Approval, Found, Happening, Health, Page, Recent, Resume, Session, Status, Usage, Work,
+};
 
 /// What can be asked of the daemon. Each call may read from disk: none is made on the thread that
 /// serves connections.
@@ -26,6 +30,28 @@ pub trait Sources: Send + Sync + 'static {
     fn explain(&self, id: &str) -> Result<Status, SourceError>;
     fn search(&self, query: &Query) -> Result<Found, SourceError>;
     fn usage(&self, wanted: &UsageWanted) -> Result<Usage, SourceError>;
+    /// What happened over the sessions that fit, the newest first.
+    fn feed(&self, wanted: &SessionsWanted) -> Result<Page<Happening>, SourceError>;
+    /// How the work went in them.
+    fn work(&self, wanted: &SessionsWanted) -> Result<Work, SourceError>;
+    /// How it stands with each agent.
+    fn adapters(&self) -> Result<Vec<Adapter>, SourceError>;
+    /// A session with those it comes from and those that came from it.
+    fn family(&self, id: &str) -> Result<Vec<Session>, SourceError>;
+    /// How to go on with one.
+    fn resume(&self, id: &str) -> Result<Resume, SourceError>;
+    /// The note for whoever goes on with one, without secrets.
+    fn handoff(&self, id: &str) -> Result<String, SourceError>;
+    /// The picture with this number, from 0, in what an agent wrote for an event.
+    fn picture(&self, id: &str, seq: u64, number: usize) -> Result<Option<Vec<u8>>, SourceError>;
+    /// Writes one as a document.
+    fn export(
+        &self,
+        id: &str,
+        wanted: DocumentWanted,
+        redact: bool,
+        out: &mut dyn Write,
+    ) -> Result<(), SourceError>;
     /// Takes what an agent exports.
     fn telemetry(&self, signal: Signal, encoding: Encoding, body: &[u8])
     -> Result<(), SourceError>;
@@ -42,6 +68,16 @@ pub struct SessionsWanted {
     pub until: Option<Time>,
     pub after: Option<String>,
     pub limit: usize,
+}
+
+/// What a session is written as.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum DocumentWanted {
+    Markdown,
+    Html,
+    Text,
+    /// Its events, one a line.
+    Events,
 }
 
 /// What use to add up.

@@ -12,16 +12,24 @@ mod usage; // tokens and money
 mod search; // what was found
 mod page; // a part of a list, and of a log
 mod live; // what is said over a WebSocket or an event stream
+mod feed; // what happened, over all sessions
+mod work; // how the work went
+mod capture; // how it stands with each agent
+mod resume; // how to go on with a session
 mod health; // how the daemon does
 mod failure; // what is said when something fails
 
 pub use approval::Approval;
+pub use capture::{Adapter, Hooks, Root, Unknown};
 pub use failure::{Failure, FailureBody};
+pub use feed::Happening;
 pub use health::{Backlog, Follower, Health, StreamStatus};
 pub use live::{Asked, Frame, Place, StreamState};
 pub use page::{Messages, Page, RecordedEvent};
 pub use recent::{Glance, Recent, RecentTurn, Said};
+pub use resume::Resume;
 pub use search::{Found, Hit};
 pub use session::{Counts, Files, Message, Session, Tokens, Turn};
 pub use status::{Attention, Change, Evidence, Overruled, Status, Summary};
 pub use usage::{Spent, Usage, UsageRow};
+pub use work::{Effort, FaultKind, Work, WorkGroup};

@@ -1,19 +1,18 @@
 //! `hansard export`: a session, or a tree of them, as one file.
 
-use std::borrow::Cow;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use daemon::{Secrets, handoff_note, write_document, write_events};
 use event::Event;
-use journal::{Journal, Selection, SessionInfo};
-use projection::document::{Document, Format, Head, Options, handoff};
-use projection::{Digest, Redact, redacted};
+use journal::{Journal, SessionInfo};
+use projection::document::{Format, Options};
+use projection::redacted;
 use redact::Redactor;
 use session::Extent;
 
-use super::resume::resume_line;
 use super::{Done, Global};
 use crate::error::CliError;
 use crate::output::Output;
@@ -89,15 +88,18 @@ impl Export {
         out: &mut dyn Write,
     ) -> Result<(), CliError> {
         if self.handoff {
-            return self.write_handoff(journal, info, out);
+            let note = handoff_note(journal, info, self.secrets())?;
+            return Ok(out.write_all(note.as_bytes())?);
         }
-        match self.format {
-            Kind::Bundle => self.write_bundle(journal, info, out),
-            Kind::Jsonl => self.write_events(journal, info, out),
-            Kind::Markdown => self.write_document(Format::Markdown, journal, info, out),
-            Kind::Html => self.write_document(Format::Html, journal, info, out),
-            Kind::Text => self.write_document(Format::Plain, journal, info, out),
-        }
+        let format = match self.format {
+            Kind::Bundle => return self.write_bundle(journal, info, out),
+            Kind::Jsonl => return Ok(write_events(journal, info, self.secrets(), out)?),
+            Kind::Markdown => Format::Markdown,
+            Kind::Html => Format::Html,
+            Kind::Text => Format::Plain,
+        };
+        let options = Options { shows_thinking: !self.no_thinking, ..Options::default() };
+        Ok(write_document(journal, info, (format, options), self.secrets(), out)?)
     }
 
     fn write_bundle(
@@ -119,77 +121,10 @@ impl Export {
         Ok(session::export_redacted(journal, &info.id, extent, &redact, out)?)
     }
 
-    fn write_events(
-        &self,
-        journal: &Journal,
-        info: &SessionInfo,
-        out: &mut dyn Write,
-    ) -> Result<(), CliError> {
-        let mut redactor = Redactor::new();
-        for event in journal.events(&info.id, Selection::all())? {
-            let mut event = event?;
-            if self.redact {
-                event = redacted(&event, &mut |text| redactor.redact(text));
-            }
-            writeln!(out, "{}", event.encode())?;
+    fn secrets(&self) -> Secrets {
+        match self.redact {
+            true => Secrets::Removed,
+            false => Secrets::Kept,
         }
-        Ok(())
     }
-
-    fn write_document(
-        &self,
-        format: Format,
-        journal: &Journal,
-        info: &SessionInfo,
-        out: &mut dyn Write,
-    ) -> Result<(), CliError> {
-        let facts = daemon::facts_of(journal, info)?;
-        let head = Head::of(&info.id, &facts);
-        let options = Options { shows_thinking: !self.no_thinking, ..Options::default() };
-        let mut redactor = Redactor::new();
-        let mut redact = redacting(&mut redactor);
-        let redact: &mut Redact<'_> = &mut redact;
-        let mut document = match self.redact {
-            true => Document::redacted(format, head, options, redact),
-            false => Document::new(format, head, options),
-        };
-        let mut text = String::new();
-        for event in journal.events(&info.id, Selection::all())? {
-            document.push(&event?, &mut text);
-            out.write_all(text.as_bytes())?;
-            text.clear();
-        }
-        document.finish(&mut text);
-        Ok(out.write_all(text.as_bytes())?)
-    }
-
-    fn write_handoff(
-        &self,
-        journal: &Journal,
-        info: &SessionInfo,
-        out: &mut dyn Write,
-    ) -> Result<(), CliError> {
-        let facts = daemon::facts_of(journal, info)?;
-        let mut redactor = Redactor::new();
-        let mut digest = Digest::default();
-        for event in journal.events(&info.id, Selection::all())? {
-            let mut event = event?;
-            if self.redact {
-                event = redacted(&event, &mut |text| redactor.redact(text));
-            }
-            digest.apply(&event);
-        }
-        digest.flush();
-        let mut redact = redacting(&mut redactor);
-        let redact: Option<&mut Redact<'_>> = self.redact.then_some(&mut redact);
-        let resume = resume_line(journal, info)?;
-        let found = digest.take_new();
-        let note = handoff(&info.id, &facts, &found, resume.as_deref(), redact);
-        Ok(out.write_all(note.as_bytes())?)
-    }
-}
-
-/// What takes the secrets out of texts.
-fn redacting(redactor: &mut Redactor) -> impl FnMut(&str) -> Cow<'_, str> {
-    move |text| redactor.redact(text)
 }

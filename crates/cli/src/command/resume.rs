@@ -3,10 +3,7 @@
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 
-use capture::AGENTS;
 use clap::Args;
-use event::payload::SessionMode;
-use journal::{Journal, SessionInfo};
 use serde::Serialize;
 
 use super::{Done, Global};
@@ -25,7 +22,7 @@ pub(crate) struct Resume {
 
 /// How to go on with a session.
 #[derive(Serialize)]
-struct Way {
+struct ResumeShape {
     session_id: String,
     command: Vec<String>,
     cwd: Option<String>,
@@ -35,7 +32,7 @@ impl Resume {
     pub(crate) fn run(&self, global: &Global, output: &mut Output) -> Result<Done, CliError> {
         let journal = world::journal_to_read(global, output)?;
         let info = journal.resolve(&self.session)?;
-        let Some(way) = Way::of(&journal, info.clone())? else {
+        let Some(way) = daemon::Way::of(&journal, info.clone())? else {
             let message = format!("no way is known to resume a session of `{}`", info.provider);
             return Err(CliError::new("cannot_resume", message).hint(
                 "`hansard export --handoff` writes a note that another agent can begin with",
@@ -46,50 +43,14 @@ impl Resume {
             return Err(run(&way.command, way.cwd.as_deref()));
         }
         if output.json() {
-            output.json_line(&way)?;
+            let daemon::Way { session_id, command, cwd } = way;
+            output.json_line(&ResumeShape { session_id, command, cwd })?;
         } else {
             output.line(plain(&way.line()))?;
         }
         output.flush()?;
         Ok(Done::Yes)
     }
-}
-
-/// What a person types to go on with a session, if its agent has such a command.
-pub(crate) fn resume_line(
-    journal: &Journal,
-    info: &SessionInfo,
-) -> Result<Option<String>, CliError> {
-    Ok(Way::of(journal, info.clone())?.map(|way| way.line()))
-}
-
-impl Way {
-    fn of(journal: &Journal, info: SessionInfo) -> Result<Option<Way>, CliError> {
-        let info = main_session(journal, info)?;
-        let cwd = daemon::facts_of(journal, &info)?.about().cwd.clone().or(info.cwd.clone());
-        let agent = AGENTS.iter().find(|agent| agent.provider() == info.provider);
-        let session = info.provider_session_id.as_deref();
-        let command =
-            agent.zip(session).and_then(|(agent, session)| agent.resume(session, cwd.as_deref()));
-        Ok(command.map(|command| Way { session_id: info.id.to_string(), command, cwd }))
-    }
-
-    fn line(&self) -> String {
-        let words: Vec<String> = self.command.iter().map(|word| quoted(word)).collect();
-        let folder = self.cwd.as_ref().map(|cwd| format!("cd {} && ", quoted(cwd)));
-        format!("{}{}", folder.unwrap_or_default(), words.join(" "))
-    }
-}
-
-/// A subagent is not resumed by itself: whoever asked for it is.
-fn main_session(journal: &Journal, mut info: SessionInfo) -> Result<SessionInfo, CliError> {
-    while info.mode() == Some(&SessionMode::Child)
-        && let Some(parent) = info.ancestry.parent_session_id.clone()
-        && journal.exists(&parent)?
-    {
-        info = journal.stat(&parent)?;
-    }
-    Ok(info)
 }
 
 /// Becomes the agent; comes back only if that fails.
@@ -109,27 +70,4 @@ fn run(command: &[String], cwd: Option<&str>) -> CliError {
     let error = agent.exec();
     CliError::new("cannot_resume", format!("cannot start `{program}`: {error}"))
         .hint("is the agent installed, and on your PATH?")
-}
-
-/// A word as a shell takes it, whatever is in it.
-fn quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@+,".contains(c);
-    if !word.is_empty() && word.chars().all(is_plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', r"'\''"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::quoted;
-
-    #[test]
-    fn a_shell_takes_any_word_as_it_is() {
-        assert_eq!(quoted("/home/dev/a-b.c"), "/home/dev/a-b.c");
-        assert_eq!(quoted("my project"), "'my project'");
-        assert_eq!(quoted("$(rm -rf ~)"), "'$(rm -rf ~)'");
-        assert_eq!(quoted("it's"), r"'it'\''s'");
-        assert_eq!(quoted(""), "''");
-    }
 }

@@ -73,6 +73,50 @@ fn http_answers_what_commands_print() {
 }
 
 #[test]
+fn what_holds_over_sessions_is_told_and_one_is_taken_away() {
+    let world = empty();
+    let file = world.home().join(".claude/projects/-home-dev-app/s0.jsonl");
+    (0..3).for_each(|number| append(&file, prompt("s0", number).as_bytes()));
+    assert_eq!(world.run(&["ingest", "--once"]).code, Some(0));
+    let picture = json!({"type": "user", "uuid": "p", "sessionId": "s1", "cwd": "/home/dev/app",
+        "timestamp": "2026-11-16T09:00:00Z", "message": {"role": "user", "content": [
+            {"type": "text", "text": "look"},
+            {"type": "image", "source":
+                {"type": "base64", "media_type": "image/gif", "data": "R0lGODlh"}}]}});
+    let other = world.home().join(".claude/projects/-home-dev-app/s1.jsonl");
+    append(&other, format!("{picture}\n").as_bytes());
+    assert_eq!(world.run(&["ingest", "--once"]).code, Some(0));
+    let daemon = up(&world);
+    let (address, token) = ways_in(&world);
+    let told = |path: &str| get(&address, &token, path);
+    let (_, feed) = told("/api/feed?limit=2");
+    let texts: Vec<&Value> =
+        feed["items"].as_array().unwrap().iter().map(|item| &item["text"]).collect();
+    assert_eq!(texts, ["look", "question 2"], "{feed}");
+    let (_, rest) = told(&format!("/api/feed?after={}", feed["next"].as_str().unwrap()));
+    assert_eq!(rest["items"].as_array().unwrap().len(), 2, "{rest}");
+    let (_, work) = told("/api/activity");
+    assert_eq!((&work["sessions"], &work["all"]["turns"]), (&json!(2), &json!(4)), "{work}");
+    let (_, adapters) = told("/api/capture");
+    let adapters = adapters["items"].as_array().unwrap();
+    let claude = adapters.iter().find(|adapter| adapter["provider"] == "claude").unwrap();
+    assert_eq!((&claude["sessions"], &claude["unknown"]), (&json!(2), &json!([])), "{claude}");
+    assert_eq!(claude["hooks"]["events"], json!([]), "{claude}");
+    let (_, family) = told("/api/sessions/s0/family");
+    assert_eq!(family["items"][0]["id"], "claude:s0", "{family}");
+    let (_, way) = told("/api/sessions/s0/resume");
+    let line = world.run(&["resume", "s0"]).stdout;
+    assert_eq!(way["line"].as_str(), Some(line.trim()), "{way}");
+    let (_, page) = told("/api/sessions/s1/capture/events");
+    let events = page["items"].as_array().unwrap();
+    let seq = &events.iter().find(|event| event["kind"] == "user.prompt").unwrap()["seq"];
+    assert_eq!(told(&format!("/api/sessions/s1/pictures/{seq}/0")).0, 200);
+    assert_eq!(told(&format!("/api/sessions/s1/pictures/{seq}/1")).0, 404);
+    assert_eq!(told("/api/sessions/s0/handoff").0, 200);
+    assert_eq!(daemon.terminate().code, Some(0));
+}
+
+#[test]
 fn approvals_are_told_with_what_became_of_them() {
     let world = empty();
     let now = Time::from_millis(millis());

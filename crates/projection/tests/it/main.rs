@@ -12,6 +12,7 @@ mod turn; // from a prompt to the end of its answer
 mod text; // a session as text
 mod digest; // what is worth keeping of an epoch
 mod tool; // what calls do
+mod quality; // how the work went
 mod epoch; // ranges of epochs
 mod activity; // work without a long pause, and what kind it was
 mod document; // sessions as documents

@@ -34,11 +34,13 @@ const ROLES: &[(Kind, &str)] = &[
 pub(crate) struct EventsAsked {
     /// Only what is behind this `seq`.
     after: Option<u64>,
+    /// Only what is before this `seq`: the last of it, and `next` is then what to give here.
+    before: Option<u64>,
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<usize>,
 }
 
-/// The events of a session from a place on
+/// The events of a session from a place on, or before one
 #[utoipa::path(
     get,
     path = "/api/sessions/{id}/capture/events",
@@ -56,11 +58,16 @@ pub(crate) async fn events(
     Named(id): Named,
     Asked(asked): Asked<EventsAsked>,
 ) -> Answer<Page<RecordedEvent>> {
-    let (after, limit) = (asked.after.unwrap_or(0), limit(asked.limit)?);
+    let limit = limit(asked.limit)?;
     let reading = inside.ask(move |sources| {
         let journal = sources.journal();
         let id = journal.resolve(&id)?.id;
-        page(&journal, &id, Selection::after(after), limit)
+        let behind = Selection::after(asked.after.unwrap_or(0));
+        let Some(before) = asked.before else { return page(&journal, &id, behind, limit) };
+        let backwards = behind.up_to(before.saturating_sub(1)).newest_first();
+        let (mut items, next) = page(&journal, &id, backwards, limit)?;
+        items.reverse();
+        Ok((items, next))
     });
     let (items, next) = reading.await?;
     let items = items.into_iter().map(RecordedEvent).collect();

@@ -24,6 +24,26 @@ fn events_are_read_from_a_place_on() {
 }
 
 #[test]
+fn events_are_read_backwards_from_the_end() {
+    let house = House::open();
+    house.record("s", (1..=5).map(|number| format!("text {number}")));
+    let path = "/api/sessions/made-up:s/capture/events";
+    for (asked, seqs, next) in [
+        ("before=9007199254740991&limit=2", json!([4, 5]), json!("4")),
+        ("before=4&limit=2", json!([2, 3]), json!("2")),
+        ("before=2&limit=2", json!([1]), Value::Null),
+        ("before=4&after=2", json!([3]), Value::Null),
+        ("before=1", json!([]), Value::Null),
+        ("before=0", json!([]), Value::Null),
+    ] {
+        let (_, page) = house.get(&format!("{path}?{asked}"));
+        let items = page["items"].as_array().unwrap();
+        let given: Vec<&Value> = items.iter().map(|item| &item["seq"]).collect();
+        assert_eq!((json!(given), &page["next"]), (seqs, &next), "{asked}");
+    }
+}
+
+#[test]
 fn messages_are_what_was_said() {
     let house = House::open();
     let mut batch = Batch::observed();
@@ -50,6 +70,46 @@ fn messages_are_what_was_said() {
     );
     assert_eq!(items[1]["tool"], "Bash");
     assert_eq!((&items[0]["truncated"], &items[2]["truncated"]), (&json!(false), &json!(true)));
+}
+
+#[test]
+fn a_session_is_taken_away_in_pieces() {
+    let house = House::open();
+    house.record("s", (0..900).map(|number| format!("text {number}")));
+    let token = format!("Authorization: Bearer {}", house.token());
+    let said = house.ask("GET /api/sessions/made-up:s/export?format=text HTTP/1.0", &[&token]);
+    assert_eq!((said.status, said.body.len()), (200, 900_000));
+    let saved = "content-disposition: attachment; filename=\"made-up-s.txt\"";
+    assert!(said.head.contains(saved), "{}", said.head);
+    let note = house.ask("GET /api/sessions/made-up:s/handoff HTTP/1.1", &[&token]);
+    assert_eq!(note.body, "# made-up:s");
+    assert_eq!(house.get("/api/sessions/nobody/export").0, 404);
+    assert_eq!(house.get("/api/sessions/made-up:s/export?format=exe").0, 400);
+}
+
+#[test]
+fn a_picture_is_what_its_bytes_say() {
+    let house = House::open();
+    let put = |bytes: &[u8]| house.journal.artifacts().put_bytes(bytes).unwrap();
+    let token = format!("Authorization: Bearer {}", house.token());
+    for (bytes, kind) in [
+        (&b"\x89PNG\r\n\x1a\nrest"[..], "content-type: image/png"),
+        (b"<svg onload=alert(1)>", "content-disposition: attachment"),
+        (b"<script>", "content-type: application/octet-stream"),
+    ] {
+        let asked = format!("GET /api/artifacts/{} HTTP/1.1", put(bytes));
+        let said = house.ask(&asked, &[&token]);
+        assert!(said.status == 200 && said.head.contains(kind), "{kind} {said:?}");
+    }
+    house.record("s", ["one".to_owned()]);
+    let path = "/api/sessions/made-up:s/pictures";
+    let said = house.ask(&format!("GET {path}/7/0 HTTP/1.1"), &[&token]);
+    assert_eq!(said.body, "GIF8 of 7");
+    assert!(said.head.contains("content-type: image/gif"), "{said:?}");
+    assert_eq!(house.get(&format!("{path}/7/1")).0, 404);
+    assert_eq!(house.get(&format!("{path}/x/0")).0, 400);
+    assert_eq!(house.get("/api/artifacts/none").0, 404);
+    assert_eq!(house.get("/api/artifacts/..%2f..%2fhttp.token").0, 400);
 }
 
 #[test]

@@ -12,7 +12,9 @@ use capture::{Encoding, Signal};
 use event::{Draft, EventId, Kind, Raw, SessionId, Time};
 use journal::{Batch, Journal, Query};
 use serde_json::{Value, json};
-use serve::{Board, Door, Keys, Opening, SessionsWanted, SourceError, Sources, UsageWanted};
+use serve::{
+    Board, DocumentWanted, Door, Keys, Opening, SessionsWanted, SourceError, Sources, UsageWanted,
+};
 use tempfile::TempDir;
 use tungstenite::WebSocket;
 use tungstenite::client::IntoClientRequest;
@@ -403,6 +405,52 @@ impl Sources for Made {
             drop(self.slow.read().unwrap());
         }
         Err(SourceError::Bad { given: wanted.by.clone(), expected: "anything here" })
+    }
+
+    fn feed(&self, _: &SessionsWanted) -> Result<wire::Page<wire::Happening>, SourceError> {
+        Ok(wire::Page { items: Vec::new(), next: None })
+    }
+
+    fn work(&self, _: &SessionsWanted) -> Result<wire::Work, SourceError> {
+        Err(SourceError::Other("nobody works here".to_owned()))
+    }
+
+    fn adapters(&self) -> Result<Vec<wire::Adapter>, SourceError> {
+        Ok(Vec::new())
+    }
+
+    fn family(&self, id: &str) -> Result<Vec<wire::Session>, SourceError> {
+        Ok(vec![self.session(id)?])
+    }
+
+    fn resume(&self, id: &str) -> Result<wire::Resume, SourceError> {
+        let session_id = self.journal.resolve(id)?.id.to_string();
+        Ok(wire::Resume { session_id, command: None, cwd: None, line: None })
+    }
+
+    fn handoff(&self, id: &str) -> Result<String, SourceError> {
+        Ok(format!("# {}", self.journal.resolve(id)?.id))
+    }
+
+    /// Each event has one, which says so.
+    fn picture(&self, id: &str, seq: u64, number: usize) -> Result<Option<Vec<u8>>, SourceError> {
+        self.journal.resolve(id)?;
+        Ok((number == 0).then(|| format!("GIF8 of {seq}").into_bytes()))
+    }
+
+    /// As many letters as there are events, each a kilobyte.
+    fn export(
+        &self,
+        id: &str,
+        _: DocumentWanted,
+        _: bool,
+        out: &mut dyn Write,
+    ) -> Result<(), SourceError> {
+        let failed = |error: std::io::Error| SourceError::Other(error.to_string());
+        for _ in 0..self.journal.resolve(id)?.tail_seq {
+            out.write_all(&[b'x'; 1_000]).map_err(failed)?;
+        }
+        Ok(())
     }
 
     fn watched_by(&self, watchers: usize) {

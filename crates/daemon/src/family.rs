@@ -1,0 +1,43 @@
+//! A session with those it comes from and those that came from it.
+
+use std::collections::BTreeSet;
+
+use event::SessionId;
+use journal::{Journal, LineageError, ReadError, SessionInfo};
+
+/// Sessions of a family that are told; with more, those nearest to the first of it.
+const MEMBERS_MAX: usize = 500;
+
+/// All of them, the first one first.
+pub(crate) fn family(journal: &Journal, of: SessionInfo) -> Result<Vec<SessionInfo>, ReadError> {
+    let mut first = of;
+    let mut above = BTreeSet::from([first.id.clone()]);
+    while let Some(parent) = first.ancestry.parent_session_id.clone()
+        && above.insert(parent.clone())
+        && journal.exists(&parent)?
+    {
+        first = journal.stat(&parent)?;
+    }
+    let mut members = vec![first];
+    let mut known: BTreeSet<SessionId> = members.iter().map(|member| member.id.clone()).collect();
+    let mut at = 0;
+    while at < members.len() && members.len() < MEMBERS_MAX {
+        for child in journal.children(&members[at].id).map_err(unread)? {
+            if members.len() < MEMBERS_MAX && known.insert(child.session_id.clone()) {
+                members.push(journal.stat(&child.session_id)?);
+            }
+        }
+        at += 1;
+    }
+    Ok(members)
+}
+
+fn unread(error: LineageError) -> ReadError {
+    match error {
+        LineageError::Read(error) => error,
+        error => {
+            let argument = error.to_string();
+            ReadError::BadArgument { argument, expected: "an ancestry that can be followed" }
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! The agent's own command to go on with a session.
+
+use capture::AGENTS;
+use event::payload::SessionMode;
+use journal::{Journal, ReadError, SessionInfo};
+
+use crate::facts::facts_of;
+
+/// How to go on with a session.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Way {
+    pub session_id: String,
+    pub command: Vec<String>,
+    pub cwd: Option<String>,
+}
+
+impl Way {
+    /// The way to go on with this one, if its agent has such a command.
+    pub fn of(journal: &Journal, info: SessionInfo) -> Result<Option<Way>, ReadError> {
+        let info = main_session(journal, info)?;
+        let cwd = facts_of(journal, &info)?.about().cwd.clone().or(info.cwd.clone());
+        let agent = AGENTS.iter().find(|agent| agent.provider() == info.provider);
+        let session = info.provider_session_id.as_deref();
+        let command =
+            agent.zip(session).and_then(|(agent, session)| agent.resume(session, cwd.as_deref()));
+        Ok(command.map(|command| Way { session_id: info.id.to_string(), command, cwd }))
+    }
+
+    /// What a person types.
+    pub fn line(&self) -> String {
+        let words: Vec<String> = self.command.iter().map(|word| quoted(word)).collect();
+        let folder = self.cwd.as_ref().map(|cwd| format!("cd {} && ", quoted(cwd)));
+        format!("{}{}", folder.unwrap_or_default(), words.join(" "))
+    }
+}
+
+/// A subagent is not resumed by itself: whoever asked for it is.
+fn main_session(journal: &Journal, mut info: SessionInfo) -> Result<SessionInfo, ReadError> {
+    while info.mode() == Some(&SessionMode::Child)
+        && let Some(parent) = info.ancestry.parent_session_id.clone()
+        && journal.exists(&parent)?
+    {
+        info = journal.stat(&parent)?;
+    }
+    Ok(info)
+}
+
+/// A word as a shell takes it, whatever is in it.
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@+,".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::quoted;
+
+    #[test]
+    fn a_shell_takes_any_word_as_it_is() {
+        assert_eq!(quoted("/home/dev/a-b.c"), "/home/dev/a-b.c");
+        assert_eq!(quoted("my project"), "'my project'");
+        assert_eq!(quoted("$(rm -rf ~)"), "'$(rm -rf ~)'");
+        assert_eq!(quoted("it's"), r"'it'\''s'");
+        assert_eq!(quoted(""), "''");
+    }
+}

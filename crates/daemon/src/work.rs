@@ -1,0 +1,202 @@
+//! How the work went, over sessions: turns, waiting, tests that had to be fixed, faults.
+//!
+//! What a session adds up to is held for as long as nothing is added to it.
+
+use std::collections::{BTreeMap, HashMap};
+
+use event::{SessionId, Time};
+use journal::{Journal, ReadError, Selection, SessionFilter, SessionInfo};
+use projection::{Day, Fault, Outcome, Quality, Turn, Turns};
+use redact::Redactor;
+use wire::{Effort, FaultKind, Work, WorkGroup};
+
+/// Sessions that are looked at, those with the newest activity.
+const SESSIONS_MAX: usize = 300;
+
+/// Sessions that are held; with more, all are forgotten and read again.
+const HELD_MAX: usize = 1_000;
+
+/// What sessions add up to, as far as somebody asked.
+#[derive(Default)]
+pub(crate) struct Worked(HashMap<SessionId, (u64, Deeds)>);
+
+/// What is needed of one.
+#[derive(Clone, Default)]
+struct Deeds {
+    turns: Vec<TurnDeed>,
+    loops: Vec<Time>,
+    faults: Vec<Fault>,
+}
+
+#[derive(Clone)]
+struct TurnDeed {
+    began: Time,
+    seconds: Option<f64>,
+    outcome: &'static str,
+    calls: u64,
+    failures: u64,
+    approvals: u64,
+    waited: f64,
+}
+
+impl Worked {
+    pub(crate) fn of(
+        &mut self,
+        journal: &Journal,
+        filter: &SessionFilter,
+    ) -> Result<Work, ReadError> {
+        let page = journal.sessions(filter, None, SESSIONS_MAX)?;
+        let mut sums = Sums::default();
+        for session in &page.items {
+            let deeds = self.deeds(journal, session)?;
+            sums.add(session, &deeds, filter);
+        }
+        Ok(sums.finish(page.next.is_some()))
+    }
+
+    fn deeds(&mut self, journal: &Journal, session: &SessionInfo) -> Result<Deeds, ReadError> {
+        if let Some((seq, deeds)) = self.0.get(&session.id)
+            && *seq == session.tail_seq
+        {
+            return Ok(deeds.clone());
+        }
+        let mut quality = Quality::default();
+        let own = Selection::after(session.inherited_seq);
+        let events = journal.events(&session.id, own)?.inspect(|event| {
+            if let Ok(event) = event {
+                quality.apply(event);
+            }
+        });
+        let turns: Result<Vec<Turn>, ReadError> = Turns::of(events);
+        let turns = turns?.iter().map(TurnDeed::of).collect();
+        let faults = quality.faults().cloned().collect();
+        let deeds = Deeds { turns, loops: quality.loops().to_vec(), faults };
+        if self.0.len() >= HELD_MAX {
+            self.0.clear();
+        }
+        self.0.insert(session.id.clone(), (session.tail_seq, deeds.clone()));
+        Ok(deeds)
+    }
+}
+
+impl TurnDeed {
+    fn of(turn: &Turn) -> TurnDeed {
+        let seconds = |from: Time, to: Time| (to.nanos() - from.nanos()) as f64 / 1e9;
+        TurnDeed {
+            began: turn.started_at,
+            seconds: turn.completed_at.map(|end| seconds(turn.started_at, end).max(0.0)),
+            outcome: turn.outcome.map_or("open", Outcome::as_str),
+            calls: turn.tools.values().map(|tool| tool.calls).sum(),
+            failures: turn.tools.values().map(|tool| tool.failures).sum(),
+            approvals: turn.approval_count,
+            waited: turn.waited_ms as f64 / 1e3,
+        }
+    }
+}
+
+#[derive(Default)]
+struct Sums {
+    per_session: Vec<f64>,
+    all: Sum,
+    days: BTreeMap<Day, Sum>,
+    projects: BTreeMap<Option<String>, Sum>,
+    faults: BTreeMap<&'static str, FaultKind>,
+}
+
+#[derive(Default)]
+struct Sum {
+    effort: Effort,
+    seconds: Vec<f64>,
+}
+
+impl Sums {
+    fn add(&mut self, session: &SessionInfo, deeds: &Deeds, filter: &SessionFilter) {
+        let is_in = |at: Time| {
+            filter.active_since.is_none_or(|since| at >= since)
+                && filter.active_until.is_none_or(|until| at <= until)
+        };
+        let project = self.projects.entry(session.project.clone()).or_default();
+        let turns: Vec<&TurnDeed> = deeds.turns.iter().filter(|turn| is_in(turn.began)).collect();
+        if !turns.is_empty() {
+            self.per_session.push(turns.len() as f64);
+        }
+        for turn in turns {
+            let day = self.days.entry(Day::of(turn.began)).or_default();
+            for sum in [&mut self.all, day, &mut *project] {
+                sum.add(turn);
+            }
+        }
+        for at in deeds.loops.iter().filter(|at| is_in(**at)) {
+            let day = self.days.entry(Day::of(*at)).or_default();
+            for sum in [&mut self.all, day, &mut *project] {
+                sum.effort.test_fix_loops += 1;
+            }
+        }
+        for fault in deeds.faults.iter().filter(|fault| is_in(fault.at)) {
+            let known = self.faults.entry(fault.kind).or_insert_with(|| FaultKind {
+                kind: fault.kind,
+                count: 0,
+                first_at: fault.at,
+                last_at: fault.at,
+                example: fault.line.clone(),
+                session_id: session.id.clone(),
+                seq: fault.seq,
+            });
+            known.count += 1;
+            known.first_at = known.first_at.min(fault.at);
+            if fault.at > known.last_at {
+                known.last_at = fault.at;
+                known.example = fault.line.clone();
+                known.session_id = session.id.clone();
+                known.seq = fault.seq;
+            }
+        }
+    }
+
+    fn finish(self, is_cut: bool) -> Work {
+        let Sums { mut per_session, all, days, projects, faults } = self;
+        let group = |key: Option<String>, sum: Sum| WorkGroup { key, effort: sum.finish() };
+        let days = days.into_iter().map(|(day, sum)| group(Some(day.to_string()), sum));
+        let projects = projects.into_iter().filter(|(_, sum)| sum.effort.turns > 0);
+        let mut projects: Vec<_> = projects.map(|(key, sum)| group(key, sum)).collect();
+        projects.sort_by_key(|group| std::cmp::Reverse(group.effort.turns));
+        let mut redactor = Redactor::new();
+        let mut faults: Vec<FaultKind> = faults.into_values().collect();
+        for fault in &mut faults {
+            fault.example = redactor.redact(&fault.example).into_owned();
+        }
+        faults.sort_by_key(|fault| std::cmp::Reverse(fault.count));
+        Work {
+            sessions: per_session.len() as u64,
+            is_cut,
+            turns_per_session: middle(&mut per_session),
+            all: all.finish(),
+            days: days.collect(),
+            projects,
+            faults,
+        }
+    }
+}
+
+impl Sum {
+    fn add(&mut self, turn: &TurnDeed) {
+        let effort = &mut self.effort;
+        effort.turns += 1;
+        *effort.outcomes.entry(turn.outcome).or_default() += 1;
+        effort.tool_calls += turn.calls;
+        effort.tool_failures += turn.failures;
+        effort.approvals += turn.approvals;
+        effort.waited_seconds += turn.waited;
+        self.seconds.extend(turn.seconds);
+    }
+
+    fn finish(mut self) -> Effort {
+        Effort { turn_seconds: middle(&mut self.seconds), ..self.effort }
+    }
+}
+
+/// The one in the middle.
+fn middle(values: &mut [f64]) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied()
+}

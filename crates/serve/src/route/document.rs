@@ -1,0 +1,166 @@
+//! A session to take away: as a document, as a note for whoever goes on, and the way to do so.
+
+use std::io::{self, Write};
+
+use axum::Json;
+use axum::body::{Body, Bytes};
+use axum::extract::State;
+use axum::http::{HeaderValue, header};
+use axum::response::{IntoResponse, Response};
+use futures_util::stream::unfold;
+use serde::Deserialize;
+use tokio::sync::mpsc::{self, Sender};
+use utoipa::{IntoParams, ToSchema};
+use wire::{Failure, Resume};
+
+use super::{Asked, Named};
+use crate::answer::{Answer, Refusal};
+use crate::door::Inside;
+use crate::sources::{DocumentWanted, SourceError};
+
+/// Bytes of a piece that goes out, and pieces that wait for a slow reader; then the writing waits.
+const PIECE_BYTES: usize = 64 * 1024;
+const PIECES_WAITING_MAX: usize = 4;
+
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct ExportAsked {
+    #[param(inline)]
+    format: Option<DocumentFormat>,
+    /// Take out secrets: keys, tokens, passwords.
+    redact: Option<bool>,
+}
+
+#[derive(Clone, Copy, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+enum DocumentFormat {
+    Markdown,
+    Html,
+    Text,
+    Jsonl,
+}
+
+impl DocumentFormat {
+    fn wanted(self) -> (DocumentWanted, &'static str, &'static str) {
+        match self {
+            DocumentFormat::Markdown => (DocumentWanted::Markdown, "md", "text/markdown"),
+            DocumentFormat::Html => (DocumentWanted::Html, "html", "text/html"),
+            DocumentFormat::Text => (DocumentWanted::Text, "txt", "text/plain"),
+            DocumentFormat::Jsonl => (DocumentWanted::Events, "jsonl", "application/x-ndjson"),
+        }
+    }
+}
+
+/// A session as a document, to be saved
+#[utoipa::path(
+    get,
+    path = "/api/sessions/{id}/export",
+    params(("id" = String, Path, description = "The beginning of a session's id"), ExportAsked),
+    responses(
+        (status = OK, body = String, content_type = "text/plain"),
+        (status = BAD_REQUEST, body = Failure),
+        (status = UNAUTHORIZED, body = Failure),
+        (status = NOT_FOUND, body = Failure)
+    )
+)]
+pub(crate) async fn export(
+    State(inside): State<Inside>,
+    Named(id): Named,
+    Asked(asked): Asked<ExportAsked>,
+) -> Result<Response, Refusal> {
+    let info = inside.ask_short(move |sources| sources.journal().resolve(&id)).await?;
+    let (wanted, ending, kind) = asked.format.unwrap_or(DocumentFormat::Markdown).wanted();
+    let redact = asked.redact.unwrap_or(false);
+    let name: String = info.id.as_str().chars().map(as_file_name).collect();
+    let (send, pieces) = mpsc::channel(PIECES_WAITING_MAX);
+    let writing = inside.clone();
+    tokio::spawn(async move {
+        let write = move |sources: &dyn crate::Sources| -> Result<(), SourceError> {
+            let mut out = Pieces { send, piece: Vec::new() };
+            sources.export(info.id.as_str(), wanted, redact, &mut out)?;
+            out.flush().map_err(|error| SourceError::Other(error.to_string()))
+        };
+        // Who does not get all of it sees that the stream broke off.
+        let _ = writing.ask(write).await;
+    });
+    let stream = unfold(pieces, async |mut pieces| {
+        let piece: Bytes = pieces.recv().await?;
+        Some((Ok::<_, io::Error>(piece), pieces))
+    });
+    let saved = format!("attachment; filename=\"{name}.{ending}\"");
+    let saved = HeaderValue::from_str(&saved).unwrap_or(HeaderValue::from_static("attachment"));
+    let kind = HeaderValue::from_static(kind);
+    let headers = [(header::CONTENT_TYPE, kind), (header::CONTENT_DISPOSITION, saved)];
+    Ok((headers, Body::from_stream(stream)).into_response())
+}
+
+/// The note for whoever goes on with a session, in Markdown and without secrets
+#[utoipa::path(
+    get,
+    path = "/api/sessions/{id}/handoff",
+    params(("id" = String, Path, description = "The beginning of a session's id")),
+    responses(
+        (status = OK, body = String, content_type = "text/markdown"),
+        (status = BAD_REQUEST, body = Failure),
+        (status = UNAUTHORIZED, body = Failure),
+        (status = NOT_FOUND, body = Failure)
+    )
+)]
+pub(crate) async fn handoff(
+    State(inside): State<Inside>,
+    Named(id): Named,
+) -> Result<Response, Refusal> {
+    let note = inside.ask(move |sources| sources.handoff(&id)).await?;
+    let kind = HeaderValue::from_static("text/markdown; charset=utf-8");
+    Ok(([(header::CONTENT_TYPE, kind)], note).into_response())
+}
+
+/// The agent's own command to go on with a session
+#[utoipa::path(
+    get,
+    path = "/api/sessions/{id}/resume",
+    params(("id" = String, Path, description = "The beginning of a session's id")),
+    responses(
+        (status = OK, body = Resume),
+        (status = BAD_REQUEST, body = Failure),
+        (status = UNAUTHORIZED, body = Failure),
+        (status = NOT_FOUND, body = Failure)
+    )
+)]
+pub(crate) async fn resume(State(inside): State<Inside>, Named(id): Named) -> Answer<Resume> {
+    inside.ask(move |sources| sources.resume(&id)).await.map(Json)
+}
+
+/// Ids have characters that some systems do not want in names of files.
+fn as_file_name(c: char) -> char {
+    match c.is_ascii_alphanumeric() || "-_.".contains(c) {
+        true => c,
+        false => '-',
+    }
+}
+
+/// What is written, in pieces to whoever reads it.
+struct Pieces {
+    send: Sender<Bytes>,
+    piece: Vec<u8>,
+}
+
+impl Write for Pieces {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.piece.extend_from_slice(bytes);
+        if self.piece.len() >= PIECE_BYTES {
+            self.flush()?;
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let piece = Bytes::from(std::mem::take(&mut self.piece));
+        if piece.is_empty() {
+            return Ok(());
+        }
+        let gone = |_| io::Error::new(io::ErrorKind::BrokenPipe, "nobody reads any more");
+        self.send.blocking_send(piece).map_err(gone)
+    }
+}

@@ -1,0 +1,21 @@
+//! What happened, over all sessions.
+
+use event::{SessionId, Time};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+/// Something worth telling that happened in a session.
+#[derive(Serialize, ToSchema)]
+pub struct Happening {
+    #[schema(value_type = String)]
+    pub session_id: SessionId,
+    pub seq: u64,
+    pub kind: String,
+    #[schema(value_type = String, format = DateTime)]
+    pub at: Time,
+    pub provider: String,
+    pub project: Option<String>,
+    pub title: Option<String>,
+    /// In one line, without secrets.
+    pub text: String,
+}
