@@ -40,14 +40,13 @@ pub fn description() -> String {
 pub(crate) fn router(inside: Inside) -> Router {
     let (router, _) = described().split_for_parts();
     router
-        .route("/", get(route::page::front))
         .route(route::LOGIN, get(route::page::login))
         .route("/api/openapi.json", get(route::page::openapi))
         .route("/api/ws", get(route::live::socket))
         .route("/api/bus", get(route::live::bus_socket))
         .route("/api/bus/stream", get(route::live::bus_stream))
         .merge(exports())
-        .fallback(route::not_found)
+        .fallback(route::page::page)
         .method_not_allowed_fallback(route::not_so)
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
         .layer(from_fn_with_state(inside.clone(), guard))

@@ -41,7 +41,6 @@ const HEADERS: &[(&str, &str)] = &[
     ("x-frame-options", "DENY"),
     ("cross-origin-resource-policy", "same-origin"),
     ("cross-origin-opener-policy", "same-origin"),
-    ("cache-control", "no-store"),
 ];
 
 /// Knows the token, the cookies it gave for it, and the names this door goes by.
@@ -220,5 +219,8 @@ pub(crate) async fn guard(
             .headers_mut()
             .insert(HeaderName::from_static(name), HeaderValue::from_static(value));
     }
+    // What was recorded is kept nowhere else; only files of the page say otherwise.
+    let caching = response.headers_mut().entry(header::CACHE_CONTROL);
+    caching.or_insert(HeaderValue::from_static("no-store"));
     response
 }

@@ -15,6 +15,7 @@ mod desk; // how many are answered at a time, and how many wait
 mod answer; // answers and failures as JSON
 mod api; // every route, and their description
 mod route; // what each route does
+mod ui; // the page people look at
 mod tide; // how far the journal has come, and its newest events
 mod recent; // the newest events, encoded once for everybody
 mod cursor; // where a follower stands

@@ -61,7 +61,7 @@ fn limit(asked: Option<usize>) -> Result<usize, Refusal> {
     }
 }
 
-pub(crate) async fn not_found() -> Refusal {
+fn not_found() -> Refusal {
     Refusal::new(StatusCode::NOT_FOUND, "not_found", "there is nothing at this path")
         .hint("`/api/openapi.json` says what there is")
 }

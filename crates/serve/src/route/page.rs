@@ -1,20 +1,20 @@
 //! What a browser meets first.
 
 use axum::extract::State;
-use axum::http::{HeaderMap, header};
-use axum::response::{Html, IntoResponse, Redirect, Response};
+use axum::http::{HeaderMap, Method, Uri, header};
+use axum::response::{IntoResponse, Redirect, Response};
 use serde::Deserialize;
 
 use super::Asked;
 use crate::answer::Refusal;
 use crate::api;
 use crate::door::Inside;
+use crate::ui;
 
-const FRONT: &str = "<!doctype html><meta charset=utf-8><title>Hansard</title>\
-    <h1>Hansard is up</h1><p>What can be asked: <a href=/api/openapi.json>/api/openapi.json</a>";
-
-pub(crate) async fn front() -> Html<&'static str> {
-    Html(FRONT)
+/// The page, for every address that is none of the API's.
+pub(crate) async fn page(method: Method, uri: Uri, headers: HeaderMap) -> Response {
+    let shown = (method == Method::GET).then(|| ui::at(uri.path(), &headers)).flatten();
+    shown.unwrap_or_else(|| super::not_found().into_response())
 }
 
 #[derive(Deserialize)]

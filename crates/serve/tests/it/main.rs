@@ -9,5 +9,6 @@ mod answers; // what is asked, and what is not
 mod following; // streams: from a place on, in order, once
 mod status; // what sessions are doing
 mod bus; // the bus for pages
+mod page; // the page people look at
 mod telemetry; // what agents export
 mod description; // the API as data

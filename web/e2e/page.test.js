@@ -1,0 +1,282 @@
+// The page in a real browser, over a real daemon.
+
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { createRequire } from "node:module";
+import { after, afterEach, before, test } from "node:test";
+import { Claude, id, until, World } from "./world.js";
+import { HOSTILE, TABLE_ROWS } from "./hostile.js";
+
+const VIEWS = ["/", "/sessions", "/search", "/feed", "/usage", "/activity", "/health", "/settings"];
+
+/** What a screen shows within; the aim is 200 ms, and a busy machine gets ten times that. */
+const LIVE_MS = 2_000;
+
+let world;
+let talk;
+let hostile;
+let page;
+
+before(async () => {
+  world = await World.open(async (made) => {
+    talk = new Claude(made, id(1), { project: "parser", at: Date.now() - 60_000 });
+    talk.prompt("Make the **stream parser** faster.\n\n- keep the tests\n- say why").think("First I read the code.");
+    talk.call("Bash", { command: "cargo test", description: "Runs the tests" }).result("test result: FAILED. 1 failed", { failed: true });
+    talk.call("Edit", { file_path: "/home/dev/parser/src/lib.rs", old_string: "let a = 1;\nlet b = 2;", new_string: "let a = 1;\nlet b = 3;" }).result("ok");
+    talk.answer("Done: `parse` no longer copies.\n\n```rust\nfn parse(text: &str) -> usize { text.len() }\n```\n\n| what | before | after |\n|---|---|---|\n| time | 9 ms | 2 ms |");
+    talk.compact("We made the parser faster.");
+    for (let number = 0; number < 150; number++) talk.prompt(`Question ${number}`).answer(`Answer ${number}`);
+    talk.prompt("One more thing").answer("The word for later is needleword.");
+    await talk.write();
+    hostile = new Claude(made, id(2), { project: "hostile", at: Date.now() - 50_000 });
+    for (const text of HOSTILE) hostile.prompt(text).call("Bash", { command: text }).result(text).answer(text);
+    await hostile.write();
+  });
+  await world.settled("/api/status", (answer) => answer.items?.length >= 2);
+});
+
+after(() => world?.close());
+
+afterEach(async () => {
+  if (!page) return;
+  const { complaints, foreign } = page;
+  await page.context().close();
+  page = null;
+  assert.deepEqual(complaints, [], "the console stays clean");
+  assert.deepEqual(foreign, [], "nothing is asked elsewhere");
+});
+
+test("what is written is on the screen at once", async (t) => {
+  page = await world.page(talk.place);
+  await page.getByText("needleword").waitFor();
+  const took = [];
+  for (let number = 0; number < 5; number++) {
+    const words = `live words ${number}`;
+    const seen = page.evaluate(
+      (wanted) =>
+        new Promise((resolve) => {
+          const look = () => document.body.innerText.includes(wanted) && (resolve(Date.now()), true);
+          const observer = new MutationObserver(() => look() && observer.disconnect());
+          observer.observe(document.body, { subtree: true, childList: true, characterData: true });
+        }),
+      words,
+    );
+    const written = Date.now();
+    await talk.prompt(words).write();
+    took.push((await seen) - written);
+  }
+  took.sort((a, b) => a - b);
+  t.diagnostic(`from write to screen: ${took.join(", ")} ms`);
+  assert.ok(took[2] < LIVE_MS, `${took}`);
+  const isAtEnd = await page.locator(".talk").evaluate((box) => box.scrollHeight - box.scrollTop - box.clientHeight < 80);
+  assert.ok(isAtEnd, "who is at the end follows it");
+});
+
+test("who reads further up is not moved", async () => {
+  page = await world.page(`${talk.place}/30`);
+  await page.locator(".entry.target, .entry").first().waitFor();
+  await page.locator('[data-seq="30"], [data-seq="29"], [data-seq="28"]').first().waitFor();
+  const box = page.locator(".talk");
+  await box.evaluate((it) => (it.scrollTop += 40));
+  const where = () => box.evaluate((it) => [...it.querySelectorAll("[data-seq]")].map((one) => [one.dataset.seq, Math.round(one.getBoundingClientRect().top)]).find(([, top]) => top > 150));
+  const first = await where();
+  await talk.prompt("something new below").write();
+  await page.getByRole("button", { name: /new/ }).waitFor();
+  assert.deepEqual(await where(), first);
+});
+
+test("groups follow what sessions do", async () => {
+  const session = new Claude(world, id(3), { project: "groups" });
+  page = await world.page("/");
+  const group = (name) => page.locator("section.group", { has: page.getByRole("heading", { name }) }).getByText("Count the files");
+  await session.prompt("Count the files").call("Bash", { command: "ls | wc -l" }).write();
+  await group(/^Running/).waitFor();
+  const common = { session_id: session.id, transcript_path: session.file, cwd: session.cwd };
+  await world.hook("claude", "PermissionRequest", { ...common, hook_event_name: "PermissionRequest", tool_name: "Bash", tool_input: { command: "ls | wc -l" } });
+  await group(/^Needs you/).waitFor();
+  await page.locator(".row", { hasText: "Count the files" }).locator(".status").hover();
+  await page.getByRole("tooltip").getByText(/confidence/).waitFor();
+  await session.result("7").answer("There are 7.").write();
+  await group(/^Waiting/).waitFor();
+  await world.hook("claude", "SessionEnd", { ...common, hook_event_name: "SessionEnd", reason: "other" });
+  await group(/^Exited/).waitFor();
+  await page.getByRole("button", { name: /Waiting on me/ }).click();
+  await group(/^Exited/).waitFor({ state: "detached" });
+});
+
+test("a talk has its parts", async () => {
+  page = await world.page(`${talk.place}/1`);
+  await page.locator(".entry.prompt strong", { hasText: "stream parser" }).waitFor();
+  await page.locator(".entry.compaction").waitFor();
+  await page.locator("summary", { hasText: "cargo test" }).click();
+  await page.getByText("test result: FAILED").waitFor();
+  assert.equal(await page.locator(".outcome.error").first().getAttribute("aria-label"), "failed");
+  await page.locator("summary", { hasText: "src/lib.rs" }).click();
+  await page.locator(".diff .removed", { hasText: "let b = 2;" }).waitFor();
+  await page.locator(".diff .added", { hasText: "let b = 3;" }).waitFor();
+  await page.locator(".t-keyword", { hasText: "fn" }).waitFor();
+  await page.locator(".prose td", { hasText: "2 ms" }).waitFor();
+  await page.getByText("First I read the code.").first().waitFor();
+});
+
+test("a session is resumed, handed over and taken away", async () => {
+  page = await world.page(talk.place);
+  await page.getByRole("button", { name: "Resume" }).click();
+  await page.getByText(`claude --resume ${talk.id}`).waitFor();
+  await page.getByRole("button", { name: "Copy the command" }).click();
+  assert.match(await page.evaluate(() => navigator.clipboard.readText()), /^cd \/home\/dev\/parser && claude/);
+  await page.keyboard.press("Escape");
+  await page.getByRole("button", { name: "Handoff note" }).click();
+  await page.locator(".note", { hasText: "parser" }).waitFor();
+  await page.keyboard.press("Escape");
+  await page.locator("summary", { hasText: "Export" }).click();
+  const saving = page.waitForEvent("download");
+  await page.getByRole("link", { name: "Markdown" }).click();
+  const saved = await readFile(await (await saving).path(), "utf8");
+  assert.match(saved, /needleword/);
+});
+
+test("it is found while typing", async () => {
+  page = await world.page("/search");
+  await page.keyboard.type("needleword");
+  await page.locator(".hit mark", { hasText: "needleword" }).first().waitFor();
+  await page.keyboard.press("ArrowDown");
+  await page.keyboard.press("Enter");
+  await page.locator(".entry.target", { hasText: "needleword" }).waitFor();
+  await page.goBack();
+  await page.locator(".hit mark").first().waitFor();
+  assert.equal(await page.getByLabel("Search everything").inputValue(), "needleword");
+});
+
+test("an address leads to one event", async () => {
+  page = await world.page(`${talk.place}/101`);
+  const shown = page.locator(".entry.target");
+  await shown.waitFor();
+  const { top, seq } = await shown.evaluate((entry) => ({ top: entry.getBoundingClientRect().top, seq: entry.dataset.seq }));
+  assert.equal(seq, "101");
+  assert.ok(top > 0 && top < 500, `${top}`);
+});
+
+test("hostile text stays text", async () => {
+  page = await world.page(hostile.place);
+  let said = 0;
+  page.on("dialog", (dialog) => (said++, dialog.dismiss()));
+  await page.locator(".entry").last().waitFor();
+  await page.keyboard.press("Home");
+  await page.locator(".edge", { hasText: "The beginning" }).waitFor();
+  for (const summary of await page.locator(".entry.tool summary").all()) await summary.click();
+  const found = await page.evaluate(() => ({
+    ran: globalThis.hostile ?? null,
+    scripts: document.querySelectorAll("#app script, #app iframe, #app object, #app embed, #app form, #app style, #app base, #app meta, #app link").length,
+    handlers: [...document.querySelectorAll("#app *")].filter((one) => [...one.attributes].some((it) => /^on/i.test(it.name))).length,
+    links: [...document.querySelectorAll("#app a")].map((link) => link.protocol).filter((one) => !["http:", "https:", "mailto:"].includes(one)),
+    images: [...document.querySelectorAll("#app img")].map((image) => new URL(image.src).origin).filter((one) => one !== location.origin),
+    wide: document.documentElement.scrollWidth - document.documentElement.clientWidth,
+    controls: /[\u0000-\u0008\u001b\u202a-\u202e\u2066-\u2069]/.test(document.body.innerText),
+  }));
+  assert.deepEqual({ ...found, said }, { ran: null, scripts: 0, handlers: 0, links: [], images: [], wide: 0, controls: false, said: 0 });
+  await page.goto(new URL("/", page.url()).href);
+  await page.locator(".row").first().waitFor();
+  assert.equal(await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth), 0);
+  const hits = await world.ask("/api/search?q=rowword&limit=1");
+  await page.goto(new URL(`${hostile.place}/${hits.hits[0].seq}`, page.url()).href);
+  await page.getByRole("button", { name: /more rows/ }).first().waitFor();
+  const rows = await page.locator(".entry.target tbody tr").count();
+  assert.ok(rows > 10 && rows < TABLE_ROWS / 10, `${rows} rows are drawn`);
+});
+
+test("cards come from the bus, and so do places to go to", async () => {
+  page = await world.page("/");
+  await page.locator("h1", { hasText: "Now" }).waitFor();
+  const card = page.locator(".card");
+  // The page's own line to the bus may open a moment after the page.
+  await until(async () => {
+    await world.hansard("bus", "send", "notification", "show", "title=<b>Built</b>", "message=all <img src=x onerror=alert(1)> green", "action=/usage", "app=ci");
+    return (await card.count()) > 0;
+  });
+  await world.hansard("bus", "send", "notification", "show", "title=<b>Built</b>", "message=all <img src=x onerror=alert(1)> green", "action=/usage", "app=ci");
+  await card.locator("h2", { hasText: "<b>Built</b>" }).waitFor();
+  await card.locator(".pill", { hasText: "×" }).waitFor();
+  assert.equal(await card.locator("img, b").count(), 0);
+  await card.getByRole("link", { name: "Open" }).click();
+  await page.locator("h1", { hasText: "Usage" }).waitFor();
+  await world.hansard("bus", "send", "notification", "show", "title=Bad", "action=https://evil.example/");
+  await card.locator("h2", { hasText: "Bad" }).waitFor();
+  assert.equal(await card.getByRole("link").count(), 0);
+  await card.getByRole("button", { name: "Dismiss Bad" }).click();
+  await card.waitFor({ state: "detached" });
+  await world.hansard("bus", "send", "navigate", "request", "path=/health");
+  await page.locator("h1", { hasText: "Capture health" }).waitFor();
+  await world.hansard("bus", "send", "navigate", "request", "path=//evil.example");
+  await world.hansard("bus", "send", "navigate", "request", "path=/", "facet=parser");
+  await page.locator("h1", { hasText: "Now" }).waitFor();
+  assert.equal(await page.getByLabel("Project").inputValue(), "parser");
+});
+
+test("everything is reached by the keyboard", async () => {
+  page = await world.page("/");
+  await page.locator(".row").first().waitFor();
+  for (const [key, heading] of [["s", "Sessions"], ["u", "Usage"], ["h", "Capture health"], ["e", "Feed"], ["a", "Activity"], ["o", "Settings"], ["n", "Now"]]) {
+    await page.keyboard.press("g");
+    await page.keyboard.press(key);
+    await page.locator("h1", { hasText: heading }).waitFor();
+  }
+  await page.keyboard.press("?");
+  await page.getByRole("dialog", { name: "Keys" }).waitFor();
+  await page.keyboard.press("Escape");
+  await page.getByRole("dialog").waitFor({ state: "detached" });
+  await page.locator(".row").first().waitFor();
+  await page.keyboard.press("j");
+  await page.keyboard.press("j");
+  await page.keyboard.press("k");
+  await page.keyboard.press("Enter");
+  await page.locator(".talk .entry").first().waitFor();
+  await page.keyboard.press("e");
+  await page.getByRole("dialog", { name: "Why this status" }).getByText(/confidence/).first().waitFor();
+  await page.keyboard.press("Escape");
+  await page.keyboard.press("u");
+  await page.locator("h1", { hasText: "Now" }).waitFor();
+  await page.keyboard.press("Control+k");
+  await page.keyboard.type("stream parser");
+  await page.getByRole("dialog").getByRole("option", { name: /stream parser/ }).first().waitFor();
+  await page.keyboard.press("Enter");
+  await page.locator(".session-head h1", { hasText: "stream parser" }).waitFor();
+});
+
+test("nothing serious stands between a page and those who do not see it", async () => {
+  const axe = await readFile(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+  for (const scheme of ["light", "dark"]) {
+    const shown = await world.page("/", { colorScheme: scheme });
+    await shown.evaluate(axe);
+    for (const path of [...VIEWS, `/search?q=needleword`, `${talk.place}/1`, "/nothing"]) {
+      await shown.visit(path);
+      const { violations } = await shown.evaluate(() => globalThis.axe.run({ resultTypes: ["violations"] }));
+      const serious = violations.filter(({ impact }) => impact === "serious" || impact === "critical");
+      assert.deepEqual(serious.map((it) => `${path} ${scheme} ${it.id}: ${it.nodes.map((node) => node.html).slice(0, 3)}`), []);
+    }
+    await shown.context().close();
+  }
+});
+
+test("it fits from 400 to 2560 pixels, light and dark", async () => {
+  for (const [width, colorScheme] of [[400, "light"], [2560, "dark"]]) {
+    const shown = await world.page("/", { viewport: { width, height: 860 }, colorScheme });
+    const paper = await shown.evaluate(() => getComputedStyle(document.documentElement).backgroundColor);
+    assert.equal(paper, colorScheme === "dark" ? "rgb(21, 23, 28)" : "rgb(255, 255, 255)");
+    for (const path of [...VIEWS, "/search?q=needleword", talk.place, hostile.place]) {
+      await shown.visit(path);
+      const over = await shown.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+      assert.equal(over, 0, `${path} at ${width}`);
+    }
+    assert.deepEqual([shown.complaints, shown.foreign], [[], []]);
+    await shown.context().close();
+  }
+});
+
+test("a theme that was chosen stays", async () => {
+  page = await world.page("/settings", { colorScheme: "light" });
+  await page.getByLabel("Dark").check();
+  await page.reload();
+  assert.equal(await page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor), "rgb(21, 23, 28)");
+  assert.equal(await page.getByLabel("Play two soft notes").isChecked(), false, "nothing makes a sound until asked for");
+});

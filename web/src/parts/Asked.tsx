@@ -1,0 +1,50 @@
+// An answer that is waited for: while it is, when it failed, and when it came.
+
+import type { ComponentChildren } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { AskError } from "../state/ask";
+
+export interface Answered<T> {
+  value: T | null;
+  error: AskError | null;
+  isAsking: boolean;
+}
+
+/** Asks again whenever `key` changes; what was shown stays until the new answer is there. */
+export function useAsked<T>(key: string, question: (signal: AbortSignal) => Promise<T>): Answered<T> {
+  const [answered, setAnswered] = useState<Answered<T>>({ value: null, error: null, isAsking: true });
+  const latest = useRef(question);
+  latest.current = question;
+  useEffect(() => {
+    const abort = new AbortController();
+    setAnswered((before) => ({ ...before, isAsking: true }));
+    latest.current(abort.signal).then(
+      (value) => abort.signal.aborted || setAnswered({ value, error: null, isAsking: false }),
+      (error: unknown) => {
+        if (abort.signal.aborted) return;
+        const told = error instanceof AskError ? error : new AskError("failed", String(error));
+        setAnswered((before) => ({ ...before, error: told, isAsking: false }));
+      },
+    );
+    return () => abort.abort();
+  }, [key]);
+  return answered;
+}
+
+export function Failure({ error }: { error: AskError }) {
+  return (
+    <div class="failure" role="alert">
+      <strong>{error.message}</strong>
+      {error.hint && <p class="minor">{error.hint}</p>}
+    </div>
+  );
+}
+
+export function Empty({ title, children }: { title: string; children?: ComponentChildren }) {
+  return (
+    <div class="empty">
+      <p class="title">{title}</p>
+      {children && <p class="minor">{children}</p>}
+    </div>
+  );
+}

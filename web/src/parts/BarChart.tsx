@@ -1,0 +1,81 @@
+// Bars over days. Those who do not see it have the same numbers as a table.
+
+import { useEffect, useRef } from "preact/hooks";
+import uPlot from "uplot";
+import "uplot/dist/uPlot.min.css";
+import { theme } from "../state/preferences";
+
+export interface Bar {
+  name: string;
+  value: number;
+}
+
+const HEIGHT_PX = 200;
+
+export function BarChart({ label, bars, format }: { label: string; bars: Bar[]; format: (value: number) => string }) {
+  const box = useRef<HTMLDivElement>(null);
+  const chosen = theme.value;
+  useEffect(() => {
+    const at = box.current;
+    if (!at) return;
+    // A canvas wants plain colours: what a variable stands for is told by an element that uses it.
+    const colour = (name: string) => {
+      at.style.color = `var(${name})`;
+      return getComputedStyle(at).color;
+    };
+    const axis = { stroke: colour("--ink-2"), grid: { stroke: colour("--line"), width: 1 }, ticks: { show: false }, font: `12px ${getComputedStyle(at).fontFamily}` };
+    const places = bars.map((_, number) => number);
+    const chart = new uPlot(
+      {
+        width: Math.max(240, at.clientWidth),
+        height: HEIGHT_PX,
+        legend: { show: false },
+        cursor: { y: false, drag: { x: false, y: false }, points: { show: false } },
+        scales: { x: { time: false, range: () => [-0.6, bars.length - 0.4] }, y: { range: (_, __, most) => [0, most > 0 ? most * 1.08 : 1] } },
+        series: [{}, { fill: colour("--accent"), stroke: colour("--accent"), width: 0, points: { show: false }, paths: uPlot.paths.bars!({ size: [0.72, 46], radius: 0.12 }) }],
+        axes: [
+          { ...axis, grid: { show: false }, space: 70, values: (_, splits) => splits.map((split) => (Number.isInteger(split) ? (bars[split]?.name.slice(5) ?? "") : "")) },
+          { ...axis, size: 62, values: (_, splits) => splits.map(format) },
+        ],
+        hooks: {
+          setCursor: [
+            (plot) => {
+              const bar = bars[plot.cursor.idx ?? -1];
+              if (told.current) told.current.textContent = bar ? `${bar.name}: ${format(bar.value)}` : "";
+            },
+          ],
+        },
+      },
+      [places, bars.map((bar) => bar.value)],
+      at,
+    );
+    const observer = new ResizeObserver(() => chart.setSize({ width: Math.max(240, at.clientWidth), height: HEIGHT_PX }));
+    observer.observe(at);
+    return () => {
+      observer.disconnect();
+      chart.destroy();
+    };
+  }, [bars, chosen, matchMedia("(prefers-color-scheme: dark)").matches]);
+  const told = useRef<HTMLParagraphElement>(null);
+  return (
+    <figure class="chart">
+      <div ref={box} role="img" aria-label={label} />
+      <p class="minor told" ref={told} aria-hidden="true" />
+      <details>
+        <summary class="minor">As a table</summary>
+        <div class="wide" tabIndex={0} role="region" aria-label={`${label}, as a table`}>
+          <table class="numbers">
+            <tbody>
+              {bars.map((bar) => (
+                <tr key={bar.name}>
+                  <th scope="row">{bar.name}</th>
+                  <td>{format(bar.value)}</td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+      </details>
+    </figure>
+  );
+}

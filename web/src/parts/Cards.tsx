@@ -1,0 +1,38 @@
+// Notification cards from the bus. Text is text.
+
+import { cards, dismiss } from "../state/bus";
+
+export function Cards() {
+  if (cards.value.length === 0) return null;
+  return (
+    <section class="cards" aria-label="Notifications" aria-live="polite">
+      {cards.value.map((card) => (
+        <article key={card.key} class="card">
+          <span class="icon" aria-hidden="true">
+            {card.icon}
+          </span>
+          <div>
+            <h2>
+              {card.title}
+              {card.count > 1 && <span class="pill">×{card.count}</span>}
+            </h2>
+            {card.message && <p dir="auto">{card.message}</p>}
+            <p class="minor">
+              {card.app}
+              {card.action && (
+                <a href={card.action} onClick={() => dismiss(card.key)}>
+                  Open
+                </a>
+              )}
+            </p>
+          </div>
+          {card.isDismissible && (
+            <button class="plainly" aria-label={`Dismiss ${card.title}`} onClick={() => dismiss(card.key)}>
+              ×
+            </button>
+          )}
+        </article>
+      ))}
+    </section>
+  );
+}

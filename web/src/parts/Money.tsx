@@ -1,0 +1,35 @@
+// Money with its basis: nobody should take an estimate for a bill.
+
+import { money } from "../text/format";
+
+const BASES: Record<string, { mark: string; words: string }> = {
+  exact: { mark: "", words: "exact: told by the agent" },
+  estimated: { mark: "≈", words: "estimated: tokens times list prices" },
+  incomplete: { mark: "≥", words: "incomplete: some of it has no known price" },
+};
+
+export function Money({ usd, basis }: { usd: number | null | undefined; basis: string | null | undefined }) {
+  if (usd === null || usd === undefined) {
+    return (
+      <span class="money minor" title="not recorded">
+        –
+      </span>
+    );
+  }
+  const { mark, words } = BASES[basis ?? ""] ?? { mark: "", words: basis ?? "" };
+  return (
+    <span class="money" title={words}>
+      {mark && (
+        <span class="minor">
+          <span aria-hidden="true">{mark}</span>
+          <span class="unseen">{basis} </span>
+        </span>
+      )}
+      {money(usd)}
+    </span>
+  );
+}
+
+export function basisWords(basis: string): string {
+  return BASES[basis]?.words ?? basis;
+}

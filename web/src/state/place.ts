@@ -1,0 +1,55 @@
+// Where the page is: its path, and the way from one to the next without loading it anew.
+
+import { signal } from "@preact/signals";
+
+export interface Place {
+  path: string;
+  search: URLSearchParams;
+}
+
+export const place = signal<Place>(current());
+
+export function go(to: string): void {
+  if (to === location.pathname + location.search) return;
+  history.pushState(null, "", to);
+  place.value = current();
+  window.scrollTo(0, 0);
+}
+
+/** Says in the address what is shown, without a step to go back to. */
+export function rename(to: string): void {
+  history.replaceState(null, "", to);
+  place.value = current();
+}
+
+/** The same, for what changes while somebody reads: nothing is drawn because of it. */
+export function renameQuietly(to: string): void {
+  history.replaceState(null, "", to);
+}
+
+export function sessionPlace(id: string, seq?: number): string {
+  const at = seq === undefined ? "" : `/${seq}`;
+  return `/session/${encodeURIComponent(id)}${at}`;
+}
+
+/** One slash and then no way out: what the bus asks for must be a path of this page. */
+export function isPlace(text: unknown): text is string {
+  return typeof text === "string" && /^\/(?!\/)[^\\:\p{Cc}]*$/u.test(text) && !text.includes("//");
+}
+
+export function watchPlace(): void {
+  addEventListener("popstate", () => (place.value = current()));
+  // Links of this page are ways within it, unless somebody wants them elsewhere.
+  document.addEventListener("click", (event) => {
+    if (event.defaultPrevented || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
+    const link = event.target instanceof Element ? event.target.closest("a") : null;
+    if (!link || link.target || link.hasAttribute("download") || link.origin !== location.origin) return;
+    if (link.pathname.startsWith("/api/")) return;
+    event.preventDefault();
+    go(link.pathname + link.search);
+  });
+}
+
+function current(): Place {
+  return { path: location.pathname, search: new URLSearchParams(location.search) };
+}

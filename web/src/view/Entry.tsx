@@ -1,0 +1,247 @@
+// One thing that happened in a session: a prompt, an answer, a call with its result, a mark.
+
+import { memo } from "preact/compat";
+import { useState } from "preact/hooks";
+import type { RecordedEvent } from "../contract/types";
+import { Code } from "../parts/Code";
+import { CopyButton } from "../parts/CopyButton";
+import { Markdown } from "../parts/Markdown";
+import { Picture } from "../parts/Picture";
+import { sessionPlace } from "../state/place";
+import { showsThinking } from "../state/preferences";
+import type { Log } from "../state/log";
+import { clock, full, lasting, short } from "../text/format";
+import { oneLine, plain } from "../text/plain";
+import { ToolView } from "./ToolView";
+import { field, list, number, text, type Fields } from "../contract/fields";
+
+export interface EntryOf {
+  event: RecordedEvent;
+  /** The result of a call. */
+  result: RecordedEvent | null;
+}
+
+/** Kinds that say nothing to people who read the talk. */
+const SILENT = new Set([
+  "step.started",
+  "step.completed",
+  "turn.started",
+  "tool.started",
+  "tool.delta",
+  "assistant.delta",
+  "heartbeat",
+  "status.changed",
+  "snapshot",
+  "compaction.started",
+  "child.progressed",
+]);
+
+/** What is shown of these events: calls have their results with them. */
+export function entriesOf(events: RecordedEvent[]): EntryOf[] {
+  const results = new Map<string, RecordedEvent>();
+  const calls = new Set<string>();
+  for (const event of events) {
+    const call = text(field(event.data, "call_id"));
+    if (event.kind === "tool.call" && call) calls.add(call);
+    // A fuller account of the same result stands for the first.
+    if (event.kind === "tool.result" && call) results.set(call, event);
+  }
+  const isShown = (event: RecordedEvent) => {
+    if (SILENT.has(event.kind)) return false;
+    if (event.kind === "tool.result") return !calls.has(text(field(event.data, "call_id")));
+    if (event.kind === "turn.completed") return isNoteworthyEnd(event);
+    if (event.kind === "child.requested") return false;
+    return true;
+  };
+  return events.filter(isShown).map((event) => ({
+    event,
+    result: event.kind === "tool.call" ? (results.get(text(field(event.data, "call_id"))) ?? null) : null,
+  }));
+}
+
+function isNoteworthyEnd(event: RecordedEvent): boolean {
+  const reason = text(field(event.data, "stop_reason"));
+  return !!field(event.data, "error") || (reason !== "" && reason !== "completed");
+}
+
+interface Props {
+  id: string;
+  log: Log;
+  entry: EntryOf;
+  isTarget: boolean;
+}
+
+export const Entry = memo(
+  function Entry({ id, log, entry, isTarget }: Props) {
+    const { event } = entry;
+    const { className, label, body } = shown(id, log, entry);
+    return (
+      <article
+        class={`entry ${className}${isTarget ? " target" : ""}`}
+        data-seq={event.seq}
+        tabIndex={-1}
+        aria-label={label}
+      >
+        <header>
+          <span class="who">{label}</span>
+          {event.confidence === "low" && (
+            <span class="pill" title={`from ${event.source}`}>
+              not sure
+            </span>
+          )}
+          <a class="minor at" href={sessionPlace(id, event.seq)} title={`${full(event.created_at)} · event ${event.seq}`}>
+            {clock(event.created_at)}
+          </a>
+          {event.text && <CopyButton text={async () => ((event.truncated ? await log.whole(event.seq) : event)?.text ?? "")} label="Copy" />}
+        </header>
+        {body}
+      </article>
+    );
+  },
+  (before, after) => before.entry.event === after.entry.event && before.entry.result === after.entry.result && before.isTarget === after.isTarget,
+);
+
+function shown(id: string, log: Log, { event, result }: EntryOf) {
+  const data = event.data as Fields;
+  switch (event.kind) {
+    case "user.prompt":
+      return { className: "prompt", label: field(data, "queued") ? "You, meanwhile" : "You", body: <Content event={event} /> };
+    case "assistant.message":
+      return { className: "answer", label: "Agent", body: <Content event={event} /> };
+    case "assistant.thinking":
+      return { className: "thinking", label: "Thinking", body: <Thinking text={text(field(data, "thinking")) || event.text || ""} /> };
+    case "context.added":
+      return { className: "context", label: "Context", body: <Folded summary={oneLine(event.text ?? "added by the agent", 120)} text={event.text ?? ""} /> };
+    case "tool.call":
+    case "tool.result":
+      return {
+        className: "tool",
+        label: event.kind === "tool.call" ? text(field(data, "tool")) || "Tool" : "Result",
+        body: <ToolView log={log} call={event.kind === "tool.call" ? event : null} result={result ?? (event.kind === "tool.result" ? event : null)} />,
+      };
+    case "compaction":
+      return { className: "mark compaction", label: "Compaction", body: <Compaction event={event} /> };
+    default:
+      return { className: `mark of-${event.kind.split(".")[0]}`, label: markLabel(event), body: <Mark id={id} event={event} /> };
+  }
+}
+
+/** Parts of what was said: text and pictures. */
+function Content({ event }: { event: RecordedEvent }) {
+  const content = field(event.data, "content");
+  const parts = typeof content === "string" ? [{ type: "text", text: content }] : list(content);
+  if (parts.length === 0) return <Markdown text={event.text ?? ""} />;
+  const isText = (part: unknown) => text(field(part, "type")) === "text" || text(field(part, "text")) !== "";
+  const pictures = parts.filter((part) => !isText(part));
+  return (
+    <>
+      {parts.map((part, at) =>
+        isText(part) ? (
+          <Markdown key={at} text={text(field(part, "text"))} />
+        ) : (
+          <Picture key={at} session={event.session_id} seq={event.seq} number={pictures.indexOf(part)} kind={text(field(part, "mime_type")) || text(field(part, "type"))} />
+        ),
+      )}
+    </>
+  );
+}
+
+function Thinking({ text: thought }: { text: string }) {
+  if (!thought) return <p class="minor">kept secret by the model's provider</p>;
+  return (
+    <details open={showsThinking.value}>
+      <summary>{oneLine(thought, 140)}</summary>
+      <Markdown text={thought} />
+    </details>
+  );
+}
+
+function Folded({ summary, text: inside }: { summary: string; text: string }) {
+  const [isOpen, setOpen] = useState(false);
+  return (
+    <details onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <summary>{summary}</summary>
+      {isOpen && <Code text={inside} />}
+    </details>
+  );
+}
+
+function Compaction({ event }: { event: RecordedEvent }) {
+  const tokens = number(field(event.data, "current_tokens"));
+  const summary = list(field(event.data, "entries"))
+    .flatMap((entry) => list(field(entry, "content")).map((part) => text(field(part, "text"))))
+    .join("\n");
+  return (
+    <>
+      <p>
+        What came before was summed up for the model{tokens ? `: ${short(tokens)} tokens` : ""}. It is all still here.
+      </p>
+      {summary && <Folded summary="The summary" text={summary} />}
+    </>
+  );
+}
+
+function markLabel(event: RecordedEvent): string {
+  const words: Record<string, string> = {
+    "session.started": "Session began",
+    "session.exited": "Session ended",
+    "turn.completed": "Turn ended",
+    "approval.requested": "Asks for approval",
+    "approval.resolved": "Approval",
+    "approval.canceled": "Approval over",
+    "external.input": "Question",
+    "settings.changed": "Settings",
+    "epoch.closed": "Epoch closed",
+    "child.started": "Subagent began",
+    "child.completed": "Subagent done",
+    "child.failed": "Subagent failed",
+    "child.blocked": "Subagent blocked",
+    "child.canceled": "Subagent canceled",
+    error: "Error",
+    retry: "Tried again",
+    note: "Note",
+    unknown: "Not understood",
+    handoff: "Handoff",
+  };
+  return words[event.kind] ?? event.kind;
+}
+
+function Mark({ id, event }: { id: string; event: RecordedEvent }) {
+  const data = event.data as Fields;
+  const child = text(field(data, "child_session_id"));
+  const parent = text(field(field(data, "parent"), "session_id"));
+  const said =
+    text(field(data, "message")) ||
+    text(field(data, "error")) ||
+    text(field(data, "reason")) ||
+    text(field(data, "prompt")) ||
+    text(field(data, "action")) ||
+    text(field(data, "text")) ||
+    text(field(data, "cause")) ||
+    event.text ||
+    "";
+  const settings = ["model", "permission_mode", "cwd", "branch", "title"].map((name) => [name, text(field(data, name))] as const).filter(([, value]) => value);
+  const lasted = number(field(data, "duration_ms"));
+  return (
+    <div class="mark-body">
+      {said && <p dir="auto">{plain(said.slice(0, 2_000))}</p>}
+      {(event.kind === "settings.changed" || event.kind === "session.started") && settings.length > 0 && (
+        <p class="minor">{settings.map(([name, value]) => `${name.replaceAll("_", " ")} ${oneLine(value, 120)}`).join(" · ")}</p>
+      )}
+      {text(field(data, "decision")) && <p>{text(field(data, "decision"))}</p>}
+      {lasted !== null && <p class="minor">{lasting(lasted)}</p>}
+      {child && child !== id && (
+        <p>
+          <a href={sessionPlace(child)}>Open the subagent</a>
+        </p>
+      )}
+      {parent && parent !== id && (
+        <p>
+          {text(field(data, "mode")) === "fork" ? "Forked from " : "Goes on from "}
+          <a href={sessionPlace(parent)}>{parent}</a>
+        </p>
+      )}
+      {event.kind === "unknown" && <Folded summary="As it was written" text={JSON.stringify(data, null, 2)} />}
+    </div>
+  );
+}

@@ -1,0 +1,277 @@
+// One session: who it is, what it does, and its talk as it goes on.
+
+import { useEffect, useMemo, useState } from "preact/hooks";
+import type { Session, Status } from "../contract/types";
+import { Age } from "../parts/Age";
+import { Failure, useAsked } from "../parts/Asked";
+import { CopyButton } from "../parts/CopyButton";
+import { Dialog } from "../parts/Dialog";
+import { Money } from "../parts/Money";
+import { EvidenceLine, EvidenceList, StatusMark, statusWord } from "../parts/StatusMark";
+import { setTitle } from "../state/attention";
+import { address, ask, askText, sessionPath } from "../state/ask";
+import { Log } from "../state/log";
+import { sessionPlace } from "../state/place";
+import { statuses } from "../state/statuses";
+import { agentName, count, full, modelName, projectName, several, short } from "../text/format";
+import { oneLine, plain } from "../text/plain";
+import { Talk } from "./Talk";
+import { Timeline } from "./Timeline";
+
+type Open = "why" | "resume" | "handoff" | null;
+
+export function SessionView({ id, at }: { id: string; at: number | null }) {
+  const log = useMemo(() => new Log(id), [id]);
+  const [target, setTarget] = useState(at);
+  const [open, setOpen] = useState<Open>(null);
+  useEffect(() => {
+    setTarget(at);
+    void log.open(at);
+  }, [log, at]);
+  useEffect(() => () => log.close(), [log]);
+  const explained = useAsked(id, (signal) => ask<Status>("/api/explain", { session: id }, signal));
+  // What takes long for a long session comes when the talk is there.
+  const isOpen = log.isOpen.value;
+  const told = useAsked(isOpen ? id : "", (signal) => (isOpen ? ask<Session>(sessionPath(id), {}, signal) : Promise.resolve(null)));
+  const tree = useAsked(isOpen ? id : "", (signal) => (isOpen ? ask<{ items: Session[] }>(sessionPath(id, "/family"), {}, signal) : Promise.resolve(null)));
+  const status = statuses.value.get(id) ?? explained.value;
+  const session = told.value;
+  const title = oneLine(status?.title ?? session?.title ?? id, 160);
+  useEffect(() => setTitle(title), [title]);
+  useEffect(() => {
+    const press = (event: KeyboardEvent) => {
+      const isElsewhere = event.target instanceof HTMLElement && event.target.closest("input, select, textarea, dialog");
+      if (event.key === "e" && !isElsewhere && !event.ctrlKey && !event.metaKey) setOpen("why");
+    };
+    addEventListener("keydown", press);
+    return () => removeEventListener("keydown", press);
+  }, []);
+  const jump = (seq: number | null) => {
+    setTarget(seq);
+    void log.open(seq);
+  };
+  return (
+    <section class="session">
+      <header class="session-head">
+        <div class="line">
+          {status && <StatusMark status={status} />}
+          <h1 dir="auto" title={title}>
+            {title}
+          </h1>
+        </div>
+        <Facts id={id} session={session} status={status} />
+        {status && (
+          <p class="now" dir="auto">
+            {plain(status.summary.current)}
+          </p>
+        )}
+        <div class="actions" role="group" aria-label="Actions">
+          <button class="button" onClick={() => setOpen("why")}>
+            Why this status
+          </button>
+          <button class="button" onClick={() => setOpen("resume")}>
+            Resume
+          </button>
+          <button class="button" onClick={() => setOpen("handoff")}>
+            Handoff note
+          </button>
+          <Exports id={id} />
+          <Family id={id} members={tree.value?.items ?? []} />
+        </div>
+        <Timeline log={log} session={session} onJump={jump} />
+      </header>
+      {explained.error?.kind === "session_not_found" ? <Failure error={explained.error} /> : <Talk id={id} log={log} target={target} onJump={jump} />}
+      {open === "why" && <Why id={id} onClose={() => setOpen(null)} />}
+      {open === "resume" && <Resume id={id} onClose={() => setOpen(null)} />}
+      {open === "handoff" && <Handoff id={id} onClose={() => setOpen(null)} />}
+    </section>
+  );
+}
+
+function Facts({ id, session, status }: { id: string; session: Session | null; status: Status | null | undefined }) {
+  const project = session?.project ?? status?.project;
+  const provider = session?.provider ?? status?.provider;
+  return (
+    <p class="facts minor">
+      <span title={project ?? undefined}>{projectName(project)}</span>
+      {session?.branch && <span class="branch">{oneLine(session.branch, 60)}</span>}
+      {provider && (
+        <span>
+          {agentName(provider)} {session?.agent_version}
+        </span>
+      )}
+      {session?.model && <span>{modelName(session.model)}</span>}
+      {session?.started_at && (
+        <span title={full(session.started_at)}>
+          began <Age at={session.started_at} /> ago
+        </span>
+      )}
+      {session && <span>{several(session.counts.prompts, "prompt")}</span>}
+      {session && <span>{several(session.counts.tool_calls, "tool call")}</span>}
+      {session && session.counts.compactions > 0 && <span>{several(session.counts.compactions, "compaction")}</span>}
+      {session?.tokens && (
+        <span title={`${count(session.tokens.input)} in, ${count(session.tokens.output)} out, ${count(session.tokens.cache_read)} from a cache`}>
+          {short(session.tokens.input + session.tokens.output + session.tokens.cache_creation)} tokens
+        </span>
+      )}
+      {session && <Money usd={session.usd} basis={session.basis} />}
+      {session?.source_missing && <span class="pill">the agent has deleted its file</span>}
+      <CopyButton text={() => id} label="Copy the session's id" />
+    </p>
+  );
+}
+
+function Exports({ id }: { id: string }) {
+  const link = (format: string) => address(sessionPath(id, "/export"), { format });
+  return (
+    <details class="menu">
+      <summary class="button">Export</summary>
+      <ul>
+        {[
+          ["markdown", "Markdown"],
+          ["html", "One HTML page"],
+          ["text", "Plain text"],
+          ["jsonl", "Events, a line each"],
+        ].map(([format, name]) => (
+          <li key={format}>
+            <a href={link(format!)} download>
+              {name}
+            </a>
+          </li>
+        ))}
+      </ul>
+    </details>
+  );
+}
+
+/** Where it comes from, and what came from it, as a tree. */
+function Family({ id, members }: { id: string; members: Session[] }) {
+  if (members.length < 2) return null;
+  const byParent = Map.groupBy(members, (member) => (members.some((other) => other.id === member.parent_id) ? member.parent_id! : ""));
+  const branch = (parent: string) => (
+    <ul>
+      {(byParent.get(parent) ?? []).map((member) => (
+        <li key={member.id}>
+          {member.id === id ? (
+            <strong aria-current="true" dir="auto">
+              {oneLine(member.title ?? member.id, 70)}
+            </strong>
+          ) : (
+            <a href={sessionPlace(member.id)} dir="auto">
+              {oneLine(member.title ?? member.id, 70)}
+            </a>
+          )}
+          <span class="minor">
+            {" "}
+            {member.relation === "main" ? "" : member.relation} · {several(member.counts.tool_calls, "call")}
+          </span>
+          {byParent.has(member.id) && branch(member.id)}
+        </li>
+      ))}
+    </ul>
+  );
+  return (
+    <details class="menu family">
+      <summary class="button">
+        Family <span class="minor">{members.length}</span>
+      </summary>
+      <div class="tree">{branch("")}</div>
+    </details>
+  );
+}
+
+function Why({ id, onClose }: { id: string; onClose: () => void }) {
+  const { value, error } = useAsked(id, (signal) => ask<Status>("/api/explain", { session: id }, signal));
+  return (
+    <Dialog label="Why this status" className="sheet" onClose={onClose}>
+      <DialogHead title="Why this status" onClose={onClose} />
+      {error && <Failure error={error} />}
+      {value && (
+        <div class="why">
+          <EvidenceList status={value} />
+          {value.overruled && value.overruled.length > 0 && (
+            <>
+              <h3>What speaks against it</h3>
+              <ul>
+                {value.overruled.map((other, at) => (
+                  <li key={at}>
+                    {statusWord(other.says)}: {other.why}
+                    <ul>
+                      <EvidenceLine sign={other} />
+                    </ul>
+                  </li>
+                ))}
+              </ul>
+            </>
+          )}
+          {value.history && value.history.length > 0 && (
+            <>
+              <h3>What it was before</h3>
+              <ol class="history">
+                {value.history
+                  .slice(-30)
+                  .reverse()
+                  .map((change, at) => (
+                    <li key={at}>
+                      <time class="minor">{full(change.at)}</time> {statusWord(change.status)} <span class="minor">{change.because.replaceAll("_", " ")}</span>
+                    </li>
+                  ))}
+              </ol>
+            </>
+          )}
+        </div>
+      )}
+    </Dialog>
+  );
+}
+
+function Resume({ id, onClose }: { id: string; onClose: () => void }) {
+  const { value, error } = useAsked(id, (signal) => ask<{ line: string | null }>(sessionPath(id, "/resume"), {}, signal));
+  return (
+    <Dialog label="Resume" className="sheet" onClose={onClose}>
+      <DialogHead title="Resume" onClose={onClose} />
+      {error && <Failure error={error} />}
+      {value?.line && (
+        <>
+          <p class="minor">The agent's own command to go on with this session, for a terminal:</p>
+          <pre class="command" tabIndex={0}>
+            {plain(value.line)}
+          </pre>
+          <CopyButton text={() => value.line ?? ""} label="Copy the command" caption="Copy" />
+        </>
+      )}
+      {value && !value.line && <p>No way is known to resume a session of this agent. A handoff note can be given to another one.</p>}
+    </Dialog>
+  );
+}
+
+function Handoff({ id, onClose }: { id: string; onClose: () => void }) {
+  const { value, error } = useAsked(id, (signal) => askText(sessionPath(id, "/handoff"), {}, signal));
+  return (
+    <Dialog label="Handoff note" className="sheet wide-sheet" onClose={onClose}>
+      <DialogHead title="Handoff note" onClose={onClose} />
+      {error && <Failure error={error} />}
+      {value && (
+        <>
+          <p class="minor">For whoever goes on, without secrets.</p>
+          <CopyButton text={() => value} label="Copy the note" caption="Copy" />
+          <pre class="note" tabIndex={0}>
+            {plain(value)}
+          </pre>
+        </>
+      )}
+      {!value && !error && <p class="minor">Reading the session…</p>}
+    </Dialog>
+  );
+}
+
+function DialogHead({ title, onClose }: { title: string; onClose: () => void }) {
+  return (
+    <header>
+      <h2>{title}</h2>
+      <button class="plainly" aria-label="Close" onClick={onClose}>
+        ×
+      </button>
+    </header>
+  );
+}

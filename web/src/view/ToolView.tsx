@@ -1,0 +1,167 @@
+// A call of a tool with its result, folded: what it did in one line, and all of it when opened.
+
+import { useState } from "preact/hooks";
+import { field, list, number, text } from "../contract/fields";
+import type { RecordedEvent } from "../contract/types";
+import { Code, Diff } from "../parts/Code";
+import { Picture } from "../parts/Picture";
+import { opensTools } from "../state/preferences";
+import type { Log } from "../state/log";
+import { difference, type DiffLine, patchLines } from "../text/difference";
+import { lasting } from "../text/format";
+import { languageOf } from "../text/highlight";
+import { oneLine, plain } from "../text/plain";
+
+const OUTCOMES: Record<string, { sign: string; word: string }> = {
+  ok: { sign: "✓", word: "done" },
+  error: { sign: "✕", word: "failed" },
+  rejected: { sign: "⊘", word: "rejected" },
+  canceled: { sign: "⊘", word: "canceled" },
+  lost: { sign: "?", word: "lost" },
+};
+
+export function ToolView({ log, call, result }: { log: Log; call: RecordedEvent | null; result: RecordedEvent | null }) {
+  const [isOpen, setOpen] = useState(opensTools.value);
+  const outcome = result ? text(field(result.data, "outcome")) : "";
+  const { sign, word } = result ? (OUTCOMES[outcome] ?? { sign: "✓", word: outcome }) : { sign: "…", word: "no result yet" };
+  const took = number(field(result?.data, "duration_ms"));
+  const tool = text(field(call?.data ?? result?.data, "tool"));
+  const told = call?.text ?? result?.text ?? tool;
+  const line = told.startsWith(`${tool}: `) ? told.slice(tool.length + 2) : told === tool ? "" : told;
+  return (
+    <details open={isOpen} onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <summary>
+        <span class={`outcome ${outcome || "open"}`} role="img" aria-label={word} title={word}>
+          {sign}
+        </span>
+        <span class="argument" dir="ltr">
+          {oneLine(line, 200)}
+        </span>
+        {took !== null && <span class="minor">{lasting(took)}</span>}
+      </summary>
+      {isOpen && (
+        <>
+          {call && <Input call={call} log={log} />}
+          {result && <Output result={result} log={log} path={text(field(field(call?.data, "input"), "file_path"))} />}
+        </>
+      )}
+    </details>
+  );
+}
+
+function Input({ call, log }: { call: RecordedEvent; log: Log }) {
+  const { event, more } = useWhole(call, log);
+  const input = field(event.data, "input");
+  const lines = changes(input);
+  if (lines) {
+    return (
+      <>
+        <Diff lines={lines} />
+        {more}
+      </>
+    );
+  }
+  const command = text(field(input, "command")) || text(field(input, "cmd")) || text(field(input, "script"));
+  if (command) {
+    const about = text(field(input, "description"));
+    return (
+      <>
+        {about && <p class="minor">{plain(about)}</p>}
+        <Code text={command} language="sh" />
+        {more}
+      </>
+    );
+  }
+  const content = text(field(input, "content"));
+  const path = text(field(input, "file_path")) || text(field(input, "path"));
+  if (content && path) {
+    return (
+      <>
+        <Code text={content} language={languageOf(path)} />
+        {more}
+      </>
+    );
+  }
+  const todos = list(field(input, "todos"));
+  if (todos.length > 0) {
+    return (
+      <ul class="todos">
+        {todos.map((todo, at) => {
+          const status = text(field(todo, "status"));
+          return (
+            <li key={at} class={status}>
+              <span role="img" aria-label={status.replaceAll("_", " ")}>
+                {status === "completed" ? "☑" : status === "in_progress" ? "◐" : "☐"}
+              </span>{" "}
+              {plain(text(field(todo, "content")))}
+            </li>
+          );
+        })}
+      </ul>
+    );
+  }
+  const written = typeof input === "string" ? input : JSON.stringify(input, null, 2);
+  if (!written || written === "{}" || written === "null") return null;
+  return (
+    <>
+      <Code text={written} language={typeof input === "string" ? "js" : "json"} />
+      {more}
+    </>
+  );
+}
+
+function Output({ result, log, path }: { result: RecordedEvent; log: Log; path: string }) {
+  const { event, more } = useWhole(result, log);
+  const data = event.data;
+  const output = field(data, "output");
+  const error = text(field(data, "error"));
+  const parts = [...list(field(data, "parts")), ...(Array.isArray(output) ? output : [])];
+  const pictures = parts.filter((part) => /^image/.test(text(field(part, "mime_type")) || text(field(part, "type"))));
+  const written = typeof output === "string" ? output : Array.isArray(output) ? joined(output) : output == null ? "" : JSON.stringify(output, null, 2);
+  const code = number(field(data, "exit_code"));
+  return (
+    <div class="output">
+      {error && <p class="error-text">{plain(error)}</p>}
+      {code !== null && code !== 0 && <p class="minor">exit code {code}</p>}
+      {written ? <Code text={written} language={path ? languageOf(path) : "text"} /> : !error && <p class="minor">no output</p>}
+      {pictures.map((part, at) => (
+        <Picture key={at} session={event.session_id} seq={event.seq} number={at} kind={text(field(part, "mime_type")) || text(field(part, "type"))} />
+      ))}
+      {more}
+    </div>
+  );
+}
+
+function joined(parts: unknown[]): string {
+  return parts.map((part) => text(field(part, "text"))).filter(Boolean).join("\n");
+}
+
+/** The event, and a button that gets the rest of one that was cut. */
+function useWhole(event: RecordedEvent, log: Log) {
+  const [whole, setWhole] = useState<RecordedEvent | null>(null);
+  const isCut = event.truncated && !whole;
+  const more = isCut ? (
+    <button class="quiet" onClick={() => void log.whole(event.seq).then((found) => found && setWhole(found))}>
+      Get all of it
+    </button>
+  ) : null;
+  return { event: whole ?? event, more };
+}
+
+/** What a call changes in files, if that can be told from its input. */
+function changes(input: unknown): DiffLine[] | null {
+  if (typeof input === "string") return input.includes("*** Begin Patch") ? patchLines(input) : null;
+  const patch = text(field(input, "patch")) || text(field(input, "diff"));
+  if (patch) return patchLines(patch);
+  const path = text(field(input, "file_path")) || text(field(input, "path"));
+  const file: DiffLine[] = path ? [{ kind: "file", text: path }] : [];
+  const edits = list(field(input, "edits"));
+  const one = (edit: unknown): DiffLine[] | null => {
+    const before = field(edit, "old_string") ?? field(edit, "old_str");
+    const after = field(edit, "new_string") ?? field(edit, "new_str");
+    return typeof before === "string" && typeof after === "string" ? difference(before, after) : null;
+  };
+  if (edits.length > 0) return [...file, ...edits.flatMap((edit) => one(edit) ?? [])];
+  const lines = one(input);
+  return lines && [...file, ...lines];
+}
