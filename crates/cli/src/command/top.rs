@@ -12,12 +12,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use daemon::{Processes, SessionStatus, Statuses, answers, facts_of, prices};
+use daemon::{Processes, SessionStatus, Statuses, Way, answers, facts_of, prices};
 use event::{SessionId, Time};
 use journal::{Hit, Journal, Query, Ranking, ReadError, Selection, SessionInfo};
 use signal_hook::consts::SIGTERM;
 
-use super::resume::resume_line;
 use super::status::{GROUPS, age, condition, group, place};
 use super::{Done, Global};
 use crate::error::CliError;
@@ -229,8 +228,10 @@ impl Watch {
 
     fn resume(&mut self, id: &SessionId) -> Result<(), CliError> {
         let info = self.journal.stat(id)?;
-        let line = resume_line(&self.journal, &info)?;
-        let line = line.unwrap_or_else(|| "its agent has no command to go on with it".to_owned());
+        let way = Way::of(&self.journal, info)?;
+        let line = way
+            .map(|way| way.line())
+            .unwrap_or_else(|| "its agent has no command to go on with it".to_owned());
         self.state.note = Some(plain(&line));
         Ok(())
     }
