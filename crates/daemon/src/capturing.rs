@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use capture::{Environment, Stop, Stopper, Summary};
 use event::Time;
 use journal::{AppendError, ClaimError};
+use wire::Backlog;
 
 use crate::health::Health;
 use crate::hearing::{Hearing, leave_all};
@@ -28,6 +29,9 @@ const RETRY_LAST: Duration = Duration::from_secs(30);
 /// History is read in slices of this length, each beginning with what was written last: so what
 /// agents write meanwhile is at most this late.
 const SLICE: Duration = Duration::from_secs(2);
+
+/// History that is read so quickly is not worth a word to anybody.
+const QUICK: Duration = Duration::from_secs(5);
 
 /// How much history gives way to everybody else's work.
 const NICE: i32 = 10;
@@ -239,8 +243,7 @@ impl Worker {
                 loop {
                     let tell = &mut |progress: &capture::Progress| {
                         if let Some(backlog) = import.progress(progress) {
-                            tools.health.set_backlog(Some(backlog));
-                            tools.log.tell(Part::Capture, backlog.to_string());
+                            tools.show(backlog);
                         }
                     };
                     let caught = ingest.catch_up(settings, hearing, &stop, SLICE, tell)?;
@@ -264,7 +267,11 @@ impl Worker {
             Ok(()) => {
                 if let Some((events, took)) = import.complete() {
                     let words = format!("history is read: {events} events, {} s", took.as_secs());
-                    self.tools.log.tell(Part::Capture, words);
+                    let log = &self.tools.log;
+                    match took < QUICK {
+                        true => log.info(Part::Capture, words),
+                        false => log.tell(Part::Capture, words),
+                    }
                 }
             }
             Err(error) => import.fail(&error.to_string()),
@@ -333,6 +340,15 @@ impl Tools {
     fn recover(&self) {
         self.health.set_disk(None);
         self.log.warn(Part::Capture, "recording again");
+    }
+
+    /// Says how far history has been read; to a person as soon as it takes a while.
+    fn show(&self, backlog: Backlog) {
+        self.health.set_backlog(Some(backlog));
+        match backlog.seconds_left {
+            None => self.log.info(Part::Capture, backlog.to_string()),
+            Some(_) => self.log.tell(Part::Capture, backlog.to_string()),
+        }
     }
 
     /// Tells what of a slice is news.

@@ -19,16 +19,16 @@ fn serve(world: &World) -> Running {
 
 /// Somebody who listens, once the bus knows it.
 fn listen(world: &World, options: &[&str]) -> Running {
-    let before = clients(world);
-    let running = world.start(&[&["bus", "listen"], options].concat());
-    while clients(world) == before {}
-    running
+    let listener = world.start(&[&["bus", "listen"], options].concat());
+    while !hears(world, &listener) {}
+    listener
 }
 
-fn clients(world: &World) -> usize {
+/// Whether the bus knows it.
+fn hears(world: &World, listener: &Running) -> bool {
     let said = world.run(&["bus", "stats", "--json"]);
     let stats: serde_json::Value = serde_json::from_str(&said.stdout).unwrap();
-    stats["clients"].as_array().unwrap().len()
+    stats["clients"].as_array().unwrap().iter().any(|client| client["pid"] == listener.id())
 }
 
 /// What listeners print for what is sent, their times left out.
@@ -165,7 +165,7 @@ fn a_listener_waits_for_its_bus_and_across_restarts() {
     let mut listener = world.start(&["callosum", "--tract", "wanted", "--count", "2"]);
     for _ in 0..2 {
         let bus = serve(&world);
-        while clients(&world) < 2 {}
+        while !hears(&world, &listener) {}
         assert_eq!(world.run(&["bus", "send", "other", "x"]).code, Some(0));
         assert_eq!(world.run(&["bus", "send", "wanted", "x"]).code, Some(0));
         assert!(listener.line().unwrap().starts_with(r#"{"tract":"wanted","event":"x""#));
