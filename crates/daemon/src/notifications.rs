@@ -112,13 +112,12 @@ fn lock(wanted: &Mutex<Notifications>) -> MutexGuard<'_, Notifications> {
 
 fn doing(status: &wire::Status) -> Doing {
     let title = status.title.as_deref().or(status.project.as_deref());
-    let is_asking = status.status == "waiting" && status.reason == "question";
     Doing {
         session: status.session_id.clone(),
         title: shown(title.unwrap_or(status.session_id.as_str())),
         project: status.project.clone(),
         current: shown(&status.summary.current),
-        needs_you: status.status == "waiting_approval" || is_asking,
+        needs_you: status.attention.as_ref().is_some_and(|wants| wants.want != "finished"),
         is_running: status.status == "running",
         since: status.since,
     }

@@ -27,6 +27,12 @@ const VIEW: &str = "signs";
 /// How long ago a session may have been active to be looked at.
 const LATELY_NANOS: i128 = 24 * 60 * 60 * 1_000_000_000;
 
+/// How long ago one may have been that still waits for somebody.
+const ASKING_NANOS: i128 = 7 * LATELY_NANOS;
+
+/// Sessions that work for each other, one below the other. A chain that is longer is a circle.
+const GENERATIONS_MAX: usize = 64;
+
 /// Sessions read at a time.
 const PAGE: usize = 500;
 
@@ -104,13 +110,54 @@ impl Statuses {
         Statuses { journal, environment, known, files, open }
     }
 
-    /// The sessions that were active lately or are open now, newest activity first.
+    /// The sessions that were active lately or are open now, newest activity first, and those that
+    /// have waited for somebody for days.
     pub fn lately(
         &mut self,
         processes: &dyn ProcessTable,
         now: Time,
     ) -> Result<Vec<SessionStatus>, ReadError> {
-        self.list(Some(Time::from_nanos(now.nanos() - LATELY_NANOS)), processes, now)
+        let ago = |nanos: i128| Time::from_nanos(now.nanos() - nanos);
+        let mut listed = self.list(Some(ago(LATELY_NANOS)), processes, now)?;
+        let earlier = SessionFilter {
+            active_since: Some(ago(ASKING_NANOS)),
+            active_until: Some(ago(LATELY_NANOS)),
+            ..SessionFilter::default()
+        };
+        listed.extend(self.asking(&earlier, processes, now)?);
+        // Whoever is not among them is looked at anew when somebody asks.
+        let ids: BTreeSet<&SessionId> = listed.iter().map(|status| &status.info.id).collect();
+        self.known.retain(|id, _| ids.contains(id));
+        Ok(listed)
+    }
+
+    /// Of these sessions those that still wait for somebody, as far as is kept of them.
+    fn asking(
+        &mut self,
+        which: &SessionFilter,
+        processes: &dyn ProcessTable,
+        now: Time,
+    ) -> Result<Vec<SessionStatus>, ReadError> {
+        let environment = Arc::clone(&self.environment);
+        let surroundings = Surroundings::look(&environment, processes);
+        let mut asking = Vec::new();
+        let mut after = None;
+        loop {
+            let page = self.journal.sessions(which, after.as_deref(), PAGE)?;
+            for info in page.items {
+                let is_later = which.active_until.is_some_and(|until| info.last_event_at > until);
+                let is_listed = is_later || self.open.contains(&info.id);
+                if !is_listed && kept(&self.journal, &info.id)?.is_some_and(|it| it.is_asking()) {
+                    asking.push(self.status(info, &surroundings, now)?);
+                }
+            }
+            after = page.next;
+            if after.is_none() {
+                break;
+            }
+        }
+        asking.retain(SessionStatus::needs_you);
+        Ok(asking)
     }
 
     /// Every session there is, newest activity first.
@@ -231,13 +278,16 @@ impl Statuses {
         now: Time,
     ) -> Result<SessionStatus, ReadError> {
         let mut known = self.take(&info)?;
+        let is_child = known.signs.is_child() || info.mode() == Some(&SessionMode::Child);
+        let root = if is_child { self.root_of(&info)? } else { None };
         let file = self.files.as_ref().and_then(|files| files.get(&info.id));
         let sought = info.provider_session_id.as_ref().map(|session| Sought {
             provider: info.provider.clone(),
             session: session.clone(),
             agent_version: known.facts.about().agent_version.clone(),
             file: file.map(|file| file.path.clone()),
-            is_child: known.signs.is_child() || info.mode() == Some(&SessionMode::Child),
+            is_child,
+            root: root.clone(),
         });
         let outside = sought.as_ref().map(|sought| surroundings.of(sought)).unwrap_or_default();
         let verdict = verdict(&known.signs, &outside, now);
@@ -256,6 +306,26 @@ impl Statuses {
         known.weighed = Some(Weighed { sought, outside, until });
         self.known.insert(info.id, known);
         Ok(status)
+    }
+
+    /// What the provider calls the session that a child works for in the end.
+    fn root_of(&self, child: &SessionInfo) -> Result<Option<String>, ReadError> {
+        let mut parent = child.ancestry.parent_session_id.clone();
+        let mut root = None;
+        for _ in 0..GENERATIONS_MAX {
+            let Some(id) = parent else { break };
+            match self.journal.stat(&id) {
+                // It was never seen, or is deleted.
+                Err(ReadError::SessionNotFound(_)) => return Ok(None),
+                info => {
+                    let info = info?;
+                    let is_child = info.mode() == Some(&SessionMode::Child);
+                    parent = info.ancestry.parent_session_id.filter(|_| is_child);
+                    root = info.provider_session_id;
+                }
+            }
+        }
+        Ok(root)
     }
 
     /// Finds the files of sessions again if any of these has news: where they are read up to
@@ -498,5 +568,60 @@ mod tests {
         assert_eq!(changed(125, Again::Open), []);
         assert_eq!(processes.asked.get(), asked);
         assert_eq!(changed(126, Again::Every), [Doing::Idle]);
+    }
+
+    #[test]
+    fn who_asked_days_ago_still_needs_somebody() {
+        let dir = tempfile::TempDir::new().unwrap();
+        let folder = dir.path().join("journal");
+        let journal = Journal::open_or_create(&folder, &journal::Options::default()).unwrap();
+        let id = SessionId::new("made-up:s").unwrap();
+        add(&journal, 0, "user.prompt", json!({"content": "go"}));
+        add(&journal, 1, "approval.requested", json!({"approval_id": "a", "tool": "Bash"}));
+        FreshSigns::default().keep(&journal, [&id], Time::from_millis(BEGUN + 5_000)).unwrap();
+        let mut statuses = Statuses::new(journal.clone(), Environment::new(dir.path(), []));
+        let mut listed = |days: i64| {
+            let now = Time::from_millis(BEGUN + days * 24 * 60 * 60 * 1_000);
+            statuses.lately(&Processes::default(), now).unwrap().len()
+        };
+        assert_eq!((listed(3), listed(8)), (1, 0));
+        add(&journal, 2, "approval.resolved", json!({"approval_id": "a", "decision": "allow"}));
+        FreshSigns::default().keep(&journal, [&id], Time::from_millis(BEGUN + 5_000)).unwrap();
+        assert_eq!(listed(3), 0);
+        assert!(statuses.known.is_empty(), "nobody is remembered who is not listed");
+    }
+
+    #[test]
+    fn a_child_does_not_outlive_the_session_it_works_for() {
+        let dir = tempfile::TempDir::new().unwrap();
+        let folder = dir.path().join("journal");
+        let journal = Journal::open_or_create(&folder, &journal::Options::default()).unwrap();
+        let add = |id: &str, kind: &str, data: Value| {
+            let at = Time::from_millis(BEGUN + i64::from(kind != "session.started") * 1_000);
+            let event_id = EventId::derived(at, "gemini", id, kind.as_bytes());
+            let session = SessionId::new(format!("gemini:{id}")).unwrap();
+            let data = Raw::of(&data).unwrap();
+            let mut draft = Draft::with_data(event_id, session, at, Kind::from(kind), data);
+            draft.provider = "gemini".to_owned();
+            draft.provider_session_id = Some(id.to_owned());
+            journal.append(Batch::observed().with(draft)).unwrap();
+        };
+        add("main", "session.started", json!({"entry_point": "cli"}));
+        add("main", "user.prompt", json!({"content": "go"}));
+        let parent = json!({"session_id": "gemini:main"});
+        let begun = json!({"entry_point": "cli", "mode": "child", "parent": parent});
+        add("child", "session.started", begun);
+        let asked = json!({"approval_id": "a", "tool": "Bash"});
+        add("child", "approval.requested", asked);
+        let mut statuses = Statuses::new(journal.clone(), Environment::new(dir.path(), []));
+        let processes = Counting::default();
+        let mut needs = || {
+            let now = Time::from_millis(BEGUN + 5_000);
+            let listed = statuses.lately(&processes, now).unwrap();
+            listed.iter().filter(|status| status.needs_you()).count()
+        };
+        assert_eq!(needs(), 1);
+        processes.is_gone.set(true);
+        assert_eq!(needs(), 0);
     }
 }

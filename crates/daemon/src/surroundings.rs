@@ -42,6 +42,8 @@ pub struct Sought {
     pub file: Option<PathBuf>,
     /// It works for another one, and has no process of its own.
     pub is_child: bool,
+    /// The provider's id of the session that all of it is for, if that is known.
+    pub root: Option<String>,
 }
 
 impl<'a> Surroundings<'a> {
@@ -60,7 +62,7 @@ impl<'a> Surroundings<'a> {
         let grown_at = sought.file.as_deref().and_then(modified_at);
         let outside = Outside { grown_at, ..Outside::default() };
         if sought.is_child {
-            return outside;
+            return self.of_child(sought, outside);
         }
         let mut outside = match sought.provider.as_str() {
             registry::PROVIDER => self.claude(sought, outside),
@@ -73,6 +75,16 @@ impl<'a> Surroundings<'a> {
             outside.missing = self.missing_process(&sought.provider);
         }
         outside
+    }
+
+    /// A child ends with the session it works for; what that one does says nothing of it.
+    fn of_child(&self, sought: &Sought, outside: Outside) -> Outside {
+        let Some(root) = sought.root.clone() else { return outside };
+        let root =
+            Sought { session: root, is_child: false, root: None, file: None, ..sought.clone() };
+        let Outside { process, missing, .. } = self.of(&root);
+        let process = process.filter(|process| process.life == Life::Gone);
+        Outside { process, missing, ..outside }
     }
 
     fn claude(&self, sought: &Sought, mut outside: Outside) -> Outside {

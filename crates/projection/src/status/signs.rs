@@ -208,6 +208,10 @@ impl Signs {
     }
 
     /// The changes of status that events told, the oldest first.
+    pub fn is_asking(&self) -> bool {
+        !self.approvals.is_empty() || !self.questions.is_empty()
+    }
+
     pub fn history(&self) -> impl Iterator<Item = &Change> {
         self.history.iter()
     }

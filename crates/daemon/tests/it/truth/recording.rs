@@ -102,6 +102,7 @@ impl Recording {
             agent_version: played.agent_version.clone(),
             file: None,
             is_child: false,
+            root: None,
         };
         let outside = Surroundings::look(&environment, &processes).of(&sought);
         Outside { grown_at: self.grown_at(at), ..outside }
