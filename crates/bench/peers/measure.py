@@ -1,5 +1,8 @@
 """Everything that is measured at one size."""
+import contextlib
+
 import account
+import follow
 import tools
 from meter import in_turn, tell
 from trees import NEW_LINES, GIANT_MB
@@ -16,7 +19,7 @@ TOKENS = {"inputTokens": "input", "outputTokens": "output",
 # Bars: by size where a size is named, else for all.
 FULL = {"200mb": 1 / 6, "2gb": 1 / 15}
 SEARCH = {"2gb": 1 / 50}
-MEMORY, NOTHING_NEW, NEW_IN_GIANT, USAGE = 1 / 2, 1 / 10, 1 / 50, 1 / 20
+MEMORY, NOTHING_NEW, NEW_IN_GIANT, USAGE, FOLLOWED = 1 / 2, 1 / 10, 1 / 50, 1 / 20, 1 / 5
 
 
 def one_size(tree, giant, binary, peers, scratch, report):
@@ -60,6 +63,26 @@ def one_size(tree, giant, binary, peers, scratch, report):
         new_lines(word, giant, hansard, agentsview, report)
     finally:
         giant.take_from(tree)
+
+    told("from a line to whoever follows")
+    followed(tree, hansard, agentsview, report)
+
+
+def followed(tree, hansard, agentsview, report):
+    """A line on its way to our WebSocket, and to both event streams of agentsview."""
+    word = tree.size.word
+    with follow.Scribe(tree) as scribe:
+        with hansard.up() as health, contextlib.closing(follow.WebSocket(health)) as socket:
+            ours = follow.latency(socket, scribe)
+        # It tells of changes at most every ten seconds unless it is told not to wait.
+        with agentsview.following("--events-coalesce-interval", "0") as url:
+            streams = {"all sessions": "/api/v1/events",
+                       "one session": f"/api/v1/sessions/{follow.SESSION}/watch"}
+            for name, path in streams.items():
+                with contextlib.closing(follow.Events("agentsview", url + path)) as events:
+                    theirs = follow.latency(events, scribe)
+                report.row(word, f"from a line to who follows {name}", "agentsview", "s",
+                           (ours, theirs), FOLLOWED)
 
 
 def fresh(tool, work):

@@ -3,6 +3,7 @@ import contextlib
 import json
 import os
 import platform
+import re
 import shutil
 import sqlite3
 import subprocess
@@ -122,6 +123,15 @@ class Hansard:
     def bytes(self):
         return folder_bytes(self.journal)
 
+    @contextlib.contextmanager
+    def up(self):
+        """Its daemon; where it says how to reach it."""
+        line = [self.binary, "--json", "--journal", self.journal, "up"]
+        health = self.journal / "health"
+        with running(line, self.environment, self.journal.parent / "hansard.log",
+                     lambda: (health / "http.address").exists()):
+            yield health
+
 
 class AgentsView:
     def __init__(self, binary, tree, scratch):
@@ -158,22 +168,22 @@ class AgentsView:
     @contextlib.contextmanager
     def serving(self):
         """Its server, which it needs to search; it looks at no transcripts meanwhile."""
+        with self.server("--no-sync") as (pid, _):
+            yield pid
+
+    @contextlib.contextmanager
+    def following(self, *words):
+        """Its server, which looks at transcripts as they are written; where it listens."""
+        with self.server(*words) as (_, log):
+            yield re.search(rb"http://[^\s/]+", log.read_bytes()).group().decode()
+
+    @contextlib.contextmanager
+    def server(self, *words):
         log = self.data.parent / "agentsview.log"
-        line = [self.binary, "serve", "--no-browser", "--no-sync", "--no-update-check",
-                "--write-timeout", "0"]
-        with open(log, "wb") as out:
-            server = subprocess.Popen([str(word) for word in line], env=self.served, stdout=out,
-                                      stderr=out, stdin=subprocess.DEVNULL)
-        try:
-            until = time.monotonic() + LISTENS_S
-            while b"listening at" not in log.read_bytes():
-                if server.poll() is not None or time.monotonic() > until:
-                    raise Failed(f"agentsview does not serve: {log.read_text()[-2000:]}")
-                time.sleep(0.1)
-            yield server.pid
-        finally:
-            server.terminate()
-            server.wait()
+        line = [self.binary, "serve", "--no-browser", "--no-update-check", "--write-timeout", "0",
+                *words]
+        with running(line, self.served, log, lambda: b"listening at" in log.read_bytes()) as pid:
+            yield pid, log
 
     def search(self, word, server):
         """The cost of the command and of the server that answers it."""
@@ -213,6 +223,24 @@ class Ccusage:
         line = [self.binary, "daily", "--json", "--offline"]
         cost, out = run(line, self.environment)
         return cost, json.loads(out)["totals"]
+
+
+@contextlib.contextmanager
+def running(line, environment, log, is_ready):
+    """A program that runs for as long as somebody needs it, from when it is ready."""
+    with open(log, "wb") as out:
+        server = subprocess.Popen([str(word) for word in line], env=environment, stdout=out,
+                                  stderr=out, stdin=subprocess.DEVNULL)
+    try:
+        until = time.monotonic() + LISTENS_S
+        while not is_ready():
+            if server.poll() is not None or time.monotonic() > until:
+                raise Failed(f"`{line[0]}` does not serve: {log.read_text()[-2000:]}")
+            time.sleep(0.1)
+        yield server.pid
+    finally:
+        server.terminate()
+        server.wait()
 
 
 def folder_bytes(folder):
