@@ -32,7 +32,7 @@ export interface Tracts {
       turn_id?: string;
       event_id: string;
       seq: number;
-      position: number;
+      position?: number;
       prompt: string;
       model?: string;
       chat_id?: string;
@@ -47,7 +47,7 @@ export interface Tracts {
       turn_id?: string;
       event_id: string;
       seq: number;
-      position: number;
+      position?: number;
       summary: string;
       model?: string;
     };
@@ -61,7 +61,7 @@ export interface Tracts {
       turn_id?: string;
       event_id: string;
       seq: number;
-      position: number;
+      position?: number;
       tool: string;
       args: Record<string, unknown>;
       call_id: string;
@@ -76,7 +76,7 @@ export interface Tracts {
       turn_id?: string;
       event_id: string;
       seq: number;
-      position: number;
+      position?: number;
       tool: string;
       args?: Record<string, unknown>;
       call_id: string;
@@ -93,7 +93,7 @@ export interface Tracts {
       turn_id?: string;
       event_id: string;
       seq: number;
-      position: number;
+      position?: number;
       agent?: string;
       status?: string;
       from?: string;
@@ -112,7 +112,7 @@ export interface Tracts {
       turn_id?: string;
       event_id: string;
       seq: number;
-      position: number;
+      position?: number;
       result?: string;
       outcome: string;
       usage?: Record<string, unknown>;
@@ -129,8 +129,8 @@ export interface Tracts {
       turn_id?: string;
       event_id: string;
       seq: number;
-      position: number;
-      error: string;
+      position?: number;
+      error?: string;
       outcome: string;
       exit_code?: number;
       partial_text_tail?: string;
@@ -146,9 +146,9 @@ export interface Tracts {
       turn_id?: string;
       event_id: string;
       seq: number;
-      position: number;
+      position?: number;
       kind: string;
-      message: string;
+      message?: string;
       severity?: string;
     };
     status: {
@@ -375,7 +375,7 @@ export interface Tracts {
     skipped: {
       service: string;
       ref: string;
-      active_ref: string;
+      active_ref?: string;
       cmd: unknown[];
       reason: string;
     };
@@ -390,6 +390,7 @@ export interface Tracts {
       parts: unknown[];
       disk: string;
       faults?: unknown[];
+      ignored?: number;
     };
   };
   logs: {
@@ -419,6 +420,7 @@ export interface Tracts {
       lines: number;
       bytes: number;
       unwritten?: number;
+      untold?: number;
     };
   };
   notification: {

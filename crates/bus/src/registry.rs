@@ -3,6 +3,8 @@
 //! Anybody may say anything; this is what Hansard itself says and acts on. `docs/tracts.md` and the
 //! types of the TypeScript client are made from it.
 
+use serde_json::Value;
+
 use crate::class::Class;
 
 /// An event of a tract.
@@ -23,6 +25,19 @@ pub struct Field {
     pub name: &'static str,
     pub shape: Shape,
     pub is_optional: bool,
+}
+
+impl Field {
+    /// Whether a value has its shape. A ref is echoed as it was given.
+    fn takes(&self, value: &Value) -> bool {
+        match self.shape {
+            Shape::Text => value.is_string() || (self.name == "ref" && value.is_number()),
+            Shape::Number => value.is_number(),
+            Shape::Flag => value.is_boolean(),
+            Shape::List => value.is_array(),
+            Shape::Object => value.is_object(),
+        }
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -64,6 +79,32 @@ impl Entry {
 pub fn is_known(tract: &str, event: &str) -> bool {
     ENTRIES.iter().any(|entry| entry.tract == tract && (entry.event == event || entry.event == "*"))
 }
+
+/// What a message of ours says that the registry does not have, or leaves out that it should say;
+/// `None` if all is as it is written there.
+pub fn fault(message: &Value) -> Option<String> {
+    let text = |name: &str| message[name].as_str().unwrap_or_default();
+    let (tract, event) = (text("tract"), text("event"));
+    let fits =
+        |entry: &&Entry| entry.tract == tract && (entry.event == event || entry.event == "*");
+    let Some(entry) = ENTRIES.iter().find(fits) else {
+        return Some(format!("there is no {tract}.{event}"));
+    };
+    for field in entry.fields() {
+        let value = message.get(field.name).filter(|value| !value.is_null());
+        let is_fine = value.map_or(field.is_optional, |value| field.takes(value));
+        if !is_fine {
+            return Some(format!("`{}` of {tract}.{event} is {:?}", field.name, value));
+        }
+    }
+    let mut names = message.as_object().into_iter().flatten().map(|(name, _)| name.as_str());
+    let unknown = names
+        .find(|name| !COMMON.contains(name) && !entry.fields().any(|field| field.name == *name));
+    unknown.map(|name| format!("{tract}.{event} has no `{name}`"))
+}
+
+/// What every message of ours may have.
+const COMMON: &[&str] = &["tract", "event", "ts", "rev"];
 
 /// Everything that is said, tract by tract.
 pub const ENTRIES: &[Entry] = &[
@@ -181,12 +222,12 @@ pub const ENTRIES: &[Entry] = &[
         "the supervisor → waiters",
     ),
     entry("supervisor", "queue", "command running? queued# queue[]", "the supervisor → pages"),
-    entry("supervisor", "skipped", "service ref active_ref cmd[] reason", "the supervisor"),
+    entry("supervisor", "skipped", "service ref active_ref? cmd[] reason", "the supervisor"),
     entry(
         "supervisor",
         "status",
         "services[] crashed[] tasks[] queues{} stale_heartbeats[] schedules[] callosum_clients# \
-         parts[] disk faults[]?",
+         parts[] disk faults[]? ignored#?",
         "the supervisor, every 5 s → everybody who wants to know whether it lives",
     ),
     entry("logs", "exec", "ref name pid# cmd[] log_path", "a process has started"),
@@ -194,7 +235,8 @@ pub const ENTRIES: &[Entry] = &[
     entry(
         "logs",
         "exit",
-        "ref name pid# cmd[] log_path exit_code# duration_ms# lines# bytes# unwritten#?",
+        "ref name pid# cmd[] log_path exit_code# duration_ms# lines# bytes# unwritten#? \
+         untold#?",
         "a process has ended",
     ),
     entry(
@@ -223,7 +265,7 @@ pub const ENTRIES: &[Entry] = &[
 macro_rules! of_session {
     ($($name:ident $fields:literal)*) => {
         $(const $name: &str = concat!(
-            "agent_id session_id provider name? facet? hosted! turn_id? event_id seq# position# ",
+            "agent_id session_id provider name? facet? hosted! turn_id? event_id seq# position#? ",
             $fields,
         );)*
     };
@@ -236,8 +278,8 @@ of_session! {
     CORTEX_TOOL_END "tool args{}? call_id result ok!"
     CORTEX_UPDATED "agent? status? from? reason? confidence? approval{}? settings{}?"
     CORTEX_FINISH "result? outcome usage{}? cost#? skipped?"
-    CORTEX_ERROR "error outcome exit_code#? partial_text_tail? trace?"
-    CORTEX_INFO "kind message severity?"
+    CORTEX_ERROR "error? outcome exit_code#? partial_text_tail? trace?"
+    CORTEX_INFO "kind message? severity?"
 }
 
 const DREAM_STARTED: &str =

@@ -11,6 +11,14 @@ use crate::services::Instance;
 const SUPERVISOR: &str = "supervisor";
 const LOGS: &str = "logs";
 
+/// The build, in every message of the daemon.
+const REV: &str = env!("CARGO_PKG_VERSION");
+
+/// A message of ours.
+pub(crate) fn draft(tract: &str, event: &str) -> Draft {
+    Draft::new(tract, event).with("rev", REV)
+}
+
 /// A process, as every message about it names it.
 #[derive(Clone, Debug)]
 pub(crate) struct Who {
@@ -41,14 +49,14 @@ pub(crate) fn restarting(instance: &Instance) -> Draft {
 }
 
 fn life(event: &str, who: &Who) -> Draft {
-    Draft::new(SUPERVISOR, event)
+    draft(SUPERVISOR, event)
         .with("service", &who.name)
         .with("pid", who.pid)
         .with("ref", &who.reference)
 }
 
 pub(crate) fn stopped(stopped: &Stopped) -> Draft {
-    let mut draft = Draft::new(SUPERVISOR, "stopped")
+    let mut draft = draft(SUPERVISOR, "stopped")
         .with("service", &stopped.service)
         .with("pid", stopped.pid)
         .with("ref", &stopped.reference)
@@ -72,7 +80,7 @@ pub(crate) fn queue(command: &str, snapshot: &Snapshot<'_>) -> Draft {
         }
         Value::Object(shown)
     });
-    Draft::new(SUPERVISOR, "queue")
+    draft(SUPERVISOR, "queue")
         .with("command", command)
         .with("running", snapshot.running)
         .with("queued", snapshot.queued)
@@ -80,7 +88,7 @@ pub(crate) fn queue(command: &str, snapshot: &Snapshot<'_>) -> Draft {
 }
 
 pub(crate) fn skipped(reference: &Ref, active: Option<&Ref>, work: &Work, reason: &str) -> Draft {
-    Draft::new(SUPERVISOR, "skipped")
+    draft(SUPERVISOR, "skipped")
         .with("service", &work.name)
         .with("ref", reference)
         .with("active_ref", active)
@@ -90,7 +98,7 @@ pub(crate) fn skipped(reference: &Ref, active: Option<&Ref>, work: &Work, reason
 
 /// The answer to `supervisor.reload`.
 pub(crate) fn reloaded(reference: Option<&Ref>, error: Option<&str>) -> Draft {
-    let mut draft = Draft::new(SUPERVISOR, "reloaded");
+    let mut draft = draft(SUPERVISOR, "reloaded");
     if let Some(reference) = reference {
         draft = draft.with("ref", reference);
     }
@@ -126,7 +134,7 @@ pub(crate) fn exit(
 }
 
 fn about_run(event: &str, who: &Who, cmd: &[String], log_path: &str) -> Draft {
-    Draft::new(LOGS, event)
+    draft(LOGS, event)
         .with("ref", &who.reference)
         .with("name", &who.name)
         .with("pid", who.pid)
@@ -136,7 +144,7 @@ fn about_run(event: &str, who: &Who, cmd: &[String], log_path: &str) -> Draft {
 
 /// Something a person should see.
 pub(crate) fn notice(title: &str, message: &str) -> Draft {
-    Draft::new("notification", "show")
+    draft("notification", "show")
         .with("title", title)
         .with("message", message)
         .with("app", SUPERVISOR)
@@ -153,8 +161,8 @@ impl LineMaker {
         let fields = json!([who.reference, who.name, who.pid, stream]);
         LineMaker {
             head: format!(
-                "{{\"tract\":\"logs\",\"event\":\"line\",\"ref\":{},\"name\":{},\"pid\":{},\
-                 \"stream\":{},\"line\":",
+                "{{\"tract\":\"logs\",\"event\":\"line\",\"rev\":\"{REV}\",\"ref\":{},\
+                 \"name\":{},\"pid\":{},\"stream\":{},\"line\":",
                 fields[0], fields[1], fields[2], fields[3]
             ),
         }

@@ -15,8 +15,19 @@ pub(crate) type Moment = Duration;
 /// The two clocks, and where on earth they hang.
 #[derive(Clone, Debug)]
 pub(crate) struct Clock {
-    began: Instant,
+    source: Source,
     pub(crate) zone: Zone,
+}
+
+/// What the clocks go by.
+#[derive(Clone, Debug)]
+enum Source {
+    System {
+        began: Instant,
+    },
+    /// Whoever set it; both clocks show the seconds since it was made.
+    #[cfg(test)]
+    Set(std::sync::Arc<std::sync::atomic::AtomicU64>),
 }
 
 /// Turns instants into what a clock on the wall shows, and back.
@@ -25,16 +36,35 @@ pub(crate) struct Zone(TimeZone);
 
 impl Clock {
     pub(crate) fn system() -> Clock {
-        Clock { began: Instant::now(), zone: Zone(TimeZone::system()) }
+        let source = Source::System { began: Instant::now() };
+        Clock { source, zone: Zone(TimeZone::system()) }
+    }
+
+    /// One that stands still until its seconds are set.
+    #[cfg(test)]
+    pub(crate) fn set_by(seconds: &std::sync::Arc<std::sync::atomic::AtomicU64>) -> Clock {
+        Clock { source: Source::Set(seconds.clone()), zone: Zone(TimeZone::UTC) }
     }
 
     pub(crate) fn moment(&self) -> Moment {
-        self.began.elapsed()
+        match &self.source {
+            Source::System { began } => began.elapsed(),
+            #[cfg(test)]
+            Source::Set(seconds) => {
+                Moment::from_secs(seconds.load(std::sync::atomic::Ordering::Relaxed))
+            }
+        }
     }
 
     /// Milliseconds since 1970.
     pub(crate) fn now_ms(&self) -> i64 {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let since = match &self.source {
+            Source::System { .. } => {
+                SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+            }
+            #[cfg(test)]
+            Source::Set(_) => self.moment(),
+        };
         i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
     }
 

@@ -4,6 +4,8 @@
 //! It never waits for a process, a client or a disk beyond its own small files.
 
 mod listening; // who hears the bus for it
+#[cfg(test)]
+mod tests; // what it does as time goes by
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::path::{Path, PathBuf};
@@ -111,6 +113,7 @@ impl Keeper {
         settings: Settings,
         bus: Handle,
         news: SyncSender<Incoming>,
+        clock: Clock,
     ) -> Result<Keeper, StartError> {
         let health = settings.journal.join("health");
         let state = |path: &Path| {
@@ -130,7 +133,6 @@ impl Keeper {
         let last_runs: LastRuns =
             state_file::read(&files.schedules).map_err(state(&files.schedules))?;
         let reserved: u64 = state_file::read(&files.last_ref).map_err(state(&files.last_ref))?;
-        let clock = Clock::system();
         let mut refs = RefSource::above(reserved);
         let reference = next_ref(&mut refs, &clock, &files.last_ref);
         let own = Who { reference, name: NAME.to_owned(), pid: std::process::id() };
@@ -294,7 +296,7 @@ impl Keeper {
             heartbeats: &self.heartbeats,
             schedules: &self.schedules,
             health: self.shared.health(),
-            log_error: self.runs.trouble(),
+            log_error: self.runs.trouble().or_else(|| self.shared.log_trouble()),
             clients: self.voice.clients(),
             faults: &self.faults,
             ignored: self.ignored + self.heartbeats.unwatched + self.voice.lost,

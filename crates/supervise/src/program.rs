@@ -110,8 +110,20 @@ pub(crate) fn trust(allow: &[Allow], own: &Path, cmd: &[String]) -> Judged {
     })
 }
 
+/// Whether a word means our own program: its name, its file, or a link that leads there. What runs
+/// is our own file in any case.
 fn is_own(own: &Path, word: &str) -> bool {
-    word == OWN || (Path::new(word).is_absolute() && own.as_os_str() == word)
+    word == OWN || is_plain(word) && (own.as_os_str() == word || leads_to(own, Path::new(word)))
+}
+
+/// Whether an absolute path is spelled without detours.
+fn is_plain(word: &str) -> bool {
+    let names = word.strip_prefix('/').map(|names| names.split('/'));
+    names.is_some_and(|mut names| names.all(|name| !matches!(name, "" | "." | "..")))
+}
+
+fn leads_to(own: &Path, link: &Path) -> bool {
+    link.canonicalize().is_ok_and(|file| file == own)
 }
 
 /// The sub-command of our own program.
@@ -190,6 +202,24 @@ mod tests {
         check("hansard --journal=run doctor", Program::Own, "doctor");
         check("hansard --version", Program::Own, "unknown");
         check("hansard", Program::Own, "unknown");
+    }
+
+    #[test]
+    fn a_link_to_our_own_program_is_our_own_program() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().canonicalize().unwrap();
+        let (own, link, other) = (folder.join("own"), folder.join("link"), folder.join("other"));
+        std::fs::write(&own, "").unwrap();
+        std::fs::write(&other, "").unwrap();
+        std::os::unix::fs::symlink(&own, &link).unwrap();
+        let judged = |program: String, word: &str| judge(&[], &own, &[program, word.to_owned()]);
+        let text = |path: &Path| path.to_str().unwrap().to_owned();
+        assert_eq!(judged(text(&link), "doctor").unwrap().program, Program::Own);
+        assert!(judged(text(&link), "run").is_err(), "what acts for a person stays refused");
+        assert!(judged(text(&other), "doctor").is_err());
+        for detour in [format!("{}/./link", text(&folder)), format!("{}//own", text(&folder))] {
+            assert!(judged(detour, "doctor").is_err());
+        }
     }
 
     #[test]

@@ -79,6 +79,8 @@ pub(crate) struct Runs {
     news: SyncSender<Incoming>,
     children: Children,
     runs: BTreeMap<RunId, Run>,
+    /// Why the log of the run that ended last could not be written, if it was so.
+    last_trouble: Option<String>,
 }
 
 struct Run {
@@ -110,7 +112,8 @@ impl Runs {
         news: SyncSender<Incoming>,
         children: Children,
     ) -> Runs {
-        Runs { settings, clock, bus, news, children, runs: BTreeMap::new() }
+        let runs = BTreeMap::new();
+        Runs { settings, clock, bus, news, children, runs, last_trouble: None }
     }
 
     /// Starts a process; the error says why there is none. It is heard after [`Runs::attend`].
@@ -216,9 +219,11 @@ impl Runs {
         Some((run.exit?.0, run.account))
     }
 
-    /// Why a log cannot be written, if one cannot.
+    /// Why a log cannot be written, if one cannot. That of a run that is over counts until
+    /// another run has ended well.
     pub(crate) fn trouble(&self) -> Option<String> {
-        self.runs.values().find_map(|run| run.output.trouble())
+        let living = self.runs.values().find_map(|run| run.output.trouble());
+        living.or_else(|| self.last_trouble.clone())
     }
 
     /// Asks everybody in the group of a run to end, and makes them after a while.
@@ -305,6 +310,10 @@ impl Runs {
                 && (run.is_drained || at + DRAIN_WAIT <= now)
             {
                 run.tell(now);
+                // One that printed nothing has tried nothing.
+                if run.account.lines > 0 {
+                    self.last_trouble = run.output.trouble();
+                }
                 over.push((*id, exit_code));
             }
         }

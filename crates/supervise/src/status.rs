@@ -3,7 +3,7 @@
 use bus::Draft;
 use serde_json::{Map, Value, json};
 
-use crate::announce::Who;
+use crate::announce::{self, Who};
 use crate::clock::{Clock, Moment};
 use crate::heartbeat::Heartbeats;
 use crate::queue::Queue;
@@ -32,7 +32,7 @@ impl Look<'_> {
         let now = self.clock.moment();
         let disk_error = self.health.disk_error.as_ref().or(self.log_error.as_ref());
         let parts = self.health.parts.iter();
-        Draft::new("supervisor", "status")
+        announce::draft("supervisor", "status")
             .with("services", self.services(now))
             .with("crashed", self.crashed(now))
             .with("tasks", self.tasks(now))

@@ -11,6 +11,7 @@ use std::time::Duration;
 use bus::{Handle, PublishError};
 
 use crate::announce::LineMaker;
+use crate::clock::Clock;
 use crate::day::Day;
 use crate::incoming::{INCOMING_MAX, Incoming};
 use crate::keeper::Keeper;
@@ -110,7 +111,7 @@ impl Supervisor {
     /// fault is told on the bus and does not keep the rest from running.
     pub fn start(settings: Settings, bus: Handle) -> Result<Supervisor, StartError> {
         let (news, incoming) = sync_channel(INCOMING_MAX);
-        let keeper = Keeper::open(settings, bus, news.clone())?;
+        let keeper = Keeper::open(settings, bus, news.clone(), Clock::system())?;
         let shared = Arc::clone(keeper.shared());
         let thread = std::thread::Builder::new()
             .name(NAME.to_owned())
@@ -213,6 +214,11 @@ impl Shared {
 
     pub(crate) fn log(&self, text: &str) {
         self.log.say(&self.log_lines, OWN_STREAM, text);
+    }
+
+    /// Why our own log cannot be written, if it is so.
+    pub(crate) fn log_trouble(&self) -> Option<String> {
+        self.log.trouble()
     }
 }
 

@@ -9,7 +9,7 @@ use std::process::Command;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use bus::Server;
+use bus::{Server, registry};
 use serde_json::{Value, json};
 use supervise::{Settings, Supervisor};
 use tempfile::TempDir;
@@ -176,9 +176,14 @@ impl Guest {
         self.say(&json!({"tract": "supervisor", "event": event, field: value}));
     }
 
-    /// The next message, whatever it is.
+    /// The next message, whatever it is. What the supervisor says is in the registry as it says it.
     pub(crate) fn next(&mut self) -> Value {
-        serde_json::from_str(&self.line()).unwrap()
+        let message: Value = serde_json::from_str(&self.line()).unwrap();
+        if is_ours(&message) {
+            assert_eq!(registry::fault(&message), None, "{message}");
+            assert_eq!(message["rev"], env!("CARGO_PKG_VERSION"), "{message}");
+        }
+        message
     }
 
     /// The same as it came.
@@ -234,6 +239,16 @@ impl Guest {
                 && message["stream"] == "stdout"
         });
         lines.map(|line| line["line"].as_str().unwrap().to_owned()).collect()
+    }
+}
+
+/// Whether only the supervisor says it.
+fn is_ours(message: &Value) -> bool {
+    let event = message["event"].as_str().unwrap();
+    match message["tract"].as_str().unwrap() {
+        "supervisor" => !matches!(event, "request" | "cancel" | "restart" | "reload"),
+        "logs" | "notification" => true,
+        _ => false,
     }
 }
 

@@ -35,7 +35,7 @@ fn a_million_lines_are_all_in_the_file_and_the_end_is_told() {
     let mut stopped = None;
     let exit = loop {
         let line = guest.line();
-        if line.contains(r#""event":"line","ref":"flood""#) {
+        if line.contains(r#""event":"line""#) && line.contains(r#""ref":"flood""#) {
             assert_eq!(stopped, None, "no line comes after the end");
             told += 1;
             continue;
@@ -205,4 +205,10 @@ fn a_disk_that_takes_nothing_stops_nobody() {
     assert_eq!(lines, ["one", "two"]);
     let exit = heard.last().unwrap();
     assert_eq!((&exit["exit_code"], &exit["unwritten"]), (&json!(5), &json!(2)));
+    // It stays visible when the run is over, until a log can be written again.
+    for _ in 0..2 {
+        assert_ne!(guest.hear("supervisor", "status")["disk"], "ok");
+    }
+    run(&mut guest, "well", "echo three");
+    guest.find(|it| is(it, "supervisor", "status") && it["disk"] == "ok");
 }

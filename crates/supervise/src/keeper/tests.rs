@@ -1,0 +1,154 @@
+//! What the keeper does as time goes by, told by what is heard on the bus.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::sync_channel;
+
+use bus::{Draft, Filter, Listener, Server};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::*;
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A keeper whose clock is ours.
+struct House {
+    keeper: Keeper,
+    incoming: Receiver<Incoming>,
+    seconds: Arc<AtomicU64>,
+    heard: Listener,
+    bus: Handle,
+    server: Option<JoinHandle<()>>,
+    _folder: TempDir,
+}
+
+impl House {
+    fn open(services: &str) -> House {
+        let folder = tempfile::tempdir().unwrap();
+        let journal = folder.path().to_owned();
+        let path = journal.join("services.toml");
+        fs::write(&path, services).unwrap();
+        fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
+        let settings = Settings::new(journal, "/bin/true".into());
+        let server = Server::bind(&settings.socket, bus::Settings::default()).unwrap();
+        let bus = server.handle();
+        let thread = std::thread::spawn(move || server.run().unwrap());
+        let heard = bus.listen(Filter::default()).unwrap();
+        let seconds = Arc::new(AtomicU64::new(0));
+        let clock = Clock::set_by(&seconds);
+        let (news, incoming) = sync_channel(crate::incoming::INCOMING_MAX);
+        let keeper = Keeper::open(settings, bus.clone(), news, clock).unwrap();
+        let server = Some(thread);
+        House { keeper, incoming, seconds, heard, bus, server, _folder: folder }
+    }
+
+    /// Somebody says how it is.
+    fn status(&mut self, tract: &str, is_idle: bool) {
+        let draft = Draft::new(tract, "status").with("service", "one").with("idle", is_idle);
+        self.keeper.take(Incoming::Said(draft.build().unwrap()));
+    }
+
+    /// The clock goes on to a second, five at a time; what was said meanwhile, the last of it
+    /// being a status, which comes each time.
+    fn until(&mut self, second: u64) -> Vec<Value> {
+        let mut said = Vec::new();
+        while self.seconds.load(Ordering::Relaxed) < second {
+            self.seconds.fetch_add(STATUS_EVERY.as_secs(), Ordering::Relaxed);
+            self.keeper.tick();
+            loop {
+                let message = self.heard.next(PATIENCE).unwrap().to_json();
+                let is_status = message["tract"] == NAME && message["event"] == "status";
+                said.push(message);
+                if is_status {
+                    break;
+                }
+            }
+        }
+        said
+    }
+
+    /// Waits until a process has ended and everything it printed is read.
+    fn wait_for_end(&mut self) {
+        let (mut is_over, mut is_drained) = (false, false);
+        while !is_over || !is_drained {
+            let incoming = self.incoming.recv_timeout(PATIENCE).unwrap();
+            is_over |= matches!(incoming, Incoming::Exited { .. });
+            is_drained |= matches!(incoming, Incoming::Drained { .. });
+            self.keeper.take(incoming);
+        }
+    }
+}
+
+impl Drop for House {
+    fn drop(&mut self) {
+        self.keeper.runs.kill_all(self.keeper.clock.moment());
+        self.bus.stop();
+        if let Some(server) = self.server.take() {
+            server.join().unwrap();
+        }
+    }
+}
+
+fn stale(said: &[Value]) -> Vec<String> {
+    let last = said.last().unwrap()["stale_heartbeats"].as_array().unwrap();
+    last.iter().map(|name| name.as_str().unwrap().to_owned()).collect()
+}
+
+fn cards(said: &[Value]) -> Vec<&str> {
+    let cards = said.iter().filter(|message| message["tract"] == "notification");
+    cards.map(|card| card["title"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn silence_is_shown_told_ever_more_rarely_and_its_end_is_told() {
+    let mut house = House::open("");
+    house.status("sync", false);
+    let said = house.until(55);
+    assert_eq!((stale(&said), cards(&said).len()), (Vec::new(), 0));
+    // At 60, 120, 240, 480 and 960.
+    let said = house.until(1_000);
+    assert_eq!(stale(&said), ["sync/one"]);
+    assert_eq!(cards(&said), ["Gone silent"; 5]);
+    let logged =
+        said.iter().any(|it| it["line"].as_str().is_some_and(|it| it.contains("sync/one")));
+    assert!(logged, "it is in the log too");
+    house.status("sync", false);
+    let said = house.until(1_005);
+    assert_eq!((stale(&said), cards(&said)), (Vec::new(), vec!["Heard again"]));
+    // One that said it had nothing to do is not expected.
+    house.status("sync", true);
+    let said = house.until(2_000);
+    assert_eq!((stale(&said), cards(&said).len()), (Vec::new(), 0));
+}
+
+#[test]
+fn a_service_that_falls_silent_is_restarted_if_it_is_to_be() {
+    let mut house =
+        House::open("[[service]]\nname = 'one'\ncmd = ['/bin/sleep', '1000']\nstale = 'restart'\n");
+    house.status("sync", false);
+    let said = house.until(60);
+    let events = |said: &[Value]| -> Vec<String> {
+        let about = said.iter().filter(|it| it["service"] == "one");
+        about.map(|it| it["event"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(events(&said), ["started", "restarting"]);
+    house.wait_for_end();
+    let said = house.until(65);
+    assert_eq!(events(&said), ["stopped", "started"]);
+    assert_eq!(stale(&said), [""; 0], "one that was ended on purpose is not expected");
+}
+
+#[test]
+fn a_service_that_does_not_stay_up_is_told_at_the_fifth_attempt() {
+    let mut house = House::open("[[service]]\nname = 'one'\ncmd = ['/nowhere/x']\n");
+    // Attempts at 0, 0, 1 and then every five seconds.
+    let said = house.until(5);
+    assert_eq!(cards(&said).len(), 0);
+    let said = house.until(600);
+    let attempts = said.last().unwrap()["crashed"][0]["restart_attempts"].as_u64().unwrap();
+    assert!(attempts > 100, "{attempts}");
+    // The first, and after 60, 120, 240 seconds more.
+    assert_eq!(cards(&said), ["A service does not stay up"; 4]);
+}
