@@ -68,8 +68,11 @@ pub(crate) async fn bus_stream(
     State(inside): State<Inside>,
     Asked(asked): Asked<BusAsked>,
     expulsion: Expulsion,
+    headers: HeaderMap,
 ) -> Result<Response, Refusal> {
-    let hearing = Hearing::open(&inside, &asked.into()).await.map_err(|error| {
+    let from = last_event(&headers).or(asked.from);
+    let wanted = Wanted { from, ..asked.into() };
+    let hearing = Hearing::open(&inside, &wanted).await.map_err(|error| {
         let told = format!("the bus does not answer: {error}");
         Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "no_bus", told)
     })?;
@@ -115,9 +118,8 @@ pub(crate) async fn session_stream(
     expulsion: Expulsion,
     headers: HeaderMap,
 ) -> Result<Response, Refusal> {
-    let last = headers.get("last-event-id").and_then(|id| id.to_str().ok()?.parse().ok());
-    // A browser that comes back says how far it got.
-    let following = Following::open(&inside, Some(&id), last.or(asked.after)).await?;
+    let after = last_event(&headers).or(asked.after);
+    let following = Following::open(&inside, Some(&id), after).await?;
     let init = following.init().await;
     let state = Streaming {
         frames: vec![init].into_iter(),
@@ -202,6 +204,11 @@ async fn upgrade(request: Request, inside: &Inside) -> Result<WebSocketUpgrade, 
         .write_buffer_size(WRITE_BUFFER))
 }
 
+/// How far a browser got that comes back.
+fn last_event(headers: &HeaderMap) -> Option<u64> {
+    headers.get("last-event-id")?.to_str().ok()?.parse().ok()
+}
+
 /// The number by which a follower that comes back goes on.
 fn seq(frame: &str) -> Option<u64> {
     #[derive(Deserialize)]
@@ -215,10 +222,14 @@ fn seq(frame: &str) -> Option<u64> {
     Some(serde_json::from_str::<Framed>(frame).ok()?.event.seq)
 }
 
+/// The same on the bus. How far the record goes, as the answer to a subscription has it, is not how
+/// far somebody got.
 fn position(message: &str) -> Option<u64> {
     #[derive(Deserialize)]
     struct Positioned {
         position: u64,
+        event: String,
     }
-    Some(serde_json::from_str::<Positioned>(message).ok()?.position)
+    let positioned: Positioned = serde_json::from_str(message).ok()?;
+    (positioned.event != "subscribed").then_some(positioned.position)
 }

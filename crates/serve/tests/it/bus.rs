@@ -1,7 +1,10 @@
 //! The bus for pages: everything is heard, little may be said.
 
-use bus::{Draft, Filter};
-use serde_json::json;
+use std::io::{BufRead, BufReader, Write};
+use std::sync::Arc;
+
+use bus::{Draft, Filter, Message, Page, Record, RecordError, Wanted};
+use serde_json::{Value, json};
 
 use crate::given::{House, WITHIN};
 
@@ -15,6 +18,83 @@ fn a_page_hears_what_it_asked_for() {
     house.bus.publish(draft.build().unwrap()).unwrap();
     let heard = page.next().unwrap();
     assert_eq!((&heard["tract"], &heard["n"]), (&json!("cortex"), &json!(null)));
+}
+
+/// A record that goes as far as somebody wants.
+struct Endless;
+
+impl Record for Endless {
+    fn page(&self, Wanted { after, up_to, .. }: Wanted) -> Result<Page, RecordError> {
+        Ok(Page { messages: (after + 1..=up_to).map(recorded).collect(), up_to })
+    }
+
+    fn tail(&self) -> Result<u64, RecordError> {
+        Ok(u64::MAX)
+    }
+}
+
+fn recorded(position: u64) -> Message {
+    Draft::new("cortex", "info").with("position", position).build().unwrap()
+}
+
+/// What an event stream of the bus says: the id, if there is one, and the message.
+fn stream(
+    house: &House,
+    query: &str,
+    header: &str,
+) -> impl Iterator<Item = (Option<u64>, Value)> + use<> {
+    let token = house.token();
+    let head = format!(
+        "GET /api/bus/stream?{query} HTTP/1.1\r\nHost: {}\r\n{header}\
+         Authorization: Bearer {token}\r\n\r\n",
+        house.address()
+    );
+    let mut stream = house.connect();
+    stream.write_all(head.as_bytes()).unwrap();
+    let mut lines = BufReader::new(stream).lines().map_while(Result::ok);
+    std::iter::from_fn(move || {
+        let (mut id, mut message) = (None, None);
+        loop {
+            let line = lines.next()?;
+            if let Some(text) = line.strip_prefix("id: ") {
+                id = Some(text.parse().unwrap());
+            } else if let Some(text) = line.strip_prefix("data: ") {
+                message = Some(serde_json::from_str(text).unwrap());
+            } else if line.is_empty()
+                && let Some(message) = message.take()
+            {
+                return Some((id, message));
+            }
+        }
+    })
+}
+
+#[test]
+fn an_event_stream_of_the_bus_goes_on_where_it_was() {
+    let record: Arc<dyn Record> = Arc::new(Endless);
+    let settings = bus::Settings { record: Some(record), ..bus::Settings::default() };
+    let house = House::open_with(settings);
+    house.bus.publish_recorded(vec![recorded(5)], 5).unwrap();
+    for (query, header, first) in [
+        ("tract=cortex&from=2", "", 3),
+        // A browser that comes back says how far it got.
+        ("tract=cortex&from=2", "Last-Event-ID: 4\r\n", 5),
+        ("tract=cortex", "Last-Event-ID: 3\r\n", 4),
+    ] {
+        let mut heard = stream(&house, query, header);
+        let (id, subscribed) = heard.next().unwrap();
+        assert_eq!(
+            (id, &subscribed["event"]),
+            (None, &json!("subscribed")),
+            "nothing got there yet"
+        );
+        for position in first..=5 {
+            let (id, message) = heard.next().unwrap();
+            assert_eq!((id, &message["position"]), (Some(position), &json!(position)));
+        }
+        let (id, join) = heard.next().unwrap();
+        assert_eq!((id, &join["event"]), (Some(5), &json!("caught_up")));
+    }
 }
 
 #[test]

@@ -51,14 +51,23 @@ struct Made {
 
 impl House {
     pub(crate) fn open() -> House {
-        House::open_at("127.0.0.1:0")
+        House::made("127.0.0.1:0", bus::Settings::default())
     }
 
     /// One whose door listens here.
     pub(crate) fn open_at(listen: &str) -> House {
+        House::made(listen, bus::Settings::default())
+    }
+
+    /// One with a bus of these settings.
+    pub(crate) fn open_with(bus: bus::Settings) -> House {
+        House::made("127.0.0.1:0", bus)
+    }
+
+    fn made(listen: &str, bus: bus::Settings) -> House {
         let folder = TempDir::new().unwrap();
         let socket = folder.path().join("bus.sock");
-        let server = Server::bind(&socket, bus::Settings::default()).unwrap();
+        let server = Server::bind(&socket, bus).unwrap();
         let bus = server.handle();
         let bus_thread = std::thread::spawn(move || server.run().unwrap());
         let journal = Journal::in_memory();
