@@ -34,18 +34,27 @@ struct Account {
     gaps: usize,
 }
 
-fn account(mut guest: Guest, sender: &mut Guest) -> Account {
-    let reader = std::thread::spawn(move || {
-        let mut lines = Vec::new();
-        loop {
-            let line = guest.hear();
-            if line == LAST {
-                return lines;
+fn account(guest: Guest, sender: &mut Guest) -> Account {
+    account_until(LAST, guest, sender)
+}
+
+/// The same up to a line that is said now, and was never said before.
+fn account_until(last: &str, mut guest: Guest, sender: &mut Guest) -> Account {
+    let last = last.to_owned();
+    let reader = std::thread::spawn({
+        let last = last.clone();
+        move || {
+            let mut lines = Vec::new();
+            loop {
+                let line = guest.hear();
+                if line == last {
+                    return lines;
+                }
+                lines.push(serde_json::from_str::<Value>(&line).unwrap());
             }
-            lines.push(serde_json::from_str::<Value>(&line).unwrap());
         }
     });
-    say(sender, LAST);
+    say(sender, &last);
     let mut account = Account { heard: Vec::new(), dropped: [0; 4], lifecycle_lost: 0, gaps: 0 };
     for message in reader.join().unwrap() {
         if message["event"] == "lagged" {
@@ -230,6 +239,51 @@ fn one_whose_kept_messages_overflow_is_stalled_and_still_heard() {
     assert_eq!(account.heard.len() as u64 + account.lifecycle_lost, 2_400);
 }
 
+/// Everything that was said since somebody came is heard, in order, or counted.
+fn check(account: &Account, said: &[(usize, usize)]) -> Result<(), TestCaseError> {
+    let mut numbers: Vec<usize> = account.heard.iter().map(|(_, number)| *number).collect();
+    prop_assert!(numbers.is_sorted(), "one order for all");
+    numbers.dedup();
+    prop_assert_eq!(numbers.len(), account.heard.len());
+    for (class, name) in CLASSES.iter().enumerate() {
+        let said = said.iter().filter(|(is, _)| *is == class).count() as u64;
+        let heard = account.heard.iter().filter(|(is, _)| *is == class).count() as u64;
+        let lost = if class == 3 { account.lifecycle_lost } else { account.dropped[class] };
+        prop_assert_eq!(heard + lost, said, "{}", name);
+    }
+    prop_assert_eq!(account.lifecycle_lost, 0);
+    Ok(())
+}
+
+/// Lifecycle in moderation: it is kept aside up to a limit.
+fn moderate(class: usize, len: usize) -> usize {
+    if class == 3 { len / 12 } else { len }
+}
+
+/// What happens on a bus.
+#[derive(Clone, Debug)]
+enum Act {
+    /// Somebody comes, and reads nothing until it is asked to.
+    Come,
+    /// Somebody who is there says something of a class and a length.
+    Say(prop::sample::Index, usize, usize),
+    /// Somebody leaves in mid-line, with everything unread.
+    HangUp(prop::sample::Index),
+    /// Somebody reads everything, and leaves.
+    CatchUp(prop::sample::Index),
+}
+
+fn act() -> impl Strategy<Value = Act> {
+    let who = any::<prop::sample::Index>;
+    prop_oneof![
+        1 => Just(Act::Come),
+        300 => (who(), 0..4_usize, 1_000..12_000_usize)
+            .prop_map(|(who, class, len)| Act::Say(who, class, len)),
+        1 => who().prop_map(Act::HangUp),
+        1 => who().prop_map(Act::CatchUp),
+    ]
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(6))]
 
@@ -240,22 +294,53 @@ proptest! {
     ) {
         let hall = Hall::open();
         let (guest, mut sender) = (hall.guest(), hall.guest());
+        let mut said = Vec::new();
         for (number, (class, len)) in classes.iter().enumerate() {
-            // Lifecycle in moderation: it is kept aside up to a limit.
-            let len = if *class == 3 { len / 12 } else { *len };
-            say(&mut sender, &line(*class, number, len));
+            said.push((*class, number));
+            say(&mut sender, &line(*class, number, moderate(*class, *len)));
         }
-        let account = account(guest, &mut sender);
-        let mut numbers: Vec<usize> = account.heard.iter().map(|(_, number)| *number).collect();
-        prop_assert!(numbers.is_sorted(), "one order for all");
-        numbers.dedup();
-        prop_assert_eq!(numbers.len(), account.heard.len());
-        for (class, name) in CLASSES.iter().enumerate() {
-            let said = classes.iter().filter(|(is, _)| *is == class).count() as u64;
-            let heard = account.heard.iter().filter(|(is, _)| *is == class).count() as u64;
-            let lost = if class == 3 { account.lifecycle_lost } else { account.dropped[class] };
-            prop_assert_eq!(heard + lost, said, "{}", name);
+        check(&account(guest, &mut sender), &said)?;
+    }
+
+    /// The same for whoever comes, speaks without ever reading, hangs up or catches up meanwhile.
+    #[test]
+    fn whoever_comes_and_goes_hears_or_is_told_of_everything(
+        acts in prop::collection::vec(act(), 3_500),
+    ) {
+        let hall = Hall::open();
+        let mut witness = hall.guest();
+        let mut said = Vec::new();
+        // Each with what had been said when it came.
+        let mut guests: Vec<(Guest, usize)> = vec![(hall.guest(), 0)];
+        let mut caught_up = 0;
+        for act in acts {
+            match act {
+                Act::Come => guests.push((hall.guest(), said.len())),
+                Act::Say(who, class, len) => {
+                    let line = line(class, said.len(), moderate(class, len));
+                    said.push((class, said.len()));
+                    // The witness speaks for nobody.
+                    let who = who.index(guests.len() + 1);
+                    let speaker = guests.get_mut(who);
+                    speaker.map_or(&mut witness, |(guest, _)| guest).say(&line);
+                    prop_assert_eq!(witness.hear(), line, "whoever reads hears it at once");
+                }
+                Act::HangUp(who) if !guests.is_empty() => {
+                    let (mut guest, _) = guests.swap_remove(who.index(guests.len()));
+                    guest.say_bytes(br#"{"tract":"half"#);
+                }
+                Act::CatchUp(who) if !guests.is_empty() => {
+                    let (guest, from) = guests.swap_remove(who.index(guests.len()));
+                    caught_up += 1;
+                    let last = note(caught_up);
+                    check(&account_until(&last, guest, &mut witness), &said[from..])?;
+                }
+                Act::HangUp(_) | Act::CatchUp(_) => {}
+            }
         }
-        prop_assert_eq!(account.lifecycle_lost, 0);
+        for (guest, from) in guests {
+            caught_up += 1;
+            check(&account_until(&note(caught_up), guest, &mut witness), &said[from..])?;
+        }
     }
 }

@@ -20,8 +20,10 @@ fn refusal(path: &std::path::Path) -> BindError {
 }
 
 #[test]
-fn the_socket_is_for_its_owner_alone() {
+fn the_socket_is_for_its_owner_alone_whatever_the_umask() {
+    let before = rustix::process::umask(rustix::fs::Mode::empty());
     let hall = Hall::open();
+    rustix::process::umask(before);
     let mode = fs::metadata(hall.path()).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
 }

@@ -221,6 +221,25 @@ fn when_all_places_are_taken_a_newcomer_is_closed() {
 }
 
 #[test]
+fn a_newcomer_gets_the_place_of_one_that_has_stalled() {
+    let hall = Hall::open();
+    let (stalled, mut sender) = (hall.guest(), hall.guest());
+    // More than the tape and what is kept aside.
+    let text = "x".repeat(100_000);
+    let line = format!(r#"{{"tract":"supervisor","event":"stopped","c":"{text}","ts":1}}"#);
+    for _ in 0..240 {
+        sender.say(&line);
+        assert_eq!(sender.hear(), line);
+    }
+    let _others: Vec<Guest> = (2..1_024).map(|_| hall.guest()).collect();
+    let mut newcomer = hall.guest();
+    sender.say(&note(1));
+    assert_eq!(newcomer.hear(), note(1));
+    // It has been cut off: what is in its socket is all there is.
+    assert!(stalled.hear_all().len() < 240);
+}
+
+#[test]
 fn stopping_sends_what_is_pending_and_removes_the_socket() {
     let mut hall = Hall::open();
     let mut sender = hall.guest();
