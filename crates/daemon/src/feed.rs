@@ -1,10 +1,14 @@
 //! What happened over all sessions, the newest first.
 
+use std::collections::BTreeMap;
+
 use event::payload::ToolCall;
-use event::{Event, Kind};
+use event::{Event, Kind, SessionId};
 use journal::{Journal, ReadError, Selection, SessionFilter, SessionInfo};
 use projection::ToolUse;
 use redact::Redactor;
+
+use crate::facts::facts_of;
 
 /// Sessions that are looked at for one page, those with the newest activity.
 const SESSIONS_MAX: usize = 400;
@@ -50,8 +54,18 @@ pub(crate) fn feed(
     found.sort_by_key(|(event, _)| std::cmp::Reverse((event.created_at, event.seq)));
     let next = found.get(limit).map(|(event, _)| event.created_at.to_string());
     found.truncate(limit);
+    let mut titles: BTreeMap<&SessionId, Option<String>> = BTreeMap::new();
+    for (_, session) in &found {
+        if !titles.contains_key(&session.id) {
+            let title = facts_of(journal, session)?.title().map(str::to_owned);
+            titles.insert(&session.id, title.or(session.title.clone()));
+        }
+    }
     let mut redactor = Redactor::new();
-    let items = found.iter().map(|(event, session)| told(event, session, &mut redactor));
+    let items = found.iter().map(|(event, session)| {
+        let title = titles.get(&session.id).cloned().flatten();
+        told(event, session, title, &mut redactor)
+    });
     Ok(wire::Page { items: items.collect(), next })
 }
 
@@ -63,7 +77,12 @@ fn is_told(event: &Event) -> bool {
     used.command().is_some_and(|line| sends.iter().any(|word| line.contains(word)))
 }
 
-fn told(event: &Event, session: &SessionInfo, redactor: &mut Redactor) -> wire::Happening {
+fn told(
+    event: &Event,
+    session: &SessionInfo,
+    title: Option<String>,
+    redactor: &mut Redactor,
+) -> wire::Happening {
     let whole = event.text.clone().unwrap_or_else(|| event.search_texts().join(" "));
     let line: String = redactor.redact(&whole).split_whitespace().collect::<Vec<_>>().join(" ");
     wire::Happening {
@@ -73,7 +92,7 @@ fn told(event: &Event, session: &SessionInfo, redactor: &mut Redactor) -> wire::
         at: event.created_at,
         provider: session.provider.clone(),
         project: session.project.clone(),
-        title: session.title.clone(),
+        title,
         text: line.chars().take(TEXT_CHARS_MAX).collect(),
     }
 }
