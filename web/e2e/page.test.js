@@ -96,6 +96,12 @@ test("groups follow what sessions do", async () => {
   await group(/^Needs you/).waitFor();
   await page.locator(".row", { hasText: "Count the files" }).locator(".status").hover();
   await page.getByRole("tooltip").getByText(/confidence/).waitFor();
+  const isSeen = await page.getByRole("tooltip").evaluate((it) => {
+    const box = it.getBoundingClientRect();
+    it.style.pointerEvents = "auto";
+    return it.contains(document.elementFromPoint(box.left + 20, box.bottom - 12));
+  });
+  assert.ok(isSeen, "nothing hides the evidence");
   await session.result("7").answer("There are 7.").write();
   await group(/^Waiting/).waitFor();
   await world.hook("claude", "SessionEnd", { ...common, hook_event_name: "SessionEnd", reason: "other" });

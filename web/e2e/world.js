@@ -6,6 +6,7 @@
 import { execFile, spawn } from "node:child_process";
 import { appendFile, mkdir, mkdtemp, readFile, rm, utimes, writeFile } from "node:fs/promises";
 import { existsSync } from "node:fs";
+import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { promisify } from "node:util";
@@ -25,6 +26,9 @@ export class World {
     const folder = await mkdtemp(path.join(tmpdir(), "hansard-web."));
     const world = new World(folder);
     await mkdir(world.home, { recursive: true });
+    await mkdir(world.journal, { recursive: true, mode: 0o700 });
+    // A daemon that comes back is found where it was.
+    await writeFile(path.join(world.journal, "config.toml"), `[http]\nport = ${await freePort()}\n`);
     await fill(world);
     await world.start();
     return world;
@@ -118,9 +122,19 @@ export class World {
   }
 }
 
+function freePort() {
+  return new Promise((resolve, reject) => {
+    const server = createServer().once("error", reject);
+    server.listen(0, "127.0.0.1", () => {
+      const { port } = server.address();
+      server.close(() => resolve(port));
+    });
+  });
+}
+
 /** Waits until something is so. */
 export async function until(isSo, otherwise = () => "it did not come") {
-  const end = Date.now() + WITHIN_MS;
+  const end = Date.now() + 3 * WITHIN_MS;
   for (;;) {
     if (await isSo()) return;
     if (Date.now() > end) throw new Error(otherwise());
@@ -211,7 +225,7 @@ export class Claude {
   #line(record) {
     const number = this.#number++;
     this.at += 1_000;
-    const uuid = (at) => `${this.id.slice(0, 24)}${String(at).padStart(12, "0")}`;
+    const uuid = (at) => `${this.id.slice(-8)}-0000-4000-8000-${String(at).padStart(12, "0")}`;
     const common = {
       parentUuid: number === 0 ? null : uuid(number - 1),
       isSidechain: false,

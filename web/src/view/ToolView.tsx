@@ -41,7 +41,7 @@ export function ToolView({ log, call, result }: { log: Log; call: RecordedEvent 
       </summary>
       {isOpen && (
         <>
-          {call && <Input call={call} log={log} />}
+          {call && <Input call={call} log={log} told={line} />}
           {result && <Output result={result} log={log} path={text(field(field(call?.data, "input"), "file_path"))} />}
         </>
       )}
@@ -49,7 +49,7 @@ export function ToolView({ log, call, result }: { log: Log; call: RecordedEvent 
   );
 }
 
-function Input({ call, log }: { call: RecordedEvent; log: Log }) {
+function Input({ call, log, told }: { call: RecordedEvent; log: Log; told: string }) {
   const { event, more } = useWhole(call, log);
   const input = field(event.data, "input");
   const lines = changes(input);
@@ -100,6 +100,8 @@ function Input({ call, log }: { call: RecordedEvent; log: Log }) {
       </ul>
     );
   }
+  // What the line above says already is not said again.
+  if (input !== null && typeof input === "object" && Object.values(input).every((value) => typeof value === "string" && told.includes(value))) return null;
   const written = typeof input === "string" ? input : JSON.stringify(input, null, 2);
   if (!written || written === "{}" || written === "null") return null;
   return (

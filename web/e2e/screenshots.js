@@ -1,0 +1,68 @@
+// Pictures of every view, light and dark, wide and narrow, for the documentation:
+// `npm run screenshots`. They are made of sessions that are written here.
+
+import { mkdir, writeFile } from "node:fs/promises";
+import path from "node:path";
+import { demonstrate } from "./demonstration.js";
+import { World } from "./world.js";
+
+const FOLDER = path.resolve(import.meta.dirname, "../../docs/web");
+
+const SIZES = { wide: { width: 1440, height: 900 }, narrow: { width: 400, height: 860 } };
+
+/** A picture of the page as it is, small: the browser itself packs it. */
+async function take(page, name) {
+  const picture = (await page.screenshot()).toString("base64");
+  const packer = await page.context().newPage();
+  const packed = await packer.evaluate(async (data) => {
+    const bytes = Uint8Array.from(atob(data), (letter) => letter.charCodeAt(0));
+    const drawn = await createImageBitmap(new Blob([bytes]));
+    const canvas = new OffscreenCanvas(drawn.width, drawn.height);
+    canvas.getContext("2d").drawImage(drawn, 0, 0);
+    const blob = await canvas.convertToBlob({ type: "image/webp", quality: 0.86 });
+    return btoa(Array.from(new Uint8Array(await blob.arrayBuffer()), (byte) => String.fromCharCode(byte)).join(""));
+  }, picture);
+  await packer.close();
+  await writeFile(path.join(FOLDER, `${name}.webp`), Buffer.from(packed, "base64"));
+}
+
+const world = await World.open();
+try {
+  const shown = await demonstrate(world);
+  await mkdir(FOLDER, { recursive: true });
+  const views = {
+    now: "/",
+    session: `${shown.place}/1`,
+    sessions: "/sessions",
+    search: "/search?q=parser",
+    feed: "/feed",
+    usage: "/usage",
+    activity: "/activity",
+    health: "/health",
+    settings: "/settings",
+  };
+  for (const [size, viewport] of Object.entries(SIZES)) {
+    for (const colorScheme of ["light", "dark"]) {
+      const page = await world.page("/", { viewport, colorScheme, reducedMotion: "reduce" });
+      for (const [name, to] of Object.entries(views)) {
+        await page.visit(to);
+        if (name === "session") await page.locator(".entry.tool", { has: page.getByText("Edit", { exact: true }) }).locator("summary").first().click();
+        await take(page, `${name}-${size}-${colorScheme}`);
+      }
+      if (size === "wide") {
+        await page.visit("/");
+        await page.locator(".row .status").first().hover();
+        await page.locator("[role=tooltip]").waitFor();
+        await take(page, `evidence-${size}-${colorScheme}`);
+        await page.mouse.move(0, 0);
+        await page.keyboard.press("Control+k");
+        await page.keyboard.type("parser");
+        await take(page, `palette-${size}-${colorScheme}`);
+      }
+      if (page.complaints.length > 0) throw new Error(page.complaints.join("\n"));
+      await page.context().close();
+    }
+  }
+} finally {
+  await world.close();
+}
