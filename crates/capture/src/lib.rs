@@ -35,6 +35,7 @@ mod origin; // where a session leaves the one it repeats
 mod stop; // how a pass is asked to end
 mod pump; // everything there is, once
 mod sign; // what somebody beside the source says of a session
+mod tellers; // which source tells of a session
 mod hook; // what hooks say
 mod telemetry; // what agents export about themselves
 mod reparse; // everything once more, from what was kept

@@ -21,6 +21,7 @@ use crate::seen::Seen;
 use crate::sink::{Batch, Original, Sink, SinkError};
 use crate::source::Source;
 use crate::stop::Stop;
+use crate::tellers::Tellers;
 use crate::told::session_id;
 
 /// Reads what agents have written into a sink.
@@ -29,6 +30,8 @@ pub struct Pump<'a> {
     pub(crate) environment: &'a Environment,
     pub(crate) clock: &'a dyn Fn() -> Time,
     pub(crate) stop: Stop,
+    /// Which sources tell of sessions that somebody asked for.
+    pub(crate) tellers: Tellers,
 }
 
 /// How far a pass has got.
@@ -81,7 +84,8 @@ impl<'a> Pump<'a> {
         environment: &'a Environment,
         clock: &'a dyn Fn() -> Time,
     ) -> Pump<'a> {
-        Pump { agents, environment, clock, stop: Stop::default() }
+        let (stop, tellers) = (Stop::default(), Tellers::default());
+        Pump { agents, environment, clock, stop, tellers }
     }
 
     /// Ends every pass early once it is asked to.

@@ -108,7 +108,7 @@ impl Pump<'_> {
         let named = about.transcript.and_then(|path| self.named_place(agent, path, summary));
         let place = match named {
             Some(path) => Some(path),
-            None => known(about, sink)?.map(|(_, position, _)| position.path),
+            None => self.known(about, sink)?.map(|(_, position, _)| position.path),
         };
         if let Some(path) = &place {
             self.look(path, sink, summary)?;
@@ -125,7 +125,15 @@ impl Pump<'_> {
             }
         }
         // It moved, or stands in a file that does not say so by its name.
-        known(about, sink)
+        self.known(about, sink)
+    }
+
+    fn known(
+        &self,
+        about: &About<'_>,
+        sink: &dyn Sink,
+    ) -> Result<Option<Known>, CaptureError> {
+        self.tellers.find(about, sink, (self.clock)())
     }
 
     /// The source at a path that somebody named, if it lies where the agent writes.
@@ -212,25 +220,6 @@ impl Told<'_> {
 
 /// The key of a source, and how far it was read: parsed, and as it is recorded.
 pub(crate) type Known = (String, Position, String);
-
-/// The source that tells of the session, and how far it was read.
-fn known(about: &About<'_>, sink: &dyn Sink) -> Result<Option<Known>, CaptureError> {
-    let mut newest: Option<Known> = None;
-    for known in sink.sources().map_err(CaptureError::Positions)? {
-        let is_of_agent =
-            known.key.split_once(':').is_some_and(|(provider, _)| provider == about.provider);
-        // Most are of other sessions, which is quicker to see than to parse.
-        if !is_of_agent || !known.position.contains(about.session) {
-            continue;
-        }
-        let Some(position) = Position::parse(&known.position) else { continue };
-        let is_newer = newest.as_ref().is_none_or(|(_, newest, _)| newest.grown < position.grown);
-        if position.threads.contains_key(about.session) && is_newer {
-            newest = Some((known.key, position, known.position));
-        }
-    }
-    Ok(newest)
-}
 
 /// Says of an event that it comes from a sign and stands in no record.
 fn mark(draft: &mut Draft, sign: &Sign<'_>) {

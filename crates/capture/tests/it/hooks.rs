@@ -208,6 +208,44 @@ fn claude(rest: Value) -> Value {
 }
 
 #[test]
+fn a_source_that_nobody_names_is_looked_for_once() {
+    let home = tempfile::TempDir::new().unwrap();
+    let folder = home.path().join(".claude/projects/app");
+    fs::create_dir_all(&folder).unwrap();
+    let line = json!({"type": "user", "sessionId": "s1", "uuid": "u1", "cwd": "/home/dev/app",
+        "timestamp": "2026-03-02T09:00:00.000Z", "message": {"role": "user", "content": "go"}});
+    fs::write(folder.join("s1.jsonl"), format!("{line}\n")).unwrap();
+    let environment = Environment::new(home.path(), []);
+    let agents = [agent("claude")];
+    let clock = || Time::from_millis(NOW);
+    let pump = Pump::new(&agents, &environment, &clock);
+    let (mut memory, mut summary) = (HookMemory::default(), Summary::default());
+    let mut sink = Memory::default();
+    pump.once(&mut sink, &mut |_| {}).unwrap();
+    sink.asked_for_all.set(0);
+    for number in 0..20 {
+        let command = format!("make part_{number}");
+        let asked = json!({"session_id": "s1", "tool_name": "Bash",
+            "tool_input": {"command": command}});
+        let payload = Payload::parse(&asked.to_string()).unwrap();
+        let hooked = hooked("claude", "PermissionRequest", &payload).unwrap();
+        let heard = Heard {
+            name: &number.to_string(),
+            provider: "claude",
+            session: &hooked.session,
+            transcript: None,
+            at: Time::from_millis(NOW),
+            source: &event::Source::Hook,
+            sign: None,
+            facts: &hooked.facts,
+        };
+        pump.hear(&heard, &mut memory, &mut sink, &mut summary).unwrap();
+    }
+    let asked = sink.events().filter(|event| event.kind == Kind::ApprovalRequested);
+    assert_eq!((asked.count(), sink.asked_for_all.get()), (20, 1));
+}
+
+#[test]
 fn a_question_is_about_the_last_call_with_the_same_input() {
     let call = |id: &str, command: &str| {
         claude(json!({"tool_name": "Bash", "tool_input": {"command": command}, "tool_use_id": id}))

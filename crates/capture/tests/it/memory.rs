@@ -1,5 +1,6 @@
 //! A sink in memory that numbers events and knows facts again, as the journal does.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap};
 use std::io::Cursor;
 
@@ -12,6 +13,8 @@ pub(crate) struct Memory {
     pub positions: BTreeMap<String, String>,
     /// What was kept of each source and generation.
     pub originals: BTreeMap<(String, u32), Vec<u8>>,
+    /// How often all sources were asked for.
+    pub asked_for_all: Cell<usize>,
     /// Events that were told again.
     pub sightings: u64,
     /// Where each session has which fact.
@@ -42,6 +45,7 @@ impl Memory {
 
 impl Sink for Memory {
     fn sources(&self) -> Result<Vec<KnownSource>, SinkError> {
+        self.asked_for_all.set(self.asked_for_all.get() + 1);
         let known = |(key, position): (&String, &String)| KnownSource {
             key: key.clone(),
             position: position.clone(),

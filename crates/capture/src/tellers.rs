@@ -1,0 +1,81 @@
+//! Which source tells of a session, for those who are asked about one again and again.
+//!
+//! Whoever speaks beside a source need not name it. Finding it means looking through all sources
+//! there are, so what was found is good for a while: a call of a hook costs the same however long
+//! the history is.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+
+use event::Time;
+
+use crate::error::CaptureError;
+use crate::position::Position;
+use crate::sign::{About, Known};
+use crate::sink::Sink;
+
+/// How long a source is taken to be the newest that tells of a session. One that goes on in
+/// another file is found by it at most this much later.
+const GOOD_NANOS: i128 = 10 * 1_000_000_000;
+
+/// Sessions that are remembered. With more all are forgotten, and looked for again.
+const SESSIONS_MAX: usize = 1_024;
+
+/// By provider and session: the key of the source, and when it was found.
+#[derive(Default)]
+pub(crate) struct Tellers(RefCell<HashMap<(String, String), (String, Time)>>);
+
+impl Tellers {
+    /// The source that tells of a session, and how far it was read.
+    pub(crate) fn find(
+        &self,
+        about: &About<'_>,
+        sink: &dyn Sink,
+        now: Time,
+    ) -> Result<Option<Known>, CaptureError> {
+        let session = (about.provider.to_owned(), about.session.to_owned());
+        let remembered = self.0.borrow().get(&session).cloned();
+        if let Some((key, at)) = remembered
+            && now.nanos() - at.nanos() < GOOD_NANOS
+            && let Some(known) = read(&key, about, sink)?
+        {
+            return Ok(Some(known));
+        }
+        let found = search(about, sink)?;
+        if let Some((key, ..)) = &found {
+            let mut tellers = self.0.borrow_mut();
+            if tellers.len() >= SESSIONS_MAX {
+                tellers.clear();
+            }
+            tellers.insert(session, (key.clone(), now));
+        }
+        Ok(found)
+    }
+}
+
+/// How far a source was read, if it tells of the session.
+fn read(key: &str, about: &About<'_>, sink: &dyn Sink) -> Result<Option<Known>, CaptureError> {
+    let recorded = sink.source(key).map_err(CaptureError::Positions)?;
+    let position = recorded.and_then(|text| Some((Position::parse(&text)?, text)));
+    let its = position.filter(|(position, _)| position.threads.contains_key(about.session));
+    Ok(its.map(|(position, recorded)| (key.to_owned(), position, recorded)))
+}
+
+/// The newest of all sources that tell of the session.
+fn search(about: &About<'_>, sink: &dyn Sink) -> Result<Option<Known>, CaptureError> {
+    let mut newest: Option<Known> = None;
+    for known in sink.sources().map_err(CaptureError::Positions)? {
+        let is_of_agent =
+            known.key.split_once(':').is_some_and(|(provider, _)| provider == about.provider);
+        // Most are of other sessions, which is quicker to see than to parse.
+        if !is_of_agent || !known.position.contains(about.session) {
+            continue;
+        }
+        let Some(position) = Position::parse(&known.position) else { continue };
+        let is_newer = newest.as_ref().is_none_or(|(_, newest, _)| newest.grown < position.grown);
+        if position.threads.contains_key(about.session) && is_newer {
+            newest = Some((known.key, position, known.position));
+        }
+    }
+    Ok(newest)
+}
