@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use event::payload::{AssistantDelta, ToolDelta};
 use event::{Draft, Kind, Raw};
@@ -30,6 +30,8 @@ pub(crate) struct State {
     tail: u64,
     subscribers: usize,
     backlog: Backlog,
+    /// The newest position of the store, and when somebody last asked it for that.
+    polled: Option<(Instant, u64)>,
     /// The furthest item anybody has read; live items up to it can no longer be merged.
     read_up_to: u64,
     closed: bool,
@@ -112,6 +114,15 @@ impl Feed {
 impl State {
     pub(crate) fn first(&self) -> u64 {
         self.first
+    }
+
+    /// The newest position of the store, if somebody asked it for that a moment ago.
+    pub(crate) fn polled_within(&self, time: Duration) -> Option<u64> {
+        self.polled.filter(|(at, _)| at.elapsed() < time).map(|(_, tail)| tail)
+    }
+
+    pub(crate) fn polled(&mut self, tail: u64) {
+        self.polled = Some((Instant::now(), tail));
     }
 
     /// The number the next item will have.

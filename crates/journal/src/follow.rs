@@ -127,7 +127,7 @@ impl Subscription {
                     }
                     // Asked first: what is committed before the end is read before the end.
                     let is_closed = self.feed.state().is_closed();
-                    if self.has_unread().map_err(Ended::Failed)? {
+                    if self.has_unread(is_closed).map_err(Ended::Failed)? {
                         self.read_store().map_err(Ended::Failed)?;
                         if !self.pending.is_empty() {
                             continue;
@@ -274,8 +274,18 @@ impl Subscription {
 
     /// Whether the store may hold something that was not read yet: from before, or by another
     /// process.
-    fn has_unread(&mut self) -> Result<bool, ReadError> {
-        let tail = self.store.tail()?;
+    fn has_unread(&mut self, is_closed: bool) -> Result<bool, ReadError> {
+        // One who looks looks for all: many who wait cost a store at rest no more than one. At the
+        // end nobody looks again.
+        let polled = self.feed.state().polled_within(FOREIGN_POLL).filter(|_| !is_closed);
+        let tail = match polled {
+            Some(tail) => tail,
+            None => {
+                let tail = self.store.tail()?;
+                self.feed.state().polled(tail);
+                tail
+            }
+        };
         Ok(self.polled_tail.replace(tail) != Some(tail))
     }
 
