@@ -32,6 +32,8 @@ mod talk; // how commands talk to the daemon
 mod task;
 mod service;
 mod logs;
+mod notify;
+mod navigate;
 mod doctor;
 mod manual; // completions and man pages
 
@@ -145,6 +147,10 @@ pub(crate) enum Command {
     Service(service::Service),
     /// Print what a service or a task has printed
     Logs(logs::Logs),
+    /// Show a card to whoever looks at the page
+    Notify(notify::Notify),
+    /// Lead the page that was used last somewhere else
+    Navigate(navigate::Navigate),
     /// Verify the journal, and repair it if told to
     Doctor(doctor::Doctor),
     /// Print what a shell needs to complete commands and options
@@ -210,6 +216,8 @@ pub(crate) fn run(hansard: &Hansard, output: &mut Output) -> Result<Done, CliErr
         Command::Task(command) => command.run(global, output),
         Command::Service(command) => command.run(global, output),
         Command::Logs(command) => command.run(global, output),
+        Command::Notify(command) => command.run(global, output),
+        Command::Navigate(command) => command.run(global, output),
         Command::Doctor(command) => command.run(global, output),
         Command::Completions(command) => command.run(output),
         Command::Man(command) => command.run(output),

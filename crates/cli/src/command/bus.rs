@@ -8,7 +8,7 @@ mod texts; // JSON texts one after the other
 
 use std::path::PathBuf;
 
-use ::bus::Client;
+use ::bus::{Client, Message};
 use clap::{Args, Subcommand};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::{Handle, Signals};
@@ -71,6 +71,18 @@ impl At {
             Some(socket) => Ok(socket.clone()),
             None => Ok(world::folder(global)?.join("health/callosum.sock")),
         }
+    }
+
+    /// Sends one message to everybody who listens there.
+    pub(crate) fn send(
+        &self,
+        global: &Global,
+        message: &Message,
+        output: &mut Output,
+    ) -> Result<Done, CliError> {
+        send::send(&self.path(global)?, message, output)?;
+        output.note("Sent");
+        Ok(Done::Yes)
     }
 }
 

@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use bus::{Client, ClientSettings, Filter};
+use bus::{Client, ClientSettings, Filter, Item, Message};
 use clap::Args;
 use serde_json::json;
 use supervise::{Day, safe_form};
@@ -35,6 +35,9 @@ pub(crate) struct Logs {
 /// A new line is noticed at once when the bus tells of it, and after this long in any case.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
+/// What is taken from the bus before the files are looked at again.
+const ITEMS_MAX: usize = 1_000;
+
 /// What the daemon's own log is called.
 const OWN: &str = "supervisor";
 
@@ -47,10 +50,8 @@ impl Logs {
             return Err(CliError::new("no_log", told)
                 .hint("`hansard service list` and `hansard task list` tell what runs"));
         };
-        let mut reading = Reading::default();
-        for part in parts(&found.resolved()) {
-            reading.print_more(&part, output)?;
-        }
+        let mut reading = Reading::of(found.newest());
+        reading.print_more(output)?;
         output.flush()?;
         if self.follow {
             let path = self.at.path(global)?;
@@ -58,7 +59,7 @@ impl Logs {
             let settings = ClientSettings { filter, ..ClientSettings::default() };
             let client = Client::start(&path, settings)?;
             let signaled = end_on_signal(&client)?;
-            let followed = follow(&found, &mut reading, &client, output);
+            let followed = follow(&found, name, &mut reading, &client, output);
             signaled.close();
             followed?;
         }
@@ -69,30 +70,56 @@ impl Logs {
 /// Prints what is added, also when the name leads to another run meanwhile.
 fn follow(
     found: &Found,
+    name: &str,
     reading: &mut Reading,
     client: &Client,
     output: &mut Output,
 ) -> Result<(), CliError> {
     loop {
-        // What was said matters less than that something was; the file has it all.
-        if client.next(LOOK_EVERY).is_none() && client.is_stopped() {
+        // What was said matters less than that something was: the files have it all. Only where a
+        // run begins has to be known of every one of them.
+        let mut begun = Vec::new();
+        let mut item = client.next(LOOK_EVERY);
+        if item.is_none() && client.is_stopped() {
             return Ok(());
         }
-        let before = reading.path.clone();
-        reading.print_more(&before, output)?;
-        for part in parts(&found.resolved()).into_iter().filter(|part| *part > before) {
-            reading.print_more(&part, output)?;
+        for _ in 0..ITEMS_MAX {
+            let Some(said) = item else { break };
+            if let Item::Message(message) = said {
+                begun.extend(log_of(&message, name).filter(|_| found.is_by_name));
+            }
+            item = client.next(Duration::ZERO);
+        }
+        for log in begun.into_iter().chain([found.newest()]) {
+            reading.print_more(output)?;
+            if log != reading.log {
+                *reading = Reading::of(log);
+                reading.print_more(output)?;
+            }
         }
         output.flush()?;
     }
 }
 
-/// Where a log was found: a name that leads to the newest, or one file.
-struct Found(PathBuf);
+/// The log of a run of that name that begins.
+fn log_of(message: &Message, name: &str) -> Option<PathBuf> {
+    let text = |field: &str| Some(message.field(field)?.text()?.into_owned());
+    let is_it = message.is("logs", "exec") && text("name")? == name;
+    let log = PathBuf::from(text("log_path").filter(|_| is_it)?);
+    Some(log.canonicalize().unwrap_or(log))
+}
+
+/// Where a log was found.
+struct Found {
+    path: PathBuf,
+    /// It leads to the newest log of a name; else it is the log of one run.
+    is_by_name: bool,
+}
 
 impl Found {
-    fn resolved(&self) -> PathBuf {
-        self.0.canonicalize().unwrap_or_else(|_| self.0.clone())
+    /// The first part of the log it leads to now.
+    fn newest(&self) -> PathBuf {
+        first_part(&self.path.canonicalize().unwrap_or_else(|_| self.path.clone()))
     }
 }
 
@@ -104,19 +131,31 @@ fn find(journal: &Path, name: &str, day: Option<&Day>) -> Option<Found> {
         None => journal.join("health").join(format!("{safe}.log")),
     };
     if newest.is_file() {
-        return Some(Found(newest));
+        return Some(Found { path: newest, is_by_name: true });
     }
     let mut days: Vec<String> = match day {
         Some(day) => vec![day.to_string()],
         None => names(journal).into_iter().filter(|name| Day::parse(name).is_some()).collect(),
     };
     days.sort();
-    let start = format!("{safe}_");
     days.iter().rev().find_map(|day| {
-        let mut logs = names(&folder(day)).into_iter();
-        let log = logs.find(|log| log.starts_with(&start) && log.ends_with(".log"))?;
-        Some(Found(folder(day).join(log)))
+        let logs = names(&folder(day)).into_iter();
+        let mut logs = logs.map(|log| folder(day).join(log));
+        let path = logs.find(|log| is_of(log, &safe))?;
+        Some(Found { path, is_by_name: false })
     })
+}
+
+/// Whether a log is that of a ref. Refs and names may both have a `_`; the first line says where
+/// the name begins. One without a line says nothing either way.
+fn is_of(log: &Path, reference: &str) -> bool {
+    let file_name = log.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let rest = file_name.strip_prefix(reference).and_then(|rest| rest.strip_prefix('_'));
+    let Some(name) = rest.and_then(|rest| rest.strip_suffix(".log")) else { return false };
+    let mut line = Vec::new();
+    let read = File::open(log).and_then(|file| BufReader::new(file).read_until(b'\n', &mut line));
+    let line = String::from_utf8_lossy(&line);
+    read.is_ok() && (line.is_empty() || safe_form(Line::of(&line).name) == name)
 }
 
 fn names(folder: &Path) -> Vec<String> {
@@ -127,31 +166,43 @@ fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// All parts of a log, the one given being any of them.
-fn parts(log: &Path) -> Vec<PathBuf> {
+/// The first part of a log, the one given being any of them.
+fn first_part(log: &Path) -> PathBuf {
     let name = log.to_string_lossy();
-    let base = match name.rsplit_once(".log") {
-        Some((base, _)) => format!("{base}.log"),
-        None => name.into_owned(),
-    };
-    let later = (1..).map(|part| PathBuf::from(format!("{base}.{part}")));
-    std::iter::once(PathBuf::from(&base)).chain(later).take_while(|part| part.is_file()).collect()
+    match name.rsplit_once(".log") {
+        Some((base, _)) => PathBuf::from(format!("{base}.log")),
+        None => log.to_owned(),
+    }
 }
 
 /// How far a log was read.
-#[derive(Default)]
 struct Reading {
-    path: PathBuf,
+    /// Its first part.
+    log: PathBuf,
+    part: u32,
     offset: u64,
 }
 
 impl Reading {
-    /// Prints whole lines that were not printed yet.
-    fn print_more(&mut self, path: &Path, output: &mut Output) -> Result<(), CliError> {
-        if self.path != path {
-            *self = Reading { path: path.to_owned(), offset: 0 };
+    fn of(log: PathBuf) -> Reading {
+        Reading { log, part: 0, offset: 0 }
+    }
+
+    /// Prints whole lines that were not printed yet, part after part.
+    fn print_more(&mut self, output: &mut Output) -> Result<(), CliError> {
+        loop {
+            // Looked for first: nothing is added to a part once there is another.
+            let has_next = self.path(self.part + 1).is_file();
+            self.print_part(output)?;
+            if !has_next {
+                return Ok(());
+            }
+            (self.part, self.offset) = (self.part + 1, 0);
         }
-        let mut file = File::open(path)?;
+    }
+
+    fn print_part(&mut self, output: &mut Output) -> Result<(), CliError> {
+        let mut file = File::open(self.path(self.part))?;
         file.seek(SeekFrom::Start(self.offset))?;
         let mut reader = BufReader::new(file);
         let mut line = Vec::new();
@@ -162,13 +213,35 @@ impl Reading {
         }
         Ok(())
     }
+
+    fn path(&self, part: u32) -> PathBuf {
+        match part {
+            0 => self.log.clone(),
+            part => PathBuf::from(format!("{}.{part}", self.log.display())),
+        }
+    }
+}
+
+/// A line as it stands in a log: `2025-02-13T10:30:45 [name:stdout] text`.
+struct Line<'a> {
+    time: &'a str,
+    name: &'a str,
+    stream: &'a str,
+    text: &'a str,
+}
+
+impl Line<'_> {
+    fn of(line: &str) -> Line<'_> {
+        let (time, rest) = line.split_once(" [").unwrap_or(("", line));
+        let (tag, text) = rest.split_once("] ").unwrap_or(("", rest));
+        let (name, stream) = tag.rsplit_once(':').unwrap_or((tag, ""));
+        Line { time, name, stream, text }
+    }
 }
 
 fn print(line: &str, output: &mut Output) -> Result<(), CliError> {
     if output.json() {
-        let (time, rest) = line.split_once(" [").unwrap_or(("", line));
-        let (tag, text) = rest.split_once("] ").unwrap_or(("", rest));
-        let (name, stream) = tag.rsplit_once(':').unwrap_or((tag, ""));
+        let Line { time, name, stream, text } = Line::of(line);
         let value = json!({"time": time, "name": name, "stream": stream, "line": text});
         return output.json_line(&value);
     }

@@ -27,7 +27,7 @@ pub(crate) struct Service {
 enum Verb {
     /// Tell what runs, and what does not stay up
     List,
-    /// End a service and start it anew
+    /// End a service, start it anew, and see for five seconds whether it stays up
     Restart {
         #[arg(value_name = "NAME")]
         name: String,
@@ -39,6 +39,9 @@ enum Verb {
 /// A daemon that knows a service says so at once.
 const KNOWN_WITHIN: Duration = Duration::from_secs(3);
 
+/// One that has ended again so soon after its start has not come up.
+const STAYS_UP: Duration = Duration::from_secs(5);
+
 /// Letters of a name and a ref in the list.
 const NAME_MAX: usize = 24;
 
@@ -49,7 +52,7 @@ impl Service {
             Verb::Install => install::install(global, output),
             Verb::List => list(&Talk::open(path, &[])?.status()?, output),
             Verb::Restart { name } => {
-                restart(&Talk::open(path, &["restarting", "started"])?, name, output)
+                restart(&Talk::open(path, &["restarting", "started", "stopped"])?, name, output)
             }
         }
     }
@@ -80,7 +83,19 @@ fn restart(talk: &Talk, name: &str, output: &mut Output) -> Result<Done, CliErro
         output.line(format!("started, process {}", told["pid"]))?;
     }
     output.flush()?;
-    Ok(Done::Yes)
+    let is_its_end = |message: &bus::Message| {
+        is_about(message, "stopped", name)
+            .then(|| message.to_json())
+            .filter(|end| end["ref"] == told["ref"])
+    };
+    match talk.wait_within(STAYS_UP, is_its_end) {
+        None => Ok(Done::Yes),
+        Some(end) => {
+            let told = format!("`{name}` has ended at once: exit {}", end["exit_code"]);
+            Err(CliError::new("crashed", told)
+                .hint(format!("`hansard logs {name}` has what it printed")))
+        }
+    }
 }
 
 fn list(status: &Value, output: &mut Output) -> Result<Done, CliError> {

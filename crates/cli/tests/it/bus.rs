@@ -268,3 +268,60 @@ fn an_import_tells_how_it_goes() {
     assert_eq!(told[1]["stages_run"], json!(stages));
     assert_eq!(told[3]["stage"], "segmenting");
 }
+
+#[test]
+fn a_card_and_a_place_are_messages_like_any_other() {
+    let world = empty();
+    for words in [&["notify", "x"][..], &["navigate", "/x"]] {
+        assert_eq!(world.run(words).code, Some(3), "nobody listens");
+    }
+    let _bus = serve(&world);
+    let mut listener = listen(&world, &[]);
+    let mut check = |words: &[&str], expected: &str| {
+        let said = world.run(words);
+        assert_eq!((said.code, said.stderr.as_str()), (Some(0), "Sent\n"), "{said}");
+        let heard = listener.line().unwrap();
+        assert_eq!(heard.rsplit_once(",\"ts\":").unwrap().0, expected);
+    };
+    let shown = r#"{"tract":"notification","event":"show","message""#;
+    check(&["notify", "<b>42</b>"], &format!(r#"{shown}:"<b>42</b>""#));
+    check(
+        &["notify", "x", "--title", "t", "--action", "/sessions", "--app", "make", "--badge", "2"],
+        &format!(r#"{shown}:"x","title":"t","action":"/sessions","app":"make","badge":"2""#),
+    );
+    check(&["notify", "x", "--dismiss-after", "3"], &format!(r#"{shown}:"x","autoDismiss":3000"#));
+    check(&["notify", "x", "--sticky"], &format!(r#"{shown}:"x","dismissible":false"#));
+    let asked = r#"{"tract":"navigate","event":"request""#;
+    check(&["navigate", "/sessions"], &format!(r#"{asked},"path":"/sessions""#));
+    check(&["navigate", "--facet", "app"], &format!(r#"{asked},"facet":"app""#));
+    check(&["navigate", "/x", "--facet", "a"], &format!(r#"{asked},"path":"/x","facet":"a""#));
+}
+
+#[test]
+fn a_place_outside_the_page_is_wrong_usage() {
+    let world = empty();
+    assert_eq!(world.run(&["navigate"]).code, Some(2));
+    for path in ["x", "//evil.example", "/a//b", "/a\\b", "javascript:x", "/a:b", "/a\nb", ""] {
+        assert_eq!(world.run(&["navigate", path]).code, Some(2), "{path}");
+        let action = format!("--action={path}");
+        assert_eq!(world.run(&["notify", "x", &action]).code, Some(2), "{path}");
+    }
+}
+
+#[test]
+fn the_bus_is_where_the_option_then_the_variables_then_the_journal_say() {
+    let world = empty();
+    let asked = |options: &[&str], variables: &[(&str, &str)]| {
+        let mut command = world.command(&[&["bus", "stats"], options].concat());
+        let output = command.envs(variables.iter().copied()).output().unwrap();
+        assert_eq!(output.status.code(), Some(3));
+        let told = String::from_utf8(output.stderr).unwrap();
+        told.split('`').nth(1).unwrap().to_owned()
+    };
+    let (bus, journal) = (("HANSARD_BUS", "/home/dev/b"), ("HANSARD_JOURNAL", "/home/dev/j"));
+    assert_eq!(asked(&["--socket", "/home/dev/s"], &[bus, journal]), "/home/dev/s");
+    assert_eq!(asked(&[], &[bus, journal]), "/home/dev/b");
+    assert_eq!(asked(&[], &[journal]), "/home/dev/j/health/callosum.sock");
+    let usual = world.home().join(".local/share/hansard/health/callosum.sock");
+    assert!(usual.ends_with(asked(&[], &[]).trim_start_matches(['~', '/'])), "the default journal");
+}

@@ -128,18 +128,73 @@ fn services_are_listed_restarted_and_read_again() {
 fn a_log_is_followed_as_it_grows() {
     let supervised = Supervised::open("allow = [\"sh\"]");
     let world = &supervised.world;
-    let run = |word: &str| {
+    let run = |reference: &str, word: &str| {
         let script = format!("echo {word}");
-        let said = world.run(&["task", "run", "--wait", "--", "sh", "-c", &script]);
+        let words = ["task", "run", "--ref", reference, "--wait", "--", "sh", "-c", &script];
+        let said = world.run(&words);
         assert_eq!(said.code, Some(0), "{said}");
     };
-    run("one");
+    run("z", "one");
     let mut follower = world.start(&["logs", "sh", "--follow"]);
     assert!(follower.line().unwrap().ends_with("one"));
-    run("two");
-    assert!(follower.line().unwrap().ends_with("two"), "the next run of that name");
+    // Whatever refs the next runs of that name have, and however soon they follow each other.
+    for (reference, word) in [("b", "two"), ("a", "three"), ("c", "four")] {
+        run(reference, word);
+    }
+    for word in ["two", "three", "four"] {
+        assert!(follower.line().unwrap().ends_with(word), "{word}");
+    }
     let said = follower.terminate();
     assert_eq!(said.code, Some(0), "{said}");
+}
+
+/// Writes a log as the supervisor does.
+fn write_log(world: &World, name: &str, word: &str) {
+    let folder = journal(world).join("20250213/health");
+    fs::create_dir_all(&folder).unwrap();
+    let text = format!("2025-02-13T10:30:45 [job:stdout] {word}\n");
+    // It is there whole, or not at all.
+    let beside = folder.join("beside");
+    fs::write(&beside, text).unwrap();
+    fs::rename(beside, folder.join(name)).unwrap();
+}
+
+#[test]
+fn the_parts_of_a_log_are_followed_one_after_the_other() {
+    let world = &empty();
+    let part = |number: u32| match number {
+        0 => "r_job.log".to_owned(),
+        number => format!("r_job.log.{number}"),
+    };
+    (0..10).for_each(|number| write_log(world, &part(number), &format!("part {number}")));
+    let mut follower = world.start(&["logs", "r", "--follow"]);
+    for number in 0..12 {
+        assert!(follower.line().unwrap().ends_with(&format!("] part {number}")), "{number}");
+        if number >= 9 {
+            write_log(world, &part(number + 1), &format!("part {}", number + 1));
+        }
+    }
+    assert_eq!(follower.terminate().code, Some(0));
+}
+
+#[test]
+fn a_ref_is_not_taken_for_the_beginning_of_another() {
+    let world = &empty();
+    write_log(world, "a_b_job.log", "of another");
+    let said = world.run(&["logs", "a"]);
+    assert_eq!(said.code, Some(1), "{said}");
+    assert!(world.run(&["logs", "a_b"]).stdout.ends_with(" of another\n"));
+    write_log(world, "a_job.log", "its own");
+    assert!(world.run(&["logs", "a"]).stdout.ends_with(" its own\n"));
+}
+
+#[test]
+fn a_service_that_ends_at_once_has_not_come_up() {
+    let supervised =
+        Supervised::open("[[service]]\nname = 'one'\ncmd = ['/bin/sh', '-c', 'exit 3']\n");
+    let said = supervised.world.run(&["service", "restart", "one"]);
+    assert_eq!(said.code, Some(1), "{said}");
+    assert!(said.stderr.contains("`one` has ended at once: exit 3"), "{said}");
 }
 
 #[test]

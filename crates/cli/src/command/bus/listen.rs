@@ -82,8 +82,11 @@ impl Listen {
                 }
                 Item::Refused { reason } => {
                     let told = format!("the bus at `{}` refuses: {reason}", path.display());
-                    return Err(CliError::new("refused", told)
-                        .hint("only the bus of `hansard up` has a journal to read from"));
+                    let hint = match reason.as_str() {
+                        "beyond" => "the journal does not go that far; `--from now` is its end",
+                        _ => "only the bus of `hansard up` has a journal to read from",
+                    };
+                    return Err(CliError::new("refused", told).hint(hint));
                 }
                 Item::Connected | Item::Lost(_) => {}
             }

@@ -41,7 +41,7 @@ impl Send {
     }
 }
 
-fn send(path: &Path, message: &Message, output: &mut Output) -> Result<(), CliError> {
+pub(super) fn send(path: &Path, message: &Message, output: &mut Output) -> Result<(), CliError> {
     match bus::send(path, std::slice::from_ref(message)) {
         Sent::Taken => Ok(()),
         Sent::Written => {
