@@ -280,7 +280,7 @@ impl From<UpError> for CliError {
         match error {
             UpError::Instance(error @ InstanceError::Running { .. }) => {
                 CliError::of("running", &error)
-                    .hint("`hansard bus stats` tells how it does, `hansard down` ends it")
+                    .hint("`hansard status` tells what it knows, `hansard down` ends it")
             }
             UpError::Instance(error) => CliError::of("io", &error)
                 .hint("check the folder's owner, its rights and the space on its disk"),
@@ -297,13 +297,8 @@ impl From<UpError> for CliError {
 
 impl From<EndError> for CliError {
     fn from(error: EndError) -> CliError {
-        let hint = match &error {
-            EndError::Hurried => "nothing recorded is lost; the next start goes on from there",
-            EndError::Bus(_) | EndError::Lost { .. } => {
-                "start it again; `health/daemon.log` in the journal's folder may say more"
-            }
-        };
-        CliError::of("ended", &error).hint(hint)
+        CliError::of("ended", &error)
+            .hint("start it again; `health/daemon.log` in the journal's folder may say more")
     }
 }
 

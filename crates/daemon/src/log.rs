@@ -1,15 +1,17 @@
-//! What the daemon says of itself: a file of JSON lines that is rotated, lines on tract `logs`, and
-//! whoever reads along. Saying something never fails and never waits for anybody.
+//! What the daemon says of itself: a file of JSON lines that is rotated, the log of the supervisor
+//! with its lines on tract `logs`, and whoever reads along. Saying something never fails and never
+//! waits for anybody.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use bus::{Draft, Handle};
 use event::Time;
 use serde::Serialize;
+use supervise::Supervisor;
 
 use crate::cortex::REV;
 
@@ -53,8 +55,10 @@ struct Shared {
     file: Mutex<LogFile>,
     bus: Handle,
     clock: fn() -> Time,
-    /// This run of the daemon, as messages name it.
+    /// This run of the daemon, as messages name it before there is a supervisor.
     reference: String,
+    /// Whose log has the lines too. It outlives nobody for that.
+    supervisor: OnceLock<Weak<Supervisor>>,
     echo: Echo,
 }
 
@@ -71,7 +75,14 @@ impl Log {
         let millis = clock().nanos() / 1_000_000;
         let file = Mutex::new(LogFile::new(health.join("daemon.log")));
         let reference = millis.to_string();
-        Log { shared: Arc::new(Shared { file, bus, clock, reference, echo }) }
+        let supervisor = OnceLock::new();
+        Log { shared: Arc::new(Shared { file, bus, clock, reference, supervisor, echo }) }
+    }
+
+    /// From now on everything is in the log of the supervisor, and told under its name and ref.
+    pub(crate) fn tell_by(&self, supervisor: &Arc<Supervisor>) {
+        // There is one supervisor in the life of a daemon.
+        let _ = self.shared.supervisor.set(Arc::downgrade(supervisor));
     }
 
     pub(crate) fn info(&self, part: Part, text: impl AsRef<str>) {
@@ -99,7 +110,12 @@ impl Log {
         if level != Level::Info {
             (self.shared.echo)(text);
         }
-        if part != Part::Bus {
+        if part == Part::Bus {
+            return;
+        }
+        if let Some(supervisor) = self.shared.supervisor.get().and_then(Weak::upgrade) {
+            supervisor.log(text);
+        } else {
             let message = Draft::new("logs", "line")
                 .with("ref", &self.shared.reference)
                 .with("name", "supervisor")

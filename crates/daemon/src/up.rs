@@ -84,8 +84,6 @@ pub enum EndError {
     Bus(#[from] RunError),
     #[error("{part} ended by itself")]
     Lost { part: &'static str },
-    #[error("ended at once, as asked")]
-    Hurried,
 }
 
 /// A way to tell a running daemon something, from any thread.
@@ -204,6 +202,7 @@ impl Daemon {
         let supervisor = supervise::Settings::new(folder.clone(), program);
         let supervisor = Arc::new(Supervisor::start(supervisor, bus.clone())?);
         health.tell_by(Arc::clone(&supervisor));
+        log.tell_by(&supervisor);
         let chaining = Chaining::start(chaining::Tools {
             opened: opened.clone(),
             bus: bus.clone(),
@@ -313,7 +312,8 @@ impl Ready {
                     self.capturing.join();
                     break;
                 }
-                Ok(Incoming::Stop) => return Err(EndError::Hurried),
+                // What it has not committed it reads again at the next start.
+                Ok(Incoming::Stop) => break,
                 Ok(_) => {}
                 Err(_) => break,
             }

@@ -1,13 +1,17 @@
 //! `hansard up`: one process that records what agents write and tells it on the bus.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
+use std::process::Command;
 
 use event::Time;
 use serde_json::Value;
 use testkit::{Running, Transcripts, World};
 
+use crate::bus::clients;
+use crate::chain_crash::live;
 use crate::follow::prompt;
 use crate::ingest::{ingest, reading};
 use crate::totals::{assert_same, counted, expected};
@@ -182,6 +186,7 @@ fn a_second_daemon_is_refused_and_the_first_undisturbed() {
         let said = world.run(arguments);
         assert_eq!(said.code, Some(1), "{said}");
         assert!(said.stderr.contains(&format!("already running (pid {})", daemon.id())), "{said}");
+        assert!(said.stderr.contains("`hansard status`"), "{said}");
     }
     for arguments in [&["ingest"][..], &["ingest", "--once"]] {
         let said = world.run(arguments);
@@ -190,6 +195,57 @@ fn a_second_daemon_is_refused_and_the_first_undisturbed() {
     }
     assert_eq!(world.run(&["bus", "stats"]).code, Some(0));
     assert_eq!(daemon.terminate().code, Some(0));
+}
+
+#[test]
+fn further_signals_hurry_the_end_and_it_is_orderly_all_the_same() {
+    let world = empty();
+    ask(&world, "s0", 0);
+    let daemon = up(&world);
+    let pid = daemon.id().to_string();
+    let end = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let signal = || Command::new("kill").args(["-TERM", &pid]).status().unwrap();
+            // At every instant of its end, until there is nobody to be told.
+            while signal().success() {}
+        });
+        daemon.end()
+    });
+    assert_eq!(end.code, Some(0), "{end}");
+    assert!(!end.stderr.contains("error"), "{end}");
+    assert!(!health(&world).join("callosum.sock").exists());
+}
+
+#[test]
+fn what_the_daemon_says_is_in_the_registry_as_it_says_it() {
+    let world = empty();
+    let daemon = up(&world);
+    let mut listener = world.start(&["bus", "listen"]);
+    while clients(&world) < 2 {}
+    live(&world, "s0", 0);
+    let (mut heard, mut faults) = (BTreeSet::new(), BTreeSet::new());
+    while !heard.contains("dream.completed") || !heard.contains("supervisor.status") {
+        let message = hear(&mut listener);
+        let name = |field: &str| message[field].as_str().unwrap().to_owned();
+        let (tract, event) = (name("tract"), name("event"));
+        if tract != "callosum" && !(tract == "supervisor" && event == "request") {
+            faults.extend(bus::registry::fault(&message));
+            // A dream is a process of its own.
+            let is_daemon = !matches!(tract.as_str(), "dream" | "activity");
+            if is_daemon && message["rev"] != env!("CARGO_PKG_VERSION") {
+                faults.insert(format!("{tract}.{event} has no rev"));
+            }
+        }
+        heard.insert(format!("{tract}.{event}"));
+    }
+    assert!(faults.is_empty(), "{faults:#?}");
+    for event in ["cortex.start", "observe.observing", "observe.observed", "logs.exec"] {
+        assert!(heard.contains(event), "{heard:?}");
+    }
+    assert_eq!(daemon.terminate().code, Some(0));
+    // What it has said of itself is in one log.
+    let log = world.run(&["logs"]).stdout;
+    assert!(log.ends_with("[supervisor:log] stopped\n"), "{log}");
 }
 
 #[test]
