@@ -1,13 +1,16 @@
-//! The bus: deliveries against a bare byte relay and against Redis, memory, and how long a
+//! The bus: deliveries against a bare byte relay and against Redis, memory, growth, and how long a
 //! message takes while others misbehave.
 //!
 //! Every server is a process of its own and has the same driver: one publisher, one thread that
 //! reads for all subscribers, messages of 200 bytes. The publisher stays a little ahead of the
 //! slowest subscriber, so that nothing has to be given up.
 
-mod driver;
-mod others;
-pub(crate) mod relay;
+mod driver; // one publisher, many subscribers
+mod others; // those who misbehave
+mod growth; // more clients, longer messages
+mod rest; // those who do nothing, and those who are stuck
+mod printing; // what a task prints
+pub(crate) mod relay; // the floor
 
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -20,7 +23,7 @@ use crate::Outcome;
 use crate::report::{Bar, Quantity, Report, Row};
 use crate::stage::Stage;
 
-use driver::{Speech, deliver};
+use driver::{MESSAGE, Speech, deliver};
 use others::{Misbehaviour, delays};
 
 /// Subscribers of one run.
@@ -47,10 +50,11 @@ pub(crate) fn measure(stage: &mut Stage, report: &mut Report) -> Outcome<()> {
         let messages = deliveries / subscribers;
         let mut runs: [Vec<Run>; 3] = Default::default();
         for _ in 0..stage.scale.rounds {
-            runs[0].push(run(Kind::Ours, subscribers, messages)?);
-            runs[1].push(run(Kind::Relay, subscribers, messages)?);
+            let lines = Speech::Lines(MESSAGE);
+            runs[0].push(run(Kind::Ours, lines, subscribers, messages)?);
+            runs[1].push(run(Kind::Relay, lines, subscribers, messages)?);
             if has_redis {
-                runs[2].push(run(Kind::Redis, subscribers, messages)?);
+                runs[2].push(run(Kind::Redis, Speech::Redis, subscribers, messages)?);
             }
         }
         let [ours, relay, redis] = runs.map(|runs| median(&runs));
@@ -68,6 +72,9 @@ pub(crate) fn measure(stage: &mut Stage, report: &mut Report) -> Outcome<()> {
             report.row(Row::against(measure, ours, floor).bar(Bar::at_most(1.0)));
         }
     }
+    growth::measure(deliveries, stage, report)?;
+    rest::measure(deliveries, stage, report)?;
+    printing::measure(is_quick, stage, report)?;
     delay_by_others(is_quick, stage, report)
 }
 
@@ -102,9 +109,8 @@ enum Kind {
     Redis,
 }
 
-fn run(kind: Kind, subscribers: usize, messages: usize) -> Outcome<Run> {
+fn run(kind: Kind, speech: Speech, subscribers: usize, messages: usize) -> Outcome<Run> {
     let server = Served::start(kind, subscribers)?;
-    let speech = if kind == Kind::Redis { Speech::Redis } else { Speech::Lines };
     let before = server.cpu();
     let took = deliver(&server.socket, speech, subscribers, messages)?;
     let cpu = server.cpu().saturating_sub(before);
@@ -159,6 +165,14 @@ impl Served {
             wait_until(&socket, || UnixStream::connect(&socket).is_ok())?;
         }
         Ok(Served { socket, process, _world: world })
+    }
+
+    /// How often it has woken so far.
+    fn wake_ups(&self) -> u64 {
+        match &self.process {
+            Process::Ours(running) => running.pauses().unwrap_or(0),
+            Process::Other(_) => 0,
+        }
     }
 
     fn id(&self) -> u32 {

@@ -13,18 +13,19 @@ use std::os::fd::AsRawFd;
 
 use crate::Outcome;
 
-/// Bytes of a message.
-const MESSAGE: usize = 200;
+/// Bytes of a message, if nothing else is said.
+pub(crate) const MESSAGE: usize = 200;
 /// Messages of one write.
 const BURST: usize = 32;
-/// Messages the publisher may be ahead of the slowest subscriber.
-const AHEAD: u64 = 4_096;
+/// Bytes the publisher may be ahead of the slowest subscriber; of long messages, one.
+const AHEAD: usize = 4_096 * MESSAGE;
 /// Whoever waits longer has found a bug.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Speech {
-    Lines,
+    /// Lines of so many bytes.
+    Lines(usize),
     Redis,
 }
 
@@ -46,7 +47,7 @@ pub(crate) fn deliver(
         streams.push(subscriber(path, speech)?);
     }
     let mut publisher = UnixStream::connect(path)?;
-    if speech == Speech::Lines {
+    if speech != Speech::Redis {
         // It hears itself, and has to read it.
         streams.push(publisher.try_clone()?);
     } else {
@@ -61,12 +62,14 @@ pub(crate) fn deliver(
             read_all(streams, messages as u64 * unit, unit, &progress).map_err(|e| e.to_string())
         }
     });
-    let burst = speech.published().repeat(BURST);
+    let message = speech.published();
+    let ahead = (AHEAD / message.len()).max(1);
+    let burst = message.repeat(BURST.min(ahead));
     let mut sent = 0;
     while sent < messages {
-        let count = BURST.min(messages - sent);
-        progress.wait_for(sent as u64, AHEAD)?;
-        write_all(&mut publisher, &burst[..burst.len() / BURST * count])?;
+        let count = BURST.min(ahead).min(messages - sent);
+        progress.wait_for(sent as u64, ahead as u64)?;
+        write_all(&mut publisher, &burst[..message.len() * count])?;
         sent += count;
     }
     let streams = reader.join().map_err(|_| "the reader has panicked")??;
@@ -77,9 +80,10 @@ impl Speech {
     /// A message as it is written.
     fn published(self) -> Vec<u8> {
         match self {
-            Speech::Lines => line(),
+            Speech::Lines(len) => line(len),
             Speech::Redis => {
-                [b"*3\r\n$7\r\nPUBLISH\r\n$1\r\nc\r\n$200\r\n", &line()[..], b"\r\n"].concat()
+                [b"*3\r\n$7\r\nPUBLISH\r\n$1\r\nc\r\n$200\r\n", &line(MESSAGE)[..], b"\r\n"]
+                    .concat()
             }
         }
     }
@@ -87,17 +91,18 @@ impl Speech {
     /// A message as it arrives.
     fn delivered(self) -> Vec<u8> {
         match self {
-            Speech::Lines => line(),
+            Speech::Lines(len) => line(len),
             Speech::Redis => {
-                [b"*3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$200\r\n", &line()[..], b"\r\n"].concat()
+                [b"*3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$200\r\n", &line(MESSAGE)[..], b"\r\n"]
+                    .concat()
             }
         }
     }
 }
 
-fn line() -> Vec<u8> {
+fn line(len: usize) -> Vec<u8> {
     let head = r#"{"tract":"bench","event":"tick","ts":1700000000000,"text":""#;
-    let text = "x".repeat(MESSAGE - head.len() - "\"}\n".len());
+    let text = "x".repeat(len - head.len() - "\"}\n".len());
     format!("{head}{text}\"}}\n").into_bytes()
 }
 

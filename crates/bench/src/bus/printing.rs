@@ -1,0 +1,66 @@
+//! A task that prints, one write for each line, against the same program through a pipe into a file.
+
+use std::fs::{self, File, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use testkit::World;
+
+use crate::Outcome;
+use crate::meter::median;
+use crate::report::{Bar, Quantity, Report, Row};
+use crate::stage::Stage;
+
+const SHELL: &str = "/bin/sh";
+
+/// What the supervisor may add.
+const AGAINST_PIPE: Bar = Bar::AtMost { must: 2.0, aim: 1.2 };
+
+pub(super) fn measure(is_quick: bool, stage: &mut Stage, report: &mut Report) -> Outcome<()> {
+    let lines = if is_quick { 100_000 } else { 1_000_000 };
+    stage.tell(&format!("a task prints {lines} lines"))?;
+    let script = format!("i=0; while [ $i -lt {lines} ]; do echo \"line $i\"; i=$((i+1)); done");
+    let world = World::new(std::env::current_exe()?.with_file_name("hansard"));
+    let journal = world.home().join(".local/share/hansard");
+    fs::create_dir_all(&journal)?;
+    fs::set_permissions(&journal, Permissions::from_mode(0o700))?;
+    let services = journal.join("services.toml");
+    fs::write(&services, format!("allow = [\"{SHELL}\"]\n"))?;
+    fs::set_permissions(&services, Permissions::from_mode(0o600))?;
+    let mut daemon = world.start(&["--json", "up"]);
+    daemon.line().ok_or("the daemon does not come up")?;
+    let (mut ours, mut piped) = (Vec::new(), Vec::new());
+    for _ in 0..stage.scale.rounds {
+        let began = Instant::now();
+        let said = world.run(&["task", "run", "--wait", "--", SHELL, "-c", &script]);
+        ours.push(began.elapsed());
+        if said.code != Some(0) {
+            return Err(format!("the task has failed: {said}").into());
+        }
+        piped.push(through_pipe(&script, &world)?);
+    }
+    let log = fs::read_to_string(journal.join("health/sh.log"))?;
+    if log.lines().count() != lines {
+        return Err("lines are missing in the log".into());
+    }
+    daemon.terminate();
+    let (ours, piped) = (Quantity::Time(median(ours)), Quantity::Time(median(piped)));
+    let measure = format!("bus: a task prints {lines} lines, floor a pipe into a file");
+    report.row(Row::against(measure, ours, piped).bar(AGAINST_PIPE));
+    Ok(())
+}
+
+fn through_pipe(script: &str, world: &World) -> Outcome<Duration> {
+    let began = Instant::now();
+    let mut printing = Command::new(SHELL);
+    let mut printing = printing.args(["-c", script]).stdout(Stdio::piped()).spawn()?;
+    let pipe = printing.stdout.take().ok_or("there is no pipe")?;
+    let file = File::create(world.home().join("printed"))?;
+    let copied = Command::new("cat").stdin(pipe).stdout(file).status()?;
+    let ended = printing.wait()?;
+    if !copied.success() || !ended.success() {
+        return Err("the program has failed".into());
+    }
+    Ok(began.elapsed())
+}
