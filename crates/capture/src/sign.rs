@@ -128,11 +128,7 @@ impl Pump<'_> {
         self.known(about, sink)
     }
 
-    fn known(
-        &self,
-        about: &About<'_>,
-        sink: &dyn Sink,
-    ) -> Result<Option<Known>, CaptureError> {
+    fn known(&self, about: &About<'_>, sink: &dyn Sink) -> Result<Option<Known>, CaptureError> {
         self.tellers.find(about, sink, (self.clock)())
     }
 

@@ -25,7 +25,7 @@ fn listen(world: &World, options: &[&str]) -> Running {
 }
 
 /// Whether the bus knows it.
-fn hears(world: &World, listener: &Running) -> bool {
+pub(crate) fn hears(world: &World, listener: &Running) -> bool {
     let said = world.run(&["bus", "stats", "--json"]);
     let stats: serde_json::Value = serde_json::from_str(&said.stdout).unwrap();
     stats["clients"].as_array().unwrap().iter().any(|client| client["pid"] == listener.id())

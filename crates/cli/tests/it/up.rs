@@ -10,7 +10,7 @@ use event::Time;
 use serde_json::Value;
 use testkit::{Running, Transcripts, World};
 
-use crate::bus::clients;
+use crate::bus::hears;
 use crate::chain_crash::live;
 use crate::follow::prompt;
 use crate::ingest::{ingest, reading};
@@ -221,7 +221,7 @@ fn what_the_daemon_says_is_in_the_registry_as_it_says_it() {
     let world = empty();
     let daemon = up(&world);
     let mut listener = world.start(&["bus", "listen"]);
-    while clients(&world) < 2 {}
+    while !hears(&world, &listener) {}
     live(&world, "s0", 0);
     let (mut heard, mut faults) = (BTreeSet::new(), BTreeSet::new());
     while !heard.contains("dream.completed") || !heard.contains("supervisor.status") {
