@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 use crate::error::excerpt;
 use crate::event::non_empty;
 use crate::raw::members;
-use crate::text::{Text, owned_without_nul, shown, without_nul};
+use crate::text::{Text, nul_replaced, shown, without_nul};
 use crate::{
     BadEvent, BadId, Confidence, Draft, Event, EventId, Metadata, Raw, SessionId, Source, Time,
 };
@@ -183,7 +183,7 @@ fn decode(json: &str, head: Option<Head>) -> Result<(Draft, Option<u64>), BadEve
         confidence: known.confidence.optional()?.unwrap_or(Confidence::High),
         turn_id: known.turn_id.text()?.map(Cow::into_owned),
         parent_id,
-        text: text.map(owned_without_nul),
+        text: text.map(|text| nul_replaced(text).into_owned()),
         data: known.data.value.map(Raw::from).unwrap_or_default(),
         metadata: known.metadata.metadata()?,
         cost: known.cost.optional()?,

@@ -58,9 +58,9 @@ pub(crate) fn without_nul(text: &str) -> Cow<'_, str> {
     if has_nul(text) { Cow::Owned(text.replace('\0', REPLACEMENT)) } else { Cow::Borrowed(text) }
 }
 
-/// The same for a text that is wanted as one's own.
-pub(crate) fn owned_without_nul(text: Cow<'_, str>) -> String {
-    if has_nul(&text) { text.replace('\0', REPLACEMENT) } else { text.into_owned() }
+/// The same for a text that may be one's own already.
+pub(crate) fn nul_replaced(text: Cow<'_, str>) -> Cow<'_, str> {
+    if has_nul(&text) { Cow::Owned(text.replace('\0', REPLACEMENT)) } else { text }
 }
 
 fn has_nul(text: &str) -> bool {

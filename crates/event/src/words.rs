@@ -1,21 +1,24 @@
 //! The text an event offers to search: what somebody said, did or printed, never JSON keys.
 
+use std::borrow::Cow;
+
 use crate::field::Field;
-use crate::text::{owned_without_nul, shown, without_nul};
+use crate::text::{nul_replaced, shown, without_nul};
 use crate::token::{Token, Tokens};
 use crate::{Draft, Key, Kind};
 
 /// Everything an event can be found by, read in one go.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Findable {
-    pub texts: Vec<String>,
+pub struct Findable<'a> {
+    /// As they stand in the event, copied only where they have escapes.
+    pub texts: Vec<Cow<'a, str>>,
     pub keys: Vec<Key>,
     pub tool: Option<String>,
 }
 
 impl Draft {
     /// What [`Draft::search_texts`], [`Draft::keys`] and [`Draft::tool`] say.
-    pub fn findable(&self) -> Findable {
+    pub fn findable(&self) -> Findable<'_> {
         let members: Vec<Field<'_>> = self.data.fields().collect();
         Findable {
             texts: self.search_texts_in(&members),
@@ -27,10 +30,11 @@ impl Draft {
     /// The texts of this event, most telling first. Empty for what is not searched: live kinds,
     /// compactions and snapshots, which only repeat what stands elsewhere.
     pub fn search_texts(&self) -> Vec<String> {
-        self.search_texts_in(&self.data.fields().collect::<Vec<_>>())
+        let texts = self.search_texts_in(&self.data.fields().collect::<Vec<_>>());
+        texts.into_iter().map(Cow::into_owned).collect()
     }
 
-    fn search_texts_in(&self, members: &[Field<'_>]) -> Vec<String> {
+    fn search_texts_in<'a>(&'a self, members: &[Field<'a>]) -> Vec<Cow<'a, str>> {
         if self.kind.is_live() || matches!(self.kind, Kind::Compaction | Kind::Snapshot) {
             return Vec::new();
         }
@@ -42,14 +46,14 @@ impl Draft {
             let beginning = text.strip_suffix('…').unwrap_or(&text);
             let begins = texts.iter().any(|other| other.starts_with(beginning));
             if !begins && !texts.iter().any(|other| other.contains(&*text)) {
-                texts.insert(0, text.into_owned());
+                texts.insert(0, text);
             }
         }
         texts.retain(|text| !text.trim().is_empty());
         texts
     }
 
-    fn payload_texts(&self, members: &[Field<'_>]) -> Vec<String> {
+    fn payload_texts<'a>(&'a self, members: &[Field<'a>]) -> Vec<Cow<'a, str>> {
         use Tags::{Left, Taken};
         let texts_of = |fields| texts_of(members, fields);
         match self.kind {
@@ -84,7 +88,7 @@ impl Draft {
 }
 
 /// The texts of some members, in the order asked for.
-fn texts_of(members: &[Field<'_>], fields: &[(&str, Tags)]) -> Vec<String> {
+fn texts_of<'a>(members: &[Field<'a>], fields: &[(&str, Tags)]) -> Vec<Cow<'a, str>> {
     let mut texts = Vec::new();
     for (field, tags) in fields {
         for member in members.iter().filter(|member| member.name == *field) {
@@ -105,7 +109,7 @@ enum Tags {
 }
 
 /// Every string in a JSON value that is not a name, in order. Base64 is no word of anybody.
-fn gather(json: &str, tags: Tags, texts: &mut Vec<String>) {
+fn gather<'a>(json: &'a str, tags: Tags, texts: &mut Vec<Cow<'a, str>>) {
     let mut name = None;
     let mut is_base64 = false;
     for token in Tokens::of(json) {
@@ -123,7 +127,7 @@ fn gather(json: &str, tags: Tags, texts: &mut Vec<String>) {
                     Some("bytes" | "data") if is_base64 => {}
                     Some("type" | "mime_type" | "media_type" | "artifact")
                         if tags == Tags::Left => {}
-                    _ => texts.push(owned_without_nul(text)),
+                    _ => texts.push(nul_replaced(text)),
                 }
             }
         }

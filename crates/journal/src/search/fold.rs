@@ -75,8 +75,7 @@ fn walk(text: &str, folded: &mut String, mut pushed: impl FnMut(Piece, usize)) {
     let bytes = text.as_bytes();
     let mut at = 0;
     while at < bytes.len() {
-        let ascii_len = bytes[at..].iter().position(|byte| !byte.is_ascii());
-        let mut ascii_end = ascii_len.map_or(bytes.len(), |len| at + len);
+        let mut ascii_end = at + ascii_len(&bytes[at..]);
         if ascii_end > at {
             let next = text[ascii_end..].chars().next();
             if next.is_some_and(continues) {
@@ -96,6 +95,13 @@ fn walk(text: &str, folded: &mut String, mut pushed: impl FnMut(Piece, usize)) {
         pushed(Piece::Cluster(at..at + len), folded.len());
         at += len;
     }
+}
+
+/// How many bytes there are before the first that is no ASCII.
+fn ascii_len(bytes: &[u8]) -> usize {
+    let (chunks, _) = bytes.as_chunks::<16>();
+    let whole = 16 * chunks.iter().take_while(|chunk| chunk.is_ascii()).count();
+    whole + bytes[whole..].iter().take_while(|byte| byte.is_ascii()).count()
 }
 
 /// Lower case, with blanks for colour codes: as many bytes as came in.
@@ -127,7 +133,7 @@ fn push_cluster(cluster: &str, folded: &mut String) {
     let (Some(first), None) = (chars.next(), chars.next()) else {
         return push_decomposed(cluster, folded);
     };
-    if is_own_letter(first) {
+    if is_own_letter(first) || is_symbol(first) {
         folded.push(first);
     } else if first.is_whitespace() {
         folded.push(' ');
@@ -165,6 +171,7 @@ fn push_lower(c: char, folded: &mut String) {
 /// Whether a character belongs to the one before it.
 fn continues(c: char) -> bool {
     !c.is_ascii()
+        && !is_symbol(c)
         && (canonical_combining_class(c) != 0
             || is_ignored(c)
             // The vowels and endings of a Hangul syllable written in parts, and the half-width
@@ -186,9 +193,43 @@ fn is_ignored(c: char) -> bool {
         | '\u{FEFF}' | '\u{E0000}'..='\u{E0FFF}')
 }
 
+/// Dashes, quotes, bullets, arrows and what pictures are drawn of: no letters, and no folding
+/// changes them. Tools print one on every line, so that it counts to know them at once.
+pub(super) fn is_symbol(c: char) -> bool {
+    matches!(c,
+        '\u{2012}'..='\u{2016}' | '\u{2018}'..='\u{2023}' | '\u{2190}'..='\u{2199}'
+        | '\u{2500}'..='\u{2767}')
+}
+
 /// Ideographs, kana and Hangul syllables, which no folding changes.
 fn is_own_letter(c: char) -> bool {
     matches!(c,
         '\u{3041}'..='\u{3096}' | '\u{30A1}'..='\u{30FA}' | '\u{3400}'..='\u{4DBF}'
         | '\u{4E00}'..='\u{9FFF}' | '\u{AC00}'..='\u{D7A3}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn symbols_are_what_folding_leaves_alone() {
+        for symbol in ('\u{80}'..'\u{3000}').filter(|c| is_symbol(*c)) {
+            let mut folded = String::new();
+            push_decomposed(symbol.encode_utf8(&mut [0; 4]), &mut folded);
+            assert_eq!(folded, symbol.to_string());
+            assert_eq!(canonical_combining_class(symbol), 0, "{symbol:?}");
+            assert!(!symbol.is_alphanumeric() && !is_ignored(symbol), "{symbol:?}");
+            assert!(!unicode_normalization::char::is_combining_mark(symbol), "{symbol:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_ascii_ends_where_something_else_begins() {
+        for len in 0..40 {
+            let text = "a".repeat(len);
+            assert_eq!(ascii_len(text.as_bytes()), len);
+            assert_eq!(ascii_len(format!("{text}é{text}").as_bytes()), len);
+        }
+    }
 }

@@ -14,12 +14,13 @@ use std::ops::Range;
 use event::{Draft, SessionId};
 use rusqlite::{Connection, OptionalExtension, Transaction, params};
 
+use super::Corpus;
 use super::expression::{Demand, Expression};
 use super::fold::fold_into;
 use super::forget::follow_deletions;
 use super::gathering::Gathering;
 use super::stretch::{self, Stretch};
-use super::{Corpus, tags};
+use super::tags::{self, Tagging};
 use crate::backlog::Fresh;
 use crate::derived::{Derived, Failure};
 use crate::{ReadError, Recorded};
@@ -79,6 +80,7 @@ struct Feeding<'a> {
     /// Room for the text that is being gathered.
     folded: String,
     projects: HashMap<SessionId, Option<String>>,
+    tagging: Tagging,
     events: usize,
 }
 
@@ -93,6 +95,7 @@ impl<'a> Feeding<'a> {
             gathering: Gathering::default(),
             folded: String::new(),
             projects: HashMap::new(),
+            tagging: Tagging::default(),
             events: 0,
         })
     }
@@ -153,10 +156,13 @@ impl<'a> Feeding<'a> {
             fold_into(text, &mut self.folded);
             self.gathering.add_text(&self.folded);
         }
-        let project = self.project(&draft.session_id)?;
-        for tag in tags::of_event(draft, &found_by, project) {
-            self.gathering.add(&tag);
+        if !self.projects.contains_key(&draft.session_id) {
+            let project = self.corpus.project(&draft.session_id)?;
+            self.projects.insert(draft.session_id.clone(), project);
         }
+        let Feeding { gathering, projects, tagging, .. } = self;
+        let project = projects[&draft.session_id].as_deref();
+        tagging.of_event(draft, &found_by, project, |tag| gathering.add(tag));
         Ok(())
     }
 
@@ -170,14 +176,6 @@ impl<'a> Feeding<'a> {
             .prepare_cached("INSERT OR IGNORE INTO replaced VALUES (?1)")?
             .execute([position as i64])?;
         Ok(())
-    }
-
-    fn project(&mut self, session_id: &SessionId) -> Result<Option<&str>, ReadError> {
-        if !self.projects.contains_key(session_id) {
-            let project = self.corpus.project(session_id)?;
-            self.projects.insert(session_id.clone(), project);
-        }
-        Ok(self.projects[session_id].as_deref())
     }
 }
 

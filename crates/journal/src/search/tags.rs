@@ -61,25 +61,63 @@ pub(super) fn month(month: i64) -> String {
     format!("{MARK}m{month:x}")
 }
 
-/// Everything beside its words that an event can be asked for.
-pub(super) fn of_event(
-    event: &Draft,
-    found_by: &Findable,
-    project_of_session: Option<&str>,
-) -> Vec<String> {
-    let today = day_of(event.created_at);
-    let mut tags = vec![
-        ANY.to_owned(),
-        session(&event.session_id),
-        kind(&event.kind),
-        provider(&event.provider),
-        day(today),
-        month(today.div_euclid(MONTH_DAYS)),
-    ];
-    tags.extend(project_of_session.map(project));
-    tags.extend(found_by.tool.as_deref().map(tool));
-    tags.extend(found_by.keys.iter().map(|name| key(&event.session_id, name)));
-    tags
+/// Tells the tags of one event after the other. Neighbours have most of theirs in common, and
+/// those are made once.
+#[derive(Default)]
+pub(super) struct Tagging {
+    about: Option<About>,
+    common: Vec<String>,
+}
+
+/// What tags that neighbours have in common are made of.
+struct About {
+    session_id: SessionId,
+    provider: String,
+    project: Option<String>,
+    day: i64,
+}
+
+impl Tagging {
+    /// Tells everything beside its words that an event can be asked for.
+    pub(super) fn of_event(
+        &mut self,
+        event: &Draft,
+        found_by: &Findable<'_>,
+        project_of_session: Option<&str>,
+        mut tell: impl FnMut(&str),
+    ) {
+        let today = day_of(event.created_at);
+        let is_alike = self.about.as_ref().is_some_and(|about| {
+            about.day == today
+                && about.session_id == event.session_id
+                && about.provider == event.provider
+                && about.project.as_deref() == project_of_session
+        });
+        if !is_alike {
+            self.common = vec![
+                ANY.to_owned(),
+                session(&event.session_id),
+                provider(&event.provider),
+                day(today),
+                month(today.div_euclid(MONTH_DAYS)),
+            ];
+            self.common.extend(project_of_session.map(project));
+            self.about = Some(About {
+                session_id: event.session_id.clone(),
+                provider: event.provider.clone(),
+                project: project_of_session.map(str::to_owned),
+                day: today,
+            });
+        }
+        self.common.iter().for_each(|tag| tell(tag));
+        tell(&kind(&event.kind));
+        if let Some(name) = &found_by.tool {
+            tell(&tool(name));
+        }
+        for name in &found_by.keys {
+            tell(&key(&event.session_id, name));
+        }
+    }
 }
 
 fn named(letter: char, parts: &[&str]) -> String {

@@ -8,6 +8,8 @@ use std::ops::Range;
 
 use unicode_normalization::char::is_combining_mark;
 
+use super::fold::is_symbol;
+
 /// Bytes of a word the index keeps. Longer ones are found by their beginning and then compared
 /// in full with the text.
 pub(super) const WORD_LEN_MAX: usize = 64;
@@ -30,7 +32,7 @@ pub(super) fn class(c: char) -> Class {
     if c.is_ascii() {
         return ASCII_CLASSES[c as usize];
     }
-    if !c.is_alphanumeric() && !is_combining_mark(c) {
+    if is_symbol(c) || (!c.is_alphanumeric() && !is_combining_mark(c)) {
         return Class::Other;
     }
     match c {
@@ -110,6 +112,14 @@ pub(super) fn index_words<'a>(folded: &'a str, mut keep: impl FnMut(&'a str)) {
             }
             // What ends a word, or stands between two, begins none.
             at += 1;
+            continue;
+        }
+        // A sign of another script ends a word just as well.
+        if let Some((Class::Other, len)) = class_at(folded, at) {
+            if at > start {
+                keep(cut(&folded[start..at]));
+            }
+            at += len;
             continue;
         }
         let Some((run, class)) = runs(&folded[start..]).next() else { return };
