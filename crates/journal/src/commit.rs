@@ -340,7 +340,14 @@ impl<'a> Plan<'a> {
         if parent.as_ref().is_some_and(|parent| parent.session_id == draft.session_id) {
             return Err(AppendError::SameSession(draft.session_id.clone()));
         }
-        let mut row = match self.session(trial, &draft.session_id)? {
+        // Taken out and put back: to copy it for each event would be to copy a dozen texts.
+        let staged = trial.sessions.remove(&draft.session_id);
+        let is_staged = staged.is_some();
+        let known = match staged {
+            Some(row) => Some(row),
+            None => self.session(trial, &draft.session_id)?,
+        };
+        let mut row = match known {
             Some(row) => row,
             None => {
                 if let Some(at) = self.reader.tombstone(&draft.session_id)? {
@@ -354,6 +361,9 @@ impl<'a> Plan<'a> {
             }
         };
         if let Some(appended) = self.recognise(trial, batch, new, &row)? {
+            if is_staged {
+                trial.sessions.insert(row.id.clone(), row);
+            }
             return Ok(appended);
         }
         // Where a session comes from is said by its first event.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
 
 use super::row::{
     EventRecord, Key, SEQ_MAX, activity_slot, payload_sum, read_session, session_columns,
@@ -66,8 +66,9 @@ fn write<'c>(
     tail: u64,
     body_of: impl Fn(usize) -> &'c [u8],
 ) -> rusqlite::Result<()> {
+    let mut statements = EventStatements::prepare(db)?;
     for (index, row) in changes.events.iter().enumerate() {
-        write_event(db, row, body_of(index))?;
+        statements.write(row, body_of(index))?;
     }
     for row in &changes.sessions {
         write_session(db, row)?;
@@ -97,37 +98,50 @@ fn write<'c>(
 }
 
 pub(super) fn write_event(db: &Connection, row: &EventRow, body: &[u8]) -> rusqlite::Result<()> {
-    if let Some(payload) = &row.packed.payload {
-        db.prepare_cached(
-            "INSERT INTO payload (digest, checksum, bytes) VALUES (?1, ?2, ?3) \
-             ON CONFLICT (digest) DO NOTHING",
-        )?
-        .execute(params![
-            payload.digest,
-            payload_sum(&payload.digest, &payload.bytes),
-            payload.bytes
-        ])?;
+    EventStatements::prepare(db)?.write(row, body)
+}
+
+/// What writes events, made ready once for all of a commit.
+struct EventStatements<'a> {
+    payload: CachedStatement<'a>,
+    event: CachedStatement<'a>,
+}
+
+impl<'a> EventStatements<'a> {
+    fn prepare(db: &'a Connection) -> rusqlite::Result<EventStatements<'a>> {
+        const PAYLOAD: &str = "INSERT INTO payload (digest, checksum, bytes) VALUES (?1, ?2, ?3) \
+             ON CONFLICT (digest) DO NOTHING";
+        const EVENT: &str = "INSERT INTO event (pk, position, id, kind, created_at, created_ns, \
+             observed_at, observed_ns, payload, checksum, body) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
+        Ok(EventStatements {
+            payload: db.prepare_cached(PAYLOAD)?,
+            event: db.prepare_cached(EVENT)?,
+        })
     }
-    let record = EventRecord::new(row, body)
-        .ok_or(rusqlite::Error::IntegralValueOutOfRange(0, row.seq as i64))?;
-    db.prepare_cached(
-        "INSERT INTO event (pk, position, id, kind, created_at, created_ns, observed_at, \
-         observed_ns, payload, checksum, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
-    )?
-    .execute(params![
-        record.key.0,
-        record.position as i64,
-        record.id,
-        record.kind,
-        record.created_at.0,
-        record.created_at.1,
-        record.observed_at.0,
-        record.observed_at.1,
-        record.payload,
-        record.checksum,
-        record.body,
-    ])?;
-    Ok(())
+
+    fn write(&mut self, row: &EventRow, body: &[u8]) -> rusqlite::Result<()> {
+        if let Some(payload) = &row.packed.payload {
+            let checksum = payload_sum(&payload.digest, &payload.bytes);
+            self.payload.execute(params![payload.digest, checksum, payload.bytes])?;
+        }
+        let record = EventRecord::new(row, body)
+            .ok_or(rusqlite::Error::IntegralValueOutOfRange(0, row.seq as i64))?;
+        self.event.execute(params![
+            record.key.0,
+            record.position as i64,
+            record.id,
+            record.kind,
+            record.created_at.0,
+            record.created_at.1,
+            record.observed_at.0,
+            record.observed_at.1,
+            record.payload,
+            record.checksum,
+            record.body,
+        ])?;
+        Ok(())
+    }
 }
 
 /// Most commits only move counters; then no index is touched, or only that of the activity.
