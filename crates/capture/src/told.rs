@@ -44,6 +44,8 @@ pub struct Told<'a> {
     now: Time,
     /// The session that is being told of.
     session: String,
+    /// The session of ours that was told of last, by the agent's name for it.
+    last_session: Option<(String, SessionId)>,
     offset: u64,
     length: u64,
     key: String,
@@ -89,6 +91,7 @@ impl<'a> Told<'a> {
             beside,
             now,
             session: source.session.clone(),
+            last_session: None,
             offset: 0,
             length: 0,
             key: String::new(),
@@ -432,6 +435,18 @@ impl<'a> Told<'a> {
         self.threads.get_mut(&self.session).expect("it was just put there")
     }
 
+    /// The session of ours that is being told of: the same for one event after the other.
+    fn own_session(&mut self) -> SessionId {
+        match &self.last_session {
+            Some((name, id)) if *name == self.session => id.clone(),
+            _ => {
+                let id = session_id(self.source.provider, &self.session);
+                self.last_session = Some((self.session.clone(), id.clone()));
+                id
+            }
+        }
+    }
+
     /// The first event of a session says what it is.
     fn start(&mut self, at: Option<Time>) {
         let provider = self.source.provider;
@@ -498,7 +513,7 @@ impl<'a> Told<'a> {
         let provider = self.source.provider;
         let id = identity.event_id(id_at, provider, &self.session);
         self.thread().last_id = Some(id);
-        let session = session_id(provider, &self.session);
+        let session = self.own_session();
         let mut draft = Draft::with_data(id, session, known_at.unwrap_or(self.now), kind, data);
         draft.observed_at = self.now;
         provider.clone_into(&mut draft.provider);
