@@ -59,7 +59,7 @@ pub(crate) const GENERATIONS_MAX: u32 = 1_024;
 
 /// Tails of ids the writer remembers over all sessions, to recognise what it has seen. Beyond it
 /// the sessions longest untouched are forgotten and read again when they are needed.
-pub(crate) const KNOWN_IDS_MAX: usize = 2_000_000;
+pub(crate) const KNOWN_IDS_MAX: usize = 500_000;
 
 /// Sessions whose catalogue row the writer remembers; beyond it they are looked up again.
 pub(crate) const KNOWN_SESSIONS_MAX: usize = 16_384;
