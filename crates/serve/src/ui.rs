@@ -23,8 +23,8 @@ const UNCHANGING: &str = "/assets/";
 const WITHOUT: &str = "<!doctype html><html lang=en><meta charset=utf-8><title>Hansard</title>\
     <h1>Hansard is up</h1>\
     <p>This program was built without its web UI, because Node was not there. To have it: install \
-    Node 20 or newer, build again with <code>cargo build</code>, and restart <code>hansard \
-    up</code>.\
+    Node 20 or newer, run <code>cargo clean -p hansard-serve</code>, build again, and restart \
+    <code>hansard up</code>.\
     <p>Meanwhile <code>hansard status</code>, <code>hansard show</code> and <code>hansard \
     search</code> tell the same in a terminal, and <a href=/api/openapi.json>the API</a> is here.";
 
