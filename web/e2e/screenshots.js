@@ -13,8 +13,8 @@ const SIZES = { wide: { width: 1440, height: 900 }, narrow: { width: 400, height
 /** A picture of the page as it is, small: the browser itself packs it. */
 async function take(page, name) {
   const picture = (await page.screenshot()).toString("base64");
-  const packer = await page.context().newPage();
-  const packed = await packer.evaluate(async (data) => {
+  page.packer ??= await page.context().newPage();
+  const packed = await page.packer.evaluate(async (data) => {
     const bytes = Uint8Array.from(atob(data), (letter) => letter.charCodeAt(0));
     const drawn = await createImageBitmap(new Blob([bytes]));
     const canvas = new OffscreenCanvas(drawn.width, drawn.height);
@@ -22,7 +22,6 @@ async function take(page, name) {
     const blob = await canvas.convertToBlob({ type: "image/webp", quality: 0.86 });
     return btoa(Array.from(new Uint8Array(await blob.arrayBuffer()), (byte) => String.fromCharCode(byte)).join(""));
   }, picture);
-  await packer.close();
   await writeFile(path.join(FOLDER, `${name}.webp`), Buffer.from(packed, "base64"));
 }
 
@@ -46,6 +45,7 @@ try {
       const page = await world.page("/", { viewport, colorScheme, reducedMotion: "reduce" });
       for (const [name, to] of Object.entries(views)) {
         await page.visit(to);
+        if (name === "search") await page.locator(".hit").first().waitFor();
         if (name === "session") await page.locator(".entry.tool", { has: page.getByText("Edit", { exact: true }) }).locator("summary").first().click();
         await take(page, `${name}-${size}-${colorScheme}`);
       }
