@@ -13,6 +13,7 @@ import sys
 import tempfile
 
 import agents
+import replay
 import scenarios
 from stage import Stage
 from terminal import NotSeen
@@ -23,6 +24,8 @@ import offline  # noqa: E402  one way out of the network
 
 
 def main():
+    if sys.argv[1:2] == ["replay"]:
+        return replay.main()
     arguments = parse()
     target = target_folder()
     programs = agents.install(target / "live/agents")

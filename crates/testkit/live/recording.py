@@ -1,0 +1,134 @@
+"""A recording of a real agent: what it wrote when, what its hooks told, and what really was."""
+import datetime
+import json
+import re
+
+# What is looked for in a folder ten times a second is seen a little after it was written.
+POLL_S = 0.15
+# A shorter state says more about the clock of the recorder than about us.
+STATE_S_MIN = 0.4
+# How long after an exit it is looked at.
+EXIT_S = 5.0
+
+# What a state that was noted means in our words.
+STATES = {"waiting_approval": ("waiting for approval", {"waiting_approval"}),
+          "waiting_input": ("ready for a prompt", {"waiting", "idle"}),
+          "idle_60s": ("ready for a prompt", {"waiting", "idle"}),
+          "running": ("running", {"running"})}
+EXITED = ("exited", {"exited"})
+
+# What cannot be compared: a key that should have interrupted the agent had no effect.
+NOT_COMPARED = {("copilot", "s6_interrupt", "ready for a prompt")}
+
+ISO = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z")
+
+
+class Moment:
+    """Something that was so from a time to a time."""
+
+    def __init__(self, state, begin, end):
+        self.state, self.right = state
+        self.begin = begin
+        self.end = end
+
+
+class Recording:
+    def __init__(self, folder):
+        self.tool, self.scenario = folder.parts[-2:]
+        self.home = folder / "home"
+        self.lab = folder / "lab"
+        self.timeline = self.read("timeline")
+        self.files = self.read("fs_events")
+        self.begin = self.timeline[0]["t"]
+
+    @property
+    def has_hooks(self):
+        return (self.lab / "hooks.jsonl").exists()
+
+    def read(self, name):
+        with open(self.lab / f"{name}.jsonl", encoding="utf-8") as lines:
+            return [json.loads(line) for line in lines]
+
+    def moments(self):
+        """Everything that was so, in order."""
+        return sorted([*self.noted(), *self.working()], key=lambda moment: moment.begin)
+
+    def working(self):
+        """From one request to a model to the next one an agent works, unless something else was
+        noted in between."""
+        asked = [line["t"] for line in self.read("model_log")
+                 if line["kind"] == "request" and line.get("rule") not in ("aux", "end")]
+        for begin, end in zip(asked, asked[1:]):
+            is_quiet = not any(begin <= line["t"] < end for line in self.timeline)
+            if is_quiet and end - begin >= STATE_S_MIN / 2:
+                yield Moment(STATES["running"], (begin + end) / 2, end)
+
+    def noted(self):
+        """What was noted. Whoever did not see the dialog it waited for only supposes one."""
+        missed = False
+        for number, line in enumerate(self.timeline):
+            begin = line["t"]
+            rest = self.timeline[number + 1:]
+            end = rest[0]["t"] if rest else begin + EXIT_S
+            what = line["what"]
+            state = STATES.get(line.get("state")) if what == "state" else None
+            if what in ("seen", "NOT_SEEN"):
+                missed = what == "NOT_SEEN"
+            elif what in ("exit", "tui_exit", "kill9") and not self.has_daemon():
+                again = [later["t"] for later in rest if later["what"] in ("tui_spawn", "spawn")]
+                state, end = EXITED, min([begin + EXIT_S, *again])
+            if state is None or missed and state[0] == "waiting for approval":
+                continue
+            if end - begin >= STATE_S_MIN and (self.tool, self.scenario,
+                                               state[0]) not in NOT_COMPARED:
+                yield Moment(state, begin, end)
+
+    def has_daemon(self):
+        """An agent that a daemon of its own outlives does not end with its window."""
+        return any(line["what"] == "stop_daemon" for line in self.timeline)
+
+    def actions(self, with_hooks):
+        """Everything that happened, in order: a time, what it is, and what it is about."""
+        found = [*self.lives(), *self.states(), *self.lines()]
+        if with_hooks:
+            found += [(call["t"], "hook", call) for call in self.read("hooks")]
+        return sorted(found, key=lambda action: action[0])
+
+    def lives(self):
+        for line in self.timeline:
+            if line["what"] in ("started", "tui_started"):
+                yield line["t"], "start", None
+            elif line["what"] in ("exit", "tui_exit", "kill9") and not self.has_daemon():
+                yield line["t"], "end", None
+            elif line["what"] == "stop_daemon":
+                yield line["t"], "end", None
+
+    def states(self):
+        """Registry entries and locks, which are told with all that is in them."""
+        for change in self.files:
+            if change["ev"] == "deleted":
+                yield change["t"], "delete", change["path"]
+            elif change.get("content") is not None:
+                yield change["t"], "write", (change["path"], change["content"])
+
+    def lines(self):
+        """The lines of transcripts, each when its file was seen to have grown behind it."""
+        for path in sorted(self.home.rglob("*.jsonl")):
+            name = str(path.relative_to(self.home))
+            grown = [change["t"] for change in self.files if change["path"] == name]
+            seen = self.begin
+            for line in path.read_text(encoding="utf-8").splitlines(keepends=True):
+                told = ISO.search(line)
+                if told:
+                    at = seconds(told.group())
+                    seen = max(seen, next((t for t in grown if t >= at - POLL_S), at))
+                yield seen, "line", (name, line)
+
+    def rest(self):
+        """Files that are no transcripts: they are there from the beginning."""
+        found = (path for path in self.home.rglob("*") if path.is_file())
+        return [path for path in found if path.suffix != ".jsonl"]
+
+
+def seconds(text):
+    return datetime.datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()

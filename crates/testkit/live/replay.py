@@ -1,0 +1,258 @@
+"""Plays recordings of real agents again beside a real daemon, and compares.
+
+Files grow, registry entries, locks and processes come and go and hooks call as they did, at the
+pace they did or faster. What was noted beside a recording is compared with what the daemon says
+over HTTP: whenever something was noted the recording waits until that is said, at most for a second
+(two for the end of a process). How the result is read is in docs/status.md.
+"""
+import argparse
+import collections
+import contextlib
+import fcntl
+import http.client
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+from recording import ISO, Recording, seconds
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+RECORDINGS = ROOT / "crates/capture/tests/fixtures"
+
+GRACE_S = 1.0
+GRACE_EXITED_S = 2.0
+# How far before its end a state is looked at once more.
+BEFORE_END_S = 0.05
+# How long something is waited for that is late already.
+LATE_S = 5.0
+ASK_S = 0.05
+
+# Its sessions are rows of a database, which nobody can write line by line.
+NOT_PLAYED = {"opencode"}
+# Where nothing but hooks tells, by tool and state; and where not even they do.
+FILES_SAY_NOTHING = {(tool, "waiting for approval") for tool in ("codex", "gemini", "qwen")} | {
+    ("gemini", "ready for a prompt")}
+
+
+def main():
+    arguments = parse()
+    rows = collections.defaultdict(Row)
+    for folder in sorted(RECORDINGS.glob("*/*/lab/timeline.jsonl")):
+        recording = Recording(folder.parent.parent)
+        if recording.tool in NOT_PLAYED or arguments.tool and recording.tool not in arguments.tool:
+            continue
+        if arguments.scenario and recording.scenario not in arguments.scenario:
+            continue
+        for hooks in (False, True):
+            if hooks and not recording.has_hooks:
+                continue
+            seen = "all and hooks" if hooks else "all"
+            print(f"{recording.tool} {recording.scenario}, {seen} …", file=sys.stderr, flush=True)
+            with Player(arguments.program.absolute(), recording, arguments.pace) as player:
+                for moment, verdict in player.play(hooks):
+                    row = rows[recording.tool, moment.state, seen]
+                    row.add(recording, moment, hooks, verdict)
+    print_table(rows)
+    return 1 if any(row.wrong for row in rows.values()) else 0
+
+
+def parse():
+    parser = argparse.ArgumentParser(prog="./live replay", description=__doc__.split("\n")[0])
+    parser.add_argument("--program", type=pathlib.Path, required=True, metavar="PATH",
+                        help="the hansard to compare with")
+    parser.add_argument("--pace", type=float, default=50, metavar="N",
+                        help="how many times as fast as it was; 1 is as it was [default: 50]")
+    parser.add_argument("--tool", action="append", help="only this agent; may be given again")
+    parser.add_argument("--scenario", action="append", help="only this one; may be given again")
+    return parser.parse_args(sys.argv[2:])
+
+
+class Row:
+    def __init__(self):
+        self.right = self.late = 0
+        self.wrong = []
+        self.unknowable = collections.Counter()
+
+    def add(self, recording, moment, hooks, verdict):
+        if verdict in ("right", "late"):
+            setattr(self, verdict, getattr(self, verdict) + 1)
+        elif not hooks and (recording.tool, moment.state) in FILES_SAY_NOTHING:
+            self.unknowable[verdict] += 1
+        else:
+            self.wrong.append(f"{recording.scenario} {verdict}")
+            print(f"  WRONG: {moment.state}, {verdict}", file=sys.stderr, flush=True)
+
+
+def print_table(rows):
+    print("| tool | state | seen | right | late | wrong | no evidence |")
+    print("|---|---|---|---|---|---|---|")
+    for (tool, state, seen), row in sorted(rows.items()):
+        unknowable = ", ".join(f"{count} ({said})" for said, count in row.unknowable.items())
+        wrong = f"{len(row.wrong)} ({', '.join(row.wrong)})" if row.wrong else "0"
+        print(f"| {tool} | {state} | {seen} | {row.right} | {row.late} | {wrong} | "
+              f"{unknowable or 0} |")
+
+
+class Player:
+    """A home in which a recording happens again, and the daemon that watches it."""
+
+    def __init__(self, program, recording, pace):
+        self.program = program
+        self.recording = recording
+        self.pace = pace
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="hansard-replay-"))
+        self.home = self.folder / "home"
+        self.environment = {"HOME": str(self.home), "TZ": "UTC",
+                            "HANSARD_JOURNAL": str(self.folder / "journal")}
+        self.process = None
+        self.locks = {}
+        # The file that was written to last.
+        self.written = None
+        # When the recording began, by the clock of this machine.
+        self.begun = None
+
+    def __enter__(self):
+        for path in self.recording.rest():
+            there = self.home / path.relative_to(self.recording.home)
+            there.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(path, there)
+        self.home.mkdir(exist_ok=True)
+        self.hansard("up", "--detach")
+        health = self.folder / "journal/health"
+        self.address = (health / "http.address").read_text().strip().removeprefix("http://")
+        self.token = (health / "http.token").read_text().strip()
+        return self
+
+    def __exit__(self, *_):
+        self.end()
+        self.hansard("down")
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def hansard(self, *words, said=b""):
+        subprocess.run([self.program, *words], env=self.environment, input=said, check=True,
+                       stdout=subprocess.DEVNULL)
+
+    def play(self, hooks):
+        """Plays it; each moment with what came of the comparison."""
+        actions = collections.deque(self.recording.actions(hooks))
+        self.begun = time.time()
+        for moment in self.recording.moments():
+            grace = GRACE_EXITED_S if moment.state == "exited" else GRACE_S
+            end = max(moment.begin, moment.end - BEFORE_END_S)
+            self.play_to(actions, min(moment.begin + grace, end))
+            if self.written is None:
+                continue                 # nothing is written before the first prompt
+            is_soon = self.says_within(moment.right, grace)
+            self.play_to(actions, end)
+            if self.says_within(moment.right, 0.0 if is_soon else LATE_S):
+                yield moment, "right" if is_soon else "late"
+            else:
+                yield moment, f"said {self.status()}"
+
+    def play_to(self, actions, until):
+        while actions and actions[0][0] <= until:
+            at, kind, about = actions.popleft()
+            self.wait_for(at)
+            getattr(self, kind)(*([] if about is None else [about]))
+        self.wait_for(until)
+
+    def wait_for(self, at):
+        time.sleep(max(0.0, self.now_of(at) - time.time()))
+
+    def now_of(self, at):
+        """What the clock of this machine says when the one of the recording says this."""
+        return self.begun + (at - self.recording.begin) / self.pace
+
+    def says_within(self, right, limit):
+        """Whether it says so in this time, which the recording waits for."""
+        asked = time.time()
+        while not (is_right := self.status() in right) and time.time() - asked < limit:
+            time.sleep(ASK_S)
+        self.begun += time.time() - asked
+        return is_right
+
+    def status(self):
+        """What the daemon says of the session that was written to last."""
+        with contextlib.closing(http.client.HTTPConnection(self.address, timeout=30)) as door:
+            door.request("GET", "/api/status", headers={"Authorization": f"Bearer {self.token}"})
+            items = json.loads(door.getresponse().read())["items"]
+        ids = {item["provider_session_id"]: item["status"] for item in items}
+        # Some name a file after the beginning of an id only, which others have in common.
+        its = [id for id in ids if id in self.written] or [id for id in ids
+                                                           if id[:8] in self.written]
+        return ids[its[0]] if its else "nothing"
+
+    # What happens in a recording.
+
+    def start(self):
+        self.end()
+        self.process = subprocess.Popen([self.recording.tool, "3600"], executable="/bin/sleep",
+                                        env={})
+
+    def end(self):
+        if self.process:
+            self.process.kill()
+            self.process.wait()
+            self.process = None
+        for lock in self.locks.values():
+            lock.close()
+        self.locks.clear()
+
+    def line(self, about):
+        name, line = about
+        with open(self.place(name), "ab", buffering=0) as file:
+            file.write(self.retimed(line).encode())
+        if "/subagents/" not in name:
+            self.written = name
+
+    def write(self, about):
+        name, content = about
+        place = self.place(name)
+        place.write_text(self.retimed(self.with_process(content)))
+        if "thread-writer-locks" in name and self.process and name not in self.locks:
+            lock = self.locks[name] = open(place, encoding="utf-8")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+
+    def delete(self, name):
+        self.place(name).unlink(missing_ok=True)
+
+    def hook(self, call):
+        said = json.dumps(call["stdin"]).replace("/home/dev/", f"{self.home}/")
+        self.hansard("hook", self.recording.tool, call["event"], said=said.encode())
+
+    def place(self, name):
+        """Where a file of the recording is; what is named after a process is so here, too."""
+        pid = str(self.process.pid) if self.process else "0"
+        name = re.sub(r"(?<=/sessions/)\d+(?=\.json$)|(?<=/inuse\.)\d+(?=\.lock$)", pid, name)
+        place = self.home / name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        return place
+
+    def with_process(self, content):
+        """A registry entry is about the process that stands for the agent here."""
+        if not self.process or "procStart" not in content:
+            return content
+        with open(f"/proc/{self.process.pid}/stat", encoding="utf-8") as told:
+            ticks = told.read().rsplit(")", 1)[1].split()[19]
+        entry = {**json.loads(content), "pid": self.process.pid, "procStart": ticks}
+        return json.dumps(entry)
+
+    def retimed(self, text):
+        """The same with its times moved to when it happens again."""
+        def iso(found):
+            now = self.now_of(seconds(found.group()))
+            whole = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now))
+            return f"{whole}.{int(now % 1 * 1000):03}Z"
+
+        def millis(found):
+            return str(int(self.now_of(int(found.group()) / 1000) * 1000))
+
+        near = str(int(self.recording.begin))[:5]
+        text = ISO.sub(iso, text)
+        return re.sub(rf"\b{near}\d{{8}}\b", millis, text)
