@@ -1,11 +1,12 @@
 //! What can be asked over HTTP, answered from the parts of the daemon.
 
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use capture::{Encoding, Environment, Signal};
-use event::Time;
+use event::{SessionId, Time};
 use journal::{Journal, ReadError, Selection, SessionFilter};
 use projection::document::{Format, Options};
 use projection::{Facts, Grouping, Turns};
@@ -19,7 +20,7 @@ use crate::family::family;
 use crate::feed::feed;
 use crate::health::{Condition, Health};
 use crate::hots::Hots;
-use crate::listing::{Listing, ListingError, prices, spending};
+use crate::listing::{Listing, ListingError, prices, spending, without_source};
 use crate::live::Live;
 use crate::opened::Opened;
 use crate::pictures::picture;
@@ -47,6 +48,25 @@ pub(crate) struct Answering {
     pub(crate) health: Health,
     pub(crate) telemeter: Telemeter,
     pub(crate) started_at: Instant,
+    /// Sessions whose file is gone, and when that was looked for.
+    pub(crate) without_source: Mutex<Option<(Instant, Arc<BTreeSet<SessionId>>)>>,
+}
+
+/// How long it is good to know whose file is gone: to look means to look for every file.
+const WITHOUT_SOURCE_FOR: Duration = Duration::from_secs(60);
+
+impl Answering {
+    fn without_source(&self, journal: &Journal) -> Result<Arc<BTreeSet<SessionId>>, ReadError> {
+        let mut known = self.without_source.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((at, sessions)) = &*known
+            && at.elapsed() < WITHOUT_SOURCE_FOR
+        {
+            return Ok(Arc::clone(sessions));
+        }
+        let sessions = Arc::new(without_source(journal)?);
+        *known = Some((Instant::now(), Arc::clone(&sessions)));
+        Ok(sessions)
+    }
 }
 
 impl Sources for Answering {
@@ -74,7 +94,8 @@ impl Sources for Answering {
     fn sessions(&self, wanted: &SessionsWanted) -> Result<wire::Page<wire::Session>, SourceError> {
         let journal = self.journal();
         let page = journal.sessions(&filter(wanted), wanted.after.as_deref(), wanted.limit)?;
-        let items = Listing::load(&journal).map_err(unlisted)?.of(&page.items)?;
+        let listing = Listing::of_page(&journal, self.without_source(&journal)?);
+        let items = listing.map_err(unlisted)?.of(&page.items)?;
         Ok(wire::Page { items, next: page.next })
     }
 

@@ -87,6 +87,7 @@ impl Front {
             health,
             telemeter,
             started_at,
+            without_source: Mutex::default(),
         };
         let door = Door::open(Opening {
             listen: SocketAddr::new(wanted.listen, wanted.port.unwrap_or(PORT)),

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use event::SessionId;
 use journal::{Journal, ReadError, SessionFilter, SessionInfo};
 use projection::{BadPrices, Grouping, PriceTable, Spending};
 
 use crate::answers;
-use crate::facts::KeptFacts;
+use crate::facts::{KeptFacts, facts_of};
 
 /// Sessions read at a time.
 const PAGE: usize = 500;
@@ -16,9 +17,10 @@ const PAGE: usize = 500;
 /// What a listing needs beside the catalogue, read once.
 pub struct Listing<'a> {
     journal: &'a Journal,
-    kept: KeptFacts,
+    /// All that were kept; without them each is looked for by itself.
+    kept: Option<KeptFacts>,
     prices: PriceTable,
-    without_source: BTreeSet<SessionId>,
+    without_source: Arc<BTreeSet<SessionId>>,
 }
 
 /// Why there is no listing.
@@ -33,26 +35,41 @@ pub enum ListingError {
 }
 
 impl<'a> Listing<'a> {
+    /// For all sessions, or most of them.
     pub fn load(journal: &'a Journal) -> Result<Listing<'a>, ListingError> {
-        Ok(Listing {
-            journal,
-            kept: KeptFacts::load(journal)?,
-            prices: prices(journal)?,
-            without_source: capture::sessions_without_source(&journal.sources()?),
-        })
+        let kept = Some(KeptFacts::load(journal)?);
+        let without_source = Arc::new(without_source(journal)?);
+        Ok(Listing { journal, kept, prices: prices(journal)?, without_source })
+    }
+
+    /// For a page of them: costs what they cost, however many there are. Whose file is gone is
+    /// handed in.
+    pub(crate) fn of_page(
+        journal: &'a Journal,
+        without_source: Arc<BTreeSet<SessionId>>,
+    ) -> Result<Listing<'a>, ListingError> {
+        Ok(Listing { journal, kept: None, prices: prices(journal)?, without_source })
     }
 
     /// These sessions, each as of now.
     pub fn of(&mut self, sessions: &[SessionInfo]) -> Result<Vec<wire::Session>, ReadError> {
         let mut shapes = Vec::with_capacity(sessions.len());
         for info in sessions {
-            let facts = self.kept.take(self.journal, info)?;
+            let facts = match &mut self.kept {
+                Some(kept) => kept.take(self.journal, info)?,
+                None => facts_of(self.journal, info)?,
+            };
             let shape = answers::session(info, &facts, &self.prices);
             let source_missing = Some(self.without_source.contains(&info.id));
             shapes.push(wire::Session { source_missing, ..shape });
         }
         Ok(shapes)
     }
+}
+
+/// Sessions whose file the agent has deleted. Looks for every file there ever was.
+pub(crate) fn without_source(journal: &Journal) -> Result<BTreeSet<SessionId>, ReadError> {
+    Ok(capture::sessions_without_source(&journal.sources()?))
 }
 
 /// What the sessions that fit have used, grouped.
