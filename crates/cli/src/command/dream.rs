@@ -46,7 +46,7 @@ impl Dream {
         let mut tell = |told: Told| {
             // What happens is in the journal's folders; who listens hears of it if somebody is
             // there to tell.
-            let draft = Draft::new(told.tract, told.event);
+            let draft = Draft::new(told.tract, told.event).with("rev", env!("CARGO_PKG_VERSION"));
             let fields = told.fields.iter();
             let draft = fields.fold(draft, |draft, (name, value)| draft.with(name, value));
             if let Ok(message) = draft.build() {

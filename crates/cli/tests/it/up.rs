@@ -230,9 +230,7 @@ fn what_the_daemon_says_is_in_the_registry_as_it_says_it() {
         let (tract, event) = (name("tract"), name("event"));
         if tract != "callosum" && !(tract == "supervisor" && event == "request") {
             faults.extend(bus::registry::fault(&message));
-            // A dream is a process of its own.
-            let is_daemon = !matches!(tract.as_str(), "dream" | "activity");
-            if is_daemon && message["rev"] != env!("CARGO_PKG_VERSION") {
+            if message["rev"] != env!("CARGO_PKG_VERSION") {
                 faults.insert(format!("{tract}.{event} has no rev"));
             }
         }
