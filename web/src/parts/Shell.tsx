@@ -80,8 +80,14 @@ export function Shell() {
 
 function Navigation({ path }: { path: string }) {
   const waiting = needing.value.length;
+  const bar = useRef<HTMLElement>(null);
+  // On a narrow screen the views stand in a line that is longer than it.
+  useEffect(() => {
+    const current = bar.current?.querySelector<HTMLElement>("[aria-current]");
+    if (bar.current && current) bar.current.scrollLeft = current.offsetLeft - bar.current.clientWidth / 2;
+  }, [path]);
   return (
-    <nav class="ways" aria-label="Views">
+    <nav class="ways" aria-label="Views" ref={bar}>
       <a class="brand" href="/" aria-label="Hansard, now">
         <svg viewBox="0 0 32 32" aria-hidden="true">
           <path d="M9 8v16M23 8v16M9 16h14" />
