@@ -13,14 +13,15 @@ use crate::delete::remove_originals;
 use crate::facts::FreshFacts;
 use crate::project::Projects;
 
-/// Bytes and batches on their way to the disk. With more, the oldest is waited for, so that reading is never
-/// far ahead of recording.
-const WAITING_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Bytes and batches on their way to the disk. With more, the oldest is waited for, so that reading
+/// is never far ahead of recording.
+const WAITING_BYTES_MAX: usize = 8 * 1024 * 1024;
 const WAITING_MAX: usize = 4_096;
 
 /// Batches are gathered up to so many bytes before they are handed over. Many sources with a line
-/// each would be as many waits for the disk otherwise; gathered, they are one or two.
-const GATHERED_BYTES_MAX: usize = 1024 * 1024;
+/// each would be as many waits for the disk otherwise; gathered, they are one or two. Each wait
+/// also writes the upper pages of every index once more.
+const GATHERED_BYTES_MAX: usize = 2 * 1024 * 1024;
 const GATHERED_MAX: usize = 256;
 
 /// Records batches in the journal.
