@@ -217,6 +217,26 @@ mod tests {
     }
 
     #[test]
+    fn what_is_said_of_the_bus_is_not_said_on_it() {
+        let dir = tempfile::TempDir::new().expect("a folder can be made");
+        let server = bus::Server::bind(&dir.path().join("bus.sock"), bus::Settings::default());
+        let server = server.expect("it can be bound");
+        let handle = server.handle();
+        let heard = handle.listen(bus::Filter::default()).expect("it listens");
+        let thread = std::thread::spawn(move || server.run());
+        let clock = || Time::from_millis(0);
+        let log = Log::open(dir.path(), handle.clone(), clock, Box::new(|_| {}));
+        log.warn(Part::Bus, "a client lags");
+        log.warn(Part::Chain, "a segment waits");
+        let said = heard.next(std::time::Duration::from_secs(60)).expect("it is told");
+        assert_eq!(said.to_json()["line"], "a segment waits");
+        handle.stop();
+        thread.join().expect("it does not panic").expect("it ends");
+        let text = fs::read_to_string(dir.path().join("daemon.log")).expect("it was written");
+        assert_eq!(text.lines().count(), 2);
+    }
+
+    #[test]
     fn lines_that_could_not_be_written_are_counted() {
         let dir = tempfile::TempDir::new().expect("a folder can be made");
         let path = dir.path().join("health/daemon.log");

@@ -29,6 +29,26 @@ fn the_socket_is_for_its_owner_alone_whatever_the_umask() {
 }
 
 #[test]
+fn a_thousand_who_come_at_once_are_all_served() {
+    let dir = tempfile::TempDir::new().unwrap();
+    let path = dir.path().join("bus.sock");
+    let server = Server::bind(&path, settings()).unwrap();
+    // Nobody accepts yet: they wait in the system's list.
+    let mut waiting: Vec<UnixStream> =
+        (0..1_000).map(|_| UnixStream::connect(&path).unwrap()).collect();
+    let handle = server.handle();
+    let thread = std::thread::spawn(move || server.run());
+    waiting[0].write_all(format!("{}\n", note(1)).as_bytes()).unwrap();
+    for stream in &waiting {
+        let mut line = String::new();
+        BufReader::new(stream).read_line(&mut line).unwrap();
+        assert_eq!(line.trim_end(), note(1));
+    }
+    handle.stop();
+    thread.join().unwrap().unwrap();
+}
+
+#[test]
 fn a_missing_folder_is_made_private_and_an_existing_one_left_alone() {
     let hall = Hall::open();
     let path = hall.folder().join("new/deep/bus.sock");

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use expect_test::{Expect, expect};
@@ -86,12 +87,16 @@ fn some_fields_are_always_text() {
             "day=20250101",
             "segment=143045_300",
             "ref=1",
+            "stream=2",
+            "facet=3",
             "id=null",
+            "agent_id=4",
+            "import_id=5",
             "timeout=5",
             "socket_path=x",
         ],
         expect![[
-            r#"{"tract":"a","event":"b","day":"20250101","segment":"143045_300","ref":"1","id":"null","timeout":5,"socket_path":"x""#
+            r#"{"tract":"a","event":"b","day":"20250101","segment":"143045_300","ref":"1","stream":"2","facet":"3","id":"null","agent_id":"4","import_id":"5","timeout":5,"socket_path":"x""#
         ]],
     );
 }
@@ -107,6 +112,7 @@ fn a_message_may_be_json_in_several_words() {
 #[test]
 fn what_is_no_message_is_refused_with_the_word() {
     check_refused(&["a", "b", "tract=z"], 1, "`tract=z`");
+    check_refused(&["a", "b", "event=z"], 1, "`event=z`");
     check_refused(&["a", "b", "=v"], 1, "`=v`");
     check_refused(&["a", "b", "word"], 1, "`word` is not KEY=VALUE");
     check_refused(&["a"], 1, "a message has a tract and an event");
@@ -172,6 +178,25 @@ fn a_listener_waits_for_its_bus_and_across_restarts() {
         assert_eq!(bus.terminate().code, Some(0));
     }
     assert_eq!(listener.end().code, Some(0));
+}
+
+#[test]
+fn a_listener_ends_well_with_ctrl_c_and_with_whoever_reads_it() {
+    let world = empty();
+    let _bus = serve(&world);
+    let mut listener = listen(&world, &[]);
+    let interrupt = ["-INT".to_owned(), listener.id().to_string()];
+    assert!(Command::new("kill").args(interrupt).status().unwrap().success());
+    assert!(listener.ends_within(Duration::from_secs(60)));
+    assert_eq!(listener.end().code, Some(0));
+    // A reader that has enough closes the pipe.
+    let mut reader = world.command(&["bus", "listen"]);
+    let mut reader = reader.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    drop(reader.stdout.take());
+    while reader.try_wait().unwrap().is_none() {
+        assert_eq!(world.run(&["bus", "send", "a", "b"]).code, Some(0));
+    }
+    assert_eq!(reader.wait().unwrap().code(), Some(0));
 }
 
 #[test]

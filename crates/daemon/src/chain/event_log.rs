@@ -217,6 +217,18 @@ mod tests {
     }
 
     #[test]
+    fn a_segment_in_no_stream_has_a_log_too() {
+        let (dir, mut logs) = world(&["claude"]);
+        let plain = dir.path().join("20261116/080001_5");
+        std::fs::create_dir(&plain).expect("a folder can be made");
+        let message = observed(json!("20261116"), Value::Null);
+        logs.note(&message).expect("it is written");
+        let text = std::fs::read_to_string(plain.join(NAME)).expect("it is there");
+        assert_eq!((text.lines().count(), log(&dir, "claude").as_str()), (1, ""));
+        assert_eq!(logs.segment_of(&message.to_json()), None, "it has no key");
+    }
+
+    #[test]
     fn half_a_line_goes_when_the_next_one_comes() {
         let (dir, mut logs) = world(&["claude"]);
         let message = observed(json!("20261116"), json!("claude"));

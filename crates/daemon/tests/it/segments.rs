@@ -260,6 +260,23 @@ fn an_activity_is_live_while_it_lasts_and_recorded_once() {
 }
 
 #[test]
+fn a_transcript_says_how_much_of_the_epoch_it_has_and_what_it_is_worth() {
+    let world = World::new();
+    world.begin("a", "app", 0).ask("Write the parser").edit("a.rs").close();
+    let made = world.claim("a").transcribe(&world.journal).unwrap();
+    assert_eq!((made.outcome.as_str(), made.noisy), ("transcribed", false));
+    assert_eq!((made.vad_duration, made.vad_speech), (5, 3));
+    // Most of it is not understood.
+    let mut teller = world.begin("b", "app", 60);
+    teller.ask("Write the parser");
+    for _ in 0..9 {
+        teller.tell("unknown", json!({"kind": "future"}));
+    }
+    teller.close();
+    assert!(world.claim("b").transcribe(&world.journal).unwrap().noisy);
+}
+
+#[test]
 fn what_came_of_the_activities_of_history_is_written_at_once() {
     let world = World::new();
     world.begin("a", "app", 0).ask("Write the parser in src/a.rs").edit("src/a.rs").close();
