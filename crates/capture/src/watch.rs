@@ -78,8 +78,8 @@ pub type Errand<'e> =
 /// Follows all sources until it is stopped.
 pub struct Watch<'a> {
     pump: Pump<'a>,
-    /// A folder of ours; whatever happens in it is a reason for another round.
-    bell: PathBuf,
+    /// Folders of ours; whatever is put into one is a reason for another round.
+    bells: Vec<PathBuf>,
     wakes: Receiver<Wake>,
     sender: SyncSender<Wake>,
     /// The system, or we, lost count of what happened.
@@ -96,17 +96,22 @@ pub struct Watch<'a> {
 }
 
 impl<'a> Watch<'a> {
-    /// `bell` is a folder in which anything may be put to have another round.
-    pub fn new(pump: Pump<'a>, bell: PathBuf) -> Watch<'a> {
+    /// `bells` are folders in which anything may be put to have another round, unless its name is
+    /// hidden.
+    pub fn new(pump: Pump<'a>, bells: Vec<PathBuf>) -> Watch<'a> {
         let (sender, wakes) = mpsc::sync_channel(HINTS_MAX);
         let has_lost_count = Arc::new(AtomicBool::new(false));
         let hints = Hints { sender: sender.clone(), has_lost_count: Arc::clone(&has_lost_count) };
         let mut watcher = notify::recommended_watcher(move |event| hints.take(event)).ok();
-        // One that is not heard is noticed a little later.
-        let _ = watcher.as_mut().map(|watcher| watcher.watch(&bell, RecursiveMode::NonRecursive));
+        if let Some(watcher) = &mut watcher {
+            for bell in &bells {
+                // One that is not heard is noticed a little later.
+                let _ = watcher.watch(bell, RecursiveMode::NonRecursive);
+            }
+        }
         Watch {
             pump,
-            bell,
+            bells,
             wakes,
             sender,
             has_lost_count,
@@ -227,7 +232,12 @@ impl<'a> Watch<'a> {
             match self.wakes.recv_timeout(pause) {
                 Ok(Wake::Stop) | Err(RecvTimeoutError::Disconnected) => return Waited::Stop,
                 Ok(Wake::Errand) => {}
-                Ok(Wake::Changed(path)) if path.starts_with(&self.bell) => {}
+                // What is hidden is not put there yet, or is a note of whoever puts things there.
+                Ok(Wake::Changed(path)) if self.is_on_a_bell(&path) && is_hidden(&path) => {
+                    pause = pause.min(due.saturating_sub(now));
+                    continue;
+                }
+                Ok(Wake::Changed(path)) if self.is_on_a_bell(&path) => {}
                 Ok(Wake::Folder(path)) if self.is_at_the_door(&path) => {
                     waited = Waited::AtTheDoor;
                 }
@@ -269,6 +279,10 @@ impl<'a> Watch<'a> {
     fn hint(&mut self, path: &Path, now: Moment) {
         self.glances.forget(path);
         self.schedule.hint(path, now);
+    }
+
+    fn is_on_a_bell(&self, path: &Path) -> bool {
+        self.bells.iter().any(|bell| path.starts_with(bell))
     }
 
     /// Whether something happened where a folder may come that is not there yet.
@@ -327,6 +341,10 @@ impl<'a> Watch<'a> {
     fn now(&self) -> Moment {
         self.begun.elapsed()
     }
+}
+
+fn is_hidden(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."))
 }
 
 enum Waited {
@@ -442,13 +460,30 @@ mod tests {
         let environment = Environment::new(home.path(), []);
         let clock = || Time::from_millis(0);
         let pump = Pump::new(AGENTS, &environment, &clock);
-        let mut watch = Watch { watcher: None, ..Watch::new(pump, home.path().join("bell")) };
+        let mut watch = Watch { watcher: None, ..Watch::new(pump, Vec::new()) };
         watch.stopper().stop();
         let mut told = Vec::new();
         let mut tell = |summary: &Summary| told.extend(summary.warnings.clone());
         watch.run(&mut Nobody, &mut |_, _, _| Ok(()), &mut tell).unwrap();
         let kinds: Vec<WarningKind> = told.iter().map(|warning| warning.kind).collect();
         assert_eq!(kinds, [WarningKind::NotWatched]);
+    }
+
+    #[test]
+    fn every_bell_is_heard() {
+        let home = tempfile::tempdir().unwrap();
+        let home = home.path().canonicalize().unwrap();
+        let environment = Environment::new(&home, []);
+        let clock = || Time::from_millis(0);
+        let bells = ["signals", "spool"].map(|name| home.join(name));
+        bells.iter().for_each(|bell| fs::create_dir(bell).unwrap());
+        let mut watch = Watch::new(Pump::new(AGENTS, &environment, &clock), bells.to_vec());
+        for bell in &bells {
+            let due = watch.now() + Duration::from_secs(60);
+            fs::write(bell.join("1.json"), "").unwrap();
+            watch.wait_until(due, &mut { Moment::MAX }, &mut Vec::new());
+            assert!(watch.now() < due, "{}", bell.display());
+        }
     }
 
     /// Whether something happens that is a reason to look for folders, within a minute.
@@ -465,9 +500,7 @@ mod tests {
         let environment = Environment::new(&home, []);
         let clock = || Time::from_millis(0);
         let pump = Pump::new(AGENTS, &environment, &clock);
-        let bell = home.join("bell");
-        fs::create_dir(&bell).unwrap();
-        let mut watch = Watch::new(pump, bell);
+        let mut watch = Watch::new(pump, Vec::new());
         let mut warnings = Vec::new();
         let root = home.join(".claude/projects");
         assert!(!watch.watch_roots(&mut warnings));

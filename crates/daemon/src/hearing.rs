@@ -6,6 +6,7 @@
 //! knows yet waits on disk.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::ErrorKind;
 
 use capture::{CaptureError, Heard, Heeded, HookMemory, Hooked, Pump, Sink, Summary, Warning};
 use capture::{Sign, WarningKind};
@@ -78,9 +79,14 @@ impl Hearing {
         Hearing { intake, spool, signals, log, memory }
     }
 
-    /// The folder of signals: whoever leaves one wants to be heard.
-    pub(crate) fn signals(&self) -> &Signals {
-        &self.signals
+    /// The folders in which something is left by who wants to be heard.
+    pub(crate) fn bells(&self) -> [PathBuf; 2] {
+        [self.signals.folder().to_owned(), self.spool.folder().to_owned()]
+    }
+
+    /// Makes them, so that they can be watched. Where that fails nothing is left there either.
+    pub(crate) fn make_bells(&self) {
+        let _ = self.signals.make().and_then(|()| self.spool.make());
     }
 
     /// Hears what has come.
@@ -95,20 +101,18 @@ impl Hearing {
         let calls = intake.take();
         note(&calls, log);
         let mut ears = Ears { pump, sink, summary };
-        let mut heard = 0;
+        let mut kept = Vec::new();
         let done = ears.look(&calls).and_then(|()| {
             calls.iter().try_for_each(|call| {
-                ears.take(call, memory, spool, signals)?;
-                heard += 1;
+                kept.push(ears.take(call, memory, spool, signals, log)?);
                 Ok(())
             })
         });
-        if done.is_err() {
-            // What could not be recorded now waits with what else waits for a better time.
-            calls[heard..].iter().for_each(|call| leave(call, spool, signals));
-        }
+        // What could not be recorded now waits with what else waits for a better time.
+        let rest = &calls[kept.len()..];
+        kept.extend(rest.iter().map(|call| leave(call, spool, signals, log)));
         if !calls.is_empty() {
-            intake.heard();
+            intake.heard(unkept(calls, &kept));
         }
         done?;
         let spooled = spool.handle(now, &mut |call| ears.hear(call, memory))?;
@@ -136,22 +140,20 @@ impl Ears<'_, '_> {
         self.sink.settle().map_err(CaptureError::Positions)
     }
 
+    /// Takes a call; whether all of it is recorded or kept.
     fn take(
         &mut self,
         call: &HookCall,
         memory: &mut HookMemory,
         spool: &Spool,
         signals: &Signals,
-    ) -> Result<(), CaptureError> {
-        if self.hear(call, memory)? != Heeded::Done {
-            // Where it cannot be kept, it is lost as it would be without us.
-            let _ = spool.leave(call);
-        }
-        let Some(signal) = signal_of(call) else { return Ok(()) };
-        if self.heed(&signal.sign(&call.name))? != Heeded::Done {
-            let _ = signals.leave_as(&call.name, &signal);
-        }
-        Ok(())
+        log: &HookLog,
+    ) -> Result<bool, CaptureError> {
+        let is_heard = self.hear(call, memory)? == Heeded::Done || spooled(call, spool, log);
+        let Some(signal) = signal_of(call) else { return Ok(is_heard) };
+        let is_heeded = self.heed(&signal.sign(&call.name))? == Heeded::Done
+            || signals.leave_as(&call.name, &signal).is_ok();
+        Ok(is_heard && is_heeded)
     }
 
     fn hear(&mut self, call: &HookCall, memory: &mut HookMemory) -> Result<Heeded, CaptureError> {
@@ -183,22 +185,44 @@ fn note(calls: &[HookCall], log: &HookLog) {
     last.into_iter().for_each(|(agent, at)| log.called(agent, at));
 }
 
-/// Keeps on disk what was taken and nobody hears now.
+/// Keeps on disk what was taken and nobody hears now. What cannot be kept there goes on waiting.
 pub(crate) fn leave_all(intake: &Intake, folder: &Path) {
     let (spool, signals) = (Spool::of(folder), Signals::of(folder));
-    intake.take().iter().for_each(|call| leave(call, &spool, &signals));
-    intake.heard();
+    let log = HookLog::of(folder);
+    let calls = intake.take();
+    if calls.is_empty() {
+        return;
+    }
+    let kept: Vec<bool> = calls.iter().map(|call| leave(call, &spool, &signals, &log)).collect();
+    intake.heard(unkept(calls, &kept));
 }
 
-/// Keeps a call on disk, as far as there is something to keep.
-fn leave(call: &HookCall, spool: &Spool, signals: &Signals) {
-    // Where it cannot be kept, it is lost as it would be without us.
-    if !call.facts.is_empty() {
-        let _ = spool.leave(call);
-    }
-    if let Some(signal) = signal_of(call) {
-        let _ = signals.leave_as(&call.name, &signal);
-    }
+/// Keeps a call on disk, as far as there is something to keep; whether it is kept.
+fn leave(call: &HookCall, spool: &Spool, signals: &Signals, log: &HookLog) -> bool {
+    let is_spooled = call.facts.is_empty() || spooled(call, spool, log);
+    let signal = signal_of(call);
+    let is_signaled = signal.is_none_or(|signal| signals.leave_as(&call.name, &signal).is_ok());
+    is_spooled && is_signaled
+}
+
+/// Keeps a call in the spool; whether nothing more is to be done about it. One that finds no room
+/// among so many is dropped, as it is from whoever leaves it there, and so is one whose name no file
+/// can have: held here it would only be in the way of the next.
+fn spooled(call: &HookCall, spool: &Spool, log: &HookLog) -> bool {
+    let problem = match spool.leave(call).map_err(|error| error.kind()) {
+        Ok(true) => return true,
+        Ok(false) => "the spool is full",
+        Err(ErrorKind::InvalidFilename | ErrorKind::NotFound) => "no file can have its name",
+        Err(_) => return false,
+    };
+    log.failed(&call.provider, &call.event, problem, call.at);
+    true
+}
+
+/// The calls that are neither recorded nor kept.
+fn unkept(calls: Vec<HookCall>, kept: &[bool]) -> Vec<HookCall> {
+    let told = calls.into_iter().zip(kept);
+    told.filter(|(_, is_kept)| !**is_kept).map(|(call, _)| call).collect()
 }
 
 /// What a person should know of a round.
@@ -220,3 +244,6 @@ fn warnings(folder: &Path, round: Round) -> impl Iterator<Item = Warning> {
         count,
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -204,11 +204,10 @@ impl Ingest<'_> {
         tell: &mut dyn FnMut(&Summary),
     ) -> Result<(), IngestError> {
         if self.journal.dir().is_some() {
-            // Where it cannot be made there are no signals either.
-            let _ = hearing.signals().make();
+            hearing.make_bells();
         }
         let pump = Pump::new(AGENTS, self.environment, self.clock);
-        let mut watch = Watch::new(pump, hearing.signals().folder().to_owned());
+        let mut watch = Watch::new(pump, hearing.bells().to_vec());
         begun(watch.stopper(), watch.ringer());
         let facts: RefCell<FreshFacts> = RefCell::default();
         let mut recorder = Recorder::new(self.journal, Gate::new(settings.clone()), &facts);

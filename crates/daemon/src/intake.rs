@@ -42,19 +42,18 @@ struct Waiting {
     daybook: Option<Daybook>,
     /// Wakes whoever hears them.
     ringer: Option<Ringer>,
+    /// Whoever hears them was woken for what waits.
+    is_rung: bool,
 }
 
 impl Intake {
     /// One that writes calls down in this folder. What was written there and not heard waits again.
     pub(crate) fn with_daybook(folder: &Path) -> io::Result<Intake> {
         let (daybook, calls) = Daybook::open(folder)?;
-        let calls = calls.into_iter().map(|call| {
-            let bytes = call.encode().len();
-            (call, bytes)
-        });
-        let calls: VecDeque<(HookCall, usize)> = calls.collect();
+        let calls: VecDeque<(HookCall, usize)> = calls.into_iter().map(weighed).collect();
         let bytes = calls.iter().map(|(_, bytes)| bytes).sum();
-        let waiting = Waiting { calls, bytes, daybook: Some(daybook), ringer: None };
+        let daybook = Some(daybook);
+        let waiting = Waiting { calls, bytes, daybook, ringer: None, is_rung: false };
         Ok(Intake { waiting: Arc::new(Mutex::new(waiting)) })
     }
 
@@ -62,6 +61,7 @@ impl Intake {
     pub(crate) fn take(&self) -> Vec<HookCall> {
         let mut waiting = self.lock();
         waiting.bytes = 0;
+        waiting.is_rung = false;
         let calls: Vec<HookCall> = waiting.calls.drain(..).map(|(call, _)| call).collect();
         if let Some(daybook) = waiting.daybook.as_mut().filter(|_| !calls.is_empty()) {
             daybook.turn();
@@ -69,17 +69,27 @@ impl Intake {
         calls
     }
 
-    /// What was taken is recorded, or lies elsewhere.
-    pub(crate) fn heard(&self) {
-        if let Some(daybook) = &mut self.lock().daybook {
-            daybook.cross_out();
+    /// What was taken is recorded, or lies elsewhere, but for these: they wait again, before what
+    /// has come meanwhile, and stay written down. Room is found for them whatever else waits.
+    pub(crate) fn heard(&self, but: Vec<HookCall>) {
+        let mut waiting = self.lock();
+        if but.is_empty() {
+            if let Some(daybook) = &mut waiting.daybook {
+                daybook.cross_out();
+            }
+            return;
+        }
+        for (call, bytes) in but.into_iter().rev().map(weighed) {
+            waiting.bytes += bytes;
+            waiting.calls.push_front((call, bytes));
         }
     }
 
     /// From now on this wakes whoever hears calls.
     pub(crate) fn ring_with(&self, ringer: Ringer) {
         let mut waiting = self.lock();
-        if !waiting.calls.is_empty() {
+        waiting.is_rung = !waiting.calls.is_empty();
+        if waiting.is_rung {
             ringer.ring();
         }
         waiting.ringer = Some(ringer);
@@ -102,10 +112,10 @@ impl Intake {
             // On a full disk it is held all the same: nobody else could keep it either.
             let _ = daybook.write(line);
         }
-        let is_first = waiting.calls.is_empty();
         waiting.bytes += bytes;
         waiting.calls.push_back((call, bytes));
-        if let Some(ringer) = waiting.ringer.as_ref().filter(|_| is_first) {
+        let is_rung = std::mem::replace(&mut waiting.is_rung, true);
+        if let Some(ringer) = waiting.ringer.as_ref().filter(|_| !is_rung) {
             ringer.ring();
         }
         true
@@ -114,6 +124,12 @@ impl Intake {
     fn lock(&self) -> MutexGuard<'_, Waiting> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// A call and its bytes.
+fn weighed(call: HookCall) -> (HookCall, usize) {
+    let bytes = call.encode().len();
+    (call, bytes)
 }
 
 /// The door: a thread that takes calls until it is told to stop.

@@ -44,6 +44,11 @@ impl Spool {
         self.tray.folder()
     }
 
+    /// Makes the folder, for its owner only.
+    pub fn make(&self) -> io::Result<()> {
+        self.tray.make()
+    }
+
     /// Leaves a call; `false` if so many wait that there is no room for it.
     pub fn leave(&self, call: &HookCall) -> io::Result<bool> {
         let line = call.encode();
@@ -69,7 +74,8 @@ impl Spool {
         let names = self.tray.names(now, |_, name| Some(name));
         let has_calls = !names.is_empty();
         let handled = self.handle_each(names, now, hear, &mut round);
-        if has_calls {
+        // Also where no file waits: whoever was killed, or found the disk full, took room for none.
+        if has_calls || self.has_taken() {
             // Where it cannot be set right now, somebody is turned away too early.
             let _ = self.taken().and_then(|taken| taken.set_len(self.room_taken()));
         }
@@ -127,6 +133,10 @@ impl Spool {
             }
             opened => opened,
         }
+    }
+
+    fn has_taken(&self) -> bool {
+        fs::metadata(self.folder().join(TAKEN)).is_ok_and(|taken| taken.len() > 0)
     }
 
     /// How much room the calls take that wait, whose bytes stand in their names.
