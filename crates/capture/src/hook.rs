@@ -147,7 +147,7 @@ impl HookMap {
         rows: &[],
         untold: &[],
         place: HookPlace {
-            folder: ("", ""),
+            folder: ("", "", ""),
             file: "",
             project_file: "",
             form: HookForm::Commands,

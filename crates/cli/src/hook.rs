@@ -6,7 +6,7 @@
 //! daemon takes touches no file: that such a call came is noted there.
 
 use std::ffi::OsString;
-use std::io::{self, Read};
+use std::io;
 use std::os::fd::AsFd;
 use std::panic::{self, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
@@ -27,15 +27,21 @@ use crate::world;
 /// whoever writes it is not cut off.
 const PAYLOAD_BYTES_MAX: usize = 8 * 1024 * 1024;
 
-/// How long an agent may be silent before it is taken to have said everything.
-const SILENCE: Duration = Duration::from_secs(1);
+/// How long an agent may be silent in the middle of what it says, and how long it may go on. That
+/// is time in which we wait for the agent; it waits for us when it has said everything.
+const SILENCE: Duration = Duration::from_millis(500);
+const SAID_WITHIN: Duration = Duration::from_secs(3);
 
 /// How long the daemon may take to hold a call. One that is stuck is as good as none.
 const TAKEN_WITHIN: Duration = Duration::from_millis(50);
 
-/// How long the whole of it may take, whatever hangs: a disk, or an agent that goes on talking.
-/// Agents give a call 5 s and tell people of one that took longer.
-const OVER_WITHIN: Duration = Duration::from_secs(3);
+/// How long an agent waits for us at most, whatever hangs: a disk, or the folder of its settings.
+/// A daemon that is stuck costs a tenth of it; what else is done are a few writes that no disk is
+/// asked to sync, so that only one that hangs takes longer, and a busy machine loses nothing.
+const OVER_WITHIN: Duration = Duration::from_millis(500);
+
+/// What somebody says who only tries whether a hook can be called. It is noted nowhere.
+pub(crate) const TRIAL: &str = r#"{"hansard":"trial"}"#;
 
 /// One call, as an agent writes it.
 pub(crate) struct Call {
@@ -54,6 +60,8 @@ enum Told {
     Untaken(Box<HookCall>, bool),
     /// It says nothing.
     Nothing,
+    /// Nobody called: it is tried out.
+    Trial,
     /// It could not be understood.
     Lost(&'static str),
 }
@@ -84,37 +92,45 @@ impl Call {
     /// Takes the call. Nothing that goes wrong is the agent's concern.
     pub(crate) fn answer(self) -> ExitCode {
         panic::set_hook(Box::new(|_| {}));
-        let until = Instant::now() + OVER_WITHIN;
         let Ok(folder) = world::folder_of(self.journal.as_deref()) else {
             return ExitCode::SUCCESS;
         };
-        let told = panic::catch_unwind(AssertUnwindSafe(|| self.tell(&folder, until)));
-        let told = told.unwrap_or(Told::Lost("it panicked"));
-        if !matches!(told, Told::Taken) {
-            // A disk may hang: what still does then ends with this program.
-            let (done, is_done) = mpsc::sync_channel(1);
-            let _ = thread::Builder::new().spawn(move || {
-                let _ = panic::catch_unwind(AssertUnwindSafe(|| self.note(&folder, told)));
-                let _ = done.send(());
+        let panicked = || Told::Lost("it panicked");
+        let heard = panic::catch_unwind(AssertUnwindSafe(|| self.heard()));
+        let heard = heard.unwrap_or_else(|_| Err(panicked()));
+        // Whatever hangs then ends with this program.
+        let (done, is_done) = mpsc::sync_channel(1);
+        let _ = thread::Builder::new().spawn(move || {
+            let told = heard.map(|payload| {
+                let told = panic::catch_unwind(AssertUnwindSafe(|| self.tell(&folder, &payload)));
+                told.unwrap_or_else(|_| panicked())
             });
-            let _ = is_done.recv_timeout(until.saturating_duration_since(Instant::now()));
-        }
+            let told = told.unwrap_or_else(|told| told);
+            if !matches!(told, Told::Taken | Told::Trial) {
+                let _ = panic::catch_unwind(AssertUnwindSafe(|| self.note(&folder, told)));
+            }
+            let _ = done.send(());
+        });
+        let _ = is_done.recv_timeout(OVER_WITHIN);
         ExitCode::SUCCESS
     }
 
-    fn tell(&self, folder: &Path, until: Instant) -> Told {
-        let text = match &self.payload {
-            Some(payload) => payload.clone(),
-            None => {
-                let bytes = said(PAYLOAD_BYTES_MAX, until);
-                String::from_utf8_lossy(&bytes).into_owned()
-            }
-        };
-        let Ok(payload) = Payload::parse(&text) else {
-            return Told::Lost("what it was given is no JSON object");
-        };
-        let Some((agent, event)) = self.meant(&payload) else { return Told::Nothing };
-        let Some(hooked) = hooked(agent, &event, &payload) else { return Told::Nothing };
+    /// What the agent says, or what is to be done with one that says nothing.
+    fn heard(&self) -> Result<Payload, Told> {
+        let text = self
+            .payload
+            .clone()
+            .unwrap_or_else(|| String::from_utf8_lossy(&said(PAYLOAD_BYTES_MAX)).into_owned());
+        if text == TRIAL {
+            return Err(Told::Trial);
+        }
+        let no_object = |_| Told::Lost("what it was given is no JSON object");
+        Payload::parse(&text).map_err(no_object)
+    }
+
+    fn tell(&self, folder: &Path, payload: &Payload) -> Told {
+        let Some((agent, event)) = self.meant(payload) else { return Told::Nothing };
+        let Some(hooked) = hooked(agent, &event, payload) else { return Told::Nothing };
         let is_untold = hooked.is_untold;
         let call = hook_call(hooked, &event, world::now(), world::dice());
         match hand_over(&socket(folder), &call, TAKEN_WITHIN) {
@@ -131,7 +147,7 @@ impl Call {
         }
         let left = match told {
             Told::Untaken(call, is_untold) => leave(folder, &call, is_untold),
-            Told::Taken | Told::Nothing => Ok(()),
+            Told::Taken | Told::Trial | Told::Nothing => Ok(()),
             Told::Lost(why) => Err(why),
         };
         let log = HookLog::of(folder);
@@ -183,14 +199,17 @@ fn in_cursors_words(event: &str) -> String {
     }
 }
 
-/// Everything that is said on stdin, to its end or to a long silence; the beginning of it.
-fn said(bytes_max: usize, until: Instant) -> Vec<u8> {
+/// What is said on stdin, to the end of an object, to the end of all or to a long silence; the
+/// beginning of it. An agent may leave its end open: whoever has heard an object waits for no more.
+fn said(bytes_max: usize) -> Vec<u8> {
     let stdin = io::stdin();
     let mut said = Vec::new();
+    let mut object = Object::default();
     let mut piece = vec![0; 64 * 1024];
-    let mut heard_at = Instant::now();
-    while heard_at.elapsed() < SILENCE && Instant::now() < until {
-        let pause = Timespec { tv_sec: SILENCE.as_secs() as i64, tv_nsec: 0 };
+    let begun = Instant::now();
+    let mut heard_at = begun;
+    while heard_at.elapsed() < SILENCE && begun.elapsed() < SAID_WITHIN {
+        let pause = Timespec { tv_sec: 0, tv_nsec: i64::from(SILENCE.subsec_nanos()) };
         let mut ready = [PollFd::from_borrowed_fd(stdin.as_fd(), PollFlags::IN)];
         // A read that nobody said is ready might wait for ever.
         match rustix::event::poll(&mut ready, Some(&pause)) {
@@ -198,16 +217,64 @@ fn said(bytes_max: usize, until: Instant) -> Vec<u8> {
             Ok(_) => {}
             Err(_) => break,
         }
-        match stdin.lock().read(&mut piece) {
+        match rustix::io::read(&stdin, &mut piece) {
             Ok(0) => break,
             Ok(count) => {
                 let room = bytes_max.saturating_sub(said.len());
                 said.extend_from_slice(&piece[..count.min(room)]);
+                if object.ends_in(&piece[..count]) {
+                    break;
+                }
                 heard_at = Instant::now();
             }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(Errno::INTR) => {}
             Err(_) => break,
         }
     }
     said
+}
+
+/// Follows the brackets of an object as it comes in pieces.
+#[derive(Default)]
+struct Object {
+    depth: usize,
+    is_text: bool,
+    is_escaped: bool,
+}
+
+impl Object {
+    /// Whether the object ends in this piece. What is none may end anywhere.
+    fn ends_in(&mut self, piece: &[u8]) -> bool {
+        for byte in piece {
+            match byte {
+                _ if self.is_escaped => self.is_escaped = false,
+                b'\\' => self.is_escaped = self.is_text,
+                b'"' => self.is_text = !self.is_text,
+                _ if self.is_text => {}
+                b'{' | b'[' => self.depth += 1,
+                b'}' | b']' if self.depth <= 1 => return true,
+                b'}' | b']' => self.depth -= 1,
+                _ => {}
+            }
+        }
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_object_ends_with_its_last_bracket_however_it_is_cut() {
+        let text = br#" {"a": "}\"]{", "b": [{"c": "\\"}, []], "d": {}} "#;
+        let end = text.len() - 2;
+        for cut in 0..text.len() {
+            let mut object = Object::default();
+            let (head, tail) = text.split_at(cut);
+            assert_eq!(object.ends_in(head), cut > end, "{cut}");
+            assert!(cut > end || object.ends_in(tail), "{cut}");
+        }
+        assert!(!Object::default().ends_in(&text[..end]));
+    }
 }

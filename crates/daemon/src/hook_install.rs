@@ -21,7 +21,7 @@ pub use place::PlaceError;
 use entries::{Changed, Entries, Found};
 use place::{Action, Place};
 
-use crate::hook_log::HookLog;
+use crate::hook_log::{HookFailure, HookLog};
 
 /// What is needed to change the settings of agents.
 #[derive(Debug)]
@@ -53,9 +53,13 @@ pub struct HookStatus {
     pub path: PathBuf,
     /// Events that call us.
     pub events: Vec<String>,
+    /// What the agent runs for each of them.
+    pub commands: Vec<String>,
     /// Whether the agent runs them; `None` where it does not ask anybody, or nobody knows.
     pub is_trusted: Option<bool>,
     pub last_call_at: Option<Time>,
+    /// Calls that came to nothing, oldest first, as far as they are remembered.
+    pub failures: Vec<HookFailure>,
     pub problem: Option<String>,
 }
 
@@ -128,13 +132,16 @@ impl HookInstall<'_> {
     pub fn status(&self, agent: &str) -> Option<HookStatus> {
         let (agent, hooks) = find(agent)?;
         let place = self.place(agent, hooks);
+        let log = HookLog::of(self.journal);
         let mut status = HookStatus {
             agent,
             is_present: self.is_present(agent),
             path: place.path.clone(),
             events: Vec::new(),
+            commands: Vec::new(),
             is_trusted: None,
-            last_call_at: HookLog::of(self.journal).last_call(agent),
+            last_call_at: log.last_call(agent),
+            failures: log.failures().into_iter().filter(|failed| failed.agent == agent).collect(),
             problem: None,
         };
         let text = match place.read() {
@@ -148,6 +155,9 @@ impl HookInstall<'_> {
             let is_present = text == plugin::text(&self.command_for(agent), hooks.events);
             if plugin::is_ours(&text) {
                 status.events = hooks.events.iter().map(|(event, _)| (*event).to_owned()).collect();
+                let command = plugin::command(&text).unwrap_or_default();
+                status.commands =
+                    status.events.iter().map(|event| format!("{command} {event}")).collect();
                 status.problem = (!is_present).then(|| RENEW.to_owned());
             }
             return Some(status);
@@ -161,6 +171,9 @@ impl HookInstall<'_> {
 
     fn judge(&self, hooks: &HookPlace, found: &Found, status: &mut HookStatus) {
         status.events = found.events.iter().map(|(event, ..)| event.clone()).collect();
+        let found_commands = status.events.iter().zip(&found.commands);
+        status.commands =
+            found_commands.map(|(event, command)| format!("{command} {event}")).collect();
         if status.events.is_empty() {
             return;
         }

@@ -7,8 +7,9 @@ use crate::environment::Environment;
 /// Where an agent looks for hooks. The agent counts as being there if its folder is.
 #[derive(Debug)]
 pub struct HookPlace {
-    /// The variable that moves the agent's folder, and where that is below home otherwise.
-    pub folder: (&'static str, &'static str),
+    /// A variable that names a folder, where that is below home otherwise, and the agent's own
+    /// below that.
+    pub folder: (&'static str, &'static str, &'static str),
     /// The file in it.
     pub file: &'static str,
     /// The file below the folder of a project.
@@ -36,7 +37,7 @@ pub enum HookForm {
 impl HookPlace {
     /// The agent's folder.
     pub fn folder(&self, environment: &Environment) -> PathBuf {
-        let (variable, below_home) = self.folder;
-        environment.folder(variable, below_home)
+        let (variable, below_home, own) = self.folder;
+        environment.folder(variable, below_home).join(own)
     }
 }

@@ -1,17 +1,20 @@
 //! `hansard hooks`: our entries in the settings of agents.
 
 use std::error::Error;
-use std::io::{self, IsTerminal};
-use std::path::Path;
+use std::io::{self, IsTerminal, Write};
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use clap::{Args, Subcommand};
-use daemon::{HookChange, HookInstall, HookInstallError, HookStatus, agents_with_hooks};
+use daemon::{
+    HookChange, HookFailure, HookInstall, HookInstallError, HookStatus, agents_with_hooks,
+};
 use serde::Serialize;
 
 use super::{Done, Global};
 use crate::error::CliError;
+use crate::hook;
 use crate::output::{Output, plain};
 use crate::world;
 
@@ -29,7 +32,7 @@ enum HooksCommand {
     Uninstall(Change),
     /// Which agents call, which events, when last, and what is missing
     Status(Which),
-    /// Call the installed hooks as an agent would, with nothing to say
+    /// Run the commands in the settings of agents as those would, with nothing to say
     Test(Which),
 }
 
@@ -68,6 +71,9 @@ struct StatusShape<'a> {
     events: &'a [String],
     config: &'a Path,
     last_call_at: Option<event::Time>,
+    /// Calls that came to nothing lately, and what was wrong with the last one.
+    failures: usize,
+    last_failure: Option<&'a str>,
     problem: Option<&'a str>,
 }
 
@@ -77,6 +83,7 @@ struct TestShape<'a> {
     event: &'a str,
     ok: bool,
     elapsed_ms: u128,
+    problem: Option<String>,
 }
 
 impl Hooks {
@@ -120,13 +127,29 @@ impl Hooks {
 
 /// What agents run: this program, and the journal if it is not the usual one.
 fn command(global: &Global) -> Result<String, CliError> {
-    let program = std::env::current_exe()?;
-    let mut command = quoted(&program.to_string_lossy());
+    let mut command = quoted(&program()?.to_string_lossy());
     if let Some(journal) = &global.journal {
         let journal = std::path::absolute(journal)?;
         command.push_str(&format!(" --journal {}", quoted(&journal.to_string_lossy())));
     }
     Ok(command)
+}
+
+/// Where this program is found, by the name that stays when a newer one comes: a link that a shell
+/// would find, or that it was called by, rather than the folder of this version.
+fn program() -> io::Result<PathBuf> {
+    let itself = std::env::current_exe()?;
+    let real = itself.canonicalize()?;
+    let name = itself.file_name().unwrap_or_default();
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&path).map(|folder| folder.join(name));
+    let called = std::env::args_os().next().map(PathBuf::from);
+    let is_it = |place: &PathBuf| {
+        // Entries are known to be ours by the name of the program.
+        let is_named = place.is_absolute() && place.file_name() == Some(name);
+        is_named && place.canonicalize().is_ok_and(|place| place == real)
+    };
+    Ok(found.chain(called).find(is_it).unwrap_or(itself))
 }
 
 /// One word of a shell, whatever is in it.
@@ -235,6 +258,8 @@ fn status(hooks: &HookInstall<'_>, which: &Which, output: &mut Output) -> Result
                 events: &status.events,
                 config: &status.path,
                 last_call_at: status.last_call_at,
+                failures: status.failures.len(),
+                last_failure: status.failures.last().map(|failure| failure.problem.as_str()),
                 problem: status.problem.as_deref(),
             })?;
             continue;
@@ -247,39 +272,63 @@ fn status(hooks: &HookInstall<'_>, which: &Which, output: &mut Output) -> Result
         let called = status
             .last_call_at
             .map(|at| format!("; called {} ago", super::status::age(at, world::now())));
+        let failed = status.failures.last().map(|last| {
+            let (count, age) = (status.failures.len(), super::status::age(last.at, world::now()));
+            let HookFailure { event, problem, .. } = last;
+            format!("; {count} calls came to nothing, the last, {event}, {age} ago: {problem}")
+        });
         let problem = status.problem.map(|problem| format!("; {problem}"));
-        let (called, problem) = (called.unwrap_or_default(), problem.unwrap_or_default());
-        output.line(plain(&format!("{:<9} {stands}{called}{problem}", status.agent)))?;
+        let more: String = [called, failed, problem].into_iter().flatten().collect();
+        output.line(plain(&format!("{:<9} {stands}{more}", status.agent)))?;
     }
     Ok(Done::Yes)
 }
 
-/// Runs every installed command as its agent would. A hook that prints, or fails, or is not there,
-/// is not so.
+/// Runs every command that is found in the settings of an agent, as the agent would. A hook that
+/// prints, or fails, or is not there, is not so.
 fn test(hooks: &HookInstall<'_>, which: &Which, output: &mut Output) -> Result<Done, CliError> {
     let mut done = Done::Yes;
-    for status in statuses(hooks, which).filter(|status| !status.events.is_empty()) {
-        for event in &status.events {
+    for status in statuses(hooks, which) {
+        for (event, command) in status.events.iter().zip(&status.commands) {
             let begun = Instant::now();
-            let command = format!("{} hook {} {event}", hooks.command, status.agent);
-            let ran = Command::new("/bin/sh").args(["-c", &command]).stdin(Stdio::null()).output();
+            let problem = tried(command);
             let elapsed_ms = begun.elapsed().as_millis();
-            let is_ok = ran.is_ok_and(|ran| {
-                ran.status.success() && ran.stdout.is_empty() && ran.stderr.is_empty()
-            });
-            if !is_ok {
+            if problem.is_some() {
                 done = Done::NotSo;
             }
+            let agent = status.agent;
             if output.json() {
-                let agent = status.agent;
-                output.json_line(&TestShape { agent, event, ok: is_ok, elapsed_ms })?;
+                let ok = problem.is_none();
+                output.json_line(&TestShape { agent, event, ok, elapsed_ms, problem })?;
             } else {
-                let word = if is_ok { "ok" } else { "failed" };
-                output.line(format!("{:<9} {event:<20} {word}", status.agent))?;
+                let word = problem.map_or("ok".to_owned(), |problem| format!("failed: {problem}"));
+                output.line(plain(&format!("{agent:<9} {event:<20} {word}")))?;
             }
         }
     }
     Ok(done)
+}
+
+/// Calls a hook; what is wrong with it.
+fn tried(command: &str) -> Option<String> {
+    let mut shell = Command::new("/bin/sh");
+    shell.args(["-c", command]).stdin(Stdio::piped());
+    let ran = shell.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().and_then(|mut child| {
+        if let Some(mut stdin) = child.stdin.take() {
+            // Whoever does not listen says so by how it ends.
+            let _ = stdin.write_all(hook::TRIAL.as_bytes());
+        }
+        child.wait_with_output()
+    });
+    let ran = match ran {
+        Ok(ran) => ran,
+        Err(error) => return Some(error.to_string()),
+    };
+    match (ran.status.success(), ran.stdout.is_empty() && ran.stderr.is_empty()) {
+        (true, true) => None,
+        (true, false) => Some("it prints something".to_owned()),
+        (false, _) => Some(format!("it ends with {}", ran.status)),
+    }
 }
 
 fn statuses(hooks: &HookInstall<'_>, which: &Which) -> impl Iterator<Item = HookStatus> {

@@ -1,7 +1,7 @@
 //! `hansard hook`: what agents call. Whatever happens, it prints nothing and succeeds.
 
 use std::fs;
-use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::fs::{FileTypeExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -396,6 +396,54 @@ fn hooks_are_installed_called_and_removed() {
     assert!(said.stdout.contains("line 1, column 2"), "{said}");
     assert_eq!(said.code, Some(1));
     assert_eq!(world.run(&["hooks", "install", "nobody"]).code, Some(1));
+}
+
+#[test]
+fn entries_name_the_link_that_stays_and_a_broken_one_is_seen() {
+    let world = with_session();
+    let bin = world.home().join("bin");
+    let (versions, link) = (world.home().join("opt/hansard"), bin.join("hansard"));
+    fs::create_dir_all(versions.join("1.2.3")).unwrap();
+    fs::create_dir_all(&bin).unwrap();
+    fs::hard_link(env!("CARGO_BIN_EXE_hansard"), versions.join("1.2.3/hansard"))
+        .or_else(|_| {
+            let copied = fs::copy(env!("CARGO_BIN_EXE_hansard"), versions.join("1.2.3/hansard"));
+            copied.map(drop)
+        })
+        .unwrap();
+    symlink(versions.join("1.2.3/hansard"), &link).unwrap();
+    let run = |arguments: &[&str]| {
+        let mut command = Command::new(versions.join("1.2.3/hansard"));
+        command.args(arguments).env_clear().env("HOME", world.home()).env("PATH", &bin);
+        command.output().unwrap()
+    };
+    assert!(run(&["hooks", "install", "claude"]).status.success());
+    let settings = fs::read_to_string(world.home().join(".claude/settings.json")).unwrap();
+    assert!(settings.contains(&format!("'{}' hook claude Stop", link.display())), "{settings}");
+    assert!(run(&["hooks", "test", "claude"]).status.success());
+    // Trying it out is no call, and no failure.
+    let status = lines(&world.run(&["--json", "hooks", "status", "claude"])).remove(0);
+    assert_eq!((&status["last_call_at"], &status["failures"]), (&json!(null), &json!(0)));
+
+    fs::remove_file(&link).unwrap();
+    let said = world.run(&["--json", "hooks", "test", "claude"]);
+    assert_eq!(said.code, Some(1));
+    let tested: Vec<Value> =
+        said.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(tested.len() > 10 && tested.iter().all(|test| test["ok"] == false), "{tested:?}");
+    assert!(tested[0]["problem"].as_str().unwrap().contains("127"), "{}", tested[0]);
+}
+
+#[test]
+fn calls_that_came_to_nothing_are_told_by_the_status() {
+    let world = with_session();
+    call_with(&world, "claude", "Stop", b"no json");
+    call_with(&world, "claude", "Stop", b"");
+    let status = lines(&world.run(&["--json", "hooks", "status", "claude"])).remove(0);
+    assert_eq!(status["failures"], 2);
+    assert_eq!(status["last_failure"], "what it was given is no JSON object");
+    let said = world.run(&["hooks", "status", "claude"]).stdout;
+    assert!(said.contains("2 calls came to nothing, the last, Stop, "), "{said}");
 }
 
 #[test]

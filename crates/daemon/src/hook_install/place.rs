@@ -3,7 +3,7 @@
 
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use event::Time;
@@ -12,9 +12,16 @@ use sha2::{Digest, Sha256};
 
 use super::HookInstallError;
 use super::entries::{Changed, EntriesError};
+use crate::tray::is_older;
 
 /// How often a change is begun anew because somebody else was quicker.
 const TRIES_MAX: usize = 5;
+
+/// Links that lead from one to the next at most.
+const LINKS_MAX: usize = 16;
+
+/// What was written beside a file this long ago belongs to nobody who is still at it.
+const LEFT_MILLIS: i64 = 60 * 1_000;
 
 /// The largest file of settings. A longer one is none.
 const BYTES_MAX: u64 = 16 * 1024 * 1024;
@@ -53,6 +60,8 @@ pub enum PlaceError {
     Outside { path: PathBuf, target: PathBuf },
     #[error("`{path}` is a link, and left alone")]
     Link { path: PathBuf },
+    #[error("`{path}` is a link to `{target}`, whose folder is not there, and is left alone")]
+    Dangling { path: PathBuf, target: PathBuf },
     #[error("`{path}` is changed by somebody else all the time")]
     Contended { path: PathBuf },
 }
@@ -96,6 +105,7 @@ impl Place<'_> {
         is_dry: bool,
         change: &mut dyn FnMut(Option<&str>) -> Result<Changed, EntriesError>,
     ) -> Result<bool, HookInstallError> {
+        let blank = self.blank();
         for _ in 0..TRIES_MAX {
             let before = self.read()?;
             let changed = change(before.as_deref())
@@ -104,7 +114,7 @@ impl Place<'_> {
                 return Ok(false);
             }
             let after = match (action, changed.text.is_empty()) {
-                (Action::Uninstall, true) => self.blank(),
+                (Action::Uninstall, true) => blank.clone(),
                 (_, is_empty) => (!is_empty).then_some(changed.text),
             };
             if fs::metadata(&self.path).is_ok_and(|found| found.permissions().readonly()) {
@@ -113,8 +123,18 @@ impl Place<'_> {
             if is_dry {
                 return Ok(true);
             }
-            self.back_up(action, before.as_deref(), after.as_deref(), changed.made)?;
-            if self.replace(before.as_deref(), after.as_deref())? {
+            let (before, after) = (before.as_deref(), after.as_deref());
+            let folder = self.back_up(before)?;
+            let entry = self.entry(action, before, after, changed.made);
+            // What is put there is remembered before, so that a crash leaves nothing of ours that
+            // nobody knows; what was put there is forgotten only when it is gone.
+            if action == Action::Install {
+                self.remember(&folder, &entry)?;
+            }
+            if self.replace(before, after)? {
+                if action == Action::Uninstall {
+                    self.remember(&folder, &entry)?;
+                }
                 return Ok(true);
             }
         }
@@ -151,67 +171,120 @@ impl Place<'_> {
         };
         DirBuilder::new().recursive(true).create(folder).map_err(self.io(folder))?;
         let name = target.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let beside = folder.join(format!(".{name}.hansard"));
         let mode = fs::metadata(&target).map_or(0o600, |found| found.permissions().mode());
-        write_anew(&beside, after.as_bytes(), mode & 0o7777).map_err(self.io(&beside))?;
-        if self.read()?.as_deref() != before {
+        self.clear(folder, &name);
+        let (beside, mut file) = create_beside(folder, &name).map_err(self.io(folder))?;
+        let written = write_whole(&mut file, after.as_bytes(), mode & 0o7777);
+        let is_same = || Ok(self.read()?.as_deref() == before);
+        let put = written.map_err(self.io(&beside)).and_then(|()| match is_same()? {
+            true => fs::rename(&beside, &target).map(|()| true).map_err(self.io(&target)),
+            false => Ok(false),
+        });
+        if !matches!(put, Ok(true)) {
             // What was written beside it is of no use.
             let _ = fs::remove_file(&beside);
-            return Ok(false);
+            return put;
         }
-        fs::rename(&beside, &target).map_err(self.io(&target))?;
         // The change is there; that it outlives a power cut is one step more.
         let _ = File::open(folder).and_then(|folder| folder.sync_all());
         Ok(true)
     }
 
-    /// The file that is changed. A link stays a link: what it points to is meant.
+    /// Removes what a crash left beside a file.
+    fn clear(&self, folder: &Path, name: &str) {
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            let found = entry.file_name().to_string_lossy().into_owned();
+            let is_ours = found.starts_with(&format!(".{name}.")) && found.ends_with(SUFFIX);
+            let written = fs::symlink_metadata(entry.path()).map(|found| found.mtime());
+            let is_left = written.is_ok_and(|secs| {
+                is_older(Time::from_millis(secs.saturating_mul(1_000)), self.now, LEFT_MILLIS)
+            });
+            if is_ours && is_left {
+                // One that stays is in nobody's way.
+                let _ = fs::remove_file(entry.path());
+            }
+        }
+    }
+
+    /// The file that is changed. A link stays a link: what it points to is meant, also if that is
+    /// not there yet.
     fn target(&self) -> Result<PathBuf, PlaceError> {
         if self.is_whole && self.path.is_symlink() {
             return Err(PlaceError::Link { path: self.path.clone() });
         }
+        let target = match self.path.canonicalize() {
+            Ok(target) => target,
+            Err(_) if self.path.is_symlink() => self.led_to()?,
+            Err(_) => self.path.clone(),
+        };
         if let Some(project) = self.project {
             let project = project.canonicalize().map_err(self.io(project))?;
             // What is not there yet is made in the last folder that is.
-            let real = self.path.ancestors().find_map(|path| path.canonicalize().ok());
+            let real = target.ancestors().find_map(|path| path.canonicalize().ok());
             if let Some(target) = real.filter(|real| !real.starts_with(&project)) {
                 return Err(PlaceError::Outside { path: self.path.clone(), target });
             }
         }
-        Ok(self.path.canonicalize().unwrap_or_else(|_| self.path.clone()))
+        Ok(target)
     }
 
-    /// Copies the file, and remembers what is about to be done to it.
-    fn back_up(
-        &self,
-        action: Action,
-        before: Option<&str>,
-        after: Option<&str>,
-        made: Vec<String>,
-    ) -> Result<(), PlaceError> {
+    /// The file that a link leads to and that is not there, in a folder that is.
+    fn led_to(&self) -> Result<PathBuf, PlaceError> {
+        let mut target = self.path.clone();
+        for _ in 0..LINKS_MAX {
+            let folder = target.parent().unwrap_or(Path::new("/")).canonicalize();
+            let name = target.file_name();
+            let (Ok(folder), Some(name)) = (folder, name) else { break };
+            let real = folder.join(name);
+            match fs::read_link(&real) {
+                Ok(next) => target = folder.join(next),
+                Err(_) => return Ok(real),
+            }
+        }
+        Err(PlaceError::Dangling { path: self.path.clone(), target })
+    }
+
+    /// Copies the file; the folder in which the copy lies.
+    fn back_up(&self, before: Option<&str>) -> Result<PathBuf, PlaceError> {
         let time: String =
             self.now.to_string().chars().filter(|c| !matches!(c, ':' | '-')).collect();
         let folder = self.backups().join(time);
         let make = DirBuilder::new().recursive(true).mode(0o700).create(&folder);
         make.map_err(self.io(&folder))?;
-        let copy = before.map(|_| {
-            let name = self.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            format!("{}-{name}", self.agent)
-        });
-        if let (Some(copy), Some(before)) = (&copy, before) {
-            let path = folder.join(copy);
+        if let Some(before) = before {
+            let path = folder.join(self.copy());
             write_private(&path, before.as_bytes(), false).map_err(self.io(&path))?;
         }
-        let entry = Entry {
+        Ok(folder)
+    }
+
+    /// The name of its copy.
+    fn copy(&self) -> String {
+        let name = self.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        format!("{}-{name}", self.agent)
+    }
+
+    fn entry(
+        &self,
+        action: Action,
+        before: Option<&str>,
+        after: Option<&str>,
+        made: Vec<String>,
+    ) -> Entry {
+        Entry {
             agent: self.agent.to_owned(),
             action,
             path: self.path.clone(),
             before: before.map(hash),
             after: after.map(hash),
-            copy,
+            copy: before.map(|_| self.copy()),
             made,
-        };
-        let mut line = serde_json::to_vec(&entry).expect("names and texts always encode");
+        }
+    }
+
+    /// Remembers what is done to the file.
+    fn remember(&self, folder: &Path, entry: &Entry) -> Result<(), PlaceError> {
+        let mut line = serde_json::to_vec(entry).expect("names and texts always encode");
         line.push(b'\n');
         let manifest = folder.join(MANIFEST);
         write_private(&manifest, &line, true).map_err(self.io(&manifest))
@@ -251,14 +324,26 @@ impl Place<'_> {
 
 const MANIFEST: &str = "manifest.jsonl";
 
-/// Writes a file in the place of whatever has its name: a crash may have left one there, and
-/// somebody else a link, which is never followed.
-fn write_anew(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
+/// How the names of files end that are written beside another.
+const SUFFIX: &str = ".hansard";
+
+/// Makes a file that nobody else has, beside the one that it will replace. Somebody else may be at
+/// the same, or have left a link there, which is never followed.
+fn create_beside(folder: &Path, name: &str) -> io::Result<(PathBuf, File)> {
+    let pid = std::process::id();
+    let mut tried = Err(io::ErrorKind::AlreadyExists.into());
+    for number in 0..TRIES_MAX {
+        let path = folder.join(format!(".{name}.{pid}-{number}{SUFFIX}"));
+        let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
+        tried = made.map(|file| (path, file));
+        if !matches!(&tried, Err(error) if error.kind() == io::ErrorKind::AlreadyExists) {
+            break;
+        }
     }
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    tried
+}
+
+fn write_whole(file: &mut File, bytes: &[u8], mode: u32) -> io::Result<()> {
     file.write_all(bytes)?;
     file.set_permissions(Permissions::from_mode(mode))?;
     file.sync_all()

@@ -3,6 +3,9 @@
 /// How the file begins. Whoever changes this line keeps the file.
 const MARK: &str = "// Written by `hansard hooks install`, removed by `hansard hooks uninstall`.";
 
+/// How the line begins that has what is run.
+const COMMAND: &str = "const COMMAND = ";
+
 const BODY: &str = r#"
 import { spawn } from "node:child_process"
 
@@ -51,7 +54,13 @@ pub(super) fn text(command: &str, events: &[(&str, u32)]) -> String {
     let events: Vec<&str> = events.iter().map(|(event, _)| *event).collect();
     let events = serde_json::to_string(&events).expect("texts always encode");
     let command = serde_json::to_string(command).expect("a text always encodes");
-    format!("{MARK}\nconst COMMAND = {command}\nconst EVENTS = {events}\n{BODY}")
+    format!("{MARK}\n{COMMAND}{command}\nconst EVENTS = {events}\n{BODY}")
+}
+
+/// What comes before the event, in a file of ours.
+pub(super) fn command(text: &str) -> Option<String> {
+    let line = text.lines().find_map(|line| line.strip_prefix(COMMAND))?;
+    serde_json::from_str(line).ok()
 }
 
 pub(super) fn is_ours(text: &str) -> bool {

@@ -346,19 +346,86 @@ fn a_plugin_of_somebody_else_is_left_alone() {
     assert_eq!(fs::read_to_string(&elsewhere).unwrap(), text);
 }
 
+/// Takes every name under which a new file would be written; nothing can be changed then.
+fn occupy(world: &World) -> Vec<PathBuf> {
+    let pid = std::process::id();
+    let name = |number| format!(".claude/.settings.json.{pid}-{number}.hansard");
+    let paths: Vec<PathBuf> = (0..5).map(|number| world.home().join(name(number))).collect();
+    paths.iter().for_each(|path| fs::create_dir(path).unwrap());
+    paths
+}
+
+#[test]
+fn what_we_made_is_remembered_until_it_is_gone() {
+    let world = World::new();
+    fs::write(world.claude(), "\n").unwrap();
+    world.install("claude").unwrap();
+    let in_the_way = occupy(&world);
+    assert!(world.uninstall("claude").is_err());
+    in_the_way.iter().for_each(|path| fs::remove_dir(path).unwrap());
+    world.with(5, COMMAND, |hooks| hooks.uninstall("claude", false)).unwrap();
+    assert_eq!(fs::read_to_string(world.claude()).unwrap(), "\n");
+}
+
+#[test]
+fn a_link_to_what_is_not_there_yet_stays_a_link() {
+    let world = World::new();
+    let dotfiles = world.home().join("dotfiles");
+    symlink("../dotfiles/claude.json", world.claude()).unwrap();
+    let error = world.install("claude").unwrap_err().to_string();
+    assert!(error.contains("whose folder is not there"), "{error}");
+    assert!(fs::symlink_metadata(world.claude()).unwrap().is_symlink());
+    fs::create_dir(&dotfiles).unwrap();
+    world.install("claude").unwrap();
+    assert!(fs::symlink_metadata(world.claude()).unwrap().is_symlink());
+    assert!(fs::read_to_string(dotfiles.join("claude.json")).unwrap().contains("hook claude"));
+    world.uninstall("claude").unwrap();
+    assert!(fs::symlink_metadata(world.claude()).unwrap().is_symlink());
+    assert_eq!(fs::read_dir(&dotfiles).unwrap().count(), 0);
+    // Not out of a project, though.
+    let project = world.home().join("app");
+    fs::create_dir_all(project.join(".claude")).unwrap();
+    symlink(dotfiles.join("claude.json"), project.join(".claude/settings.json")).unwrap();
+    let error = world.install_in(&project, "claude").unwrap_err().to_string();
+    assert!(error.contains("leads out of the project"), "{error}");
+}
+
+#[test]
+fn variables_move_settings_where_the_agent_looks_for_them() {
+    let dir = TempDir::new().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    for (agent, variable, settings) in [
+        ("gemini", "GEMINI_CLI_HOME", ".gemini/settings.json"),
+        ("opencode", "XDG_CONFIG_HOME", "opencode/plugins/hansard.js"),
+        ("qwen", "QWEN_HOME", "settings.json"),
+        ("claude", "CLAUDE_CONFIG_DIR", "settings.json"),
+        ("codex", "CODEX_HOME", "hooks.json"),
+    ] {
+        let moved = at(agent);
+        let value = moved.to_str().unwrap().to_owned();
+        let environment = Environment::new(at("home"), [(variable.to_owned(), value)]);
+        let (journal, now) = (at("journal"), Time::from_millis(1_800_000_000_000));
+        let environment = &environment;
+        let command = COMMAND.to_owned();
+        let hooks = HookInstall { environment, journal: &journal, command, project: None, now };
+        assert_eq!(hooks.install(agent, false).unwrap().path, moved.join(settings));
+        assert!(moved.join(settings).is_file(), "{agent}");
+    }
+}
+
 #[test]
 fn an_end_between_the_copy_and_the_change_leaves_the_file_as_it_was() {
     let world = World::new();
     fs::write(world.claude(), "{\"a\": 1}").unwrap();
     // Where the new file would be written stands something else: it ends there.
-    let beside = world.home().join(".claude/.settings.json.hansard");
-    fs::create_dir(&beside).unwrap();
+    let in_the_way = occupy(&world);
     assert!(world.install("claude").is_err());
     assert_eq!(fs::read_to_string(world.claude()).unwrap(), "{\"a\": 1}");
     let copy = world.backups()[0].join("claude-settings.json");
     assert_eq!(fs::read_to_string(copy).unwrap(), "{\"a\": 1}");
     // The next one goes on, also over what a crash left there.
-    fs::remove_dir(&beside).unwrap();
+    in_the_way.iter().for_each(|path| fs::remove_dir(path).unwrap());
+    let beside = world.home().join(".claude/.settings.json.1-0.hansard");
     fs::write(&beside, "{\"half").unwrap();
     world.install("claude").unwrap();
     assert!(!beside.exists());

@@ -36,7 +36,7 @@ pub(super) static HOOKS: HookMap = HookMap {
     ],
     untold: &[Kind::ApprovalRequested, Kind::CompactionStarted],
     place: HookPlace {
-        folder: ("CLAUDE_CONFIG_DIR", ".claude"),
+        folder: ("CLAUDE_CONFIG_DIR", ".claude", ""),
         file: "settings.json",
         project_file: ".claude/settings.json",
         form: HookForm::Groups { matcher: None, is_in_millis: false },

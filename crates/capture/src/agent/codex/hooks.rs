@@ -26,7 +26,7 @@ pub(super) static HOOKS: HookMap = HookMap {
     ],
     untold: &[Kind::ApprovalRequested, Kind::ApprovalResolved, Kind::CompactionStarted],
     place: HookPlace {
-        folder: ("CODEX_HOME", ".codex"),
+        folder: ("CODEX_HOME", ".codex", ""),
         file: "hooks.json",
         project_file: ".codex/hooks.json",
         form: HookForm::Groups { matcher: None, is_in_millis: false },

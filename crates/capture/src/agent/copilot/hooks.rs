@@ -20,7 +20,7 @@ pub(super) static HOOKS: HookMap = HookMap {
         HookRow { event: "userPromptTransformed", when: &[], says: Says::Nothing },
     ],
     place: HookPlace {
-        folder: ("COPILOT_HOME", ".copilot"),
+        folder: ("COPILOT_HOME", ".copilot", ""),
         file: "hooks/hansard.json",
         project_file: ".github/hooks/hansard.json",
         form: HookForm::OwnFile,

@@ -22,7 +22,7 @@ pub(super) static HOOKS: HookMap = HookMap {
     ],
     untold: &[Kind::ToolResult],
     place: HookPlace {
-        folder: ("", ".cursor"),
+        folder: ("", "", ".cursor"),
         file: "hooks.json",
         project_file: ".cursor/hooks.json",
         form: HookForm::Commands,

@@ -35,7 +35,7 @@ pub(super) static HOOKS: HookMap = HookMap {
         Kind::TurnCompleted,
     ],
     place: HookPlace {
-        folder: ("GEMINI_CLI_HOME", ".gemini"),
+        folder: ("GEMINI_CLI_HOME", "", ".gemini"),
         file: "settings.json",
         project_file: ".gemini/settings.json",
         form: HookForm::Groups { matcher: Some("*"), is_in_millis: true },

@@ -30,7 +30,7 @@ pub(super) static HOOKS: HookMap = HookMap {
     ],
     untold: &[Kind::ApprovalRequested, Kind::ApprovalResolved],
     place: HookPlace {
-        folder: ("", ".config/opencode"),
+        folder: ("XDG_CONFIG_HOME", ".config", "opencode"),
         file: "plugins/hansard.js",
         project_file: ".opencode/plugins/hansard.js",
         form: HookForm::Plugin,

@@ -20,7 +20,7 @@ pub(super) static HOOKS: HookMap = HookMap {
     ],
     untold: &[Kind::ApprovalRequested, Kind::CompactionStarted, Kind::TurnCompleted],
     place: HookPlace {
-        folder: ("", ".qwen"),
+        folder: ("QWEN_HOME", ".qwen", ""),
         file: "settings.json",
         project_file: ".qwen/settings.json",
         form: HookForm::Groups { matcher: Some("*"), is_in_millis: true },
