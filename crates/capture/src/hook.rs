@@ -17,8 +17,8 @@ mod place; // where agents look for hooks
 use std::path::PathBuf;
 
 use event::payload::{
-    ApprovalRequested, ApprovalResolved, CAPTURED, CompactionStarted, Decision, Outcome,
-    StopReason, ToolCall, TurnCompleted,
+    ApprovalRequested, ApprovalResolved, CAPTURED, CompactionStarted, Decision, ExternalInput,
+    InputStatus, Outcome, StopReason, ToolCall, TurnCompleted,
 };
 use event::{Kind, Raw};
 use serde::{Deserialize, Serialize};
@@ -30,6 +30,7 @@ pub use place::{HookForm, HookPlace};
 
 use crate::agent::AGENTS;
 use crate::sign::SignKind;
+use crate::told::questions;
 
 /// What has to be known of an agent's hooks. A place is the name of a member, with dots between
 /// those of members within members; of several the first that says something counts.
@@ -88,6 +89,10 @@ pub enum Says {
     Asks,
     /// So does the one that began last, and what is shown of it stands here.
     AsksForLast(&'static str),
+    /// A call begins that somebody may have been asked about: then it was allowed.
+    Begins,
+    /// The user is asked something, which stands here, and the call that began last waits for it.
+    Inquires(&'static str),
     /// A call was made.
     Made(Outcome),
     /// Somebody has decided: about what, how, and which words say no.
@@ -227,6 +232,21 @@ impl HookMap {
                 let input = payload.json(&[shown]);
                 let asked = ApprovalRequested { input, ..ApprovalRequested::default() };
                 (Kind::ApprovalRequested, Raw::of(&asked))
+            }
+            Says::Begins => {
+                let (tool, input, outcome) = (tool(), input(), Outcome::Ok);
+                let begun = Made { call_id: String::new(), tool, input, outcome, output: None };
+                (Kind::ToolStarted, Raw::of(&begun))
+            }
+            Says::Inquires(shown) => {
+                let input = payload.json(&[shown]);
+                let asked = ExternalInput {
+                    request_id: String::new(),
+                    prompt: input.as_ref().map(questions).unwrap_or_default(),
+                    status: InputStatus::Pending,
+                    input,
+                };
+                (Kind::ExternalInput, Raw::of(&asked))
             }
             Says::Made(outcome) => {
                 // Where its records have the output, a second copy has no use.

@@ -4,8 +4,8 @@
 use std::path::Path;
 
 use event::payload::{
-    ApprovalCanceled, ApprovalRequested, ApprovalResolved, Decision, Effect, ToolCall, ToolResult,
-    ToolStarted,
+    ApprovalCanceled, ApprovalRequested, ApprovalResolved, Decision, Effect, ExternalInput,
+    InputStatus, ToolCall, ToolResult, ToolStarted,
 };
 use event::{Confidence, Draft, Kind, Raw, Source as How, Time};
 
@@ -136,30 +136,24 @@ impl HookMap {
         let mut untold = Vec::new();
         if *heard.source == How::Telemetry {
             // It was asked for nothing else.
+            let news = heard.facts.iter().filter(|(kind, data)| {
+                *kind != Kind::ApprovalResolved || is_decided_now(heard, data, remembered)
+            });
             let fact = |(kind, data): &(Kind, Raw)| Untold {
                 kind: kind.clone(),
                 data: data.clone(),
                 text: None,
             };
-            for (_, data) in heard.facts.iter().filter(|(kind, _)| *kind == Kind::ApprovalResolved)
-            {
-                if let Ok(resolved) = data.read::<ApprovalResolved>() {
-                    remembered.decided(&resolved.approval_id);
-                }
-            }
-            return heard.facts.iter().map(fact).collect();
+            return news.map(fact).collect();
         }
         for (kind, data) in heard.facts {
             match kind {
                 Kind::ToolCall => self.call(heard, data, remembered, &mut untold),
                 Kind::ApprovalRequested => self.ask(heard, data, remembered, &mut untold),
-                Kind::ToolResult => self.made(data, remembered, &mut untold),
-                Kind::ApprovalResolved => {
-                    if let Ok(resolved) = data.read::<ApprovalResolved>() {
-                        remembered.decided(&resolved.approval_id);
-                    }
-                    untold.push(Untold { kind: kind.clone(), data: data.clone(), text: None });
-                }
+                Kind::ExternalInput => inquire(heard, data, remembered, &mut untold),
+                Kind::ToolStarted => begun(heard, data, remembered, &mut untold),
+                Kind::ToolResult => made(heard, data, remembered, &mut untold),
+                Kind::ApprovalResolved if !is_decided_now(heard, data, remembered) => {}
                 Kind::TurnCompleted => cancel(remembered, "interrupted", &mut untold),
                 _ => untold.push(Untold { kind: kind.clone(), data: data.clone(), text: None }),
             }
@@ -230,6 +224,7 @@ impl HookMap {
             tool: asked.tool.clone(),
             given: mark,
             at: heard.at,
+            is_question: false,
         });
         if is_new {
             untold.push(Untold {
@@ -239,37 +234,85 @@ impl HookMap {
             });
         }
     }
+}
 
-    fn made(&self, data: &Raw, remembered: &mut Remembered, untold: &mut Vec<Untold>) {
-        let Ok(made) = data.read::<Made>() else { return };
-        let given = given(&made.tool, &made.input);
-        let call_id = Some(made.call_id.as_str()).filter(|id| !id.is_empty());
-        if let Some(asked) = remembered.made(call_id, &given) {
-            let resolved = ApprovalResolved {
-                approval_id: asked.approval_id,
-                decision: Decision::Allow,
-                reason: Some("it was done".to_owned()),
-                by: None,
-                automated: false,
-            };
-            untold.push(Untold {
-                kind: Kind::ApprovalResolved,
-                data: Raw::of(&resolved).expect("payloads always encode"),
-                text: None,
-            });
-        }
-        let Made { call_id, tool, outcome, output, .. } = made;
-        let text = output.as_ref().map(shown_json);
-        let tool = Some(tool);
-        let result = ToolResult { call_id, tool, outcome, output, ..ToolResult::default() };
-        let data = Raw::of(&result).expect("payloads always encode");
-        untold.push(Untold { kind: Kind::ToolResult, data, text });
+/// The user is asked something.
+fn inquire(heard: &Heard<'_>, data: &Raw, remembered: &mut Remembered, untold: &mut Vec<Untold>) {
+    let Ok(mut asked) = data.read::<ExternalInput>() else { return };
+    if asked.request_id.is_empty() {
+        asked.request_id = made_up(heard);
     }
+    let call = remembered.called(None).cloned();
+    let (tool, given) = call.map(|call| (call.tool, call.given)).unwrap_or_default();
+    let is_new = remembered.ask(Asked {
+        name: heard.name.to_owned(),
+        approval_id: asked.request_id.clone(),
+        call_id: None,
+        tool,
+        given,
+        at: heard.at,
+        is_question: true,
+    });
+    if is_new {
+        let data = Raw::of(&asked).expect("payloads always encode");
+        untold.push(Untold { kind: Kind::ExternalInput, data, text: Some(asked.prompt) });
+    }
+}
+
+/// A call begins that would not if somebody had not allowed it.
+fn begun(heard: &Heard<'_>, data: &Raw, remembered: &mut Remembered, untold: &mut Vec<Untold>) {
+    let Ok(begun) = data.read::<Made>() else { return };
+    let asked = remembered.made(None, &given(&begun.tool, &begun.input));
+    untold.extend(asked.map(|asked| answered(heard, asked, "it was begun", remembered)));
+}
+
+fn made(heard: &Heard<'_>, data: &Raw, remembered: &mut Remembered, untold: &mut Vec<Untold>) {
+    let Ok(made) = data.read::<Made>() else { return };
+    let given = given(&made.tool, &made.input);
+    let call_id = Some(made.call_id.as_str()).filter(|id| !id.is_empty());
+    let asked = remembered.made(call_id, &given);
+    untold.extend(asked.map(|asked| answered(heard, asked, "it was done", remembered)));
+    let Made { call_id, tool, outcome, output, .. } = made;
+    let text = output.as_ref().map(shown_json);
+    let tool = Some(tool);
+    let result = ToolResult { call_id, tool, outcome, output, ..ToolResult::default() };
+    let data = Raw::of(&result).expect("payloads always encode");
+    untold.push(Untold { kind: Kind::ToolResult, data, text });
+}
+
+/// What was asked is answered, as what happens next shows.
+fn answered(heard: &Heard<'_>, asked: Asked, reason: &str, remembered: &mut Remembered) -> Untold {
+    if asked.is_question {
+        return replied(asked, InputStatus::Received);
+    }
+    remembered.resolved(&asked.approval_id, heard.name);
+    if let Some(call_id) = &asked.call_id {
+        remembered.resolved(call_id, heard.name);
+    }
+    let resolved = ApprovalResolved {
+        approval_id: asked.approval_id,
+        decision: Decision::Allow,
+        reason: Some(reason.to_owned()),
+        by: None,
+        automated: false,
+    };
+    let data = Raw::of(&resolved).expect("payloads always encode");
+    Untold { kind: Kind::ApprovalResolved, data, text: None }
+}
+
+/// Whether a decision is told for the first time: an agent may tell one in several ways.
+fn is_decided_now(heard: &Heard<'_>, data: &Raw, remembered: &mut Remembered) -> bool {
+    let Ok(ApprovalResolved { approval_id, .. }) = data.read() else { return true };
+    remembered.decided(&approval_id);
+    remembered.resolved(&approval_id, heard.name)
 }
 
 /// Nobody will answer what was asked.
 fn cancel(remembered: &mut Remembered, reason: &str, untold: &mut Vec<Untold>) {
     untold.extend(remembered.ended().into_iter().map(|asked| {
+        if asked.is_question {
+            return replied(asked, InputStatus::Canceled);
+        }
         let canceled = ApprovalCanceled {
             approval_id: asked.approval_id,
             tool: Some(asked.tool),
@@ -278,6 +321,13 @@ fn cancel(remembered: &mut Remembered, reason: &str, untold: &mut Vec<Untold>) {
         let data = Raw::of(&canceled).expect("payloads always encode");
         Untold { kind: Kind::ApprovalCanceled, data, text: None }
     }));
+}
+
+fn replied(asked: Asked, status: InputStatus) -> Untold {
+    let request_id = asked.approval_id;
+    let replied = ExternalInput { request_id, prompt: String::new(), status, input: None };
+    let data = Raw::of(&replied).expect("payloads always encode");
+    Untold { kind: Kind::ExternalInput, data, text: None }
 }
 
 /// An id for what the agent gave none.

@@ -30,6 +30,8 @@ pub struct HookMemory {
 pub(super) struct Remembered {
     calls: VecDeque<Called>,
     asked: VecDeque<Asked>,
+    /// The last that were decided, and the call of the hook that told it.
+    resolved: VecDeque<(String, String)>,
 }
 
 /// A call that has begun.
@@ -51,6 +53,8 @@ pub(super) struct Asked {
     pub tool: String,
     pub given: String,
     pub at: Time,
+    /// It is no approval: the user is asked something, under this id.
+    pub is_question: bool,
 }
 
 impl HookMemory {
@@ -118,6 +122,17 @@ impl Remembered {
     /// Somebody has decided.
     pub(super) fn decided(&mut self, approval_id: &str) {
         self.asked.retain(|asked| asked.approval_id != approval_id);
+    }
+
+    /// Remembers a decision; whether nobody told it before. One that is heard again, because it
+    /// could not be recorded, is as new as it was.
+    pub(super) fn resolved(&mut self, id: &str, name: &str) -> bool {
+        let known = self.resolved.iter().find(|(known, _)| known == id);
+        let is_new = known.is_none_or(|(_, by)| by == name);
+        if known.is_none() {
+            push(&mut self.resolved, (id.to_owned(), name.to_owned()));
+        }
+        is_new
     }
 
     /// Nothing that was begun or asked goes on.

@@ -9,7 +9,8 @@ use capture::{
     Environment, Heard, HookMemory, Hooked, Payload, Pump, Sign, SignKind, Summary, Untold, hooked,
     untold,
 };
-use event::{EventId, Kind, Source, Time};
+use event::payload::{ApprovalResolved, Decision};
+use event::{EventId, Kind, Raw, Source, Time};
 use expect_test::expect_file;
 use proptest::prelude::*;
 use serde::Deserialize;
@@ -130,9 +131,8 @@ fn no_approval_of_a_recording_is_left_open() {
                 _ => {}
             }
         }
-        // Their own records tell the decision.
-        let is_told = ["claude", "qwen"].contains(&tool.as_str());
-        assert!(is_told || open.is_empty(), "{tool}: {open:?}");
+        // Its own records tell the decision.
+        assert!(tool == "claude" || open.is_empty(), "{tool}: {open:?}");
     }
 }
 
@@ -298,6 +298,82 @@ fn what_codex_asked_is_answered_by_what_it_does_next() {
         assert_eq!((kind.as_str(), &data["reason"]), ("approval.canceled", &json!(reason)));
         assert_eq!(data["approval_id"], "e1");
     }
+}
+
+#[test]
+fn what_gemini_asks_the_user_waits_until_it_goes_on() {
+    let tool =
+        json!({"session_id": "g1", "tool_name": "ask_user", "tool_input": {"questions": []}});
+    let asked = json!({"session_id": "g1", "notification_type": "ToolPermission",
+        "details": {"type": "ask_user", "questions": [{"question": "Which port?"}]}});
+    let begin = [("BeforeTool", tool.clone()), ("Notification", asked)];
+    let then = |event: &'static str, payload: Value| {
+        let calls = [begin.as_slice(), &[(event, payload)]].concat();
+        let told = told("gemini", &calls).into_iter();
+        let inputs = told.filter(|(kind, _)| kind == "external.input").map(|(_, data)| data);
+        inputs
+            .map(|data| {
+                (data["status"].clone(), data["prompt"].clone(), data["request_id"].clone())
+            })
+            .collect::<Vec<_>>()
+    };
+    let open = (json!("pending"), json!("Which port?"), json!("hook-1"));
+    assert_eq!(then("BeforeAgent", json!({})), std::slice::from_ref(&open));
+    for (event, payload, status) in [
+        ("AfterTool", tool, "received"),
+        ("AfterAgent", json!({"session_id": "g1"}), "canceled"),
+        ("SessionEnd", json!({"session_id": "g1"}), "canceled"),
+    ] {
+        let closed = (json!(status), json!(""), json!("hook-1"));
+        assert_eq!(then(event, payload), [open.clone(), closed]);
+    }
+}
+
+#[test]
+fn what_qwen_begins_was_allowed() {
+    let call = |command: &str| {
+        json!({"session_id": "q1", "tool_name": "run_shell_command",
+            "tool_input": {"command": command, "description": "why"}})
+    };
+    let asked = [("PermissionRequest", call("make")), ("PreToolUse", call("ls"))];
+    assert_eq!(told("qwen", &asked).len(), 1, "another call says nothing of it");
+    let allowed = [asked.as_slice(), &[("PreToolUse", call("make"))]].concat();
+    let (kind, data) = told("qwen", &allowed).pop().unwrap();
+    assert_eq!((kind.as_str(), &data["decision"]), ("approval.resolved", &json!("allow")));
+    assert_eq!(data["approval_id"], "hook-0");
+}
+
+#[test]
+fn a_decision_that_is_told_twice_is_one() {
+    let call = json!({"session_id": "t1", "tool_name": "Bash", "tool_use_id": "e1",
+        "tool_input": {"command": "make"}});
+    let mut memory = HookMemory::default();
+    let at = Time::from_millis(1_800_000_000_000);
+    for (name, event) in [("1", "PreToolUse"), ("2", "PermissionRequest"), ("3", "PostToolUse")] {
+        hear("codex", &read("codex", event, &call).unwrap(), name, at, &mut memory);
+    }
+    let decided = ApprovalResolved {
+        approval_id: "e1".to_owned(),
+        decision: Decision::Allow,
+        reason: None,
+        by: Some("person".to_owned()),
+        automated: false,
+    };
+    let facts = [(Kind::ApprovalResolved, Raw::of(&decided).unwrap())];
+    let mut tell = |name| {
+        let heard = Heard {
+            name,
+            provider: "codex",
+            session: "t1",
+            transcript: None,
+            at,
+            source: &Source::Telemetry,
+            sign: None,
+            facts: &facts,
+        };
+        untold(&heard, &mut memory).len()
+    };
+    assert_eq!(tell("4"), 0);
 }
 
 #[test]

@@ -12,8 +12,12 @@ use crate::sign::SignKind;
 pub(super) static HOOKS: HookMap = HookMap {
     rows: &[
         HookRow { event: "BeforeTool", when: &[], says: Says::Calls },
-        // A question to the user is no approval.
-        HookRow { event: "Notification", when: &[("details.type", "ask_user")], says: Says::News },
+        // A question to the user is no approval. The records tell it when it is answered.
+        HookRow {
+            event: "Notification",
+            when: &[("details.type", "ask_user")],
+            says: Says::Inquires("details"),
+        },
         HookRow {
             event: "Notification",
             when: &[("notification_type", "ToolPermission")],
@@ -32,6 +36,7 @@ pub(super) static HOOKS: HookMap = HookMap {
         Kind::ToolStarted,
         Kind::ApprovalRequested,
         Kind::ApprovalResolved,
+        Kind::ExternalInput,
         Kind::TurnCompleted,
     ],
     place: HookPlace {

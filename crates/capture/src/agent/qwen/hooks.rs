@@ -13,12 +13,19 @@ pub(super) static HOOKS: HookMap = HookMap {
     call: &[],
     rows: &[
         HookRow { event: "PermissionRequest", when: &[], says: Says::Asks },
+        // It comes after the decision; the records tell that when the call is done.
+        HookRow { event: "PreToolUse", when: &[], says: Says::Begins },
         HookRow { event: "Stop", when: &[], says: Says::Sign(SignKind::TurnEnd) },
         HookRow { event: "StopFailure", when: &[], says: Says::Sign(SignKind::TurnEnd) },
         HookRow { event: "PreCompact", when: &[], says: Says::Compacting },
         HookRow { event: "SessionEnd", when: &[], says: Says::Sign(SignKind::Stop) },
     ],
-    untold: &[Kind::ApprovalRequested, Kind::CompactionStarted, Kind::TurnCompleted],
+    untold: &[
+        Kind::ApprovalRequested,
+        Kind::ApprovalResolved,
+        Kind::CompactionStarted,
+        Kind::TurnCompleted,
+    ],
     place: HookPlace {
         folder: ("QWEN_HOME", ".qwen", ""),
         file: "settings.json",
