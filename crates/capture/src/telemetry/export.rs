@@ -15,6 +15,10 @@ use super::protobuf::{Field, Fields, Malformed};
 /// Records in one body. An exporter sends some hundred at a time.
 const RECORDS_MAX: usize = 10_000;
 
+/// Characters of what somebody calls itself or a record: they are kept with every record, and
+/// counted. The rest of a longer name is not read.
+const NAME_CHARS_MAX: usize = 200;
+
 /// What is exported.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Signal {
@@ -142,7 +146,7 @@ fn read_json(body: &[u8]) -> Result<Vec<Exported>, TelemetryError> {
     let mut read = Vec::new();
     for resource in export.resources {
         let mut about = texts(resource.resource.unwrap_or_default().attributes);
-        let service = about.remove(SERVICE).unwrap_or_default();
+        let service = cut(about.remove(SERVICE).unwrap_or_default());
         for record in resource.scopes.into_iter().flat_map(|scope| scope.records) {
             if read.len() == RECORDS_MAX {
                 return Err(TelemetryError::TooMany);
@@ -196,7 +200,7 @@ fn read_protobuf(body: &[u8], numbers: &Numbers) -> Result<Vec<Exported>, Teleme
         for holder in messages(resource, RESOURCE) {
             about.extend(attributes(holder?, RESOURCE_ATTRIBUTES)?);
         }
-        let service = about.remove(SERVICE).unwrap_or_default();
+        let service = cut(about.remove(SERVICE).unwrap_or_default());
         for scope in messages(resource, SCOPES) {
             for record in messages(scope?, RECORDS) {
                 if read.len() == RECORDS_MAX {
@@ -273,6 +277,14 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
+/// The beginning of a name, and no more memory than that.
+fn cut(name: String) -> String {
+    match name.char_indices().nth(NAME_CHARS_MAX) {
+        Some((end, _)) => name[..end].to_owned(),
+        None => name,
+    }
+}
+
 impl Exported {
     /// Its own name counts only where no attribute has one: some exporters put a place in their
     /// source there. Of its times the first that is set counts.
@@ -282,7 +294,7 @@ impl Exported {
         times: [u64; 2],
         attributes: BTreeMap<String, String>,
     ) -> Exported {
-        let name = attributes.get(EVENT).cloned().unwrap_or(name);
+        let name = cut(attributes.get(EVENT).cloned().unwrap_or(name));
         let at = times.into_iter().find(|nanos| *nanos != 0);
         let at = at.map(|nanos| Time::from_nanos(i128::from(nanos)));
         Exported { service, name, at, attributes }

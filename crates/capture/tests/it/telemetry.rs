@@ -312,3 +312,16 @@ fn what_is_no_export_is_refused() {
     let body = as_protobuf(Signal::Logs, "codex_exec", &vec![empty; 10_001]);
     assert!(matches!(refused(Encoding::Protobuf, &body), TelemetryError::TooMany));
 }
+
+#[test]
+fn of_a_name_the_beginning_counts() {
+    let long = "n".repeat(1_000_000);
+    let record = json!({"attributes": [{"key": "event.name", "value": {"stringValue": long}}]});
+    let body = json!({"resourceLogs": [{
+        "resource": {"attributes": [{"key": "service.name", "value": {"stringValue": long}}]},
+        "scopeLogs": [{"logRecords": [record]}],
+    }]});
+    let said = telemetry(Signal::Logs, Encoding::Json, body.to_string().as_bytes()).unwrap();
+    let (service, name) = said.counted.keys().next().unwrap();
+    assert_eq!((service.len(), name.len()), (200, 200));
+}
