@@ -38,7 +38,7 @@ impl Refusal {
 
     pub(crate) fn unauthorized() -> Refusal {
         Refusal::new(StatusCode::UNAUTHORIZED, "unauthorized", "this door opens with a token")
-            .hint("send `Authorization: Bearer TOKEN`; the token is in a file of the journal")
+            .hint("send `Authorization: Bearer TOKEN`")
     }
 
     #[must_use]

@@ -47,6 +47,8 @@ const HEADERS: &[(&str, &str)] = &[
 pub(crate) struct Entrance {
     keys: Keys,
     token: RwLock<(String, Stamp)>,
+    /// What exporters of telemetry come in with, to where they have business only.
+    export_token: RwLock<(String, Stamp)>,
     cookies: Mutex<VecDeque<String>>,
     hosts: Vec<String>,
     /// The host that browsers come in under: cookies are given and good only there.
@@ -60,20 +62,26 @@ impl Entrance {
     pub(crate) fn new(keys: Keys, address: SocketAddr) -> Result<Entrance, TokenError> {
         let port = address.port();
         let token = RwLock::new(keys.token()?);
+        let export_token = RwLock::new(keys.export_token()?);
         let page = format!("{}.localhost:{port}", &secret()[..PAGE_DIGITS]);
         let names = ["127.0.0.1", "localhost", "[::1]"].map(|name| format!("{name}:{port}"));
         let hosts = names.into_iter().chain([address.to_string()]).collect();
         let (expelled, _) = watch::channel(0);
         let cookies = Mutex::default();
-        Ok(Entrance { keys, token, cookies, hosts, page, expelled })
+        Ok(Entrance { keys, token, export_token, cookies, hosts, page, expelled })
     }
 
     pub(crate) fn page(&self) -> &str {
         &self.page
     }
 
-    /// Looks whether the token is still the one in the file. If not, everybody has to leave.
+    /// Looks whether tokens are still those in the files. If not, everybody has to leave.
     pub(crate) fn look_again(&self) {
+        let known = self.export_token.read().unwrap_or_else(PoisonError::into_inner).1;
+        if self.keys.export_stamp() != Some(known) {
+            let fresh = self.keys.export_token().unwrap_or_else(|_| (secret(), known));
+            *self.export_token.write().unwrap_or_else(PoisonError::into_inner) = fresh;
+        }
         let known = self.token.read().unwrap_or_else(PoisonError::into_inner).1;
         if self.keys.stamp() == Some(known) {
             return;
@@ -111,8 +119,10 @@ impl Entrance {
     }
 
     /// Whether a request may come in.
-    fn admit(&self, headers: &HeaderMap) -> Result<(), Refusal> {
-        let is_page = !self.has_token(headers);
+    fn admit(&self, path: &str, headers: &HeaderMap) -> Result<(), Refusal> {
+        let is_exporter =
+            path.starts_with(crate::route::EXPORTS) && brings(&self.export_token, headers);
+        let is_page = !brings(&self.token, headers) && !is_exporter;
         if is_page && !(self.is_for_page(headers) && self.has_cookie(headers)) {
             return Err(Refusal::unauthorized());
         }
@@ -147,15 +157,6 @@ impl Entrance {
         hosts.next().is_none() && host.is_some_and(|host| self.page.eq_ignore_ascii_case(host))
     }
 
-    fn has_token(&self, headers: &HeaderMap) -> bool {
-        let given = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
-        let Some((scheme, given)) = given.and_then(|given| given.split_once(' ')) else {
-            return false;
-        };
-        let token = self.token.read().unwrap_or_else(PoisonError::into_inner);
-        scheme.eq_ignore_ascii_case("bearer") && is_same(&token.0, given.trim())
-    }
-
     fn has_cookie(&self, headers: &HeaderMap) -> bool {
         let given = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
         let given = given.flat_map(|all| all.split(';')).filter_map(|one| one.split_once('='));
@@ -165,6 +166,16 @@ impl Entrance {
             cookies.iter().fold(false, |any, cookie| any | is_same(cookie, value.trim()))
         })
     }
+}
+
+/// Whether a request brings this token.
+fn brings(token: &RwLock<(String, Stamp)>, headers: &HeaderMap) -> bool {
+    let given = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+    let Some((scheme, given)) = given.and_then(|given| given.split_once(' ')) else {
+        return false;
+    };
+    let token = token.read().unwrap_or_else(PoisonError::into_inner);
+    scheme.eq_ignore_ascii_case("bearer") && is_same(&token.0, given.trim())
 }
 
 /// Resolves when what somebody came in with is no longer good. It is taken before they are let in:
@@ -203,7 +214,7 @@ pub(crate) async fn guard(
     let admitted = match is_login {
         // There a code is asked for instead.
         true => inside.entrance().admit_login(request.headers()),
-        false => inside.entrance().admit(request.headers()),
+        false => inside.entrance().admit(request.uri().path(), request.headers()),
     };
     let mut response = match admitted {
         Ok(()) => next.run(request).await,

@@ -22,6 +22,9 @@ use crate::door::Inside;
 /// Where a browser exchanges its code for a cookie.
 pub(crate) const LOGIN: &str = "/login";
 
+/// Where exporters of telemetry have business.
+pub(crate) const EXPORTS: &str = "/v1/";
+
 /// Items of a page unless somebody says how many, and at most.
 const ITEMS: usize = 100;
 const ITEMS_MAX: usize = 1_000;

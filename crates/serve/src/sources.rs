@@ -24,7 +24,7 @@ pub trait Sources: Send + Sync + 'static {
     fn statuses(&self) -> Result<Vec<Status>, SourceError>;
     /// Those of them that want somebody, the most urgent first.
     fn wanting(&self) -> Result<Vec<Status>, SourceError>;
-    /// What they asked to be allowed, the newest first; all of it, or only what still waits.
+    /// What they asked to be allowed, the newest first, or only what still waits, the riskiest first.
     fn approvals(&self, is_pending: bool) -> Result<Vec<Approval>, SourceError>;
     /// What one is doing, and why; by the beginning of its id.
     fn explain(&self, id: &str) -> Result<Status, SourceError>;

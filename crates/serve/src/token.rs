@@ -1,4 +1,7 @@
-//! The secret that opens the door: a file in the journal that only its owner can read.
+//! The secrets that open the door: files in the journal that only their owner can read.
+//!
+//! What exports telemetry has a token of its own, which opens nothing else: it sends it to a fixed
+//! port whether or not the daemon is there, and so to whoever else listens on it then.
 //!
 //! A program gives the token with each request. A browser is given a code, which is good once and
 //! for a minute, and gets a cookie for it: so the token is never part of an address.
@@ -49,6 +52,11 @@ impl Keys {
         self.folder.join("http.token")
     }
 
+    /// The token of what exports telemetry.
+    pub fn export_token_path(&self) -> PathBuf {
+        self.folder.join("otlp.token")
+    }
+
     /// Where the daemon says it listens.
     pub fn address_path(&self) -> PathBuf {
         self.folder.join("http.address")
@@ -65,24 +73,12 @@ impl Keys {
 
     /// The token; the first time it is made.
     pub(crate) fn token(&self) -> Result<(String, Stamp), TokenError> {
-        let path = self.token_path();
-        if !path.exists() {
-            self.renew()?;
-        }
-        let failed = |source| TokenError::Io { path: path.clone(), source };
-        // Opened once: a file that replaces it meanwhile must not lend this text its stamp.
-        let mut file = File::open(&path).map_err(failed)?;
-        let metadata = file.metadata().map_err(failed)?;
-        let mut text = String::new();
-        file.read_to_string(&mut text).map_err(failed)?;
-        if metadata.mode() & 0o077 != 0 {
-            return Err(TokenError::Open { path });
-        }
-        let token = text.trim().to_owned();
-        if token.len() < SECRET_BYTES {
-            return Err(TokenError::Empty { path });
-        }
-        Ok((token, stamp(&metadata)))
+        read_or_make(self.token_path())
+    }
+
+    /// The same for what exports telemetry.
+    pub(crate) fn export_token(&self) -> Result<(String, Stamp), TokenError> {
+        read_or_make(self.export_token_path())
     }
 
     /// The file as it is now; `None` if it is gone.
@@ -90,9 +86,15 @@ impl Keys {
         fs::metadata(self.token_path()).ok().map(|metadata| stamp(&metadata))
     }
 
-    /// Makes another token. Whoever came in with the former one has to leave.
+    /// The same for what exports telemetry.
+    pub(crate) fn export_stamp(&self) -> Option<Stamp> {
+        fs::metadata(self.export_token_path()).ok().map(|metadata| stamp(&metadata))
+    }
+
+    /// Makes other tokens. Whoever came in with a former one has to leave.
     pub fn renew(&self) -> Result<(), TokenError> {
-        write_private(&self.token_path(), &secret())
+        write_private(&self.token_path(), &secret())?;
+        write_private(&self.export_token_path(), &secret())
     }
 
     /// Makes a code for one browser.
@@ -124,6 +126,27 @@ impl Keys {
         let _ = fs::remove_file(self.address_path());
         let _ = fs::remove_file(self.page_path());
     }
+}
+
+/// The token in a file, which is made if it is not there.
+fn read_or_make(path: PathBuf) -> Result<(String, Stamp), TokenError> {
+    if !path.exists() {
+        write_private(&path, &secret())?;
+    }
+    let failed = |source| TokenError::Io { path: path.clone(), source };
+    // Opened once: a file that replaces it meanwhile must not lend this text its stamp.
+    let mut file = File::open(&path).map_err(failed)?;
+    let metadata = file.metadata().map_err(failed)?;
+    let mut text = String::new();
+    file.read_to_string(&mut text).map_err(failed)?;
+    if metadata.mode() & 0o077 != 0 {
+        return Err(TokenError::Open { path });
+    }
+    let token = text.trim().to_owned();
+    if token.len() < SECRET_BYTES {
+        return Err(TokenError::Empty { path });
+    }
+    Ok((token, stamp(&metadata)))
 }
 
 /// A secret nobody can guess, as digits.

@@ -149,7 +149,7 @@ pub(crate) struct ApprovalsAsked {
     pending: Option<bool>,
 }
 
-/// What sessions asked to be allowed that were active lately, the newest first
+/// What sessions asked to be allowed that were active lately: the newest, or of what waits the riskiest, first
 #[utoipa::path(
     get,
     path = "/api/approvals",

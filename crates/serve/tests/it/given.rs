@@ -119,6 +119,10 @@ impl House {
         std::fs::read_to_string(self.keys.token_path()).unwrap().trim().to_owned()
     }
 
+    pub(crate) fn export_token(&self) -> String {
+        std::fs::read_to_string(self.keys.export_token_path()).unwrap().trim().to_owned()
+    }
+
     /// The host that browsers come in under.
     pub(crate) fn page(&self) -> String {
         let page = std::fs::read_to_string(self.keys.page_path()).unwrap();

@@ -36,6 +36,24 @@ fn exports_are_taken_in_either_encoding() {
 }
 
 #[test]
+fn the_token_of_exporters_opens_nothing_else() {
+    let house = House::open();
+    assert_ne!(house.export_token(), house.token());
+    let json = "Content-Type: application/json";
+    let given = || format!("Authorization: Bearer {}", house.export_token());
+    let token = given();
+    assert_eq!(export(&house, "/v1/logs", &[&token, json], b"{}").status, 200);
+    for path in ["/api/health", "/api/sessions", "/v1", "/", "/v1/../api/health"] {
+        let host = format!("Host: {}", house.address());
+        let said = house.ask(&format!("GET {path} HTTP/1.1"), &[&host, &token]);
+        assert!(matches!(said.status, 401 | 404), "{path}: {said:?}");
+    }
+    house.keys.renew().unwrap();
+    assert_eq!(export(&house, "/v1/logs", &[&token, json], b"{}").status, 401);
+    assert_eq!(export(&house, "/v1/logs", &[&given(), json], b"{}").status, 200);
+}
+
+#[test]
 fn what_cannot_be_read_is_refused_and_a_stranger_is_not_heard() {
     let house = House::open();
     let token = format!("Authorization: Bearer {}", house.token());
