@@ -28,7 +28,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What sessions asked to be allowed that were active lately, the newest first */
+        /** What sessions asked to be allowed that were active lately: the newest, or of what waits the riskiest, first */
         get: operations["approvals"];
         put?: never;
         post?: never;
@@ -47,6 +47,23 @@ export interface paths {
         };
         /** A body that an event refers to */
         get: operations["artifact"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/attention": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The sessions that want somebody, the most urgent first */
+        get: operations["attention"];
         put?: never;
         post?: never;
         delete?: never;
@@ -446,6 +463,31 @@ export interface components {
             state: string;
             tool: string;
         };
+        /** @description What a session wants of a person. */
+        Attention: {
+            /** @description Commands that help: `approvals`, `explain`, `resume`, `seen`, `show`. */
+            can: string[];
+            /** @description `high`, `medium` or `low`. */
+            confidence: string;
+            /** Format: date-time */
+            since: string;
+            /** @description `risky_approval`, `approval`, `question`, `failed`, `stuck` or `finished`. */
+            want: string;
+            /** @description The same in words. */
+            what: string;
+        };
+        /** @description What agents wrote while nobody looked, and how much of it is read. */
+        Backlog: {
+            /** Format: int64 */
+            bytes: number;
+            /** Format: int64 */
+            bytes_total: number;
+            /**
+             * Format: int64
+             * @description By the speed so far; `null` if nothing can be said yet.
+             */
+            seconds_left?: number | null;
+        };
         /** @description A status a session had. */
         Change: {
             /** Format: date-time */
@@ -598,6 +640,7 @@ export interface components {
             title?: string | null;
         };
         Health: {
+            backlog?: components["schemas"]["Backlog"] | null;
             /** @description Why nothing can be recorded; `null` if it can. */
             disk?: string | null;
             /** @description Everything that happens is recorded. */
@@ -796,6 +839,7 @@ export interface components {
         /** @description A part of a list, and where the next one begins. */
         Page_Status: {
             items: {
+                attention?: components["schemas"]["Attention"] | null;
                 /** @description The agent's file has news that is not in the journal. */
                 behind: boolean;
                 /** @description `high`, `medium` or `low`. */
@@ -919,6 +963,7 @@ export interface components {
         };
         /** @description A verdict with its evidence. */
         Status: {
+            attention?: components["schemas"]["Attention"] | null;
             /** @description The agent's file has news that is not in the journal. */
             behind: boolean;
             /** @description `high`, `medium` or `low`. */
@@ -1132,6 +1177,14 @@ export interface operations {
                     "application/json": components["schemas"]["Failure"];
                 };
             };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Failure"];
+                };
+            };
         };
     };
     artifact: {
@@ -1171,6 +1224,41 @@ export interface operations {
                 };
             };
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Failure"];
+                };
+            };
+        };
+    };
+    attention: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_Status"];
+                };
+            };
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Failure"];
+                };
+            };
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -1251,6 +1339,14 @@ export interface operations {
                     "application/json": components["schemas"]["Failure"];
                 };
             };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Failure"];
+                };
+            };
         };
     };
     feed: {
@@ -1321,6 +1417,14 @@ export interface operations {
                     "application/json": components["schemas"]["Failure"];
                 };
             };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Failure"];
+                };
+            };
         };
     };
     search: {
@@ -1383,6 +1487,14 @@ export interface operations {
                     "application/json": components["schemas"]["Failure"];
                 };
             };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Failure"];
+                };
+            };
         };
     };
     messages: {
@@ -1425,6 +1537,14 @@ export interface operations {
                 };
             };
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Failure"];
+                };
+            };
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -1479,6 +1599,14 @@ export interface operations {
                     "application/json": components["schemas"]["Failure"];
                 };
             };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Failure"];
+                };
+            };
         };
     };
     session: {
@@ -1518,6 +1646,14 @@ export interface operations {
                 };
             };
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Failure"];
+                };
+            };
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -1570,6 +1706,14 @@ export interface operations {
                 };
             };
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Failure"];
+                };
+            };
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -1815,6 +1959,14 @@ export interface operations {
                     "application/json": components["schemas"]["Failure"];
                 };
             };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Failure"];
+                };
+            };
         };
     };
     resume: {
@@ -1913,6 +2065,14 @@ export interface operations {
                     "application/json": components["schemas"]["Failure"];
                 };
             };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Failure"];
+                };
+            };
         };
     };
     summary: {
@@ -1959,6 +2119,14 @@ export interface operations {
                     "application/json": components["schemas"]["Failure"];
                 };
             };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Failure"];
+                };
+            };
         };
     };
     status: {
@@ -1986,6 +2154,14 @@ export interface operations {
                     "application/json": components["schemas"]["Failure"];
                 };
             };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Failure"];
+                };
+            };
         };
     };
     stream_status: {
@@ -2006,6 +2182,14 @@ export interface operations {
                 };
             };
             401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Failure"];
+                };
+            };
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -2048,6 +2232,14 @@ export interface operations {
                 };
             };
             401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Failure"];
+                };
+            };
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };
