@@ -210,7 +210,8 @@ impl Ingest<'_> {
         let mut watch = Watch::new(pump, hearing.bells().to_vec());
         begun(watch.stopper(), watch.ringer());
         let facts: RefCell<FreshFacts> = RefCell::default();
-        let mut recorder = Recorder::new(self.journal, Gate::new(settings.clone()), &facts);
+        let mut recorder =
+            Recorder::new(self.journal, Gate::new(settings.clone()), &facts).of_news();
         let mut upkeep_at = (self.clock)();
         let mut hear = |pump: &Pump<'_>, sink: &mut dyn Sink, summary: &mut Summary| {
             let now = (self.clock)();

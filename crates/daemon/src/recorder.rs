@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
+use std::time::{Duration, Instant};
 
 use capture::{Admission, Batch, Kept, KnownSource, Original, Sink, SinkError, UnknownRecord};
 use event::payload::Unknown;
@@ -24,11 +25,19 @@ const WAITING_MAX: usize = 4_096;
 const GATHERED_BYTES_MAX: usize = 2 * 1024 * 1024;
 const GATHERED_MAX: usize = 256;
 
+/// How long something that is news is gathered: many sources may have news at once, and the first
+/// of them does not wait for the last.
+const GATHERED_FOR: Duration = Duration::from_millis(10);
+
 /// Records batches in the journal.
 pub(crate) struct Recorder<'a> {
     journal: &'a Journal,
     gathered: Vec<(journal::Batch, usize)>,
     gathered_bytes: usize,
+    /// When the first of it came.
+    gathered_since: Instant,
+    /// What is put is news that somebody may wait for.
+    is_news: bool,
     /// What was handed over, and its bytes.
     waiting: VecDeque<(Ticket, usize)>,
     waiting_bytes: usize,
@@ -56,6 +65,8 @@ impl<'a> Recorder<'a> {
             journal,
             gathered: Vec::new(),
             gathered_bytes: 0,
+            gathered_since: Instant::now(),
+            is_news: false,
             waiting: VecDeque::new(),
             waiting_bytes: 0,
             facts,
@@ -66,6 +77,11 @@ impl<'a> Recorder<'a> {
             recorded: 0,
             sessions: BTreeMap::new(),
         }
+    }
+
+    /// The same for what is news: it is not gathered for long.
+    pub(crate) fn of_news(self) -> Recorder<'a> {
+        Recorder { is_news: true, ..self }
     }
 
     /// Hands over what was gathered.
@@ -82,7 +98,8 @@ impl<'a> Recorder<'a> {
         {
             self.wait_for_oldest()?;
         }
-        if self.journal.is_index_behind() {
+        // News does not wait for search.
+        if !self.is_news && self.journal.is_index_behind() {
             // What cannot be indexed now is indexed by the next search: the log is what counts.
             let _ = self.journal.index();
         }
@@ -175,12 +192,18 @@ impl Sink for Recorder<'_> {
         let bytes = drafts.iter().map(|draft| draft.data.get().len()).sum::<usize>();
         let read = SourceMove { source_id, from, to };
         let batch = journal::Batch::observed().with_all(drafts).from_source(read);
+        if self.gathered.is_empty() {
+            self.gathered_since = Instant::now();
+        }
         self.gathered.push((batch, bytes));
         self.gathered_bytes += bytes;
-        if self.gathered_bytes < GATHERED_BYTES_MAX && self.gathered.len() < GATHERED_MAX {
-            return Ok(());
+        let is_much =
+            self.gathered_bytes >= GATHERED_BYTES_MAX || self.gathered.len() >= GATHERED_MAX;
+        let is_late = self.is_news && self.gathered_since.elapsed() >= GATHERED_FOR;
+        match is_much || is_late {
+            true => self.hand_over(),
+            false => Ok(()),
         }
-        self.hand_over()
     }
 
     fn settle(&mut self) -> Result<(), SinkError> {
@@ -255,5 +278,31 @@ mod tests {
         recorder.put(batch).expect("it is taken");
         recorder.settle().expect("it is recorded");
         assert!(recorder.find(id).expect("it can be asked").is_some());
+    }
+
+    #[test]
+    fn news_is_handed_over_soon_and_history_in_large_pieces() {
+        let dir = TempDir::new().expect("a folder can be made");
+        let journal = Journal::open_or_create(&dir.path().join("journal"), &Options::default());
+        let journal = journal.expect("it can be made");
+        let facts = RefCell::default();
+        let gathered_after = |mut recorder: Recorder<'_>| {
+            for number in 0..2 {
+                let at = Time::from_millis(1_800_000_000_000 + number);
+                let session = SessionId::new(format!("claude:s{number}")).expect("a plain id");
+                let id = EventId::derived(at, "claude", session.as_str(), b"0");
+                let data = Raw::parse("{\"text\":\"told\"}").expect("it is JSON");
+                let draft = Draft::with_data(id, session.clone(), at, Kind::Note, data);
+                let to = "0".to_owned();
+                let batch =
+                    Batch { source: session.to_string(), from: None, to, drafts: vec![draft] };
+                recorder.put(batch).expect("it is taken");
+                while recorder.gathered_since.elapsed() < GATHERED_FOR {}
+            }
+            recorder.gathered.len()
+        };
+        let recorder = || Recorder::new(&journal, Gate::new(Settings::default()), &facts);
+        assert_eq!(gathered_after(recorder().of_news()), 0);
+        assert_eq!(gathered_after(recorder()), 2);
     }
 }
