@@ -56,6 +56,20 @@ impl Drop for Supervised {
 }
 
 #[test]
+fn a_task_of_a_day_has_its_log_there() {
+    let supervised = Supervised::open("allow = [\"sh\"]");
+    let world = &supervised.world;
+    let words =
+        ["task", "run", "--wait", "--day", "20250102", "--", "sh", "-c", "echo of that day"];
+    assert_eq!(world.run(&words).code, Some(0));
+    assert!(journal(world).join("20250102/health/sh.log").exists());
+    let said = world.run(&["logs", "sh", "--day", "20250102"]);
+    assert!(said.stdout.contains("of that day"), "{said}");
+    let other = world.run(&["logs", "sh", "--day", "20250103"]);
+    assert!(!other.stdout.contains("of that day"), "{other}");
+}
+
+#[test]
 fn a_task_is_run_and_waited_for() {
     let supervised = Supervised::open("allow = [\"sh\"]");
     let world = &supervised.world;

@@ -162,6 +162,31 @@ pub(crate) fn millis() -> i64 {
 }
 
 #[test]
+fn its_folder_is_private_again_whatever_somebody_did_to_it() {
+    let world = empty();
+    assert_eq!(up(&world).terminate().code, Some(0));
+    fs::set_permissions(health(&world), fs::Permissions::from_mode(0o755)).unwrap();
+    let daemon = up(&world);
+    let mode = fs::metadata(health(&world)).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o700);
+    assert_eq!(daemon.terminate().code, Some(0));
+}
+
+#[test]
+fn whole_events_come_only_to_those_who_name_them() {
+    let world = empty();
+    ask(&world, "s0", 0);
+    let _daemon = up(&world);
+    let mut everything = world.start(&["bus", "listen", "--from", "0"]);
+    let mut positions = BTreeSet::new();
+    while positions.len() < 2 {
+        let message = hear(&mut everything);
+        assert_ne!(message["tract"], "journal", "{message}");
+        positions.extend(message["position"].as_u64());
+    }
+}
+
+#[test]
 fn whole_events_can_be_listened_to() {
     let world = empty();
     ask(&world, "s0", 0);
