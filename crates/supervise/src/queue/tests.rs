@@ -252,6 +252,24 @@ fn a_full_queue_says_so_and_takes_those_who_can_wait_together() {
 }
 
 #[test]
+fn ten_thousand_wait_in_all_and_a_hundred_of_a_name_are_shown() {
+    let mut queue = Queue::new(TaskLimits { waiting_max: 1_000, ..TaskLimits::default() });
+    let is_full = |effects: &[Effect]| effects.iter().any(|it| matches!(it, Effect::Stopped(_)));
+    let mut ask = |number: usize, name: &str| {
+        let mut asked = request(number, name, 0);
+        asked.work.cmd.push(number.to_string());
+        is_full(&queue.request(asked))
+    };
+    // Of each name one runs.
+    for number in 0..10_010 {
+        assert!(!ask(number, &format!("name{}", number / 1_001)), "{number}");
+    }
+    assert!(ask(10_010, "other"));
+    let shown = queue.snapshot("name0");
+    assert_eq!((shown.queued, shown.shown.len()), (1_000, 100));
+}
+
+#[test]
 fn more_than_may_run_at_once_wait_in_the_order_they_came() {
     let mut queue = Queue::new(TaskLimits { running_max: 2, ..TaskLimits::default() });
     let starts = |effects: Vec<Effect>| -> Vec<RunId> {
