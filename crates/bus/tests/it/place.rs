@@ -155,6 +155,41 @@ fn a_guest_for_other_tests() {
 }
 
 #[test]
+fn lines_that_are_not_relayed_are_told_once_for_each_who_sends_them() {
+    let (told, notices) = mpsc::sync_channel(8);
+    let notice = move |notice| told.try_send(notice).unwrap();
+    let hall = Hall::open_with(Settings { notice: Box::new(notice), ..settings() });
+    for _ in 0..2 {
+        let mut guest = hall.guest();
+        for _ in 0..3 {
+            guest.say("no message");
+        }
+        // Heard behind them: they were looked at.
+        guest.say(&note(1));
+        assert_eq!(guest.hear(), note(1));
+        guest.leave();
+    }
+    drop(hall);
+    let notices: Vec<Notice> = notices.iter().collect();
+    assert!(notices.iter().all(|notice| matches!(notice, Notice::Ignored { .. })), "{notices:?}");
+    assert_eq!(notices.len(), 2, "{notices:?}");
+}
+
+#[test]
+fn a_folder_of_somebody_else_is_no_place() {
+    if !rustix::process::geteuid().is_root() {
+        println!("SKIPPED: only root can give a folder away");
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().join("health");
+    fs::create_dir(&folder).unwrap();
+    std::os::unix::fs::chown(&folder, Some(65_534), None).unwrap();
+    let refused = make_private(&folder);
+    assert!(matches!(refused, Err(BindError::NotPrivate { path }) if path == folder));
+}
+
+#[test]
 fn a_process_of_another_user_gets_nowhere() {
     if !rustix::process::geteuid().is_root() {
         println!("SKIPPED: only root can send somebody else");
