@@ -187,7 +187,8 @@ impl Chain {
                     // What ours have done is there to be seen.
                     if !OURS.contains(&handler.as_str()) {
                         self.agenda.keep(owed);
-                        self.save()?;
+                        // The others are waited for all the same.
+                        failure = failure.or(self.save().err());
                     }
                 }
                 Some(code) => errors.push(format!("{handler} exit {code}")),
