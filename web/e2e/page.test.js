@@ -144,8 +144,9 @@ test("a session is resumed, handed over and taken away", async () => {
 
 test("it is found while typing", async () => {
   page = await world.page("/search");
+  await page.locator("[data-search]:focus").waitFor();
   await page.keyboard.type("needleword");
-  await page.locator(".hit mark", { hasText: "needleword" }).first().waitFor();
+  await page.locator(".hits[aria-busy=false] mark", { hasText: "needleword" }).first().waitFor();
   await page.keyboard.press("ArrowDown");
   await page.keyboard.press("Enter");
   await page.locator(".entry.target", { hasText: "needleword" }).waitFor();

@@ -46,10 +46,17 @@ impl Following {
         // Asked first: what is committed meanwhile is behind it.
         let tail = inside.tide().recent().tail();
         let cursor = match session {
-            None => match after {
-                Some(after) if after > tail => return Err(beyond(after, tail)),
-                after => Cursor::of_all(after.unwrap_or(tail)),
-            },
+            None => {
+                let after = after.unwrap_or(tail);
+                if after > tail {
+                    // Whoever heard of it elsewhere may be ahead of what followers were told.
+                    let tail = inside.read(|sources| sources.journal().tail()).await?;
+                    if after > tail {
+                        return Err(beyond(after, tail));
+                    }
+                }
+                Cursor::of_all(after)
+            }
             Some(session) => {
                 let session = session.to_owned();
                 let info = inside.read(move |sources| sources.journal().resolve(&session)).await?;

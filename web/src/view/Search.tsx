@@ -1,6 +1,6 @@
 // Anything ever said, done or printed, found while typing.
 
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Found, Hit } from "../contract/types";
 import { Age } from "../parts/Age";
 import { announce } from "../parts/announce";
@@ -42,7 +42,8 @@ export function Search() {
   const [error, setError] = useState<AskError | null>(null);
   const [isAsking, setAsking] = useState(false);
   const field = useRef<HTMLInputElement>(null);
-  useEffect(() => field.current?.focus(), []);
+  // Before it is painted: the first letter typed is the first one looked for.
+  useLayoutEffect(() => field.current?.focus(), []);
   // Words that come from elsewhere, the palette or a link, replace those that stand here.
   const asked = search.get("q") ?? "";
   useEffect(() => setWords(asked), [asked]);

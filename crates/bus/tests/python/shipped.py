@@ -14,11 +14,21 @@ PATIENCE = 60
 
 
 def start():
-    heard = queue.Queue()
+    """A connection and what it hears, once it hears itself: a plain server tells nobody whether it
+    has let them in, and what it was told before that is not for them."""
+    heard, entered = queue.Queue(), threading.Event()
     bus = CallosumConnection(path, defaults={"service": "me", "gone": None})
+
+    def hear(message):
+        if message["event"] != "entered":
+            heard.put(message)
+        elif message["who"] == id(bus):
+            entered.set()
+
     assert bus.emit("a", "b") is False, "not started"
-    bus.start(callback=heard.put)
+    bus.start(callback=hear)
     assert bus.wait_connected(PATIENCE)
+    assert bus.emit("a", "entered", who=id(bus)) and entered.wait(PATIENCE)
     return bus, heard
 
 
