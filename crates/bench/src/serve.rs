@@ -4,6 +4,7 @@
 //! The daemon runs as a process of its own. The agents and the one who follows are this process,
 //! whose cost is not counted.
 
+use std::collections::HashSet;
 use std::net::TcpStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -94,6 +95,9 @@ pub(crate) fn measure(stage: &mut Stage, report: &mut Report) -> Outcome<()> {
 }
 
 /// Lets agents write; how long each line took to its follower.
+///
+/// A line has arrived with its first event. What is told later of the same instant is what later
+/// lines say about it: a response of Claude is known to be complete once another one begins.
 fn at_work(
     scribes: &mut [Scribe],
     words: &Words,
@@ -101,15 +105,16 @@ fn at_work(
     follower: &mut Follower,
 ) -> Outcome<Vec<Duration>> {
     let begun = now();
-    let mut latencies = Vec::new();
+    let (mut latencies, mut arrived) = (Vec::new(), HashSet::new());
     std::thread::scope(|scope| {
         let writing = scope.spawn(|| {
             write(scribes, words, LINES_PER_SECOND, time).map_err(|error| error.to_string())
         });
         let until = Instant::now() + time + QUIET;
         while Instant::now() < until {
-            let Some(created) = follower.next()? else { continue };
-            if created >= begun {
+            let Some(event) = follower.next()? else { continue };
+            let created = event.created_at;
+            if created >= begun && arrived.insert(event) {
                 latencies.push(since(created));
             }
         }
@@ -129,11 +134,13 @@ struct Follower {
 /// What is read of a frame.
 #[derive(Deserialize)]
 struct Framed {
-    event: Option<Created>,
+    event: Option<Written>,
 }
 
-#[derive(Deserialize)]
-struct Created {
+/// Which line an event comes from: agents write one in an instant.
+#[derive(Deserialize, PartialEq, Eq, Hash)]
+struct Written {
+    session_id: String,
     created_at: Time,
 }
 
@@ -164,13 +171,13 @@ impl Follower {
         Ok(self.socket.send(Message::text(asked))?)
     }
 
-    /// When the next thing it hears of happened; `None` if that was no event, or nothing came.
-    fn next(&mut self) -> Outcome<Option<Time>> {
+    /// The next event it hears of; `None` if it was told something else, or nothing came.
+    fn next(&mut self) -> Outcome<Option<Written>> {
         use std::io::ErrorKind;
         match self.socket.read() {
             Ok(Message::Text(text)) => {
                 let framed: Framed = serde_json::from_str(&text)?;
-                Ok(framed.event.map(|event| event.created_at))
+                Ok(framed.event)
             }
             Ok(_) => Ok(None),
             Err(tungstenite::Error::Io(error))
