@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::{Errno, FdFlags};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketType};
 use rustix::process::Pid;
@@ -84,17 +85,23 @@ impl Socket {
         &self.path
     }
 
-    /// Waits for the next connection, for one who serves one at a time; `None` if it is another
-    /// user's.
-    pub fn accept(&self) -> io::Result<Option<UnixStream>> {
+    /// Waits for the next connection, for one who serves one at a time, until the other end of
+    /// `end` is dropped; `None` then, and if it is another user's.
+    pub fn accept(&self, end: &impl AsFd) -> io::Result<Option<UnixStream>> {
         let listener = self.listener.as_ref().ok_or(io::ErrorKind::NotConnected)?;
-        listener.set_nonblocking(false)?;
-        let (stream, _) = loop {
-            match listener.accept() {
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                accepted => break accepted?,
-            }
+        let mut waited_for =
+            [PollFd::new(listener, PollFlags::IN), PollFd::new(end, PollFlags::IN)];
+        let stream = match poll(&mut waited_for, None).map_err(io::Error::from) {
+            Ok(_) => listener.accept().map(|(stream, _)| stream),
+            Err(error) => Err(error),
         };
+        let stream = match stream {
+            Ok(stream) => stream,
+            // Nobody is there, or not any more.
+            Err(error) if is_passing(&error) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        stream.set_nonblocking(false)?;
         let is_ours = peer(&stream)?.uid == rustix::process::geteuid().as_raw();
         Ok(is_ours.then_some(stream))
     }
@@ -109,6 +116,10 @@ impl Drop for Socket {
             let _ = fs::remove_file(&self.path);
         }
     }
+}
+
+fn is_passing(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
 }
 
 /// Takes the lock beside the socket, for life.

@@ -84,9 +84,13 @@ pub(crate) fn discover_at(
     let mut found = Vec::new();
     let path = database::of_log(path);
     let Some(folder) = path.parent().filter(|_| path.is_file()) else { return found };
+    // A link that leads out is told by whoever lists its folder.
+    let Ok(target) = fs::canonicalize(&path) else { return found };
     within_root(agent, environment, folder, |root, _| {
-        let mut walk = Walk { agent, root, warnings, found: &mut found };
-        walk.file(path.to_path_buf());
+        if target.starts_with(&root.path) {
+            let mut walk = Walk { agent, root, warnings, found: &mut found };
+            walk.file(path.to_path_buf());
+        }
     });
     // Whether there is a better source, only a look at all of them tells.
     if found.iter().any(|found| agent.rank(found.source.form) > 0) {

@@ -1,5 +1,6 @@
 //! What was read before: which of the sources that are found now are old acquaintances.
 
+use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::fs;
 
@@ -19,6 +20,30 @@ pub(crate) struct KnownSources {
     pub present: HashSet<(u64, u64)>,
     /// The names of those that were found again.
     claimed: HashSet<String>,
+}
+
+/// The files that sources were ever read from, for whoever has to know that one is new: of many
+/// sources, that is quicker than to load all of them.
+#[derive(Default)]
+pub(crate) struct KnownFiles(RefCell<Option<HashSet<(u64, u64)>>>);
+
+impl KnownFiles {
+    /// Whether a file may be one that was read before.
+    pub(crate) fn may_be(&self, file: (u64, u64), sink: &dyn Sink) -> Result<bool, CaptureError> {
+        let mut files = self.0.borrow_mut();
+        if files.is_none() {
+            let known = sink.sources().map_err(CaptureError::Positions)?;
+            *files = Some(known.into_iter().map(|one| Seen::parse(one.position).file()).collect());
+        }
+        Ok(files.as_ref().is_none_or(|files| files.contains(&file)))
+    }
+
+    /// This one is read.
+    pub(crate) fn put(&self, file: (u64, u64)) {
+        if let Some(files) = &mut *self.0.borrow_mut() {
+            files.insert(file);
+        }
+    }
 }
 
 impl KnownSources {

@@ -45,7 +45,10 @@ pub(crate) const SHOWN_CHARS_MAX: usize = 2_000;
 /// How long the last line of a source may be incomplete before it is told as torn.
 pub(crate) const TORN_AFTER_MILLIS: i64 = 10 * 60 * 1_000;
 
-/// How long after its last change a source is still polled.
+/// Bytes of one source that are read before others have their turn, while agents write.
+pub(crate) const TURN_BYTES: u64 = 4 * 1024 * 1024;
+
+/// How long a source is still polled after its last change.
 pub(crate) const RECENT_MILLIS: i64 = 30 * 60 * 1_000;
 
 /// A pause between two turns after which a new epoch begins.

@@ -13,7 +13,7 @@ use crate::agent::{Agent, Form, Kin};
 use crate::discover::{Discovered, discover, discover_at, discover_below};
 use crate::environment::Environment;
 use crate::error::{CaptureError, Warning, WarningKind};
-use crate::known::KnownSources;
+use crate::known::{KnownFiles, KnownSources};
 use crate::limit::{BATCH_BYTES_MAX, KIN_BYTES, RECENT_MILLIS};
 use crate::position::{Position, changed, file_of, is_older, made};
 use crate::reading::{Chunk, Reading};
@@ -32,6 +32,7 @@ pub struct Pump<'a> {
     pub(crate) stop: Stop,
     /// Which sources tell of sessions that somebody asked for.
     pub(crate) tellers: Tellers,
+    files: KnownFiles,
 }
 
 /// How far a pass has got.
@@ -68,6 +69,17 @@ pub struct ProviderSummary {
     pub bytes: u64,
 }
 
+/// What a look has found.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Looked {
+    /// No source is there.
+    Nothing,
+    /// All there was.
+    Whole,
+    /// There may be more.
+    Part,
+}
+
 /// A source with news.
 struct Candidate<'a> {
     agent: &'a dyn Agent,
@@ -84,8 +96,8 @@ impl<'a> Pump<'a> {
         environment: &'a Environment,
         clock: &'a dyn Fn() -> Time,
     ) -> Pump<'a> {
-        let (stop, tellers) = (Stop::default(), Tellers::default());
-        Pump { agents, environment, clock, stop, tellers }
+        let (stop, tellers, files) = Default::default();
+        Pump { agents, environment, clock, stop, tellers, files }
     }
 
     /// Ends every pass early once it is asked to.
@@ -94,8 +106,8 @@ impl<'a> Pump<'a> {
         Pump { stop, ..self }
     }
 
-    /// Reads every source to its end, or until it is asked to stop. What one of them cannot give is a warning; only a sink
-    /// that takes nothing ends the pass.
+    /// Reads every source to its end, or until it is asked to stop. What one of them cannot give is
+    /// a warning; only a sink that takes nothing ends the pass.
     pub fn once(
         &self,
         sink: &mut dyn Sink,
@@ -113,7 +125,7 @@ impl<'a> Pump<'a> {
                 break;
             }
             tell(&progress);
-            self.drain(candidate, sink, &mut summary, &mut |bytes, events| {
+            self.drain(candidate, u64::MAX, sink, &mut summary, &mut |bytes, events| {
                 progress.bytes += bytes;
                 progress.events += events;
                 tell(&progress);
@@ -126,25 +138,50 @@ impl<'a> Pump<'a> {
         Ok(summary)
     }
 
-    /// Reads what is new in one source.
+    /// The sources with news, newest first, of all there are. Those of databases are read at once: a
+    /// look at one of these takes in only what was active lately.
+    pub(crate) fn sweep(
+        &self,
+        sink: &mut dyn Sink,
+        summary: &mut Summary,
+    ) -> Result<Vec<PathBuf>, CaptureError> {
+        let mut paths = Vec::new();
+        for candidate in in_order(self.candidates(sink, summary)?) {
+            if candidate.found.source.form == Form::Rows {
+                self.drain(candidate, u64::MAX, sink, summary, &mut |_, _| {})?;
+            } else {
+                paths.push(candidate.found.source.path);
+            }
+        }
+        Ok(paths)
+    }
+
+    /// Reads what is new in one source, or about so many bytes of it.
     pub(crate) fn look(
         &self,
         path: &Path,
+        bytes_max: u64,
         sink: &mut dyn Sink,
         summary: &mut Summary,
-    ) -> Result<(), CaptureError> {
+    ) -> Result<Looked, CaptureError> {
+        let mut looked = Looked::Nothing;
         for agent in self.agents {
-            for mut candidate in self.candidates_at(*agent, path, sink, summary)? {
+            let found = discover_at(*agent, self.environment, path, &mut summary.warnings);
+            if !found.is_empty() {
+                looked = looked.max(Looked::Whole);
+            }
+            for mut candidate in self.with_news(*agent, found, sink)? {
                 let has_told =
                     candidate.known.as_ref().is_some_and(|(position, _)| position.has_told());
                 if !has_told && candidate.kin != Kin::default() {
                     self.look_at_kin(&candidate, sink, summary)?;
                     candidate.has_kin_here = true;
                 }
-                self.drain(candidate, sink, summary, &mut |_, _| {})?;
+                let end = self.drain(candidate, bytes_max, sink, summary, &mut |_, _| {})?;
+                looked = looked.max(end);
             }
         }
-        Ok(())
+        Ok(looked)
     }
 
     /// Reads on in the session that a new source may repeat: what is repeated has to be known
@@ -164,32 +201,33 @@ impl<'a> Pump<'a> {
         for kin in discover(*agent, self.environment, &mut summary.warnings) {
             let source = kin.source;
             if session_id(source.provider, &source.session) == session && source.path != own.path {
-                for candidate in self.candidates_at(*agent, &source.path, sink, summary)? {
-                    self.drain(candidate, sink, summary, &mut |_, _| {})?;
+                let warnings = &mut summary.warnings;
+                let found = discover_at(*agent, self.environment, &source.path, warnings);
+                for candidate in self.with_news(*agent, found, sink)? {
+                    self.drain(candidate, u64::MAX, sink, summary, &mut |_, _| {})?;
                 }
             }
         }
         Ok(())
     }
 
-    /// The sources of this agent at a path that have news.
-    fn candidates_at(
+    /// Those of the sources of an agent that have news.
+    fn with_news(
         &self,
         agent: &'a dyn Agent,
-        path: &Path,
+        found: Vec<Discovered>,
         sink: &dyn Sink,
-        summary: &mut Summary,
     ) -> Result<Vec<Candidate<'a>>, CaptureError> {
         let mut candidates = Vec::new();
-        for mut found in discover_at(agent, self.environment, path, &mut summary.warnings) {
+        for mut found in found {
             let recorded = sink.source(&found.source.key()).map_err(CaptureError::Positions)?;
-            let known = recorded.map(Seen::parse);
-            let known = match known.filter(|seen| seen.path == found.source.path) {
-                Some(seen) => Some(seen),
-                // New at this place: it may have moved here.
-                None => KnownSources::load(sink)?.claim(&mut found),
-            };
             let now = (self.clock)();
+            let known = match recorded.map(Seen::parse) {
+                Some(seen) if seen.path == found.source.path => Some(seen),
+                None if !self.files.may_be(file_of(&found.metadata), sink)? => None,
+                // New at this place: it may have moved here.
+                _ => KnownSources::load(sink)?.claim(&mut found),
+            };
             let is_current = known
                 .as_ref()
                 .is_some_and(|seen| seen.is_current(&found.source, &found.metadata, now));
@@ -255,23 +293,27 @@ impl<'a> Pump<'a> {
         Ok(candidates)
     }
 
-    /// Reads one source to its end. One that fails is left for the next pass.
+    /// Reads one source to its end, or about so many bytes of it. One that fails is left for the
+    /// next pass.
     fn drain(
         &self,
         candidate: Candidate<'a>,
+        bytes_max: u64,
         sink: &mut dyn Sink,
         summary: &mut Summary,
         tell: &mut dyn FnMut(u64, u64),
-    ) -> Result<(), CaptureError> {
+    ) -> Result<Looked, CaptureError> {
         let source = candidate.found.source.clone();
-        match self.read(candidate, sink, summary, tell) {
-            Ok(()) => Ok(()),
+        match self.read(candidate, bytes_max, sink, summary, tell) {
+            Ok(looked) => Ok(looked),
             // Deleted since it was listed: the next pass sees that it is gone.
-            Err(Failed::Source(error)) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(Failed::Source(error)) if error.kind() == io::ErrorKind::NotFound => {
+                Ok(Looked::Whole)
+            }
             Err(Failed::Source(error)) => {
                 let warning = Warning::unreadable(source.provider, &source.path, &error);
                 summary.warnings.push(warning);
-                Ok(())
+                Ok(Looked::Whole)
             }
             Err(Failed::Sink(error)) => {
                 Err(CaptureError::Sink { path: source.path, source: error })
@@ -282,12 +324,14 @@ impl<'a> Pump<'a> {
     fn read(
         &self,
         candidate: Candidate<'a>,
+        bytes_max: u64,
         sink: &mut dyn Sink,
         summary: &mut Summary,
         tell: &mut dyn FnMut(u64, u64),
-    ) -> Result<(), Failed> {
+    ) -> Result<Looked, Failed> {
         let Candidate { agent, found, known, kin, has_kin_here } = candidate;
         let source = &found.source;
+        self.files.put(file_of(&found.metadata));
         let mut reading = Reading::open(agent, source, known)?;
         if kin != Kin::default() && !reading.position.has_told() {
             if has_kin_here {
@@ -299,7 +343,7 @@ impl<'a> Pump<'a> {
                 match self.origin(agent, source, &kin, sink)? {
                     // A copy is still being made: where it leaves the other is not known yet.
                     Some(origin) if origin.is_all && !reading.is_quiet((self.clock)()) => {
-                        return Ok(());
+                        return Ok(Looked::Whole);
                     }
                     Some(origin) => self.begin_behind(&mut reading, source, origin)?,
                     None => {}
@@ -307,6 +351,8 @@ impl<'a> Pump<'a> {
             }
         }
         summary.sources += 1;
+        let mut bytes = 0;
+        let mut looked = Looked::Whole;
         while !self.stop.is_asked()
             && let Some(mut chunk) = reading.chunk((self.clock)())?
         {
@@ -320,9 +366,14 @@ impl<'a> Pump<'a> {
             if let Some(batch) = chunk.batch {
                 sink.put(Batch { drafts: chunk.telling.drafts, ..batch })?;
             }
+            bytes += chunk.to - chunk.from;
+            if bytes >= bytes_max {
+                looked = Looked::Part;
+                break;
+            }
         }
         summary.warnings.extend(reading.take_warnings());
-        Ok(())
+        Ok(looked)
     }
 }
 

@@ -280,6 +280,10 @@ impl<'a> Reading<'a> {
         }
         // As it was before reading: what came meanwhile is looked at next time.
         position.see(metadata);
+        if !self.is_at_end {
+            // Read in part: whatever has become of the file, there is more.
+            position.size = 0;
+        }
         position.state = Some(parser.state());
         position.holds = parser.holds();
         let to = position.encode();

@@ -81,6 +81,12 @@ impl Schedule {
         }
     }
 
+    /// Nothing is there to look at; `false`, as there will be no look.
+    pub(crate) fn forget(&mut self, path: &Path) -> bool {
+        self.sources.remove(path);
+        false
+    }
+
     /// When the next look is due.
     pub(crate) fn next_due(&self) -> Option<Moment> {
         self.looks.peek().map(|Reverse((due, _))| *due)

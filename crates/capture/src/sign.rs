@@ -111,7 +111,7 @@ impl Pump<'_> {
             None => self.known(about, sink)?.map(|(_, position, _)| position.path),
         };
         if let Some(path) = &place {
-            self.look(path, sink, summary)?;
+            self.look(path, u64::MAX, sink, summary)?;
             sink.settle().map_err(CaptureError::Positions)?;
             for found in discover_at(agent, self.environment, path, &mut summary.warnings) {
                 let key = found.source.key();

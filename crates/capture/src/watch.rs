@@ -1,6 +1,6 @@
 //! Goes on as agents write: notifications say where to look, polling makes sure.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,12 +8,13 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender, TrySendError
 use std::time::{Duration, Instant};
 
 use notify::event::{ModifyKind, RenameMode};
-use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher};
+use notify::{Config, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 
 use crate::database;
 use crate::error::{CaptureError, Warning, WarningKind};
 use crate::glance::{Glance, Glances};
-use crate::pump::{Pump, Summary};
+use crate::limit::TURN_BYTES;
+use crate::pump::{Looked, Pump, Summary};
 use crate::schedule::{Moment, Schedule};
 use crate::sink::Sink;
 use crate::stop::Stop;
@@ -23,7 +24,23 @@ const SWEEP: Duration = Duration::from_secs(10 * 60);
 /// The same while some folder cannot be watched.
 const SWEEP_UNWATCHED: Duration = Duration::from_secs(5);
 /// How often folders that were not there are looked for, whatever was noticed meanwhile.
-const ROOTS: Duration = Duration::from_secs(5);
+const ROOTS: Duration = Duration::from_secs(60);
+/// The same while some folder cannot be watched.
+const ROOTS_UNWATCHED: Duration = Duration::from_secs(5);
+/// How long a folder that cannot be watched is left at that.
+const REFUSED_FOR: Duration = Duration::from_secs(60);
+/// The longest time between two errands.
+const ERRAND: Duration = Duration::from_secs(5);
+
+/// A folder that appeared is listed again after this time: the system may have begun to watch it
+/// only after something was put there.
+const APPEARED: Duration = Duration::from_secs(1);
+/// Folders that wait for that. With more, everything is listed again instead.
+const APPEARED_MAX: usize = 1_024;
+
+/// How long sources that a sweep found are read, before those that were just written to have
+/// their turn again.
+const BACKLOG_TURN: Duration = Duration::from_millis(100);
 
 /// Hints that wait to be looked at. When there are more, everything is listed again instead.
 const HINTS_MAX: usize = 16_384;
@@ -85,13 +102,17 @@ pub struct Watch<'a> {
     /// The system, or we, lost count of what happened.
     has_lost_count: Arc<AtomicBool>,
     watcher: Option<RecommendedWatcher>,
-    /// Folders that are watched, and those that cannot be.
+    /// Folders that are watched, and those that cannot be, until when.
     watched: BTreeSet<PathBuf>,
-    refused: BTreeSet<PathBuf>,
+    refused: BTreeMap<PathBuf, Moment>,
     /// Where a folder that is not there would be seen to come: the nearest one above it that is.
     doorsteps: BTreeSet<PathBuf>,
     schedule: Schedule,
     glances: Glances,
+    /// Sources with news that nobody told of, in the order they are read.
+    backlog: VecDeque<PathBuf>,
+    /// Folders that are listed again, and when.
+    appeared: VecDeque<(Moment, PathBuf)>,
     begun: Instant,
 }
 
@@ -102,7 +123,9 @@ impl<'a> Watch<'a> {
         let (sender, wakes) = mpsc::sync_channel(HINTS_MAX);
         let has_lost_count = Arc::new(AtomicBool::new(false));
         let hints = Hints { sender: sender.clone(), has_lost_count: Arc::clone(&has_lost_count) };
-        let mut watcher = notify::recommended_watcher(move |event| hints.take(event)).ok();
+        // What a link leads to within a root is watched there; what it leads to elsewhere is not ours.
+        let config = Config::default().with_follow_symlinks(false);
+        let mut watcher = RecommendedWatcher::new(move |event| hints.take(event), config).ok();
         if let Some(watcher) = &mut watcher {
             for bell in &bells {
                 // One that is not heard is noticed a little later.
@@ -117,10 +140,12 @@ impl<'a> Watch<'a> {
             has_lost_count,
             watcher,
             watched: BTreeSet::new(),
-            refused: BTreeSet::new(),
+            refused: BTreeMap::new(),
             doorsteps: BTreeSet::new(),
             schedule: Schedule::default(),
             glances: Glances::default(),
+            backlog: VecDeque::new(),
+            appeared: VecDeque::new(),
             begun: Instant::now(),
         }
     }
@@ -144,7 +169,7 @@ impl<'a> Watch<'a> {
         let mut warnings = Vec::new();
         self.watch_roots(&mut warnings);
         let mut next_sweep = self.now();
-        let mut next_roots = self.now() + ROOTS;
+        let mut next_roots = self.now() + self.roots_pause();
         loop {
             let mut summary = Summary::default();
             let now = self.now();
@@ -152,28 +177,62 @@ impl<'a> Watch<'a> {
                 if self.watch_roots(&mut warnings) {
                     next_sweep = now;
                 }
-                next_roots = now + ROOTS;
+                next_roots = now + self.roots_pause();
             }
-            if now >= next_sweep {
-                summary = self.pump.once(sink, &mut |_| {})?;
-                for path in summary.recent.drain(..) {
-                    self.schedule.hint(&path, now);
-                }
+            if now >= next_sweep || self.has_lost_count.swap(false, Ordering::Relaxed) {
+                self.sweep(sink, &mut summary)?;
                 next_sweep = self.now() + self.sweep_pause();
             }
+            self.list_again(&mut warnings);
             summary.warnings.append(&mut warnings);
             self.look(sink, &mut summary)?;
+            self.catch_up(sink, &mut summary)?;
             errand(&self.pump, sink, &mut summary)?;
             if summary != Summary::default() {
                 summary.conclude();
                 tell(&summary);
             }
-            let due = self.schedule.next_due().unwrap_or(Moment::MAX).min(next_sweep);
-            match self.wait_until(due.min(next_roots), &mut next_sweep, &mut warnings) {
+            let due = self.next_due().min(next_sweep).min(next_roots);
+            match self.wait_until(due, &mut warnings) {
                 Waited::GoOn => {}
                 Waited::AtTheDoor => next_roots = self.now(),
                 Waited::Stop => return Ok(()),
             }
+        }
+    }
+
+    /// When there is something to do, if nobody tells of anything.
+    fn next_due(&self) -> Moment {
+        if !self.backlog.is_empty() {
+            return self.now();
+        }
+        let listing = self.appeared.front().map(|(due, _)| *due);
+        let dues = [self.schedule.next_due(), listing, Some(self.now() + ERRAND)];
+        dues.into_iter().flatten().min().unwrap_or(Moment::MAX)
+    }
+
+    /// Lists everything; what has news is read as others leave time for it.
+    fn sweep(&mut self, sink: &mut dyn Sink, summary: &mut Summary) -> Result<(), CaptureError> {
+        self.backlog = self.pump.sweep(sink, summary)?.into();
+        let now = self.now();
+        for path in summary.recent.drain(..) {
+            self.schedule.hint(&path, now);
+        }
+        Ok(())
+    }
+
+    /// Looks once more into folders that have appeared.
+    fn list_again(&mut self, warnings: &mut Vec<Warning>) {
+        let now = self.now();
+        while let Some((_, folder)) = self.appeared.pop_front_if(|(due, _)| *due <= now) {
+            self.hint_below(&folder, warnings);
+        }
+    }
+
+    fn hint_below(&mut self, folder: &Path, warnings: &mut Vec<Warning>) {
+        let now = self.now();
+        for path in self.pump.sources_below(folder, warnings) {
+            self.hint(&path, now);
         }
     }
 
@@ -185,37 +244,59 @@ impl<'a> Watch<'a> {
         while let Some(path) = self.schedule.take_due(now).filter(|_| !self.pump.stop.is_asked()) {
             let glance = Glance::at(&path, (self.pump.clock)());
             if self.glances.has(&path, &glance) {
-                looked.push((path, false));
+                looked.push((path, Looked::Whole, false));
                 continue;
             }
             let (bytes, warnings) = (summary.bytes, summary.warnings.len());
-            self.pump.look(&path, sink, summary)?;
+            let found = self.pump.look(&path, TURN_BYTES, sink, summary)?;
             has_looked = true;
             // What could not be read may be readable next time.
-            if summary.warnings.len() == warnings {
+            if found == Looked::Whole && summary.warnings.len() == warnings {
                 self.glances.put(&path, glance);
             }
-            looked.push((path, summary.bytes > bytes));
+            looked.push((path, found, summary.bytes > bytes));
         }
         if has_looked {
             sink.settle().map_err(CaptureError::Positions)?;
         }
         let now = self.now();
-        for (path, has_grown) in looked {
-            if !self.schedule.looked(&path, has_grown, now) {
+        for (path, found, has_grown) in looked {
+            let is_kept = match found {
+                // Whatever else somebody keeps there.
+                Looked::Nothing => self.schedule.forget(&path),
+                Looked::Whole => self.schedule.looked(&path, has_grown, now),
+                Looked::Part => {
+                    self.schedule.looked(&path, has_grown, now);
+                    self.schedule.hint(&path, now);
+                    true
+                }
+            };
+            if !is_kept {
                 self.glances.forget(&path);
             }
         }
         Ok(())
     }
 
+    /// Reads on in what a sweep has found, for a while.
+    fn catch_up(&mut self, sink: &mut dyn Sink, summary: &mut Summary) -> Result<(), CaptureError> {
+        let until = self.now() + BACKLOG_TURN;
+        let mut has_looked = false;
+        while self.now() < until && !self.pump.stop.is_asked() {
+            let Some(path) = self.backlog.pop_front() else { break };
+            has_looked = true;
+            if self.pump.look(&path, TURN_BYTES, sink, summary)? == Looked::Part {
+                self.backlog.push_front(path);
+            }
+        }
+        if has_looked {
+            sink.settle().map_err(CaptureError::Positions)?;
+        }
+        Ok(())
+    }
+
     /// Waits for something to do, and takes in everything that was told meanwhile.
-    fn wait_until(
-        &mut self,
-        due: Moment,
-        next_sweep: &mut Moment,
-        warnings: &mut Vec<Warning>,
-    ) -> Waited {
+    fn wait_until(&mut self, due: Moment, warnings: &mut Vec<Warning>) -> Waited {
         let mut pause = due.saturating_sub(self.now());
         let mut waited = Waited::GoOn;
         let mut taken = 0;
@@ -259,16 +340,13 @@ impl<'a> Watch<'a> {
                     self.hint(&database::of_log(&path), now)
                 }
                 Ok(Wake::Folder(folder)) => {
-                    for path in self.pump.sources_below(&folder, warnings) {
-                        self.hint(&path, now);
+                    self.hint_below(&folder, warnings);
+                    match self.appeared.len() < APPEARED_MAX {
+                        true => self.appeared.push_back((now + APPEARED, folder)),
+                        false => self.has_lost_count.store(true, Ordering::Relaxed),
                     }
                 }
-                Err(RecvTimeoutError::Timeout) => {
-                    if self.has_lost_count.swap(false, Ordering::Relaxed) {
-                        *next_sweep = now;
-                    }
-                    return waited;
-                }
+                Err(RecvTimeoutError::Timeout) => return waited,
             }
             // Whatever else waits is taken in at once.
             pause = Duration::ZERO;
@@ -299,10 +377,11 @@ impl<'a> Watch<'a> {
                 self.watch_doorstep(&root);
             }
             let Ok(root) = root.canonicalize() else { continue };
-            if self.watched.contains(&root) || self.refused.contains(&root) {
+            let now = self.now();
+            if self.watched.contains(&root) || self.refused.get(&root).is_some_and(|&to| now < to) {
                 continue;
             }
-            has_news = true;
+            let was_refused = self.refused.remove(&root).is_some();
             let watched = match &mut self.watcher {
                 Some(watcher) => watcher.watch(&root, RecursiveMode::Recursive),
                 None => Err(notify::Error::generic("the system has no notifications left")),
@@ -310,13 +389,19 @@ impl<'a> Watch<'a> {
             match watched {
                 Ok(()) => {
                     self.watched.insert(root);
+                    has_news = true;
                 }
                 Err(error) => {
-                    warnings.push(not_watched(provider, &root, &error));
-                    self.refused.insert(root);
+                    if !was_refused {
+                        warnings.push(not_watched(provider, &root, &error));
+                        has_news = true;
+                    }
+                    self.refused.insert(root, now + REFUSED_FOR);
                 }
             }
         }
+        // What is gone is no folder that cannot be watched.
+        self.refused.retain(|root, _| root.exists());
         self.schedule.is_watched = self.refused.is_empty();
         has_news
     }
@@ -332,6 +417,11 @@ impl<'a> Watch<'a> {
             }
             self.doorsteps.insert(folder);
         }
+    }
+
+    fn roots_pause(&self) -> Duration {
+        let is_watched = self.watcher.is_some() && self.refused.is_empty();
+        if is_watched { ROOTS } else { ROOTS_UNWATCHED }
     }
 
     fn sweep_pause(&self) -> Duration {
@@ -387,6 +477,8 @@ impl Hints {
 
     fn lose_count(&self) {
         self.has_lost_count.store(true, Ordering::Relaxed);
+        // One that has so much to do makes another round anyway.
+        let _ = self.sender.try_send(Wake::Errand);
     }
 }
 
@@ -411,6 +503,7 @@ fn not_watched(provider: &'static str, root: &Path, error: &notify::Error) -> Wa
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashMap;
     use std::fs;
 
     use event::{EventId, SessionId, Time};
@@ -420,23 +513,29 @@ mod tests {
     use crate::environment::Environment;
     use crate::sink::{Batch, KnownSource, Original, SinkError};
 
-    /// Takes everything and knows nothing.
-    struct Nobody;
+    /// Takes everything and remembers how far it was read.
+    #[derive(Default)]
+    struct Places(HashMap<String, String>);
 
-    impl Sink for Nobody {
+    impl Sink for Places {
         fn sources(&self) -> Result<Vec<KnownSource>, SinkError> {
-            Ok(Vec::new())
+            let known = |(key, position): (&String, &String)| KnownSource {
+                key: key.clone(),
+                position: position.clone(),
+            };
+            Ok(self.0.iter().map(known).collect())
         }
 
-        fn source(&self, _: &str) -> Result<Option<String>, SinkError> {
-            Ok(None)
+        fn source(&self, key: &str) -> Result<Option<String>, SinkError> {
+            Ok(self.0.get(key).cloned())
         }
 
         fn keep(&mut self, _: Original<'_>) -> Result<(), SinkError> {
             Ok(())
         }
 
-        fn put(&mut self, _: Batch) -> Result<(), SinkError> {
+        fn put(&mut self, batch: Batch) -> Result<(), SinkError> {
+            self.0.insert(batch.source, batch.to);
             Ok(())
         }
 
@@ -464,7 +563,7 @@ mod tests {
         watch.stopper().stop();
         let mut told = Vec::new();
         let mut tell = |summary: &Summary| told.extend(summary.warnings.clone());
-        watch.run(&mut Nobody, &mut |_, _, _| Ok(()), &mut tell).unwrap();
+        watch.run(&mut Places::default(), &mut |_, _, _| Ok(()), &mut tell).unwrap();
         let kinds: Vec<WarningKind> = told.iter().map(|warning| warning.kind).collect();
         assert_eq!(kinds, [WarningKind::NotWatched]);
     }
@@ -481,7 +580,7 @@ mod tests {
         for bell in &bells {
             let due = watch.now() + Duration::from_secs(60);
             fs::write(bell.join("1.json"), "").unwrap();
-            watch.wait_until(due, &mut { Moment::MAX }, &mut Vec::new());
+            watch.wait_until(due, &mut Vec::new());
             assert!(watch.now() < due, "{}", bell.display());
         }
     }
@@ -489,8 +588,7 @@ mod tests {
     /// Whether something happens that is a reason to look for folders, within a minute.
     fn wait_at_the_door(watch: &mut Watch<'_>) -> bool {
         let due = watch.now() + Duration::from_secs(60);
-        let mut next_sweep = Moment::MAX;
-        matches!(watch.wait_until(due, &mut next_sweep, &mut Vec::new()), Waited::AtTheDoor)
+        matches!(watch.wait_until(due, &mut Vec::new()), Waited::AtTheDoor)
     }
 
     #[test]
@@ -520,5 +618,122 @@ mod tests {
         assert!(wait_at_the_door(&mut watch));
         assert!(watch.watch_roots(&mut warnings));
         assert_eq!(warnings, []);
+    }
+
+    /// A home with these transcripts, each so many lines long, and a clock years behind its files.
+    fn home_with(transcripts: &[(&str, usize)]) -> (tempfile::TempDir, PathBuf, Environment) {
+        let home = tempfile::tempdir().unwrap();
+        let real = home.path().canonicalize().unwrap();
+        let folder = real.join(".claude/projects/-home-dev-app");
+        fs::create_dir_all(&folder).unwrap();
+        for (name, lines) in transcripts {
+            let line = format!(
+                r#"{{"type":"user","sessionId":"{name}","uuid":"{name}-N","timestamp":"2026-01-01T00:00:00Z","message":{{"role":"user","content":"{}"}}}}"#,
+                "word ".repeat(200)
+            );
+            let text: String = (0..*lines)
+                .map(|number| line.replace("-N", &format!("-{number}")) + "\n")
+                .collect();
+            fs::write(folder.join(format!("{name}.jsonl")), text).unwrap();
+        }
+        let environment = Environment::new(&real, []);
+        (home, folder, environment)
+    }
+
+    #[test]
+    fn a_long_source_is_read_in_turns_and_others_have_theirs_between() {
+        let (_home, folder, environment) = home_with(&[("long", 12_000), ("short", 1)]);
+        let clock = || Time::from_millis(0);
+        let mut watch = Watch::new(Pump::new(AGENTS, &environment, &clock), Vec::new());
+        let mut sink = Places::default();
+        let size = fs::metadata(folder.join("long.jsonl")).unwrap().len();
+        assert!(size > 3 * TURN_BYTES);
+        let mut read = Vec::new();
+        watch.hint(&folder.join("long.jsonl"), watch.now());
+        while read.iter().sum::<u64>() < size {
+            assert!(read.len() < 10, "{size}: {read:?}");
+            let mut summary = Summary::default();
+            watch.look(&mut sink, &mut summary).unwrap();
+            read.push(summary.bytes);
+            assert!(summary.bytes < 2 * TURN_BYTES, "{read:?}");
+            watch.hint(&folder.join("short.jsonl"), watch.now());
+        }
+        assert!(read.len() > 2 && sink.0.len() == 2, "{read:?}");
+    }
+
+    #[test]
+    fn what_a_sweep_finds_waits_for_what_was_just_written() {
+        let (_home, folder, environment) = home_with(&[("long", 12_000), ("short", 1)]);
+        let clock = || Time::from_millis(0);
+        let mut watch = Watch::new(Pump::new(AGENTS, &environment, &clock), Vec::new());
+        let mut sink = Places::default();
+        watch.sweep(&mut sink, &mut Summary::default()).unwrap();
+        assert_eq!((watch.backlog.len(), sink.0.len()), (2, 0), "nothing is read yet");
+        watch.schedule = Schedule::default();
+        watch.hint(&folder.join("short.jsonl"), watch.now());
+        watch.look(&mut sink, &mut Summary::default()).unwrap();
+        assert!(sink.0.values().all(|position| position.contains("short.jsonl")));
+        let mut summary = Summary::default();
+        while !watch.backlog.is_empty() {
+            watch.catch_up(&mut sink, &mut summary).unwrap();
+        }
+        assert_eq!(summary.bytes, fs::metadata(folder.join("long.jsonl")).unwrap().len());
+    }
+
+    #[test]
+    fn what_is_no_source_is_not_looked_at_again() {
+        let (_home, folder, environment) = home_with(&[]);
+        let clock = || Time::from_millis(0);
+        let mut watch = Watch::new(Pump::new(AGENTS, &environment, &clock), Vec::new());
+        fs::write(folder.join("notes.txt"), "").unwrap();
+        watch.hint(&folder.join("notes.txt"), watch.now());
+        watch.look(&mut Places::default(), &mut Summary::default()).unwrap();
+        assert_eq!(watch.schedule.next_due(), None);
+    }
+
+    #[test]
+    fn a_link_that_leads_out_is_not_followed_when_it_is_told_of() {
+        let (home, folder, environment) = home_with(&[("a", 1)]);
+        let clock = || Time::from_millis(0);
+        let mut watch = Watch::new(Pump::new(AGENTS, &environment, &clock), Vec::new());
+        fs::rename(folder.join("a.jsonl"), home.path().join("secret.jsonl")).unwrap();
+        std::os::unix::fs::symlink(home.path().join("secret.jsonl"), folder.join("a.jsonl"))
+            .unwrap();
+        watch.hint(&folder.join("a.jsonl"), watch.now());
+        let mut sink = Places::default();
+        watch.look(&mut sink, &mut Summary::default()).unwrap();
+        assert_eq!(sink.0.len(), 0);
+    }
+
+    #[test]
+    fn a_folder_that_has_appeared_is_listed_twice() {
+        let (_home, folder, environment) = home_with(&[]);
+        let clock = || Time::from_millis(0);
+        let pump = Pump::new(AGENTS, &environment, &clock);
+        let mut watch = Watch { watcher: None, ..Watch::new(pump, Vec::new()) };
+        watch.sender.send(Wake::Folder(folder.clone())).unwrap();
+        watch.wait_until(watch.now() + APPEARED, &mut Vec::new());
+        assert_eq!(watch.schedule.next_due(), None, "nothing is there yet");
+        // Made before the system watched the folder: nobody tells of it.
+        fs::write(folder.join("a.jsonl"), "").unwrap();
+        watch.appeared[0].0 = watch.now();
+        watch.list_again(&mut Vec::new());
+        assert!(watch.schedule.next_due().is_some() && watch.appeared.is_empty());
+    }
+
+    #[test]
+    fn a_folder_that_could_not_be_watched_is_tried_again() {
+        let (_home, _folder, environment) = home_with(&[]);
+        let clock = || Time::from_millis(0);
+        let mut watch = Watch::new(Pump::new(AGENTS, &environment, &clock), Vec::new());
+        let mut warnings = Vec::new();
+        let watcher = watch.watcher.take();
+        assert!(watch.watch_roots(&mut warnings) && !watch.watch_roots(&mut warnings));
+        watch.refused.values_mut().for_each(|until| *until = Moment::ZERO);
+        assert!(!watch.watch_roots(&mut warnings), "it is told once");
+        assert_eq!((warnings.len(), watch.schedule.is_watched), (1, false));
+        watch.watcher = watcher;
+        watch.refused.values_mut().for_each(|until| *until = Moment::ZERO);
+        assert!(watch.watch_roots(&mut warnings) && watch.schedule.is_watched);
     }
 }

@@ -3,13 +3,14 @@
 //! and tried again.
 
 use std::io;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::panic::resume_unwind;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use capture::{Environment, Stop, Stopper, Summary};
 use event::Time;
-use journal::{AppendError, ClaimError};
+use journal::{AppendError, ClaimError, Waker};
 use wire::Backlog;
 
 use crate::health::Health;
@@ -83,7 +84,10 @@ impl Capturing {
 
     /// Goes on with other settings.
     pub(crate) fn reload(&self, settings: Settings) {
-        self.control.change(|state| state.settings = settings);
+        self.control.change(|state| {
+            state.settings = settings;
+            state.edition += 1;
+        });
     }
 
     /// Asks for the end; what was read by then is recorded and told.
@@ -111,18 +115,26 @@ struct Control {
 struct State {
     is_ending: bool,
     settings: Settings,
+    /// How often the settings were changed.
+    edition: u64,
     /// Ends what is being done now.
     interrupt: Option<Box<dyn Fn() + Send>>,
 }
 
 impl Control {
     fn new(settings: Settings) -> Control {
-        let state = State { is_ending: false, settings, interrupt: None };
+        let state = State { is_ending: false, settings, edition: 0, interrupt: None };
         Control { state: Mutex::new(state), changed: Condvar::new() }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The settings, and which edition they are.
+    fn settings(&self) -> (Settings, u64) {
+        let state = self.lock();
+        (state.settings.clone(), state.edition)
     }
 
     /// Changes something and ends what is being done, so that it is noticed.
@@ -135,10 +147,11 @@ impl Control {
         self.changed.notify_all();
     }
 
-    /// From now on this is how to end what is being done; at once, if the end was asked for.
-    fn interrupt_with(&self, interrupt: impl Fn() + Send + 'static) {
+    /// From now on this is how to end what is being done with the settings of an edition; at once,
+    /// if the end was asked for, or there are others.
+    fn interrupt_with(&self, edition: u64, interrupt: impl Fn() + Send + 'static) {
         let mut state = self.lock();
-        if state.is_ending {
+        if state.is_over(edition) {
             interrupt();
         }
         state.interrupt = Some(Box::new(interrupt));
@@ -146,6 +159,11 @@ impl Control {
 
     fn is_ending(&self) -> bool {
         self.lock().is_ending
+    }
+
+    /// Whether what is done with the settings of an edition is to end.
+    fn is_over(&self, edition: u64) -> bool {
+        self.lock().is_over(edition)
     }
 
     /// Waits for a change, or for some time.
@@ -161,6 +179,12 @@ impl Control {
             let waited = self.changed.wait_timeout(state, left);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
+    }
+}
+
+impl State {
+    fn is_over(&self, edition: u64) -> bool {
+        self.is_ending || self.edition != edition
     }
 }
 
@@ -207,16 +231,16 @@ impl Worker {
         let clock = self.tools.clock;
         let ingest = Ingest { journal: &journal, environment: &environment, clock: &clock };
         let _claim = ingest.claim()?;
-        let settings = self.control.lock().settings.clone();
+        let (settings, edition) = self.control.settings();
         self.tools.health.set_part("capture", "catching_up");
         let mut hearing = Hearing::of(&journal, self.tools.intake.clone());
-        self.catch_up(&ingest, &settings, &mut hearing)?;
-        if self.control.is_ending() {
+        self.catch_up(&ingest, &settings, edition, &mut hearing)?;
+        if self.control.is_over(edition) {
             return Ok(());
         }
         self.recover();
         self.tools.health.set_part("capture", "running");
-        self.follow(&ingest, &settings, &mut hearing)
+        self.follow(&ingest, &settings, edition, &mut hearing)
     }
 
     /// Reads what is there, in slices, giving way to others.
@@ -224,11 +248,12 @@ impl Worker {
         &mut self,
         ingest: &Ingest<'_>,
         settings: &Settings,
+        edition: u64,
         hearing: &mut Hearing,
     ) -> Result<(), IngestError> {
         let stop = Stop::default();
         let asked = stop.clone();
-        self.control.interrupt_with(move || asked.ask());
+        self.control.interrupt_with(edition, move || asked.ask());
         let Worker { tools, told, .. } = self;
         let bus = tools.bus.clone();
         let mut import = Import::of_agents((tools.clock)(), move |message| {
@@ -258,12 +283,14 @@ impl Worker {
                 }
             });
             match history {
-                Ok(history) => history.join().unwrap_or(Ok(())),
+                Ok(history) => history.join().unwrap_or_else(|panic| resume_unwind(panic)),
                 Err(error) => Err(IngestError::Thread(error)),
             }
         });
         self.tools.health.set_backlog(None);
         match &read {
+            // Somebody wants something else first: it goes on then.
+            Ok(()) if stop.is_asked() => {}
             Ok(()) => {
                 if let Some((events, took)) = import.complete() {
                     let words = format!("history is read: {events} events, {} s", took.as_secs());
@@ -284,23 +311,37 @@ impl Worker {
         &mut self,
         ingest: &Ingest<'_>,
         settings: &Settings,
+        edition: u64,
         hearing: &mut Hearing,
     ) -> Result<(), IngestError> {
         let Worker { tools, control, .. } = self;
         let Tools { news, log, intake, .. } = tools;
-        let is_over = Stop::default();
+        let (is_over, waker) = (Stop::default(), Waker::default());
         std::thread::scope(|scope| {
             let thread = std::thread::Builder::new().name("news".to_owned());
-            let told = thread.spawn_scoped(scope, || news.follow(&is_over));
+            let (stopping, stoppable) = mpsc::sync_channel::<Stopper>(1);
+            let (is_over, waker) = (&is_over, &waker);
+            let told = thread.spawn_scoped(scope, move || {
+                // Nobody goes on recording what is told to nobody.
+                let _farewell = Farewell(Box::new(move || {
+                    if let Ok(stopper) = stoppable.recv() {
+                        stopper.stop();
+                    }
+                }));
+                news.follow(is_over, waker)
+            });
             let told = told.map_err(IngestError::Thread)?;
-            let begun = |stopper: Stopper, ringer| {
-                control.interrupt_with(move || stopper.stop());
+            let begun = move |stopper: Stopper, ringer| {
+                // There is room for one, and there is one.
+                let _ = stopping.send(stopper.clone());
+                control.interrupt_with(edition, move || stopper.stop());
                 intake.ring_with(ringer);
             };
             let tell = &mut |summary: &Summary| warn(log, summary);
             let followed = ingest.follow_with(settings, hearing, begun, tell);
             is_over.ask();
-            let told = told.join().unwrap_or(Ok(()));
+            waker.wake();
+            let told = told.join().unwrap_or_else(|panic| resume_unwind(panic));
             followed.and(told.map_err(IngestError::Read))
         })
     }
@@ -404,4 +445,31 @@ fn chain(error: &dyn std::error::Error) -> String {
         cause = error.source();
     }
     words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_begun_with_settings_that_are_not_the_newest_ends_at_once() {
+        let control = Arc::new(Control::new(Settings::default()));
+        let thread = std::thread::spawn(|| {});
+        let capturing = Capturing { control: Arc::clone(&control), thread };
+        let is_ended_at_once = |edition| {
+            let stop = Stop::default();
+            let asked = stop.clone();
+            control.interrupt_with(edition, move || asked.ask());
+            stop.is_asked()
+        };
+        let (_, first) = control.settings();
+        assert!(!is_ended_at_once(first));
+        capturing.reload(Settings::default());
+        assert!(is_ended_at_once(first) && control.is_over(first));
+        let (_, second) = control.settings();
+        assert!(!is_ended_at_once(second));
+        capturing.stop();
+        assert!(is_ended_at_once(second));
+        capturing.join();
+    }
 }

@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::io;
+use std::panic::resume_unwind;
 use std::time::{Duration, Instant};
 
 use capture::{
@@ -249,7 +250,7 @@ impl Ingest<'_> {
             });
             keeping.hand_over(facts.borrow_mut().of(&touched));
             keeping.finish();
-            let kept = kept.join().unwrap_or(Ok(()));
+            let kept = kept.join().unwrap_or_else(|panic| resume_unwind(panic));
             watched?;
             Ok(kept?)
         })

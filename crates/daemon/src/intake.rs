@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -134,44 +134,42 @@ fn weighed(call: HookCall) -> (HookCall, usize) {
 
 /// The door: a thread that takes calls until it is told to stop.
 pub(crate) struct Door {
-    path: PathBuf,
     stop: Stop,
+    /// It is told to stop by the end of this.
+    end: UnixStream,
     thread: JoinHandle<()>,
 }
 
 impl Door {
     pub(crate) fn open(path: &Path, intake: Intake) -> Result<Door, BindError> {
         let socket = Socket::bind(path)?;
+        let failed = |source| BindError::Io { path: path.to_owned(), source };
+        let (end, ended) = UnixStream::pair().map_err(failed)?;
         let stop = Stop::default();
         let asked = stop.clone();
         let thread = std::thread::Builder::new().name("hooks".to_owned());
-        let thread = thread.spawn(move || answer(&socket, &intake, &asked));
-        let path = path.to_owned();
-        match thread {
-            Ok(thread) => Ok(Door { path, stop, thread }),
-            Err(source) => Err(BindError::Io { path, source }),
-        }
+        let thread = thread.spawn(move || answer(&socket, &intake, &asked, &ended));
+        Ok(Door { stop, end, thread: thread.map_err(failed)? })
     }
 
     /// Takes no more calls.
     pub(crate) fn close(self) {
         self.stop.ask();
-        // Somebody at the door is what it waits for.
-        if UnixStream::connect(&self.path).is_ok() {
-            let _ = self.thread.join();
-        }
+        drop(self.end);
+        // One that panicked takes no more calls either.
+        let _ = self.thread.join();
     }
 }
 
 /// Takes calls, one at a time: each is there at once, or not at all.
-fn answer(socket: &Socket, intake: &Intake, stop: &Stop) {
+fn answer(socket: &Socket, intake: &Intake, stop: &Stop, ended: &UnixStream) {
     while !stop.is_asked() {
-        match socket.accept() {
+        match socket.accept(ended) {
             Ok(Some(mut stream)) => {
                 // Whoever does not speak, or goes, has another way.
                 let _ = hear(&mut stream, intake);
             }
-            // Somebody else's, who has no business here.
+            // Somebody else's, who has no business here; or nobody's.
             Ok(None) => {}
             // There may be room again for whoever comes next.
             Err(_) => std::thread::park_timeout(ACCEPT_AGAIN),
@@ -193,5 +191,23 @@ fn hear(stream: &mut UnixStream, intake: &Intake) -> io::Result<()> {
     match HookCall::parse(&line).is_some_and(|call| intake.put(call, &line)) {
         true => stream.write_all(&[TAKEN]),
         false => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixListener;
+
+    use super::*;
+
+    #[test]
+    fn a_door_closes_though_somebody_else_answers_at_its_place() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("hooks.sock");
+        let door = Door::open(&path, Intake::default()).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        let _other = UnixListener::bind(&path).unwrap();
+        door.close();
+        assert!(path.exists(), "it is not ours");
     }
 }

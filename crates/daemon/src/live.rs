@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use capture::Environment;
 use event::{SessionId, Time};
-use journal::{Ended, Followed, From, Journal, OnLag, ReadError, SessionInfo};
+use journal::{Ended, Followed, From, Journal, OnLag, ReadError, SessionInfo, Waker};
 use serve::Board;
 
 use crate::answers;
@@ -30,17 +30,14 @@ const SHOWN_EVERY: Duration = Duration::from_millis(100);
 /// within two seconds, on a machine that is busy with other things, too.
 const OPEN_EVERY: Duration = Duration::from_secs(1);
 
-/// How often those that have ended are, too.
-const ENDED_EVERY: Duration = Duration::from_secs(10);
+/// How often those that have ended are, too: one that is opened again mostly says so.
+const ENDED_EVERY: Duration = Duration::from_secs(30);
 
 /// How often all are listed anew: who was not active for a day leaves then.
 const ALL_EVERY: Duration = Duration::from_secs(5 * 60);
 
 /// How long what cannot be read is left alone.
 const RETRY_AFTER: Duration = Duration::from_secs(2);
-
-/// How often it is looked whether anybody still watches.
-const LOOK_EVERY: Duration = Duration::from_millis(250);
 
 /// What is known of sessions, shared by all who ask and the thread that keeps it fresh.
 pub(crate) struct Live {
@@ -51,6 +48,7 @@ pub(crate) struct Live {
     statuses: Mutex<Kept>,
     wanted: Mutex<Wanted>,
     changed: Condvar,
+    waker: Waker,
 }
 
 /// Statuses of the journal that was open when they were begun.
@@ -90,8 +88,8 @@ impl Live {
         let statuses = Statuses::new(opened.journal(), environment.clone());
         let processes = Processes::default();
         let statuses = Mutex::new(Kept { reopened, statuses, processes });
-        let (wanted, changed) = (Mutex::default(), Condvar::new());
-        Live { opened, environment, clock, board, statuses, wanted, changed }
+        let (wanted, changed, waker) = (Mutex::default(), Condvar::new(), Waker::default());
+        Live { opened, environment, clock, board, statuses, wanted, changed, waker }
     }
 
     /// Keeps the board fresh on a thread of its own, until it is told to end.
@@ -104,6 +102,7 @@ impl Live {
     pub(crate) fn stop(&self) {
         self.wanted().is_over = true;
         self.changed.notify_all();
+        self.waker.wake();
     }
 
     pub(crate) fn watched_by(&self, watchers: usize) {
@@ -115,6 +114,7 @@ impl Live {
         }
         drop(wanted);
         self.changed.notify_all();
+        self.waker.wake();
     }
 
     /// Sessions that were active lately or are open, as people list them.
@@ -155,13 +155,13 @@ impl Live {
     fn keep_fresh(&self, round: u64) -> Result<(), ReadError> {
         let journal = self.opened.journal();
         // Before the first look: what is recorded during it is looked at again.
-        let mut news = journal.follow(From::Now, OnLag::Skip)?;
+        let mut news = journal.follow(From::Now, OnLag::Skip)?.woken_by(&self.waker);
         let mut shown = self.show_all(round, &journal)?;
         let mut is_all_due = false;
         let mut recorded = BTreeSet::new();
         while self.wanted().is_watched(round) {
             let patience = match recorded.is_empty() && !is_all_due {
-                true => LOOK_EVERY.min(OPEN_EVERY.saturating_sub(shown.open_at.elapsed())),
+                true => OPEN_EVERY.saturating_sub(shown.open_at.elapsed()),
                 false => SHOWN_EVERY.saturating_sub(shown.at.elapsed()),
             };
             match news.next_within(patience) {

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use bus::{Handle, PublishError};
 use capture::Stop;
 use event::{Event, Time};
-use journal::{Ended, Followed, From, Journal, OnLag, ReadError, Recorded};
+use journal::{Ended, Followed, From, Journal, OnLag, ReadError, Recorded, Waker};
 
 use crate::cortex::{ABSENCE, Cortex};
 use crate::opened::Opened;
@@ -25,8 +25,8 @@ const SAVE_EVERY: Duration = Duration::from_secs(1);
 /// How long the bus may take to make room for more.
 const ROOM_WITHIN: Duration = Duration::from_secs(10);
 
-/// How often it is looked whether to end.
-const LOOK_EVERY: Duration = Duration::from_millis(250);
+/// One of the waits that make up waiting until it is woken.
+const PATIENCE: Duration = Duration::from_secs(3_600);
 
 /// Tells the bus what happens.
 pub(crate) struct News {
@@ -109,16 +109,16 @@ impl News {
         Ok(())
     }
 
-    /// Tells what is committed from now on, until it is asked to end; what was committed by then is
-    /// told as well.
-    pub(crate) fn follow(&mut self, stop: &Stop) -> Result<(), ReadError> {
+    /// Tells what is committed from now on, until it is asked to end and woken; what was committed by
+    /// then is told as well.
+    pub(crate) fn follow(&mut self, stop: &Stop, waker: &Waker) -> Result<(), ReadError> {
         let from = From::At(self.at + 1);
         let journal = self.opened.journal();
-        let mut subscription = journal.follow(from, OnLag::CatchUp)?;
+        let mut subscription = journal.follow(from, OnLag::CatchUp)?.woken_by(waker);
         loop {
             // Asked first: what is committed before the end is told before the end.
             let is_over = stop.is_asked();
-            let patience = if is_over { Duration::ZERO } else { LOOK_EVERY };
+            let patience = if is_over { Duration::ZERO } else { self.patience() };
             match subscription.next_within(patience) {
                 Ok(Some(Followed::Event(recorded))) if self.was_seen_now(&recorded.event) => {
                     self.tell(&recorded, &journal);
@@ -138,6 +138,13 @@ impl News {
         }
         self.save();
         Ok(())
+    }
+
+    /// How long there is nothing to do but to wait for news.
+    fn patience(&self) -> Duration {
+        let until_saved = (self.saved != Some(self.at)).then_some(SAVE_EVERY);
+        let until_status = self.at_work.due_in(Instant::now());
+        [until_saved, until_status].into_iter().flatten().min().unwrap_or(PATIENCE)
     }
 
     /// An event read while catching up is news if it is recent, or goes on with a run that was told.

@@ -119,12 +119,13 @@ mod tests {
     use event::{Draft, Time};
 
     use super::*;
+    use crate::limit::FOREIGN_POLL;
     use crate::store::memory::MemoryStore;
     use crate::store::{EventRow, Packed};
 
     #[test]
     fn what_is_in_memory_of_a_session_that_is_gone_is_not_indexed() {
-        let (store, feed) = (MemoryStore::default(), Feed::default());
+        let (store, feed) = (MemoryStore::default(), Feed::new(FOREIGN_POLL));
         let id: EventId = "01KJPX7FVT4ZZWPQ8RQK44AYVR".parse().unwrap();
         let session = SessionId::new("deleted").unwrap();
         let payload = UserPrompt::text("said once");

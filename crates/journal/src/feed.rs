@@ -15,10 +15,11 @@ use crate::backlog::Backlog;
 use crate::limit::{FEED_EVENTS_MAX, LIVE_TEXT_MAX};
 use crate::store::EventRow;
 
-#[derive(Default)]
 pub(crate) struct Feed {
     state: Mutex<State>,
     news: Condvar,
+    /// How often those who follow look for what other processes committed.
+    foreign_poll: Duration,
 }
 
 #[derive(Default)]
@@ -52,6 +53,14 @@ pub struct Live {
 }
 
 impl Feed {
+    pub(crate) fn new(foreign_poll: Duration) -> Feed {
+        Feed { state: Mutex::default(), news: Condvar::new(), foreign_poll }
+    }
+
+    pub(crate) fn foreign_poll(&self) -> Duration {
+        self.foreign_poll
+    }
+
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -105,8 +114,9 @@ impl Feed {
         state
     }
 
-    /// Wakes everybody who waits.
+    /// Wakes everybody who waits, and everybody who is about to.
     pub(crate) fn wake(&self) {
+        let _state = self.state();
         self.news.notify_all();
     }
 }

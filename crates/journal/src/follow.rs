@@ -1,13 +1,14 @@
 //! Following: history and news as one stream, without a hole and without a repeat.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use event::SessionId;
 
 use crate::feed::{Feed, Item, Live};
-use crate::limit::{FEED_EVENTS_MAX, FOREIGN_POLL};
+use crate::limit::FEED_EVENTS_MAX;
 use crate::read::{Lineage, salvaged};
 use crate::store::{Order, SeqRange, Store};
 use crate::{ReadError, Recorded};
@@ -73,6 +74,26 @@ pub struct Subscription {
     polled_tail: Option<u64>,
     /// Once closed: the end of the feed then.
     end: Option<u64>,
+    waker: Waker,
+}
+
+/// Ends the waiting of a [`Subscription`] from another thread: of one at a time, for as long as
+/// whoever follows lives, however often it begins anew.
+#[derive(Clone, Default)]
+pub struct Waker {
+    is_woken: Arc<AtomicBool>,
+    feed: Arc<Mutex<Option<Arc<Feed>>>>,
+}
+
+impl Waker {
+    /// Whoever waits for the next thing gets nothing at once, or when it waits the next time.
+    pub fn wake(&self) {
+        self.is_woken.store(true, Ordering::Release);
+        let feed = self.feed.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(feed) = feed {
+            feed.wake();
+        }
+    }
 }
 
 impl Subscription {
@@ -100,6 +121,7 @@ impl Subscription {
             is_awaited: true,
             polled_tail: None,
             end: None,
+            waker: Waker::default(),
         };
         let tail = subscription.tail()?;
         subscription.next = match from {
@@ -111,7 +133,7 @@ impl Subscription {
         Ok(subscription)
     }
 
-    /// The next thing, waiting at most for `patience`; `Ok(None)` if nothing came.
+    /// The next thing, waiting at most for `patience`; `Ok(None)` if nothing came, or it was woken.
     pub fn next_within(&mut self, patience: Duration) -> Result<Option<Followed>, Ended> {
         let deadline = Instant::now() + patience;
         loop {
@@ -137,10 +159,10 @@ impl Subscription {
                         return Err(Ended::Closed);
                     }
                     let now = Instant::now();
-                    if now >= deadline {
+                    if now >= deadline || self.waker.is_woken.swap(false, Ordering::AcqRel) {
                         return Ok(None);
                     }
-                    self.wait(FOREIGN_POLL.min(deadline - now));
+                    self.wait(self.feed.foreign_poll().min(deadline - now));
                 }
             }
         }
@@ -152,6 +174,15 @@ impl Subscription {
             self.end = Some(self.feed.state().end());
             self.feed.wake();
         }
+    }
+
+    /// Lets its waiting be ended by this one from now on.
+    #[must_use]
+    pub fn woken_by(mut self, waker: &Waker) -> Subscription {
+        let feed = Some(Arc::clone(&self.feed));
+        *waker.feed.lock().unwrap_or_else(PoisonError::into_inner) = feed;
+        self.waker = waker.clone();
+        self
     }
 
     /// Looks at the feed from where this subscriber stands.
@@ -277,7 +308,8 @@ impl Subscription {
     fn has_unread(&mut self, is_closed: bool) -> Result<bool, ReadError> {
         // One who looks looks for all: many who wait cost a store at rest no more than one. At the
         // end nobody looks again.
-        let polled = self.feed.state().polled_within(FOREIGN_POLL).filter(|_| !is_closed);
+        let polled =
+            self.feed.state().polled_within(self.feed.foreign_poll()).filter(|_| !is_closed);
         let tail = match polled {
             Some(tail) => tail,
             None => {
@@ -291,7 +323,8 @@ impl Subscription {
 
     fn wait(&self, patience: Duration) {
         let state = self.feed.state();
-        if self.cursor >= state.end() && !state.is_closed() {
+        let is_woken = self.waker.is_woken.load(Ordering::Acquire);
+        if self.cursor >= state.end() && !state.is_closed() && !is_woken {
             drop(self.feed.wait(state, patience));
         }
     }

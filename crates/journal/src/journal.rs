@@ -16,6 +16,7 @@ use crate::feed::Feed;
 use crate::follow::{From, OnLag, Subscription};
 use crate::indexer::Indexer;
 use crate::intake::{Prepared, prepare, prepare_whole};
+use crate::limit::{FOREIGN_POLL, FOREIGN_POLL_BESIDE};
 use crate::lineage;
 use crate::lock::{Claim, ClaimError};
 use crate::options::{Access, Options, StoreKind};
@@ -107,7 +108,11 @@ impl Journal {
         access: Access,
     ) -> Journal {
         let indexer = Indexer::default();
-        let feed = Arc::new(Feed::default());
+        let foreign_poll = match access {
+            Access::ReadOnly => FOREIGN_POLL,
+            Access::ReadWrite => FOREIGN_POLL_BESIDE,
+        };
+        let feed = Arc::new(Feed::new(foreign_poll));
         let writer = Writer::new(Arc::clone(&store), Arc::clone(&feed), access);
         let inner = Inner { store, feed, writer, artifacts, originals, derived, indexer };
         Journal { inner: Arc::new(inner) }

@@ -45,7 +45,7 @@ pub use error::{
     AppendError, ArtifactError, Damage, LineageError, OpenError, ReadError, StorageError,
 };
 pub use feed::Live;
-pub use follow::{Ended, Followed, From, OnLag, Subscription};
+pub use follow::{Ended, Followed, From, OnLag, Subscription, Waker};
 pub use journal::{Forks, Journal, Sighting, View};
 pub use limit::{
     BATCH_BYTES_MAX, BATCH_EVENTS_MAX, EVENT_BYTES_MAX, JSON_DEPTH_MAX, METADATA_BYTES_MAX,

@@ -51,8 +51,12 @@ pub(crate) const LIVE_TEXT_MAX: usize = 64 * 1024;
 pub(crate) const PAGE_EVENTS_MAX: usize = 1_024;
 pub(crate) const PAGE_BYTES_MAX: usize = 8 * 1024 * 1024;
 
-/// How often a follower looks for what other processes committed.
+/// How often a follower looks for what other processes committed, if it only reads: whatever it
+/// waits for comes from another one.
 pub(crate) const FOREIGN_POLL: Duration = Duration::from_millis(250);
+
+/// The same where this process writes: of what it commits itself it is told at once.
+pub(crate) const FOREIGN_POLL_BESIDE: Duration = Duration::from_secs(1);
 
 /// Generations of forks. A chain this long is damage or a loop, and is refused.
 pub(crate) const GENERATIONS_MAX: u32 = 1_024;

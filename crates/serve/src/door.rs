@@ -54,7 +54,7 @@ const SHORT_MAX: usize = 2;
 const SHORT_WAITING_MAX: usize = 64;
 
 /// How often it is looked whether the token is still the same while somebody follows.
-const TOKEN_EVERY: Duration = Duration::from_millis(500);
+const TOKEN_EVERY: Duration = Duration::from_secs(2);
 
 /// How long what goes on may take when the door closes.
 const END_WITHIN: Duration = Duration::from_millis(500);

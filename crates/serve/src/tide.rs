@@ -7,13 +7,16 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use std::{io, thread};
 
-use journal::{Ended, Followed, From, Journal, OnLag, ReadError};
+use journal::{Ended, Followed, From, Journal, OnLag, ReadError, Waker};
 use tokio::sync::watch;
 
 use crate::recent::{Recent, Told};
 
-/// How often it is looked whether to end, and whether the journal was opened anew.
-const LOOK_EVERY: Duration = Duration::from_millis(250);
+/// How long a journal that cannot be read is left alone.
+const RETRY_AFTER: Duration = Duration::from_millis(250);
+
+/// One of the waits that make up waiting until it is woken.
+const PATIENCE: Duration = Duration::from_secs(3_600);
 
 /// Events that are taken before followers hear of them, if so many wait.
 const AT_ONCE_MAX: usize = 256;
@@ -29,6 +32,7 @@ pub(crate) struct Tide {
 pub(crate) struct Reading {
     thread: JoinHandle<()>,
     stop: Arc<AtomicBool>,
+    waker: Waker,
 }
 
 impl Tide {
@@ -40,10 +44,12 @@ impl Tide {
         let (moved, _) = watch::channel(tail);
         let tide = Tide { recent: Arc::new(Mutex::new(Recent::new(tail))), moved };
         let stop = Arc::new(AtomicBool::new(false));
-        let reader = Reader { tide: tide.clone(), at: tail, stop: Arc::clone(&stop) };
+        let waker = Waker::default();
+        let reader =
+            Reader { tide: tide.clone(), at: tail, stop: Arc::clone(&stop), waker: waker.clone() };
         let builder = thread::Builder::new().name("tide".to_owned());
         let thread = builder.spawn(move || reader.run(&journal)).map_err(TideError::Thread)?;
-        Ok((tide, Reading { thread, stop }))
+        Ok((tide, Reading { thread, stop, waker }))
     }
 
     pub(crate) fn recent(&self) -> MutexGuard<'_, Recent> {
@@ -59,6 +65,8 @@ impl Tide {
 impl Reading {
     pub(crate) fn stop(self) {
         self.stop.store(true, Ordering::Release);
+        self.waker.wake();
+        self.thread.thread().unpark();
         // A reader that panicked has nothing more to say.
         let _ = self.thread.join();
     }
@@ -77,6 +85,7 @@ struct Reader {
     tide: Tide,
     at: u64,
     stop: Arc<AtomicBool>,
+    waker: Waker,
 }
 
 impl Reader {
@@ -87,18 +96,19 @@ impl Reader {
             // What cannot be read now is tried again: those who follow wait meanwhile.
             let _ = self.read(&journal());
             if !self.is_over() {
-                thread::park_timeout(LOOK_EVERY);
+                thread::park_timeout(RETRY_AFTER);
             }
         }
     }
 
     fn read(&mut self, journal: &Journal) -> Result<(), ReadError> {
-        let mut subscription = journal.follow(From::At(self.at + 1), OnLag::CatchUp)?;
+        let subscription = journal.follow(From::At(self.at + 1), OnLag::CatchUp)?;
+        let mut subscription = subscription.woken_by(&self.waker);
         loop {
             if self.is_over() {
                 return Ok(());
             }
-            let mut patience = LOOK_EVERY;
+            let mut patience = PATIENCE;
             let mut news = Vec::new();
             while news.len() < AT_ONCE_MAX {
                 match subscription.next_within(patience) {

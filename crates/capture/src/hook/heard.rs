@@ -104,7 +104,7 @@ impl Pump<'_> {
     ) -> Result<(), CaptureError> {
         let agent = self.agents.iter().find(|agent| agent.provider() == provider);
         match agent.and_then(|agent| self.named_place(*agent, transcript, summary)) {
-            Some(path) => self.look(&path, sink, summary),
+            Some(path) => self.look(&path, u64::MAX, sink, summary).map(|_| ()),
             None => Ok(()),
         }
     }

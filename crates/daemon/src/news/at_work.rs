@@ -50,6 +50,13 @@ impl AtWork {
         self.running.remove(session);
     }
 
+    /// When there will be something to tell, if nothing else happens.
+    pub(super) fn due_in(&self, now: Instant) -> Option<Duration> {
+        let is_wanted = self.was_running || !self.running.is_empty();
+        let told_at = self.told_at.filter(|_| is_wanted)?;
+        Some(STATUS_EVERY.saturating_sub(now - told_at))
+    }
+
     /// What to tell now, if something.
     pub(super) fn status(&mut self, now: Instant) -> Option<Draft> {
         if self.told_at.is_some_and(|told| now - told < STATUS_EVERY) {

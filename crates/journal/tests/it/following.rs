@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use journal::{
     Batch, Ended, Followed, Forks, From, Journal, OnLag, ReadError, Recorded, Recording, Selection,
-    Subscription,
+    Subscription, Waker,
 };
 
 use crate::given::{
@@ -40,6 +40,7 @@ cases! {
     a_dropped_stream_is_not_counted
     waiting_ends_when_something_comes
     waiting_ends_with_its_patience
+    who_waits_can_be_woken
 }
 
 fn follow(journal: &Journal, from: From) -> Subscription {
@@ -459,4 +460,23 @@ fn waiting_ends_with_its_patience(world: World) {
     let mut stream = follow(&world, From::Now);
     assert_eq!(stream.next_within(Duration::from_millis(5)).unwrap(), None);
     assert_eq!(stream.next_within(Duration::ZERO).unwrap(), None);
+}
+
+fn who_waits_can_be_woken(world: World) {
+    let waker = Waker::default();
+    let mut stream = follow(&world, From::Now).woken_by(&waker);
+    let for_ever = Duration::from_secs(3_600);
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| stream.next_within(for_ever).unwrap());
+        waker.wake();
+        assert_eq!(waiting.join().unwrap(), None);
+    });
+    waker.wake();
+    assert_eq!(stream.next_within(for_ever).unwrap(), None, "before it waits");
+    host(&world, prompt("a", 1));
+    waker.wake();
+    assert!(
+        matches!(stream.next_within(for_ever).unwrap(), Some(Followed::Event(_))),
+        "news first"
+    );
 }
