@@ -87,7 +87,7 @@ impl Notifying {
 }
 
 fn run(tools: &Tools, wanted: &Mutex<Notifications>, board: &Board, woken: &Receiver<()>) {
-    let mut watch = Watch::default();
+    let mut watch = Watch::from((tools.clock)());
     loop {
         let wanted = lock(wanted).clone();
         let woken = match wanted.is_wanted() {
@@ -117,7 +117,11 @@ fn doing(status: &wire::Status) -> Doing {
         title: shown(title.unwrap_or(status.session_id.as_str())),
         project: status.project.clone(),
         current: shown(&status.summary.current),
-        needs_you: status.attention.as_ref().is_some_and(|wants| wants.want != "finished"),
+        needs: status
+            .attention
+            .as_ref()
+            .filter(|wants| wants.want != "finished")
+            .map(|wants| (wants.want, wants.since)),
         is_running: status.status == "running",
         since: status.since,
     }

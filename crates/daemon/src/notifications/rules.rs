@@ -1,7 +1,8 @@
 //! When somebody is to be told of a session: rules, and what they come to.
 //!
-//! Pure: what sessions do and what time it is are handed in. A cause is told once; another one of
-//! the same session and rule not before some minutes have passed; in quiet hours nothing is.
+//! Pure: what sessions do and what time it is are handed in. A cause is told once, and not at all if
+//! it was due before anybody looked; another one of the same session and rule not before some
+//! minutes have passed; in quiet hours nothing is.
 
 use std::collections::HashMap;
 
@@ -103,8 +104,10 @@ pub(super) struct Doing {
     pub title: String,
     pub project: Option<String>,
     pub current: String,
-    pub needs_you: bool,
+    /// What it needs somebody for, and since when.
+    pub needs: Option<(&'static str, Time)>,
     pub is_running: bool,
+    /// Since when it runs, or rests.
     pub since: Time,
 }
 
@@ -118,15 +121,23 @@ pub(super) struct Notice {
 }
 
 /// What was seen of sessions, and what was told of them.
-#[derive(Default)]
 pub(super) struct Watch {
-    /// Since when each session that runs has run.
+    begun: Time,
+    /// Since when each session that runs has run; questions in between do not count.
     running: HashMap<SessionId, Time>,
     /// What was told last, by rule and session: its cause, and when.
-    told: HashMap<(When, SessionId), (Time, Time)>,
+    told: HashMap<(When, SessionId), (Cause, Time)>,
 }
 
+/// What it was about, and since when that is so.
+type Cause = (&'static str, Time);
+
 impl Watch {
+    /// What was due before this was told by somebody else, or has been seen.
+    pub(super) fn from(begun: Time) -> Watch {
+        Watch { begun, running: HashMap::new(), told: HashMap::new() }
+    }
+
     /// What is to be told now.
     pub(super) fn look(
         &mut self,
@@ -137,13 +148,12 @@ impl Watch {
     ) -> Vec<Notice> {
         let mut due = Vec::new();
         for doing in doings {
-            let ran_since = match doing.is_running {
-                true => {
-                    self.running.entry(doing.session.clone()).or_insert(doing.since);
-                    None
-                }
-                false => self.running.remove(&doing.session),
-            };
+            let mut ran_since = None;
+            if doing.is_running {
+                self.running.entry(doing.session.clone()).or_insert(doing.since);
+            } else if doing.needs.is_none() {
+                ran_since = self.running.remove(&doing.session);
+            }
             for rule in wanted.rules() {
                 if rule.project.is_some() && rule.project != doing.project {
                     continue;
@@ -152,14 +162,15 @@ impl Watch {
                     until.nanos() - since.nanos() >= i128::from(rule.seconds) * 1_000_000_000
                 };
                 let cause = match rule.when {
-                    When::NeedsYou if doing.needs_you => Some(doing.since),
-                    When::NeedsYou => None,
-                    // One that asks has not ended; what it asks is told by another rule.
-                    When::TurnEnded if doing.needs_you => None,
-                    When::TurnEnded => ran_since.filter(|since| lasted(*since, doing.since)),
+                    When::NeedsYou => doing
+                        .needs
+                        .filter(|(_, since)| lasted(*since, now) && !lasted(*since, self.begun)),
+                    When::TurnEnded => {
+                        let long = ran_since.filter(|since| lasted(*since, doing.since));
+                        long.map(|since| ("turn", since))
+                    }
                 };
-                let is_due = |since: &Time| rule.when == When::TurnEnded || lasted(*since, now);
-                if let Some(cause) = cause.filter(is_due)
+                if let Some(cause) = cause
                     && self.is_news(rule.when, &doing.session, cause, now)
                 {
                     due.push(notice(rule.when, doing));
@@ -177,7 +188,7 @@ impl Watch {
     }
 
     /// Whether a cause was not told yet, and nothing else shortly before. Then it is told.
-    fn is_news(&mut self, when: When, session: &SessionId, cause: Time, now: Time) -> bool {
+    fn is_news(&mut self, when: When, session: &SessionId, cause: Cause, now: Time) -> bool {
         let key = (when, session.clone());
         let is_told = self.told.get(&key).is_some_and(|(known, at)| {
             *known == cause || now.nanos() - at.nanos() < AGAIN_AFTER_SECONDS * 1_000_000_000
@@ -222,7 +233,7 @@ mod tests {
             title: "the parser".to_owned(),
             project: Some("app".to_owned()),
             current: word.to_owned(),
-            needs_you: word == "asks",
+            needs: ["asks", "failed"].contains(&word).then_some(("question", at(since))),
             is_running: word == "runs",
             since: at(since),
         }
@@ -231,7 +242,7 @@ mod tests {
     /// What is told of a session, second by second: what it does from when on.
     fn told(settings: &str, story: &[(&str, i64)], until: i64) -> Vec<String> {
         let wanted: Notifications = toml::from_str(settings).expect("it is understood");
-        let mut watch = Watch::default();
+        let mut watch = Watch::from(at(-1));
         let mut told = Vec::new();
         for second in 0..until {
             let Some((word, since)) = story.iter().rev().find(|(_, since)| *since <= second) else {
@@ -259,8 +270,36 @@ mod tests {
     fn the_end_of_a_long_turn_is_told_and_of_a_short_one_not() {
         let story = [("runs", 0), ("rests", 299), ("runs", 1_000), ("rests", 1_301)];
         assert_eq!(told("", &story, 2_000), ["1301 Done: the parser"]);
-        // Who asks in the middle of it has not ended.
-        assert_eq!(told("", &[("runs", 0), ("asks", 400), ("runs", 410)], 450), [""; 0]);
+        // Who asks in the middle of it has not ended, and goes on with the same turn.
+        let story = [("runs", 0), ("asks", 200), ("runs", 210), ("asks", 250), ("runs", 255)];
+        assert_eq!(told("", &story, 600), [""; 0]);
+        let story = [story.as_slice(), &[("rests", 310)]].concat();
+        assert_eq!(told("", &story, 600), ["310 Done: the parser"]);
+    }
+
+    #[test]
+    fn one_cause_is_told_once_whatever_else_is_said_of_the_session() {
+        let wanted = Notifications::default();
+        let mut watch = Watch::from(at(0));
+        let mut told = Vec::new();
+        for second in 0..2_000 {
+            // A failed turn is waited for, and idle two minutes later: the failure is the same.
+            let since = if second < 120 { 0 } else { 120 };
+            let failed = Doing { needs: Some(("failed", at(0))), ..doing("failed", since) };
+            told.extend(watch.look(&[failed], &wanted, at(second), &Zone::UTC));
+        }
+        assert_eq!(told.len(), 1);
+    }
+
+    #[test]
+    fn what_waited_before_anybody_looked_is_not_told_and_what_goes_on_waiting_is() {
+        let wanted = Notifications::default();
+        let mut watch = Watch::from(at(100));
+        let mut look = |second, since| {
+            watch.look(&[doing("asks", since)], &wanted, at(second), &Zone::UTC).len()
+        };
+        assert_eq!((look(101, 0), look(1_000, 0)), (0, 0));
+        assert_eq!((look(101, 90), look(110, 90)), (0, 1));
     }
 
     #[test]
