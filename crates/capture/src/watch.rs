@@ -168,10 +168,12 @@ impl<'a> Watch<'a> {
     ) -> Result<(), CaptureError> {
         let mut warnings = Vec::new();
         self.watch_roots(&mut warnings);
-        let mut next_sweep = self.now();
+        // Watched first: what is written meanwhile is told. Nobody is kept waiting yet.
+        let mut summary = self.pump.once(sink, &mut |_| {})?;
+        self.hint_recent(&mut summary);
+        let mut next_sweep = self.now() + self.sweep_pause();
         let mut next_roots = self.now() + self.roots_pause();
         loop {
-            let mut summary = Summary::default();
             let now = self.now();
             if now >= next_roots {
                 if self.watch_roots(&mut warnings) {
@@ -191,6 +193,7 @@ impl<'a> Watch<'a> {
             if summary != Summary::default() {
                 summary.conclude();
                 tell(&summary);
+                summary = Summary::default();
             }
             let due = self.next_due().min(next_sweep).min(next_roots);
             match self.wait_until(due, &mut warnings) {
@@ -214,11 +217,16 @@ impl<'a> Watch<'a> {
     /// Lists everything; what has news is read as others leave time for it.
     fn sweep(&mut self, sink: &mut dyn Sink, summary: &mut Summary) -> Result<(), CaptureError> {
         self.backlog = self.pump.sweep(sink, summary)?.into();
+        self.hint_recent(summary);
+        Ok(())
+    }
+
+    /// Goes on looking at what somebody wrote to a short while ago.
+    fn hint_recent(&mut self, summary: &mut Summary) {
         let now = self.now();
         for path in summary.recent.drain(..) {
             self.schedule.hint(&path, now);
         }
-        Ok(())
     }
 
     /// Looks once more into folders that have appeared.

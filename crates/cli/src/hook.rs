@@ -62,8 +62,17 @@ enum Told {
     Nothing,
     /// Nobody called: it is tried out.
     Trial,
+    /// It may be Cursor's: that is asked of its settings, on a disk.
+    Cursors(Payload),
     /// It could not be understood.
     Lost(&'static str),
+}
+
+impl Told {
+    /// Whether there is nothing left to do, and nothing to note.
+    fn is_done(&self) -> bool {
+        matches!(self, Told::Taken | Told::Trial)
+    }
 }
 
 impl Call {
@@ -95,18 +104,15 @@ impl Call {
         let Ok(folder) = world::folder_of(self.journal.as_deref()) else {
             return ExitCode::SUCCESS;
         };
-        let panicked = || Told::Lost("it panicked");
-        let heard = panic::catch_unwind(AssertUnwindSafe(|| self.heard()));
-        let heard = heard.unwrap_or_else(|_| Err(panicked()));
-        // Whatever hangs then ends with this program.
+        let told = caught(|| self.told(&folder));
+        if told.is_done() {
+            return ExitCode::SUCCESS;
+        }
+        // What is done now touches a disk, and may hang. Then it ends with this program.
         let (done, is_done) = mpsc::sync_channel(1);
         let _ = thread::Builder::new().spawn(move || {
-            let told = heard.map(|payload| {
-                let told = panic::catch_unwind(AssertUnwindSafe(|| self.tell(&folder, &payload)));
-                told.unwrap_or_else(|_| panicked())
-            });
-            let told = told.unwrap_or_else(|told| told);
-            if !matches!(told, Told::Taken | Told::Trial) {
+            let told = caught(|| self.asked(&folder, told));
+            if !told.is_done() {
                 let _ = panic::catch_unwind(AssertUnwindSafe(|| self.note(&folder, told)));
             }
             let _ = done.send(());
@@ -115,27 +121,37 @@ impl Call {
         ExitCode::SUCCESS
     }
 
-    /// What the agent says, or what is to be done with one that says nothing.
-    fn heard(&self) -> Result<Payload, Told> {
+    /// Hears what the agent says, and tells the daemon.
+    fn told(&self, folder: &Path) -> Told {
         let text = self
             .payload
             .clone()
             .unwrap_or_else(|| String::from_utf8_lossy(&said(PAYLOAD_BYTES_MAX)).into_owned());
         if text == TRIAL {
-            return Err(Told::Trial);
+            return Told::Trial;
         }
-        let no_object = |_| Told::Lost("what it was given is no JSON object");
-        Payload::parse(&text).map_err(no_object)
+        match Payload::parse(&text) {
+            Ok(payload) if self.is_cursors(&payload) => Told::Cursors(payload),
+            Ok(payload) => tell(&self.agent, &self.event, folder, &payload),
+            Err(_) => Told::Lost("what it was given is no JSON object"),
+        }
     }
 
-    fn tell(&self, folder: &Path, payload: &Payload) -> Told {
-        let Some((agent, event)) = self.meant(payload) else { return Told::Nothing };
-        let Some(hooked) = hooked(agent, &event, payload) else { return Told::Nothing };
-        let is_untold = hooked.is_untold;
-        let call = hook_call(hooked, &event, world::now(), world::dice());
-        match hand_over(&socket(folder), &call, TAKEN_WITHIN) {
-            true => Told::Taken,
-            false => Told::Untaken(Box::new(call), is_untold),
+    /// Cursor runs the hooks of Claude Code, too, and says so in the payload.
+    fn is_cursors(&self, payload: &Payload) -> bool {
+        self.agent == "claude"
+            && (payload.text(&["cursor_version"]).is_some()
+                || std::env::var_os("CURSOR_VERSION").is_some())
+    }
+
+    /// What Cursor says is told in its words, unless a hook of its own tells it.
+    fn asked(&self, folder: &Path, told: Told) -> Told {
+        let Told::Cursors(payload) = told else { return told };
+        let Ok(home) = world::home() else { return Told::Nothing };
+        let own = std::fs::read_to_string(home.join(".cursor/hooks.json"));
+        match own.is_ok_and(|text| text.contains(" hook cursor ")) {
+            true => Told::Nothing,
+            false => tell("cursor", &in_cursors_words(&self.event), folder, &payload),
         }
     }
 
@@ -147,7 +163,7 @@ impl Call {
         }
         let left = match told {
             Told::Untaken(call, is_untold) => leave(folder, &call, is_untold),
-            Told::Taken | Told::Trial | Told::Nothing => Ok(()),
+            Told::Taken | Told::Trial | Told::Nothing | Told::Cursors(_) => Ok(()),
             Told::Lost(why) => Err(why),
         };
         let log = HookLog::of(folder);
@@ -156,27 +172,28 @@ impl Call {
             Err(why) => log.failed(&self.agent, &self.event, why, world::now()),
         }
     }
+}
 
-    /// Whose hook it really is, and the event in its words; `None` if another of ours tells it.
-    ///
-    /// Cursor runs the hooks of Claude Code, too, and says so in the payload.
-    fn meant(&self, payload: &Payload) -> Option<(&str, String)> {
-        let is_cursor = self.agent == "claude"
-            && (payload.text(&["cursor_version"]).is_some()
-                || std::env::var_os("CURSOR_VERSION").is_some());
-        if !is_cursor {
-            return Some((&self.agent, self.event.clone()));
-        }
-        let own = world::home().ok()?.join(".cursor/hooks.json");
-        let has_own = std::fs::read_to_string(own).is_ok_and(|text| text.contains(" hook cursor "));
-        (!has_own).then(|| ("cursor", in_cursors_words(&self.event)))
+/// What came of it, also of one that panics.
+fn caught(tell: impl FnOnce() -> Told) -> Told {
+    panic::catch_unwind(AssertUnwindSafe(tell)).unwrap_or(Told::Lost("it panicked"))
+}
+
+/// Tells the daemon.
+fn tell(agent: &str, event: &str, folder: &Path, payload: &Payload) -> Told {
+    let Some(hooked) = hooked(agent, event, payload) else { return Told::Nothing };
+    let is_untold = hooked.is_untold;
+    let call = hook_call(hooked, event, world::now(), world::dice());
+    match hand_over(&socket(folder), &call, TAKEN_WITHIN) {
+        true => Told::Taken,
+        false => Told::Untaken(Box::new(call), is_untold),
     }
 }
 
 /// Leaves a call on disk, as far as there is something that nobody else tells.
 fn leave(folder: &Path, call: &HookCall, is_untold: bool) -> Result<(), &'static str> {
-    let signaled = signal_of(call)
-        .map_or(Ok(()), |signal| Signals::of(folder).leave(&signal, world::now(), world::dice()));
+    let signaled =
+        signal_of(call).map_or(Ok(()), |signal| Signals::of(folder).leave_as(&call.name, &signal));
     if is_untold {
         match Spool::of(folder).leave(call) {
             Ok(true) => {}

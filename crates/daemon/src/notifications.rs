@@ -1,6 +1,7 @@
 //! Tells people of sessions that need them: on the desktop, by a command of theirs, and on the bus.
 //!
-//! Off until asked for. While it is off, nothing is watched for it.
+//! Off until asked for. While it is off, nothing is watched for it. What was told is kept beside the
+//! journal, so that a restart says nothing again.
 
 mod rules; // when somebody is to be told
 
@@ -18,16 +19,21 @@ use serve::Board;
 use supervise::{Supervisor, Task, fill};
 
 use crate::cortex::{REV, compact};
+use crate::instance::health;
 use crate::live::Live;
 use crate::log::{Log, Part};
 use crate::opened::Opened;
+use crate::segment::put_whole;
 use crate::zone::Zone;
-use rules::{Doing, Notice, Watch};
+use rules::{Doing, Notice, Told, Watch};
 
 pub(crate) use rules::Notifications;
 
 /// How often it is looked whether somebody is to be told.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// The file with what was told.
+const TOLD: &str = "notified.json";
 
 /// How long a program may take to tell somebody.
 const TELL_WITHIN: Duration = Duration::from_secs(30);
@@ -87,7 +93,7 @@ impl Notifying {
 }
 
 fn run(tools: &Tools, wanted: &Mutex<Notifications>, board: &Board, woken: &Receiver<()>) {
-    let mut watch = Watch::from((tools.clock)());
+    let mut watch = Watch::behind(kept(tools));
     loop {
         let wanted = lock(wanted).clone();
         let woken = match wanted.is_wanted() {
@@ -100,9 +106,30 @@ fn run(tools: &Tools, wanted: &Mutex<Notifications>, board: &Board, woken: &Rece
             Err(RecvTimeoutError::Timeout) => {}
         }
         let doings: Vec<Doing> = board.statuses().iter().map(doing).collect();
-        for notice in watch.look(&doings, &wanted, (tools.clock)(), &tools.zone) {
-            tell(&notice, &wanted, tools);
+        let notices = watch.look(&doings, &wanted, (tools.clock)(), &tools.zone);
+        if notices.is_empty() {
+            continue;
         }
+        // Before it is told: twice is worse than once too few.
+        keep(&watch, tools);
+        notices.iter().for_each(|notice| tell(notice, &wanted, tools));
+    }
+}
+
+/// What was told before. What cannot be read is told again.
+fn kept(tools: &Tools) -> Vec<Told> {
+    let journal = tools.opened.journal();
+    let text = journal.dir().and_then(|dir| std::fs::read(health(dir).join(TOLD)).ok());
+    text.and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default()
+}
+
+fn keep(watch: &Watch, tools: &Tools) {
+    let journal = tools.opened.journal();
+    if let Some(dir) = journal.dir()
+        && let Ok(text) = serde_json::to_vec(watch.told())
+    {
+        // On a full disk it is told again after a restart.
+        let _ = put_whole(&health(dir), TOLD, &text);
     }
 }
 

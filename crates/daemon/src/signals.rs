@@ -54,7 +54,7 @@ impl Signals {
     }
 
     /// The same for one who has a name for it.
-    pub(crate) fn leave_as(&self, name: &str, signal: &Signal) -> io::Result<()> {
+    pub fn leave_as(&self, name: &str, signal: &Signal) -> io::Result<()> {
         self.tray.leave(&format!("{name}.json"), signal.encode().as_bytes())
     }
 

@@ -1,14 +1,14 @@
 //! When somebody is to be told of a session: rules, and what they come to.
 //!
-//! Pure: what sessions do and what time it is are handed in. A cause is told once, and not at all if
-//! it was due before anybody looked; another one of the same session and rule not before some
-//! minutes have passed; in quiet hours nothing is.
+//! Pure: what sessions do and what time it is are handed in. A cause is told once, also over a
+//! restart, for as long as what was told is kept; another one of the same session and rule not
+//! before some minutes have passed; in quiet hours nothing is.
 
 use std::collections::HashMap;
 
 use event::{SessionId, Time};
-use serde::Deserialize;
 use serde::de::{self, Deserializer};
+use serde::{Deserialize, Serialize};
 
 use crate::zone::Zone;
 
@@ -40,7 +40,7 @@ struct Rule {
     project: Option<String>,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum When {
     /// A session has needed somebody for so long.
@@ -121,21 +121,36 @@ pub(super) struct Notice {
 }
 
 /// What was seen of sessions, and what was told of them.
+#[derive(Default)]
 pub(super) struct Watch {
-    begun: Time,
     /// Since when each session that runs has run; questions in between do not count.
     running: HashMap<SessionId, Time>,
-    /// What was told last, by rule and session: its cause, and when.
-    told: HashMap<(When, SessionId), (Cause, Time)>,
+    told: Vec<Told>,
 }
 
-/// What it was about, and since when that is so.
-type Cause = (&'static str, Time);
+/// The last that was told of a session by a rule.
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize, Serialize)]
+pub(super) struct Told {
+    when: When,
+    session: SessionId,
+    /// What it was about, and since when that was so.
+    what: String,
+    since: Time,
+    at: Time,
+}
+
+/// How many of those are kept: the newest.
+const TOLD_MAX: usize = 1_000;
 
 impl Watch {
-    /// What was due before this was told by somebody else, or has been seen.
-    pub(super) fn from(begun: Time) -> Watch {
-        Watch { begun, running: HashMap::new(), told: HashMap::new() }
+    /// Goes on behind what was told before.
+    pub(super) fn behind(told: Vec<Told>) -> Watch {
+        Watch { told, running: HashMap::new() }
+    }
+
+    /// What was told, newest last.
+    pub(super) fn told(&self) -> &[Told] {
+        &self.told
     }
 
     /// What is to be told now.
@@ -162,9 +177,7 @@ impl Watch {
                     until.nanos() - since.nanos() >= i128::from(rule.seconds) * 1_000_000_000
                 };
                 let cause = match rule.when {
-                    When::NeedsYou => doing
-                        .needs
-                        .filter(|(_, since)| lasted(*since, now) && !lasted(*since, self.begun)),
+                    When::NeedsYou => doing.needs.filter(|(_, since)| lasted(*since, now)),
                     When::TurnEnded => {
                         let long = ran_since.filter(|since| lasted(*since, doing.since));
                         long.map(|since| ("turn", since))
@@ -179,7 +192,6 @@ impl Watch {
         }
         let is_there = |id: &SessionId| doings.iter().any(|doing| doing.session == *id);
         self.running.retain(|id, _| is_there(id));
-        self.told.retain(|(_, id), _| is_there(id));
         // What comes in quiet hours is over with them.
         if wanted.quiet.is_some_and(|quiet| quiet.holds(minute_of_day(now, zone))) {
             due.clear();
@@ -188,15 +200,27 @@ impl Watch {
     }
 
     /// Whether a cause was not told yet, and nothing else shortly before. Then it is told.
-    fn is_news(&mut self, when: When, session: &SessionId, cause: Cause, now: Time) -> bool {
-        let key = (when, session.clone());
-        let is_told = self.told.get(&key).is_some_and(|(known, at)| {
-            *known == cause || now.nanos() - at.nanos() < AGAIN_AFTER_SECONDS * 1_000_000_000
+    fn is_news(
+        &mut self,
+        when: When,
+        session: &SessionId,
+        (what, since): (&str, Time),
+        now: Time,
+    ) -> bool {
+        let place = self.told.iter().position(|told| told.when == when && told.session == *session);
+        let is_told = place.map(|place| &self.told[place]).is_some_and(|told| {
+            (told.what == what && told.since == since)
+                || now.nanos() - told.at.nanos() < AGAIN_AFTER_SECONDS * 1_000_000_000
         });
-        if !is_told {
-            self.told.insert(key, (cause, now));
+        if is_told {
+            return false;
         }
-        !is_told
+        if let Some(place) = place.or((self.told.len() >= TOLD_MAX).then_some(0)) {
+            self.told.remove(place);
+        }
+        let (session, what) = (session.clone(), what.to_owned());
+        self.told.push(Told { when, session, what, since, at: now });
+        true
     }
 }
 
@@ -242,7 +266,7 @@ mod tests {
     /// What is told of a session, second by second: what it does from when on.
     fn told(settings: &str, story: &[(&str, i64)], until: i64) -> Vec<String> {
         let wanted: Notifications = toml::from_str(settings).expect("it is understood");
-        let mut watch = Watch::from(at(-1));
+        let mut watch = Watch::default();
         let mut told = Vec::new();
         for second in 0..until {
             let Some((word, since)) = story.iter().rev().find(|(_, since)| *since <= second) else {
@@ -280,7 +304,7 @@ mod tests {
     #[test]
     fn one_cause_is_told_once_whatever_else_is_said_of_the_session() {
         let wanted = Notifications::default();
-        let mut watch = Watch::from(at(0));
+        let mut watch = Watch::default();
         let mut told = Vec::new();
         for second in 0..2_000 {
             // A failed turn is waited for, and idle two minutes later: the failure is the same.
@@ -292,14 +316,20 @@ mod tests {
     }
 
     #[test]
-    fn what_waited_before_anybody_looked_is_not_told_and_what_goes_on_waiting_is() {
+    fn what_was_told_is_not_told_again_after_a_restart() {
         let wanted = Notifications::default();
-        let mut watch = Watch::from(at(100));
-        let mut look = |second, since| {
-            watch.look(&[doing("asks", since)], &wanted, at(second), &Zone::UTC).len()
+        let look = |watch: &mut Watch, since| {
+            watch.look(&[doing("asks", since)], &wanted, at(2_000), &Zone::UTC).len()
         };
-        assert_eq!((look(101, 0), look(1_000, 0)), (0, 0));
-        assert_eq!((look(101, 90), look(110, 90)), (0, 1));
+        let mut first = Watch::default();
+        assert_eq!(look(&mut first, 0), 1);
+        let kept = serde_json::to_string(first.told()).expect("it encodes");
+        let mut kept: Vec<Told> = serde_json::from_str(&kept).expect("it is read again");
+        kept[0].at = at(0);
+        let mut second = Watch::behind(kept);
+        // At first nothing is known of any session.
+        assert_eq!(second.look(&[], &wanted, at(2_000), &Zone::UTC), []);
+        assert_eq!((look(&mut second, 0), look(&mut second, 1_900)), (0, 1));
     }
 
     #[test]
