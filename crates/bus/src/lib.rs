@@ -9,6 +9,7 @@
 mod scan; // the check of a line, as its bytes arrive
 mod dialect; // JSON as Python writes it, read without a tree
 mod message; // a message, to be read and to be made
+mod json; // a value that no tree can hold
 mod lines; // messages out of a stream of bytes
 pub mod registry; // what is said on the bus, by whom
 mod class; // how much it matters to one who falls behind
@@ -38,6 +39,7 @@ pub use control::Begin;
 pub use error::{BindError, PublishError, RunError};
 pub use filter::Filter;
 pub use handle::{Handle, Listener};
+pub use json::Json;
 pub use lines::Lines;
 pub use message::{Draft, DraftError, Field, Message};
 pub use notice::Notice;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use crate::dialect;
+use crate::json::Json;
 use crate::relay::{self, LINE_MAX};
 use crate::scan::{Fault, Key, Scanner, Shape, Verdict};
 
@@ -105,6 +106,11 @@ impl Message {
 }
 
 impl<'a> Field<'a> {
+    /// A value that is in no message.
+    pub fn of(value: &'a Json) -> Field<'a> {
+        Field(value.as_str().as_bytes())
+    }
+
     /// The bytes of the value.
     pub fn raw(self) -> &'a [u8] {
         self.0
@@ -150,25 +156,22 @@ impl Draft {
 
     /// The same with a field.
     #[must_use]
-    pub fn with(mut self, name: &str, value: impl Serialize) -> Draft {
-        // A map with keys that are no texts is all that fails; there is nothing to say then.
-        let value = serde_json::to_string(&value).unwrap_or_else(|_| "null".to_owned());
-        self.push(name, &value);
+    pub fn with(self, name: &str, value: impl Serialize) -> Draft {
+        self.with_json(name, &Json::of(value))
+    }
+
+    /// The same with a field whose value is JSON already.
+    #[must_use]
+    pub fn with_json(mut self, name: &str, value: &Json) -> Draft {
+        self.push(name, value.as_str());
         self
     }
 
-    /// The same with a field whose value is JSON already; digits stay as they are.
-    pub fn with_raw(mut self, name: &str, value: &str) -> Result<Draft, DraftError> {
-        let value = value.trim_matches([' ', '\t', '\r', '\n']);
-        let probe = format!("{{\"tract\":0,\"event\":0,\"value\":{value}}}");
-        match Scanner::check(probe.as_bytes()) {
-            // A value that ends the object early is none.
-            Verdict::Good(_) if dialect::is_one_value(value.as_bytes()) => {
-                self.push(name, value);
-                Ok(self)
-            }
-            Verdict::Bad(fault) => Err(DraftError::BadValue { name: name.to_owned(), fault }),
-            _ => Err(DraftError::BadValue { name: name.to_owned(), fault: Fault::Malformed }),
+    /// The same with a field whose value somebody wrote in JSON; digits stay as they are.
+    pub fn with_raw(self, name: &str, value: &str) -> Result<Draft, DraftError> {
+        match Json::parse(value) {
+            Ok(value) => Ok(self.with_json(name, &value)),
+            Err(fault) => Err(DraftError::BadValue { name: name.to_owned(), fault }),
         }
     }
 

@@ -1,8 +1,6 @@
 //! What the supervisor says on the bus, message by message.
 
-use serde_json::{Map, Value, json};
-
-use bus::{Draft, Message};
+use bus::{Draft, Json, Message};
 
 use crate::queue::{Snapshot, Stopped, Work};
 use crate::run_ref::Ref;
@@ -52,14 +50,14 @@ fn life(event: &str, who: &Who) -> Draft {
     draft(SUPERVISOR, event)
         .with("service", &who.name)
         .with("pid", who.pid)
-        .with("ref", &who.reference)
+        .with_json("ref", who.reference.json())
 }
 
 pub(crate) fn stopped(stopped: &Stopped) -> Draft {
     let mut draft = draft(SUPERVISOR, "stopped")
         .with("service", &stopped.service)
         .with("pid", stopped.pid)
-        .with("ref", &stopped.reference)
+        .with_json("ref", stopped.reference.json())
         .with("exit_code", stopped.exit_code);
     if let Some(reason) = stopped.reason {
         draft = draft.with("reason", reason.word());
@@ -72,26 +70,28 @@ pub(crate) fn stopped(stopped: &Stopped) -> Draft {
 
 pub(crate) fn queue(command: &str, snapshot: &Snapshot<'_>) -> Draft {
     let shown = snapshot.shown.iter().map(|entry| {
-        let mut shown = Map::new();
-        shown.insert("refs".to_owned(), json!(entry.refs));
-        shown.insert("cmd".to_owned(), json!(entry.work.cmd));
-        if let Some(day) = &entry.day {
-            shown.insert("day".to_owned(), json!(day));
-        }
-        Value::Object(shown)
+        let refs = entry.refs.iter().map(|reference| reference.json().clone());
+        let mut shown = vec![("refs", Json::list(refs)), ("cmd", Json::of(&entry.work.cmd))];
+        shown.extend(entry.day.map(|day| ("day", Json::of(day))));
+        Json::object(shown)
     });
     draft(SUPERVISOR, "queue")
         .with("command", command)
-        .with("running", snapshot.running)
+        .with_json("running", &name_of(snapshot.running))
         .with("queued", snapshot.queued)
-        .with("queue", shown.collect::<Vec<Value>>())
+        .with_json("queue", &Json::list(shown))
+}
+
+/// A run, or nothing where there is none.
+fn name_of(reference: Option<&Ref>) -> Json {
+    reference.map_or_else(|| Json::of(()), |reference| reference.json().clone())
 }
 
 pub(crate) fn skipped(reference: &Ref, active: Option<&Ref>, work: &Work, reason: &str) -> Draft {
     draft(SUPERVISOR, "skipped")
         .with("service", &work.name)
-        .with("ref", reference)
-        .with("active_ref", active)
+        .with_json("ref", reference.json())
+        .with_json("active_ref", &name_of(active))
         .with("cmd", &work.cmd)
         .with("reason", reason)
 }
@@ -100,7 +100,7 @@ pub(crate) fn skipped(reference: &Ref, active: Option<&Ref>, work: &Work, reason
 pub(crate) fn reloaded(reference: Option<&Ref>, error: Option<&str>) -> Draft {
     let mut draft = draft(SUPERVISOR, "reloaded");
     if let Some(reference) = reference {
-        draft = draft.with("ref", reference);
+        draft = draft.with_json("ref", reference.json());
     }
     if let Some(error) = error {
         draft = draft.with("error", error);
@@ -135,7 +135,7 @@ pub(crate) fn exit(
 
 fn about_run(event: &str, who: &Who, cmd: &[String], log_path: &str) -> Draft {
     draft(LOGS, event)
-        .with("ref", &who.reference)
+        .with_json("ref", who.reference.json())
         .with("name", &who.name)
         .with("pid", who.pid)
         .with("cmd", cmd)
@@ -158,12 +158,14 @@ pub(crate) struct LineMaker {
 
 impl LineMaker {
     pub(crate) fn new(who: &Who, stream: &str) -> LineMaker {
-        let fields = json!([who.reference, who.name, who.pid, stream]);
         LineMaker {
             head: format!(
                 "{{\"tract\":\"logs\",\"event\":\"line\",\"rev\":\"{REV}\",\"ref\":{},\
                  \"name\":{},\"pid\":{},\"stream\":{},\"line\":",
-                fields[0], fields[1], fields[2], fields[3]
+                who.reference.json().as_str(),
+                Json::of(&who.name).as_str(),
+                who.pid,
+                Json::of(stream).as_str(),
             ),
         }
     }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::group::{self, Identity};
 use crate::queue::RunId;
-use crate::run_ref::Ref;
+use crate::run_ref::{Ref, stored};
 use crate::state_file;
 
 /// How long orphans have to end by themselves.
@@ -24,10 +24,11 @@ pub(crate) struct Orphan {
     pub pid: u32,
     pub identity: Option<Identity>,
     pub name: String,
-    /// The run it was started for.
+    /// The run it was started for, as its environment names it.
     #[serde(rename = "ref")]
-    pub reference: Ref,
+    pub reference: String,
     /// Everybody who waits for its end; nobody does for a service.
+    #[serde(with = "stored")]
     pub refs: Vec<Ref>,
 }
 
@@ -57,7 +58,7 @@ impl Children {
             pid,
             identity: Identity::of(pid),
             name: name.to_owned(),
-            reference: reference.clone(),
+            reference: reference.as_str().to_owned(),
             refs: refs.to_vec(),
         };
         self.living.insert(run, child);
@@ -124,6 +125,6 @@ fn was_told(pid: u32, orphan: &Orphan, journal: &Path) -> bool {
             .filter_map(|variable| variable.strip_prefix(name.as_bytes())?.strip_prefix(b"="));
         values.any(|found| found == value)
     };
-    has("HANSARD_REF", orphan.reference.as_str().as_bytes())
+    has("HANSARD_REF", orphan.reference.as_bytes())
         && has("HANSARD_JOURNAL", journal.as_os_str().as_bytes())
 }

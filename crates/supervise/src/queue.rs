@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::clock::Moment;
 use crate::day::Day;
 use crate::program::Program;
-use crate::run_ref::Ref;
+use crate::run_ref::{Ref, stored};
 use crate::services_file::{IfBusy, TaskLimits};
 
 /// Waiting entries of all names. One more is answered `queue_full`.
@@ -59,6 +59,7 @@ pub(crate) struct Request {
 /// A task, with everybody who waits for it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Entry {
+    #[serde(with = "stored")]
     pub refs: Vec<Ref>,
     #[serde(with = "shared")]
     pub work: Arc<Work>,

@@ -159,7 +159,7 @@ mod tests {
     #[test]
     fn a_ref_is_a_text_or_an_integer() {
         let good = |value: &str| match reference(value) {
-            AskedRef::Good(reference) => serde_json::to_string(&reference).unwrap(),
+            AskedRef::Good(reference) => reference.json().as_str().to_owned(),
             other => panic!("{value}: {other:?}"),
         };
         for value in [r#""a""#, r#""""#, "7", "-7", "123456789012345678901234567890"] {
@@ -173,5 +173,7 @@ mod tests {
         }
         assert_ne!(reference("7"), reference(r#""7""#));
         assert_eq!(reference(r#""\u0061""#), reference(r#""a""#));
+        assert_ne!(reference(r#""\udcff""#), reference(r#""\udcfe""#));
+        assert_ne!(reference(r#""\udcff""#), reference(r#""\ufffd""#));
     }
 }

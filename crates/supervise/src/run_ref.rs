@@ -3,8 +3,7 @@
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use serde_json::value::RawValue;
+use bus::{Field, Json};
 
 /// Bytes of a name.
 const REF_MAX: usize = 256;
@@ -13,12 +12,16 @@ const REF_MAX: usize = 256;
 const RESERVED_MS: u64 = 10_000;
 
 /// Names one run of one process: a text, or an integer, given back as it came.
+///
+/// It cannot be serialised, as a tree of values does not hold every one of them: messages take its
+/// [`Ref::json`], files its [`stored`] form.
 #[derive(Clone)]
 pub struct Ref {
-    /// As it was written in JSON.
-    raw: String,
+    /// As it was given.
+    json: Json,
+    /// Equal for equal ones, however they were spelled.
+    spelling: String,
     text: String,
-    is_text: bool,
 }
 
 impl Ref {
@@ -29,18 +32,14 @@ impl Ref {
     }
 
     /// Reads the name in a message: a text or an integer. `None` for anything else.
-    pub(crate) fn read(field: bus::Field<'_>) -> Option<Ref> {
-        let raw = std::str::from_utf8(field.raw()).ok()?.to_owned();
-        if let Some(text) = field.text() {
-            return (text.len() <= REF_MAX).then(|| Ref {
-                raw,
-                text: text.into_owned(),
-                is_text: true,
-            });
-        }
-        let digits = raw.strip_prefix('-').unwrap_or(&raw);
-        let is_integer = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
-        (is_integer && raw.len() <= REF_MAX).then(|| Ref { text: raw.clone(), raw, is_text: false })
+    pub(crate) fn read(field: Field<'_>) -> Option<Ref> {
+        let json = Json::from(field);
+        let text = match field.text() {
+            Some(text) => text.into_owned(),
+            None if is_integer(json.as_str()) => json.as_str().to_owned(),
+            None => return None,
+        };
+        (text.len() <= REF_MAX).then(|| Ref { spelling: json.spelling(), json, text })
     }
 
     /// The name as text: for file names and the environment.
@@ -48,15 +47,25 @@ impl Ref {
         &self.text
     }
 
-    fn made(text: String) -> Ref {
-        let raw = serde_json::to_string(&text).expect("a text always encodes");
-        Ref { raw, text, is_text: true }
+    /// The name as it was given: for messages.
+    pub fn json(&self) -> &Json {
+        &self.json
     }
+
+    fn made(text: String) -> Ref {
+        let json = Json::of(&text);
+        Ref { spelling: json.spelling(), json, text }
+    }
+}
+
+fn is_integer(json: &str) -> bool {
+    let digits = json.strip_prefix('-').unwrap_or(json);
+    !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 impl PartialEq for Ref {
     fn eq(&self, other: &Ref) -> bool {
-        self.is_text == other.is_text && self.text == other.text
+        self.spelling == other.spelling
     }
 }
 
@@ -64,39 +73,55 @@ impl Eq for Ref {}
 
 impl Hash for Ref {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.text.hash(state);
+        self.spelling.hash(state);
     }
 }
 
 impl fmt::Debug for Ref {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.raw)
+        f.write_str(self.json.as_str())
     }
 }
 
-impl Serialize for Ref {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        // A text with half a surrogate pair goes out as it came in.
-        match RawValue::from_string(self.raw.clone()) {
-            Ok(raw) => raw.serialize(serializer),
-            Err(_) => serializer.serialize_str(&self.text),
+/// Names in our own files: as they are where a tree of values holds them, else as text in JSON.
+pub(crate) mod stored {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use super::{Field, Json, Ref};
+
+    #[derive(Serialize, Deserialize)]
+    #[serde(untagged)]
+    enum Stored {
+        Text(String),
+        Integer(i64),
+        Odd { json: String },
+    }
+
+    pub(crate) fn serialize<S: Serializer>(refs: &[Ref], to: S) -> Result<S::Ok, S::Error> {
+        to.collect_seq(refs.iter().map(store))
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Ref>, D::Error> {
+        let all = Vec::<Stored>::deserialize(from)?;
+        let refs: Option<Vec<Ref>> = all.into_iter().map(restore).collect();
+        refs.ok_or_else(|| serde::de::Error::custom("it names no run"))
+    }
+
+    fn store(reference: &Ref) -> Stored {
+        let json = reference.json.as_str();
+        match serde_json::from_str(json) {
+            Ok(stored @ Stored::Text(_)) => stored,
+            Ok(Stored::Integer(number)) if number.to_string() == json => Stored::Integer(number),
+            _ => Stored::Odd { json: json.to_owned() },
         }
     }
-}
 
-impl<'de> Deserialize<'de> for Ref {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Ref, D::Error> {
-        use serde::de::Error;
-        let value = serde_json::Value::deserialize(deserializer)?;
-        match value {
-            serde_json::Value::String(text) => Ref::text(text),
-            serde_json::Value::Number(number) => {
-                let raw = number.to_string();
-                Some(Ref { text: raw.clone(), raw, is_text: false })
-            }
-            _ => None,
+    fn restore(stored: Stored) -> Option<Ref> {
+        match stored {
+            Stored::Text(text) => Ref::text(text),
+            Stored::Integer(number) => Ref::read(Field::of(&Json::of(number))),
+            Stored::Odd { json } => Ref::read(Field::of(&Json::parse(&json).ok()?)),
         }
-        .ok_or_else(|| D::Error::custom("it names no run"))
     }
 }
 

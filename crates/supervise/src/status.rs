@@ -1,12 +1,13 @@
 //! `supervisor.status`: one look at everything.
 
-use bus::Draft;
+use bus::{Draft, Json};
 use serde_json::{Map, Value, json};
 
 use crate::announce::{self, Who};
 use crate::clock::{Clock, Moment};
 use crate::heartbeat::Heartbeats;
 use crate::queue::Queue;
+use crate::run_ref::Ref;
 use crate::schedule::Schedules;
 use crate::services::Services;
 use crate::services_file::Every;
@@ -33,9 +34,9 @@ impl Look<'_> {
         let disk_error = self.health.disk_error.as_ref().or(self.log_error.as_ref());
         let parts = self.health.parts.iter();
         announce::draft("supervisor", "status")
-            .with("services", self.services(now))
+            .with_json("services", &self.services(now))
             .with("crashed", self.crashed(now))
-            .with("tasks", self.tasks(now))
+            .with_json("tasks", &self.tasks(now))
             .with("queues", self.queues())
             .with("stale_heartbeats", self.heartbeats.stale().collect::<Vec<String>>())
             .with("schedules", self.schedules())
@@ -51,16 +52,21 @@ impl Look<'_> {
             .with("ignored", self.ignored)
     }
 
-    fn services(&self, now: Moment) -> Vec<Value> {
-        let one = |who: (&str, &crate::run_ref::Ref, u32), since: Moment| {
-            let uptime = now.saturating_sub(since).as_secs();
-            json!({"name": who.0, "ref": who.1, "pid": who.2, "uptime_seconds": uptime})
+    fn services(&self, now: Moment) -> Json {
+        let one = |name: &str, reference: &Ref, pid: u32, since: Moment| {
+            Json::object([
+                ("name", Json::of(name)),
+                ("ref", reference.json().clone()),
+                ("pid", Json::of(pid)),
+                ("uptime_seconds", Json::of(now.saturating_sub(since).as_secs())),
+            ])
         };
-        let own = one((&self.own.name, &self.own.reference, self.own.pid), Moment::ZERO);
-        let others = self.services.running().map(|instance| {
-            one((&instance.name, &instance.reference, instance.pid), instance.since)
-        });
-        std::iter::once(own).chain(others).collect()
+        let own = one(&self.own.name, &self.own.reference, self.own.pid, Moment::ZERO);
+        let others = self
+            .services
+            .running()
+            .map(|instance| one(&instance.name, &instance.reference, instance.pid, instance.since));
+        Json::list(std::iter::once(own).chain(others))
     }
 
     fn crashed(&self, now: Moment) -> Vec<Value> {
@@ -70,12 +76,14 @@ impl Look<'_> {
             .collect()
     }
 
-    fn tasks(&self, now: Moment) -> Vec<Value> {
-        let tasks = self.queue.running().map(|(reference, name, since)| {
-            let duration = now.saturating_sub(since).as_secs();
-            json!({"ref": reference, "name": name, "duration_seconds": duration})
-        });
-        tasks.collect()
+    fn tasks(&self, now: Moment) -> Json {
+        Json::list(self.queue.running().map(|(reference, name, since)| {
+            Json::object([
+                ("ref", reference.json().clone()),
+                ("name", Json::of(name)),
+                ("duration_seconds", Json::of(now.saturating_sub(since).as_secs())),
+            ])
+        }))
     }
 
     fn queues(&self) -> Map<String, Value> {

@@ -158,9 +158,11 @@ impl Guest {
     }
 
     pub(crate) fn say(&mut self, message: &Value) {
-        let mut line = message.to_string();
-        line.push('\n');
-        self.stream.write_all(line.as_bytes()).unwrap();
+        self.say_line(&message.to_string());
+    }
+
+    pub(crate) fn say_line(&mut self, line: &str) {
+        self.stream.write_all(format!("{line}\n").as_bytes()).unwrap();
     }
 
     pub(crate) fn request(&mut self, reference: &str, cmd: &[&str]) {
@@ -191,6 +193,19 @@ impl Guest {
         let mut line = String::new();
         assert!(self.reader.read_line(&mut line).unwrap() > 0, "the bus has hung up");
         line
+    }
+
+    /// All lines until one with all of these pieces in it, which is the last.
+    pub(crate) fn lines_until(&mut self, pieces: &[&str]) -> Vec<String> {
+        let mut heard = Vec::new();
+        let until = Instant::now() + PATIENCE;
+        loop {
+            assert!(Instant::now() < until, "waited in vain for {pieces:?}");
+            heard.push(self.line());
+            if has(&heard[heard.len() - 1], pieces) {
+                return heard;
+            }
+        }
     }
 
     /// The next message that is asked for.
@@ -254,6 +269,11 @@ fn is_ours(message: &Value) -> bool {
 
 pub(crate) fn is(message: &Value, tract: &str, event: &str) -> bool {
     message["tract"] == tract && message["event"] == event
+}
+
+/// Whether a line has all of these pieces in it.
+pub(crate) fn has(line: &str, pieces: &[&str]) -> bool {
+    pieces.iter().all(|piece| line.contains(piece))
 }
 
 /// Whether a process lives.

@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 
 use serde_json::{Value, json};
+use supervise::Supervisor;
 
-use crate::house::{House, PATIENCE, TOOL, is};
+use crate::house::{House, PATIENCE, TOOL, has, is};
 
 #[test]
 fn a_task_is_told_from_its_start_to_its_end() {
@@ -354,4 +355,55 @@ fn names_that_are_made_up_rise_and_never_meet() {
         }
     }
     assert!(refs.is_sorted_by(|one, other| one < other), "{refs:?}");
+}
+
+/// Refs that a tree of values does not hold: half a surrogate pair, and more digits than a number.
+const ODD_REFS: [&str; 2] = [r#""\udcff""#, "-123456789012345678901234567890"];
+
+#[test]
+fn a_ref_is_given_back_as_it_came() {
+    let house = House::open(TOOL);
+    let gate = house.place.gate("gate");
+    let mut guest = house.guest();
+    for odd in ODD_REFS {
+        let mut request = |reference: &str, script: &str| {
+            guest.say_line(&format!(
+                r#"{{"tract":"supervisor","event":"request","ref":{reference},"cmd":["tool","a","{script}"]}}"#
+            ));
+        };
+        request(odd, &format!("echo hello; {}", gate.wait()));
+        request(r#""\udcfe""#, "true");
+        let (reference, running) = (format!(r#""ref":{odd},"#), format!(r#""running":{odd},"#));
+        let task = format!(r#""tasks":[{{"ref":{odd},"#);
+        let mut heard = guest.lines_until(&[r#""event":"status""#, &task]);
+        gate.open();
+        heard.extend(guest.lines_until(&[r#""stopped""#, r#""ref":"\udcfe","#]));
+        for event in ["exec", "started", "line", "stopped", "exit"] {
+            let event = format!(r#""event":"{event}""#);
+            assert!(heard.iter().any(|line| has(line, &[&event, &reference])), "{event} {odd}");
+        }
+        let waits = [r#""event":"queue""#, &running, r#""queue":[{"refs":["\udcfe"],"#];
+        assert!(heard.iter().any(|line| has(line, &waits)), "{odd}");
+    }
+}
+
+#[test]
+fn a_ref_is_given_back_as_it_came_by_the_next_daemon_too() {
+    let mut house = House::open(&format!("tasks = {{ persist = true }}\n{TOOL}"));
+    let mut guest = house.guest();
+    guest.script("runs", "a", "echo begun; exec sleep 1000");
+    guest.hear("logs", "line");
+    for (at, odd) in ODD_REFS.iter().enumerate() {
+        guest.say_line(&format!(
+            r#"{{"tract":"supervisor","event":"request","ref":{odd},"cmd":["tool","a","exit {at}"]}}"#
+        ));
+    }
+    guest.lines_until(&[r#""event":"queue""#, r#""queued":2"#]);
+    drop(house.supervisor.take());
+    let next = Supervisor::start(house.place.settings(), house.bus.clone());
+    house.supervisor = Some(next.unwrap());
+    for (at, odd) in ODD_REFS.iter().enumerate() {
+        let exit_code = format!(r#""exit_code":{at}"#);
+        guest.lines_until(&[r#""event":"stopped""#, &format!(r#""ref":{odd},"#), &exit_code]);
+    }
 }
