@@ -314,7 +314,8 @@ impl Outbox {
             }
             _ => self.gap.drop_line(line.mark),
         }
-        if self.kept_len() > KEPT_MAX {
+        // What is on its way already has no part in it: one long line would take the place of all.
+        if self.kept.len + self.inserts_len > KEPT_MAX {
             self.stall();
         }
     }

@@ -136,6 +136,23 @@ fn lifecycle_outlives_a_flood() {
 }
 
 #[test]
+fn a_long_message_on_its_way_takes_no_place_of_what_is_kept() {
+    let hall = Hall::open();
+    let (mut guest, mut sender) = (hall.guest(), hall.guest());
+    // One who chooses has what it is sent copied for it.
+    guest.say(r#"{"tract":"callosum","event":"subscribe","echo":false}"#);
+    assert_eq!(guest.hear_json()["event"], "subscribed");
+    say(&mut sender, &line(2, 0, 2 << 20));
+    for number in 1..201 {
+        say(&mut sender, &line(if number % 10 == 0 { 3 } else { 2 }, number, 100_000));
+    }
+    let account = account(guest, &mut sender);
+    let kept = account.heard.iter().filter(|(class, _)| *class == 3).count();
+    assert_eq!((kept, account.lifecycle_lost), (20, 0));
+    assert!(account.dropped[2] > 0, "the tape has gone past it");
+}
+
+#[test]
 fn of_each_sender_and_tract_the_newest_status_is_kept() {
     let hall = Hall::open();
     let mut guest = hall.guest();
