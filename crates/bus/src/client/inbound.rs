@@ -8,7 +8,7 @@ use super::Item;
 
 /// Messages that wait for the caller. With more, the oldest are given up, and it is told; or
 /// nothing more is read from the server until there is room.
-const MESSAGES_MAX: usize = 10_000;
+pub(super) const MESSAGES_MAX: usize = 10_000;
 
 /// Bytes of them.
 const BYTES_MAX: usize = 16 << 20;
@@ -28,6 +28,8 @@ struct Waiting {
     bytes: usize,
     /// Given up since the caller was told last.
     lagged: u64,
+    /// Queued messages that could not be written, since then.
+    lost: u64,
     is_closed: bool,
 }
 
@@ -69,6 +71,13 @@ impl Inbound {
         self.news.notify_all();
     }
 
+    /// Notes messages that could not be written. Never waits: whoever says so may be what the caller
+    /// waits for.
+    pub(super) fn lose(&self, count: u64) {
+        self.lock().lost += count;
+        self.news.notify_all();
+    }
+
     /// The next item; `None` when the time is over or the client was stopped.
     pub(super) fn next(&self, limit: Option<Duration>) -> Option<Item> {
         let until = limit.map(|limit| Instant::now() + limit);
@@ -76,6 +85,9 @@ impl Inbound {
         loop {
             if state.lagged > 0 {
                 return Some(Item::Lagged { dropped: std::mem::take(&mut state.lagged) });
+            }
+            if state.lost > 0 {
+                return Some(Item::Lost(std::mem::take(&mut state.lost)));
             }
             if let Some(item) = state.items.pop_front() {
                 if let Item::Message(message) = &item {
@@ -128,5 +140,35 @@ impl Inbound {
 
     fn lock(&self) -> MutexGuard<'_, Waiting> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::Draft;
+
+    fn message(number: usize, len: usize) -> Item {
+        let draft = Draft::new("test", "note").with("n", number).with("text", "x".repeat(len));
+        Item::Message(draft.build().unwrap())
+    }
+
+    #[test]
+    fn too_many_bytes_for_a_slow_taker_are_given_up() {
+        let inbound = Inbound::new(false);
+        for number in 0..3 {
+            inbound.put(message(number, 7 << 20));
+        }
+        let mut next = || inbound.next(Some(Duration::ZERO));
+        assert_eq!(next(), Some(Item::Lagged { dropped: 1 }));
+        assert_eq!(next(), Some(message(1, 7 << 20)));
+        assert_eq!(next(), Some(message(2, 7 << 20)));
+        // The newest stays, however long it is.
+        let longest = message(3, (16 << 20) - 100);
+        inbound.put(message(4, 1_000));
+        inbound.put(longest.clone());
+        assert_eq!(next(), Some(Item::Lagged { dropped: 1 }));
+        assert_eq!(next(), Some(longest));
+        assert_eq!(next(), None);
     }
 }

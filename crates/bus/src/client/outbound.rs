@@ -6,7 +6,6 @@ use std::os::unix::net::UnixStream;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::Item;
 use super::inbound::Inbound;
 use crate::relay::LINE_MAX;
 
@@ -118,7 +117,7 @@ impl Outbound {
                 }
                 let lost = state.give_up_old();
                 if lost > 0 {
-                    told.put(Item::Lost(lost));
+                    told.lose(lost);
                     self.news.notify_all();
                 }
                 let ready = state.stream.as_ref().and_then(|stream| stream.try_clone().ok());
@@ -138,7 +137,7 @@ impl Outbound {
             state.is_writing = false;
             if !is_written {
                 // Half of it may be out, and the server throws half a line away.
-                told.put(Item::Lost(1));
+                told.lose(1);
                 if state.connection == connection {
                     state.stream = None;
                 }
@@ -175,5 +174,41 @@ impl Queue {
             count += 1;
         }
         count
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, mpsc};
+
+    use super::*;
+    use crate::client::Item;
+    use crate::client::inbound::MESSAGES_MAX as INBOUND_MAX;
+    use crate::message::Draft;
+
+    #[test]
+    fn one_whose_hands_are_full_is_told_what_was_lost_and_waits_for_nobody() {
+        let message = Draft::new("test", "note").build().unwrap();
+        let inbound = Arc::new(Inbound::new(true));
+        for _ in 0..INBOUND_MAX {
+            inbound.put(Item::Message(message.clone()));
+        }
+        let outbound = Arc::new(Outbound::new(true));
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        drop(theirs);
+        outbound.connect(ours);
+        let (told, writer) = (Arc::clone(&inbound), Arc::clone(&outbound));
+        std::thread::spawn(move || writer.write_all(&told));
+        // Nobody takes anything meanwhile.
+        let (done, is_done) = mpsc::sync_channel(1);
+        let caller = Arc::clone(&outbound);
+        std::thread::spawn(move || {
+            caller.put(message.line()).unwrap();
+            let left = caller.flush(Duration::from_secs(60));
+            done.send((left, caller.put(message.line()))).unwrap();
+        });
+        assert_eq!(is_done.recv_timeout(Duration::from_secs(60)), Ok((0, Ok(()))));
+        assert_eq!(inbound.next(Some(Duration::ZERO)), Some(Item::Lost(1)));
+        outbound.close();
     }
 }
