@@ -60,7 +60,21 @@ impl Handle {
         self.put(Inside::Publish(message))
     }
 
-    /// The same for what is in the record at a position: who misses it can read it there.
+    /// The same for one who may wait: it is tried again when the server has taken what was there
+    /// before, for as long as that takes or the limit allows.
+    pub fn publish_within(&self, message: Message, limit: Duration) -> Result<(), PublishError> {
+        let until = Instant::now() + limit;
+        loop {
+            let published = self.publish(message.clone());
+            let left = until.saturating_duration_since(Instant::now());
+            if published != Err(PublishError::Full) || left.is_zero() {
+                return published;
+            }
+            self.settle(left);
+        }
+    }
+
+    /// Gives everybody what is in the record at a position: who misses it can read it there.
     /// Positions rise; what lies between two of them is in the record and not on the bus.
     pub fn publish_recorded(
         &self,

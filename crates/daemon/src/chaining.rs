@@ -37,6 +37,9 @@ const STOP_WITHIN: Duration = Duration::from_millis(500);
 /// How long a handler may take.
 const HANDLER_TIMEOUT: Duration = Duration::from_secs(10 * 60);
 
+/// How long a bus may have no room for what is told.
+const ROOM_WITHIN: Duration = Duration::from_secs(5);
+
 /// How often it is looked whether all this is to end, while a handler runs.
 const STOP_EVERY: Duration = Duration::from_millis(200);
 
@@ -271,9 +274,11 @@ impl Hands for Working {
     }
 
     fn publish(&mut self, message: &Value) {
-        // A bus that takes nothing more is about to end; the step is written down.
-        if let Ok(message) = Message::parse(message.to_string().as_bytes()) {
-            let _ = self.bus.publish(message);
+        let Ok(message) = Message::parse(message.to_string().as_bytes()) else { return };
+        let told = self.bus.publish_within(message, ROOM_WITHIN);
+        // A bus that has stopped tells nobody anything; the step is written down.
+        if told == Err(PublishError::Full) {
+            self.log.error(Part::Chain, "a step is written down and found no room on the bus");
         }
     }
 

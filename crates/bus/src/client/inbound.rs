@@ -159,7 +159,7 @@ mod tests {
         for number in 0..3 {
             inbound.put(message(number, 7 << 20));
         }
-        let mut next = || inbound.next(Some(Duration::ZERO));
+        let next = || inbound.next(Some(Duration::ZERO));
         assert_eq!(next(), Some(Item::Lagged { dropped: 1 }));
         assert_eq!(next(), Some(message(1, 7 << 20)));
         assert_eq!(next(), Some(message(2, 7 << 20)));

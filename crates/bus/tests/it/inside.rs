@@ -1,6 +1,7 @@
 //! The bus from inside the process.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bus::{Draft, Filter, Message, PublishError, Server};
 
@@ -168,4 +169,27 @@ fn one_who_missed_recorded_messages_is_told_from_where_to_read() {
             break;
         }
     }
+}
+
+#[test]
+fn one_who_may_wait_is_heard_once_there_is_room() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::bind(&folder.path().join("bus.sock"), settings()).unwrap();
+    let handle = server.handle();
+    let listener = handle.listen(Filter::default()).unwrap();
+    // Nobody takes anything yet.
+    let long = Draft::new("test", "long").with("text", "x".repeat(15 << 20)).build().unwrap();
+    while handle.publish(long.clone()).is_ok() {}
+    assert_eq!(handle.publish_within(long.clone(), Duration::ZERO), Err(PublishError::Full));
+    let patient = handle.clone();
+    let told = std::thread::spawn(move || patient.publish_within(long, PATIENCE));
+    let last = Draft::new("test", "last").build().unwrap();
+    let runs = std::thread::spawn(move || server.run().unwrap());
+    assert_eq!(told.join().unwrap(), Ok(()));
+    handle.publish_within(last, PATIENCE).unwrap();
+    let heard = std::iter::from_fn(|| listener.next(PATIENCE));
+    let heard = heard.take_while(|message| !message.is("test", "last")).count();
+    assert_eq!(heard, 4 + 1, "those for which there was room, and the one that waited");
+    handle.stop();
+    runs.join().unwrap();
 }
