@@ -335,7 +335,7 @@ impl Chain {
     /// Does what is due by the clock.
     pub fn tick(&mut self, now: Time, hands: &mut dyn Hands) -> Result<(), ChainError> {
         for dream in self.calendar.due(now, &self.zone) {
-            hands.dream(&dream)?;
+            self.dream(&dream, hands)?;
         }
         self.save()
     }

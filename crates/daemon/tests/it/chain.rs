@@ -29,6 +29,8 @@ struct Doing<'a> {
     alarms: Vec<String>,
     /// The user has commands for what is dreamt of.
     has_own_dreams: bool,
+    /// What they say cannot be run.
+    has_bad_dreams: bool,
     /// Things that are done before somebody pulls the plug.
     left: Option<u32>,
 }
@@ -49,6 +51,7 @@ impl<'a> Doing<'a> {
             finished: Vec::new(),
             alarms: Vec::new(),
             has_own_dreams: false,
+            has_bad_dreams: false,
             left: None,
         }
     }
@@ -125,6 +128,9 @@ impl Hands for Doing<'_> {
 
     fn dream(&mut self, dream: &Dream) -> Result<(), HandsError> {
         self.step();
+        if self.has_bad_dreams {
+            return Err(HandsError::Never("nothing is left of it".to_owned()));
+        }
         self.dreams.push(dream.clone());
         Ok(())
     }
@@ -448,6 +454,20 @@ fn a_command_of_the_user_instead_of_a_dream_is_not_run_again_at_every_start() {
     let mut chain = Chain::open(world.journal.clone(), Zone::UTC).unwrap();
     chain.recover(at(3), &mut hands).unwrap();
     assert!(hands.dreams.is_empty());
+}
+
+#[test]
+fn a_dream_that_can_never_be_run_is_counted_and_holds_up_nobody() {
+    let world = World::new();
+    world.begin("a", "app", 0).ask("Write the parser").close();
+    let mut hands = Doing::new(&world);
+    follow(&world, &mut hands, 1);
+    hands.has_bad_dreams = true;
+    let mut chain = Chain::open(world.journal.clone(), Zone::UTC).unwrap();
+    chain.tick(at(61), &mut hands).unwrap();
+    assert_eq!(chain.unheard(), 1);
+    chain.tick(at(62), &mut hands).unwrap();
+    assert_eq!(chain.unheard(), 1);
 }
 
 #[test]
