@@ -52,7 +52,7 @@ impl EventLogs {
     /// The segment a message is about, if its folder is there. Without a stream it has to be the
     /// only one.
     pub(super) fn segment_of(&self, message: &Value) -> Option<SegmentKey> {
-        if message.get("stream").is_some() {
+        if has_stream(message) {
             return key_of(message).filter(|key| folder_of(&self.root, key).is_some());
         }
         let folder = self.folder_of(message)?;
@@ -65,7 +65,7 @@ impl EventLogs {
 
     /// The folder a message is about, if it is there. Without a stream it has to be the only one.
     fn folder_of(&self, message: &Value) -> Option<PathBuf> {
-        if text(message, "stream").is_some() {
+        if has_stream(message) {
             return folder_of(&self.root, &key_of(message)?);
         }
         let (day, segment) = (text(message, "day")?, text(message, "segment")?);
@@ -81,6 +81,11 @@ impl EventLogs {
         });
         fitting.next().filter(|_| fitting.next().is_none())
     }
+}
+
+/// Whether a message says which stream it is about: `null` is how some languages leave one out.
+fn has_stream(message: &Value) -> bool {
+    message.get("stream").is_some_and(|stream| !stream.is_null())
 }
 
 /// The segment that a message names.

@@ -408,6 +408,10 @@ fn what_others_say_of_segments_is_written_down_and_dreamt_of() {
     let numbered = json!({"facet": "app", "id": "coding_080001_3", "day": 20261116});
     hear(&mut chain, &told("activity", "recorded", numbered), at(1), &mut hands).unwrap();
     assert_eq!((chain.unheard(), hands.dreams.len()), (6, 5));
+    // Some languages have a word for what is left out.
+    let absent = told("observe", "observed", json!({"stream": null}));
+    hear(&mut chain, &absent, at(1), &mut hands).unwrap();
+    assert_eq!((chain.unheard(), hands.dreams.len()), (6, 6));
 }
 
 #[test]
