@@ -14,6 +14,9 @@ use supervise::Day;
 const STREAM_BYTES_MAX: usize = 64;
 const SECONDS_DIGITS_MAX: usize = 7;
 
+/// The longest a segment is said to be: as many digits as there is room for.
+const SECONDS_MAX: i128 = 9_999_999;
+
 /// Where a segment is.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
 pub struct SegmentKey {
@@ -25,7 +28,7 @@ pub struct SegmentKey {
 impl SegmentKey {
     /// The key of an epoch of a provider, in the time on the wall when it began.
     pub(super) fn of(provider: &str, from: Time, to: Time, zone: &Zone) -> SegmentKey {
-        let seconds = ((to.nanos() - from.nanos()) / 1_000_000_000).clamp(0, 9_999_999);
+        let seconds = ((to.nanos() - from.nanos()) / 1_000_000_000).clamp(0, SECONDS_MAX);
         let is_fine = is_stream(provider);
         SegmentKey {
             day: zone.day(from),
@@ -61,10 +64,10 @@ impl SegmentKey {
         [self.day.to_string().as_str(), &self.stream, &self.segment].iter().collect()
     }
 
-    /// The same a second longer.
+    /// The same a second longer; after the longest comes the shortest.
     pub(super) fn next(&self) -> SegmentKey {
         let (clock, seconds) = self.segment.split_once('_').expect("every key has its seconds");
-        let seconds = seconds.parse::<u64>().unwrap_or(0) + 1;
+        let seconds = (seconds.parse::<i128>().unwrap_or(0) + 1) % (SECONDS_MAX + 1);
         SegmentKey { segment: format!("{clock}_{seconds}"), ..self.clone() }
     }
 }
@@ -153,6 +156,9 @@ mod tests {
         let key = SegmentKey::of("claude", from, to, &Zone::UTC);
         assert_eq!(key.path(), PathBuf::from("20261116/claude/080001_35"));
         assert_eq!(key.next().segment(), "080001_36");
+        let longest = SegmentKey::of("claude", at("1970-01-01T00:00:00Z"), to, &Zone::UTC);
+        assert_eq!(longest.segment(), "000000_9999999");
+        assert_eq!(longest.next().segment(), "000000_0");
         let odd = SegmentKey::of("../odd one", from, from, &Zone::UTC);
         assert_eq!(odd.path(), PathBuf::from("20261116/x-oddone/080001_0"));
     }

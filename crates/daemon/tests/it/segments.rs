@@ -189,6 +189,54 @@ fn two_epochs_of_one_second_have_two_folders() {
 }
 
 #[test]
+fn two_epochs_of_years_from_one_second_have_two_folders() {
+    let world = World::new();
+    // Records without a date are from the beginning of all time.
+    for session in ["a", "b"] {
+        let mut teller = world.begin(session, "app", -MORNING / MINUTE);
+        teller.at = MORNING;
+        teller.ask("one").close();
+    }
+    let (first, second) = (world.claim("a"), world.claim("b"));
+    assert_eq!(first.key().segment(), "000001_9999999");
+    assert_eq!(second.key().segment(), "000001_0");
+}
+
+#[test]
+fn a_segment_is_for_its_owner_alone() {
+    use std::os::unix::fs::PermissionsExt;
+    let world = World::new();
+    world.begin("a", "app", 0).ask("Write the parser").edit("a.rs").close();
+    let segment = world.claim("a");
+    segment.transcribe(&world.journal).unwrap();
+    segment.describe(&world.journal).unwrap();
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    for folder in segment.folder().ancestors().take_while(|folder| *folder != world.root()) {
+        assert_eq!(mode(folder), 0o700, "{}", folder.display());
+    }
+    let files = fs::read_dir(segment.folder()).unwrap().map(|file| file.unwrap().path());
+    let files: Vec<PathBuf> = files.collect();
+    assert_eq!(files.len(), 3);
+    for file in files {
+        assert_eq!(mode(&file), 0o600, "{}", file.display());
+    }
+}
+
+#[test]
+fn a_dream_that_fails_says_so() {
+    let world = World::new();
+    let dream =
+        Dream::Activity { day: day(), facet: "app".to_owned(), id: "coding_080001_3".to_owned() };
+    let mut told = Vec::new();
+    let ran = dream.run(&world.journal, &Zone::UTC, Time::from_millis(MORNING), &mut |it: Told| {
+        told.push((it.event, it.fields.get("success").cloned(), it.fields.get("failed").cloned()));
+    });
+    assert!(ran.is_err());
+    let completed = ("completed", Some(json!(0)), Some(json!(1)));
+    assert_eq!(told, [("started", None, None), completed]);
+}
+
+#[test]
 fn a_folder_whose_epoch_cannot_be_read_is_not_taken_by_another() {
     let world = World::new();
     world.begin("a", "app", 0).ask("one").close();
