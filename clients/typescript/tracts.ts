@@ -175,6 +175,7 @@ export interface Tracts {
       file: string;
       handler: string;
       ref: string;
+      announced?: number;
       by?: string;
     };
     transcribed: {
@@ -211,6 +212,7 @@ export interface Tracts {
       remote?: string;
       duration: number;
       files?: unknown[];
+      announced?: number;
       batch?: boolean;
       error?: boolean;
       errors?: unknown[];

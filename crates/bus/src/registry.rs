@@ -139,7 +139,7 @@ pub const ENTRIES: &[Entry] = &[
     entry(
         "observe",
         "detected",
-        "day segment stream remote? file handler ref by?",
+        "day segment stream remote? file handler ref announced#? by?",
         "a handler's process exists",
     ),
     entry(
@@ -158,7 +158,7 @@ pub const ENTRIES: &[Entry] = &[
     entry(
         "observe",
         "observed",
-        "day segment stream remote? duration# files[]? batch!? error!? errors[]? by?",
+        "day segment stream remote? duration# files[]? announced#? batch!? error!? errors[]? by?",
         "all handlers are done → dreams",
     ),
     entry(

@@ -403,7 +403,8 @@ impl Chain {
         }
         let meta = message.get("meta").filter(|meta| meta.to_string().len() <= META_BYTES_MAX);
         let meta = meta.cloned().unwrap_or_else(|| json!({}));
-        self.agenda.add(What::Announced { key, files: names, meta }, now);
+        let announced = message["ts"].as_i64();
+        self.agenda.add(What::Announced { key, files: names, meta, announced }, now);
         self.save()
     }
 
@@ -465,9 +466,11 @@ impl Chain {
                 }
                 self.observe(&segment, owed, now, hands)
             }
-            What::Announced { key, files, meta } => {
+            What::Announced { key, files, meta, announced } => {
                 let Some(folder) = folder_of(&self.root, &key) else { return Ok(Step::Done) };
-                self.observe_announced(&Site { key, folder, meta }, &files, owed, hands)
+                // Files may be put there anew and announced again: each time is one of its own.
+                let like = json!({"announced": announced});
+                self.observe_announced(&Site { key, folder, meta }, &files, like, owed, hands)
             }
         }
     }

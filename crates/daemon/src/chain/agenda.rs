@@ -39,8 +39,8 @@ pub(super) struct Owed {
 pub(super) enum What {
     /// An epoch of ours, by the event that closed it.
     Epoch { session_id: SessionId, seq: u64, closed_at: Time },
-    /// Files that somebody else put into a segment.
-    Announced { key: SegmentKey, files: Vec<String>, meta: Value },
+    /// Files that somebody else put into a segment, and when it was said.
+    Announced { key: SegmentKey, files: Vec<String>, meta: Value, announced: Option<i64> },
 }
 
 impl Owed {

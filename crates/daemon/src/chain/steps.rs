@@ -69,7 +69,8 @@ impl Chain {
         wanted.extend(segment.described().is_none().then_some(describe));
         wanted.extend(hands.handlers("segment.json"));
         let wanted = wanted.into_iter().map(|handler| (handler, "segment.json".to_owned()));
-        let Handled::All(errors) = self.handle(&site, wanted.collect(), owed, hands)? else {
+        let Handled::All(errors) = self.handle(&site, wanted.collect(), json!({}), owed, hands)?
+        else {
             return Ok(Step::Stopped);
         };
         let millis = began.elapsed().as_millis() as u64;
@@ -113,11 +114,12 @@ impl Chain {
     }
 
     /// Files that somebody else has put into a segment: the user's handlers see them, and nothing
-    /// else happens.
+    /// else happens. `like` tells this time from others.
     pub(super) fn observe_announced(
         &mut self,
         site: &Site,
         files: &[String],
+        mut like: Value,
         owed: &mut Owed,
         hands: &mut dyn Hands,
     ) -> Result<Step, ChainError> {
@@ -130,22 +132,24 @@ impl Chain {
             handlers.map(|handler| (handler, file.clone())).collect::<Vec<_>>()
         });
         let wanted = wanted.collect();
-        let Handled::All(errors) = self.handle(site, wanted, owed, hands)? else {
+        let Handled::All(errors) = self.handle(site, wanted, like.clone(), owed, hands)? else {
             return Ok(Step::Stopped);
         };
         if !errors.is_empty() && !owed.is_last() {
             return Ok(failed(site, owed, &errors, hands));
         }
-        self.conclude(site, json!({"files": files}), began, &errors, hands)?;
+        like["files"] = json!(files);
+        self.conclude(site, like, began, &errors, hands)?;
         Ok(Step::Done)
     }
 
     /// Runs handlers beside each other and waits for all of them, also for those that run when
-    /// another cannot be started.
+    /// another cannot be started. `like` tells these runs from others.
     fn handle(
         &mut self,
         site: &Site,
         wanted: Vec<(String, String)>,
+        like: Value,
         owed: &mut Owed,
         hands: &mut dyn Hands,
     ) -> Result<Handled, ChainError> {
@@ -171,8 +175,11 @@ impl Chain {
                     break;
                 }
             };
-            let like = json!({"handler": handler, "file": file});
-            let detected = json!({"file": file, "handler": handler, "ref": run});
+            let mut like = like.clone();
+            like["handler"] = json!(handler);
+            like["file"] = json!(file);
+            let mut detected = like.clone();
+            detected["ref"] = json!(run);
             runs.push((handler, file, run));
             if let Err(error) = self.tell(site, "detected", like, detected, hands) {
                 failure = Some(error);

@@ -366,6 +366,29 @@ fn files_that_others_announce_get_their_handlers_once() {
 }
 
 #[test]
+fn files_that_are_announced_again_are_handled_and_told_again() {
+    let world = World::new();
+    let folder = world.root().join("20261116/phone/080001_5");
+    fs::create_dir_all(&folder).unwrap();
+    let mut hands = Doing::new(&world);
+    hands.own = vec!["see"];
+    let mut chain = Chain::open(world.journal.clone(), Zone::UTC).unwrap();
+    for ts in [1, 2] {
+        fs::write(folder.join("a.png"), "x").unwrap();
+        let observing = json!({"tract": "observe", "event": "observing", "day": "20261116",
+            "stream": "phone", "segment": "080001_5", "files": ["a.png"], "ts": ts});
+        hear(&mut chain, &observing, at(1), &mut hands).unwrap();
+        assert_eq!(chain.make_up(at(1), &mut hands).unwrap(), Went::On);
+    }
+    assert_eq!(hands.started, ["see a.png", "see a.png"]);
+    let names = ["observe.detected see", "observe.observed"];
+    assert_eq!(hands.names(), [names, names].concat());
+    let of: Vec<&Value> = hands.published.iter().map(|message| &message["announced"]).collect();
+    assert_eq!(of, [1, 1, 2, 2]);
+    assert_ne!(hands.published[0]["ref"], hands.published[2]["ref"]);
+}
+
+#[test]
 fn what_others_say_of_segments_is_written_down_and_dreamt_of() {
     let world = World::new();
     world.begin("a", "app", 0).ask("Write the parser").close();
@@ -429,6 +452,20 @@ fn an_hour_of_silence_is_flushed_once_also_after_a_restart() {
 }
 
 #[test]
+fn a_dream_that_can_never_be_run_is_counted_and_holds_up_nobody() {
+    let world = World::new();
+    world.begin("a", "app", 0).ask("Write the parser").close();
+    let mut hands = Doing::new(&world);
+    follow(&world, &mut hands, 1);
+    hands.has_bad_dreams = true;
+    let mut chain = Chain::open(world.journal.clone(), Zone::UTC).unwrap();
+    chain.tick(at(61), &mut hands).unwrap();
+    assert_eq!(chain.unheard(), 1);
+    chain.tick(at(62), &mut hands).unwrap();
+    assert_eq!(chain.unheard(), 1);
+}
+
+#[test]
 fn a_dream_that_nobody_wrote_down_is_dreamt_again() {
     let world = World::new();
     world.begin("a", "app", 0).ask("Write the parser").close();
@@ -458,20 +495,6 @@ fn a_command_of_the_user_instead_of_a_dream_is_not_run_again_at_every_start() {
     let mut chain = Chain::open(world.journal.clone(), Zone::UTC).unwrap();
     chain.recover(at(3), &mut hands).unwrap();
     assert!(hands.dreams.is_empty());
-}
-
-#[test]
-fn a_dream_that_can_never_be_run_is_counted_and_holds_up_nobody() {
-    let world = World::new();
-    world.begin("a", "app", 0).ask("Write the parser").close();
-    let mut hands = Doing::new(&world);
-    follow(&world, &mut hands, 1);
-    hands.has_bad_dreams = true;
-    let mut chain = Chain::open(world.journal.clone(), Zone::UTC).unwrap();
-    chain.tick(at(61), &mut hands).unwrap();
-    assert_eq!(chain.unheard(), 1);
-    chain.tick(at(62), &mut hands).unwrap();
-    assert_eq!(chain.unheard(), 1);
 }
 
 #[test]
