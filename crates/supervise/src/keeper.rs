@@ -222,6 +222,9 @@ impl Keeper {
             Incoming::Stop => self.stop(),
             Incoming::KillAll => {
                 self.is_hurried = true;
+                // Told first: a service that falls now is not to be started again.
+                self.stop();
+                self.stop_services(now);
                 self.runs.kill_all(now);
             }
         }
@@ -245,10 +248,8 @@ impl Keeper {
         self.do_tasks(effects);
         let effects = self.services.tick(now);
         self.do_services(effects);
-        if self.phase == Phase::EndingTasks && self.queue.is_quiet() && self.has_no_task_left() {
-            self.phase = Phase::EndingServices;
-            let effects = self.services.stop(now);
-            self.do_services(effects);
+        if self.queue.is_quiet() && self.has_no_task_left() {
+            self.stop_services(now);
         }
         if self.status_due <= now {
             self.status_due = now + STATUS_EVERY;
@@ -705,6 +706,15 @@ impl Keeper {
         let effects = self.queue.stop();
         self.do_tasks(effects);
         self.runs.end_leftovers(TASK_GRACE, self.clock.moment());
+    }
+
+    /// Goes on to services, if tasks are being ended.
+    fn stop_services(&mut self, now: Moment) {
+        if self.phase == Phase::EndingTasks {
+            self.phase = Phase::EndingServices;
+            let effects = self.services.stop(now);
+            self.do_services(effects);
+        }
     }
 
     fn new_ref(&mut self) -> Ref {

@@ -54,6 +54,31 @@ fn a_second_wish_ends_what_ignores_the_first() {
 }
 
 #[test]
+fn a_second_wish_starts_no_service_again() {
+    let mut house = House::open(&format!(
+        "{TOOL}[[service]]\nname = 'one'\ncmd = ['sleep', '1000']\n\
+         [[service]]\nname = 'two'\ncmd = ['sleep', '1000']\n"
+    ));
+    let mut guest = house.guest();
+    guest.script("r", "a", "trap '' TERM; echo ready; while :; do sleep 1000; done");
+    guest.hear("logs", "line");
+    let supervisor = house.supervisor();
+    std::thread::scope(|scope| {
+        scope.spawn(|| supervisor.stop());
+        supervisor.kill_all();
+    });
+    drop(house.supervisor.take());
+    guest.say(&json!({"tract": "test", "event": "last"}));
+    let heard = guest.until(|it| is(it, "test", "last"));
+    let names: Vec<&Value> = heard
+        .iter()
+        .filter(|it| is(it, "supervisor", "started") || is(it, "supervisor", "stopped"))
+        .map(|it| &it["event"])
+        .collect();
+    assert_eq!(names, ["stopped"; 3], "the task and two services");
+}
+
+#[test]
 fn grandchildren_that_ignore_the_signal_end_with_the_supervisor() {
     let house = House::open(TOOL);
     let mut guest = house.guest();
