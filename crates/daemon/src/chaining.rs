@@ -15,7 +15,7 @@ use event::Time;
 use serde_json::{Value, json};
 use supervise::{EnqueueError, Run, RunNews, Supervisor, Task, fill};
 
-use crate::capturing::give_way;
+use crate::capturing::{Farewell, give_way};
 use crate::chain::{Begun, Chain, ChainError, Hands, HandsError, REVISION, Site, Went};
 use crate::dream::Dream;
 use crate::health::Health;
@@ -65,7 +65,8 @@ pub(crate) struct Tools {
 }
 
 impl Chaining {
-    pub(crate) fn start(tools: Tools) -> Result<Chaining, ChainingError> {
+    /// Begins to take epochs. `farewell` is said when it is over, however it ended.
+    pub(crate) fn start(tools: Tools, farewell: Farewell) -> Result<Chaining, ChainingError> {
         let tracts = ["observe", "dream", "activity"].map(str::to_owned).to_vec();
         let listener = Arc::new(tools.bus.listen(Filter { tracts, ..Filter::default() })?);
         let is_stopping = Arc::new(AtomicBool::new(false));
@@ -74,6 +75,7 @@ impl Chaining {
         let thread = std::thread::Builder::new().name("chain".to_owned());
         let (asked, heard) = (Arc::clone(&is_stopping), Arc::clone(&listener));
         let run = move || {
+            let _farewell = farewell;
             run(tools, asked, heard, woken);
             drop(end);
         };

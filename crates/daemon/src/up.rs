@@ -36,6 +36,9 @@ const CAPTURE_WITHIN: Duration = Duration::from_secs(5);
 /// Wishes that wait for the loop. More than a few at once are the same wish again.
 const INCOMING_MAX: usize = 64;
 
+/// How often it is looked whether tasks and services have ended.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
 /// What a daemon needs to know.
 pub struct Up {
     /// The folder of the journal.
@@ -96,9 +99,27 @@ pub struct Remote {
 enum Incoming {
     Stop,
     Reload,
-    SupervisorEnded,
-    CaptureEnded,
-    BusEnded,
+    Ended(Lost),
+}
+
+/// A part without which the daemon is not what somebody takes it for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Lost {
+    Supervisor,
+    Chain,
+    Capture,
+    Bus,
+}
+
+impl Lost {
+    fn name(self) -> &'static str {
+        match self {
+            Lost::Supervisor => "the supervisor",
+            Lost::Chain => "the chain",
+            Lost::Capture => "capture",
+            Lost::Bus => "the bus",
+        }
+    }
 }
 
 impl Remote {
@@ -111,6 +132,12 @@ impl Remote {
     /// Asks to read the settings again.
     pub fn reload(&self) {
         self.send(Incoming::Reload);
+    }
+
+    /// What a part has to leave behind so that its end is told, also if it panics.
+    fn farewell_of(&self, part: Lost) -> Farewell {
+        let remote = self.clone();
+        Farewell(Box::new(move || remote.send(Incoming::Ended(part))))
     }
 
     fn send(&self, incoming: Incoming) {
@@ -161,7 +188,7 @@ impl Daemon {
         let bus = server.handle();
         let log = Log::open(&health(&folder), bus.clone(), clock, echo);
         let news = News::open(opened.clone(), bus.clone(), clock)?;
-        let bus_thread = serve(server, remote.clone())?;
+        let bus_thread = serve(server, &remote)?;
         note(told, log.clone())?;
         log.info(Part::Daemon, format!("up, pid {}", std::process::id()));
         for finding in opened.journal().found_on_opening() {
@@ -193,17 +220,17 @@ impl Daemon {
             health: health.clone(),
             intake: tools.intake.clone(),
         };
-        let ended = remote.clone();
-        let farewell = Farewell(Box::new(move || ended.send(Incoming::CaptureEnded)));
         let capturing =
-            Capturing::start(tools, settings.clone(), farewell).map_err(UpError::Thread)?;
+            Capturing::start(tools, settings.clone(), remote.farewell_of(Lost::Capture))
+                .map_err(UpError::Thread)?;
         let door = Door::open(&wire::hook::socket(&folder), intake)?;
         // Last: after a crash it ends what the former daemon left running first.
         let supervisor = supervise::Settings::new(folder.clone(), program);
-        let supervisor = Arc::new(Supervisor::start(supervisor, bus.clone())?);
+        let farewell = remote.farewell_of(Lost::Supervisor);
+        let supervisor = Arc::new(Supervisor::start_with(supervisor, bus.clone(), farewell)?);
         health.tell_by(Arc::clone(&supervisor));
         log.tell_by(&supervisor);
-        let chaining = Chaining::start(chaining::Tools {
+        let at_chain = chaining::Tools {
             opened: opened.clone(),
             bus: bus.clone(),
             supervisor: Arc::clone(&supervisor),
@@ -211,7 +238,8 @@ impl Daemon {
             zone: Zone::system(),
             log: log.clone(),
             health: health.clone(),
-        })?;
+        };
+        let chaining = Chaining::start(at_chain, remote.farewell_of(Lost::Chain))?;
         let notifying = notifications::Tools {
             opened: opened.clone(),
             environment: at_front.environment.clone(),
@@ -253,18 +281,16 @@ impl Daemon {
 
     /// Runs until it is told to end.
     pub fn run(self) -> Result<(), EndError> {
-        let Daemon { mut up, incoming, remote } = self;
+        let Daemon { mut up, incoming, .. } = self;
         let lost = loop {
             match incoming.recv() {
                 Ok(Incoming::Reload) => up.reload(),
-                Ok(Incoming::CaptureEnded) => break Some("capture"),
-                Ok(Incoming::BusEnded) => break Some("the bus"),
-                Ok(Incoming::SupervisorEnded | Incoming::Stop) | Err(_) => break None,
+                Ok(Incoming::Ended(part)) => break Some(part),
+                Ok(Incoming::Stop) | Err(_) => break None,
             }
         };
-        up.stop(&incoming, &remote)?;
-        // Without one of its parts it is not what somebody takes it for.
-        lost.map_or(Ok(()), |part| Err(EndError::Lost { part }))
+        up.stop(&incoming)?;
+        lost.map_or(Ok(()), |part| Err(EndError::Lost { part: part.name() }))
     }
 }
 
@@ -293,7 +319,7 @@ impl Ready {
     }
 
     /// Ends the parts in their order. A second wish to end is granted at once.
-    fn stop(mut self, incoming: &Receiver<Incoming>, remote: &Remote) -> Result<(), EndError> {
+    fn stop(mut self, incoming: &Receiver<Incoming>) -> Result<(), EndError> {
         self.log.info(Part::Daemon, "stopping");
         if let Some(front) = self.front.take() {
             front.close();
@@ -302,13 +328,13 @@ impl Ready {
             notifying.close();
         }
         self.chaining.stop();
-        self.stop_supervisor(incoming, remote);
+        self.stop_supervisor(incoming);
         self.door.close();
         self.capturing.stop();
         let until = Instant::now() + CAPTURE_WITHIN;
         while !self.capturing.is_over() {
             match incoming.recv_timeout(until.saturating_duration_since(Instant::now())) {
-                Ok(Incoming::CaptureEnded) => {
+                Ok(Incoming::Ended(Lost::Capture)) => {
                     self.capturing.join();
                     break;
                 }
@@ -327,18 +353,14 @@ impl Ready {
     }
 
     /// Ends tasks and services. They have their own limits, unless somebody cannot wait for them.
-    fn stop_supervisor(&self, incoming: &Receiver<Incoming>, remote: &Remote) {
+    fn stop_supervisor(&self, incoming: &Receiver<Incoming>) {
         let supervisor = &self.supervisor;
         std::thread::scope(|scope| {
-            scope.spawn(|| {
-                supervisor.stop();
-                remote.send(Incoming::SupervisorEnded);
-            });
-            loop {
-                match incoming.recv() {
-                    Ok(Incoming::Stop) => supervisor.kill_all(),
-                    Ok(Incoming::SupervisorEnded) | Err(_) => break,
-                    Ok(_) => {}
+            let ending = scope.spawn(|| supervisor.stop());
+            // Its own word may have found no room among wishes, so it is looked at as well.
+            while !ending.is_finished() {
+                if let Ok(Incoming::Stop) = incoming.recv_timeout(LOOK_EVERY) {
+                    supervisor.kill_all();
                 }
             }
         });
@@ -346,12 +368,12 @@ impl Ready {
 }
 
 /// Runs the bus on a thread of its own; its end is told.
-fn serve(server: Server, remote: Remote) -> Result<JoinHandle<Result<(), RunError>>, UpError> {
+fn serve(server: Server, remote: &Remote) -> Result<JoinHandle<Result<(), RunError>>, UpError> {
     let thread = std::thread::Builder::new().name("bus".to_owned());
+    let farewell = remote.farewell_of(Lost::Bus);
     let serve = move || {
-        let ran = server.run();
-        remote.send(Incoming::BusEnded);
-        ran
+        let _farewell = farewell;
+        server.run()
     };
     thread.spawn(serve).map_err(UpError::Thread)
 }

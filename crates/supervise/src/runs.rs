@@ -377,6 +377,15 @@ impl Runs {
     }
 }
 
+impl Drop for Runs {
+    /// However the supervisor ends, nobody lives on whom it has started.
+    fn drop(&mut self) {
+        for run in self.runs.values().filter(|run| run.exit.is_none() || run.kill_at.is_some()) {
+            group::signal(run.who.pid, Signal::KILL);
+        }
+    }
+}
+
 impl Run {
     fn kill_by(&mut self, at: Moment) {
         if self.give_up_at.is_none() {

@@ -110,12 +110,24 @@ impl Supervisor {
     /// Ends what an earlier daemon has left, reads `services.toml`, and begins. A file with a
     /// fault is told on the bus and does not keep the rest from running.
     pub fn start(settings: Settings, bus: Handle) -> Result<Supervisor, StartError> {
+        Supervisor::start_with(settings, bus, ())
+    }
+
+    /// The same; `held` is dropped when it has ended, however it ended.
+    pub fn start_with(
+        settings: Settings,
+        bus: Handle,
+        held: impl Send + 'static,
+    ) -> Result<Supervisor, StartError> {
         let (news, incoming) = sync_channel(INCOMING_MAX);
         let keeper = Keeper::open(settings, bus, news.clone(), Clock::system())?;
         let shared = Arc::clone(keeper.shared());
         let thread = std::thread::Builder::new()
             .name(NAME.to_owned())
-            .spawn(move || keeper.run(&incoming))
+            .spawn(move || {
+                let _held = held;
+                keeper.run(&incoming);
+            })
             .map_err(StartError::Thread)?;
         Ok(Supervisor { news, shared, thread: Mutex::new(Some(thread)) })
     }

@@ -38,6 +38,18 @@ fn an_orderly_end_answers_everybody_and_leaves_nobody() {
 }
 
 #[test]
+fn whoever_has_to_know_is_told_that_it_is_over() {
+    let mut house = House::open(TOOL);
+    drop(house.supervisor.take());
+    let (held, is_over) = std::sync::mpsc::sync_channel::<()>(1);
+    let settings = house.place.settings();
+    let supervisor = Supervisor::start_with(settings, house.bus.clone(), held).unwrap();
+    assert_eq!(is_over.try_recv(), Err(std::sync::mpsc::TryRecvError::Empty));
+    supervisor.stop();
+    assert_eq!(is_over.try_recv(), Err(std::sync::mpsc::TryRecvError::Disconnected));
+}
+
+#[test]
 fn a_second_wish_ends_what_ignores_the_first() {
     let house = House::open(TOOL);
     let mut guest = house.guest();
