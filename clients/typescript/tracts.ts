@@ -104,14 +104,14 @@ export interface Tracts {
     };
     finish: {
       agent_id: string;
-      session_id: string;
-      provider: string;
+      session_id?: string;
+      provider?: string;
       name?: string;
       facet?: string;
       hosted: boolean;
       turn_id?: string;
-      event_id: string;
-      seq: number;
+      event_id?: string;
+      seq?: number;
       position?: number;
       result?: string;
       outcome: string;
@@ -121,14 +121,14 @@ export interface Tracts {
     };
     error: {
       agent_id: string;
-      session_id: string;
-      provider: string;
+      session_id?: string;
+      provider?: string;
       name?: string;
       facet?: string;
       hosted: boolean;
       turn_id?: string;
-      event_id: string;
-      seq: number;
+      event_id?: string;
+      seq?: number;
       position?: number;
       error?: string;
       outcome: string;

@@ -114,15 +114,25 @@ pub const ENTRIES: &[Entry] = &[
         "agent_id prompt name? provider? model? session_id? chat_id? facet? day? segment? span? \
          output? output_path? refresh!? max_output_tokens#? thinking_budget#? schedule? \
          timeout_seconds#?",
-        "any client → conversations",
+        "any client → the daemon, which has no model: `finish` with `skipped`, or `error`",
     ),
     entry("cortex", "start", CORTEX_START, "a prompt that opens a turn → pages, waiters"),
     entry("cortex", "thinking", CORTEX_THINKING, "a session"),
     entry("cortex", "tool_start", CORTEX_TOOL_START, "a session"),
     entry("cortex", "tool_end", CORTEX_TOOL_END, "a session"),
     entry("cortex", "agent_updated", CORTEX_UPDATED, "a session → pages, notification rules"),
-    entry("cortex", "finish", CORTEX_FINISH, "the end of a turn → waiters, dreams, memory"),
-    entry("cortex", "error", CORTEX_ERROR, "a turn that failed; a request that was refused"),
+    entry(
+        "cortex",
+        "finish",
+        CORTEX_FINISH,
+        "the end of a turn, a request for which there is no model → waiters",
+    ),
+    entry(
+        "cortex",
+        "error",
+        CORTEX_ERROR,
+        "a turn that failed, a request that was refused → waiters",
+    ),
     entry("cortex", "info", CORTEX_INFO, "everything else that is stored"),
     entry(
         "cortex",
@@ -277,9 +287,22 @@ of_session! {
     CORTEX_TOOL_START "tool args{} call_id"
     CORTEX_TOOL_END "tool args{}? call_id result ok!"
     CORTEX_UPDATED "agent? status? from? reason? confidence? approval{}? settings{}?"
+    CORTEX_INFO "kind message? severity?"
+}
+
+/// The end of a run; one that was requested and never began has no session and no events.
+macro_rules! of_end {
+    ($($name:ident $fields:literal)*) => {
+        $(const $name: &str = concat!(
+            "agent_id session_id? provider? name? facet? hosted! turn_id? event_id? seq#? ",
+            "position#? ", $fields,
+        );)*
+    };
+}
+
+of_end! {
     CORTEX_FINISH "result? outcome usage{}? cost#? skipped?"
     CORTEX_ERROR "error? outcome exit_code#? partial_text_tail? trace?"
-    CORTEX_INFO "kind message? severity?"
 }
 
 const DREAM_STARTED: &str =

@@ -9,6 +9,7 @@ mod capturing; // capture inside the daemon
 mod news; // what was committed, told on the bus
 mod notifications; // people are told of sessions that need them
 mod cortex; // events as messages
+mod requests; // who asks for an agent is answered
 mod front; // the door for pages and programs
 mod live; // what sessions are doing, for those who watch
 mod hots; // the newest part of sessions somebody looks at
@@ -77,6 +78,7 @@ pub use ingest::{Ingest, IngestError, Ingested};
 pub use instance::{InstanceError, Running, socket};
 pub use listing::{Listing, ListingError, prices, spending};
 pub use log::Echo;
+pub use requests::RequestsError;
 pub use resume::Way;
 pub use segment::{Described, Meta, Segment, SegmentError, SegmentKey, Transcribed};
 pub use settings::{Settings, SettingsError};

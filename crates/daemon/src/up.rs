@@ -27,6 +27,7 @@ use crate::news::News;
 use crate::notifications::{self, Notifying};
 use crate::opened::Opened;
 use crate::past::Past;
+use crate::requests::{self, RequestsError};
 use crate::settings::{Settings, SettingsError};
 use crate::zone::Zone;
 
@@ -76,6 +77,8 @@ pub enum UpError {
     Supervise(#[from] supervise::StartError),
     #[error(transparent)]
     Chain(#[from] ChainingError),
+    #[error(transparent)]
+    Requests(#[from] RequestsError),
     #[error("no thread can be started")]
     Thread(#[source] io::Error),
 }
@@ -190,6 +193,7 @@ impl Daemon {
         let news = News::open(opened.clone(), bus.clone(), clock)?;
         let bus_thread = serve(server, &remote)?;
         note(told, log.clone())?;
+        requests::answer_all(bus.clone())?;
         log.info(Part::Daemon, format!("up, pid {}", std::process::id()));
         for finding in opened.journal().found_on_opening() {
             log.warn(Part::Journal, format!("{}; {}", finding.damage, finding.remedy));
