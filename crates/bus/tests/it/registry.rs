@@ -1,6 +1,6 @@
 //! The registry of tracts: what is made from it, and that nobody says what it does not have.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -103,34 +103,109 @@ fn the_types_for_typescript_say_the_same() {
     expect_file![root().join("clients/typescript/tracts.ts")].assert_eq(&types);
 }
 
-/// Names that are written out where a message is made, or looked for.
+/// What stands before the names of a message wherever one is made, or looked for.
+const OPENINGS: [&str; 6] = ["Draft::new(", ".is(", "draft(", "tract: ", "\"tract\": ", "(Some("];
+
+/// What may stand between the two names.
+const BETWEEN: [&str; 6] = [",", ")", "Some(", "event: ", "\"event\": ", "json!("];
+
 #[test]
 fn nobody_says_or_waits_for_what_the_registry_does_not_have() {
-    let mut said = 0;
+    let mut said = BTreeSet::new();
     let mut unknown = Vec::new();
-    for path in sources(&root().join("crates")) {
-        let text = fs::read_to_string(&path).unwrap();
-        // What stands behind it is made up by tests.
-        let code = text.split("#[cfg(test)]").next().unwrap();
-        for opening in ["Draft::new(", ".is("] {
+    for code in crates() {
+        let constants = constants(&code);
+        for opening in OPENINGS {
             for (place, _) in code.match_indices(opening) {
-                let mut words = code[place + opening.len()..].trim_start().splitn(5, '"');
-                let (Some(""), Some(tract), Some(between), Some(event)) =
-                    (words.next(), words.next(), words.next(), words.next())
-                else {
+                let names = names(&code[place + opening.len()..], &constants);
+                let Some((tract, event)) = names.filter(|(tract, _)| is_tract(tract)) else {
                     continue;
                 };
-                if between.trim() == "," {
-                    said += 1;
-                    if !is_known(tract, event) {
-                        unknown.push(format!("{}: {tract}.{event}", path.display()));
-                    }
+                if !is_known(&tract, &event) {
+                    unknown.push(format!("{tract}.{event}"));
                 }
+                said.insert((tract, event));
             }
         }
     }
     assert!(unknown.is_empty(), "{unknown:#?}");
-    assert!(said > 0, "the search finds what it looks for");
+    // Each way that a message is made or looked for is found.
+    for (tract, event) in [
+        ("supervisor", "stopped"),
+        ("notification", "show"),
+        ("dream", "completed"),
+        ("observe", "observing"),
+        ("callosum", "subscribed"),
+    ] {
+        assert!(said.contains(&(tract.to_owned(), event.to_owned())), "{tract}.{event}");
+    }
+}
+
+/// Whoever says or hears something has both of its names written out somewhere.
+#[test]
+fn whatever_the_registry_has_somebody_says_or_hears() {
+    let all: Vec<String> = crates();
+    let has = |code: &String, word: &str| code.contains(&format!("\"{word}\""));
+    let silent: Vec<String> = ENTRIES
+        .iter()
+        .filter(|entry| entry.event != "*")
+        .filter(|it| !all.iter().any(|code| has(code, it.tract) && has(code, it.event)))
+        .map(|entry| format!("{}.{}", entry.tract, entry.event))
+        .collect();
+    assert!(silent.is_empty(), "{silent:#?}");
+}
+
+fn is_tract(text: &str) -> bool {
+    tracts().contains(&text)
+}
+
+/// The two names at the beginning of a piece of code: words, or constants that stand for them.
+fn names(code: &str, constants: &HashMap<String, String>) -> Option<(String, String)> {
+    let (tract, mut rest) = word(code, constants)?;
+    loop {
+        rest = rest.trim_start();
+        match BETWEEN.iter().find_map(|between| rest.strip_prefix(between)) {
+            Some(behind) => rest = behind,
+            None => break,
+        }
+    }
+    Some((tract, word(rest, constants)?.0))
+}
+
+fn word<'a>(code: &'a str, constants: &HashMap<String, String>) -> Option<(String, &'a str)> {
+    let code = code.trim_start();
+    if let Some(rest) = code.strip_prefix('"') {
+        let (word, rest) = rest.split_once('"')?;
+        return Some((word.to_owned(), rest));
+    }
+    let end = code.find(|letter: char| !(letter.is_ascii_uppercase() || letter == '_'))?;
+    Some((constants.get(&code[..end])?.clone(), &code[end..]))
+}
+
+/// Texts that have a name.
+fn constants(code: &str) -> HashMap<String, String> {
+    let named = code.split("const ").skip(1).filter_map(|rest| {
+        let (name, rest) = rest.split_once(": &str = \"")?;
+        let is_name = name.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_');
+        is_name.then(|| Some((name.to_owned(), rest.split_once('"')?.0.to_owned())))?
+    });
+    named.collect()
+}
+
+/// The code of each crate, without what tests make up, and without the registry itself.
+fn crates() -> Vec<String> {
+    let folders = fs::read_dir(root().join("crates")).unwrap();
+    let code = folders.map(|folder| {
+        let mut code = String::new();
+        for path in sources(&folder.unwrap().path()) {
+            if !path.ends_with("src/registry.rs") {
+                let text = fs::read_to_string(&path).unwrap();
+                code.push_str(text.split("#[cfg(test)]").next().unwrap());
+            }
+        }
+        code
+    });
+    code.collect()
 }
 
 fn sources(folder: &Path) -> Vec<PathBuf> {
