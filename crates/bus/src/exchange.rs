@@ -178,7 +178,9 @@ impl Exchange {
         if client.scanner.line_len() > LINE_MAX {
             client.scanner.give_up(Fault::TooLong);
         }
-        if client.scanner.line_len() > UNENDED_MAX {
+        let len = client.scanner.line_len();
+        // Once: what else was on its way is read before it is hung up.
+        if len > UNENDED_MAX && len - piece.len() <= UNENDED_MAX {
             self.ignore(client, Fault::TooLong, now_ms, asks);
             asks.push(Ask::HangUp { on: client.id });
         }

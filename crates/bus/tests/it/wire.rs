@@ -255,6 +255,8 @@ fn a_line_that_never_ends_is_hung_up_on() {
     let mut other = hall.guest();
     other.say(LAST);
     assert_eq!(other.hear(), LAST);
+    other.say(r#"{"tract":"callosum","event":"stats"}"#);
+    assert_eq!(other.hear_json()["ignored"]["too_long"], 1, "counted once");
 }
 
 #[test]
