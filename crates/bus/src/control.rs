@@ -78,7 +78,7 @@ struct Subscribe {
 
 fn subscription(line: &[u8], has_record: bool) -> Result<Control, &'static str> {
     let asked: Subscribe =
-        serde_json::from_slice(&dialect::to_strict(line)).map_err(|_| "bad_subscription")?;
+        serde_json::from_value(dialect::value(line)).map_err(|_| "bad_subscription")?;
     if asked.tracts.len() + asked.events.len() + asked.fields.len() > FILTERS_MAX {
         return Err("too_many_filters");
     }

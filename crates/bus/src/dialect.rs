@@ -3,6 +3,8 @@
 
 use std::borrow::Cow;
 
+use serde_json::{Map, Value};
+
 use crate::scan::{Scanner, Verdict};
 
 /// Text of a JSON string, quotes and all; `None` if it is no string. Half a surrogate pair reads
@@ -148,27 +150,54 @@ pub(crate) fn field<'a>(object: &'a [u8], name: &str) -> Option<&'a [u8]> {
     found.map(|value| value.strip_prefix(b":").unwrap_or(value).trim_ascii())
 }
 
-/// The same value in strict JSON: what it does not know becomes `null`, half a surrogate pair
-/// U+FFFD.
-pub(crate) fn to_strict(json: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(json.len());
+/// The value as a tree, without recursion: it may be nested deeper than a stack goes. What JSON
+/// does not know becomes `null`, half a surrogate pair U+FFFD.
+pub(crate) fn value(json: &[u8]) -> Value {
+    let mut open: Vec<Container> = Vec::new();
     for token in Tokens::of(json) {
-        match token {
-            Token::Mark(mark) => out.push(mark),
-            Token::Text(raw) => {
-                let text = text(raw).unwrap_or_default();
-                let quoted = serde_json::to_string(&text).expect("a text always encodes");
-                out.extend_from_slice(quoted.as_bytes());
+        let done = match token {
+            Token::Mark(b'{') => {
+                open.push(Container::Object(Map::new(), None));
+                continue;
             }
-            Token::Bare(b"NaN" | b"Infinity" | b"-Infinity") => out.extend_from_slice(b"null"),
-            // A number that no float holds.
-            Token::Bare(raw) if serde_json::from_slice::<serde_json::Value>(raw).is_err() => {
-                out.extend_from_slice(b"null");
+            Token::Mark(b'[') => {
+                open.push(Container::List(Vec::new()));
+                continue;
             }
-            Token::Bare(raw) => out.extend_from_slice(raw),
+            Token::Mark(b'}' | b']') => match open.pop() {
+                Some(container) => container.close(),
+                None => return Value::Null,
+            },
+            Token::Mark(_) => continue,
+            Token::Text(raw) => Value::String(text(raw).unwrap_or_default().into_owned()),
+            // `NaN`, infinities, a number that no float holds.
+            Token::Bare(raw) => serde_json::from_slice(raw).unwrap_or(Value::Null),
+        };
+        match open.last_mut() {
+            None => return done,
+            Some(Container::List(list)) => list.push(done),
+            Some(Container::Object(_, key @ None)) => *key = done.as_str().map(str::to_owned),
+            Some(Container::Object(map, key)) => {
+                map.insert(key.take().unwrap_or_default(), done);
+            }
         }
     }
-    out
+    Value::Null
+}
+
+/// A list or an object that has begun, with the key whose value comes next.
+enum Container {
+    List(Vec<Value>),
+    Object(Map<String, Value>, Option<String>),
+}
+
+impl Container {
+    fn close(self) -> Value {
+        match self {
+            Container::List(list) => Value::Array(list),
+            Container::Object(map, _) => Value::Object(map),
+        }
+    }
 }
 
 /// The same value on one line. Numbers stay as they are typed; letters are readable, but for half

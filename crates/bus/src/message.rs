@@ -126,8 +126,7 @@ impl<'a> Field<'a> {
 
     /// The value. What JSON does not know becomes `null` or U+FFFD.
     pub fn json(self) -> serde_json::Value {
-        let strict = dialect::to_strict(self.0);
-        serde_json::from_slice(&strict).unwrap_or(serde_json::Value::Null)
+        dialect::value(self.0)
     }
 }
 
