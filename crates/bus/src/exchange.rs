@@ -324,7 +324,7 @@ fn tell(listeners: &mut Vec<Arc<Queue>>, line: &[u8], names: &Names) {
         if !listener.filter.passes(line, names) {
             return listener.is_open();
         }
-        let parsed = message.get_or_insert_with(|| Message::parse(line));
+        let parsed = message.get_or_insert_with(|| Message::relayed(line));
         match parsed {
             Ok(message) => listener.push(message.clone()),
             Err(_) => true,

@@ -28,6 +28,12 @@ impl Message {
         if line.len() > LINE_MAX {
             return Err(Fault::TooLong);
         }
+        Message::relayed(line)
+    }
+
+    /// Checks a line as it goes out: a time and escapes may have made it longer than it was sent.
+    pub(crate) fn relayed(line: &[u8]) -> Result<Message, Fault> {
+        let line = line.strip_suffix(b"\n").unwrap_or(line);
         match Scanner::check(line) {
             Verdict::Good(shape) => Ok(Message::checked(line.into(), shape)),
             Verdict::Bad(fault) => Err(fault),

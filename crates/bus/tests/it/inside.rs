@@ -193,3 +193,29 @@ fn one_who_may_wait_is_heard_once_there_is_room() {
     handle.stop();
     runs.join().unwrap();
 }
+
+#[test]
+fn what_escapes_have_made_longer_is_heard_inside_too() {
+    let hall = Hall::open();
+    let mut guest = hall.guest();
+    let listener = hall.handle.listen(Filter::default()).unwrap();
+    // Each letter has three bytes, and six when it is escaped.
+    let letters = "\u{7528}".repeat(3 << 20);
+    guest.say(&format!(r#"{{"tract":"a","event":"b","c":"{letters}","ts":1}}"#));
+    let heard = listener.next(PATIENCE).unwrap();
+    assert!(heard.line().len() > bus::LINE_MAX);
+    assert_eq!(heard.field("c").unwrap().text().unwrap(), letters);
+}
+
+#[test]
+fn what_is_nested_deeply_is_read_whole() {
+    let (open, close) = ("[".repeat(500), "]".repeat(500));
+    let line = format!(r#"{{"tract":"a","event":"b","c":{open}NaN,1.5,"x"{close},"d":{{"e":2}}}}"#);
+    let mut value = message(&line).to_json();
+    assert_eq!(value["d"]["e"], 2);
+    value = value["c"].take();
+    for _ in 1..500 {
+        value = value[0].take();
+    }
+    assert_eq!(value, serde_json::json!([null, 1.5, "x"]));
+}
