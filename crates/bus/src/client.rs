@@ -288,7 +288,7 @@ impl Shared {
     /// Hears until the connection ends; whether the server turned out to know no subscriptions.
     fn hear_stream(&self, mut stream: UnixStream, was_plain: bool) -> bool {
         let asked = Instant::now();
-        let mut is_subscribed = self.subscription().is_none();
+        let mut manners = Manners::default();
         let mut lines = Lines::default();
         let mut buffer = vec![0; READ_MAX];
         loop {
@@ -300,12 +300,12 @@ impl Shared {
             };
             lines.feed(&buffer[..count], |line| {
                 if let Ok(message) = line {
-                    is_subscribed |= message.is("callosum", "subscribed");
+                    manners.note(&message);
                     self.take(message);
                 }
             });
         }
-        was_plain || (!is_subscribed && asked.elapsed() > SUBSCRIBED_WITHIN)
+        was_plain || (self.subscription().is_some() && manners.are_plain(asked.elapsed()))
     }
 
     fn take(&self, message: Message) {
@@ -351,9 +351,53 @@ impl Shared {
     }
 }
 
+/// How a server behaves that was asked for something.
+#[derive(Default)]
+struct Manners {
+    has_spoken: bool,
+    /// Also that it does not do what was asked.
+    has_answered: bool,
+}
+
+impl Manners {
+    fn note(&mut self, message: &Message) {
+        self.has_spoken = true;
+        self.has_answered |=
+            message.is("callosum", "subscribed") || message.is("callosum", "refused");
+    }
+
+    /// Whether it speaks and knows no subscriptions. One that said nothing at all was in trouble:
+    /// whoever comes next may know better.
+    fn are_plain(&self, time: Duration) -> bool {
+        self.has_spoken && !self.has_answered && time > SUBSCRIBED_WITHIN
+    }
+}
+
 /// Somewhere between half and all of it, so that not everybody comes back at the same instant.
 fn jittered(wait: Duration) -> Duration {
     let nanos = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     let part = nanos.map_or(0, |since| since.subsec_nanos()) % 1_000;
     wait.mul_f64(0.5 + f64::from(part) / 2_000.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_is_plain_that_speaks_and_does_not_answer() {
+        let manners = |said: &[(&str, &str)]| {
+            let mut manners = Manners::default();
+            for (tract, event) in said {
+                manners.note(&Draft::new(tract, event).build().unwrap());
+            }
+            manners.are_plain(SUBSCRIBED_WITHIN * 2)
+        };
+        // What was asked comes back as a message like any other.
+        assert!(manners(&[("callosum", "subscribe")]));
+        assert!(manners(&[("cortex", "info"), ("callosum", "other")]));
+        assert!(!manners(&[("cortex", "info"), ("callosum", "subscribed")]));
+        assert!(!manners(&[("callosum", "refused")]), "a bus without a journal");
+        assert!(!manners(&[]), "one that hung");
+    }
 }

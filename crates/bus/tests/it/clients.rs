@@ -305,11 +305,12 @@ fn a_plain_server_is_asked_once_and_never_again() {
     let path = hall.folder().join("asked.sock");
     let server = server(&path, |listener| {
         let (first, _) = listener.accept().unwrap();
-        // Longer than it may take to answer; it says nothing.
+        // Longer than it may take to answer; it gives back what it was told, as to everybody.
         first.set_read_timeout(Some(Duration::from_millis(1_200))).unwrap();
         let mut first = BufReader::new(first);
         let mut asked = String::new();
         first.read_line(&mut asked).unwrap();
+        first.get_mut().write_all(asked.as_bytes()).unwrap();
         assert!(first.read_line(&mut String::new()).is_err(), "once");
         drop(first);
         let (second, _) = listener.accept().unwrap();
