@@ -46,6 +46,6 @@ pub use notice::Notice;
 pub use record::{PAGE_BYTES, Page, Record, RecordError, Wanted};
 pub use relay::LINE_MAX;
 pub use scan::{Fault, Key};
-pub use send::{Sent, send};
+pub use send::{Sent, send, send_within};
 pub use server::{Server, Settings};
 pub use socket::{Socket, lock_for_life, make_private};

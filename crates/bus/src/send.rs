@@ -25,6 +25,11 @@ pub enum Sent {
 /// Sends messages over a connection of their own and waits for the server to take them. Works
 /// with any server: the end of the connection is the receipt.
 pub fn send(path: &Path, messages: &[Message]) -> Sent {
+    send_within(path, messages, RECEIPT)
+}
+
+/// The same for one who waits longer or shorter for the receipt.
+pub fn send_within(path: &Path, messages: &[Message], limit: Duration) -> Sent {
     let mut stream = match UnixStream::connect(path) {
         Ok(stream) => stream,
         Err(error) => return Sent::NotSent(error),
@@ -41,12 +46,12 @@ pub fn send(path: &Path, messages: &[Message]) -> Sent {
     if let Err(error) = written {
         return Sent::NotSent(error);
     }
-    drain(&mut stream)
+    drain(&mut stream, limit)
 }
 
 /// Reads what the bus tells everybody until it hangs up.
-fn drain(stream: &mut UnixStream) -> Sent {
-    let until = Instant::now() + RECEIPT;
+fn drain(stream: &mut UnixStream, limit: Duration) -> Sent {
+    let until = Instant::now() + limit;
     let mut ignored = [0; 16 << 10];
     loop {
         let left = until.saturating_duration_since(Instant::now());

@@ -5,7 +5,7 @@ use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::time::Duration;
 
-use bus::{Client, ClientSettings, EmitError, Filter, Item, Message, Sent, send};
+use bus::{Client, ClientSettings, EmitError, Filter, Item, Message, Sent, send, send_within};
 use serde_json::json;
 
 use crate::hall::{Hall, NOW, PATIENCE, note, plain_server, rude_server};
@@ -170,6 +170,17 @@ fn a_one_shot_message_is_taken_when_the_server_says_so() {
     for number in 0..3 {
         assert_eq!(guest.hear(), note(number));
     }
+}
+
+#[test]
+fn what_a_server_says_nothing_of_was_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("bus.sock");
+    // It never gets round to anybody.
+    let _listener = UnixListener::bind(&path).unwrap();
+    let message = Message::parse(note(1).as_bytes()).unwrap();
+    let sent = send_within(&path, &[message], Duration::from_millis(1));
+    assert!(matches!(sent, Sent::Written), "{sent:?}");
 }
 
 #[test]
