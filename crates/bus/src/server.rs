@@ -39,7 +39,7 @@ const READ_ROUND: usize = 256 << 10;
 /// is hung up on.
 const PARTIAL_MAX: usize = 64 << 20;
 
-/// Bytes kept for all clients that lag. With more, the one with the most loses what was kept.
+/// Bytes kept for all clients that lag, unless somebody says otherwise.
 const KEPT_ALL_MAX: usize = 64 << 20;
 
 /// How long pending output may take when the server stops.
@@ -59,6 +59,8 @@ pub struct Settings {
     pub uid: u32,
     /// The time in milliseconds since 1970.
     pub clock: fn() -> u64,
+    /// Bytes kept for all clients that lag. With more, the one with the most loses what was kept.
+    pub kept_max: usize,
     /// Where recorded messages can be read; without it nobody begins in the past.
     pub record: Option<Arc<dyn Record>>,
     /// Told what somebody may want to log.
@@ -70,6 +72,7 @@ impl Default for Settings {
         Settings {
             uid: rustix::process::geteuid().as_raw(),
             clock: system_clock,
+            kept_max: KEPT_ALL_MAX,
             record: None,
             notice: Box::new(|_| {}),
         }
@@ -423,7 +426,7 @@ impl Server {
                 client.outbox.pass(&chunk);
             }
         }
-        if has_shed || kept > KEPT_ALL_MAX {
+        if has_shed || kept > self.settings.kept_max {
             self.bound_kept(now_ms);
         }
     }
@@ -431,7 +434,7 @@ impl Server {
     fn bound_kept(&mut self, now_ms: u64) {
         loop {
             let kept = self.slots.iter().flatten().map(|client| client.outbox.kept_len());
-            if kept.sum::<usize>() <= KEPT_ALL_MAX {
+            if kept.sum::<usize>() <= self.settings.kept_max {
                 break;
             }
             let most = self.slots.iter_mut().flatten();

@@ -1,9 +1,10 @@
 //! Who falls behind is told, exactly, and loses what matters least first.
 
+use bus::Settings;
 use proptest::prelude::*;
 use serde_json::Value;
 
-use crate::hall::{Guest, Hall, note};
+use crate::hall::{Guest, Hall, note, settings};
 
 /// Names of one message of each class, in the order classes are given up.
 const NAMES: [(&str, &str); 4] =
@@ -150,6 +151,45 @@ fn a_long_message_on_its_way_takes_no_place_of_what_is_kept() {
     let kept = account.heard.iter().filter(|(class, _)| *class == 3).count();
     assert_eq!((kept, account.lifecycle_lost), (20, 0));
     assert!(account.dropped[2] > 0, "the tape has gone past it");
+}
+
+#[test]
+fn what_is_kept_for_all_has_a_limit() {
+    let hall = Hall::open_with(Settings { kept_max: 1_700_000, ..settings() });
+    let guests = [hall.guest(), hall.guest(), hall.guest()];
+    let mut sender = hall.guest();
+    for number in 0..250 {
+        say(&mut sender, &line(if number < 9 { 3 } else { 2 }, number, 100_000));
+    }
+    let mut lost = 0;
+    for (number, guest) in guests.into_iter().enumerate() {
+        let last = format!(r#"{{"tract":"test","event":"last","n":{number},"ts":0}}"#);
+        let account = account_until(&last, guest, &mut sender);
+        let kept = account.heard.iter().filter(|(class, _)| *class == 3).count() as u64;
+        assert_eq!(kept + account.lifecycle_lost, 9);
+        lost += usize::from(account.lifecycle_lost > 0);
+    }
+    assert_eq!(lost, 1, "there is room for two");
+}
+
+#[test]
+fn what_matters_most_is_as_the_table_says() {
+    use bus::Class::{Bulk, Lifecycle, Ordinary, Status};
+    for (class, names) in [
+        (Bulk, "logs.line journal.assistant.delta journal.tool.delta"),
+        (Status, "supervisor.status cortex.status observe.status anything.status logs.status"),
+        (Lifecycle, "supervisor.request supervisor.stopped supervisor.queue logs.exec logs.exit"),
+        (Lifecycle, "cortex.request cortex.start cortex.finish cortex.error"),
+        (Lifecycle, "observe.observed importer.completed dream.started activity.recorded"),
+        (Lifecycle, "notification.show notification.any navigate.request callosum.any"),
+        (Ordinary, "activity.live cortex.info cortex.thinking cortex.tool_end logs.other"),
+        (Ordinary, "journal.user.prompt unknown.event sync.state"),
+    ] {
+        for name in names.split(' ') {
+            let (tract, event) = name.split_once('.').unwrap();
+            assert_eq!(bus::Class::of(tract, event), class, "{name}");
+        }
+    }
 }
 
 #[test]
