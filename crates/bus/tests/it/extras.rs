@@ -140,6 +140,67 @@ fn stats_tell_who_is_there_and_what_went_through() {
 }
 
 #[test]
+fn stats_tell_what_each_one_missed() {
+    let hall = Hall::open();
+    let (_stuck, mut guest) = (hall.guest(), hall.guest());
+    for number in 0..200 {
+        let text = "x".repeat(100_000);
+        let line =
+            format!(r#"{{"tract":"logs","event":"line","n":{number},"line":"{text}","ts":1}}"#);
+        guest.say(&line);
+        assert_eq!(guest.hear(), line);
+    }
+    guest.say(STATS);
+    let stats = guest.hear_json();
+    let [stuck, guest] = &stats["clients"].as_array().unwrap()[..] else { panic!("{stats}") };
+    assert!(stuck["dropped"]["bulk"].as_u64().unwrap() > 0, "{stats}");
+    assert!(stuck["behind_bytes"].as_u64().unwrap() > 0, "{stats}");
+    assert_eq!(guest["dropped"], serde_json::json!({}), "{stats}");
+    assert!(guest["sent"].as_u64() > stuck["sent"].as_u64(), "{stats}");
+    assert_eq!((&stuck["since"], &guest["since"]), (&NOW.into(), &NOW.into()));
+    assert_ne!(stuck["id"], guest["id"]);
+    assert!(stats["uptime_seconds"].is_u64());
+}
+
+#[test]
+fn one_who_hears_no_more_is_said_to_be_deaf_and_still_heard() {
+    let hall = Hall::open();
+    let (mut deaf, mut guest) = (hall.guest(), hall.guest());
+    deaf.stream.shutdown(std::net::Shutdown::Read).unwrap();
+    loop {
+        guest.say(&note(1));
+        assert_eq!(guest.hear(), note(1));
+        guest.say(STATS);
+        let stats = guest.hear_json();
+        if stats["clients"][0]["state"] == "deaf" {
+            break;
+        }
+    }
+    deaf.say(&note(2));
+    assert_eq!(guest.hear(), note(2));
+}
+
+#[test]
+fn every_field_of_the_list_can_be_asked_for() {
+    let hall = Hall::open();
+    let (mut sender, mut guest) = (hall.guest(), hall.guest());
+    let names = "ref service command name session_id agent_id import_id day segment stream facet";
+    for name in names.split(' ') {
+        guest.say(&format!(
+            r#"{{"tract":"callosum","event":"subscribe","fields":{{"{name}":"x"}}}}"#
+        ));
+        assert_eq!(guest.hear_json()["event"], "subscribed", "{name}");
+        let line =
+            |value: &str| format!(r#"{{"tract":"a","event":"b","{name}":"{value}","ts":1}}"#);
+        for line in [line("y"), note(1), line("x")] {
+            sender.say(&line);
+            assert_eq!(sender.hear(), line);
+        }
+        assert_eq!(guest.hear(), line("x"));
+    }
+}
+
+#[test]
 fn one_who_asks_and_never_reads_costs_little_and_delays_nobody() {
     const ASKED: u64 = 8_000;
     let hall = Hall::open();

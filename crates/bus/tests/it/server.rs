@@ -216,8 +216,26 @@ fn when_all_places_are_taken_a_newcomer_is_closed() {
     for guest in &mut guests {
         assert_eq!(guest.hear(), note(1));
     }
+    guests[0].say(r#"{"tract":"callosum","event":"stats"}"#);
+    assert_eq!(guests[0].hear_json()["refused_clients"], 201);
     guests.pop().unwrap().leave();
     hall.guest();
+}
+
+#[test]
+fn one_who_takes_nothing_does_not_hold_up_the_end() {
+    let mut hall = Hall::open();
+    let (stuck, mut guest) = (hall.guest(), hall.guest());
+    for number in 0..20 {
+        let text = "x".repeat(100_000);
+        let line = format!(r#"{{"tract":"test","event":"long","n":{number},"c":"{text}","ts":1}}"#);
+        guest.say(&line);
+        assert_eq!(guest.hear(), line);
+    }
+    guest.say(&note(1));
+    hall.close();
+    assert_eq!(guest.hear_all(), [note(1)]);
+    drop(stuck);
 }
 
 #[test]
