@@ -37,11 +37,13 @@ pub(crate) struct Orphan {
 pub(crate) struct Children {
     path: PathBuf,
     living: BTreeMap<RunId, Orphan>,
+    /// Whether the file does not say it all.
+    has_changed: bool,
 }
 
 impl Children {
     pub(crate) fn new(path: PathBuf) -> Children {
-        Children { path, living: BTreeMap::new() }
+        Children { path, living: BTreeMap::new(), has_changed: false }
     }
 
     /// Notes a process, before anything else is done with it. What fails is told: after a crash
@@ -62,27 +64,33 @@ impl Children {
             refs: refs.to_vec(),
         };
         self.living.insert(run, child);
-        self.write()
+        self.has_changed = true;
+        self.save()
     }
 
-    /// Everybody who waited for it is answered; its processes may live on for a while.
-    pub(crate) fn answered(&mut self, run: RunId) {
-        if let Some(child) = self.living.get_mut(&run) {
-            child.refs.clear();
+    /// One who waited is answered: after a crash it is not answered again. Its process may live on.
+    pub(crate) fn answered(&mut self, reference: &Ref) {
+        for child in self.living.values_mut() {
+            let before = child.refs.len();
+            child.refs.retain(|waiting| waiting != reference);
+            self.has_changed |= child.refs.len() < before;
         }
     }
 
-    pub(crate) fn remove(&mut self, run: RunId) -> std::io::Result<()> {
-        match self.living.remove(&run) {
-            Some(_) => self.write(),
-            None => Ok(()),
-        }
+    pub(crate) fn remove(&mut self, run: RunId) {
+        self.has_changed |= self.living.remove(&run).is_some();
     }
 
-    fn write(&self) -> std::io::Result<()> {
+    /// Writes the list, if it has changed. What fails is tried again the next time.
+    pub(crate) fn save(&mut self) -> std::io::Result<()> {
+        if !self.has_changed {
+            return Ok(());
+        }
         let living: Vec<&Orphan> = self.living.values().collect();
         // Not synced: after the machine has gone down there is nobody left to end.
-        state_file::write(&self.path, &living, state_file::Sync::No)
+        state_file::write(&self.path, &living, state_file::Sync::No)?;
+        self.has_changed = false;
+        Ok(())
     }
 }
 

@@ -488,6 +488,7 @@ impl Keeper {
                     if let Some(watcher) = self.watchers.remove(&stopped.reference) {
                         tell(&watcher, RunNews::Ended(stopped.exit_code));
                     }
+                    self.runs.answered(&stopped.reference);
                     self.voice.say(announce::stopped(&stopped));
                 }
                 queue::Effect::Over(run) => self.tell_exit(run),
@@ -622,7 +623,6 @@ impl Keeper {
             let exit = announce::exit(who, cmd, log_path, exit_code, &account);
             self.voice.say(exit);
         }
-        self.runs.answered(run);
     }
 
     fn tell_silence(&mut self, change: Change) {
@@ -660,8 +660,8 @@ impl Keeper {
 
     /// Takes up the tasks of an earlier daemon, and answers those that died with it.
     fn take_up(&mut self, kept: Kept, orphans: Vec<children::Orphan>) {
-        let known: HashSet<Ref> =
-            kept.running.iter().flat_map(|entry| entry.refs.iter().cloned()).collect();
+        let entries = kept.running.iter().chain(&kept.waiting);
+        let known: HashSet<Ref> = entries.flat_map(|entry| entry.refs.iter().cloned()).collect();
         let effects = self.queue.restore(kept);
         for orphan in orphans {
             for reference in orphan.refs.into_iter().filter(|it| !known.contains(it)) {
@@ -723,6 +723,7 @@ impl Keeper {
 
     /// Writes what has to survive us, and tells whoever waited for that.
     fn save(&mut self) {
+        self.runs.save();
         let mut written = Ok(());
         if let Some(kept) = self.queue.take_changes() {
             let bytes = serde_json::to_vec(&kept).unwrap_or_default();

@@ -320,9 +320,15 @@ impl Runs {
         over
     }
 
-    /// Everything was said about a run: it is forgotten once its group is gone.
-    pub(crate) fn answered(&mut self, run: RunId) {
-        self.children.answered(run);
+    /// One who waited for a run is answered.
+    pub(crate) fn answered(&mut self, reference: &Ref) {
+        self.children.answered(reference);
+    }
+
+    /// Writes down who lives and who waits for it, if that has changed.
+    pub(crate) fn save(&mut self) {
+        // A list that is too long ends nobody who is not ours, and is written again soon.
+        let _ = self.children.save();
     }
 
     /// Forgets those that are over and of which nothing lives.
@@ -331,8 +337,7 @@ impl Runs {
         let over = self.runs.iter().filter(|(_, run)| is_over(run)).map(|(id, _)| *id);
         for id in over.collect::<Vec<RunId>>() {
             self.runs.remove(&id);
-            // The next change writes the list again.
-            let _ = self.children.remove(id);
+            self.children.remove(id);
         }
     }
 

@@ -8,7 +8,7 @@ use bus::Server;
 use serde_json::{Value, json};
 use supervise::{Supervisor, Task};
 
-use crate::house::{Guest, House, Place, TOOL, is, lives};
+use crate::house::{Guest, House, PATIENCE, Place, TOOL, is, lives};
 
 #[test]
 fn an_orderly_end_answers_everybody_and_leaves_nobody() {
@@ -230,6 +230,33 @@ fn what_a_killed_daemon_left_is_ended_and_answered_by_the_next() {
     supervisor.stop();
     bus.stop();
     thread.join().unwrap();
+}
+
+#[test]
+fn who_was_answered_is_not_answered_again_after_a_crash() {
+    let house = House::open(TOOL);
+    let (first, second) = (house.place.gate("first"), house.place.gate("second"));
+    let mut guest = house.guest();
+    guest.script("r0", "a", &first.wait());
+    for reference in ["r1", "r2"] {
+        guest.script(reference, "a", &second.wait());
+    }
+    guest.find(|it| is(it, "supervisor", "queue") && it["queue"][0]["refs"][1] == "r2");
+    first.open();
+    guest.find(|it| is(it, "supervisor", "started") && it["ref"] == "r1");
+    guest.supervisor("cancel", "ref", "r1");
+    assert_eq!(guest.stopped("r1")["reason"], "canceled");
+    let path = house.journal().join("health/children.json");
+    let until = std::time::Instant::now() + PATIENCE;
+    loop {
+        let children: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+        if children[0]["refs"] == json!(["r2"]) {
+            break;
+        }
+        assert!(std::time::Instant::now() < until, "{children}");
+    }
+    second.open();
+    assert_eq!(guest.stopped("r2")["exit_code"], 0);
 }
 
 #[test]
