@@ -97,6 +97,8 @@ pub(crate) struct Keeper {
     /// Parts of the daemon that wait for a run of theirs.
     watchers: HashMap<Ref, Watcher>,
     kept: Option<Vec<u8>>,
+    /// Why it could not be written the last time.
+    save_error: Option<std::io::ErrorKind>,
 }
 
 /// Where state is kept.
@@ -161,6 +163,7 @@ impl Keeper {
             enqueued: Vec::new(),
             watchers: HashMap::new(),
             kept: None,
+            save_error: None,
             settings,
             files,
             clock,
@@ -733,9 +736,14 @@ impl Keeper {
             }
         }
         if let Err(error) = &written {
-            let path = self.files.tasks.display();
-            self.shared.log(&format!("cannot write `{path}`: {error}"));
+            self.queue.not_kept();
+            // The same again is no news.
+            if self.save_error != Some(error.kind()) {
+                let path = self.files.tasks.display();
+                self.shared.log(&format!("cannot write `{path}`: {error}"));
+            }
         }
+        self.save_error = written.as_ref().err().map(std::io::Error::kind);
         for (done, reference) in self.enqueued.drain(..) {
             let answer = match &written {
                 Ok(()) => Ok(reference),

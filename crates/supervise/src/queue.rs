@@ -485,6 +485,11 @@ impl Queue {
         })
     }
 
+    /// What was to survive could not be written: it is given again.
+    pub(crate) fn not_kept(&mut self) {
+        self.has_changed = true;
+    }
+
     /// What the queue of a name looks like.
     pub(crate) fn snapshot(&self, name: &str) -> Snapshot<'_> {
         let Some(lane) = self.lanes.get(name) else {

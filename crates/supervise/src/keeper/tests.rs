@@ -21,7 +21,7 @@ struct House {
     heard: Listener,
     bus: Handle,
     server: Option<JoinHandle<()>>,
-    _folder: TempDir,
+    folder: TempDir,
 }
 
 impl House {
@@ -41,7 +41,7 @@ impl House {
         let (news, incoming) = sync_channel(crate::incoming::INCOMING_MAX);
         let keeper = Keeper::open(settings, bus.clone(), news, clock).unwrap();
         let server = Some(thread);
-        House { keeper, incoming, seconds, heard, bus, server, _folder: folder }
+        House { keeper, incoming, seconds, heard, bus, server, folder }
     }
 
     /// Somebody says how it is.
@@ -151,4 +151,39 @@ fn a_service_that_does_not_stay_up_is_told_at_the_fifth_attempt() {
     assert!(attempts > 100, "{attempts}");
     // The first, and after 60, 120, 240 seconds more.
     assert_eq!(cards(&said), ["A service does not stay up"; 4]);
+}
+
+#[test]
+fn requests_that_were_lost_are_an_alarm() {
+    const BATCH: usize = 10_000;
+    let mut house = House::open("");
+    let status = Draft::new("part", "status").build().unwrap();
+    // Nobody takes what is said: what is between us and the bus fills up, then its listener.
+    let room = crate::incoming::INCOMING_MAX + 65_536;
+    for _ in 0..=room / BATCH {
+        for _ in 0..BATCH {
+            house.bus.publish(status.clone()).unwrap();
+        }
+        let heard = std::iter::from_fn(|| house.heard.next(PATIENCE));
+        assert_eq!(heard.filter(|it| it.is("part", "status")).take(BATCH).count(), BATCH);
+    }
+    let told = house.until(5);
+    assert_eq!(cards(&told), ["Requests were lost"]);
+    assert!(told.last().unwrap()["ignored"].as_u64().unwrap() > 0);
+}
+
+#[test]
+fn what_could_not_be_written_is_written_when_it_can_be() {
+    let mut house = House::open("tasks = { persist = true }\n");
+    let health = house.folder.path().join("health");
+    // Something is in the way of what is written beside.
+    fs::create_dir(health.join("tasks.new")).unwrap();
+    let request = Draft::new(NAME, "request").with("ref", "r1").with("cmd", ["hansard", "x"]);
+    house.keeper.take(Incoming::Said(request.build().unwrap()));
+    house.keeper.save();
+    let tasks = || fs::read_to_string(health.join("tasks.json")).unwrap_or_default();
+    assert!(!tasks().contains("r1"));
+    fs::remove_dir(health.join("tasks.new")).unwrap();
+    house.keeper.save();
+    assert!(tasks().contains("r1"), "{}", tasks());
 }
