@@ -95,3 +95,36 @@ fn hear(
     };
     std::thread::Builder::new().name("supervisor-hear".to_owned()).spawn(work).map(drop)
 }
+
+#[cfg(test)]
+mod tests {
+    use bus::{Draft, Server, Settings};
+
+    use super::*;
+
+    #[test]
+    fn a_request_that_finds_no_room_is_told_so() {
+        let folder = tempfile::tempdir().unwrap();
+        let server = Server::bind(&folder.path().join("bus.sock"), Settings::default()).unwrap();
+        let bus = server.handle();
+        let heard = bus.listen(Filter::default()).unwrap();
+        let thread = std::thread::spawn(move || server.run().unwrap());
+        let message = |event: &str, reference: Option<&str>| {
+            let draft = Draft::new(NAME, event).with("ref", reference);
+            draft.build().unwrap()
+        };
+        // Nobody waits for the others by a name.
+        refuse(&message("cancel", Some("r1")), &bus);
+        refuse(&message("request", None), &bus);
+        refuse(&message("request", Some("r1")), &bus);
+        let said = heard.next(Duration::from_secs(60)).unwrap().to_json();
+        let about = [&said["event"], &said["ref"], &said["reason"], &said["exit_code"]];
+        assert_eq!(
+            serde_json::json!(about),
+            serde_json::json!(["stopped", "r1", "queue_full", -1])
+        );
+        bus.stop();
+        thread.join().unwrap();
+        assert!(heard.next(Duration::ZERO).is_none());
+    }
+}

@@ -252,6 +252,35 @@ fn a_full_queue_says_so_and_takes_those_who_can_wait_together() {
 }
 
 #[test]
+fn equal_ones_keep_the_first_day_and_each_change_is_told() {
+    let mut queue = Queue::new(TaskLimits::default());
+    let words = |effects: &[Effect]| -> Vec<&str> {
+        let words = effects.iter().map(|effect| match effect {
+            Effect::Start(_) => "start",
+            Effect::Stopped(_) => "stopped",
+            Effect::Queue(_) => "queue",
+            _ => "other",
+        });
+        words.collect()
+    };
+    let of = |number, word, day: Option<&str>| Request {
+        day: day.map(|day| Day::parse(day).unwrap()),
+        ..request(number, "a", word)
+    };
+    assert_eq!(words(&queue.request(of(0, 0, None))), ["start", "queue"]);
+    let days = [None, Some("20250213"), Some("20250214")];
+    for (number, day) in days.into_iter().enumerate() {
+        assert_eq!(words(&queue.request(of(number + 1, 1, day))), ["queue"], "a merge too");
+    }
+    let snapshot = queue.snapshot("a");
+    let [waiting] = snapshot.shown[..] else { panic!("equal ones are one") };
+    assert_eq!(waiting.day, Day::parse("20250213"));
+    assert_eq!(waiting.refs, [1, 2, 3].map(reference));
+    assert_eq!(words(&queue.cancel(&reference(2))), ["stopped", "queue"]);
+    assert_eq!(words(&queue.cancel(&reference(2))), [""; 0]);
+}
+
+#[test]
 fn ten_thousand_wait_in_all_and_a_hundred_of_a_name_are_shown() {
     let mut queue = Queue::new(TaskLimits { waiting_max: 1_000, ..TaskLimits::default() });
     let is_full = |effects: &[Effect]| effects.iter().any(|it| matches!(it, Effect::Stopped(_)));
