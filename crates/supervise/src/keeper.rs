@@ -4,11 +4,12 @@
 //! It never waits for a process, a client or a disk beyond its own small files.
 
 mod listening; // who hears the bus for it
+mod state; // what survives it, on disk
 #[cfg(test)]
 mod tests; // what it does as time goes by
 
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 use std::thread::JoinHandle;
@@ -41,6 +42,7 @@ use crate::sweep;
 use crate::voice::Voice;
 
 use listening::Listening;
+use state::{Files, next_ref};
 
 /// Time between two looks at the clock, the silent and the whole.
 const STATUS_EVERY: Duration = Duration::from_secs(5);
@@ -99,14 +101,6 @@ pub(crate) struct Keeper {
     kept: Option<Vec<u8>>,
     /// Why it could not be written the last time.
     save_error: Option<std::io::ErrorKind>,
-}
-
-/// Where state is kept.
-struct Files {
-    services: PathBuf,
-    tasks: PathBuf,
-    schedules: PathBuf,
-    last_ref: PathBuf,
 }
 
 impl Keeper {
@@ -720,52 +714,6 @@ impl Keeper {
         }
     }
 
-    fn new_ref(&mut self) -> Ref {
-        next_ref(&mut self.refs, &self.clock, &self.files.last_ref)
-    }
-
-    /// Writes what has to survive us, and tells whoever waited for that.
-    fn save(&mut self) {
-        self.runs.save();
-        let mut written = Ok(());
-        if let Some(kept) = self.queue.take_changes() {
-            let bytes = serde_json::to_vec(&kept).unwrap_or_default();
-            if self.kept.as_ref() != Some(&bytes) {
-                written = state_file::write(&self.files.tasks, &kept, Sync::Yes);
-                self.kept = written.is_ok().then_some(bytes);
-            }
-        }
-        if let Err(error) = &written {
-            self.queue.not_kept();
-            // The same again is no news.
-            if self.save_error != Some(error.kind()) {
-                let path = self.files.tasks.display();
-                self.shared.log(&format!("cannot write `{path}`: {error}"));
-            }
-        }
-        self.save_error = written.as_ref().err().map(std::io::Error::kind);
-        for (done, reference) in self.enqueued.drain(..) {
-            let answer = match &written {
-                Ok(()) => Ok(reference),
-                Err(error) => Err(EnqueueError::NotKept {
-                    path: self.files.tasks.clone(),
-                    source: error.kind().into(),
-                }),
-            };
-            // Whoever asked may have left.
-            let _ = done.send(answer);
-        }
-    }
-
-    fn save_schedules(&mut self) {
-        let written =
-            state_file::write(&self.files.schedules, self.schedules.last_runs(), Sync::Yes);
-        if let Err(error) = written {
-            let path = self.files.schedules.display();
-            self.shared.log(&format!("cannot write `{path}`: {error}"));
-        }
-    }
-
     /// Removes old logs, on a thread of its own: there may be many.
     fn sweep(&mut self) {
         if self.sweeper.as_ref().is_some_and(|sweeper| !sweeper.is_finished()) {
@@ -796,14 +744,4 @@ impl Keeper {
 /// Tells a part of the daemon what it waits for; one that has left waits no more.
 fn tell(watcher: &Watcher, news: RunNews) {
     let _ = watcher.try_send(news);
-}
-
-/// The next made-up name. What it reserves is on disk before it is used.
-fn next_ref(refs: &mut RefSource, clock: &Clock, path: &Path) -> Ref {
-    let (reference, bound) = refs.next(u64::try_from(clock.now_ms()).unwrap_or(0));
-    if let Some(bound) = bound {
-        // On a full disk the clock alone has to keep names apart.
-        let _ = state_file::write(path, &bound, Sync::No);
-    }
-    reference
 }

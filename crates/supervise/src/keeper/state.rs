@@ -1,0 +1,75 @@
+//! What survives the supervisor, on disk.
+
+use std::path::{Path, PathBuf};
+
+use super::Keeper;
+use crate::clock::Clock;
+use crate::run_ref::{Ref, RefSource};
+use crate::state_file::{self, Sync};
+use crate::supervisor::EnqueueError;
+
+/// Where state is kept.
+pub(super) struct Files {
+    pub(super) services: PathBuf,
+    pub(super) tasks: PathBuf,
+    pub(super) schedules: PathBuf,
+    pub(super) last_ref: PathBuf,
+}
+
+impl Keeper {
+    pub(super) fn new_ref(&mut self) -> Ref {
+        next_ref(&mut self.refs, &self.clock, &self.files.last_ref)
+    }
+
+    /// Writes what has to survive us, and tells whoever waited for that.
+    pub(super) fn save(&mut self) {
+        self.runs.save();
+        let mut written = Ok(());
+        if let Some(kept) = self.queue.take_changes() {
+            let bytes = serde_json::to_vec(&kept).unwrap_or_default();
+            if self.kept.as_ref() != Some(&bytes) {
+                written = state_file::write(&self.files.tasks, &kept, Sync::Yes);
+                self.kept = written.is_ok().then_some(bytes);
+            }
+        }
+        if let Err(error) = &written {
+            self.queue.not_kept();
+            // The same again is no news.
+            if self.save_error != Some(error.kind()) {
+                let path = self.files.tasks.display();
+                self.shared.log(&format!("cannot write `{path}`: {error}"));
+            }
+        }
+        self.save_error = written.as_ref().err().map(std::io::Error::kind);
+        for (done, reference) in self.enqueued.drain(..) {
+            let answer = match &written {
+                Ok(()) => Ok(reference),
+                Err(error) => Err(EnqueueError::NotKept {
+                    path: self.files.tasks.clone(),
+                    source: error.kind().into(),
+                }),
+            };
+            // Whoever asked may have left.
+            let _ = done.send(answer);
+        }
+    }
+
+    pub(super) fn save_schedules(&mut self) {
+        let written =
+            state_file::write(&self.files.schedules, self.schedules.last_runs(), Sync::Yes);
+        if let Err(error) = written {
+            let path = self.files.schedules.display();
+            self.shared.log(&format!("cannot write `{path}`: {error}"));
+        }
+    }
+}
+
+/// The next made-up name. What it reserves is on disk before it is used.
+pub(super) fn next_ref(refs: &mut RefSource, clock: &Clock, path: &Path) -> Ref {
+    let (reference, bound) = refs.next(u64::try_from(clock.now_ms()).unwrap_or(0));
+    if let Some(bound) = bound {
+        // On a full disk the clock alone has to keep names apart.
+        let _ = state_file::write(path, &bound, Sync::No);
+    }
+    reference
+}
