@@ -288,9 +288,10 @@ impl From<UpError> for CliError {
             UpError::Open(error) => error.into(),
             UpError::Read(error) => error.into(),
             UpError::Bind(error) => error.into(),
-            UpError::Supervise(_) | UpError::Chain(_) | UpError::Thread(_) => {
-                CliError::of("io", &error)
-            }
+            UpError::Supervise(_)
+            | UpError::Chain(_)
+            | UpError::Requests(_)
+            | UpError::Thread(_) => CliError::of("io", &error),
         }
     }
 }
