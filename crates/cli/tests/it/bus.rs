@@ -1,6 +1,7 @@
 //! `hansard bus`: hear and tell what happens.
 
 use std::fs;
+use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -30,6 +31,12 @@ pub(crate) fn hears(world: &World, listener: &Running) -> bool {
     let said = world.run(&["bus", "stats", "--json"]);
     let stats: serde_json::Value = serde_json::from_str(&said.stdout).unwrap();
     stats["clients"].as_array().unwrap().iter().any(|client| client["pid"] == listener.id())
+}
+
+/// Ends it as people do.
+fn interrupt(running: &Running) {
+    let words = ["-INT".to_owned(), running.id().to_string()];
+    assert!(Command::new("kill").args(words).status().unwrap().success());
 }
 
 /// What listeners print for what is sent, their times left out.
@@ -143,6 +150,47 @@ fn texts_on_stdin_are_sent_one_by_one() {
 }
 
 #[test]
+fn a_text_that_never_ends_is_refused_before_it_does() {
+    let world = empty();
+    let _bus = serve(&world);
+    let mut sender = world.command(&["bus", "send"]);
+    let mut sender = sender.stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut input = sender.stdin.take().unwrap();
+    let block = vec![b'x'; 1 << 20];
+    let is_refused = (0..64).any(|_| input.write_all(&block).is_err());
+    assert!(is_refused, "it reads on");
+    let said = sender.wait_with_output().unwrap();
+    assert_eq!(said.status.code(), Some(1));
+    let told = String::from_utf8(said.stderr).unwrap();
+    assert!(told.contains("line 1 of the input") && told.contains("0 sent"), "{told}");
+}
+
+#[test]
+fn a_path_that_is_too_long_comes_with_a_way_out() {
+    let world = empty();
+    let path = format!("/tmp/{}", "x".repeat(120));
+    let said = world.run(&["bus", "serve", "--socket", &path]);
+    assert_eq!(said.code, Some(1), "{said}");
+    for word in ["125", "107", "choose a shorter journal path"] {
+        assert!(said.stderr.contains(word), "{word}: {said}");
+    }
+}
+
+#[test]
+fn stats_are_told_again_until_ctrl_c() {
+    let world = empty();
+    let _bus = serve(&world);
+    let mut watch = world.start(&["bus", "stats", "--watch", "--json"]);
+    for _ in 0..2 {
+        let stats: Value = serde_json::from_str(&watch.line().unwrap()).unwrap();
+        assert_eq!(stats["event"], "stats");
+    }
+    interrupt(&watch);
+    assert!(watch.ends_within(Duration::from_secs(60)));
+    assert_eq!(watch.end().code, Some(0));
+}
+
+#[test]
 fn a_bus_that_is_not_there_is_exit_3() {
     let world = empty();
     expect![[r#"
@@ -185,8 +233,7 @@ fn a_listener_ends_well_with_ctrl_c_and_with_whoever_reads_it() {
     let world = empty();
     let _bus = serve(&world);
     let mut listener = listen(&world, &[]);
-    let interrupt = ["-INT".to_owned(), listener.id().to_string()];
-    assert!(Command::new("kill").args(interrupt).status().unwrap().success());
+    interrupt(&listener);
     assert!(listener.ends_within(Duration::from_secs(60)));
     assert_eq!(listener.end().code, Some(0));
     // A reader that has enough closes the pipe.
@@ -222,6 +269,10 @@ fn pretty_is_for_people_and_harmless() {
         }
     "#]]
     .assert_eq(&listener.end().stdout);
+    // Each message at once, into a pipe too.
+    let mut listener = listen(&world, &["--pretty"]);
+    assert_eq!(world.run(&["bus", "send", "a", "b"]).code, Some(0));
+    while listener.line().unwrap() != "}" {}
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use clap::Args;
 
-use bus::{Draft, Message, Sent};
+use bus::{Draft, Fault, Message, Sent};
 
 use super::Done;
 use super::texts::Texts;
@@ -73,13 +73,18 @@ fn send_stdin(path: &Path, output: &mut Output) -> Result<Done, CliError> {
         } else {
             texts.feed(&buffer[..count])
         };
+        let bad = |line: u64, fault: Fault, sent: u64| {
+            let told = format!("line {line} of the input: {fault}");
+            CliError::new("bad_message", told).hint(format!("{sent} sent before it"))
+        };
         for text in whole {
-            let message = Message::parse(&text.bytes).map_err(|fault| {
-                let told = format!("line {} of the input: {fault}", text.line);
-                CliError::new("bad_message", told).hint(format!("{sent} sent before it"))
-            })?;
-            send(path, &message, output)?;
+            let parsed = Message::parse(&text.bytes);
+            send(path, &parsed.map_err(|fault| bad(text.line, fault, sent))?, output)?;
             sent += 1;
+        }
+        // One that never ends would take all memory.
+        if let Some(line) = texts.too_long() {
+            return Err(bad(line, Fault::TooLong, sent));
         }
         if count == 0 {
             break;

@@ -35,6 +35,12 @@ impl Texts {
         bytes.iter().filter_map(|byte| self.byte(*byte)).collect()
     }
 
+    /// The line of a text that has begun and is too long to be a message, whatever comes.
+    pub(super) fn too_long(&self) -> Option<u64> {
+        let text = self.begun.as_ref().filter(|text| text.bytes.len() > bus::LINE_MAX)?;
+        Some(text.line)
+    }
+
     /// The text that has begun, when nothing more comes.
     pub(super) fn end(&mut self) -> Option<Text> {
         self.place = Place::Outside;
