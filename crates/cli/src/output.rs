@@ -3,6 +3,7 @@
 //! Transcripts are hostile text. Whatever comes from one goes through [`plain`] before it meets
 //! a terminal.
 
+use std::borrow::Cow;
 use std::io::{self, BufWriter, IsTerminal, Stdout, Write};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -85,7 +86,8 @@ impl Output {
 
     /// One line that some program has printed: harmless on a terminal, as it was for a pipe.
     pub(crate) fn printed_line(&mut self, text: &str) -> Result<(), CliError> {
-        if self.is_terminal { self.line(plain(text)) } else { self.line(text) }
+        let text = printed(text, self.is_terminal);
+        self.line(text)
     }
 
     /// Begins a new picture: on an empty screen, or behind an empty line where there is none.
@@ -177,6 +179,11 @@ impl Output {
     }
 }
 
+/// What a program has printed: on a terminal it commands nothing.
+fn printed(text: &str, is_terminal: bool) -> Cow<'_, str> {
+    if is_terminal { Cow::Owned(plain(text)) } else { Cow::Borrowed(text) }
+}
+
 /// The text with everything that could command a terminal or turn its letters around shown as
 /// an escape. Line breaks and tabs stay.
 pub(crate) fn plain(text: &str) -> String {
@@ -221,4 +228,18 @@ pub(crate) fn is_hostile(letter: char) -> bool {
     letter.is_control()
         || matches!(letter,
         '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2060}'..='\u{206F}' | '\u{FEFF}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_task_printed_commands_no_terminal() {
+        let hostile = "a\u{1b}]0;title\u{7}b\u{1b}[2J\u{202e}c\u{9b}31m";
+        let shown = printed(hostile, true);
+        assert!(!shown.contains(|c: char| c.is_control() || c == '\u{202e}'), "{shown:?}");
+        assert!(shown.contains('a') && shown.contains('b') && shown.contains('c'), "{shown:?}");
+        assert_eq!(printed(hostile, false), hostile, "a pipe gets it as it was");
+    }
 }
