@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 use serde_json::Value;
+use testkit::World;
 
 use crate::chain_crash::{journal, live, read, segments};
 use crate::empty;
@@ -17,27 +18,73 @@ files = "segment.json"
 cmd = ["/bin/sh", "-c", "pwd >place && printf %s \"$SEGMENT_META\" >meta && echo \"$@\" >words", "sh", "{file}", "{day}", "{session_id}"]
 "#;
 
-#[test]
-fn a_handler_works_in_the_segment_and_the_bus_and_the_log_agree() {
+/// A world with services.
+fn world(services: &str) -> World {
     let world = empty();
     let journal = journal(&world);
     fs::create_dir_all(&journal).unwrap();
     fs::set_permissions(&journal, fs::Permissions::from_mode(0o700)).unwrap();
-    fs::write(journal.join("services.toml"), SERVICES).unwrap();
-    let daemon = up(&world);
+    fs::write(journal.join("services.toml"), services).unwrap();
+    world
+}
+
+/// Everything that is said of an epoch that closes, up to a message.
+fn hear_epoch(world: &World, is_last: impl Fn(&Value) -> bool) -> Vec<Value> {
     let mut listener = world.start(&["bus", "listen"]);
     // Whoever is told how it does listens.
     while !listener.line().unwrap().contains(r#""supervisor","event":"status""#) {}
-    live(&world, "s", 0);
+    live(world, "s", 0);
     let mut heard: Vec<Value> = Vec::new();
-    loop {
-        let message: Value = serde_json::from_str(&listener.line().unwrap()).unwrap();
-        let is_over = message["tract"] == "dream" && message["event"] == "completed";
-        heard.push(message);
-        if is_over {
-            break;
-        }
+    while !heard.last().is_some_and(&is_last) {
+        heard.push(serde_json::from_str(&listener.line().unwrap()).unwrap());
     }
+    heard
+}
+
+fn is(told: &Value, tract: &str, event: &str) -> bool {
+    told["tract"] == tract && told["event"] == event
+}
+
+#[test]
+fn a_handler_that_takes_too_long_has_failed() {
+    let world = world(
+        "[[handler]]\nname = \"slow\"\nfiles = \"segment.json\"\n\
+         cmd = [\"/bin/sleep\", \"1000\"]\ntimeout_seconds = 1\n",
+    );
+    let daemon = up(&world);
+    let is_late = |told: &Value| is(told, "supervisor", "stopped") && told["reason"] == "timeout";
+    let heard = hear_epoch(&world, is_late);
+    let is_detected = |told: &&Value| is(told, "observe", "detected") && told["handler"] == "slow";
+    let detected = heard.iter().find(is_detected).unwrap();
+    assert_eq!(heard.last().unwrap()["ref"], detected["ref"]);
+    assert_eq!(daemon.terminate().code, Some(0));
+}
+
+#[test]
+fn the_users_own_command_runs_instead_of_a_dream() {
+    let world = world(
+        "[chain]\nsegment = [\"/bin/sh\", \"-c\", \
+         \"echo \\\"$@\\\" > \\\"$HANSARD_JOURNAL/dreamt\\\"\", \"sh\", \
+         \"{day}\", \"{segment}\", \"{stream}\", \"--x\", \"{facet}\"]\n",
+    );
+    let daemon = up(&world);
+    let is_dreamt = |told: &Value| is(told, "supervisor", "stopped") && told["service"] == "sh";
+    let heard = hear_epoch(&world, is_dreamt);
+    assert_eq!(heard.last().unwrap()["exit_code"], 0);
+    let observed = heard.iter().find(|told| is(told, "observe", "observed")).unwrap();
+    let [day, segment, stream] = ["day", "segment", "stream"].map(|name| &observed[name]);
+    let words = fs::read_to_string(journal(&world).join("dreamt")).unwrap();
+    // What has no value is left out, together with its option.
+    assert_eq!(words, format!("{day} {segment} {stream}\n").replace('"', ""));
+    assert!(!heard.iter().any(|told| is(told, "dream", "started")));
+    assert_eq!(daemon.terminate().code, Some(0));
+}
+
+#[test]
+fn a_handler_works_in_the_segment_and_the_bus_and_the_log_agree() {
+    let world = world(SERVICES);
+    let daemon = up(&world);
+    let heard = hear_epoch(&world, |told| is(told, "dream", "completed"));
     assert_eq!(daemon.terminate().code, Some(0));
 
     let [folder] = &segments(&world)[..] else { panic!("one epoch, one segment") };
@@ -48,8 +95,6 @@ fn a_handler_works_in_the_segment_and_the_bus_and_the_log_agree() {
     assert_eq!(text("words"), format!("segment.json {} claude:s\n", meta["day"].as_str().unwrap()));
 
     // One run goes by one ref, whoever speaks of it.
-    let is =
-        |told: &Value, tract: &str, event: &str| told["tract"] == tract && told["event"] == event;
     let is_detected = |told: &&Value| is(told, "observe", "detected") && told["handler"] == "note";
     let detected = heard.iter().find(is_detected).unwrap();
     for (tract, event) in [("logs", "exec"), ("supervisor", "started"), ("supervisor", "stopped")] {
