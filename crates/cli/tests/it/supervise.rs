@@ -227,3 +227,32 @@ fn without_a_daemon_it_is_exit_3() {
         assert!(said.stderr.contains("hansard up"), "{said}");
     }
 }
+
+#[test]
+fn a_hang_up_reads_the_services_again() {
+    let world = empty();
+    let daemon = up(&world);
+    let mut listener = world.start(&["bus", "listen", "--event", "started"]);
+    while !crate::bus::hears(&world, &listener) {}
+    write_services(&world, "[[service]]\nname = 'one'\ncmd = ['/bin/sleep', '1000']\n");
+    let words = ["-HUP".to_owned(), daemon.id().to_string()];
+    assert!(std::process::Command::new("kill").args(words).status().unwrap().success());
+    let started = listener.line().unwrap();
+    assert!(started.contains(r#""service":"one""#), "{started}");
+    assert_eq!(daemon.terminate().code, Some(0));
+}
+
+#[test]
+fn who_waits_for_a_daemon_that_dies_is_told() {
+    let world = empty();
+    fs::create_dir_all(journal(&world)).unwrap();
+    fs::set_permissions(journal(&world), Permissions::from_mode(0o700)).unwrap();
+    write_services(&world, "allow = [\"/bin/sleep\"]\n");
+    let daemon = up(&world);
+    let waiting = world.start(&["task", "run", "--wait", "--", "/bin/sleep", "1000"]);
+    while json(&world.run(&["task", "list", "--json"])).remove(0)["tasks"][0].is_null() {}
+    daemon.kill();
+    assert_eq!(waiting.end().code, Some(3));
+    // The next daemon ends what this one has left.
+    assert_eq!(up(&world).terminate().code, Some(0));
+}

@@ -272,6 +272,22 @@ fn what_the_daemon_says_is_in_the_registry_as_it_says_it() {
 }
 
 #[test]
+fn who_asks_for_an_agent_is_answered() {
+    let world = empty();
+    let daemon = up(&world);
+    let mut listener = listen(&world, &[]);
+    while !hears(&world, &listener) {}
+    let words = ["bus", "send", "cortex", "request", "agent_id=a1", "prompt=Hello"];
+    assert_eq!(world.run(&words).code, Some(0));
+    assert_eq!(hear(&mut listener)["event"], "request");
+    let answer = hear(&mut listener);
+    assert_eq!(bus::registry::fault(&answer), None);
+    let about = [&answer["event"], &answer["agent_id"], &answer["skipped"]];
+    assert_eq!(about, ["finish", "a1", "no_model"]);
+    assert_eq!(daemon.terminate().code, Some(0));
+}
+
+#[test]
 fn one_in_the_background_is_ended_with_down() {
     let world = empty();
     assert_eq!(world.run(&["down"]).code, Some(3));
