@@ -1,6 +1,6 @@
 //! Without the token nobody learns anything; with it, only pages of this address may use it.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener};
 
 use crate::given::House;
@@ -213,9 +213,16 @@ fn a_token_that_is_taken_back_ends_its_streams() {
     talk.hear("stream-status");
     let mut bridge = house.socket("/api/bus");
     bridge.next().unwrap();
+    let mut stream = BufReader::new(house.connect());
+    let head = format!("GET /api/bus/stream HTTP/1.1\r\n{page}\r\n{former}\r\n\r\n");
+    stream.get_mut().write_all(head.as_bytes()).unwrap();
+    let mut line = String::new();
+    stream.read_line(&mut line).unwrap();
+    assert!(line.contains("200"), "{line}");
     house.keys.renew().unwrap();
     assert_eq!(talk.next(), None);
     assert_eq!(bridge.next(), None);
+    stream.read_to_string(&mut line).expect("it ends");
     for header in [&former, &cookie] {
         assert_eq!(house.ask("GET /api/health HTTP/1.1", &[&page, header]).status, 401);
     }
