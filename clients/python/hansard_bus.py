@@ -36,6 +36,8 @@ QUEUE_MAX = 1000
 RETRY_FIRST, RETRY_LAST = 0.1, 2.0
 # Seconds a server may take to say that it has read a one-shot message.
 RECEIPT_SECONDS = 2.0
+# Seconds a server may take to let a one-shot message be written.
+WRITE_SECONDS = 10.0
 
 
 def default_socket_path():
@@ -63,6 +65,8 @@ def callosum_send(tract, event, /, *, socket_path=None, timeout=RECEIPT_SECONDS,
     path = str(socket_path or default_socket_path())
     line = _encode({"tract": tract, "event": event, **fields})
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as stream:
+        # A server that has stopped reading holds nobody up for ever.
+        stream.settimeout(WRITE_SECONDS)
         try:
             stream.connect(path)
             stream.sendall(line)

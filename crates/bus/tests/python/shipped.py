@@ -2,11 +2,13 @@
 server is: `ours`, `plain` (it adds nothing), or `restarts` (it does, once we have said `first`)."""
 
 import queue
+import socket
 import sys
 import threading
 
 sys.path.insert(0, sys.argv[2])
 
+import hansard_bus  # noqa: E402
 from hansard_bus import CallosumConnection, callosum_send, listen  # noqa: E402
 
 path, server = sys.argv[1], sys.argv[3]
@@ -63,6 +65,13 @@ def main():
 
     # One whose server reads nothing of it was not sent.
     assert callosum_send("a", "one", socket_path=path + ".rude") is False
+    # One that reads nothing holds nobody up for ever.
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as stuck:
+        stuck.bind(path + ".stuck")
+        stuck.listen(1)
+        hansard_bus.WRITE_SECONDS = 0.1
+        assert callosum_send("a", "one", socket_path=path + ".stuck", text="x" * (4 << 20)) is False
+        hansard_bus.WRITE_SECONDS = PATIENCE
 
     # Many, in order, and long ones whole.
     for number in range(500):
