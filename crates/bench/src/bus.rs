@@ -1,4 +1,4 @@
-//! The bus: deliveries against a bare byte relay and against Redis, memory, growth, and how long a
+//! The bus: deliveries against a bare byte relay, Redis and a plain server in Python, memory, growth, and how long a
 //! message takes while others misbehave.
 //!
 //! Every server is a process of its own and has the same driver: one publisher, one thread that
@@ -32,6 +32,10 @@ const SUBSCRIBERS: [usize; 3] = [10, 50, 100];
 /// Deliveries against a bare relay of bytes.
 const AGAINST_RELAY: Bar = Bar::AtLeast { must: 0.5, aim: 1.0 };
 const AGAINST_REDIS: Bar = Bar::AtLeast { must: 1.0, aim: 2.0 };
+/// Deliveries for the same CPU time.
+const AGAINST_PYTHON: Bar = Bar::AtLeast { must: 20.0, aim: 100.0 };
+/// The part of all deliveries that the server in Python gets: it would take all day.
+const PYTHON_SHARE: usize = 50;
 /// Memory against 8 MiB.
 const MEMORY_MAX: u64 = 8 << 20;
 /// What others may add to the time of a delivery.
@@ -45,10 +49,15 @@ pub(crate) fn measure(stage: &mut Stage, report: &mut Report) -> Outcome<()> {
     if !has_redis {
         report.note("redis", "left out: there is no `redis-server` here");
     }
+    let python = Command::new("python3").arg("--version").stdout(Stdio::null()).status();
+    let has_python = python.is_ok_and(|status| status.success());
+    if !has_python {
+        report.note("python", "left out: there is no `python3` here");
+    }
     for subscribers in SUBSCRIBERS {
         stage.tell(&format!("{subscribers} subscribers"))?;
         let messages = deliveries / subscribers;
-        let mut runs: [Vec<Run>; 3] = Default::default();
+        let mut runs: [Vec<Run>; 4] = Default::default();
         for _ in 0..stage.scale.rounds {
             let lines = Speech::Lines(MESSAGE);
             runs[0].push(run(Kind::Ours, lines, subscribers, messages)?);
@@ -56,8 +65,12 @@ pub(crate) fn measure(stage: &mut Stage, report: &mut Report) -> Outcome<()> {
             if has_redis {
                 runs[2].push(run(Kind::Redis, Speech::Redis, subscribers, messages)?);
             }
+            if has_python {
+                let messages = messages / PYTHON_SHARE;
+                runs[3].push(run(Kind::Python, lines, subscribers, messages)?);
+            }
         }
-        let [ours, relay, redis] = runs.map(|runs| median(&runs));
+        let [ours, relay, redis, python] = runs.map(|runs| median(&runs));
         if let (Some(ours), Some(relay)) = (&ours, &relay) {
             let measure = format!("bus: deliveries to {subscribers}, floor a bare relay");
             report.row(ours.row(measure, relay).bar(AGAINST_RELAY));
@@ -65,6 +78,13 @@ pub(crate) fn measure(stage: &mut Stage, report: &mut Report) -> Outcome<()> {
         if let (Some(ours), Some(redis)) = (&ours, &redis) {
             let measure = format!("bus: deliveries to {subscribers}, floor Redis");
             report.row(ours.row(measure, redis).bar(AGAINST_REDIS));
+        }
+        if let (Some(ours), Some(python)) = (&ours, &python) {
+            let measure =
+                format!("bus: deliveries to {subscribers} by CPU time, floor a server in Python");
+            let (ours, floor) = (ours.cpu_pace, python.cpu_pace);
+            let row = Row::against(measure, Quantity::PerSecond(ours), Quantity::PerSecond(floor));
+            report.row(row.bar(AGAINST_PYTHON));
         }
         if let Some(ours) = ours.filter(|_| subscribers == 100) {
             let (ours, floor) = (Quantity::Bytes(ours.memory), Quantity::Bytes(MEMORY_MAX));
@@ -107,6 +127,7 @@ enum Kind {
     Ours,
     Relay,
     Redis,
+    Python,
 }
 
 fn run(kind: Kind, speech: Speech, subscribers: usize, messages: usize) -> Outcome<Run> {
@@ -159,9 +180,15 @@ impl Served {
                 redis.args(["--client-output-buffer-limit", "pubsub 0 0 0", "--unixsocket", &path]);
                 Process::Other(redis.current_dir(world.home()).stdout(Stdio::null()).spawn()?)
             }
+            Kind::Python => {
+                let mut python = Command::new("python3");
+                Process::Other(
+                    python.args(["-c", include_str!("bus/plain_server.py"), &path]).spawn()?,
+                )
+            }
         };
         wait_until(&socket, || socket.exists())?;
-        if kind == Kind::Redis {
+        if matches!(kind, Kind::Redis | Kind::Python) {
             wait_until(&socket, || UnixStream::connect(&socket).is_ok())?;
         }
         Ok(Served { socket, process, _world: world })
@@ -183,9 +210,14 @@ impl Served {
     }
 
     fn cpu(&self) -> Duration {
-        let told = std::fs::read_to_string(format!("/proc/{}/schedstat", self.id()));
-        let nanos = told.ok().and_then(|told| told.split(' ').next()?.parse().ok());
-        Duration::from_nanos(nanos.unwrap_or(0))
+        let Ok(threads) = std::fs::read_dir(format!("/proc/{}/task", self.id())) else {
+            return Duration::ZERO;
+        };
+        let nanos = threads.filter_map(|thread| {
+            let told = std::fs::read_to_string(thread.ok()?.path().join("schedstat")).ok()?;
+            told.split(' ').next()?.parse::<u64>().ok()
+        });
+        Duration::from_nanos(nanos.sum())
     }
 
     /// What it holds while these are connected.
