@@ -392,3 +392,22 @@ fn note(told: Receiver<Notice>, log: Log) -> Result<(), UpError> {
     };
     thread.spawn(note).map(drop).map_err(UpError::Thread)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_that_panics_is_missed() {
+        let (sender, incoming) = mpsc::sync_channel(INCOMING_MAX);
+        let remote = Remote { incoming: sender };
+        let farewell = remote.farewell_of(Lost::Supervisor);
+        let part = std::thread::spawn(move || {
+            let _farewell = farewell;
+            panic!("on purpose");
+        });
+        assert!(part.join().is_err());
+        let told = incoming.try_recv();
+        assert!(matches!(told, Ok(Incoming::Ended(Lost::Supervisor))));
+    }
+}

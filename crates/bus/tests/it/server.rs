@@ -4,10 +4,11 @@ use std::io::Write;
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use bus::{Message, Sent, send};
+use bus::{Message, Sent, Settings, send};
 
-use crate::hall::{Guest, Hall, note};
+use crate::hall::{Guest, Hall, note, settings};
 
 #[test]
 fn everybody_hears_a_message_once_the_sender_too() {
@@ -239,22 +240,31 @@ fn one_who_takes_nothing_does_not_hold_up_the_end() {
 }
 
 #[test]
-fn a_newcomer_gets_the_place_of_one_that_has_stalled() {
-    let hall = Hall::open();
-    let (stalled, mut sender) = (hall.guest(), hall.guest());
-    // More than the tape and what is kept aside.
+fn a_newcomer_gets_the_place_of_the_one_that_has_stalled_longest() {
+    static NOW_MS: AtomicU64 = AtomicU64::new(0);
+    let clock = || NOW_MS.load(Ordering::SeqCst);
+    let hall = Hall::open_with(Settings { clock, ..settings() });
+    let (mut late, early, mut sender) = (hall.guest(), hall.guest(), hall.guest());
+    // More than the tape and what is kept aside, twice.
     let text = "x".repeat(100_000);
     let line = format!(r#"{{"tract":"supervisor","event":"stopped","c":"{text}","ts":1}}"#);
-    for _ in 0..240 {
+    for number in 0..480 {
         sender.say(&line);
         assert_eq!(sender.hear(), line);
+        if number < 240 {
+            assert_eq!(late.hear(), line);
+        } else {
+            NOW_MS.store(1, Ordering::SeqCst);
+        }
     }
-    let _others: Vec<Guest> = (2..1_024).map(|_| hall.guest()).collect();
+    let _others: Vec<Guest> = (3..1_024).map(|_| hall.guest()).collect();
     let mut newcomer = hall.guest();
     sender.say(&note(1));
-    assert_eq!(newcomer.hear(), note(1));
+    assert_eq!((newcomer.hear(), sender.hear()), (note(1), note(1)));
     // It has been cut off: what is in its socket is all there is.
-    assert!(stalled.hear_all().len() < 240);
+    assert!(early.hear_all().len() < 240);
+    late.say(&note(2));
+    assert_eq!(sender.hear(), note(2));
 }
 
 #[test]
