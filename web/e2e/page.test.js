@@ -94,11 +94,11 @@ test("groups follow what sessions do", async () => {
   const common = { session_id: session.id, transcript_path: session.file, cwd: session.cwd };
   await world.hook("claude", "PermissionRequest", { ...common, hook_event_name: "PermissionRequest", tool_name: "Bash", tool_input: { command: "ls | wc -l" } });
   await group(/^Needs you/).waitFor();
+  await page.locator(".row", { hasText: "Count the files" }).locator(".asking pre", { hasText: /^ls \| wc -l$/ }).waitFor();
   await page.locator(".row", { hasText: "Count the files" }).locator(".status").hover();
   await page.getByRole("tooltip").getByText(/confidence/).waitFor();
   const isSeen = await page.getByRole("tooltip").evaluate((it) => {
     const box = it.getBoundingClientRect();
-    it.style.pointerEvents = "auto";
     return it.contains(document.elementFromPoint(box.left + 20, box.bottom - 12));
   });
   assert.ok(isSeen, "nothing hides the evidence");

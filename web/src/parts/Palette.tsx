@@ -5,7 +5,7 @@ import type { Page, Session } from "../contract/types";
 import { ask } from "../state/ask";
 import { go, sessionPlace } from "../state/place";
 import { theme } from "../state/preferences";
-import { facts, statuses } from "../state/statuses";
+import { allStatuses } from "../state/statuses";
 import { agentName, projectName } from "../text/format";
 import { oneLine } from "../text/plain";
 import { Dialog } from "./Dialog";
@@ -100,8 +100,8 @@ function OpenPalette({ views }: { views: ReadonlyArray<{ path: string; name: str
 
 function sessions(older: Session[]): Way[] {
   const known = new Map<string, Pick<Session, "title" | "project" | "provider">>();
-  for (const status of statuses.value.values()) known.set(status.session_id, status);
-  for (const session of [...facts.value.values(), ...older]) {
+  for (const status of allStatuses()) known.set(status.session_id, status);
+  for (const session of older) {
     if (!known.has(session.id) && session.relation !== "subagent") known.set(session.id, session);
   }
   return [...known].map(([id, it]) => ({

@@ -1,16 +1,19 @@
 // A status as sign, word and, on hover or focus, the evidence for it.
 
-import { useId, useRef, useState } from "preact/hooks";
+import { useEffect, useId, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Evidence, Status } from "../contract/types";
 import { now } from "../state/clock";
-import { needsPerson } from "../state/statuses";
+import { needsPerson, statusOf } from "../state/statuses";
 import { age, full } from "../text/format";
 import { plain } from "../text/plain";
 
 /** The sign differs in shape, so that it can be read without colours. */
 const SIGNS: Record<string, { sign: string; word: string }> = {
+  risky_approval: { sign: "‼", word: "Needs you" },
   waiting_approval: { sign: "!", word: "Needs you" },
   question: { sign: "?", word: "Asks you" },
+  failed: { sign: "✕", word: "Failed" },
+  stuck: { sign: "‖", word: "Stuck" },
   running: { sign: "▶", word: "Running" },
   waiting: { sign: "❯", word: "Waiting" },
   idle: { sign: "○", word: "Idle" },
@@ -18,21 +21,27 @@ const SIGNS: Record<string, { sign: string; word: string }> = {
   unknown: { sign: "·", word: "Unknown" },
 };
 
+/** Between the evidence and the edge of the window. */
+const EDGE_PX = 8;
+
 export function statusWord(status: string): string {
   return SIGNS[status]?.word ?? status;
 }
 
+/** What it wants of a person if it wants something, else what it is doing. */
+function kindOf(status: Status): string {
+  const want = needsPerson(status) ? status.attention?.want : undefined;
+  return want && want !== "approval" && SIGNS[want] ? want : status.status;
+}
+
 export function StatusMark({ status }: { status: Status }) {
+  const [isShown, setShown] = useState(false);
   const id = useId();
-  const [at, setAt] = useState<{ x: number; y: number } | null>(null);
   const mark = useRef<HTMLButtonElement>(null);
-  const kind = status.status === "waiting" && status.reason === "question" ? "question" : status.status;
+  const kind = kindOf(status);
   const { sign, word } = SIGNS[kind] ?? { sign: "·", word: kind };
-  const show = () => {
-    const box = mark.current?.getBoundingClientRect();
-    if (box) setAt({ x: Math.max(8, Math.min(box.left, innerWidth - 348)), y: box.bottom + 6 });
-  };
-  const hide = () => setAt(null);
+  const show = () => setShown(true);
+  const hide = () => setShown(false);
   return (
     <span class="status-mark" onMouseEnter={show} onMouseLeave={hide}>
       <button
@@ -40,14 +49,13 @@ export function StatusMark({ status }: { status: Status }) {
         type="button"
         class={`status ${kind}`}
         data-needs={needsPerson(status) || undefined}
-        aria-describedby={at ? id : undefined}
+        aria-describedby={isShown ? id : undefined}
         onFocus={show}
         onBlur={hide}
         onClick={(event) => {
           event.preventDefault();
           show();
         }}
-        onKeyDown={(event) => event.key === "Escape" && hide()}
       >
         <span class="sign" aria-hidden="true">
           {sign}
@@ -55,11 +63,34 @@ export function StatusMark({ status }: { status: Status }) {
         {word}
         {status.confidence === "low" && <span class="unsure"> ?</span>}
       </button>
-      {at && (
-        <span id={id} role="tooltip" class="evidence" style={{ left: `${at.x}px`, top: `${at.y}px` }}>
-          <EvidenceList status={status} />
-        </span>
-      )}
+      {isShown && <EvidenceBox id={id} status={status} mark={mark.current!} onHide={hide} />}
+    </span>
+  );
+}
+
+/** Above everything else, beside the mark, where there is room; gone with `Esc` or when one scrolls. */
+function EvidenceBox({ id, status, mark, onHide }: { id: string; status: Status; mark: HTMLElement; onHide: () => void }) {
+  const box = useRef<HTMLSpanElement>(null);
+  useLayoutEffect(() => {
+    const shown = box.current!;
+    shown.showPopover();
+    const [at, size] = [mark.getBoundingClientRect(), shown.getBoundingClientRect()];
+    const isBelow = at.bottom + size.height + EDGE_PX < innerHeight || at.top < size.height;
+    shown.style.left = `${Math.max(EDGE_PX, Math.min(at.left, innerWidth - size.width - EDGE_PX))}px`;
+    shown.style.top = `${isBelow ? at.bottom : at.top - size.height}px`;
+  }, []);
+  useEffect(() => {
+    const press = (event: KeyboardEvent) => event.key === "Escape" && onHide();
+    addEventListener("keydown", press);
+    addEventListener("scroll", onHide, { capture: true, passive: true });
+    return () => {
+      removeEventListener("keydown", press);
+      removeEventListener("scroll", onHide, { capture: true });
+    };
+  }, []);
+  return (
+    <span ref={box} id={id} role="tooltip" class="evidence" popover="manual">
+      <EvidenceList status={statusOf(status.session_id) ?? status} />
     </span>
   );
 }
@@ -72,6 +103,7 @@ export function EvidenceList({ status }: { status: Status }) {
       </strong>
       <span class="minor"> since {full(status.since)}, confidence {status.confidence}</span>
       {status.behind && <span class="minor"> · its file has news that is not recorded yet</span>}
+      {status.attention && <p>{plain(status.attention.what)}</p>}
       <ul>
         {status.evidence.map((sign, at) => (
           <EvidenceLine key={at} sign={sign} />

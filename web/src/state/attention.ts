@@ -5,7 +5,8 @@ import { effect } from "@preact/signals";
 import { oneLine } from "../text/plain";
 import { go, sessionPlace } from "./place";
 import { badges, notifies, sounds } from "./preferences";
-import { needing } from "./statuses";
+import { isLoaded, needing, needOf } from "./statuses";
+import { isUsedLast } from "./tab";
 
 export const TITLE = "Hansard";
 
@@ -25,16 +26,19 @@ function writeTitle(): void {
 export function watchAttention(): void {
   let known: Set<string> | null = null;
   effect(() => {
-    const current = new Map(needing.value.map((status) => [`${status.session_id} ${status.since}`, status]));
-    // What waited before the page was opened is on it, and no news.
-    const fresh = known === null ? [] : [...current].filter(([key]) => !known!.has(key));
-    known = new Set(current.keys());
+    const current = new Map(needing.value.map((status) => [needOf(status), status]));
     writeTitle();
-    if (fresh.length === 0) return;
-    if (sounds.value) chime();
-    if (!notifies.value || Notification.permission !== "granted") return;
-    for (const [key, status] of fresh) {
-      const shown = new Notification(oneLine(status.title ?? status.session_id, 80), { body: oneLine(status.summary.current, 160), tag: key });
+    if (!isLoaded.value) return;
+    // What waited before the page was opened is on it, and no news.
+    const fresh = known === null ? [] : [...current].filter(([need]) => !known!.has(need));
+    known = new Set(current.keys());
+    // Of several pages, one tells.
+    if (fresh.length === 0 || !isUsedLast()) return;
+    if (sounds.peek()) chime();
+    if (!notifies.peek() || Notification.permission !== "granted") return;
+    for (const [need, status] of fresh) {
+      const body = status.attention?.what ?? status.summary.current;
+      const shown = new Notification(oneLine(status.title ?? status.session_id, 80), { body: oneLine(body, 160), tag: need });
       shown.onclick = () => {
         window.focus();
         go(sessionPlace(status.session_id));

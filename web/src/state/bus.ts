@@ -2,8 +2,9 @@
 
 import { signal } from "@preact/signals";
 import type { BusMessage } from "../contract/types";
-import { go, isPlace, place } from "./place";
 import { oneLine, plain } from "../text/plain";
+import { go, isPlace, place } from "./place";
+import { isUsedLast } from "./tab";
 
 export interface Card {
   key: number;
@@ -44,28 +45,6 @@ export function dismiss(key: number): void {
 export function watchBus(): void {
   listen("notification", show);
   listen("navigate", navigate);
-  let lastUsed = Date.now();
-  const use = () => {
-    lastUsed = Date.now();
-    try {
-      localStorage.setItem("hansard.last-used", `${TAB} ${lastUsed}`);
-    } catch {
-      // A browser that keeps nothing has no way to ask other pages.
-    }
-  };
-  for (const name of ["pointerdown", "keydown", "focus"]) addEventListener(name, use, { capture: true, passive: true });
-  use();
-}
-
-/** Names this page among those of the same browser. */
-const TAB = Math.random().toString(36).slice(2);
-
-function isUsedLast(): boolean {
-  try {
-    return (localStorage.getItem("hansard.last-used") ?? TAB).startsWith(TAB);
-  } catch {
-    return true;
-  }
 }
 
 function listen(tract: string, hear: (message: BusMessage) => void): void {

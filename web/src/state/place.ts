@@ -27,6 +27,14 @@ export function renameQuietly(to: string): void {
   history.replaceState(null, "", to);
 }
 
+/** Says a choice in the address; none where it is empty. */
+export function setParameter(name: string, value: string | null): void {
+  const search = new URLSearchParams(location.search);
+  if (value) search.set(name, value);
+  else search.delete(name);
+  rename(search.size > 0 ? `${location.pathname}?${search}` : location.pathname);
+}
+
 export function sessionPlace(id: string, seq?: number): string {
   const at = seq === undefined ? "" : `/${seq}`;
   return `/session/${encodeURIComponent(id)}${at}`;

@@ -1,116 +1,167 @@
-// What sessions are doing, as the daemon tells it, and what is known of them beside that.
+// What sessions are doing, as the daemon tells it.
+//
+// Each session has a signal of its own: news of one are drawn where it is shown, and nowhere else.
+// Frames say what is so now, and the newest one of a session wins; a list that was asked for says
+// only which sessions there are of which no frame has spoken.
 
-import { batch, computed, signal } from "@preact/signals";
-import type { Page, Session, Status } from "../contract/types";
+import { batch, signal, type Signal } from "@preact/signals";
+import type { Page, Status } from "../contract/types";
 import { ask } from "./ask";
 import { connection, onFrame } from "./connection";
+import { isSameList, steady } from "./steady";
 
-/** Frames are gathered for so long before anything is drawn: a burst is one change of the page. */
-const GATHER_MS = 40;
+/** News are drawn at most so often. */
+const DRAW_EVERY_MS = 250;
 
-/** Facts of sessions that changed are asked for at most so often. */
-const FACTS_EVERY_MS = 3_000;
+/** A session that begins to need a person, or ceases to, is drawn so soon: a burst is one change. */
+const GATHER_MS = 25;
 
-/** How far back facts are asked for when the page opens: statuses are told of one day. */
-const FACTS_BACK_MS = 25 * 3_600_000;
+/** How long a list that could not be had is left alone. */
+const RETRY_MS = 2_000;
 
-/** Sessions asked for at a time, and pages of them at most. */
-const FACTS_LIMIT = 500;
-const FACTS_PAGES_MAX = 4;
+const known = new Map<string, Signal<Status>>();
 
-export const statuses = signal<ReadonlyMap<string, Status>>(new Map());
-export const facts = signal<ReadonlyMap<string, Session>>(new Map());
+/** Moves when a session comes or goes. */
+const listed = signal(0);
 
-/** Everything there is to know was asked for once. */
+/** Moves with everything that is drawn. */
+const drawn = signal(0);
+
+/** Which sessions there are is known. */
 export const isLoaded = signal(false);
 
-/** Sessions that wait for a person, and have told so on this page. */
-export const needing = computed(() => [...statuses.value.values()].filter(needsPerson));
-
-export function needsPerson(status: Status): boolean {
-  return status.status === "waiting_approval" || (status.status === "waiting" && status.reason === "question");
+/** What a session is doing; whoever reads it is told when that changes. */
+export function statusOf(id: string): Status | undefined {
+  listed.value;
+  return known.get(id)?.value;
 }
 
-/** Subagents by the session they work for. */
-export const children = computed(() => {
-  const by = new Map<string, Session[]>();
-  for (const session of facts.value.values()) {
-    if (session.parent_id && (session.relation === "subagent" || session.relation === "child")) {
-      by.set(session.parent_id, [...(by.get(session.parent_id) ?? []), session]);
-    }
-  }
-  return by;
-});
+/** Whether it is told what a session is doing. */
+export function isListed(id: string): boolean {
+  return known.has(id);
+}
+
+/** What all are doing; whoever reads it is told of every change. */
+export function allStatuses(): Status[] {
+  drawn.value;
+  return [...known.values()].map((status) => status.peek());
+}
+
+/** What a session may want, the most urgent first; what comes last can wait. */
+const WANTS = ["risky_approval", "approval", "question", "failed", "stuck", "finished"];
+
+/** Whether somebody has to act on it. */
+export function needsPerson(status: Status): boolean {
+  return status.attention ? status.attention.want !== "finished" : status.status === "waiting_approval";
+}
+
+/** Since when it is what it is, or wants what it wants. */
+export function sinceOf(status: Status): string {
+  return needsPerson(status) ? (status.attention?.since ?? status.since) : status.since;
+}
+
+/** The most urgent first; of the others the newest. */
+export function byUrgency(statuses: Status[]): Status[] {
+  const placed = statuses.map((status) => {
+    const isNeedy = needsPerson(status);
+    const since = Date.parse(sinceOf(status));
+    return { status, want: isNeedy ? WANTS.indexOf(status.attention?.want ?? "approval") : WANTS.length, at: isNeedy ? since : -since };
+  });
+  return placed.sort((a, b) => a.want - b.want || a.at - b.at).map(({ status }) => status);
+}
+
+/** Sessions that need a person; another list only if another need is among them. */
+export const needing = steady(
+  () => byUrgency(allStatuses().filter(needsPerson)),
+  (before, after) => isSameList(before.map(needOf), after.map(needOf)),
+);
+
+/** Names one need: the same session may have another one later. */
+export function needOf(status: Status): string {
+  return needsPerson(status) ? `${status.session_id} ${status.attention?.want} ${sinceOf(status)}` : "";
+}
+
+/** What was told and is not drawn yet: `null` of a session that is gone. */
+const told = new Map<string, Status | null>();
+
+/** Sessions of which a frame has spoken since the connection was made. */
+const heard = new Set<string>();
+
+let timer: ReturnType<typeof setTimeout> | undefined;
+let dueAt = Infinity;
+let drawnAt = 0;
 
 export function watchStatuses(): void {
-  let told: Array<[string, Status | null]> = [];
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  const show = () => {
-    timer = undefined;
-    const next = new Map(statuses.value);
-    for (const [id, status] of told) {
-      if (status) next.set(id, status);
-      else next.delete(id);
-    }
-    told = [];
-    batch(() => {
-      statuses.value = next;
-      isLoaded.value = true;
-    });
-    refreshFacts();
-  };
-  const note = (id: string, status: Status | null) => {
-    told.push([id, status]);
-    timer ??= setTimeout(show, GATHER_MS);
-  };
   onFrame((frame) => {
-    if (frame.type === "session.status") note(frame.status.session_id, frame.status);
-    else if (frame.type === "session.gone") note(frame.session_id, null);
+    if (frame.type === "session.status") hear(frame.status.session_id, frame.status);
+    else if (frame.type === "session.gone") hear(frame.session_id, null);
   });
-  connection.subscribe((now) => {
-    if (now.state === "live") void reload();
+  document.addEventListener("visibilitychange", () => document.hidden || drawWithin(GATHER_MS));
+  let stop: (() => void) | null = null;
+  connection.subscribe(({ state }) => {
+    stop?.();
+    stop = state === "live" ? askForAll() : null;
   });
 }
 
-/** What is told once the connection is there again: what was on the page before may be long over. */
-async function reload(): Promise<void> {
-  try {
-    const page = await ask<Page<Status>>("/api/status");
-    statuses.value = new Map(page.items.map((status) => [status.session_id, status]));
-    factsSince = Date.now() - FACTS_BACK_MS;
-    await askFacts();
-  } catch {
-    // The connection tells that nobody answers.
-  }
-  isLoaded.value = true;
+function hear(id: string, status: Status | null): void {
+  heard.add(id);
+  const before = told.get(id) ?? known.get(id)?.peek();
+  told.set(id, status);
+  const isUrgent = (before ? needOf(before) : "") !== (status ? needOf(status) : "");
+  if (isUrgent || !isLoaded.peek()) drawWithin(GATHER_MS);
+  // What nobody sees is drawn when somebody looks.
+  else if (!document.hidden) drawWithin(Math.max(GATHER_MS, drawnAt + DRAW_EVERY_MS - Date.now()));
 }
 
-let factsSince = Date.now() - FACTS_BACK_MS;
-let factsTimer: ReturnType<typeof setTimeout> | undefined;
-
-function refreshFacts(): void {
-  factsTimer ??= setTimeout(() => {
-    factsTimer = undefined;
-    if (document.hidden) return;
-    askFacts().catch(() => {});
-  }, FACTS_EVERY_MS);
+function drawWithin(ms: number): void {
+  if (told.size === 0 || Date.now() + ms >= dueAt) return;
+  clearTimeout(timer);
+  dueAt = Date.now() + ms;
+  timer = setTimeout(draw, ms);
 }
 
-async function askFacts(): Promise<void> {
-  const began = Date.now();
-  const found: Session[] = [];
-  let after: string | null | undefined;
-  for (let page = 0; page < FACTS_PAGES_MAX; page++) {
-    const since = new Date(factsSince).toISOString();
-    const answer = await ask<Page<Session>>("/api/sessions", { since, limit: FACTS_LIMIT, after });
-    found.push(...answer.items);
-    after = answer.next;
-    if (!after) break;
-  }
-  // Times are the agents' own: some are behind ours.
-  factsSince = began - 60_000;
-  if (found.length === 0) return;
-  const next = new Map(facts.value);
-  for (const session of found) next.set(session.id, session);
-  facts.value = next;
+function draw(): void {
+  dueAt = Infinity;
+  drawnAt = Date.now();
+  batch(() => {
+    let hasMoved = false;
+    for (const [id, status] of told) {
+      const shown = known.get(id);
+      if (status && shown) shown.value = status;
+      else if (status) known.set(id, signal(status));
+      else known.delete(id);
+      hasMoved ||= (status !== null) !== (shown !== undefined);
+    }
+    told.clear();
+    if (hasMoved) listed.value++;
+    drawn.value++;
+  });
+}
+
+/** Asks which sessions there are, until it is answered; returns how to stop. */
+function askForAll(): () => void {
+  heard.clear();
+  const abort = new AbortController();
+  let retry: ReturnType<typeof setTimeout> | undefined;
+  const attempt = async () => {
+    try {
+      const { items } = await ask<Page<Status>>("/api/status", {}, abort.signal);
+      const there = new Set(items.map((status) => status.session_id));
+      for (const status of items) if (!heard.has(status.session_id)) told.set(status.session_id, status);
+      for (const id of known.keys()) if (!there.has(id) && !heard.has(id)) told.set(id, null);
+      clearTimeout(timer);
+      batch(() => {
+        draw();
+        isLoaded.value = true;
+      });
+    } catch {
+      if (!abort.signal.aborted) retry = setTimeout(attempt, RETRY_MS);
+    }
+  };
+  void attempt();
+  return () => {
+    abort.abort();
+    clearTimeout(retry);
+  };
 }

@@ -141,7 +141,7 @@ function Faults({ work }: { work: Work }) {
               {fault.kind} <span class="pill">{count(fault.count)}</span>
             </span>
             <span class="minor">
-              last <Age at={fault.last_at} /> ago
+              last <Age at={fault.last_at} isAgo />
             </span>
             <a href={sessionPlace(fault.session_id, fault.seq)} dir="auto">
               {oneLine(fault.example, 160) || "open"}

@@ -1,30 +1,40 @@
 // The command centre: what each session is doing, and which of them needs a person.
 
+import { computed, useComputed } from "@preact/signals";
 import { memo } from "preact/compat";
-import { useState } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
 import type { Session, Status } from "../contract/types";
-import { Empty } from "../parts/Asked";
 import { Age } from "../parts/Age";
+import { Empty } from "../parts/Asked";
+import { Asking } from "../parts/Asking";
 import { Money } from "../parts/Money";
+import { SessionCells } from "../parts/SessionCells";
 import { StatusMark } from "../parts/StatusMark";
 import { connection } from "../state/connection";
-import { place, rename, sessionPlace } from "../state/place";
-import { children, facts, isLoaded, needsPerson, statuses } from "../state/statuses";
-import { agentName, count, modelName, projectName, several, short } from "../text/format";
+import { childrenOf, factsOf, lookAtFacts } from "../state/facts";
+import { place, sessionPlace, setParameter } from "../state/place";
+import { allStatuses, byUrgency, isLoaded, needing, needsPerson, sinceOf, statusOf } from "../state/statuses";
+import { isSameList, steady } from "../state/steady";
+import { agentName, count, projectName, several } from "../text/format";
 import { oneLine } from "../text/plain";
+import { runsTests } from "../text/tests";
 
 interface Group {
   name: string;
   about: string;
   holds: (status: Status) => boolean;
+  /** Rows that are shown at first; groups further down are shorter. */
+  rowsFirst: number;
 }
 
+/** A session is in the first one that holds it. */
 const GROUPS: Group[] = [
-  { name: "Needs you", about: "asks for approval or has a question", holds: needsPerson },
-  { name: "Running", about: "works by itself", holds: (it) => it.status === "running" },
-  { name: "Waiting", about: "is done and ready for the next prompt", holds: (it) => it.status === "waiting" },
-  { name: "Idle", about: "quiet for two minutes or more", holds: (it) => it.status === "idle" || it.status === "unknown" },
-  { name: "Exited", about: "its process has ended", holds: (it) => it.status === "exited" },
+  { name: "Needs you", about: "asks you something, has failed or is stuck", holds: needsPerson, rowsFirst: 200 },
+  { name: "Running", about: "works by itself", holds: (it) => it.status === "running", rowsFirst: 100 },
+  { name: "Waiting", about: "is done and ready for the next prompt", holds: (it) => it.status === "waiting", rowsFirst: 40 },
+  { name: "Idle", about: "quiet for two minutes or more", holds: (it) => it.status === "idle", rowsFirst: 15 },
+  { name: "Unknown", about: "nothing tells whether it goes on", holds: (it) => it.status === "unknown", rowsFirst: 15 },
+  { name: "Exited", about: "its process has ended", holds: () => true, rowsFirst: 10 },
 ];
 
 interface Filter {
@@ -35,45 +45,67 @@ interface Filter {
 
 const FILTERS: Filter[] = [
   { name: "needs", label: "Waiting on me", holds: needsPerson },
-  { name: "tests", label: "Running tests", holds: (it) => it.status === "running" && /\btests?\b|\bpytest|\bjest|\bvitest/i.test(it.summary.current) },
-  { name: "failing", label: "Failing", holds: (it) => /\bfail(?:s|ed|ing|ures?)?\b|\berrors?\b/i.test(`${it.summary.current} ${it.summary.recent ?? ""}`) },
+  { name: "tests", label: "Running tests", holds: (it) => it.status === "running" && runsTests(it.summary.current) },
+  { name: "failing", label: "Failing", holds: (it) => it.attention?.want === "failed" },
+  { name: "stuck", label: "Stuck", holds: (it) => it.attention?.want === "stuck" },
 ];
 
-/** Rows of a group that are shown at first; groups further down are shorter. */
-const ROWS_FIRST = { "Needs you": 200, Running: 100, Waiting: 40, Idle: 15, Exited: 10 } as Record<string, number>;
+interface Chosen {
+  filter: string | null;
+  agent: string | null;
+  project: string | null;
+  words: string;
+}
+
+const chosen = computed<Chosen>(() => {
+  const search = place.value.search;
+  return { filter: search.get("filter"), agent: search.get("agent"), project: search.get("project"), words: search.get("words") ?? "" };
+});
+
+/** Which sessions are in which group, in order. It changes when one of them comes, goes or moves. */
+const grouped = steady(
+  () => {
+    const groups = GROUPS.map((group) => ({ group, ids: [] as string[] }));
+    for (const status of byUrgency(allStatuses().filter((status) => isShown(status, chosen.value)))) {
+      groups.find(({ group }) => group.holds(status))!.ids.push(status.session_id);
+    }
+    return groups;
+  },
+  (before, after) => before.every(({ ids }, at) => isSameList(ids, after[at]!.ids)),
+);
+
+const found = steady(() => FILTERS.map((filter) => allStatuses().filter(filter.holds).length), isSameList);
+const agents = steady(() => [...new Set(allStatuses().map((status) => status.provider))].sort(), isSameList);
+const projects = steady(() => [...new Set(allStatuses().map((status) => status.project ?? ""))].filter(Boolean).sort(), isSameList);
+const total = computed(() => allStatuses().length);
+const running = computed(() => allStatuses().filter((status) => status.status === "running").length);
+const needs = computed(() => (total.value === 0 ? "" : needing.value.length === 0 ? "nobody needs you" : needing.value.length === 1 ? "1 needs you" : `${needing.value.length} need you`));
 
 export function Centre() {
-  const search = place.value.search;
-  const chosen = { filter: search.get("filter"), agent: search.get("agent"), project: search.get("project"), words: search.get("words") ?? "" };
-  const all = [...statuses.value.values()];
-  const shown = all.filter((status) => isShown(status, chosen)).sort(byUrgency);
-  const taken = new Set<string>();
-  const groups = GROUPS.map((group) => {
-    const rows = shown.filter((status) => !taken.has(status.session_id) && group.holds(status));
-    rows.forEach((status) => taken.add(status.session_id));
-    return { group, rows };
-  });
+  useEffect(lookAtFacts, []);
+  const groups = grouped.value;
+  const isEmpty = groups.every(({ ids }) => ids.length === 0);
+  const hasAny = total.value > 0;
   return (
     <section class="page centre">
       <header class="page-head">
         <h1>Now</h1>
-        <p class="minor" aria-live="polite">
-          {headline(all)}
+        <p class="minor">
+          <span aria-live="polite">{needs}</span>
+          {hasAny && ` · ${running.value} running · ${several(total.value, "session")} in the last day`}
         </p>
       </header>
-      <Filters all={all} chosen={chosen} />
-      {groups.map(({ group, rows }) => rows.length > 0 && <GroupView key={group.name} group={group} rows={rows} />)}
-      {shown.length === 0 && isLoaded.value && (
-        <Empty title={all.length > 0 ? "No session is like that now" : "No session was active today"}>
-          {all.length > 0 ? "Take a filter away to see the others." : "As soon as an agent works on this machine, it is here. What was before is under Sessions."}
+      <Filters />
+      {groups.map(({ group, ids }) => ids.length > 0 && <GroupView key={group.name} group={group} ids={ids} />)}
+      {isEmpty && isLoaded.value && (
+        <Empty title={hasAny ? "No session is like that now" : "No session was active today"}>
+          {hasAny ? "Take a filter away to see the others." : "As soon as an agent works on this machine, it is here. What was before is under Sessions."}
         </Empty>
       )}
-      {shown.length === 0 && !isLoaded.value && connection.value.state !== "gone" && <Empty title="Looking…" />}
+      {isEmpty && !isLoaded.value && connection.value.state !== "gone" && <Empty title="Looking…" />}
     </section>
   );
 }
-
-type Chosen = { filter: string | null; agent: string | null; project: string | null; words: string };
 
 function isShown(status: Status, chosen: Chosen): boolean {
   const filter = FILTERS.find((one) => one.name === chosen.filter);
@@ -85,154 +117,117 @@ function isShown(status: Status, chosen: Chosen): boolean {
   return chosen.words.toLowerCase().split(/\s+/).every((word) => told.includes(word));
 }
 
-/** Whoever has waited longest for a person is first; of the others, the newest. */
-function byUrgency(a: Status, b: Status): number {
-  const [first, second] = [Date.parse(a.since), Date.parse(b.since)];
-  return needsPerson(a) && needsPerson(b) ? first - second : second - first;
-}
-
-function headline(all: Status[]): string {
-  const needs = all.filter(needsPerson).length;
-  const running = all.filter((status) => status.status === "running").length;
-  if (all.length === 0) return "";
-  return `${needs === 0 ? "nobody needs you" : needs === 1 ? "1 needs you" : `${needs} need you`} · ${running} running · ${several(all.length, "session")} in the last day`;
-}
-
-function Filters({ all, chosen }: { all: Status[]; chosen: Chosen }) {
-  const set = (name: string, value: string | null) => {
-    const next = new URLSearchParams(place.value.search);
-    if (value) next.set(name, value);
-    else next.delete(name);
-    rename(next.size > 0 ? `/?${next}` : "/");
-  };
-  const agents = [...new Set(all.map((status) => status.provider))].sort();
-  const projects = [...new Set(all.map((status) => status.project).filter((one): one is string => !!one))].sort();
+function Filters() {
+  const { filter: one, agent, project, words } = chosen.value;
   return (
     <div class="filters" role="group" aria-label="Filters">
-      {FILTERS.map((filter) => {
-        const found = all.filter(filter.holds).length;
-        return (
-          <button
-            key={filter.name}
-            class="chip"
-            aria-pressed={chosen.filter === filter.name}
-            onClick={() => set("filter", chosen.filter === filter.name ? null : filter.name)}
-          >
-            {filter.label} <span class="minor">{found}</span>
-          </button>
-        );
-      })}
-      <select aria-label="Agent" value={chosen.agent ?? ""} onChange={(event) => set("agent", event.currentTarget.value)}>
+      {FILTERS.map((filter, at) => (
+        <button key={filter.name} class="chip" aria-pressed={one === filter.name} onClick={() => setParameter("filter", one === filter.name ? null : filter.name)}>
+          {filter.label} <span class="minor">{found.value[at]}</span>
+        </button>
+      ))}
+      <select aria-label="Agent" value={agent ?? ""} onChange={(event) => setParameter("agent", event.currentTarget.value)}>
         <option value="">All agents</option>
-        {agents.map((agent) => (
-          <option key={agent} value={agent}>
-            {agentName(agent)}
+        {[...new Set([...agents.value, ...(agent ? [agent] : [])])].map((name) => (
+          <option key={name} value={name}>
+            {agentName(name)}
           </option>
         ))}
       </select>
-      <select aria-label="Project" value={chosen.project ?? ""} onChange={(event) => set("project", event.currentTarget.value)}>
+      <select aria-label="Project" value={project ?? ""} onChange={(event) => setParameter("project", event.currentTarget.value)}>
         <option value="">All projects</option>
-        {chosen.project && !projects.includes(chosen.project) && <option value={chosen.project}>{chosen.project}</option>}
-        {projects.map((project) => (
-          <option key={project} value={project}>
-            {projectName(project)}
+        {[...new Set([...(project ? [project] : []), ...projects.value])].map((name) => (
+          <option key={name} value={name}>
+            {projectName(name)}
           </option>
         ))}
       </select>
-      <input
-        type="search"
-        data-search
-        aria-label="Filter by words"
-        placeholder="Filter"
-        value={chosen.words}
-        onInput={(event) => set("words", event.currentTarget.value)}
-      />
+      <input type="search" data-search aria-label="Filter by words" placeholder="Filter" value={words} onInput={(event) => setParameter("words", event.currentTarget.value)} />
     </div>
   );
 }
 
-function GroupView({ group, rows }: { group: Group; rows: Status[] }) {
-  const first = ROWS_FIRST[group.name] ?? 20;
+const GroupView = memo(function GroupView({ group, ids }: { group: Group; ids: string[] }) {
   const [isWhole, setWhole] = useState(false);
-  const shown = isWhole ? rows : rows.slice(0, first);
+  const shown = isWhole ? ids : ids.slice(0, group.rowsFirst);
   const id = `group-${group.name.toLowerCase().replaceAll(" ", "-")}`;
   return (
     <section class="group" aria-labelledby={id}>
       <h2 id={id}>
-        {group.name} <span class="pill">{count(rows.length)}</span>
+        {group.name} <span class="pill">{count(ids.length)}</span>
         <span class="minor about">{group.about}</span>
       </h2>
       <ul class="rows">
-        {shown.map((status) => (
-          <Row key={status.session_id} status={status} session={facts.value.get(status.session_id)} subagents={children.value.get(status.session_id)} />
+        {shown.map((session) => (
+          <Row key={session} id={session} />
         ))}
       </ul>
-      {shown.length < rows.length && (
+      {shown.length < ids.length && (
         <button class="quiet" onClick={() => setWhole(true)}>
-          {count(rows.length - shown.length)} more
+          {count(ids.length - shown.length)} more
         </button>
       )}
     </section>
   );
-}
+});
 
-const Row = memo(function Row({ status, session, subagents }: { status: Status; session?: Session; subagents?: Session[] }) {
-  const [isOpen, setOpen] = useState(false);
-  const tokens = session?.tokens;
-  const used = tokens ? tokens.input + tokens.output + tokens.cache_creation : null;
-  const model = modelName(session?.model);
+/** A session that tells something else of what it does now is drawn anew in that line only. */
+const Row = memo(function Row({ id }: { id: string }) {
+  const status = useMemo(() => steady(() => statusOf(id), isSameRow), [id]).value;
+  const doing = useComputed(() => doingOf(statusOf(id)));
+  const session = useComputed(() => factsOf(id)).value;
+  const subagents = useComputed(() => childrenOf(id)).value;
+  if (!status) return null;
   return (
     <li class="row">
       <StatusMark status={status} />
-      <a class="what" href={sessionPlace(status.session_id)} data-choice>
+      <a class="what" href={sessionPlace(id)} data-choice>
         <span class="title" dir="auto">
-          {oneLine(status.title ?? status.session_id, 140)}
+          {oneLine(status.title ?? id, 140)}
         </span>
         <span class="current" dir="auto">
-          {oneLine(status.summary.current, 200)}
+          {doing}
         </span>
       </a>
-      <span class="where minor">
-        <span class="project" title={status.project ?? undefined}>
-          {projectName(status.project)}
-        </span>
-        {session?.branch && <span class="branch">{oneLine(session.branch, 40)}</span>}
-        <span>
-          {agentName(status.provider)}
-          {model && ` · ${model}`}
-        </span>
-      </span>
-      <span class="figure since">
-        <Age at={status.since} />
-      </span>
-      <span class="figure tokens" title={used === null ? "tokens are not recorded" : `${count(used)} tokens without what was read from a cache`}>
-        {used === null ? "–" : short(used)}
-        <span class="unit"> tok</span>
-      </span>
-      <span class="figure cost">
-        <Money usd={session?.usd} basis={session?.basis} />
-      </span>
-      {subagents && subagents.length > 0 && (
-        <div class="subagents">
-          <button class="quiet" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
-            {isOpen ? "▾" : "▸"} {several(subagents.length, "subagent")}
-          </button>
-          {isOpen && (
-            <ul>
-              {subagents.map((child) => (
-                <li key={child.id}>
-                  <a href={sessionPlace(child.id)} dir="auto">
-                    {oneLine(child.title ?? child.id, 100)}
-                  </a>
-                  <span class="minor">
-                    {several(child.counts.tool_calls, "call")} · <Age at={child.last_event_at} /> · <Money usd={child.usd} basis={child.basis} />
-                  </span>
-                </li>
-              ))}
-            </ul>
-          )}
-        </div>
-      )}
+      <SessionCells provider={status.provider} project={status.project} session={session} since={sinceOf(status)} />
+      {status.pending_approvals.length > 0 && <Asking session={id} />}
+      {subagents.length > 0 && <Subagents of={subagents} />}
     </li>
   );
 });
+
+function isSameRow(before: Status | undefined, after: Status | undefined): boolean {
+  const drawn = (status: Status | undefined) =>
+    status && [status.title, status.status, status.reason, status.confidence, status.project, sinceOf(status), status.attention?.want, status.pending_approvals.length];
+  return isSameList(drawn(before) ?? [], drawn(after) ?? []);
+}
+
+function doingOf(status: Status | undefined): string {
+  if (!status) return "";
+  return oneLine((status.attention?.want === "stuck" ? status.attention.what : null) ?? status.summary.current, 200);
+}
+
+function Subagents({ of }: { of: Session[] }) {
+  const [isOpen, setOpen] = useState(false);
+  return (
+    <div class="subagents">
+      <button class="quiet" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
+        {isOpen ? "▾" : "▸"} {several(of.length, "subagent")}
+      </button>
+      {isOpen && (
+        <ul>
+          {of.map((child) => (
+            <li key={child.id}>
+              <a href={sessionPlace(child.id)} dir="auto">
+                {oneLine(child.title ?? child.id, 100)}
+              </a>
+              <span class="minor">
+                {several(child.counts.tool_calls, "call")} · <Age at={child.last_event_at} /> · <Money usd={child.usd} basis={child.basis} />
+              </span>
+            </li>
+          ))}
+        </ul>
+      )}
+    </div>
+  );
+}

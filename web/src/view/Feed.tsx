@@ -5,7 +5,7 @@ import type { Happening, Page } from "../contract/types";
 import { Empty, Failure } from "../parts/Asked";
 import { ask, AskError } from "../state/ask";
 import { place, rename, sessionPlace } from "../state/place";
-import { statuses } from "../state/statuses";
+import { allStatuses } from "../state/statuses";
 import { agentName, clock, day, projectName } from "../text/format";
 import { oneLine } from "../text/plain";
 
@@ -48,7 +48,7 @@ export function Feed() {
   };
   useEffect(() => void read(null), [project]);
   // Whatever a session does changes what it is doing: that is when there may be news.
-  const doing = statuses.value;
+  const doing = allStatuses();
   useEffect(() => {
     const timer = setTimeout(() => {
       ask<Page<Happening>>("/api/feed", { project, limit: PAGE }).then(

@@ -88,8 +88,7 @@ function AdapterView({ adapter }: { adapter: Adapter }) {
         <dd>{count(adapter.sessions)}</dd>
         <dt>Last event</dt>
         <dd>
-          <Age at={adapter.last_event_at} />
-          {adapter.last_event_at && " ago"}
+          <Age at={adapter.last_event_at} isAgo />
         </dd>
         <dt>Lag</dt>
         <dd>{adapter.behind === 0 ? "none" : `${several(adapter.behind, "session")} with news on disk`}</dd>
@@ -145,7 +144,7 @@ function hooksOf(adapter: Adapter) {
       {hooks.is_trusted === false && ", not trusted by the agent yet"}
       {hooks.last_call_at ? (
         <>
-          , last call <Age at={hooks.last_call_at} /> ago
+          , last call <Age at={hooks.last_call_at} isAgo />
         </>
       ) : (
         ", never called"

@@ -4,6 +4,7 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import type { Session, Status } from "../contract/types";
 import { Age } from "../parts/Age";
 import { Failure, useAsked } from "../parts/Asked";
+import { Asking } from "../parts/Asking";
 import { CopyButton } from "../parts/CopyButton";
 import { Dialog } from "../parts/Dialog";
 import { Money } from "../parts/Money";
@@ -12,7 +13,7 @@ import { setTitle } from "../state/attention";
 import { address, ask, askText, sessionPath } from "../state/ask";
 import { Log } from "../state/log";
 import { sessionPlace } from "../state/place";
-import { statuses } from "../state/statuses";
+import { statusOf } from "../state/statuses";
 import { agentName, count, full, modelName, projectName, several, short } from "../text/format";
 import { oneLine, plain } from "../text/plain";
 import { Talk } from "./Talk";
@@ -34,7 +35,7 @@ export function SessionView({ id, at }: { id: string; at: number | null }) {
   const isOpen = log.isOpen.value;
   const told = useAsked(isOpen ? id : "", (signal) => (isOpen ? ask<Session>(sessionPath(id), {}, signal) : Promise.resolve(null)));
   const tree = useAsked(isOpen ? id : "", (signal) => (isOpen ? ask<{ items: Session[] }>(sessionPath(id, "/family"), {}, signal) : Promise.resolve(null)));
-  const status = statuses.value.get(id) ?? explained.value;
+  const status = statusOf(id) ?? explained.value;
   const session = told.value;
   const title = oneLine(status?.title ?? session?.title ?? id, 160);
   useEffect(() => setTitle(title), [title]);
@@ -65,6 +66,7 @@ export function SessionView({ id, at }: { id: string; at: number | null }) {
             {plain(status.summary.current)}
           </p>
         )}
+        <Asking session={id} />
         <div class="actions" role="group" aria-label="Actions">
           <button class="button" onClick={() => setOpen("why")}>
             Why this status
@@ -103,7 +105,7 @@ function Facts({ id, session, status }: { id: string; session: Session | null; s
       {session?.model && <span>{modelName(session.model)}</span>}
       {session?.started_at && (
         <span title={full(session.started_at)}>
-          began <Age at={session.started_at} /> ago
+          began <Age at={session.started_at} isAgo />
         </span>
       )}
       {session && <span>{several(session.counts.prompts, "prompt")}</span>}

@@ -2,12 +2,11 @@
 
 import { useEffect, useState } from "preact/hooks";
 import type { Page, Session } from "../contract/types";
-import { Age } from "../parts/Age";
 import { Empty, Failure } from "../parts/Asked";
-import { Money } from "../parts/Money";
+import { SessionCells } from "../parts/SessionCells";
 import { ask, AskError } from "../state/ask";
 import { place, rename, sessionPlace } from "../state/place";
-import { agentName, day, modelName, projectName, several, short } from "../text/format";
+import { agentName, day, projectName, several } from "../text/format";
 import { oneLine } from "../text/plain";
 
 const PAGE = 100;
@@ -108,7 +107,6 @@ function Filters({ agent, project, items }: { agent: string; project: string; it
 }
 
 function Row({ session, subagents }: { session: Session; subagents: number }) {
-  const tokens = session.tokens;
   return (
     <li class="row plain-row">
       <a class="what" href={sessionPlace(session.id)} data-choice>
@@ -122,26 +120,7 @@ function Row({ session, subagents }: { session: Session; subagents: number }) {
           {session.ending && ENDINGS[session.ending] && ` · ${ENDINGS[session.ending]}`}
         </span>
       </a>
-      <span class="where minor">
-        <span class="project" title={session.project ?? undefined}>
-          {projectName(session.project)}
-        </span>
-        {session.branch && <span class="branch">{oneLine(session.branch, 40)}</span>}
-        <span>
-          {agentName(session.provider)}
-          {session.model && ` · ${modelName(session.model)}`}
-        </span>
-      </span>
-      <span class="figure since">
-        <Age at={session.last_event_at} />
-      </span>
-      <span class="figure tokens">
-        {tokens ? short(tokens.input + tokens.output + tokens.cache_creation) : "–"}
-        <span class="unit"> tok</span>
-      </span>
-      <span class="figure cost">
-        <Money usd={session.usd} basis={session.basis} />
-      </span>
+      <SessionCells provider={session.provider} project={session.project} session={session} since={session.last_event_at} />
     </li>
   );
 }
