@@ -85,6 +85,30 @@ test("who reads further up is not moved", async () => {
   assert.deepEqual(await where(), first);
 });
 
+test("a line that breaks is made again, and everything said meanwhile comes once", async () => {
+  page = await world.page("/settings");
+  const lines = [];
+  let isCut = false;
+  await page.routeWebSocket(/\/api\/ws/, (line) => {
+    if (isCut) return void line.close();
+    line.connectToServer();
+    lines.push(line);
+  });
+  await page.goto(new URL(talk.place, page.url()).href);
+  await page.getByText("needleword").waitFor();
+  isCut = true;
+  for (const line of lines) await line.close();
+  await page.getByText("The daemon is gone").waitFor();
+  await talk.prompt("said while the line was cut").write();
+  await world.settled("/api/search?q=%22while+the+line+was+cut%22", (found) => found.total > 0);
+  isCut = false;
+  await page.getByText("Connected again").waitFor();
+  await page.locator(".entry.prompt", { hasText: "said while the line was cut" }).waitFor();
+  assert.equal(await page.locator(".entry.prompt", { hasText: "said while the line was cut" }).count(), 1);
+  await talk.prompt("and it goes on").write();
+  await page.locator(".entry.prompt", { hasText: "and it goes on" }).waitFor();
+});
+
 test("groups follow what sessions do", async () => {
   const session = new Claude(world, id(3), { project: "groups" });
   page = await world.page("/");

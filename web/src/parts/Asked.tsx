@@ -3,6 +3,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { AskError } from "../state/ask";
+import { absences } from "../state/connection";
 
 export interface Answered<T> {
   value: T | null;
@@ -10,24 +11,25 @@ export interface Answered<T> {
   isAsking: boolean;
 }
 
-/** Asks again whenever `key` changes; what was shown stays until the new answer is there. */
-export function useAsked<T>(key: string, question: (signal: AbortSignal) => Promise<T>): Answered<T> {
+/** Asks again whenever `key` changes, and after an absence of the daemon; what was shown stays until
+    the new answer is there. Without a key it is not asked yet. */
+export function useAsked<T>(key: string | null, question: (signal: AbortSignal) => Promise<T>): Answered<T> {
   const [answered, setAnswered] = useState<Answered<T>>({ value: null, error: null, isAsking: true });
   const latest = useRef(question);
   latest.current = question;
   useEffect(() => {
+    if (key === null) return;
     const abort = new AbortController();
     setAnswered((before) => ({ ...before, isAsking: true }));
     latest.current(abort.signal).then(
       (value) => abort.signal.aborted || setAnswered({ value, error: null, isAsking: false }),
       (error: unknown) => {
         if (abort.signal.aborted) return;
-        const told = error instanceof AskError ? error : new AskError("failed", String(error));
-        setAnswered((before) => ({ ...before, error: told, isAsking: false }));
+        setAnswered((before) => ({ ...before, error: AskError.of(error), isAsking: false }));
       },
     );
     return () => abort.abort();
-  }, [key]);
+  }, [key, absences.value]);
   return answered;
 }
 

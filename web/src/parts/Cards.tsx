@@ -3,7 +3,7 @@
 import { cards, dismiss } from "../state/bus";
 
 export function Cards() {
-  if (cards.value.length === 0) return null;
+  // It is there also while it is empty: only what changes in it is read out.
   return (
     <section class="cards" aria-label="Notifications" aria-live="polite">
       {cards.value.map((card) => (

@@ -8,6 +8,11 @@ export class AskError extends Error {
   ) {
     super(message);
   }
+
+  /** What went wrong, whatever it was. */
+  static of(error: unknown): AskError {
+    return error instanceof AskError ? error : new AskError("failed", String(error));
+  }
 }
 
 export type Parameters = Record<string, string | number | boolean | null | undefined>;

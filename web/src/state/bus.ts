@@ -1,9 +1,12 @@
 // What the bus says to pages: cards to show, and places to go to.
 
 import { signal } from "@preact/signals";
+import { field } from "../contract/fields";
 import type { BusMessage } from "../contract/types";
 import { oneLine, plain } from "../text/plain";
+import { connection } from "./connection";
 import { go, isPlace, place } from "./place";
+import { keepOpen, type Socket } from "./socket";
 import { isUsedLast } from "./tab";
 
 export interface Card {
@@ -29,11 +32,11 @@ const CARDS_MAX = 8;
 
 const TITLE_CHARS_MAX = 120;
 const MESSAGE_CHARS_MAX = 600;
-const RETRY_MS = 2_000;
 
 export const cards = signal<Card[]>([]);
 
 let keys = 0;
+/** When cards were shown: as many as there are, and those of the last minute by app. */
 const shownAt = new Map<number, number>();
 const perApp = new Map<string, number[]>();
 
@@ -42,19 +45,20 @@ export function dismiss(key: number): void {
   cards.value = cards.value.filter((card) => card.key !== key);
 }
 
+/** Listens while there is a daemon to listen to. */
 export function watchBus(): void {
-  listen("notification", show);
-  listen("navigate", navigate);
+  let sockets: Socket[] = [];
+  connection.subscribe(({ state }) => {
+    for (const socket of sockets) socket.close();
+    sockets = state === "live" ? [listen("notification", show), listen("navigate", navigate)] : [];
+  });
 }
 
-function listen(tract: string, hear: (message: BusMessage) => void): void {
-  const scheme = location.protocol === "https:" ? "wss" : "ws";
-  const socket = new WebSocket(`${scheme}://${location.host}/api/bus?tract=${tract}`);
-  socket.onmessage = (message: MessageEvent<string>) => {
-    const told = JSON.parse(message.data) as BusMessage;
-    if (told.tract === tract) hear(told);
+function listen(tract: string, hear: (message: BusMessage) => void): Socket {
+  const onSaid = (said: unknown) => {
+    if (field(said, "tract") === tract) hear(said as BusMessage);
   };
-  socket.onclose = () => setTimeout(() => listen(tract, hear), RETRY_MS);
+  return keepOpen(`/api/bus?tract=${tract}`, { onSaid });
 }
 
 function show(message: BusMessage): void {
@@ -73,27 +77,36 @@ function show(message: BusMessage): void {
   const equal = cards.value.find(
     (other) => other.app === app && other.title === card.title && other.message === card.message && now - (shownAt.get(other.key) ?? 0) < EQUAL_WITHIN_MS,
   );
-  const recent = (perApp.get(app) ?? []).filter((at) => now - at < 60_000);
-  perApp.set(app, recent);
+  for (const [name, times] of perApp) {
+    const recent = times.filter((at) => now - at < 60_000);
+    if (recent.length > 0) perApp.set(name, recent);
+    else perApp.delete(name);
+  }
+  const recent = perApp.get(app) ?? [];
   const counted = equal ?? (recent.length >= PER_MINUTE_MAX ? cards.value.findLast((other) => other.app === app) : undefined);
   if (counted) {
     cards.value = cards.value.map((other) => (other === counted ? { ...other, count: other.count + 1 } : other));
     return;
   }
   if (recent.length >= PER_MINUTE_MAX) return;
-  recent.push(now);
+  perApp.set(app, [...recent, now]);
   shownAt.set(card.key, now);
   cards.value = [...cards.value, card].slice(-CARDS_MAX);
+  for (const key of shownAt.keys()) if (!cards.value.some((other) => other.key === key)) shownAt.delete(key);
   const ms = message.autoDismiss;
   if (typeof ms === "number" && ms > 0) setTimeout(() => dismiss(card.key), Math.min(ms, 3_600_000));
 }
+
+/** Views that show one project if asked to. */
+const OF_PROJECTS = new Set(["/", "/sessions", "/feed", "/usage", "/activity"]);
 
 function navigate(message: BusMessage): void {
   if (message.event !== "request" || !isUsedLast()) return;
   const facet = text(message.facet, 200);
   const path = isPlace(message.path) ? message.path : null;
   if (!path && !facet) return;
-  const to = new URL(path ?? place.value.path + location.search, location.origin);
+  const here = OF_PROJECTS.has(place.value.path) ? location.pathname + location.search : "/";
+  const to = new URL(path ?? here, location.origin);
   if (facet) to.searchParams.set("project", facet);
   go(to.pathname + to.search);
 }

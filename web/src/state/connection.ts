@@ -1,14 +1,20 @@
-// The one WebSocket of the page: what sessions are doing, and the streams somebody looks at.
+// The connection to the daemon: what sessions are doing, and the streams somebody looks at.
 //
-// A connection that breaks is made again, for as long as the page lives. What stands in `wanted` is
-// asked for anew with the place it had come to, so nothing recorded meanwhile is missed.
+// What stands in `streams` is asked for anew after a break, with the place it had come to, so
+// nothing recorded meanwhile is missed.
 
-import { signal } from "@preact/signals";
+import { batch, signal } from "@preact/signals";
 import type { Frame, RecordedEvent } from "../contract/types";
+import { keepOpen, type Socket } from "./socket";
 
-/** Milliseconds before the first and at most before any further attempt to connect. */
-const RETRY_FIRST_MS = 250;
-const RETRY_MAX_MS = 4_000;
+/** How long nobody may say anything before it is asked whether somebody is there. */
+const SILENT_MS = 30_000;
+
+/** How long an answer to that may take. */
+const ANSWER_WITHIN_MS = 4_000;
+
+/** A stream that was refused, or that ended, is asked for again after so long. */
+const AGAIN_MS = 3_000;
 
 export type Connection =
   | { state: "connecting" }
@@ -21,6 +27,9 @@ export const connection = signal<Connection>({ state: "connecting" });
 /** How long the last absence was, once it is over; `null` until there was one. */
 export const lastAbsence = signal<{ from: number; to: number } | null>(null);
 
+/** Absences that are over: what was asked before one may have failed, or be old. */
+export const absences = signal(0);
+
 interface Stream {
   after: number | null;
   onEvent: (event: RecordedEvent) => void;
@@ -31,9 +40,11 @@ type Listener = (frame: Frame) => void;
 
 const listeners = new Set<Listener>();
 const streams = new Map<string, Stream>();
-let socket: WebSocket | null = null;
-let retryMs = RETRY_FIRST_MS;
+/** Streams that were asked for and not answered yet; answers come in this order. */
+let awaited: string[] = [];
+let socket: Socket | null = null;
 let goneSince: number | null = null;
+let heardAt = 0;
 
 /** Hears every frame; returns how to stop. */
 export function onFrame(listener: Listener): () => void {
@@ -45,43 +56,62 @@ export function onFrame(listener: Listener): () => void {
 export function followSession(id: string, after: number | null, onEvent: Stream["onEvent"], onInit?: Stream["onInit"]): () => void {
   const stream: Stream = { after, onEvent, onInit };
   streams.set(id, stream);
-  subscribe(id, stream);
+  subscribe(id);
   return () => {
     if (streams.get(id) !== stream) return;
     streams.delete(id);
-    say({ type: "unsubscribe-stream", session_id: id });
+    socket?.say({ type: "unsubscribe-stream", session_id: id });
   };
 }
 
 export function connect(): void {
-  const scheme = location.protocol === "https:" ? "wss" : "ws";
-  const made = new WebSocket(`${scheme}://${location.host}/api/ws`);
-  socket = made;
-  made.onopen = () => {
-    retryMs = RETRY_FIRST_MS;
-    if (goneSince !== null) lastAbsence.value = { from: goneSince, to: Date.now() };
+  socket = keepOpen("/api/ws", { onOpen: begin, onSaid: (said) => hear(said as Frame | null), onBroken: () => void leave() });
+  setInterval(() => void probe(), SILENT_MS / 2);
+}
+
+function begin(): void {
+  heardAt = Date.now();
+  awaited = [];
+  batch(() => {
+    if (goneSince !== null) {
+      lastAbsence.value = { from: goneSince, to: Date.now() };
+      absences.value++;
+    }
     goneSince = null;
     connection.value = { state: "live" };
-    say({ type: "subscribe-status" });
-    for (const [id, stream] of streams) subscribe(id, stream);
-  };
-  made.onmessage = (message: MessageEvent<string>) => hear(JSON.parse(message.data) as Frame);
-  made.onclose = () => void again();
+  });
+  socket?.say({ type: "subscribe-status" });
+  for (const id of streams.keys()) subscribe(id);
 }
 
-async function again(): Promise<void> {
-  socket = null;
+async function leave(): Promise<void> {
   goneSince ??= Date.now();
-  const isShutOut = await fetch("/api/health").then(
-    (answer) => answer.status === 401,
-    () => false,
-  );
-  connection.value = isShutOut ? { state: "shut_out" } : { state: "gone", since: goneSince };
-  setTimeout(connect, retryMs);
-  retryMs = Math.min(retryMs * 2, RETRY_MAX_MS);
+  if (connection.value.state !== "shut_out") connection.value = { state: "gone", since: goneSince };
+  const status = await statusOfHealth();
+  // It may be back by now.
+  if (goneSince === null || status === null) return;
+  connection.value = status === 401 ? { state: "shut_out" } : { state: "gone", since: goneSince };
 }
 
-function hear(frame: Frame): void {
+/** A daemon that hangs, or a tunnel that is cut, breaks no connection: somebody has to ask. */
+async function probe(): Promise<void> {
+  if (connection.value.state !== "live" || Date.now() - heardAt < SILENT_MS) return;
+  if ((await statusOfHealth()) !== null) heardAt = Date.now();
+  else if (Date.now() - heardAt >= SILENT_MS) socket?.renew();
+}
+
+/** The status of the daemon's answer; `null` if there is none. */
+async function statusOfHealth(): Promise<number | null> {
+  try {
+    return (await fetch("/api/health", { signal: AbortSignal.timeout(ANSWER_WITHIN_MS) })).status;
+  } catch {
+    return null;
+  }
+}
+
+function hear(frame: Frame | null): void {
+  heardAt = Date.now();
+  if (frame === null) return;
   if (frame.type === "stream-event") {
     const stream = streams.get(frame.event.session_id);
     // What comes twice because a connection broke in between is told once.
@@ -90,20 +120,29 @@ function hear(frame: Frame): void {
       stream.onEvent(frame.event);
     }
   } else if (frame.type === "stream-init" && frame.session_id !== null && frame.seq !== null) {
+    awaited.shift();
     const stream = streams.get(frame.session_id);
     if (stream) {
       stream.after ??= frame.seq;
       stream.onInit?.(frame.seq);
     }
+  } else if (frame.type === "refused") {
+    const refused = awaited.shift();
+    if (refused !== undefined) subscribeAgain(refused);
+  } else if (frame.type === "stream-status" && frame.state === "ended" && frame.session_id !== null) {
+    subscribeAgain(frame.session_id);
   }
   for (const listener of listeners) listener(frame);
 }
 
-function subscribe(id: string, stream: Stream): void {
+function subscribe(id: string): void {
+  const stream = streams.get(id);
+  if (!stream || connection.value.state !== "live") return;
   const after = stream.after === null ? {} : { after: stream.after };
-  say({ type: "subscribe-stream", session_id: id, ...after });
+  awaited.push(id);
+  socket?.say({ type: "subscribe-stream", session_id: id, ...after });
 }
 
-function say(asked: object): void {
-  if (socket?.readyState === WebSocket.OPEN) socket.send(JSON.stringify(asked));
+function subscribeAgain(id: string): void {
+  setTimeout(() => subscribe(id), AGAIN_MS);
 }

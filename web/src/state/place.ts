@@ -10,8 +10,9 @@ export interface Place {
 export const place = signal<Place>(current());
 
 export function go(to: string): void {
-  if (to === location.pathname + location.search) return;
-  history.pushState(null, "", to);
+  const isHere = to === location.pathname + location.search;
+  if (!isHere) history.pushState(null, "", to);
+  // Also where one is already: whoever asks twice wants to see it again.
   place.value = current();
   window.scrollTo(0, 0);
 }
@@ -40,9 +41,11 @@ export function sessionPlace(id: string, seq?: number): string {
   return `/session/${encodeURIComponent(id)}${at}`;
 }
 
-/** One slash and then no way out: what the bus asks for must be a path of this page. */
+/** One slash and then no way out: what the bus asks for must be a path of this page. Ids of
+    sessions have a colon in them. */
 export function isPlace(text: unknown): text is string {
-  return typeof text === "string" && /^\/(?!\/)[^\\:\p{Cc}]*$/u.test(text) && !text.includes("//");
+  if (typeof text !== "string" || !/^\/(?!\/)[^\\\p{Cc}]*$/u.test(text) || text.includes("//")) return false;
+  return URL.canParse(text, location.origin) && new URL(text, location.origin).origin === location.origin && !text.startsWith("/api/");
 }
 
 export function watchPlace(): void {

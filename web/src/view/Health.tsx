@@ -5,7 +5,6 @@ import { Age } from "../parts/Age";
 import { Failure, useAsked } from "../parts/Asked";
 import { ask } from "../state/ask";
 import { now } from "../state/clock";
-import { connection } from "../state/connection";
 import { agentName, count, lasting, several } from "../text/format";
 import { plain } from "../text/plain";
 
@@ -14,9 +13,8 @@ const EVERY_MS = 10_000;
 
 export function Health() {
   const step = Math.floor(now.value / EVERY_MS);
-  const state = connection.value.state;
-  const health = useAsked(`${step} ${state}`, (signal) => ask<HealthAnswer>("/api/health", {}, signal));
-  const capture = useAsked(`${Math.floor(step / 3)} ${state}`, (signal) => ask<Page<Adapter>>("/api/capture", {}, signal));
+  const health = useAsked(String(step), (signal) => ask<HealthAnswer>("/api/health", {}, signal));
+  const capture = useAsked(String(Math.floor(step / 3)), (signal) => ask<Page<Adapter>>("/api/capture", {}, signal));
   const adapters = capture.value?.items ?? [];
   const used = adapters.filter((adapter) => adapter.sessions > 0 || adapter.roots.some((root) => root.is_there));
   const unused = adapters.filter((adapter) => !used.includes(adapter));
