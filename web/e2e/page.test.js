@@ -81,8 +81,41 @@ test("who reads further up is not moved", async () => {
   const where = () => box.evaluate((it) => [...it.querySelectorAll("[data-seq]")].map((one) => [one.dataset.seq, Math.round(one.getBoundingClientRect().top)]).find(([, top]) => top > 150));
   const first = await where();
   await talk.prompt("something new below").write();
-  await page.getByRole("button", { name: /new/ }).waitFor();
+  await page.getByRole("button", { name: "1 new" }).waitFor();
   assert.deepEqual(await where(), first);
+  const isAtEnd = () => box.evaluate((it) => it.scrollHeight - it.scrollTop - it.clientHeight < 80);
+  await page.getByRole("button", { name: "1 new" }).click();
+  await page.getByText("something new below").waitFor();
+  await until(isAtEnd, () => "the button does not lead to the end");
+  // The same again: a second wish to be at the same place is as good as the first.
+  for (const round of [1, 2]) {
+    await box.evaluate((it) => (it.scrollTop -= 600));
+    await talk.prompt(`below once more ${round}`).write();
+    await page.getByRole("button", { name: "1 new" }).click();
+    await page.getByText(`below once more ${round}`).waitFor();
+    await until(isAtEnd, () => "the second time it does not");
+  }
+  for (const key of ["Home", "End", "Home"]) await page.keyboard.press(key);
+  await page.locator(".edge", { hasText: "The beginning" }).waitFor();
+  await until(() => box.evaluate((it) => it.scrollTop < 80), () => "the last wish counts");
+});
+
+test("what is long is there to its end", async () => {
+  const session = new Claude(world, id(4), { project: "long-words" });
+  await session.prompt(`${"word ".repeat(8_000)}and the lastword`).call("Bash", { command: "seq 9000" }).result(`${"line\n".repeat(9_000)}the lastline`).write();
+  const hits = await world.settled("/api/search?q=lastline", (found) => found.total > 0);
+  page = await world.page(session.place);
+  const prompt = page.locator(".entry.prompt");
+  await prompt.getByRole("button", { name: "Get all of it" }).click();
+  await prompt.getByRole("button", { name: /more characters/ }).click();
+  await prompt.getByText("lastword").waitFor();
+  // A hit in the output of a call opens that call.
+  await page.visit(`${session.place}/${hits.hits[0].seq}`);
+  const call = page.locator(".entry.tool.target");
+  await call.getByRole("button", { name: "Get all of it" }).waitFor();
+  await call.hover();
+  await call.locator(".output").getByRole("button", { name: "Copy code" }).click();
+  await until(() => page.evaluate(async () => (await navigator.clipboard.readText()).endsWith("the lastline")), () => "not all of it was copied");
 });
 
 test("a line that breaks is made again, and everything said meanwhile comes once", async () => {

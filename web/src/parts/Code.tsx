@@ -6,19 +6,22 @@ import { count } from "../text/format";
 import { highlight } from "../text/highlight";
 import { beginning, plain } from "../text/plain";
 import { CopyButton } from "./CopyButton";
+import { useScrolls } from "./scrolls";
 
 /** Characters that are shown at first, and lines of a difference. */
 const CHARS_FIRST = 6_000;
 const LINES_FIRST = 120;
 
-export function Code({ text, language = "text" }: { text: string; language?: string }) {
+/** `copied` is what is copied where the text here is not all of it. */
+export function Code({ text, language = "text", copied }: { text: string; language?: string; copied?: () => Promise<string> }) {
   const [isWhole, setWhole] = useState(false);
+  const [box, scrolls] = useScrolls<HTMLPreElement>();
   const shown = isWhole ? text : beginning(text, CHARS_FIRST);
   const tokens = useMemo(() => highlight(plain(shown), language), [shown, language]);
   return (
     <figure class="code">
-      <CopyButton text={() => text} label="Copy code" />
-      <pre tabIndex={0}>
+      <CopyButton text={copied ?? (() => text)} label="Copy code" />
+      <pre ref={box} tabIndex={scrolls ? 0 : undefined}>
         <code dir="ltr">
           {tokens.map((token, at) =>
             token.kind ? (
@@ -33,7 +36,7 @@ export function Code({ text, language = "text" }: { text: string; language?: str
       </pre>
       {shown.length < text.length && (
         <button class="quiet" onClick={() => setWhole(true)}>
-          Show all {count(text.length)} characters
+          Show {count(text.length - shown.length)} more characters
         </button>
       )}
     </figure>
@@ -44,10 +47,11 @@ const SIGNS = { same: " ", added: "+", removed: "−", hunk: "⋯", file: "" } a
 
 export function Diff({ lines }: { lines: DiffLine[] }) {
   const [isWhole, setWhole] = useState(false);
+  const [box, scrolls] = useScrolls<HTMLPreElement>();
   const shown = isWhole ? lines : lines.slice(0, LINES_FIRST);
   return (
     <figure class="code diff">
-      <pre tabIndex={0} aria-label="Difference">
+      <pre ref={box} tabIndex={scrolls ? 0 : undefined} aria-label="Difference">
         {shown.map((line, at) => (
           <span key={at} class={`line ${line.kind}`}>
             <span class="sign" aria-hidden="true">
@@ -60,7 +64,7 @@ export function Diff({ lines }: { lines: DiffLine[] }) {
       </pre>
       {shown.length < lines.length && (
         <button class="quiet" onClick={() => setWhole(true)}>
-          Show all {count(lines.length)} lines
+          Show {count(lines.length - shown.length)} more lines
         </button>
       )}
     </figure>

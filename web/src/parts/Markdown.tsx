@@ -23,7 +23,7 @@ export function Markdown({ text }: { text: string }) {
       ))}
       {shown.length < text.length && (
         <button class="quiet" onClick={() => setWhole(true)}>
-          Show all {count(text.length)} characters
+          Show {count(text.length - shown.length)} more characters
         </button>
       )}
     </div>

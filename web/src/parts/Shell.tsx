@@ -50,7 +50,7 @@ export function Shell() {
   useEffect(() => {
     if (!session) setTitle(view?.name ?? "Nothing here");
     // Readers of the page begin with what is new on it.
-    if (document.activeElement === document.body) main.current?.focus({ preventScroll: true });
+    if (!main.current?.contains(document.activeElement)) main.current?.focus({ preventScroll: true });
   }, [shown]);
   return (
     <>
@@ -61,7 +61,7 @@ export function Shell() {
       <main id="main" ref={main} tabIndex={-1}>
         <ConnectionLine />
         {session ? (
-          <SessionView key={session[1]} id={safeDecode(session[1]!)} at={session[2] ? Number(session[2]) : null} />
+          <SessionView key={session[1]} id={safeDecode(session[1]!)} at={session[2] ? Math.max(1, Number(session[2])) : null} visit={place.value} />
         ) : view ? (
           <view.component />
         ) : (

@@ -51,7 +51,9 @@ export function keepOpen(path: string, { onOpen, onSaid, onBroken }: Hearing): S
   const drop = () => {
     const dropped = socket;
     socket = null;
-    dropped?.close();
+    // One that is being made is let be made first: to break it off is told as a fault.
+    if (dropped?.readyState === WebSocket.CONNECTING) dropped.onopen = () => dropped.close();
+    else dropped?.close();
   };
   open();
   return {

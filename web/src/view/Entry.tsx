@@ -2,6 +2,7 @@
 
 import { memo } from "preact/compat";
 import { useState } from "preact/hooks";
+import { field, type Fields, list, number, text } from "../contract/fields";
 import type { RecordedEvent } from "../contract/types";
 import { Code } from "../parts/Code";
 import { CopyButton } from "../parts/CopyButton";
@@ -9,60 +10,12 @@ import { Markdown } from "../parts/Markdown";
 import { Picture } from "../parts/Picture";
 import { sessionPlace } from "../state/place";
 import { showsThinking } from "../state/preferences";
+import type { EntryOf } from "../state/entries";
 import type { Log } from "../state/log";
 import { clock, full, lasting, short } from "../text/format";
 import { oneLine, plain } from "../text/plain";
 import { ToolView } from "./ToolView";
-import { field, list, number, text, type Fields } from "../contract/fields";
-
-export interface EntryOf {
-  event: RecordedEvent;
-  /** The result of a call. */
-  result: RecordedEvent | null;
-}
-
-/** Kinds that say nothing to people who read the talk. */
-const SILENT = new Set([
-  "step.started",
-  "step.completed",
-  "turn.started",
-  "tool.started",
-  "tool.delta",
-  "assistant.delta",
-  "heartbeat",
-  "status.changed",
-  "snapshot",
-  "compaction.started",
-  "child.progressed",
-]);
-
-/** What is shown of these events: calls have their results with them. */
-export function entriesOf(events: RecordedEvent[]): EntryOf[] {
-  const results = new Map<string, RecordedEvent>();
-  const calls = new Set<string>();
-  for (const event of events) {
-    const call = text(field(event.data, "call_id"));
-    if (event.kind === "tool.call" && call) calls.add(call);
-    // A fuller account of the same result stands for the first.
-    if (event.kind === "tool.result" && call) results.set(call, event);
-  }
-  const isShown = (event: RecordedEvent) => {
-    if (SILENT.has(event.kind)) return false;
-    if (event.kind === "tool.result") return !calls.has(text(field(event.data, "call_id")));
-    if (event.kind === "turn.completed") return isNoteworthyEnd(event);
-    if (event.kind === "child.requested") return false;
-    return true;
-  };
-  return events.filter(isShown).map((event) => ({
-    event,
-    result: event.kind === "tool.call" ? (results.get(text(field(event.data, "call_id"))) ?? null) : null,
-  }));
-}
-
-function isNoteworthyEnd(event: RecordedEvent): boolean {
-  const reason = text(field(event.data, "stop_reason"));
-  return !!field(event.data, "error") || (reason !== "" && reason !== "completed");
-}
+import { useWhole } from "./whole";
 
 interface Props {
   id: string;
@@ -73,8 +26,8 @@ interface Props {
 
 export const Entry = memo(
   function Entry({ id, log, entry, isTarget }: Props) {
-    const { event } = entry;
-    const { className, label, body } = shown(id, log, entry);
+    const { event, more, get } = useWhole(entry.event, log);
+    const { className, label, body } = shown(id, log, { ...entry, event }, isTarget);
     return (
       <article
         class={`entry ${className}${isTarget ? " target" : ""}`}
@@ -92,16 +45,21 @@ export const Entry = memo(
           <a class="minor at" href={sessionPlace(id, event.seq)} title={`${full(event.created_at)} · event ${event.seq}`}>
             {clock(event.created_at)}
           </a>
-          {event.text && <CopyButton text={async () => ((event.truncated ? await log.whole(event.seq) : event)?.text ?? "")} label="Copy" />}
+          {event.text && <CopyButton text={async () => (await get()).text ?? ""} label="Copy" />}
         </header>
         {body}
+        {className !== "tool" && more}
       </article>
     );
   },
-  (before, after) => before.entry.event === after.entry.event && before.entry.result === after.entry.result && before.isTarget === after.isTarget,
+  (before, after) =>
+    before.entry.event === after.entry.event &&
+    before.entry.result === after.entry.result &&
+    before.entry.isResultBelow === after.entry.isResultBelow &&
+    before.isTarget === after.isTarget,
 );
 
-function shown(id: string, log: Log, { event, result }: EntryOf) {
+function shown(id: string, log: Log, { event, result, isResultBelow }: EntryOf, isTarget: boolean) {
   const data = event.data as Fields;
   switch (event.kind) {
     case "user.prompt":
@@ -109,7 +67,7 @@ function shown(id: string, log: Log, { event, result }: EntryOf) {
     case "assistant.message":
       return { className: "answer", label: "Agent", body: <Content event={event} /> };
     case "assistant.thinking":
-      return { className: "thinking", label: "Thinking", body: <Thinking text={text(field(data, "thinking")) || event.text || ""} /> };
+      return { className: "thinking", label: "Thinking", body: <Thinking text={text(field(data, "thinking")) || event.text || ""} isTarget={isTarget} /> };
     case "context.added":
       return { className: "context", label: "Context", body: <Folded summary={oneLine(event.text ?? "added by the agent", 120)} text={event.text ?? ""} /> };
     case "tool.call":
@@ -117,7 +75,15 @@ function shown(id: string, log: Log, { event, result }: EntryOf) {
       return {
         className: "tool",
         label: event.kind === "tool.call" ? text(field(data, "tool")) || "Tool" : "Result",
-        body: <ToolView log={log} call={event.kind === "tool.call" ? event : null} result={result ?? (event.kind === "tool.result" ? event : null)} />,
+        body: (
+          <ToolView
+            log={log}
+            call={event.kind === "tool.call" ? event : null}
+            result={result ?? (event.kind === "tool.result" ? event : null)}
+            isResultBelow={isResultBelow}
+            isTarget={isTarget}
+          />
+        ),
       };
     case "compaction":
       return { className: "mark compaction", label: "Compaction", body: <Compaction event={event} /> };
@@ -132,24 +98,26 @@ function Content({ event }: { event: RecordedEvent }) {
   const parts = typeof content === "string" ? [{ type: "text", text: content }] : list(content);
   if (parts.length === 0) return <Markdown text={event.text ?? ""} />;
   const isText = (part: unknown) => text(field(part, "type")) === "text" || text(field(part, "text")) !== "";
-  const pictures = parts.filter((part) => !isText(part));
+  const kindOf = (part: unknown) => text(field(part, "mime_type")) || text(field(part, "type"));
+  // The record counts pictures only.
+  const pictures = parts.filter((part) => !isText(part) && kindOf(part).startsWith("image"));
   return (
     <>
       {parts.map((part, at) =>
         isText(part) ? (
           <Markdown key={at} text={text(field(part, "text"))} />
         ) : (
-          <Picture key={at} session={event.session_id} seq={event.seq} number={pictures.indexOf(part)} kind={text(field(part, "mime_type")) || text(field(part, "type"))} />
+          <Picture key={at} session={event.session_id} seq={event.seq} number={pictures.indexOf(part)} kind={kindOf(part)} />
         ),
       )}
     </>
   );
 }
 
-function Thinking({ text: thought }: { text: string }) {
+function Thinking({ text: thought, isTarget }: { text: string; isTarget: boolean }) {
   if (!thought) return <p class="minor">kept secret by the model's provider</p>;
   return (
-    <details open={showsThinking.value}>
+    <details open={showsThinking.value || isTarget}>
       <summary>{oneLine(thought, 140)}</summary>
       <Markdown text={thought} />
     </details>

@@ -1,56 +1,61 @@
 // One session: who it is, what it does, and its talk as it goes on.
 
-import { useEffect, useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Session, Status } from "../contract/types";
 import { Age } from "../parts/Age";
 import { Failure, useAsked } from "../parts/Asked";
 import { Asking } from "../parts/Asking";
 import { CopyButton } from "../parts/CopyButton";
 import { Dialog } from "../parts/Dialog";
+import { useKeys } from "../parts/keys";
 import { Money } from "../parts/Money";
 import { EvidenceLine, EvidenceList, StatusMark, statusWord } from "../parts/StatusMark";
 import { setTitle } from "../state/attention";
 import { address, ask, askText, sessionPath } from "../state/ask";
+import { absences } from "../state/connection";
 import { Log } from "../state/log";
-import { sessionPlace } from "../state/place";
+import { rename, sessionPlace } from "../state/place";
 import { statusOf } from "../state/statuses";
 import { agentName, count, full, modelName, projectName, several, short } from "../text/format";
 import { oneLine, plain } from "../text/plain";
-import { Talk } from "./Talk";
+import { type Jump, Talk } from "./Talk";
 import { Timeline } from "./Timeline";
 
 type Open = "why" | "resume" | "handoff" | null;
 
-export function SessionView({ id, at }: { id: string; at: number | null }) {
-  const log = useMemo(() => new Log(id), [id]);
-  const [target, setTarget] = useState(at);
-  const [open, setOpen] = useState<Open>(null);
-  useEffect(() => {
-    setTarget(at);
-    void log.open(at);
-  }, [log, at]);
+/** `visit` is another object each time somebody asks for this place, also while it is shown. */
+export function SessionView({ id, at, visit }: { id: string; at: number | null; visit: object }) {
+  const log = useMemo(() => new Log(id, at), [id]);
   useEffect(() => () => log.close(), [log]);
-  const explained = useAsked(id, (signal) => ask<Status>("/api/explain", { session: id }, signal));
+  const [jump, setJump] = useState<Jump>({ seq: at });
+  const [open, setOpen] = useState<Open>(null);
+  const go = (seq: number | null) => {
+    setJump({ seq });
+    log.go(seq);
+  };
+  const visited = useRef(visit);
+  useEffect(() => {
+    if (visited.current !== visit) go(at);
+    visited.current = visit;
+  }, [visit]);
+  useEffect(() => log.retry(), [absences.value]);
   // What takes long for a long session comes when the talk is there.
   const isOpen = log.isOpen.value;
-  const told = useAsked(isOpen ? id : "", (signal) => (isOpen ? ask<Session>(sessionPath(id), {}, signal) : Promise.resolve(null)));
-  const tree = useAsked(isOpen ? id : "", (signal) => (isOpen ? ask<{ items: Session[] }>(sessionPath(id, "/family"), {}, signal) : Promise.resolve(null)));
-  const status = statusOf(id) ?? explained.value;
-  const session = told.value;
+  const told = statusOf(id);
+  const explained = useAsked(isOpen && !told ? id : null, (signal) => ask<Status>("/api/explain", { session: id }, signal));
+  const status = told ?? explained.value;
+  // Counts and turns are others when a turn begins or ends.
+  const key = isOpen ? `${id} ${status?.status} ${status?.turn_id}` : null;
+  const session = useAsked(key, (signal) => ask<Session>(sessionPath(id), {}, signal)).value;
+  const tree = useAsked(key, (signal) => ask<{ items: Session[] }>(sessionPath(id, "/family"), {}, signal));
   const title = oneLine(status?.title ?? session?.title ?? id, 160);
   useEffect(() => setTitle(title), [title]);
+  // Whoever came by the beginning of an id is at the whole one from now on.
+  const whole = log.events.value[0]?.session_id;
   useEffect(() => {
-    const press = (event: KeyboardEvent) => {
-      const isElsewhere = event.target instanceof HTMLElement && event.target.closest("input, select, textarea, dialog");
-      if (event.key === "e" && !isElsewhere && !event.ctrlKey && !event.metaKey) setOpen("why");
-    };
-    addEventListener("keydown", press);
-    return () => removeEventListener("keydown", press);
-  }, []);
-  const jump = (seq: number | null) => {
-    setTarget(seq);
-    void log.open(seq);
-  };
+    if (whole && whole !== id) rename(sessionPlace(whole, at ?? undefined));
+  }, [whole]);
+  useKeys({ e: () => setOpen("why") });
   return (
     <section class="session">
       <header class="session-head">
@@ -80,9 +85,9 @@ export function SessionView({ id, at }: { id: string; at: number | null }) {
           <Exports id={id} />
           <Family id={id} members={tree.value?.items ?? []} />
         </div>
-        <Timeline log={log} session={session} onJump={jump} />
+        <Timeline log={log} session={session} onJump={go} />
       </header>
-      {explained.error?.kind === "session_not_found" ? <Failure error={explained.error} /> : <Talk id={id} log={log} target={target} onJump={jump} />}
+      <Talk id={id} log={log} jump={jump} onJump={go} />
       {open === "why" && <Why id={id} onClose={() => setOpen(null)} />}
       {open === "resume" && <Resume id={id} onClose={() => setOpen(null)} />}
       {open === "handoff" && <Handoff id={id} onClose={() => setOpen(null)} />}
@@ -149,7 +154,8 @@ function Exports({ id }: { id: string }) {
 /** Where it comes from, and what came from it, as a tree. */
 function Family({ id, members }: { id: string; members: Session[] }) {
   if (members.length < 2) return null;
-  const byParent = Map.groupBy(members, (member) => (members.some((other) => other.id === member.parent_id) ? member.parent_id! : ""));
+  const ids = new Set(members.map((member) => member.id));
+  const byParent = Map.groupBy(members, (member) => (member.parent_id && ids.has(member.parent_id) ? member.parent_id : ""));
   const branch = (parent: string) => (
     <ul>
       {(byParent.get(parent) ?? []).map((member) => (

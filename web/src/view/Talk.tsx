@@ -4,9 +4,11 @@
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { announce } from "../parts/announce";
 import { Empty, Failure } from "../parts/Asked";
+import { useKeys } from "../parts/keys";
+import { entriesOf, entryWith } from "../state/entries";
 import type { Log } from "../state/log";
 import { count } from "../text/format";
-import { Entry, entriesOf } from "./Entry";
+import { Entry } from "./Entry";
 
 /** How near an end of what is shown one has to be before more is read. */
 const NEAR_PX = 900;
@@ -17,88 +19,96 @@ const ABOVE_PX = 56;
 /** So near to the end one follows what comes. */
 const FOLLOW_PX = 60;
 
-export function Talk({ id, log, target, onJump }: { id: string; log: Log; target: number | null; onJump: (seq: number | null) => void }) {
+/** A wish to be at a `seq`, or at the end. Each is another one, also to the same place. */
+export interface Jump {
+  seq: number | null;
+}
+
+export function Talk({ id, log, jump, onJump }: { id: string; log: Log; jump: Jump; onJump: (seq: number | null) => void }) {
   const box = useRef<HTMLDivElement>(null);
-  const follows = useRef(target === null);
+  const list = useRef<HTMLDivElement>(null);
   const anchor = useRef<{ seq: string; top: number } | null>(null);
-  const reached = useRef<string | null>(null);
+  const reached = useRef<Jump | null>(null);
   const [unread, setUnread] = useState(0);
   const events = log.events.value;
-  const entries = useMemo(() => entriesOf(events), [events]);
+  const isEnd = log.isAtEnd;
+  const entries = useMemo(() => entriesOf(events, isEnd), [events, isEnd]);
+  const target = jump.seq !== null && log.holds(jump.seq) ? entryWith(entries, jump.seq)?.event.seq : undefined;
   const arrived = log.arrived.value;
   const seen = useRef(arrived);
 
+  /** Notes which entry is where, for when something is added above it. */
   const remember = () => {
     const view = box.current;
     if (!view) return;
     const top = view.getBoundingClientRect().top;
+    anchor.current = null;
     for (const entry of view.querySelectorAll<HTMLElement>("[data-seq]")) {
       const place = entry.getBoundingClientRect();
-      if (place.bottom > top + 1) {
-        anchor.current = { seq: entry.dataset.seq!, top: place.top - top };
-        return;
-      }
+      if (place.bottom <= top + 1) continue;
+      const seq = Number(entry.dataset.seq);
+      anchor.current ??= { seq: entry.dataset.seq!, top: place.top - top };
+      if (place.bottom <= top + ABOVE_PX + 1) continue;
+      // Of an entry one was led to, the very event.
+      log.place.value = log.isFollowed ? log.newest.value : seq === target ? jump.seq : seq;
+      return;
     }
   };
+  const isReached = () => reached.current === jump;
   const look = () => {
     const view = box.current;
     if (!view) return;
     const below = view.scrollHeight - view.scrollTop - view.clientHeight;
-    follows.current = below < FOLLOW_PX && log.isAtEnd;
-    if (follows.current) setUnread(0);
+    if (isReached()) log.isFollowed = below < FOLLOW_PX && log.isAtEnd;
+    if (log.isFollowed) setUnread(0);
     remember();
-    if (view.scrollTop < NEAR_PX) void log.older();
-    else if (below < NEAR_PX) void log.newer();
+    if (view.scrollTop < NEAR_PX) log.older();
+    if (below < NEAR_PX) log.newer();
   };
-
-  useEffect(() => {
-    follows.current = target === null;
-    reached.current = null;
-    anchor.current = null;
-  }, [target, id]);
-
-  // Before it is painted: what was read stays where it was.
-  useLayoutEffect(() => {
+  /** Puts back what one reads to where it was. */
+  const restore = () => {
     const view = box.current;
-    if (!view || entries.length === 0) return;
-    const wanted = String(target);
-    if (target !== null && reached.current !== wanted) {
-      const found = [...view.querySelectorAll<HTMLElement>("[data-seq]")].findLast((entry) => Number(entry.dataset.seq) <= target);
-      if (found) {
-        reached.current = wanted;
-        view.scrollTop += found.getBoundingClientRect().top - view.getBoundingClientRect().top - ABOVE_PX;
-      }
-    } else if (follows.current && log.isAtEnd) {
+    if (!view) return;
+    if (log.isFollowed && log.isAtEnd) {
       view.scrollTop = view.scrollHeight;
     } else if (anchor.current) {
       const kept = view.querySelector<HTMLElement>(`[data-seq="${anchor.current.seq}"]`);
       if (kept) view.scrollTop += kept.getBoundingClientRect().top - view.getBoundingClientRect().top - anchor.current.top;
     }
+  };
+
+  // Before it is painted: one is where one wants to be, and what was read stays where it was.
+  useLayoutEffect(() => {
+    const view = box.current;
+    if (!view || entries.length === 0) return;
+    if (isReached() || !log.holds(jump.seq)) {
+      restore();
+    } else {
+      reached.current = jump;
+      log.isFollowed = jump.seq === null;
+      const found = target !== undefined && view.querySelector<HTMLElement>(`[data-seq="${target}"]`);
+      if (jump.seq === null) view.scrollTop = view.scrollHeight;
+      else if (found) view.scrollTop += found.getBoundingClientRect().top - view.getBoundingClientRect().top - ABOVE_PX;
+    }
     remember();
-  }, [entries, target]);
+  }, [entries, jump]);
 
   // What is shown may be too short to scroll: then there is nobody to ask for more.
-  useEffect(look, [entries]);
+  useEffect(look, [entries, jump]);
+
+  // A picture that comes, a window that becomes narrower: neither moves what is read.
+  useEffect(() => {
+    const observer = new ResizeObserver(restore);
+    observer.observe(list.current!);
+    observer.observe(box.current!);
+    return () => observer.disconnect();
+  }, [log]);
 
   useEffect(() => {
     const fresh = arrived - seen.current;
     seen.current = arrived;
-    if (fresh > 0 && !follows.current) setUnread((known) => known + fresh);
+    if (fresh > 0 && !log.isFollowed) setUnread((known) => known + fresh);
   }, [arrived]);
-
-  useEffect(() => {
-    const press = (event: KeyboardEvent) => {
-      const isElsewhere = event.target instanceof HTMLElement && event.target.closest("input, select, textarea, dialog");
-      if (isElsewhere || event.ctrlKey || event.metaKey || event.altKey) return;
-      if (event.key === "Home") onJump(1);
-      else if (event.key === "End") onJump(null);
-      else if (event.key === "n" || event.key === "p") step(event.key === "n" ? 1 : -1);
-      else return;
-      event.preventDefault();
-    };
-    addEventListener("keydown", press);
-    return () => removeEventListener("keydown", press);
-  }, [log]);
 
   const step = (direction: number) => {
     const view = box.current;
@@ -112,21 +122,36 @@ export function Talk({ id, log, target, onJump }: { id: string; log: Log; target
       view.scrollTop += places[at]! - 16;
       prompt.focus({ preventScroll: true });
       announce("Prompt");
-    } else if (direction > 0) void log.newer();
-    else void log.older();
+    } else if (direction > 0) log.newer();
+    else log.older();
   };
+  useKeys({ Home: () => onJump(1), End: () => onJump(null), n: () => step(1), p: () => step(-1) });
 
   const error = log.error.value;
   return (
     <div class="talk-frame">
-      <div class="talk" ref={box} onScroll={look} tabIndex={0} role="log" aria-label="The talk" aria-live="off">
-        {error && <Failure error={error} />}
-        {log.isOpen.value && log.isAtBeginning && <p class="edge minor">The beginning</p>}
-        {entries.map((entry) => (
-          <Entry key={entry.event.seq} id={id} log={log} entry={entry} isTarget={entry.event.seq === target} />
-        ))}
-        {log.isOpen.value && entries.length === 0 && !error && <Empty title="Nothing was said yet" />}
-        {!log.isOpen.value && !error && <Empty title="Opening…" />}
+      <div
+        class="talk"
+        ref={box}
+        onScroll={look}
+        // Who opens something wants to read it, and not what comes below.
+        onClickCapture={(event) => {
+          if (event.target instanceof Element && event.target.closest("summary")) log.isFollowed = false;
+        }}
+        tabIndex={0}
+        role="log"
+        aria-label="The talk"
+        aria-live="off"
+      >
+        <div class="talk-list" ref={list}>
+          {error && <Failure error={error} />}
+          {log.isOpen.value && log.isAtBeginning && <p class="edge minor">The beginning</p>}
+          {entries.map((entry) => (
+            <Entry key={entry.event.seq} id={id} log={log} entry={entry} isTarget={entry.event.seq === target} />
+          ))}
+          {log.isOpen.value && entries.length === 0 && !error && <Empty title="Nothing was said yet" />}
+          {!log.isOpen.value && !error && <Empty title="Opening…" />}
+        </div>
       </div>
       {unread > 0 && (
         <button

@@ -30,7 +30,7 @@ export function Timeline({ log, session, onJump }: { log: Log; session: Session 
   }, [turns, newest]);
   const first = events[0]?.seq ?? 1;
   const last = events.at(-1)?.seq ?? 1;
-  const at = dragged ?? Math.round((first + last) / 2);
+  const at = dragged ?? log.place.value ?? last;
   const turn = turns.findLast((one) => one.seq_from <= at);
   const share = (seq: number) => `${((seq - 1) / Math.max(1, newest - 1)) * 100}%`;
   return (

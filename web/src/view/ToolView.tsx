@@ -1,6 +1,6 @@
 // A call of a tool with its result, folded: what it did in one line, and all of it when opened.
 
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { field, list, number, text } from "../contract/fields";
 import type { RecordedEvent } from "../contract/types";
 import { Code, Diff } from "../parts/Code";
@@ -11,6 +11,7 @@ import { difference, type DiffLine, patchLines } from "../text/difference";
 import { lasting } from "../text/format";
 import { languageOf } from "../text/highlight";
 import { oneLine, plain } from "../text/plain";
+import { useWhole } from "./whole";
 
 const OUTCOMES: Record<string, { sign: string; word: string }> = {
   ok: { sign: "✓", word: "done" },
@@ -20,10 +21,23 @@ const OUTCOMES: Record<string, { sign: string; word: string }> = {
   lost: { sign: "?", word: "lost" },
 };
 
-export function ToolView({ log, call, result }: { log: Log; call: RecordedEvent | null; result: RecordedEvent | null }) {
-  const [isOpen, setOpen] = useState(opensTools.value);
+interface Props {
+  log: Log;
+  call: RecordedEvent | null;
+  result: RecordedEvent | null;
+  isResultBelow: boolean;
+  isTarget: boolean;
+}
+
+export function ToolView({ log, call, result, isResultBelow, isTarget }: Props) {
+  const [isOpen, setOpen] = useState(opensTools.value || isTarget);
+  // Whoever was led here sees what is in it.
+  useEffect(() => {
+    if (isTarget) setOpen(true);
+  }, [isTarget]);
   const outcome = result ? text(field(result.data, "outcome")) : "";
-  const { sign, word } = result ? (OUTCOMES[outcome] ?? { sign: "✓", word: outcome }) : { sign: "…", word: "no result yet" };
+  const none = { sign: "…", word: isResultBelow ? "its result is further down" : "no result yet" };
+  const { sign, word } = result ? (OUTCOMES[outcome] ?? { sign: "✓", word: outcome }) : none;
   const took = number(field(result?.data, "duration_ms"));
   const tool = text(field(call?.data ?? result?.data, "tool"));
   const told = call?.text ?? result?.text ?? tool;
@@ -50,7 +64,7 @@ export function ToolView({ log, call, result }: { log: Log; call: RecordedEvent 
 }
 
 function Input({ call, log, told }: { call: RecordedEvent; log: Log; told: string }) {
-  const { event, more } = useWhole(call, log);
+  const { event, more, get } = useWhole(call, log);
   const input = field(event.data, "input");
   const lines = changes(input);
   if (lines) {
@@ -61,13 +75,13 @@ function Input({ call, log, told }: { call: RecordedEvent; log: Log; told: strin
       </>
     );
   }
-  const command = text(field(input, "command")) || text(field(input, "cmd")) || text(field(input, "script"));
+  const command = commandOf(event);
   if (command) {
     const about = text(field(input, "description"));
     return (
       <>
         {about && <p class="minor">{plain(about)}</p>}
-        <Code text={command} language="sh" />
+        <Code text={command} language="sh" copied={async () => commandOf(await get())} />
         {more}
       </>
     );
@@ -77,7 +91,7 @@ function Input({ call, log, told }: { call: RecordedEvent; log: Log; told: strin
   if (content && path) {
     return (
       <>
-        <Code text={content} language={languageOf(path)} />
+        <Code text={content} language={languageOf(path)} copied={async () => text(field(field((await get()).data, "input"), "content"))} />
         {more}
       </>
     );
@@ -113,19 +127,19 @@ function Input({ call, log, told }: { call: RecordedEvent; log: Log; told: strin
 }
 
 function Output({ result, log, path }: { result: RecordedEvent; log: Log; path: string }) {
-  const { event, more } = useWhole(result, log);
+  const { event, more, get } = useWhole(result, log);
   const data = event.data;
   const output = field(data, "output");
   const error = text(field(data, "error"));
   const parts = [...list(field(data, "parts")), ...(Array.isArray(output) ? output : [])];
   const pictures = parts.filter((part) => /^image/.test(text(field(part, "mime_type")) || text(field(part, "type"))));
-  const written = typeof output === "string" ? output : Array.isArray(output) ? joined(output) : output == null ? "" : JSON.stringify(output, null, 2);
+  const written = writtenOf(event);
   const code = number(field(data, "exit_code"));
   return (
     <div class="output">
       {error && <p class="error-text">{plain(error)}</p>}
       {code !== null && code !== 0 && <p class="minor">exit code {code}</p>}
-      {written ? <Code text={written} language={path ? languageOf(path) : "text"} /> : !error && <p class="minor">no output</p>}
+      {written ? <Code text={written} language={path ? languageOf(path) : "text"} copied={async () => writtenOf(await get())} /> : !error && <p class="minor">no output</p>}
       {pictures.map((part, at) => (
         <Picture key={at} session={event.session_id} seq={event.seq} number={at} kind={text(field(part, "mime_type")) || text(field(part, "type"))} />
       ))}
@@ -134,20 +148,16 @@ function Output({ result, log, path }: { result: RecordedEvent; log: Log; path: 
   );
 }
 
-function joined(parts: unknown[]): string {
-  return parts.map((part) => text(field(part, "text"))).filter(Boolean).join("\n");
+function commandOf(call: RecordedEvent): string {
+  const input = field(call.data, "input");
+  return text(field(input, "command")) || text(field(input, "cmd")) || text(field(input, "script"));
 }
 
-/** The event, and a button that gets the rest of one that was cut. */
-function useWhole(event: RecordedEvent, log: Log) {
-  const [whole, setWhole] = useState<RecordedEvent | null>(null);
-  const isCut = event.truncated && !whole;
-  const more = isCut ? (
-    <button class="quiet" onClick={() => void log.whole(event.seq).then((found) => found && setWhole(found))}>
-      Get all of it
-    </button>
-  ) : null;
-  return { event: whole ?? event, more };
+function writtenOf(result: RecordedEvent): string {
+  const output = field(result.data, "output");
+  if (typeof output === "string") return output;
+  if (Array.isArray(output)) return output.map((part) => text(field(part, "text"))).filter(Boolean).join("\n");
+  return output == null ? "" : JSON.stringify(output, null, 2);
 }
 
 /** What a call changes in files, if that can be told from its input. */
