@@ -12,6 +12,8 @@ export const HOSTILE = [
   `${"w".repeat(200_000)} ${"https://example.org/".repeat(400)}`,
   "\u202egnp.exe\u202c \u2066left\u2069 \u200fright\u200e ab\u061c",
   "\u001b[31mred\u001b[0m \u001b]0;title\u0007 \u001b]8;;https://evil.example\u0007link\u001b]8;;\u0007 \u0000\u0007\u0008 a\rb",
+  "\u001b]0;hidden\nseen\u200b \u001bPhidden too",
+  `# a${" ".repeat(16_000)}x\n\`\`\`${" ".repeat(16_000)}\`\n| a |\n|${"-".repeat(16_000)}x`,
   "**".repeat(20_000) + "[".repeat(20_000) + "`".repeat(20_001),
   `${"> ".repeat(5_000)}deep\n${"  ".repeat(300)}- item\n\n\`\`\`<script>\n</code></pre><script>alert(1)</script>\n\`\`\``,
   "{{constructor.constructor('alert(1)')()}} ${alert(1)} &lt;script&gt; &#x3C;script&#x3E;",

@@ -2,7 +2,7 @@
 
 import { approvalsOf } from "../state/approvals";
 import { askedOf } from "../text/asked";
-import { plain } from "../text/plain";
+import { exact, plain } from "../text/plain";
 
 export function Asking({ session }: { session: string }) {
   const asked = approvalsOf(session);
@@ -17,7 +17,7 @@ export function Asking({ session }: { session: string }) {
             {approval.cwd && `, in ${plain(approval.cwd)}`}
           </span>
           <pre tabIndex={0} dir="ltr">
-            {plain(askedOf(approval.input, approval.action))}
+            {exact(askedOf(approval.input, approval.action))}
           </pre>
         </li>
       ))}

@@ -134,6 +134,7 @@ function inline(part: Inline, key: number): ComponentChildren {
       return (
         <a key={key} href={part.to} target="_blank" rel="noopener noreferrer" title={part.to}>
           {part.parts.map(inline)}
+          {part.host && <span class="minor"> ({part.host})</span>}
         </a>
       );
   }

@@ -22,7 +22,7 @@ export type Inline =
   | { type: "text"; text: string }
   | { type: "code"; text: string }
   | { type: "strong" | "emphasis" | "struck"; parts: Inline[] }
-  | { type: "link"; to: string; parts: Inline[] };
+  | { type: "link"; to: string; parts: Inline[]; /** Where it leads, if its text reads like another address. */ host: string | null };
 
 /** How deep quotes and lists may stand in each other; what is deeper is text. */
 const DEPTH_MAX = 8;
@@ -30,11 +30,12 @@ const DEPTH_MAX = 8;
 /** Schemes a link may have. A link to anything else is text. */
 const SCHEMES = /^(?:https?:\/\/|mailto:)/i;
 
-const FENCE = /^ {0,3}(`{3,}|~{3,})\s*([^`\s]*)[^`]*$/;
-const HEADING = /^ {0,3}(#{1,6})[ \t]+(.*?)[ \t]*#*$/;
+// Each of these looks at a character once or twice: what could begin in two ways is taken apart by
+// hand below.
+const FENCE = /^ {0,3}(`{3,}|~{3,})/;
+const HEADING = /^ {0,3}(#{1,6})[ \t]/;
 const RULE = /^ {0,3}(?:(?:\*[ \t]*){3,}|(?:-[ \t]*){3,}|(?:_[ \t]*){3,})$/;
-const ITEM = /^( *)([-*+]|\d{1,9}[.)])(?:[ \t]+(.*)|)$/;
-const DIVIDER = /^ {0,3}\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*$/;
+const ITEM = /^( *)([-*+]|\d{1,9}[.)])(?:[ \t]+([^\n]*)|)$/;
 
 export function blocks(text: string, depth = 0): Block[] {
   const lines = text.split("\n");
@@ -47,18 +48,19 @@ export function blocks(text: string, depth = 0): Block[] {
   let at = 0;
   while (at < lines.length) {
     const line = lines[at]!;
-    const fence = FENCE.exec(line);
+    const fence = fenceOf(line);
     if (fence) {
       flush();
-      const end = closing(lines, at + 1, fence[1]!);
-      found.push({ type: "code", language: fence[2]!.toLowerCase(), text: lines.slice(at + 1, end).join("\n") });
+      const end = closing(lines, at + 1, fence.mark);
+      found.push({ type: "code", language: fence.language, text: lines.slice(at + 1, end).join("\n") });
       at = end + 1;
       continue;
     }
     const heading = HEADING.exec(line);
     if (heading) {
       flush();
-      found.push({ type: "heading", level: heading[1]!.length, text: heading[2]! });
+      const text = line.slice(heading[0].length).trim();
+      found.push({ type: "heading", level: heading[1]!.length, text: withoutEnd(text, "#").trimEnd() });
       at++;
       continue;
     }
@@ -75,7 +77,7 @@ export function blocks(text: string, depth = 0): Block[] {
       found.push({ type: "quote", blocks: blocks(quoted.join("\n"), depth + 1) });
       continue;
     }
-    if (line.includes("|") && at + 1 < lines.length && lines[at + 1]!.includes("-") && DIVIDER.test(lines[at + 1]!)) {
+    if (line.includes("|") && at + 1 < lines.length && isDivider(lines[at + 1]!)) {
       flush();
       const rows: string[][] = [];
       const head = cells(line);
@@ -97,6 +99,34 @@ export function blocks(text: string, depth = 0): Block[] {
   }
   flush();
   return found;
+}
+
+/** The opening line of a piece of code. */
+function fenceOf(line: string): { mark: string; language: string } | null {
+  const mark = FENCE.exec(line)?.[1];
+  if (!mark) return null;
+  const rest = line.slice(line.indexOf(mark) + mark.length).trim();
+  // Code within a line may begin with as many ticks.
+  if (mark[0] === "`" && rest.includes("`")) return null;
+  return { mark, language: rest.split(/\s/, 1)[0]!.toLowerCase() };
+}
+
+/** The line below the head of a table. */
+function isDivider(line: string): boolean {
+  const inner = line.trim();
+  if (!inner.includes("-") || line.length - line.trimStart().length > 3) return false;
+  return sides(inner).split("|").every((cell) => /^:?-+:?$/.test(cell.trim()));
+}
+
+/** A row without the lines at its sides. */
+function sides(row: string): string {
+  return row.slice(row.startsWith("|") ? 1 : 0, row.length > 1 && row.endsWith("|") ? -1 : undefined);
+}
+
+function withoutEnd(text: string, letter: string): string {
+  let end = text.length;
+  while (end > 0 && text[end - 1] === letter) end--;
+  return text.slice(0, end);
 }
 
 function closing(lines: string[], from: number, fence: string): number {
@@ -121,7 +151,7 @@ function takeList(lines: string[], from: number, depth: number): [Block, number]
     if (task) content[0] = content[0]!.slice(task[0].length);
     const item = items[items.length - 1]!;
     item.isDone = task ? task[1] !== " " : null;
-    item.blocks = blocks(content.join("\n").replace(/\n+$/, ""), depth + 1);
+    item.blocks = blocks(withoutEnd(content.join("\n"), "\n"), depth + 1);
   };
   let at = from;
   for (; at < lines.length; at++) {
@@ -142,7 +172,7 @@ function takeList(lines: string[], from: number, depth: number): [Block, number]
       content.push("");
     } else if (spaces > indent) {
       content.push(line.slice(Math.min(spaces, inner)));
-    } else if (HEADING.test(line) || FENCE.test(line) || RULE.test(line) || item || /^ {0,3}>/.test(line)) {
+    } else if (HEADING.test(line) || fenceOf(line) || RULE.test(line) || item || /^ {0,3}>/.test(line)) {
       break;
     } else {
       content.push(line);
@@ -154,8 +184,7 @@ function takeList(lines: string[], from: number, depth: number): [Block, number]
 }
 
 function cells(line: string): string[] {
-  const inner = line.trim().replace(/^\|/, "").replace(/\|$/, "");
-  return inner.split(/(?<!\\)\|/).map((cell) => cell.trim().replaceAll("\\|", "|"));
+  return sides(line.trim()).split(/(?<!\\)\|/).map((cell) => cell.trim().replaceAll("\\|", "|"));
 }
 
 /** How deep marks may stand in each other; what is deeper is text. */
@@ -164,7 +193,8 @@ const MARKS_MAX = 4;
 /** Characters that may begin something; everything else is taken in one go. */
 const ORDINARY = /[^`*_~[\\h!<]+|[\s\S]/gy;
 
-export function inlines(text: string, depth = 0): Inline[] {
+/** There is no link within a link. */
+export function inlines(text: string, depth = 0, isInLink = false): Inline[] {
   const parts: Inline[] = [];
   let pending = "";
   const push = (part: Inline) => {
@@ -214,7 +244,7 @@ export function inlines(text: string, depth = 0): Inline[] {
       const end = opens ? find(mark, at + mark.length + 1) : -1;
       if (end > 0 && /\S/.test(text[end - 1]!) && !(char === "_" && /\w/.test(text[end + mark.length] ?? ""))) {
         const type = char === "~" ? "struck" : mark.length === 2 ? "strong" : "emphasis";
-        push({ type, parts: inlines(text.slice(at + mark.length, end), depth + 1) });
+        push({ type, parts: inlines(text.slice(at + mark.length, end), depth + 1, isInLink) });
         at = end + mark.length;
       } else {
         pending += mark;
@@ -222,22 +252,22 @@ export function inlines(text: string, depth = 0): Inline[] {
       }
       continue;
     }
-    if (char === "[" || (char === "!" && text[at + 1] === "[")) {
+    if (!isInLink && (char === "[" || (char === "!" && text[at + 1] === "["))) {
       // A picture from elsewhere is never loaded: it is a link like any other.
       const from = char === "!" ? at + 1 : at;
       const link = depth < MARKS_MAX && /^\[([^\]\n]{0,500})\]\(\s*<?([^\s)<>]{1,2000})>?(?:\s+"[^"\n]{0,300}")?\s*\)/.exec(text.slice(from, from + 2_900));
       if (link) {
-        const inside = inlines(link[1] || link[2]!, MARKS_MAX - 1);
-        if (SCHEMES.test(link[2]!)) push({ type: "link", to: link[2]!, parts: inside });
+        const inside = inlines(link[1] || link[2]!, MARKS_MAX - 1, true);
+        if (SCHEMES.test(link[2]!)) push({ type: "link", to: link[2]!, parts: inside, host: otherHost(link[1] ?? "", link[2]!) });
         else push({ type: "text", text: `${link[1]} (${link[2]})` });
         at = from + link[0].length;
         continue;
       }
     }
-    if (char === "h" && depth < MARKS_MAX && !/\w/.test(text[at - 1] ?? "")) {
+    if (char === "h" && !isInLink && depth < MARKS_MAX && !/\w/.test(text[at - 1] ?? "")) {
       const url = /^https?:\/\/[^\s<>"'`\\\])}]{2,1000}/.exec(text.slice(at, at + 1_020))?.[0].replace(/[.,;:!?*_]+$/, "");
       if (url) {
-        push({ type: "link", to: url, parts: [{ type: "text", text: url }] });
+        push({ type: "link", to: url, parts: [{ type: "text", text: url }], host: null });
         at += url.length;
         continue;
       }
@@ -247,4 +277,10 @@ export function inlines(text: string, depth = 0): Inline[] {
   }
   if (pending) parts.push({ type: "text", text: pending });
   return parts;
+}
+
+function otherHost(told: string, to: string): string | null {
+  if (!/\w\.\w|:\/\//.test(told)) return null;
+  const host = URL.canParse(to) ? new URL(to).host : "";
+  return host && told.toLowerCase().includes(host) ? null : host || to;
 }

@@ -15,11 +15,13 @@ export function age(ms: number): string {
 /** A stretch of time. */
 export function lasting(ms: number): string {
   if (ms <= 0) return "none";
-  if (ms < 1000) return `${Math.round(ms)} ms`;
-  const seconds = ms / 1000;
-  if (seconds < 60) return `${seconds < 10 ? seconds.toFixed(1) : Math.round(seconds)} s`;
+  if (ms < 999.5) return `${Math.round(ms)} ms`;
+  if (ms < 9_950) return `${(ms / 1000).toFixed(1)} s`;
+  // Rounded first: 59.7 s are a minute.
+  const seconds = Math.round(ms / 1000);
+  if (seconds < 60) return `${seconds} s`;
   const minutes = Math.floor(seconds / 60);
-  if (minutes < 60) return `${minutes} min ${Math.round(seconds % 60)} s`;
+  if (minutes < 60) return `${minutes} min ${seconds % 60} s`;
   return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 }
 
@@ -29,13 +31,11 @@ export function count(value: number): string {
   return COUNT.format(value);
 }
 
-/** 950, 12.4k, 3.1M. */
+/** 950, 9.4k, 12k, 3.1M. */
 export function short(value: number): string {
-  for (const [size, letter] of [[1e9, "G"], [1e6, "M"], [1e3, "k"]] as const) {
-    if (value >= size) {
-      const scaled = value / size;
-      return `${scaled < 10 ? scaled.toFixed(1) : Math.round(scaled)}${letter}`;
-    }
+  // What would be a thousand of one is one of the next.
+  for (const [from, size, letter] of [[0.9995e9, 1e9, "G"], [0.9995e6, 1e6, "M"], [1e3, 1e3, "k"]] as const) {
+    if (value >= from) return `${value < 9.95 * size ? (value / size).toFixed(1) : Math.round(value / size)}${letter}`;
   }
   return String(value);
 }
@@ -45,11 +45,6 @@ export function money(usd: number | null | undefined): string {
   if (usd === 0) return "$0";
   if (usd < 0.01) return "<$0.01";
   return `$${usd < 100 ? usd.toFixed(2) : COUNT.format(Math.round(usd))}`;
-}
-
-export function bytes(value: number): string {
-  if (value < 1024) return `${value} B`;
-  return value < 1024 * 1024 ? `${(value / 1024).toFixed(1)} KiB` : `${(value / 1024 / 1024).toFixed(1)} MiB`;
 }
 
 const CLOCK = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit" });
