@@ -72,7 +72,7 @@ export async function demonstrate(world) {
   await world.settled("/api/status", ({ items }) => items?.length >= 6);
   for (const session of [shown, asking]) {
     const command = session === shown ? "git commit -am 'parser: lines are borrowed'" : "ssh kiln-test 'systemctl restart curve'";
-    await world.hook("claude", "PermissionRequest", { session_id: session.id, transcript_path: session.file, cwd: session.cwd, hook_event_name: "PermissionRequest", tool_name: "Bash", tool_input: { command } });
+    await session.asksFor(command);
   }
   await world.settled("/api/status", ({ items }) => items?.filter(({ status }) => status === "waiting_approval").length >= 2);
   return shown;

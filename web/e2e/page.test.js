@@ -149,7 +149,7 @@ test("groups follow what sessions do", async () => {
   await session.prompt("Count the files").call("Bash", { command: "ls | wc -l" }).write();
   await group(/^Running/).waitFor();
   const common = { session_id: session.id, transcript_path: session.file, cwd: session.cwd };
-  await world.hook("claude", "PermissionRequest", { ...common, hook_event_name: "PermissionRequest", tool_name: "Bash", tool_input: { command: "ls | wc -l" } });
+  await session.asksFor("ls | wc -l");
   await group(/^Needs you/).waitFor();
   await page.locator(".row", { hasText: "Count the files" }).locator(".asking pre", { hasText: /^ls \| wc -l$/ }).waitFor();
   await page.locator(".row", { hasText: "Count the files" }).locator(".status").hover();
@@ -165,6 +165,106 @@ test("groups follow what sessions do", async () => {
   await group(/^Exited/).waitFor();
   await page.getByRole("button", { name: /Waiting on me/ }).click();
   await group(/^Exited/).waitFor({ state: "detached" });
+});
+
+test("whoever needs a person is first, the riskiest before all, and only news makes a sound", async () => {
+  const asking = await new Claude(world, id(5), { project: "needs" }).prompt("Publish it").call("Bash", { command: "git status" }).write();
+  await asking.live("waiting", "permission prompt");
+  await asking.asksFor("git status");
+  await world.settled("/api/status", ({ items }) => items.some((it) => it.session_id === asking.session && it.attention?.want === "approval"));
+  page = await world.page("/settings");
+  await page.getByLabel("Play two soft notes").check();
+  await page.getByLabel("Show how many in the title").check();
+  await page.addInitScript(() => {
+    globalThis.notes = 0;
+    globalThis.AudioContext = class {
+      constructor() {
+        globalThis.notes++;
+        throw new Error("silent");
+      }
+    };
+  });
+  await page.goto(new URL("/", page.url()).href);
+  const needs = page.locator("section.group", { has: page.getByRole("heading", { name: /^Needs you/ }) }).locator(".row");
+  await needs.getByText("Publish it").waitFor();
+  await page.settle();
+  assert.equal(await page.evaluate(() => globalThis.notes), 0, "what waited before is no news");
+  const failing = await new Claude(world, id(6), { project: "needs" }).prompt("Ask the model").fail("API Error: 529 overloaded").write();
+  await failing.live("idle");
+  await needs.getByText("Ask the model").waitFor();
+  const risky = await new Claude(world, id(7), { project: "needs" }).prompt("Clean up").call("Bash", { command: "rm -rf build" }).write();
+  await risky.live("waiting", "permission prompt");
+  await risky.asksFor("rm -rf build && git push --force");
+  await needs.getByText("Clean up").waitFor();
+  await needs.locator("pre", { hasText: /^rm -rf build && git push --force$/ }).waitFor();
+  const order = (await needs.locator(".title").allInnerTexts()).filter((title) => /Publish|Ask the|Clean/.test(title));
+  assert.deepEqual(order, ["Clean up", "Publish it", "Ask the model"]);
+  await until(() => page.evaluate(() => globalThis.notes > 0), () => "nothing was to be heard");
+  assert.match(await page.title(), /^\(\d+\) Now/);
+  await page.getByRole("button", { name: /^Failing/ }).click();
+  await needs.getByText("Publish it").waitFor({ state: "detached" });
+  assert.deepEqual(await page.locator(".row .title").allInnerTexts(), ["Ask the model"]);
+  await page.visit(risky.place);
+  await page.locator(".session-head .asking pre", { hasText: "git push --force" }).waitFor();
+  for (const session of [asking, failing, risky]) await world.hook("claude", "SessionEnd", { session_id: session.id, transcript_path: session.file, cwd: session.cwd, hook_event_name: "SessionEnd", reason: "other" });
+});
+
+test("lists are what was chosen last, and go on while something works", async () => {
+  page = await world.page("/sessions");
+  const project = page.getByLabel("Project");
+  const projects = () => page.locator(".row .project").allInnerTexts();
+  await until(async () => new Set(await projects()).size > 1, () => "there is more than one project");
+  // The first answer comes last.
+  await page.route(/api\/sessions\?.*parser/, async (route) => {
+    await page.waitForResponse(/api\/sessions\?.*hostile/);
+    await route.continue().catch(() => {});
+  });
+  await project.selectOption({ label: "parser" });
+  await project.selectOption({ label: "hostile" });
+  await until(async () => (await projects()).join() === "hostile", async () => `${await projects()}`);
+  await project.selectOption("");
+  await until(async () => new Set(await projects()).size > 1, () => "all are back");
+  await page.visit("/feed");
+  const busy = new Claude(world, id(8), { project: "busy" });
+  let number = 0;
+  await until(
+    async () => {
+      await busy.prompt(`At work ${number++}`).write();
+      return (await page.locator(".feed .what", { hasText: "At work" }).count()) > 1;
+    },
+    () => "the feed stands still",
+  );
+  await page.visit("/search?q=Question&days=7");
+  await page.locator(".hit").nth(39).waitFor();
+  await page.getByRole("button", { name: "More" }).click();
+  await page.locator(".hit").nth(40).waitFor();
+});
+
+test("figures are those of the record", async () => {
+  page = await world.page("/usage?days=7");
+  const since = new Date(Date.now() - 6 * 86_400_000).toISOString().slice(0, 10);
+  const { total } = await world.ask(`/api/usage?by=daily&since=${since}T00:00:00Z`);
+  const figure = (name) => page.locator(".figures > div", { has: page.getByText(name, { exact: true }) }).locator("dd").first();
+  assert.equal(await figure("Requests").innerText(), total.requests < 1_000 ? `${total.requests}` : `${(total.requests / 1_000).toFixed(1)}k`);
+  assert.match(await figure("Money").innerText(), new RegExp(`\\$${total.usd.toFixed(2)}$`));
+  const { rows } = await world.ask(`/api/usage?by=project&since=${since}T00:00:00Z`);
+  const parser = rows.find(({ key }) => key?.endsWith("parser"));
+  const row = page.locator("section.panel", { hasText: "By project" }).locator("tr", { hasText: "parser" });
+  assert.equal(await row.locator("td").first().innerText(), `${parser.requests}`);
+  await page.visit("/activity?days=7");
+  const { all } = await world.ask(`/api/activity?since=${since}T00:00:00Z`);
+  assert.equal(await figure("Turns").innerText(), `${all.turns}`);
+  assert.equal(await figure("Tool calls").innerText(), `${all.tool_calls}`);
+});
+
+test("the beginning of an id is enough", async () => {
+  const session = await new Claude(world, "12345678-aaaa-4000-8000-000000000009", { project: "short" }).prompt("Called by a short name").write();
+  await world.settled("/api/sessions", ({ items }) => items.some((it) => it.id === session.session));
+  page = await world.page("/session/claude:12345678");
+  await page.getByText("Called by a short name").last().waitFor();
+  await session.answer("And it goes on.").write();
+  await page.locator(".entry.answer", { hasText: "And it goes on." }).waitFor();
+  assert.ok(page.url().endsWith(session.place), page.url());
 });
 
 test("a talk has its parts", async () => {

@@ -167,6 +167,19 @@ export class Claude {
     return ends ? this.#line({ type: "system", subtype: "turn_duration", durationMs: 4_200 }) : this;
   }
 
+  /** The model could not be asked: the turn is over. */
+  fail(text) {
+    const message = { model: "<synthetic>", id: `msg_${this.id}_${this.#number}`, type: "message", role: "assistant", content: [{ type: "text", text }], stop_reason: "stop_sequence", usage: {} };
+    return this.#line({ type: "assistant", isApiErrorMessage: true, message });
+  }
+
+  /** It asks to be allowed something, as its hook says. */
+  async asksFor(command) {
+    const payload = { session_id: this.id, transcript_path: this.file, cwd: this.cwd, hook_event_name: "PermissionRequest", tool_name: "Bash", tool_input: { command } };
+    await this.world.hook("claude", "PermissionRequest", payload);
+    return this;
+  }
+
   think(thinking) {
     return this.#said([{ type: "thinking", thinking, signature: "c2ln" }], "tool_use");
   }

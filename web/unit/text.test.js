@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { load } from "./load.js";
 
-const { plain, exact, oneLine, blocks, inlines, difference, patchLines, highlight, age, lasting, short, money, askedOf, runsTests } = await load(
+const { plain, exact, oneLine, blocks, inlines, difference, patchLines, highlight, age, lasting, short, money, askedOf, runsTests, sinceDay, everyDay } = await load(
   "text/plain",
   "text/blocks",
   "text/difference",
@@ -12,6 +12,7 @@ const { plain, exact, oneLine, blocks, inlines, difference, patchLines, highligh
   "text/format",
   "text/asked",
   "text/tests",
+  "text/days",
 );
 
 /** Long enough that work which grows with the square of it would never end. */
@@ -133,4 +134,13 @@ test("what waits to be allowed is told word for word", () => {
 test("running tests is running tests", () => {
   for (const line of ["runs cargo test", "runs cargo nextest run -p x", "runs npm run test", "runs cd web && npx vitest --run", "runs RUST_LOG=1 cargo test", "runs python -m pytest -q", "runs make check", "runs ./test --quick"]) assert.ok(runsTests(line), line);
   for (const line of ["edits tests.rs", "runs rg test", "runs cat tests/a.rs", "searches pytest", "runs git commit -m 'improve tests'", "runs cargo build", "works on the last prompt"]) assert.ok(!runsTests(line), line);
+});
+
+test("seven days are seven, and every day between two has a bar", () => {
+  const now = Date.parse("2026-03-02T23:30:00Z");
+  check((days) => sinceDay(days, now), [["1", "2026-03-02T00:00:00Z"], ["7", "2026-02-24T00:00:00Z"], ["all", null], ["", null], ["-3", null]]);
+  const told = (values, max) => everyDay(new Map(values), max).map(({ name, value }) => `${name} ${value}`);
+  assert.deepEqual(told([["2026-03-02", 3], ["2026-02-27", 1], ["not told", 9]]), ["2026-02-27 1", "2026-02-28 0", "2026-03-01 0", "2026-03-02 3"]);
+  assert.deepEqual(told([["2020-01-01", 1], ["2026-03-02", 3]], 2), ["2026-03-01 0", "2026-03-02 3"]);
+  assert.deepEqual(told([]), []);
 });

@@ -1,10 +1,11 @@
 // What is known of the sessions on the board beside what they are doing: models, tokens, money,
 // branches, and who works for whom. Asked for while somebody looks, and only after news.
 
-import { computed, effect, signal } from "@preact/signals";
+import { computed, signal } from "@preact/signals";
 import type { Page, Session } from "../contract/types";
 import { ask } from "./ask";
-import { allStatuses, isLoaded, isListed } from "./statuses";
+import { afterNews } from "./news";
+import { isListed } from "./statuses";
 import { isSameList } from "./steady";
 
 /** Facts of sessions that changed are asked for at most so often. */
@@ -53,25 +54,7 @@ export function childrenOf(id: string): Session[] {
 
 /** Keeps facts fresh until it is told to stop. */
 export function lookAtFacts(): () => void {
-  const abort = new AbortController();
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  let askedAt = 0;
-  const read = async () => {
-    askedAt = Date.now();
-    // What is missing is asked for with the next news.
-    await readFacts(abort.signal).catch(() => {});
-    timer = undefined;
-  };
-  const stop = effect(() => {
-    allStatuses();
-    if (!isLoaded.value || document.hidden) return;
-    timer ??= setTimeout(() => void read(), Math.max(0, askedAt + EVERY_MS - Date.now()));
-  });
-  return () => {
-    stop();
-    abort.abort();
-    clearTimeout(timer);
-  };
+  return afterNews({ everyMs: EVERY_MS, firstMs: 0 }, readFacts);
 }
 
 async function readFacts(signal: AbortSignal): Promise<void> {

@@ -23,11 +23,6 @@ export function rename(to: string): void {
   place.value = current();
 }
 
-/** The same, for what changes while somebody reads: nothing is drawn because of it. */
-export function renameQuietly(to: string): void {
-  history.replaceState(null, "", to);
-}
-
 /** Says a choice in the address; none where it is empty. */
 export function setParameter(name: string, value: string | null): void {
   const search = new URLSearchParams(location.search);

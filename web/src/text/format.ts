@@ -77,7 +77,7 @@ export function modelName(model: string | null | undefined): string {
   return (model ?? "").replace(/-\d{8}$/, "");
 }
 
-const AGENTS: Record<string, string> = {
+const AGENT_NAMES: Record<string, string> = {
   claude: "Claude Code",
   codex: "Codex",
   cursor: "Cursor",
@@ -91,5 +91,8 @@ const AGENTS: Record<string, string> = {
 };
 
 export function agentName(provider: string): string {
-  return AGENTS[provider] ?? provider;
+  return AGENT_NAMES[provider] ?? provider;
 }
+
+/** Agents that are known by name. */
+export const AGENTS = Object.keys(AGENT_NAMES);

@@ -7,6 +7,7 @@ import type { Session, Status } from "../contract/types";
 import { Age } from "../parts/Age";
 import { Empty } from "../parts/Asked";
 import { Asking } from "../parts/Asking";
+import { AgentChoice, ProjectChoice } from "../parts/Choices";
 import { Money } from "../parts/Money";
 import { SessionCells } from "../parts/SessionCells";
 import { StatusMark } from "../parts/StatusMark";
@@ -15,7 +16,7 @@ import { childrenOf, factsOf, lookAtFacts } from "../state/facts";
 import { place, sessionPlace, setParameter } from "../state/place";
 import { allStatuses, byUrgency, isLoaded, needing, needsPerson, sinceOf, statusOf } from "../state/statuses";
 import { isSameList, steady } from "../state/steady";
-import { agentName, count, projectName, several } from "../text/format";
+import { count, projectName, several } from "../text/format";
 import { oneLine } from "../text/plain";
 import { runsTests } from "../text/tests";
 
@@ -75,8 +76,6 @@ const grouped = steady(
 );
 
 const found = steady(() => FILTERS.map((filter) => allStatuses().filter(filter.holds).length), isSameList);
-const agents = steady(() => [...new Set(allStatuses().map((status) => status.provider))].sort(), isSameList);
-const projects = steady(() => [...new Set(allStatuses().map((status) => status.project ?? ""))].filter(Boolean).sort(), isSameList);
 const total = computed(() => allStatuses().length);
 const running = computed(() => allStatuses().filter((status) => status.status === "running").length);
 const needs = computed(() => (total.value === 0 ? "" : needing.value.length === 0 ? "nobody needs you" : needing.value.length === 1 ? "1 needs you" : `${needing.value.length} need you`));
@@ -118,7 +117,7 @@ function isShown(status: Status, chosen: Chosen): boolean {
 }
 
 function Filters() {
-  const { filter: one, agent, project, words } = chosen.value;
+  const { filter: one, words } = chosen.value;
   return (
     <div class="filters" role="group" aria-label="Filters">
       {FILTERS.map((filter, at) => (
@@ -126,22 +125,8 @@ function Filters() {
           {filter.label} <span class="minor">{found.value[at]}</span>
         </button>
       ))}
-      <select aria-label="Agent" value={agent ?? ""} onChange={(event) => setParameter("agent", event.currentTarget.value)}>
-        <option value="">All agents</option>
-        {[...new Set([...agents.value, ...(agent ? [agent] : [])])].map((name) => (
-          <option key={name} value={name}>
-            {agentName(name)}
-          </option>
-        ))}
-      </select>
-      <select aria-label="Project" value={project ?? ""} onChange={(event) => setParameter("project", event.currentTarget.value)}>
-        <option value="">All projects</option>
-        {[...new Set([...(project ? [project] : []), ...projects.value])].map((name) => (
-          <option key={name} value={name}>
-            {projectName(name)}
-          </option>
-        ))}
-      </select>
+      <AgentChoice />
+      <ProjectChoice />
       <input type="search" data-search aria-label="Filter by words" placeholder="Filter" value={words} onInput={(event) => setParameter("words", event.currentTarget.value)} />
     </div>
   );

@@ -1,18 +1,25 @@
 // What happened, over all sessions, the newest first.
 
-import { useEffect, useState } from "preact/hooks";
+import { useEffect } from "preact/hooks";
 import type { Happening, Page } from "../contract/types";
-import { Empty, Failure } from "../parts/Asked";
-import { ask, AskError } from "../state/ask";
-import { place, rename, sessionPlace } from "../state/place";
-import { allStatuses } from "../state/statuses";
-import { agentName, clock, day, projectName } from "../text/format";
+import { Empty } from "../parts/Asked";
+import { ByDay } from "../parts/ByDay";
+import { ProjectChoice } from "../parts/Choices";
+import { usePaged } from "../parts/paged";
+import { ask } from "../state/ask";
+import { remember } from "../state/choices";
+import { afterNews } from "../state/news";
+import { place, sessionPlace } from "../state/place";
+import { agentName, clock, projectName } from "../text/format";
 import { oneLine } from "../text/plain";
 
 const PAGE = 100;
 
 /** News are asked for at most so often. */
 const NEWS_EVERY_MS = 4_000;
+
+/** With so many items of news the page begins anew with the newest, unless somebody reads below. */
+const NEWS_MAX = 300;
 
 const KINDS: Record<string, { word: string; isUrgent?: boolean }> = {
   "user.prompt": { word: "Prompt" },
@@ -30,36 +37,17 @@ const KINDS: Record<string, { word: string; isUrgent?: boolean }> = {
 
 export function Feed() {
   const project = place.value.search.get("project") ?? "";
-  const [items, setItems] = useState<Happening[]>([]);
-  const [next, setNext] = useState<string | null>(null);
-  const [error, setError] = useState<AskError | null>(null);
-  const [isAsking, setAsking] = useState(true);
-  const read = async (after: string | null) => {
-    setAsking(true);
-    try {
-      const page = await ask<Page<Happening>>("/api/feed", { project, after, limit: PAGE });
-      setItems((before) => joined(after ? before : [], page.items));
-      setNext(page.next ?? null);
-      setError(null);
-    } catch (failed) {
-      setError(failed instanceof AskError ? failed : new AskError("failed", String(failed)));
-    }
-    setAsking(false);
-  };
-  useEffect(() => void read(null), [project]);
-  // Whatever a session does changes what it is doing: that is when there may be news.
-  const doing = allStatuses();
-  useEffect(() => {
-    const timer = setTimeout(() => {
-      ask<Page<Happening>>("/api/feed", { project, limit: PAGE }).then(
-        (page) => setItems((before) => joined(page.items, before)),
-        () => {},
-      );
-    }, NEWS_EVERY_MS);
-    return () => clearTimeout(timer);
-  }, [doing, project]);
-  const byDay = Map.groupBy(items, (item) => day(item.at));
-  const projects = [...new Set([...items.map((item) => item.project ?? ""), project])].filter(Boolean).sort();
+  const paged = usePaged(project, (after, signal) => ask<Page<Happening>>("/api/feed", { project, after, limit: PAGE }, signal));
+  useEffect(
+    () =>
+      afterNews({ everyMs: NEWS_EVERY_MS, firstMs: NEWS_EVERY_MS }, async (signal) => {
+        const newest = await ask<Page<Happening>>("/api/feed", { project, limit: PAGE }, signal);
+        paged.replace((pages) => withNews(newest, pages));
+      }),
+    [project],
+  );
+  const items = once(paged.pages.flatMap((page) => page.items));
+  useEffect(() => remember(items), [paged.pages]);
   return (
     <section class="page">
       <header class="page-head">
@@ -67,33 +55,28 @@ export function Feed() {
         <p class="minor">what happened, over all sessions</p>
       </header>
       <div class="filters" role="group" aria-label="Filters">
-        <select aria-label="Project" value={project} onChange={(event) => rename(event.currentTarget.value ? `/feed?project=${encodeURIComponent(event.currentTarget.value)}` : "/feed")}>
-          <option value="">All projects</option>
-          {projects.map((one) => (
-            <option key={one} value={one}>
-              {projectName(one)}
-            </option>
-          ))}
-        </select>
+        <ProjectChoice />
       </div>
-      {error && <Failure error={error} />}
-      {[...byDay].map(([name, of]) => (
-        <section key={name} class="feed-day group">
-          <h2>{name}</h2>
+      <ByDay
+        items={items}
+        of={paged}
+        at={(item) => item.at}
+        list={(ofDay) => (
           <ol class="feed">
-            {of.map((item) => (
-              <Line key={`${item.session_id} ${item.seq}`} item={item} />
+            {ofDay.map((item) => (
+              <Line key={keyOf(item)} item={item} />
             ))}
           </ol>
-        </section>
-      ))}
-      {items.length === 0 && !isAsking && !error && <Empty title="Nothing has happened yet">Prompts, ends of turns, approvals, questions, errors and commits of all sessions come here.</Empty>}
-      {items.length === 0 && isAsking && <Empty title="Looking…" />}
-      {next && (
-        <button class="button" disabled={isAsking} onClick={() => void read(next)}>
-          {isAsking ? "Looking…" : "Earlier"}
-        </button>
-      )}
+        )}
+        none={
+          project ? (
+            <Empty title="Nothing has happened in this project">Take the filter away to see the others.</Empty>
+          ) : (
+            <Empty title="Nothing has happened yet">Prompts, ends of turns, approvals, questions, errors and commits of all sessions come here.</Empty>
+          )
+        }
+        more="Earlier"
+      />
     </section>
   );
 }
@@ -116,8 +99,24 @@ function Line({ item }: { item: Happening }) {
   );
 }
 
-/** Both, each once, in the order of time. */
-function joined(first: Happening[], second: Happening[]): Happening[] {
-  const by = new Map([...first, ...second].map((item) => [`${item.session_id} ${item.seq}`, item]));
+function keyOf(item: Happening): string {
+  return `${item.session_id} ${item.seq}`;
+}
+
+/** Each once, in the order of time. */
+function once(items: Happening[]): Happening[] {
+  const by = new Map(items.map((item) => [keyOf(item), item]));
   return [...by.values()].sort((a, b) => Date.parse(b.at) - Date.parse(a.at) || b.seq - a.seq);
+}
+
+/** The pages with what is new before the first one, if it joins it; else the newest alone. */
+function withNews(newest: Page<Happening>, pages: Page<Happening>[]): Page<Happening>[] {
+  const [first, ...others] = pages;
+  if (!first) return [newest];
+  const known = new Set(pages.flatMap((page) => page.items.map(keyOf)));
+  const fresh = newest.items.filter((item) => !known.has(keyOf(item)));
+  if (fresh.length === 0) return pages;
+  const joins = fresh.length < newest.items.length && first.items.length + fresh.length <= NEWS_MAX;
+  if (joins) return [{ ...first, items: [...fresh, ...first.items] }, ...others];
+  return scrollY < innerHeight ? [newest] : pages;
 }

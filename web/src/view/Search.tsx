@@ -5,13 +5,21 @@ import type { Found, Hit } from "../contract/types";
 import { Age } from "../parts/Age";
 import { announce } from "../parts/announce";
 import { Empty, Failure } from "../parts/Asked";
-import { ask, AskError } from "../state/ask";
-import { place, rename, renameQuietly, sessionPlace } from "../state/place";
+import { AgentChoice } from "../parts/Choices";
+import { usePaged } from "../parts/paged";
+import { ask } from "../state/ask";
+import { afterNews } from "../state/news";
+import { place, sessionPlace, setParameter } from "../state/place";
+import { sinceDay } from "../text/days";
 import { agentName, count, projectName } from "../text/format";
 import { plain } from "../text/plain";
 
 /** How long a person has stopped typing before it is looked for. */
 const PAUSE_MS = 90;
+
+/** What was not found is looked for again after news, at most so often. */
+const AGAIN_MS = 2_000;
+
 const PAGE = 40;
 
 const KINDS: Array<[string, string]> = [
@@ -33,63 +41,27 @@ const TIMES: Array<[string, string]> = [
 
 export function Search() {
   const search = place.value.search;
-  const [words, setWords] = useState(search.get("q") ?? "");
-  const kind = search.get("kind") ?? "";
-  const agent = search.get("agent") ?? "";
+  const words = search.get("q") ?? "";
+  const kinds = search.get("kind") ?? "";
+  const provider = search.get("agent") ?? "";
   const days = search.get("days") ?? "";
   const order = search.get("order") ?? "best";
-  const [found, setFound] = useState<{ words: string; answer: Found; hits: Hit[] } | null>(null);
-  const [error, setError] = useState<AskError | null>(null);
-  const [isAsking, setAsking] = useState(false);
   const field = useRef<HTMLInputElement>(null);
   // Before it is painted: the first letter typed is the first one looked for.
   useLayoutEffect(() => field.current?.focus(), []);
-  // Words that come from elsewhere, the palette or a link, replace those that stand here.
-  const asked = search.get("q") ?? "";
-  useEffect(() => setWords(asked), [asked]);
-
-  const question = { q: words, kinds: kind, provider: agent, order, since: days ? new Date(Date.now() - Number(days) * 86_400_000).toISOString() : null };
+  // The same until the day ends, so that all pages belong to one question.
+  const question = { q: words, kinds, provider, order, since: sinceDay(days) };
+  const [round, setRound] = useState(0);
+  const key = words.trim() ? JSON.stringify([question, round]) : null;
+  const paged = usePaged(key, (after, signal) => ask<Found>("/api/search", { ...question, limit: PAGE, after }, signal).then((found) => ({ ...found, words })), { pauseMs: PAUSE_MS, keepsFormer: true });
+  const found = paged.pages[0];
+  const hits = paged.pages.flatMap((page) => page.hits);
   useEffect(() => {
-    const address = new URLSearchParams(location.search);
-    if (words) address.set("q", words);
-    else address.delete("q");
-    renameQuietly(address.size > 0 ? `/search?${address}` : "/search");
-    if (!words.trim()) {
-      setFound(null);
-      setError(null);
-      return;
-    }
-    const abort = new AbortController();
-    const timer = setTimeout(async () => {
-      setAsking(true);
-      try {
-        const answer = await ask<Found>("/api/search", { ...question, limit: PAGE }, abort.signal);
-        setFound({ words, answer, hits: answer.hits });
-        setError(null);
-        announce(`${answer.total} found`);
-      } catch (failed) {
-        if (abort.signal.aborted) return;
-        setError(failed instanceof AskError ? failed : new AskError("failed", String(failed)));
-      }
-      setAsking(false);
-    }, PAUSE_MS);
-    return () => {
-      clearTimeout(timer);
-      abort.abort();
-    };
-  }, [words, kind, agent, days, order]);
-
-  const more = async () => {
-    if (!found?.answer.next) return;
-    const answer = await ask<Found>("/api/search", { ...question, limit: PAGE, after: found.answer.next });
-    setFound({ ...found, answer, hits: [...found.hits, ...answer.hits] });
-  };
-  const set = (name: string, value: string) => {
-    const next = new URLSearchParams(location.search);
-    if (value) next.set(name, value);
-    else next.delete(name);
-    rename(`/search?${next}`);
-  };
+    if (found) announce(`${found.total} found`);
+  }, [found?.words, found?.total]);
+  // What is not there yet may be recorded right now.
+  const isNothing = found?.hits.length === 0;
+  useEffect(() => (isNothing ? afterNews({ everyMs: AGAIN_MS, firstMs: AGAIN_MS }, async () => setRound((last) => last + 1)) : undefined), [isNothing]);
   return (
     <section class="page search">
       <header class="page-head">
@@ -105,7 +77,7 @@ export function Search() {
         autocomplete="off"
         spellcheck={false}
         value={words}
-        onInput={(event) => setWords(event.currentTarget.value)}
+        onInput={(event) => setParameter("q", event.currentTarget.value)}
         onKeyDown={(event) => {
           if (event.key === "ArrowDown") {
             event.preventDefault();
@@ -114,51 +86,44 @@ export function Search() {
         }}
       />
       <div class="filters" role="group" aria-label="Filters">
-        <select aria-label="Kind" value={kind} onChange={(event) => set("kind", event.currentTarget.value)}>
+        <select aria-label="Kind" value={kinds} onChange={(event) => setParameter("kind", event.currentTarget.value)}>
           {KINDS.map(([value, name]) => (
             <option key={value} value={value}>
               {name}
             </option>
           ))}
         </select>
-        <select aria-label="Agent" value={agent} onChange={(event) => set("agent", event.currentTarget.value)}>
-          <option value="">All agents</option>
-          {["claude", "codex", "cursor", "gemini", "opencode", "copilot", "goose", "qwen", "pi"].map((one) => (
-            <option key={one} value={one}>
-              {agentName(one)}
-            </option>
-          ))}
-        </select>
-        <select aria-label="Time" value={days} onChange={(event) => set("days", event.currentTarget.value)}>
+        <AgentChoice isOfAll />
+        <select aria-label="Time" value={days} onChange={(event) => setParameter("days", event.currentTarget.value)}>
           {TIMES.map(([value, name]) => (
             <option key={value} value={value}>
               {name}
             </option>
           ))}
         </select>
-        <select aria-label="Order" value={order} onChange={(event) => set("order", event.currentTarget.value)}>
+        <select aria-label="Order" value={order} onChange={(event) => setParameter("order", event.currentTarget.value)}>
           <option value="best">Best first</option>
           <option value="newest">Newest first</option>
           <option value="oldest">Oldest first</option>
         </select>
         {found && (
           <span class="minor found" aria-live="off">
-            {found.answer.total_is_exact ? "" : "at least "}
-            {count(found.answer.total)} found{!found.answer.complete && ", still looking at new records"}
+            {found.total_is_exact ? "" : "at least "}
+            {count(found.total)} found{!found.complete && ", and not everything could be looked at"}
           </span>
         )}
       </div>
-      {error && <Failure error={error} />}
+      {paged.error && <Failure error={paged.error} />}
       {found && (
-        <ol class="hits" aria-busy={isAsking}>
-          {found.hits.map((hit) => (
+        <ol class="hits" aria-busy={paged.isAsking}>
+          {hits.map((hit) => (
             <HitView key={`${hit.session_id} ${hit.seq}`} hit={hit} />
           ))}
         </ol>
       )}
-      {found && found.hits.length === 0 && !isAsking && <Empty title={`Nothing is like “${found.words}”`}>Fewer words find more; filters may hide what you look for.</Empty>}
-      {found?.answer.next && (
-        <button class="button" onClick={() => void more()}>
+      {isNothing && <Empty title={`Nothing is like “${found!.words}”`}>Fewer words find more; filters may hide what you look for.</Empty>}
+      {paged.hasMore && (
+        <button class="button" disabled={paged.isAsking} onClick={paged.more}>
           More
         </button>
       )}

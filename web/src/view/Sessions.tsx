@@ -1,12 +1,16 @@
 // All sessions, newest activity first, as far back as somebody wants to go.
 
-import { useEffect, useState } from "preact/hooks";
+import { useEffect } from "preact/hooks";
 import type { Page, Session } from "../contract/types";
-import { Empty, Failure } from "../parts/Asked";
+import { Empty } from "../parts/Asked";
+import { ByDay } from "../parts/ByDay";
+import { AgentChoice, ProjectChoice } from "../parts/Choices";
+import { usePaged } from "../parts/paged";
 import { SessionCells } from "../parts/SessionCells";
-import { ask, AskError } from "../state/ask";
-import { place, rename, sessionPlace } from "../state/place";
-import { agentName, day, projectName, several } from "../text/format";
+import { ask } from "../state/ask";
+import { remember } from "../state/choices";
+import { place, sessionPlace } from "../state/place";
+import { several } from "../text/format";
 import { oneLine } from "../text/plain";
 
 const PAGE = 100;
@@ -21,89 +25,50 @@ const ENDINGS: Record<string, string> = {
 };
 
 export function Sessions() {
-  const agent = place.value.search.get("agent") ?? "";
+  const provider = place.value.search.get("agent") ?? "";
   const project = place.value.search.get("project") ?? "";
-  const [items, setItems] = useState<Session[]>([]);
-  const [next, setNext] = useState<string | null>(null);
-  const [isAsking, setAsking] = useState(true);
-  const [error, setError] = useState<AskError | null>(null);
-  const more = async (before: Session[], after: string | null) => {
-    setAsking(true);
-    try {
-      const page = await ask<Page<Session>>("/api/sessions", { provider: agent, project, after, limit: PAGE });
-      setItems([...before, ...page.items]);
-      setNext(page.next ?? null);
-      setError(null);
-    } catch (failed) {
-      setError(failed instanceof AskError ? failed : new AskError("failed", String(failed)));
-    }
-    setAsking(false);
-  };
-  useEffect(() => void more([], null), [agent, project]);
-  const byDay = Map.groupBy(
-    items.filter((session) => session.relation !== "subagent" || !items.some((other) => other.id === session.parent_id)),
-    (session) => day(session.last_event_at ?? session.started_at ?? 0),
-  );
+  const paged = usePaged(`${provider} ${project}`, (after, signal) => ask<Page<Session>>("/api/sessions", { provider, project, after, limit: PAGE }, signal));
+  const items = paged.pages.flatMap((page) => page.items);
+  useEffect(() => remember(items), [paged.pages]);
+  const ids = new Set(items.map((session) => session.id));
+  const subagents = Map.groupBy(items.filter(isSubagent), (session) => session.parent_id!);
   return (
     <section class="page sessions">
       <header class="page-head">
         <h1>Sessions</h1>
         <p class="minor">everything ever recorded, newest activity first</p>
       </header>
-      <Filters agent={agent} project={project} items={items} />
-      {error && <Failure error={error} />}
-      {[...byDay].map(([name, sessions]) => (
-        <section key={name} class="group">
-          <h2>{name}</h2>
+      <div class="filters" role="group" aria-label="Filters">
+        <AgentChoice isOfAll />
+        <ProjectChoice />
+      </div>
+      <ByDay
+        items={items.filter((session) => !isSubagent(session) || !ids.has(session.parent_id!))}
+        of={paged}
+        at={(session) => session.last_event_at ?? session.started_at}
+        list={(ofDay) => (
           <ul class="rows">
-            {sessions.map((session) => (
-              <Row key={session.id} session={session} subagents={items.filter((other) => other.parent_id === session.id).length} />
+            {ofDay.map((session) => (
+              <Row key={session.id} session={session} subagents={subagents.get(session.id)?.length ?? 0} />
             ))}
           </ul>
-        </section>
-      ))}
-      {items.length === 0 && !isAsking && !error && (
-        <Empty title="No session is recorded">Agents that are used on this machine are found by themselves; Health tells where it is looked.</Empty>
-      )}
-      {next && (
-        <button class="button" disabled={isAsking} onClick={() => void more(items, next)}>
-          {isAsking ? "Looking…" : "Older ones"}
-        </button>
-      )}
-      {items.length === 0 && isAsking && <Empty title="Looking…" />}
+        )}
+        none={
+          provider || project ? (
+            <Empty title="No session is like that">Take a filter away to see the others.</Empty>
+          ) : (
+            <Empty title="No session is recorded">Agents that are used on this machine are found by themselves; Health tells where it is looked.</Empty>
+          )
+        }
+        more="Older ones"
+      />
     </section>
   );
 }
 
-function Filters({ agent, project, items }: { agent: string; project: string; items: Session[] }) {
-  const set = (name: string, value: string) => {
-    const search = new URLSearchParams(place.value.search);
-    if (value) search.set(name, value);
-    else search.delete(name);
-    rename(search.size > 0 ? `/sessions?${search}` : "/sessions");
-  };
-  const agents = [...new Set([...items.map((session) => session.provider), ...(agent ? [agent] : [])])].sort();
-  const projects = [...new Set([...items.map((session) => session.project ?? ""), project])].filter(Boolean).sort();
-  return (
-    <div class="filters" role="group" aria-label="Filters">
-      <select aria-label="Agent" value={agent} onChange={(event) => set("agent", event.currentTarget.value)}>
-        <option value="">All agents</option>
-        {agents.map((one) => (
-          <option key={one} value={one}>
-            {agentName(one)}
-          </option>
-        ))}
-      </select>
-      <select aria-label="Project" value={project} onChange={(event) => set("project", event.currentTarget.value)}>
-        <option value="">All projects</option>
-        {projects.map((one) => (
-          <option key={one} value={one}>
-            {projectName(one)}
-          </option>
-        ))}
-      </select>
-    </div>
-  );
+/** Whoever works for another session; forks and continuations stand for themselves. */
+function isSubagent(session: Session): boolean {
+  return !!session.parent_id && (session.relation === "subagent" || session.relation === "child");
 }
 
 function Row({ session, subagents }: { session: Session; subagents: number }) {

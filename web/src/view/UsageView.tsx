@@ -3,18 +3,13 @@
 import { useMemo } from "preact/hooks";
 import type { Usage, UsageRow } from "../contract/types";
 import { Empty, Failure, useAsked } from "../parts/Asked";
-import { type Bar, BarChart } from "../parts/BarChart";
+import { BarChart } from "../parts/BarChart";
 import { basisWords, Money } from "../parts/Money";
+import { Figure, SpanFilters, useSpan } from "../parts/Span";
 import { ask } from "../state/ask";
-import { place, rename } from "../state/place";
+import { place, setParameter } from "../state/place";
+import { everyDay } from "../text/days";
 import { agentName, count, modelName, money, projectName, short } from "../text/format";
-
-const SPANS: Array<[string, string]> = [
-  ["7", "7 days"],
-  ["30", "30 days"],
-  ["90", "90 days"],
-  ["", "All time"],
-];
 
 const MEASURES: Array<[string, string]> = [
   ["usd", "Money"],
@@ -24,79 +19,48 @@ const MEASURES: Array<[string, string]> = [
 ];
 
 export function UsageView() {
-  const search = place.value.search;
-  const span = search.get("days") ?? "30";
-  const measure = search.get("measure") ?? "usd";
-  const project = search.get("project") ?? "";
-  const since = span ? new Date(Date.now() - Number(span) * 86_400_000).toISOString().slice(0, 10) + "T00:00:00Z" : null;
-  const asked = (by: string) => (signal: AbortSignal) => ask<Usage>("/api/usage", { by, since, project }, signal);
-  const key = `${span} ${project}`;
-  const daily = useAsked(`daily ${key}`, asked("daily"));
-  const models = useAsked(`model ${key}`, asked("model"));
-  const projects = useAsked(`project ${key}`, asked("project"));
-  const set = (name: string, value: string) => {
-    const next = new URLSearchParams(place.value.search);
-    next.set(name, value);
-    rename(`/usage?${next}`);
-  };
+  const span = useSpan();
+  const measure = place.value.search.get("measure") ?? "usd";
+  const asked = (by: string) => (signal: AbortSignal) => ask<Usage>("/api/usage", { by, since: span.since, project: span.project }, signal);
+  const daily = useAsked(`daily ${span.key}`, asked("daily"));
+  const models = useAsked(`model ${span.key}`, asked("model"));
+  const projects = useAsked(`project ${span.key}`, asked("project"));
   const total = daily.value?.total;
-  const bars = useMemo(() => everyDay(daily.value?.rows ?? [], measure), [daily.value, measure]);
+  const bars = useMemo(() => everyDay(new Map(daily.value?.rows.map((row) => [row.key ?? "", measured(row, measure)]))), [daily.value, measure]);
   const error = daily.error ?? models.error ?? projects.error;
   return (
     <section class="page usage">
       <header class="page-head">
         <h1>Usage</h1>
-        <p class="minor">{project ? projectName(project) : "all projects"}</p>
+        <p class="minor">{span.project ? projectName(span.project) : "all projects"}</p>
       </header>
-      <div class="filters" role="group" aria-label="Filters">
-        {SPANS.map(([value, name]) => (
-          <button key={value} class="chip" aria-pressed={span === value} onClick={() => set("days", value)}>
-            {name}
-          </button>
-        ))}
-        <select aria-label="Measure" value={measure} onChange={(event) => set("measure", event.currentTarget.value)}>
+      <SpanFilters span={span} hasAllTime>
+        <select aria-label="Measure" value={measure} onChange={(event) => setParameter("measure", event.currentTarget.value)}>
           {MEASURES.map(([value, name]) => (
             <option key={value} value={value}>
               {name}
             </option>
           ))}
         </select>
-        {project && (
-          <button class="chip" aria-pressed="true" onClick={() => set("project", "")}>
-            {projectName(project)} ×
-          </button>
-        )}
-      </div>
+      </SpanFilters>
       {error && <Failure error={error} />}
       {total && (
         <dl class="figures">
-          <div>
-            <dt>Money</dt>
-            <dd>
-              <Money usd={total.usd} basis={total.basis} />
-            </dd>
-            <dd class="minor">{basisWords(total.basis)}</dd>
-          </div>
-          <div>
-            <dt>Output</dt>
-            <dd>{short(total.output)}</dd>
-            <dd class="minor">tokens, {short(total.reasoning)} of them reasoning</dd>
-          </div>
-          <div>
-            <dt>Input</dt>
-            <dd>{short(total.input + total.cache_creation)}</dd>
-            <dd class="minor">tokens, {short(total.cache_creation)} put into a cache</dd>
-          </div>
-          <div>
-            <dt>Read from a cache</dt>
-            <dd>{short(total.cache_read)}</dd>
-            <dd class="minor">tokens</dd>
-          </div>
-          <div>
-            <dt>Requests</dt>
-            <dd>{short(total.requests)}</dd>
-            <dd class="minor">each counted once</dd>
-          </div>
+          <Figure name="Money" about={basisWords(total.basis)}>
+            <Money usd={total.usd} basis={total.basis} />
+          </Figure>
+          <Figure name="Output" about={`tokens, ${short(total.reasoning)} of them reasoning`}>
+            {short(total.output)}
+          </Figure>
+          <Figure name="Input" about={`tokens, ${short(total.cache_creation)} put into a cache`}>
+            {short(total.input + total.cache_creation)}
+          </Figure>
+          <Figure name="Read from a cache" about="tokens">
+            {short(total.cache_read)}
+          </Figure>
+          <Figure name="Requests" about="each counted once">
+            {short(total.requests)}
+          </Figure>
         </dl>
       )}
       {daily.value && daily.value.rows.length > 0 && (
@@ -112,14 +76,14 @@ export function UsageView() {
       {daily.value && daily.value.rows.length === 0 && <Empty title="Nothing was used in this time">Another span may have something; agents that do not record tokens are not in here.</Empty>}
       <div class="columns">
         {models.value && <Table title="By model" rows={models.value.rows} name={(row) => modelName(row.key) || "not told"} about={(row) => (row.provider ? agentName(row.provider) : "")} />}
-        {models.value && <Table title="By agent" rows={byAgent(models.value.rows)} name={(row) => agentName(row.key ?? "?")} about={() => ""} />}
+        {models.value && <Table title="By agent" rows={byAgent(models.value.rows)} name={(row) => (row.key ? agentName(row.key) : "several agents")} about={(row) => (row.key ? "" : "models that more than one agent used")} />}
         {projects.value && (
           <Table
             title="By project"
             rows={projects.value.rows}
             name={(row) => projectName(row.key)}
             about={(row) => row.key ?? ""}
-            onChoose={(row) => set("project", row.key ?? "")}
+            onChoose={(row) => setParameter("project", row.key ?? "")}
           />
         )}
       </div>
@@ -128,23 +92,6 @@ export function UsageView() {
       </p>
     </section>
   );
-}
-
-/** Days that are drawn at most; of a longer time, the newest. */
-const DAYS_MAX = 400;
-
-/** A bar for each day, also for those on which nothing was used. */
-function everyDay(rows: UsageRow[], measure: string): Bar[] {
-  const by = new Map(rows.map((row) => [row.key ?? "", measured(row, measure)]));
-  const days = [...by.keys()].filter((day) => /^\d{4}-\d\d-\d\d$/.test(day)).sort();
-  const last = Date.parse(days.at(-1) ?? "");
-  const first = Math.max(Date.parse(days[0] ?? ""), last - (DAYS_MAX - 1) * 86_400_000);
-  const bars: Bar[] = [];
-  for (let at = first; at <= last; at += 86_400_000) {
-    const name = new Date(at).toISOString().slice(0, 10);
-    bars.push({ name, value: by.get(name) ?? 0 });
-  }
-  return bars;
 }
 
 function measured(row: UsageRow, measure: string): number {
@@ -162,7 +109,7 @@ function measured(row: UsageRow, measure: string): number {
 
 /** Rows of models added up by who used them. */
 function byAgent(rows: UsageRow[]): UsageRow[] {
-  const by = Map.groupBy(rows, (row) => row.provider ?? "?");
+  const by = Map.groupBy(rows, (row) => row.provider ?? null);
   const worst = (bases: string[]) => (bases.includes("incomplete") ? "incomplete" : bases.includes("estimated") ? "estimated" : "exact");
   return [...by].map(([provider, of]) => {
     const sum = (pick: (row: UsageRow) => number) => of.reduce((total, row) => total + pick(row), 0);

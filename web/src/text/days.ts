@@ -1,0 +1,28 @@
+// Days as the record counts them: of UTC, from midnight to midnight.
+
+const DAY_MS = 86_400_000;
+
+/** Days that are told at most: so many bars can be told apart. */
+const DAYS_MAX = 400;
+
+/** When the last so many days began, today among them; `null` for all time. */
+export function sinceDay(days: string, now = Date.now()): string | null {
+  const number = Number(days);
+  if (!Number.isInteger(number) || number < 1) return null;
+  return `${dayOf(now - (number - 1) * DAY_MS)}T00:00:00Z`;
+}
+
+/** A value for each day from the first to the last that has one, also for those that have none; of
+    very many days, the newest. */
+export function everyDay(values: Map<string, number>, daysMax = DAYS_MAX): Array<{ name: string; value: number }> {
+  const days = [...values.keys()].filter((day) => /^\d{4}-\d\d-\d\d$/.test(day)).sort();
+  const last = Date.parse(days.at(-1) ?? "");
+  const first = Math.max(Date.parse(days[0] ?? ""), last - (daysMax - 1) * DAY_MS);
+  const all = [];
+  for (let at = first; at <= last; at += DAY_MS) all.push({ name: dayOf(at), value: values.get(dayOf(at)) ?? 0 });
+  return all;
+}
+
+function dayOf(at: number): string {
+  return new Date(at).toISOString().slice(0, 10);
+}
