@@ -319,6 +319,16 @@ test("an address leads to one event", async () => {
   const { top, seq } = await shown.evaluate((entry) => ({ top: entry.getBoundingClientRect().top, seq: entry.dataset.seq }));
   assert.equal(seq, "101");
   assert.ok(top > 0 && top < 500, `${top}`);
+  // The line above the talk goes on from there, event by event.
+  const slider = page.getByLabel("Place in the session");
+  await slider.focus();
+  for (const [key, step] of [["ArrowLeft", -1], ["ArrowLeft", -1], ["ArrowRight", 1], ["ArrowRight", 1], ["ArrowRight", 1]]) {
+    const at = Number(await slider.inputValue());
+    await page.keyboard.press(key);
+    // Where it rests is read, and what is read says where one is.
+    await page.locator(".timeline .told", { hasNotText: " · " }).waitFor();
+    await until(async () => Number(await slider.inputValue()) === at + step, async () => `${key} from ${at}: ${await slider.inputValue()}`);
+  }
 });
 
 test("hostile text stays text", async () => {
@@ -364,6 +374,12 @@ test("cards come from the bus, and so do places to go to", async () => {
   assert.equal(await card.locator("img, b").count(), 0);
   await card.getByRole("link", { name: "Open" }).click();
   await page.locator("h1", { hasText: "Usage" }).waitFor();
+  // A session has a colon in its id.
+  await world.hansard("bus", "send", "notification", "show", "title=Waits", `action=/session/${talk.session}`, "badge=3", "facet=parser");
+  await card.filter({ hasText: "Waits" }).getByText("system · parser").waitFor();
+  assert.equal(await card.filter({ hasText: "Waits" }).locator(".pill").innerText(), "3");
+  await card.filter({ hasText: "Waits" }).getByRole("link", { name: "Open" }).click();
+  await page.locator(".session-head h1", { hasText: "stream parser" }).waitFor();
   await world.hansard("bus", "send", "notification", "show", "title=Bad", "action=https://evil.example/");
   await card.locator("h2", { hasText: "Bad" }).waitFor();
   assert.equal(await card.getByRole("link").count(), 0);

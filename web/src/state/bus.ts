@@ -17,6 +17,9 @@ export interface Card {
   /** A path of this page; `null` if it leads nowhere. */
   action: string | null;
   app: string;
+  /** A word or a number to go with the title, and the project it is about. */
+  badge: string;
+  facet: string;
   count: number;
   isDismissible: boolean;
 }
@@ -32,6 +35,7 @@ const CARDS_MAX = 8;
 
 const TITLE_CHARS_MAX = 120;
 const MESSAGE_CHARS_MAX = 600;
+const FACET_CHARS_MAX = 200;
 
 export const cards = signal<Card[]>([]);
 
@@ -64,13 +68,16 @@ function listen(tract: string, hear: (message: BusMessage) => void): Socket {
 function show(message: BusMessage): void {
   const now = Date.now();
   const app = text(message.app, 40) || "system";
+  const facet = text(message.facet, FACET_CHARS_MAX);
   const card: Card = {
     key: ++keys,
     title: text(message.title, TITLE_CHARS_MAX) || "Notification",
     message: plain(typeof message.message === "string" ? message.message.slice(0, MESSAGE_CHARS_MAX) : ""),
     icon: [...(text(message.icon, 8) || "📬")].slice(0, 4).join(""),
-    action: isPlace(message.action) ? message.action : null,
+    action: isPlace(message.action) ? withFacet(message.action, facet) : null,
     app,
+    badge: text(typeof message.badge === "number" ? String(message.badge) : message.badge, 20),
+    facet,
     count: 1,
     isDismissible: message.dismissible !== false,
   };
@@ -102,13 +109,18 @@ const OF_PROJECTS = new Set(["/", "/sessions", "/feed", "/usage", "/activity"]);
 
 function navigate(message: BusMessage): void {
   if (message.event !== "request" || !isUsedLast()) return;
-  const facet = text(message.facet, 200);
+  const facet = text(message.facet, FACET_CHARS_MAX);
   const path = isPlace(message.path) ? message.path : null;
   if (!path && !facet) return;
   const here = OF_PROJECTS.has(place.value.path) ? location.pathname + location.search : "/";
-  const to = new URL(path ?? here, location.origin);
+  go(withFacet(path ?? here, facet));
+}
+
+/** A place of the page, about one project. */
+function withFacet(place: string, facet: string): string {
+  const to = new URL(place, location.origin);
   if (facet) to.searchParams.set("project", facet);
-  go(to.pathname + to.search);
+  return to.pathname + to.search;
 }
 
 function text(value: unknown, charsMax: number): string {

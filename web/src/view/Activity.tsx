@@ -54,7 +54,7 @@ export function Activity() {
           </dl>
           <section class="panel">
             <h2>Turns by day</h2>
-            <BarChart label="Turns by day" bars={bars} format={(value) => String(Math.round(value))} />
+            <BarChart label="Turns by day" bars={bars} format={count} isWhole />
           </section>
           <div class="columns">
             <Projects groups={work.projects} onChoose={(key) => setParameter("project", key)} />

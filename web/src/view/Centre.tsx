@@ -11,6 +11,7 @@ import { AgentChoice, ProjectChoice } from "../parts/Choices";
 import { Money } from "../parts/Money";
 import { SessionCells } from "../parts/SessionCells";
 import { StatusMark } from "../parts/StatusMark";
+import { approvalsOf } from "../state/approvals";
 import { connection } from "../state/connection";
 import { childrenOf, factsOf, lookAtFacts } from "../state/facts";
 import { place, sessionPlace, setParameter } from "../state/place";
@@ -189,6 +190,8 @@ function isSameRow(before: Status | undefined, after: Status | undefined): boole
 
 function doingOf(status: Status | undefined): string {
   if (!status) return "";
+  // The words of it stand below.
+  if (approvalsOf(status.session_id).length > 0) return "waits for your approval";
   return oneLine((status.attention?.want === "stuck" ? status.attention.what : null) ?? status.summary.current, 200);
 }
 

@@ -10,6 +10,7 @@ import { Dialog } from "../parts/Dialog";
 import { useKeys } from "../parts/keys";
 import { Money } from "../parts/Money";
 import { EvidenceLine, EvidenceList, StatusMark, statusWord } from "../parts/StatusMark";
+import { approvalsOf } from "../state/approvals";
 import { setTitle } from "../state/attention";
 import { address, ask, askText, sessionPath } from "../state/ask";
 import { absences } from "../state/connection";
@@ -66,7 +67,7 @@ export function SessionView({ id, at, visit }: { id: string; at: number | null; 
           </h1>
         </div>
         <Facts id={id} session={session} status={status} />
-        {status && (
+        {status && approvalsOf(id).length === 0 && (
           <p class="now" dir="auto">
             {plain(status.summary.current)}
           </p>
