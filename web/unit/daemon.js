@@ -7,17 +7,17 @@ export class Daemon {
   /** What was said over the line, and the line itself. */
   said = [];
   line = null;
+  /** What the page does every so often: here it does so when told to. */
+  beats = [];
 
   constructor() {
     const daemon = this;
     globalThis.location = new URL("http://page.localhost/");
     globalThis.document = Object.assign(new EventTarget(), { hidden: false });
-    // What the page does for as long as it lives is no reason to live on.
-    const { setInterval } = globalThis;
-    globalThis.setInterval = (...given) => setInterval(...given).unref();
+    globalThis.setInterval = (beat) => daemon.beats.push(beat);
     globalThis.fetch = (address, { signal } = {}) =>
       new Promise((resolve, reject) => {
-        const question = { address, answer: (value, status = 200) => resolve(new Response(JSON.stringify(value), { status })) };
+        const question = { address, answer: (value, status = 200) => resolve(new Response(JSON.stringify(value), { status })), fail: () => reject(new TypeError("nobody is there")) };
         signal?.addEventListener("abort", () => {
           daemon.asked = daemon.asked.filter((one) => one !== question);
           reject(signal.reason);

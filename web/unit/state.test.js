@@ -6,7 +6,7 @@ import { Daemon, settled } from "./daemon.js";
 import { load } from "./load.js";
 
 const daemon = new Daemon();
-const { connect, watchStatuses, statusOf, allStatuses, needing, isLoaded, Log, entriesOf, entryWith } = await load("state/connection", "state/statuses", "state/log", "state/entries");
+const { connect, connection, watchStatuses, statusOf, allStatuses, needing, isLoaded, Log, entriesOf, entryWith } = await load("state/connection", "state/statuses", "state/log", "state/entries");
 
 watchStatuses();
 connect();
@@ -53,6 +53,38 @@ test("after a break the list says who has left meanwhile", async () => {
   list.answer({ items: [status("a", "running")] });
   await settled(() => statusOf("new") && !statusOf("b"));
   assert.deepEqual(allStatuses().map(({ session_id }) => session_id).sort(), ["a", "new"]);
+});
+
+test("nothing is drawn while nobody looks, but what needs a person", async () => {
+  document.hidden = true;
+  tell(status("a", "idle"));
+  tell(status("new", "waiting", wants("question")));
+  await settled(() => needing.value.length === 1);
+  tell(status("a", "exited"));
+  await new Promise((resolve) => setImmediate(resolve));
+  assert.equal(statusOf("a").status, "idle");
+  document.hidden = false;
+  document.dispatchEvent(new Event("visibilitychange"));
+  await settled(() => statusOf("a").status === "exited");
+});
+
+test("a line that says nothing is asked for, and made anew if nobody answers", async () => {
+  const { now } = Date;
+  const silent = daemon.line;
+  Date.now = () => now() + 60_000;
+  daemon.beats.forEach((beat) => beat());
+  (await daemon.question("/api/health")).answer({});
+  await new Promise((resolve) => setImmediate(resolve));
+  assert.equal(daemon.line, silent, "whoever answers is there");
+  Date.now = () => now() + 120_000;
+  daemon.beats.forEach((beat) => beat());
+  (await daemon.question("/api/health")).fail();
+  (await daemon.question("/api/health")).fail();
+  await settled(() => daemon.line !== silent);
+  assert.equal(connection.value.state, "gone");
+  daemon.open();
+  assert.equal(connection.value.state, "live");
+  Date.now = now;
 });
 
 const event = (seq, kind = "user.prompt", data = {}) => ({ id: `${seq}`, session_id: "s", seq, kind, created_at: "2026-01-01T00:00:00Z", text: `${seq}`, data });
