@@ -19,10 +19,10 @@ const ROUNDS = 10;
 const ROUND_MS = 1_000;
 
 /** Aims are 300 ms, 150 MB and 5 % of a core. A busy machine and a program that is built to be
-    debugged get many times as long; memory is what it is. */
+    debugged get many times as long, and work some times as much; memory is what it is. */
 const FIRST_SCREEN_MS = 10_000;
 const MEMORY_BYTES = 150e6;
-const CORE_SHARE = 0.8;
+const CORE_SHARE = 0.25;
 
 let world;
 let long;
@@ -121,8 +121,8 @@ test("500 sessions of which 50 work are a quiet page", async (t) => {
   }
   const after = { ...(await measured()), worked: await worked() };
   await page.locator(".row .current", { hasText: `--round ${ROUNDS - 1}` }).nth(ACTIVE - 1).waitFor();
-  const [share, whole] = ["TaskDuration", "worked"].map((name) => (after[name] - before[name]) / (after.Timestamp - before.Timestamp));
-  t.diagnostic(`${ACTIVE} sessions at work, each heard every ${ROUND_MS} ms: ${(share * 100).toFixed(1)} % of a core, ${(whole * 100).toFixed(1)} % with its drawing, ${(after.JSHeapUsedSize / 1e6).toFixed(0)} MB`);
+  const [share, taken] = ["worked", "TaskDuration"].map((name) => (after[name] - before[name]) / (after.Timestamp - before.Timestamp));
+  t.diagnostic(`${ACTIVE} sessions at work, each heard every ${ROUND_MS} ms: ${(share * 100).toFixed(1)} % of a core, busy for ${(taken * 100).toFixed(1)} % of the time, ${(after.JSHeapUsedSize / 1e6).toFixed(0)} MB`);
   assert.ok(share < CORE_SHARE && after.JSHeapUsedSize < MEMORY_BYTES, `${share} ${after.JSHeapUsedSize}`);
   assert.deepEqual([page.complaints, page.foreign], [[], []]);
   await page.context().close();
