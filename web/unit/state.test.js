@@ -87,6 +87,13 @@ test("a line that says nothing is asked for, and made anew if nobody answers", a
   Date.now = now;
 });
 
+test("a board is all there is, and nobody has to be asked then", async () => {
+  daemon.tell({ type: "session.board", statuses: [status("b", "idle"), status("a", "running")] });
+  assert.deepEqual(allStatuses().map(({ session_id }) => session_id).sort(), ["a", "b"]);
+  assert.equal(needing.value.length, 0);
+  assert.ok(!daemon.asked.some(({ address }) => address.includes("/api/status")));
+});
+
 const event = (seq, kind = "user.prompt", data = {}) => ({ id: `${seq}`, session_id: "s", seq, kind, created_at: "2026-01-01T00:00:00Z", text: `${seq}`, data });
 const events = (from, to) => Array.from({ length: to - from + 1 }, (_, at) => event(from + at));
 const seqs = (log) => [log.events.value[0]?.seq, log.events.value.at(-1)?.seq];

@@ -45,6 +45,7 @@ export type Frame =
   | { type: "stream-event"; position: number; event: RecordedEvent }
   | { type: "stream-status"; session_id: string | null; state: string; position: number; seq: number | null }
   | { type: "lagged"; session_id: string | null; position: number; seq: number | null }
+  | { type: "session.board"; statuses: Status[] }
   | { type: "session.status"; status: Status }
   | { type: "session.gone"; session_id: string }
   | { type: "waiting-for-input"; session_id: string; reason: string; since: string; summary: string }

@@ -1,8 +1,9 @@
 // What sessions are doing, as the daemon tells it.
 //
 // Each session has a signal of its own: news of one are drawn where it is shown, and nowhere else.
-// Frames say what is so now, and the newest one of a session wins; a list that was asked for says
-// only which sessions there are of which no frame has spoken.
+// Frames say what is so now, and the newest one of a session wins. A board is all there is, and
+// whatever was known before it is over; a list that was asked for says only which sessions there
+// are of which no frame has spoken.
 
 import { batch, signal, type Signal } from "@preact/signals";
 import type { Page, Status } from "../contract/types";
@@ -92,15 +93,35 @@ let dueAt = Infinity;
 let drawnAt = 0;
 
 export function watchStatuses(): void {
+  /** Gives up asking. */
+  let stop: (() => void) | null = null;
   onFrame((frame) => {
-    if (frame.type === "session.status") hear(frame.status.session_id, frame.status);
+    if (frame.type === "session.board") {
+      stop?.();
+      hearAll(frame.statuses);
+    } else if (frame.type === "session.status") hear(frame.status.session_id, frame.status);
     else if (frame.type === "session.gone") hear(frame.session_id, null);
   });
   document.addEventListener("visibilitychange", () => document.hidden || drawWithin(GATHER_MS));
-  let stop: (() => void) | null = null;
   connection.subscribe(({ state }) => {
     stop?.();
     stop = state === "live" ? askForAll() : null;
+  });
+}
+
+function hearAll(statuses: Status[]): void {
+  told.clear();
+  for (const id of known.keys()) told.set(id, null);
+  for (const status of statuses) told.set(status.session_id, status);
+  load();
+}
+
+/** Draws what was told: which sessions there are is known now. */
+function load(): void {
+  clearTimeout(timer);
+  batch(() => {
+    draw();
+    isLoaded.value = true;
   });
 }
 
@@ -150,11 +171,7 @@ function askForAll(): () => void {
       const there = new Set(items.map((status) => status.session_id));
       for (const status of items) if (!heard.has(status.session_id)) told.set(status.session_id, status);
       for (const id of known.keys()) if (!there.has(id) && !heard.has(id)) told.set(id, null);
-      clearTimeout(timer);
-      batch(() => {
-        draw();
-        isLoaded.value = true;
-      });
+      load();
     } catch {
       if (!abort.signal.aborted) retry = setTimeout(attempt, RETRY_MS);
     }
