@@ -11,6 +11,10 @@ const LONG_BYTES = 100e6;
 const TURNS = 500;
 const PICTURES = 100;
 
+/** The wordy one: calls, and bytes each of them prints. */
+const CALLS = 40;
+const PRINTED_BYTES = 1e6;
+
 const SESSIONS = 500;
 const ACTIVE = 50;
 
@@ -27,6 +31,7 @@ const CORE_SHARE = 0.25;
 let world;
 let long;
 let longBytes;
+let wordy;
 let active;
 
 before(async () => {
@@ -44,8 +49,13 @@ before(async () => {
     await long.write();
     await long.age();
     longBytes = (await stat(long.file)).size;
+    wordy = new Claude(made, id(901), { project: "wordy", at: Date.now() - 10 * 3_600_000 });
+    const printed = `${"all of it has to be kept, and little of it is ever looked at\n".repeat(PRINTED_BYTES / 61)}the very end`;
+    for (let call = 0; call < CALLS; call++) wordy.prompt(`Print it ${call}`).call("Bash", { command: `print ${call}` }).result(`${call}\n${printed}`).answer(`Printed ${call}.`);
+    await wordy.write();
+    await wordy.age();
     active = [];
-    for (let number = 0; number < SESSIONS - 1; number++) {
+    for (let number = 0; number < SESSIONS - 2; number++) {
       const isActive = number < ACTIVE;
       const session = new Claude(made, id(number), { project: `project-${number % 12}`, at: Date.now() - (isActive ? 5_000 : 3_600_000 + number * 60_000) });
       session.prompt(`Task ${number}: tidy up the module`).call("Bash", { command: "cargo test" });
@@ -97,6 +107,32 @@ test("a session of 100 MB opens at once, and costs the same at both ends", async
   await page.keyboard.press("End");
   await page.locator(".entry.answer", { hasText: "is done." }).last().waitFor();
   t.diagnostic(`memory after scrolling up and down: ${(up / 1e6).toFixed(0)} and ${(down / 1e6).toFixed(0)} MB`);
+  assert.deepEqual([page.complaints, page.foreign], [[], []]);
+  await page.context().close();
+});
+
+test("what tools printed by the megabyte is a light page, and there to its end", async (t) => {
+  const page = await world.page("/settings");
+  const began = Date.now();
+  await page.visit(wordy.place);
+  await page.locator(".entry.answer", { hasText: `Printed ${CALLS - 1}.` }).waitFor();
+  t.diagnostic(`first screen of a session that printed ${((CALLS * PRINTED_BYTES) / 1e6).toFixed(0)} MB, and all around it: ${Date.now() - began} ms`);
+  const box = page.locator(".talk");
+  while (!(await page.locator(".edge", { hasText: "The beginning" }).isVisible())) {
+    const first = () => page.locator("[data-seq]").first().evaluate((entry) => Number(entry.dataset.seq));
+    const before = await first();
+    await box.evaluate((it) => (it.scrollTop = 0));
+    await until(async () => (await first()) < before || (await page.locator(".edge").isVisible()), () => `nothing is read above ${before}`);
+  }
+  await (await page.context().newCDPSession(page)).send("HeapProfiler.collectGarbage");
+  const heap = await page.evaluate(() => performance.memory.usedJSHeapSize);
+  t.diagnostic(`memory with all of it: ${(heap / 1e6).toFixed(0)} MB`);
+  assert.ok(heap < (CALLS * PRINTED_BYTES) / 2, `${heap} bytes: what is not shown is held`);
+  const call = page.locator(".entry.tool", { hasText: "print 0" }).first();
+  await call.locator("summary").click();
+  await call.getByRole("button", { name: "Get all of it" }).click();
+  await call.getByRole("button", { name: /more characters/ }).click();
+  await call.getByText("the very end").waitFor();
   assert.deepEqual([page.complaints, page.foreign], [[], []]);
   await page.context().close();
 });

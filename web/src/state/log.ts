@@ -208,7 +208,7 @@ function slim(event: RecordedEvent): RecordedEvent {
   const cut = (value: unknown, depth: number): unknown => {
     if (typeof value === "string" && value.length > TEXT_CHARS_MAX) {
       isCut = true;
-      return value.slice(0, TEXT_CHARS_MAX);
+      return copied(value.slice(0, TEXT_CHARS_MAX));
     }
     if (value === null || typeof value !== "object" || depth > 6) return value;
     if (Array.isArray(value)) return value.map((one) => cut(one, depth + 1));
@@ -217,4 +217,9 @@ function slim(event: RecordedEvent): RecordedEvent {
   const data = cut(event.data, 0);
   const text = cut(event.text, 0) as string | undefined;
   return { ...event, data, text, truncated: isCut || event.truncated === true };
+}
+
+/** A part of a text keeps all of it in memory until it is a text of its own. */
+function copied(text: string): string {
+  return JSON.parse(JSON.stringify(text)) as string;
 }
