@@ -1,17 +1,40 @@
 //! Answers and failures as JSON: one shape for everything that goes wrong.
+//!
+//! An answer is encoded where it was worked out: a long one would hold up everybody else on the
+//! thread that serves.
 
 use std::error::Error;
 
 use axum::Json;
-use axum::http::StatusCode;
+use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use journal::ReadError;
+use serde::Serialize;
 use wire::FailureBody;
 
 use crate::sources::SourceError;
 
 /// What a route gives back.
-pub(crate) type Answer<T> = Result<Json<T>, Refusal>;
+pub(crate) type Answer = Result<Encoded, Refusal>;
+
+/// An answer that is ready to be sent.
+pub(crate) struct Encoded(Vec<u8>);
+
+impl Encoded {
+    pub(crate) fn of(answer: &impl Serialize) -> Answer {
+        let failed = |error: serde_json::Error| {
+            Refusal::of(StatusCode::INTERNAL_SERVER_ERROR, "failed", &error)
+        };
+        serde_json::to_vec(answer).map(Encoded).map_err(failed)
+    }
+}
+
+impl IntoResponse for Encoded {
+    fn into_response(self) -> Response {
+        let kind = HeaderValue::from_static("application/json");
+        ([(header::CONTENT_TYPE, kind)], self.0).into_response()
+    }
+}
 
 /// Why a request is not answered, in words.
 #[derive(Debug)]

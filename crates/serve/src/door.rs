@@ -15,11 +15,12 @@ use futures_util::future::join_all;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use serde::Serialize;
 use tokio::net::TcpStream;
 use tokio::runtime::Runtime;
 use tokio::sync::{Notify, Semaphore, oneshot};
 
-use crate::answer::Refusal;
+use crate::answer::{Answer, Encoded, Refusal};
 use crate::api;
 use crate::board::Board;
 use crate::desk::Desk;
@@ -203,6 +204,14 @@ impl Inside {
         question: impl FnOnce(&dyn Sources) -> Result<T, E> + Send + 'static,
     ) -> Result<T, Refusal> {
         self.ask_at(&self.0.questions, question).await
+    }
+
+    /// The same for an answer in JSON, which is encoded there too.
+    pub(crate) async fn answer<T: Serialize, E: Into<Refusal>>(
+        &self,
+        question: impl FnOnce(&dyn Sources) -> Result<T, E> + Send + 'static,
+    ) -> Answer {
+        self.ask(move |sources| Encoded::of(&question(sources).map_err(Into::into)?)).await
     }
 
     /// Reads for somebody who follows.

@@ -14,6 +14,13 @@ pub struct Page<T> {
     pub next: Option<String>,
 }
 
+impl<T> Page<T> {
+    /// All there is, in one part.
+    pub fn whole(items: Vec<T>) -> Page<T> {
+        Page { items, next: None }
+    }
+}
+
 /// What was said in a session, oldest first.
 #[derive(Serialize, ToSchema)]
 pub struct Messages {

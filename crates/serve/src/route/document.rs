@@ -2,7 +2,6 @@
 
 use std::io::{self, Write};
 
-use axum::Json;
 use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::{HeaderValue, header};
@@ -128,8 +127,8 @@ pub(crate) async fn handoff(
         (status = NOT_FOUND, body = Failure)
     )
 )]
-pub(crate) async fn resume(State(inside): State<Inside>, Named(id): Named) -> Answer<Resume> {
-    inside.ask(move |sources| sources.resume(&id)).await.map(Json)
+pub(crate) async fn resume(State(inside): State<Inside>, Named(id): Named) -> Answer {
+    inside.answer(move |sources| sources.resume(&id)).await
 }
 
 /// Ids have characters that some systems do not want in names of files.

@@ -1,6 +1,5 @@
 //! Anything ever said, done or printed, and what it cost.
 
-use axum::Json;
 use axum::extract::State;
 use event::{Kind, Time};
 use journal::{Match, Query, Ranking};
@@ -65,9 +64,9 @@ enum Order {
 pub(crate) async fn search(
     State(inside): State<Inside>,
     Asked(asked): Asked<SearchAsked>,
-) -> Answer<Found> {
+) -> Answer {
     let limit = limit(asked.limit)?;
-    let searching = inside.ask(move |sources| -> Result<Found, SourceError> {
+    let searching = inside.answer(move |sources| -> Result<Found, SourceError> {
         let session = match &asked.session {
             Some(prefix) => Some(sources.journal().resolve(prefix)?.id),
             None => None,
@@ -93,7 +92,7 @@ pub(crate) async fn search(
         };
         sources.search(&query)
     });
-    searching.await.map(Json)
+    searching.await
 }
 
 #[derive(Deserialize, IntoParams)]
@@ -122,10 +121,7 @@ pub(crate) struct UsageAsked {
         (status = SERVICE_UNAVAILABLE, body = Failure)
     )
 )]
-pub(crate) async fn usage(
-    State(inside): State<Inside>,
-    Asked(asked): Asked<UsageAsked>,
-) -> Answer<Usage> {
+pub(crate) async fn usage(State(inside): State<Inside>, Asked(asked): Asked<UsageAsked>) -> Answer {
     let wanted = UsageWanted {
         by: asked.by.unwrap_or_else(|| "daily".to_owned()),
         provider: asked.provider,
@@ -133,5 +129,5 @@ pub(crate) async fn usage(
         since: asked.since,
         until: asked.until,
     };
-    inside.ask(move |sources| sources.usage(&wanted)).await.map(Json)
+    inside.answer(move |sources| sources.usage(&wanted)).await
 }

@@ -1,10 +1,9 @@
 //! How the daemon and its followers do.
 
-use axum::Json;
 use axum::extract::State;
 use wire::{Failure, Health, StreamStatus};
 
-use crate::answer::Answer;
+use crate::answer::{Answer, Encoded};
 use crate::door::Inside;
 
 /// How the daemon does
@@ -17,8 +16,8 @@ use crate::door::Inside;
         (status = SERVICE_UNAVAILABLE, body = Failure)
     )
 )]
-pub(crate) async fn health(State(inside): State<Inside>) -> Answer<Health> {
-    inside.ask_short(|sources| sources.health()).await.map(Json)
+pub(crate) async fn health(State(inside): State<Inside>) -> Answer {
+    inside.ask_short(|sources| Encoded::of(&sources.health()?)).await
 }
 
 /// How those who follow get on
@@ -31,11 +30,11 @@ pub(crate) async fn health(State(inside): State<Inside>) -> Answer<Health> {
         (status = SERVICE_UNAVAILABLE, body = Failure)
     )
 )]
-pub(crate) async fn stream_status(State(inside): State<Inside>) -> Answer<StreamStatus> {
+pub(crate) async fn stream_status(State(inside): State<Inside>) -> Answer {
     let (position, cached_after) = {
         let recent = inside.tide().recent();
         (recent.tail(), recent.after())
     };
     let followers = inside.followers().at(position);
-    Ok(Json(StreamStatus { position, cached_after, followers }))
+    Encoded::of(&StreamStatus { position, cached_after, followers })
 }

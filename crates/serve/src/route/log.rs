@@ -1,6 +1,5 @@
 //! What was recorded of a session.
 
-use axum::Json;
 use axum::extract::State;
 use event::payload::ToolCall;
 use event::{Event, Kind};
@@ -57,21 +56,25 @@ pub(crate) async fn events(
     State(inside): State<Inside>,
     Named(id): Named,
     Asked(asked): Asked<EventsAsked>,
-) -> Answer<Page<RecordedEvent>> {
+) -> Answer {
     let limit = limit(asked.limit)?;
-    let reading = inside.ask(move |sources| {
+    let reading = inside.answer(move |sources| {
         let journal = sources.journal();
         let id = journal.resolve(&id)?.id;
         let behind = Selection::after(asked.after.unwrap_or(0));
-        let Some(before) = asked.before else { return page(&journal, &id, behind, limit) };
-        let backwards = behind.up_to(before.saturating_sub(1)).newest_first();
-        let (mut items, next) = page(&journal, &id, backwards, limit)?;
-        items.reverse();
-        Ok((items, next))
+        let (items, next) = match asked.before {
+            None => page(&journal, &id, behind, limit)?,
+            Some(before) => {
+                let backwards = behind.up_to(before.saturating_sub(1)).newest_first();
+                let (mut items, next) = page(&journal, &id, backwards, limit)?;
+                items.reverse();
+                (items, next)
+            }
+        };
+        let items = items.into_iter().map(RecordedEvent).collect();
+        Ok::<_, ReadError>(Page { items, next })
     });
-    let (items, next) = reading.await?;
-    let items = items.into_iter().map(RecordedEvent).collect();
-    Ok(Json(Page { items, next }))
+    reading.await
 }
 
 #[derive(Deserialize, IntoParams)]
@@ -102,9 +105,9 @@ pub(crate) struct MessagesAsked {
 pub(crate) async fn messages(
     State(inside): State<Inside>,
     Asked(asked): Asked<MessagesAsked>,
-) -> Answer<Messages> {
+) -> Answer {
     let (after, limit) = (asked.after.unwrap_or(0), limit(asked.limit)?);
-    let reading = inside.ask(move |sources| {
+    let reading = inside.answer(move |sources| {
         let journal = sources.journal();
         let id = journal.resolve(&asked.session)?.id;
         let kinds = ROLES.iter().map(|(kind, _)| kind.clone());
@@ -112,7 +115,7 @@ pub(crate) async fn messages(
         let items = events.iter().filter_map(message).collect();
         Ok::<_, ReadError>(Messages { session_id: id, items, next })
     });
-    reading.await.map(Json)
+    reading.await
 }
 
 /// So many events, and where to go on if there are more.

@@ -1,7 +1,6 @@
 //! What holds over many sessions: what happened, how the work went, who belongs together, and how
 //! it stands with each agent.
 
-use axum::Json;
 use axum::extract::State;
 use event::Time;
 use serde::Deserialize;
@@ -41,10 +40,7 @@ pub(crate) struct FeedAsked {
         (status = UNAUTHORIZED, body = Failure)
     )
 )]
-pub(crate) async fn feed(
-    State(inside): State<Inside>,
-    Asked(asked): Asked<FeedAsked>,
-) -> Answer<Page<Happening>> {
+pub(crate) async fn feed(State(inside): State<Inside>, Asked(asked): Asked<FeedAsked>) -> Answer {
     let wanted = SessionsWanted {
         provider: asked.provider,
         project: asked.project,
@@ -53,7 +49,7 @@ pub(crate) async fn feed(
         after: None,
         limit: limit(asked.limit)?,
     };
-    inside.ask(move |sources| sources.feed(&wanted)).await.map(Json)
+    inside.answer(move |sources| sources.feed(&wanted)).await
 }
 
 #[derive(Deserialize, IntoParams)]
@@ -82,7 +78,7 @@ pub(crate) struct WorkAsked {
 pub(crate) async fn activity(
     State(inside): State<Inside>,
     Asked(asked): Asked<WorkAsked>,
-) -> Answer<Work> {
+) -> Answer {
     let wanted = SessionsWanted {
         provider: asked.provider,
         project: asked.project,
@@ -90,7 +86,7 @@ pub(crate) async fn activity(
         until: asked.until,
         ..SessionsWanted::default()
     };
-    inside.ask(move |sources| sources.work(&wanted)).await.map(Json)
+    inside.answer(move |sources| sources.work(&wanted)).await
 }
 
 /// A session with those it comes from and those that came from it
@@ -105,12 +101,8 @@ pub(crate) async fn activity(
         (status = NOT_FOUND, body = Failure)
     )
 )]
-pub(crate) async fn family(
-    State(inside): State<Inside>,
-    Named(id): Named,
-) -> Answer<Page<Session>> {
-    let items = inside.ask(move |sources| sources.family(&id)).await?;
-    Ok(Json(Page { items, next: None }))
+pub(crate) async fn family(State(inside): State<Inside>, Named(id): Named) -> Answer {
+    inside.answer(move |sources| sources.family(&id).map(Page::whole)).await
 }
 
 /// How it stands with each agent: where it is looked, what was found, and its hooks
@@ -119,7 +111,6 @@ pub(crate) async fn family(
     path = "/api/capture",
     responses((status = OK, body = Page<Adapter>), (status = UNAUTHORIZED, body = Failure))
 )]
-pub(crate) async fn capture(State(inside): State<Inside>) -> Answer<Page<Adapter>> {
-    let items = inside.ask(|sources| sources.adapters()).await?;
-    Ok(Json(Page { items, next: None }))
+pub(crate) async fn capture(State(inside): State<Inside>) -> Answer {
+    inside.answer(|sources| sources.adapters().map(Page::whole)).await
 }

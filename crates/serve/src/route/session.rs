@@ -1,6 +1,5 @@
 //! Sessions, and what they are doing.
 
-use axum::Json;
 use axum::extract::State;
 use event::Time;
 use serde::Deserialize;
@@ -47,7 +46,7 @@ pub(crate) struct SessionsAsked {
 pub(crate) async fn sessions(
     State(inside): State<Inside>,
     Asked(asked): Asked<SessionsAsked>,
-) -> Answer<Page<Session>> {
+) -> Answer {
     let wanted = SessionsWanted {
         provider: asked.provider,
         project: asked.project,
@@ -56,7 +55,7 @@ pub(crate) async fn sessions(
         after: asked.after,
         limit: limit(asked.limit)?,
     };
-    inside.ask(move |sources| sources.sessions(&wanted)).await.map(Json)
+    inside.answer(move |sources| sources.sessions(&wanted)).await
 }
 
 /// One session with its turns
@@ -72,8 +71,8 @@ pub(crate) async fn sessions(
         (status = NOT_FOUND, body = Failure)
     )
 )]
-pub(crate) async fn session(State(inside): State<Inside>, Named(id): Named) -> Answer<Session> {
-    inside.ask(move |sources| sources.session(&id)).await.map(Json)
+pub(crate) async fn session(State(inside): State<Inside>, Named(id): Named) -> Answer {
+    inside.answer(move |sources| sources.session(&id)).await
 }
 
 /// What it does now, what it did lately, what was last asked
@@ -89,9 +88,8 @@ pub(crate) async fn session(State(inside): State<Inside>, Named(id): Named) -> A
         (status = NOT_FOUND, body = Failure)
     )
 )]
-pub(crate) async fn summary(State(inside): State<Inside>, Named(id): Named) -> Answer<Summary> {
-    let status = inside.ask(move |sources| sources.explain(&id)).await?;
-    Ok(Json(status.summary))
+pub(crate) async fn summary(State(inside): State<Inside>, Named(id): Named) -> Answer {
+    inside.answer(move |sources| sources.explain(&id).map(|status| status.summary)).await
 }
 
 /// The newest part of a session at a glance: events, words, turns
@@ -107,8 +105,8 @@ pub(crate) async fn summary(State(inside): State<Inside>, Named(id): Named) -> A
         (status = NOT_FOUND, body = Failure)
     )
 )]
-pub(crate) async fn recent(State(inside): State<Inside>, Named(id): Named) -> Answer<Recent> {
-    inside.ask(move |sources| sources.recent(&id)).await.map(Json)
+pub(crate) async fn recent(State(inside): State<Inside>, Named(id): Named) -> Answer {
+    inside.answer(move |sources| sources.recent(&id)).await
 }
 
 /// What sessions are doing that were active lately
@@ -121,9 +119,8 @@ pub(crate) async fn recent(State(inside): State<Inside>, Named(id): Named) -> An
         (status = SERVICE_UNAVAILABLE, body = Failure)
     )
 )]
-pub(crate) async fn status(State(inside): State<Inside>) -> Answer<Page<Status>> {
-    let items = inside.ask(|sources| sources.statuses()).await?;
-    Ok(Json(Page { items, next: None }))
+pub(crate) async fn status(State(inside): State<Inside>) -> Answer {
+    inside.answer(|sources| sources.statuses().map(Page::whole)).await
 }
 
 /// The sessions that want somebody, the most urgent first
@@ -136,9 +133,8 @@ pub(crate) async fn status(State(inside): State<Inside>) -> Answer<Page<Status>>
         (status = SERVICE_UNAVAILABLE, body = Failure)
     )
 )]
-pub(crate) async fn attention(State(inside): State<Inside>) -> Answer<Page<Status>> {
-    let items = inside.ask(|sources| sources.wanting()).await?;
-    Ok(Json(Page { items, next: None }))
+pub(crate) async fn attention(State(inside): State<Inside>) -> Answer {
+    inside.answer(|sources| sources.wanting().map(Page::whole)).await
 }
 
 #[derive(Deserialize, IntoParams)]
@@ -164,10 +160,9 @@ pub(crate) struct ApprovalsAsked {
 pub(crate) async fn approvals(
     State(inside): State<Inside>,
     Asked(asked): Asked<ApprovalsAsked>,
-) -> Answer<Page<Approval>> {
+) -> Answer {
     let is_pending = asked.pending == Some(true);
-    let items = inside.ask(move |sources| sources.approvals(is_pending)).await?;
-    Ok(Json(Page { items, next: None }))
+    inside.answer(move |sources| sources.approvals(is_pending).map(Page::whole)).await
 }
 
 #[derive(Deserialize, IntoParams)]
@@ -194,6 +189,6 @@ pub(crate) struct ExplainAsked {
 pub(crate) async fn explain(
     State(inside): State<Inside>,
     Asked(asked): Asked<ExplainAsked>,
-) -> Answer<Status> {
-    inside.ask(move |sources| sources.explain(&asked.session)).await.map(Json)
+) -> Answer {
+    inside.answer(move |sources| sources.explain(&asked.session)).await
 }
