@@ -1,8 +1,6 @@
 //! Pictures in what agents wrote. Events only say that there was one; its bytes are in the original
 //! record, which is kept.
 
-use std::io::{self, Read};
-
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use event::{Raw, SessionId};
@@ -26,7 +24,7 @@ pub(crate) fn picture(
     };
     let Some(place) = event.metadata.get("record").and_then(Raw::text) else { return Ok(None) };
     let Some(place) = Place::parse(&place) else { return Ok(None) };
-    let Some(record) = place.read(journal)? else { return Ok(None) };
+    let Some(record) = place.read(journal) else { return Ok(None) };
     let Ok(record) = serde_json::from_slice::<Value>(&record) else { return Ok(None) };
     let mut found = Vec::new();
     collect(&record, &mut found);
@@ -51,18 +49,11 @@ impl<'a> Place<'a> {
             .filter(|place| place.len <= RECORD_BYTES_MAX)
     }
 
-    fn read(&self, journal: &Journal) -> Result<Option<Vec<u8>>, ReadError> {
-        let originals = journal.originals();
-        let Some(begin) = originals.begin(self.source, self.generation)? else { return Ok(None) };
-        let Some(mut reader) = originals.read(self.source, self.generation)? else {
-            return Ok(None);
-        };
-        let Some(before) = self.offset.checked_sub(begin) else { return Ok(None) };
-        let mut record = Vec::new();
-        let skipped = io::copy(&mut (&mut reader).take(before), &mut io::sink());
-        let read = skipped.and_then(|_| reader.take(self.len).read_to_end(&mut record));
+    fn read(&self, journal: &Journal) -> Option<Vec<u8>> {
+        let stretch = self.offset..self.offset.saturating_add(self.len);
+        let read = journal.originals().stretch(self.source, self.generation, stretch);
         // What cannot be unpacked is as good as gone; `doctor` tells of it.
-        Ok(read.is_ok().then_some(record))
+        read.ok().flatten()
     }
 }
 

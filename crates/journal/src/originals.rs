@@ -8,6 +8,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fs::{File, Metadata};
 use std::io::{Read, Seek, SeekFrom};
+use std::ops::Range;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -192,6 +193,36 @@ impl Originals {
         self.ends.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// A stretch of a source; `None` if not all of it was kept. Only what it lies in is unpacked.
+    pub fn stretch(
+        &self,
+        source: &str,
+        generation: u32,
+        wanted: Range<u64>,
+    ) -> Result<Option<Vec<u8>>, StorageError> {
+        let Some(dir) = &self.dir else { return Ok(None) };
+        let path = dir.join(file_name(source, generation));
+        let Some(file) = file::open(&path)? else { return Ok(None) };
+        let failed = |error| StorageError::new("read", &path, error);
+        let mut stretch = Vec::new();
+        let mut at = wanted.start;
+        for frame in frames(&file).map_err(failed)? {
+            if at == wanted.end {
+                break;
+            }
+            if (frame.plain_from..frame.end().plain).contains(&at) {
+                let plain = plain(&file, frame).map_err(failed)?;
+                let end = wanted.end.min(frame.end().plain);
+                let part = (at - frame.plain_from) as usize..(end - frame.plain_from) as usize;
+                // A frame that unpacks to less than it says is damaged.
+                let Some(part) = plain.get(part) else { return Ok(None) };
+                stretch.extend_from_slice(part);
+                at = end;
+            }
+        }
+        Ok((at == wanted.end).then_some(stretch))
+    }
+
     /// Where in a source begins what was kept of it; `None` if nothing was.
     pub fn begin(&self, source: &str, generation: u32) -> Result<Option<u64>, StorageError> {
         let Some(dir) = &self.dir else { return Ok(None) };
@@ -271,7 +302,7 @@ impl Kept {
         let Some(first) = first else { return Ok(()) };
         let frame = frames[first];
         let packed = frame.packed_from - HEADER_LEN;
-        let before = (offset > frame.plain_from).then(|| self.plain(frame)).transpose()?;
+        let before = (offset > frame.plain_from).then(|| plain(&self.file, frame)).transpose()?;
         self.file.set_len(packed)?;
         let plain = if first == 0 { 0 } else { frames[first - 1].end().plain };
         self.end = End { plain, packed };
@@ -280,12 +311,6 @@ impl Kept {
             self.append(frame.plain_from, &plain)?;
         }
         Ok(())
-    }
-
-    fn plain(&self, frame: Frame) -> std::io::Result<Vec<u8>> {
-        let mut packed = vec![0; frame.packed_len as usize];
-        self.file.read_exact_at(&mut packed, frame.packed_from)?;
-        zstd::bulk::decompress(&packed, frame.plain_len as usize)
     }
 
     fn sync(&mut self) -> Result<(), StorageError> {
@@ -305,6 +330,13 @@ impl Frame {
             packed: self.packed_from + u64::from(self.packed_len),
         }
     }
+}
+
+/// What is in a frame.
+fn plain(file: &File, frame: Frame) -> std::io::Result<Vec<u8>> {
+    let mut packed = vec![0; frame.packed_len as usize];
+    file.read_exact_at(&mut packed, frame.packed_from)?;
+    zstd::bulk::decompress(&packed, frame.plain_len as usize)
 }
 
 /// The whole frames of a file. What a crash left half written is not among them.
@@ -371,6 +403,34 @@ mod tests {
     }
 
     #[test]
+    fn a_stretch_is_unpacked_without_what_stands_before_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("originals");
+        let originals = Originals::in_folder(path.clone());
+        // The first part was never kept.
+        originals.keep("a", 0, 4, b"two\n").unwrap();
+        originals.keep("a", 0, 8, b"three\n").unwrap();
+        let stretch = |range| originals.stretch("a", 0, range).unwrap();
+        for (range, kept) in [
+            (4..8, Some(&b"two\n"[..])),
+            (5..10, Some(b"wo\nth")),
+            (8..14, Some(b"three\n")),
+            (9..9, Some(b"")),
+            (0..8, None),
+            (12..15, None),
+            (20..21, None),
+        ] {
+            assert_eq!(stretch(range.clone()).as_deref(), kept, "{range:?}");
+        }
+        assert_eq!(originals.stretch("a", 1, 4..8).unwrap(), None);
+        // Damage before it does not matter.
+        let file = File::options().write(true).open(path.join("a.0.zst")).unwrap();
+        file.write_all_at(&[0xff; 4], HEADER_LEN).unwrap();
+        assert_eq!(stretch(8..14).as_deref(), Some(&b"three\n"[..]));
+        assert!(originals.stretch("a", 0, 4..8).is_err());
+    }
+
+    #[test]
     fn what_is_read_again_is_kept_once() {
         let dir = tempfile::tempdir().unwrap();
         let originals = Originals::in_folder(dir.path().join("originals"));
@@ -420,6 +480,7 @@ mod tests {
         Originals::in_folder(dir.path().join("originals")).remove("a").unwrap();
         originals.keep("a", 0, 4, b"two\n").unwrap();
         assert_eq!(kept(&originals), "two\n");
+        assert_eq!(originals.begin("a", 0).unwrap(), Some(4));
     }
 
     #[test]
