@@ -57,7 +57,9 @@ pub use hook::{
     hooked, untold,
 };
 pub use identity::Identity;
-pub use position::{SessionFile, files_of_sessions, sessions_by_source, sessions_without_source};
+pub use position::{
+    SessionFile, file_of_session, files_of_sessions, sessions_by_source, sessions_without_source,
+};
 pub use pump::{Progress, Pump, Summary, not_understood};
 pub use record::{Record, Text};
 pub use rows::{Schema, Way};

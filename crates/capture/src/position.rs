@@ -188,6 +188,8 @@ pub fn sessions_by_source(sources: &[(String, String)]) -> Vec<(String, Vec<Sess
 /// The file a session was read from last.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SessionFile {
+    /// The key of the source, by which the journal knows how far it was read.
+    pub source: String,
     pub path: PathBuf,
     /// Its size when it was read: a longer one has news.
     pub size: u64,
@@ -196,6 +198,11 @@ pub struct SessionFile {
 /// The files that tell of one session each, by session. A database tells of many, and when it was
 /// written says nothing about one of them.
 pub fn files_of_sessions(sources: &[(String, String)]) -> BTreeMap<SessionId, SessionFile> {
+    sources.iter().filter_map(|(key, position)| file_of_session(key, position)).collect()
+}
+
+/// The session that a source tells of and its file, if it is the only one there.
+pub fn file_of_session(source: &str, position: &str) -> Option<(SessionId, SessionFile)> {
     /// What is read of a position here; the rest is skipped.
     #[derive(Deserialize)]
     struct Place {
@@ -207,19 +214,14 @@ pub fn files_of_sessions(sources: &[(String, String)]) -> BTreeMap<SessionId, Se
         #[serde(default)]
         threads: BTreeMap<String, serde::de::IgnoredAny>,
     }
-    let mut files = BTreeMap::new();
-    for (key, position) in sources {
-        let Some((provider, _)) = key.split_once(':') else { continue };
-        let Ok(place) = serde_json::from_str::<Place>(position) else { continue };
-        if place.watermark.is_some() || place.threads.len() != 1 {
-            continue;
-        }
-        for session in place.threads.keys() {
-            let file = SessionFile { path: place.path.clone(), size: place.size };
-            files.insert(session_id(provider, session), file);
-        }
+    let (provider, _) = source.split_once(':')?;
+    let place: Place = serde_json::from_str(position).ok()?;
+    if place.watermark.is_some() || place.threads.len() != 1 {
+        return None;
     }
-    files
+    let (session, _) = place.threads.first_key_value()?;
+    let file = SessionFile { source: source.to_owned(), path: place.path, size: place.size };
+    Some((session_id(provider, session), file))
 }
 
 /// What the file system knows a file by, wherever it lies.

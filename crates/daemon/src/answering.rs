@@ -126,7 +126,10 @@ impl Sources for Answering {
     }
 
     fn statuses(&self) -> Result<Vec<wire::Status>, SourceError> {
-        Ok(self.live.lately()?.iter().map(answers::status).collect())
+        match self.live.shown() {
+            Some(shown) => Ok(shown),
+            None => Ok(self.live.lately()?.iter().map(answers::status).collect()),
+        }
     }
 
     fn wanting(&self) -> Result<Vec<wire::Status>, SourceError> {
@@ -191,7 +194,8 @@ impl Sources for Answering {
     fn family(&self, id: &str) -> Result<Vec<wire::Session>, SourceError> {
         let journal = self.journal();
         let members = family(&journal, journal.resolve(id)?)?;
-        Ok(Listing::load(&journal).map_err(unlisted)?.of(&members)?)
+        let listing = Listing::of_page(&journal, self.without_source(&journal)?);
+        Ok(listing.map_err(unlisted)?.of(&members)?)
     }
 
     fn resume(&self, id: &str) -> Result<wire::Resume, SourceError> {

@@ -154,7 +154,12 @@ fn save(journal: &Journal, folded: &mut Vec<(SessionId, u64, String)>) -> Result
     Ok(())
 }
 
-fn fold(journal: &Journal, session: &SessionInfo, kept: Option<Facts>) -> Result<Facts, ReadError> {
+/// The facts of one session as of now, continued from what is known of them.
+pub(crate) fn fold(
+    journal: &Journal,
+    session: &SessionInfo,
+    kept: Option<Facts>,
+) -> Result<Facts, ReadError> {
     // Facts that are ahead belong to a log that was put back.
     let mut facts = kept.filter(|facts| facts.seq() <= session.tail_seq).unwrap_or_default();
     if facts.seq() < session.tail_seq {

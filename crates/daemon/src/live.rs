@@ -20,7 +20,7 @@ use serve::Board;
 
 use crate::answers;
 use crate::opened::Opened;
-use crate::statuses::{Again, SessionStatus, Statuses};
+use crate::statuses::{Again, SessionStatus, Statuses, prepare};
 use crate::surroundings::Processes;
 
 /// The least time between two values of what a session is doing.
@@ -110,11 +110,16 @@ impl Live {
         wanted.watchers = watchers;
         if watchers == 0 {
             wanted.round += 1;
-            self.board.keep(|_| false);
+            self.board.wipe();
         }
         drop(wanted);
         self.changed.notify_all();
         self.waker.wake();
+    }
+
+    /// What those who watch are shown; `None` while nobody watches, or nothing is shown yet.
+    pub(crate) fn shown(&self) -> Option<Vec<wire::Status>> {
+        self.board.whole()
     }
 
     /// Sessions that were active lately or are open, as people list them.
@@ -126,6 +131,10 @@ impl Live {
     }
 
     pub(crate) fn of(&self, info: SessionInfo) -> Result<SessionStatus, ReadError> {
+        let is_near = self.statuses().statuses.is_near(&info);
+        if !is_near {
+            prepare(&self.opened.journal(), &info)?;
+        }
         let mut kept = self.statuses();
         let Kept { statuses, processes, .. } = &mut *kept;
         statuses.of(info, processes, (self.clock)())
@@ -201,7 +210,7 @@ impl Live {
         let ids: BTreeSet<SessionId> = listed.iter().map(|status| status.info.id.clone()).collect();
         // Whoever keeps this fresh is the one who reads their files.
         let statuses = listed.iter().map(answers::status).map(current);
-        self.put(round, |id| ids.contains(id), statuses);
+        self.put(round, |board| board.show_all(statuses));
         let at = Instant::now();
         Ok(Shown { ids, deletions, at, open_at: at, ended_at: at, all_at: at })
     }
@@ -253,23 +262,19 @@ impl Live {
         let listed = || statuses.iter().filter(|status| status.is_listed());
         shown.ids.retain(|id| !ids.contains(id));
         shown.ids.extend(listed().map(|status| status.info.id.clone()));
-        let is_kept = |id: &SessionId| shown.ids.contains(id);
-        self.put(round, is_kept, listed().map(answers::status).map(current));
+        self.put(round, |board| {
+            board.keep(|id| shown.ids.contains(id));
+            board.show(listed().map(answers::status).map(current));
+        });
         shown.at = Instant::now();
     }
 
     /// Puts on the board what was worked out for those who watch, if any of them is still there.
-    fn put(
-        &self,
-        round: u64,
-        is_kept: impl Fn(&SessionId) -> bool,
-        statuses: impl Iterator<Item = wire::Status>,
-    ) {
+    fn put(&self, round: u64, put: impl FnOnce(&Board)) {
         // Held meanwhile: a board that is wiped stays so.
         let wanted = self.wanted();
         if wanted.is_watched(round) {
-            self.board.keep(is_kept);
-            self.board.show(statuses);
+            put(&self.board);
         }
     }
 

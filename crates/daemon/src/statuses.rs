@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use capture::{Environment, SessionFile, files_of_sessions};
+use capture::{Environment, SessionFile, file_of_session, files_of_sessions};
 use event::payload::SessionMode;
 use event::{SessionId, Time};
 use journal::{Journal, ReadError, Selection, SessionFilter, SessionInfo, View};
@@ -18,7 +18,7 @@ use projection::status::{
 };
 use redact::Redactor;
 
-use crate::facts::facts_of;
+use crate::facts;
 use crate::surroundings::{ProcessTable, Sought, Surroundings};
 
 /// The name saved signs go by.
@@ -45,6 +45,8 @@ pub struct Statuses {
     files: Option<BTreeMap<SessionId, SessionFile>>,
     /// Sessions that agents said they had open, as of the last look at all.
     open: BTreeSet<SessionId>,
+    /// Whether sessions that were last active days ago asked for something, and up to which event.
+    asked: HashMap<SessionId, (u64, bool)>,
 }
 
 /// What is known of one session without reading it again.
@@ -106,8 +108,8 @@ impl SessionStatus {
 impl Statuses {
     pub fn new(journal: Journal, environment: Environment) -> Statuses {
         let environment = Arc::new(environment);
-        let (known, files, open) = (HashMap::new(), None, BTreeSet::new());
-        Statuses { journal, environment, known, files, open }
+        let (known, asked) = (HashMap::new(), HashMap::new());
+        Statuses { journal, environment, known, files: None, open: BTreeSet::new(), asked }
     }
 
     /// The sessions that were active lately or are open now, newest activity first, and those that
@@ -141,13 +143,21 @@ impl Statuses {
         let environment = Arc::clone(&self.environment);
         let surroundings = Surroundings::look(&environment, processes);
         let mut asking = Vec::new();
+        let mut asked = HashMap::new();
         let mut after = None;
         loop {
             let page = self.journal.sessions(which, after.as_deref(), PAGE)?;
             for info in page.items {
                 let is_later = which.active_until.is_some_and(|until| info.last_event_at > until);
-                let is_listed = is_later || self.open.contains(&info.id);
-                if !is_listed && kept(&self.journal, &info.id)?.is_some_and(|it| it.is_asking()) {
+                if is_later || self.open.contains(&info.id) {
+                    continue;
+                }
+                let is_asking = match self.asked.get(&info.id) {
+                    Some((seq, is_asking)) if *seq == info.tail_seq => *is_asking,
+                    _ => kept(&self.journal, &info.id)?.is_some_and(|it| it.is_asking()),
+                };
+                asked.insert(info.id.clone(), (info.tail_seq, is_asking));
+                if is_asking {
                     asking.push(self.status(info, &surroundings, now)?);
                 }
             }
@@ -156,6 +166,7 @@ impl Statuses {
                 break;
             }
         }
+        self.asked = asked;
         asking.retain(SessionStatus::needs_you);
         Ok(asking)
     }
@@ -167,6 +178,12 @@ impl Statuses {
         now: Time,
     ) -> Result<Vec<SessionStatus>, ReadError> {
         self.list(None, processes, now)
+    }
+
+    /// Whether a session is known up to its last event, or nearly so.
+    pub(crate) fn is_near(&self, info: &SessionInfo) -> bool {
+        let seq = self.known.get(&info.id).map_or(0, |known| known.signs.seq());
+        info.tail_seq.saturating_sub(seq) <= FAR
     }
 
     /// One session.
@@ -328,15 +345,31 @@ impl Statuses {
         Ok(root)
     }
 
-    /// Finds the files of sessions again if any of these has news: where they are read up to
-    /// changes with their events.
+    /// Finds the files of these sessions. How far a file was read changes with the events of its
+    /// session, and is asked of that one file; all there are, only for one that is new here.
     fn find_files(&mut self, sessions: &[SessionInfo]) -> Result<(), ReadError> {
-        let is_known = |info: &SessionInfo| {
-            self.known.get(&info.id).is_some_and(|known| known.signs.seq() == info.tail_seq)
-        };
-        if self.files.is_none() || !sessions.iter().all(is_known) {
-            self.files = Some(files_of_sessions(&self.journal.sources()?));
+        let Some(files) = &mut self.files else { return self.find_all_files() };
+        for info in sessions {
+            let known = self.known.get(&info.id);
+            if known.is_some_and(|known| known.signs.seq() == info.tail_seq) {
+                continue;
+            }
+            match files.get(&info.id).map(|file| file.source.clone()) {
+                Some(source) => {
+                    files.remove(&info.id);
+                    let position = self.journal.source_position(&source)?;
+                    files.extend(position.and_then(|it| file_of_session(&source, &it)));
+                }
+                None if known.is_none() => return self.find_all_files(),
+                // It has none of its own.
+                None => {}
+            }
         }
+        Ok(())
+    }
+
+    fn find_all_files(&mut self) -> Result<(), ReadError> {
+        self.files = Some(files_of_sessions(&self.journal.sources()?));
         Ok(())
     }
 
@@ -347,12 +380,14 @@ impl Statuses {
         if known.as_ref().is_some_and(is_current) {
             return Ok(known.expect("it was just looked at"));
         }
-        let signs = match known {
-            Some(known) => Some(known.signs),
-            None => kept(&self.journal, &info.id)?,
+        let (signs, facts) = match known {
+            Some(known) => (known.signs, facts::fold(&self.journal, info, Some(known.facts))?),
+            None => {
+                let signs = kept(&self.journal, &info.id)?.unwrap_or_default();
+                (signs, facts::facts_of(&self.journal, info)?)
+            }
         };
-        let signs = fold(&self.journal, info, signs)?;
-        Ok(Known { signs, facts: facts_of(&self.journal, info)?, weighed: None })
+        Ok(Known { signs: fold(&self.journal, info, signs)?, facts, weighed: None })
     }
 }
 
@@ -417,8 +452,8 @@ impl FreshSigns {
                 continue;
             }
             let known = match self.0.remove(id) {
-                Some(signs) => Some(signs),
-                None => kept(journal, id)?,
+                Some(signs) => signs,
+                None => kept(journal, id)?.unwrap_or_default(),
             };
             let signs = fold(journal, &info, known)?;
             saved.push((id, signs.seq(), signs.save()));
@@ -436,14 +471,30 @@ impl FreshSigns {
     }
 }
 
+/// Events that are folded while others wait. With more, they are folded before.
+const FAR: u64 = 2_000;
+
+/// Folds and keeps the signs of a session whose log is long and was not folded up to here, so that
+/// whoever holds [`Statuses`] for it does not do so while the whole log is read.
+pub(crate) fn prepare(journal: &Journal, info: &SessionInfo) -> Result<(), ReadError> {
+    let known = kept(journal, &info.id)?.unwrap_or_default();
+    if info.tail_seq.saturating_sub(known.seq()) <= FAR {
+        return Ok(());
+    }
+    let signs = fold(journal, info, known)?;
+    let saved = signs.save();
+    let view = View { session_id: &info.id, up_to_seq: signs.seq(), bytes: saved.as_bytes() };
+    journal.save_views(VIEW, &[view])
+}
+
 fn kept(journal: &Journal, id: &SessionId) -> Result<Option<Signs>, ReadError> {
     let saved = journal.saved_view(id, VIEW)?;
     Ok(saved.and_then(|(_, bytes)| Signs::load(std::str::from_utf8(&bytes).ok()?)))
 }
 
-fn fold(journal: &Journal, info: &SessionInfo, kept: Option<Signs>) -> Result<Signs, ReadError> {
+fn fold(journal: &Journal, info: &SessionInfo, kept: Signs) -> Result<Signs, ReadError> {
     // Signs that are ahead belong to a log that was put back.
-    let mut signs = kept.filter(|signs| signs.seq() <= info.tail_seq).unwrap_or_default();
+    let mut signs = if kept.seq() <= info.tail_seq { kept } else { Signs::default() };
     if signs.seq() < info.tail_seq {
         for event in journal.events(&info.id, Selection::after(signs.seq()))? {
             signs.apply(&event?);
@@ -505,6 +556,31 @@ mod tests {
         assert_eq!(look(&mut statuses), [Doing::Waiting]);
         let of_new = Statuses::new(journal.clone(), environment).lately(&Processes::default(), now);
         assert_eq!(of_new.unwrap()[0].signs, statuses.known[&id].signs);
+    }
+
+    #[test]
+    fn a_long_log_is_folded_once_and_before_others_wait() {
+        let dir = tempfile::TempDir::new().unwrap();
+        let folder = dir.path().join("journal");
+        let journal = Journal::open_or_create(&folder, &journal::Options::default()).unwrap();
+        let id = SessionId::new("made-up:s").unwrap();
+        add(&journal, 0, "user.prompt", json!({"content": "go"}));
+        prepare(&journal, &journal.stat(&id).unwrap()).unwrap();
+        assert_eq!(kept(&journal, &id).unwrap(), None, "a short one costs nothing");
+        let events = (0..FAR).map(|number| {
+            let at = Time::from_millis(BEGUN + 1_000);
+            let event_id = EventId::derived(at, "made up", "s", &number.to_be_bytes());
+            let data = Raw::of(&json!({"content": "more"})).unwrap();
+            Draft::with_data(event_id, id.clone(), at, Kind::AssistantMessage, data)
+        });
+        journal.append(events.fold(Batch::observed(), Batch::with)).unwrap();
+        let info = journal.stat(&id).unwrap();
+        let mut statuses = Statuses::new(journal.clone(), Environment::new(dir.path(), []));
+        assert!(!statuses.is_near(&info));
+        prepare(&journal, &info).unwrap();
+        assert_eq!(kept(&journal, &id).unwrap().unwrap().seq(), info.tail_seq);
+        statuses.of(info.clone(), &Processes::default(), Time::from_millis(BEGUN)).unwrap();
+        assert!(statuses.is_near(&info));
     }
 
     /// Everybody lives until they are told to be gone; counts how often it is asked.

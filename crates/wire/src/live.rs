@@ -72,9 +72,6 @@ pub enum Frame {
         #[serde(flatten)]
         place: Place,
     },
-    /// The last value of what a session is doing.
-    #[serde(rename = "session.status")]
-    SessionStatus { status: Box<Status> },
     /// A session that was shown is so no more: whatever was said of it, it waits for nobody.
     #[serde(rename = "session.gone")]
     SessionGone { session_id: SessionId },
@@ -105,6 +102,18 @@ impl Frame {
     /// The one way it is written.
     pub fn encode(&self) -> String {
         serde_json::to_string(self).expect("it has only names and texts in it")
+    }
+
+    /// What all sessions are doing, each as [`Status::encode`] gives it: what was said before of
+    /// any of them, or of another one, is over.
+    pub fn of_board<'a>(encoded: impl IntoIterator<Item = &'a str>) -> String {
+        let statuses: Vec<&str> = encoded.into_iter().collect();
+        format!(r#"{{"type":"session.board","statuses":[{}]}}"#, statuses.join(","))
+    }
+
+    /// The last value of what one of them is doing.
+    pub fn of_status(encoded: &str) -> String {
+        format!(r#"{{"type":"session.status","status":{encoded}}}"#)
     }
 
     /// An event of a stream, around what is encoded already: it is the longest part and the same

@@ -37,6 +37,13 @@ pub struct Status {
     pub history: Option<Vec<Change>>,
 }
 
+impl Status {
+    /// The one way it is written.
+    pub fn encode(&self) -> String {
+        serde_json::to_string(self).expect("it has only names and texts in it")
+    }
+}
+
 /// What a session wants of a person.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 pub struct Attention {

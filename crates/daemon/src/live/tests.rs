@@ -74,9 +74,11 @@ fn nobody_is_left_with_a_wait_that_is_over() {
     live.watched_by(0);
     allow(&journal, "main");
     live.watched_by(1);
-    let heard = hear(&board, &mut Seen::default(), "session.status");
-    assert_eq!(heard[0]["status"]["session_id"], "made-up:main", "{heard:?}");
-    assert_eq!(heard[0]["status"]["status"], "running", "{heard:?}");
+    let heard = hear(&board, &mut Seen::default(), "session.board");
+    let statuses = heard[0]["statuses"].as_array().unwrap();
+    assert_eq!(statuses.len(), 1, "{heard:?}");
+    assert_eq!(statuses[0]["session_id"], "made-up:main", "{heard:?}");
+    assert_eq!(statuses[0]["status"], "running", "{heard:?}");
     live.stop();
     thread.join().unwrap();
 }

@@ -2,19 +2,46 @@
 
 use std::sync::atomic::Ordering;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::given::{House, status};
+
+/// The sessions on a board.
+fn on(board: &Value) -> Vec<String> {
+    let statuses = board["statuses"].as_array().unwrap().iter();
+    statuses.map(|status| status["session_id"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn nothing_is_told_before_everything_is() {
+    let house = House::open();
+    let mut socket = house.socket("/api/ws");
+    socket.say(json!({"type": "subscribe-status"}));
+    house.until("somebody watches", || house.watchers.load(Ordering::SeqCst) == 1);
+    house.board.show([status("a", "running", 1)]);
+    house.board.show_all([status("a", "running", 1), status("b", "idle", 1)]);
+    assert_eq!(on(&socket.hear("session.board")), ["made-up:a", "made-up:b"]);
+    // All of them again are told as what has changed.
+    house.board.show_all([status("b", "running", 2)]);
+    assert_eq!(socket.hear("session.gone")["session_id"], "made-up:a");
+    assert_eq!(socket.hear("session.status")["status"]["session_id"], "made-up:b");
+    // What was taken off waits to be whole again; nothing at all is told as such.
+    house.board.wipe();
+    let mut late = house.socket("/api/ws");
+    late.say(json!({"type": "subscribe-status"}));
+    house.until("both watch", || house.watchers.load(Ordering::SeqCst) == 2);
+    house.board.show_all([]);
+    assert_eq!(on(&late.hear("session.board")), Vec::<String>::new());
+    assert_eq!(socket.hear("session.gone")["session_id"], "made-up:b");
+}
 
 #[test]
 fn those_who_watch_are_told_the_last_value_and_who_waits() {
     let house = House::open();
-    house.board.show([status("a", "running", 1), status("b", "idle", 1)]);
+    house.board.show_all([status("a", "running", 1), status("b", "idle", 1)]);
     let mut socket = house.socket("/api/ws");
     socket.say(json!({"type": "subscribe-status"}));
-    for session in ["made-up:a", "made-up:b"] {
-        assert_eq!(socket.hear("session.status")["status"]["session_id"], session);
-    }
+    assert_eq!(on(&socket.hear("session.board")), ["made-up:a", "made-up:b"]);
     assert_eq!(house.watchers.load(Ordering::SeqCst), 1);
     // The same again is no news.
     house.board.show([status("a", "running", 1)]);
@@ -35,18 +62,17 @@ fn those_who_watch_are_told_the_last_value_and_who_waits() {
 fn a_session_that_is_taken_off_is_gone_for_those_who_heard_of_it() {
     let house = House::open();
     let waiting = || status("a", "waiting_approval", 1);
-    house.board.show([waiting(), status("b", "idle", 1)]);
+    house.board.show_all([waiting(), status("b", "idle", 1)]);
     let mut socket = house.socket("/api/ws");
     socket.say(json!({"type": "subscribe-status"}));
-    socket.hear("session.status");
+    assert_eq!(on(&socket.hear("session.board")), ["made-up:a", "made-up:b"]);
     socket.hear("waiting-for-input");
-    socket.hear("session.status");
     house.board.keep(|id| id.as_str() != "made-up:a");
     assert_eq!(socket.hear("session.gone")["session_id"], "made-up:a");
     // Whoever comes now never hears of it.
     let mut late = house.socket("/api/ws");
     late.say(json!({"type": "subscribe-status"}));
-    assert_eq!(late.hear("session.status")["status"]["session_id"], "made-up:b");
+    assert_eq!(on(&late.hear("session.board")), ["made-up:b"]);
     // It comes back as it was, and waits anew.
     house.board.show([waiting()]);
     for socket in [&mut socket, &mut late] {
@@ -61,10 +87,10 @@ fn one_who_comes_late_hears_only_what_is_so_now() {
     for since in 0..100 {
         house.board.show([status("a", "running", since)]);
     }
-    house.board.show([status("a", "idle", 100)]);
+    house.board.show_all([status("a", "idle", 100)]);
     let mut socket = house.socket("/api/ws");
     socket.say(json!({"type": "subscribe-status"}));
-    assert_eq!(socket.hear("session.status")["status"]["status"], "idle");
+    assert_eq!(socket.hear("session.board")["statuses"][0]["status"], "idle");
     house.board.show([status("b", "idle", 1)]);
     assert_eq!(socket.hear("session.status")["status"]["session_id"], "made-up:b");
 }
