@@ -9,7 +9,7 @@ use axum::extract::ws::Utf8Bytes;
 use event::payload::{ApprovalCanceled, ApprovalResolved};
 use event::{Event, SessionId};
 use journal::Recorded;
-use wire::Frame;
+use wire::{Frame, RecordedEvent};
 
 /// Events held. With more, the oldest goes: it is in the journal.
 pub(crate) const RECENT_EVENTS_MAX: usize = 4_096;
@@ -28,8 +28,12 @@ pub(crate) struct Told {
     pub(crate) decision: Option<Utf8Bytes>,
 }
 
-/// Bytes of one frame. Of an event that is longer, followers are told where it is.
+/// Bytes of one frame. Of an event that is longer, followers get what its texts begin with; if that
+/// is still too much, where it is.
 const FRAME_BYTES_MAX: usize = 1024 * 1024;
+
+/// Characters of each text in such an event.
+const FRAME_TEXT_CHARS: usize = 16_384;
 
 #[derive(Debug)]
 pub(crate) struct Recent {
@@ -93,6 +97,10 @@ fn frame(position: u64, event: &Event) -> String {
     let encoded = event.encode();
     if encoded.len() <= FRAME_BYTES_MAX {
         return Frame::of_event(position, &encoded);
+    }
+    let cut = RecordedEvent::cut(event.clone(), FRAME_TEXT_CHARS);
+    if cut.get().len() <= FRAME_BYTES_MAX {
+        return Frame::of_event(position, cut.get());
     }
     let short = serde_json::json!({
         "id": event.id,

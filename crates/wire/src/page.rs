@@ -1,10 +1,12 @@
 //! Parts of what is long: of a list, of a log.
 
-use event::{Event, SessionId};
+use event::{Event, Raw, SessionId};
 use serde::Serialize;
+use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use crate::Message;
+use crate::cut::cut;
 
 /// A part of a list, and where the next one begins.
 #[derive(Serialize, ToSchema)]
@@ -32,8 +34,39 @@ pub struct Messages {
 }
 
 /// An event as it is recorded. The fields every kind has are named here; `data` is what its kind
-/// carries.
+/// carries. `truncated` says that texts of it were cut.
 #[derive(Serialize, ToSchema)]
 #[serde(transparent)]
 #[schema(value_type = Object)]
-pub struct RecordedEvent(pub Event);
+pub struct RecordedEvent(Box<RawValue>);
+
+impl RecordedEvent {
+    pub fn whole(event: &Event) -> RecordedEvent {
+        RecordedEvent::encoded(event.encode())
+    }
+
+    /// The event with texts of at most so many characters.
+    pub fn cut(mut event: Event, chars_max: usize) -> RecordedEvent {
+        let data = cut(event.data.get(), chars_max).and_then(|data| Raw::parse(data).ok());
+        let long = event.text.as_ref().and_then(|text| text.char_indices().nth(chars_max));
+        if data.is_none() && long.is_none() {
+            return RecordedEvent::whole(&event);
+        }
+        event.draft.data = data.unwrap_or(event.draft.data);
+        if let (Some(text), Some((end, _))) = (&mut event.draft.text, long) {
+            text.truncate(end);
+        }
+        let mut encoded = event.encode();
+        encoded.truncate(encoded.len() - 1);
+        encoded.push_str(r#","truncated":true}"#);
+        RecordedEvent::encoded(encoded)
+    }
+
+    pub fn get(&self) -> &str {
+        self.0.get()
+    }
+
+    fn encoded(json: String) -> RecordedEvent {
+        RecordedEvent(RawValue::from_string(json).expect("an event encodes to an object"))
+    }
+}

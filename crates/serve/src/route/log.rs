@@ -3,17 +3,21 @@
 use axum::extract::State;
 use event::payload::ToolCall;
 use event::{Event, Kind};
-use journal::{Journal, ReadError, Selection};
+use journal::{ReadError, Selection};
 use serde::Deserialize;
 use utoipa::IntoParams;
 use wire::{Failure, Message, Messages, Page, RecordedEvent};
 
 use super::{Asked, Named, limit};
-use crate::answer::Answer;
+use crate::answer::{Answer, Refusal};
 use crate::door::Inside;
 
 /// Bytes of events in one answer. A page ends there, however many were asked for.
 const PAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// Characters of one text in an event that somebody may ask for at least. What things are called
+/// is shorter, and must not be cut.
+const TEXT_CHARS_MIN: usize = 256;
 
 /// Characters of one message. The event has all of it.
 const MESSAGE_CHARS_MAX: usize = 16_384;
@@ -37,6 +41,10 @@ pub(crate) struct EventsAsked {
     before: Option<u64>,
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<usize>,
+    /// Characters of one text in an event, at least 256: longer ones are cut, and the event is
+    /// `truncated`.
+    #[param(minimum = 256)]
+    text_max: Option<usize>,
 }
 
 /// The events of a session from a place on, or before one
@@ -58,21 +66,28 @@ pub(crate) async fn events(
     Asked(asked): Asked<EventsAsked>,
 ) -> Answer {
     let limit = limit(asked.limit)?;
+    if asked.text_max.is_some_and(|chars| chars < TEXT_CHARS_MIN) {
+        let told = format!("`text_max` is a number from {TEXT_CHARS_MIN} on");
+        return Err(Refusal::bad_argument(told));
+    }
     let reading = inside.answer(move |sources| {
         let journal = sources.journal();
         let id = journal.resolve(&id)?.id;
         let behind = Selection::after(asked.after.unwrap_or(0));
-        let (items, next) = match asked.before {
-            None => page(&journal, &id, behind, limit)?,
-            Some(before) => {
-                let backwards = behind.up_to(before.saturating_sub(1)).newest_first();
-                let (mut items, next) = page(&journal, &id, backwards, limit)?;
-                items.reverse();
-                (items, next)
-            }
+        let selection = match asked.before {
+            None => behind,
+            Some(before) => behind.up_to(before.saturating_sub(1)).newest_first(),
         };
-        let items = items.into_iter().map(RecordedEvent).collect();
-        Ok::<_, ReadError>(Page { items, next })
+        let shape = |event: Event| match asked.text_max {
+            None => RecordedEvent::whole(&event),
+            Some(chars) => RecordedEvent::cut(event, chars),
+        };
+        let len = |event: &RecordedEvent| event.get().len();
+        let mut page = page(journal.events(&id, selection)?, limit, shape, len)?;
+        if asked.before.is_some() {
+            page.items.reverse();
+        }
+        Ok::<_, ReadError>(page)
     });
     reading.await
 }
@@ -111,32 +126,34 @@ pub(crate) async fn messages(
         let journal = sources.journal();
         let id = journal.resolve(&asked.session)?.id;
         let kinds = ROLES.iter().map(|(kind, _)| kind.clone());
-        let (events, next) = page(&journal, &id, Selection::after(after).of_kinds(kinds), limit)?;
-        let items = events.iter().filter_map(message).collect();
+        let events = journal.events(&id, Selection::after(after).of_kinds(kinds))?;
+        let len = |message: &Option<Message>| message.as_ref().map_or(0, |it| it.text.len());
+        let Page { items, next } = page(events, limit, |event| message(&event), len)?;
+        let items = items.into_iter().flatten().collect();
         Ok::<_, ReadError>(Messages { session_id: id, items, next })
     });
     reading.await
 }
 
-/// So many events, and where to go on if there are more.
-fn page(
-    journal: &Journal,
-    id: &event::SessionId,
-    selection: Selection,
+/// So many of these events in some shape, and where to go on if there are more.
+fn page<T>(
+    mut events: impl Iterator<Item = Result<Event, ReadError>>,
     limit: usize,
-) -> Result<(Vec<Event>, Option<String>), ReadError> {
-    let mut events = journal.events(id, selection)?;
-    let mut page: Vec<Event> = Vec::new();
+    shape: impl Fn(Event) -> T,
+    len: impl Fn(&T) -> usize,
+) -> Result<Page<T>, ReadError> {
+    let mut items = Vec::new();
     let mut bytes = 0;
-    while page.len() < limit && bytes < PAGE_BYTES_MAX {
-        let Some(event) = events.next() else { return Ok((page, None)) };
-        let event = event?;
-        bytes += event.data.get().len() + event.text.as_ref().map_or(0, String::len);
-        page.push(event);
+    let mut last = 0;
+    while items.len() < limit && bytes < PAGE_BYTES_MAX {
+        let Some(event) = events.next().transpose()? else { return Ok(Page::whole(items)) };
+        last = event.seq;
+        let item = shape(event);
+        bytes += len(&item);
+        items.push(item);
     }
     let has_more = events.next().is_some();
-    let next = page.last().filter(|_| has_more).map(|event| event.seq.to_string());
-    Ok((page, next))
+    Ok(Page { items, next: has_more.then(|| last.to_string()) })
 }
 
 fn message(event: &Event) -> Option<Message> {

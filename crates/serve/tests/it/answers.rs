@@ -44,6 +44,28 @@ fn events_are_read_backwards_from_the_end() {
 }
 
 #[test]
+fn long_texts_are_cut_for_those_who_say_so_and_it_is_told() {
+    let house = House::open();
+    let long = "ä".repeat(300);
+    house.record("s", [long.clone(), "short".to_owned()]);
+    let path = "/api/sessions/made-up:s/capture/events";
+    let (_, page) = house.get(&format!("{path}?text_max=256"));
+    let (cut, whole) = (&page["items"][0], &page["items"][1]);
+    assert_eq!(cut["data"]["content"], "ä".repeat(256));
+    assert_eq!((&cut["truncated"], &cut["seq"]), (&json!(true), &json!(1)));
+    assert_eq!((&whole["data"]["content"], &whole["truncated"]), (&json!("short"), &Value::Null));
+    let (_, page) = house.get(path);
+    assert_eq!(page["items"][0]["data"]["content"], long);
+    assert_eq!(page["items"][0]["truncated"], Value::Null);
+    assert_eq!(house.get(&format!("{path}?text_max=255")).0, 400);
+    // What is cut does not count against how much a page has.
+    house.record("big", (0..12).map(|number| format!("{number}{}", "x".repeat(1_000_000))));
+    let big = "/api/sessions/made-up:big/capture/events";
+    assert_eq!(house.get(big).1["next"], "5");
+    assert_eq!(house.get(&format!("{big}?text_max=1000")).1["next"], Value::Null);
+}
+
+#[test]
 fn messages_are_what_was_said() {
     let house = House::open();
     let mut batch = Batch::observed();
