@@ -7,15 +7,16 @@ use std::time::{Duration, Instant};
 
 use capture::{Encoding, Environment, Signal};
 use event::{SessionId, Time};
-use journal::{Journal, ReadError, Selection, SessionFilter};
+use journal::{Journal, ReadError, SessionFilter};
+use projection::Grouping;
 use projection::document::{Format, Options};
-use projection::{Facts, Grouping, Turns};
 use serve::{DocumentWanted, SessionsWanted, SourceError, Sources, UsageWanted};
 
 use crate::adapters::adapters;
 use crate::answers;
 use crate::asked::{Which, approvals};
 use crate::documents::{Secrets, WriteError, handoff_note, write_document, write_events};
+use crate::facts::facts_of;
 use crate::family::family;
 use crate::feed::feed;
 use crate::health::{Condition, Health};
@@ -26,6 +27,7 @@ use crate::opened::Opened;
 use crate::pictures::picture;
 use crate::resume::Way;
 use crate::telemetry::Telemeter;
+use crate::turns::HeldTurns;
 use crate::work::Worked;
 
 /// What rows of use can stand for, by the names people give them.
@@ -42,6 +44,7 @@ pub(crate) struct Answering {
     pub(crate) opened: Opened,
     pub(crate) live: Arc<Live>,
     pub(crate) hots: Mutex<Hots>,
+    pub(crate) turns: HeldTurns,
     pub(crate) worked: Mutex<Worked>,
     pub(crate) environment: Environment,
     pub(crate) clock: fn() -> Time,
@@ -102,14 +105,8 @@ impl Sources for Answering {
     fn session(&self, id: &str) -> Result<wire::Session, SourceError> {
         let journal = self.journal();
         let info = journal.resolve(id)?;
-        let mut facts = Facts::default();
-        let events = journal.events(&info.id, Selection::all())?.inspect(|event| {
-            if let Ok(event) = event {
-                facts.apply(event);
-            }
-        });
-        let turns: Result<_, ReadError> = Turns::of(events);
-        let turns = turns?.into_iter().map(answers::turn).collect();
+        let facts = facts_of(&journal, &info)?;
+        let turns = self.turns.of(&journal, &info)?.into_iter().map(answers::turn).collect();
         let status = self.live.of(info.clone())?;
         Ok(wire::Session {
             status: Some(status.verdict.status.as_str().to_owned()),

@@ -44,6 +44,7 @@ pub fn session(info: &SessionInfo, facts: &Facts, prices: &PriceTable) -> wire::
         basis: Some(spent.basis().as_str()),
         source_missing: None,
         turns: None,
+        turns_left_out: None,
     }
 }
 
@@ -71,6 +72,7 @@ pub fn turn(turn: projection::Turn) -> wire::Turn {
             modified: turn.modified_files,
             failed: turn.failed_files,
         },
+        truncated: false,
     }
 }
 

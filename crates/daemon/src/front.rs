@@ -21,6 +21,7 @@ use crate::log::{Log, Part};
 use crate::opened::Opened;
 use crate::settings::Http;
 use crate::telemetry::Telemeter;
+use crate::turns::HeldTurns;
 
 /// Where it listens unless somebody says otherwise: what one types for H A N S on a telephone.
 const PORT: u16 = 4267;
@@ -81,6 +82,7 @@ impl Front {
             opened,
             live: live_for_answers,
             hots: Mutex::default(),
+            turns: HeldTurns::default(),
             worked: Mutex::default(),
             environment: for_answers,
             clock,

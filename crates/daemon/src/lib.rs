@@ -13,6 +13,7 @@ mod requests; // who asks for an agent is answered
 mod front; // the door for pages and programs
 mod live; // what sessions are doing, for those who watch
 mod hots; // the newest part of sessions somebody looks at
+mod turns; // their turns
 mod asked; // what agents asked to be allowed
 mod feed; // what happened, over all sessions
 mod work; // how the work went

@@ -38,6 +38,16 @@ const WAITING_MAX: usize = 256;
 /// begins no new one.
 const TURN_IDS_MAX: usize = 64;
 
+/// The shape of saved turns.
+const VERSION: u32 = 1;
+
+/// Turns as they are saved.
+#[derive(Serialize, Deserialize)]
+struct Saved<T> {
+    version: u32,
+    turns: T,
+}
+
 /// Tells the turns of a log, event by event.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Turns {
@@ -84,6 +94,26 @@ impl Turns {
         Ok(turns.finish())
     }
 
+    /// Continues from a saved state, or `None` where this version cannot.
+    pub fn load(saved: &str) -> Option<Turns> {
+        let shape: Saved<serde::de::IgnoredAny> = serde_json::from_str(saved).ok()?;
+        if shape.version != VERSION {
+            return None;
+        }
+        serde_json::from_str(saved).ok().map(|saved: Saved<Turns>| saved.turns)
+    }
+
+    /// The state as text, for [`Turns::load`].
+    pub fn save(&self) -> String {
+        let saved = Saved { version: VERSION, turns: self };
+        serde_json::to_string(&saved).expect("names and numbers always encode")
+    }
+
+    /// The last event that was applied.
+    pub fn seq(&self) -> u64 {
+        self.seq
+    }
+
     /// Takes the next event. One that was applied before is left out.
     pub fn apply(&mut self, event: &Event) {
         if event.seq <= self.seq {
@@ -118,6 +148,11 @@ impl Turns {
                 }
             }
         }
+    }
+
+    /// All turns so far, the last of them perhaps open.
+    pub fn all(&self) -> impl Iterator<Item = &Turn> {
+        self.done.iter().chain(&self.current)
     }
 
     /// All turns, the last of them perhaps open.

@@ -40,6 +40,26 @@ pub struct Session {
     /// Where one session is told, not a list of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub turns: Option<Vec<Turn>>,
+    /// Earlier turns that are not told, where there are so many.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub turns_left_out: Option<usize>,
+}
+
+impl Session {
+    /// With so many turns at most, the last ones, whose texts have at most so many characters.
+    #[must_use]
+    pub fn cut(mut self, turns_max: usize, chars_max: Option<usize>) -> Session {
+        let Some(turns) = &mut self.turns else { return self };
+        let left_out = turns.len().saturating_sub(turns_max);
+        if left_out > 0 {
+            turns.drain(..left_out);
+            self.turns_left_out = Some(left_out);
+        }
+        if let Some(chars_max) = chars_max {
+            turns.iter_mut().for_each(|turn| turn.cut(chars_max));
+        }
+        self
+    }
 }
 
 /// What a session did by itself.
@@ -89,6 +109,21 @@ pub struct Turn {
     pub approvals: u64,
     pub errors: u64,
     pub files: Files,
+    /// Texts of it were cut.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub truncated: bool,
+}
+
+impl Turn {
+    fn cut(&mut self, chars_max: usize) {
+        let Turn { prompt, queued, answer, truncated, .. } = self;
+        for text in prompt.iter_mut().chain(queued).chain(answer) {
+            if let Some((end, _)) = text.char_indices().nth(chars_max) {
+                text.truncate(end);
+                *truncated = true;
+            }
+        }
+    }
 }
 
 /// What was done to files in a turn.

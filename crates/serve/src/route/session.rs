@@ -9,7 +9,10 @@ use wire::{Approval, Failure, Page, Recent, Session, Status, Summary};
 use super::{Asked, Named, limit};
 use crate::answer::Answer;
 use crate::door::Inside;
-use crate::sources::SessionsWanted;
+use crate::sources::{SessionsWanted, SourceError, Sources};
+
+/// Turns of a session that are told, the last ones. There are more in the log.
+const TURNS_MAX: usize = 5_000;
 
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
@@ -58,11 +61,19 @@ pub(crate) async fn sessions(
     inside.answer(move |sources| sources.sessions(&wanted)).await
 }
 
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct SessionAsked {
+    /// Characters of one text in a turn: longer ones are cut, and the turn is `truncated`.
+    text_max: Option<usize>,
+}
+
 /// One session with its turns
 #[utoipa::path(
     get,
     path = "/api/sessions/{id}",
-    params(("id" = String, Path, description = "The beginning of a session's id")),
+    params(("id" = String, Path, description = "The beginning of a session's id"), SessionAsked),
     responses(
         (status = OK, body = Session),
         (status = BAD_REQUEST, body = Failure),
@@ -71,8 +82,16 @@ pub(crate) async fn sessions(
         (status = NOT_FOUND, body = Failure)
     )
 )]
-pub(crate) async fn session(State(inside): State<Inside>, Named(id): Named) -> Answer {
-    inside.answer(move |sources| sources.session(&id)).await
+pub(crate) async fn session(
+    State(inside): State<Inside>,
+    Named(id): Named,
+    Asked(asked): Asked<SessionAsked>,
+) -> Answer {
+    let told = move |sources: &dyn Sources| {
+        let session = sources.session(&id)?;
+        Ok::<_, SourceError>(session.cut(TURNS_MAX, asked.text_max))
+    };
+    inside.answer(told).await
 }
 
 /// What it does now, what it did lately, what was last asked
