@@ -14,6 +14,7 @@ mod child; // the life of a child run
 mod id; // ids of events and sessions
 mod time; // instants
 mod cost; // money
+mod project; // what people call a project
 mod raw; // JSON that is carried, not understood
 mod text; // the strings of JSON
 mod token; // JSON taken apart
@@ -35,6 +36,7 @@ pub use field::Field;
 pub use id::{BadId, EventId, SessionId};
 pub use key::{Key, KeyFamily};
 pub use kind::{Confidence, Kind, Lane, Source};
+pub use project::is_in_project;
 pub use raw::Raw;
 pub use text::mended;
 pub use time::{BadTime, Time};

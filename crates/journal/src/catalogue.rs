@@ -1,7 +1,7 @@
 //! What there is: sessions and their counters, without reading a single event.
 
 use event::payload::SessionMode;
-use event::{Cost, SessionId, Time};
+use event::{Cost, SessionId, Time, is_in_project};
 
 use crate::ReadError;
 use crate::batch::Ancestry;
@@ -43,7 +43,7 @@ impl SessionInfo {
 #[derive(Clone, Debug, Default)]
 pub struct SessionFilter {
     pub provider: Option<String>,
-    /// A project, or the folder a session works in.
+    /// A project, or the folder a session works in; the last part of its name will do.
     pub project: Option<String>,
     pub active_since: Option<Time>,
     pub active_until: Option<Time>,
@@ -81,11 +81,10 @@ impl From<SessionRow> for SessionInfo {
 
 impl SessionFilter {
     fn takes(&self, row: &SessionRow) -> bool {
-        let fits = |wanted: &Option<String>, found: Option<&String>| {
-            wanted.as_ref().is_none_or(|wanted| found == Some(wanted))
-        };
-        fits(&self.provider, Some(&row.provider))
-            && (fits(&self.project, row.project.as_ref()) || fits(&self.project, row.cwd.as_ref()))
+        let is_in =
+            |wanted: &String| is_in_project(row.project.as_deref(), row.cwd.as_deref(), wanted);
+        self.provider.as_ref().is_none_or(|provider| *provider == row.provider)
+            && self.project.as_ref().is_none_or(is_in)
             && self.active_since.is_none_or(|since| row.last_at >= since)
             && self.active_until.is_none_or(|until| row.created_at <= until)
     }

@@ -17,6 +17,11 @@ impl Day {
         Day(time.nanos().div_euclid(NANOS_PER_DAY) as i64)
     }
 
+    /// Its first instant.
+    pub fn begin(self) -> Time {
+        Time::from_nanos(i128::from(self.0) * NANOS_PER_DAY)
+    }
+
     /// The week of ISO 8601, written `2026-W47`: it begins on a Monday and belongs to the year
     /// its Thursday lies in.
     pub fn week(self) -> String {
@@ -42,7 +47,7 @@ impl Day {
 
 impl fmt::Display for Day {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let midnight = Time::from_nanos(i128::from(self.0) * NANOS_PER_DAY).to_string();
+        let midnight = self.begin().to_string();
         f.pad(midnight.split('T').next().unwrap_or_default())
     }
 }

@@ -52,7 +52,7 @@ pub use price::{BadPrices, PriceTable};
 pub use quality::{Fault, Quality};
 pub use redacted::{Redact, redacted};
 pub use risk::Risk;
-pub use spend::{Grouping, Money, Spending, Spent, SpentRow};
+pub use spend::{Grouping, Money, Spending, Spent, SpentRow, Within};
 pub use stretch::{PAUSE_MILLIS, Stretch};
 pub use text::{CHUNK_CHARS_MAX, Calls, SessionText};
 pub use tokens::{Basis, Tokens};

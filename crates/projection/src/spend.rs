@@ -6,8 +6,9 @@
 
 use std::collections::BTreeMap;
 
-use event::{Cost, SessionId};
+use event::{Cost, SessionId, is_in_project};
 
+use crate::day::Day;
 use crate::facts::Facts;
 use crate::price::PriceTable;
 use crate::tokens::{Basis, Tokens};
@@ -24,8 +25,34 @@ pub enum Grouping {
     Monthly,
     Session,
     Model,
+    /// Who ran it: the provider of the session.
+    Agent,
     /// Projects, else folders.
     Project,
+}
+
+/// What of the use of sessions is added up: all of it, unless something is said here. A session may
+/// go on for months and over many projects, and counts with the part that is meant.
+#[derive(Clone, Debug, Default)]
+pub struct Within {
+    /// The first and the last day.
+    pub since: Option<Day>,
+    pub until: Option<Day>,
+    /// A project, or a folder.
+    pub project: Option<String>,
+}
+
+impl Within {
+    fn takes(&self, day: Option<Day>, project: Option<&String>, cwd: Option<&String>) -> bool {
+        let is_in = |day: Day| {
+            self.since.is_none_or(|since| day >= since)
+                && self.until.is_none_or(|until| day <= until)
+        };
+        let is_there = |wanted: &String| {
+            is_in_project(project.map(String::as_str), cwd.map(String::as_str), wanted)
+        };
+        day.is_none_or(is_in) && self.project.as_ref().is_none_or(is_there)
+    }
 }
 
 /// An amount of money and how sure it is.
@@ -128,7 +155,7 @@ impl Money {
 /// One row of a report. Where its parts differ in provider or model, it has none.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SpentRow {
-    /// The day, week, month, session, model or project; `None` where that is not known.
+    /// The day, week, month, session, model, agent or project; `None` where that is not known.
     pub key: Option<String>,
     pub provider: Option<String>,
     pub model: Option<String>,
@@ -139,6 +166,7 @@ pub struct SpentRow {
 #[derive(Clone, Debug)]
 pub struct Spending {
     grouping: Grouping,
+    within: Within,
     rows: BTreeMap<Option<String>, Row>,
     total: Spent,
 }
@@ -152,7 +180,14 @@ struct Row {
 
 impl Spending {
     pub fn by(grouping: Grouping) -> Spending {
-        Spending { grouping, rows: BTreeMap::new(), total: Spent::default() }
+        let within = Within::default();
+        Spending { grouping, within, rows: BTreeMap::new(), total: Spent::default() }
+    }
+
+    /// Of what is added from now on, only this.
+    #[must_use]
+    pub fn within(self, within: Within) -> Spending {
+        Spending { within, ..self }
     }
 
     /// Adds what a session spent by itself.
@@ -165,24 +200,30 @@ impl Spending {
     ) {
         for usage in facts.usage().rows() {
             let UsageKey { day, model, project, cwd, context_above: _ } = &usage.key;
+            if !self.within.takes(Some(*day), project.as_ref(), cwd.as_ref()) {
+                continue;
+            }
             let key = match self.grouping {
                 Grouping::Daily => Some(day.to_string()),
                 Grouping::Weekly => Some(day.week()),
                 Grouping::Monthly => Some(day.month()),
                 Grouping::Session => Some(session_id.to_string()),
                 Grouping::Model => model.clone(),
+                Grouping::Agent => Some(provider.to_owned()),
                 Grouping::Project => project.as_ref().or(cwd.as_ref()).cloned(),
             };
             let spent = Spent::of_row(&usage.key, &usage.used, prices);
             self.add_row(key, provider, model.as_deref(), &spent);
         }
-        if facts.is_untold() {
-            let about = facts.about();
+        let about = facts.about();
+        // The day of something that was never told is nobody's, and any.
+        let is_meant = self.within.takes(None, about.project.as_ref(), about.cwd.as_ref());
+        if facts.is_untold() && is_meant {
             let key = match self.grouping {
-                // The day of something that was never told is nobody's.
                 Grouping::Daily | Grouping::Weekly | Grouping::Monthly => None,
                 Grouping::Session => Some(session_id.to_string()),
                 Grouping::Model => about.model.clone(),
+                Grouping::Agent => Some(provider.to_owned()),
                 Grouping::Project => about.project.as_ref().or(about.cwd.as_ref()).cloned(),
             };
             self.add_row(key, provider, about.model.as_deref(), &Spent::untold());

@@ -26,6 +26,7 @@ enum By {
     Monthly,
     Session,
     Model,
+    Agent,
     Project,
 }
 
@@ -47,6 +48,7 @@ impl From<By> for Grouping {
             By::Monthly => Grouping::Monthly,
             By::Session => Grouping::Session,
             By::Model => Grouping::Model,
+            By::Agent => Grouping::Agent,
             By::Project => Grouping::Project,
         }
     }

@@ -188,6 +188,8 @@ fn filters_choose_by_provider_project_and_time(world: World) {
     assert_eq!(listed(SessionFilter { provider: text("claude"), ..all() }), "a c");
     assert_eq!(listed(SessionFilter { provider: text("nobody"), ..all() }), "");
     assert_eq!(listed(SessionFilter { project: text("x"), ..all() }), "a");
+    assert_eq!(listed(SessionFilter { project: text("z"), ..all() }), "c");
+    assert_eq!(listed(SessionFilter { project: text("dev/x"), ..all() }), "");
     assert_eq!(listed(SessionFilter { project: text("/home/dev/x"), ..all() }), "a b");
     assert_eq!(listed(SessionFilter { active_since: Some(at(35)), ..all() }), "d a");
     assert_eq!(listed(SessionFilter { active_since: Some(at(36)), ..all() }), "d");

@@ -2,7 +2,7 @@
 
 use event::SessionId;
 use expect_test::{Expect, expect};
-use projection::{Basis, Day, Facts, Grouping, PriceTable, Spending, Spent, Tokens};
+use projection::{Basis, Day, Facts, Grouping, PriceTable, Spending, Spent, Tokens, Within};
 use serde_json::{Value, json};
 
 use crate::given::Log;
@@ -142,8 +142,13 @@ fn nothing_costs_nothing() {
 
 #[track_caller]
 fn check(grouping: Grouping, expected: Expect) {
+    check_within(grouping, Within::default(), expected);
+}
+
+#[track_caller]
+fn check_within(grouping: Grouping, within: Within, expected: Expect) {
     let prices = PriceTable::shipped();
-    let mut spending = Spending::by(grouping);
+    let mut spending = Spending::by(grouping).within(within);
     let mut first = Log::started();
     first.step("claude-opus-4-5", 1_000, 100);
     first.step("claude-haiku-4-5", 10, 1);
@@ -202,6 +207,55 @@ fn use_is_grouped_by_time() {
         2026-12 claude claude-opus-4-5: 1 4000 0 $0.02 estimated
         total - -: 5 7017 108 $0.037515 incomplete
     "#]],
+    );
+}
+
+#[test]
+fn a_session_counts_with_the_days_and_the_project_that_are_meant() {
+    let day = |text: &str| Some(text.parse::<Day>().unwrap());
+    let days = Within { since: day("2026-11-17"), until: day("2026-11-30"), project: None };
+    check_within(
+        Grouping::Daily,
+        days,
+        expect![[r#"
+        - cursor -: 0 0 0 $- incomplete
+        2026-11-30 claude claude-opus-4-5: 1 2000 0 $0.01 estimated
+        total - -: 1 2000 0 $0.01 incomplete
+    "#]],
+    );
+    let since = Within { since: day("2026-11-30"), ..Within::default() };
+    check_within(
+        Grouping::Model,
+        since,
+        expect![[r#"
+        - cursor -: 0 0 0 $- incomplete
+        claude-opus-4-5 claude claude-opus-4-5: 2 6000 0 $0.03 estimated
+        total - -: 2 6000 0 $0.03 incomplete
+    "#]],
+    );
+    for project in ["org/lib", "lib", "/home/dev/lib"] {
+        let there = Within { project: Some(project.to_owned()), ..Within::default() };
+        check_within(
+            Grouping::Project,
+            there,
+            expect![[r#"
+                org/lib codex gpt-9: 1 7 7 $- incomplete
+                total - -: 1 7 7 $- incomplete
+            "#]],
+        );
+    }
+}
+
+#[test]
+fn use_is_grouped_by_agent() {
+    check(
+        Grouping::Agent,
+        expect![[r#"
+            claude claude -: 4 7010 101 $0.037515 estimated
+            codex codex gpt-9: 1 7 7 $- incomplete
+            cursor cursor -: 0 0 0 $- incomplete
+            total - -: 5 7017 108 $0.037515 incomplete
+        "#]],
     );
 }
 
