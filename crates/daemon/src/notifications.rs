@@ -164,14 +164,8 @@ fn shown(text: &str) -> String {
 
 fn tell(notice: &Notice, wanted: &Notifications, tools: &Tools) {
     let Notice { session, title, message, project } = notice;
-    let draft = Draft::new("notification", "show")
-        .with("title", title)
-        .with("message", message)
-        .with("app", "hansard")
-        .with("action", format!("/sessions/{session}"))
-        .with("rev", REV);
     // A bus that takes nothing more is about to end.
-    let _ = draft.build().map(|told| tools.bus.publish(told));
+    let _ = card(notice).build().map(|told| tools.bus.publish(told));
     if wanted.desktop {
         enqueue(desktop(title, message), tools);
     }
@@ -190,6 +184,28 @@ fn tell(notice: &Notice, wanted: &Notifications, tools: &Tools) {
     }
 }
 
+/// What pages show of it. It leads to the session.
+fn card(notice: &Notice) -> Draft {
+    Draft::new("notification", "show")
+        .with("title", &notice.title)
+        .with("message", &notice.message)
+        .with("app", "hansard")
+        .with("action", view_of(notice.session.as_str()))
+        .with("rev", REV)
+}
+
+/// Where a page shows a session. What means something in an address is written as its bytes.
+fn view_of(session: &str) -> String {
+    let mut path = "/session/".to_owned();
+    for byte in session.bytes() {
+        match byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            true => path.push(char::from(byte)),
+            false => path.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    path
+}
+
 /// The command that shows something on the desktop: over D-Bus, or as macOS does it.
 fn desktop(title: &str, message: &str) -> Vec<String> {
     let words: &[&str] = if cfg!(target_os = "macos") {
@@ -205,5 +221,25 @@ fn enqueue(command: Vec<String>, tools: &Tools) {
     let task = Task { timeout: Some(TELL_WITHIN), ..Task::new(command) };
     if let Err(error) = tools.supervisor.enqueue(task) {
         tools.log.warn(Part::Daemon, format!("nobody was told: {error}"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use event::SessionId;
+
+    use super::*;
+
+    #[test]
+    fn a_card_leads_to_the_view_of_its_session() {
+        let notice = Notice {
+            session: SessionId::new("claude:0b1c/ä").unwrap(),
+            title: "Needs you".to_owned(),
+            message: "waits".to_owned(),
+            project: None,
+        };
+        let told = card(&notice).build().unwrap().to_json();
+        assert_eq!(told["action"], "/session/claude%3A0b1c%2F%C3%A4");
+        assert_eq!((&told["tract"], &told["event"]), (&json!("notification"), &json!("show")));
     }
 }
