@@ -9,7 +9,7 @@ use journal::{Journal, ReadError, SessionFilter};
 use projection::UnknownCount;
 use wire::{Adapter, Hooks, Root, Unknown};
 
-use crate::facts::KeptFacts;
+use crate::facts::HeldFacts;
 use crate::hook_install::HookInstall;
 use crate::statuses::SessionStatus;
 
@@ -30,11 +30,12 @@ struct Seen {
 
 pub(crate) fn adapters(
     journal: &Journal,
+    facts: &HeldFacts,
     environment: &Environment,
     statuses: &[SessionStatus],
     now: Time,
 ) -> Result<Vec<Adapter>, ReadError> {
-    let mut seen = seen(journal)?;
+    let mut seen = seen(journal, facts)?;
     let folder = journal.dir().map(Path::to_owned).unwrap_or_default();
     let hooks = HookInstall {
         environment,
@@ -76,15 +77,14 @@ pub(crate) fn adapters(
 }
 
 /// What the sessions of each provider add up to.
-fn seen(journal: &Journal) -> Result<BTreeMap<String, Seen>, ReadError> {
-    let mut kept = KeptFacts::load(journal)?;
+fn seen(journal: &Journal, held: &HeldFacts) -> Result<BTreeMap<String, Seen>, ReadError> {
     let mut by: BTreeMap<String, Seen> = BTreeMap::new();
     let mut after = None;
     loop {
         // The newest come first, and so do their versions.
         let page = journal.sessions(&SessionFilter::default(), after.as_deref(), PAGE)?;
         for session in &page.items {
-            let facts = kept.take(journal, session)?;
+            let facts = held.of(journal, session)?;
             let seen = by.entry(session.provider.clone()).or_default();
             seen.sessions += 1;
             seen.events += session.events;

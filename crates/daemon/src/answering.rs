@@ -7,21 +7,22 @@ use std::time::{Duration, Instant};
 
 use capture::{Encoding, Environment, Signal};
 use event::{SessionId, Time};
-use journal::{Journal, ReadError, SessionFilter};
+use journal::{Journal, ReadError, SessionFilter, SessionInfo};
 use projection::Grouping;
 use projection::document::{Format, Options};
-use serve::{DocumentWanted, SessionsWanted, SourceError, Sources, UsageWanted};
+use serve::{DocumentWanted, PageWanted, SourceError, Sources, Which};
 
 use crate::adapters::adapters;
 use crate::answers;
-use crate::asked::{Which, approvals};
+use crate::asked::{self, approvals};
 use crate::documents::{Secrets, WriteError, handoff_note, write_document, write_events};
-use crate::facts::facts_of;
+use crate::facets::facets;
+use crate::facts::HeldFacts;
 use crate::family::family;
-use crate::feed::feed;
+use crate::feed::{Place, feed};
 use crate::health::{Condition, Health};
 use crate::hots::Hots;
-use crate::listing::{Listing, ListingError, prices, spending, without_source};
+use crate::listing::{Listing, ListingError, prices, spending_of, without_source};
 use crate::live::Live;
 use crate::opened::Opened;
 use crate::pictures::picture;
@@ -37,6 +38,7 @@ const GROUPINGS: &[(&str, Grouping)] = &[
     ("monthly", Grouping::Monthly),
     ("session", Grouping::Session),
     ("model", Grouping::Model),
+    ("agent", Grouping::Agent),
     ("project", Grouping::Project),
 ];
 
@@ -44,6 +46,7 @@ pub(crate) struct Answering {
     pub(crate) opened: Opened,
     pub(crate) live: Arc<Live>,
     pub(crate) hots: Mutex<Hots>,
+    pub(crate) facts: HeldFacts,
     pub(crate) turns: HeldTurns,
     pub(crate) worked: Mutex<Worked>,
     pub(crate) environment: Environment,
@@ -94,10 +97,11 @@ impl Sources for Answering {
         })
     }
 
-    fn sessions(&self, wanted: &SessionsWanted) -> Result<wire::Page<wire::Session>, SourceError> {
+    fn sessions(&self, wanted: &PageWanted) -> Result<wire::Page<wire::Session>, SourceError> {
         let journal = self.journal();
-        let page = journal.sessions(&filter(wanted), wanted.after.as_deref(), wanted.limit)?;
-        let listing = Listing::of_page(&journal, self.without_source(&journal)?);
+        let page =
+            journal.sessions(&filter(&wanted.which), wanted.after.as_deref(), wanted.limit)?;
+        let listing = Listing::of_page(&journal, &self.facts, self.without_source(&journal)?);
         let items = listing.map_err(unlisted)?.of(&page.items)?;
         Ok(wire::Page { items, next: page.next })
     }
@@ -105,7 +109,7 @@ impl Sources for Answering {
     fn session(&self, id: &str) -> Result<wire::Session, SourceError> {
         let journal = self.journal();
         let info = journal.resolve(id)?;
-        let facts = facts_of(&journal, &info)?;
+        let facts = self.facts.of(&journal, &info)?;
         let turns = self.turns.of(&journal, &info)?.into_iter().map(answers::turn).collect();
         let status = self.live.of(info.clone())?;
         Ok(wire::Session {
@@ -135,7 +139,7 @@ impl Sources for Answering {
     }
 
     fn approvals(&self, is_pending: bool) -> Result<Vec<wire::Approval>, SourceError> {
-        let which = if is_pending { Which::Pending } else { Which::All };
+        let which = if is_pending { asked::Which::Pending } else { asked::Which::All };
         Ok(approvals(&self.journal(), &self.live.lately()?, which)?)
     }
 
@@ -158,40 +162,49 @@ impl Sources for Answering {
         Ok(answers::found(self.journal().search(query)?))
     }
 
-    fn usage(&self, wanted: &UsageWanted) -> Result<wire::Usage, SourceError> {
-        let by = GROUPINGS.iter().find(|(name, _)| *name == wanted.by);
-        let (_, by) = by.ok_or_else(|| SourceError::Bad {
-            given: wanted.by.clone(),
-            expected: "daily, weekly, monthly, session, model or project",
+    fn usage(&self, by: &str, which: &Which) -> Result<wire::Usage, SourceError> {
+        let grouping = GROUPINGS.iter().find(|(name, _)| *name == by);
+        let (_, grouping) = grouping.ok_or_else(|| SourceError::Bad {
+            given: by.to_owned(),
+            expected: "daily, weekly, monthly, session, model, agent or project",
         })?;
-        let filter = SessionFilter {
-            provider: wanted.provider.clone(),
-            project: wanted.project.clone(),
-            active_since: wanted.since,
-            active_until: wanted.until,
-        };
-        let spending = spending(&self.journal(), &filter, *by).map_err(unlisted)?;
+        let journal = self.journal();
+        let facts_of = |session: &SessionInfo| self.facts.of(&journal, session);
+        let spending = spending_of(&journal, &filter(which), *grouping, facts_of);
+        let spending = spending.map_err(unlisted)?;
         Ok(answers::usage(&spending))
     }
 
-    fn feed(&self, wanted: &SessionsWanted) -> Result<wire::Page<wire::Happening>, SourceError> {
-        Ok(feed(&self.journal(), &filter(wanted), wanted.limit)?)
+    fn feed(&self, wanted: &PageWanted) -> Result<wire::Page<wire::Happening>, SourceError> {
+        let after = wanted.after.as_deref().map(str::parse::<Place>).transpose();
+        let after = after.map_err(|given| SourceError::Bad { given, expected: "a `next`" })?;
+        Ok(feed(
+            &self.journal(),
+            &self.facts,
+            &filter(&wanted.which),
+            after.as_ref(),
+            wanted.limit,
+        )?)
     }
 
-    fn work(&self, wanted: &SessionsWanted) -> Result<wire::Work, SourceError> {
+    fn work(&self, which: &Which) -> Result<wire::Work, SourceError> {
         let mut worked = self.worked.lock().unwrap_or_else(PoisonError::into_inner);
-        Ok(worked.of(&self.journal(), &filter(wanted))?)
+        Ok(worked.of(&self.journal(), &filter(which))?)
+    }
+
+    fn facets(&self) -> Result<wire::Facets, SourceError> {
+        Ok(facets(&self.journal())?)
     }
 
     fn adapters(&self) -> Result<Vec<wire::Adapter>, SourceError> {
         let statuses = self.live.lately()?;
-        Ok(adapters(&self.journal(), &self.environment, &statuses, (self.clock)())?)
+        Ok(adapters(&self.journal(), &self.facts, &self.environment, &statuses, (self.clock)())?)
     }
 
     fn family(&self, id: &str) -> Result<Vec<wire::Session>, SourceError> {
         let journal = self.journal();
         let members = family(&journal, journal.resolve(id)?)?;
-        let listing = Listing::of_page(&journal, self.without_source(&journal)?);
+        let listing = Listing::of_page(&journal, &self.facts, self.without_source(&journal)?);
         Ok(listing.map_err(unlisted)?.of(&members)?)
     }
 
@@ -245,12 +258,12 @@ impl Sources for Answering {
 }
 
 /// Which sessions are meant.
-fn filter(wanted: &SessionsWanted) -> SessionFilter {
+fn filter(which: &Which) -> SessionFilter {
     SessionFilter {
-        provider: wanted.provider.clone(),
-        project: wanted.project.clone(),
-        active_since: wanted.since,
-        active_until: wanted.until,
+        provider: which.provider.clone(),
+        project: which.project.clone(),
+        active_since: which.since,
+        active_until: which.until,
     }
 }
 

@@ -4,6 +4,7 @@
 //! in time, and nobody can keep it wrong.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use event::{Draft, SessionId};
 use journal::{Journal, ReadError, Selection, SessionFilter, SessionInfo, View};
@@ -28,6 +29,44 @@ impl KeptFacts {
     /// The facts of a session as of now.
     pub fn take(&mut self, journal: &Journal, session: &SessionInfo) -> Result<Facts, ReadError> {
         fold(journal, session, self.0.remove(&session.id))
+    }
+}
+
+/// Sessions whose facts are held for those who ask, some 4 KiB each. Those of others are loaded
+/// each time.
+const HELD_MAX: usize = 2_000;
+
+/// Facts that somebody asked for, held and continued: a question about all sessions costs what is
+/// new in them.
+#[derive(Default)]
+pub(crate) struct HeldFacts(Mutex<HashMap<SessionId, Arc<Facts>>>);
+
+impl HeldFacts {
+    /// The facts of a session as of now.
+    pub(crate) fn of(
+        &self,
+        journal: &Journal,
+        session: &SessionInfo,
+    ) -> Result<Arc<Facts>, ReadError> {
+        let held = self.held().get(&session.id).cloned();
+        if let Some(facts) = held.as_ref().filter(|facts| facts.seq() == session.tail_seq) {
+            return Ok(Arc::clone(facts));
+        }
+        // Nobody else waits while a log is read.
+        let known = match held {
+            Some(facts) => Some(Arc::unwrap_or_clone(facts)),
+            None => kept(journal, &session.id)?,
+        };
+        let facts = Arc::new(fold(journal, session, known)?);
+        let mut held = self.held();
+        if held.len() < HELD_MAX || held.contains_key(&session.id) {
+            held.insert(session.id.clone(), Arc::clone(&facts));
+        }
+        Ok(facts)
+    }
+
+    fn held(&self) -> MutexGuard<'_, HashMap<SessionId, Arc<Facts>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -176,4 +215,41 @@ fn kept(journal: &Journal, id: &SessionId) -> Result<Option<Facts>, ReadError> {
 
 fn parse(bytes: &[u8]) -> Option<Facts> {
     Facts::load(std::str::from_utf8(bytes).ok()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use event::{Draft, EventId, Kind, Raw, Time};
+    use journal::Batch;
+    use serde_json::json;
+
+    use super::*;
+
+    fn record(journal: &Journal, session: &str, numbers: std::ops::Range<i64>) -> SessionInfo {
+        let id = SessionId::new(format!("made-up:{session}")).unwrap();
+        let mut batch = Batch::observed();
+        for number in numbers {
+            let at = Time::from_millis(1_800_000_000_000 + number);
+            let event_id = EventId::derived(at, "made up", session, &number.to_be_bytes());
+            let data = Raw::of(&json!({"content": format!("prompt {number}")})).unwrap();
+            batch = batch.with(Draft::with_data(event_id, id.clone(), at, Kind::UserPrompt, data));
+        }
+        journal.append(batch).unwrap();
+        journal.stat(&id).unwrap()
+    }
+
+    #[test]
+    fn facts_that_are_held_are_what_the_log_says() {
+        let journal = Journal::in_memory();
+        let held = HeldFacts::default();
+        for (session, numbers) in [("a", 0..3), ("b", 0..1), ("a", 3..5), ("a", 5..6)] {
+            let info = record(&journal, session, numbers);
+            let facts = held.of(&journal, &info).unwrap();
+            assert_eq!(*facts, facts_of(&journal, &info).unwrap());
+            assert!(
+                Arc::ptr_eq(&facts, &held.of(&journal, &info).unwrap()),
+                "it is not read again"
+            );
+        }
+    }
 }

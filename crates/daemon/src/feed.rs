@@ -1,17 +1,17 @@
 //! What happened over all sessions, the newest first.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
 
 use event::payload::ToolCall;
-use event::{Event, Kind, SessionId};
+use event::{Event, Kind, SessionId, Time};
 use journal::{Journal, ReadError, Selection, SessionFilter, SessionInfo};
 use projection::ToolUse;
 use redact::Redactor;
 
-use crate::facts::facts_of;
-
-/// Sessions that are looked at for one page, those with the newest activity.
-const SESSIONS_MAX: usize = 400;
+use crate::facts::HeldFacts;
 
 /// Letters of a text in it.
 const TEXT_CHARS_MAX: usize = 240;
@@ -31,33 +31,181 @@ const KINDS: &[Kind] = &[
     Kind::ToolCall,
 ];
 
-/// What fits of it, at most so many, and the time before which it goes on.
+/// Where a page ends. What happened at the same time is told in the order of these.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct Place {
+    at: Time,
+    session: SessionId,
+    seq: u64,
+}
+
+impl Place {
+    fn of(event: &Event) -> Place {
+        Place { at: event.created_at, session: event.session_id.clone(), seq: event.seq }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}~{}~{}", self.at, self.seq, self.session)
+    }
+}
+
+impl FromStr for Place {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Place, String> {
+        let read = || {
+            let (at, rest) = text.split_once('~')?;
+            let (seq, session) = rest.split_once('~')?;
+            let session = SessionId::new(session).ok()?;
+            Some(Place { at: at.parse().ok()?, session, seq: seq.parse().ok()? })
+        };
+        read().ok_or_else(|| text.to_owned())
+    }
+}
+
+/// How far back it is looked at first, and how much further each time that is too little.
+const FIRST_NANOS: i128 = 6 * 60 * 60 * 1_000_000_000;
+const FURTHER: i128 = 8;
+
+/// How far the times of a session may be out of order. Agents write what happens as it happens; what
+/// comes later than this was not told in time to be news.
+const DISORDER_NANOS: i128 = 60 * 60 * 1_000_000_000;
+
+/// Sessions read at a time.
+const PAGE: usize = 500;
+
+/// What fits of it behind a place, at most so many. Costs about what is told: older events are not
+/// read, however many there are.
 pub(crate) fn feed(
     journal: &Journal,
+    facts: &HeldFacts,
     filter: &SessionFilter,
+    after: Option<&Place>,
     limit: usize,
 ) -> Result<wire::Page<wire::Happening>, ReadError> {
-    let sessions = journal.sessions(filter, None, SESSIONS_MAX)?.items;
-    let mut found: Vec<(Event, &SessionInfo)> = Vec::new();
-    for session in &sessions {
-        let selection = Selection {
-            since: filter.active_since,
-            until: filter.active_until,
-            ..Selection::after(session.inherited_seq).of_kinds(KINDS.iter().cloned()).newest_first()
-        };
-        let events = journal.events(&session.id, selection)?;
-        let told = events.filter(|event| event.as_ref().map_or(true, is_told)).take(limit + 1);
-        for event in told {
-            found.push((event?, session));
+    let until = [filter.active_until, after.map(|after| after.at)].into_iter().flatten().min();
+    // Sessions that may have something from then.
+    let filter = SessionFilter { active_until: until.map(late), ..filter.clone() };
+    let Some(last) = journal.sessions(&filter, None, 1)?.items.pop() else {
+        return Ok(wire::Page::whole(Vec::new()));
+    };
+    let newest = until.unwrap_or(last.last_event_at).min(last.last_event_at);
+    let mut back = FIRST_NANOS;
+    let found = loop {
+        let from = Time::from_nanos(newest.nanos() - back);
+        let from = filter.active_since.unwrap_or(from).max(from);
+        let found = gather(journal, &filter, (from, until), after, limit + 1)?;
+        let earlier = SessionFilter { active_until: Some(late(from)), ..filter.clone() };
+        let is_all = Some(from) == filter.active_since
+            || journal.sessions(&earlier, None, 1)?.items.is_empty();
+        if found.len() > limit || is_all {
+            break found;
+        }
+        back *= FURTHER;
+    };
+    page(journal, facts, found, limit)
+}
+
+/// The newest of what happened since a time, behind a place, the newest first.
+fn gather(
+    journal: &Journal,
+    filter: &SessionFilter,
+    (mut from, until): (Time, Option<Time>),
+    behind: Option<&Place>,
+    count_max: usize,
+) -> Result<Vec<(Event, SessionInfo)>, ReadError> {
+    let mut found: Vec<(Event, SessionInfo)> = Vec::new();
+    let mut after = None;
+    loop {
+        let active = SessionFilter { active_since: Some(early(from)), ..filter.clone() };
+        let page = journal.sessions(&active, after.as_deref(), PAGE)?;
+        for session in page.items {
+            // Those with the newest activity come first.
+            if session.last_event_at < early(from) {
+                break;
+            }
+            let selection = Selection {
+                until,
+                ..Selection::after(session.inherited_seq)
+                    .up_to(last_before(journal, &session, until)?)
+                    .newest_first()
+            };
+            let mut told = 0;
+            for event in journal.events(&session.id, selection)? {
+                let event = event?;
+                if event.created_at < early(from) || told == count_max {
+                    break;
+                }
+                let is_behind = behind.is_none_or(|behind| Place::of(&event) < *behind);
+                if event.created_at >= from && is_behind && is_told(&event) {
+                    told += 1;
+                    found.push((event, session.clone()));
+                }
+            }
+            if found.len() > count_max {
+                found.sort_by_cached_key(|(event, _)| Reverse(Place::of(event)));
+                found.truncate(count_max);
+                // What is older than all of these is not told.
+                from = found.last().map_or(from, |(event, _)| event.created_at);
+            }
+        }
+        after = page.next;
+        if after.is_none() {
+            found.sort_by_cached_key(|(event, _)| Reverse(Place::of(event)));
+            return Ok(found);
         }
     }
-    found.sort_by_key(|(event, _)| std::cmp::Reverse((event.created_at, event.seq)));
-    let next = found.get(limit).map(|(event, _)| event.created_at.to_string());
+}
+
+/// A time before which nothing is told that happened since another, and one behind which nothing is
+/// that happened until then.
+fn early(from: Time) -> Time {
+    Time::from_nanos(from.nanos() - DISORDER_NANOS)
+}
+
+fn late(until: Time) -> Time {
+    Time::from_nanos(until.nanos() + DISORDER_NANOS)
+}
+
+/// The last event of a session that may have happened before a time.
+fn last_before(
+    journal: &Journal,
+    session: &SessionInfo,
+    until: Option<Time>,
+) -> Result<u64, ReadError> {
+    /// Events that are read rather than looked for.
+    const NEAR: u64 = 128;
+    let (mut before, mut last) = (session.inherited_seq, session.tail_seq);
+    let Some(until) = until.filter(|until| session.last_event_at > *until) else {
+        return Ok(last);
+    };
+    while last - before > NEAR {
+        let middle = before + (last - before) / 2;
+        let selection = Selection::after(middle - 1).up_to(middle);
+        let event = journal.events(&session.id, selection)?.next().transpose()?;
+        let is_later = event.is_some_and(|event| event.created_at > late(until));
+        if is_later { last = middle } else { before = middle }
+    }
+    Ok(last)
+}
+
+/// A page of what was found, and where it goes on.
+fn page(
+    journal: &Journal,
+    facts: &HeldFacts,
+    mut found: Vec<(Event, SessionInfo)>,
+    limit: usize,
+) -> Result<wire::Page<wire::Happening>, ReadError> {
+    let has_more = found.len() > limit;
     found.truncate(limit);
+    let last = found.last().filter(|_| has_more);
+    let next = last.map(|(event, _)| Place::of(event).to_string());
     let mut titles: BTreeMap<&SessionId, Option<String>> = BTreeMap::new();
     for (_, session) in &found {
         if !titles.contains_key(&session.id) {
-            let title = facts_of(journal, session)?.title().map(str::to_owned);
+            let title = facts.of(journal, session)?.title().map(str::to_owned);
             titles.insert(&session.id, title.or(session.title.clone()));
         }
     }
@@ -69,8 +217,11 @@ pub(crate) fn feed(
     Ok(wire::Page { items: items.collect(), next })
 }
 
-/// Of all calls, those that put something where others see it.
+/// What is worth telling; of all calls, those that put something where others see it.
 fn is_told(event: &Event) -> bool {
+    if !KINDS.contains(&event.kind) {
+        return false;
+    }
     let Some(call) = event.readable::<ToolCall>() else { return true };
     let used = ToolUse::of(&call.tool, &call.input);
     let sends = ["git commit", "git push", "gh pr", "npm publish", "cargo publish"];
@@ -94,5 +245,72 @@ fn told(
         project: session.project.clone(),
         title,
         text: line.chars().take(TEXT_CHARS_MAX).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use event::{Draft, EventId, Raw};
+    use journal::Batch;
+    use serde_json::json;
+
+    use super::*;
+
+    const BEGUN: i64 = 1_800_000_000_000;
+
+    /// Records prompts of a session, so many milliseconds after the beginning.
+    fn record(journal: &Journal, session: &str, times: impl IntoIterator<Item = i64>) {
+        let id = SessionId::new(format!("made-up:{session}")).unwrap();
+        let mut batch = Batch::observed();
+        for (number, millis) in times.into_iter().enumerate() {
+            let at = Time::from_millis(BEGUN + millis);
+            let event_id = EventId::derived(at, "made up", session, &number.to_be_bytes());
+            let data = Raw::of(&json!({"content": format!("{session} {number}")})).unwrap();
+            batch = batch.with(Draft::with_data(event_id, id.clone(), at, Kind::UserPrompt, data));
+        }
+        journal.append(batch).unwrap();
+    }
+
+    /// Everything, page by page.
+    fn paged(journal: &Journal, filter: &SessionFilter, limit: usize) -> Vec<(Time, String)> {
+        let mut told = Vec::new();
+        let mut after: Option<Place> = None;
+        loop {
+            let page = feed(journal, &HeldFacts::default(), filter, after.as_ref(), limit).unwrap();
+            assert!(page.items.len() <= limit);
+            told.extend(page.items.into_iter().map(|item| (item.at, item.text)));
+            match page.next {
+                Some(next) => after = Some(next.parse().unwrap()),
+                None => return told,
+            }
+        }
+    }
+
+    #[test]
+    fn page_by_page_everything_is_told_once_the_newest_first() {
+        const DAY: i64 = 24 * 60 * 60 * 1_000;
+        let journal = Journal::in_memory();
+        // One that goes on for years, some that came and went, and many things at one instant.
+        record(&journal, "long", (0..600).map(|day| day * DAY));
+        record(&journal, "early", (0..20).map(|number| number * 1_000));
+        record(&journal, "late", (0..40).map(|number| 599 * DAY + number));
+        record(&journal, "at once", (0..30).map(|_| 300 * DAY));
+        record(&journal, "out of order", [5_000, 3_000, 4_000, 1_000]);
+        let all = paged(&journal, &SessionFilter::default(), 10_000);
+        assert_eq!(all.len(), 694);
+        assert!(all.is_sorted_by(|a, b| a.0 >= b.0));
+        for limit in [7, 25, 100] {
+            let told = paged(&journal, &SessionFilter::default(), limit);
+            assert_eq!(told.iter().zip(&all).find(|(told, one)| told != one), None, "{limit}");
+            assert_eq!(told.len(), all.len(), "{limit}");
+        }
+        let at = |days: i64| Some(Time::from_millis(BEGUN + days * DAY));
+        let between = SessionFilter {
+            active_since: at(300),
+            active_until: at(301),
+            ..SessionFilter::default()
+        };
+        assert_eq!(paged(&journal, &between, 7).len(), 32);
+        assert!("yesterday".parse::<Place>().is_err());
     }
 }

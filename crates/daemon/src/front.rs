@@ -13,6 +13,7 @@ use serve::{Board, Door, OpenError, Opening};
 pub use serve::{Keys, TokenError};
 
 use crate::answering::Answering;
+use crate::facts::HeldFacts;
 use crate::health::Health;
 use crate::instance;
 use crate::intake::Intake;
@@ -82,6 +83,7 @@ impl Front {
             opened,
             live: live_for_answers,
             hots: Mutex::default(),
+            facts: HeldFacts::default(),
             turns: HeldTurns::default(),
             worked: Mutex::default(),
             environment: for_answers,

@@ -17,6 +17,7 @@ mod turns; // their turns
 mod asked; // what agents asked to be allowed
 mod feed; // what happened, over all sessions
 mod work; // how the work went
+mod facets; // what there is to choose from
 mod adapters; // how it stands with each agent
 mod family; // who a session belongs to
 mod resume; // how to go on with a session

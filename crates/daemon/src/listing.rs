@@ -1,15 +1,16 @@
 //! Sessions as people list them: the catalogue, what their events add up to, and what that costs.
 
+use std::borrow::Borrow;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use event::SessionId;
 use journal::{Journal, ReadError, SessionFilter, SessionInfo};
-use projection::{BadPrices, Grouping, PriceTable, Spending};
+use projection::{BadPrices, Day, Facts, Grouping, PriceTable, Spending, Within};
 
 use crate::answers;
-use crate::facts::{KeptFacts, facts_of};
+use crate::facts::{HeldFacts, KeptFacts};
 
 /// Sessions read at a time.
 const PAGE: usize = 500;
@@ -17,10 +18,17 @@ const PAGE: usize = 500;
 /// What a listing needs beside the catalogue, read once.
 pub struct Listing<'a> {
     journal: &'a Journal,
-    /// All that were kept; without them each is looked for by itself.
-    kept: Option<KeptFacts>,
+    facts: Source<'a>,
     prices: PriceTable,
     without_source: Arc<BTreeSet<SessionId>>,
+}
+
+/// Where facts come from.
+enum Source<'a> {
+    /// All that were kept.
+    Kept(KeptFacts),
+    /// Those somebody asked for before.
+    Held(&'a HeldFacts),
 }
 
 /// Why there is no listing.
@@ -37,27 +45,29 @@ pub enum ListingError {
 impl<'a> Listing<'a> {
     /// For all sessions, or most of them.
     pub fn load(journal: &'a Journal) -> Result<Listing<'a>, ListingError> {
-        let kept = Some(KeptFacts::load(journal)?);
+        let facts = Source::Kept(KeptFacts::load(journal)?);
         let without_source = Arc::new(without_source(journal)?);
-        Ok(Listing { journal, kept, prices: prices(journal)?, without_source })
+        Ok(Listing { journal, facts, prices: prices(journal)?, without_source })
     }
 
     /// For a page of them: costs what they cost, however many there are. Whose file is gone is
     /// handed in.
     pub(crate) fn of_page(
         journal: &'a Journal,
+        held: &'a HeldFacts,
         without_source: Arc<BTreeSet<SessionId>>,
     ) -> Result<Listing<'a>, ListingError> {
-        Ok(Listing { journal, kept: None, prices: prices(journal)?, without_source })
+        let facts = Source::Held(held);
+        Ok(Listing { journal, facts, prices: prices(journal)?, without_source })
     }
 
     /// These sessions, each as of now.
     pub fn of(&mut self, sessions: &[SessionInfo]) -> Result<Vec<wire::Session>, ReadError> {
         let mut shapes = Vec::with_capacity(sessions.len());
         for info in sessions {
-            let facts = match &mut self.kept {
-                Some(kept) => kept.take(self.journal, info)?,
-                None => facts_of(self.journal, info)?,
+            let facts = match &mut self.facts {
+                Source::Kept(kept) => Arc::new(kept.take(self.journal, info)?),
+                Source::Held(held) => held.of(self.journal, info)?,
             };
             let shape = answers::session(info, &facts, &self.prices);
             let source_missing = Some(self.without_source.contains(&info.id));
@@ -72,21 +82,41 @@ pub(crate) fn without_source(journal: &Journal) -> Result<BTreeSet<SessionId>, R
     Ok(capture::sessions_without_source(&journal.sources()?))
 }
 
-/// What the sessions that fit have used, grouped.
+/// What was used, grouped: of each session only what fits, on whole days in UTC.
 pub fn spending(
     journal: &Journal,
     filter: &SessionFilter,
     by: Grouping,
 ) -> Result<Spending, ListingError> {
-    let prices = prices(journal)?;
     let mut kept = KeptFacts::load(journal)?;
-    let mut spending = Spending::by(by);
+    spending_of(journal, filter, by, |session| kept.take(journal, session))
+}
+
+/// The same, with facts from somewhere.
+pub(crate) fn spending_of<F: Borrow<Facts>>(
+    journal: &Journal,
+    filter: &SessionFilter,
+    by: Grouping,
+    mut facts_of: impl FnMut(&SessionInfo) -> Result<F, ReadError>,
+) -> Result<Spending, ListingError> {
+    let prices = prices(journal)?;
+    let mut spending = Spending::by(by).within(Within {
+        since: filter.active_since.map(Day::of),
+        until: filter.active_until.map(Day::of),
+        project: filter.project.clone(),
+    });
+    // Any session may have worked on a project for a while, whatever it works on now.
+    let filter = SessionFilter {
+        project: None,
+        active_since: filter.active_since.map(|since| Day::of(since).begin()),
+        ..filter.clone()
+    };
     let mut after = None;
     loop {
-        let page = journal.sessions(filter, after.as_deref(), PAGE)?;
+        let page = journal.sessions(&filter, after.as_deref(), PAGE)?;
         for session in &page.items {
-            let facts = kept.take(journal, session)?;
-            spending.add(&session.id, &session.provider, &facts, &prices);
+            let facts = facts_of(session)?;
+            spending.add(&session.id, &session.provider, facts.borrow(), &prices);
         }
         after = page.next;
         if after.is_none() {

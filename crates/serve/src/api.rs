@@ -23,6 +23,7 @@ const BODY_BYTES_MAX: usize = 64 * 1024;
         description = "The record of every AI coding session on this machine. Every request needs \
                        `Authorization: Bearer TOKEN`; every failure is a `Failure`."
     ),
+    components(schemas(wire::Failure)),
     security(("token" = []))
 )]
 struct Api;
@@ -81,6 +82,7 @@ fn described() -> OpenApiRouter<Inside> {
         .routes(routes!(route::find::usage))
         .routes(routes!(route::overview::feed))
         .routes(routes!(route::overview::activity))
+        .routes(routes!(route::overview::facets))
         .routes(routes!(route::overview::family))
         .routes(routes!(route::overview::capture))
         .routes(routes!(route::document::export))

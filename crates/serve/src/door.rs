@@ -54,6 +54,10 @@ const READS_MAX: usize = 4;
 const SHORT_MAX: usize = 2;
 const SHORT_WAITING_MAX: usize = 64;
 
+/// Documents that are written at a time, each as fast as its reader reads, and that wait.
+const COPIES_MAX: usize = 2;
+const COPIES_WAITING_MAX: usize = 8;
+
 /// How often it is looked whether the token is still the same while somebody follows.
 const TOKEN_EVERY: Duration = Duration::from_secs(2);
 
@@ -108,24 +112,27 @@ impl Door {
         let entrance = Entrance::new(keys.clone(), address)?;
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
-            .max_blocking_threads(QUESTIONS_MAX + READS_MAX + SHORT_MAX)
+            .max_blocking_threads(QUESTIONS_MAX + READS_MAX + SHORT_MAX + COPIES_MAX)
             .thread_name("answering")
             .build()
             .map_err(OpenError::Thread)?;
         let journal = Arc::clone(&sources);
-        let (tide, reading) =
-            Tide::start(move || journal.journal()).map_err(|error| match error {
+        let followers = Followers::default();
+        let (tide, reading) = Tide::start(move || journal.journal(), followers.clone()).map_err(
+            |error| match error {
                 TideError::Read(error) => OpenError::Follow(error.to_string()),
                 TideError::Thread(error) => OpenError::Thread(error),
-            })?;
+            },
+        )?;
         let inside = Inside(Arc::new(Rooms {
             sources,
             questions: Desk::new(QUESTIONS_MAX, QUESTIONS_WAITING_MAX),
             reads: Desk::new(READS_MAX, CONNECTIONS_MAX),
             short: Desk::new(SHORT_MAX, SHORT_WAITING_MAX),
+            copies: Desk::new(COPIES_MAX, COPIES_WAITING_MAX),
             entrance,
             tide,
-            followers: Followers::default(),
+            followers,
             board,
             bus,
             streams: AtomicUsize::new(0),
@@ -165,6 +172,7 @@ struct Rooms {
     questions: Desk,
     reads: Desk,
     short: Desk,
+    copies: Desk,
     entrance: Entrance,
     tide: Tide,
     followers: Followers,
@@ -228,6 +236,20 @@ impl Inside {
         question: impl FnOnce(&dyn Sources) -> Result<T, E> + Send + 'static,
     ) -> Result<T, Refusal> {
         self.ask_at(&self.0.short, question).await
+    }
+
+    /// Begins to write something long on the side; returns when it has begun.
+    pub(crate) async fn copy(
+        &self,
+        write: impl FnOnce(&dyn Sources) + Send + 'static,
+    ) -> Result<(), Refusal> {
+        let seat = self.0.copies.seat().await?;
+        let sources = Arc::clone(&self.0.sources);
+        tokio::task::spawn_blocking(move || {
+            write(&*sources);
+            drop(seat);
+        });
+        Ok(())
     }
 
     async fn ask_at<T: Send + 'static, E: Into<Refusal> + Send + 'static>(

@@ -152,6 +152,10 @@ impl Followers {
         }
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.lock().is_empty()
+    }
+
     /// Everybody, as of a position of the journal.
     pub(crate) fn at(&self, tail: u64) -> Vec<wire::Follower> {
         let known = self.lock();

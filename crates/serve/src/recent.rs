@@ -78,6 +78,11 @@ impl Recent {
         }
     }
 
+    /// Forgets everything up to here, which nobody waits for.
+    pub(crate) fn pass(&mut self, position: u64) {
+        *self = Recent::new(position);
+    }
+
     pub(crate) fn after(&self) -> u64 {
         self.after
     }

@@ -11,13 +11,21 @@ pub(crate) mod live; // streams and sockets
 pub(crate) mod telemetry; // what agents export
 pub(crate) mod page; // what a browser meets first
 
+use std::collections::BTreeMap;
+
 use axum::extract::{FromRequestParts, Path, Query};
-use axum::http::StatusCode;
 use axum::http::request::Parts;
+use axum::http::{StatusCode, Uri};
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use utoipa::openapi::content::ContentBuilder;
+use utoipa::openapi::{Ref, RefOr, Response, ResponseBuilder};
+use utoipa::{IntoParams, IntoResponses, ToSchema};
+use wire::Failure;
 
 use crate::answer::Refusal;
 use crate::door::Inside;
+use crate::sources::Which;
 
 /// Where a browser exchanges its code for a cookie.
 pub(crate) const LOGIN: &str = "/login";
@@ -36,14 +44,92 @@ impl<T: DeserializeOwned> FromRequestParts<Inside> for Asked<T> {
     type Rejection = Refusal;
 
     async fn from_request_parts(parts: &mut Parts, _: &Inside) -> Result<Asked<T>, Refusal> {
-        let Query(asked) = Query::try_from_uri(&parts.uri)
-            .map_err(|error| Refusal::bad_argument(error.body_text()))?;
-        Ok(Asked(asked))
+        Ok(Asked(read(&parts.uri)?))
     }
 }
 
+/// A question about sessions: which of them, and the rest of it.
+pub(crate) struct AskedOf<T>(pub(crate) Which, pub(crate) T);
+
+impl<T: DeserializeOwned> FromRequestParts<Inside> for AskedOf<T> {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Inside) -> Result<AskedOf<T>, Refusal> {
+        let query = parts.uri.query().unwrap_or_default();
+        let says_which = |pair: &&str| {
+            let name = pair.split('=').next().unwrap_or_default();
+            ["provider", "project", "since", "until"].contains(&name)
+        };
+        let (which, rest): (Vec<&str>, Vec<&str>) = query.split('&').partition(says_which);
+        let of = |pairs: Vec<&str>| {
+            let uri = Uri::builder().path_and_query(format!("/?{}", pairs.join("&"))).build();
+            uri.map_err(|error| Refusal::bad_argument(error.to_string()))
+        };
+        Ok(AskedOf(read(&of(which)?)?, read(&of(rest)?)?))
+    }
+}
+
+/// What is asked behind the `?`.
+fn read<T: DeserializeOwned>(uri: &Uri) -> Result<T, Refusal> {
+    let Query(asked) =
+        Query::try_from_uri(uri).map_err(|error| Refusal::bad_argument(error.body_text()))?;
+    Ok(asked)
+}
+
+/// Which part of a list.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct PageAsked {
+    /// `next` of an earlier page.
+    after: Option<String>,
+    #[param(minimum = 1, maximum = 1000)]
+    limit: Option<usize>,
+}
+
+/// Nothing more.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Nothing {}
+
 /// The id in a path, or the beginning of one.
-pub(crate) struct Named(pub(crate) String);
+#[derive(IntoParams)]
+#[into_params(names("id"), parameter_in = Path)]
+pub(crate) struct Named(
+    /// The beginning of a session's id.
+    pub(crate) String,
+);
+
+/// How any question may be refused.
+pub(crate) struct Refusals;
+
+impl IntoResponses for Refusals {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        let kinds = [
+            ("400", "It makes no sense"),
+            ("401", "The token is missing or wrong"),
+            ("503", "Too many wait already"),
+        ];
+        kinds.map(|(status, told)| (status.to_owned(), failure(told))).into()
+    }
+}
+
+/// How a question about one thing may be refused.
+pub(crate) struct RefusalsOfOne;
+
+impl IntoResponses for RefusalsOfOne {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        let mut responses = Refusals::responses();
+        responses.insert("404".to_owned(), failure("There is no such thing"));
+        responses
+    }
+}
+
+fn failure(told: &str) -> RefOr<Response> {
+    let schema = Ref::from_schema_name(Failure::name());
+    let content = ContentBuilder::new().schema(Some(schema)).build();
+    ResponseBuilder::new().description(told).content("application/json", content).build().into()
+}
 
 impl FromRequestParts<Inside> for Named {
     type Rejection = Refusal;

@@ -5,8 +5,11 @@ use std::io::Write;
 use capture::{Encoding, Signal, TelemetryError};
 use event::Time;
 use journal::{Journal, Query, ReadError};
+use serde::Deserialize;
+use utoipa::IntoParams;
 use wire::{
-    Adapter, Approval, Found, Happening, Health, Page, Recent, Resume, Session, Status, Usage, Work,
+    Adapter, Approval, Facets, Found, Happening, Health, Page, Recent, Resume, Session, Status,
+    Usage, Work,
 };
 
 /// What can be asked of the daemon. Each call may read from disk: none is made on the thread that
@@ -15,7 +18,7 @@ pub trait Sources: Send + Sync + 'static {
     /// The journal as it is open now.
     fn journal(&self) -> Journal;
     fn health(&self) -> Result<Health, SourceError>;
-    fn sessions(&self, wanted: &SessionsWanted) -> Result<Page<Session>, SourceError>;
+    fn sessions(&self, wanted: &PageWanted) -> Result<Page<Session>, SourceError>;
     /// One session with its turns; by the beginning of its id.
     fn session(&self, id: &str) -> Result<Session, SourceError>;
     /// The newest part of one; by the beginning of its id.
@@ -29,13 +32,16 @@ pub trait Sources: Send + Sync + 'static {
     /// What one is doing, and why; by the beginning of its id.
     fn explain(&self, id: &str) -> Result<Status, SourceError>;
     fn search(&self, query: &Query) -> Result<Found, SourceError>;
-    fn usage(&self, wanted: &UsageWanted) -> Result<Usage, SourceError>;
+    /// What they used, by `daily`, `weekly`, `monthly`, `session`, `model`, `agent` or `project`.
+    fn usage(&self, by: &str, which: &Which) -> Result<Usage, SourceError>;
     /// What happened over the sessions that fit, the newest first.
-    fn feed(&self, wanted: &SessionsWanted) -> Result<Page<Happening>, SourceError>;
+    fn feed(&self, wanted: &PageWanted) -> Result<Page<Happening>, SourceError>;
     /// How the work went in them.
-    fn work(&self, wanted: &SessionsWanted) -> Result<Work, SourceError>;
+    fn work(&self, which: &Which) -> Result<Work, SourceError>;
     /// How it stands with each agent.
     fn adapters(&self) -> Result<Vec<Adapter>, SourceError>;
+    /// What there is to choose from: agents and projects.
+    fn facets(&self) -> Result<Facets, SourceError>;
     /// A session with those it comes from and those that came from it.
     fn family(&self, id: &str) -> Result<Vec<Session>, SourceError>;
     /// How to go on with one.
@@ -59,13 +65,27 @@ pub trait Sources: Send + Sync + 'static {
     fn watched_by(&self, watchers: usize);
 }
 
-/// Which sessions to list.
-#[derive(Clone, Debug, Default)]
-pub struct SessionsWanted {
+/// Which sessions are meant.
+#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct Which {
+    /// Only sessions of this provider, for instance `claude`.
     pub provider: Option<String>,
+    /// Only sessions of this project or folder; the last part of its name will do.
     pub project: Option<String>,
+    /// Only sessions active since this time; of what is told with a time, only that.
+    #[param(value_type = Option<String>, format = DateTime)]
     pub since: Option<Time>,
+    /// Only sessions begun before this time; of what is told with a time, only that.
+    #[param(value_type = Option<String>, format = DateTime)]
     pub until: Option<Time>,
+}
+
+/// A part of a list over them.
+#[derive(Clone, Debug, Default)]
+pub struct PageWanted {
+    pub which: Which,
+    /// `next` of the part before it.
     pub after: Option<String>,
     pub limit: usize,
 }
@@ -78,17 +98,6 @@ pub enum DocumentWanted {
     Text,
     /// Its events, one a line.
     Events,
-}
-
-/// What use to add up.
-#[derive(Clone, Debug, Default)]
-pub struct UsageWanted {
-    /// `daily`, `weekly`, `monthly`, `session`, `model` or `project`.
-    pub by: String,
-    pub provider: Option<String>,
-    pub project: Option<String>,
-    pub since: Option<Time>,
-    pub until: Option<Time>,
 }
 
 /// Why there is no answer.

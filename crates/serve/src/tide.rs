@@ -10,6 +10,7 @@ use std::{io, thread};
 use journal::{Ended, Followed, From, Journal, OnLag, ReadError, Waker};
 use tokio::sync::watch;
 
+use crate::follow::Followers;
 use crate::recent::{Recent, Told};
 
 /// How long a journal that cannot be read is left alone.
@@ -39,14 +40,20 @@ impl Tide {
     /// Begins to read where the journal is now.
     pub(crate) fn start(
         journal: impl Fn() -> Journal + Send + 'static,
+        followers: Followers,
     ) -> Result<(Tide, Reading), TideError> {
         let tail = journal().tail()?;
         let (moved, _) = watch::channel(tail);
         let tide = Tide { recent: Arc::new(Mutex::new(Recent::new(tail))), moved };
         let stop = Arc::new(AtomicBool::new(false));
         let waker = Waker::default();
-        let reader =
-            Reader { tide: tide.clone(), at: tail, stop: Arc::clone(&stop), waker: waker.clone() };
+        let reader = Reader {
+            tide: tide.clone(),
+            followers,
+            at: tail,
+            stop: Arc::clone(&stop),
+            waker: waker.clone(),
+        };
         let builder = thread::Builder::new().name("tide".to_owned());
         let thread = builder.spawn(move || reader.run(&journal)).map_err(TideError::Thread)?;
         Ok((tide, Reading { thread, stop, waker }))
@@ -83,6 +90,7 @@ pub(crate) enum TideError {
 
 struct Reader {
     tide: Tide,
+    followers: Followers,
     at: u64,
     stop: Arc<AtomicBool>,
     waker: Waker,
@@ -110,10 +118,16 @@ impl Reader {
             }
             let mut patience = PATIENCE;
             let mut news = Vec::new();
-            while news.len() < AT_ONCE_MAX {
+            while news.len() < AT_ONCE_MAX && !self.is_over() {
                 match subscription.next_within(patience) {
                     Ok(Some(Followed::Event(recorded))) => {
-                        news.push(Told::of(&recorded));
+                        match self.followers.is_empty() {
+                            true => {
+                                self.tell(std::mem::take(&mut news));
+                                self.pass(recorded.position);
+                            }
+                            false => news.push(Told::of(&recorded)),
+                        }
                         patience = Duration::ZERO;
                     }
                     // Something passing, or that it was slow, which nobody here is hurt by.
@@ -140,6 +154,13 @@ impl Reader {
             news.into_iter().for_each(|told| recent.push(told));
         }
         self.tide.moved.send_replace(self.at);
+    }
+
+    /// Nobody follows: whoever comes later reads it from the journal.
+    fn pass(&mut self, position: u64) {
+        self.at = position;
+        self.tide.recent().pass(position);
+        self.tide.moved.send_replace(position);
     }
 
     fn is_over(&self) -> bool {

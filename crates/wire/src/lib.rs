@@ -15,6 +15,7 @@ mod cut; // long texts in it
 mod live; // what is said over a WebSocket or an event stream
 mod feed; // what happened, over all sessions
 mod work; // how the work went
+mod facets; // what there is to choose from
 mod capture; // how it stands with each agent
 mod resume; // how to go on with a session
 mod health; // how the daemon does
@@ -22,6 +23,7 @@ mod failure; // what is said when something fails
 
 pub use approval::Approval;
 pub use capture::{Adapter, Hooks, Root, Unknown};
+pub use facets::{Facet, Facets};
 pub use failure::{Failure, FailureBody};
 pub use feed::Happening;
 pub use health::{Backlog, Follower, Health, StreamStatus};

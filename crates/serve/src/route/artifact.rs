@@ -5,9 +5,8 @@ use axum::extract::{Path, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use journal::ArtifactError;
-use wire::Failure;
 
-use super::Named;
+use super::{Named, RefusalsOfOne};
 use crate::answer::Refusal;
 use crate::door::Inside;
 
@@ -27,12 +26,7 @@ const PICTURES: &[(&[u8], &str)] = &[
     get,
     path = "/api/artifacts/{id}",
     params(("id" = String, Path, description = "Its id, as events name it")),
-    responses(
-        (status = OK, body = Vec<u8>, content_type = "application/octet-stream"),
-        (status = BAD_REQUEST, body = Failure),
-        (status = UNAUTHORIZED, body = Failure),
-        (status = NOT_FOUND, body = Failure)
-    )
+    responses((status = OK, body = Vec<u8>, content_type = "application/octet-stream"), RefusalsOfOne)
 )]
 pub(crate) async fn artifact(
     State(inside): State<Inside>,
@@ -61,12 +55,7 @@ pub(crate) async fn artifact(
         ("seq" = u64, Path, description = "The event"),
         ("number" = usize, Path, description = "Which of its pictures, from 0")
     ),
-    responses(
-        (status = OK, body = Vec<u8>, content_type = "application/octet-stream"),
-        (status = BAD_REQUEST, body = Failure),
-        (status = UNAUTHORIZED, body = Failure),
-        (status = NOT_FOUND, body = Failure)
-    )
+    responses((status = OK, body = Vec<u8>, content_type = "application/octet-stream"), RefusalsOfOne)
 )]
 pub(crate) async fn picture(
     State(inside): State<Inside>,

@@ -1,6 +1,7 @@
 //! A session to take away: as a document, as a note for whoever goes on, and the way to do so.
 
 use std::io::{self, Write};
+use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use axum::extract::State;
@@ -8,18 +9,22 @@ use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream::unfold;
 use serde::Deserialize;
-use tokio::sync::mpsc::{self, Sender};
+use tokio::runtime::Handle;
+use tokio::sync::mpsc::{self, Receiver, Sender};
 use utoipa::{IntoParams, ToSchema};
-use wire::{Failure, Resume};
+use wire::Resume;
 
-use super::{Asked, Named};
+use super::{Asked, Named, RefusalsOfOne};
 use crate::answer::{Answer, Refusal};
 use crate::door::Inside;
-use crate::sources::{DocumentWanted, SourceError};
+use crate::sources::DocumentWanted;
 
 /// Bytes of a piece that goes out, and pieces that wait for a slow reader; then the writing waits.
 const PIECE_BYTES: usize = 64 * 1024;
 const PIECES_WAITING_MAX: usize = 4;
+
+/// How long a piece may wait for a reader who has stopped; then the document breaks off.
+const TAKEN_WITHIN: Duration = Duration::from_secs(60);
 
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
@@ -55,13 +60,8 @@ impl DocumentFormat {
 #[utoipa::path(
     get,
     path = "/api/sessions/{id}/export",
-    params(("id" = String, Path, description = "The beginning of a session's id"), ExportAsked),
-    responses(
-        (status = OK, body = String, content_type = "text/plain"),
-        (status = BAD_REQUEST, body = Failure),
-        (status = UNAUTHORIZED, body = Failure),
-        (status = NOT_FOUND, body = Failure)
-    )
+    params(Named, ExportAsked),
+    responses((status = OK, body = String, content_type = "text/plain"), RefusalsOfOne)
 )]
 pub(crate) async fn export(
     State(inside): State<Inside>,
@@ -73,19 +73,22 @@ pub(crate) async fn export(
     let redact = asked.redact.unwrap_or(false);
     let name: String = info.id.as_str().chars().map(as_file_name).collect();
     let (send, pieces) = mpsc::channel(PIECES_WAITING_MAX);
-    let writing = inside.clone();
-    tokio::spawn(async move {
-        let write = move |sources: &dyn crate::Sources| -> Result<(), SourceError> {
-            let mut out = Pieces { send, piece: Vec::new() };
-            sources.export(info.id.as_str(), wanted, redact, &mut out)?;
-            out.flush().map_err(|error| SourceError::Other(error.to_string()))
-        };
-        // Who does not get all of it sees that the stream broke off.
-        let _ = writing.ask(write).await;
+    let mut out = Pieces { send, piece: Vec::new(), runtime: Handle::current() };
+    let copying = inside.copy(move |sources| {
+        let written = sources.export(info.id.as_str(), wanted, redact, &mut out);
+        // Without this last word, who reads it sees that it broke off.
+        if written.is_ok() && out.flush().is_ok() {
+            let _ = out.put(None);
+        }
     });
-    let stream = unfold(pieces, async |mut pieces| {
-        let piece: Bytes = pieces.recv().await?;
-        Some((Ok::<_, io::Error>(piece), pieces))
+    copying.await?;
+    let stream = unfold(Some(pieces), async |pieces| {
+        let mut pieces: Receiver<Option<Bytes>> = pieces?;
+        match pieces.recv().await {
+            Some(Some(piece)) => Some((Ok(piece), Some(pieces))),
+            Some(None) => None,
+            None => Some((Err(io::Error::other("the document broke off")), None)),
+        }
     });
     let saved = format!("attachment; filename=\"{name}.{ending}\"");
     let saved = HeaderValue::from_str(&saved).unwrap_or(HeaderValue::from_static("attachment"));
@@ -98,13 +101,8 @@ pub(crate) async fn export(
 #[utoipa::path(
     get,
     path = "/api/sessions/{id}/handoff",
-    params(("id" = String, Path, description = "The beginning of a session's id")),
-    responses(
-        (status = OK, body = String, content_type = "text/markdown"),
-        (status = BAD_REQUEST, body = Failure),
-        (status = UNAUTHORIZED, body = Failure),
-        (status = NOT_FOUND, body = Failure)
-    )
+    params(Named),
+    responses((status = OK, body = String, content_type = "text/markdown"), RefusalsOfOne)
 )]
 pub(crate) async fn handoff(
     State(inside): State<Inside>,
@@ -119,13 +117,8 @@ pub(crate) async fn handoff(
 #[utoipa::path(
     get,
     path = "/api/sessions/{id}/resume",
-    params(("id" = String, Path, description = "The beginning of a session's id")),
-    responses(
-        (status = OK, body = Resume),
-        (status = BAD_REQUEST, body = Failure),
-        (status = UNAUTHORIZED, body = Failure),
-        (status = NOT_FOUND, body = Failure)
-    )
+    params(Named),
+    responses((status = OK, body = Resume), RefusalsOfOne)
 )]
 pub(crate) async fn resume(State(inside): State<Inside>, Named(id): Named) -> Answer {
     inside.answer(move |sources| sources.resume(&id)).await
@@ -139,10 +132,19 @@ fn as_file_name(c: char) -> char {
     }
 }
 
-/// What is written, in pieces to whoever reads it.
+/// What is written, in pieces to whoever reads it. `None` is the end of it.
 struct Pieces {
-    send: Sender<Bytes>,
+    send: Sender<Option<Bytes>>,
     piece: Vec<u8>,
+    runtime: Handle,
+}
+
+impl Pieces {
+    fn put(&mut self, piece: Option<Bytes>) -> io::Result<()> {
+        let taking = tokio::time::timeout(TAKEN_WITHIN, self.send.send(piece));
+        let taken = self.runtime.block_on(taking).map_err(|_| io::ErrorKind::TimedOut)?;
+        taken.map_err(|_| io::Error::new(io::ErrorKind::BrokenPipe, "nobody reads any more"))
+    }
 }
 
 impl Write for Pieces {
@@ -155,11 +157,9 @@ impl Write for Pieces {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        let piece = Bytes::from(std::mem::take(&mut self.piece));
-        if piece.is_empty() {
-            return Ok(());
+        match std::mem::take(&mut self.piece) {
+            piece if piece.is_empty() => Ok(()),
+            piece => self.put(Some(Bytes::from(piece))),
         }
-        let gone = |_| io::Error::new(io::ErrorKind::BrokenPipe, "nobody reads any more");
-        self.send.blocking_send(piece).map_err(gone)
     }
 }

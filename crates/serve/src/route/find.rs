@@ -1,16 +1,16 @@
 //! Anything ever said, done or printed, and what it cost.
 
 use axum::extract::State;
-use event::{Kind, Time};
+use event::Kind;
 use journal::{Match, Query, Ranking};
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
-use wire::{Failure, Found, Usage};
+use wire::{Found, Usage};
 
-use super::{Asked, limit};
+use super::{AskedOf, Refusals, RefusalsOfOne, limit};
 use crate::answer::Answer;
 use crate::door::Inside;
-use crate::sources::{SourceError, UsageWanted};
+use crate::sources::{SourceError, Which};
 
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
@@ -20,16 +20,10 @@ pub(crate) struct SearchAsked {
     q: String,
     /// Only in this session: the beginning of its id.
     session: Option<String>,
-    project: Option<String>,
-    provider: Option<String>,
     /// Only events of these kinds, with commas between them.
     kinds: Option<String>,
     /// Only calls and results of this tool.
     tool: Option<String>,
-    #[param(value_type = Option<String>, format = DateTime)]
-    since: Option<Time>,
-    #[param(value_type = Option<String>, format = DateTime)]
-    until: Option<Time>,
     /// Find pieces of words too.
     substring: Option<bool>,
     #[param(inline)]
@@ -52,18 +46,12 @@ enum Order {
 #[utoipa::path(
     get,
     path = "/api/search",
-    params(SearchAsked),
-    responses(
-        (status = OK, body = Found),
-        (status = BAD_REQUEST, body = Failure),
-        (status = UNAUTHORIZED, body = Failure),
-        (status = SERVICE_UNAVAILABLE, body = Failure),
-        (status = NOT_FOUND, body = Failure)
-    )
+    params(Which, SearchAsked),
+    responses((status = OK, body = Found), RefusalsOfOne)
 )]
 pub(crate) async fn search(
     State(inside): State<Inside>,
-    Asked(asked): Asked<SearchAsked>,
+    AskedOf(which, asked): AskedOf<SearchAsked>,
 ) -> Answer {
     let limit = limit(asked.limit)?;
     let searching = inside.answer(move |sources| -> Result<Found, SourceError> {
@@ -76,12 +64,12 @@ pub(crate) async fn search(
             text: asked.q,
             mode: if asked.substring == Some(true) { Match::Substring } else { Match::Words },
             session,
-            project: asked.project,
-            provider: asked.provider,
+            project: which.project,
+            provider: which.provider,
             kinds: kinds.filter(|kind| !kind.is_empty()).map(Kind::from).collect(),
             tool: asked.tool,
-            after: asked.since,
-            before: asked.until,
+            after: which.since,
+            before: which.until,
             order: match asked.order {
                 None | Some(Order::Best) => Ranking::Best,
                 Some(Order::Newest) => Ranking::Newest,
@@ -99,35 +87,22 @@ pub(crate) async fn search(
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct UsageAsked {
-    /// What a row stands for: `daily`, `weekly`, `monthly`, `session`, `model` or `project`.
+    /// What a row stands for: `daily`, `weekly`, `monthly`, `session`, `model`, `agent` or
+    /// `project`.
     by: Option<String>,
-    provider: Option<String>,
-    project: Option<String>,
-    #[param(value_type = Option<String>, format = DateTime)]
-    since: Option<Time>,
-    #[param(value_type = Option<String>, format = DateTime)]
-    until: Option<Time>,
 }
 
 /// Tokens and money
 #[utoipa::path(
     get,
     path = "/api/usage",
-    params(UsageAsked),
-    responses(
-        (status = OK, body = Usage),
-        (status = BAD_REQUEST, body = Failure),
-        (status = UNAUTHORIZED, body = Failure),
-        (status = SERVICE_UNAVAILABLE, body = Failure)
-    )
+    params(Which, UsageAsked),
+    responses((status = OK, body = Usage), Refusals)
 )]
-pub(crate) async fn usage(State(inside): State<Inside>, Asked(asked): Asked<UsageAsked>) -> Answer {
-    let wanted = UsageWanted {
-        by: asked.by.unwrap_or_else(|| "daily".to_owned()),
-        provider: asked.provider,
-        project: asked.project,
-        since: asked.since,
-        until: asked.until,
-    };
-    inside.answer(move |sources| sources.usage(&wanted)).await
+pub(crate) async fn usage(
+    State(inside): State<Inside>,
+    AskedOf(which, asked): AskedOf<UsageAsked>,
+) -> Answer {
+    let by = asked.by.unwrap_or_else(|| "daily".to_owned());
+    inside.answer(move |sources| sources.usage(&by, &which)).await
 }

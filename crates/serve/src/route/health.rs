@@ -1,8 +1,9 @@
 //! How the daemon and its followers do.
 
 use axum::extract::State;
-use wire::{Failure, Health, StreamStatus};
+use wire::{Health, StreamStatus};
 
+use super::Refusals;
 use crate::answer::{Answer, Encoded};
 use crate::door::Inside;
 
@@ -10,11 +11,7 @@ use crate::door::Inside;
 #[utoipa::path(
     get,
     path = "/api/health",
-    responses(
-        (status = OK, body = Health),
-        (status = UNAUTHORIZED, body = Failure),
-        (status = SERVICE_UNAVAILABLE, body = Failure)
-    )
+    responses((status = OK, body = Health), Refusals)
 )]
 pub(crate) async fn health(State(inside): State<Inside>) -> Answer {
     inside.ask_short(|sources| Encoded::of(&sources.health()?)).await
@@ -24,11 +21,7 @@ pub(crate) async fn health(State(inside): State<Inside>) -> Answer {
 #[utoipa::path(
     get,
     path = "/api/stream/status",
-    responses(
-        (status = OK, body = StreamStatus),
-        (status = UNAUTHORIZED, body = Failure),
-        (status = SERVICE_UNAVAILABLE, body = Failure)
-    )
+    responses((status = OK, body = StreamStatus), Refusals)
 )]
 pub(crate) async fn stream_status(State(inside): State<Inside>) -> Answer {
     let (position, cached_after) = {

@@ -12,9 +12,8 @@ use futures_util::Stream;
 use futures_util::stream::unfold;
 use serde::Deserialize;
 use utoipa::IntoParams;
-use wire::Failure;
 
-use super::{Asked, Named};
+use super::{Asked, Named, RefusalsOfOne};
 use crate::answer::Refusal;
 use crate::bridge::{Hearing, Wanted, bridge};
 use crate::door::{Inside, Stay};
@@ -102,14 +101,8 @@ pub(crate) struct StreamAsked {
 #[utoipa::path(
     get,
     path = "/api/sessions/{id}/stream",
-    params(("id" = String, Path, description = "The beginning of a session's id"), StreamAsked),
-    responses(
-        (status = OK, body = String, content_type = "text/event-stream"),
-        (status = BAD_REQUEST, body = Failure),
-        (status = UNAUTHORIZED, body = Failure),
-        (status = SERVICE_UNAVAILABLE, body = Failure),
-        (status = NOT_FOUND, body = Failure)
-    )
+    params(Named, StreamAsked),
+    responses((status = OK, body = String, content_type = "text/event-stream"), RefusalsOfOne)
 )]
 pub(crate) async fn session_stream(
     State(inside): State<Inside>,

@@ -6,9 +6,9 @@ use event::{Event, Kind};
 use journal::{ReadError, Selection};
 use serde::Deserialize;
 use utoipa::IntoParams;
-use wire::{Failure, Message, Messages, Page, RecordedEvent};
+use wire::{Message, Messages, Page, RecordedEvent};
 
-use super::{Asked, Named, limit};
+use super::{Asked, Named, RefusalsOfOne, limit};
 use crate::answer::{Answer, Refusal};
 use crate::door::Inside;
 
@@ -51,14 +51,8 @@ pub(crate) struct EventsAsked {
 #[utoipa::path(
     get,
     path = "/api/sessions/{id}/capture/events",
-    params(("id" = String, Path, description = "The beginning of a session's id"), EventsAsked),
-    responses(
-        (status = OK, body = Page<RecordedEvent>),
-        (status = BAD_REQUEST, body = Failure),
-        (status = UNAUTHORIZED, body = Failure),
-        (status = SERVICE_UNAVAILABLE, body = Failure),
-        (status = NOT_FOUND, body = Failure)
-    )
+    params(Named, EventsAsked),
+    responses((status = OK, body = Page<RecordedEvent>), RefusalsOfOne)
 )]
 pub(crate) async fn events(
     State(inside): State<Inside>,
@@ -109,13 +103,7 @@ pub(crate) struct MessagesAsked {
     get,
     path = "/api/session/messages",
     params(MessagesAsked),
-    responses(
-        (status = OK, body = Messages),
-        (status = BAD_REQUEST, body = Failure),
-        (status = UNAUTHORIZED, body = Failure),
-        (status = SERVICE_UNAVAILABLE, body = Failure),
-        (status = NOT_FOUND, body = Failure)
-    )
+    responses((status = OK, body = Messages), RefusalsOfOne)
 )]
 pub(crate) async fn messages(
     State(inside): State<Inside>,

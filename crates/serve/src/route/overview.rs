@@ -2,104 +2,58 @@
 //! it stands with each agent.
 
 use axum::extract::State;
-use event::Time;
-use serde::Deserialize;
-use utoipa::IntoParams;
-use wire::{Adapter, Failure, Happening, Page, Session, Work};
+use wire::{Adapter, Facets, Happening, Page, Session, Work};
 
-use super::{Asked, Named, limit};
+use super::{AskedOf, Named, Nothing, PageAsked, Refusals, RefusalsOfOne, limit};
 use crate::answer::Answer;
 use crate::door::Inside;
-use crate::sources::SessionsWanted;
-
-#[derive(Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub(crate) struct FeedAsked {
-    provider: Option<String>,
-    project: Option<String>,
-    #[param(value_type = Option<String>, format = DateTime)]
-    since: Option<Time>,
-    #[param(value_type = Option<String>, format = DateTime)]
-    until: Option<Time>,
-    /// `next` of an earlier page: only what was before it.
-    #[param(value_type = Option<String>, format = DateTime)]
-    after: Option<Time>,
-    #[param(minimum = 1, maximum = 1000)]
-    limit: Option<usize>,
-}
+use crate::sources::{PageWanted, Which};
 
 /// What happened over all sessions, the newest first
 #[utoipa::path(
     get,
     path = "/api/feed",
-    params(FeedAsked),
-    responses(
-        (status = OK, body = Page<Happening>),
-        (status = BAD_REQUEST, body = Failure),
-        (status = UNAUTHORIZED, body = Failure)
-    )
+    params(Which, PageAsked),
+    responses((status = OK, body = Page<Happening>), Refusals)
 )]
-pub(crate) async fn feed(State(inside): State<Inside>, Asked(asked): Asked<FeedAsked>) -> Answer {
-    let wanted = SessionsWanted {
-        provider: asked.provider,
-        project: asked.project,
-        since: asked.since,
-        until: asked.after.or(asked.until),
-        after: None,
-        limit: limit(asked.limit)?,
-    };
+pub(crate) async fn feed(
+    State(inside): State<Inside>,
+    AskedOf(which, asked): AskedOf<PageAsked>,
+) -> Answer {
+    let wanted = PageWanted { which, after: asked.after, limit: limit(asked.limit)? };
     inside.answer(move |sources| sources.feed(&wanted)).await
-}
-
-#[derive(Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub(crate) struct WorkAsked {
-    provider: Option<String>,
-    project: Option<String>,
-    #[param(value_type = Option<String>, format = DateTime)]
-    since: Option<Time>,
-    #[param(value_type = Option<String>, format = DateTime)]
-    until: Option<Time>,
 }
 
 /// How the work went: turns, waiting, tests that had to be fixed, faults
 #[utoipa::path(
     get,
     path = "/api/activity",
-    params(WorkAsked),
-    responses(
-        (status = OK, body = Work),
-        (status = BAD_REQUEST, body = Failure),
-        (status = UNAUTHORIZED, body = Failure)
-    )
+    params(Which),
+    responses((status = OK, body = Work), Refusals)
 )]
 pub(crate) async fn activity(
     State(inside): State<Inside>,
-    Asked(asked): Asked<WorkAsked>,
+    AskedOf(which, _): AskedOf<Nothing>,
 ) -> Answer {
-    let wanted = SessionsWanted {
-        provider: asked.provider,
-        project: asked.project,
-        since: asked.since,
-        until: asked.until,
-        ..SessionsWanted::default()
-    };
-    inside.answer(move |sources| sources.work(&wanted)).await
+    inside.answer(move |sources| sources.work(&which)).await
+}
+
+/// What there is to choose from: agents and projects
+#[utoipa::path(
+    get,
+    path = "/api/facets",
+    responses((status = OK, body = Facets), Refusals)
+)]
+pub(crate) async fn facets(State(inside): State<Inside>) -> Answer {
+    inside.answer(|sources| sources.facets()).await
 }
 
 /// A session with those it comes from and those that came from it
 #[utoipa::path(
     get,
     path = "/api/sessions/{id}/family",
-    params(("id" = String, Path, description = "The beginning of a session's id")),
-    responses(
-        (status = OK, body = Page<Session>),
-        (status = BAD_REQUEST, body = Failure),
-        (status = UNAUTHORIZED, body = Failure),
-        (status = NOT_FOUND, body = Failure)
-    )
+    params(Named),
+    responses((status = OK, body = Page<Session>), RefusalsOfOne)
 )]
 pub(crate) async fn family(State(inside): State<Inside>, Named(id): Named) -> Answer {
     inside.answer(move |sources| sources.family(&id).map(Page::whole)).await
@@ -109,7 +63,7 @@ pub(crate) async fn family(State(inside): State<Inside>, Named(id): Named) -> An
 #[utoipa::path(
     get,
     path = "/api/capture",
-    responses((status = OK, body = Page<Adapter>), (status = UNAUTHORIZED, body = Failure))
+    responses((status = OK, body = Page<Adapter>), Refusals)
 )]
 pub(crate) async fn capture(State(inside): State<Inside>) -> Answer {
     inside.answer(|sources| sources.adapters().map(Page::whole)).await

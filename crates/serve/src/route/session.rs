@@ -1,63 +1,30 @@
 //! Sessions, and what they are doing.
 
 use axum::extract::State;
-use event::Time;
 use serde::Deserialize;
 use utoipa::IntoParams;
-use wire::{Approval, Failure, Page, Recent, Session, Status, Summary};
+use wire::{Approval, Page, Recent, Session, Status, Summary};
 
-use super::{Asked, Named, limit};
+use super::{Asked, AskedOf, Named, PageAsked, Refusals, RefusalsOfOne, limit};
 use crate::answer::Answer;
 use crate::door::Inside;
-use crate::sources::{SessionsWanted, SourceError, Sources};
+use crate::sources::{PageWanted, SourceError, Sources, Which};
 
 /// Turns of a session that are told, the last ones. There are more in the log.
 const TURNS_MAX: usize = 5_000;
-
-#[derive(Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub(crate) struct SessionsAsked {
-    /// Only sessions of this provider, for instance `claude`.
-    provider: Option<String>,
-    /// Only sessions of this project or folder.
-    project: Option<String>,
-    /// Only sessions active since this time.
-    #[param(value_type = Option<String>, format = DateTime)]
-    since: Option<Time>,
-    /// Only sessions begun before this time.
-    #[param(value_type = Option<String>, format = DateTime)]
-    until: Option<Time>,
-    /// `next` of an earlier page.
-    after: Option<String>,
-    #[param(minimum = 1, maximum = 1000)]
-    limit: Option<usize>,
-}
 
 /// Sessions, newest activity first
 #[utoipa::path(
     get,
     path = "/api/sessions",
-    params(SessionsAsked),
-    responses(
-        (status = OK, body = Page<Session>),
-        (status = BAD_REQUEST, body = Failure),
-        (status = UNAUTHORIZED, body = Failure),
-        (status = SERVICE_UNAVAILABLE, body = Failure)
-    )
+    params(Which, PageAsked),
+    responses((status = OK, body = Page<Session>), Refusals)
 )]
 pub(crate) async fn sessions(
     State(inside): State<Inside>,
-    Asked(asked): Asked<SessionsAsked>,
+    AskedOf(which, asked): AskedOf<PageAsked>,
 ) -> Answer {
-    let wanted = SessionsWanted {
-        provider: asked.provider,
-        project: asked.project,
-        since: asked.since,
-        until: asked.until,
-        after: asked.after,
-        limit: limit(asked.limit)?,
-    };
+    let wanted = PageWanted { which, after: asked.after, limit: limit(asked.limit)? };
     inside.answer(move |sources| sources.sessions(&wanted)).await
 }
 
@@ -73,14 +40,8 @@ pub(crate) struct SessionAsked {
 #[utoipa::path(
     get,
     path = "/api/sessions/{id}",
-    params(("id" = String, Path, description = "The beginning of a session's id"), SessionAsked),
-    responses(
-        (status = OK, body = Session),
-        (status = BAD_REQUEST, body = Failure),
-        (status = UNAUTHORIZED, body = Failure),
-        (status = SERVICE_UNAVAILABLE, body = Failure),
-        (status = NOT_FOUND, body = Failure)
-    )
+    params(Named, SessionAsked),
+    responses((status = OK, body = Session), RefusalsOfOne)
 )]
 pub(crate) async fn session(
     State(inside): State<Inside>,
@@ -98,14 +59,8 @@ pub(crate) async fn session(
 #[utoipa::path(
     get,
     path = "/api/sessions/{id}/summary",
-    params(("id" = String, Path, description = "The beginning of a session's id")),
-    responses(
-        (status = OK, body = Summary),
-        (status = BAD_REQUEST, body = Failure),
-        (status = UNAUTHORIZED, body = Failure),
-        (status = SERVICE_UNAVAILABLE, body = Failure),
-        (status = NOT_FOUND, body = Failure)
-    )
+    params(Named),
+    responses((status = OK, body = Summary), RefusalsOfOne)
 )]
 pub(crate) async fn summary(State(inside): State<Inside>, Named(id): Named) -> Answer {
     inside.answer(move |sources| sources.explain(&id).map(|status| status.summary)).await
@@ -115,14 +70,8 @@ pub(crate) async fn summary(State(inside): State<Inside>, Named(id): Named) -> A
 #[utoipa::path(
     get,
     path = "/api/sessions/{id}/recent",
-    params(("id" = String, Path, description = "The beginning of a session's id")),
-    responses(
-        (status = OK, body = Recent),
-        (status = BAD_REQUEST, body = Failure),
-        (status = UNAUTHORIZED, body = Failure),
-        (status = SERVICE_UNAVAILABLE, body = Failure),
-        (status = NOT_FOUND, body = Failure)
-    )
+    params(Named),
+    responses((status = OK, body = Recent), RefusalsOfOne)
 )]
 pub(crate) async fn recent(State(inside): State<Inside>, Named(id): Named) -> Answer {
     inside.answer(move |sources| sources.recent(&id)).await
@@ -132,11 +81,7 @@ pub(crate) async fn recent(State(inside): State<Inside>, Named(id): Named) -> An
 #[utoipa::path(
     get,
     path = "/api/status",
-    responses(
-        (status = OK, body = Page<Status>),
-        (status = UNAUTHORIZED, body = Failure),
-        (status = SERVICE_UNAVAILABLE, body = Failure)
-    )
+    responses((status = OK, body = Page<Status>), Refusals)
 )]
 pub(crate) async fn status(State(inside): State<Inside>) -> Answer {
     inside.answer(|sources| sources.statuses().map(Page::whole)).await
@@ -146,11 +91,7 @@ pub(crate) async fn status(State(inside): State<Inside>) -> Answer {
 #[utoipa::path(
     get,
     path = "/api/attention",
-    responses(
-        (status = OK, body = Page<Status>),
-        (status = UNAUTHORIZED, body = Failure),
-        (status = SERVICE_UNAVAILABLE, body = Failure)
-    )
+    responses((status = OK, body = Page<Status>), Refusals)
 )]
 pub(crate) async fn attention(State(inside): State<Inside>) -> Answer {
     inside.answer(|sources| sources.wanting().map(Page::whole)).await
@@ -169,12 +110,7 @@ pub(crate) struct ApprovalsAsked {
     get,
     path = "/api/approvals",
     params(ApprovalsAsked),
-    responses(
-        (status = OK, body = Page<Approval>),
-        (status = BAD_REQUEST, body = Failure),
-        (status = UNAUTHORIZED, body = Failure),
-        (status = SERVICE_UNAVAILABLE, body = Failure)
-    )
+    responses((status = OK, body = Page<Approval>), Refusals)
 )]
 pub(crate) async fn approvals(
     State(inside): State<Inside>,
@@ -197,13 +133,7 @@ pub(crate) struct ExplainAsked {
     get,
     path = "/api/explain",
     params(ExplainAsked),
-    responses(
-        (status = OK, body = Status),
-        (status = BAD_REQUEST, body = Failure),
-        (status = UNAUTHORIZED, body = Failure),
-        (status = SERVICE_UNAVAILABLE, body = Failure),
-        (status = NOT_FOUND, body = Failure)
-    )
+    responses((status = OK, body = Status), RefusalsOfOne)
 )]
 pub(crate) async fn explain(
     State(inside): State<Inside>,

@@ -1,5 +1,8 @@
 //! What is asked is answered; what makes no sense is refused with a word and a sentence.
 
+use std::io::{Read, Write};
+use std::time::Duration;
+
 use event::Kind;
 use journal::Batch;
 use serde_json::{Value, json};
@@ -107,6 +110,68 @@ fn a_session_is_taken_away_in_pieces() {
     assert_eq!(note.body, "# made-up:s");
     assert_eq!(house.get("/api/sessions/nobody/export").0, 404);
     assert_eq!(house.get("/api/sessions/made-up:s/export?format=exe").0, 400);
+}
+
+#[test]
+fn a_document_that_breaks_off_does_not_end_well() {
+    let house = House::open();
+    house.record("s", (0..900).map(|number| format!("text {number}")));
+    let token = format!("Authorization: Bearer {}", house.token());
+    for (format, ends_well) in [("text", true), ("html", false)] {
+        let request = format!("GET /api/sessions/made-up:s/export?format={format} HTTP/1.1");
+        let said = house.ask(&request, &[&token]);
+        assert_eq!(said.status, 200, "{format}");
+        // The last chunk is empty: without it nobody takes the rest for the whole.
+        assert_eq!(said.body.ends_with("\r\n0\r\n\r\n"), ends_well, "{format}");
+    }
+}
+
+#[test]
+fn documents_that_nobody_reads_on_hold_up_nobody_but_each_other() {
+    let house = House::open();
+    house.record("s", ["one".to_owned()]);
+    let request = format!(
+        "GET /api/sessions/made-up:s/export?format=jsonl HTTP/1.1\r\nHost: {}\r\n\
+         Authorization: Bearer {}\r\n\r\n",
+        house.address(),
+        house.token()
+    );
+    let ask = || {
+        let mut stream = house.connect();
+        stream.write_all(request.as_bytes()).unwrap();
+        stream
+    };
+    let paused: Vec<_> = (0..10).map(|_| ask()).collect();
+    // Two are written and eight wait: there is no room for another, but for everything else.
+    let refused = || {
+        let mut head = [0; 12];
+        let mut stream = ask();
+        stream.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
+        stream.read_exact(&mut head).is_ok() && head == *b"HTTP/1.1 503"
+    };
+    house.until("there is no room for another", refused);
+    assert_eq!(house.get("/api/sessions").0, 200);
+    drop(paused);
+    house.until("there is room again", || {
+        let mut head = [0; 12];
+        ask().read_exact(&mut head).is_ok() && head == *b"HTTP/1.1 200"
+    });
+}
+
+#[test]
+fn a_question_about_sessions_says_which_and_nothing_unknown() {
+    let house = House::open();
+    for (path, status) in [
+        ("/api/sessions?provider=claude&limit=3&since=2026-11-16T00:00:00Z", 200),
+        ("/api/feed?project=%2Fhome%2Fdev%2Fa&after=x", 200),
+        ("/api/feed?since=yesterday", 400),
+        ("/api/activity?unknown=1", 400),
+        ("/api/usage?provider=claude&provider=codex", 400),
+        ("/api/search?q=a&project=b&session=none", 404),
+        ("/api/facets", 200),
+    ] {
+        assert_eq!(house.get(path).0, status, "{path}");
+    }
 }
 
 #[test]

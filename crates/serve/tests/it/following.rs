@@ -16,6 +16,23 @@ fn follow(house: &House, session: Option<&str>, after: Option<u64>) -> Socket {
 }
 
 #[test]
+fn nothing_is_held_for_followers_that_are_not_there() {
+    let house = House::open();
+    house.record("s", (0..10).map(|number| format!("text {number}")));
+    let held = || {
+        let (_, told) = house.get("/api/stream/status");
+        (told["cached_after"].as_u64().unwrap(), told["position"].as_u64().unwrap())
+    };
+    house.until("the journal is read", || held().1 == 10);
+    assert_eq!(held(), (10, 10));
+    let mut socket = follow(&house, None, Some(8));
+    assert_eq!(socket.positions(2), [9, 10]);
+    house.record("s", ["one more".to_owned()]);
+    assert_eq!(socket.positions(1), [11]);
+    house.until("it is held for the next one", || held() == (10, 11));
+}
+
+#[test]
 fn history_and_news_are_one_stream() {
     let house = House::open();
     house.record("a", (0..3).map(|number| format!("before {number}")));

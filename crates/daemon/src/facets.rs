@@ -1,0 +1,41 @@
+//! What there is to choose from over all sessions: agents and projects.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use journal::{Journal, ReadError, SessionFilter};
+use wire::{Facet, Facets};
+
+/// Names of a kind that are told, those with the most sessions.
+const NAMES_MAX: usize = 500;
+
+/// Sessions read at a time.
+const PAGE: usize = 500;
+
+/// Costs a look at the catalogue: no event is read.
+pub(crate) fn facets(journal: &Journal) -> Result<Facets, ReadError> {
+    let mut providers: BTreeMap<String, u64> = BTreeMap::new();
+    let mut projects: BTreeMap<String, u64> = BTreeMap::new();
+    let mut after = None;
+    loop {
+        let page = journal.sessions(&SessionFilter::default(), after.as_deref(), PAGE)?;
+        for session in page.items {
+            *providers.entry(session.provider).or_default() += 1;
+            if let Some(project) = session.project.or(session.cwd) {
+                *projects.entry(project).or_default() += 1;
+            }
+        }
+        after = page.next;
+        if after.is_none() {
+            return Ok(Facets { providers: most(providers), projects: most(projects) });
+        }
+    }
+}
+
+fn most(counts: BTreeMap<String, u64>) -> Vec<Facet> {
+    let mut facets: Vec<Facet> =
+        counts.into_iter().map(|(name, sessions)| Facet { name, sessions }).collect();
+    facets.sort_by_key(|facet| Reverse(facet.sessions));
+    facets.truncate(NAMES_MAX);
+    facets
+}
