@@ -42,6 +42,7 @@ pub(crate) fn router(inside: Inside) -> Router {
     let (router, _) = described().split_for_parts();
     router
         .route(route::LOGIN, get(route::page::login))
+        .route(route::RETURN, get(route::page::come_back))
         .route("/api/openapi.json", get(route::page::openapi))
         .route("/api/ws", get(route::live::socket))
         .route("/api/bus", get(route::live::bus_socket))
@@ -88,6 +89,7 @@ fn described() -> OpenApiRouter<Inside> {
         .routes(routes!(route::document::export))
         .routes(routes!(route::document::handoff))
         .routes(routes!(route::document::resume))
+        .routes(routes!(route::page::ticket))
         .routes(routes!(route::artifact::artifact))
         .routes(routes!(route::artifact::picture))
 }

@@ -3,10 +3,11 @@
 //!
 //! Browsers come in under a name of their own that nobody can guess. They send a cookie to every
 //! port of a host, so under `127.0.0.1` whatever else listens on this machine would get it too.
+//! Name and cookies are new with each start; how an open page comes back is told in `ticket`.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
-use std::sync::{Mutex, PoisonError, RwLock};
+use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::SystemTime;
 
 use axum::extract::{FromRequestParts, Request, State};
@@ -18,6 +19,7 @@ use tokio::sync::watch;
 
 use crate::answer::Refusal;
 use crate::door::Inside;
+use crate::ticket::Tickets;
 use crate::token::{Keys, Stamp, TokenError, is_same, secret};
 
 /// Browsers that are in at a time; with more, the one that came first has to come again.
@@ -50,8 +52,11 @@ pub(crate) struct Entrance {
     /// What exporters of telemetry come in with, to where they have business only.
     export_token: RwLock<(String, Stamp)>,
     cookies: Mutex<VecDeque<String>>,
+    tickets: Mutex<Tickets>,
     hosts: Vec<String>,
-    /// The host that browsers come in under: cookies are given and good only there.
+    /// The name that browsers come in under, and the host it makes with the port: cookies are
+    /// given and good only there.
+    name: String,
     page: String,
     /// Changes when everybody who is in has to leave.
     expelled: watch::Sender<u64>,
@@ -63,12 +68,14 @@ impl Entrance {
         let port = address.port();
         let token = RwLock::new(keys.token()?);
         let export_token = RwLock::new(keys.export_token()?);
-        let page = format!("{}.localhost:{port}", &secret()[..PAGE_DIGITS]);
+        let name = secret()[..PAGE_DIGITS].to_owned();
+        let page = format!("{name}.localhost:{port}");
+        let tickets = Mutex::new(Tickets::load(keys.tickets_path()));
         let names = ["127.0.0.1", "localhost", "[::1]"].map(|name| format!("{name}:{port}"));
         let hosts = names.into_iter().chain([address.to_string()]).collect();
         let (expelled, _) = watch::channel(0);
         let cookies = Mutex::default();
-        Ok(Entrance { keys, token, export_token, cookies, hosts, page, expelled })
+        Ok(Entrance { keys, token, export_token, cookies, tickets, hosts, name, page, expelled })
     }
 
     pub(crate) fn page(&self) -> &str {
@@ -90,6 +97,7 @@ impl Entrance {
         let fresh = self.keys.token().unwrap_or_else(|_| (secret(), known));
         *self.token.write().unwrap_or_else(PoisonError::into_inner) = fresh;
         self.cookies.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.tickets().clear();
         self.expelled.send_modify(|times| *times += 1);
     }
 
@@ -98,6 +106,42 @@ impl Entrance {
         if !self.is_for_page(headers) || !self.keys.take_code(code, SystemTime::now()) {
             return None;
         }
+        self.give_cookie()
+    }
+
+    /// What a page keeps to come back with.
+    pub(crate) fn give_ticket(&self) -> Result<wire::Ticket, Refusal> {
+        let failed = |error: TokenError| {
+            Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "failed", error.to_string())
+        };
+        self.tickets().give(SystemTime::now()).map_err(failed)
+    }
+
+    /// Tells who has this ticket, and nobody else, where browsers come in now.
+    pub(crate) fn welcome(
+        &self,
+        headers: &HeaderMap,
+        ticket: &str,
+        nonce: &str,
+    ) -> Option<wire::Welcome> {
+        let host = only_host(headers)?;
+        self.tickets().welcome(ticket, nonce, host, &self.name, SystemTime::now())
+    }
+
+    /// Gives a browser a cookie that proves that it has this ticket.
+    pub(crate) fn readmit(
+        &self,
+        headers: &HeaderMap,
+        ticket: &str,
+        nonce: &str,
+        code: &str,
+    ) -> Option<HeaderValue> {
+        let is_good = self.is_for_page(headers)
+            && self.tickets().take(ticket, nonce, code, &self.name, SystemTime::now());
+        is_good.then(|| self.give_cookie()).flatten()
+    }
+
+    fn give_cookie(&self) -> Option<HeaderValue> {
         let cookie = secret();
         let header = format!("{COOKIE}={cookie}; HttpOnly; SameSite=Strict; Path=/");
         let mut cookies = self.cookies.lock().unwrap_or_else(PoisonError::into_inner);
@@ -110,10 +154,22 @@ impl Entrance {
 
     /// Whether a browser may offer a code: at its own name, and because a person wants it. Another
     /// page that sends it here would choose for the person who they are.
-    fn admit_login(&self, headers: &HeaderMap) -> Result<(), Refusal> {
+    fn admit_login(&self, headers: &HeaderMap, has_ticket: bool) -> Result<(), Refusal> {
         let sent_by = headers.get("sec-fetch-site").map(HeaderValue::as_bytes);
-        match sent_by {
-            None | Some(b"none" | b"same-origin") if self.is_for_page(headers) => Ok(()),
+        // Nobody but the page that was here has its ticket, whatever name it comes from.
+        let is_wanted = has_ticket || matches!(sent_by, None | Some(b"none" | b"same-origin"));
+        match is_wanted && self.is_for_page(headers) {
+            true => Ok(()),
+            false => Err(Refusal::unauthorized()),
+        }
+    }
+
+    /// Whether a page may ask to come back: under any name that a start may have had, but only at
+    /// this port.
+    fn admit_return(&self, headers: &HeaderMap) -> Result<(), Refusal> {
+        let ours = self.page.strip_prefix(self.name.as_str()).unwrap_or_default();
+        match only_host(headers).and_then(|host| host.strip_suffix(ours)) {
+            Some(name) if name.len() == PAGE_DIGITS => Ok(()),
             _ => Err(Refusal::unauthorized()),
         }
     }
@@ -152,9 +208,11 @@ impl Entrance {
     }
 
     fn is_for_page(&self, headers: &HeaderMap) -> bool {
-        let mut hosts = headers.get_all(header::HOST).iter();
-        let host = hosts.next().and_then(|host| host.to_str().ok());
-        hosts.next().is_none() && host.is_some_and(|host| self.page.eq_ignore_ascii_case(host))
+        only_host(headers).is_some_and(|host| self.page.eq_ignore_ascii_case(host))
+    }
+
+    fn tickets(&self) -> MutexGuard<'_, Tickets> {
+        self.tickets.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn has_cookie(&self, headers: &HeaderMap) -> bool {
@@ -166,6 +224,13 @@ impl Entrance {
             cookies.iter().fold(false, |any, cookie| any | is_same(cookie, value.trim()))
         })
     }
+}
+
+/// The one host that a request is for.
+fn only_host(headers: &HeaderMap) -> Option<&str> {
+    let mut hosts = headers.get_all(header::HOST).iter();
+    let host = hosts.next()?.to_str().ok()?;
+    hosts.next().is_none().then_some(host)
 }
 
 /// Whether a request brings this token.
@@ -208,13 +273,16 @@ pub(crate) async fn guard(
     mut request: Request,
     next: Next,
 ) -> Response {
-    let is_login = request.method() == Method::GET && request.uri().path() == crate::route::LOGIN;
+    let is_get = request.method() == Method::GET;
+    let has_ticket = request.uri().query().is_some_and(|query| query.contains("ticket="));
     inside.entrance().look_again();
     request.extensions_mut().insert(Expulsion(inside.entrance().expelled.subscribe()));
-    let admitted = match is_login {
-        // There a code is asked for instead.
-        true => inside.entrance().admit_login(request.headers()),
-        false => inside.entrance().admit(request.uri().path(), request.headers()),
+    let (entrance, headers) = (inside.entrance(), request.headers());
+    let admitted = match request.uri().path() {
+        // There a code is asked for instead, or what a ticket makes.
+        crate::route::LOGIN if is_get => entrance.admit_login(headers, has_ticket),
+        crate::route::RETURN if is_get => entrance.admit_return(headers),
+        path => entrance.admit(path, headers),
     };
     let mut response = match admitted {
         Ok(()) => next.run(request).await,

@@ -10,6 +10,7 @@
 mod door; // opens, accepts, ends
 mod entrance; // who may come in: token, Host, Origin
 mod token; // the secret, as a file only its owner can read
+mod ticket; // how a page comes back after a restart
 mod sources; // where answers come from
 mod desk; // how many are answered at a time, and how many wait
 mod answer; // answers and failures as JSON

@@ -30,6 +30,9 @@ use crate::sources::Which;
 /// Where a browser exchanges its code for a cookie.
 pub(crate) const LOGIN: &str = "/login";
 
+/// Where a page asks to come back after a restart.
+pub(crate) const RETURN: &str = "/return";
+
 /// Where exporters of telemetry have business.
 pub(crate) const EXPORTS: &str = "/v1/";
 

@@ -67,6 +67,11 @@ impl Keys {
         self.folder.join("http.page")
     }
 
+    /// What pages that are open come back with.
+    pub(crate) fn tickets_path(&self) -> PathBuf {
+        self.folder.join("http.tickets")
+    }
+
     fn code_path(&self) -> PathBuf {
         self.folder.join("http.code")
     }
@@ -91,8 +96,9 @@ impl Keys {
         fs::metadata(self.export_token_path()).ok().map(|metadata| stamp(&metadata))
     }
 
-    /// Makes other tokens. Whoever came in with a former one has to leave.
+    /// Makes other tokens. Whoever came in with a former one has to leave, and no page comes back.
     pub fn renew(&self) -> Result<(), TokenError> {
+        write_private(&self.tickets_path(), "")?;
         write_private(&self.token_path(), &secret())?;
         write_private(&self.export_token_path(), &secret())
     }
@@ -153,6 +159,10 @@ fn read_or_make(path: PathBuf) -> Result<(String, Stamp), TokenError> {
 pub(crate) fn secret() -> String {
     let mut bytes = [0; SECRET_BYTES];
     getrandom::fill(&mut bytes).expect("the system has random bytes");
+    hex(&bytes)
+}
+
+pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
@@ -169,7 +179,7 @@ fn stamp(metadata: &fs::Metadata) -> Stamp {
 }
 
 /// Writes a file that is whole or not there, and that only its owner can read.
-fn write_private(path: &Path, text: &str) -> Result<(), TokenError> {
+pub(crate) fn write_private(path: &Path, text: &str) -> Result<(), TokenError> {
     let beside = path.with_extension(format!("{}.tmp", std::process::id()));
     let write = || -> io::Result<()> {
         let _ = fs::remove_file(&beside);

@@ -19,6 +19,7 @@ mod facets; // what there is to choose from
 mod capture; // how it stands with each agent
 mod resume; // how to go on with a session
 mod health; // how the daemon does
+mod ticket; // how a page comes back after a restart
 mod failure; // what is said when something fails
 
 pub use approval::Approval;
@@ -34,5 +35,6 @@ pub use resume::Resume;
 pub use search::{Found, Hit};
 pub use session::{Counts, Files, Message, Session, Tokens, Turn};
 pub use status::{Attention, Change, Evidence, Overruled, Status, Summary};
+pub use ticket::{Ticket, Welcome};
 pub use usage::{Spent, Usage, UsageRow};
 pub use work::{Effort, FaultKind, Work, WorkGroup};

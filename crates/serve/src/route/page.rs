@@ -1,12 +1,13 @@
 //! What a browser meets first.
 
 use axum::extract::State;
-use axum::http::{HeaderMap, Method, Uri, header};
+use axum::http::{HeaderMap, HeaderValue, Method, Uri, header};
 use axum::response::{IntoResponse, Redirect, Response};
 use serde::Deserialize;
+use wire::Ticket;
 
-use super::Asked;
-use crate::answer::Refusal;
+use super::{Asked, Refusals};
+use crate::answer::{Answer, Encoded, Refusal};
 use crate::api;
 use crate::door::Inside;
 use crate::ui;
@@ -21,9 +22,16 @@ pub(crate) async fn page(method: Method, uri: Uri, headers: HeaderMap) -> Respon
 pub(crate) struct LoginAsked {
     #[serde(default)]
     code: String,
+    /// The ticket that the code was made with, and what else it was made of.
+    ticket: Option<String>,
+    #[serde(default)]
+    nonce: String,
+    /// The view that was open.
+    #[serde(default)]
+    to: String,
 }
 
-/// Exchanges a code for a cookie.
+/// Exchanges a code, or what a ticket makes, for a cookie.
 pub(crate) async fn login(
     State(inside): State<Inside>,
     headers: HeaderMap,
@@ -31,12 +39,56 @@ pub(crate) async fn login(
 ) -> Result<Response, Refusal> {
     let Ok(Asked(asked)) = asked else { return Err(Refusal::unauthorized()) };
     let entered = inside.clone();
+    if let Some(ticket) = asked.ticket {
+        let readmitting = inside.ask_short(move |_| {
+            let entrance = entered.entrance();
+            let readmitted = entrance.readmit(&headers, &ticket, &asked.nonce, &asked.code);
+            readmitted.ok_or_else(Refusal::unauthorized)
+        });
+        let cookie = readmitting.await?;
+        // A browser that was sent here from another name shows its new cookie only to what this
+        // page itself leads to.
+        let onward = HeaderValue::from_str(&format!("0; url={}", view(&asked.to)));
+        let onward = onward.unwrap_or(HeaderValue::from_static("0; url=/"));
+        return Ok(([(header::SET_COOKIE, cookie), (header::REFRESH, onward)], "").into_response());
+    }
     let exchanging = inside.ask_short(move |_| {
         let exchanged = entered.entrance().exchange(&headers, &asked.code);
         exchanged.ok_or_else(Refusal::unauthorized)
     });
     let cookie = exchanging.await?;
     Ok(([(header::SET_COOKIE, cookie)], Redirect::to("/")).into_response())
+}
+
+/// What a page keeps to come back with after a restart of the daemon
+#[utoipa::path(get, path = "/api/ticket", responses((status = OK, body = Ticket), Refusals))]
+pub(crate) async fn ticket(State(inside): State<Inside>) -> Answer {
+    let entered = inside.clone();
+    inside.ask_short(move |_| Encoded::of(&entered.entrance().give_ticket()?)).await
+}
+
+#[derive(Deserialize)]
+pub(crate) struct ReturnAsked {
+    ticket: String,
+    nonce: String,
+}
+
+/// Tells a page with a ticket where it comes in now.
+pub(crate) async fn come_back(
+    State(inside): State<Inside>,
+    headers: HeaderMap,
+    asked: Result<Asked<ReturnAsked>, Refusal>,
+) -> Answer {
+    let Ok(Asked(asked)) = asked else { return Err(Refusal::unauthorized()) };
+    let welcome = inside.entrance().welcome(&headers, &asked.ticket, &asked.nonce);
+    Encoded::of(&welcome.ok_or_else(Refusal::unauthorized)?)
+}
+
+/// A path of the page, or its beginning for anything else.
+fn view(path: &str) -> &str {
+    let is_safe = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~%?&=+:@".contains(&byte);
+    let is_path = path.starts_with('/') && !path.starts_with("//") && path.bytes().all(is_safe);
+    if is_path { path } else { "/" }
 }
 
 pub(crate) async fn openapi() -> Response {

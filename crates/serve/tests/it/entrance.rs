@@ -3,6 +3,9 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener};
 
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
 use crate::given::House;
 
 const PATHS: &[&str] = &[
@@ -10,6 +13,10 @@ const PATHS: &[&str] = &[
     "/login",
     "/login?code=",
     "/login?code=0000000000000000000000000000000000000000000000000000000000000000",
+    "/login?ticket=a&nonce=b&code=c",
+    "/return",
+    "/return?ticket=a&nonce=b",
+    "/api/ticket",
     "/api/health",
     "/api/openapi.json",
     "/api/sessions/x/stream",
@@ -190,6 +197,114 @@ fn a_cookie_is_given_and_good_only_under_the_name_for_browsers() {
     let token = format!("Authorization: Bearer {}", house.token());
     assert_eq!(house.ask("GET /api/health HTTP/1.1", &[&page, &token]).status, 200);
     assert_ne!(house.page(), House::open().page());
+}
+
+/// What a page makes with its ticket: HMAC with SHA-256, as browsers have it.
+fn mac(secret: &str, text: &str) -> Vec<u8> {
+    let key = |pad: u8| secret.bytes().map(move |byte| byte ^ pad).collect::<Vec<u8>>();
+    let inner = Sha256::digest([&key(0x36), text.as_bytes()].concat());
+    Sha256::digest([&key(0x5c)[..], &inner].concat()).to_vec()
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// A page that is open, with its ticket.
+struct Page {
+    host: String,
+    id: String,
+    secret: String,
+}
+
+impl Page {
+    fn open(house: &House) -> (Page, String) {
+        let (host, cookie) = (house.page(), house.cookie());
+        let said = house.ask("GET /api/ticket HTTP/1.1", &[&format!("Host: {host}"), &cookie]);
+        let ticket: Value = serde_json::from_str(&said.body).unwrap();
+        let text = |name: &str| ticket[name].as_str().unwrap().to_owned();
+        (Page { host, id: text("id"), secret: text("secret") }, cookie)
+    }
+
+    /// The name that it is told, if it is proven to come from the daemon.
+    fn ask(&self, house: &House, host: &str) -> Result<Option<String>, u16> {
+        let asked = format!("GET /return?ticket={}&nonce=n HTTP/1.1", self.id);
+        let said = house.ask(&asked, &[&format!("Host: {host}")]);
+        if said.status != 200 {
+            return Err(said.status);
+        }
+        let told: Value = serde_json::from_str(&said.body).unwrap();
+        let text = |name: &str| told[name].as_str().unwrap();
+        let seal = mac(&self.secret, &format!("seal {} n {}", self.host, text("salt")));
+        let sealed = (0..text("sealed").len() / 2)
+            .map(|at| u8::from_str_radix(&text("sealed")[2 * at..2 * at + 2], 16).unwrap());
+        let name: Vec<u8> = sealed.zip(seal).map(|(sealed, seal)| sealed ^ seal).collect();
+        let name = String::from_utf8_lossy(&name).into_owned();
+        let proof = hex(&mac(&self.secret, &format!("page {} n {name}", self.host)));
+        Ok((proof == text("proof")).then_some(name))
+    }
+
+    fn login(&self, name: &str) -> String {
+        let code = hex(&mac(&self.secret, &format!("login {name} n")));
+        let to = "%2Fsession%2Fclaude%253Aa";
+        format!("GET /login?ticket={}&nonce=n&code={code}&to={to} HTTP/1.1", self.id)
+    }
+}
+
+#[test]
+fn a_page_that_was_open_comes_back_after_a_restart() {
+    let mut house = House::open();
+    let (page, former_cookie) = Page::open(&house);
+    house.restart();
+    assert_ne!(house.page(), page.host);
+    let host = format!("Host: {}", house.page());
+    for host in [&host, &format!("Host: {}", page.host)] {
+        // Who listened at the port meanwhile may have heard it.
+        assert_eq!(house.ask("GET /api/health HTTP/1.1", &[host, &former_cookie]).status, 401);
+    }
+    let name = page.ask(&house, &page.host).unwrap().unwrap();
+    assert!(house.page().starts_with(&format!("{name}.localhost:")));
+    let login = page.login(&name);
+    let said = house.ask(&login, &[&host, "Sec-Fetch-Site: cross-site"]);
+    assert_eq!(said.status, 200, "{said:?}");
+    assert!(said.head.contains("refresh: 0; url=/session/claude%3aa"), "{said:?}");
+    let cookie = said.head.lines().find_map(|line| line.strip_prefix("set-cookie: ")).unwrap();
+    let cookie = format!("Cookie: {}", cookie.split(';').next().unwrap());
+    assert_eq!(house.ask("GET /api/health HTTP/1.1", &[&host, &cookie]).status, 200);
+    // A ticket is good once.
+    assert_eq!(house.ask(&login, &[&host]).status, 401);
+    assert_eq!(page.ask(&house, &page.host), Err(401));
+}
+
+#[test]
+fn who_took_the_port_meanwhile_learns_nothing_and_gets_in_nowhere() {
+    let mut house = House::open();
+    let (page, _) = Page::open(&house);
+    house.restart();
+    let port = house.address().port();
+    let host = format!("Host: {}", house.page());
+    // Between a page at another port and the daemon: what is passed on does not fit.
+    let name = page.host.split(':').next().unwrap();
+    let elsewhere = Page { host: format!("{name}:1"), ..Page::open(&house).0 };
+    assert_eq!(elsewhere.ask(&house, &format!("{name}:{port}")), Ok(None));
+    assert_eq!(page.ask(&house, &elsewhere.host), Err(401));
+    for host in ["localhost", "127.0.0.1", "evil.example", "a.localhost"] {
+        assert_eq!(page.ask(&house, &format!("{host}:{port}")), Err(401), "{host}");
+    }
+    // Who has heard what the ticket is called, and no more.
+    let guess = Page { secret: "0".repeat(64), host: page.host.clone(), id: page.id.clone() };
+    assert_eq!(guess.ask(&house, &page.host), Ok(None));
+    let name = house.page().split('.').next().unwrap().to_owned();
+    assert_eq!(house.ask(&guess.login(&name), &[&host]).status, 401);
+    // What was made for another name, or comes at another.
+    assert_eq!(house.ask(&page.login("another"), &[&host]).status, 401);
+    let former = format!("Host: {}", page.host);
+    assert_eq!(house.ask(&page.login(&name), &[&former]).status, 401);
+    assert_eq!(house.ask("GET /api/ticket HTTP/1.1", &[&former]).status, 401);
+    house.keys.renew().unwrap();
+    assert_eq!(page.ask(&house, &page.host), Err(401));
+    house.restart();
+    assert_eq!(page.ask(&house, &page.host), Err(401));
 }
 
 #[test]

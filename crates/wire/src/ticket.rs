@@ -1,0 +1,20 @@
+//! How a page that is open comes back after a restart of the daemon.
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+/// What a page keeps in memory. The secret is never sent.
+#[derive(Serialize, ToSchema)]
+pub struct Ticket {
+    pub id: String,
+    pub secret: String,
+}
+
+/// Where it comes in now, which only who has the ticket can read. All of it is written in
+/// hexadecimal digits.
+#[derive(Serialize)]
+pub struct Welcome {
+    pub salt: String,
+    pub sealed: String,
+    pub proof: String,
+}
