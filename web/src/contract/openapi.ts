@@ -106,6 +106,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/facets": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What there is to choose from: agents and projects */
+        get: operations["facets"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/feed": {
         parameters: {
             query?: never;
@@ -395,6 +412,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/ticket": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What a page keeps to come back with after a restart of the daemon */
+        get: operations["ticket"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/usage": {
         parameters: {
             query?: never;
@@ -553,6 +587,16 @@ export interface components {
             event_id?: string | null;
             source: string;
             what: string;
+        };
+        Facet: {
+            name: string;
+            /** Format: int64 */
+            sessions: number;
+        };
+        /** @description Agents and projects, those with the most sessions first. */
+        Facets: {
+            projects: components["schemas"]["Facet"][];
+            providers: components["schemas"]["Facet"][];
         };
         Failure: {
             error: components["schemas"]["FailureBody"];
@@ -830,6 +874,8 @@ export interface components {
                 tokens?: components["schemas"]["Tokens"] | null;
                 /** @description Where one session is told, not a list of them. */
                 turns?: components["schemas"]["Turn"][] | null;
+                /** @description Earlier turns that are not told, where there are so many. */
+                turns_left_out?: number | null;
                 /** Format: double */
                 usd?: number | null;
             }[];
@@ -899,7 +945,7 @@ export interface components {
         };
         /**
          * @description An event as it is recorded. The fields every kind has are named here; `data` is what its kind
-         *     carries.
+         *     carries. `truncated` says that texts of it were cut.
          */
         RecordedEvent: Record<string, never>;
         /** @description The agent's own command, if it has one. */
@@ -952,6 +998,8 @@ export interface components {
             tokens?: components["schemas"]["Tokens"] | null;
             /** @description Where one session is told, not a list of them. */
             turns?: components["schemas"]["Turn"][] | null;
+            /** @description Earlier turns that are not told, where there are so many. */
+            turns_left_out?: number | null;
             /** Format: double */
             usd?: number | null;
         };
@@ -1009,6 +1057,11 @@ export interface components {
             last_prompt?: string | null;
             recent?: string | null;
         };
+        /** @description What a page keeps in memory. The secret is never sent. */
+        Ticket: {
+            id: string;
+            secret: string;
+        };
         /** @description Each request to a model once, however often it is written down. */
         Tokens: {
             /** Format: int64 */
@@ -1052,6 +1105,8 @@ export interface components {
             tools: {
                 [key: string]: number;
             };
+            /** @description Texts of it were cut. */
+            truncated?: boolean;
         };
         Unknown: {
             /** Format: int64 */
@@ -1104,9 +1159,13 @@ export interface operations {
     activity: {
         parameters: {
             query?: {
+                /** @description Only sessions of this provider, for instance `claude`. */
                 provider?: string;
+                /** @description Only sessions of this project or folder; the last part of its name will do. */
                 project?: string;
+                /** @description Only sessions active since this time; of what is told with a time, only that. */
                 since?: string;
+                /** @description Only sessions begun before this time; of what is told with a time, only that. */
                 until?: string;
             };
             header?: never;
@@ -1123,6 +1182,7 @@ export interface operations {
                     "application/json": components["schemas"]["Work"];
                 };
             };
+            /** @description It makes no sense */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -1131,7 +1191,17 @@ export interface operations {
                     "application/json": components["schemas"]["Failure"];
                 };
             };
+            /** @description The token is missing or wrong */
             401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Failure"];
+                };
+            };
+            /** @description Too many wait already */
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -1161,6 +1231,7 @@ export interface operations {
                     "application/json": components["schemas"]["Page_Approval"];
                 };
             };
+            /** @description It makes no sense */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -1169,6 +1240,7 @@ export interface operations {
                     "application/json": components["schemas"]["Failure"];
                 };
             };
+            /** @description The token is missing or wrong */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -1177,6 +1249,7 @@ export interface operations {
                     "application/json": components["schemas"]["Failure"];
                 };
             };
+            /** @description Too many wait already */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -1207,6 +1280,7 @@ export interface operations {
                     "application/octet-stream": number[];
                 };
             };
+            /** @description It makes no sense */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -1215,6 +1289,7 @@ export interface operations {
                     "application/json": components["schemas"]["Failure"];
                 };
             };
+            /** @description The token is missing or wrong */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -1223,7 +1298,17 @@ export interface operations {
                     "application/json": components["schemas"]["Failure"];
                 };
             };
+            /** @description There is no such thing */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Failure"];
+                };
+            };
+            /** @description Too many wait already */
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -1250,6 +1335,16 @@ export interface operations {
                     "application/json": components["schemas"]["Page_Status"];
                 };
             };
+            /** @description It makes no sense */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Failure"];
+                };
+            };
+            /** @description The token is missing or wrong */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -1258,6 +1353,7 @@ export interface operations {
                     "application/json": components["schemas"]["Failure"];
                 };
             };
+            /** @description Too many wait already */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -1285,7 +1381,26 @@ export interface operations {
                     "application/json": components["schemas"]["Page_Adapter"];
                 };
             };
+            /** @description It makes no sense */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Failure"];
+                };
+            };
+            /** @description The token is missing or wrong */
             401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Failure"];
+                };
+            };
+            /** @description Too many wait already */
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -1315,6 +1430,7 @@ export interface operations {
                     "application/json": components["schemas"]["Status"];
                 };
             };
+            /** @description It makes no sense */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -1323,6 +1439,7 @@ export interface operations {
                     "application/json": components["schemas"]["Failure"];
                 };
             };
+            /** @description The token is missing or wrong */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -1331,6 +1448,7 @@ export interface operations {
                     "application/json": components["schemas"]["Failure"];
                 };
             };
+            /** @description There is no such thing */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -1339,6 +1457,53 @@ export interface operations {
                     "application/json": components["schemas"]["Failure"];
                 };
             };
+            /** @description Too many wait already */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Failure"];
+                };
+            };
+        };
+    };
+    facets: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Facets"];
+                };
+            };
+            /** @description It makes no sense */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Failure"];
+                };
+            };
+            /** @description The token is missing or wrong */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Failure"];
+                };
+            };
+            /** @description Too many wait already */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -1352,11 +1517,15 @@ export interface operations {
     feed: {
         parameters: {
             query?: {
+                /** @description Only sessions of this provider, for instance `claude`. */
                 provider?: string;
+                /** @description Only sessions of this project or folder; the last part of its name will do. */
                 project?: string;
+                /** @description Only sessions active since this time; of what is told with a time, only that. */
                 since?: string;
+                /** @description Only sessions begun before this time; of what is told with a time, only that. */
                 until?: string;
-                /** @description `next` of an earlier page: only what was before it. */
+                /** @description `next` of an earlier page. */
                 after?: string;
                 limit?: number;
             };
@@ -1374,6 +1543,7 @@ export interface operations {
                     "application/json": components["schemas"]["Page_Happening"];
                 };
             };
+            /** @description It makes no sense */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -1382,7 +1552,17 @@ export interface operations {
                     "application/json": components["schemas"]["Failure"];
                 };
             };
+            /** @description The token is missing or wrong */
             401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Failure"];
+                };
+            };
+            /** @description Too many wait already */
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -1409,6 +1589,16 @@ export interface operations {
                     "application/json": components["schemas"]["Health"];
                 };
             };
+            /** @description It makes no sense */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Failure"];
+                };
+            };
+            /** @description The token is missing or wrong */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -1417,6 +1607,7 @@ export interface operations {
                     "application/json": components["schemas"]["Failure"];
                 };
             };
+            /** @description Too many wait already */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -1430,18 +1621,22 @@ export interface operations {
     search: {
         parameters: {
             query: {
+                /** @description Only sessions of this provider, for instance `claude`. */
+                provider?: string;
+                /** @description Only sessions of this project or folder; the last part of its name will do. */
+                project?: string;
+                /** @description Only sessions active since this time; of what is told with a time, only that. */
+                since?: string;
+                /** @description Only sessions begun before this time; of what is told with a time, only that. */
+                until?: string;
                 /** @description Words in any order; quotes make a phrase; nothing else is syntax. */
                 q: string;
                 /** @description Only in this session: the beginning of its id. */
                 session?: string;
-                project?: string;
-                provider?: string;
                 /** @description Only events of these kinds, with commas between them. */
                 kinds?: string;
                 /** @description Only calls and results of this tool. */
                 tool?: string;
-                since?: string;
-                until?: string;
                 /** @description Find pieces of words too. */
                 substring?: boolean;
                 order?: "best" | "newest" | "oldest";
@@ -1463,6 +1658,7 @@ export interface operations {
                     "application/json": components["schemas"]["Found"];
                 };
             };
+            /** @description It makes no sense */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -1471,6 +1667,7 @@ export interface operations {
                     "application/json": components["schemas"]["Failure"];
                 };
             };
+            /** @description The token is missing or wrong */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -1479,6 +1676,7 @@ export interface operations {
                     "application/json": components["schemas"]["Failure"];
                 };
             };
+            /** @description There is no such thing */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -1487,6 +1685,7 @@ export interface operations {
                     "application/json": components["schemas"]["Failure"];
                 };
             };
+            /** @description Too many wait already */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -1520,6 +1719,7 @@ export interface operations {
                     "application/json": components["schemas"]["Messages"];
                 };
             };
+            /** @description It makes no sense */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -1528,6 +1728,7 @@ export interface operations {
                     "application/json": components["schemas"]["Failure"];
                 };
             };
+            /** @description The token is missing or wrong */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -1536,6 +1737,7 @@ export interface operations {
                     "application/json": components["schemas"]["Failure"];
                 };
             };
+            /** @description There is no such thing */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -1544,6 +1746,7 @@ export interface operations {
                     "application/json": components["schemas"]["Failure"];
                 };
             };
+            /** @description Too many wait already */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -1559,11 +1762,11 @@ export interface operations {
             query?: {
                 /** @description Only sessions of this provider, for instance `claude`. */
                 provider?: string;
-                /** @description Only sessions of this project or folder. */
+                /** @description Only sessions of this project or folder; the last part of its name will do. */
                 project?: string;
-                /** @description Only sessions active since this time. */
+                /** @description Only sessions active since this time; of what is told with a time, only that. */
                 since?: string;
-                /** @description Only sessions begun before this time. */
+                /** @description Only sessions begun before this time; of what is told with a time, only that. */
                 until?: string;
                 /** @description `next` of an earlier page. */
                 after?: string;
@@ -1583,6 +1786,7 @@ export interface operations {
                     "application/json": components["schemas"]["Page_Session"];
                 };
             };
+            /** @description It makes no sense */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -1591,6 +1795,7 @@ export interface operations {
                     "application/json": components["schemas"]["Failure"];
                 };
             };
+            /** @description The token is missing or wrong */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -1599,6 +1804,7 @@ export interface operations {
                     "application/json": components["schemas"]["Failure"];
                 };
             };
+            /** @description Too many wait already */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -1611,10 +1817,13 @@ export interface operations {
     };
     session: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Characters of one text in a turn: longer ones are cut, and the turn is `truncated`. */
+                text_max?: number;
+            };
             header?: never;
             path: {
-                /** @description The beginning of a session's id */
+                /** @description The beginning of a session's id. */
                 id: string;
             };
             cookie?: never;
@@ -1629,6 +1838,7 @@ export interface operations {
                     "application/json": components["schemas"]["Session"];
                 };
             };
+            /** @description It makes no sense */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -1637,6 +1847,7 @@ export interface operations {
                     "application/json": components["schemas"]["Failure"];
                 };
             };
+            /** @description The token is missing or wrong */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -1645,6 +1856,7 @@ export interface operations {
                     "application/json": components["schemas"]["Failure"];
                 };
             };
+            /** @description There is no such thing */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -1653,6 +1865,7 @@ export interface operations {
                     "application/json": components["schemas"]["Failure"];
                 };
             };
+            /** @description Too many wait already */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -1671,10 +1884,15 @@ export interface operations {
                 /** @description Only what is before this `seq`: the last of it, and `next` is then what to give here. */
                 before?: number;
                 limit?: number;
+                /**
+                 * @description Characters of one text in an event, at least 256: longer ones are cut, and the event is
+                 *     `truncated`.
+                 */
+                text_max?: number;
             };
             header?: never;
             path: {
-                /** @description The beginning of a session's id */
+                /** @description The beginning of a session's id. */
                 id: string;
             };
             cookie?: never;
@@ -1689,6 +1907,7 @@ export interface operations {
                     "application/json": components["schemas"]["Page_RecordedEvent"];
                 };
             };
+            /** @description It makes no sense */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -1697,6 +1916,7 @@ export interface operations {
                     "application/json": components["schemas"]["Failure"];
                 };
             };
+            /** @description The token is missing or wrong */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -1705,6 +1925,7 @@ export interface operations {
                     "application/json": components["schemas"]["Failure"];
                 };
             };
+            /** @description There is no such thing */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -1713,6 +1934,7 @@ export interface operations {
                     "application/json": components["schemas"]["Failure"];
                 };
             };
+            /** @description Too many wait already */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -1732,7 +1954,7 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description The beginning of a session's id */
+                /** @description The beginning of a session's id. */
                 id: string;
             };
             cookie?: never;
@@ -1747,6 +1969,7 @@ export interface operations {
                     "text/plain": string;
                 };
             };
+            /** @description It makes no sense */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -1755,6 +1978,7 @@ export interface operations {
                     "application/json": components["schemas"]["Failure"];
                 };
             };
+            /** @description The token is missing or wrong */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -1763,7 +1987,17 @@ export interface operations {
                     "application/json": components["schemas"]["Failure"];
                 };
             };
+            /** @description There is no such thing */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Failure"];
+                };
+            };
+            /** @description Too many wait already */
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -1778,7 +2012,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The beginning of a session's id */
+                /** @description The beginning of a session's id. */
                 id: string;
             };
             cookie?: never;
@@ -1793,6 +2027,7 @@ export interface operations {
                     "application/json": components["schemas"]["Page_Session"];
                 };
             };
+            /** @description It makes no sense */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -1801,6 +2036,7 @@ export interface operations {
                     "application/json": components["schemas"]["Failure"];
                 };
             };
+            /** @description The token is missing or wrong */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -1809,7 +2045,17 @@ export interface operations {
                     "application/json": components["schemas"]["Failure"];
                 };
             };
+            /** @description There is no such thing */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Failure"];
+                };
+            };
+            /** @description Too many wait already */
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -1824,7 +2070,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The beginning of a session's id */
+                /** @description The beginning of a session's id. */
                 id: string;
             };
             cookie?: never;
@@ -1839,6 +2085,7 @@ export interface operations {
                     "text/markdown": string;
                 };
             };
+            /** @description It makes no sense */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -1847,6 +2094,7 @@ export interface operations {
                     "application/json": components["schemas"]["Failure"];
                 };
             };
+            /** @description The token is missing or wrong */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -1855,7 +2103,17 @@ export interface operations {
                     "application/json": components["schemas"]["Failure"];
                 };
             };
+            /** @description There is no such thing */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Failure"];
+                };
+            };
+            /** @description Too many wait already */
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -1889,6 +2147,7 @@ export interface operations {
                     "application/octet-stream": number[];
                 };
             };
+            /** @description It makes no sense */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -1897,6 +2156,7 @@ export interface operations {
                     "application/json": components["schemas"]["Failure"];
                 };
             };
+            /** @description The token is missing or wrong */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -1905,7 +2165,17 @@ export interface operations {
                     "application/json": components["schemas"]["Failure"];
                 };
             };
+            /** @description There is no such thing */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Failure"];
+                };
+            };
+            /** @description Too many wait already */
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -1920,7 +2190,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The beginning of a session's id */
+                /** @description The beginning of a session's id. */
                 id: string;
             };
             cookie?: never;
@@ -1935,6 +2205,7 @@ export interface operations {
                     "application/json": components["schemas"]["Recent"];
                 };
             };
+            /** @description It makes no sense */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -1943,6 +2214,7 @@ export interface operations {
                     "application/json": components["schemas"]["Failure"];
                 };
             };
+            /** @description The token is missing or wrong */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -1951,6 +2223,7 @@ export interface operations {
                     "application/json": components["schemas"]["Failure"];
                 };
             };
+            /** @description There is no such thing */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -1959,6 +2232,7 @@ export interface operations {
                     "application/json": components["schemas"]["Failure"];
                 };
             };
+            /** @description Too many wait already */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -1974,7 +2248,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The beginning of a session's id */
+                /** @description The beginning of a session's id. */
                 id: string;
             };
             cookie?: never;
@@ -1989,6 +2263,7 @@ export interface operations {
                     "application/json": components["schemas"]["Resume"];
                 };
             };
+            /** @description It makes no sense */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -1997,6 +2272,7 @@ export interface operations {
                     "application/json": components["schemas"]["Failure"];
                 };
             };
+            /** @description The token is missing or wrong */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -2005,7 +2281,17 @@ export interface operations {
                     "application/json": components["schemas"]["Failure"];
                 };
             };
+            /** @description There is no such thing */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Failure"];
+                };
+            };
+            /** @description Too many wait already */
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -2026,7 +2312,7 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description The beginning of a session's id */
+                /** @description The beginning of a session's id. */
                 id: string;
             };
             cookie?: never;
@@ -2041,6 +2327,7 @@ export interface operations {
                     "text/event-stream": string;
                 };
             };
+            /** @description It makes no sense */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -2049,6 +2336,7 @@ export interface operations {
                     "application/json": components["schemas"]["Failure"];
                 };
             };
+            /** @description The token is missing or wrong */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -2057,6 +2345,7 @@ export interface operations {
                     "application/json": components["schemas"]["Failure"];
                 };
             };
+            /** @description There is no such thing */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -2065,6 +2354,7 @@ export interface operations {
                     "application/json": components["schemas"]["Failure"];
                 };
             };
+            /** @description Too many wait already */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -2080,7 +2370,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The beginning of a session's id */
+                /** @description The beginning of a session's id. */
                 id: string;
             };
             cookie?: never;
@@ -2095,6 +2385,7 @@ export interface operations {
                     "application/json": components["schemas"]["Summary"];
                 };
             };
+            /** @description It makes no sense */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -2103,6 +2394,7 @@ export interface operations {
                     "application/json": components["schemas"]["Failure"];
                 };
             };
+            /** @description The token is missing or wrong */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -2111,6 +2403,7 @@ export interface operations {
                     "application/json": components["schemas"]["Failure"];
                 };
             };
+            /** @description There is no such thing */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -2119,6 +2412,7 @@ export interface operations {
                     "application/json": components["schemas"]["Failure"];
                 };
             };
+            /** @description Too many wait already */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -2146,6 +2440,16 @@ export interface operations {
                     "application/json": components["schemas"]["Page_Status"];
                 };
             };
+            /** @description It makes no sense */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Failure"];
+                };
+            };
+            /** @description The token is missing or wrong */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -2154,6 +2458,7 @@ export interface operations {
                     "application/json": components["schemas"]["Failure"];
                 };
             };
+            /** @description Too many wait already */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -2181,6 +2486,16 @@ export interface operations {
                     "application/json": components["schemas"]["StreamStatus"];
                 };
             };
+            /** @description It makes no sense */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Failure"];
+                };
+            };
+            /** @description The token is missing or wrong */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -2189,6 +2504,53 @@ export interface operations {
                     "application/json": components["schemas"]["Failure"];
                 };
             };
+            /** @description Too many wait already */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Failure"];
+                };
+            };
+        };
+    };
+    ticket: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Ticket"];
+                };
+            };
+            /** @description It makes no sense */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Failure"];
+                };
+            };
+            /** @description The token is missing or wrong */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Failure"];
+                };
+            };
+            /** @description Too many wait already */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -2202,12 +2564,19 @@ export interface operations {
     usage: {
         parameters: {
             query?: {
-                /** @description What a row stands for: `daily`, `weekly`, `monthly`, `session`, `model` or `project`. */
-                by?: string;
+                /** @description Only sessions of this provider, for instance `claude`. */
                 provider?: string;
+                /** @description Only sessions of this project or folder; the last part of its name will do. */
                 project?: string;
+                /** @description Only sessions active since this time; of what is told with a time, only that. */
                 since?: string;
+                /** @description Only sessions begun before this time; of what is told with a time, only that. */
                 until?: string;
+                /**
+                 * @description What a row stands for: `daily`, `weekly`, `monthly`, `session`, `model`, `agent` or
+                 *     `project`.
+                 */
+                by?: string;
             };
             header?: never;
             path?: never;
@@ -2223,6 +2592,7 @@ export interface operations {
                     "application/json": components["schemas"]["Usage"];
                 };
             };
+            /** @description It makes no sense */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -2231,6 +2601,7 @@ export interface operations {
                     "application/json": components["schemas"]["Failure"];
                 };
             };
+            /** @description The token is missing or wrong */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -2239,6 +2610,7 @@ export interface operations {
                     "application/json": components["schemas"]["Failure"];
                 };
             };
+            /** @description Too many wait already */
             503: {
                 headers: {
                     [name: string]: unknown;
