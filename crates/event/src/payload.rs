@@ -8,10 +8,12 @@ mod work; // turns, steps, tools, approvals, waits
 mod history; // compaction, snapshots, epochs, settings
 mod tree; // child runs
 mod thing; // sessions, artifacts, notes, what nobody understood
+mod model; // what a model said of a session
 
 pub use history::{
     CAPTURED, Compaction, CompactionStarted, EpochClosed, SavedEntry, SettingsChanged, Snapshot,
 };
+pub use model::{ModelFact, ModelWords};
 pub use talk::{
     AssistantDelta, AssistantMessage, AssistantThinking, Content, ContextAdded, ContextKind,
     Covers, ExternalInput, Handoff, InputStatus, Part, Placement, UserPrompt,

@@ -1,12 +1,16 @@
 //! The epochs of a session, each with its digest and the work done in it.
 //!
 //! An epoch has its digest from the moment it is closed; the open one has one whenever somebody
-//! asks for it. What an epoch was found to hold is never changed by a later one.
+//! asks for it. What an epoch was found to hold is never changed by a later one. What a model said
+//! of it stands beside that, and in the place of what it names.
+
+use std::collections::BTreeSet;
 
 use event::Event;
+use event::payload::ModelWords;
 use serde::{Deserialize, Serialize};
 
-use crate::digest::{Digest, DigestFact};
+use crate::digest::{self, Digest, DigestFact, Naming, Origin};
 use crate::epoch::{Epoch, Epochs};
 use crate::stretch::{Stretch, Stretches};
 
@@ -22,6 +26,9 @@ pub struct Chronicle {
     digest: Digest,
     facts: Vec<DigestFact>,
     stretches: Stretches,
+    /// What a model calls the epochs; the last word on one counts.
+    #[serde(default)]
+    namings: Vec<Naming>,
 }
 
 /// An epoch, what is worth keeping of it, and when somebody worked in it.
@@ -30,6 +37,17 @@ pub struct Chapter<'a> {
     pub epoch: &'a Epoch,
     pub facts: Vec<DigestFact>,
     pub stretches: Vec<&'a Stretch>,
+    /// What a model calls it, if one was asked.
+    pub naming: Option<&'a Naming>,
+}
+
+impl Chapter<'_> {
+    /// What the epoch is called, and by whom.
+    pub fn title(&self) -> Option<(String, Origin)> {
+        let told = self.naming.and_then(|naming| naming.title.clone());
+        let told = told.map(|title| (title, Origin::Model));
+        told.or_else(|| Some((digest::title(&self.facts)?, Origin::Heuristic)))
+    }
 }
 
 impl Chronicle {
@@ -50,7 +68,29 @@ impl Chronicle {
         self.digest.apply(event);
         self.facts.append(&mut self.digest.take_new());
         self.stretches.apply(event);
-        self.epochs.apply(event).map(|epoch| epoch.number)
+        let closed = self.epochs.apply(event).map(|epoch| epoch.number);
+        if event.fork_origin().is_none()
+            && let Some(words) = ModelWords::of(event)
+        {
+            self.hear(&words, event);
+        }
+        closed
+    }
+
+    /// Takes what a model said. It comes late, so its epoch is the one its events belong to.
+    fn hear(&mut self, words: &ModelWords, event: &Event) {
+        let begun = self.epochs.list().iter().rev();
+        let Some(epoch) = begun
+            .map(|epoch| (epoch.number, epoch.from_seq))
+            .find(|(_, from)| *from <= words.to_seq)
+        else {
+            return;
+        };
+        self.facts.extend(digest::facts_of(words, epoch.0, event));
+        if let Some(naming) = Naming::of(words, epoch.0, event) {
+            self.namings.retain(|before| before.epoch != naming.epoch);
+            self.namings.push(naming);
+        }
     }
 
     /// The last event that was taken.
@@ -67,9 +107,23 @@ impl Chronicle {
     /// All epochs with what is worth keeping of each.
     pub fn chapters(&self) -> impl Iterator<Item = Chapter<'_>> {
         self.epochs.list().iter().map(|epoch| {
-            let facts = self.facts.iter().filter(|fact| fact.epoch == epoch.number);
             let stretches = self.stretches.list().filter(|stretch| stretch.epoch == epoch.number);
-            Chapter { epoch, facts: facts.cloned().collect(), stretches: stretches.collect() }
+            Chapter {
+                epoch,
+                facts: self.standing(epoch.number),
+                stretches: stretches.collect(),
+                naming: self.namings.iter().find(|naming| naming.epoch == epoch.number),
+            }
         })
+    }
+
+    /// The facts of an epoch without those that a model said better.
+    fn standing(&self, epoch: u64) -> Vec<DigestFact> {
+        let facts = || self.facts.iter().filter(|fact| fact.epoch == epoch);
+        let replaced: BTreeSet<&String> = facts().flat_map(|fact| &fact.replaces).collect();
+        let stands = |fact: &&DigestFact| {
+            replaced.is_empty() || fact.origin == Origin::Model || !replaced.contains(&fact.name())
+        };
+        facts().filter(stands).cloned().collect()
     }
 }

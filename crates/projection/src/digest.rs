@@ -12,6 +12,7 @@ mod sentence; // sentences, and the words that make one worth keeping
 mod work; // files, commands, tests, commits
 mod fixes; // what failed, and what made it work
 mod summary; // a title and a few lines, made from facts
+mod words; // what a model said, as facts
 
 use event::payload::{
     AssistantMessage, Outcome, SessionStarted, SettingsChanged, StopReason, ToolCall, ToolResult,
@@ -32,6 +33,8 @@ use sentence::{Candidates, sentences};
 use work::Work;
 
 pub use summary::{summary, title};
+pub use words::Naming;
+pub(crate) use words::facts_of;
 
 /// Characters of a fact.
 const FACT_CHARS_MAX: usize = 200;
@@ -91,6 +94,54 @@ pub struct DigestFact {
     /// When the last of them happened.
     pub at: Time,
     pub origin: Origin,
+    /// The names of facts found without a model that this one says better.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub replaces: Vec<String>,
+}
+
+impl DigestFact {
+    /// What another fact calls it: its topic, its place and a mark of its text. A fact that is
+    /// found in other words has another name.
+    pub fn name(&self) -> String {
+        let DigestFact { topic, text, from_seq, to_seq, .. } = self;
+        format!("{}:{from_seq}-{to_seq}:{}", topic.as_str(), Mark::of(text))
+    }
+}
+
+impl Topic {
+    pub const ALL: [Topic; 8] = [
+        Topic::Goal,
+        Topic::Ask,
+        Topic::Decision,
+        Topic::Preference,
+        Topic::Work,
+        Topic::Problem,
+        Topic::OpenEnd,
+        Topic::Fact,
+    ];
+
+    /// The word it goes by where it is stored and asked for.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Topic::Goal => "goal",
+            Topic::Ask => "ask",
+            Topic::Decision => "decision",
+            Topic::Preference => "preference",
+            Topic::Work => "work",
+            Topic::Problem => "problem",
+            Topic::OpenEnd => "open_end",
+            Topic::Fact => "fact",
+        }
+    }
+}
+
+impl Origin {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Origin::Heuristic => "heuristic",
+            Origin::Model => "model",
+        }
+    }
 }
 
 /// Where something was found.
@@ -330,7 +381,7 @@ impl Digest {
         }
         self.told.push(mark);
         let Place { from_seq, to_seq, at } = place;
-        let origin = Origin::Heuristic;
-        self.found.push(DigestFact { topic, text, epoch, from_seq, to_seq, at, origin });
+        let (origin, replaces) = (Origin::Heuristic, Vec::new());
+        self.found.push(DigestFact { topic, text, epoch, from_seq, to_seq, at, origin, replaces });
     }
 }

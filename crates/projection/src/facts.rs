@@ -8,8 +8,8 @@
 use std::borrow::Cow;
 
 use event::payload::{
-    ContextAdded, SessionMode, SessionStarted, SettingsChanged, StepCompleted, StopReason,
-    TurnCompleted, UserPrompt,
+    ContextAdded, ModelWords, SessionMode, SessionStarted, SettingsChanged, StepCompleted,
+    StopReason, TurnCompleted, UserPrompt,
 };
 use event::{Draft, Event, EventId, Kind, Raw};
 use serde::{Deserialize, Serialize};
@@ -19,7 +19,7 @@ use crate::ending::{Ending, EndingState, Sign};
 use crate::epoch::EpochCount;
 use crate::excerpt;
 use crate::recent::Recent;
-use crate::title::Title;
+use crate::title::{Title, TitleOrigin};
 use crate::tokens::Basis;
 use crate::torn::{News, Torn, is_torn};
 use crate::usage::{RowNumber, Usage, UsageKey, Used, context_step};
@@ -173,9 +173,14 @@ impl Facts {
         &self.unknown
     }
 
-    /// The provider's title, else one made from the first prompt.
+    /// The provider's title, else a model's, else one made from the first prompt.
     pub fn title(&self) -> Option<&str> {
         self.title.best()
+    }
+
+    /// Who that title comes from.
+    pub fn title_origin(&self) -> Option<TitleOrigin> {
+        self.title.origin()
     }
 
     pub fn ending(&self) -> Ending {
@@ -398,6 +403,11 @@ impl Facts {
                 self.about.take_changed(&changed);
                 if let Some(title) = &changed.title {
                     self.title.give(title);
+                }
+            }
+            Kind::Note => {
+                if let Some(title) = ModelWords::of(event).and_then(|words| words.title) {
+                    self.title.tell(&title);
                 }
             }
             // The task of a child is its prompt, though nobody typed it.

@@ -43,7 +43,7 @@ mod mark; // stand-ins for ids that are only compared
 pub use activity::{Activity, ActivityKind, Level, Worked, activities};
 pub use chronicle::{Chapter, Chronicle};
 pub use day::Day;
-pub use digest::{Digest, DigestFact};
+pub use digest::{Digest, DigestFact, Naming, Origin};
 pub use ending::Ending;
 pub use epoch::{Closed, Epoch, Epochs};
 pub use facts::{About, Counts, Facts, UnknownCount};
@@ -55,6 +55,7 @@ pub use risk::Risk;
 pub use spend::{Grouping, Money, Spending, Spent, SpentRow, Within};
 pub use stretch::{PAUSE_MILLIS, Stretch};
 pub use text::{CHUNK_CHARS_MAX, Calls, SessionText};
+pub use title::TitleOrigin;
 pub use tokens::{Basis, Tokens};
 pub use tool::{Deed, Object, ToolUse};
 pub use turn::{Approval, Outcome, ToolCount, Turn};

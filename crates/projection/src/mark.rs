@@ -1,5 +1,7 @@
 //! Short stand-ins for ids that are only compared.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 /// Eight bytes for an id of any length. Two ids with the same mark are possible and would cost a
@@ -14,5 +16,11 @@ impl Mark {
         Mark(id.bytes().fold(0xcbf2_9ce4_8422_2325, |mark, byte| {
             (mark ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
         }))
+    }
+}
+
+impl fmt::Display for Mark {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
     }
 }

@@ -19,11 +19,33 @@ const FILLERS: &str = "again, continue, go, go ahead, go on, good morning, hello
     hey there, hi, hi there, keep going, next, no, no thanks, ok, ok go, okay, please continue, \
     proceed, retry, start, stop, sure, test, thank you, thanks, try again, yes, yes please";
 
-/// The best title so far: a given one, else one made from the first prompt that says something.
+/// Who a title comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TitleOrigin {
+    /// A person or the provider.
+    Given,
+    Model,
+    /// It is made from what was asked.
+    Heuristic,
+}
+
+impl TitleOrigin {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            TitleOrigin::Given => "given",
+            TitleOrigin::Model => "model",
+            TitleOrigin::Heuristic => "heuristic",
+        }
+    }
+}
+
+/// The best title so far: a given one, else a model's, else one made from the first prompt that
+/// says something.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Title {
     given: Option<String>,
+    told: Option<String>,
     made: Option<String>,
     /// The prompt it was made from said something, so no later one is looked at.
     is_settled: bool,
@@ -31,7 +53,19 @@ pub(crate) struct Title {
 
 impl Title {
     pub(crate) fn best(&self) -> Option<&str> {
-        self.given.as_deref().or(self.made.as_deref())
+        self.given.as_deref().or(self.told.as_deref()).or(self.made.as_deref())
+    }
+
+    /// Who the best title comes from.
+    pub(crate) fn origin(&self) -> Option<TitleOrigin> {
+        let given = self.given.as_ref().map(|_| TitleOrigin::Given);
+        let told = self.told.as_ref().map(|_| TitleOrigin::Model);
+        given.or(told).or(self.made.as_ref().map(|_| TitleOrigin::Heuristic))
+    }
+
+    /// Takes the title a model thought of.
+    pub(crate) fn tell(&mut self, title: &str) {
+        self.told = told(title).or(self.told.take());
     }
 
     /// Takes the title a provider or a person gave; an empty one takes it back.
@@ -57,6 +91,12 @@ impl Title {
             self.is_settled = is_substantive;
         }
     }
+}
+
+/// A title a model thought of, as it may be shown.
+pub(crate) fn told(title: &str) -> Option<String> {
+    let title = excerpt::first_words(excerpt::head(title, LOOK_MAX), WORDS_MAX, MADE_CHARS_MAX);
+    Some(title).filter(|title| title.chars().any(char::is_alphanumeric))
 }
 
 /// A title made from what was asked: its first sentence in at most ten words.

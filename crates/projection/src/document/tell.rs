@@ -7,8 +7,8 @@ use std::collections::VecDeque;
 
 use event::payload::{
     ApprovalResolved, AssistantMessage, AssistantThinking, ChildRequested, Compaction, Content,
-    Decision, ErrorRaised, ExternalInput, Note, SettingsChanged, StopReason, ToolCall, ToolResult,
-    TurnCompleted, UserPrompt,
+    Decision, ErrorRaised, ExternalInput, ModelWords, Note, SettingsChanged, StopReason, ToolCall,
+    ToolResult, TurnCompleted, UserPrompt,
 };
 use event::{Event, Kind};
 
@@ -256,6 +256,8 @@ fn content(content: &Content, clean: &mut Clean<'_>) -> String {
 /// What else is worth a line.
 fn remark(event: &Event) -> Option<String> {
     match event.kind {
+        // What a model made of it is not part of the talk.
+        Kind::Note if ModelWords::of(event).is_some() => None,
         Kind::Note => event.readable::<Note>().map(|note| note.text),
         Kind::ApprovalResolved => {
             let resolved = event.readable::<ApprovalResolved>()?;

@@ -7,8 +7,8 @@
 
 use event::payload::{
     ApprovalCanceled, ApprovalRequested, ApprovalResolved, AssistantMessage, ContextAdded,
-    ErrorRaised, ExternalInput, InputStatus, Note, SessionMode, SessionStarted, StopReason,
-    ToolCall, ToolResult, TurnCompleted, UserPrompt,
+    ErrorRaised, ExternalInput, InputStatus, ModelWords, Note, SessionMode, SessionStarted,
+    StopReason, ToolCall, ToolResult, TurnCompleted, UserPrompt,
 };
 use event::{Confidence, Event, EventId, Kind, Source, Time};
 use serde::{Deserialize, Serialize};
@@ -323,7 +323,13 @@ impl Signs {
             Kind::Error => self.error(event),
             // Said about the session, not by it.
             Kind::Note if is_seen(event) => self.seen_at = Some(event.created_at),
-            Kind::Note | Kind::StatusChanged | Kind::EpochClosed | Kind::Snapshot => {}
+            Kind::Note => {
+                if let Some(ModelWords { recent: Some(recent), to_seq, .. }) = ModelWords::of(event)
+                {
+                    self.work.tell(&recent, to_seq);
+                }
+            }
+            Kind::StatusChanged | Kind::EpochClosed | Kind::Snapshot => {}
             _ => self.touch(event),
         }
     }
@@ -620,6 +626,7 @@ impl Signs {
         let told = event.readable::<TurnCompleted>().unwrap_or_default();
         let head: Head = event.data.read().unwrap_or_default();
         self.forget_open(event);
+        self.work.turn_over(event.seq);
         let is_cut = matches!(told.stop_reason, Some(StopReason::Interrupted | StopReason::Died));
         if is_cut || head.background == Some(0) {
             self.begun.clear();

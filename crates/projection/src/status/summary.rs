@@ -1,12 +1,13 @@
 //! Three lines for people: what it does now, what it did lately, what was last asked.
 //!
-//! Found without a model. Secrets are taken out first, then everything that could disturb what is
+//! Found without a model; one that was asked may have better words for the middle one. Secrets are taken out first, then everything that could disturb what is
 //! printed around, then what is too long.
 
 use super::pending::Asks;
 use super::signs::Signs;
 use super::work::Done;
 use super::{Reason, Status, Verdict};
+use crate::digest::Origin;
 use crate::excerpt;
 use crate::redacted::Redact;
 
@@ -20,6 +21,8 @@ const DEEDS_MAX: usize = 4;
 pub struct Summary {
     pub current: String,
     pub recent: Option<String>,
+    /// Whose words those are.
+    pub recent_origin: Option<Origin>,
     pub last_prompt: Option<String>,
 }
 
@@ -29,11 +32,13 @@ pub fn summary(signs: &Signs, verdict: &Verdict, redact: &mut Redact<'_>) -> Sum
         let text = redact(text).into_owned();
         excerpt::beginning(&excerpt::line(&text), SUMMARY_CHARS_MAX)
     };
-    let recent = recent(signs).map(|text| line(&text)).filter(|line| !line.is_empty());
+    let recent = recent(signs).map(|(text, origin)| (line(&text), origin));
+    let (recent, recent_origin) = recent.filter(|(line, _)| !line.is_empty()).unzip();
     let last_prompt = signs.work.last_prompt.as_deref().map(&mut line);
     Summary {
         current: line(&current(signs, verdict)),
         recent,
+        recent_origin,
         last_prompt: last_prompt.filter(|line| !line.is_empty()),
     }
 }
@@ -85,10 +90,15 @@ fn approval(signs: &Signs) -> String {
     }
 }
 
-/// What was done, else what was said.
-fn recent(signs: &Signs) -> Option<String> {
+/// What a model made of it, else what was done, else what was said.
+fn recent(signs: &Signs) -> Option<(String, Origin)> {
+    if let Some(told) = &signs.work.told {
+        return Some((told.clone(), Origin::Model));
+    }
     let deeds: Vec<String> = signs.work.recent().take(DEEDS_MAX).map(deed).collect();
-    if deeds.is_empty() { signs.work.last_answer.clone() } else { Some(deeds.join(", ")) }
+    let found =
+        if deeds.is_empty() { signs.work.last_answer.clone() } else { Some(deeds.join(", ")) };
+    found.map(|found| (found, Origin::Heuristic))
 }
 
 fn deed(done: &Done) -> String {

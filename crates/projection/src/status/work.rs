@@ -30,6 +30,12 @@ pub(super) struct Work {
     pub(super) last_answer: Option<String>,
     /// Why the last turn failed, if it did.
     pub(super) failure: Option<String>,
+    /// What a model made of the last turns, until one more is over.
+    #[serde(default)]
+    pub(super) told: Option<String>,
+    /// The event that ended the last turn.
+    #[serde(default)]
+    over_seq: u64,
     turn: u64,
     deeds: Recent<Done, DEEDS_MAX>,
 }
@@ -59,6 +65,19 @@ impl Work {
 
     pub(super) fn answer(&mut self, text: &str) {
         self.last_answer = Some(spoken(text));
+    }
+
+    /// A turn is over: what a model made of those before it is no longer all of it.
+    pub(super) fn turn_over(&mut self, seq: u64) {
+        self.over_seq = seq;
+        self.told = None;
+    }
+
+    /// Takes what a model made of the turns up to an event, unless another one is over since.
+    pub(super) fn tell(&mut self, recent: &str, to_seq: u64) {
+        if to_seq >= self.over_seq {
+            self.told = Some(spoken(recent)).filter(|recent| !recent.is_empty());
+        }
     }
 
     pub(super) fn fail(&mut self, why: &str) {

@@ -11,6 +11,7 @@ mod hot; // the newest part of a session
 mod turn; // from a prompt to the end of its answer
 mod text; // a session as text
 mod digest; // what is worth keeping of an epoch
+mod model; // what a model said of a session
 mod tool; // what calls do
 mod quality; // how the work went
 mod epoch; // ranges of epochs

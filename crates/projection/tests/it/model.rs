@@ -1,0 +1,180 @@
+//! What a model said of a session, beside and in the place of what is found without one.
+
+use event::payload::{ModelFact, ModelWords};
+use projection::document::{Document, Format, Head, Options};
+use projection::status::{Outside, Signs, Summary, summary, verdict};
+use projection::{Chronicle, DigestFact, Facts, Origin, TitleOrigin};
+use serde_json::json;
+
+use crate::given::Log;
+
+fn tell(log: &mut Log, words: ModelWords) {
+    let note = words.into_note();
+    log.add("note", serde_json::to_value(note).unwrap());
+}
+
+fn about(from_seq: u64, to_seq: u64) -> ModelWords {
+    let (tag, model) = ("session:claude:s".to_owned(), "m-1".to_owned());
+    ModelWords { tag, from_seq, to_seq, model, ..ModelWords::default() }
+}
+
+fn fact(topic: &str, text: &str, replaces: &[String]) -> ModelFact {
+    ModelFact { topic: topic.to_owned(), text: text.to_owned(), replaces: replaces.to_vec() }
+}
+
+fn chronicle(log: &Log) -> Chronicle {
+    let mut chronicle = Chronicle::default();
+    for event in &log.events {
+        chronicle.apply(event);
+    }
+    chronicle.flush();
+    chronicle
+}
+
+fn close(log: &mut Log) {
+    log.add(
+        "epoch.closed",
+        json!({"cause": "clear", "day": "20261116", "stream": "claude",
+        "segment": "080000_10"}),
+    );
+}
+
+#[test]
+fn a_fact_of_a_model_takes_the_place_of_what_it_names() {
+    let mut log = Log::started();
+    log.prompt("Please write the stream parser in src/stream.rs");
+    log.prompt("From now on always use tabs.");
+    let texts = |log: &Log| -> Vec<(Origin, String)> {
+        let facts = chronicle(log).chapters().next().unwrap().facts;
+        facts.into_iter().map(|fact: DigestFact| (fact.origin, fact.text)).collect()
+    };
+    let before = chronicle(&log).chapters().next().unwrap().facts;
+    let goal = before[0].name();
+    tell(
+        &mut log,
+        ModelWords {
+            facts: vec![
+                fact(
+                    "goal",
+                    "A stream parser\nin `src/stream.rs`",
+                    &[goal, "fact:1-1:gone".to_owned()],
+                ),
+                fact("weather", "It rains", &[]),
+                fact("work", " \u{200e} ", &[]),
+            ],
+            ..about(2, 3)
+        },
+    );
+    let after = texts(&log);
+    let by = |origin| after.iter().filter(move |(by, _)| *by == origin).map(|(_, text)| text);
+    // On one line, without what says nothing.
+    assert_eq!(
+        by(Origin::Model).collect::<Vec<_>>(),
+        ["A stream parser in `src/stream.rs`", "It rains"]
+    );
+    // All else that was found stands.
+    let stays = before[1..].iter().map(|fact| &fact.text);
+    assert_eq!(by(Origin::Heuristic).collect::<Vec<_>>(), stays.collect::<Vec<_>>());
+}
+
+#[test]
+fn what_comes_late_belongs_to_the_epoch_it_is_about() {
+    let mut log = Log::started();
+    log.prompt("Please write the stream parser");
+    close(&mut log);
+    log.prompt("Now add tests for it");
+    let words = ModelWords {
+        title: Some("A parser for streams".to_owned()),
+        facts: vec![fact("fact", "It reads 4 KiB at a time", &[])],
+        tags: vec!["parser".to_owned()],
+        ..about(1, 3)
+    };
+    tell(&mut log, words);
+    let chronicle = chronicle(&log);
+    let titles: Vec<_> = chronicle.chapters().map(|chapter| chapter.title().unwrap()).collect();
+    let title = |title: &str, origin| (title.to_owned(), origin);
+    assert_eq!(titles[0], title("A parser for streams", Origin::Model));
+    assert_eq!(titles[1], title("Now add tests for it", Origin::Heuristic));
+    let told = chronicle
+        .chapters()
+        .map(|chapter| chapter.facts.iter().filter(|fact| fact.origin == Origin::Model).count());
+    assert_eq!(told.collect::<Vec<_>>(), [1, 0]);
+    assert_eq!(Chronicle::load(&chronicle.save()), Some(chronicle));
+}
+
+#[test]
+fn a_title_that_somebody_gave_is_better_than_one_of_a_model() {
+    let mut log = Log::started();
+    let title = |log: &Log| {
+        let mut facts = Facts::default();
+        log.events.iter().for_each(|event| facts.apply(event));
+        facts.title().map(str::to_owned).zip(facts.title_origin())
+    };
+    assert_eq!(title(&log), None);
+    log.prompt("Please write the stream parser");
+    assert_eq!(title(&log).unwrap().1, TitleOrigin::Heuristic);
+    let called = |log: &mut Log, title: &str| {
+        tell(log, ModelWords { title: Some(title.to_owned()), ..about(1, 2) });
+    };
+    called(&mut log, "one two three four five six seven eight nine ten eleven");
+    let (told, origin) = title(&log).unwrap();
+    assert_eq!(told, "one two three four five six seven eight nine ten…");
+    assert_eq!(origin, TitleOrigin::Model);
+    called(&mut log, "…");
+    assert_eq!(title(&log).unwrap().1, TitleOrigin::Model);
+    log.add("settings.changed", json!({"title": "Mine"}));
+    called(&mut log, "Another");
+    assert_eq!(title(&log), Some(("Mine".to_owned(), TitleOrigin::Given)));
+}
+
+#[test]
+fn the_middle_line_is_a_models_until_another_turn_is_over() {
+    let lines = |log: &Log| -> Summary {
+        let mut signs = Signs::default();
+        log.events.iter().for_each(|event| signs.apply(event));
+        let signs = Signs::load(&signs.save()).unwrap();
+        let verdict = verdict(&signs, &Outside::default(), log.at);
+        summary(&signs, &verdict, &mut |text| text.replace("hunter2", "[redacted]").into())
+    };
+    let told = |log: &Log| lines(log).recent.zip(lines(log).recent_origin);
+    let lately = |log: &mut Log, to_seq, line: &str| {
+        tell(log, ModelWords { recent: Some(line.to_owned()), ..about(1, to_seq) });
+    };
+    let mut log = Log::started();
+    log.prompt("Build it.");
+    log.use_tool("Write", json!({"file_path": "/home/dev/app/src/parser.rs"}));
+    log.end("completed");
+    let found = Some(("wrote parser.rs".to_owned(), Origin::Heuristic));
+    assert_eq!(told(&log), found);
+    let status = lines(&log).current;
+    lately(&mut log, 5, &format!("wrote the parser with hunter2 {}", "and more ".repeat(40)));
+    let (line, origin) = told(&log).unwrap();
+    assert!(line.starts_with("wrote the parser with [redacted]") && line.chars().count() <= 120);
+    assert_eq!(origin, Origin::Model);
+    // Nothing happened by its being told.
+    assert_eq!(lines(&log).current, status);
+    // It stands while the next turn goes on, and no longer.
+    log.prompt("And now the tests.");
+    assert_eq!(told(&log).unwrap().1, Origin::Model);
+    log.end("completed");
+    assert_eq!(told(&log), found);
+    // What comes too late is about less than was done.
+    lately(&mut log, 5, "wrote the parser");
+    assert_eq!(told(&log), found);
+}
+
+#[test]
+fn a_document_tells_the_talk_alone() {
+    let mut log = Log::started();
+    log.prompt("Please write the stream parser");
+    tell(&mut log, ModelWords { title: Some("A parser".to_owned()), ..about(1, 2) });
+    let mut facts = Facts::default();
+    log.events.iter().for_each(|event| facts.apply(event));
+    let head = Head::of(&log.events[0].session_id, &facts);
+    let mut document = Document::new(Format::Plain, head, Options::default());
+    let mut text = String::new();
+    log.events.iter().for_each(|event| document.push(event, &mut text));
+    document.finish(&mut text);
+    // Once, as its title.
+    assert_eq!(text.matches("A parser").count(), 1, "{text}");
+}
