@@ -5,9 +5,11 @@ mod running; // the same while a test goes on
 pub mod corpus; // sessions as agents write them, generated
 mod transcripts; // what two agents leave on a disk, generated
 pub mod numbered; // events that can be counted
+mod endpoint; // a language model, as a test wants it
 mod dice; // chance that can be repeated
 
 pub use dice::Dice;
+pub use endpoint::{Endpoint, Heard, Reply};
 pub use running::Running;
 pub use transcripts::Transcripts;
 pub use world::{Said, World};

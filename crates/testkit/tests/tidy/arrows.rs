@@ -14,6 +14,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("capture", &["event"]),
     ("projection", &["event"]),
     ("redact", &[]),
+    ("model", &["event", "projection", "redact"]),
     ("bus", &[]),
     ("supervise", &["event", "bus"]),
     ("wire", &["event"]),
@@ -27,6 +28,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "capture",
             "projection",
             "redact",
+            "model",
             "bus",
             "supervise",
             "wire",
@@ -56,12 +58,15 @@ const MAY_USE: &[(&str, &[&str])] = &[
 const TESTS_MAY_USE: &str = "testkit";
 
 /// Packages from outside that only some crates may use, and why.
-const KEPT_IN: &[(&str, &[&str], &str)] = &[(
-    "rusqlite",
-    &["journal", "capture", "testkit", "bench"],
-    "only `journal` knows our database; `capture` reads those of agents, `testkit` may damage one, \
-     `bench` may race against one",
-)];
+const KEPT_IN: &[(&str, &[&str], &str)] = &[
+    (
+        "rusqlite",
+        &["journal", "capture", "testkit", "bench"],
+        "only `journal` knows our database; `capture` reads those of agents, `testkit` may damage \
+         one, `bench` may race against one",
+    ),
+    ("ureq", &["model"], "nothing else here asks other machines for anything"),
+];
 
 fn arrows(members: &[Member]) -> Vec<Finding> {
     let mut findings = Vec::new();

@@ -1,0 +1,113 @@
+//! How the three kinds of endpoints want to be asked, and where their replies have the answer.
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::Secret;
+
+/// Tokens an answer may have, where the endpoint wants to be told. Fifteen facts are some 1,500.
+const TOKENS_MAX: u32 = 4_000;
+
+/// The one version of its language that Anthropic's endpoint has.
+const ANTHROPIC_VERSION: &str = "2023-06-01";
+
+/// What an endpoint speaks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Dialect {
+    /// OpenAI's, and everything compatible with it.
+    Openai,
+    Anthropic,
+    Mistral,
+}
+
+/// What is said to a model: what it is to do, and what about.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Prompt {
+    pub(crate) task: String,
+    pub(crate) text: String,
+}
+
+/// A request, ready to be sent.
+#[derive(Debug)]
+pub(crate) struct Post {
+    pub(crate) url: String,
+    pub(crate) headers: Vec<(&'static str, String)>,
+    pub(crate) body: String,
+}
+
+impl Dialect {
+    pub(crate) fn usual_endpoint(self) -> &'static str {
+        match self {
+            Dialect::Openai => "https://api.openai.com/v1",
+            Dialect::Anthropic => "https://api.anthropic.com/v1",
+            Dialect::Mistral => "https://api.mistral.ai/v1",
+        }
+    }
+
+    pub(crate) fn post(
+        self,
+        endpoint: &str,
+        model: &str,
+        key: Option<&Secret>,
+        prompt: &Prompt,
+    ) -> Post {
+        let Prompt { task, text } = prompt;
+        let path = match self {
+            Dialect::Anthropic => "messages",
+            Dialect::Openai | Dialect::Mistral => "chat/completions",
+        };
+        let chat = json!([
+            {"role": "system", "content": task},
+            {"role": "user", "content": text},
+        ]);
+        let body = match self {
+            // A limit goes by different names among those who are compatible, so none is set: how
+            // long we listen is limited.
+            Dialect::Openai => json!({"model": model, "messages": chat}),
+            Dialect::Mistral => json!({
+                "model": model, "messages": chat, "max_tokens": TOKENS_MAX,
+                "response_format": {"type": "json_object"},
+            }),
+            Dialect::Anthropic => json!({
+                "model": model, "system": task, "max_tokens": TOKENS_MAX,
+                "messages": [{"role": "user", "content": text}],
+            }),
+        };
+        let mut headers = vec![("content-type", "application/json".to_owned())];
+        match self {
+            Dialect::Anthropic => {
+                headers.push(("anthropic-version", ANTHROPIC_VERSION.to_owned()));
+                headers.extend(key.map(|key| ("x-api-key", key.reveal().to_owned())));
+            }
+            Dialect::Openai | Dialect::Mistral => {
+                let bearer = key.map(|key| format!("Bearer {}", key.reveal()));
+                headers.extend(bearer.map(|bearer| ("authorization", bearer)));
+            }
+        }
+        Post { url: format!("{endpoint}/{path}"), headers, body: body.to_string() }
+    }
+
+    /// The answer in a reply; `None` if the reply has none, or only the beginning of one.
+    pub(crate) fn answer(self, reply: &[u8]) -> Option<String> {
+        let reply: Value = serde_json::from_slice(reply).ok()?;
+        let (content, end) = match self {
+            Dialect::Anthropic => (&reply["content"], &reply["stop_reason"]),
+            Dialect::Openai | Dialect::Mistral => {
+                let choice = &reply["choices"][0];
+                (&choice["message"]["content"], &choice["finish_reason"])
+            }
+        };
+        let is_cut = matches!(end.as_str(), Some("length" | "model_length" | "max_tokens"));
+        let answer = match content {
+            Value::String(text) => text.clone(),
+            // Parts; what a model thought before it spoke is one of another type.
+            Value::Array(parts) => {
+                let texts = parts.iter().filter(|part| part["type"] == "text");
+                texts.filter_map(|part| part["text"].as_str()).collect()
+            }
+            _ => return None,
+        };
+        (!is_cut && !answer.trim().is_empty()).then_some(answer)
+    }
+}
