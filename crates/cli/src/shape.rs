@@ -3,7 +3,7 @@
 
 use event::{EventId, Time};
 use journal::{Ancestry, SessionInfo};
-use projection::{DigestFact, Epoch};
+use projection::{Chapter, DigestFact, Origin};
 use serde::Serialize;
 use session::view::HistoryEntry;
 
@@ -77,15 +77,20 @@ pub(crate) struct EpochShape<'a> {
     pub to_seq: u64,
     pub started_at: Time,
     pub last_at: Time,
+    pub title: Option<String>,
+    /// `heuristic` or `model`.
+    pub title_origin: Option<Origin>,
+    /// Words a model files it under.
+    pub tags: Vec<String>,
+    /// How much it matters, as a model sees it.
+    pub priority: Option<String>,
     pub facts: Vec<DigestFact>,
 }
 
 impl<'a> EpochShape<'a> {
-    pub(crate) fn of(
-        info: &SessionInfo,
-        epoch: &'a Epoch,
-        facts: Vec<DigestFact>,
-    ) -> EpochShape<'a> {
+    pub(crate) fn of(info: &SessionInfo, chapter: Chapter<'a>) -> EpochShape<'a> {
+        let (title, title_origin) = chapter.title().unzip();
+        let Chapter { epoch, facts, naming, .. } = chapter;
         let own = info.provider_session_id.as_deref().unwrap_or(info.id.as_str());
         EpochShape {
             epoch: epoch.number,
@@ -95,6 +100,10 @@ impl<'a> EpochShape<'a> {
             to_seq: epoch.to_seq,
             started_at: epoch.started_at,
             last_at: epoch.last_at,
+            title,
+            title_origin,
+            tags: naming.map(|naming| naming.tags.clone()).unwrap_or_default(),
+            priority: naming.and_then(|naming| naming.priority.clone()),
             facts,
         }
     }

@@ -82,7 +82,7 @@ impl Sources for Answering {
 
     fn health(&self) -> Result<wire::Health, SourceError> {
         let journal = self.journal();
-        let Condition { parts, disk, backlog } = self.health.condition();
+        let Condition { parts, disk, backlog, model } = self.health.condition();
         Ok(wire::Health {
             ok: disk.is_none(),
             version: env!("CARGO_PKG_VERSION"),
@@ -93,6 +93,7 @@ impl Sources for Answering {
             parts,
             telemetry: self.telemeter.counted(),
             backlog,
+            model,
             disk,
         })
     }

@@ -3,7 +3,7 @@
 use event::payload::SessionMode;
 use journal::SessionInfo;
 use projection::status::{Attention, Want};
-use projection::{Facts, Outcome, PriceTable};
+use projection::{Facts, Origin, Outcome, PriceTable, TitleOrigin};
 
 use crate::statuses::SessionStatus;
 
@@ -33,6 +33,7 @@ pub fn session(info: &SessionInfo, facts: &Facts, prices: &PriceTable) -> wire::
         branch: about.branch,
         model: about.model.or(info.model.clone()),
         title: facts.title().map(str::to_owned).or(info.title.clone()),
+        title_origin: title_origin(info, facts),
         started_at: Some(info.started_at),
         last_event_at: Some(info.last_event_at),
         status: None,
@@ -46,6 +47,12 @@ pub fn session(info: &SessionInfo, facts: &Facts, prices: &PriceTable) -> wire::
         turns: None,
         turns_left_out: None,
     }
+}
+
+/// Who the title of a session comes from.
+fn title_origin(info: &SessionInfo, facts: &Facts) -> Option<&'static str> {
+    let told = info.title.as_ref().map(|_| TitleOrigin::Given);
+    facts.title_origin().or(told).map(TitleOrigin::as_str)
 }
 
 pub fn turn(turn: projection::Turn) -> wire::Turn {
@@ -114,6 +121,7 @@ pub fn status(status: &SessionStatus) -> wire::Status {
         provider_session_id: info.provider_session_id.clone(),
         project: status.project.clone(),
         title: status.title.clone(),
+        title_origin: status.title_origin.map(TitleOrigin::as_str),
         status: verdict.status.as_str(),
         reason: verdict.reason.as_str(),
         since: verdict.since,
@@ -185,6 +193,7 @@ pub fn summary(summary: &projection::status::Summary) -> wire::Summary {
     wire::Summary {
         current: summary.current.clone(),
         recent: summary.recent.clone(),
+        recent_origin: summary.recent_origin.map(Origin::as_str),
         last_prompt: summary.last_prompt.clone(),
     }
 }

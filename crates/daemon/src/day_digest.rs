@@ -115,7 +115,9 @@ fn project_day(project: String, told: &[Told], begin: Time, end: Time, zone: &Zo
         sessions.push(SessionDay {
             session_id: session.id.clone(),
             provider: session.provider.clone(),
-            title: title(session).or_else(|| digest::title(&facts)),
+            title: title(session)
+                .or_else(|| last.naming?.title.clone())
+                .or_else(|| digest::title(&facts)),
             from: first.epoch.started_at,
             to: last.epoch.last_at,
             facts,

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use event::Event;
 use journal::{Journal, ReadError, Selection, SessionInfo};
 use projection::document::{Document, Format, Head, Options, handoff};
-use projection::{Digest, Redact, redacted};
+use projection::{Chronicle, Redact, redacted};
 use redact::Redactor;
 
 use crate::facts::facts_of;
@@ -77,15 +77,16 @@ pub fn handoff_note(
 ) -> Result<String, ReadError> {
     let facts = facts_of(journal, info)?;
     let mut redactor = Redactor::new();
-    let mut digest = Digest::default();
+    let mut chronicle = Chronicle::default();
     for event in journal.events(&info.id, Selection::all())? {
-        digest.apply(&without(secrets, event?, &mut redactor));
+        chronicle.apply(&without(secrets, event?, &mut redactor));
     }
-    digest.flush();
+    chronicle.flush();
+    let found: Vec<_> = chronicle.chapters().flat_map(|chapter| chapter.facts).collect();
     let mut redact = redacting(&mut redactor);
     let redact: Option<&mut Redact<'_>> = (secrets == Secrets::Removed).then_some(&mut redact);
     let resume = Way::of(journal, info.clone())?.map(|way| way.line());
-    Ok(handoff(&info.id, &facts, &digest.take_new(), resume.as_deref(), redact))
+    Ok(handoff(&info.id, &facts, &found, resume.as_deref(), redact))
 }
 
 fn without(secrets: Secrets, event: Event, redactor: &mut Redactor) -> Event {

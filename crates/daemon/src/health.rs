@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
 use supervise::Supervisor;
-use wire::Backlog;
+use wire::{Backlog, ModelHealth};
 
 use crate::instance::{Running, health};
 
@@ -33,6 +33,9 @@ pub struct Condition {
     /// How far history has been read; nothing if all of it has.
     #[serde(default)]
     pub backlog: Option<Backlog>,
+    /// How it stands with the model that is asked; nothing if none is set up.
+    #[serde(default)]
+    pub model: Option<ModelHealth>,
 }
 
 impl Condition {
@@ -108,6 +111,19 @@ impl Health {
         let mut state = self.lock();
         state.condition.backlog = backlog;
         state.write();
+    }
+
+    /// How it stands with the model that is asked; nothing if none is to be.
+    pub(crate) fn set_model(&self, model: Option<ModelHealth>) {
+        let mut state = self.lock();
+        let mut model = model;
+        if let Some(trouble) = model.as_mut().and_then(|model| model.trouble.as_mut()) {
+            *trouble = trouble.chars().take(ERROR_CHARS_MAX).collect();
+        }
+        if state.condition.model != model {
+            state.condition.model = model;
+            state.write();
+        }
     }
 
     /// How it does now.

@@ -51,6 +51,7 @@ mod segment; // an epoch that is over, as a folder of its own
 mod dream; // what is made of segments once they are there
 mod chain; // from an epoch that closes to what people read of it
 mod chaining; // the chain as a part of the daemon
+mod asking; // a model is asked what was worth keeping
 mod zone; // the time on the wall
 mod settings; // what people have set
 mod admission; // which sessions are recorded

@@ -36,6 +36,7 @@ pub(crate) enum Part {
     Journal,
     Chain,
     Http,
+    Model,
     /// What is said of the bus is not said on the bus.
     Bus,
 }

@@ -1,7 +1,7 @@
 //! The journal that is open now. After a commit whose outcome is unknown a journal refuses
 //! everything until it is opened again; whoever uses it here need not know.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use journal::{Journal, OpenError, Options};
@@ -24,6 +24,10 @@ impl Opened {
     pub(crate) fn open(folder: PathBuf) -> Result<Opened, OpenError> {
         let journal = Journal::open_or_create(&folder, &Options::default())?;
         Ok(Opened { folder, current: Arc::new(Mutex::new(Current { journal, reopened: 0 })) })
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
     }
 
     /// The journal as it is open now.

@@ -24,6 +24,8 @@ pub struct Settings {
     pub(crate) originals: Retention,
     pub(crate) http: Http,
     pub(crate) notifications: Notifications,
+    /// Absent is none: nothing leaves this machine.
+    pub(crate) model: Option<model::Settings>,
 }
 
 /// The door for pages and programs on this machine.
@@ -90,6 +92,8 @@ pub enum SettingsError {
     Everything { path: PathBuf },
     #[error("`{path}`: `{listen}` can be reached from other machines")]
     NotLoopback { path: PathBuf, listen: IpAddr },
+    #[error("`{path}`: {source}")]
+    Model { path: PathBuf, source: model::SettingsError },
 }
 
 impl Settings {
@@ -116,6 +120,10 @@ impl Settings {
         let listen = settings.http.listen;
         if !listen.is_loopback() {
             return Err(SettingsError::NotLoopback { path, listen });
+        }
+        if let Some(model) = &settings.model {
+            let path = || path.clone();
+            model.check().map_err(|source| SettingsError::Model { path: path(), source })?;
         }
         Ok(settings)
     }
@@ -275,6 +283,8 @@ mod tests {
             ("[[capture.off]]\n", "names nothing"),
             ("[http]\nlisten = \"0.0.0.0\"\n", "from other machines"),
             ("[http]\nport = 70000\n", "line 2: "),
+            ("[model]\nname = \"x\"\n", "missing field `kind`"),
+            ("[model]\nkind = \"openai\"\nname = \" \"\n", "`model.name` is empty"),
         ] {
             fs::write(dir.path().join(NAME), text).expect("it can be written");
             let error = Settings::load(dir.path()).expect_err("it is not understood");

@@ -11,11 +11,11 @@ use capture::{Environment, SessionFile, file_of_session, files_of_sessions};
 use event::payload::SessionMode;
 use event::{SessionId, Time};
 use journal::{Journal, ReadError, Selection, SessionFilter, SessionInfo, View};
-use projection::Facts;
 use projection::status::{
     Attention, Life, Outside, Signs, Summary, Verdict, Want, attention, stands_until, summary,
     verdict,
 };
+use projection::{Facts, TitleOrigin};
 use redact::Redactor;
 
 use crate::facts;
@@ -78,6 +78,7 @@ pub(crate) enum Again {
 pub struct SessionStatus {
     pub info: SessionInfo,
     pub title: Option<String>,
+    pub title_origin: Option<TitleOrigin>,
     pub project: Option<String>,
     pub verdict: Verdict,
     pub summary: Summary,
@@ -312,6 +313,7 @@ impl Statuses {
         let mut redactor = Redactor::new();
         let status = SessionStatus {
             title: known.facts.title().map(|title| redactor.redact(title).into_owned()),
+            title_origin: known.facts.title_origin(),
             project: known.facts.about().project.clone().or_else(|| info.project.clone()),
             summary: summary(&known.signs, &verdict, &mut |text| redactor.redact(text)),
             attention: attention(&known.signs, &outside, &verdict, now),

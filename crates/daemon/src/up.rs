@@ -16,6 +16,7 @@ use event::Time;
 use journal::{OpenError, ReadError};
 use supervise::Supervisor;
 
+use crate::asking::{self, Asking};
 use crate::capturing::{Capturing, Farewell, Tools};
 use crate::chaining::{self, Chaining, ChainingError};
 use crate::front::{self, Front};
@@ -157,6 +158,7 @@ struct Ready {
     front: Option<Front>,
     notifying: Option<Notifying>,
     chaining: Chaining,
+    asking: Asking,
     supervisor: Arc<Supervisor>,
     capturing: Capturing,
     /// Where hooks hand over their calls.
@@ -176,6 +178,7 @@ impl Daemon {
         let instance = Instance::take(&folder)?;
         let settings = Settings::load(&folder)?;
         let opened = Opened::open(folder.clone())?;
+        let begin_at = opened.journal().tail()?;
         let (sender, incoming) = mpsc::sync_channel(INCOMING_MAX);
         let remote = Remote { incoming: sender };
 
@@ -255,6 +258,16 @@ impl Daemon {
         };
         let notifying =
             Notifying::start(notifying, settings.notifications.clone()).map_err(UpError::Thread)?;
+        let asking = asking::Tools {
+            opened: opened.clone(),
+            environment: at_front.environment.clone(),
+            clock,
+            zone: Zone::system(),
+            log: log.clone(),
+            health: health.clone(),
+            begin_at,
+        };
+        let asking = Asking::start(asking, settings.model.clone()).map_err(UpError::Thread)?;
         let front = Front::open(at_front, &folder, &settings.http);
         let up = Ready {
             folder,
@@ -263,6 +276,7 @@ impl Daemon {
             front,
             notifying: Some(notifying),
             chaining,
+            asking,
             supervisor,
             capturing,
             door,
@@ -309,6 +323,7 @@ impl Ready {
                 if let Some(notifying) = &self.notifying {
                     notifying.reload(settings.notifications.clone());
                 }
+                self.asking.reload(settings.model.clone());
                 self.capturing.reload(settings);
                 self.log.info(Part::Daemon, "settings read again");
             }
@@ -331,6 +346,7 @@ impl Ready {
         if let Some(notifying) = self.notifying.take() {
             notifying.close();
         }
+        self.asking.stop();
         self.chaining.stop();
         self.stop_supervisor(incoming);
         self.door.close();

@@ -24,8 +24,23 @@ pub struct Health {
     pub telemetry: BTreeMap<String, u64>,
     /// How far history has been read; `null` if all of it has.
     pub backlog: Option<Backlog>,
+    /// How it stands with the model that is asked; `null` if none is set up.
+    pub model: Option<ModelHealth>,
     /// Why nothing can be recorded; `null` if it can.
     pub disk: Option<String>,
+}
+
+/// A model that is asked in the background.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct ModelHealth {
+    pub name: String,
+    /// Questions that wait.
+    pub waiting: u64,
+    pub answered: u64,
+    /// Questions nobody answered; what was found without a model stays.
+    pub given_up: u64,
+    /// Why it does not answer; `null` if it does.
+    pub trouble: Option<String>,
 }
 
 /// What agents wrote while nobody looked, and how much of it is read.

@@ -27,7 +27,7 @@ pub use capture::{Adapter, Hooks, Root, Unknown};
 pub use facets::{Facet, Facets};
 pub use failure::{Failure, FailureBody};
 pub use feed::Happening;
-pub use health::{Backlog, Follower, Health, StreamStatus};
+pub use health::{Backlog, Follower, Health, ModelHealth, StreamStatus};
 pub use live::{Asked, Frame, Place, StreamState};
 pub use page::{Messages, Page, RecordedEvent};
 pub use recent::{Glance, Recent, RecentTurn, Said};

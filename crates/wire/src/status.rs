@@ -13,6 +13,8 @@ pub struct Status {
     pub provider_session_id: Option<String>,
     pub project: Option<String>,
     pub title: Option<String>,
+    /// `given`, `model` or `heuristic`.
+    pub title_origin: Option<&'static str>,
     /// `exited`, `waiting_approval`, `running`, `waiting`, `idle` or `unknown`.
     pub status: &'static str,
     pub reason: &'static str,
@@ -96,5 +98,7 @@ pub struct Change {
 pub struct Summary {
     pub current: String,
     pub recent: Option<String>,
+    /// Whose words those are: `heuristic` or `model`.
+    pub recent_origin: Option<&'static str>,
     pub last_prompt: Option<String>,
 }

@@ -3,6 +3,7 @@
 use clap::Args;
 use daemon::Condition;
 use journal::Journal;
+use wire::ModelHealth;
 
 use super::{Done, Global};
 use crate::error::CliError;
@@ -25,13 +26,15 @@ impl Doctor {
             world::journal_to_read(global, output)?
         };
         output.progress(|| "looking at every event".to_owned());
-        let recording = recording(&journal);
+        let condition = journal.dir().and_then(Condition::of);
+        let recording = recording(condition.as_ref());
         let mut checks = match self.check(&journal) {
             // The cause is known and comes next.
             Err(error) if !recording.ok => vec![unchecked(&error)],
             checks => checks?,
         };
         checks.push(recording);
+        checks.extend(condition.and_then(|condition| condition.model).map(model));
         let ok = checks.iter().all(|check| check.ok);
         if output.json() {
             output.json_line(&DoctorShape { ok, checks })?;
@@ -72,13 +75,12 @@ fn unchecked(error: &CliError) -> CheckShape {
 }
 
 /// Whether what happens now is recorded.
-fn recording(journal: &Journal) -> CheckShape {
-    let condition = journal.dir().and_then(Condition::of);
-    let trouble = condition.as_ref().and_then(Condition::trouble);
+fn recording(condition: Option<&Condition>) -> CheckShape {
+    let trouble = condition.and_then(Condition::trouble);
     CheckShape {
         name: "daemon",
         ok: trouble.is_none(),
-        detail: match (&condition, &trouble) {
+        detail: match (condition, &trouble) {
             (None, _) => "none runs".to_owned(),
             (Some(Condition { backlog: Some(backlog), .. }), None) => {
                 format!("it records what agents write; {backlog}")
@@ -87,6 +89,25 @@ fn recording(journal: &Journal) -> CheckShape {
             (Some(_), Some(trouble)) => format!("nothing is recorded now: {trouble}"),
         },
         fix: trouble.map(|_| "it goes on by itself once the cause is gone".to_owned()),
+    }
+}
+
+/// Whether the model that somebody has set up answers. Without it there is what is found without
+/// one, so it is no damage.
+fn model(model: ModelHealth) -> CheckShape {
+    let ModelHealth { name, waiting, answered, given_up, trouble } = model;
+    let counts = format!("{answered} answers, {waiting} questions wait, {given_up} given up");
+    CheckShape {
+        name: "model",
+        ok: true,
+        detail: match &trouble {
+            None => format!("`{name}` is asked: {counts}"),
+            Some(trouble) => format!("`{name}` does not answer: {trouble}; {counts}"),
+        },
+        fix: trouble.map(|_| {
+            "digests, titles and summaries are made without it; it is asked again by itself"
+                .to_owned()
+        }),
     }
 }
 

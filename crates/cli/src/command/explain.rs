@@ -3,6 +3,7 @@
 use clap::Args;
 use daemon::{Processes, SessionStatus, Statuses, answers};
 use event::Time;
+use projection::Origin;
 use projection::status::Evidence;
 
 use super::status::age;
@@ -55,7 +56,8 @@ fn print(status: &SessionStatus, now: Time, output: &mut Output) -> Result<(), C
     output.line(output.styled(Style::Bold, head))?;
     output.line(format!("  Current: {}", one_line(&summary.current, 120)))?;
     if let Some(recent) = &summary.recent {
-        output.line(format!("  Recent: {}", one_line(recent, 120)))?;
+        let by = if summary.recent_origin == Some(Origin::Model) { " (by a model)" } else { "" };
+        output.line(format!("  Recent{by}: {}", one_line(recent, 120)))?;
     }
     if let Some(last_prompt) = &summary.last_prompt {
         output.line(format!("  Last prompt: \"{}\"", one_line(last_prompt, 120)))?;

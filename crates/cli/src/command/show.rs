@@ -8,7 +8,7 @@ use event::{Event, EventId, Time};
 use journal::{Ended, Followed, From, Journal, OnLag, Selection, SessionInfo};
 use projection::digest::summary;
 use projection::{
-    Chapter, Chronicle, Facts, Outcome, PriceTable, ToolCount, Turn, Turns, redacted,
+    Chapter, Chronicle, Facts, Origin, Outcome, PriceTable, ToolCount, Turn, Turns, redacted,
 };
 use redact::Redactor;
 use session::Session;
@@ -198,17 +198,25 @@ fn print_digest(
         chronicle.apply(&redacted(&event?, &mut |text| redactor.redact(text)));
     }
     chronicle.flush();
-    for Chapter { epoch, facts, .. } in chronicle.chapters() {
+    for chapter in chronicle.chapters() {
         if output.json() {
-            output.json_line(&EpochShape::of(info, epoch, facts))?;
+            output.json_line(&EpochShape::of(info, chapter))?;
             continue;
         }
+        let Chapter { epoch, facts, naming, .. } = chapter;
         let cause = epoch.closed.as_ref().map_or("open", |closed| &closed.cause);
         let (number, from, to) = (epoch.number, epoch.started_at, epoch.last_at);
         let head = format!("epoch {number}, {from} to {to}, {}", one_line(cause, 20));
         output.line(output.styled(Style::Bold, head))?;
         for line in summary(&facts).lines() {
             output.line(format!("  {}", plain(line)))?;
+        }
+        let told = facts.iter().filter(|fact| fact.origin == Origin::Model).count();
+        if told > 0 || naming.is_some() {
+            let title = naming.and_then(|naming| naming.title.as_deref()).unwrap_or("untitled");
+            let (title, all) = (one_line(title, 80), facts.len());
+            let by = format!("  By a model: \"{title}\", {told} of {all} facts");
+            output.line(output.styled(Style::Dim, by))?;
         }
     }
     Ok(())
@@ -238,12 +246,13 @@ fn print_turns(
     output.line(output.styled(
         Style::Dim,
         format!(
-            "{} · {} · {} · {} events · {}",
+            "{} · {} · {} · {} events · {}{}",
             one_line(info.id.as_str(), 64),
             one_line(&info.provider, 20),
             one_line(project, 60),
             shape.counts.events,
             money(shape.usd),
+            if shape.title_origin == Some("model") { " · titled by a model" } else { "" },
         ),
     ))?;
     for turn in &turns {

@@ -15,6 +15,7 @@ use clap::Args;
 use daemon::{Processes, SessionStatus, Statuses, Way, answers, facts_of, prices};
 use event::{SessionId, Time};
 use journal::{Hit, Journal, Query, Ranking, ReadError, Selection, SessionInfo};
+use projection::Origin;
 use signal_hook::consts::SIGTERM;
 
 use super::status::{GROUPS, age, condition, group, place};
@@ -271,7 +272,8 @@ fn detail(status: &SessionStatus, now: Time) -> Vec<Detail> {
     add(Weight::Head, format!("{doing} ({reason}) for {since}, {} confidence", verdict.confidence));
     add(Weight::Plain, format!("now: {}", summary.current));
     if let Some(recent) = &summary.recent {
-        add(Weight::Plain, format!("lately: {recent}"));
+        let by = if summary.recent_origin == Some(Origin::Model) { " (by a model)" } else { "" };
+        add(Weight::Plain, format!("lately{by}: {recent}"));
     }
     if let Some(prompt) = &summary.last_prompt {
         add(Weight::Plain, format!("asked: {prompt}"));

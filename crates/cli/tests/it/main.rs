@@ -20,6 +20,7 @@ mod chain; // segments of epochs, with handlers as real processes
 mod chain_crash; // the same while it makes segments of epochs
 mod up_disk; // the daemon on a disk that is full
 mod notifications; // people are told of sessions that need them
+mod model; // a model is asked what was worth keeping
 mod manual; // completions and man pages
 mod top; // the whole screen, in a real terminal
 mod web; // the daemon over HTTP

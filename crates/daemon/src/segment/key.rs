@@ -27,7 +27,7 @@ pub struct SegmentKey {
 
 impl SegmentKey {
     /// The key of an epoch of a provider, in the time on the wall when it began.
-    pub(super) fn of(provider: &str, from: Time, to: Time, zone: &Zone) -> SegmentKey {
+    pub(crate) fn of(provider: &str, from: Time, to: Time, zone: &Zone) -> SegmentKey {
         let seconds = ((to.nanos() - from.nanos()) / 1_000_000_000).clamp(0, SECONDS_MAX);
         let is_fine = is_stream(provider);
         SegmentKey {

@@ -7,7 +7,9 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 
 use journal::{Journal, Selection};
-use projection::{CHUNK_CHARS_MAX, Calls, Chronicle, SessionText, digest, redacted};
+use projection::{
+    CHUNK_CHARS_MAX, Calls, Chapter, Chronicle, Origin, SessionText, digest, redacted,
+};
 use redact::Redactor;
 use serde::{Deserialize, Serialize};
 
@@ -39,6 +41,9 @@ pub struct Transcribed {
 pub struct Described {
     pub facts: u64,
     pub title: Option<String>,
+    /// Who found it.
+    #[serde(default)]
+    pub title_origin: Option<Origin>,
     pub summary: String,
 }
 
@@ -128,16 +133,20 @@ impl Segment {
         self.make(journal, TRANSCRIPT, made, chunks)
     }
 
-    fn describe_as(
+    /// Writes it as the chronicle has it now, over what is there.
+    pub(crate) fn describe_as(
         &self,
         chronicle: &Chronicle,
         journal: &Journal,
     ) -> Result<Described, SegmentError> {
         let chapter = chronicle.chapters().find(|chapter| chapter.epoch.number == self.meta.epoch);
+        let title = chapter.as_ref().and_then(Chapter::title);
+        let (title, title_origin) = title.unzip();
         let facts = chapter.map(|chapter| chapter.facts).unwrap_or_default();
         let made = Described {
             facts: facts.len() as u64,
-            title: digest::title(&facts),
+            title,
+            title_origin,
             summary: digest::summary(&facts),
         };
         self.make(journal, DIGEST, made, facts.iter().map(to_line))

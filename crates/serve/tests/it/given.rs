@@ -327,6 +327,7 @@ pub(crate) fn status(session: &str, status: &'static str, since: i64) -> wire::S
         provider_session_id: None,
         project: None,
         title: None,
+        title_origin: None,
         status,
         reason: "made up",
         since: Time::from_millis(since),
@@ -335,7 +336,12 @@ pub(crate) fn status(session: &str, status: &'static str, since: i64) -> wire::S
         turn_id: None,
         pending_approvals: Vec::new(),
         pid: None,
-        summary: wire::Summary { current: "works".to_owned(), recent: None, last_prompt: None },
+        summary: wire::Summary {
+            current: "works".to_owned(),
+            recent: None,
+            recent_origin: None,
+            last_prompt: None,
+        },
         attention: None,
         behind: false,
         overruled: None,
@@ -359,6 +365,7 @@ impl Sources for Made {
             parts: [("http".to_owned(), "running".to_owned())].into(),
             telemetry: BTreeMap::new(),
             backlog: None,
+            model: None,
             disk: None,
         })
     }

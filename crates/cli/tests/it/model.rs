@@ -1,0 +1,261 @@
+//! A model is asked what was worth keeping, by a real daemon, at endpoints on this machine.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::time::{Duration, Instant};
+
+use event::Time;
+use serde_json::{Value, json};
+use testkit::{Endpoint, Heard, Reply, World};
+
+use crate::chain_crash::journal;
+use crate::up::up;
+use crate::writer::append;
+use crate::{empty, json};
+
+/// How long something is waited for.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+const TOKEN: &str = "ghp_16C7e42F292c6912E7710c838347Ae178B4a";
+
+/// A world in which a model is set up.
+fn asking(kind: &str, url: &str, more: &str) -> World {
+    let world = empty();
+    let journal = journal(&world);
+    fs::create_dir_all(&journal).unwrap();
+    fs::set_permissions(&journal, fs::Permissions::from_mode(0o700)).unwrap();
+    let settings = format!(
+        "[model]\nkind = '{kind}'\nname = 'm-1'\nendpoint = '{url}'\n\
+         requests_per_minute = 600\n{more}\n"
+    );
+    fs::write(journal.join("config.toml"), settings).unwrap();
+    world
+}
+
+fn now() -> Time {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    Time::from_millis(i64::try_from(now.as_millis()).unwrap())
+}
+
+/// Claude answers a prompt at length, and the turn is over.
+fn turn(world: &World, session: &str, number: u32, asked: &str) {
+    let record = |kind: &str, more: Value| {
+        let mut record = json!({"type": kind, "uuid": format!("{session}-{number}-{kind}"),
+            "parentUuid": null, "sessionId": session, "isSidechain": false,
+            "cwd": "/home/dev/app", "version": "2.1.44", "timestamp": now()});
+        record.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        format!("{record}\n")
+    };
+    let prompt = json!({"promptSource": "typed", "message": {"role": "user", "content": asked}});
+    let said = format!("Done with {asked} {}", "and so on ".repeat(400));
+    let answer = json!({"requestId": format!("r{number}"), "message": {"id": format!("m{number}"),
+        "role": "assistant", "model": "claude-x", "stop_reason": "end_turn",
+        "content": [{"type": "text", "text": said}]}});
+    let over = json!({"subtype": "turn_duration", "durationMs": 1});
+    let lines = [record("user", prompt), record("assistant", answer), record("system", over)];
+    let file = world.home().join(format!(".claude/projects/-home-dev-app/{session}.jsonl"));
+    append(&file, lines.concat().as_bytes());
+}
+
+/// What a good model says, in fences, whatever it is asked.
+fn good(kind: &str, heard: &Heard) -> Reply {
+    let is_digest = heard.body.contains("5 to 15 facts");
+    let said = match is_digest {
+        true => json!({"title": "A parser for streams", "tags": ["parser"], "priority": "high",
+            "facts": [{"topic": "decision", "text": "The parser reads streams: v1 → v2",
+                "replaces": [1]}]}),
+        false => json!({"recent": "wrote the stream parser"}),
+    };
+    Reply::said(kind, &format!("<think>Hm.</think>\n```json\n{said}\n```"))
+}
+
+/// What a command says as soon as it says what is waited for.
+#[track_caller]
+fn wait(world: &World, arguments: &[&str], is_it: impl Fn(&Value) -> bool) -> Value {
+    let began = Instant::now();
+    loop {
+        let said = world.run(&[&["--json"], arguments].concat());
+        let lines = said.stdout.lines().filter_map(|line| serde_json::from_str(line).ok());
+        let mut lines = lines.collect::<Vec<Value>>();
+        if let Some(place) = lines.iter().position(&is_it) {
+            return lines.swap_remove(place);
+        }
+        assert!(began.elapsed() < PATIENCE, "it is not said: {said}");
+    }
+}
+
+/// The notes of the model in a session.
+fn notes(world: &World, session: &str) -> Vec<Value> {
+    let events = json(&world.run(&["--json", "show", session, "--events"])).into_iter();
+    events
+        .map(|mut event| event["data"]["about"]["model"].take())
+        .filter(Value::is_object)
+        .collect()
+}
+
+fn check(model: &Value) -> Value {
+    let checks = model["checks"].as_array().unwrap().iter();
+    checks.clone().find(|check| check["name"] == "model").cloned().unwrap_or_default()
+}
+
+#[track_caller]
+fn check_kind(kind: &'static str) {
+    let endpoint = Endpoint::start(move |_, heard| good(kind, heard));
+    let world = asking(kind, &endpoint.url(), "key_file = '~/key'");
+    let key = world.home().join("key");
+    fs::write(&key, "k-123\n").unwrap();
+    fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).unwrap();
+    let daemon = up(&world);
+    turn(&world, "s0", 0, &format!("Write a stream parser, use {TOKEN} to push"));
+
+    let shown = wait(&world, &["show", "s0"], |shown| shown["title_origin"] == "model");
+    assert_eq!(shown["title"], "A parser for streams");
+    let told =
+        wait(&world, &["status", "--all"], |status| status["summary"]["recent_origin"] == "model");
+    assert_eq!(told["summary"]["recent"], "wrote the stream parser");
+    assert_eq!(told["title_origin"], "model");
+    let digest = json(&world.run(&["--json", "show", "s0", "--digest"])).remove(0);
+    assert_eq!(
+        (&digest["title"], &digest["title_origin"]),
+        (&json!("A parser for streams"), &json!("model"))
+    );
+    assert_eq!((&digest["tags"], &digest["priority"]), (&json!(["parser"]), &json!("high")));
+    let facts = digest["facts"].as_array().unwrap();
+    let by =
+        |origin: &str| facts.iter().filter(|fact| fact["origin"] == origin).collect::<Vec<_>>();
+    assert_eq!(by("model")[0]["text"], "The parser reads streams: v1 → v2");
+    // What it replaces is named there and no longer told.
+    let replaced = by("model")[0]["replaces"][0].as_str().unwrap();
+    assert!(replaced.starts_with("goal:"), "{replaced}");
+    assert!(by("heuristic").iter().all(|fact| fact["topic"] != "goal"), "{digest}");
+
+    let heard = endpoint.wait_for(2);
+    assert!(heard.iter().all(|heard| !heard.body.contains("16C7e42F292c69")), "{heard:?}");
+    assert!(heard.iter().any(|heard| heard.body.contains("[redacted:github_token]")));
+    let lets_in = |heard: &Heard| {
+        let bearer = heard.header("authorization").map(str::to_owned);
+        heard.header("x-api-key").map(str::to_owned).or(bearer)
+    };
+    assert!(heard.iter().all(|heard| lets_in(heard).is_some_and(|key| key.ends_with("k-123"))));
+    assert_eq!(check(&wait(&world, &["doctor"], |_| true))["ok"], true);
+    assert_eq!(daemon.terminate().code, Some(0));
+}
+
+#[test]
+fn an_openai_endpoint_titles_and_digests_what_agents_write() {
+    check_kind("openai");
+}
+
+#[test]
+fn an_anthropic_endpoint_titles_and_digests_what_agents_write() {
+    check_kind("anthropic");
+}
+
+#[test]
+fn a_mistral_endpoint_titles_and_digests_what_agents_write() {
+    check_kind("mistral");
+}
+
+#[test]
+fn a_killed_daemon_asks_once_more_and_keeps_one_answer() {
+    // Nobody answers the first time.
+    let endpoint = Endpoint::start(|number, heard| match number {
+        0 => Reply::Silence,
+        _ => good("openai", heard),
+    });
+    let world = asking("openai", &endpoint.url(), "");
+    let daemon = up(&world);
+    turn(&world, "s0", 0, "Write a stream parser");
+    let first = endpoint.wait_for(1).remove(0);
+    daemon.kill();
+    let daemon = up(&world);
+    wait(&world, &["show", "s0"], |shown| shown["title_origin"] == "model");
+    wait(&world, &["status", "--all"], |status| status["summary"]["recent_origin"] == "model");
+    daemon.kill();
+    // Once more, what comes next is new.
+    let daemon = up(&world);
+    turn(&world, "s1", 0, "Write another one");
+    wait(&world, &["show", "s1"], |shown| shown["title_origin"] == "model");
+    wait(&world, &["status", "--all"], |status| {
+        status["provider_session_id"] == "s1" && status["summary"]["recent_origin"] == "model"
+    });
+    assert_eq!(daemon.terminate().code, Some(0));
+    let heard = endpoint.heard();
+    let same = heard.iter().filter(|heard| heard.body == first.body).count();
+    assert_eq!((heard.len(), same), (5, 2), "{heard:?}");
+    for session in ["s0", "s1"] {
+        let notes = notes(&world, session);
+        let digests = notes.iter().filter(|note| note["title"].is_string()).count();
+        assert_eq!((notes.len(), digests), (2, 1), "{notes:?}");
+    }
+    let doctor = json(&world.run(&["--json", "doctor"])).remove(0);
+    assert_eq!(doctor["ok"], true, "{doctor}");
+}
+
+#[test]
+fn an_endpoint_that_wants_time_gets_it_and_answers() {
+    let endpoint = Endpoint::start(|number, heard| match number {
+        0 => Reply::Whole {
+            status: 429,
+            headers: vec![("retry-after", "1".to_owned())],
+            body: "{}".to_owned(),
+        },
+        _ => good("openai", heard),
+    });
+    let world = asking("openai", &endpoint.url(), "");
+    let daemon = up(&world);
+    turn(&world, "s0", 0, "Write a stream parser");
+    wait(&world, &["show", "s0"], |shown| shown["title_origin"] == "model");
+    assert_eq!(notes(&world, "s0").iter().filter(|note| note["title"].is_string()).count(), 1);
+    assert_eq!(daemon.terminate().code, Some(0));
+}
+
+#[test]
+fn without_an_answer_there_is_what_is_found_without_a_model() {
+    // Nobody is there.
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let world = asking("openai", &format!("http://{free}/v1"), "");
+    let daemon = up(&world);
+    turn(&world, "s0", 0, "Write a stream parser");
+    let doctor = wait(&world, &["doctor"], |doctor| {
+        check(doctor)["detail"].as_str().is_some_and(|told| told.contains("does not answer"))
+    });
+    assert_eq!(doctor["ok"], true, "{doctor}");
+    let detail = check(&doctor)["detail"].as_str().unwrap().to_owned();
+    assert!(detail.starts_with("`m-1` does not answer: it cannot be reached"), "{detail}");
+    let shown = wait(&world, &["show", "s0"], |shown| shown["title"].is_string());
+    assert_eq!(
+        (&shown["title"], &shown["title_origin"]),
+        (&json!("Write a stream parser"), &json!("heuristic"))
+    );
+    let digest = json(&world.run(&["--json", "show", "s0", "--digest"])).remove(0);
+    assert!(digest["facts"].as_array().unwrap().iter().all(|fact| fact["origin"] == "heuristic"));
+    assert_eq!(daemon.terminate().code, Some(0));
+
+    // Without a key nobody is asked, and that is said.
+    let endpoint = Endpoint::start(|_, heard| good("openai", heard));
+    let world = asking("openai", &endpoint.url(), "key_env = 'NOT_SET'");
+    let daemon = up(&world);
+    wait(&world, &["doctor"], |doctor| {
+        let told = check(doctor)["detail"].clone();
+        told.as_str().is_some_and(|told| told.contains("the variable `NOT_SET` is not set"))
+    });
+    assert!(endpoint.heard().is_empty());
+    assert_eq!(daemon.terminate().code, Some(0));
+}
+
+#[test]
+fn nobody_waits_for_a_model() {
+    let endpoint = Endpoint::start(|_, _| Reply::Silence);
+    let world = asking("openai", &endpoint.url(), "timeout_seconds = 600");
+    let daemon = up(&world);
+    turn(&world, "s0", 0, "Write a stream parser");
+    endpoint.wait_for(1);
+    // It is out, and stays out. What happens meanwhile is recorded and told.
+    turn(&world, "s1", 0, "Write another one");
+    wait(&world, &["status", "--all"], |status| {
+        status["provider_session_id"] == "s1" && status["reason"] == "prompt"
+    });
+    assert_eq!(endpoint.heard().len(), 1);
+    assert_eq!(daemon.terminate().code, Some(0));
+}
