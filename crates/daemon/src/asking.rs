@@ -48,6 +48,7 @@ const STOP_WITHIN: Duration = Duration::from_millis(500);
 /// The thread a model is asked on.
 pub(crate) struct Asking {
     shared: Arc<Shared>,
+    log: Log,
     /// Ends a rest.
     wake: SyncSender<()>,
     /// Closed when the thread has ended.
@@ -73,6 +74,8 @@ pub(crate) struct Tools {
 
 impl Asking {
     pub(crate) fn start(tools: Tools, wanted: Option<Settings>) -> io::Result<Asking> {
+        let log = tools.log.clone();
+        warn_of(wanted.as_ref(), &log);
         let is_stopping = AtomicBool::new(false);
         let shared = Arc::new(Shared { wanted: Mutex::new(wanted), is_stopping });
         let (wake, woken) = mpsc::sync_channel(1);
@@ -83,11 +86,12 @@ impl Asking {
             run(&tools, &told, &woken);
             drop(end);
         })?;
-        Ok(Asking { shared, wake, ended })
+        Ok(Asking { shared, log, wake, ended })
     }
 
     /// Goes on with another model, or none.
     pub(crate) fn reload(&self, wanted: Option<Settings>) {
+        warn_of(wanted.as_ref(), &self.log);
         *self.shared.lock() = wanted;
         // One that is about to wake needs no second word.
         let _ = self.wake.try_send(());
@@ -126,6 +130,15 @@ enum AskingError {
     Spool(#[from] SegmentError),
 }
 
+/// A key in a file that people show each other is soon no secret.
+fn warn_of(wanted: Option<&Settings>, log: &Log) {
+    if wanted.is_some_and(Settings::has_key_inside) {
+        let words = "the key of the model stands in `config.toml` itself; `key_env` or `key_file` \
+                     keep it out of what you show to others";
+        log.warn(Part::Model, words);
+    }
+}
+
 fn run(tools: &Tools, shared: &Shared, woken: &Receiver<()>) {
     give_way();
     let mut told = None;
@@ -142,11 +155,6 @@ fn run(tools: &Tools, shared: &Shared, woken: &Receiver<()>) {
             }
             continue;
         };
-        if settings.has_key_inside() {
-            let words = "the key of the model stands in `config.toml` itself; `key_env` or \
-                         `key_file` keep it out of what you show to others";
-            tools.log.warn(Part::Model, words);
-        }
         if let Err(error) = follow(tools, shared, &settings, begin_at) {
             let error = error.to_string();
             let trouble = Some(error.clone());
@@ -179,10 +187,11 @@ fn follow(
     let journal = opened.journal();
     let reopened = opened.reopened();
     let spool = Spool::open(&folder(tools));
-    let queue = match spool.load() {
+    let mut queue = match spool.load() {
         Some(queue) => queue,
         None => Queue::begin_at(begin_at.map_or_else(|| journal.tail(), Ok)?),
     };
+    queue.turn_to(settings.endpoint());
     let mut subscription = journal.follow(From::At(queue.position() + 1), OnLag::CatchUp)?;
     let client = Client::new(settings, key);
     let mut asker = Asker { tools, settings, client, journal, queue, spool };
@@ -222,6 +231,7 @@ fn follow(
 fn about(settings: &Settings, queue: Option<&Queue>) -> ModelHealth {
     ModelHealth {
         name: settings.name.clone(),
+        endpoint: settings.endpoint().to_owned(),
         waiting: queue.map_or(0, |queue| queue.waiting() as u64),
         answered: queue.map_or(0, Queue::answered),
         given_up: queue.map_or(0, Queue::given_up),

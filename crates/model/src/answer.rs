@@ -101,6 +101,13 @@ fn tail(text: &str, chars_max: usize) -> &str {
 mod tests {
     use super::*;
 
+    proptest::proptest! {
+        #[test]
+        fn whatever_is_said_breaks_nothing(text in r#"([{}\[\]":,\\]|facts|text|</think>|.){0,60}"#) {
+            let _ = Answer::find(&text);
+        }
+    }
+
     #[track_caller]
     fn check(text: &str, facts: Option<&[&str]>) {
         let found = Answer::find(text);

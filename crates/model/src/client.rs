@@ -42,16 +42,19 @@ pub enum Failure {
 
 impl Client {
     pub fn new(settings: &Settings, key: Option<Secret>) -> Client {
-        let config = Agent::config_builder()
+        let mut config = Agent::config_builder()
             .timeout_global(Some(settings.timeout()))
             // What is meant for one endpoint is nobody else's.
             .max_redirects(0)
             .max_redirects_will_error(false)
             .http_status_as_error(false)
-            .user_agent(USER_AGENT)
-            .build();
+            .user_agent(USER_AGENT);
+        if settings.is_on_this_machine() {
+            // What is asked here need not leave it on the way.
+            config = config.proxy(None);
+        }
         Client {
-            agent: Agent::new_with_config(config),
+            agent: Agent::new_with_config(config.build()),
             dialect: settings.kind,
             endpoint: settings.endpoint().to_owned(),
             model: settings.name.clone(),

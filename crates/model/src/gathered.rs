@@ -22,7 +22,9 @@ pub(crate) struct Gathered {
     bytes: usize,
     /// Where the last turns begin.
     turns: VecDeque<u64>,
-    /// When it was last asked what was done lately.
+    /// Something was said or done since it was last asked what was done lately.
+    is_unsummed: bool,
+    /// When that was asked.
     pub(crate) summed_at: Option<Time>,
     pub(crate) heard_at: Time,
 }
@@ -35,6 +37,7 @@ impl Gathered {
             chars: 0,
             bytes: 0,
             turns: VecDeque::new(),
+            is_unsummed: false,
             summed_at: None,
             heard_at: now,
         }
@@ -59,6 +62,7 @@ impl Gathered {
         if let Some(said) = said {
             self.chars = self.chars.saturating_add(said.chars().count());
             self.bytes = self.bytes.saturating_add(event.data.get().len());
+            self.is_unsummed = true;
         }
     }
 
@@ -82,8 +86,10 @@ impl Gathered {
         is_anything.then_some(range)
     }
 
-    /// The range of the last turns; `None` if none began.
-    pub(crate) fn last_turns(&self) -> Option<(u64, u64)> {
-        Some((*self.turns.front()?, self.to_seq))
+    /// The range of the last turns; `None` if none began, or nothing was done since this was last
+    /// asked for.
+    pub(crate) fn take_turns(&mut self) -> Option<(u64, u64)> {
+        let range = (*self.turns.front()?, self.to_seq);
+        std::mem::take(&mut self.is_unsummed).then_some(range)
     }
 }

@@ -10,6 +10,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
+use event::payload::UserPrompt;
 use event::{Event, Kind, SessionId, Time};
 use serde::{Deserialize, Serialize};
 
@@ -120,6 +121,8 @@ pub struct Queue {
     waiting: VecDeque<Ask>,
     /// When something was last sent, within a minute.
     sent: VecDeque<Time>,
+    /// Who is asked.
+    endpoint: String,
     trouble: Option<Trouble>,
     answered: u64,
     given_up: u64,
@@ -132,6 +135,8 @@ struct Trouble {
     /// In a row.
     failures: u32,
     until: Time,
+    /// It asked for that time itself.
+    is_wished: bool,
 }
 
 impl Queue {
@@ -143,6 +148,7 @@ impl Queue {
             sessions: BTreeMap::new(),
             waiting: VecDeque::new(),
             sent: VecDeque::new(),
+            endpoint: String::new(),
             trouble: None,
             answered: 0,
             given_up: 0,
@@ -160,6 +166,8 @@ impl Queue {
             ask.is_out = false;
             ask.interrupted += 1;
         }
+        // Whoever starts anew may have mended it; only what was asked for is granted.
+        queue.trouble = queue.trouble.filter(|trouble| trouble.is_wished);
         let before = queue.waiting.len();
         queue.waiting.retain(|ask| ask.interrupted <= INTERRUPTED_MAX);
         queue.given_up += (before - queue.waiting.len()) as u64;
@@ -192,6 +200,14 @@ impl Queue {
         self.trouble.as_ref().map(|trouble| trouble.why.as_str())
     }
 
+    /// Asks there from now on. What somebody else did is not held against it.
+    pub fn turn_to(&mut self, endpoint: &str) {
+        if self.endpoint != endpoint {
+            self.endpoint = endpoint.to_owned();
+            self.trouble = None;
+        }
+    }
+
     /// Hears what was recorded at a position.
     pub fn hear(&mut self, position: u64, event: &Event, now: Time) {
         self.position = self.position.max(position);
@@ -206,6 +222,11 @@ impl Queue {
             self.make_room();
             self.sessions.insert(id.clone(), Gathered::new(event.seq, now));
         }
+        let is_lately = !is_before(event.created_at, now, LATELY);
+        // Of a turn whose end nobody told, the next prompt tells it.
+        if is_lately && is_typed(event) {
+            self.ask_lately(id, now);
+        }
         let gathered = self.sessions.get_mut(id).expect("it was just put there");
         gathered.add(event, now);
         let is_over = matches!(event.kind, Kind::EpochClosed | Kind::SessionExited);
@@ -214,7 +235,7 @@ impl Queue {
         if let Some(range) = digest {
             self.put(Purpose::Digest, id, range, now);
         }
-        if event.kind == Kind::TurnCompleted && !is_before(event.created_at, now, LATELY) {
+        if is_lately && matches!(event.kind, Kind::TurnCompleted | Kind::SessionExited) {
             self.ask_lately(id, now);
         }
     }
@@ -289,6 +310,7 @@ impl Queue {
             return;
         }
         let failures = self.trouble.as_ref().map_or(0, |trouble| trouble.failures) + 1;
+        let is_wished = matches!(failure, Failure::Busy { retry_after: Some(_), .. });
         let rest = match failure {
             Failure::Busy { retry_after: Some(wish), .. } => {
                 (*wish).clamp(Duration::from_secs(1), RETRY_AFTER_MAX)
@@ -297,13 +319,13 @@ impl Queue {
             _ => pause(failures),
         };
         let until = after(now, rest);
-        self.trouble = Some(Trouble { why: failure.to_string(), failures, until });
+        self.trouble = Some(Trouble { why: failure.to_string(), failures, until, is_wished });
     }
 
     /// Asks what was done in the last turns. One that waits is asked about these instead.
     fn ask_lately(&mut self, id: &SessionId, now: Time) {
         let Some(gathered) = self.sessions.get_mut(id) else { return };
-        let Some(range) = gathered.last_turns() else { return };
+        let Some(range) = gathered.take_turns() else { return };
         let is_waiting =
             |ask: &&mut Ask| ask.purpose == Purpose::Recent && ask.session == *id && !ask.is_out;
         if let Some(waiting) = self.waiting.iter_mut().find(is_waiting) {
@@ -351,6 +373,11 @@ impl Queue {
 /// What a session can be heard of first by.
 fn is_said_or_done(kind: &Kind) -> bool {
     matches!(kind, Kind::UserPrompt | Kind::AssistantMessage | Kind::ToolCall | Kind::ToolResult)
+}
+
+/// A prompt that begins a turn.
+fn is_typed(event: &Event) -> bool {
+    event.readable::<UserPrompt>().is_some_and(|prompt| !prompt.queued)
 }
 
 fn is_before(at: Time, now: Time, ago: Duration) -> bool {

@@ -77,7 +77,7 @@ impl Settings {
         if host.is_empty() || host.contains('@') || rest.contains(['?', '#', ' ']) {
             return Err(no_address());
         }
-        if keys > 0 && !is_sealed && !is_this_machine(host) {
+        if keys > 0 && !is_sealed && !self.is_on_this_machine() {
             return Err(SettingsError::InTheClear(endpoint.to_owned()));
         }
         within("requests_per_minute", self.requests_per_minute.into(), REQUESTS_MAX.into())?;
@@ -87,6 +87,15 @@ impl Settings {
     /// Where it is asked, without a slash at the end.
     pub fn endpoint(&self) -> &str {
         self.endpoint.as_deref().unwrap_or(self.kind.usual_endpoint()).trim_end_matches('/')
+    }
+
+    pub(crate) fn is_on_this_machine(&self) -> bool {
+        let host = self.endpoint().split('/').nth(2).unwrap_or_default();
+        let name = match host.strip_prefix('[') {
+            Some(rest) => rest.split(']').next().unwrap_or_default(),
+            None => host.split(':').next().unwrap_or_default(),
+        };
+        name == "localhost" || name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
     }
 
     /// How long an answer may take, from the first byte that goes out.
@@ -103,12 +112,4 @@ impl Settings {
 fn within(name: &'static str, value: u64, max: u64) -> Result<(), SettingsError> {
     let fits = (1..=max).contains(&value);
     fits.then_some(()).ok_or(SettingsError::OutOfRange { name, value, max })
-}
-
-fn is_this_machine(host: &str) -> bool {
-    let name = match host.strip_prefix('[') {
-        Some(rest) => rest.split(']').next().unwrap_or_default(),
-        None => host.split(':').next().unwrap_or_default(),
-    };
-    name == "localhost" || name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }

@@ -34,6 +34,8 @@ pub struct Health {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ModelHealth {
     pub name: String,
+    /// Where it is asked.
+    pub endpoint: String,
     /// Questions that wait.
     pub waiting: u64,
     pub answered: u64,

@@ -95,14 +95,14 @@ fn recording(condition: Option<&Condition>) -> CheckShape {
 /// Whether the model that somebody has set up answers. Without it there is what is found without
 /// one, so it is no damage.
 fn model(model: ModelHealth) -> CheckShape {
-    let ModelHealth { name, waiting, answered, given_up, trouble } = model;
+    let ModelHealth { name, endpoint, waiting, answered, given_up, trouble } = model;
     let counts = format!("{answered} answers, {waiting} questions wait, {given_up} given up");
     CheckShape {
         name: "model",
         ok: true,
         detail: match &trouble {
-            None => format!("`{name}` is asked: {counts}"),
-            Some(trouble) => format!("`{name}` does not answer: {trouble}; {counts}"),
+            None => format!("`{name}` at {endpoint} is asked: {counts}"),
+            Some(trouble) => format!("`{name}` at {endpoint} does not answer: {trouble}; {counts}"),
         },
         fix: trouble.map(|_| {
             "digests, titles and summaries are made without it; it is asked again by itself"

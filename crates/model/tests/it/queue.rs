@@ -71,13 +71,13 @@ fn a_digest_is_asked_for_when_much_is_new_or_at_the_end() {
     let ask = told.due(at(5));
     assert_eq!(range(&ask), (Purpose::Digest, 4, 5));
     told.queue.end(&ask, &Ended::Done, at(5));
-    told.tell("s", at(6), Kind::UserPrompt, 2);
+    told.tell("s", at(6), Kind::AssistantMessage, 2);
     told.tell("s", at(7), Kind::EpochClosed, 0);
     let ask = told.due(at(7));
     assert_eq!(range(&ask), (Purpose::Digest, 6, 7));
     told.queue.end(&ask, &Ended::Done, at(7));
     // A second end has nothing new.
-    told.tell("s", at(8), Kind::SessionExited, 0);
+    told.tell("s", at(8), Kind::EpochClosed, 0);
     assert_eq!(told.next(at(8)), Next::Nothing);
 }
 
@@ -98,6 +98,51 @@ fn a_turn_that_ends_asks_for_the_last_five_every_half_minute() {
     told.queue.end(&ask, &Ended::Done, at(9));
     assert_eq!(told.next(at(9)), Next::At(at(30)));
     assert_eq!(told.due(at(30)).purpose, Purpose::Recent);
+}
+
+#[test]
+fn a_turn_whose_end_nobody_told_ends_with_the_next_prompt_or_the_session() {
+    let mut told = Told::new();
+    told.tell("s", at(0), Kind::UserPrompt, 10);
+    told.tell("s", at(1), Kind::AssistantMessage, 10);
+    assert_eq!(told.next(at(1)), Next::Nothing);
+    told.tell("s", at(2), Kind::UserPrompt, 10);
+    let ask = told.due(at(2));
+    assert_eq!(range(&ask), (Purpose::Recent, 1, 2));
+    told.queue.end(&ask, &Ended::Done, at(2));
+    told.tell("s", at(3), Kind::SessionExited, 0);
+    let ask = told.due(at(3));
+    assert_eq!(range(&ask), (Purpose::Digest, 1, 4));
+    told.queue.end(&ask, &Ended::Done, at(3));
+    let ask = told.due(at(40));
+    assert_eq!(range(&ask), (Purpose::Recent, 1, 4));
+    told.queue.end(&ask, &Ended::Done, at(40));
+    // Nothing was done since.
+    told.tell("s", at(50), Kind::SessionExited, 0);
+    assert_eq!(told.next(at(200)), Next::Nothing);
+}
+
+#[test]
+fn a_new_start_forgives_all_but_a_wish_for_time() {
+    let failures = [
+        (Failure::KeyRefused { status: 401 }, true),
+        (Failure::Unreachable("refused".to_owned()), true),
+        (Failure::Busy { status: 429, retry_after: Some(Duration::from_secs(90)) }, false),
+    ];
+    for (failure, is_forgiven) in failures {
+        let mut told = Told::new();
+        told.queue.turn_to("https://one.example/v1");
+        told.tell("s", at(0), Kind::UserPrompt, 5_000);
+        let ask = told.due(at(0));
+        told.queue.end(&ask, &Ended::Failed(failure), at(0));
+        told.queue = Queue::load(&told.queue.save()).unwrap();
+        told.queue.turn_to("https://one.example/v1");
+        assert_eq!(told.queue.trouble().is_none(), is_forgiven);
+        // Another endpoint has done nothing wrong.
+        told.queue.turn_to("https://two.example/v1");
+        assert_eq!(told.queue.trouble(), None);
+        told.due(at(1));
+    }
 }
 
 #[test]
@@ -126,7 +171,7 @@ fn a_question_that_was_out_is_asked_once_more_and_no_more() {
     assert_eq!(told.next(at(100)), Next::Nothing);
     assert_eq!(told.queue.given_up(), 1);
     // What only waited was never out.
-    told.tell("s", at(2), Kind::UserPrompt, 5_000);
+    told.tell("s", at(2), Kind::AssistantMessage, 5_000);
     for _ in 0..5 {
         told.queue = Queue::load(&told.queue.save()).unwrap();
     }

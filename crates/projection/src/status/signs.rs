@@ -393,7 +393,7 @@ impl Signs {
         }
         self.forget_open(event);
         self.open(event);
-        self.work.prompt(&text.unwrap_or_default());
+        self.work.prompt(&text.unwrap_or_default(), event.seq);
     }
 
     /// Opens a turn, or goes on with the one of the same id.

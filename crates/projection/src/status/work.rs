@@ -33,9 +33,11 @@ pub(super) struct Work {
     /// What a model made of the last turns, until one more is over.
     #[serde(default)]
     pub(super) told: Option<String>,
-    /// The event that ended the last turn.
+    /// The last event of the last turn that is over.
     #[serde(default)]
     over_seq: u64,
+    #[serde(default)]
+    is_open: bool,
     turn: u64,
     deeds: Recent<Done, DEEDS_MAX>,
 }
@@ -57,7 +59,12 @@ pub(super) struct Done {
 }
 
 impl Work {
-    pub(super) fn prompt(&mut self, text: &str) {
+    pub(super) fn prompt(&mut self, text: &str, seq: u64) {
+        // A turn whose end nobody told ends with the next one.
+        if self.is_open {
+            self.turn_over(seq.saturating_sub(1));
+        }
+        self.is_open = true;
         self.turn += 1;
         self.failure = None;
         self.last_prompt = Some(spoken(text));
@@ -70,6 +77,7 @@ impl Work {
     /// A turn is over: what a model made of those before it is no longer all of it.
     pub(super) fn turn_over(&mut self, seq: u64) {
         self.over_seq = seq;
+        self.is_open = false;
         self.told = None;
     }
 

@@ -161,6 +161,13 @@ fn the_middle_line_is_a_models_until_another_turn_is_over() {
     // What comes too late is about less than was done.
     lately(&mut log, 5, "wrote the parser");
     assert_eq!(told(&log), found);
+    // A turn whose end nobody told is over with the next prompt.
+    log.prompt("Once more.");
+    let last = log.prompt("And again.").seq - 1;
+    lately(&mut log, last - 1, "did less");
+    assert_eq!(told(&log), found);
+    lately(&mut log, last, "did it once more");
+    assert_eq!(told(&log).unwrap().0, "did it once more");
 }
 
 #[test]
