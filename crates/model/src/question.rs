@@ -5,8 +5,8 @@
 
 use std::fmt::Write as _;
 
-use event::Event;
 use event::payload::{ModelFact, ModelWords};
+use event::{Confidence, Event};
 use projection::digest::Topic;
 use projection::{Calls, DigestFact, SessionText, redacted};
 use redact::Redactor;
@@ -26,6 +26,9 @@ const KNOWN_MAX: usize = 60;
 const FACTS_MAX: usize = 15;
 const TAGS_MAX: usize = 8;
 const TEXT_CHARS_MAX: usize = 400;
+
+/// Said of what stands on a guess.
+const GUESSED: &str = "Some of this was read off a screen with low confidence, and may be wrong.";
 
 const PRIORITIES: [&str; 3] = ["low", "normal", "high"];
 
@@ -59,7 +62,9 @@ impl Question {
     ) -> Option<Question> {
         let mut redactor = Redactor::new();
         let mut text = SessionText::new(Calls::AsActivity, PART_CHARS_MAX);
+        let mut is_guessed = false;
         for event in events {
+            is_guessed |= event.confidence == Confidence::Low;
             text.apply(&redacted(&event, &mut |text| redactor.redact(text)));
         }
         let parts = text.finish();
@@ -84,6 +89,7 @@ impl Question {
             }
             Purpose::Recent => format!("<transcript>\n{transcript}\n</transcript>"),
         };
+        let text = if is_guessed { format!("{GUESSED}\n\n{text}") } else { text };
         Some(Question {
             prompt: Prompt { task: task(purpose), text },
             purpose,

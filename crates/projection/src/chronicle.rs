@@ -16,7 +16,7 @@ use crate::stretch::{Stretch, Stretches};
 
 /// The version of the fold. Any change of what is found or counted is a new number, and what was
 /// saved by another version is folded anew.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// Epochs and digests, told from the events of a session in order.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]

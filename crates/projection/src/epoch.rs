@@ -82,7 +82,8 @@ impl Epochs {
         match open {
             Some(epoch) => {
                 epoch.to_seq = event.seq;
-                epoch.last_at = event.created_at;
+                // A note may be about something earlier.
+                epoch.last_at = epoch.last_at.max(event.created_at);
             }
             None => {
                 let (from_seq, started_at) =

@@ -21,6 +21,7 @@ mod chain_crash; // the same while it makes segments of epochs
 mod up_disk; // the daemon on a disk that is full
 mod notifications; // people are told of sessions that need them
 mod model; // a model is asked what was worth keeping
+mod model_crash; // the same, killed at any instant
 mod manual; // completions and man pages
 mod top; // the whole screen, in a real terminal
 mod web; // the daemon over HTTP

@@ -10,6 +10,7 @@ use testkit::{Endpoint, Heard, Reply, World};
 
 use crate::chain_crash::{journal, live, read, segments};
 use crate::up::up;
+use crate::web::{get, ways_in};
 use crate::writer::append;
 use crate::{empty, json};
 
@@ -19,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const TOKEN: &str = "ghp_16C7e42F292c6912E7710c838347Ae178B4a";
 
 /// A world in which a model is set up.
-fn asking(kind: &str, url: &str, more: &str) -> World {
+pub(crate) fn asking(kind: &str, url: &str, more: &str) -> World {
     let world = empty();
     let journal = journal(&world);
     fs::create_dir_all(&journal).unwrap();
@@ -38,7 +39,7 @@ fn now() -> Time {
 }
 
 /// Claude answers a prompt at length, and the turn is over.
-fn turn(world: &World, session: &str, number: u32, asked: &str) {
+pub(crate) fn turn(world: &World, session: &str, number: u32, asked: &str) {
     let record = |kind: &str, more: Value| {
         let mut record = json!({"type": kind, "uuid": format!("{session}-{number}-{kind}"),
             "parentUuid": null, "sessionId": session, "isSidechain": false,
@@ -58,7 +59,7 @@ fn turn(world: &World, session: &str, number: u32, asked: &str) {
 }
 
 /// What a good model says, in fences, whatever it is asked.
-fn good(kind: &str, heard: &Heard) -> Reply {
+pub(crate) fn good(kind: &str, heard: &Heard) -> Reply {
     let is_digest = heard.body.contains("5 to 15 facts");
     let said = match is_digest {
         true => json!({"title": "A parser for streams", "tags": ["parser"], "priority": "high",
@@ -71,7 +72,7 @@ fn good(kind: &str, heard: &Heard) -> Reply {
 
 /// What a command says as soon as it says what is waited for.
 #[track_caller]
-fn wait(world: &World, arguments: &[&str], is_it: impl Fn(&Value) -> bool) -> Value {
+pub(crate) fn wait(world: &World, arguments: &[&str], is_it: impl Fn(&Value) -> bool) -> Value {
     let began = Instant::now();
     loop {
         let said = world.run(&[&["--json"], arguments].concat());
@@ -85,7 +86,7 @@ fn wait(world: &World, arguments: &[&str], is_it: impl Fn(&Value) -> bool) -> Va
 }
 
 /// The notes of the model in a session.
-fn notes(world: &World, session: &str) -> Vec<Value> {
+pub(crate) fn notes(world: &World, session: &str) -> Vec<Value> {
     let events = json(&world.run(&["--json", "show", session, "--events"])).into_iter();
     events
         .map(|mut event| event["data"]["about"]["model"].take())
@@ -128,6 +129,24 @@ fn check_kind(kind: &'static str) {
     let replaced = by("model")[0]["replaces"][0].as_str().unwrap();
     assert!(replaced.starts_with("goal:"), "{replaced}");
     assert!(by("heuristic").iter().all(|fact| fact["topic"] != "goal"), "{digest}");
+
+    // Every surface says whose words they are.
+    for (arguments, words) in [
+        (&["show", "s0"][..], "titled by a model"),
+        (&["show", "s0", "--digest"], "By a model: \"A parser for streams\", 1 of "),
+        (&["explain", "s0"], "Recent (by a model): wrote the stream parser"),
+    ] {
+        let said = world.run(arguments);
+        assert!(said.stdout.contains(words), "{said}");
+    }
+    let (address, token) = ways_in(&world);
+    let (_, summary) = get(&address, &token, "/api/sessions/s0/summary");
+    assert_eq!(summary["recent_origin"], "model", "{summary}");
+    let (_, health) = get(&address, &token, "/api/health");
+    assert_eq!(
+        (&health["model"]["name"], &health["model"]["trouble"]),
+        (&json!("m-1"), &Value::Null)
+    );
 
     let heard = endpoint.wait_for(2);
     assert!(heard.iter().all(|heard| !heard.body.contains("16C7e42F292c69")), "{heard:?}");

@@ -14,7 +14,7 @@ use crate::writer::append;
 use crate::{empty, import, json as lines};
 
 /// The ways in, as the command says.
-fn ways_in(world: &World) -> (String, String) {
+pub(crate) fn ways_in(world: &World) -> (String, String) {
     let said: Value = serde_json::from_str(&world.run(&["--json", "web"]).stdout).unwrap();
     let file = said["token_file"].as_str().unwrap().replace('~', world.home().to_str().unwrap());
     let mode = std::fs::metadata(&file).unwrap().permissions().mode();
@@ -25,7 +25,7 @@ fn ways_in(world: &World) -> (String, String) {
     (address, std::fs::read_to_string(file).unwrap().trim().to_owned())
 }
 
-fn get(address: &str, token: &str, path: &str) -> (u16, Value) {
+pub(crate) fn get(address: &str, token: &str, path: &str) -> (u16, Value) {
     let mut stream = TcpStream::connect(address).unwrap();
     let head = format!(
         "GET {path} HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {token}\r\n\

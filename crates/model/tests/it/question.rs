@@ -1,6 +1,6 @@
 //! What is asked, and what an answer says.
 
-use event::{Event, Kind};
+use event::{Confidence, Event, Kind};
 use expect_test::expect;
 use model::{Known, Purpose, Question};
 use projection::DigestFact;
@@ -68,6 +68,18 @@ fn no_secret_is_in_what_is_asked() {
 fn where_nothing_was_said_nothing_is_asked() {
     let heartbeat = event("s", 1, at(0), Kind::StatusChanged, &json!({"to": "running"}));
     assert!(Question::about(Purpose::Digest, (1, 1), [heartbeat], &known()).is_none());
+}
+
+#[test]
+fn what_was_read_off_a_screen_is_said_to_be_so() {
+    let asked = |events: Vec<Event>| {
+        let question = Question::about(Purpose::Digest, (4, 7), events, &known()).unwrap();
+        format!("{:?}", question.prompt).contains("low confidence")
+    };
+    assert!(!asked(talk()));
+    let mut guessed = talk();
+    guessed[3].draft.confidence = Confidence::Low;
+    assert!(asked(guessed));
 }
 
 #[test]
