@@ -687,6 +687,7 @@ export interface components {
             backlog?: components["schemas"]["Backlog"] | null;
             /** @description Why nothing can be recorded; `null` if it can. */
             disk?: string | null;
+            model?: components["schemas"]["ModelHealth"] | null;
             /** @description Everything that happens is recorded. */
             ok: boolean;
             /** @description What each part of the daemon does. */
@@ -758,6 +759,26 @@ export interface components {
             /** @description Given as `after`, it goes on behind these; `null` at the end. */
             next?: string | null;
             session_id: string;
+        };
+        /** @description A model that is asked in the background. */
+        ModelHealth: {
+            /** Format: int64 */
+            answered: number;
+            /** @description Where it is asked. */
+            endpoint: string;
+            /**
+             * Format: int64
+             * @description Questions nobody answered; what was found without a model stays.
+             */
+            given_up: number;
+            name: string;
+            /** @description Why it does not answer; `null` if it does. */
+            trouble?: string | null;
+            /**
+             * Format: int64
+             * @description Questions that wait.
+             */
+            waiting: number;
         };
         /** @description A sign that says something else. */
         Overruled: components["schemas"]["Evidence"] & {
@@ -871,6 +892,8 @@ export interface components {
                 started_at?: string | null;
                 status?: string | null;
                 title?: string | null;
+                /** @description Who the title comes from: `given` by a person or the provider, `model` or `heuristic`. */
+                title_origin?: string | null;
                 tokens?: components["schemas"]["Tokens"] | null;
                 /** @description Where one session is told, not a list of them. */
                 turns?: components["schemas"]["Turn"][] | null;
@@ -909,6 +932,8 @@ export interface components {
                 status: string;
                 summary: components["schemas"]["Summary"];
                 title?: string | null;
+                /** @description `given`, `model` or `heuristic`. */
+                title_origin?: string | null;
                 turn_id?: string | null;
             }[];
             /** @description Given as `after`, it goes on behind these; `null` at the end. */
@@ -995,6 +1020,8 @@ export interface components {
             started_at?: string | null;
             status?: string | null;
             title?: string | null;
+            /** @description Who the title comes from: `given` by a person or the provider, `model` or `heuristic`. */
+            title_origin?: string | null;
             tokens?: components["schemas"]["Tokens"] | null;
             /** @description Where one session is told, not a list of them. */
             turns?: components["schemas"]["Turn"][] | null;
@@ -1035,6 +1062,8 @@ export interface components {
             status: string;
             summary: components["schemas"]["Summary"];
             title?: string | null;
+            /** @description `given`, `model` or `heuristic`. */
+            title_origin?: string | null;
             turn_id?: string | null;
         };
         /** @description How those who follow get on. */
@@ -1056,6 +1085,8 @@ export interface components {
             current: string;
             last_prompt?: string | null;
             recent?: string | null;
+            /** @description Whose words those are: `heuristic` or `model`. */
+            recent_origin?: string | null;
         };
         /** @description What a page keeps in memory. The secret is never sent. */
         Ticket: {
