@@ -187,9 +187,12 @@ fn follow(
     let journal = opened.journal();
     let reopened = opened.reopened();
     let spool = Spool::open(&folder(tools));
-    let mut queue = match spool.load() {
+    let tail = journal.tail()?;
+    // One that is ahead belongs to a log that was put back.
+    let saved = spool.load().filter(|queue| queue.position() <= tail);
+    let mut queue = match saved {
         Some(queue) => queue,
-        None => Queue::begin_at(begin_at.map_or_else(|| journal.tail(), Ok)?),
+        None => Queue::begin_at(begin_at.unwrap_or(tail)),
     };
     queue.turn_to(settings.endpoint());
     let mut subscription = journal.follow(From::At(queue.position() + 1), OnLag::CatchUp)?;

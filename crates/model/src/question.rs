@@ -53,27 +53,26 @@ pub struct Question {
 }
 
 impl Question {
-    /// The question about these events; `None` if nothing was said in them.
-    pub fn about(
+    /// The question about these events; `None` if nothing was said in them. However many there
+    /// are, no more is held than is asked about.
+    pub fn about<E>(
         purpose: Purpose,
         (from_seq, to_seq): (u64, u64),
-        events: impl IntoIterator<Item = Event>,
+        events: impl IntoIterator<Item = Result<Event, E>>,
         known: &Known,
-    ) -> Option<Question> {
+    ) -> Result<Option<Question>, E> {
         let mut redactor = Redactor::new();
         let mut text = SessionText::new(Calls::AsActivity, PART_CHARS_MAX);
         let mut is_guessed = false;
+        let mut ends = Ends::default();
         for event in events {
+            let event = event?;
             is_guessed |= event.confidence == Confidence::Low;
             text.apply(&redacted(&event, &mut |text| redactor.redact(text)));
+            text.take_full().into_iter().for_each(|part| ends.push(part));
         }
-        let parts = text.finish();
-        let transcript = match parts.as_slice() {
-            [] => return None,
-            [all] => all.clone(),
-            [first, last] => format!("{first}\n\n{last}"),
-            [first, .., last] => format!("{first}\n\n[…]\n\n{last}"),
-        };
+        text.finish().into_iter().for_each(|part| ends.push(part));
+        let Some(transcript) = ends.joined() else { return Ok(None) };
         let facts = &known.facts[..known.facts.len().min(KNOWN_MAX)];
         let text = match purpose {
             Purpose::Digest => {
@@ -90,14 +89,14 @@ impl Question {
             Purpose::Recent => format!("<transcript>\n{transcript}\n</transcript>"),
         };
         let text = if is_guessed { format!("{GUESSED}\n\n{text}") } else { text };
-        Some(Question {
+        Ok(Some(Question {
             prompt: Prompt { task: task(purpose), text },
             purpose,
             tag: known.tag.clone(),
             from_seq,
             to_seq,
             names: facts.iter().map(DigestFact::name).collect(),
-        })
+        }))
     }
 
     /// The words of the model in what it said; `None` if it is junk.
@@ -140,6 +139,31 @@ impl Question {
                 (!facts.is_empty()).then_some(ModelWords { title, facts, tags, priority, ..words })
             }
         }
+    }
+}
+
+/// The first and the last part of a text.
+#[derive(Default)]
+struct Ends {
+    first: Option<String>,
+    last: Option<String>,
+    is_between: bool,
+}
+
+impl Ends {
+    fn push(&mut self, part: String) {
+        if self.first.is_none() {
+            self.first = Some(part);
+        } else {
+            self.is_between |= self.last.replace(part).is_some();
+        }
+    }
+
+    fn joined(self) -> Option<String> {
+        let first = self.first?;
+        let Some(last) = self.last else { return Some(first) };
+        let between = if self.is_between { "\n\n[…]\n\n" } else { "\n\n" };
+        Some(format!("{first}{between}{last}"))
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::sync::Mutex;
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use event::Time;
@@ -348,4 +350,27 @@ fn who_is_asked_can_be_changed_and_stopped_at_any_time() {
     assert_eq!((first.heard().len(), second.heard().len()), asked);
     assert!(said.stderr.contains("stands in `config.toml` itself"), "{said}");
     assert!(!said.to_string().contains("k-in-the-file"), "{said}");
+}
+
+#[test]
+fn an_answer_does_not_bring_back_what_was_deleted() {
+    // Answers when it is told to.
+    let (go, gone) = mpsc::sync_channel::<()>(1);
+    let gone = Mutex::new(gone);
+    let endpoint = Endpoint::start(move |_, heard| {
+        let _ = gone.lock().unwrap().recv();
+        good("openai", heard)
+    });
+    let world = asking("openai", &endpoint.url(), "");
+    let daemon = up(&world);
+    turn(&world, "s0", 0, "Write a stream parser");
+    endpoint.wait_for(1);
+    wait(&world, &["show", "s0"], |shown| shown["title"].is_string());
+    assert_eq!(world.run(&["delete", "claude:s0", "--yes"]).code, Some(0));
+    drop(go);
+    turn(&world, "s1", 0, "Write another one");
+    wait(&world, &["show", "s1"], |shown| shown["title_origin"] == "model");
+    assert_eq!(world.run(&["show", "s0"]).code, Some(1));
+    assert_eq!(json(&world.run(&["--json", "sessions"])).len(), 1);
+    assert_eq!(daemon.terminate().code, Some(0));
 }

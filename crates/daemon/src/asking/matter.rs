@@ -1,7 +1,7 @@
 //! What a question is about: out of the journal, and its answer into it.
 
 use event::payload::ModelWords;
-use event::{Draft, Event, EventId, Time};
+use event::{Draft, EventId, Time};
 use journal::{AppendError, Batch, Journal, ReadError, Selection, SessionInfo};
 use model::{Ask, Ended, Failure, Known, Question};
 use projection::{Chapter, Chronicle, Origin, TitleOrigin};
@@ -36,11 +36,12 @@ impl Matter {
     fn find(ask: &Ask, journal: &Journal) -> Result<Option<Matter>, ReadError> {
         let session = journal.stat(&ask.session)?;
         let (from_seq, to_seq) = (ask.from_seq, ask.to_seq);
-        let selection = Selection { from_seq, to_seq, ..Selection::all() };
-        let events: Result<Vec<Event>, ReadError> =
-            journal.events(&session.id, selection)?.collect();
-        let events = events?;
-        let Some(at) = events.last().map(|event| event.created_at) else { return Ok(None) };
+        let events = |from_seq| {
+            let selection = Selection { from_seq, to_seq, ..Selection::all() };
+            journal.events(&session.id, selection)
+        };
+        let Some(last) = events(to_seq)?.next() else { return Ok(None) };
+        let at = last?.created_at;
         let chronicle = chronicle_of(journal, &session)?;
         let Some(chapter) = chapter_of(ask, &chronicle) else { return Ok(None) };
         let own = session.provider_session_id.as_deref().unwrap_or(session.id.as_str());
@@ -60,7 +61,8 @@ impl Matter {
         let is_meant = named.title_origin() != Some(TitleOrigin::Heuristic);
         let title = named.title().filter(|_| is_meant).map(str::to_owned);
         let known = Known { tag, title, facts };
-        let question = Question::about(ask.purpose, (from_seq, to_seq), events, &known);
+        let events = events(from_seq)?;
+        let question = Question::about(ask.purpose, (from_seq, to_seq), events, &known)?;
         Ok(question.map(|question| Matter { question, id, session, at }))
     }
 

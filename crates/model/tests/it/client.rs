@@ -13,8 +13,8 @@ use crate::{at, event, settings};
 
 fn question() -> Question {
     let said = json!({"content": "Add a parser"});
-    let events = [event("s", 1, at(0), Kind::UserPrompt, &said)];
-    Question::about(Purpose::Digest, (1, 1), events, &Known::default()).unwrap()
+    let events = [Ok::<_, ()>(event("s", 1, at(0), Kind::UserPrompt, &said))];
+    Question::about(Purpose::Digest, (1, 1), events, &Known::default()).unwrap().unwrap()
 }
 
 /// What comes of asking an endpoint of a kind.
