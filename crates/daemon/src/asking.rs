@@ -33,7 +33,7 @@ use matter::{Matter, describe_again};
 use spool::Spool;
 
 /// How often it is looked whether to end, or to ask somebody else.
-const LOOK_EVERY: Duration = Duration::from_millis(500);
+const LOOK_EVERY: Duration = Duration::from_millis(250);
 
 /// What waits is saved at most this often while nothing is asked: the journal tells it again.
 const SAVE_EVERY: Duration = Duration::from_secs(5);
@@ -260,9 +260,18 @@ impl Asker<'_> {
     /// Asks one question, unless its answer is there already or there is nothing to ask.
     fn ask(&mut self, ask: &Ask) -> Result<(), AskingError> {
         let Tools { clock, log, zone, .. } = self.tools;
-        let Some(matter) = Matter::of(ask, &self.journal)? else {
-            self.queue.end(ask, &Ended::Done, clock());
-            return self.save();
+        let matter = match Matter::of(ask, &self.journal) {
+            Ok(Some(matter)) => matter,
+            Ok(None) => {
+                self.queue.end(ask, &Ended::Moot, clock());
+                return self.save();
+            }
+            // One session that cannot be read keeps nobody from asking about the next.
+            Err(error) => {
+                log.warn(Part::Model, format!("`{}` is not asked about: {error}", ask.session));
+                self.queue.end(ask, &Ended::Unread, clock());
+                return self.save();
+            }
         };
         self.queue.begin(ask, clock());
         // Before anything goes out: after a crash it is known to have been out.

@@ -104,8 +104,12 @@ pub enum Next {
 /// How a question ended.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Ended {
-    /// It was answered, and that is recorded; or there is nothing to ask any more.
+    /// It was answered, and that is recorded.
     Done,
+    /// There is nothing to ask any more.
+    Moot,
+    /// What it is about could not be read now; nobody was asked.
+    Unread,
     /// What came back says nothing.
     Junk,
     Failed(Failure),
@@ -272,6 +276,11 @@ impl Queue {
         let Some(mut ask) = place.and_then(|place| self.waiting.remove(place)) else { return };
         ask.is_out = false;
         let tries_max = match ended {
+            Ended::Moot => return,
+            Ended::Unread => {
+                ask.tries += 1;
+                TRIES_MAX
+            }
             Ended::Done => {
                 self.trouble = None;
                 self.answered += 1;

@@ -233,6 +233,25 @@ fn a_question_nobody_can_answer_is_given_up() {
 }
 
 #[test]
+fn what_cannot_be_read_holds_up_nobody_and_what_is_moot_counts_for_nothing() {
+    let mut told = Told::new();
+    told.tell("broken", at(0), Kind::UserPrompt, 5_000);
+    told.tell("s", at(0), Kind::UserPrompt, 5_000);
+    // Nobody is asked, so nothing is sent.
+    let end = |told: &mut Told, hour: i64, session: &str, ended: Ended| {
+        let Next::Ask(ask) = told.next(at(hour * 3_600)) else { panic!("nothing is due") };
+        assert_eq!(ask.session.as_str(), session);
+        told.queue.end(&ask, &ended, at(hour * 3_600));
+    };
+    end(&mut told, 0, "claude:broken", Ended::Unread);
+    end(&mut told, 0, "claude:s", Ended::Moot);
+    (1..4).for_each(|hour| end(&mut told, hour, "claude:broken", Ended::Unread));
+    assert_eq!(told.next(at(100 * 3_600)), Next::Nothing);
+    assert_eq!((told.queue.answered(), told.queue.given_up()), (0, 1));
+    assert_eq!(told.queue.trouble(), None);
+}
+
+#[test]
 fn what_waits_is_bounded() {
     let mut told = Told::new();
     for number in 0..2_000 {
