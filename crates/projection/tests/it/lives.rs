@@ -72,6 +72,14 @@ fn line() -> impl Strategy<Value = Line> {
             .prop_map(|why| ("turn.completed", json!({"stop_reason": why}))),
         Just(("turn.started", json!({}))),
         text().prop_map(|text| ("note", json!({"text": text, "about": "command"}))),
+        (text(), 0..70u64, any::<bool>()).prop_map(|(text, to_seq, is_digest)| {
+            let fact = json!({"topic": "goal", "text": text, "replaces": ["goal:2-2:x"]});
+            let words = match is_digest {
+                true => json!({"to_seq": to_seq, "title": text, "facts": [fact], "tags": [text]}),
+                false => json!({"to_seq": to_seq, "recent": text}),
+            };
+            ("note", json!({"text": "told", "about": {"model": words}}))
+        }),
         text().prop_map(|text| ("error", json!({"message": text}))),
         text().prop_map(|text| ("context.added", json!({"content": text}))),
         Just(("compaction", json!({"strategy": "captured"}))),
