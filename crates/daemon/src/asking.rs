@@ -33,7 +33,7 @@ use matter::{Matter, describe_again};
 use spool::Spool;
 
 /// How often it is looked whether to end, or to ask somebody else.
-const LOOK_EVERY: Duration = Duration::from_millis(250);
+const LOOK_EVERY: Duration = Duration::from_millis(500);
 
 /// What waits is saved at most this often while nothing is asked: the journal tells it again.
 const SAVE_EVERY: Duration = Duration::from_secs(5);
@@ -42,8 +42,9 @@ const SAVE_EVERY: Duration = Duration::from_secs(5);
 /// there.
 const RETRY_AFTER: Duration = Duration::from_secs(10);
 
-/// How long it is waited for at the end. What is out then is asked again next time.
-const STOP_WITHIN: Duration = Duration::from_millis(500);
+/// How long it is waited for at the end, a little longer than a look. What is out then is asked
+/// again next time.
+const STOP_WITHIN: Duration = Duration::from_millis(600);
 
 /// The thread a model is asked on.
 pub(crate) struct Asking {

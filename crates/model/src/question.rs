@@ -73,6 +73,8 @@ impl Question {
         }
         text.finish().into_iter().for_each(|part| ends.push(part));
         let Some(transcript) = ends.joined() else { return Ok(None) };
+        // Nobody in it ends it.
+        let transcript = transcript.replace("</transcript", "</ transcript");
         let facts = &known.facts[..known.facts.len().min(KNOWN_MAX)];
         let text = match purpose {
             Purpose::Digest => {
