@@ -393,6 +393,41 @@ test("cards come from the bus, and so do places to go to", async () => {
   assert.equal(await page.getByLabel("Project").inputValue(), "parser");
 });
 
+test("an app has twenty cards a minute, and further ones are counted", async () => {
+  page = await world.page("/");
+  const card = (title) => page.locator(".card", { hasText: title });
+  await until(async () => {
+    await world.hansard("bus", "send", "notification", "show", "title=First", "app=other");
+    return (await card("First").count()) > 0;
+  });
+  for (let number = 1; number <= 25; number++) await world.hansard("bus", "send", "notification", "show", `title=Number ${number}`, "app=flood");
+  await card("Number 20").locator(".pill", { hasText: "×6" }).waitFor();
+  assert.equal(await card("Number 21").count(), 0);
+});
+
+test("only the page that was used last goes elsewhere, and a project alone loads nothing", async () => {
+  page = await world.page("/");
+  await page.locator("h1", { hasText: "Now" }).waitFor();
+  const other = await page.context().newPage();
+  await other.goto(page.url());
+  await other.locator("h1", { hasText: "Now" }).waitFor();
+  await other.locator("h1").click();
+  await until(async () => {
+    await world.hansard("bus", "send", "navigate", "request", "path=/usage");
+    return (await other.locator("h1", { hasText: "Usage" }).count()) > 0;
+  });
+  assert.equal(await page.locator("h1", { hasText: "Now" }).count(), 1);
+  await page.locator("h1").click();
+  await page.evaluate(() => (globalThis.isSame = true));
+  await until(async () => {
+    await world.hansard("bus", "send", "navigate", "request", "facet=parser");
+    return (await page.getByLabel("Project").inputValue()) === "parser";
+  });
+  assert.equal(await page.evaluate(() => globalThis.isSame), true);
+  await page.locator("h1", { hasText: "Now" }).waitFor();
+  await other.locator("h1", { hasText: "Usage" }).waitFor();
+});
+
 test("everything is reached by the keyboard", async () => {
   page = await world.page("/");
   await page.locator(".row").first().waitFor();
