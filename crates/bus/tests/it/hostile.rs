@@ -55,6 +55,17 @@ proptest! {
     ) {
         bus::check(&pieces.concat());
     }
+
+    #[test]
+    fn what_others_can_read_is_read_the_same(
+        pieces in prop::collection::vec(prop::sample::select(PIECES), 0..12),
+    ) {
+        let line = [&b"{\"tract\":1,\"event\":2,\"a\":["[..], &pieces.concat(), b"]}"].concat();
+        let read = serde_json::from_slice::<serde_json::Value>(&line);
+        if let (Ok(read), Ok(message)) = (read, ::bus::Message::parse(&line)) {
+            prop_assert_eq!(message.to_json(), read);
+        }
+    }
 }
 
 #[test]
