@@ -234,6 +234,15 @@ test("lists are what was chosen last, and go on while something works", async ()
     },
     () => "the feed stands still",
   );
+  await page.getByLabel("Agent").selectOption("codex");
+  await page.getByText("Nothing like that has happened").waitFor();
+  await page.visit(hostile.place);
+  await page.getByRole("link", { name: "Search in it" }).click();
+  await page.locator("[data-search]:focus").waitFor();
+  await page.keyboard.type("needleword");
+  await page.getByText("Nothing is like").waitFor();
+  await page.getByRole("button", { name: "in one session" }).click();
+  await page.locator(".hit mark", { hasText: "needleword" }).first().waitFor();
   await page.visit("/search?q=Question&days=7");
   await page.locator(".hit").nth(39).waitFor();
   await page.getByRole("button", { name: "More" }).click();

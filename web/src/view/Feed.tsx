@@ -4,7 +4,7 @@ import { useEffect } from "preact/hooks";
 import type { Happening, Page } from "../contract/types";
 import { Empty } from "../parts/Asked";
 import { ByDay } from "../parts/ByDay";
-import { ProjectChoice } from "../parts/Choices";
+import { AgentChoice, ProjectChoice } from "../parts/Choices";
 import { usePaged } from "../parts/paged";
 import { ask } from "../state/ask";
 import { remember } from "../state/choices";
@@ -37,14 +37,15 @@ const KINDS: Record<string, { word: string; isUrgent?: boolean }> = {
 
 export function Feed() {
   const project = place.value.search.get("project") ?? "";
-  const paged = usePaged(project, (after, signal) => ask<Page<Happening>>("/api/feed", { project, after, limit: PAGE }, signal));
+  const provider = place.value.search.get("agent") ?? "";
+  const paged = usePaged(`${provider} ${project}`, (after, signal) => ask<Page<Happening>>("/api/feed", { provider, project, after, limit: PAGE }, signal));
   useEffect(
     () =>
       afterNews({ everyMs: NEWS_EVERY_MS, firstMs: NEWS_EVERY_MS }, async (signal) => {
-        const newest = await ask<Page<Happening>>("/api/feed", { project, limit: PAGE }, signal);
+        const newest = await ask<Page<Happening>>("/api/feed", { provider, project, limit: PAGE }, signal);
         paged.replace((pages) => withNews(newest, pages));
       }),
-    [project],
+    [provider, project],
   );
   const items = once(paged.pages.flatMap((page) => page.items));
   useEffect(() => remember(items), [paged.pages]);
@@ -55,6 +56,7 @@ export function Feed() {
         <p class="minor">what happened, over all sessions</p>
       </header>
       <div class="filters" role="group" aria-label="Filters">
+        <AgentChoice isOfAll />
         <ProjectChoice />
       </div>
       <ByDay
@@ -69,8 +71,8 @@ export function Feed() {
           </ol>
         )}
         none={
-          project ? (
-            <Empty title="Nothing has happened in this project">Take the filter away to see the others.</Empty>
+          provider || project ? (
+            <Empty title="Nothing like that has happened">Take a filter away to see the others.</Empty>
           ) : (
             <Empty title="Nothing has happened yet">Prompts, ends of turns, approvals, questions, errors and commits of all sessions come here.</Empty>
           )

@@ -36,6 +36,7 @@ export function Health() {
           <h2>The daemon</h2>
           <ul>
             <Check isGood={value.ok} what={value.ok ? "Everything that happens is recorded" : `Nothing is recorded now: ${value.disk ?? "see below"}`} />
+            {value.backlog && <Check isGood what={backlogOf(value.backlog)} />}
             {Object.entries(value.parts as Record<string, string>).map(([part, word]) => (
               <Check key={part} isGood={!isBad(word)} what={`${part}: ${word}`} />
             ))}
@@ -63,6 +64,12 @@ export function Health() {
       )}
     </section>
   );
+}
+
+/** What was written while nobody looked, and how far it is read. */
+function backlogOf({ bytes, bytes_total, seconds_left }: NonNullable<HealthAnswer["backlog"]>): string {
+  const megabytes = (of: number) => count(Math.ceil(of / 1e6));
+  return `${megabytes(bytes)} of ${megabytes(bytes_total)} MB of history are read${seconds_left ? `, ${lasting(seconds_left * 1000)} left` : ""}`;
 }
 
 function Check({ isGood, what }: { isGood: boolean; what: string }) {

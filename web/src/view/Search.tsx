@@ -5,7 +5,7 @@ import type { Found, Hit } from "../contract/types";
 import { Age } from "../parts/Age";
 import { announce } from "../parts/announce";
 import { Empty, Failure } from "../parts/Asked";
-import { AgentChoice } from "../parts/Choices";
+import { AgentChoice, ProjectChoice } from "../parts/Choices";
 import { usePaged } from "../parts/paged";
 import { ask } from "../state/ask";
 import { afterNews } from "../state/news";
@@ -44,13 +44,15 @@ export function Search() {
   const words = search.get("q") ?? "";
   const kinds = search.get("kind") ?? "";
   const provider = search.get("agent") ?? "";
+  const project = search.get("project") ?? "";
+  const session = search.get("session") ?? "";
   const days = search.get("days") ?? "";
   const order = search.get("order") ?? "best";
   const field = useRef<HTMLInputElement>(null);
   // Before it is painted: the first letter typed is the first one looked for.
   useLayoutEffect(() => field.current?.focus(), []);
   // The same until the day ends, so that all pages belong to one question.
-  const question = { q: words, kinds, provider, order, since: sinceDay(days) };
+  const question = { q: words, kinds, provider, project, session, order, since: sinceDay(days) };
   const [round, setRound] = useState(0);
   const key = words.trim() ? JSON.stringify([question, round]) : null;
   const paged = usePaged(key, (after, signal) => ask<Found>("/api/search", { ...question, limit: PAGE, after }, signal).then((found) => ({ ...found, words })), { pauseMs: PAUSE_MS, keepsFormer: true });
@@ -94,6 +96,7 @@ export function Search() {
           ))}
         </select>
         <AgentChoice isOfAll />
+        <ProjectChoice />
         <select aria-label="Time" value={days} onChange={(event) => setParameter("days", event.currentTarget.value)}>
           {TIMES.map(([value, name]) => (
             <option key={value} value={value}>
@@ -106,6 +109,11 @@ export function Search() {
           <option value="newest">Newest first</option>
           <option value="oldest">Oldest first</option>
         </select>
+        {session && (
+          <button class="chip" aria-pressed="true" onClick={() => setParameter("session", null)}>
+            in one session ×
+          </button>
+        )}
         {found && (
           <span class="minor found" aria-live="off">
             {found.total_is_exact ? "" : "at least "}

@@ -83,6 +83,9 @@ export function SessionView({ id, at, visit }: { id: string; at: number | null; 
           <button class="button" onClick={() => setOpen("handoff")}>
             Handoff note
           </button>
+          <a class="button" href={address("/search", { session: id })}>
+            Search in it
+          </a>
           <Exports id={id} />
           <Family id={id} members={tree.value?.items ?? []} />
         </div>
@@ -130,7 +133,8 @@ function Facts({ id, session, status }: { id: string; session: Session | null; s
 }
 
 function Exports({ id }: { id: string }) {
-  const link = (format: string) => address(sessionPath(id, "/export"), { format });
+  const [isRedacted, setRedacted] = useState(true);
+  const link = (format: string) => address(sessionPath(id, "/export"), { format, redact: isRedacted });
   return (
     <details class="menu">
       <summary class="button">Export</summary>
@@ -147,6 +151,12 @@ function Exports({ id }: { id: string }) {
             </a>
           </li>
         ))}
+        <li>
+          <label class="choice">
+            <input type="checkbox" checked={isRedacted} onChange={(event) => setRedacted(event.currentTarget.checked)} />
+            Without keys, tokens and passwords
+          </label>
+        </li>
       </ul>
     </details>
   );
