@@ -14,15 +14,16 @@ daemon.open();
 
 const status = (session_id, doing, attention = null) => ({ session_id, status: doing, reason: "", since: "2026-01-01T00:00:00Z", attention, pending_approvals: [], summary: { current: doing } });
 const wants = (want, since = "2026-01-01T00:00:00Z") => ({ want, since, what: want, confidence: "high", can: [] });
+const board = (...statuses) => daemon.tell({ type: "session.board", statuses });
 const tell = (told) => daemon.tell({ type: "session.status", status: told });
 
-test("a list that comes late does not undo what was told since", async () => {
-  const list = await daemon.question("/api/status");
+test("the board is all there is, and what is told behind it is newer", async () => {
+  assert.ok(!isLoaded.value);
+  board(status("a", "running"), status("b", "idle"), status("c", "running"));
+  assert.ok(isLoaded.value);
   tell(status("a", "waiting_approval", wants("approval")));
   daemon.tell({ type: "session.gone", session_id: "c" });
-  list.answer({ items: [status("a", "running"), status("b", "idle"), status("c", "running")] });
-  await settled(() => isLoaded.value);
-  assert.equal(statusOf("a").status, "waiting_approval");
+  await settled(() => statusOf("a").status === "waiting_approval");
   assert.equal(statusOf("b").status, "idle");
   assert.equal(statusOf("c"), undefined);
 });
@@ -42,16 +43,14 @@ test("needs are sorted as the daemon's, and what is finished is none", async () 
   assert.equal(needing.value, before, "news of others is no other need");
 });
 
-test("after a break the list says who has left meanwhile", async () => {
+test("after a break the board says who has left meanwhile", async () => {
   daemon.line.close();
   (await daemon.question("/api/health")).answer({});
   const broken = daemon.line;
   await settled(() => daemon.line !== broken);
   daemon.open();
-  const list = await daemon.question("/api/status");
-  tell(status("new", "running"));
-  list.answer({ items: [status("a", "running")] });
-  await settled(() => statusOf("new") && !statusOf("b"));
+  tell(status("b", "running"));
+  board(status("a", "running"), status("new", "running"));
   assert.deepEqual(allStatuses().map(({ session_id }) => session_id).sort(), ["a", "new"]);
 });
 
@@ -85,13 +84,6 @@ test("a line that says nothing is asked for, and made anew if nobody answers", a
   daemon.open();
   assert.equal(connection.value.state, "live");
   Date.now = now;
-});
-
-test("a board is all there is, and nobody has to be asked then", async () => {
-  daemon.tell({ type: "session.board", statuses: [status("b", "idle"), status("a", "running")] });
-  assert.deepEqual(allStatuses().map(({ session_id }) => session_id).sort(), ["a", "b"]);
-  assert.equal(needing.value.length, 0);
-  assert.ok(!daemon.asked.some(({ address }) => address.includes("/api/status")));
 });
 
 const event = (seq, kind = "user.prompt", data = {}) => ({ id: `${seq}`, session_id: "s", seq, kind, created_at: "2026-01-01T00:00:00Z", text: `${seq}`, data });

@@ -168,9 +168,9 @@ export class Log {
   }
 
   async #page(asked: { before?: number; after?: number; limit: number }, signal: AbortSignal): Promise<{ events: RecordedEvent[]; hasMore: boolean }> {
-    const page = await ask<Page<RecordedEvent>>(sessionPath(this.#id, "/capture/events"), asked, signal);
+    const page = await ask<Page<RecordedEvent>>(sessionPath(this.#id, "/capture/events"), { ...asked, text_max: TEXT_CHARS_MAX }, signal);
     signal.throwIfAborted();
-    return { events: page.items.map(slim), hasMore: asked.before === undefined && page.next !== null };
+    return { events: page.items, hasMore: asked.before === undefined && page.next !== null };
   }
 
   #follow(): void {
@@ -202,7 +202,8 @@ export class Log {
   }
 }
 
-/** The event without what nobody sees at first. */
+/** An event that came by itself, without what nobody sees at first: as those are cut that are asked
+    for. */
 function slim(event: RecordedEvent): RecordedEvent {
   let isCut = false;
   const cut = (value: unknown, depth: number): unknown => {

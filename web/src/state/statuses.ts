@@ -1,14 +1,11 @@
 // What sessions are doing, as the daemon tells it.
 //
 // Each session has a signal of its own: news of one are drawn where it is shown, and nowhere else.
-// Frames say what is so now, and the newest one of a session wins. A board is all there is, and
-// whatever was known before it is over; a list that was asked for says only which sessions there
-// are of which no frame has spoken.
+// The first frame of a connection is the board: all there is, and whatever was known before is over.
 
 import { batch, signal, type Signal } from "@preact/signals";
-import type { Page, Status } from "../contract/types";
-import { ask } from "./ask";
-import { connection, onFrame } from "./connection";
+import type { Status } from "../contract/types";
+import { onFrame } from "./connection";
 import { isSameList, steady } from "./steady";
 
 /** News are drawn at most so often. */
@@ -16,9 +13,6 @@ const DRAW_EVERY_MS = 250;
 
 /** A session that begins to need a person, or ceases to, is drawn so soon: a burst is one change. */
 const GATHER_MS = 25;
-
-/** How long a list that could not be had is left alone. */
-const RETRY_MS = 2_000;
 
 const known = new Map<string, Signal<Status>>();
 
@@ -85,39 +79,23 @@ export function needOf(status: Status): string {
 /** What was told and is not drawn yet: `null` of a session that is gone. */
 const told = new Map<string, Status | null>();
 
-/** Sessions of which a frame has spoken since the connection was made. */
-const heard = new Set<string>();
-
 let timer: ReturnType<typeof setTimeout> | undefined;
 let dueAt = Infinity;
 let drawnAt = 0;
 
 export function watchStatuses(): void {
-  /** Gives up asking. */
-  let stop: (() => void) | null = null;
   onFrame((frame) => {
-    if (frame.type === "session.board") {
-      stop?.();
-      hearAll(frame.statuses);
-    } else if (frame.type === "session.status") hear(frame.status.session_id, frame.status);
+    if (frame.type === "session.board") hearAll(frame.statuses);
+    else if (frame.type === "session.status") hear(frame.status.session_id, frame.status);
     else if (frame.type === "session.gone") hear(frame.session_id, null);
   });
   document.addEventListener("visibilitychange", () => document.hidden || drawWithin(GATHER_MS));
-  connection.subscribe(({ state }) => {
-    stop?.();
-    stop = state === "live" ? askForAll() : null;
-  });
 }
 
 function hearAll(statuses: Status[]): void {
   told.clear();
   for (const id of known.keys()) told.set(id, null);
   for (const status of statuses) told.set(status.session_id, status);
-  load();
-}
-
-/** Draws what was told: which sessions there are is known now. */
-function load(): void {
   clearTimeout(timer);
   batch(() => {
     draw();
@@ -126,11 +104,10 @@ function load(): void {
 }
 
 function hear(id: string, status: Status | null): void {
-  heard.add(id);
   const before = told.get(id) ?? known.get(id)?.peek();
   told.set(id, status);
   const isUrgent = (before ? needOf(before) : "") !== (status ? needOf(status) : "");
-  if (isUrgent || !isLoaded.peek()) drawWithin(GATHER_MS);
+  if (isUrgent) drawWithin(GATHER_MS);
   // What nobody sees is drawn when somebody looks.
   else if (!document.hidden) drawWithin(Math.max(GATHER_MS, drawnAt + DRAW_EVERY_MS - Date.now()));
 }
@@ -158,27 +135,4 @@ function draw(): void {
     if (hasMoved) listed.value++;
     drawn.value++;
   });
-}
-
-/** Asks which sessions there are, until it is answered; returns how to stop. */
-function askForAll(): () => void {
-  heard.clear();
-  const abort = new AbortController();
-  let retry: ReturnType<typeof setTimeout> | undefined;
-  const attempt = async () => {
-    try {
-      const { items } = await ask<Page<Status>>("/api/status", {}, abort.signal);
-      const there = new Set(items.map((status) => status.session_id));
-      for (const status of items) if (!heard.has(status.session_id)) told.set(status.session_id, status);
-      for (const id of known.keys()) if (!there.has(id) && !heard.has(id)) told.set(id, null);
-      load();
-    } catch {
-      if (!abort.signal.aborted) retry = setTimeout(attempt, RETRY_MS);
-    }
-  };
-  void attempt();
-  return () => {
-    abort.abort();
-    clearTimeout(retry);
-  };
 }
