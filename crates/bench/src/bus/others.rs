@@ -33,8 +33,32 @@ const CRAWL: usize = 40;
 /// Messages that stuck and crawling ones have not read when it begins; more than sockets hold.
 const BACKLOG: usize = 2_000;
 
-/// The time that all but one of a hundred messages take at most.
-pub(crate) fn delays(path: &Path, others: Misbehaviour, probes: usize) -> Outcome<Duration> {
+/// How long messages take.
+#[derive(Clone, Copy)]
+pub(crate) struct Delays {
+    /// All but one of a hundred.
+    pub(crate) most: Duration,
+    pub(crate) worst: Duration,
+}
+
+impl Delays {
+    fn of(mut all: Vec<Duration>) -> Delays {
+        all.sort();
+        let at = |place: usize| all.get(place).copied().unwrap_or_default();
+        Delays { most: at(all.len() * 99 / 100), worst: at(all.len().saturating_sub(1)) }
+    }
+
+    /// What was added to those of another time.
+    pub(crate) fn over(self, other: Delays) -> Delays {
+        Delays {
+            most: self.most.saturating_sub(other.most),
+            worst: self.worst.saturating_sub(other.worst),
+        }
+    }
+}
+
+/// How long messages take beside others.
+pub(crate) fn delays(path: &Path, others: Misbehaviour, probes: usize) -> Outcome<Delays> {
     let stop = Arc::new(AtomicBool::new(false));
     let mut stuck = Vec::new();
     let mut threads: Vec<JoinHandle<()>> = Vec::new();
@@ -60,15 +84,13 @@ pub(crate) fn delays(path: &Path, others: Misbehaviour, probes: usize) -> Outcom
             threads.push(spawn(&stop, move || one_shot(&path)));
         }
     }
-    let delays = probe(path, probes);
+    let delays = probe(path, BACKLOG, |number| number < probes);
     stop.store(true, Ordering::Release);
     drop(stuck);
     for thread in threads {
         thread.join().map_err(|_| "somebody has panicked")?;
     }
-    let mut delays = delays?;
-    delays.sort();
-    Ok(delays[delays.len() * 99 / 100])
+    delays
 }
 
 fn spawn(
@@ -79,7 +101,12 @@ fn spawn(
     std::thread::spawn(move || while !stop.load(Ordering::Acquire) && work() {})
 }
 
-fn probe(path: &Path, probes: usize) -> Outcome<Vec<Duration>> {
+/// Says something, hears it and says something else, for as long as it is wanted.
+pub(super) fn probe(
+    path: &Path,
+    backlog: usize,
+    is_wanted: impl Fn(usize) -> bool,
+) -> Outcome<Delays> {
     let mut sender = UnixStream::connect(path)?;
     let echo = sender.try_clone()?;
     std::thread::spawn(move || std::io::copy(&mut &echo, &mut std::io::sink()));
@@ -100,18 +127,18 @@ fn probe(path: &Path, probes: usize) -> Outcome<Vec<Duration>> {
         }
     };
     let text = "x".repeat(1_000);
-    for number in 0..BACKLOG {
+    for number in 0..backlog {
         let tract = r#"{"tract":"bench","event":"fill","#;
         next(&mut sender, &format!(r#"{tract}"n":{number},"text":"{text}"}}"#))?;
     }
     let mut delays = Vec::new();
-    for number in 0..probes {
+    for number in (0..).take_while(|number| is_wanted(*number)) {
         let began = Instant::now();
         next(&mut sender, &format!(r#"{{"tract":"bench","event":"probe","n":{number}}}"#))?;
         delays.push(began.elapsed());
         pause(PAUSE);
     }
-    Ok(delays)
+    Ok(Delays::of(delays))
 }
 
 fn crawl(mut stream: &UnixStream) -> bool {

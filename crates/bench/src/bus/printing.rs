@@ -12,7 +12,13 @@ use crate::meter::median;
 use crate::report::{Bar, Quantity, Report, Row};
 use crate::stage::Stage;
 
+use super::delay_added;
+use super::others::probe;
+
 const SHELL: &str = "/bin/sh";
+
+/// Messages of others while nothing prints.
+const PROBES: usize = 1_000;
 
 /// What the supervisor may add.
 const AGAINST_PIPE: Bar = Bar::AtMost { must: 2.0, aim: 1.2 };
@@ -32,23 +38,37 @@ pub(super) fn measure(is_quick: bool, stage: &mut Stage, report: &mut Report) ->
     daemon.line().ok_or("the daemon does not come up")?;
     let (mut ours, mut piped) = (Vec::new(), Vec::new());
     for _ in 0..stage.scale.rounds {
-        let began = Instant::now();
-        let said = world.run(&["task", "run", "--wait", "--", SHELL, "-c", &script]);
-        ours.push(began.elapsed());
-        if said.code != Some(0) {
-            return Err(format!("the task has failed: {said}").into());
-        }
+        ours.push(as_task(&script, &world)?);
         piped.push(through_pipe(&script, &world)?);
     }
     let log = fs::read_to_string(journal.join("health/sh.log"))?;
     if log.lines().count() != lines {
         return Err("lines are missing in the log".into());
     }
+    // Another time, as whoever looks at it takes time from it.
+    let socket = journal.join("health/callosum.sock");
+    let alone = probe(&socket, 0, |number| number < PROBES)?;
+    let with = std::thread::scope(|scope| {
+        let task = scope.spawn(|| as_task(&script, &world).map_err(|error| error.to_string()));
+        let with = probe(&socket, 0, |_| !task.is_finished());
+        task.join().map_err(|_| "the task has panicked")??;
+        with
+    })?;
+    delay_added(&format!("a task that prints {lines} lines"), with.over(alone), report);
     daemon.terminate();
     let (ours, piped) = (Quantity::Time(median(ours)), Quantity::Time(median(piped)));
     let measure = format!("bus: a task prints {lines} lines, floor a pipe into a file");
     report.row(Row::against(measure, ours, piped).bar(AGAINST_PIPE));
     Ok(())
+}
+
+fn as_task(script: &str, world: &World) -> Outcome<Duration> {
+    let began = Instant::now();
+    let said = world.run(&["task", "run", "--wait", "--", SHELL, "-c", script]);
+    match said.code {
+        Some(0) => Ok(began.elapsed()),
+        _ => Err(format!("the task has failed: {said}").into()),
+    }
 }
 
 fn through_pipe(script: &str, world: &World) -> Outcome<Duration> {
