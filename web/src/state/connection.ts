@@ -6,6 +6,7 @@
 import { batch, signal } from "@preact/signals";
 import type { Frame, RecordedEvent } from "../contract/types";
 import { keepOpen, type Socket } from "./socket";
+import { comeBack, takeGone, takeTicket } from "./ticket";
 
 /** How long nobody may say anything before it is asked whether somebody is there. */
 const SILENT_MS = 30_000;
@@ -44,6 +45,8 @@ const streams = new Map<string, Stream>();
 let awaited: string[] = [];
 let socket: Socket | null = null;
 let goneSince: number | null = null;
+/** The browser is on its way to where the page is now. */
+let isReturning = false;
 let heardAt = 0;
 
 /** Hears every frame; returns how to stop. */
@@ -65,6 +68,7 @@ export function followSession(id: string, after: number | null, onEvent: Stream[
 }
 
 export function connect(): void {
+  goneSince = takeGone();
   socket = keepOpen("/api/ws", { onOpen: begin, onSaid: (said) => hear(said as Frame | null), onBroken: () => void leave() });
   setInterval(() => void probe(), SILENT_MS / 2);
 }
@@ -81,6 +85,7 @@ function begin(): void {
     connection.value = { state: "live" };
   });
   socket?.say({ type: "subscribe-status" });
+  void takeTicket();
   for (const id of streams.keys()) subscribe(id);
 }
 
@@ -89,8 +94,14 @@ async function leave(): Promise<void> {
   if (connection.value.state !== "shut_out") connection.value = { state: "gone", since: goneSince };
   const status = await statusOfHealth();
   // It may be back by now.
-  if (goneSince === null || status === null) return;
-  connection.value = status === 401 ? { state: "shut_out" } : { state: "gone", since: goneSince };
+  if (goneSince === null || status === null || isReturning) return;
+  if (status !== 401) {
+    connection.value = { state: "gone", since: goneSince };
+    return;
+  }
+  isReturning = true;
+  isReturning = await comeBack(goneSince);
+  if (!isReturning) connection.value = { state: "shut_out" };
 }
 
 /** A daemon that hangs, or a tunnel that is cut, breaks no connection: somebody has to ask. */
