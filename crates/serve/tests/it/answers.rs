@@ -1,5 +1,6 @@
 //! What is asked is answered; what makes no sense is refused with a word and a sentence.
 
+use std::cell::RefCell;
 use std::io::{Read, Write};
 use std::time::Duration;
 
@@ -141,15 +142,17 @@ fn documents_that_nobody_reads_on_hold_up_nobody_but_each_other() {
         stream.write_all(request.as_bytes()).unwrap();
         stream
     };
-    let paused: Vec<_> = (0..10).map(|_| ask()).collect();
     // Two are written and eight wait: there is no room for another, but for everything else.
-    let refused = || {
-        let mut head = [0; 12];
+    let paused = RefCell::new(Vec::new());
+    house.until("there is no room for another", || {
         let mut stream = ask();
+        let mut head = [0; 12];
         stream.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
-        stream.read_exact(&mut head).is_ok() && head == *b"HTTP/1.1 503"
-    };
-    house.until("there is no room for another", refused);
+        let is_refused = stream.read_exact(&mut head).is_ok() && head == *b"HTTP/1.1 503";
+        paused.borrow_mut().push(stream);
+        is_refused
+    });
+    assert!(paused.borrow().len() >= 11);
     assert_eq!(house.get("/api/sessions").0, 200);
     drop(paused);
     house.until("there is room again", || {
