@@ -351,6 +351,9 @@ impl<'a> Pump<'a> {
             }
         }
         summary.sources += 1;
+        // One that cannot be gone on with in the middle is read to its end, or never.
+        let can_go_on = matches!(source.form, Form::Lines | Form::Blocks(_));
+        let bytes_max = if can_go_on { bytes_max } else { u64::MAX };
         let mut bytes = 0;
         let mut looked = Looked::Whole;
         while !self.stop.is_asked()
