@@ -106,12 +106,13 @@ fn run(tools: &Tools, wanted: &Mutex<Notifications>, board: &Board, woken: &Rece
             Err(RecvTimeoutError::Timeout) => {}
         }
         let doings: Vec<Doing> = board.statuses().iter().map(doing).collect();
+        let last = watch.told().last().cloned();
         let notices = watch.look(&doings, &wanted, (tools.clock)(), &tools.zone);
-        if notices.is_empty() {
-            continue;
+        // Before it is told: twice is worse than once too few. What is told to nobody, in quiet
+        // hours, is over with them.
+        if watch.told().last() != last.as_ref() {
+            keep(&watch, tools);
         }
-        // Before it is told: twice is worse than once too few.
-        keep(&watch, tools);
         notices.iter().for_each(|notice| tell(notice, &wanted, tools));
     }
 }
@@ -142,7 +143,7 @@ fn doing(status: &wire::Status) -> Doing {
     Doing {
         session: status.session_id.clone(),
         title: shown(title.unwrap_or(status.session_id.as_str())),
-        project: status.project.clone(),
+        project: status.project.as_deref().map(shown),
         current: shown(&status.summary.current),
         needs: status
             .attention
@@ -159,7 +160,7 @@ fn doing(status: &wire::Status) -> Doing {
 fn shown(text: &str) -> String {
     let text: String =
         text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
-    compact(text.trim_start_matches('-').trim())
+    compact(text.trim_start_matches(|letter: char| letter == '-' || letter.is_whitespace()).trim())
 }
 
 fn tell(notice: &Notice, wanted: &Notifications, tools: &Tools) {

@@ -53,8 +53,8 @@ impl AtWork {
     /// When there will be something to tell, if nothing else happens.
     pub(super) fn due_in(&self, now: Instant) -> Option<Duration> {
         let is_wanted = self.was_running || !self.running.is_empty();
-        let told_at = self.told_at.filter(|_| is_wanted)?;
-        Some(STATUS_EVERY.saturating_sub(now - told_at))
+        let due = |told_at| STATUS_EVERY.saturating_sub(now - told_at);
+        is_wanted.then(|| self.told_at.map_or(Duration::ZERO, due))
     }
 
     /// What to tell now, if something.

@@ -139,6 +139,9 @@ pub(super) struct Told {
     at: Time,
 }
 
+/// The need of a session whose turn is over all the same.
+const FAILED: &str = "failed";
+
 /// How many of those are kept: the newest.
 const TOLD_MAX: usize = 1_000;
 
@@ -166,8 +169,10 @@ impl Watch {
             let mut ran_since = None;
             if doing.is_running {
                 self.running.entry(doing.session.clone()).or_insert(doing.since);
-            } else if doing.needs.is_none() {
-                ran_since = self.running.remove(&doing.session);
+            } else if doing.needs.is_none_or(|(what, _)| what == FAILED) {
+                // What has failed is over, and told by the other rule.
+                let begun = self.running.remove(&doing.session);
+                ran_since = begun.filter(|_| doing.needs.is_none());
             }
             for rule in wanted.rules() {
                 if rule.project.is_some() && rule.project != doing.project {
@@ -257,7 +262,11 @@ mod tests {
             title: "the parser".to_owned(),
             project: Some("app".to_owned()),
             current: word.to_owned(),
-            needs: ["asks", "failed"].contains(&word).then_some(("question", at(since))),
+            needs: match word {
+                "asks" => Some(("question", at(since))),
+                "failed" => Some((FAILED, at(since))),
+                _ => None,
+            },
             is_running: word == "runs",
             since: at(since),
         }
@@ -299,6 +308,9 @@ mod tests {
         assert_eq!(told("", &story, 600), [""; 0]);
         let story = [story.as_slice(), &[("rests", 310)]].concat();
         assert_eq!(told("", &story, 600), ["310 Done: the parser"]);
+        // What fails is over with that, and what comes later is another turn.
+        let story = [("runs", 0), ("failed", 60), ("runs", 900), ("rests", 910)];
+        assert_eq!(told("", &story, 1_000), ["80 Needs you: the parser"]);
     }
 
     #[test]
