@@ -69,8 +69,9 @@ pub(crate) struct Tools {
     pub zone: Zone,
     pub log: Log,
     pub health: Health,
-    /// What was recorded up to here is history to one who is asked for the first time.
-    pub begin_at: u64,
+    /// What was recorded up to here, or said before then, is history to one who is asked for the
+    /// first time.
+    pub begin_at: (u64, Time),
 }
 
 impl Asking {
@@ -180,7 +181,7 @@ fn follow(
     tools: &Tools,
     shared: &Shared,
     settings: &Settings,
-    begin_at: Option<u64>,
+    begin_at: Option<(u64, Time)>,
 ) -> Result<(), AskingError> {
     let Tools { opened, environment, clock, .. } = tools;
     let variable = |name: &str| environment.variable(name).map(str::to_owned);
@@ -193,9 +194,12 @@ fn follow(
     let saved = spool.load().filter(|queue| queue.position() <= tail);
     let mut queue = match saved {
         Some(queue) => queue,
-        None => Queue::begin_at(begin_at.unwrap_or(tail)),
+        None => {
+            let (position, since) = begin_at.unwrap_or((tail, clock()));
+            Queue::begin_at(position, since)
+        }
     };
-    queue.turn_to(settings.endpoint());
+    queue.turn_to(settings.endpoint(), clock());
     let mut subscription = journal.follow(From::At(queue.position() + 1), OnLag::CatchUp)?;
     let client = Client::new(settings, key);
     let mut asker = Asker { tools, settings, client, journal, queue, spool };

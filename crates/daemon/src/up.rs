@@ -178,7 +178,7 @@ impl Daemon {
         let instance = Instance::take(&folder)?;
         let settings = Settings::load(&folder)?;
         let opened = Opened::open(folder.clone())?;
-        let begin_at = opened.journal().tail()?;
+        let begin_at = (opened.journal().tail()?, clock());
         let (sender, incoming) = mpsc::sync_channel(INCOMING_MAX);
         let remote = Remote { incoming: sender };
 

@@ -121,6 +121,8 @@ pub struct Queue {
     version: u32,
     /// The journal was heard up to here.
     position: u64,
+    /// What was said before is history.
+    since: Time,
     sessions: BTreeMap<SessionId, Gathered>,
     waiting: VecDeque<Ask>,
     /// When something was last sent, within a minute.
@@ -144,11 +146,12 @@ struct Trouble {
 }
 
 impl Queue {
-    /// Begins behind a position: what was before is history.
-    pub fn begin_at(position: u64) -> Queue {
+    /// Begins behind a position and a time: what was recorded or said before is history.
+    pub fn begin_at(position: u64, since: Time) -> Queue {
         Queue {
             version: VERSION,
             position,
+            since,
             sessions: BTreeMap::new(),
             waiting: VecDeque::new(),
             sent: VecDeque::new(),
@@ -204,18 +207,26 @@ impl Queue {
         self.trouble.as_ref().map(|trouble| trouble.why.as_str())
     }
 
-    /// Asks there from now on. What somebody else did is not held against it.
-    pub fn turn_to(&mut self, endpoint: &str) {
-        if self.endpoint != endpoint {
-            self.endpoint = endpoint.to_owned();
-            self.trouble = None;
+    /// Asks there from now on. What somebody else did is not held against it, and what was meant
+    /// for somebody else does not go there.
+    pub fn turn_to(&mut self, endpoint: &str, now: Time) {
+        if self.endpoint == endpoint {
+            return;
         }
+        if !self.endpoint.is_empty() {
+            self.since = now;
+            self.sessions.clear();
+            self.waiting.clear();
+        }
+        self.endpoint = endpoint.to_owned();
+        self.trouble = None;
     }
 
     /// Hears what was recorded at a position.
     pub fn hear(&mut self, position: u64, event: &Event, now: Time) {
         self.position = self.position.max(position);
-        if event.fork_origin().is_some() || is_before(event.created_at, now, HISTORY) {
+        let is_history = event.created_at < self.since || is_before(event.created_at, now, HISTORY);
+        if event.fork_origin().is_some() || is_history {
             return;
         }
         let id = &event.session_id;

@@ -21,7 +21,7 @@ struct Told {
 
 impl Told {
     fn new() -> Told {
-        Told { queue: Queue::begin_at(0), seqs: BTreeMap::new(), position: 0 }
+        Told { queue: Queue::begin_at(0, Time::EPOCH), seqs: BTreeMap::new(), position: 0 }
     }
 
     fn tell(&mut self, session: &str, at: Time, kind: Kind, chars: usize) -> u64 {
@@ -131,17 +131,22 @@ fn a_new_start_forgives_all_but_a_wish_for_time() {
     ];
     for (failure, is_forgiven) in failures {
         let mut told = Told::new();
-        told.queue.turn_to("https://one.example/v1");
+        told.queue.turn_to("https://one.example/v1", at(0));
         told.tell("s", at(0), Kind::UserPrompt, 5_000);
         let ask = told.due(at(0));
         told.queue.end(&ask, &Ended::Failed(failure), at(0));
         told.queue = Queue::load(&told.queue.save()).unwrap();
-        told.queue.turn_to("https://one.example/v1");
+        told.queue.turn_to("https://one.example/v1", at(0));
         assert_eq!(told.queue.trouble().is_none(), is_forgiven);
         // Another endpoint has done nothing wrong.
-        told.queue.turn_to("https://two.example/v1");
+        told.queue.turn_to("https://two.example/v1", at(1));
         assert_eq!(told.queue.trouble(), None);
-        told.due(at(1));
+        // What was meant for somebody else, and was said before, is not sent there.
+        assert_eq!(told.next(at(200)), Next::Nothing);
+        told.tell("t", at(0), Kind::UserPrompt, 5_000);
+        assert_eq!(told.next(at(200)), Next::Nothing);
+        told.tell("t", at(2), Kind::UserPrompt, 5_000);
+        told.due(at(2));
     }
 }
 
