@@ -152,9 +152,9 @@ impl Outbox {
         &self.gap
     }
 
-    /// Bytes that are kept for it alone.
-    pub(crate) fn kept_len(&self) -> usize {
-        self.kept.len + self.inserts_len + self.own.len() - self.own_sent
+    /// Bytes that are kept for it alone and can be given up: what is on its way arrives whole.
+    pub(crate) fn spare_len(&self) -> usize {
+        self.kept.len + self.inserts_len
     }
 
     /// Whether what was kept for it has been given up, and it has read nothing since.

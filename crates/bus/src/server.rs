@@ -416,7 +416,7 @@ impl Server {
         let mut kept = 0;
         for client in self.slots.iter().flatten().filter(|client| !client.is_deaf) {
             slowest = slowest.min(client.outbox.cursor());
-            kept += client.outbox.kept_len();
+            kept += client.outbox.spare_len();
         }
         tape.trim(slowest);
         let mut has_shed = false;
@@ -433,15 +433,15 @@ impl Server {
 
     fn bound_kept(&mut self, now_ms: u64) {
         loop {
-            let kept = self.slots.iter().flatten().map(|client| client.outbox.kept_len());
+            let kept = self.slots.iter().flatten().map(|client| client.outbox.spare_len());
             if kept.sum::<usize>() <= self.settings.kept_max {
                 break;
             }
             let most = self.slots.iter_mut().flatten();
-            let Some(client) = most.max_by_key(|client| client.outbox.kept_len()) else { break };
-            let before = client.outbox.kept_len();
+            let Some(client) = most.max_by_key(|client| client.outbox.spare_len()) else { break };
+            let before = client.outbox.spare_len();
             client.outbox.stall();
-            if client.outbox.kept_len() == before {
+            if client.outbox.spare_len() == before {
                 break;
             }
         }
