@@ -109,6 +109,7 @@ pub(crate) fn spending_of<F: Borrow<Facts>>(
     let filter = SessionFilter {
         project: None,
         active_since: filter.active_since.map(|since| Day::of(since).begin()),
+        active_until: filter.active_until.map(|until| Day::of(until).end()),
         ..filter.clone()
     };
     let mut after = None;

@@ -43,6 +43,8 @@ pub struct Statuses {
     known: HashMap<SessionId, Known>,
     /// The files of sessions, as of the last look that found something new.
     files: Option<BTreeMap<SessionId, SessionFile>>,
+    /// Sessions that were looked for among all files, and have none of their own.
+    without_file: BTreeSet<SessionId>,
     /// Sessions that agents said they had open, as of the last look at all.
     open: BTreeSet<SessionId>,
     /// Whether sessions that were last active days ago asked for something, and up to which event.
@@ -110,7 +112,15 @@ impl Statuses {
     pub fn new(journal: Journal, environment: Environment) -> Statuses {
         let environment = Arc::new(environment);
         let (known, asked) = (HashMap::new(), HashMap::new());
-        Statuses { journal, environment, known, files: None, open: BTreeSet::new(), asked }
+        Statuses {
+            journal,
+            environment,
+            known,
+            files: None,
+            without_file: BTreeSet::new(),
+            open: BTreeSet::new(),
+            asked,
+        }
     }
 
     /// The sessions that were active lately or are open now, newest activity first, and those that
@@ -350,28 +360,29 @@ impl Statuses {
     /// Finds the files of these sessions. How far a file was read changes with the events of its
     /// session, and is asked of that one file; all there are, only for one that is new here.
     fn find_files(&mut self, sessions: &[SessionInfo]) -> Result<(), ReadError> {
-        let Some(files) = &mut self.files else { return self.find_all_files() };
+        let Some(files) = &mut self.files else { return self.find_all_files(sessions) };
         for info in sessions {
             let known = self.known.get(&info.id);
-            if known.is_some_and(|known| known.signs.seq() == info.tail_seq) {
-                continue;
-            }
+            let is_current = known.is_some_and(|known| known.signs.seq() == info.tail_seq);
             match files.get(&info.id).map(|file| file.source.clone()) {
+                Some(_) if is_current => {}
                 Some(source) => {
                     files.remove(&info.id);
                     let position = self.journal.source_position(&source)?;
                     files.extend(position.and_then(|it| file_of_session(&source, &it)));
                 }
-                None if known.is_none() => return self.find_all_files(),
-                // It has none of its own.
-                None => {}
+                None if self.without_file.contains(&info.id) => {}
+                None => return self.find_all_files(sessions),
             }
         }
         Ok(())
     }
 
-    fn find_all_files(&mut self) -> Result<(), ReadError> {
-        self.files = Some(files_of_sessions(&self.journal.sources()?));
+    fn find_all_files(&mut self, sessions: &[SessionInfo]) -> Result<(), ReadError> {
+        let files = files_of_sessions(&self.journal.sources()?);
+        let without = sessions.iter().filter(|info| !files.contains_key(&info.id));
+        self.without_file.extend(without.map(|info| info.id.clone()));
+        self.files = Some(files);
         Ok(())
     }
 

@@ -22,6 +22,11 @@ impl Day {
         Time::from_nanos(i128::from(self.0) * NANOS_PER_DAY)
     }
 
+    /// Its last instant.
+    pub fn end(self) -> Time {
+        Time::from_nanos((i128::from(self.0) + 1) * NANOS_PER_DAY - 1)
+    }
+
     /// The week of ISO 8601, written `2026-W47`: it begins on a Monday and belongs to the year
     /// its Thursday lies in.
     pub fn week(self) -> String {
