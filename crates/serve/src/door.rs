@@ -59,7 +59,7 @@ const COPIES_MAX: usize = 2;
 const COPIES_WAITING_MAX: usize = 8;
 
 /// How often it is looked whether the token is still the same while somebody follows.
-const TOKEN_EVERY: Duration = Duration::from_secs(2);
+const TOKEN_EVERY: Duration = Duration::from_millis(900);
 
 /// How long what goes on may take when the door closes.
 const END_WITHIN: Duration = Duration::from_millis(500);

@@ -274,7 +274,8 @@ pub(crate) async fn guard(
     next: Next,
 ) -> Response {
     let is_get = request.method() == Method::GET;
-    let has_ticket = request.uri().query().is_some_and(|query| query.contains("ticket="));
+    let query = request.uri().query().unwrap_or_default();
+    let has_ticket = query.split('&').any(|pair| pair.starts_with("ticket="));
     inside.entrance().look_again();
     request.extensions_mut().insert(Expulsion(inside.entrance().expelled.subscribe()));
     let (entrance, headers) = (inside.entrance(), request.headers());

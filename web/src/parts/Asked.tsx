@@ -17,15 +17,22 @@ export function useAsked<T>(key: string | null, question: (signal: AbortSignal) 
   const [answered, setAnswered] = useState<Answered<T>>({ value: null, error: null, isAsking: true });
   const latest = useRef(question);
   latest.current = question;
+  const answeredKey = useRef<string | null>(null);
   useEffect(() => {
     if (key === null) return;
     const abort = new AbortController();
     setAnswered((before) => ({ ...before, isAsking: true }));
     latest.current(abort.signal).then(
-      (value) => abort.signal.aborted || setAnswered({ value, error: null, isAsking: false }),
+      (value) => {
+        if (abort.signal.aborted) return;
+        answeredKey.current = key;
+        setAnswered({ value, error: null, isAsking: false });
+      },
       (error: unknown) => {
         if (abort.signal.aborted) return;
-        setAnswered((before) => ({ ...before, error: AskError.of(error), isAsking: false }));
+        // What belongs to another question is not left standing under this one.
+        const isSame = answeredKey.current === key;
+        setAnswered((before) => ({ value: isSame ? before.value : null, error: AskError.of(error), isAsking: false }));
       },
     );
     return () => abort.abort();

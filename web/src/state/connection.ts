@@ -106,6 +106,7 @@ async function leave(): Promise<void> {
 
 /** A daemon that hangs, or a tunnel that is cut, breaks no connection: somebody has to ask. */
 async function probe(): Promise<void> {
+  if (connection.value.state === "live") void takeTicket();
   if (connection.value.state !== "live" || Date.now() - heardAt < SILENT_MS) return;
   if ((await statusOfHealth()) !== null) heardAt = Date.now();
   else if (Date.now() - heardAt >= SILENT_MS) socket?.renew();

@@ -16,18 +16,29 @@ export function afterNews({ everyMs, firstMs }: Pace, look: (signal: AbortSignal
   const abort = new AbortController();
   let timer: ReturnType<typeof setTimeout> | undefined;
   let nextAt = Date.now() + firstMs;
+  let isStale = false;
   const run = async () => {
     nextAt = Date.now() + everyMs;
+    isStale = false;
     await look(abort.signal).catch(() => {});
     timer = undefined;
+    // What came meanwhile may be missing in the answer.
+    if (isStale) begin();
+  };
+  const begin = () => {
+    if (abort.signal.aborted || document.hidden) return;
+    timer ??= setTimeout(() => void run(), Math.max(0, nextAt - Date.now()));
   };
   const stop = effect(() => {
     allStatuses();
-    if (!isLoaded.value || document.hidden) return;
-    timer ??= setTimeout(() => void run(), Math.max(0, nextAt - Date.now()));
+    isStale = isLoaded.value;
+    if (isStale) begin();
   });
+  const seen = () => isStale && begin();
+  document.addEventListener("visibilitychange", seen);
   return () => {
     stop();
+    document.removeEventListener("visibilitychange", seen);
     abort.abort();
     clearTimeout(timer);
   };

@@ -9,11 +9,17 @@ import { rename } from "./place";
 /** What says in an address since when the daemon was gone, for whoever comes back. */
 const GONE = "gone";
 
-let ticket: Ticket | null = null;
+/** A ticket is good for a week; one that is older than this is replaced. */
+const FRESH_MS = 24 * 60 * 60 * 1000;
 
-/** Takes a ticket, unless there is one. Without it somebody has to log in again, and no more. */
+let ticket: Ticket | null = null;
+let takenAt = 0;
+
+/** Takes a ticket, unless there is a fresh one. Without it somebody has to log in again, no more. */
 export async function takeTicket(): Promise<void> {
-  ticket ??= await ask<Ticket>("/api/ticket").catch(() => null);
+  if (Date.now() - takenAt < FRESH_MS) return;
+  takenAt = Date.now();
+  ticket = await ask<Ticket>("/api/ticket").catch(() => ticket);
 }
 
 /** Leads the browser to where the page is now; `false` if nobody there knows its ticket. */

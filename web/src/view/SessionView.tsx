@@ -24,6 +24,9 @@ import { Timeline } from "./Timeline";
 
 type Open = "why" | "resume" | "handoff" | null;
 
+/** Characters of a prompt or an answer that a turn is shown with. */
+const TURN_TEXT_MAX = 256;
+
 /** `visit` is another object each time somebody asks for this place, also while it is shown. */
 export function SessionView({ id, at, visit }: { id: string; at: number | null; visit: object }) {
   const log = useMemo(() => new Log(id, at), [id]);
@@ -47,7 +50,7 @@ export function SessionView({ id, at, visit }: { id: string; at: number | null; 
   const status = told ?? explained.value;
   // Counts and turns are others when a turn begins or ends.
   const key = isOpen ? `${id} ${status?.status} ${status?.turn_id}` : null;
-  const session = useAsked(key, (signal) => ask<Session>(sessionPath(id), {}, signal)).value;
+  const session = useAsked(key, (signal) => ask<Session>(sessionPath(id), { text_max: TURN_TEXT_MAX }, signal)).value;
   const tree = useAsked(key, (signal) => ask<{ items: Session[] }>(sessionPath(id, "/family"), {}, signal));
   const title = oneLine(status?.title ?? session?.title ?? id, 160);
   useEffect(() => setTitle(title), [title]);

@@ -80,13 +80,17 @@ pub(crate) async fn come_back(
     asked: Result<Asked<ReturnAsked>, Refusal>,
 ) -> Answer {
     let Ok(Asked(asked)) = asked else { return Err(Refusal::unauthorized()) };
-    let welcome = inside.entrance().welcome(&headers, &asked.ticket, &asked.nonce);
-    Encoded::of(&welcome.ok_or_else(Refusal::unauthorized)?)
+    let entered = inside.clone();
+    let welcoming = inside.ask_short(move |_| {
+        let welcome = entered.entrance().welcome(&headers, &asked.ticket, &asked.nonce);
+        Encoded::of(&welcome.ok_or_else(Refusal::unauthorized)?)
+    });
+    welcoming.await
 }
 
 /// A path of the page, or its beginning for anything else.
 fn view(path: &str) -> &str {
-    let is_safe = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~%?&=+:@".contains(&byte);
+    let is_safe = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~%?&=+:@*!()".contains(&byte);
     let is_path = path.starts_with('/') && !path.starts_with("//") && path.bytes().all(is_safe);
     if is_path { path } else { "/" }
 }
