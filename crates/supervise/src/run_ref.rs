@@ -14,7 +14,7 @@ const RESERVED_MS: u64 = 10_000;
 /// Names one run of one process: a text, or an integer, given back as it came.
 ///
 /// It cannot be serialised, as a tree of values does not hold every one of them: messages take its
-/// [`Ref::json`], files its [`stored`] form.
+/// [`Ref::json`], files its `stored` form.
 #[derive(Clone)]
 pub struct Ref {
     /// As it was given.
