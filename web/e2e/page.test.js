@@ -77,7 +77,9 @@ test("who reads further up is not moved", async () => {
   await page.locator(".entry.target, .entry").first().waitFor();
   await page.locator('[data-seq="30"], [data-seq="29"], [data-seq="28"]').first().waitFor();
   const box = page.locator(".talk");
-  await box.evaluate((it) => (it.scrollTop += 40));
+  /** Scrolls, until the page knows of it: that is told with the next frame. */
+  const scroll = (by) => box.evaluate((it, by) => new Promise((done) => ((it.scrollTop += by), requestAnimationFrame(() => requestAnimationFrame(done)))), by);
+  await scroll(40);
   const where = () => box.evaluate((it) => [...it.querySelectorAll("[data-seq]")].map((one) => [one.dataset.seq, Math.round(one.getBoundingClientRect().top)]).find(([, top]) => top > 150));
   const first = await where();
   await talk.prompt("something new below").write();
@@ -89,7 +91,7 @@ test("who reads further up is not moved", async () => {
   await until(isAtEnd, () => "the button does not lead to the end");
   // The same again: a second wish to be at the same place is as good as the first.
   for (const round of [1, 2]) {
-    await box.evaluate((it) => (it.scrollTop -= 600));
+    await scroll(-600);
     await talk.prompt(`below once more ${round}`).write();
     await page.getByRole("button", { name: "1 new" }).click();
     await page.getByText(`below once more ${round}`).waitFor();
