@@ -131,8 +131,9 @@ impl Import {
         let bytes_total = self.bytes + progress.bytes_total;
         let left = bytes_total.saturating_sub(bytes) as f64;
         let seconds = self.begun.elapsed().as_secs_f64() * left / bytes.max(1) as f64;
-        // The first moments tell nothing of the rest.
-        let seconds_left = (self.begun.elapsed() >= STATUS_EVERY).then_some(seconds as u64);
+        // The first moments tell nothing of the rest, nor do the first bytes.
+        let is_known = self.begun.elapsed() >= STATUS_EVERY && bytes >= bytes_total / 100;
+        let seconds_left = is_known.then_some(seconds as u64);
         Backlog { bytes, bytes_total, seconds_left }
     }
 
