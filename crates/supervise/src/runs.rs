@@ -385,7 +385,8 @@ impl Runs {
 impl Drop for Runs {
     /// However the supervisor ends, nobody lives on whom it has started.
     fn drop(&mut self) {
-        for run in self.runs.values().filter(|run| run.exit.is_none() || run.kill_at.is_some()) {
+        let is_left = |run: &&Run| run.exit.is_none() || run.term_at.or(run.kill_at).is_some();
+        for run in self.runs.values().filter(is_left) {
             group::signal(run.who.pid, Signal::KILL);
         }
     }
