@@ -264,18 +264,14 @@ impl Asker<'_> {
 
     /// Asks one question, unless its answer is there already or there is nothing to ask.
     fn ask(&mut self, ask: &Ask) -> Result<(), AskingError> {
-        let Tools { clock, log, zone, .. } = self.tools;
+        let Tools { clock, log, .. } = self.tools;
         let matter = match Matter::of(ask, &self.journal) {
             Ok(Some(matter)) => matter,
-            Ok(None) => {
-                self.queue.end(ask, &Ended::Moot, clock());
-                return self.save();
-            }
+            Ok(None) => return self.end(ask, &Ended::Moot),
             // One session that cannot be read keeps nobody from asking about the next.
             Err(error) => {
                 log.warn(Part::Model, format!("`{}` is not asked about: {error}", ask.session));
-                self.queue.end(ask, &Ended::Unread, clock());
-                return self.save();
+                return self.end(ask, &Ended::Unread);
             }
         };
         self.queue.begin(ask, clock());
@@ -294,14 +290,20 @@ impl Asker<'_> {
         {
             log.warn(Part::Model, format!("`{model}` was asked: {failure}"));
         }
-        self.queue.end(ask, &ended, clock());
-        self.save()?;
-        if ended == Ended::Done
+        self.end(ask, &ended)
+    }
+
+    /// Takes a question off the queue. What its answer changes elsewhere is written first: after a
+    /// crash in between the answer is found in the journal, and this is done again.
+    fn end(&mut self, ask: &Ask, ended: &Ended) -> Result<(), AskingError> {
+        let Tools { clock, log, zone, .. } = self.tools;
+        if matches!(ended, Ended::Done | Ended::Moot)
             && ask.purpose == Purpose::Digest
             && let Err(error) = describe_again(ask, &self.journal, zone)
         {
             log.warn(Part::Model, format!("a segment keeps what it had: {error}"));
         }
-        Ok(())
+        self.queue.end(ask, ended, clock());
+        self.save()
     }
 }
