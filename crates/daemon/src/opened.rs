@@ -40,16 +40,42 @@ impl Opened {
         self.lock().reopened
     }
 
-    /// Closes it and opens it again.
+    /// Opens it again and closes the one before. One that cannot be opened leaves the other as it
+    /// is: that still reads, and refuses the next commit, after which this is tried again.
     pub(crate) fn reopen(&self) -> Result<(), OpenError> {
         let mut current = self.lock();
-        current.journal.close();
-        current.journal = Journal::open_or_create(&self.folder, &Options::default())?;
+        let journal = Journal::open_or_create(&self.folder, &Options::default())?;
+        std::mem::replace(&mut current.journal, journal).close();
         current.reopened += 1;
         Ok(())
     }
 
     fn lock(&self) -> MutexGuard<'_, Current> {
         self.current.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn one_that_cannot_be_opened_again_still_reads_and_is_tried_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join("journal");
+        let opened = Opened::open(folder.clone()).unwrap();
+        let before = opened.journal();
+        // Others could read it, so nobody opens it.
+        fs::set_permissions(&folder, Permissions::from_mode(0o755)).unwrap();
+        assert!(opened.reopen().is_err());
+        assert_eq!(opened.reopened(), 0);
+        assert_eq!(opened.journal().tail().unwrap(), 0);
+        fs::set_permissions(&folder, Permissions::from_mode(0o700)).unwrap();
+        opened.reopen().unwrap();
+        assert_eq!(opened.reopened(), 1);
+        assert!(before.append(journal::Batch::observed()).is_err(), "it is closed");
     }
 }
