@@ -1,7 +1,7 @@
 //! Which sources there are: a walk over the roots of the agents.
 
 use std::collections::HashMap;
-use std::fs::{self, Metadata};
+use std::fs::{self, DirEntry, Metadata};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -37,7 +37,7 @@ pub(crate) fn discover(
         let root = Root { path, ..root };
         let mut walk = Walk { agent, root: &root, warnings, found: &mut found };
         match root.path.is_file() {
-            true => walk.file(root.path.clone()),
+            true => walk.file(root.path.clone(), None),
             false => walk.folder(&root.path, root.depth_max, 0),
         }
     }
@@ -89,7 +89,7 @@ pub(crate) fn discover_at(
     within_root(agent, environment, folder, |root, _| {
         if target.starts_with(&root.path) {
             let mut walk = Walk { agent, root, warnings, found: &mut found };
-            walk.file(path.to_path_buf());
+            walk.file(path.to_path_buf(), None);
         }
     });
     // Whether there is a better source, only a look at all of them tells.
@@ -134,10 +134,10 @@ impl Walk<'_> {
             Err(error) => return self.warn(folder, &error),
         };
         for entry in entries {
-            match entry.and_then(|entry| Ok((entry.path(), entry.file_type()?))) {
-                Ok((path, kind)) if kind.is_dir() => self.below(&path, depth, links),
-                Ok((path, kind)) if kind.is_symlink() => self.link(path, depth, links),
-                Ok((path, kind)) if kind.is_file() => self.file(path),
+            match entry.and_then(|entry| Ok((entry.file_type()?, entry))) {
+                Ok((kind, entry)) if kind.is_dir() => self.below(&entry.path(), depth, links),
+                Ok((kind, entry)) if kind.is_symlink() => self.link(entry.path(), depth, links),
+                Ok((kind, entry)) if kind.is_file() => self.file(entry.path(), Some(&entry)),
                 // Sockets and the like are nobody's transcript.
                 Ok(_) => {}
                 Err(error) => self.warn(folder, &error),
@@ -178,20 +178,22 @@ impl Walk<'_> {
                 count: 1,
             });
         } else if target.is_file() {
-            self.file(path);
+            self.file(path, None);
         } else if depth > 0 && links < LINKS_MAX {
             self.folder(&path, depth - 1, links + 1);
         }
     }
 
-    fn file(&mut self, path: PathBuf) {
+    /// A file that may be a source. By its entry in the folder that is being read, the system finds
+    /// it without going all of its path.
+    fn file(&mut self, path: PathBuf, entry: Option<&DirEntry>) {
         let relative = match path.strip_prefix(&self.root.path) {
             Ok(relative) if relative.as_os_str().is_empty() => path.file_name().map(Path::new),
             Ok(relative) => Some(relative),
             Err(_) => None,
         };
         let Some(found) = relative.and_then(|path| self.agent.recognise(path)) else { return };
-        let metadata = match fs::metadata(&path) {
+        let metadata = match entry.map_or_else(|| fs::metadata(&path), DirEntry::metadata) {
             Ok(metadata) => metadata,
             Err(error) => return self.warn(&path, &error),
         };

@@ -9,7 +9,7 @@ use crate::discover::Discovered;
 use crate::error::CaptureError;
 use crate::position::{Position, file_of};
 use crate::seen::Seen;
-use crate::sink::{Batch, Sink};
+use crate::sink::{Batch, KnownSource, Sink};
 use crate::source::Source;
 
 /// What the journal knows of sources, by name and by file.
@@ -32,8 +32,10 @@ impl KnownFiles {
     pub(crate) fn may_be(&self, file: (u64, u64), sink: &dyn Sink) -> Result<bool, CaptureError> {
         let mut files = self.0.borrow_mut();
         if files.is_none() {
-            let known = sink.sources().map_err(CaptureError::Positions)?;
-            *files = Some(known.into_iter().map(|one| Seen::parse(one.position).file()).collect());
+            let mut known = HashSet::new();
+            let show = &mut |one: KnownSource<'_>| known.extend([Seen::parse(one.position).file()]);
+            sink.sources(show).map_err(CaptureError::Positions)?;
+            *files = Some(known);
         }
         Ok(files.as_ref().is_none_or(|files| files.contains(&file)))
     }
@@ -50,14 +52,15 @@ impl KnownSources {
     pub(crate) fn load(sink: &dyn Sink) -> Result<KnownSources, CaptureError> {
         let mut by_key = HashMap::new();
         let mut by_file = HashMap::new();
-        for known in sink.sources().map_err(CaptureError::Positions)? {
+        let show = &mut |known: KnownSource<'_>| {
             let seen = Seen::parse(known.position);
             // A file that is many sources is not known by its place on the disk.
             if seen.had_place() && !seen.is_missing && seen.is_whole_file() {
-                by_file.insert(seen.file(), known.key.clone());
+                by_file.insert(seen.file(), known.key.to_owned());
             }
-            by_key.insert(known.key, seen);
-        }
+            by_key.insert(known.key.to_owned(), seen);
+        };
+        sink.sources(show).map_err(CaptureError::Positions)?;
         Ok(KnownSources { by_key, by_file, present: HashSet::new(), claimed: HashSet::new() })
     }
 
@@ -100,21 +103,21 @@ impl KnownSources {
         seen.path == source.path || is_gone()
     }
 
-    /// The sources of an agent that nobody claimed.
-    pub(crate) fn unclaimed(self, provider: &str) -> Vec<(String, Position, String)> {
-        let of_agent = |key: &str| key.split_once(':').is_some_and(|(agent, _)| agent == provider);
-        let rest = self.by_key.into_iter().filter(|(key, _)| of_agent(key));
-        let whole = rest.map(|(key, seen)| {
-            let (position, recorded) = seen.whole();
-            (key, position, recorded)
-        });
-        let mut rest: Vec<_> = whole.collect();
-        rest.sort_by(|one, other| one.0.cmp(&other.0));
+    /// The keys of the sources of an agent that nobody claimed.
+    pub(crate) fn unclaimed(self, provider: &str) -> Vec<String> {
+        let of_agent =
+            |key: &String| key.split_once(':').is_some_and(|(agent, _)| agent == provider);
+        let mut rest: Vec<String> = self.by_key.into_keys().filter(of_agent).collect();
+        rest.sort_unstable();
         rest
     }
 
     /// What nobody claimed and is not there any more.
-    pub(crate) fn missing(self, agents: &[&dyn Agent]) -> Vec<Batch> {
+    pub(crate) fn missing(
+        self,
+        agents: &[&dyn Agent],
+        sink: &dyn Sink,
+    ) -> Result<Vec<Batch>, CaptureError> {
         let mut batches = Vec::new();
         for (key, seen) in self.by_key {
             let provider = key.split_once(':').map_or("", |(provider, _)| provider);
@@ -122,13 +125,24 @@ impl KnownSources {
             if !is_ours || !seen.had_place() || seen.is_missing || seen.path.exists() {
                 continue;
             }
-            let (position, recorded) = seen.whole();
             // One that nobody can go on from is left as it is.
-            if position != Position::default() {
+            if let Some((position, recorded)) = position_of(&key, sink)?
+                && position != Position::default()
+            {
                 let to = Position { is_missing: true, ..position }.encode();
                 batches.push(Batch { source: key, from: Some(recorded), to, drafts: Vec::new() });
             }
         }
-        batches
+        Ok(batches)
     }
+}
+
+/// How far a source was read, and the text that says so. One that nobody can go on from begins
+/// anew: nothing is told twice.
+pub(crate) fn position_of(
+    key: &str,
+    sink: &dyn Sink,
+) -> Result<Option<(Position, String)>, CaptureError> {
+    let recorded = sink.source(key).map_err(CaptureError::Positions)?;
+    Ok(recorded.map(|recorded| (Position::parse(&recorded).unwrap_or_default(), recorded)))
 }

@@ -13,7 +13,7 @@ use crate::agent::{Agent, Form, Kin};
 use crate::discover::{Discovered, discover, discover_at, discover_below};
 use crate::environment::Environment;
 use crate::error::{CaptureError, Warning, WarningKind};
-use crate::known::{KnownFiles, KnownSources};
+use crate::known::{KnownFiles, KnownSources, position_of};
 use crate::limit::{BATCH_BYTES_MAX, KIN_BYTES, RECENT_MILLIS};
 use crate::position::{Position, changed, file_of, is_older, made};
 use crate::reading::{Chunk, Reading};
@@ -222,7 +222,7 @@ impl<'a> Pump<'a> {
         for mut found in found {
             let recorded = sink.source(&found.source.key()).map_err(CaptureError::Positions)?;
             let now = (self.clock)();
-            let known = match recorded.map(Seen::parse) {
+            let known = match recorded.as_deref().map(Seen::parse) {
                 Some(seen) if seen.path == found.source.path => Some(seen),
                 None if !self.files.may_be(file_of(&found.metadata), sink)? => None,
                 // New at this place: it may have moved here.
@@ -232,7 +232,7 @@ impl<'a> Pump<'a> {
                 .as_ref()
                 .is_some_and(|seen| seen.is_current(&found.source, &found.metadata, now));
             if !is_current {
-                candidates.push(Candidate::new(agent, found, known.map(Seen::whole)));
+                candidates.push(Candidate::new(agent, found, known.is_some(), sink)?);
             }
         }
         Ok(candidates)
@@ -282,11 +282,11 @@ impl<'a> Pump<'a> {
                         && seen.is_current(&found.source, &found.metadata, now)
                 });
                 if !is_current {
-                    candidates.push(Candidate::new(*agent, found, known.map(Seen::whole)));
+                    candidates.push(Candidate::new(*agent, found, known.is_some(), sink)?);
                 }
             }
         }
-        for batch in known.missing(self.agents) {
+        for batch in known.missing(self.agents, sink)? {
             let path = PathBuf::new();
             sink.put(batch).map_err(|source| CaptureError::Sink { path, source })?;
         }
@@ -402,11 +402,13 @@ impl<'a> Candidate<'a> {
     fn new(
         agent: &'a dyn Agent,
         found: Discovered,
-        known: Option<(Position, String)>,
-    ) -> Candidate<'a> {
+        is_known: bool,
+        sink: &dyn Sink,
+    ) -> Result<Candidate<'a>, CaptureError> {
+        let known = if is_known { position_of(&found.source.key(), sink)? } else { None };
         // One that is known may still be repeated by others.
         let kin = found.kin.clone().unwrap_or_else(|| kin(agent, &found.source));
-        Candidate { agent, found, known, kin, has_kin_here: false }
+        Ok(Candidate { agent, found, known, kin, has_kin_here: false })
     }
 
     /// About the bytes that wait.

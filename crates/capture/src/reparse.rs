@@ -15,7 +15,7 @@ use crate::agent::{Agent, Form, Found, Parser, Root};
 use crate::blocks::Blocks;
 use crate::discover::discover;
 use crate::error::{CaptureError, Warning, WarningKind};
-use crate::known::KnownSources;
+use crate::known::{KnownSources, position_of};
 use crate::limit::{BATCH_BYTES_MAX, BATCH_EVENTS_MAX};
 use crate::lines::Lines;
 use crate::position::Position;
@@ -78,12 +78,14 @@ impl Pump<'_> {
         let mut known = KnownSources::load(sink)?;
         let mut sources = Vec::new();
         for mut found in discover(agent, self.environment, &mut summary.warnings) {
-            if let Some(seen) = known.claim(&mut found) {
-                let (position, recorded) = seen.whole();
+            if known.claim(&mut found).is_some()
+                && let Some((position, recorded)) = position_of(&found.source.key(), sink)?
+            {
                 sources.push((found.source, position, recorded));
             }
         }
-        for (key, position, recorded) in known.unclaimed(agent.provider()) {
+        for key in known.unclaimed(agent.provider()) {
+            let Some((position, recorded)) = position_of(&key, sink)? else { continue };
             let gone = Source::known(agent.provider(), &key, &position.path);
             let found = self.recognised(agent, &position);
             match found {

@@ -10,10 +10,10 @@ use event::Time;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use crate::position::{Position, changed, file_of, is_quiet};
+use crate::position::{changed, file_of, is_quiet};
 use crate::source::Source;
 
-/// The part of a [`Position`] that tells whether there is news, and the text of all of it.
+/// The part of a [`Position`](crate::position::Position) that tells whether there is news.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Seen {
@@ -29,20 +29,12 @@ pub(crate) struct Seen {
     pub is_missing: bool,
     holds: bool,
     state: Option<IgnoredAny>,
-    #[serde(skip)]
-    recorded: String,
 }
 
 impl Seen {
     /// What was recorded. Of what nobody can go on from, nothing was seen.
-    pub(crate) fn parse(recorded: String) -> Seen {
-        let seen = serde_json::from_str(&recorded).unwrap_or_default();
-        Seen { recorded, ..seen }
-    }
-
-    /// All of it, with its text. A source nobody can go on from begins anew: nothing is told twice.
-    pub(crate) fn whole(self) -> (Position, String) {
-        (Position::parse(&self.recorded).unwrap_or_default(), self.recorded)
+    pub(crate) fn parse(recorded: &str) -> Seen {
+        serde_json::from_str(recorded).unwrap_or_default()
     }
 
     /// What the file system knows the file by.

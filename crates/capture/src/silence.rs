@@ -9,7 +9,7 @@ use crate::admission::admit;
 use crate::error::CaptureError;
 use crate::position::Position;
 use crate::pump::{Pump, Summary};
-use crate::sink::{Batch, Sink};
+use crate::sink::{Batch, KnownSource, Sink};
 use crate::source::Source;
 use crate::told::Told;
 
@@ -23,20 +23,27 @@ impl Pump<'_> {
     ) -> Result<(), CaptureError> {
         let now = (self.clock)();
         let before = summary.events;
-        for known in sink.sources().map_err(CaptureError::Positions)? {
+        let mut open = Vec::new();
+        let show = &mut |known: KnownSource<'_>| {
             // Most have no open epoch, which is quicker to see than to parse.
-            if self.stop.is_asked() || !known.position.contains("\"epoch_from\"") {
-                continue;
+            if known.position.contains("\"epoch_from\"") {
+                open.push((known.key.to_owned(), known.position.to_owned()));
             }
-            let Some(mut position) = Position::parse(&known.position) else { continue };
-            let (provider, _) = known.key.split_once(':').unwrap_or_default();
+        };
+        sink.sources(show).map_err(CaptureError::Positions)?;
+        for (key, recorded) in open {
+            if self.stop.is_asked() {
+                break;
+            }
+            let Some(mut position) = Position::parse(&recorded) else { continue };
+            let (provider, _) = key.split_once(':').unwrap_or_default();
             let agent = self.agents.iter().find(|agent| agent.provider() == provider);
             let Some(agent) = agent.filter(|_| position.is_silent(now) && !has_grown(&position))
             else {
                 continue;
             };
             let path = position.path.clone();
-            let source = Source::known(agent.provider(), &known.key, &path);
+            let source = Source::known(agent.provider(), &key, &path);
             let nothing_beside = |_: &str| None;
             let generation = position.generation;
             let mut told =
@@ -48,7 +55,7 @@ impl Pump<'_> {
             admit(agent.provider(), &position.threads, &mut drafts, sink);
             summary.add(agent.provider(), &drafts);
             let to = position.encode();
-            let batch = Batch { source: known.key, from: Some(known.position), to, drafts };
+            let batch = Batch { source: key, from: Some(recorded), to, drafts };
             sink.put(batch).map_err(|source| CaptureError::Sink { path, source })?;
         }
         if summary.events > before {

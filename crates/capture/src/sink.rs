@@ -29,10 +29,10 @@ pub struct Original<'a> {
 }
 
 /// A source that was read before.
-#[derive(Clone, Debug)]
-pub struct KnownSource {
-    pub key: String,
-    pub position: String,
+#[derive(Clone, Copy, Debug)]
+pub struct KnownSource<'a> {
+    pub key: &'a str,
+    pub position: &'a str,
 }
 
 /// What was kept of a source.
@@ -56,8 +56,8 @@ pub struct UnknownRecord {
 
 /// Keeps what is read.
 pub trait Sink {
-    /// All sources that were ever read.
-    fn sources(&self) -> Result<Vec<KnownSource>, SinkError>;
+    /// Shows all sources that were ever read. They may be many, and their positions long.
+    fn sources(&self, show: &mut dyn FnMut(KnownSource<'_>)) -> Result<(), SinkError>;
 
     /// The position of one source.
     fn source(&self, key: &str) -> Result<Option<String>, SinkError>;

@@ -12,7 +12,7 @@ use event::Time;
 use crate::error::CaptureError;
 use crate::position::Position;
 use crate::sign::{About, Known};
-use crate::sink::Sink;
+use crate::sink::{KnownSource, Sink};
 
 /// How long a source is taken to be the newest that tells of a session. One that goes on in
 /// another file is found by it at most this much later.
@@ -64,18 +64,19 @@ fn read(key: &str, about: &About<'_>, sink: &dyn Sink) -> Result<Option<Known>, 
 /// The newest of all sources that tell of the session.
 fn search(about: &About<'_>, sink: &dyn Sink) -> Result<Option<Known>, CaptureError> {
     let mut newest: Option<Known> = None;
-    for known in sink.sources().map_err(CaptureError::Positions)? {
+    let show = &mut |known: KnownSource<'_>| {
         let is_of_agent =
             known.key.split_once(':').is_some_and(|(provider, _)| provider == about.provider);
         // Most are of other sessions, which is quicker to see than to parse.
         if !is_of_agent || !known.position.contains(about.session) {
-            continue;
+            return;
         }
-        let Some(position) = Position::parse(&known.position) else { continue };
+        let Some(position) = Position::parse(known.position) else { return };
         let is_newer = newest.as_ref().is_none_or(|(_, newest, _)| newest.grown < position.grown);
         if position.threads.contains_key(about.session) && is_newer {
-            newest = Some((known.key, position, known.position));
+            newest = Some((known.key.to_owned(), position, known.position.to_owned()));
         }
-    }
+    };
+    sink.sources(show).map_err(CaptureError::Positions)?;
     Ok(newest)
 }

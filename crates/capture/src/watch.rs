@@ -526,12 +526,9 @@ mod tests {
     struct Places(HashMap<String, String>);
 
     impl Sink for Places {
-        fn sources(&self) -> Result<Vec<KnownSource>, SinkError> {
-            let known = |(key, position): (&String, &String)| KnownSource {
-                key: key.clone(),
-                position: position.clone(),
-            };
-            Ok(self.0.iter().map(known).collect())
+        fn sources(&self, show: &mut dyn FnMut(KnownSource<'_>)) -> Result<(), SinkError> {
+            self.0.iter().for_each(|(key, position)| show(KnownSource { key, position }));
+            Ok(())
         }
 
         fn source(&self, key: &str) -> Result<Option<String>, SinkError> {

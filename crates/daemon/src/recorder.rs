@@ -133,9 +133,9 @@ impl<'a> Recorder<'a> {
 }
 
 impl Sink for Recorder<'_> {
-    fn sources(&self) -> Result<Vec<KnownSource>, SinkError> {
-        let sources = self.journal.sources().map_err(failed)?.into_iter();
-        Ok(sources.map(|(key, position)| KnownSource { key, position }).collect())
+    fn sources(&self, show: &mut dyn FnMut(KnownSource<'_>)) -> Result<(), SinkError> {
+        let mut show = |key: &str, position: &str| show(KnownSource { key, position });
+        self.journal.each_source(&mut show).map_err(failed)
     }
 
     fn source(&self, key: &str) -> Result<Option<String>, SinkError> {
@@ -262,8 +262,8 @@ mod tests {
         let session = SessionId::new("claude:s1").expect("a plain id");
         let unknown = recorder.unknown_in(&session).expect("it can be asked");
         assert_eq!(unknown[0].record_type, "from-the-future");
-        let known = recorder.sources().expect("it can be asked").remove(0);
-        let name = known.key.trim_start_matches("claude:");
+        let (key, position) = journal.sources().expect("it can be asked").remove(0);
+        let name = key.trim_start_matches("claude:");
         let kept = recorder.original(name, 0).expect("it can be asked").expect("it was kept");
         let mut text = String::new();
         let mut bytes = kept.bytes;
@@ -273,8 +273,8 @@ mod tests {
         let id = EventId::derived(clock(), "claude", "s1", b"told now");
         let data = Raw::parse("{\"text\":\"told now\"}").expect("it is JSON");
         let draft = Draft::with_data(id, session.clone(), clock(), Kind::Note, data);
-        let (from, to) = (Some(known.position.clone()), known.position);
-        let batch = Batch { source: known.key, from, to, drafts: vec![draft] };
+        let (from, to) = (Some(position.clone()), position);
+        let batch = Batch { source: key, from, to, drafts: vec![draft] };
         recorder.put(batch).expect("it is taken");
         recorder.settle().expect("it is recorded");
         assert!(recorder.find(id).expect("it can be asked").is_some());

@@ -316,7 +316,16 @@ impl Journal {
 
     /// All sources that were ever read, with how far.
     pub fn sources(&self) -> Result<Vec<(String, String)>, ReadError> {
-        Ok(self.inner.store.reader()?.sources()?)
+        let mut sources = Vec::new();
+        self.each_source(&mut |source, position| {
+            sources.push((source.to_owned(), position.to_owned()));
+        })?;
+        Ok(sources)
+    }
+
+    /// Shows all sources that were ever read, with how far, and holds none of them.
+    pub fn each_source(&self, show: &mut dyn FnMut(&str, &str)) -> Result<(), ReadError> {
+        Ok(self.inner.store.reader()?.sources(show)?)
     }
 
     /// The session that an event of this id was recorded in, and where.

@@ -103,8 +103,8 @@ pub(crate) trait Reader {
 
     fn source(&self, source_id: &str) -> Result<Option<String>, StorageError>;
 
-    /// All sources, with how far they were read.
-    fn sources(&self) -> Result<Vec<(String, String)>, StorageError>;
+    /// Shows all sources, with how far they were read.
+    fn sources(&self, show: &mut dyn FnMut(&str, &str)) -> Result<(), StorageError>;
 
     fn consumer(&self, name: &str) -> Result<Option<u64>, StorageError>;
 

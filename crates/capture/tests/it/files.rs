@@ -382,8 +382,8 @@ struct Failing {
 }
 
 impl Sink for Failing {
-    fn sources(&self) -> Result<Vec<KnownSource>, SinkError> {
-        self.memory.sources()
+    fn sources(&self, show: &mut dyn FnMut(KnownSource<'_>)) -> Result<(), SinkError> {
+        self.memory.sources(show)
     }
 
     fn source(&self, key: &str) -> Result<Option<String>, SinkError> {

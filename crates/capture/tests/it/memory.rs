@@ -44,13 +44,10 @@ impl Memory {
 }
 
 impl Sink for Memory {
-    fn sources(&self) -> Result<Vec<KnownSource>, SinkError> {
+    fn sources(&self, show: &mut dyn FnMut(KnownSource<'_>)) -> Result<(), SinkError> {
         self.asked_for_all.set(self.asked_for_all.get() + 1);
-        let known = |(key, position): (&String, &String)| KnownSource {
-            key: key.clone(),
-            position: position.clone(),
-        };
-        Ok(self.positions.iter().map(known).collect())
+        self.positions.iter().for_each(|(key, position)| show(KnownSource { key, position }));
+        Ok(())
     }
 
     fn source(&self, key: &str) -> Result<Option<String>, SinkError> {

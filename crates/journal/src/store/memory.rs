@@ -261,9 +261,9 @@ macro_rules! read_from_state {
                 Ok(self.0.sources.get(source_id).cloned())
             }
 
-            fn sources(&self) -> Result<Vec<(String, String)>, StorageError> {
-                let sources = self.0.sources.iter();
-                Ok(sources.map(|(source, position)| (source.clone(), position.clone())).collect())
+            fn sources(&self, show: &mut dyn FnMut(&str, &str)) -> Result<(), StorageError> {
+                self.0.sources.iter().for_each(|(source, position)| show(source, position));
+                Ok(())
             }
 
             fn consumer(&self, name: &str) -> Result<Option<u64>, StorageError> {

@@ -91,9 +91,9 @@ impl Taken {
 }
 
 impl Sink for Taken {
-    fn sources(&self) -> Result<Vec<KnownSource>, SinkError> {
-        let known = self.positions.iter().cloned();
-        Ok(known.map(|(key, position)| KnownSource { key, position }).collect())
+    fn sources(&self, show: &mut dyn FnMut(KnownSource<'_>)) -> Result<(), SinkError> {
+        self.positions.iter().for_each(|(key, position)| show(KnownSource { key, position }));
+        Ok(())
     }
 
     fn source(&self, key: &str) -> Result<Option<String>, SinkError> {

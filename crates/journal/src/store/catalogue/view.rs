@@ -136,8 +136,17 @@ impl<C: Deref<Target = Connection>, B: Bodies> Reader for View<'_, C, B> {
         self.one(SQL, [source_id], |row| row.get(0))
     }
 
-    fn sources(&self) -> Result<Vec<(String, String)>, StorageError> {
-        self.all("SELECT source_id, position FROM source", [], |row| Ok((row.get(0)?, row.get(1)?)))
+    fn sources(&self, show: &mut dyn FnMut(&str, &str)) -> Result<(), StorageError> {
+        // They have no other index to be asked by.
+        let mut ask = || {
+            let mut select = self.db.prepare_cached("SELECT source_id, position FROM source")?;
+            let mut rows = select.query([])?;
+            while let Some(row) = rows.next()? {
+                show(row.get_ref(0)?.as_str()?, row.get_ref(1)?.as_str()?);
+            }
+            Ok(())
+        };
+        ask().map_err(self.failed())
     }
 
     fn consumer(&self, name: &str) -> Result<Option<u64>, StorageError> {
