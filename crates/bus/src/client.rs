@@ -215,15 +215,16 @@ impl Shared {
 
     /// Connects, hears, and connects again, until the client is stopped.
     fn hear(&self) {
-        let mut retry = Duration::ZERO;
+        let mut waits = Waits::default();
         let mut is_plain = false;
         let mut is_told = false;
         while !self.inbound.is_closed() {
-            if !retry.is_zero() && self.inbound.wait_closed(jittered(retry)) {
+            let wait = waits.next(part_of_a_second());
+            if !wait.is_zero() && self.inbound.wait_closed(wait) {
                 return;
             }
             let Ok(stream) = UnixStream::connect(&self.path) else {
-                retry = (retry * 2).clamp(RETRY_FIRST, RETRY_LAST);
+                waits.connected_for(Duration::ZERO);
                 if !std::mem::replace(&mut is_told, true) {
                     self.inbound.put(Item::Disconnected);
                 }
@@ -238,8 +239,7 @@ impl Shared {
                 self.inbound.put(Item::Disconnected);
                 is_told = true;
             }
-            // At once after a good time; a server that hangs up at once is not pestered.
-            retry = if began.elapsed() > RETRY_FIRST { Duration::ZERO } else { RETRY_FIRST };
+            waits.connected_for(began.elapsed());
         }
     }
 
@@ -373,16 +373,56 @@ impl Manners {
     }
 }
 
-/// Somewhere between half and all of it, so that not everybody comes back at the same instant.
-fn jittered(wait: Duration) -> Duration {
-    let nanos = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    let part = nanos.map_or(0, |since| since.subsec_nanos()) % 1_000;
-    wait.mul_f64(0.5 + f64::from(part) / 2_000.0)
+/// How long to wait before the next attempt to connect.
+#[derive(Default)]
+struct Waits {
+    longest: Duration,
+}
+
+impl Waits {
+    /// An attempt is over. After a good time the next one is made at once; whoever is not there, or
+    /// hangs up at once, is asked ever more rarely.
+    fn connected_for(&mut self, time: Duration) {
+        self.longest = match time > RETRY_FIRST {
+            true => Duration::ZERO,
+            false => (self.longest * 2).clamp(RETRY_FIRST, RETRY_LAST),
+        };
+    }
+
+    /// Somewhere between half and all of it by chance, a number from 0 to 1: not everybody comes
+    /// back at the same instant.
+    fn next(&self, chance: f64) -> Duration {
+        self.longest.mul_f64(0.5 + chance / 2.0)
+    }
+}
+
+/// Chance enough to tell clients apart.
+fn part_of_a_second() -> f64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    f64::from(since.map_or(0, |since| since.subsec_micros()) % 1_000) / 1_000.0
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn whoever_is_not_there_is_asked_ever_more_rarely_and_at_once_after_a_good_time() {
+        let millis = |waits: &Waits| [0.0, 1.0].map(|chance| waits.next(chance).as_millis());
+        let mut waits = Waits::default();
+        assert_eq!(millis(&waits), [0, 0]);
+        for longest in [100, 200, 400, 800, 1_600, 2_000, 2_000] {
+            waits.connected_for(Duration::ZERO);
+            assert_eq!(millis(&waits), [longest / 2, longest]);
+        }
+        waits.connected_for(Duration::from_secs(1));
+        assert_eq!(millis(&waits), [0, 0]);
+        // One that hangs up at once is like one that is not there.
+        for longest in [100, 200] {
+            waits.connected_for(Duration::from_millis(1));
+            assert_eq!(millis(&waits), [longest / 2, longest]);
+        }
+    }
 
     #[test]
     fn a_server_is_plain_that_speaks_and_does_not_answer() {

@@ -141,18 +141,67 @@ fn nobody_says_or_waits_for_what_the_registry_does_not_have() {
     }
 }
 
-/// Whoever says or hears something has both of its names written out somewhere.
+/// The crate that says what is said on a tract, and acts on what others say there.
+const HOMES: [(&str, &str); 9] = [
+    ("cortex", "daemon"),
+    ("observe", "daemon"),
+    ("importer", "daemon"),
+    ("dream", "daemon"),
+    ("activity", "daemon"),
+    ("supervisor", "supervise"),
+    ("logs", "supervise"),
+    ("navigate", "cli"),
+    ("callosum", "bus"),
+];
+
+/// How it is written that something is said by others.
+const OTHERS: [&str; 4] = ["any", "a client", "`hansard reload`", "anybody"];
+
 #[test]
-fn whatever_the_registry_has_somebody_says_or_hears() {
-    let all: Vec<String> = crates();
-    let has = |code: &String, word: &str| code.contains(&format!("\"{word}\""));
-    let silent: Vec<String> = ENTRIES
-        .iter()
-        .filter(|entry| entry.event != "*")
-        .filter(|it| !all.iter().any(|code| has(code, it.tract) && has(code, it.event)))
-        .map(|entry| format!("{}.{}", entry.tract, entry.event))
-        .collect();
-    assert!(silent.is_empty(), "{silent:#?}");
+fn whatever_somebody_may_wait_for_is_said_and_whatever_is_asked_is_heard() {
+    let homes: HashMap<&str, &str> = HOMES.into_iter().collect();
+    let mut faults = Vec::new();
+    for entry in ENTRIES.iter().filter(|entry| entry.event != "*") {
+        let home = code_of(homes[entry.tract]);
+        let is_asked = OTHERS.iter().any(|others| entry.way.starts_with(others));
+        // Whoever only waits for something does not say it.
+        let code = if is_asked { home } else { without_heard(&home) };
+        let has = |word: &str| code.contains(&format!("\"{word}\""));
+        if !has(entry.tract) || !has(entry.event) {
+            let fault = if is_asked { "heard" } else { "said" };
+            faults.push(format!("{}.{} is not {fault}", entry.tract, entry.event));
+        }
+    }
+    assert!(faults.is_empty(), "{faults:#?}");
+}
+
+/// What stands before the names of a message that is looked for.
+const HEARD: [&str; 2] = [".is(", "(Some("];
+
+#[test]
+fn what_is_only_waited_for_is_not_taken_for_said() {
+    let code = r#"if it.is("dream", "started") { say(Draft::new("dream", "completed")) }"#;
+    let said = without_heard(code);
+    assert!(!said.contains("started") && said.contains(r#"("dream", "completed")"#), "{said}");
+}
+
+/// Code without the names of messages that are looked for.
+fn without_heard(code: &str) -> String {
+    let constants = constants(code);
+    let mut left = code.to_owned();
+    for opening in HEARD {
+        for (place, _) in code.match_indices(opening).collect::<Vec<_>>().into_iter().rev() {
+            let Some((_, event)) = names(&code[place + opening.len()..], &constants) else {
+                continue;
+            };
+            let quoted = format!("\"{event}\"");
+            if let Some(found) = code[place..].find(&quoted) {
+                let end = place + found + quoted.len();
+                left.replace_range(place..end, &" ".repeat(end - place));
+            }
+        }
+    }
+    left
 }
 
 fn is_tract(text: &str) -> bool {
@@ -192,20 +241,22 @@ fn constants(code: &str) -> HashMap<String, String> {
     named.collect()
 }
 
-/// The code of each crate, without what tests make up, and without the registry itself.
+/// The code of each crate.
 fn crates() -> Vec<String> {
     let folders = fs::read_dir(root().join("crates")).unwrap();
-    let code = folders.map(|folder| {
-        let mut code = String::new();
-        for path in sources(&folder.unwrap().path()) {
-            if !path.ends_with("src/registry.rs") {
-                let text = fs::read_to_string(&path).unwrap();
-                code.push_str(text.split("#[cfg(test)]").next().unwrap());
-            }
+    folders.map(|folder| code_of(folder.unwrap().file_name().to_str().unwrap())).collect()
+}
+
+/// The code of a crate, without what tests make up, and without the registry itself.
+fn code_of(name: &str) -> String {
+    let mut code = String::new();
+    for path in sources(&root().join("crates").join(name)) {
+        if !path.ends_with("src/registry.rs") {
+            let text = fs::read_to_string(&path).unwrap();
+            code.push_str(text.split("#[cfg(test)]").next().unwrap());
         }
-        code
-    });
-    code.collect()
+    }
+    code
 }
 
 fn sources(folder: &Path) -> Vec<PathBuf> {

@@ -106,6 +106,29 @@ def main():
             break
         except queue.Empty:
             continue
+    # What is queued goes out before the end.
+    leaving, _ = start()
+    for number in range(500):
+        assert leaving.emit("a", "last", n=number)
+    leaving.stop(PATIENCE)
+    while heard.get(timeout=PATIENCE)["event"] != "last":
+        pass
+    assert [heard.get(timeout=PATIENCE)["n"] for _ in range(499)] == list(range(1, 500))
+
+    # What finds no room is refused, and one that takes nothing does not hold up the end.
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as deaf:
+        deaf.bind(path + ".deaf")
+        deaf.listen(1)
+        full = CallosumConnection(path + ".deaf")
+        full.start()
+        assert full.wait_connected(PATIENCE)
+        taken = 0
+        while full.emit("a", "b", text="x" * (8 << 10)):
+            taken += 1
+        assert taken >= hansard_bus.QUEUE_MAX, taken
+        full.stop(timeout=0.1)
+        assert full.emit("a", "b") is False, "stopped"
+
     bus.stop()
     assert bus.emit("a", "b") is False, "stopped"
 

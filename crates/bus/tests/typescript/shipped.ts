@@ -2,6 +2,7 @@
 // (it adds nothing), or `restarts` (it does, once we have said `first`).
 
 import assert from "node:assert/strict";
+import { type Socket, createConnection, createServer } from "node:net";
 import { type Message, connect, defaultPath, send } from "./hansard-bus.js";
 
 const path = process.argv[2] ?? "";
@@ -22,6 +23,10 @@ async function survive(): Promise<void> {
   await until("first");
   await until("again");
   await bus.close();
+}
+
+function later(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
 }
 
 function find(variables: Record<string, string>): string {
@@ -74,7 +79,6 @@ async function main(): Promise<void> {
 
   // What Python writes can be read.
   const dialect = '{"tract":"a","event":"odd","n":NaN,"m":[-Infinity,1],"s":"NaN \\" NaN"}\n';
-  const { createConnection } = await import("node:net");
   createConnection(path).end(dialect);
   const odd = await next();
   assert.deepEqual([odd.n, odd.m, odd.s], [null, [null, 1], 'NaN " NaN']);
@@ -91,6 +95,35 @@ async function main(): Promise<void> {
   for (const n of [1, 2, 3]) bus.emit("t", "e", { n });
   assert.deepEqual(await iterated, [1, 2, 3]);
   assert.equal(heard.length, 0, "undone");
+
+  // Of what nobody takes the newest stays, and it is counted what went.
+  let told = 0;
+  const lazy = bus[Symbol.asyncIterator]();
+  const count = bus.on("*", "*", () => told++);
+  for (let n = 0; n < 10_100; n++) {
+    while (!bus.emit("t", "e", { n })) await later();
+  }
+  while (told < 10_100) await later();
+  count();
+  assert.equal(bus.missed, told - 10_000);
+  assert.equal((await lazy.next()).value?.n, bus.missed);
+  await lazy.return?.();
+
+  // What is not taken waits, up to 4 MiB; then `emit` says so.
+  const strangers: Socket[] = [];
+  const deaf = createServer((stranger) => void strangers.push(stranger.pause()));
+  await new Promise<void>((resolve) => deaf.listen(`${path}.deaf`, resolve));
+  const full = connect({ path: `${path}.deaf` });
+  await full.connected();
+  let taken = 0;
+  const mebibyte = "x".repeat(1 << 20);
+  while (full.emit("a", "b", { c: mebibyte })) taken++;
+  // The last one goes over it, and the system takes a little.
+  assert.ok(taken === 4 || taken === 5, `${taken}`);
+  const closed = full.close();
+  deaf.close();
+  for (const stranger of strangers) stranger.destroy();
+  await closed;
 
   // Known fields have types.
   assert.ok(bus.emit("supervisor", "request", { cmd: ["hansard", "doctor"], ref: "r" }));
