@@ -145,7 +145,8 @@ class CallosumConnection:
         return True
 
     def stop(self, timeout=2.0):
-        """Sends what is queued, up to a limit in seconds, and ends."""
+        """Sends what is queued, waits until the server has read it, up to a limit in seconds, and
+        ends."""
         if not self._threads:
             return
         until = time.monotonic() + timeout
@@ -158,11 +159,16 @@ class CallosumConnection:
         self._stopping.set()
         with self._lock:
             stream = self._stream
+        others = [thread for thread in self._threads if thread is not threading.current_thread()]
         if stream is not None:
-            _hang_up(stream)
-        for thread in self._threads:
-            if thread is not threading.current_thread():
-                thread.join(timeout)
+            # A server may close what cannot be written to any more before it has read it all: it is
+            # heard until it hangs up by itself.
+            _end(stream, socket.SHUT_WR)
+            for thread in others:
+                thread.join(max(until - time.monotonic(), 0))
+            _end(stream, socket.SHUT_RDWR)
+        for thread in others:
+            thread.join(timeout)
         self._threads = []
 
     def _receive_all(self):
@@ -189,7 +195,7 @@ class CallosumConnection:
     def _receive(self, stream):
         # Lines are cut as bytes, and decoded whole: no letter is torn by the end of a read.
         pieces = []
-        while not self._stopping.is_set():
+        while True:
             try:
                 block = stream.recv(65536)
             except OSError:
@@ -207,7 +213,7 @@ class CallosumConnection:
             message = json.loads(line.decode("utf-8"))
         except ValueError:
             return
-        if self._callback is None or not isinstance(message, dict):
+        if self._callback is None or self._stopping.is_set() or not isinstance(message, dict):
             return
         try:
             self._callback(message)
@@ -236,8 +242,8 @@ def _encode(message):
     return json.dumps(message, default=str).encode("ascii") + b"\n"
 
 
-def _hang_up(stream):
+def _end(stream, how):
     try:
-        stream.shutdown(socket.SHUT_RDWR)
+        stream.shutdown(how)
     except OSError:
         pass

@@ -5,7 +5,10 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::hall::{Hall, plain_server, rude_server};
+use bus::{Client, ClientSettings, Filter, Item, Message, Sent, send};
+use serde_json::json;
+
+use crate::hall::{Hall, PATIENCE, plain_server, rude_server};
 
 /// The folder of the client we ship.
 fn clients() -> PathBuf {
@@ -66,6 +69,58 @@ fn the_shipped_python_client_survives_its_server() {
     hall.reopen();
     assert_eq!(said.next().as_deref(), Some("again"));
     assert!(client.wait().unwrap().success());
+}
+
+/// The file of the protocol's own programs, which are not ours to ship; without it nothing is shown.
+fn own_programs() -> Option<PathBuf> {
+    let file = std::env::var_os(OWN).map(PathBuf::from);
+    if file.is_none() {
+        println!("SKIPPED: `{OWN}` does not say where the protocol's own `callosum.py` is");
+    }
+    file
+}
+
+/// The variable that names it.
+const OWN: &str = "HANSARD_TEST_CALLOSUM";
+
+/// One of the protocol's own programs at a socket.
+fn own_program(file: &Path, path: &Path, part: &str) -> Command {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python/own.py");
+    let mut command = Command::new("python3");
+    command.arg("-B").arg(script).args([path, file]).arg(part);
+    command
+}
+
+#[test]
+fn the_protocols_own_client_works_with_our_server() {
+    let Some(file) = own_programs() else { return };
+    is_well(own_program(&file, Hall::open().path(), "client"));
+}
+
+#[test]
+fn our_clients_work_with_the_protocols_own_server() {
+    let Some(file) = own_programs() else { return };
+    let hall = Hall::open();
+    let path = hall.folder().join("own.sock");
+    let mut server =
+        own_program(&file, &path, "server").stdin(Stdio::piped()).spawn().expect("it starts");
+    let filter = Filter { tracts: vec!["test".to_owned()], ..Filter::default() };
+    let client = Client::start(&path, ClientSettings { filter, ..ClientSettings::default() });
+    let client = client.unwrap();
+    while client.next(PATIENCE).unwrap() != Item::Connected {}
+    client.emit("other", "x", &[]).unwrap();
+    client.emit("test", "x", &[("n", json!(1))]).unwrap();
+    let Some(Item::Message(message)) = client.next(PATIENCE) else { panic!("no message") };
+    assert_eq!(message.field("n").and_then(|field| field.integer()), Some(1));
+    let shot = Message::parse(br#"{"tract":"test","event":"shot"}"#).unwrap();
+    assert!(matches!(send(&path, &[shot]), Sent::Taken));
+    let Some(Item::Message(message)) = client.next(PATIENCE) else { panic!("no message") };
+    assert!(message.is("test", "shot"));
+    drop(client);
+    rude_beside(&path);
+    is_well(script("shipped.py", &path, "times"));
+    drop(server.stdin.take());
+    assert!(server.wait().unwrap().success());
 }
 
 #[test]

@@ -1,5 +1,6 @@
 """The shipped client against a server. Arguments: the socket, the folder of the client, and how the
-server is: `ours`, `plain` (it adds nothing), or `restarts` (it does, once we have said `first`)."""
+server is: `ours`, `times` (it adds a time and knows no more), `plain` (it adds nothing), or
+`restarts` (it does, once we have said `first`)."""
 
 import queue
 import socket
