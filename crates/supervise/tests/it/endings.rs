@@ -185,6 +185,8 @@ fn what_a_killed_daemon_left_is_ended_and_answered_by_the_next() {
     guest.say(&json!({"tract": "supervisor", "event": "request", "ref": "again",
         "after_crash": "rerun", "cmd": ["tool", "c", "echo $$; exec sleep 1000"]}));
     let again = hear_pid(&mut guest, "again");
+    guest.script("waits", "a", "touch $HANSARD_JOURNAL/waited");
+    guest.find(|it| is(it, "supervisor", "queue") && it["queued"] == 1);
     let children = fs::read_to_string(place.journal().join("health/children.json")).unwrap();
     let children: Value = serde_json::from_str(&children).unwrap();
     let pid = |name: &str| -> u64 {
@@ -219,7 +221,8 @@ fn what_a_killed_daemon_left_is_ended_and_answered_by_the_next() {
         })
         .collect();
     died.sort_unstable();
-    // Nothing is kept of requests unless the file says so; tasks of the daemon always are.
+    // Nothing is kept of requests unless the file says so: what only waited has ended with the bus
+    // that its sender was connected to. Tasks of the daemon are always kept.
     assert_eq!(died, ["again", "child", "main"]);
     let started: Vec<&Value> = heard
         .iter()
@@ -227,6 +230,7 @@ fn what_a_killed_daemon_left_is_ended_and_answered_by_the_next() {
         .map(|it| &it["service"])
         .collect();
     assert_eq!(started, ["chain", "one"]);
+    assert!(!place.journal().join("waited").exists());
     supervisor.stop();
     bus.stop();
     thread.join().unwrap();

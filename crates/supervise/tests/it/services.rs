@@ -1,8 +1,11 @@
 //! What is kept alive.
 
+use std::fs;
+use std::time::Instant;
+
 use serde_json::{Value, json};
 
-use crate::house::{Guest, House, Place, TOOL, is};
+use crate::house::{Guest, House, PATIENCE, Place, TOOL, is, lives};
 
 const SERVICE: &str = "
 [[service]]
@@ -74,6 +77,36 @@ fn a_restart_ends_one_life_and_begins_another() {
     assert_ne!(heard.last().unwrap()["pid"], pid);
     let status = guest.hear("supervisor", "status");
     assert_eq!(status["ignored"], 2);
+}
+
+#[test]
+fn one_that_ignores_a_restart_is_killed_after_its_time() {
+    let place = Place::new();
+    place.program("stubborn", "trap '' TERM; echo ready; while :; do sleep 1000; done");
+    place.write_services("[[service]]\nname = 'stubborn'\ncmd = ['stubborn']\nstop_seconds = 1\n");
+    let house = place.open();
+    let mut guest = house.guest();
+    // Whether it is ready was perhaps said before somebody listened; it is in its log.
+    let log = house.journal().join("health/stubborn.log");
+    let until = Instant::now() + PATIENCE;
+    while !fs::read_to_string(&log).is_ok_and(|text| text.contains("ready")) {
+        assert!(Instant::now() < until);
+    }
+    let before = pid_of(&mut guest, "stubborn");
+    guest.supervisor("restart", "service", "stubborn");
+    let heard = guest.until(|it| is(it, "supervisor", "started"));
+    let told: Vec<(&Value, &Value, &Value)> = heard
+        .iter()
+        .filter(|it| it["tract"] == "supervisor" && it["service"] == "stubborn")
+        .filter(|it| it["event"] != "restart")
+        .map(|it| (&it["event"], &it["pid"], &it["exit_code"]))
+        .collect();
+    let [restarting, stopped, started] = told[..] else { panic!("{told:?}") };
+    assert_eq!(restarting, (&json!("restarting"), &json!(before), &Value::Null));
+    assert_eq!(stopped, (&json!("stopped"), &json!(before), &json!(-9)));
+    assert_eq!(started.0, "started");
+    assert_ne!(started.1, before);
+    assert!(!lives(before));
 }
 
 #[test]

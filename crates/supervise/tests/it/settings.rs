@@ -35,6 +35,24 @@ fn a_file_that_others_may_write_is_refused_by_name() {
 }
 
 #[test]
+fn a_file_of_somebody_else_is_refused_by_name() {
+    if !rustix::process::geteuid().is_root() {
+        println!("SKIPPED: only root can give a file away");
+        return;
+    }
+    let place = Place::new();
+    place.write_services(ONE);
+    let path = place.journal().join("services.toml");
+    std::os::unix::fs::chown(&path, Some(65_534), None).unwrap();
+    let house = place.open();
+    let status = status(&house);
+    assert_eq!(names(&status), ["supervisor"]);
+    let fault = status["faults"][0].as_str().unwrap();
+    assert!(fault.contains("belongs to somebody else"), "{fault}");
+    assert!(fault.contains(path.to_str().unwrap()), "{fault}");
+}
+
+#[test]
 fn a_file_with_a_typo_keeps_nobody_from_starting() {
     let house = House::open("[[service]]\nname = 'one'\ncmmd = ['sleep']\n");
     let status = status(&house);
