@@ -10,7 +10,7 @@ use event::{SessionId, Time};
 use journal::{Journal, ReadError, SessionFilter, SessionInfo};
 use projection::Grouping;
 use projection::document::{Format, Options};
-use serve::{DocumentWanted, PageWanted, SourceError, Sources, Which};
+use serve::{BusRefused, DocumentWanted, PageWanted, SourceError, Sources, Which};
 
 use crate::adapters::adapters;
 use crate::answers;
@@ -24,6 +24,7 @@ use crate::health::{Condition, Health};
 use crate::hots::Hots;
 use crate::listing::{Listing, ListingError, prices, spending_of, without_source};
 use crate::live::Live;
+use crate::log::{Log, Part};
 use crate::opened::Opened;
 use crate::pictures::picture;
 use crate::resume::Way;
@@ -54,6 +55,7 @@ pub(crate) struct Answering {
     pub(crate) health: Health,
     pub(crate) telemeter: Telemeter,
     pub(crate) started_at: Instant,
+    pub(crate) log: Log,
     /// Sessions whose file is gone, and when that was looked for.
     pub(crate) without_source: Mutex<Option<(Instant, Arc<BTreeSet<SessionId>>)>>,
 }
@@ -255,6 +257,14 @@ impl Sources for Answering {
 
     fn watched_by(&self, watchers: usize) {
         self.live.watched_by(watchers);
+    }
+
+    fn refused(&self, refused: &BusRefused) {
+        let BusRefused { count, origin, why } = refused;
+        let origin = origin.as_deref().unwrap_or("no page");
+        let words =
+            format!("{count} messages for the bus were refused; the last, of {origin}: {why}");
+        self.log.warn(Part::Http, words);
     }
 }
 

@@ -72,7 +72,7 @@ impl Front {
     }
 
     fn try_open(tools: Tools, folder: &Path, wanted: &Http) -> Result<Front, OpenError> {
-        let Tools { opened, environment, clock, log: _, health, intake } = tools;
+        let Tools { opened, environment, clock, log, health, intake } = tools;
         let telemeter = Telemeter::new(intake);
         let for_answers = environment.clone();
         let board = Board::default();
@@ -91,6 +91,7 @@ impl Front {
             health,
             telemeter,
             started_at,
+            log,
             without_source: Mutex::default(),
         };
         let door = Door::open(Opening {

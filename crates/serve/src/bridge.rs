@@ -98,6 +98,7 @@ pub(crate) struct Refused(String);
 pub(crate) async fn bridge(
     socket: WebSocket,
     wanted: Wanted,
+    origin: Option<String>,
     inside: Inside,
     mut expulsion: Expulsion,
 ) {
@@ -105,11 +106,16 @@ pub(crate) async fn bridge(
     tokio::select! {
         () = expulsion.comes() => {}
         // Who leaves in the middle has had enough.
-        _ = carry(socket, wanted, &inside) => {}
+        _ = carry(socket, wanted, origin.as_deref(), &inside) => {}
     }
 }
 
-async fn carry(mut socket: WebSocket, wanted: Wanted, inside: &Inside) -> Option<()> {
+async fn carry(
+    mut socket: WebSocket,
+    wanted: Wanted,
+    origin: Option<&str>,
+    inside: &Inside,
+) -> Option<()> {
     let mut hearing = Hearing::open(inside, &wanted).await.ok()?;
     loop {
         tokio::select! {
@@ -117,6 +123,7 @@ async fn carry(mut socket: WebSocket, wanted: Wanted, inside: &Inside) -> Option
             said = socket.recv() => match said?.ok()? {
                 Spoken::Text(text) => {
                     if let Err(Refused(message)) = hearing.say(&text).await {
+                        inside.count_refused(origin, &message);
                         let refused = Frame::Refused { kind: "not_allowed", message };
                         socket.send(Spoken::Text(refused.encode().into())).await.ok()?;
                     }

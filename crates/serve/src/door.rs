@@ -5,7 +5,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ use crate::board::Board;
 use crate::desk::Desk;
 use crate::entrance::Entrance;
 use crate::follow::Followers;
-use crate::sources::Sources;
+use crate::sources::{BusRefused, Sources};
 use crate::tide::{Reading, Tide, TideError};
 use crate::token::{Keys, TokenError};
 
@@ -137,6 +137,7 @@ impl Door {
             bus,
             streams: AtomicUsize::new(0),
             watchers: AtomicUsize::new(0),
+            refused: AtomicU64::new(0),
             entered: Notify::new(),
         }));
         let page = format!("http://{}", inside.entrance().page());
@@ -182,6 +183,8 @@ struct Rooms {
     streams: AtomicUsize,
     /// Those of them who watch what sessions are doing.
     watchers: AtomicUsize,
+    /// What pages wanted to say on the bus and may not.
+    refused: AtomicU64,
     entered: Notify,
 }
 
@@ -285,6 +288,19 @@ impl Inside {
         let watchers = self.0.watchers.fetch_add(1, Ordering::Relaxed) + 1;
         self.0.sources.watched_by(watchers);
         Watching(self.clone())
+    }
+
+    /// Counts what a page may not say on the bus; whoever opened the door hears of it ever more
+    /// rarely, however much a page tries.
+    pub(crate) fn count_refused(&self, origin: Option<&str>, why: &str) {
+        let count = self.0.refused.fetch_add(1, Ordering::Relaxed) + 1;
+        if count.is_power_of_two() {
+            let (origin, why) = (origin.map(str::to_owned), why.to_owned());
+            let sources = Arc::clone(&self.0.sources);
+            let refused = BusRefused { count, origin, why };
+            // It may be written to disk.
+            drop(tokio::task::spawn_blocking(move || sources.refused(&refused)));
+        }
     }
 }
 

@@ -28,5 +28,5 @@ mod bridge; // the bus for pages
 pub use api::description;
 pub use board::{Board, Seen};
 pub use door::{Door, OpenError, Opening};
-pub use sources::{DocumentWanted, PageWanted, SourceError, Sources, Which};
+pub use sources::{BusRefused, DocumentWanted, PageWanted, SourceError, Sources, Which};
 pub use token::{Keys, TokenError};

@@ -63,6 +63,18 @@ pub trait Sources: Send + Sync + 'static {
     -> Result<(), SourceError>;
     /// Told when somebody begins or ceases to watch what sessions are doing.
     fn watched_by(&self, watchers: usize);
+    /// Told that pages wanted to say on the bus what they may not, whenever that has doubled.
+    fn refused(&self, refused: &BusRefused);
+}
+
+/// What pages wanted to say on the bus and may not.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct BusRefused {
+    /// How often, all in all.
+    pub count: u64,
+    /// Where the last page is from, as its browser says, or nothing for one that is no page.
+    pub origin: Option<String>,
+    pub why: String,
 }
 
 /// Which sessions are meant.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use axum::extract::ws::{Utf8Bytes, WebSocketUpgrade};
 use axum::extract::{FromRequestParts, Request, State};
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures_util::Stream;
@@ -58,8 +58,10 @@ pub(crate) async fn bus_socket(
     expulsion: Expulsion,
     request: Request,
 ) -> Result<Response, Refusal> {
+    let origin = request.headers().get(header::ORIGIN);
+    let origin = origin.and_then(|origin| origin.to_str().ok()).map(str::to_owned);
     let upgrade = upgrade(request, &inside).await?;
-    Ok(upgrade.on_upgrade(|socket| bridge(socket, asked.into(), inside, expulsion)))
+    Ok(upgrade.on_upgrade(|socket| bridge(socket, asked.into(), origin, inside, expulsion)))
 }
 
 /// The bus, one way.
@@ -225,4 +227,27 @@ fn position(message: &str) -> Option<u64> {
     }
     let positioned: Positioned = serde_json::from_str(message).ok()?;
     (positioned.event != "subscribed").then_some(positioned.position)
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::StreamExt;
+    use futures_util::stream::pending;
+    use tokio::time::Instant;
+
+    use super::*;
+
+    #[test]
+    fn a_stream_that_has_nothing_to_say_shows_every_20_seconds_that_it_is_there() {
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = runtime.enable_time().start_paused(true).build().unwrap();
+        runtime.block_on(async {
+            let began = Instant::now();
+            let mut body = sse(pending()).into_body().into_data_stream();
+            for number in 1..4 {
+                assert_eq!(&body.next().await.unwrap().unwrap()[..], b":\n\n");
+                assert_eq!(began.elapsed().as_secs(), number * 20);
+            }
+        });
+    }
 }

@@ -101,7 +101,9 @@ fn an_event_stream_of_the_bus_goes_on_where_it_was() {
 fn a_page_may_say_what_the_list_names_and_nothing_else() {
     let house = House::open();
     let listener = house.bus.listen(Filter::default()).unwrap();
-    let mut page = house.socket("/api/bus?tract=none");
+    let (token, origin) = (house.token(), format!("http://{}", house.address()));
+    let headers = [("authorization", &*format!("Bearer {token}")), ("origin", &*origin)];
+    let mut page = house.socket_with("/api/bus?tract=none", &headers).unwrap();
     page.next().unwrap();
     for (said, is_allowed) in [
         (json!({"tract": "notification", "event": "show", "message": "<b>hi</b>"}), true),
@@ -130,4 +132,11 @@ fn a_page_may_say_what_the_list_names_and_nothing_else() {
             assert_eq!(page.hear("refused")["kind"], "not_allowed", "{said}");
         }
     }
+    // Whoever opened the door knows how often, and is told ever more rarely.
+    let told = || house.refused.lock().unwrap().clone();
+    house.until("it is told four times", || told().len() == 4);
+    let counts: Vec<u64> = told().iter().map(|it| it.count).collect();
+    assert_eq!(counts, [1, 2, 4, 8]);
+    assert_eq!(told()[0].why, "a page may not say `supervisor.request`");
+    assert_eq!(told()[0].origin.as_deref(), Some(&*origin));
 }

@@ -12,7 +12,9 @@ use capture::{Encoding, Signal};
 use event::{Draft, EventId, Kind, Raw, SessionId, Time};
 use journal::{Batch, Journal, Query};
 use serde_json::{Value, json};
-use serve::{Board, DocumentWanted, Door, Keys, Opening, PageWanted, SourceError, Sources, Which};
+use serve::{
+    Board, BusRefused, DocumentWanted, Door, Keys, Opening, PageWanted, SourceError, Sources, Which,
+};
 use tempfile::TempDir;
 use tungstenite::WebSocket;
 use tungstenite::client::IntoClientRequest;
@@ -28,6 +30,8 @@ pub(crate) struct House {
     pub(crate) bus: bus::Handle,
     folder: TempDir,
     pub(crate) watchers: Arc<AtomicUsize>,
+    /// What pages may not say on the bus, as the door told it.
+    pub(crate) refused: Arc<Mutex<Vec<BusRefused>>>,
     exported: Exported,
     /// Held shut, questions for the use `by=slow` take until it is let go.
     pub(crate) slow: Arc<RwLock<()>>,
@@ -42,6 +46,7 @@ type Exported = Arc<Mutex<Vec<(Signal, Encoding, usize)>>>;
 struct Made {
     journal: Journal,
     watchers: Arc<AtomicUsize>,
+    refused: Arc<Mutex<Vec<BusRefused>>>,
     exported: Exported,
     slow: Arc<RwLock<()>>,
     wanted: Mutex<Option<PageWanted>>,
@@ -75,6 +80,7 @@ impl House {
             bus,
             folder,
             watchers: Arc::default(),
+            refused: Arc::default(),
             exported: Exported::default(),
             slow: Arc::default(),
             door: None,
@@ -88,6 +94,7 @@ impl House {
         let sources = Made {
             journal: self.journal.clone(),
             watchers: Arc::clone(&self.watchers),
+            refused: Arc::clone(&self.refused),
             exported: Arc::clone(&self.exported),
             slow: Arc::clone(&self.slow),
             wanted: Mutex::default(),
@@ -489,5 +496,9 @@ impl Sources for Made {
 
     fn watched_by(&self, watchers: usize) {
         self.watchers.store(watchers, Ordering::SeqCst);
+    }
+
+    fn refused(&self, refused: &BusRefused) {
+        self.refused.lock().unwrap().push(refused.clone());
     }
 }
