@@ -3,6 +3,7 @@
 //!
 //! Not here: models, and conversations with them.
 
+use std::collections::VecDeque;
 use std::io;
 use std::time::Duration;
 
@@ -18,6 +19,10 @@ const ROOM_WITHIN: Duration = Duration::from_secs(5);
 
 /// Bytes of an agent's id.
 const ID_MAX: usize = 256;
+
+/// Ids that are remembered. Of older ones a second request is answered like the first, which costs
+/// an answer and no more.
+const KNOWN_MAX: usize = 1_024;
 
 /// Why nobody answers.
 #[derive(Debug, thiserror::Error)]
@@ -37,12 +42,36 @@ pub(crate) fn answer_all(bus: Handle) -> Result<(), RequestsError> {
 }
 
 fn run(listener: &Listener, bus: &Handle) {
+    let mut claims = Claims::default();
     while listener.is_open() {
         let Some(request) = listener.next(PAUSE) else { continue };
-        if let Ok(answer) = answer(&request).build() {
+        let Some(answer) = claims.answer(&request) else { continue };
+        if let Ok(answer) = answer.build() {
             // One that finds no room is lost with whatever else is said now.
             let _ = bus.publish_within(answer, ROOM_WITHIN);
         }
+    }
+}
+
+/// The ids that were taken up, the oldest first.
+#[derive(Default)]
+struct Claims(VecDeque<String>);
+
+impl Claims {
+    /// What a request comes to; nothing if another with its id was taken up before. One that was
+    /// refused may be put right.
+    fn answer(&mut self, request: &Message) -> Option<Draft> {
+        if fault(request).is_none() {
+            let id = text(request, "agent_id").unwrap_or_default();
+            if self.0.contains(&id) {
+                return None;
+            }
+            self.0.push_back(id);
+            if self.0.len() > KNOWN_MAX {
+                self.0.pop_front();
+            }
+        }
+        Some(answer(request))
     }
 }
 
@@ -75,10 +104,16 @@ fn fault(request: &Message) -> Option<&'static str> {
         return Some("`prompt` is missing");
     }
     let provider = request.field("provider").filter(|field| field.raw() != b"null");
-    if provider.is_some_and(|provider| provider.text().is_none()) {
-        return Some("`provider` is no name");
+    match provider.map(Field::text) {
+        Some(None) => Some("`provider` is no name"),
+        Some(Some(name)) if !is_provider(&name) => Some("`provider` is nobody we know"),
+        _ => None,
     }
-    None
+}
+
+/// Whether an agent goes by that name, or we do.
+fn is_provider(name: &str) -> bool {
+    name == "hansard" || capture::AGENTS.iter().any(|agent| agent.provider() == name)
 }
 
 fn text(request: &Message, name: &str) -> Option<String> {
@@ -105,13 +140,33 @@ mod tests {
     }
 
     #[test]
+    fn one_id_is_answered_once_and_a_refused_one_may_be_put_right() {
+        let mut claims = Claims::default();
+        let mut event = |id: &str, prompt: &str| {
+            let request = format!(
+                r#"{{"tract":"cortex","event":"request","agent_id":"{id}","prompt":"{prompt}"}}"#
+            );
+            let answer = claims.answer(&Message::parse(request.as_bytes()).unwrap())?;
+            Some(answer.build().unwrap().event().unwrap().into_owned())
+        };
+        assert_eq!(event("a", "").as_deref(), Some("error"));
+        assert_eq!(event("a", "Hello").as_deref(), Some("finish"));
+        assert_eq!(event("a", "Hello"), None);
+        assert_eq!(event("b", "Hello").as_deref(), Some("finish"));
+        for number in 0..KNOWN_MAX {
+            assert_eq!(event(&number.to_string(), "Hello").as_deref(), Some("finish"));
+        }
+        assert_eq!(event("a", "Hello").as_deref(), Some("finish"), "long ago");
+    }
+
+    #[test]
     fn a_request_ends_for_want_of_a_model_or_because_it_is_none() {
         check(
             r#","agent_id":"a1","prompt":"Hello""#,
             "event=finish agent_id=a1 name=default outcome=done skipped=no_model",
         );
         check(
-            r#","agent_id":"a1","prompt":"Hello","name":"n","provider":null,"session_id":"s""#,
+            r#","agent_id":"a1","prompt":"Hello","name":"n","provider":"claude","session_id":"s""#,
             "event=finish agent_id=a1 name=n outcome=done skipped=no_model",
         );
         for (fields, id, error) in [
@@ -120,6 +175,11 @@ mod tests {
             (r#","agent_id":7,"prompt":"Hello""#, "7", "`agent_id` is no id"),
             (r#","prompt":"Hello""#, "null", "`agent_id` is no id"),
             (r#","agent_id":"a1","prompt":"x","provider":[]"#, "a1", "`provider` is no name"),
+            (
+                r#","agent_id":"a1","prompt":"x","provider":"nobody""#,
+                "a1",
+                "`provider` is nobody we know",
+            ),
         ] {
             check(
                 fields,
