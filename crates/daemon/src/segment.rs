@@ -148,7 +148,7 @@ impl Segment {
         let mut segments = Vec::new();
         for stream in folders_in(&journal.join(day.to_string()))? {
             for folder in folders_in(&stream)? {
-                if let Some(meta) = read_meta(&folder)? {
+                if let Some(meta) = meta_of(&folder)? {
                     segments.push(Segment { folder, meta });
                 }
             }
@@ -176,12 +176,8 @@ enum Owner {
 }
 
 impl Owner {
-    /// Where `segment.json` cannot be read, what was made of the segment says whose it is.
     fn of(folder: &Path) -> Result<Owner, SegmentError> {
-        if let Some(meta) = read_meta(folder)? {
-            return Ok(Owner::Epoch(Box::new(meta)));
-        }
-        if let Some(meta) = output::told_by(folder).filter(is_key) {
+        if let Some(meta) = meta_of(folder)? {
             return Ok(Owner::Epoch(Box::new(meta)));
         }
         Ok(match folder::is_empty_but_for(folder, META)? {
@@ -202,6 +198,13 @@ fn has_meta(folder: &Path) -> Result<bool, SegmentError> {
 
 fn is_key(meta: &Meta) -> bool {
     SegmentKey::parse(&meta.day, &meta.stream, &meta.segment).is_some()
+}
+
+/// Which epoch a folder is of. Where `segment.json` cannot be read, what was made of the segment
+/// says it.
+fn meta_of(folder: &Path) -> Result<Option<Meta>, SegmentError> {
+    let meta = read_meta(folder)?;
+    Ok(meta.or_else(|| output::told_by(folder).filter(is_key)))
 }
 
 fn read_meta(folder: &Path) -> Result<Option<Meta>, SegmentError> {

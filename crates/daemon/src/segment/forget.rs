@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use event::SessionId;
 use journal::Journal;
@@ -10,7 +10,7 @@ use serde_json::Value;
 use supervise::Day;
 
 use super::folder::{folders_in, remove, write_whole};
-use super::{Hold, Segment, SegmentError, failed};
+use super::{Hold, META, Segment, SegmentError, failed, meta_of};
 
 /// What happened to a segment, in its folder.
 const EVENTS: &str = "events.jsonl";
@@ -21,15 +21,15 @@ pub(crate) fn forget_segments(journal: &Path, session: &SessionId) -> Result<(),
     let _hold = Hold::to_forget(journal)?;
     for day in folders_in(journal)? {
         let name = day.file_name().and_then(|name| name.to_str()).and_then(Day::parse);
-        let Some(name) = name else { continue };
+        if name.is_none() {
+            continue;
+        }
         // A session may be told of on a day on which none of its epochs has ended.
         let digest = day.join("digest.json");
         if mentions(&digest, session)? {
             remove(&digest)?;
         }
-        let segments = Segment::of_day(journal, name)?.into_iter();
-        let (own, others): (Vec<Segment>, Vec<Segment>) =
-            segments.partition(|segment| segment.meta.session_id == *session);
+        let (own, others) = folders_of_day(&day, session)?;
         if own.is_empty() {
             continue;
         }
@@ -39,18 +39,40 @@ pub(crate) fn forget_segments(journal: &Path, session: &SessionId) -> Result<(),
         for name in made.iter().chain(&half_made) {
             remove(&day.join(name))?;
         }
-        for segment in others {
-            forget_activities(segment.folder())?;
+        for folder in others {
+            forget_activities(&folder)?;
         }
-        for segment in own {
+        for folder in own {
             // What says whose it is goes last, for the same reason.
             for name in ["transcript.jsonl", "digest.jsonl", EVENTS] {
-                remove(&segment.folder().join(name))?;
+                remove(&folder.join(name))?;
             }
-            remove(segment.folder())?;
+            remove(&folder)?;
         }
     }
     Ok(())
+}
+
+/// The folders of a day's segments: those of a session, and all others. One that is damaged and says
+/// of no epoch what it is goes with whoever it names.
+fn folders_of_day(
+    day: &Path,
+    session: &SessionId,
+) -> Result<(Vec<PathBuf>, Vec<PathBuf>), SegmentError> {
+    let (mut own, mut others) = (Vec::new(), Vec::new());
+    for stream in folders_in(day)? {
+        for folder in folders_in(&stream)? {
+            let is_own = match meta_of(&folder)? {
+                Some(meta) => meta.session_id == *session,
+                None => {
+                    mentions(&folder.join(META), session)?
+                        || mentions(&folder.join(EVENTS), session)?
+                }
+            };
+            if is_own { &mut own } else { &mut others }.push(folder);
+        }
+    }
+    Ok((own, others))
 }
 
 /// Removes the segments of sessions that are deleted, as far as a deletion was cut off.

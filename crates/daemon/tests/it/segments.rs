@@ -322,6 +322,12 @@ fn a_transcript_says_how_much_of_the_epoch_it_has_and_what_it_is_worth() {
     }
     teller.close();
     assert!(world.claim("b").transcribe(&world.journal).unwrap().noisy);
+    // Nothing was said.
+    let mut teller = world.begin("c", "app", 120);
+    teller.tell("turn.started", json!({}));
+    teller.tell("epoch.closed", json!({"epoch": 0, "cause": "silence"}));
+    let made = world.claim("c").transcribe(&world.journal).unwrap();
+    assert_eq!((made.outcome.as_str(), made.lines), ("filtered", 0));
 }
 
 #[test]
@@ -384,6 +390,34 @@ fn a_deleted_session_leaves_no_segment_and_nothing_made_of_one() {
     assert_eq!(left[0].meta.session_id.as_str(), "claude:b");
     let folder = world.root().join("20261116");
     assert!(!folder.join("activities.json").exists() && !folder.join("digest.json").exists());
+}
+
+#[test]
+fn a_damaged_segment_goes_with_its_session_whatever_still_names_it() {
+    let world = World::new();
+    for (number, session) in ["a", "b", "c"].into_iter().enumerate() {
+        world.begin(session, "app", number as i64).ask("Write the zzparser").close();
+        let segment = world.claim(session);
+        segment.transcribe(&world.journal).unwrap();
+        // Half of it is gone.
+        fs::write(segment.folder().join("segment.json"), "{\"day\":").unwrap();
+    }
+    let folders = || fs::read_dir(world.root().join("20261116/claude")).unwrap().count();
+    // What was made of it names it, or what happened to it, or only what is left of it.
+    world.delete("a");
+    assert_eq!(folders(), 2);
+    let folder = world.root().join("20261116/claude/080101_3");
+    fs::remove_file(folder.join("transcript.jsonl")).unwrap();
+    let observing =
+        json!({"tract": "observe", "event": "observing", "meta": {"session_id": "claude:b"}});
+    fs::write(folder.join("events.jsonl"), format!("{observing}\n")).unwrap();
+    world.delete("b");
+    assert_eq!(folders(), 1);
+    let folder = world.root().join("20261116/claude/080201_3");
+    fs::remove_file(folder.join("transcript.jsonl")).unwrap();
+    fs::write(folder.join("segment.json"), "{\"session_id\":\"claude:c\",").unwrap();
+    world.delete("c");
+    assert_eq!(folders(), 0);
 }
 
 #[test]
