@@ -29,7 +29,7 @@ use serde_json::{Value, json};
 use crate::chronicles::chronicle_if_any;
 use crate::dream::{self, Dream};
 use crate::instance::health;
-use crate::segment::{Segment, SegmentError, folder_of, forget_deleted, write_whole};
+use crate::segment::{Segment, SegmentError, SegmentKey, folder_of, forget_deleted, write_whole};
 use crate::zone::Zone;
 use agenda::{Agenda, Owed, What};
 use calendar::Calendar;
@@ -234,6 +234,13 @@ impl Chain {
         })
     }
 
+    /// Goes on with a journal that was opened again. What has been done stays known, also if there
+    /// was no room to write it down.
+    pub fn reopen(&mut self, journal: Journal) {
+        self.journal = journal;
+        self.read = None;
+    }
+
     /// Whether something is owed that has failed before or has just been announced.
     pub fn is_behind(&self) -> bool {
         !self.agenda.is_empty()
@@ -334,9 +341,12 @@ impl Chain {
 
     /// Does what is due by the clock.
     pub fn tick(&mut self, now: Time, hands: &mut dyn Hands) -> Result<(), ChainError> {
-        for dream in self.calendar.due(now, &self.zone) {
+        // What cannot be stored now is due again.
+        let mut calendar = self.calendar.clone();
+        for dream in calendar.due(now, &self.zone) {
             self.dream(&dream, hands)?;
         }
+        self.calendar = calendar;
         self.save()
     }
 
@@ -403,9 +413,32 @@ impl Chain {
         }
         let meta = message.get("meta").filter(|meta| meta.to_string().len() <= META_BYTES_MAX);
         let meta = meta.cloned().unwrap_or_else(|| json!({}));
-        let announced = message["ts"].as_i64();
-        self.agenda.add(What::Announced { key, files: names, meta, announced }, now);
-        self.save()
+        let announced = self.number_of(message, &key, now)?;
+        let what = What::Announced { key, files: names, meta, announced };
+        self.agenda.add(what.clone(), now);
+        self.save().inspect_err(|_| {
+            // It is heard again, and then it is not another one.
+            self.agenda.remove(&what);
+        })
+    }
+
+    /// The number that an announcement goes by: when it was said, or the next one where that is not
+    /// said or another announcement about the segment has it.
+    fn number_of(&self, message: &Value, key: &SegmentKey, now: Time) -> Result<i64, ChainError> {
+        let millis = i64::try_from(now.nanos() / 1_000_000).unwrap_or(0);
+        let mut number = message["ts"].as_i64().unwrap_or(millis);
+        let Some(folder) = folder_of(&self.root, key) else { return Ok(number) };
+        let failed = |cause| ChainError::Events { path: folder.clone(), cause };
+        let is_told = |number: i64| {
+            let mut told = observed();
+            told["by"] = json!(BY);
+            told["announced"] = json!(number);
+            event_log::has(&folder, &told).map_err(failed)
+        };
+        while self.agenda.has_announced(key, number) || is_told(number)? {
+            number = number.wrapping_add(1);
+        }
+        Ok(number)
     }
 
     /// Stores a dream; one that can never be run is counted.

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use bus::{Filter, Handle, Listener, Message, PublishError};
 use event::Time;
+use journal::Journal;
 use serde_json::{Value, json};
 use supervise::{EnqueueError, Run, RunNews, Supervisor, Task, fill};
 
@@ -112,13 +113,14 @@ fn run(tools: Tools, is_stopping: Arc<AtomicBool>, listener: Arc<Listener>, woke
         Working { bus, supervisor, is_stopping, listener, log, clock, woken, runs, busy };
     let mut is_recovered = false;
     let mut told = None;
+    let mut chain = None;
     while !hands.is_stopping() {
-        let followed = Chain::open(opened.journal(), zone.clone()).and_then(|mut chain| {
+        let followed = go_on(&mut chain, opened.journal(), &zone).and_then(|chain| {
             if !is_recovered {
                 chain.recover(clock(), &mut hands)?;
                 is_recovered = true;
             }
-            follow(&mut chain, &mut inbox, &mut hands, clock, &health)
+            follow(chain, &mut inbox, &mut hands, clock, &health)
         });
         if let Err(error) = followed {
             health.set_part("chain", "failing");
@@ -136,6 +138,21 @@ fn run(tools: Tools, is_stopping: Arc<AtomicBool>, listener: Arc<Listener>, woke
         }
     }
     health.set_part("chain", "stopped");
+}
+
+/// The chain as it was before something failed, or the one that is on disk.
+fn go_on<'a>(
+    chain: &'a mut Option<Chain>,
+    journal: Journal,
+    zone: &Zone,
+) -> Result<&'a mut Chain, ChainError> {
+    match chain {
+        Some(chain) => {
+            chain.reopen(journal);
+            Ok(chain)
+        }
+        None => Ok(chain.insert(Chain::open(journal, zone.clone())?)),
+    }
 }
 
 /// Takes whatever comes until it is to end, or something was not heard.
@@ -420,7 +437,47 @@ fn refused(error: EnqueueError) -> HandsError {
 
 #[cfg(test)]
 mod tests {
+    use supervise::Settings;
+
     use super::*;
+
+    #[test]
+    fn what_somebody_has_to_know_is_a_card_and_in_the_log() {
+        let dir = tempfile::tempdir().expect("a folder can be made");
+        let socket = dir.path().join("bus.sock");
+        let server = bus::Server::bind(&socket, bus::Settings::default()).expect("it is bound");
+        let bus = server.handle();
+        let thread = std::thread::spawn(move || server.run());
+        let clock = || Time::from_millis(0);
+        let log = Log::open(dir.path(), bus.clone(), clock, Box::new(|_| {}));
+        let settings = Settings::new(dir.path().to_owned(), "/bin/false".into());
+        let supervisor = Supervisor::start(settings, bus.clone()).expect("it starts");
+        let tracts = vec!["notification".to_owned()];
+        let heard = bus.listen(Filter { tracts, ..Filter::default() }).expect("it listens");
+        let mut hands = Working {
+            listener: Arc::new(bus.listen(Filter::default()).expect("it listens")),
+            bus: bus.clone(),
+            supervisor: Arc::new(supervisor),
+            is_stopping: Arc::default(),
+            log,
+            clock,
+            woken: mpsc::sync_channel(1).1,
+            runs: HashMap::new(),
+            busy: Busy::default(),
+        };
+        hands.alarm("A segment was not described", "20261116/claude/080001_5: describe exit 1");
+        let card = heard.next(Duration::from_secs(60)).expect("somebody is told").to_json();
+        assert_eq!(bus::registry::fault(&card), None);
+        assert_eq!(
+            (&card["event"], &card["title"]),
+            (&"show".into(), &"A segment was not described".into())
+        );
+        let logged = std::fs::read_to_string(dir.path().join("daemon.log")).expect("it is there");
+        assert!(logged.contains("describe exit 1"), "{logged}");
+        drop(hands);
+        bus.stop();
+        thread.join().expect("it ends").expect("it ends well");
+    }
 
     #[test]
     fn a_star_stands_for_anything() {

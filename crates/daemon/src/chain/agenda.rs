@@ -39,8 +39,8 @@ pub(super) struct Owed {
 pub(super) enum What {
     /// An epoch of ours, by the event that closed it.
     Epoch { session_id: SessionId, seq: u64, closed_at: Time },
-    /// Files that somebody else put into a segment, and when it was said.
-    Announced { key: SegmentKey, files: Vec<String>, meta: Value, announced: Option<i64> },
+    /// Files that somebody else put into a segment, and the number that this time goes by.
+    Announced { key: SegmentKey, files: Vec<String>, meta: Value, announced: i64 },
 }
 
 impl Owed {
@@ -81,6 +81,14 @@ impl Agenda {
         if !self.owed.iter().any(|owed| owed.what == what) {
             self.owed.push(Owed::new(what, now));
         }
+    }
+
+    /// Whether an announcement about a segment goes by a number.
+    pub(super) fn has_announced(&self, segment: &SegmentKey, number: i64) -> bool {
+        self.owed.iter().any(|owed| match &owed.what {
+            What::Announced { key, announced, .. } => key == segment && *announced == number,
+            What::Epoch { .. } => false,
+        })
     }
 
     /// One as far as it was done, or from its beginning.

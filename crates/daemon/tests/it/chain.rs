@@ -31,6 +31,8 @@ struct Doing<'a> {
     has_own_dreams: bool,
     /// What they say cannot be run.
     has_bad_dreams: bool,
+    /// There is no room for another task.
+    is_full: bool,
     /// Things that are done before somebody pulls the plug.
     left: Option<u32>,
 }
@@ -52,6 +54,7 @@ impl<'a> Doing<'a> {
             alarms: Vec::new(),
             has_own_dreams: false,
             has_bad_dreams: false,
+            is_full: false,
             left: None,
         }
     }
@@ -130,6 +133,9 @@ impl Hands for Doing<'_> {
         self.step();
         if self.has_bad_dreams {
             return Err(HandsError::Never("nothing is left of it".to_owned()));
+        }
+        if self.is_full {
+            return Err(HandsError::NotNow("too many wait".to_owned()));
         }
         self.dreams.push(dream.clone());
         Ok(())
@@ -386,6 +392,108 @@ fn files_that_are_announced_again_are_handled_and_told_again() {
     let of: Vec<&Value> = hands.published.iter().map(|message| &message["announced"]).collect();
     assert_eq!(of, [1, 1, 2, 2]);
     assert_ne!(hands.published[0]["ref"], hands.published[2]["ref"]);
+}
+
+#[test]
+fn announcements_are_told_apart_also_where_they_say_no_time_or_the_same() {
+    let world = World::new();
+    let folder = world.root().join("20261116/phone/080001_5");
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join("a.png"), "x").unwrap();
+    let mut hands = Doing::new(&world);
+    hands.own = vec!["see"];
+    let mut chain = Chain::open(world.journal.clone(), Zone::UTC).unwrap();
+    let announce = |chain: &mut Chain, ts: Value, hands: &mut Doing<'_>| {
+        let observing = json!({"tract": "observe", "event": "observing", "day": "20261116",
+            "stream": "phone", "segment": "080001_5", "files": ["a.png"], "ts": ts});
+        hear(chain, &observing, at(1), hands).unwrap();
+    };
+    // Two that wait together, and one when both are done.
+    announce(&mut chain, json!(7), &mut hands);
+    announce(&mut chain, json!(7), &mut hands);
+    assert_eq!(chain.make_up(at(1), &mut hands).unwrap(), Went::On);
+    announce(&mut chain, json!(7), &mut hands);
+    assert_eq!(chain.make_up(at(1), &mut hands).unwrap(), Went::On);
+    // Some say no time, or none that can be.
+    for ts in [Value::Null, json!("soon"), Value::Null] {
+        announce(&mut chain, ts, &mut hands);
+        assert_eq!(chain.make_up(at(1), &mut hands).unwrap(), Went::On);
+    }
+    assert_eq!(hands.started, ["see a.png"; 6]);
+    let of = |event: &str| -> Vec<i64> {
+        let told = hands.published.iter().filter(|message| message["event"] == event);
+        told.map(|message| message["announced"].as_i64().unwrap()).collect()
+    };
+    let now = MORNING + MINUTE;
+    assert_eq!(of("observed"), [7, 8, 9, now, now + 1, now + 2]);
+    assert_eq!(of("detected"), of("observed"));
+}
+
+#[test]
+fn an_announcement_that_cannot_be_kept_is_heard_again_as_the_same() {
+    let world = World::new();
+    fs::create_dir_all(world.root().join("20261116/phone/080001_5")).unwrap();
+    let mut hands = Doing::new(&world);
+    let mut chain = Chain::open(world.journal.clone(), Zone::UTC).unwrap();
+    let observing = json!({"tract": "observe", "event": "observing", "day": "20261116",
+        "stream": "phone", "segment": "080001_5", "files": [], "ts": 7});
+    let message = bus::Message::parse(observing.to_string().as_bytes()).unwrap();
+    let health = world.root().join("health");
+    fs::write(&health, "in the way").unwrap();
+    assert!(chain.heed(&message, at(1), &mut hands).is_err());
+    fs::remove_file(&health).unwrap();
+    chain.heed(&message, at(1), &mut hands).unwrap();
+    assert_eq!(chain.make_up(at(1), &mut hands).unwrap(), Went::On);
+    let told: Vec<&Value> = hands.published.iter().map(|it| &it["announced"]).collect();
+    assert_eq!(told, [7]);
+}
+
+#[test]
+fn a_handler_that_is_done_is_not_run_again_because_that_could_not_be_written_down() {
+    let world = World::new();
+    world.begin("a", "app", 0).ask("Write the parser").close();
+    let mut hands = Doing::new(&world);
+    hands.own = vec!["count"];
+    let mut chain = Chain::open(world.journal.clone(), Zone::UTC).unwrap();
+    let health = world.root().join("health");
+    fs::write(&health, "in the way").unwrap();
+    let page = chain.page().unwrap();
+    assert!(chain.take(&page, at(1), &mut hands).is_err());
+    fs::remove_file(&health).unwrap();
+    // The journal is opened again meanwhile.
+    chain.reopen(world.journal.clone());
+    let page = chain.page().unwrap();
+    assert_eq!(chain.take(&page, at(1), &mut hands).unwrap(), Went::On);
+    assert_eq!(hands.started.iter().filter(|it| *it == "count segment.json").count(), 1);
+    assert_eq!(logged(&world)[0].last().unwrap(), "observed");
+    assert_eq!(hands.dreams.len(), 1);
+    assert!(!chain.is_behind());
+}
+
+#[test]
+fn what_is_due_and_finds_no_room_is_due_again() {
+    let world = World::new();
+    world.begin("a", "app", 0).ask("Write the parser").close();
+    let mut hands = Doing::new(&world);
+    follow(&world, &mut hands, 1);
+    hands.dreams.clear();
+    let mut chain = Chain::open(world.journal.clone(), Zone::UTC).unwrap();
+    hands.is_full = true;
+    assert!(chain.tick(at(61), &mut hands).is_err());
+    hands.is_full = false;
+    chain.tick(at(62), &mut hands).unwrap();
+    chain.tick(at(63), &mut hands).unwrap();
+    assert_eq!(hands.dreams, [Dream::Flush(world.claim("a").key())]);
+}
+
+#[test]
+fn what_happened_to_a_segment_is_for_its_owner_alone() {
+    use std::os::unix::fs::PermissionsExt;
+    let world = World::new();
+    world.begin("a", "app", 0).ask("Write the parser").close();
+    follow(&world, &mut Doing::new(&world), 1);
+    let log = world.claim("a").folder().join("events.jsonl");
+    assert_eq!(fs::metadata(log).unwrap().permissions().mode() & 0o777, 0o600);
 }
 
 #[test]
