@@ -48,6 +48,10 @@ pub(crate) const TORN_AFTER_MILLIS: i64 = 10 * 60 * 1_000;
 /// Bytes of one source that are read before others have their turn, while agents write.
 pub(crate) const TURN_BYTES: u64 = 4 * 1024 * 1024;
 
+/// How often what was read of a source may be passed over to read as much again, where it can only
+/// be entered at its beginning. The turns of a long one are longer instead.
+pub(crate) const PASSED_OVER_MAX: u64 = 16;
+
 /// How long a source is still polled after its last change.
 pub(crate) const RECENT_MILLIS: i64 = 30 * 60 * 1_000;
 

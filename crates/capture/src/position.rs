@@ -154,6 +154,23 @@ impl Position {
         Ok(())
     }
 
+    /// Whether a file that is compressed is still the one it was: places in it are not those in
+    /// its text, so that it is told by both of its ends.
+    pub(crate) fn fits_packed(&self, file: &File, size: u64) -> io::Result<bool> {
+        Ok(self.head.length > 0
+            && self.head == print(file, 0, self.head.length)?
+            && size >= self.tail.length
+            && self.tail == print(file, size - self.tail.length, self.tail.length)?)
+    }
+
+    /// Notes what a compressed file looks like.
+    pub(crate) fn print_packed(&mut self, file: &File, size: u64) -> io::Result<()> {
+        self.head = print(file, 0, size.min(HEAD_BYTES as u64))?;
+        let length = size.min(TAIL_BYTES as u64).min(self.offset);
+        self.tail = print(file, size - length, length)?;
+        Ok(())
+    }
+
     /// The same source, begun anew.
     pub(crate) fn renewed(&self) -> Position {
         Position { path: self.path.clone(), generation: self.generation + 1, ..Position::default() }

@@ -14,7 +14,7 @@ use crate::discover::{Discovered, discover, discover_at, discover_below};
 use crate::environment::Environment;
 use crate::error::{CaptureError, Warning, WarningKind};
 use crate::known::{KnownFiles, KnownSources, position_of};
-use crate::limit::{BATCH_BYTES_MAX, KIN_BYTES, RECENT_MILLIS};
+use crate::limit::{BATCH_BYTES_MAX, KIN_BYTES, PASSED_OVER_MAX, RECENT_MILLIS};
 use crate::position::{Position, changed, file_of, is_older, made};
 use crate::reading::{Chunk, Reading};
 use crate::seen::Seen;
@@ -351,14 +351,16 @@ impl<'a> Pump<'a> {
             }
         }
         summary.sources += 1;
-        // One that cannot be gone on with in the middle is read to its end, or never.
-        let can_go_on = matches!(source.form, Form::Lines | Form::Blocks(_));
-        let bytes_max = if can_go_on { bytes_max } else { u64::MAX };
+        let bytes_max = match source.form {
+            Form::Lines | Form::Blocks(_) | Form::Rows => bytes_max,
+            Form::PackedLines | Form::Document { .. } => {
+                bytes_max.max(reading.position.offset / PASSED_OVER_MAX)
+            }
+        };
         let mut bytes = 0;
         let mut looked = Looked::Whole;
-        while !self.stop.is_asked()
-            && let Some(mut chunk) = reading.chunk((self.clock)())?
-        {
+        // Something is read of whatever is begun: one who has little time gets on, too.
+        while let Some(mut chunk) = reading.chunk((self.clock)())? {
             let drafts = &mut chunk.telling.drafts;
             let is_whole = admit(source.provider, &reading.position.threads, drafts, sink);
             summary.take(source, &chunk);
@@ -370,7 +372,7 @@ impl<'a> Pump<'a> {
                 sink.put(Batch { drafts: chunk.telling.drafts, ..batch })?;
             }
             bytes += chunk.to - chunk.from;
-            if bytes >= bytes_max {
+            if bytes >= bytes_max || self.stop.is_asked() {
                 looked = Looked::Part;
                 break;
             }

@@ -67,7 +67,7 @@ impl<'a> Reading<'a> {
             Some((position, recorded)) => {
                 let goes_on = match source.form {
                     Form::Lines | Form::Blocks(_) => position.fits(&file, metadata.size())?,
-                    Form::PackedLines => false,
+                    Form::PackedLines => position.fits_packed(&file, metadata.size())?,
                     Form::Document { .. } => true,
                     Form::Rows => position.file() == file_of(&metadata),
                 };
@@ -95,7 +95,9 @@ impl<'a> Reading<'a> {
                 Box::new(Lines::new(file.try_clone()?, offset))
             }
             Form::PackedLines => {
-                Box::new(Lines::new(zstd::Decoder::new(file.try_clone()?)?, offset))
+                let mut plain = zstd::Decoder::new(file.try_clone()?)?;
+                io::copy(&mut plain.by_ref().take(offset), &mut io::sink())?;
+                Box::new(Lines::new(plain, offset))
             }
             Form::Blocks(marks) => {
                 file.seek(SeekFrom::Start(offset))?;
@@ -271,9 +273,13 @@ impl<'a> Reading<'a> {
             true => digest.clone(),
             false => String::new(),
         });
-        if position.offset != from && matches!(source.form, Form::Lines | Form::Blocks(_)) {
-            let offset = position.offset;
-            position.advance(file, offset)?;
+        match source.form {
+            Form::Lines | Form::Blocks(_) if position.offset != from => {
+                let offset = position.offset;
+                position.advance(file, offset)?;
+            }
+            Form::PackedLines => position.print_packed(file, metadata.size())?,
+            _ => {}
         }
         if torn.is_some() {
             position.torn = torn;
