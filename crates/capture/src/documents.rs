@@ -55,7 +55,7 @@ impl Document {
         let broken = entries.is_none().then_some(bytes);
         let mut fresh = Vec::new();
         for json in entries.unwrap_or_default() {
-            let print = hex(&Sha256::digest(json.as_bytes())[..PRINT_LEN / 2]);
+            let print = print(json.as_bytes());
             if !known.contains(print.as_str()) {
                 fresh.push(Entry { json, print });
             }
@@ -83,6 +83,11 @@ impl Records for Document {
     fn watermark(&self) -> Option<String> {
         Some(self.told.clone())
     }
+}
+
+/// What an entry is called.
+pub(crate) fn print(json: &[u8]) -> String {
+    hex(&Sha256::digest(json)[..PRINT_LEN / 2])
 }
 
 /// The object without its list, then the entries of the list; `None` for what is no object.

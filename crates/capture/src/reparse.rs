@@ -3,7 +3,7 @@
 //! What is known stays as it is; what was not understood before is told now, in the place of the
 //! event that said so. Nothing is told twice and nothing is taken back.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
@@ -14,6 +14,7 @@ use crate::admission::admit;
 use crate::agent::{Agent, Form, Found, Parser, Root};
 use crate::blocks::Blocks;
 use crate::discover::discover;
+use crate::documents::print;
 use crate::error::{CaptureError, Warning, WarningKind};
 use crate::known::{KnownSources, position_of};
 use crate::limit::{BATCH_BYTES_MAX, BATCH_EVENTS_MAX};
@@ -21,6 +22,7 @@ use crate::lines::Lines;
 use crate::position::Position;
 use crate::pump::{Failed, Progress, Pump, Summary};
 use crate::reading::{beside, feed, is_whole_json, place, turn_to};
+use crate::record::Record;
 use crate::records::{Next, Records};
 use crate::sink::{Batch, Kept, Sink, UnknownRecord};
 use crate::source::Source;
@@ -89,13 +91,11 @@ impl Pump<'_> {
             let gone = Source::known(agent.provider(), &key, &position.path);
             let found = self.recognised(agent, &position);
             match found {
-                Some(found) => {
-                    let source = Source {
-                        form: found.form,
-                        session: found.session,
-                        role: found.role,
-                        ..gone
-                    };
+                Some(Found { form, session, role }) => {
+                    // A database does not say by its name whom it told of.
+                    let told = || position.threads.keys().next().cloned();
+                    let told = if form == Form::Rows { told() } else { None };
+                    let source = Source { form, session: told.unwrap_or(session), role, ..gone };
                     sources.push((source, position, recorded));
                 }
                 None => summary.warnings.push(not_kept(&gone)),
@@ -128,18 +128,27 @@ impl Pump<'_> {
                 unknown.insert(record.record.clone(), record);
             }
         }
+        // What rows are called is not kept with them, so that some of what they told could not be
+        // known again. What was not understood is known by its place.
+        let only: Option<HashSet<String>> =
+            (source.form == Form::Rows).then(|| unknown.keys().cloned().collect());
         let mut last = None;
         for generation in 0..=position.generation {
-            let Some(kept) = sink.original(&source.name, generation)? else { continue };
+            let kept = match source.form {
+                // Of what is compressed already nothing else is kept.
+                Form::PackedLines if generation == position.generation => packed(source, position)?,
+                _ => sink.original(&source.name, generation)?,
+            };
+            let Some(kept) = kept else { continue };
             let begin = kept.from;
-            let Some(mut again) = Again::new(agent, source, generation, kept) else { continue };
+            let mut again = Again::new(agent, source, generation, kept);
             if begin > 0 && !again.learn(position, begin, (self.clock)())? {
                 continue;
             }
             let is_held = generation == position.generation && position.holds;
             while let Some((telling, bytes)) = again.chunk((self.clock)(), is_held)? {
                 summary.bytes += bytes;
-                let mut drafts = news(telling, &mut unknown, sink)?;
+                let mut drafts = news(telling, &mut unknown, only.as_ref(), sink)?;
                 admit(source.provider, &position.threads, &mut drafts, sink);
                 summary.add(source.provider, &drafts);
                 if !drafts.is_empty() {
@@ -180,31 +189,25 @@ struct Again<'a> {
 }
 
 impl<'a> Again<'a> {
-    /// Absent for a form whose kept records do not say what they were called.
-    fn new(
-        agent: &dyn Agent,
-        source: &'a Source,
-        generation: u32,
-        kept: Kept,
-    ) -> Option<Again<'a>> {
-        let records = records(source, kept)?;
+    fn new(agent: &dyn Agent, source: &'a Source, generation: u32, kept: Kept) -> Again<'a> {
+        let records = records(source, kept);
         let parser = agent.parser(source, None);
         let threads = BTreeMap::new();
-        Some(Again { source, generation, records, parser, threads, number: 0, is_at_end: false })
+        Again { source, generation, records, parser, threads, number: 0, is_at_end: false }
     }
 
     /// Learns what stands before the session's own records: it repeats another session, which told
     /// it. Only the source itself has that; `false` if it is gone.
     fn learn(&mut self, position: &Position, own: u64, now: Time) -> io::Result<bool> {
+        if !self.source.form.is_in_place() {
+            return Ok(false);
+        }
         let Ok(file) = File::open(&self.source.path) else { return Ok(false) };
         if !position.fits(&file, file.metadata()?.len())? {
             return Ok(false);
         }
         let copied = Kept { from: 0, bytes: Box::new(file.take(own)) };
-        let records = match records(self.source, copied) {
-            Some(copied) => std::mem::replace(&mut self.records, copied),
-            None => return Ok(false),
-        };
+        let records = std::mem::replace(&mut self.records, records(self.source, copied));
         while self.chunk(now, false)?.is_some() {}
         self.is_at_end = false;
         self.records = records;
@@ -228,7 +231,12 @@ impl<'a> Again<'a> {
         while told.len() < BATCH_EVENTS_MAX && bytes_read < BATCH_BYTES_MAX as u64 {
             match records.next()? {
                 Next::Whole { offset, bytes, .. } => {
-                    let at = place(offset, bytes.len() as u64, *number);
+                    // An entry of a document is called by what it says.
+                    let key = match source.form {
+                        Form::Document { .. } => print(bytes.trim_ascii_end()),
+                        _ => String::new(),
+                    };
+                    let at = Record { key: &key, ..place(offset, bytes.len() as u64, *number) };
                     feed(&mut **parser, &mut told, at, bytes);
                     bytes_read += bytes.len() as u64;
                     *number += 1;
@@ -259,20 +267,33 @@ impl<'a> Again<'a> {
     }
 }
 
-fn records(source: &Source, kept: Kept) -> Option<Box<dyn Records>> {
+fn records(source: &Source, kept: Kept) -> Box<dyn Records> {
     let Kept { from, bytes } = kept;
     match source.form {
-        Form::Lines => Some(Box::new(Lines::new(bytes, from))),
-        Form::Blocks(marks) => Some(Box::new(Blocks::new(bytes, from, marks))),
-        Form::PackedLines | Form::Document { .. } | Form::Rows => None,
+        Form::Blocks(marks) => Box::new(Blocks::new(bytes, from, marks)),
+        // Entries and rows are kept as lines.
+        Form::Lines | Form::PackedLines | Form::Document { .. } | Form::Rows => {
+            Box::new(Lines::new(bytes, from))
+        }
     }
 }
 
-/// What nobody knew before. The first news of a record that was not understood stands in for the
-/// event that said so.
+/// The text of a compressed file up to where it was read, if it is still there.
+fn packed(source: &Source, position: &Position) -> io::Result<Option<Kept>> {
+    let Ok(file) = File::open(&source.path) else { return Ok(None) };
+    if !position.fits_packed(&file, file.metadata()?.len())? {
+        return Ok(None);
+    }
+    let plain = zstd::Decoder::new(file)?.take(position.offset);
+    Ok(Some(Kept { from: 0, bytes: Box::new(plain) }))
+}
+
+/// What nobody knew before, of all records or `only` of some. The first news of a record that was
+/// not understood stands in for the event that said so.
 fn news(
     telling: Telling,
     unknown: &mut HashMap<String, UnknownRecord>,
+    only: Option<&HashSet<String>>,
     sink: &dyn Sink,
 ) -> Result<Vec<Draft>, Failed> {
     let record_of = |draft: &Draft| draft.metadata.get("record").and_then(Raw::text);
@@ -293,6 +314,11 @@ fn news(
         let fresh = drafts.into_iter().zip(known).filter(|(_, seq)| seq.is_none());
         for (mut draft, _) in fresh {
             let record = record_of(&draft).unwrap_or_default();
+            let is_asked_for =
+                |only: &HashSet<_>| only.contains(&record) && draft.kind != Kind::Unknown;
+            if !only.is_none_or(is_asked_for) {
+                continue;
+            }
             if !still_unknown.contains(&record)
                 && let Some(UnknownRecord { id, record_type, .. }) = unknown.remove(&record)
             {

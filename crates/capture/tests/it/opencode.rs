@@ -89,7 +89,7 @@ fn a_server() {
 }
 
 /// The home of a recording, in whatever form it is kept.
-fn recording(scenario: &str) -> (Option<TempDir>, PathBuf) {
+pub(crate) fn recording(scenario: &str) -> (Option<TempDir>, PathBuf) {
     let kept = fixtures().join("opencode").join(scenario).join("home");
     if kept.join(DATABASE).exists() {
         return (None, kept);

@@ -3,11 +3,15 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use capture::{Agent, Environment, Found, Kin, Parser, Pump, Record, Root, Source, Summary, Told};
+use capture::{
+    Agent, Environment, Found, Kin, Parser, Pump, Record, Root, Schema, Source, Summary, Told,
+};
 use event::{Event, Kind, Time};
 use tempfile::TempDir;
 
+use crate::handmade::Home;
 use crate::memory::Memory;
+use crate::opencode;
 use crate::scenario::{NOW, agent, fixtures, read};
 
 /// An agent of ours as an earlier version knew it, which did not understand some records.
@@ -30,6 +34,10 @@ impl Agent for Forgetful {
 
     fn kin(&self, head: &[u8]) -> Kin {
         self.0.kin(head)
+    }
+
+    fn schemas(&self) -> &'static [Schema] {
+        self.0.schemas()
     }
 
     fn parser(&self, source: &Source, saved: Option<&str>) -> Box<dyn Parser> {
@@ -77,7 +85,12 @@ fn again(agent: &dyn Agent, home: &Path, sink: &mut Memory) -> Summary {
 /// A copy of a recording that a test may change.
 fn home(agent: &dyn Agent, scenario: &str) -> TempDir {
     let dir = TempDir::new().unwrap();
-    copy(&fixtures().join(agent.provider()).join(scenario).join("home"), dir.path());
+    let kept = fixtures().join(agent.provider()).join(scenario).join("home");
+    let (_made, from) = match agent.provider() {
+        "opencode" => opencode::recording(scenario),
+        _ => (None, kept),
+    };
+    copy(&from, dir.path());
     dir
 }
 
@@ -112,7 +125,7 @@ fn ids(sink: &Memory) -> Vec<String> {
 
 #[test]
 fn with_the_same_parser_it_tells_nothing() {
-    for provider in ["claude", "codex", "copilot", "cursor", "gemini", "pi", "qwen"] {
+    for provider in ["claude", "codex", "copilot", "gemini", "opencode", "pi", "qwen"] {
         let agent = agent(provider);
         for scenario in scenarios(agent) {
             let home = home(agent, &scenario);
@@ -189,4 +202,84 @@ fn files_that_are_gone_are_read_again_as_well() {
     assert_eq!(last.understood().as_deref(), Some("news"));
     let unknown = sink.events().find(|event| event.kind == Kind::Unknown).unwrap();
     assert_eq!(last.amends(), Some(unknown.id));
+}
+
+/// What is told of a home after an agent of old has read it and it was read again, and at once.
+#[track_caller]
+fn check_again(agent: &'static dyn Agent, home: &Path, forgotten: &'static str) {
+    let mut whole = Memory::default();
+    read(agent, home, &mut whole);
+    let mut sink = Memory::default();
+    read(&Forgetful(agent, forgotten), home, &mut sink);
+    assert!(ids(&sink) != ids(&whole), "something was not understood");
+    let summary = again(agent, home, &mut sink);
+    assert_eq!(summary.warnings, []);
+    assert_eq!(ids(&sink), ids(&whole));
+    let summary = again(agent, home, &mut sink);
+    assert_eq!((summary.events, sink.sightings), (0, 0), "it is told once");
+    assert_eq!(read(agent, home, &mut sink).events, 0, "and reading goes on where it was");
+}
+
+#[test]
+fn documents_are_read_again_entry_by_entry() {
+    let home = Home::new();
+    let message = |number: u32| {
+        let time = format!("2025-10-01T10:00:{number:02}.000Z");
+        format!(
+            r#"{{"id":"u{number}","timestamp":"{time}","type":"user","content":"question {number}"}}"#
+        )
+    };
+    let messages: Vec<String> = (0..4).map(message).collect();
+    let text = format!(r#"{{"sessionId":"b-1","messages":[{}]}}"#, messages.join(","));
+    home.write(".gemini/tmp/0f3a/chats/session-2025-10-01T10-00-bbbbbbbb.json", &text);
+    check_again(agent("gemini"), home.path(), "question 2");
+}
+
+#[test]
+fn sessions_of_a_database_are_read_again() {
+    let opencode = agent("opencode");
+    for scenario in ["s1", "s3_approval_tui", "s7_subagent"] {
+        check_again(opencode, home(opencode, scenario).path(), r#""type":"step-finish""#);
+    }
+}
+
+#[test]
+fn a_database_that_is_gone_is_read_again_from_what_was_kept() {
+    let opencode = agent("opencode");
+    let home = home(opencode, "s1");
+    let mut whole = Memory::default();
+    read(opencode, home.path(), &mut whole);
+    let mut sink = Memory::default();
+    read(&Forgetful(opencode, r#""type":"step-finish""#), home.path(), &mut sink);
+    fs::remove_dir_all(home.path().join(".local/share/opencode")).unwrap();
+    fs::create_dir_all(home.path().join(".local/share/opencode")).unwrap();
+    read(opencode, home.path(), &mut sink);
+    let summary = again(opencode, home.path(), &mut sink);
+    assert_eq!(summary.warnings, []);
+    assert_eq!(ids(&sink), ids(&whole));
+}
+
+#[test]
+fn a_packed_rollout_is_read_again_while_it_is_there() {
+    let codex = agent("codex");
+    let home = Home::new();
+    let name = "rollout-2026-03-02T09-00-00-00000000-5e55-4000-8000-00000000c0de.jsonl.zst";
+    let path = home.path().join(".codex/archived_sessions").join(name);
+    let line = |number: u32| {
+        let content = format!(r#"[{{"type":"input_text","text":"question {number}"}}]"#);
+        let payload = format!(r#"{{"type":"message","role":"user","content":{content}}}"#);
+        let time = format!("2026-03-02T09:00:{number:02}.000Z");
+        format!(r#"{{"timestamp":"{time}","type":"response_item","payload":{payload}}}"#) + "\n"
+    };
+    let text: String = (0..4).map(line).collect();
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(&path, zstd::encode_all(text.as_bytes(), 1).unwrap()).unwrap();
+    check_again(codex, home.path(), "question 2");
+    let mut sink = Memory::default();
+    read(&Forgetful(codex, "question 2"), home.path(), &mut sink);
+    fs::remove_file(&path).unwrap();
+    let summary = again(codex, home.path(), &mut sink);
+    assert_eq!(summary.events, 0);
+    let [warning] = &summary.warnings[..] else { panic!("{:?}", summary.warnings) };
+    assert!(warning.message.contains("nothing was kept of it"), "{}", warning.message);
 }
