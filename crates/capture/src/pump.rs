@@ -369,6 +369,7 @@ impl<'a> Pump<'a> {
                 keep(sink, source, &chunk)?;
             }
             if let Some(batch) = chunk.batch {
+                self.tellers.told_of(source.provider, reading.position.threads.keys());
                 sink.put(Batch { drafts: chunk.telling.drafts, ..batch })?;
             }
             bytes += chunk.to - chunk.from;

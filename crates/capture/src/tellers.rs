@@ -1,13 +1,16 @@
 //! Which source tells of a session, for those who are asked about one again and again.
 //!
 //! Whoever speaks beside a source need not name it. Finding it means looking through all sources
-//! there are, so what was found is good for a while: a call of a hook costs the same however long
-//! the history is.
+//! there are, so what was found is good for a while, and whom nobody ever told of is not looked
+//! for: a call of a hook, or an export, costs the same however long the history is.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 use event::Time;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
 
 use crate::error::CaptureError;
 use crate::position::Position;
@@ -21,9 +24,13 @@ const GOOD_NANOS: i128 = 10 * 1_000_000_000;
 /// Sessions that are remembered. With more all are forgotten, and looked for again.
 const SESSIONS_MAX: usize = 1_024;
 
-/// By provider and session: the key of the source, and when it was found.
 #[derive(Default)]
-pub(crate) struct Tellers(RefCell<HashMap<(String, String), (String, Time)>>);
+pub(crate) struct Tellers {
+    /// By provider and session: the key of the source, and when it was found.
+    found: RefCell<HashMap<(String, String), (String, Time)>>,
+    /// All sessions that any source told of, by their hashes, once somebody asked for one.
+    told_of: RefCell<Option<HashSet<u64>>>,
+}
 
 impl Tellers {
     /// The source that tells of a session, and how far it was read.
@@ -34,16 +41,19 @@ impl Tellers {
         now: Time,
     ) -> Result<Option<Known>, CaptureError> {
         let session = (about.provider.to_owned(), about.session.to_owned());
-        let remembered = self.0.borrow().get(&session).cloned();
+        let remembered = self.found.borrow().get(&session).cloned();
         if let Some((key, at)) = remembered
             && now.nanos() - at.nanos() < GOOD_NANOS
             && let Some(known) = read(&key, about, sink)?
         {
             return Ok(Some(known));
         }
+        if !self.may_know(about, sink)? {
+            return Ok(None);
+        }
         let found = search(about, sink)?;
         if let Some((key, ..)) = &found {
-            let mut tellers = self.0.borrow_mut();
+            let mut tellers = self.found.borrow_mut();
             if tellers.len() >= SESSIONS_MAX {
                 tellers.clear();
             }
@@ -51,6 +61,46 @@ impl Tellers {
         }
         Ok(found)
     }
+
+    /// A source tells of these sessions.
+    pub(crate) fn told_of<'s>(&self, provider: &str, sessions: impl Iterator<Item = &'s String>) {
+        if let Some(told_of) = &mut *self.told_of.borrow_mut() {
+            told_of.extend(sessions.map(|session| hash(provider, session)));
+        }
+    }
+
+    /// Whether any source may have told of a session.
+    fn may_know(&self, about: &About<'_>, sink: &dyn Sink) -> Result<bool, CaptureError> {
+        let mut told_of = self.told_of.borrow_mut();
+        if told_of.is_none() {
+            let mut all = HashSet::new();
+            let show = &mut |known: KnownSource<'_>| {
+                let provider = known.key.split_once(':').map_or("", |(provider, _)| provider);
+                let sessions = sessions_in(known.position);
+                all.extend(sessions.keys().map(|session| hash(provider, session)));
+            };
+            sink.sources(show).map_err(CaptureError::Positions)?;
+            *told_of = Some(all);
+        }
+        let session = hash(about.provider, about.session);
+        Ok(told_of.as_ref().is_none_or(|told_of| told_of.contains(&session)))
+    }
+}
+
+fn hash(provider: &str, session: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (provider, session).hash(&mut hasher);
+    hasher.finish()
+}
+
+/// The sessions a position is about; the rest of it is not read.
+fn sessions_in(position: &str) -> BTreeMap<String, IgnoredAny> {
+    #[derive(Deserialize)]
+    struct Sessions {
+        #[serde(default)]
+        threads: BTreeMap<String, IgnoredAny>,
+    }
+    serde_json::from_str(position).map_or_else(|_| BTreeMap::new(), |Sessions { threads }| threads)
 }
 
 /// How far a source was read, if it tells of the session.

@@ -242,7 +242,51 @@ fn a_source_that_nobody_names_is_looked_for_once() {
         pump.hear(&heard, &mut memory, &mut sink, &mut summary).unwrap();
     }
     let asked = sink.events().filter(|event| event.kind == Kind::ApprovalRequested);
-    assert_eq!((asked.count(), sink.asked_for_all.get()), (20, 1));
+    // Once for whom there is, and once for who tells of this one.
+    assert_eq!((asked.count(), sink.asked_for_all.get()), (20, 2));
+}
+
+#[test]
+fn sessions_that_nobody_told_of_are_not_looked_for() {
+    let home = tempfile::TempDir::new().unwrap();
+    let folder = home.path().join(".codex/sessions/2026/03/02");
+    fs::create_dir_all(&folder).unwrap();
+    let environment = Environment::new(home.path(), []);
+    let agents = [agent("codex")];
+    let clock = || Time::from_millis(NOW);
+    let pump = Pump::new(&agents, &environment, &clock);
+    let (mut memory, mut summary) = (HookMemory::default(), Summary::default());
+    let mut sink = Memory::default();
+    let retry = event::payload::Retry { attempt: 1, ..Default::default() };
+    let facts = [(Kind::Retry, event::Raw::of(&retry).unwrap())];
+    let mut hear = |session: &str, sink: &mut Memory| {
+        let heard = Heard {
+            name: session,
+            provider: "codex",
+            session,
+            transcript: None,
+            at: Time::from_millis(NOW),
+            source: &event::Source::Telemetry,
+            sign: None,
+            facts: &facts,
+        };
+        pump.hear(&heard, &mut memory, sink, &mut summary).unwrap()
+    };
+    for number in 0..5_000 {
+        hear(&format!("thread-{number}"), &mut sink);
+    }
+    assert_eq!((sink.events().count(), sink.asked_for_all.get()), (0, 1));
+    // One that begins meanwhile is known at once.
+    let thread = "00000000-5e55-4000-8000-00000000c0de";
+    let line = json!({"timestamp": "2026-03-02T09:00:00.000Z", "type": "session_meta",
+        "payload": {"id": thread, "cwd": "/home/dev/app"}});
+    let prompt = json!({"timestamp": "2026-03-02T09:00:01.000Z", "type": "event_msg",
+        "payload": {"type": "user_message", "message": "go"}});
+    let file = folder.join(format!("rollout-2026-03-02T09-00-00-{thread}.jsonl"));
+    fs::write(file, format!("{line}\n{prompt}\n")).unwrap();
+    pump.once(&mut sink, &mut |_| {}).unwrap();
+    hear(thread, &mut sink);
+    assert!(sink.events().any(|event| event.kind == Kind::Retry));
 }
 
 #[test]
