@@ -364,7 +364,9 @@ fn too_long(source: &Source, length: u64) -> Warning {
         version: None,
         path: Some(source.path.clone()),
         message: format!(
-            "a line of {length} bytes is longer than {RECORD_BYTES_MAX}; it is kept as it is"
+            "a line of {} MiB is longer than the {} MiB that are understood; it is kept as it is",
+            mebibytes(length),
+            mebibytes(RECORD_BYTES_MAX as u64),
         ),
         count: 1,
     }
@@ -387,9 +389,16 @@ fn endless(source: &Source, length: u64) -> Warning {
         provider: source.provider,
         version: None,
         path: Some(source.path.clone()),
-        message: format!("its last line has {length} bytes and no end; it is left where it is"),
+        message: format!(
+            "its last line has {} MiB and no end; it is left where it is",
+            mebibytes(length)
+        ),
         count: 1,
     }
+}
+
+fn mebibytes(bytes: u64) -> u64 {
+    bytes / (1024 * 1024)
 }
 
 fn torn(source: &Source, length: u64) -> Warning {

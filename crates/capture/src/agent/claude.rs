@@ -221,7 +221,11 @@ impl Transcript {
                 told.silent();
             }
             kind if SILENT.contains(&kind) => told.silent(),
-            kind => told.unknown(record, kind, None),
+            kind => {
+                // What is new mostly comes with a new version.
+                self.surroundings(line, told);
+                told.unknown(record, kind, None);
+            }
         }
         Ok(())
     }

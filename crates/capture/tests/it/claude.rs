@@ -6,6 +6,7 @@ use event::Kind;
 use event::payload::{Outcome, StepCompleted, ToolResult};
 use expect_test::{Expect, expect};
 
+use crate::handmade::Home;
 use crate::memory::Memory;
 use crate::scenario::{agent, check, read, short};
 use crate::truth::check_usage;
@@ -519,5 +520,23 @@ fn a_fork_of_a_fork_tells_only_what_is_its_own() {
             4 assistant.message first
             5 step.completed {"agent_id":"","model":"opus","response_id":"m1","usage":{"input_tokens":3,"output_tokens":7}}
         "#]],
+    );
+}
+
+#[test]
+fn what_is_not_understood_is_counted_with_the_version_that_wrote_it() {
+    let mut home = Home::new();
+    let line = |kind: &str, version: &str, number: u32| {
+        format!(
+            r#"{{"type":"{kind}","uuid":"u{number}","version":"{version}","timestamp":"2026-01-01T00:00:0{number}Z","message":{{"content":"go"}}}}"#
+        ) + "\n"
+    };
+    let lines = [line("user", "2.1.1", 0), line("news", "2.2.0", 1), line("news", "2.2.0", 2)];
+    home.write(".claude/projects/-home-dev-app/s1.jsonl", &lines.concat());
+    let warnings = home.read(agent("claude")).warnings;
+    let said: Vec<&str> = warnings.iter().map(|warning| warning.message.as_str()).collect();
+    assert_eq!(
+        said,
+        ["2 records of kind `news` from claude 2.2.0 are not understood; they are kept"]
     );
 }

@@ -40,7 +40,12 @@ impl Doctor {
             output.json_line(&DoctorShape { ok, checks })?;
         } else {
             for check in &checks {
-                let word = if check.ok { "ok " } else { "BAD" };
+                // What is no damage and still wants to be read is no green check.
+                let word = match (check.ok, &check.fix) {
+                    (true, None) => "ok ",
+                    (true, Some(_)) => "see",
+                    (false, _) => "BAD",
+                };
                 let word = output.styled(Style::Bold, word);
                 output.line(format!("{word} {:<12} {}", check.name, plain(&check.detail)))?;
                 if let Some(fix) = &check.fix {
