@@ -22,6 +22,7 @@ mod assignment; // a value beside a name that says secret
 mod value; // what is a secret, and what only looks like one
 mod word; // where a word begins
 mod tail; // secrets longer than a window
+mod cut; // secrets that somebody has cut off
 mod error;
 
 pub use error::BadRule;

@@ -4,9 +4,11 @@ use std::ops::Range;
 use std::sync::{Arc, LazyLock};
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind};
+use memchr::memmem;
 use regex::bytes::{Regex, RegexBuilder};
 
 use crate::assignment;
+use crate::cut;
 use crate::mark::{is_kind, touches_mark};
 use crate::tail::Tail;
 use crate::value::is_secret;
@@ -53,7 +55,7 @@ enum Shape {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Finding {
     pub(crate) range: Range<usize>,
-    /// The rule's place in the list.
+    /// The rule's place in the list; behind its end for what no rule is about.
     pub(crate) rule: usize,
     /// How it goes on, if it may.
     pub(crate) tail: Option<Tail>,
@@ -106,7 +108,7 @@ impl Rules {
     }
 
     pub(crate) fn kind(&self, rule: usize) -> &str {
-        &self.rules[rule].kind
+        self.rules.get(rule).map_or(cut::KIND, |rule| &rule.kind)
     }
 
     /// Calls `found` for every secret beside a word that begins in `range`; returns how many bytes
@@ -136,6 +138,14 @@ impl Rules {
                 {
                     found(Finding { range: whole_characters(text, secret), rule: place, tail });
                 }
+            }
+        }
+        for sign in memmem::find_iter(reach, cut::SIGN).map(|place| range.start + place) {
+            if sign < range.end
+                && !is_in_mark(text, sign)
+                && let Some(begun) = cut::begun_before(text, sign)
+            {
+                found(Finding { range: begun, rule: self.rules.len(), tail: None });
             }
         }
         looked_at

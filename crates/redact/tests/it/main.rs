@@ -4,6 +4,7 @@ mod given; // secrets and the texts they stand in, made up
 mod kinds; // one secret of each kind
 mod names; // values beside names
 mod harmless; // what only looks like a secret
+mod shortened; // what somebody has cut off
 mod marks; // the same secret, the same mark
 mod pieces; // any split gives what the whole gives
 mod growth; // work that grows with the text alone
