@@ -68,6 +68,31 @@ fn everything_written_meanwhile_is_recorded_in_order() {
 }
 
 #[test]
+fn whatever_happens_to_files_while_they_are_read_everything_counts_once() {
+    let transcripts = Transcripts::make("1mb", 45, "0.6");
+    let wanted = expected(&transcripts);
+    let mut dice = Dice::from_environment();
+    println!("HANSARD_TEST_SEED={}", dice.seed());
+    let mut writer = Writer::new(&transcripts);
+    let world = reading(&transcripts);
+    let mut running = world.start(&["--json", "ingest"]);
+    while writer.write(&mut dice) {
+        if dice.below(12) == 0 {
+            writer.meddle(&mut dice);
+        }
+        // Sometimes it has read what was there, mostly not.
+        let pause = if dice.below(8) == 0 { 40 } else { 2 };
+        assert!(!running.ends_within(Duration::from_millis(dice.below(pause))), "it goes on");
+    }
+    wait_for(&mut running, 1);
+    let said = running.terminate();
+    assert_eq!(said.code, Some(0), "{said}");
+    transcripts.age();
+    ingest(&world);
+    assert_same(&counted(&world), &wanted);
+}
+
+#[test]
 fn new_sessions_in_new_folders_are_seen_line_by_line() {
     let world = empty();
     let projects = world.home().join(".claude/projects");

@@ -73,12 +73,44 @@ fn age(path: &Path) {
 
 /// The kinds of the warnings about a file.
 fn warned(report: &Value, name: &str) -> Vec<String> {
+    let kind = |warning: &Value| warning["kind"].as_str().unwrap().to_owned();
+    about(report, name).into_iter().map(kind).collect()
+}
+
+/// What the warnings about a file say.
+fn words(report: &Value, name: &str) -> String {
+    let words = |warning: &Value| warning["message"].as_str().unwrap().to_owned();
+    about(report, name).into_iter().map(words).collect::<Vec<_>>().join("; ")
+}
+
+fn about<'r>(report: &'r Value, name: &str) -> Vec<&'r Value> {
     let warnings = report["warnings"].as_array().unwrap().iter();
-    let about = warnings.filter(|warning| {
+    let is_about = |warning: &&Value| {
         let path = warning["path"].as_str().unwrap_or_default();
         path.ends_with(&format!("/{name}.jsonl"))
-    });
-    about.map(|warning| warning["kind"].as_str().unwrap().to_owned()).collect()
+    };
+    warnings.filter(is_about).collect()
+}
+
+/// Reads everything once as somebody whom permissions hold back: root is not, unless it gives its
+/// privileges away. `None` where that cannot be done.
+fn ingest_with_permissions(world: &World) -> Option<Value> {
+    let mut plain = world.command(&["--json", "ingest", "--once"]);
+    let probe = world.home().join("probe");
+    fs::write(&probe, "").unwrap();
+    fs::set_permissions(&probe, Permissions::from_mode(0o000)).unwrap();
+    let run = if File::open(&probe).is_err() {
+        plain.output()
+    } else {
+        let program = plain.get_program().to_owned();
+        let given_away = "-dac_override,-dac_read_search";
+        let mut command = std::process::Command::new("setpriv");
+        command.args(["--bounding-set", given_away, "--inh-caps", given_away]).arg(program);
+        command.args(plain.get_args()).env("HOME", world.home()).current_dir(world.home());
+        command.output()
+    };
+    let said = run.ok().filter(|said| said.status.success())?;
+    serde_json::from_slice(&said.stdout).ok()
 }
 
 #[test]
@@ -93,18 +125,24 @@ fn what_cannot_be_read_is_told_and_the_rest_goes_on() {
     bad.write("locked", prompt("locked", 0).as_bytes());
     fs::set_permissions(bad.path("locked"), Permissions::from_mode(0o000)).unwrap();
 
-    let report = ingest(&bad.world);
+    let with_permissions = ingest_with_permissions(&bad.world);
+    let report = with_permissions.clone().unwrap_or_else(|| ingest(&bad.world));
     assert_eq!(warned(&report, "folder"), ["unreadable"], "{report}");
+    assert_eq!(words(&report, "folder"), "it is a folder that has the name of a transcript");
     assert_eq!(warned(&report, "outside"), ["leads_out"], "{report}");
+    let leads_out = "the link leads out of the agent's folder and is not followed";
+    assert_eq!(words(&report, "outside"), leads_out);
     assert_eq!(warned(&report, "circle"), ["unreadable"], "{report}");
     assert_eq!(warned(&report, "dangling"), [""; 0], "{report}");
-    if File::open(bad.path("locked")).is_ok() {
-        println!("not shown: a file without permission, because this user may read everything");
-    } else {
-        assert_eq!(warned(&report, "locked"), ["unreadable"], "{report}");
-        fs::set_permissions(bad.path("locked"), Permissions::from_mode(0o600)).unwrap();
-        ingest(&bad.world);
-        assert_eq!(bad.prompts("locked").len(), 1);
+    match with_permissions {
+        None => println!("not shown: a file without permission, this user may read everything"),
+        Some(report) => {
+            assert_eq!(warned(&report, "locked"), ["unreadable"], "{report}");
+            assert!(words(&report, "locked").starts_with("Permission denied"), "{report}");
+            fs::set_permissions(bad.path("locked"), Permissions::from_mode(0o600)).unwrap();
+            ingest(&bad.world);
+            assert_eq!(bad.prompts("locked").len(), 1);
+        }
     }
     assert_eq!(bad.prompts("good").len(), 2);
 }
@@ -148,6 +186,8 @@ fn odd_bytes_lose_nothing() {
         assert_eq!(bad.unknown(session).len(), unknown, "{session}: {report}");
         assert_eq!(warned(&report, session), warnings, "{session}: {report}");
     }
+    let no_text = "1 line holds bytes that are no text; it is kept";
+    assert_eq!(words(&report, "zeros"), no_text);
     // All of it is told once.
     let report = ingest(&bad.world);
     assert_eq!(report["events"], 0, "{report}");
@@ -181,7 +221,13 @@ fn a_line_of_a_gigabyte_is_kept_in_bounded_memory() {
     let said = running.terminate();
     assert_eq!(said.code, Some(0), "{round} {said}");
     for session in ["long", "endless"] {
-        assert!(said.stderr.contains(&format!("{session}.jsonl")), "{said}");
+        let words = match session {
+            "long" => {
+                "a line of 1024 MiB is longer than the 64 MiB that are understood; it is kept"
+            }
+            _ => "its last line has 1024 MiB and no end; it is left where it is",
+        };
+        assert!(said.stderr.contains(&format!("{session}.jsonl: {words}")), "{said}");
         assert_eq!(bad.unknown(session).len(), 1, "{said}");
     }
     assert_eq!(bad.prompts("long").len(), 2, "{said}");

@@ -1,14 +1,18 @@
 //! Killed at any instant and run again, `ingest` ends where an undisturbed run does.
 
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use journal::{Access, Journal, Options, Selection, SessionFilter};
 use testkit::{Dice, Transcripts, World};
 
+use crate::follow::prompt;
 use crate::ingest::{ingest, reading};
 use crate::totals::{assert_same, counted};
-use crate::writer::Writer;
+use crate::writer::{Writer, append};
+use crate::{empty, json};
 
 /// How often the program is killed, unless `HANSARD_TEST_CRASHES` says otherwise.
 const CRASHES: u32 = 200;
@@ -73,6 +77,105 @@ fn a_killed_follower_misses_nothing_that_is_written_meanwhile() {
     ingest(&world);
     assert_held(&world, &events);
     assert_same(&counted(&world), &totals);
+}
+
+/// What is killed less often, because each run does less: a part of the kills.
+const SHARE: u32 = 10;
+
+#[test]
+fn reading_again_that_is_killed_changes_nothing() {
+    let transcripts = Transcripts::make("1mb", 33, "0.6");
+    let world = reading(&transcripts);
+    ingest(&world);
+    let (events, totals) = (held(&world), counted(&world));
+    let time = timed(|| drop(world.run(&["ingest", "--reparse", "claude"])));
+    let crashes = crashes().div_ceil(SHARE);
+    let mut dice = Dice::from_environment();
+    println!("{crashes} kills within {time:?}, HANSARD_TEST_SEED={}", dice.seed());
+    for number in 0..crashes {
+        let agent = if number % 2 == 0 { "claude" } else { "codex" };
+        let mut running = world.start(&["--json", "ingest", "--reparse", agent]);
+        if !running.ends_within(share(time, &mut dice)) {
+            running.kill();
+        }
+    }
+    for agent in ["claude", "codex"] {
+        let report = json(&world.run(&["--json", "ingest", "--reparse", agent])).remove(0);
+        assert_eq!(report["events"], 0, "{report}");
+    }
+    assert_eq!(ingest(&world)["events"], 0);
+    assert_held(&world, &events);
+    assert_same(&counted(&world), &totals);
+}
+
+#[test]
+fn a_signal_counts_once_however_often_whoever_hears_it_is_killed() {
+    let world = empty();
+    let rounds = crashes().div_ceil(SHARE);
+    let file = |session: &str| world.home().join(format!(".claude/projects/-app/{session}.jsonl"));
+    for round in 0..rounds {
+        let session = format!("s{round}");
+        append(&file(&session), prompt(&session, 0).as_bytes());
+    }
+    ingest(&world);
+    let signals = world.home().join(".local/share/hansard/signals");
+    let leave = |round: u32| {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+        let signal = serde_json::json!({"v": 1, "type": "stop", "provider": "claude",
+            "session_id": format!("s{round}"), "ts": now.as_secs()});
+        let name = format!("{:019}-{round:08x}.json", now.as_nanos());
+        append(&signals.join(name), signal.to_string().as_bytes());
+    };
+    let time = timed(|| drop(ingest(&world)));
+    let mut dice = Dice::from_environment();
+    println!("{rounds} kills within {time:?}, HANSARD_TEST_SEED={}", dice.seed());
+    for round in 0..rounds {
+        leave(round);
+        let mut running = world.start(&["--json", "ingest", "--once"]);
+        if !running.ends_within(share(time, &mut dice)) {
+            running.kill();
+        }
+    }
+    ingest(&world);
+    for round in 0..rounds {
+        let id = format!("claude:s{round}");
+        let events = json(&world.run(&["--json", "show", &id, "--events"]));
+        let exits = events.iter().filter(|event| event["kind"] == "session.exited").count();
+        assert_eq!(exits, 1, "{id}: {events:?}");
+    }
+    assert_eq!(fs::read_dir(&signals).unwrap().count(), 0);
+}
+
+#[test]
+fn what_goes_because_it_is_too_much_goes_whole() {
+    const BYTES_MAX: u64 = 60_000;
+    let transcripts = Transcripts::make("1mb", 34, "0.6");
+    let undisturbed = reading(&transcripts);
+    ingest(&undisturbed);
+    let (events, totals) = (held(&undisturbed), counted(&undisturbed));
+
+    let world = reading(&transcripts);
+    let journal = world.home().join(".local/share/hansard");
+    fs::create_dir_all(&journal).unwrap();
+    fs::set_permissions(&journal, Permissions::from_mode(0o700)).unwrap();
+    fs::write(journal.join("config.toml"), format!("originals.bytes = {BYTES_MAX}\n")).unwrap();
+    let time = timed(|| drop(ingest(&undisturbed))) * 4;
+    let mut dice = Dice::from_environment();
+    println!("kills within {time:?}, HANSARD_TEST_SEED={}", dice.seed());
+    for _ in 0..crashes().div_ceil(SHARE) {
+        let mut running = world.start(&["--json", "ingest", "--once"]);
+        if !running.ends_within(share(time, &mut dice)) {
+            running.kill();
+        }
+    }
+    ingest(&world);
+    assert_held(&world, &events);
+    assert_same(&counted(&world), &totals);
+    let kept = fs::read_dir(journal.join("originals")).unwrap();
+    let kept: u64 = kept.map(|entry| entry.unwrap().metadata().unwrap().len()).sum();
+    assert!(kept <= BYTES_MAX, "{kept} bytes are kept");
+    let doctor = json(&world.run(&["--json", "doctor"])).remove(0);
+    assert_eq!(doctor["ok"], true, "{doctor}");
 }
 
 pub(crate) fn crashes() -> u32 {

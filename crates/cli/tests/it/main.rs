@@ -12,6 +12,7 @@ mod ingest_crash; // killed at any instant
 mod ingest_bad; // what is no transcript, or a broken one
 mod follow; // as agents write
 mod privacy; // what is not wanted
+mod secrets; // what does not leave with a text
 mod hook; // what agents call
 mod hook_crash; // the same, killed or on a full disk
 mod up; // the daemon: start, stop, and what it tells meanwhile

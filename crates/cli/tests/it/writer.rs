@@ -72,6 +72,36 @@ impl Writer {
     }
 }
 
+impl Writer {
+    /// Does to one of the files what happens to files: it loses its end, another one with the same
+    /// bytes takes its place, or it is gone for a while. What is missing is written again.
+    pub(crate) fn meddle(&mut self, dice: &mut Dice) {
+        if self.at_work.is_empty() {
+            return;
+        }
+        let number = dice.below(self.at_work.len() as u64) as usize;
+        let Growing { path, bytes, written, .. } = &mut self.at_work[number];
+        if *written == 0 {
+            return;
+        }
+        match dice.below(3) {
+            0 => {
+                *written = dice.below(*written as u64) as usize;
+                File::options().write(true).open(path).unwrap().set_len(*written as u64).unwrap();
+            }
+            1 => {
+                let beside = path.with_extension("new");
+                fs::write(&beside, &bytes[..*written]).unwrap();
+                fs::rename(beside, path).unwrap();
+            }
+            _ => {
+                fs::remove_file(path).unwrap();
+                *written = 0;
+            }
+        }
+    }
+}
+
 /// Appends to a file; makes it, and the folders around it, if there is none.
 pub(crate) fn append(path: &Path, bytes: &[u8]) {
     fs::create_dir_all(path.parent().unwrap()).unwrap();
