@@ -191,6 +191,8 @@ pub struct Kin {
     /// The number of its first record in a history whose earlier part stands in a source of the
     /// parent, or of its own session.
     pub begins_at: Option<u64>,
+    /// What its records call the session they are of.
+    pub named: Option<String>,
     /// When it began, as far as its first bytes tell: within a family the oldest comes first.
     pub since: Option<Time>,
 }

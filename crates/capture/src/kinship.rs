@@ -13,9 +13,18 @@ pub(crate) fn kin_by_uuid(head: &[u8]) -> Kin {
     Kin {
         parent: text_after(head, b"\"forkedFrom\":{\"sessionId\":\"").map(str::to_owned),
         family: Some(family.to_owned()),
+        named: named(head).map(str::to_owned),
         since: since(head),
         ..Kin::default()
     }
+}
+
+/// The first session that is named, and not as the one that is repeated.
+fn named(head: &[u8]) -> Option<&str> {
+    const MARK: &[u8] = b"\"sessionId\":\"";
+    let is_own = |at: &usize| !head[..*at].ends_with(b"\"forkedFrom\":{");
+    let own = memmem::find_iter(head, MARK).find(is_own)?;
+    text_after(&head[own..], MARK)
 }
 
 /// The string that begins behind `mark`, as it is written.

@@ -126,9 +126,14 @@ impl Pump<'_> {
         &self,
         reading: &mut Reading<'_>,
         source: &Source,
+        kin: &Kin,
         origin: Origin,
     ) -> io::Result<()> {
-        reading.skip_to(origin.end, (self.clock)())?;
+        let own = reading.skip_to(origin.end, (self.clock)())?;
+        // A file that was only copied calls itself what the other is called.
+        if origin.is_all && kin.named.as_ref() == Some(&source.session) {
+            reading.open_with(format!("all of it is told in {}", origin.session), own);
+        }
         let thread = reading.position.threads.entry(source.session.clone()).or_default();
         let parent = origin.session.as_str().split_once(':').map_or("", |(_, session)| session);
         // One that works for its parent does not go on with what it repeats.
@@ -137,6 +142,22 @@ impl Pump<'_> {
             let session = parent.to_owned();
             Some(Parent { session, mode: SessionMode::Fork, seq: origin.seq, label: None })
         }));
+        Ok(())
+    }
+
+    /// Passes over what a copy has told already that was read first. The copy names this one as
+    /// its parent, and two cannot each begin with the other.
+    pub(crate) fn begin_after(
+        &self,
+        reading: &mut Reading<'_>,
+        source: &Source,
+        origin: Origin,
+    ) -> io::Result<()> {
+        reading.skip_to(origin.end, (self.clock)())?;
+        let words = format!("its beginning is told in {}, which was read first", origin.session);
+        reading.open_with(words, Vec::new());
+        let thread = reading.position.threads.entry(source.session.clone()).or_default();
+        thread.leave(None);
         Ok(())
     }
 }

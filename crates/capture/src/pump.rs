@@ -333,7 +333,9 @@ impl<'a> Pump<'a> {
         let source = &found.source;
         self.files.put(file_of(&found.metadata));
         let mut reading = Reading::open(agent, source, known)?;
-        if kin != Kin::default() && !reading.position.has_told() {
+        let is_new = !reading.position.has_told();
+        let is_awaited = is_new && self.tellers.awaits(source.provider, &source.session, sink)?;
+        if is_new && (kin != Kin::default() || is_awaited) {
             if has_kin_here {
                 sink.settle()?;
             }
@@ -345,7 +347,8 @@ impl<'a> Pump<'a> {
                     Some(origin) if origin.is_all && !reading.is_quiet((self.clock)()) => {
                         return Ok(Looked::Whole);
                     }
-                    Some(origin) => self.begin_behind(&mut reading, source, origin)?,
+                    Some(origin) if is_awaited => self.begin_after(&mut reading, source, origin)?,
+                    Some(origin) => self.begin_behind(&mut reading, source, &kin, origin)?,
                     None => {}
                 }
             }
@@ -369,7 +372,7 @@ impl<'a> Pump<'a> {
                 keep(sink, source, &chunk)?;
             }
             if let Some(batch) = chunk.batch {
-                self.tellers.told_of(source.provider, reading.position.threads.keys());
+                self.tellers.told_of(source.provider, &reading.position.threads);
                 sink.put(Batch { drafts: chunk.telling.drafts, ..batch })?;
             }
             bytes += chunk.to - chunk.from;

@@ -5,13 +5,14 @@ use std::fs::{self, File, Metadata};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::MetadataExt;
 
-use event::Time;
+use event::{Draft, Kind, Time};
 use memchr::memmem;
 
 use crate::agent::{Agent, Form, Parser};
 use crate::blocks::Blocks;
 use crate::documents::Document;
 use crate::error::{Warning, WarningKind};
+use crate::identity::Identity;
 use crate::limit::{BATCH_BYTES_MAX, BATCH_EVENTS_MAX, BESIDE_BYTES_MAX, RECORD_BYTES_MAX};
 use crate::lines::Lines;
 use crate::position::{Position, Torn, file_of, is_quiet};
@@ -37,6 +38,9 @@ pub(crate) struct Reading<'a> {
     not_text: u64,
     /// The bytes of the present chunk, as far as they were read into memory.
     kept: Vec<u8>,
+    /// What is said of it before anything it says itself, and what it alone says of the part that
+    /// was passed over.
+    opening: Option<(String, Vec<Draft>)>,
     is_at_end: bool,
 }
 
@@ -121,6 +125,7 @@ impl<'a> Reading<'a> {
             warnings: Vec::new(),
             not_text: 0,
             kept: Vec::new(),
+            opening: None,
             is_at_end: false,
         })
     }
@@ -154,10 +159,16 @@ impl<'a> Reading<'a> {
         Ok(Some(self.tell(now, next)?.0))
     }
 
-    /// Passes over the records up to `end`: they were told elsewhere.
-    pub(crate) fn skip_to(&mut self, end: u64, now: Time) -> io::Result<()> {
+    /// Passes over the records up to `end`: they were told elsewhere, but for the prompts in them
+    /// that nobody could repeat, because they have no name.
+    pub(crate) fn skip_to(&mut self, end: u64, now: Time) -> io::Result<Vec<Draft>> {
+        let mut own = Vec::new();
         while self.position.offset < end && !self.is_at_end {
-            self.tell(now, end)?;
+            let (Telling { drafts, places, .. }, _) = self.tell(now, end)?;
+            let told = drafts.into_iter().zip(places);
+            let prompts = told
+                .filter(|(draft, place)| draft.kind == Kind::UserPrompt && !place.is_everywhere);
+            own.extend(prompts.map(|(draft, _)| draft));
         }
         // What is held back of them was told there, too.
         let Reading { source, parser, position, .. } = self;
@@ -165,7 +176,12 @@ impl<'a> Reading<'a> {
         let mut told = Told::new(source, position.generation, &mut position.threads, &beside, now);
         parser.rest(&mut told);
         parser.own_begins();
-        Ok(())
+        Ok(own)
+    }
+
+    /// The session is there, whatever it says itself, and this is said of it first.
+    pub(crate) fn open_with(&mut self, words: String, own: Vec<Draft>) {
+        self.opening = Some((words, own));
     }
 
     /// Whether nobody has written to it for long.
@@ -185,7 +201,16 @@ impl<'a> Reading<'a> {
     /// last line if it was never finished.
     fn tell(&mut self, now: Time, end: u64) -> io::Result<(Telling, Option<Torn>)> {
         let Reading {
-            source, records, parser, position, metadata, warnings, not_text, kept, ..
+            source,
+            records,
+            parser,
+            position,
+            metadata,
+            warnings,
+            not_text,
+            kept,
+            opening,
+            ..
         } = self;
         let source = *source;
         kept.clear();
@@ -194,6 +219,11 @@ impl<'a> Reading<'a> {
         let begin = position.offset;
         let mut told = Told::new(source, generation, &mut position.threads, &beside, now);
         let mut torn_now = None;
+        if let Some((words, own)) = opening.take() {
+            turn_to(&**parser, &mut told, &place(begin, 0, position.records));
+            told.note(Identity::in_session(&["opening"]), None, "beginning", words);
+            told.take_over(own);
+        }
         loop {
             let read = position.offset - begin;
             let is_full = told.len() >= BATCH_EVENTS_MAX || read >= BATCH_BYTES_MAX as u64;

@@ -9,13 +9,14 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use event::Time;
+use event::payload::SessionMode;
 use serde::Deserialize;
-use serde::de::IgnoredAny;
 
 use crate::error::CaptureError;
 use crate::position::Position;
 use crate::sign::{About, Known};
-use crate::sink::{KnownSource, Sink};
+use crate::sink::{KnownSource, Sink, SinkError};
+use crate::thread::{Parent, Thread};
 
 /// How long a source is taken to be the newest that tells of a session. One that goes on in
 /// another file is found by it at most this much later.
@@ -28,8 +29,16 @@ const SESSIONS_MAX: usize = 1_024;
 pub(crate) struct Tellers {
     /// By provider and session: the key of the source, and when it was found.
     found: RefCell<HashMap<(String, String), (String, Time)>>,
-    /// All sessions that any source told of, by their hashes, once somebody asked for one.
-    told_of: RefCell<Option<HashSet<u64>>>,
+    /// What all sources say of sessions, once somebody has asked.
+    sessions: RefCell<Option<Sessions>>,
+}
+
+/// Sessions by their hashes: one that is not here was never told of.
+#[derive(Default)]
+struct Sessions {
+    told_of: HashSet<u64>,
+    /// Those that another one says it repeats, though nobody had told of them by then.
+    awaited: HashSet<u64>,
 }
 
 impl Tellers {
@@ -63,27 +72,60 @@ impl Tellers {
     }
 
     /// A source tells of these sessions.
-    pub(crate) fn told_of<'s>(&self, provider: &str, sessions: impl Iterator<Item = &'s String>) {
-        if let Some(told_of) = &mut *self.told_of.borrow_mut() {
-            told_of.extend(sessions.map(|session| hash(provider, session)));
+    pub(crate) fn told_of(&self, provider: &str, threads: &BTreeMap<String, Thread>) {
+        if let Some(sessions) = &mut *self.sessions.borrow_mut() {
+            let parents = threads.iter().map(|(session, thread)| (session, thread.parent.as_ref()));
+            sessions.add(provider, parents);
         }
+    }
+
+    /// Whether a session that nobody knew yet was said to be repeated.
+    pub(crate) fn awaits(
+        &self,
+        provider: &str,
+        session: &str,
+        sink: &dyn Sink,
+    ) -> Result<bool, SinkError> {
+        self.ask(sink, |sessions| sessions.awaited.contains(&hash(provider, session)))
     }
 
     /// Whether any source may have told of a session.
     fn may_know(&self, about: &About<'_>, sink: &dyn Sink) -> Result<bool, CaptureError> {
-        let mut told_of = self.told_of.borrow_mut();
-        if told_of.is_none() {
-            let mut all = HashSet::new();
-            let show = &mut |known: KnownSource<'_>| {
-                let provider = known.key.split_once(':').map_or("", |(provider, _)| provider);
-                let sessions = sessions_in(known.position);
-                all.extend(sessions.keys().map(|session| hash(provider, session)));
-            };
-            sink.sources(show).map_err(CaptureError::Positions)?;
-            *told_of = Some(all);
-        }
         let session = hash(about.provider, about.session);
-        Ok(told_of.as_ref().is_none_or(|told_of| told_of.contains(&session)))
+        let may_know = self.ask(sink, |sessions| sessions.told_of.contains(&session));
+        may_know.map_err(CaptureError::Positions)
+    }
+
+    fn ask(&self, sink: &dyn Sink, ask: impl FnOnce(&Sessions) -> bool) -> Result<bool, SinkError> {
+        let mut sessions = self.sessions.borrow_mut();
+        if sessions.is_none() {
+            let mut all = Sessions::default();
+            sink.sources(&mut |known| {
+                let provider = known.key.split_once(':').map_or("", |(provider, _)| provider);
+                let parents = parents_in(known.position);
+                all.add(
+                    provider,
+                    parents.iter().map(|(session, it)| (session, it.parent.as_ref())),
+                );
+            })?;
+            *sessions = Some(all);
+        }
+        Ok(sessions.as_ref().is_none_or(ask))
+    }
+}
+
+impl Sessions {
+    fn add<'s>(
+        &mut self,
+        provider: &str,
+        threads: impl Iterator<Item = (&'s String, Option<&'s Parent>)>,
+    ) {
+        for (session, parent) in threads {
+            self.told_of.insert(hash(provider, session));
+            let is_awaited = |parent: &&Parent| parent.mode == SessionMode::Fork && parent.seq == 0;
+            let awaited = parent.filter(is_awaited);
+            self.awaited.extend(awaited.map(|parent| hash(provider, &parent.session)));
+        }
     }
 }
 
@@ -93,14 +135,21 @@ fn hash(provider: &str, session: &str) -> u64 {
     hasher.finish()
 }
 
+/// What is read here of a session in a position.
+#[derive(Deserialize)]
+struct Descent {
+    #[serde(default)]
+    parent: Option<Parent>,
+}
+
 /// The sessions a position is about; the rest of it is not read.
-fn sessions_in(position: &str) -> BTreeMap<String, IgnoredAny> {
+fn parents_in(position: &str) -> BTreeMap<String, Descent> {
     #[derive(Deserialize)]
-    struct Sessions {
+    struct Threads {
         #[serde(default)]
-        threads: BTreeMap<String, IgnoredAny>,
+        threads: BTreeMap<String, Descent>,
     }
-    serde_json::from_str(position).map_or_else(|_| BTreeMap::new(), |Sessions { threads }| threads)
+    serde_json::from_str(position).map_or_else(|_| BTreeMap::new(), |Threads { threads }| threads)
 }
 
 /// How far a source was read, if it tells of the session.

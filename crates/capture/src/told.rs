@@ -413,6 +413,13 @@ impl<'a> Told<'a> {
         self.fact(identity, None, &unknown).id
     }
 
+    /// Tells what was told before and went nowhere.
+    pub(crate) fn take_over(&mut self, drafts: Vec<Draft>) {
+        let place = Place { is_everywhere: false, end: self.offset };
+        self.places.extend(drafts.iter().map(|_| place));
+        self.drafts.extend(drafts);
+    }
+
     /// Makes what was told since `from` stand in for an event.
     pub(crate) fn amend(&mut self, from: usize, id: EventId) {
         if let Some(draft) = self.drafts.get_mut(from) {

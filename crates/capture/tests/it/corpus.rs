@@ -7,17 +7,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-use capture::{AGENTS, Environment, Pump, Warning, WarningKind};
+use capture::{AGENTS, Environment, Pump, Summary, Warning, WarningKind};
 use event::payload::{
     AssistantMessage, AssistantThinking, SessionMode, SessionStarted, StepCompleted, StopReason,
     ToolCall, ToolResult, TurnCompleted, Unknown, UserPrompt,
 };
 use event::{Event, EventId, Kind, Time};
 use serde::Deserialize;
-use testkit::Transcripts;
+use tempfile::TempDir;
+use testkit::{Dice, Transcripts};
 
 use crate::memory::Memory;
-use crate::scenario::NOW;
+use crate::scenario::{self, NOW};
 
 /// Makes trees of one agent from several seeds, and compares.
 #[track_caller]
@@ -51,20 +52,64 @@ fn the_totals_of_generated_codex_transcripts_are_exact() {
     check_corpus("codex", "CODEX_HOME", &sizes);
 }
 
+/// Files that appear one after the other, a fork perhaps before what it repeats.
+#[test]
+fn sources_that_appear_in_any_order_add_up_to_the_same() {
+    let claude = [8, 13, 14].map(|seed| ("claude", "CLAUDE_CONFIG_DIR", seed));
+    let codex = [9, 15].map(|seed| ("codex", "CODEX_HOME", seed));
+    for (provider, variable, seed) in claude.into_iter().chain(codex) {
+        let share = if provider == "claude" { "1" } else { "0" };
+        let transcripts = Transcripts::make("2mb", seed, share);
+        let tree = transcripts.root();
+        let wanted = Wanted::of(provider, &tree).sums();
+        for order in 0..3 {
+            let elsewhere = TempDir::new().unwrap();
+            let mut sink = Memory::default();
+            for (path, bytes) in in_order(&tree, order) {
+                put(elsewhere.path(), &path, &bytes);
+                pass(provider, variable, elsewhere.path(), &mut sink);
+            }
+            assert_eq!(got(&sink).sums(), wanted, "{provider} of {seed} in order {order}");
+        }
+    }
+}
+
+/// The files of a tree, some sources before others. What lies beside them comes first.
+fn in_order(tree: &Path, order: u64) -> Vec<scenario::File> {
+    let mut files = scenario::files(tree);
+    let is_source = |path: &Path| path.extension().is_some_and(|kind| kind == "jsonl");
+    files.sort_by_key(|(path, _)| (is_source(path), Dice::new(order ^ sum(path)).below(u64::MAX)));
+    files
+}
+
+fn sum(path: &Path) -> u64 {
+    let bytes = path.as_os_str().as_encoded_bytes();
+    bytes.iter().fold(0, |sum: u64, byte| sum.wrapping_mul(31) + u64::from(*byte))
+}
+
+fn put(tree: &Path, path: &Path, bytes: &[u8]) {
+    let path = tree.join(path);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, bytes).unwrap();
+}
+
 fn read(provider: &str, variable: &str, tree: &Path) -> Memory {
-    let folder = tree.join(provider).to_str().unwrap().to_owned();
-    let environment = Environment::new(tree.join("home"), [(variable.to_owned(), folder)]);
-    let agents: Vec<_> =
-        AGENTS.iter().copied().filter(|agent| agent.provider() == provider).collect();
-    let clock = || Time::from_millis(NOW);
     let mut sink = Memory::default();
-    let pump = Pump::new(&agents, &environment, &clock);
-    let summary = pump.once(&mut sink, &mut |_| {}).unwrap();
+    let summary = pass(provider, variable, tree, &mut sink);
     // Some sessions end in the middle of a line.
     let is_torn = |warning: &Warning| warning.kind == WarningKind::Torn;
     assert!(summary.warnings.iter().all(is_torn), "{:?}", summary.warnings);
     assert_eq!(sink.sightings, 0, "everything is told once");
     sink
+}
+
+fn pass(provider: &str, variable: &str, tree: &Path, sink: &mut Memory) -> Summary {
+    let folder = tree.join(provider).to_str().unwrap().to_owned();
+    let environment = Environment::new(tree.join("home"), [(variable.to_owned(), folder)]);
+    let agents: Vec<_> =
+        AGENTS.iter().copied().filter(|agent| agent.provider() == provider).collect();
+    let clock = || Time::from_millis(NOW);
+    Pump::new(&agents, &environment, &clock).once(sink, &mut |_| {}).unwrap()
 }
 
 /// What is counted of one session.
@@ -144,6 +189,23 @@ impl Wanted {
             *needles.entry(word).or_default() += count;
         }
         Wanted { sessions, tokens: totals.tokens_by_model, needles }
+    }
+}
+
+impl Wanted {
+    /// What does not depend on who was read first: of sessions all together.
+    fn sums(self) -> (usize, Counts, BTreeMap<String, Tokens>, BTreeMap<String, u64>) {
+        let mut sums = Counts::default();
+        for session in self.sessions.values() {
+            sums.user_prompts += session.user_prompts;
+            sums.queued_prompts += session.queued_prompts;
+            sums.assistant_messages += session.assistant_messages;
+            sums.tool_calls += session.tool_calls;
+            sums.tool_results += session.tool_results;
+            sums.compactions += session.compactions;
+            sums.output_tokens += session.output_tokens;
+        }
+        (self.sessions.len(), sums, self.tokens, self.needles)
     }
 }
 
