@@ -22,9 +22,18 @@ const TICKS_PER_SEC: i64 = 100;
 /// clock that was set since the boot moves it.
 const START_SLACK_SECS: i64 = 2;
 
-/// Processes that are looked at for their names, and bytes of each command line.
+/// Processes that are looked at for their names, and words of each command line: behind an
+/// interpreter some of its own options may stand before the script.
 const PROCESSES_MAX: usize = 65_536;
-const WORDS_MAX: usize = 4;
+const WORDS_MAX: usize = 8;
+
+/// Programs that run what a file says: the file is the program that is meant.
+const INTERPRETERS: &[&str] =
+    &["node", "nodejs", "bun", "deno", "python", "python3", "sh", "bash", "dash", "zsh"];
+
+/// Their options with a word of its own behind them, and what they are told before a script.
+const OPTIONS_WITH_A_WORD: &[&str] = &["-r", "--require", "--import", "--loader", "-C", "-W", "-X"];
+const BEFORE_A_SCRIPT: &[&str] = &["run", "x"];
 
 /// How long a look at all processes is good for saying that a program does not run. No longer than
 /// a session that was just written is taken to be open without a process to be seen: so one whose
@@ -131,8 +140,7 @@ impl ProcessTable for Processes {
             programs.looked = Some((Instant::now(), read));
         }
         let looked = programs.looked.iter().flat_map(|(_, running)| running);
-        let mut its =
-            looked.filter(|running| running.words.iter().any(|word| names(word, program)));
+        let mut its = looked.filter(|running| running.is_of(program));
         let witness = its.find_map(|running| match start_of(running.pid) {
             Start::Ticks(ticks) => Some((running.pid, ticks)),
             Start::Gone | Start::Untold => None,
@@ -208,13 +216,66 @@ fn read_programs() -> Option<Vec<Running>> {
     Some(programs)
 }
 
-/// Whether a word of a command line names a program: the last part of a path, or a package that is
-/// called after it.
-fn names(word: &str, program: &str) -> bool {
-    word.split('/').any(|part| {
-        part == program
-            || part.strip_prefix(program).is_some_and(|rest| rest.starts_with(['-', '.']))
-    })
+impl Running {
+    /// Whether it runs this program. What else stands on its command line says nothing: a path, a
+    /// prompt or a script may name any agent there is.
+    fn is_of(&self, program: &str) -> bool {
+        let Some((first, rest)) = self.words.split_first() else { return false };
+        // A shell that somebody logs in with is called so.
+        let interpreter = file_name(first).trim_start_matches('-');
+        if !INTERPRETERS.contains(&interpreter) {
+            return is_program(first, program);
+        }
+        script_of(rest).is_some_and(|script| {
+            let package = package_of(script);
+            package.is_some_and(|package| is_called(package, program))
+                || is_program(script, program)
+        })
+    }
+}
+
+/// The script among the words that an interpreter was given, if it was given one.
+fn script_of(words: &[String]) -> Option<&str> {
+    let mut words = words.iter().map(String::as_str);
+    loop {
+        match words.next()? {
+            word if OPTIONS_WITH_A_WORD.contains(&word) => _ = words.next(),
+            // What is to be run is said, not named.
+            "-c" | "-e" | "-p" | "-m" | "--eval" | "--print" => return None,
+            word if word.starts_with('-') || BEFORE_A_SCRIPT.contains(&word) => {}
+            script => return Some(script),
+        }
+    }
+}
+
+/// The package that a file was installed with: the folder behind the last `node_modules`, without
+/// whose it is.
+fn package_of(path: &str) -> Option<&str> {
+    let (_, inside) = path.rsplit_once("/node_modules/")?;
+    let mut parts = inside.split('/');
+    let first = parts.next()?;
+    if first.starts_with('@') { parts.next() } else { Some(first).filter(|name| *name != ".bin") }
+}
+
+/// Whether a file is this program: by its name, or, where that is a version only, by the folder
+/// that its versions are kept in.
+fn is_program(path: &str, program: &str) -> bool {
+    let name = file_name(path);
+    if is_called(name.trim_start_matches('.'), program) {
+        return true;
+    }
+    let is_version = name.starts_with(|first: char| first.is_ascii_digit());
+    let kept_in = path.rsplit('/').skip(1).take(2).collect::<Vec<_>>();
+    is_version && kept_in == ["versions", program]
+}
+
+/// Whether a file or a package is called after a program, perhaps with a kind or a system behind.
+fn is_called(name: &str, program: &str) -> bool {
+    name.strip_prefix(program).is_some_and(|rest| rest.is_empty() || rest.starts_with(['-', '.']))
+}
+
+fn file_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
 }
 
 #[cfg(test)]
@@ -264,15 +325,55 @@ mod tests {
     }
 
     #[test]
-    fn a_program_is_known_by_its_path_or_package() {
-        for (word, is_it) in [
-            ("/usr/local/bin/gemini", true),
-            ("/usr/lib/node_modules/@google/gemini-cli/dist/index.js", true),
-            ("gemini", true),
-            ("/home/dev/geminis/x", false),
-            ("grep gemini", false),
+    fn a_process_is_known_by_the_program_it_runs() {
+        let modules = "/usr/lib/node_modules";
+        for (program, line) in [
+            ("claude", "claude --resume".to_owned()),
+            ("claude", "/home/dev/.local/share/claude/versions/2.1.325 --print".to_owned()),
+            ("claude", format!("node {modules}/@anthropic-ai/claude-code/cli.js")),
+            ("codex", "node /usr/bin/codex exec --json".to_owned()),
+            ("codex", format!("{modules}/@openai/codex/vendor/x86_64/codex/codex exec --json")),
+            ("codex", "./codex-x86_64-unknown-linux-musl".to_owned()),
+            ("gemini", "/usr/bin/node /usr/local/bin/gemini -m gemini-2.5-pro".to_owned()),
+            (
+                "gemini",
+                format!(
+                    "node --max-old-space-size=7950 {modules}/@google/gemini-cli/dist/index.js"
+                ),
+            ),
+            ("qwen", format!("node -r /tmp/hook.cjs {modules}/@qwen-code/qwen-code/cli.js")),
+            ("copilot", format!("node {modules}/@github/copilot/index.js --no-auto-update")),
+            ("opencode", format!("{modules}/opencode-ai/bin/.opencode")),
+            ("pi", format!("bun run {modules}/@mariozechner/pi-coding-agent/dist/cli.js")),
+            ("cursor", "cursor-agent".to_owned()),
+            ("goose", "/bin/sh /home/dev/bin/goose session".to_owned()),
         ] {
-            assert_eq!(names(word, "gemini"), is_it, "{word}");
+            assert!(running(&line).is_of(program), "{line}");
         }
+    }
+
+    #[test]
+    fn a_program_that_is_only_spoken_of_does_not_run() {
+        for (program, line) in [
+            ("codex", "bash -c cp\u{a0}-r\u{a0}/home/dev/codex/s1\u{a0}."),
+            ("codex", "/bin/bash /home/dev/codex/build.sh"),
+            ("codex", "node /home/dev/codex/server.js"),
+            ("codex", "vim codex"),
+            ("gemini", "grep -r gemini /usr/lib/node_modules/@google/gemini-cli"),
+            ("gemini", "node /home/dev/project/ask.js gemini"),
+            ("claude", "hansard hook claude Stop"),
+            ("claude", "tail -f /home/dev/.claude/projects/x.jsonl"),
+            ("claude", "/srv/claude/versions/run"),
+            ("pi", "/usr/bin/pipewire"),
+            ("opencode", "-bash"),
+            ("goose", ""),
+        ] {
+            assert!(!running(line).is_of(program), "{line}");
+        }
+    }
+
+    fn running(line: &str) -> Running {
+        let words = line.split(' ').map(|word| word.replace('\u{a0}', " "));
+        Running { pid: 1, words: words.collect() }
     }
 }
