@@ -24,15 +24,18 @@ pub(crate) struct Glances(HashMap<PathBuf, Glance>);
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Glance {
     file: Option<Stamp>,
-    /// Of the log beside it: what happens to a database happens there first.
-    log: Option<Stamp>,
+    /// Of the log beside it: what happens to a database happens there first. When something else
+    /// than its bytes was changed says nothing: a reader may do that by opening it.
+    log: Option<(FileId, u64, i64)>,
     /// Nobody has written for so long that what is not finished is told as it is.
     is_quiet: bool,
     is_settled: bool,
 }
 
 /// A file, its size, and when its bytes and what is known of it were changed last.
-type Stamp = ((u64, u64), u64, i64, (i64, i64));
+type Stamp = (FileId, u64, i64, (i64, i64));
+
+type FileId = (u64, u64);
 
 impl Glances {
     /// Whether a source looks as it did when a look found nothing more.
@@ -66,6 +69,7 @@ impl Glance {
             all(&|metadata| is_older(metadata, now, SETTLED_MILLIS)),
         );
         let [file, log] = both.map(|metadata| metadata.as_ref().map(stamp));
+        let log = log.map(|(file, size, changed, _)| (file, size, changed));
         Glance { file, log, is_quiet, is_settled }
     }
 }
@@ -122,6 +126,19 @@ mod tests {
         glances.put(&path, Glance::at(&path, now()));
         log.write_all(b"a page").unwrap();
         assert!(!glances.has(&path, &Glance::at(&path, now())));
+    }
+
+    #[test]
+    fn a_database_looks_the_same_when_its_log_was_only_opened() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.db");
+        file_of_yesterday(&path);
+        let log = file_of_yesterday(&dir.path().join("a.db-wal"));
+        let mut glances = Glances::default();
+        glances.put(&path, Glance::at(&path, now()));
+        // Changes when something was changed last, and nothing else.
+        log.set_permissions(log.metadata().unwrap().permissions()).unwrap();
+        assert!(glances.has(&path, &Glance::at(&path, now())));
     }
 
     #[test]

@@ -467,7 +467,13 @@ impl Hints {
         if matches!(event.kind, EventKind::Access(_)) {
             return;
         }
+        let is_about = matches!(event.kind, EventKind::Modify(ModifyKind::Metadata(_)));
         for path in event.paths {
+            // A reader that may do anything gives a log back to its owner whenever it opens one: we
+            // would tell ourselves to look for ever.
+            if is_about && database::of_log(&path) != path {
+                continue;
+            }
             let wake = match event.kind {
                 EventKind::Remove(_) | EventKind::Modify(ModifyKind::Name(RenameMode::From)) => {
                     Wake::Gone(path)
@@ -588,6 +594,23 @@ mod tests {
             watch.wait_until(due, &mut Vec::new());
             assert!(watch.now() < due, "{}", bell.display());
         }
+    }
+
+    #[test]
+    fn what_a_look_does_to_a_log_is_no_reason_to_look_again() {
+        let (sender, wakes) = mpsc::sync_channel(HINTS_MAX);
+        let hints = Hints { sender, has_lost_count: Arc::default() };
+        let tell = |kind, name: &str| {
+            let event = notify::Event::new(EventKind::Modify(kind)).add_path(name.into());
+            hints.take(Ok(event));
+            wakes.try_recv().is_ok()
+        };
+        let owner = ModifyKind::Metadata(notify::event::MetadataKind::Any);
+        let bytes = ModifyKind::Data(notify::event::DataChange::Any);
+        assert!(!tell(owner, "/home/dev/opencode.db-wal"));
+        assert!(!tell(owner, "/home/dev/opencode.db-shm"));
+        assert!(tell(bytes, "/home/dev/opencode.db-wal"));
+        assert!(tell(owner, "/home/dev/opencode.db"), "it may be readable now");
     }
 
     /// Whether something happens that is a reason to look for folders, within a minute.
