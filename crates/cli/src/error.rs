@@ -127,7 +127,8 @@ impl From<OpenError> for CliError {
         let (kind, hint) = match &error {
             OpenError::JournalNotFound { .. } => (
                 "journal_not_found",
-                "`hansard import FILE` makes one, or point `--journal` at another folder".into(),
+                "`hansard up` makes one and fills it, or point `--journal` at another folder"
+                    .into(),
             ),
             OpenError::NewerFormat { .. } => (
                 "newer_format",

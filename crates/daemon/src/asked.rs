@@ -2,7 +2,7 @@
 //! put together.
 //!
 //! Whether a request still waits is what the status of its session says: an agent may go on without
-//! a word about it.
+//! a word about it, and may ask without one, where only its registry tells that it does.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -11,6 +11,7 @@ use event::payload::{ApprovalCanceled, ApprovalRequested, ApprovalResolved};
 use event::{Event, Kind, Raw};
 use journal::{Journal, ReadError, Selection};
 use projection::Risk;
+use projection::status::Status;
 use serde_json::value::RawValue;
 
 use crate::statuses::SessionStatus;
@@ -21,7 +22,8 @@ const EVENTS_MAX: usize = 200;
 /// Which requests are wanted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Which {
-    /// Those that wait, the riskiest first, then the oldest.
+    /// Those that wait, the riskiest first, before them those of which nobody knows; then the
+    /// oldest.
     Pending,
     /// All, the newest first.
     All,
@@ -34,9 +36,10 @@ pub fn approvals(
     which: Which,
 ) -> Result<Vec<wire::Approval>, ReadError> {
     let mut asked = Vec::new();
-    let may_wait = |status: &&SessionStatus| !status.verdict.pending_approvals.is_empty();
+    let may_wait = |status: &&SessionStatus| status.verdict.status == Status::WaitingApproval;
     // A session that waits for nothing is not read for what it asked before.
     for status in statuses.iter().filter(|status| which == Which::All || may_wait(status)) {
+        asked.extend(asked_without_words(status).map(|approval| (None, approval)));
         asked.extend(asked_in(journal, status)?);
     }
     match which {
@@ -49,11 +52,38 @@ pub fn approvals(
     Ok(asked.into_iter().map(|(_, approval)| approval).collect())
 }
 
+/// What a session waits for that has told nobody what it asks.
+fn asked_without_words(status: &SessionStatus) -> Option<wire::Approval> {
+    let SessionStatus { info, verdict, summary, .. } = status;
+    let is_known = !verdict.pending_approvals.is_empty();
+    let evidence = verdict
+        .evidence
+        .first()
+        .filter(|evidence| evidence.says == Status::WaitingApproval && !is_known)?;
+    Some(wire::Approval {
+        id: format!("{}:{}@{}", evidence.source, info.id, evidence.at),
+        session_id: info.id.clone(),
+        provider: info.provider.clone(),
+        action: Some(summary.current.clone()),
+        tool: "unknown".to_owned(),
+        input: None,
+        cwd: info.cwd.clone(),
+        risk: None,
+        requested_at: evidence.at,
+        expires_at: None,
+        state: "pending",
+        decision: None,
+        delivered: "none",
+        source: evidence.source.clone(),
+        confidence: evidence.confidence.to_string(),
+    })
+}
+
 /// The requests of one session, the newest first.
 fn asked_in(
     journal: &Journal,
     status: &SessionStatus,
-) -> Result<Vec<(Risk, wire::Approval)>, ReadError> {
+) -> Result<Vec<(Option<Risk>, wire::Approval)>, ReadError> {
     let kinds = [Kind::ApprovalRequested, Kind::ApprovalResolved, Kind::ApprovalCanceled];
     let selection = Selection::all().of_kinds(kinds).newest_first();
     let mut answers = BTreeMap::new();
@@ -71,7 +101,7 @@ fn asked_in(
             let unanswered = (if is_pending { "pending" } else { "over" }, None);
             let (state, decision) = answers.remove(&asked.approval_id).unwrap_or(unanswered);
             let risk = Risk::of(&asked.tool, asked.input.as_ref().unwrap_or(&Raw::null()));
-            approvals.push((risk, approval(event, asked, risk, status, state, decision)));
+            approvals.push((Some(risk), approval(event, asked, risk, status, state, decision)));
         }
     }
     Ok(approvals)

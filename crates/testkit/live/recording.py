@@ -1,7 +1,9 @@
 """A recording of a real agent: what it wrote when, what its hooks told, and what really was."""
+import contextlib
 import datetime
 import json
 import re
+import sqlite3
 
 # What is looked for in a folder ten times a second is seen a little after it was written.
 POLL_S = 0.15
@@ -19,6 +21,12 @@ EXITED = ("exited", {"exited"})
 
 # What cannot be compared: a key that should have interrupted the agent had no effect.
 NOT_COMPARED = {("copilot", "s6_interrupt", "ready for a prompt")}
+
+# A database of which only the rows were kept, one a line; and the tables that are looked at.
+ROWS = ".rows.jsonl"
+TABLES = ("project", "session", "message", "part", "event")
+# So many milliseconds fit into an id of its log.
+ID_MILLIS = 1 << 36
 
 ISO = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z")
 
@@ -89,7 +97,7 @@ class Recording:
 
     def actions(self, with_hooks):
         """Everything that happened, in order: a time, what it is, and what it is about."""
-        found = [*self.lives(), *self.states(), *self.lines()]
+        found = [*self.lives(), *self.states(), *self.lines(), *self.logged()]
         if with_hooks:
             found += [(call["t"], "hook", call) for call in self.read("hooks")]
         return sorted(found, key=lambda action: action[0])
@@ -114,6 +122,8 @@ class Recording:
     def lines(self):
         """The lines of transcripts, each when its file was seen to have grown behind it."""
         for path in sorted(self.home.rglob("*.jsonl")):
+            if path.name.endswith(ROWS):
+                continue
             name = str(path.relative_to(self.home))
             grown = [change["t"] for change in self.files if change["path"] == name]
             seen = self.begin
@@ -127,7 +137,50 @@ class Recording:
     def rest(self):
         """Files that are no transcripts: they are there from the beginning."""
         found = (path for path in self.home.rglob("*") if path.is_file())
-        return [path for path in found if path.suffix != ".jsonl"]
+        return [path for path in found if path.suffix not in (".jsonl", ".db")]
+
+    def database(self):
+        """Where the agent keeps its database, and the rows of it; nothing if it has none. Of some
+        only the rows were kept."""
+        for path in self.home.rglob(f"*{ROWS}"):
+            with open(path, encoding="utf-8") as lines:
+                rows = [json.loads(line) for line in lines]
+            name = str(path.relative_to(self.home)).removesuffix(ROWS)
+            return name, [(row["table"], row["row"]) for row in rows]
+        for path in self.home.rglob("*.db"):
+            return str(path.relative_to(self.home)), list(rows_of(path))
+        return None, []
+
+    def logged(self):
+        """The rows of a log in a database, each when it was written, and with the first one of a
+        session that one."""
+        _, rows = self.database()
+        sessions = {row["id"]: row for table, row in rows if table == "session"}
+        begun = set()
+        for row in sorted((row for table, row in rows if table == "event"), key=written_at):
+            session = sessions[row["aggregate_id"]]
+            with_it = [] if session["id"] in begun else [("session", session)]
+            begun.add(session["id"])
+            at = self.begin_of_ids() + written_at(row) / 1000
+            yield at, "rows", (session, [*with_it, ("event", row)])
+
+    def begin_of_ids(self):
+        """When the times that fit into an id began anew, in seconds."""
+        return int(self.begin * 1000) // ID_MILLIS * ID_MILLIS / 1000
+
+
+def rows_of(path):
+    with contextlib.closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as database:
+        database.row_factory = sqlite3.Row
+        for table in TABLES:
+            for row in database.execute(f"SELECT * FROM {table}"):
+                yield table, dict(row)
+
+
+def written_at(row):
+    """When a row of a log was written: its id has the low bits of the milliseconds, and a number
+    of twelve bits behind them."""
+    return int(row["id"].split("_")[1][:12], 16) >> 12
 
 
 def seconds(text):

@@ -7,6 +7,7 @@ over HTTP: whenever something was noted the recording waits until that is said, 
 """
 import argparse
 import collections
+import concurrent.futures
 import contextlib
 import fcntl
 import http.client
@@ -15,6 +16,7 @@ import os
 import pathlib
 import re
 import shutil
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -24,6 +26,9 @@ from recording import ISO, Recording, seconds
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 RECORDINGS = ROOT / "crates/capture/tests/fixtures"
+TABLE = ROOT / "docs/status-replayed.md"
+# What stands before the table.
+TABLE_BEGINS = "| tool |"
 
 GRACE_S = 1.0
 GRACE_EXITED_S = 2.0
@@ -33,32 +38,24 @@ BEFORE_END_S = 0.05
 LATE_S = 5.0
 ASK_S = 0.05
 
-# Its sessions are rows of a database, which nobody can write line by line.
-NOT_PLAYED = {"opencode"}
-# Where nothing but hooks tells, by tool and state; and where not even they do.
-FILES_SAY_NOTHING = {(tool, "waiting for approval") for tool in ("codex", "gemini", "qwen")} | {
-    ("gemini", "ready for a prompt")}
+# Where nothing but hooks tells, by tool and state.
+FILES_SAY_NOTHING = {(tool, "waiting for approval") for tool in (
+    "codex", "gemini", "opencode", "qwen")} | {("gemini", "ready for a prompt")}
 
 
 def main():
     arguments = parse()
+    alone()
     rows = collections.defaultdict(Row)
-    for folder in sorted(RECORDINGS.glob("*/*/lab/timeline.jsonl")):
-        recording = Recording(folder.parent.parent)
-        if recording.tool in NOT_PLAYED or arguments.tool and recording.tool not in arguments.tool:
-            continue
-        if arguments.scenario and recording.scenario not in arguments.scenario:
-            continue
-        for hooks in (False, True):
-            if hooks and not recording.has_hooks:
-                continue
-            seen = "all and hooks" if hooks else "all"
-            print(f"{recording.tool} {recording.scenario}, {seen} …", file=sys.stderr, flush=True)
-            with Player(arguments.program.absolute(), recording, arguments.pace) as player:
-                for moment, verdict in player.play(hooks):
-                    row = rows[recording.tool, moment.state, seen]
-                    row.add(recording, moment, hooks, verdict)
-    print_table(rows)
+    # Programs are known by their names, so that one tool cannot do two things at once here.
+    with concurrent.futures.ThreadPoolExecutor() as tools:
+        for done in tools.map(lambda tool: play(arguments, tool), sorted(recordings(arguments))):
+            rows |= done
+    table = table_of(rows)
+    print(table, end="")
+    if arguments.write:
+        head, _ = TABLE.read_text(encoding="utf-8").split(TABLE_BEGINS, 1)
+        TABLE.write_text(head + table, encoding="utf-8")
     return 1 if any(row.wrong for row in rows.values()) else 0
 
 
@@ -66,11 +63,53 @@ def parse():
     parser = argparse.ArgumentParser(prog="./live replay", description=__doc__.split("\n")[0])
     parser.add_argument("--program", type=pathlib.Path, required=True, metavar="PATH",
                         help="the hansard to compare with")
-    parser.add_argument("--pace", type=float, default=50, metavar="N",
-                        help="how many times as fast as it was; 1 is as it was [default: 50]")
+    parser.add_argument("--pace", type=int, action="append", metavar="N",
+                        help="how many times as fast as it was, 1 is as it was; may be given again "
+                        "[default: 50]")
     parser.add_argument("--tool", action="append", help="only this agent; may be given again")
     parser.add_argument("--scenario", action="append", help="only this one; may be given again")
-    return parser.parse_args(sys.argv[2:])
+    parser.add_argument("--write", action="store_true", help=f"write the table into {TABLE.name}")
+    arguments = parser.parse_args(sys.argv[2:])
+    arguments.pace = arguments.pace or [50]
+    arguments.program = arguments.program.absolute()
+    return arguments
+
+
+def alone():
+    """Begins anew where no other processes are to be seen, if this system has such places: an
+    agent of the same name that somebody else runs would live on in the place of ours."""
+    place = ["unshare", "--map-current-user", "--pid", "--fork", "--kill-child", "--mount-proc"]
+    if os.getpid() == 1 or subprocess.run([*place, "true"], check=False,
+                                          stderr=subprocess.DEVNULL).returncode:
+        return
+    os.execvp(place[0], [*place, sys.executable, "-B", *sys.argv])
+
+
+def recordings(arguments):
+    """What is to be played, by tool."""
+    found = collections.defaultdict(list)
+    for timeline in sorted(RECORDINGS.glob("*/*/lab/timeline.jsonl")):
+        recording = Recording(timeline.parent.parent)
+        if ((not arguments.tool or recording.tool in arguments.tool)
+                and (not arguments.scenario or recording.scenario in arguments.scenario)):
+            found[recording.tool].append(recording)
+    return found
+
+
+def play(arguments, tool):
+    """Plays the recordings of one tool, one after another."""
+    rows = collections.defaultdict(Row)
+    for pace in arguments.pace:
+        for recording in recordings(arguments)[tool]:
+            for hooks in (False, True) if recording.has_hooks else (False,):
+                seen = "all and hooks" if hooks else "all"
+                print(f"{tool} {recording.scenario}, {seen}, {pace} times as fast …",
+                      file=sys.stderr, flush=True)
+                with Player(arguments.program, recording, pace) as player:
+                    for moment, verdict in player.play(hooks):
+                        row = rows[tool, moment.state, seen, pace]
+                        row.add(recording, moment, hooks, verdict)
+    return rows
 
 
 class Row:
@@ -86,17 +125,19 @@ class Row:
             self.unknowable[verdict] += 1
         else:
             self.wrong.append(f"{recording.scenario} {verdict}")
-            print(f"  WRONG: {moment.state}, {verdict}", file=sys.stderr, flush=True)
+            print(f"  WRONG: {recording.tool} {recording.scenario}, {moment.state}, {verdict}",
+                  file=sys.stderr, flush=True)
 
 
-def print_table(rows):
-    print("| tool | state | seen | right | late | wrong | no evidence |")
-    print("|---|---|---|---|---|---|---|")
-    for (tool, state, seen), row in sorted(rows.items()):
+def table_of(rows):
+    lines = [f"{TABLE_BEGINS} state | seen | times as fast | right | late | wrong | no evidence |",
+             "|---|---|---|---|---|---|---|---|"]
+    for (tool, state, seen, pace), row in sorted(rows.items()):
         unknowable = ", ".join(f"{count} ({said})" for said, count in row.unknowable.items())
         wrong = f"{len(row.wrong)} ({', '.join(row.wrong)})" if row.wrong else "0"
-        print(f"| {tool} | {state} | {seen} | {row.right} | {row.late} | {wrong} | "
-              f"{unknowable or 0} |")
+        lines.append(f"| {tool} | {state} | {seen} | {pace} | {row.right} | {row.late} | {wrong} | "
+                     f"{unknowable or 0} |")
+    return "\n".join(lines) + "\n"
 
 
 class Player:
@@ -112,10 +153,11 @@ class Player:
                             "HANSARD_JOURNAL": str(self.folder / "journal")}
         self.process = None
         self.locks = {}
-        # The file that was written to last.
+        self.database = None
+        # The file, or the session in a database, that was written to last.
         self.written = None
         # When the recording began, by the clock of this machine.
-        self.begun = None
+        self.begun = time.time()
 
     def __enter__(self):
         for path in self.recording.rest():
@@ -123,6 +165,7 @@ class Player:
             there.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(path, there)
         self.home.mkdir(exist_ok=True)
+        self.make_database()
         self.hansard("up", "--detach")
         health = self.folder / "journal/health"
         self.address = (health / "http.address").read_text().strip().removeprefix("http://")
@@ -131,8 +174,30 @@ class Player:
 
     def __exit__(self, *_):
         self.end()
+        if self.database:
+            self.database.close()
         self.hansard("down")
         shutil.rmtree(self.folder, ignore_errors=True)
+
+    def make_database(self):
+        """The agent's database before anything was said."""
+        name, rows = self.recording.database()
+        if not name:
+            return
+        self.database = sqlite3.connect(self.place(name), isolation_level=None,
+                                        check_same_thread=False)
+        self.database.execute("PRAGMA journal_mode = wal")
+        for table, row in {table: row for table, row in rows}.items():
+            self.database.execute(f"CREATE TABLE {table} ({', '.join(row)})")
+        for table, row in rows:
+            if table == "project":
+                self.insert(table, row)
+
+    def insert(self, table, row):
+        row = json.loads(self.retimed(json.dumps(row)))
+        marks = ", ".join("?" * len(row))
+        self.database.execute(f"INSERT INTO {table} ({', '.join(row)}) VALUES ({marks})",
+                              list(row.values()))
 
     def hansard(self, *words, said=b""):
         subprocess.run([self.program, *words], env=self.environment, input=said, check=True,
@@ -219,12 +284,21 @@ class Player:
             lock = self.locks[name] = open(place, encoding="utf-8")
             fcntl.flock(lock, fcntl.LOCK_EX)
 
+    def rows(self, about):
+        session, rows = about
+        self.database.execute("BEGIN")
+        for table, row in rows:
+            self.insert(table, row)
+        self.database.execute("COMMIT")
+        if session["parent_id"] is None:
+            self.written = session["id"]
+
     def delete(self, name):
         self.place(name).unlink(missing_ok=True)
 
     def hook(self, call):
         said = json.dumps(call["stdin"]).replace("/home/dev/", f"{self.home}/")
-        self.hansard("hook", self.recording.tool, call["event"], said=said.encode())
+        self.hansard("hook", self.recording.tool, call["event"], said=self.retimed(said).encode())
 
     def place(self, name):
         """Where a file of the recording is; what is named after a process is so here, too."""

@@ -53,7 +53,10 @@ fn line(asked: &Approval, now: Time, output: &mut Output) -> Result<(), CliError
     let what = command.or_else(|| input.map(|input| input.get().to_owned()));
     let what = match what {
         Some(what) => format!("{}: {what}", asked.tool),
-        None => "asks for permission, command unknown".to_owned(),
+        None => {
+            let action = asked.action.as_deref().unwrap_or("asks for permission");
+            format!("command unknown: {action}")
+        }
     };
     for text in plain(&what).lines() {
         output.line(format!("  {text}"))?;

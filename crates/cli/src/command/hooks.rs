@@ -195,13 +195,18 @@ fn chosen(
 ) -> Result<Vec<String>, CliError> {
     let found: Vec<String> =
         agents_with_hooks().filter(|agent| hooks.is_present(agent)).map(str::to_owned).collect();
+    if found.is_empty() {
+        let known: Vec<&str> = agents_with_hooks().collect();
+        let message = format!("none of these is on this machine: {}", known.join(", "));
+        return Err(CliError::new("no_agents", &message));
+    }
     if is_dry {
         return Ok(found);
     }
     if !io::stdin().is_terminal() {
         let hint = format!("for instance `hansard hooks {verb} {}`", found.join(" "));
         let error = CliError::new("no_agents", "it is not said which agents");
-        return Err(error.hint(hint.trim_end()).misused());
+        return Err(error.hint(hint).misused());
     }
     output.line(format!("found: {}", found.join(", ")))?;
     write!(output.writer(), "{verb} hooks for these? [y/N] ")?;
@@ -288,7 +293,11 @@ fn status(hooks: &HookInstall<'_>, which: &Which, output: &mut Output) -> Result
 /// prints, or fails, or is not there, is not so.
 fn test(hooks: &HookInstall<'_>, which: &Which, output: &mut Output) -> Result<Done, CliError> {
     let mut done = Done::Yes;
-    for status in statuses(hooks, which) {
+    let statuses: Vec<HookStatus> = statuses(hooks, which).collect();
+    if statuses.iter().all(|status| status.commands.is_empty()) && !output.json() {
+        output.line("no hooks of ours are installed: there is nothing to try")?;
+    }
+    for status in statuses {
         for (event, command) in status.events.iter().zip(&status.commands) {
             let begun = Instant::now();
             let problem = tried(command);

@@ -1,5 +1,6 @@
 //! Hooks whose stdout is closed, that are told to end or killed, on a disk that is full, beside a
-//! journal that is none: the agent never notices, and nothing is left half done.
+//! journal that is none: the agent never notices, and nothing is left half done, nor by whoever
+//! installs them.
 
 use std::fs;
 use std::io::Write;
@@ -108,6 +109,49 @@ fn calls_that_waited_are_recorded_once_by_daemons_that_are_killed() {
     let asked = events(&world, "approval.requested");
     assert_eq!(asked.len(), calls);
     assert_eq!(names(&journal(&world).join("spool")), [""; 0]);
+}
+
+#[test]
+fn settings_are_old_or_new_when_an_install_is_killed() {
+    let world = with_session();
+    let files = [
+        (".claude/settings.json", "{\r\n  \"model\": \"opus\"\r\n}\r\n"),
+        (".codex/hooks.json", "{\"hooks\": {\"Stop\": [{\"hooks\": []}]}}"),
+        (".gemini/settings.json", "{\n\t// as I like it\n\t\"theme\": \"x\"\n}\n"),
+    ]
+    .map(|(name, old)| (world.home().join(name), old.to_owned()));
+    for (path, old) in &files {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, old).unwrap();
+    }
+    let run = |word: &str| world.command(&["hooks", word, "claude", "codex", "gemini"]);
+    let read = || files.each_ref().map(|(path, _)| fs::read_to_string(path).unwrap());
+    let old = read();
+    assert!(run("install").status().unwrap().success());
+    let new = read();
+    assert!(run("uninstall").status().unwrap().success());
+    assert_eq!(read(), old);
+
+    let mut dice = Dice::from_environment();
+    println!("HANSARD_TEST_SEED={}", dice.seed());
+    let mut states = [0; 2];
+    for number in 0..crashes().div_ceil(SHARE) {
+        let word = if number % 2 == 0 { "install" } else { "uninstall" };
+        let mut command = run(word);
+        let mut hooks = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        wait(Duration::from_micros(dice.below(40_000)));
+        let _ = hooks.kill();
+        hooks.wait().unwrap();
+        for ((found, old), new) in read().iter().zip(&old).zip(&new) {
+            assert!(found == old || found == new, "{word} was killed: {found}");
+            states[usize::from(found == new)] += 1;
+        }
+    }
+    println!("{states:?} were old and new");
+    for (word, whole) in [("install", &new), ("uninstall", &old)] {
+        assert!(run(word).status().unwrap().success());
+        assert_eq!(&read(), whole);
+    }
 }
 
 /// Everything happens in one shell, because nobody else sees the disk. `$1` is the disk, `$2` the

@@ -9,7 +9,7 @@ fn a_missing_journal_comes_with_a_way_out() {
     expect![[r#"
         --- stderr
         error: there is no journal at `~/.local/share/hansard`
-        hint: `hansard import FILE` makes one, or point `--journal` at another folder
+        hint: `hansard up` makes one and fills it, or point `--journal` at another folder
         --- exit 1
     "#]]
     .assert_eq(&empty().run(&["sessions"]).to_string());

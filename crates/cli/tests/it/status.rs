@@ -63,6 +63,15 @@ fn a_session_that_waits_for_approval_needs_you() {
     assert_eq!(status["summary"]["last_prompt"], "Build it with [redacted:aws_access_key_id].");
     let said = world.run(&["status"]);
     assert!(said.stdout.starts_with("needs you (1)\n  claude    app"), "{said}");
+    // What it asks for is told by nobody; that it does is.
+    let asked = lines(&world.run(&["--json", "approvals"])).remove(0);
+    assert_eq!((&asked["state"], &asked["input"]), (&json!("pending"), &json!(null)));
+    assert_eq!((&asked["source"], &asked["risk"]), (&json!("registry"), &json!(null)));
+    let said = world.run(&["approvals"]).stdout;
+    let what = "  command unknown: waits for approval, perhaps to run npm test\n";
+    assert!(said.ends_with(what), "{said}");
+    register(&world, "11112222", "busy");
+    assert_eq!(world.run(&["approvals"]).stdout, "");
 }
 
 #[test]

@@ -275,7 +275,7 @@ fn is_called(name: &str, program: &str) -> bool {
 }
 
 fn file_name(path: &str) -> &str {
-    path.rsplit('/').next().unwrap_or(path)
+    path.rsplit('/').next().unwrap_or(path).trim_end()
 }
 
 #[cfg(test)]
@@ -326,24 +326,23 @@ mod tests {
 
     #[test]
     fn a_process_is_known_by_the_program_it_runs() {
-        let modules = "/usr/lib/node_modules";
+        let modules = "/home/dev/node_modules";
         for (program, line) in [
-            ("claude", "claude --resume".to_owned()),
+            ("claude", format!("{modules}/.bin/claude --resume")),
             ("claude", "/home/dev/.local/share/claude/versions/2.1.325 --print".to_owned()),
             ("claude", format!("node {modules}/@anthropic-ai/claude-code/cli.js")),
-            ("codex", "node /usr/bin/codex exec --json".to_owned()),
-            ("codex", format!("{modules}/@openai/codex/vendor/x86_64/codex/codex exec --json")),
+            ("codex", format!("node {modules}/.bin/codex exec --json")),
+            ("codex", format!("{modules}/@openai/codex-linux-x64/vendor/x86_64/bin/codex exec")),
             ("codex", "./codex-x86_64-unknown-linux-musl".to_owned()),
-            ("gemini", "/usr/bin/node /usr/local/bin/gemini -m gemini-2.5-pro".to_owned()),
-            (
-                "gemini",
-                format!(
-                    "node --max-old-space-size=7950 {modules}/@google/gemini-cli/dist/index.js"
-                ),
-            ),
+            ("gemini", "node /usr/local/bin/gemini -m gemini-2.5-pro".to_owned()),
+            ("gemini", format!("/usr/bin/node --max-old-space-size=12052 {modules}/.bin/gemini")),
+            ("gemini", format!("node {modules}/@google/gemini-cli/dist/index.js")),
             ("qwen", format!("node -r /tmp/hook.cjs {modules}/@qwen-code/qwen-code/cli.js")),
-            ("copilot", format!("node {modules}/@github/copilot/index.js --no-auto-update")),
+            ("copilot", format!("node {modules}/.bin/copilot --no-auto-update")),
+            ("copilot", format!("{modules}/@github/copilot-linux-x64/copilot")),
             ("opencode", format!("{modules}/opencode-ai/bin/.opencode")),
+            // It has called itself so, over what was there.
+            ("pi", "pi\u{a0}\u{a0}\u{a0}  ".to_owned()),
             ("pi", format!("bun run {modules}/@mariozechner/pi-coding-agent/dist/cli.js")),
             ("cursor", "cursor-agent".to_owned()),
             ("goose", "/bin/sh /home/dev/bin/goose session".to_owned()),
