@@ -1997,7 +1997,10 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    "text/markdown": string;
+                    "text/html": string;
                     "text/plain": string;
+                    "application/x-ndjson": string;
                 };
             };
             /** @description It makes no sense */

@@ -61,7 +61,15 @@ impl DocumentFormat {
     get,
     path = "/api/sessions/{id}/export",
     params(Named, ExportAsked),
-    responses((status = OK, body = String, content_type = "text/plain"), RefusalsOfOne)
+    responses(
+        (status = OK, content(
+            (String = "text/markdown"),
+            (String = "text/html"),
+            (String = "text/plain"),
+            (String = "application/x-ndjson"),
+        )),
+        RefusalsOfOne
+    )
 )]
 pub(crate) async fn export(
     State(inside): State<Inside>,
