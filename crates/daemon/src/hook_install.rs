@@ -7,6 +7,7 @@
 mod jsonc; // JSON that people write, changed without touching the rest
 mod entries; // our entries in a file of hooks
 mod plugin; // the program that OpenCode loads
+mod trust; // whether Codex runs them
 mod place; // a file that is changed safely
 
 use std::path::{Path, PathBuf};
@@ -20,6 +21,7 @@ pub use place::PlaceError;
 
 use entries::{Changed, Entries, Found};
 use place::{Action, Place};
+use trust::{Trust, trust};
 
 use crate::hook_log::{HookFailure, HookLog};
 
@@ -163,13 +165,13 @@ impl HookInstall<'_> {
             return Some(status);
         }
         match (Entries { agent, place: hooks }).found(&text) {
-            Ok(found) => self.judge(hooks, &found, &mut status),
+            Ok(found) => self.judge(hooks, &text, &found, &mut status),
             Err(error) => status.problem = Some(error.to_string()),
         }
         Some(status)
     }
 
-    fn judge(&self, hooks: &HookPlace, found: &Found, status: &mut HookStatus) {
+    fn judge(&self, hooks: &HookPlace, text: &str, found: &Found, status: &mut HookStatus) {
         status.events = found.events.iter().map(|(event, ..)| event.clone()).collect();
         let found_commands = status.events.iter().zip(&found.commands);
         status.commands =
@@ -183,17 +185,17 @@ impl HookInstall<'_> {
         let missing: Vec<&str> = events.filter(is_missing).copied().collect();
         if status.agent == "codex" {
             let config = hooks.folder(self.environment).join("config.toml");
-            let is_known = is_known_to_codex(&config, &status.path, found);
-            // It keeps a hash of what it was shown, in a form of its own: known is not yet trusted.
-            status.is_trusted = (!is_known).then_some(false);
-            let told = match is_known {
-                false => Some("Codex asks once whether it may run them: start it and accept"),
-                true if status.last_call_at.is_none() => {
-                    Some("whether Codex trusts them as they are now is unknown until it calls")
-                }
-                true => None,
+            let trust = match trust(&config, &status.path, text, found) {
+                // Whoever calls is trusted, whatever its hash means.
+                Trust::OfOthers if has_called_since_changed(status) => Trust::Accepted,
+                trust => trust,
             };
-            status.problem = told.map(str::to_owned);
+            status.is_trusted = Some(trust == Trust::Accepted);
+            status.problem = match trust {
+                Trust::Accepted => None,
+                Trust::OfOthers => Some(ACCEPT_AGAIN.to_owned()),
+                Trust::Never => Some(ACCEPT.to_owned()),
+            };
         }
         if let Some(switch) = found.switched_off {
             status.problem = Some(format!("hooks are switched off by `{switch}`"));
@@ -232,31 +234,18 @@ impl HookInstall<'_> {
 /// What is said of entries that run another program, or an older form of this one.
 const RENEW: &str = "its entries are of another program or version; `hooks install` renews them";
 
+/// What is said of entries that Codex does not run.
+const ACCEPT: &str = "Codex asks once whether it may run them: start it and accept";
+const ACCEPT_AGAIN: &str =
+    "Codex has accepted other commands than these and runs none of them: start it and accept";
+
+/// Whether the agent has called since the file was as it is.
+fn has_called_since_changed(status: &HookStatus) -> bool {
+    let changed_at = crate::surroundings::modified_at(&status.path);
+    changed_at.is_some() && status.last_call_at > changed_at
+}
+
 fn find(agent: &str) -> Option<(&'static str, &'static HookPlace)> {
     let known = AGENTS.iter().find(|known| known.provider() == agent)?;
     Some((known.provider(), &known.hooks()?.place))
-}
-
-/// Whether Codex was told that it may run something in the place of every entry of ours.
-fn is_known_to_codex(config: &Path, hooks: &Path, found: &Found) -> bool {
-    let Ok(text) = std::fs::read_to_string(config) else { return false };
-    let Ok(config) = text.parse::<toml::Table>() else { return false };
-    let state = config.get("hooks").and_then(|hooks| hooks.get("state"));
-    found.events.iter().all(|(event, group, inner)| {
-        let key = format!("{}:{}:{group}:{inner}", hooks.display(), snake(event));
-        let entry = state.and_then(|state| state.get(&key));
-        entry.is_some_and(|entry| entry.get("trusted_hash").is_some())
-    })
-}
-
-/// `PreToolUse` as `pre_tool_use`.
-fn snake(event: &str) -> String {
-    let mut snake = String::new();
-    for (place, letter) in event.char_indices() {
-        if letter.is_ascii_uppercase() && place > 0 {
-            snake.push('_');
-        }
-        snake.push(letter.to_ascii_lowercase());
-    }
-    snake
 }

@@ -113,7 +113,7 @@ impl<'a> Surroundings<'a> {
 }
 
 /// When a file was written last, by the clock of this machine.
-fn modified_at(path: &std::path::Path) -> Option<Time> {
+pub(crate) fn modified_at(path: &std::path::Path) -> Option<Time> {
     let modified = std::fs::metadata(path).ok()?.modified().ok()?;
     let since = modified.duration_since(UNIX_EPOCH).ok()?;
     Some(Time::from_nanos(i128::try_from(since.as_nanos()).ok()?))

@@ -127,10 +127,12 @@ class Recording:
             name = str(path.relative_to(self.home))
             grown = [change["t"] for change in self.files if change["path"] == name]
             seen = self.begin
+            end = max([self.begin, *grown]) + POLL_S
             for line in path.read_text(encoding="utf-8").splitlines(keepends=True):
-                told = ISO.search(line)
-                if told:
-                    at = seconds(told.group())
+                # A record that is written anew has the time it began with, too.
+                times = [at for at in map(seconds, ISO.findall(line)) if at <= end]
+                if times:
+                    at = max(times)
                     seen = max(seen, next((t for t in grown if t >= at - POLL_S), at))
                 yield seen, "line", (name, line)
 

@@ -361,6 +361,6 @@ fn write_private(path: &Path, bytes: &[u8], is_added: bool) -> io::Result<()> {
     file.sync_all()
 }
 
-fn hash(text: &str) -> String {
+pub(super) fn hash(text: &str) -> String {
     Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
 }

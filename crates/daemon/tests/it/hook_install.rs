@@ -476,10 +476,10 @@ fn codex_is_asked_whether_it_trusts_us() {
         format!("[hooks.state.\"{}:{event}:0:0\"]\ntrusted_hash = \"sha256:0\"\n", path.display())
     });
     fs::write(world.home().join(".codex/config.toml"), state.concat()).unwrap();
-    // What it was shown may have been another command.
+    // What it was shown was another command.
     let status = world.status("codex");
-    assert_eq!(status.is_trusted, None);
-    assert!(status.problem.unwrap().contains("unknown until it calls"));
+    assert_eq!(status.is_trusted, Some(false));
+    assert!(status.problem.unwrap().contains("other commands"));
 }
 
 #[test]
