@@ -32,8 +32,9 @@ impl KeptFacts {
     }
 }
 
-/// Sessions whose facts are held for those who ask, some 4 KiB each. Those of others are loaded
-/// each time.
+/// Sessions whose facts are held for those who ask, some 4 KiB each. With more, any other makes room
+/// for the one that is asked for, and is loaded when somebody asks for it again: what is asked for
+/// often is soon back.
 const HELD_MAX: usize = 2_000;
 
 /// Facts that somebody asked for, held and continued: a question about all sessions costs what is
@@ -59,9 +60,11 @@ impl HeldFacts {
         };
         let facts = Arc::new(fold(journal, session, known)?);
         let mut held = self.held();
-        if held.len() < HELD_MAX || held.contains_key(&session.id) {
-            held.insert(session.id.clone(), Arc::clone(&facts));
+        if held.len() >= HELD_MAX && !held.contains_key(&session.id) {
+            let other = held.keys().next().cloned();
+            other.map(|other| held.remove(&other));
         }
+        held.insert(session.id.clone(), Arc::clone(&facts));
         Ok(facts)
     }
 
@@ -251,5 +254,19 @@ mod tests {
                 "it is not read again"
             );
         }
+    }
+
+    #[test]
+    fn facts_of_a_new_session_are_held_however_many_there_were() {
+        let journal = Journal::in_memory();
+        let held = HeldFacts::default();
+        let first = record(&journal, "first", 0..1);
+        let facts = held.of(&journal, &first).unwrap();
+        let names = (0..HELD_MAX).map(|number| SessionId::new(format!("made-up:{number}")));
+        held.held().extend(names.map(|name| (name.unwrap(), Arc::clone(&facts))));
+        let last = record(&journal, "last", 0..1);
+        let facts = held.of(&journal, &last).unwrap();
+        assert!(Arc::ptr_eq(&facts, &held.of(&journal, &last).unwrap()));
+        assert!(held.held().len() <= HELD_MAX + 1, "nor are there more and more");
     }
 }
