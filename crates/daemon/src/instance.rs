@@ -1,7 +1,7 @@
 //! One daemon for a journal: a lock that is held for life, and a file that says who holds it.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io;
+use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
@@ -49,8 +49,11 @@ impl Instance {
         };
         let pid_path = pid_path(journal);
         let beside = pid_path.with_extension("pid.tmp");
-        let written = fs::write(&beside, format!("{}\n", std::process::id()))
-            .and_then(|()| fs::rename(&beside, &pid_path));
+        let written = open(&beside, true).and_then(|mut file| {
+            file.set_len(0)?;
+            writeln!(file, "{}", std::process::id())?;
+            fs::rename(&beside, &pid_path)
+        });
         written.map_err(failed(&pid_path))?;
         Ok(Instance { pid_path, _lock: lock })
     }

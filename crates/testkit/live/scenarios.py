@@ -71,7 +71,7 @@ def killed_and_resumed(stage, agent):
     player.is_now("exited", "it was killed with -9")
     stage.model.say("GRAPE", Reply("A slow return to grapes. " * 40, pause_s=0.3))
     player.go_on()
-    player.ask("Are you there?")
+    player.ask("Are you there now.")
     player.terminal.see("return to grapes")
     player.is_now("running", "it was resumed and answers")
     player.terminal.press("Escape")

@@ -1,8 +1,12 @@
 //! The daemon over HTTP: the same answers as the commands give, for whoever has the token.
 
+use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
 
 use event::{EventId, Time};
 use serde_json::{Value, json};
@@ -158,6 +162,49 @@ fn approvals_are_told_with_what_became_of_them() {
     let (_, pending) = get(&address, &token, "/api/approvals?pending=true");
     assert_eq!(told(&pending), [state("a2", "pending")]);
     assert_eq!(daemon.terminate().code, Some(0));
+}
+
+/// What another user could read or write below a folder, each on a line.
+fn open_to_nobody(folder: &Path) -> String {
+    let nobody = 65_534;
+    let mut shell = Command::new("/bin/sh");
+    let script = "find \"$1\" ! -type d \\( -readable -o -writable \\) 2>/dev/null";
+    shell.args(["-c", script, "sh"]).arg(folder).current_dir("/").uid(nobody).gid(nobody);
+    String::from_utf8(shell.output().unwrap().stdout).unwrap()
+}
+
+#[test]
+fn another_user_of_the_machine_can_read_and_write_nothing() {
+    if !rustix::process::geteuid().is_root() {
+        println!("SKIPPED: only root can send somebody else");
+        return;
+    }
+    // Where another user may get to, if nothing keeps it out.
+    let folder = tempfile::Builder::new().prefix("hansard-").tempdir_in("/tmp").unwrap();
+    let journal = folder.path().join("journal");
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let world = empty();
+    let file = world.home().join(".claude/projects/-home-dev-app/s0.jsonl");
+    append(&file, prompt("s0", 0).as_bytes());
+    let named = ["--journal", journal.to_str().unwrap()];
+    let run = |words: &[&str]| world.run(&[&named, words].concat());
+    let said = run(&["up", "--detach"]);
+    assert_eq!(said.code, Some(0), "{said}");
+    let hook = [&named[..], &["hook", "claude", "Stop"]].concat();
+    let mut hook = world.command(&hook);
+    hook.stdin(Stdio::null());
+    assert!(hook.status().unwrap().success());
+    assert_eq!(open_to_nobody(&journal), "");
+    // The folder keeps everybody out; without it every single file does.
+    let mut folders = vec![journal.clone()];
+    while let Some(folder) = folders.pop() {
+        fs::set_permissions(&folder, fs::Permissions::from_mode(0o777)).unwrap();
+        let inside = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+        folders.extend(inside.filter(|path| path.is_dir()));
+    }
+    let open = open_to_nobody(&journal);
+    assert_eq!(run(&["down"]).code, Some(0));
+    assert_eq!(open, "");
 }
 
 #[test]
