@@ -49,7 +49,7 @@ pub(crate) struct Answering {
     pub(crate) hots: Mutex<Hots>,
     pub(crate) facts: HeldFacts,
     pub(crate) turns: HeldTurns,
-    pub(crate) worked: Mutex<Worked>,
+    pub(crate) worked: Worked,
     pub(crate) environment: Environment,
     pub(crate) clock: fn() -> Time,
     pub(crate) health: Health,
@@ -191,8 +191,7 @@ impl Sources for Answering {
     }
 
     fn work(&self, which: &Which) -> Result<wire::Work, SourceError> {
-        let mut worked = self.worked.lock().unwrap_or_else(PoisonError::into_inner);
-        Ok(worked.of(&self.journal(), &filter(which))?)
+        Ok(self.worked.of(&self.journal(), &filter(which))?)
     }
 
     fn facets(&self) -> Result<wire::Facets, SourceError> {

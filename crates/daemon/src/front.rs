@@ -23,6 +23,7 @@ use crate::opened::Opened;
 use crate::settings::Http;
 use crate::telemetry::Telemeter;
 use crate::turns::HeldTurns;
+use crate::work::Worked;
 
 /// Where it listens unless somebody says otherwise: what one types for H A N S on a telephone.
 const PORT: u16 = 4267;
@@ -85,7 +86,7 @@ impl Front {
             hots: Mutex::default(),
             facts: HeldFacts::default(),
             turns: HeldTurns::default(),
-            worked: Mutex::default(),
+            worked: Worked::default(),
             environment: for_answers,
             clock,
             health,

@@ -1,8 +1,10 @@
 //! How the work went, over sessions: turns, waiting, tests that had to be fixed, faults.
 //!
-//! What a session adds up to is held for as long as nothing is added to it.
+//! What a session adds up to is held for as long as nothing is added to it. Nobody waits for
+//! somebody else's answer: two who ask at once may both read the same.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use event::{SessionId, Time};
 use journal::{Journal, ReadError, Selection, SessionFilter, SessionInfo};
@@ -18,17 +20,16 @@ const HELD_MAX: usize = 1_000;
 
 /// What sessions add up to, as far as somebody asked.
 #[derive(Default)]
-pub(crate) struct Worked(HashMap<SessionId, (u64, Deeds)>);
+pub(crate) struct Worked(Mutex<HashMap<SessionId, (u64, Arc<Deeds>)>>);
 
 /// What is needed of one.
-#[derive(Clone, Default)]
+#[derive(Default)]
 struct Deeds {
     turns: Vec<TurnDeed>,
     loops: Vec<Time>,
     faults: Vec<Fault>,
 }
 
-#[derive(Clone)]
 struct TurnDeed {
     began: Time,
     seconds: Option<f64>,
@@ -40,11 +41,7 @@ struct TurnDeed {
 }
 
 impl Worked {
-    pub(crate) fn of(
-        &mut self,
-        journal: &Journal,
-        filter: &SessionFilter,
-    ) -> Result<Work, ReadError> {
+    pub(crate) fn of(&self, journal: &Journal, filter: &SessionFilter) -> Result<Work, ReadError> {
         let page = journal.sessions(filter, None, SESSIONS_MAX)?;
         let mut sums = Sums::default();
         for session in &page.items {
@@ -54,11 +51,11 @@ impl Worked {
         Ok(sums.finish(page.next.is_some()))
     }
 
-    fn deeds(&mut self, journal: &Journal, session: &SessionInfo) -> Result<Deeds, ReadError> {
-        if let Some((seq, deeds)) = self.0.get(&session.id)
+    fn deeds(&self, journal: &Journal, session: &SessionInfo) -> Result<Arc<Deeds>, ReadError> {
+        if let Some((seq, deeds)) = self.held().get(&session.id)
             && *seq == session.tail_seq
         {
-            return Ok(deeds.clone());
+            return Ok(Arc::clone(deeds));
         }
         let mut quality = Quality::default();
         let own = Selection::after(session.inherited_seq);
@@ -70,12 +67,17 @@ impl Worked {
         let turns: Result<Vec<Turn>, ReadError> = Turns::of(events);
         let turns = turns?.iter().map(TurnDeed::of).collect();
         let faults = quality.faults().cloned().collect();
-        let deeds = Deeds { turns, loops: quality.loops().to_vec(), faults };
-        if self.0.len() >= HELD_MAX {
-            self.0.clear();
+        let deeds = Arc::new(Deeds { turns, loops: quality.loops().to_vec(), faults });
+        let mut held = self.held();
+        if held.len() >= HELD_MAX {
+            held.clear();
         }
-        self.0.insert(session.id.clone(), (session.tail_seq, deeds.clone()));
+        held.insert(session.id.clone(), (session.tail_seq, Arc::clone(&deeds)));
         Ok(deeds)
+    }
+
+    fn held(&self) -> MutexGuard<'_, HashMap<SessionId, (u64, Arc<Deeds>)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
