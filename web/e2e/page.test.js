@@ -167,6 +167,13 @@ test("groups follow what sessions do", async () => {
   await group(/^Exited/).waitFor();
   await page.getByRole("button", { name: /Waiting on me/ }).click();
   await group(/^Exited/).waitFor({ state: "detached" });
+  const testing = new Claude(world, id(10), { project: "groups" });
+  await testing.prompt("See whether it holds").call("Bash", { command: "cd app && cargo nextest run" }).write();
+  await page.getByRole("button", { name: /^Running tests/ }).click();
+  await page.locator(".row .title", { hasText: "See whether it holds" }).waitFor();
+  assert.equal(await page.locator(".row").count(), 1);
+  await testing.result("ok").answer("It does.").write();
+  await page.locator(".row").waitFor({ state: "detached" });
 });
 
 test("whoever needs a person is first, the riskiest before all, and only news makes a sound", async () => {
@@ -175,10 +182,16 @@ test("whoever needs a person is first, the riskiest before all, and only news ma
   await asking.asksFor("git status");
   await world.settled("/api/status", ({ items }) => items.some((it) => it.session_id === asking.session && it.attention?.want === "approval"));
   page = await world.page("/settings");
-  await page.getByLabel("Play two soft notes").check();
-  await page.getByLabel("Show how many in the title").check();
   await page.addInitScript(() => {
     globalThis.notes = 0;
+    globalThis.shown = [];
+    globalThis.Notification = class {
+      static permission = "granted";
+      static requestPermission = async () => "granted";
+      constructor(title, { body }) {
+        globalThis.shown.push(`${title}: ${body}`);
+      }
+    };
     globalThis.AudioContext = class {
       constructor() {
         globalThis.notes++;
@@ -186,11 +199,16 @@ test("whoever needs a person is first, the riskiest before all, and only news ma
       }
     };
   });
+  await page.reload();
+  for (const label of ["Show a notification of the browser", "Play two soft notes", "Show how many in the title"]) {
+    assert.equal(await page.getByLabel(label).isChecked(), false, "nothing is told until asked for");
+    await page.getByLabel(label).check();
+  }
   await page.goto(new URL("/", page.url()).href);
   const needs = page.locator("section.group", { has: page.getByRole("heading", { name: /^Needs you/ }) }).locator(".row");
   await needs.getByText("Publish it").waitFor();
   await page.settle();
-  assert.equal(await page.evaluate(() => globalThis.notes), 0, "what waited before is no news");
+  assert.deepEqual(await page.evaluate(() => [globalThis.notes, globalThis.shown]), [0, []], "what waited before is no news");
   const failing = await new Claude(world, id(6), { project: "needs" }).prompt("Ask the model").fail("API Error: 529 overloaded").write();
   await failing.live("idle");
   await needs.getByText("Ask the model").waitFor();
@@ -202,6 +220,7 @@ test("whoever needs a person is first, the riskiest before all, and only news ma
   const order = (await needs.locator(".title").allInnerTexts()).filter((title) => /Publish|Ask the|Clean/.test(title));
   assert.deepEqual(order, ["Clean up", "Publish it", "Ask the model"]);
   await until(() => page.evaluate(() => globalThis.notes > 0), () => "nothing was to be heard");
+  await until(() => page.evaluate(() => globalThis.shown.some((told) => told.startsWith("Clean up: ") && told.includes("git push --force"))), () => "no notification was shown");
   assert.match(await page.title(), /^\(\d+\) Now/);
   await page.getByRole("button", { name: /^Failing/ }).click();
   await needs.getByText("Publish it").waitFor({ state: "detached" });
@@ -236,7 +255,7 @@ test("lists are what was chosen last, and go on while something works", async ()
     },
     () => "the feed stands still",
   );
-  await page.getByLabel("Agent").selectOption("codex");
+  await page.visit("/feed?agent=codex");
   await page.getByText("Nothing like that has happened").waitFor();
   await page.visit(hostile.place);
   await page.getByRole("link", { name: "Search in it" }).click();
@@ -249,6 +268,22 @@ test("lists are what was chosen last, and go on while something works", async ()
   await page.locator(".hit").nth(39).waitFor();
   await page.getByRole("button", { name: "More" }).click();
   await page.locator(".hit").nth(40).waitFor();
+});
+
+test("everything that is recorded can be chosen, and what begins is listed by itself", async () => {
+  const ancient = await new Claude(world, id(11), { project: "ancient", at: Date.now() - 9 * 86_400_000 }).prompt("Long ago").answer("It was.").write();
+  await ancient.age();
+  await world.settled("/api/facets", ({ projects }) => projects.some(({ name }) => name.endsWith("/ancient")));
+  page = await world.page("/search?q=ago");
+  await page.getByLabel("Project").selectOption({ label: "ancient" });
+  await page.locator(".hit", { hasText: "Long ago" }).waitFor();
+  await page.visit("/sessions");
+  await page.locator(".row .title", { hasText: "Long ago" }).waitFor();
+  const fresh = await new Claude(world, id(12), { project: "fresh" }).prompt("Just begun").write();
+  await page.locator(".row", { hasText: "Just begun" }).waitFor();
+  await fresh.answer("And over.").prompt("Again").answer("Over.").write();
+  await page.locator(".row", { hasText: "Just begun" }).getByText("2 prompts").waitFor();
+  assert.equal(await page.locator(".row .title", { hasText: "Just begun" }).count(), 1);
 });
 
 test("figures are those of the record", async () => {
@@ -291,6 +326,18 @@ test("a talk has its parts", async () => {
   await page.locator(".t-keyword", { hasText: "fn" }).waitFor();
   await page.locator(".prose td", { hasText: "2 ms" }).waitFor();
   await page.getByText("First I read the code.").first().waitFor();
+});
+
+test("pictures are shown, and only those of the record", async () => {
+  const dot = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+  const source = (data) => ({ type: "image", source: { type: "base64", media_type: "image/png", data } });
+  const session = new Claude(world, id(13), { project: "pictures" });
+  await session.prompt([{ type: "text", text: "Look at this" }, source(dot), source("bm8gcGljdHVyZQ==")]).answer("![a pixel](https://evil.example/pixel.png)").write();
+  page = await world.page(session.place);
+  const picture = page.locator(".entry.prompt img");
+  await until(() => picture.first().evaluate((it) => it.naturalWidth === 1), () => "it does not come");
+  await page.getByText("A picture that is no longer kept").waitFor();
+  assert.equal(await page.locator(".entry.answer img").count(), 0);
 });
 
 test("a session is resumed, handed over and taken away", async () => {
@@ -474,11 +521,29 @@ test("nothing serious stands between a page and those who do not see it", async 
   for (const scheme of ["light", "dark"]) {
     const shown = await world.page("/", { colorScheme: scheme });
     await shown.evaluate(axe);
-    for (const path of [...VIEWS, `/search?q=needleword`, `${talk.place}/1`, "/nothing"]) {
-      await shown.visit(path);
+    const check = async (what) => {
       const { violations } = await shown.evaluate(() => globalThis.axe.run({ resultTypes: ["violations"] }));
       const serious = violations.filter(({ impact }) => impact === "serious" || impact === "critical");
-      assert.deepEqual(serious.map((it) => `${path} ${scheme} ${it.id}: ${it.nodes.map((node) => node.html).slice(0, 3)}`), []);
+      assert.deepEqual(serious.map((it) => `${what} ${scheme} ${it.id}: ${it.nodes.map((node) => node.html).slice(0, 3)}`), []);
+    };
+    for (const path of [...VIEWS, `/search?q=needleword`, `${talk.place}/1`, `${hostile.place}/1`, "/nothing"]) {
+      await shown.visit(path);
+      await check(path);
+    }
+    await shown.visit(talk.place);
+    for (const [name, open] of [
+      ["Keys", () => shown.keyboard.press("?")],
+      ["Go anywhere", () => shown.keyboard.press("Control+k")],
+      ["Why this status", () => shown.keyboard.press("e")],
+      ["Resume", () => shown.getByRole("button", { name: "Resume" }).click()],
+      ["Handoff note", () => shown.getByRole("button", { name: "Handoff note" }).click()],
+    ]) {
+      await open();
+      await shown.getByRole("dialog").waitFor();
+      await shown.settle();
+      await check(name);
+      await shown.keyboard.press("Escape");
+      await shown.getByRole("dialog").waitFor({ state: "detached" });
     }
     await shown.context().close();
   }

@@ -15,6 +15,7 @@ export type Found = Schemas["Found"];
 export type Hit = Schemas["Hit"];
 export type Usage = Schemas["Usage"];
 export type UsageRow = Schemas["UsageRow"];
+export type Facets = Schemas["Facets"];
 export type Adapter = Schemas["Adapter"];
 export type Happening = Schemas["Happening"];
 export type Work = Schemas["Work"];

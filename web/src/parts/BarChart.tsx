@@ -78,8 +78,8 @@ function drawn(uPlot: typeof Plot, at: HTMLElement, told: HTMLElement | null, ba
       scales: { x: { time: false, range: () => [-0.6, bars.length - 0.4] }, y: { range: (_, __, most) => [0, most > 0 ? most * 1.08 : 1] } },
       series: [{}, { fill: colour("--accent"), stroke: colour("--accent"), width: 0, points: { show: false }, paths: uPlot.paths.bars!({ size: [0.72, 46], radius: 0.12 }) }],
       axes: [
-        { ...axis, grid: { show: false }, space: 70, values: (_, splits) => splits.map((split) => (Number.isInteger(split) ? (bars[split]?.name.slice(5) ?? "") : "")) },
-        { ...axis, size: 62, values: (_, splits) => splits.map(format), ...(isWhole ? { incrs: WHOLE_STEPS } : {}) },
+        { ...axis, grid: { show: false }, size: 32, space: 70, values: (_, splits) => splits.map((split) => (Number.isInteger(split) ? (bars[split]?.name.slice(5) ?? "") : "")) },
+        { ...axis, size: 56, values: (_, splits) => splits.map(format), ...(isWhole ? { incrs: WHOLE_STEPS } : {}) },
       ],
       hooks: {
         setCursor: [

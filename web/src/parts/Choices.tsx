@@ -1,16 +1,16 @@
 // Choosing an agent and a project; what is chosen stands in the address.
 
-import { agentsSeen, projectsSeen } from "../state/choices";
+import { useEffect } from "preact/hooks";
+import { agents, projects, readChoices } from "../state/choices";
 import { place, setParameter } from "../state/place";
-import { agentName, AGENTS, projectName } from "../text/format";
+import { agentName, projectName } from "../text/format";
 
-/** `isOfAll` also offers agents that nobody has seen yet: the record may have them. */
-export function AgentChoice({ isOfAll = false }: { isOfAll?: boolean }) {
-  return <Choice name="agent" label="Agent" none="All agents" options={[...agentsSeen.value, ...(isOfAll ? AGENTS : [])]} nameOf={agentName} />;
+export function AgentChoice() {
+  return <Choice name="agent" label="Agent" none="All agents" options={agents.value} nameOf={agentName} />;
 }
 
 export function ProjectChoice() {
-  return <Choice name="project" label="Project" none="All projects" options={projectsSeen.value} nameOf={projectName} />;
+  return <Choice name="project" label="Project" none="All projects" options={projects.value} nameOf={projectName} />;
 }
 
 interface Choosing {
@@ -24,6 +24,7 @@ interface Choosing {
 
 function Choice({ name, label, none, options, nameOf }: Choosing) {
   const chosen = place.value.search.get(name) ?? "";
+  useEffect(readChoices, []);
   return (
     <select aria-label={label} value={chosen} onChange={(event) => setParameter(name, event.currentTarget.value)}>
       <option value="">{none}</option>

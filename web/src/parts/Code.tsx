@@ -20,7 +20,7 @@ export function Code({ text, language = "text", copied }: { text: string; langua
   const tokens = useMemo(() => highlight(plain(shown), language), [shown, language]);
   return (
     <figure class="code">
-      <CopyButton text={copied ?? (() => text)} label="Copy code" />
+      <CopyButton text={copied ?? (() => text)} label="Copy code" isInline />
       <pre ref={box} tabIndex={scrolls ? 0 : undefined}>
         <code dir="ltr">
           {tokens.map((token, at) =>

@@ -5,7 +5,15 @@ import { announce } from "./announce";
 
 const SAID_FOR_MS = 1_500;
 
-export function CopyButton({ text, label, caption }: { text: () => string | Promise<string>; label: string; caption?: string }) {
+interface Props {
+  text: () => string | Promise<string>;
+  label: string;
+  caption?: string;
+  /** It stands in a line of text. */
+  isInline?: boolean;
+}
+
+export function CopyButton({ text, label, caption = "Copy", isInline = false }: Props) {
   const [said, setSaid] = useState<string | null>(null);
   const copy = async () => {
     let word = "Copied";
@@ -19,8 +27,8 @@ export function CopyButton({ text, label, caption }: { text: () => string | Prom
     setTimeout(() => setSaid(null), SAID_FOR_MS);
   };
   return (
-    <button type="button" class={caption ? "button" : "copy"} aria-label={label} title={label} onClick={() => void copy()}>
-      {said ?? caption ?? "Copy"}
+    <button type="button" class={isInline ? "copy" : "button"} aria-label={label} title={label} onClick={() => void copy()}>
+      {said ?? caption}
     </button>
   );
 }

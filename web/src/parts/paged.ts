@@ -1,6 +1,7 @@
 // A list that is read page by page. The newest question counts: what was asked before it is given up.
 
 import { useEffect, useRef, useState } from "preact/hooks";
+import type { Page } from "../contract/types";
 import { AskError } from "../state/ask";
 import { absences } from "../state/connection";
 
@@ -63,4 +64,19 @@ export function usePaged<A extends Answer>(key: string | null, read: (after: str
     },
     replace: (change) => setState((known) => ({ ...known, pages: change(known.pages) })),
   };
+}
+
+/** With so many items of news a list begins anew with the newest, unless somebody reads below. */
+const NEWS_MAX = 300;
+
+/** The pages with the newest items before the others, if they join them; else the newest alone. */
+export function withNews<T>(newest: Page<T>, pages: Page<T>[], keyOf: (item: T) => string): Page<T>[] {
+  const news = new Set(newest.items.map(keyOf));
+  const isOld = (item: T) => !news.has(keyOf(item));
+  const [first, ...others] = pages.map((page) => ({ ...page, items: page.items.filter(isOld) }));
+  const hasKnown = pages.some((page) => page.items.some((item) => !isOld(item)));
+  if (first && hasKnown && newest.items.length + first.items.length <= NEWS_MAX) {
+    return [{ ...first, items: [...newest.items, ...first.items] }, ...others];
+  }
+  return !first || scrollY < innerHeight ? [newest] : pages;
 }

@@ -1,33 +1,27 @@
-// Agents and projects somebody may choose: all that were seen, so that a choice hides no other one.
+// Agents and projects somebody may choose: all of the record, and whoever is on the board.
 
 import { computed, signal } from "@preact/signals";
+import type { Facets } from "../contract/types";
+import { ask } from "./ask";
 import { allStatuses } from "./statuses";
 import { isSameList, steady } from "./steady";
 
-/** Of each kind as many are remembered; further ones are offered while they are on the board. */
-const REMEMBERED_MAX = 500;
-
-interface Seen {
-  provider: string;
-  project?: string | null;
-}
-
-const remembered = signal<{ agents: string[]; projects: string[] }>({ agents: [], projects: [] });
+const recorded = signal<Facets>({ providers: [], projects: [] });
 
 const agentsNow = steady(() => sorted(allStatuses().map((status) => status.provider)), isSameList);
 const projectsNow = steady(() => sorted(allStatuses().map((status) => status.project)), isSameList);
 
-export const agentsSeen = computed(() => sorted([...agentsNow.value, ...remembered.value.agents]));
-export const projectsSeen = computed(() => sorted([...projectsNow.value, ...remembered.value.projects]));
+export const agents = computed(() => sorted([...agentsNow.value, ...recorded.value.providers.map(({ name }) => name)]));
+export const projects = computed(() => sorted([...projectsNow.value, ...recorded.value.projects.map(({ name }) => name)]));
 
-/** Remembers what was found in lists. */
-export function remember(items: Seen[]): void {
-  const { agents, projects } = remembered.peek();
-  const next = {
-    agents: sorted([...agents, ...items.map((item) => item.provider)]).slice(0, REMEMBERED_MAX),
-    projects: sorted([...projects, ...items.map((item) => item.project)]).slice(0, REMEMBERED_MAX),
-  };
-  if (!isSameList(agents, next.agents) || !isSameList(projects, next.projects)) remembered.value = next;
+let asking: Promise<void> | null = null;
+
+/** Asks what the record has. Until that is known, and if it cannot be had, there is the board. */
+export function readChoices(): void {
+  asking ??= ask<Facets>("/api/facets")
+    .then((facets) => void (recorded.value = facets))
+    .catch(() => {})
+    .finally(() => (asking = null));
 }
 
 function sorted(names: Array<string | null | undefined>): string[] {

@@ -93,6 +93,3 @@ const AGENT_NAMES: Record<string, string> = {
 export function agentName(provider: string): string {
   return AGENT_NAMES[provider] ?? provider;
 }
-
-/** Agents that are known by name. */
-export const AGENTS = Object.keys(AGENT_NAMES);

@@ -45,7 +45,7 @@ export const Entry = memo(
           <a class="minor at" href={sessionPlace(id, event.seq)} title={`${full(event.created_at)} · event ${event.seq}`}>
             {clock(event.created_at)}
           </a>
-          {event.text && <CopyButton text={async () => (await get()).text ?? ""} label="Copy" />}
+          {event.text && <CopyButton text={async () => (await get()).text ?? ""} label="Copy" isInline />}
         </header>
         {body}
         {className !== "tool" && more}

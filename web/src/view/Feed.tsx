@@ -5,12 +5,12 @@ import type { Happening, Page } from "../contract/types";
 import { Empty } from "../parts/Asked";
 import { ByDay } from "../parts/ByDay";
 import { AgentChoice, ProjectChoice } from "../parts/Choices";
-import { usePaged } from "../parts/paged";
+import { usePaged, withNews } from "../parts/paged";
 import { ask } from "../state/ask";
-import { remember } from "../state/choices";
 import { afterNews } from "../state/news";
 import { place, sessionPlace } from "../state/place";
 import { agentName, clock, projectName } from "../text/format";
+import { kindWord } from "../text/kinds";
 import { oneLine } from "../text/plain";
 
 const PAGE = 100;
@@ -18,22 +18,8 @@ const PAGE = 100;
 /** News are asked for at most so often. */
 const NEWS_EVERY_MS = 4_000;
 
-/** With so many items of news the page begins anew with the newest, unless somebody reads below. */
-const NEWS_MAX = 300;
-
-const KINDS: Record<string, { word: string; isUrgent?: boolean }> = {
-  "user.prompt": { word: "Prompt" },
-  "turn.completed": { word: "Turn ended" },
-  "approval.requested": { word: "Asks approval", isUrgent: true },
-  "approval.resolved": { word: "Decided" },
-  "external.input": { word: "Question", isUrgent: true },
-  error: { word: "Error", isUrgent: true },
-  "session.exited": { word: "Exited" },
-  compaction: { word: "Compacted" },
-  "child.completed": { word: "Subagent done" },
-  "child.failed": { word: "Subagent failed", isUrgent: true },
-  "tool.call": { word: "Sent out" },
-};
+/** Kinds somebody may have to act on. */
+const URGENT = new Set(["approval.requested", "external.input", "error", "child.failed"]);
 
 export function Feed() {
   const project = place.value.search.get("project") ?? "";
@@ -43,12 +29,11 @@ export function Feed() {
     () =>
       afterNews({ everyMs: NEWS_EVERY_MS, firstMs: NEWS_EVERY_MS }, async (signal) => {
         const newest = await ask<Page<Happening>>("/api/feed", { provider, project, limit: PAGE }, signal);
-        paged.replace((pages) => withNews(newest, pages));
+        paged.replace((pages) => withNews(newest, pages, keyOf));
       }),
     [provider, project],
   );
   const items = once(paged.pages.flatMap((page) => page.items));
-  useEffect(() => remember(items), [paged.pages]);
   return (
     <section class="page">
       <header class="page-head">
@@ -56,7 +41,7 @@ export function Feed() {
         <p class="minor">what happened, over all sessions</p>
       </header>
       <div class="filters" role="group" aria-label="Filters">
-        <AgentChoice isOfAll />
+        <AgentChoice />
         <ProjectChoice />
       </div>
       <ByDay
@@ -84,13 +69,14 @@ export function Feed() {
 }
 
 function Line({ item }: { item: Happening }) {
-  const { word, isUrgent } = KINDS[item.kind] ?? { word: item.kind };
+  // Of calls only those are told that put something where others see it.
+  const word = item.kind === "tool.call" ? "runs" : kindWord(item.kind);
   return (
     <li>
       <time class="minor" dateTime={item.at}>
         {clock(item.at)}
       </time>
-      <span class={isUrgent ? "kind urgent" : "kind"}>{word}</span>
+      <span class={URGENT.has(item.kind) ? "kind urgent" : "kind"}>{word}</span>
       <a class="what" href={sessionPlace(item.session_id, item.seq)} dir="auto" data-choice>
         {oneLine(item.text, 240) || oneLine(item.title ?? item.session_id, 120)}
       </a>
@@ -109,16 +95,4 @@ function keyOf(item: Happening): string {
 function once(items: Happening[]): Happening[] {
   const by = new Map(items.map((item) => [keyOf(item), item]));
   return [...by.values()].sort((a, b) => Date.parse(b.at) - Date.parse(a.at) || b.seq - a.seq);
-}
-
-/** The pages with what is new before the first one, if it joins it; else the newest alone. */
-function withNews(newest: Page<Happening>, pages: Page<Happening>[]): Page<Happening>[] {
-  const [first, ...others] = pages;
-  if (!first) return [newest];
-  const known = new Set(pages.flatMap((page) => page.items.map(keyOf)));
-  const fresh = newest.items.filter((item) => !known.has(keyOf(item)));
-  if (fresh.length === 0) return pages;
-  const joins = fresh.length < newest.items.length && first.items.length + fresh.length <= NEWS_MAX;
-  if (joins) return [{ ...first, items: [...fresh, ...first.items] }, ...others];
-  return scrollY < innerHeight ? [newest] : pages;
 }

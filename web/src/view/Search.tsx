@@ -7,11 +7,12 @@ import { announce } from "../parts/announce";
 import { Empty, Failure } from "../parts/Asked";
 import { AgentChoice, ProjectChoice } from "../parts/Choices";
 import { usePaged } from "../parts/paged";
+import { useRounds } from "../parts/rounds";
 import { ask } from "../state/ask";
-import { afterNews } from "../state/news";
 import { place, sessionPlace, setParameter } from "../state/place";
 import { sinceDay } from "../text/days";
 import { agentName, count, projectName } from "../text/format";
+import { kindWord } from "../text/kinds";
 import { plain } from "../text/plain";
 
 /** How long a person has stopped typing before it is looked for. */
@@ -53,7 +54,9 @@ export function Search() {
   useLayoutEffect(() => field.current?.focus(), []);
   // The same until the day ends, so that all pages belong to one question.
   const question = { q: words, kinds, provider, project, session, order, since: sinceDay(days) };
-  const [round, setRound] = useState(0);
+  // What is not there yet may be recorded right now.
+  const [isNothing, setNothing] = useState(false);
+  const round = useRounds(AGAIN_MS, isNothing);
   const key = words.trim() ? JSON.stringify([question, round]) : null;
   const paged = usePaged(key, (after, signal) => ask<Found>("/api/search", { ...question, limit: PAGE, after }, signal).then((found) => ({ ...found, words })), { pauseMs: PAUSE_MS, keepsFormer: true });
   const found = paged.pages[0];
@@ -61,9 +64,7 @@ export function Search() {
   useEffect(() => {
     if (found) announce(`${found.total} found`);
   }, [found?.words, found?.total]);
-  // What is not there yet may be recorded right now.
-  const isNothing = found?.hits.length === 0;
-  useEffect(() => (isNothing ? afterNews({ everyMs: AGAIN_MS, firstMs: AGAIN_MS }, async () => setRound((last) => last + 1)) : undefined), [isNothing]);
+  useEffect(() => setNothing(found?.hits.length === 0), [found]);
   return (
     <section class="page search">
       <header class="page-head">
@@ -95,7 +96,7 @@ export function Search() {
             </option>
           ))}
         </select>
-        <AgentChoice isOfAll />
+        <AgentChoice />
         <ProjectChoice />
         <select aria-label="Time" value={days} onChange={(event) => setParameter("days", event.currentTarget.value)}>
           {TIMES.map(([value, name]) => (
@@ -129,7 +130,7 @@ export function Search() {
           ))}
         </ol>
       )}
-      {isNothing && <Empty title={`Nothing is like “${found!.words}”`}>Fewer words find more; filters may hide what you look for.</Empty>}
+      {found?.hits.length === 0 && <Empty title={`Nothing is like “${found.words}”`}>Fewer words find more; filters may hide what you look for.</Empty>}
       {paged.hasMore && (
         <button class="button" disabled={paged.isAsking} onClick={paged.more}>
           More
@@ -140,14 +141,6 @@ export function Search() {
   );
 }
 
-const KIND_WORDS: Record<string, string> = {
-  "user.prompt": "prompt",
-  "assistant.message": "answer",
-  "assistant.thinking": "thinking",
-  "tool.call": "tool call",
-  "tool.result": "output",
-};
-
 function HitView({ hit }: { hit: Hit }) {
   return (
     <li>
@@ -156,7 +149,7 @@ function HitView({ hit }: { hit: Hit }) {
           {marked(hit)}
         </span>
         <span class="minor">
-          {KIND_WORDS[hit.kind] ?? hit.kind} · {projectName(hit.project)} · {agentName(hit.provider)} · <Age at={hit.created_at} />
+          {kindWord(hit.kind)} · {projectName(hit.project)} · {agentName(hit.provider)} · <Age at={hit.created_at} />
         </span>
       </a>
     </li>

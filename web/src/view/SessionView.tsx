@@ -16,7 +16,7 @@ import { address, ask, askText, sessionPath } from "../state/ask";
 import { absences } from "../state/connection";
 import { Log } from "../state/log";
 import { rename, sessionPlace } from "../state/place";
-import { statusOf } from "../state/statuses";
+import { isLoaded, statusOf } from "../state/statuses";
 import { agentName, count, full, modelName, projectName, several, short } from "../text/format";
 import { oneLine, plain } from "../text/plain";
 import { type Jump, Talk } from "./Talk";
@@ -46,10 +46,11 @@ export function SessionView({ id, at, visit }: { id: string; at: number | null; 
   // What takes long for a long session comes when the talk is there.
   const isOpen = log.isOpen.value;
   const told = statusOf(id);
-  const explained = useAsked(isOpen && !told ? id : null, (signal) => ask<Status>("/api/explain", { session: id }, signal));
+  // The board may be on its way; whoever is not on it has a status all the same.
+  const explained = useAsked(isOpen && isLoaded.value && !told ? `${id} ${log.arrived.value}` : null, (signal) => ask<Status>("/api/explain", { session: id }, signal));
   const status = told ?? explained.value;
-  // Counts and turns are others when a turn begins or ends.
-  const key = isOpen ? `${id} ${status?.status} ${status?.turn_id}` : null;
+  // Counts and turns are others when a turn begins or ends, so that has to be known first.
+  const key = isOpen && (status || explained.error) ? `${id} ${status?.status} ${status?.turn_id}` : null;
   const session = useAsked(key, (signal) => ask<Session>(sessionPath(id), { text_max: TURN_TEXT_MAX }, signal)).value;
   const tree = useAsked(key, (signal) => ask<{ items: Session[] }>(sessionPath(id, "/family"), {}, signal));
   const title = oneLine(status?.title ?? session?.title ?? id, 160);
@@ -130,7 +131,7 @@ function Facts({ id, session, status }: { id: string; session: Session | null; s
       )}
       {session && <Money usd={session.usd} basis={session.basis} />}
       {session?.source_missing && <span class="pill">the agent has deleted its file</span>}
-      <CopyButton text={() => id} label="Copy the session's id" />
+      <CopyButton text={() => id} label="Copy id of the session" caption="Copy id" isInline />
     </p>
   );
 }
@@ -259,7 +260,7 @@ function Resume({ id, onClose }: { id: string; onClose: () => void }) {
           <pre class="command" tabIndex={0}>
             {plain(value.line)}
           </pre>
-          <CopyButton text={() => value.line ?? ""} label="Copy the command" caption="Copy" />
+          <CopyButton text={() => value.line ?? ""} label="Copy the command" />
         </>
       )}
       {value && !value.line && <p>No way is known to resume a session of this agent. A handoff note can be given to another one.</p>}
@@ -276,7 +277,7 @@ function Handoff({ id, onClose }: { id: string; onClose: () => void }) {
       {value && (
         <>
           <p class="minor">For whoever goes on, without secrets.</p>
-          <CopyButton text={() => value} label="Copy the note" caption="Copy" />
+          <CopyButton text={() => value} label="Copy the note" />
           <pre class="note" tabIndex={0}>
             {plain(value)}
           </pre>

@@ -5,15 +5,18 @@ import type { Page, Session } from "../contract/types";
 import { Empty } from "../parts/Asked";
 import { ByDay } from "../parts/ByDay";
 import { AgentChoice, ProjectChoice } from "../parts/Choices";
-import { usePaged } from "../parts/paged";
+import { usePaged, withNews } from "../parts/paged";
 import { SessionCells } from "../parts/SessionCells";
 import { ask } from "../state/ask";
-import { remember } from "../state/choices";
+import { afterNews } from "../state/news";
 import { place, sessionPlace } from "../state/place";
 import { several } from "../text/format";
 import { oneLine } from "../text/plain";
 
 const PAGE = 100;
+
+/** News are asked for at most so often. */
+const NEWS_EVERY_MS = 10_000;
 
 const ENDINGS: Record<string, string> = {
   awaiting_user: "its turn ended",
@@ -27,9 +30,17 @@ const ENDINGS: Record<string, string> = {
 export function Sessions() {
   const provider = place.value.search.get("agent") ?? "";
   const project = place.value.search.get("project") ?? "";
-  const paged = usePaged(`${provider} ${project}`, (after, signal) => ask<Page<Session>>("/api/sessions", { provider, project, after, limit: PAGE }, signal));
+  const read = (after: string | null, signal: AbortSignal) => ask<Page<Session>>("/api/sessions", { provider, project, after, limit: PAGE }, signal);
+  const paged = usePaged(`${provider} ${project}`, read);
+  useEffect(
+    () =>
+      afterNews({ everyMs: NEWS_EVERY_MS, firstMs: NEWS_EVERY_MS }, async (signal) => {
+        const newest = await read(null, signal);
+        paged.replace((pages) => withNews(newest, pages, (session) => session.id));
+      }),
+    [provider, project],
+  );
   const items = paged.pages.flatMap((page) => page.items);
-  useEffect(() => remember(items), [paged.pages]);
   const ids = new Set(items.map((session) => session.id));
   const subagents = Map.groupBy(items.filter(isSubagent), (session) => session.parent_id!);
   return (
@@ -39,7 +50,7 @@ export function Sessions() {
         <p class="minor">everything ever recorded, newest activity first</p>
       </header>
       <div class="filters" role="group" aria-label="Filters">
-        <AgentChoice isOfAll />
+        <AgentChoice />
         <ProjectChoice />
       </div>
       <ByDay

@@ -5,6 +5,7 @@ import type { Usage, UsageRow } from "../contract/types";
 import { Empty, Failure, useAsked } from "../parts/Asked";
 import { BarChart } from "../parts/BarChart";
 import { basisWords, Money } from "../parts/Money";
+import { useRounds } from "../parts/rounds";
 import { Figure, SpanFilters, useSpan } from "../parts/Span";
 import { ask } from "../state/ask";
 import { place, setParameter } from "../state/place";
@@ -18,16 +19,21 @@ const MEASURES: Array<[string, string]> = [
   ["requests", "Requests"],
 ];
 
+/** After news it is added up again at most so often. */
+const AGAIN_MS = 30_000;
+
 export function UsageView() {
   const span = useSpan();
+  const key = `${span.key} ${useRounds(AGAIN_MS)}`;
   const measure = place.value.search.get("measure") ?? "usd";
   const asked = (by: string) => (signal: AbortSignal) => ask<Usage>("/api/usage", { by, since: span.since, project: span.project }, signal);
-  const daily = useAsked(`daily ${span.key}`, asked("daily"));
-  const models = useAsked(`model ${span.key}`, asked("model"));
-  const projects = useAsked(`project ${span.key}`, asked("project"));
+  const daily = useAsked(`daily ${key}`, asked("daily"));
+  const models = useAsked(`model ${key}`, asked("model"));
+  const agents = useAsked(`agent ${key}`, asked("agent"));
+  const projects = useAsked(`project ${key}`, asked("project"));
   const total = daily.value?.total;
   const bars = useMemo(() => everyDay(new Map(daily.value?.rows.map((row) => [row.key ?? "", measured(row, measure)]))), [daily.value, measure]);
-  const error = daily.error ?? models.error ?? projects.error;
+  const error = daily.error ?? models.error ?? agents.error ?? projects.error;
   return (
     <section class="page usage">
       <header class="page-head">
@@ -76,7 +82,7 @@ export function UsageView() {
       {daily.value && daily.value.rows.length === 0 && <Empty title="Nothing was used in this time">Another span may have something; agents that do not record tokens are not in here.</Empty>}
       <div class="columns">
         {models.value && <Table title="By model" rows={models.value.rows} name={(row) => modelName(row.key) || "not told"} about={(row) => (row.provider ? agentName(row.provider) : "")} />}
-        {models.value && <Table title="By agent" rows={byAgent(models.value.rows)} name={(row) => (row.key ? agentName(row.key) : "several agents")} about={(row) => (row.key ? "" : "models that more than one agent used")} />}
+        {agents.value && <Table title="By agent" rows={agents.value.rows} name={(row) => agentName(row.key ?? "not told")} about={() => ""} />}
         {projects.value && (
           <Table
             title="By project"
@@ -105,29 +111,6 @@ function measured(row: UsageRow, measure: string): number {
     default:
       return row.input + row.output + row.cache_creation + row.cache_read;
   }
-}
-
-/** Rows of models added up by who used them. */
-function byAgent(rows: UsageRow[]): UsageRow[] {
-  const by = Map.groupBy(rows, (row) => row.provider ?? null);
-  const worst = (bases: string[]) => (bases.includes("incomplete") ? "incomplete" : bases.includes("estimated") ? "estimated" : "exact");
-  return [...by].map(([provider, of]) => {
-    const sum = (pick: (row: UsageRow) => number) => of.reduce((total, row) => total + pick(row), 0);
-    const priced = of.filter((row) => row.usd != null);
-    return {
-      key: provider,
-      provider,
-      model: null,
-      requests: sum((row) => row.requests),
-      input: sum((row) => row.input),
-      output: sum((row) => row.output),
-      cache_read: sum((row) => row.cache_read),
-      cache_creation: sum((row) => row.cache_creation),
-      reasoning: sum((row) => row.reasoning),
-      usd: priced.length > 0 ? sum((row) => row.usd ?? 0) : null,
-      basis: priced.length < of.length ? "incomplete" : worst(of.map((row) => row.basis)),
-    };
-  });
 }
 
 function Table({ title, rows, name, about, onChoose }: { title: string; rows: UsageRow[]; name: (row: UsageRow) => string; about: (row: UsageRow) => string; onChoose?: (row: UsageRow) => void }) {
