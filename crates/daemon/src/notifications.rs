@@ -213,9 +213,16 @@ fn desktop(title: &str, message: &str) -> Vec<String> {
         let script = "display notification (item 2 of argv) with title (item 1 of argv)";
         &["osascript", "-e", "on run argv", "-e", script, "-e", "end run", title, message]
     } else {
-        &["notify-send", "--app-name=hansard", "--", title, message]
+        &["notify-send", "--app-name=hansard", "--", title, &literal(message)]
     };
     words.iter().map(|word| (*word).to_owned()).collect()
+}
+
+/// A text as it has to be given to `notify-send`, which undoes what is behind a backslash, and to
+/// desktops, which take what is below a title for markup.
+fn literal(text: &str) -> String {
+    let marks = [("\\", "\\\\"), ("&", "&amp;"), ("<", "&lt;"), (">", "&gt;")];
+    marks.iter().fold(text.to_owned(), |text, (mark, written)| text.replace(mark, written))
 }
 
 fn enqueue(command: Vec<String>, tools: &Tools) {

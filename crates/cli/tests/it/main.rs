@@ -21,6 +21,8 @@ mod chain; // segments of epochs, with handlers as real processes
 mod chain_crash; // the same while it makes segments of epochs
 mod up_disk; // the daemon on a disk that is full
 mod notifications; // people are told of sessions that need them
+#[cfg(target_os = "linux")]
+mod desktop; // a real bus, and somebody on it who shows things
 mod model; // a model is asked what was worth keeping
 mod model_crash; // the same, killed at any instant
 mod manual; // completions and man pages

@@ -8,16 +8,34 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use testkit::World;
 
+#[cfg(target_os = "linux")]
+use crate::desktop::Desktop;
 use crate::status::{register, session};
 use crate::up::up;
 use crate::{empty, import};
+
+const ON_THE_DESKTOP: &str = r#"
+[notifications]
+desktop = true
+[[notifications.rule]]
+when = "needs_you"
+seconds = 0
+"#;
+
+/// Where programs of the system are.
+#[cfg(target_os = "linux")]
+const PROGRAMS: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// How long a word is waited for.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A world with a session that waits for approval, and these settings.
 fn waiting(world: World, settings: &str) -> World {
-    let call = json!({"call_id": "c1", "tool": "Bash", "input": {"command": "npm test"}});
+    waiting_for("npm test", world, settings)
+}
+
+fn waiting_for(command: &str, world: World, settings: &str) -> World {
+    let call = json!({"call_id": "c1", "tool": "Bash", "input": {"command": command}});
     import(&world, &session("11112222", &[("tool.call", call)]));
     register(&world, "11112222", "waiting");
     let journal = world.home().join(".local/share/hansard");
@@ -70,12 +88,33 @@ fn the_desktop_is_told_by_its_own_program() {
     let script = format!("#!/bin/sh\nprintf '%s|' \"$@\" >{0}\necho >>{0}\n", told.display());
     fs::write(&program, script).unwrap();
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
-    let world = waiting(
-        empty().with("PATH", folder.path()),
-        "[notifications]\ndesktop = true\n[[notifications.rule]]\nwhen = \"needs_you\"\nseconds = 0\n",
-    );
+    let world = waiting(empty().with("PATH", folder.path()), ON_THE_DESKTOP);
     let daemon = up(&world);
     let words = line_of(&told);
     assert!(words.starts_with("--app-name=hansard|--|Needs you: "), "{words}");
+    assert_eq!(daemon.terminate().code, Some(0));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_real_desktop_shows_what_was_said_and_obeys_none_of_it() {
+    let Some(mut desktop) = Desktop::open() else {
+        eprintln!("NOT CHECKED: there is no dbus-daemon here; `./test` brings it");
+        return;
+    };
+    if !std::env::split_paths(&PROGRAMS).any(|folder| folder.join("notify-send").exists()) {
+        eprintln!("NOT CHECKED: there is no notify-send here; `./test` brings it");
+        return;
+    }
+    let world = empty().with("DBUS_SESSION_BUS_ADDRESS", desktop.address()).with("PATH", PROGRAMS);
+    let command = r#"echo '<a href="https://evil.example">ok</a>' \074b\x3e && \n --"#;
+    let world = waiting_for(command, world, ON_THE_DESKTOP);
+    let daemon = up(&world);
+    let shown = desktop.shown();
+    assert_eq!(shown.app, "hansard");
+    assert_eq!(shown.title, "Needs you: Build it with [redacted:aws_access_key_id]");
+    let read = shown.body.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&");
+    assert_eq!(read, format!("waits for approval, perhaps to run {command}"));
+    assert!(!shown.body.contains(['<', '>']), "{shown:?}");
     assert_eq!(daemon.terminate().code, Some(0));
 }
