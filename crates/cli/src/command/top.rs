@@ -97,6 +97,7 @@ impl Watch {
     ) -> Result<(), CliError> {
         let mut looked = Instant::now();
         while !has_ended.load(Ordering::Relaxed) {
+            self.look_closer()?;
             self.state.shown = screen.draw(|frame| paint(&self.state, looks, frame))?;
             if let Some(Input::Key(key)) = screen.next(HEAR_EVERY)? {
                 match self.state.press(key) {
@@ -134,6 +135,22 @@ impl Watch {
         rows.retain(|row| self.all || row.group != "exited");
         rows.sort_by_key(|row| GROUPS.iter().position(|(name, _)| *name == row.group));
         self.state.seen(rows, condition(&self.journal), now);
+        Ok(())
+    }
+
+    /// Looks up what the selected session uses, unless that is known.
+    fn look_closer(&mut self) -> Result<(), CliError> {
+        let Some(id) = self.state.selected_row().map(|row| row.id.clone()) else { return Ok(()) };
+        if self.state.used.as_ref().is_some_and(|(known, _)| *known == id) {
+            return Ok(());
+        }
+        let used = match self.journal.stat(&id) {
+            Ok(info) => self.title(&info)?.1,
+            // It was deleted meanwhile.
+            Err(ReadError::SessionNotFound(_)) => String::new(),
+            Err(error) => return Err(error.into()),
+        };
+        self.state.used = Some((id, used));
         Ok(())
     }
 
@@ -191,8 +208,14 @@ impl Watch {
         let facts = facts_of(&self.journal, info)?;
         let session = answers::session(info, &facts, &prices(&self.journal)?);
         let title = one_line(session.title.as_deref().unwrap_or(info.id.as_str()), 200);
-        let model = one_line(session.model.as_deref().unwrap_or("-"), 40);
-        Ok((title, format!("{model}  {}", money(session.usd))))
+        let model = session.model.as_deref().map(|model| one_line(model, 40));
+        let tokens = session.tokens.map(|it| it.input + it.output + it.cache_creation);
+        // An agent that tells no tokens has not been had for nothing.
+        let tokens = tokens.filter(|count| *count > 0);
+        let money = tokens.and(session.usd).map(|usd| money(Some(usd)));
+        let tokens = tokens.map(|count| format!("{count} tokens"));
+        let used: Vec<String> = [model, tokens, money].into_iter().flatten().collect();
+        Ok((title, used.join("  ")))
     }
 
     fn read_earlier(&mut self) -> Result<(), CliError> {

@@ -32,7 +32,11 @@ pub(crate) fn session(id: &str, rest: &[(&str, Value)]) -> String {
 
 /// Says in Claude's own list that this test runs the session.
 pub(crate) fn register(world: &World, id: &str, status: &str) {
-    let pid = std::process::id();
+    register_as(world, id, status, std::process::id());
+}
+
+/// The same of another process.
+pub(crate) fn register_as(world: &World, id: &str, status: &str, pid: u32) {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let ticks = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().nth(19));
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();

@@ -1,5 +1,6 @@
 //! `hansard top` in a terminal of tmux: keys in, screens out.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -9,6 +10,7 @@ use expect_test::expect_file;
 use serde_json::json;
 use testkit::World;
 
+use crate::status::{register, register_as, session as of_claude};
 use crate::{empty, import};
 
 /// How long a screen is waited for.
@@ -29,7 +31,7 @@ impl<'a> Terminal<'a> {
         let words = std::iter::once(command.get_program()).chain(command.get_args());
         let words = words.filter_map(|word| word.to_str().map(quoted));
         let line: Vec<String> = variables.chain(words).collect();
-        let line = format!("exec env -i TERM=$TERM {}", line.join(" "));
+        let line = format!("exec env -i TERM=$TERM TMUX=$TMUX {}", line.join(" "));
         let (columns, rows) = (columns.to_string(), rows.to_string());
         terminal.tmux(&["new-session", "-d", "-x", &columns, "-y", &rows, &line]);
         terminal
@@ -55,8 +57,33 @@ impl<'a> Terminal<'a> {
         self.tmux(&[&["send-keys"], keys].concat());
     }
 
+    /// Keys, or what a mouse sends, as they come from a terminal.
+    fn raw(&self, bytes: &str) {
+        self.tmux(&["send-keys", "-l", bytes]);
+    }
+
     fn screen(&self) -> String {
         self.tmux(&["capture-pane", "-p"])
+    }
+
+    /// The codes of colours and styles on the screen, each once.
+    fn styles(&self) -> BTreeSet<String> {
+        let screen = self.tmux(&["capture-pane", "-p", "-e"]);
+        let codes = screen.split("\u{1b}[").skip(1).filter_map(|rest| rest.split_once('m'));
+        codes.map(|(code, _)| code.to_owned()).collect()
+    }
+
+    /// Waits until tmux says so of it.
+    #[track_caller]
+    fn until(&self, format: &str, said: &str) {
+        let began = Instant::now();
+        loop {
+            let answer = self.tmux(&["display-message", "-p", format]);
+            if answer.trim() == said {
+                return;
+            }
+            assert!(began.elapsed() < PATIENCE, "{format} is {answer}");
+        }
     }
 
     /// The screen as soon as it has these texts, and stays so. It is painted from top to bottom, so
@@ -176,9 +203,137 @@ fn a_wide_screen_has_the_closer_look_beside_the_list() {
     let world = filled();
     let terminal = Terminal::open(&world, 200, 60, &["top", "--all", "--no-color"]);
     expect_file!["screens/top-200x60.txt"].assert_eq(&terminal.with(&["q quit"]));
+    terminal.keys(&["j", "Enter"]);
+    let session = terminal.with(&["following", "q back"]);
+    expect_file!["screens/top-200x60-session.txt"].assert_eq(&session);
+    terminal.keys(&["Escape"]);
+    terminal.with(&["q quit"]);
     // It fits whatever it gets.
     terminal.tmux(&["resize-window", "-x", "30", "-y", "6"]);
     assert_eq!(terminal.with(&["hansard"]).lines().count(), 6);
+}
+
+/// A session that waits to be allowed something, beside the others.
+fn needy(id: &str) -> World {
+    let world = filled();
+    let call = json!({"call_id": "c1", "tool": "Bash", "input": {"command": "rm -rf build"}});
+    let used = json!({"model": "claude-opus-4-5-20251101", "response_id": "r1",
+        "usage": {"input_tokens": 1_200, "output_tokens": 34}});
+    import(&world, &of_claude(id, &[("step.completed", used), ("tool.call", call)]));
+    world
+}
+
+/// Codes that have no color: as before, bold, dim, reversed, and the colors of the terminal itself.
+const PLAIN: [&str; 6] = ["0", "1", "2", "7", "39", "49"];
+
+#[cfg(target_os = "linux")]
+#[test]
+fn sixteen_colors_are_enough_and_none_will_do() {
+    let styles = |arguments: &[&str]| {
+        let world = needy("11112222");
+        register(&world, "11112222", "waiting");
+        let terminal = Terminal::open(&world, 80, 24, arguments);
+        terminal.with(&["needs you (1)", "rm -rf build", "q quit"]);
+        terminal.styles()
+    };
+    let is_color = |code: &&String| !PLAIN.contains(&code.trim_start_matches("0;"));
+    let colored = styles(&["top", "--all"]);
+    let colors: Vec<&String> = colored.iter().filter(is_color).collect();
+    assert!(!colors.is_empty(), "{colored:?}");
+    for code in colors {
+        let number = code.strip_prefix("38;5;").and_then(|number| number.parse::<u16>().ok());
+        assert!(number.is_some_and(|number| number < 16), "{colored:?}");
+    }
+    let plain = styles(&["top", "--all", "--no-color"]);
+    assert_eq!(plain.iter().find(is_color), None, "{plain:?}");
+    // What is chosen is seen all the same.
+    assert!(plain.iter().any(|code| code.ends_with('7')), "{plain:?}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn the_command_to_go_on_is_there_whole_in_80_columns() {
+    let id = "00000000-1111-4222-8333-444455556666";
+    let world = needy(id);
+    register(&world, id, "waiting");
+    let terminal = Terminal::open(&world, 80, 24, &["top"]);
+    terminal.with(&["needs you (1)", "q quit"]);
+    terminal.keys(&["n"]);
+    terminal.with(&["used: claude-opus-4-5-20251101  1234 tokens  $0.01", "q quit"]);
+    terminal.keys(&["r"]);
+    let screen = terminal.with(&["claude --resume"]);
+    let said: Vec<&str> = screen.lines().skip_while(|line| !line.starts_with("cd ")).collect();
+    assert_eq!(said.join(" "), format!("cd /home/dev/app && claude --resume {id}"));
+    // Any key takes it away.
+    terminal.keys(&["Down"]);
+    terminal.with(&["q quit"]);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_key_leads_to_the_terminal_of_the_agent() {
+    let world = needy("11112222");
+    let terminal = Terminal::open(&world, 80, 24, &["top"]);
+    // The agent is in another window of the same tmux, and somebody looks at the first one.
+    let agent = ["new-window", "-d", "-P", "-F", "#{pane_pid}", "echo the agent; exec sleep 600"];
+    let agent = terminal.tmux(&agent).trim().parse().expect("the number of a process");
+    register_as(&world, "11112222", "waiting", agent);
+    let (inner, outer) = (world.home().join("tmux"), world.home().join("outer"));
+    let watched = format!("env -u TMUX tmux -S {} attach", quoted(inner.to_str().unwrap()));
+    let outer = |words: &[&str]| {
+        let mut tmux = Command::new("tmux");
+        tmux.arg("-S").arg(&outer).args(["-f", "/dev/null"]).args(words);
+        tmux.env("LC_ALL", "C.UTF-8").output().expect("tmux is here")
+    };
+    outer(&["new-session", "-d", "-x", "80", "-y", "24", &watched]);
+    terminal.until("#{session_attached} #{window_index}", "1 0");
+    terminal.with(&["needs you (1)", "q quit"]);
+    terminal.keys(&["n", "t"]);
+    terminal.until("#{window_index}", "1");
+    assert!(terminal.screen().contains("the agent"));
+    outer(&["kill-server"]);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn the_bell_rings_when_another_session_needs_you_and_not_before() {
+    let world = needy("11112222");
+    let terminal = Terminal::open(&world, 80, 24, &["top", "--bell"]);
+    terminal.with(&["claude", "q quit"]);
+    terminal.until("#{window_bell_flag}", "0");
+    register(&world, "11112222", "waiting");
+    terminal.with(&["needs you (1)"]);
+    terminal.until("#{window_bell_flag}", "1");
+}
+
+#[test]
+fn a_mouse_chooses_and_opens_where_it_is_wanted() {
+    let world = filled();
+    let terminal = Terminal::open(&world, 80, 24, &["top", "--all", "--mouse"]);
+    terminal.with(&["asked: Write the parser", "q quit"]);
+    let click = "\u{1b}[<0;5;4M\u{1b}[<0;5;4m";
+    terminal.raw(click);
+    terminal.with(&["asked: Why does the second test fail?", "q quit"]);
+    terminal.raw(click);
+    terminal.with(&["you  Why does the second test fail?", "q back"]);
+}
+
+#[test]
+fn what_is_said_while_a_session_is_open_comes_by_itself() {
+    let world = filled();
+    let terminal = Terminal::open(&world, 80, 24, &["top", "--all"]);
+    terminal.with(&["asked: Write the parser", "q quit"]);
+    terminal.keys(&["Enter"]);
+    terminal.with(&["following", "q back"]);
+    let more = session("acme", 0, "Write the parser").replace("\"seq\":2", "\"seq\":8");
+    let prompt = more.lines().nth(1).unwrap().replace("Write the parser", "And the printer");
+    let at = Time::from_millis(1_772_442_060_000);
+    let id = EventId::derived(at, "acme", "0000", b"another prompt");
+    let mut prompt: serde_json::Value = serde_json::from_str(&prompt).unwrap();
+    prompt["id"] = json!(id);
+    prompt["created_at"] = json!(at);
+    import(&world, &format!("{prompt}\n"));
+    terminal.with(&["you  And the printer", "q back"]);
 }
 
 #[cfg(target_os = "linux")]

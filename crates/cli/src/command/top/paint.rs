@@ -7,7 +7,7 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Borders, Clear, Paragraph};
 use unicode_width::UnicodeWidthChar;
 
-use super::state::{Finding, Row, Shown, State, Typing, View, Weight};
+use super::state::{Detail, Finding, Row, Shown, State, Typing, View, Weight};
 use super::talk::{Spoken, Talk, Voice};
 use crate::command::status::{GROUPS, age};
 
@@ -15,8 +15,11 @@ use crate::command::status::{GROUPS, age};
 const WIDE: u16 = 140;
 
 /// Rows of the closer look below the list, and those the list needs beside it.
-const DETAIL_ROWS: u16 = 8;
+const DETAIL_ROWS: u16 = 9;
 const LIST_ROWS_MIN: u16 = 10;
+
+/// Rows of what is said below: a command with a long folder in it fits 80 columns.
+const NOTE_ROWS_MAX: usize = 6;
 
 /// Columns of the word that says who speaks.
 const VOICE_COLUMNS: usize = 8;
@@ -97,8 +100,10 @@ fn chosen() -> Style {
 
 /// Paints all of it; what had room.
 pub(super) fn paint(state: &State, looks: &Looks, frame: &mut Frame<'_>) -> Shown {
+    let foot_lines = footer(state, frame.area().width as usize);
+    let foot_rows = Constraint::Length(foot_lines.len() as u16);
     let [head, body, foot] =
-        Layout::vertical([Constraint::Length(1), Constraint::Min(1), Constraint::Length(1)])
+        Layout::vertical([Constraint::Length(1), Constraint::Min(1), foot_rows])
             .areas(frame.area());
     frame.render_widget(header(state, looks, head.width as usize), head);
     let shown = match &state.view {
@@ -106,7 +111,7 @@ pub(super) fn paint(state: &State, looks: &Looks, frame: &mut Frame<'_>) -> Show
         View::Talk(talk) => said(talk, looks, body, frame),
         View::Found { findings, selected, .. } => found(findings, *selected, looks, body, frame),
     };
-    frame.render_widget(footer(state), foot);
+    frame.render_widget(Paragraph::new(foot_lines), foot);
     if state.has_help {
         help(frame);
     }
@@ -129,7 +134,8 @@ fn header(state: &State, looks: &Looks, width: usize) -> Line<'static> {
         }
         View::Talk(talk) => {
             let place = if talk.held().is_none() { "  following" } else { "" };
-            let about = format!("  {}{place}", talk.about);
+            let about = if talk.about.is_empty() { "" } else { "  " };
+            let about = format!("{about}{}{place}", talk.about);
             let room = width.saturating_sub("hansard  ".len() + columns(&about));
             spans.push(Span::styled(cut(&talk.title, room), bold()));
             spans.push(Span::styled(about, dim()));
@@ -145,11 +151,15 @@ fn header(state: &State, looks: &Looks, width: usize) -> Line<'static> {
     Line::from(spans)
 }
 
-fn footer(state: &State) -> Line<'static> {
-    match (state.typing, &state.note) {
+/// One line; what is to be said has as many as it needs, so that a command can be taken from there.
+fn footer(state: &State, width: usize) -> Vec<Line<'static>> {
+    let line = match (state.typing, &state.note) {
         (Some(Typing::Filter), _) => Line::from(format!("/{}_", state.filter)),
         (Some(Typing::Search), _) => Line::from(format!("search: {}_", state.words)),
-        (None, Some(note)) => Line::styled(note.clone(), bold()),
+        (None, Some(note)) => {
+            let lines = wrapped(note, width).into_iter().take(NOTE_ROWS_MAX);
+            return lines.map(|line| Line::styled(line, bold())).collect();
+        }
         (None, None) if matches!(state.view, View::List) && !state.filter.is_empty() => {
             Line::from(format!("/{}   Esc shows all again", state.filter))
         }
@@ -161,7 +171,8 @@ fn footer(state: &State) -> Line<'static> {
             },
             dim(),
         ),
-    }
+    };
+    vec![line]
 }
 
 /// Sessions by group, and a closer look at one where there is room.
@@ -205,7 +216,8 @@ fn list(state: &State, looks: &Looks, area: Rect, frame: &mut Frame<'_>) -> Show
         let block = Block::new().borders(borders).border_style(dim());
         let inner = block.inner(area);
         frame.render_widget(block, area);
-        frame.render_widget(Paragraph::new(detail(row, inner.width as usize)), inner);
+        let used = state.used.as_ref().filter(|(id, _)| *id == row.id).map(|(_, used)| used);
+        frame.render_widget(Paragraph::new(detail(row, used, inner.width as usize)), inner);
     }
     shown
 }
@@ -260,9 +272,14 @@ fn session(row: &Row, state: &State, width: usize) -> Line<'static> {
     ])
 }
 
-fn detail(row: &Row, width: usize) -> Vec<Line<'static>> {
+fn detail(row: &Row, used: Option<&String>, width: usize) -> Vec<Line<'static>> {
     let mut lines = Vec::new();
-    for detail in &row.detail {
+    let used = used.filter(|used| !used.is_empty());
+    let used = used.map(|used| Detail { text: format!("used: {used}"), weight: Weight::Plain });
+    // What it does and has done, then what that is known from.
+    let reasons = row.detail.iter().position(|detail| detail.weight == Weight::Aside);
+    let (told, reasons) = row.detail.split_at(reasons.unwrap_or(row.detail.len()));
+    for detail in told.iter().chain(&used).chain(reasons) {
         let style = match detail.weight {
             Weight::Head => bold(),
             Weight::Plain => Style::new(),

@@ -113,6 +113,8 @@ pub(super) struct State {
     pub has_help: bool,
     /// Something to say, until the next key.
     pub note: Option<String>,
+    /// What the selected session runs on and what it cost, once that was looked up.
+    pub used: Option<(SessionId, String)>,
     /// What keeps us from knowing everything.
     pub trouble: Option<String>,
     pub now: Time,
@@ -141,6 +143,7 @@ impl State {
             words: String::new(),
             has_help: false,
             note: None,
+            used: None,
             trouble: None,
             now,
             shown: Shown::default(),
@@ -150,6 +153,7 @@ impl State {
     /// Takes what was seen now. The selection stays with its session.
     pub(super) fn seen(&mut self, rows: Vec<Row>, trouble: Option<String>, now: Time) {
         self.rows = rows;
+        self.used = None;
         self.trouble = trouble;
         self.now = now;
         self.settle();
