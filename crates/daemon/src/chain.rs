@@ -85,8 +85,9 @@ pub trait Hands {
     /// Starts a handler for a file in the folder of a segment, and waits until its process exists.
     fn start(&mut self, site: &Site, handler: &str, file: &str) -> Result<Begun, HandsError>;
 
-    /// Waits for the end of what was started. The exit code; nothing if all this is to end now.
-    fn finish(&mut self, run: &str) -> Option<i32>;
+    /// Waits for the end of any of those that were started. Which it is, and its exit code; nothing
+    /// if all this is to end now.
+    fn finish(&mut self, runs: &[&str]) -> Option<(usize, i32)>;
 
     /// Stores a dream to be dreamt soon, also after a crash.
     fn dream(&mut self, dream: &Dream) -> Result<(), HandsError>;
@@ -428,14 +429,11 @@ impl Chain {
         let millis = i64::try_from(now.nanos() / 1_000_000).unwrap_or(0);
         let mut number = message["ts"].as_i64().unwrap_or(millis);
         let Some(folder) = folder_of(&self.root, key) else { return Ok(number) };
-        let failed = |cause| ChainError::Events { path: folder.clone(), cause };
-        let is_told = |number: i64| {
-            let mut told = observed();
-            told["by"] = json!(BY);
-            told["announced"] = json!(number);
-            event_log::has(&folder, &told).map_err(failed)
-        };
-        while self.agenda.has_announced(key, number) || is_told(number)? {
+        let mut ours = observed();
+        ours["by"] = json!(BY);
+        let told = event_log::numbers(&folder, &ours, "announced");
+        let told = told.map_err(|cause| ChainError::Events { path: folder, cause })?;
+        while told.contains(&number) || self.agenda.has_announced(key, number) {
             number = number.wrapping_add(1);
         }
         Ok(number)

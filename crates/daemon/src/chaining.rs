@@ -243,9 +243,7 @@ impl Working {
     /// Waits for news of a run; `None` if all this is to end.
     fn wait_for(&mut self, run: &Run) -> Option<RunNews> {
         while !self.is_stopping() {
-            if let Some(status) = self.busy.due(Instant::now()) {
-                self.say(status);
-            }
+            self.say_what_is_due();
             let news = run.next(STOP_EVERY);
             // A run that ends because everything does has not failed.
             if news.is_some() && !self.is_stopping() {
@@ -253,6 +251,12 @@ impl Working {
             }
         }
         None
+    }
+
+    fn say_what_is_due(&mut self) {
+        if let Some(status) = self.busy.due(Instant::now()) {
+            self.say(status);
+        }
     }
 
     /// What the user wants to be run instead of a dream.
@@ -357,16 +361,27 @@ impl Hands for Working {
         })
     }
 
-    fn finish(&mut self, run: &str) -> Option<i32> {
-        let waited = self.runs.remove(run)?;
-        loop {
-            if let RunNews::Ended(code) = self.wait_for(&waited)? {
-                if let Some(idle) = self.busy.ended(run) {
+    fn finish(&mut self, runs: &[&str]) -> Option<(usize, i32)> {
+        while !self.is_stopping() {
+            self.say_what_is_due();
+            for (number, name) in runs.iter().enumerate() {
+                // The first is waited for, the others are looked at every now and then.
+                let limit = if number == 0 { STOP_EVERY } else { Duration::ZERO };
+                let Some(RunNews::Ended(code)) = self.runs.get(*name)?.next(limit) else {
+                    continue;
+                };
+                // One that ends because everything does has not failed.
+                if self.is_stopping() {
+                    return None;
+                }
+                self.runs.remove(*name);
+                if let Some(idle) = self.busy.ended(name) {
                     self.say(idle);
                 }
-                return Some(code);
+                return Some((number, code));
             }
         }
+        None
     }
 
     fn dream(&mut self, dream: &Dream) -> Result<(), HandsError> {

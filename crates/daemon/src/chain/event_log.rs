@@ -1,5 +1,6 @@
 //! What happened to a segment, in its own folder: `events.jsonl`, a message a line.
 
+use std::collections::HashSet;
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -121,19 +122,33 @@ pub(super) fn append(folder: &Path, message: &str) -> io::Result<()> {
 
 /// Whether the log of a segment has a message like this: all its fields with the same values.
 pub(super) fn has(folder: &Path, like: &Value) -> io::Result<bool> {
+    has_any(folder, |message| is_like(message, like))
+}
+
+/// The values that a field has in all messages like this that are in the log of a segment.
+pub(super) fn numbers(folder: &Path, like: &Value, name: &str) -> io::Result<HashSet<i64>> {
+    let mut numbers = HashSet::new();
+    has_any(folder, |message| {
+        numbers.extend(message[name].as_i64().filter(|_| is_like(message, like)));
+        false
+    })?;
+    Ok(numbers)
+}
+
+fn is_like(message: &Value, like: &Value) -> bool {
+    let mut wanted = like.as_object().into_iter().flatten();
+    wanted.all(|(name, value)| message.get(name) == Some(value))
+}
+
+fn has_any(folder: &Path, mut is_it: impl FnMut(&Value) -> bool) -> io::Result<bool> {
     // A line that a crash has torn may end within a letter.
     let text = match std::fs::read(folder.join(NAME)) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
         text => text?,
     };
     let text = String::from_utf8_lossy(&text);
-    let wanted = like.as_object().expect("it is given as an object");
-    let is_like = |line: &str| {
-        serde_json::from_str::<Value>(line).is_ok_and(|message| {
-            wanted.iter().all(|(name, value)| message.get(name) == Some(value))
-        })
-    };
-    Ok(text.lines().any(is_like))
+    let mut messages = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    Ok(messages.any(|message| is_it(&message)))
 }
 
 /// Goes to the end of the last whole line.

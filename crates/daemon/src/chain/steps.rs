@@ -186,10 +186,13 @@ impl Chain {
                 break;
             }
         }
-        for (handler, file, run) in runs {
-            match hands.finish(&run) {
-                None => return Ok(Handled::Stopped),
-                Some(0) => {
+        while !runs.is_empty() {
+            // Whichever ends first: what is done is written down before anything else is waited for.
+            let names: Vec<&str> = runs.iter().map(|(_, _, run)| run.as_str()).collect();
+            let Some((ended, code)) = hands.finish(&names) else { return Ok(Handled::Stopped) };
+            let (handler, file, _) = runs.remove(ended);
+            match code {
+                0 => {
                     owed.did(&handler, &file);
                     // What ours have done is there to be seen.
                     if !OURS.contains(&handler.as_str()) {
@@ -198,7 +201,7 @@ impl Chain {
                         failure = failure.or(self.save().err());
                     }
                 }
-                Some(code) => errors.push(format!("{handler} exit {code}")),
+                code => errors.push(format!("{handler} exit {code}")),
             }
         }
         failure.map_or(Ok(Handled::All(errors)), Err)
