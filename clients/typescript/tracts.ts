@@ -223,7 +223,6 @@ export interface Tracts {
       running?: Record<string, unknown>;
       queued?: unknown[];
       max_age_seconds?: number;
-      capture?: Record<string, unknown>;
       idle?: boolean;
     };
   };

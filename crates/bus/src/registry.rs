@@ -174,7 +174,7 @@ pub const ENTRIES: &[Entry] = &[
     entry(
         "observe",
         "status",
-        "stream? running{}? queued[]? max_age_seconds#? capture{}? idle!?",
+        "stream? running{}? queued[]? max_age_seconds#? idle!?",
         "the daemon, every 5 s while it is busy → pages, staleness",
     ),
     entry(
