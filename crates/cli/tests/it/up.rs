@@ -396,4 +396,9 @@ fn the_system_is_told_how_to_start_it() {
     assert_eq!((removed["changed"].clone(), path.exists()), (true.into(), false));
     let removed = json(&world.run(&["--json", "up", "--uninstall"])).remove(0);
     assert_eq!(removed["changed"], false);
+    // The same under another name.
+    let installed = json(&world.run(&["--json", "service", "install"])).remove(0);
+    assert_eq!((installed["changed"].clone(), path.exists()), (true.into(), true));
+    let again = json(&world.run(&["--json", "up", "--install"])).remove(0);
+    assert_eq!(again["changed"], false);
 }
