@@ -14,12 +14,14 @@ use crate::source::Source;
 use crate::told::Told;
 
 impl Pump<'_> {
-    /// Closes the epochs of sources that were silent for half an hour, whether a turn is open or
-    /// not: whoever works without a word for that long goes on in the next epoch.
+    /// Closes the epochs of sources that were silent for half an hour. While a turn is open and
+    /// `runs` says of its provider and session that somebody is at work, it is not over, however
+    /// long a build takes.
     pub fn close_silent(
         &self,
         sink: &mut dyn Sink,
         summary: &mut Summary,
+        runs: &dyn Fn(&str, &str) -> bool,
     ) -> Result<(), CaptureError> {
         let now = (self.clock)();
         let before = summary.events;
@@ -48,8 +50,11 @@ impl Pump<'_> {
             let generation = position.generation;
             let mut told =
                 Told::new(&source, generation, &mut position.threads, &nothing_beside, now);
-            told.fall_silent();
+            told.fall_silent(&|session| runs(provider, session));
             let mut drafts = told.finish().drafts;
+            if drafts.is_empty() {
+                continue;
+            }
             // They stand in no record.
             drafts.iter_mut().for_each(|draft| drop(draft.metadata.remove("record")));
             admit(agent.provider(), &position.threads, &mut drafts, sink);

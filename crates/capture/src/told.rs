@@ -332,9 +332,12 @@ impl<'a> Told<'a> {
         self.fact(identity, at, &started);
     }
 
-    /// Nobody has added to the source for long: the epochs that are open are over.
-    pub(crate) fn fall_silent(&mut self) {
-        let open = self.threads.iter().filter(|(_, thread)| thread.epoch_from.is_some());
+    /// Nobody has added to the source for long: the epochs that are open are over, but where
+    /// somebody works on a turn.
+    pub(crate) fn fall_silent(&mut self, runs: &dyn Fn(&str) -> bool) {
+        let open = self.threads.iter().filter(|(name, thread)| {
+            thread.epoch_from.is_some() && !(thread.is_turn_open && runs(name))
+        });
         let open: Vec<_> = open.map(|(name, thread)| (name.clone(), thread.last_at)).collect();
         for (session, last_at) in open {
             self.session(&session);

@@ -1,6 +1,6 @@
 //! Everything agents have written, into the journal.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeSet;
 use std::io;
 use std::panic::resume_unwind;
@@ -20,6 +20,7 @@ use crate::intake::Intake;
 use crate::keeping::Keeping;
 use crate::recorder::Recorder;
 use crate::settings::{Retention, Settings, SettingsError};
+use crate::surroundings::{Processes, Surroundings};
 
 /// Facts of sessions that are being written are kept at most this often.
 const KEEP_EVERY: Duration = Duration::from_secs(2);
@@ -93,7 +94,7 @@ impl Ingest<'_> {
         let mut read = pump.once(&mut recorder, tell)?;
         let mut hearing = Hearing::of(self.journal, Intake::default());
         self.hear(&mut hearing, &pump, &mut recorder, &mut read)?;
-        pump.close_silent(&mut recorder, &mut read)?;
+        self.close_silent(&pump, &mut recorder, &mut read)?;
         self.retain(settings.originals)?;
         self.conclude(stop, &facts, &recorder, read)
     }
@@ -144,7 +145,7 @@ impl Ingest<'_> {
         self.hear(hearing, &pump, &mut recorder, &mut read)?;
         if !pause.is_asked() {
             // What has long been silent belongs to the history, too.
-            pump.close_silent(&mut recorder, &mut read)?;
+            self.close_silent(&pump, &mut recorder, &mut read)?;
         }
         if !stop.is_asked() {
             // What is not kept now is folded when somebody asks for it.
@@ -218,7 +219,7 @@ impl Ingest<'_> {
             let now = (self.clock)();
             if now >= upkeep_at {
                 upkeep_at = Time::from_nanos(now.nanos() + UPKEEP_EVERY.as_nanos() as i128);
-                pump.close_silent(sink, summary)?;
+                self.close_silent(pump, sink, summary)?;
                 // What cannot be removed now is removed the next time.
                 let _ = self.retain(settings.originals);
             }
@@ -254,6 +255,20 @@ impl Ingest<'_> {
             watched?;
             Ok(kept?)
         })
+    }
+
+    /// Closes epochs that are over because nobody says anything.
+    fn close_silent(
+        &self,
+        pump: &Pump<'_>,
+        sink: &mut dyn Sink,
+        summary: &mut Summary,
+    ) -> Result<(), CaptureError> {
+        // Few are silent in the middle of a turn; only for them somebody looks around, once.
+        let (processes, around) = (Processes::default(), OnceCell::new());
+        let look = || Surroundings::look(self.environment, &processes);
+        let runs = |provider: &str, session: &str| around.get_or_init(look).runs(provider, session);
+        pump.close_silent(sink, summary, &runs)
     }
 
     /// Removes originals that are kept for longer than somebody wants.

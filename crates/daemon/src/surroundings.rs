@@ -57,6 +57,12 @@ impl<'a> Surroundings<'a> {
         self.registry.keys().map(|session| (registry::PROVIDER, session.as_str()))
     }
 
+    /// Whether a process is known to have a session open.
+    pub(crate) fn runs(&self, provider: &str, session: &str) -> bool {
+        let (provider, session) = (provider.to_owned(), session.to_owned());
+        self.of(&Sought { provider, session, ..Sought::default() }).life() == Life::Alive
+    }
+
     /// What is there of one session.
     pub fn of(&self, sought: &Sought) -> Outside {
         let grown_at = sought.file.as_deref().and_then(modified_at);

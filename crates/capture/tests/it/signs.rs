@@ -72,9 +72,14 @@ impl World {
 
     /// Reads everything and asks for silence; how many epochs that closed.
     fn read(&mut self, minute: i64) -> u64 {
+        self.read_while(minute, false)
+    }
+
+    /// The same while somebody runs the session, or nobody does.
+    fn read_while(&mut self, minute: i64, runs: bool) -> u64 {
         self.with_pump(minute, |pump, sink, summary| {
             pump.once(sink, &mut |_| {}).unwrap();
-            pump.close_silent(sink, summary).unwrap();
+            pump.close_silent(sink, summary, &|_, _| runs).unwrap();
             summary.events
         })
     }
@@ -138,6 +143,17 @@ fn an_open_turn_falls_silent_as_well() {
 }
 
 #[test]
+fn a_long_build_in_a_process_that_runs_is_one_epoch() {
+    let mut world = World::new();
+    world.ask(0, false);
+    assert_eq!([world.read_while(31, true), world.read_while(90, true)], [0, 0]);
+    assert_eq!(world.read_while(95, false), 1, "nobody runs it any more");
+    let mut world = World::new();
+    world.ask(0, true);
+    assert_eq!(world.read_while(31, true), 1, "somebody has it open, and nothing is done");
+}
+
+#[test]
 fn to_touch_a_file_breaks_no_silence() {
     let mut world = World::new();
     world.ask(0, true);
@@ -153,7 +169,7 @@ fn what_was_not_read_yet_is_no_silence() {
     world.read(0);
     world.ask(40, true);
     let closed = world.with_pump(41, |pump, sink, summary| {
-        pump.close_silent(sink, summary).unwrap();
+        pump.close_silent(sink, summary, &|_, _| false).unwrap();
         summary.events
     });
     assert_eq!(closed, 0);

@@ -78,7 +78,7 @@ pub enum Life {
 
 impl Outside {
     /// Whether the session's process runs, by the best there is.
-    pub(super) fn life(&self) -> Life {
+    pub fn life(&self) -> Life {
         let by_process = self.process.map(|process| process.life);
         let by_lock = self.lock.as_ref().map(|lock| lock.life);
         let mut told = [by_process, by_lock].into_iter().flatten();
