@@ -217,6 +217,8 @@ impl Rollout {
         } else if let Some(parent) = &meta.forked_from_id {
             told.parent(parent, SessionMode::Fork, None);
         }
+        // What a child is told to do may be encrypted; what it is called is not.
+        let title = meta.agent_path.as_deref().filter(|_| meta.is_child()).map(called);
         let entry_point = meta.entry_point();
         let (branch, remote) =
             meta.git.map(|git| (git.branch, git.repository_url)).unwrap_or_default();
@@ -228,6 +230,7 @@ impl Rollout {
                 branch,
                 remote,
                 entry_point,
+                title,
                 ..Settings::default()
             },
         );
@@ -286,6 +289,11 @@ impl Rollout {
         step(identity, at, record.response_id, &record.usage, told);
         Ok(Known::Told)
     }
+}
+
+/// A name in a tree of agents, in words.
+fn called(path: &str) -> String {
+    path.rsplit('/').next().unwrap_or_default().replace('_', " ")
 }
 
 /// What one request to the model used.
