@@ -355,9 +355,13 @@ pub(crate) fn feed(
 
 /// Lets what was told since `from` stand in for a line that seemed to be never finished.
 fn take_back(torn: Option<Torn>, told: &mut Told<'_>, from: usize) {
-    if let Some(torn) = torn {
-        told.amend(from, torn.event_id);
+    let Some(torn) = torn else { return };
+    if told.len() == from {
+        // The line says nothing to people, but that it is whole.
+        let identity = Identity::in_session(&["finished", &torn.event_id.to_string()]);
+        told.note(identity, None, "torn", "a line that was cut off has its end".to_owned());
     }
+    told.amend(from, torn.event_id);
 }
 
 /// What is told from now on stands in this record.

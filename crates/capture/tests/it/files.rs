@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
 use capture::{
-    Batch, CaptureError, Environment, KnownSource, Original, Progress, Pump, Sink, SinkError, Stop,
-    WarningKind,
+    Batch, CaptureError, Environment, Kept, KnownSource, Original, Progress, Pump, Sink, SinkError,
+    Stop, UnknownRecord, WarningKind,
 };
 use event::{EventId, Kind, SessionId, Time};
 use tempfile::TempDir;
@@ -113,6 +113,19 @@ fn a_line_that_is_never_finished_is_told_as_torn_and_amended_by_its_rest() {
     world.read();
     let last = world.sink.events().last().unwrap();
     assert_eq!((last.text.as_deref(), last.amends()), (Some("two"), Some(torn.id)));
+}
+
+#[test]
+fn a_torn_line_whose_rest_says_nothing_is_not_torn_any_more() {
+    let mut world = World::new();
+    let silent = r#"{"type":"file-history-snapshot","messageId":"m1","snapshot":{}}"#;
+    world.write("s.jsonl", format!("{}{}", prompt("one"), &silent[..30]));
+    assert_eq!(world.read(), [WarningKind::Torn]);
+    let torn = world.sink.events().last().unwrap().id;
+    world.write("s.jsonl", format!("{}{silent}\n", prompt("one")));
+    assert_eq!(world.read(), []);
+    let last = world.sink.events().last().unwrap();
+    assert_eq!((last.kind.clone(), last.amends()), (Kind::Note, Some(torn)));
 }
 
 #[test]
@@ -376,9 +389,9 @@ fn what_is_deleted_between_listing_and_reading_is_no_fault() {
 }
 
 /// Takes some batches, then fails: a process that is killed, or a disk that is full.
-struct Failing {
-    memory: Memory,
-    puts_left: usize,
+pub(crate) struct Failing {
+    pub memory: Memory,
+    pub puts_left: usize,
 }
 
 impl Sink for Failing {
@@ -401,6 +414,14 @@ impl Sink for Failing {
 
     fn settle(&mut self) -> Result<(), SinkError> {
         self.memory.settle()
+    }
+
+    fn original(&self, source: &str, generation: u32) -> Result<Option<Kept>, SinkError> {
+        self.memory.original(source, generation)
+    }
+
+    fn unknown_in(&self, session: &SessionId) -> Result<Vec<UnknownRecord>, SinkError> {
+        self.memory.unknown_in(session)
     }
 
     fn find(&self, id: EventId) -> Result<Option<(SessionId, u64)>, SinkError> {

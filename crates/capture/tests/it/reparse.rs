@@ -9,6 +9,7 @@ use capture::{
 use event::{Event, Kind, Time};
 use tempfile::TempDir;
 
+use crate::files::Failing;
 use crate::handmade::Home;
 use crate::memory::Memory;
 use crate::opencode;
@@ -202,6 +203,46 @@ fn files_that_are_gone_are_read_again_as_well() {
     assert_eq!(last.understood().as_deref(), Some("news"));
     let unknown = sink.events().find(|event| event.kind == Kind::Unknown).unwrap();
     assert_eq!(last.amends(), Some(unknown.id));
+}
+
+/// A process that is killed, or a disk that is full.
+#[test]
+fn reading_again_that_fails_at_any_point_is_finished_by_the_next() {
+    let claude = agent("claude");
+    let home = TempDir::new().unwrap();
+    let folder = home.path().join(".claude/projects/-home-dev-app");
+    fs::create_dir_all(&folder).unwrap();
+    for session in ["s1", "s2", "s3"] {
+        let prompt = |number: u32| {
+            let record = serde_json::json!({"type": "user", "uuid": format!("{session}-{number}"),
+                "sessionId": session, "timestamp": "2026-03-02T09:00:00.000Z",
+                "promptSource": "typed",
+                "message": {"role": "user", "content": format!("question {number}")}});
+            format!("{record}\n")
+        };
+        let lines: String = (0..1_400).map(prompt).collect();
+        fs::write(folder.join(format!("{session}.jsonl")), lines).unwrap();
+    }
+    let mut whole = Memory::default();
+    read(claude, home.path(), &mut whole);
+    let environment = Environment::new(home.path(), []);
+    let clock = || Time::from_millis(NOW);
+    let agents = [claude];
+    for puts_left in 0..9 {
+        let mut memory = Memory::default();
+        read(&Forgetful(claude, "question"), home.path(), &mut memory);
+        let mut sink = Failing { memory, puts_left };
+        let pump = Pump::new(&agents, &environment, &clock);
+        let _ = pump.reparse("claude", &mut sink, &mut |_| {});
+        sink.puts_left = usize::MAX;
+        pump.reparse("claude", &mut sink, &mut |_| {}).unwrap();
+        let prompts = |sink: &Memory| -> Vec<String> {
+            let told = ids(sink);
+            told.into_iter().filter(|id| id.contains("user.prompt")).collect()
+        };
+        assert!(prompts(&sink.memory) == prompts(&whole), "after {puts_left} batches");
+        assert_eq!(sink.memory.sightings, 0, "after {puts_left} batches");
+    }
 }
 
 /// What is told of a home after an agent of old has read it and it was read again, and at once.
