@@ -5,11 +5,11 @@ use event::{Confidence, Kind};
 use expect_test::expect;
 use rusqlite::Connection;
 use serde_json::{Value, json};
+use testkit::tables::owner;
 
 use crate::handmade::Home;
 use crate::mangled::{Random, mangled};
 use crate::scenario::told;
-use crate::tables::owner;
 
 const ID: &str = "11111111-2222-4333-8444-555555555555";
 

@@ -5,11 +5,11 @@ use event::Kind;
 use expect_test::expect;
 use rusqlite::Connection;
 use serde_json::{Value, json};
+use testkit::tables::owner;
 
 use crate::handmade::Home;
 use crate::mangled::{Random, mangled};
 use crate::scenario::{STATE_BYTES_MAX, told};
-use crate::tables::owner;
 
 const FOLDER: &str = ".local/share/goose/sessions";
 const SESSION: &str = "20260101_1";

@@ -12,7 +12,6 @@ mod splits; // the same in any split and any order
 mod hostile; // whatever bytes come in
 mod truth; // what the model itself counted
 mod corpus; // generated transcripts, and what is in them
-mod tables; // databases made in tests
 mod reparse; // everything once more, from what was kept
 mod signs; // what the clock and hooks tell
 mod hooks; // what calls of hooks say

@@ -8,12 +8,12 @@ use event::Kind;
 use rusqlite::Connection;
 use serde_json::json;
 use tempfile::TempDir;
+use testkit::tables::{Recorded, insert, lay_out, owner, recorded};
 
 use crate::handmade::Home;
 use crate::mangled::{Random, mangled};
 use crate::memory::Memory;
 use crate::scenario::{STATE_BYTES_MAX, check, check_home, fixtures, read, told};
-use crate::tables::{Recorded, insert, owner, recorded};
 use crate::truth::check_usage_of;
 
 const DATABASE: &str = ".local/share/opencode/opencode.db";
@@ -26,10 +26,7 @@ fn rows(scenario: &str) -> Vec<Recorded> {
 /// A home with the database of a recording of which only the rows are kept.
 fn home(scenario: &str) -> TempDir {
     let home = TempDir::new().unwrap();
-    let connection = owner(&home.path().join(DATABASE));
-    for row in rows(scenario) {
-        insert(&connection, &row);
-    }
+    lay_out(&fixtures().join("opencode").join(scenario).join("home"), home.path());
     home
 }
 

@@ -46,6 +46,7 @@ const FILES_SAY_NOTHING: &[(&str, State)] = &[
     ("claude", State::Approval),
     ("codex", State::Approval),
     ("gemini", State::Approval),
+    ("opencode", State::Approval),
     ("qwen", State::Approval),
     // Nobody writes that a process has ended, or was killed.
     ("claude", State::Exited),
@@ -74,6 +75,7 @@ const NOT_COMPARED: &[(&str, &str, State)] = &[
 const NOTHING_SAYS: &[(&str, State)] = &[
     ("codex", State::Approval),
     ("gemini", State::Approval),
+    ("opencode", State::Approval),
     ("qwen", State::Approval),
     ("gemini", State::Ready),
 ];

@@ -8,10 +8,26 @@ use rusqlite::types::Value as Sql;
 use serde_json::{Map, Value};
 
 /// A row of a recording, and the table it belongs to.
-pub(crate) type Recorded = (String, Map<String, Value>);
+pub type Recorded = (String, Map<String, Value>);
+
+/// How the names of files end that have the rows of a database, which was not kept itself.
+const ROWS: &str = ".rows.jsonl";
+
+/// Makes the databases in a home of which a recording has kept the rows only.
+pub fn lay_out(recorded_home: &Path, home: &Path) {
+    for entry in fs::read_dir(recorded_home).unwrap().map(|entry| entry.unwrap().path()) {
+        let name = entry.file_name().unwrap().to_str().unwrap();
+        if entry.is_dir() {
+            lay_out(&entry, &home.join(name));
+        } else if let Some(name) = name.strip_suffix(ROWS) {
+            let connection = owner(&home.join(name));
+            recorded(&entry).iter().for_each(|row| insert(&connection, row));
+        }
+    }
+}
 
 /// The rows of a recording, one a line.
-pub(crate) fn recorded(path: &Path) -> Vec<Recorded> {
+pub fn recorded(path: &Path) -> Vec<Recorded> {
     let text = fs::read_to_string(path).unwrap();
     let rows = text.lines().map(|line| {
         let Ok(Value::Object(mut entry)) = serde_json::from_str(line) else { panic!("{line}") };
@@ -22,7 +38,7 @@ pub(crate) fn recorded(path: &Path) -> Vec<Recorded> {
 }
 
 /// Opens a database as its owner, in WAL mode as most agents do.
-pub(crate) fn owner(path: &Path) -> Connection {
+pub fn owner(path: &Path) -> Connection {
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     let connection = Connection::open(path).unwrap();
     connection.pragma_update(None, "journal_mode", "wal").unwrap();
@@ -31,7 +47,7 @@ pub(crate) fn owner(path: &Path) -> Connection {
 }
 
 /// Writes a row, and makes its table if there is none.
-pub(crate) fn insert(connection: &Connection, (table, row): &Recorded) {
+pub fn insert(connection: &Connection, (table, row): &Recorded) {
     let names: Vec<String> = row.keys().map(|name| format!("\"{name}\"")).collect();
     let names = names.join(",");
     let marks = vec!["?"; row.len()].join(",");
