@@ -15,34 +15,39 @@ const ROWS: &str = ".rows.jsonl";
 
 /// Makes the databases in a home of which a recording has kept the rows only.
 pub fn lay_out(recorded_home: &Path, home: &Path) {
-    for entry in fs::read_dir(recorded_home).unwrap().map(|entry| entry.unwrap().path()) {
-        let name = entry.file_name().unwrap().to_str().unwrap();
-        if entry.is_dir() {
-            lay_out(&entry, &home.join(name));
+    for entry in fs::read_dir(recorded_home).expect("recordings can be listed") {
+        let entry = entry.expect("recordings can be listed");
+        let (path, name) = (entry.path(), entry.file_name());
+        let name = name.to_str().expect("names in recordings are text");
+        if path.is_dir() {
+            lay_out(&path, &home.join(name));
         } else if let Some(name) = name.strip_suffix(ROWS) {
             let connection = owner(&home.join(name));
-            recorded(&entry).iter().for_each(|row| insert(&connection, row));
+            recorded(&path).iter().for_each(|row| insert(&connection, row));
         }
     }
 }
 
 /// The rows of a recording, one a line.
 pub fn recorded(path: &Path) -> Vec<Recorded> {
-    let text = fs::read_to_string(path).unwrap();
+    let text = fs::read_to_string(path).expect("recordings can be read");
     let rows = text.lines().map(|line| {
         let Ok(Value::Object(mut entry)) = serde_json::from_str(line) else { panic!("{line}") };
         let Some(Value::Object(row)) = entry.remove("row") else { panic!("{line}") };
-        (entry["table"].as_str().unwrap().to_owned(), row)
+        let Some(table) = entry["table"].as_str() else { panic!("{line}") };
+        (table.to_owned(), row)
     });
     rows.collect()
 }
 
 /// Opens a database as its owner, in WAL mode as most agents do.
 pub fn owner(path: &Path) -> Connection {
-    fs::create_dir_all(path.parent().unwrap()).unwrap();
-    let connection = Connection::open(path).unwrap();
-    connection.pragma_update(None, "journal_mode", "wal").unwrap();
-    connection.pragma_update(None, "synchronous", "off").unwrap();
+    let folder = path.parent().expect("a database lies in a folder");
+    fs::create_dir_all(folder).expect("the folder can be made");
+    let connection = Connection::open(path).expect("a database can be made");
+    for (name, value) in [("journal_mode", "wal"), ("synchronous", "off")] {
+        connection.pragma_update(None, name, value).expect("it can be set up");
+    }
     connection
 }
 
@@ -51,10 +56,11 @@ pub fn insert(connection: &Connection, (table, row): &Recorded) {
     let names: Vec<String> = row.keys().map(|name| format!("\"{name}\"")).collect();
     let names = names.join(",");
     let marks = vec!["?"; row.len()].join(",");
-    connection.execute_batch(&format!("CREATE TABLE IF NOT EXISTS {table} ({names})")).unwrap();
+    let create = format!("CREATE TABLE IF NOT EXISTS {table} ({names})");
+    connection.execute_batch(&create).expect("a table can be made");
     let values = rusqlite::params_from_iter(row.values().map(sql));
     let insert = format!("INSERT INTO {table} ({names}) VALUES ({marks})");
-    connection.execute(&insert, values).unwrap();
+    connection.execute(&insert, values).expect("a row can be written");
 }
 
 fn sql(value: &Value) -> Sql {
@@ -62,7 +68,7 @@ fn sql(value: &Value) -> Sql {
         Value::Null => Sql::Null,
         Value::Number(number) => match number.as_i64() {
             Some(number) => Sql::Integer(number),
-            None => Sql::Real(number.as_f64().unwrap()),
+            None => Sql::Real(number.as_f64().expect("a number of JSON")),
         },
         Value::String(text) => Sql::Text(text.clone()),
         other => Sql::Text(other.to_string()),
