@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use journal::{Journal, ReadError, SessionFilter};
+use journal::{Journal, ReadError, SessionFilter, SessionInfo};
 use wire::{Facet, Facets};
 
 /// Names of a kind that are told, those with the most sessions.
@@ -20,16 +20,21 @@ pub(crate) fn facets(journal: &Journal) -> Result<Facets, ReadError> {
     loop {
         let page = journal.sessions(&SessionFilter::default(), after.as_deref(), PAGE)?;
         for session in page.items {
-            *providers.entry(session.provider).or_default() += 1;
-            if let Some(project) = session.project.or(session.cwd) {
+            if let Some(project) = project_of(&session) {
                 *projects.entry(project).or_default() += 1;
             }
+            *providers.entry(session.provider).or_default() += 1;
         }
         after = page.next;
         if after.is_none() {
             return Ok(Facets { providers: most(providers), projects: most(projects) });
         }
     }
+}
+
+/// What a session is grouped by: its project, or the folder it works in.
+pub(crate) fn project_of(session: &SessionInfo) -> Option<String> {
+    session.project.clone().or_else(|| session.cwd.clone())
 }
 
 fn most(counts: BTreeMap<String, u64>) -> Vec<Facet> {

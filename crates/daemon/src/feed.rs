@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
-use event::payload::ToolCall;
+use event::payload::{SessionMode, ToolCall};
 use event::{Event, Kind, SessionId, Time};
 use journal::{Journal, ReadError, Selection, SessionFilter, SessionInfo};
 use projection::ToolUse;
 use redact::Redactor;
 
+use crate::facets::project_of;
 use crate::facts::HeldFacts;
 
 /// Letters of a text in it.
@@ -139,7 +140,7 @@ fn gather(
                     break;
                 }
                 let is_behind = behind.is_none_or(|behind| Place::of(&event) < *behind);
-                if event.created_at >= from && is_behind && is_told(&event) {
+                if event.created_at >= from && is_behind && is_told(&event, &session) {
                     told += 1;
                     found.push((event, session.clone()));
                 }
@@ -217,9 +218,11 @@ fn page(
     Ok(wire::Page { items: items.collect(), next })
 }
 
-/// What is worth telling; of all calls, those that put something where others see it.
-fn is_told(event: &Event) -> bool {
-    if !KINDS.contains(&event.kind) {
+/// What is worth telling; of all calls, those that put something where others see it. That a child
+/// is done is told by whoever asked for it.
+fn is_told(event: &Event, session: &SessionInfo) -> bool {
+    let is_of_child = matches!(session.mode(), Some(SessionMode::Child));
+    if !KINDS.contains(&event.kind) || (is_of_child && event.kind == Kind::TurnCompleted) {
         return false;
     }
     let Some(call) = event.readable::<ToolCall>() else { return true };
@@ -242,7 +245,7 @@ fn told(
         kind: event.kind.to_string(),
         at: event.created_at,
         provider: session.provider.clone(),
-        project: session.project.clone(),
+        project: project_of(session),
         title,
         text: line.chars().take(TEXT_CHARS_MAX).collect(),
     }
@@ -312,5 +315,30 @@ mod tests {
         };
         assert_eq!(paged(&journal, &between, 7).len(), 32);
         assert!("yesterday".parse::<Place>().is_err());
+    }
+
+    #[test]
+    fn a_child_is_told_by_whoever_asked_for_it_and_all_are_where_they_work() {
+        let journal = Journal::in_memory();
+        let add = |id: &str, number: i64, kind: &str, data: serde_json::Value| {
+            let at = Time::from_millis(BEGUN + number);
+            let event_id = EventId::derived(at, "made up", id, kind.as_bytes());
+            let session = SessionId::new(format!("made-up:{id}")).unwrap();
+            let draft =
+                Draft::with_data(event_id, session, at, kind.into(), Raw::of(&data).unwrap());
+            journal.append(Batch::observed().with(draft)).unwrap();
+        };
+        add("main", 0, "session.started", json!({"cwd": "/home/dev/app"}));
+        add("main", 1, "user.prompt", json!({"content": "go"}));
+        let parent = json!({"session_id": "made-up:main"});
+        add("child", 2, "session.started", json!({"mode": "child", "parent": parent}));
+        add("child", 3, "turn.completed", json!({"stop_reason": "completed"}));
+        add("main", 4, "child.completed", json!({"child_session_id": "made-up:child"}));
+        add("main", 5, "turn.completed", json!({"stop_reason": "completed"}));
+        let all = SessionFilter::default();
+        let page = feed(&journal, &HeldFacts::default(), &all, None, 10).unwrap();
+        let told: Vec<_> = page.items.iter().map(|item| item.kind.as_str()).collect();
+        assert_eq!(told, ["turn.completed", "child.completed", "user.prompt"]);
+        assert!(page.items.iter().all(|item| item.project.as_deref() == Some("/home/dev/app")));
     }
 }

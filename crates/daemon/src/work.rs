@@ -12,6 +12,8 @@ use projection::{Day, Fault, Outcome, Quality, Turn, Turns};
 use redact::Redactor;
 use wire::{Effort, FaultKind, Work, WorkGroup};
 
+use crate::facets::project_of;
+
 /// Sessions that are looked at, those with the newest activity.
 const SESSIONS_MAX: usize = 300;
 
@@ -117,7 +119,7 @@ impl Sums {
             filter.active_since.is_none_or(|since| at >= since)
                 && filter.active_until.is_none_or(|until| at <= until)
         };
-        let project = self.projects.entry(session.project.clone()).or_default();
+        let project = self.projects.entry(project_of(session)).or_default();
         let turns: Vec<&TurnDeed> = deeds.turns.iter().filter(|turn| is_in(turn.began)).collect();
         if !turns.is_empty() {
             self.per_session.push(turns.len() as f64);
