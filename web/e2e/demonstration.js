@@ -1,6 +1,8 @@
 // A machine with some work going on, for the documentation.
 
-import { Claude, id } from "./world.js";
+import { mkdir } from "node:fs/promises";
+import path from "node:path";
+import { Claude, id, told } from "./world.js";
 
 const MINUTE = 60_000;
 
@@ -31,6 +33,14 @@ export async function demonstrate(world) {
     }
   }
   for (const session of past) await (await session.write()).age();
+  // Others were at work as well.
+  for (const folder of [".codex/sessions", ".codex/archived_sessions", ".gemini/tmp"]) await mkdir(path.join(world.home, folder), { recursive: true });
+  for (let day = 0; day < 20; day++) {
+    const [project, asked, answered] = TASKS[(day * 5 + 2) % TASKS.length];
+    const [provider, model] = day % 3 ? ["codex", "gpt-5.5"] : ["gemini", "gemini-2.5-pro"];
+    const calls = ["git status", "rg -n TODO", "make test", "git diff --stat"].slice(0, 2 + (day % 3));
+    await told(world, provider, 3_000 + day, { project, asked, answered, calls, model, at: Date.now() - day * 24 * 60 * MINUTE - 130 * MINUTE });
+  }
 
   const shown = new Claude(world, id(1), { project: "tidepool", at: Date.now() - 14 * MINUTE, branch: "faster-parser" });
   shown.prompt("Make the stream parser faster without changing what it accepts.\n\n1. measure first\n2. keep every test\n3. say what it cost");
@@ -53,7 +63,12 @@ export async function demonstrate(world) {
 
   const at = (minutes) => Date.now() - minutes * MINUTE;
   const running = new Claude(world, id(2), { project: "orchard", at: at(6), branch: "weekly" });
-  await running.prompt("Show the harvest by week in the report").call("Bash", { command: "cargo test --workspace" }).write();
+  running.prompt("Show the harvest by week in the report").call("Task", { description: "Find every report", prompt: "Find every report", subagent_type: "general-purpose" });
+  await (await running.subagent("a0000001", "Find every report that counts baskets")).call("Grep", { pattern: "baskets" }).result("src/report.rs").answer("Three files do.").write();
+  running.result("Three files do.").call("Task", { description: "Look at the tests", prompt: "Look at the tests", subagent_type: "general-purpose" });
+  await (await running.subagent("a0000002", "Look at what the tests of the report expect")).call("Read", { file_path: "/home/dev/orchard/tests/report.rs" }).write();
+  running.result("They expect months.").call("Bash", { command: "cargo test --workspace" });
+  await running.write();
   await running.live("busy");
   const asking = new Claude(world, id(3), { project: "kiln", at: at(9), branch: "main" });
   await asking.prompt("Deploy the new firing curve to the test kiln").call("Bash", { command: "ssh kiln-test 'systemctl restart curve'" }).write();

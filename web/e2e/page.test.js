@@ -230,6 +230,24 @@ test("whoever needs a person is first, the riskiest before all, and only news ma
   for (const session of [asking, failing, risky]) await world.hook("claude", "SessionEnd", { session_id: session.id, transcript_path: session.file, cwd: session.cwd, hook_event_name: "SessionEnd", reason: "other" });
 });
 
+test("subagents are folded under the session they work for", async () => {
+  const parent = new Claude(world, id(14), { project: "family" });
+  parent.prompt("Share the work").call("Task", { description: "Count", prompt: "Count", subagent_type: "general-purpose" });
+  await parent.write();
+  await (await parent.subagent("a0000014", "Count the apples")).call("Bash", { command: "wc -l apples" }).write();
+  page = await world.page("/?project=family");
+  const row = page.locator(".row", { hasText: "Share the work" });
+  await row.getByRole("button", { name: "1 subagent" }).click();
+  await row.locator(".subagents").getByRole("link").click();
+  await page.locator(".entry.tool", { hasText: "wc -l apples" }).waitFor();
+  await page.locator("summary", { hasText: "Family" }).click();
+  await page.locator(".tree").getByRole("link", { name: "Share the work" }).click();
+  await page.locator(".session-head h1", { hasText: "Share the work" }).waitFor();
+  await page.visit("/?project=family");
+  await row.waitFor();
+  assert.equal(await page.locator(".row").count(), 1, "it has no row of its own");
+});
+
 test("lists are what was chosen last, and go on while something works", async () => {
   page = await world.page("/sessions");
   const project = page.getByLabel("Project");

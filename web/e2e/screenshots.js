@@ -8,11 +8,13 @@ import { World } from "./world.js";
 
 const FOLDER = path.resolve(import.meta.dirname, "../../docs/web");
 
-const SIZES = { wide: { width: 1440, height: 900 }, narrow: { width: 400, height: 860 } };
+const SIZES = { wide: { width: 1600, height: 1000 }, narrow: { width: 400, height: 860 } };
 
-/** A picture of the page as it is, small: the browser itself packs it. */
+/** A picture of the page as it is, small: the browser itself packs it. With `PICTURES` set, it is
+    also there as PNG. */
 async function take(page, name) {
   const picture = (await page.screenshot()).toString("base64");
+  if (process.env.PICTURES) await writeFile(path.join(process.env.PICTURES, `${name}.png`), Buffer.from(picture, "base64"));
   page.packer ??= await page.context().newPage();
   const packed = await page.packer.evaluate(async (data) => {
     const bytes = Uint8Array.from(atob(data), (letter) => letter.charCodeAt(0));
@@ -31,7 +33,7 @@ try {
   await mkdir(FOLDER, { recursive: true });
   const views = {
     now: "/",
-    session: `${shown.place}/1`,
+    session: shown.place,
     sessions: "/sessions",
     search: "/search?q=parser",
     feed: "/feed",
@@ -44,9 +46,18 @@ try {
     for (const colorScheme of ["light", "dark"]) {
       const page = await world.page("/", { viewport, colorScheme, reducedMotion: "reduce" });
       for (const [name, to] of Object.entries(views)) {
+        // Nothing is pointed at.
+        await page.mouse.move(0, viewport.height - 1);
         await page.visit(to);
         if (name === "search") await page.locator(".hit").first().waitFor();
-        if (name === "session") await page.locator(".entry.tool", { has: page.getByText("Edit", { exact: true }) }).locator("summary").first().click();
+        if (name === "session") {
+          await page.locator(".facts", { hasText: "prompts" }).waitFor();
+          await page.locator(".entry.tool", { has: page.getByText("Edit", { exact: true }) }).locator("summary").first().click();
+          await page.mouse.move(0, viewport.height - 1);
+          await page.locator(".talk").evaluate((talk) => (talk.scrollTop = 0));
+          await page.settle();
+        }
+        if (name === "now") await page.locator(".row .subagents").first().waitFor();
         await take(page, `${name}-${size}-${colorScheme}`);
       }
       if (size === "wide") {

@@ -69,11 +69,16 @@ export class World {
     return stdout;
   }
 
+  /** Gives a command something to read; its exit code. */
+  async hansardWith(input, ...words) {
+    const child = spawn(PROGRAM, ["--journal", this.journal, ...words], { env: this.environment, stdio: ["pipe", "ignore", "ignore"] });
+    child.stdin.end(input);
+    return new Promise((resolve) => child.once("exit", resolve));
+  }
+
   /** What an agent's hook says. */
   async hook(agent, event, payload) {
-    const child = spawn(PROGRAM, ["--journal", this.journal, "hook", agent, event], { env: this.environment, stdio: ["pipe", "ignore", "ignore"] });
-    child.stdin.end(JSON.stringify(payload));
-    await new Promise((resolve) => child.once("exit", resolve));
+    await this.hansardWith(JSON.stringify(payload), "hook", agent, event);
   }
 
   /** Asks as a program does. */
@@ -199,6 +204,16 @@ export class Claude {
     return this.#line({ type: "user", isCompactSummary: true, message: { role: "user", content: summary } });
   }
 
+  /** One that works for it, on a task of its own; its call has to be told before. */
+  async subagent(name, task) {
+    const child = new Claude(this.world, this.id, { at: this.at, model: this.model, branch: this.branch });
+    const folder = path.join(this.file.replace(/\.jsonl$/, ""), "subagents");
+    Object.assign(child, { agent: name, cwd: this.cwd, file: path.join(folder, `agent-${name}.jsonl`), session: `${this.session}/${name}` });
+    await mkdir(folder, { recursive: true });
+    await writeFile(path.join(folder, `agent-${name}.meta.json`), JSON.stringify({ agentType: "general-purpose", description: task, toolUseId: this.call_id, spawnDepth: 1 }));
+    return child.prompt(task);
+  }
+
   /** Puts what was said where the daemon finds it. */
   async write() {
     await mkdir(path.dirname(this.file), { recursive: true });
@@ -231,17 +246,18 @@ export class Claude {
 
   #said(content, stop_reason) {
     const usage = { input_tokens: 12, output_tokens: 240, cache_read_input_tokens: 18_000, cache_creation_input_tokens: 900 };
-    const id = `msg_${this.id}_${this.#number}`;
-    return this.#line({ type: "assistant", requestId: `req_${this.id}_${this.#number}`, message: { model: this.model, id, type: "message", role: "assistant", content, stop_reason, usage } });
+    const id = `msg_${this.agent ?? this.id}_${this.#number}`;
+    return this.#line({ type: "assistant", requestId: `req_${this.agent ?? this.id}_${this.#number}`, message: { model: this.model, id, type: "message", role: "assistant", content, stop_reason, usage } });
   }
 
   #line(record) {
     const number = this.#number++;
     this.at += 1_000;
-    const uuid = (at) => `${this.id.slice(-8)}-0000-4000-8000-${String(at).padStart(12, "0")}`;
+    const uuid = (at) => `${(this.agent ?? this.id).slice(-8).padStart(8, "0")}-0000-4000-8000-${String(at).padStart(12, "0")}`;
     const common = {
       parentUuid: number === 0 ? null : uuid(number - 1),
-      isSidechain: false,
+      isSidechain: this.agent !== undefined,
+      agentId: this.agent,
       userType: "external",
       cwd: this.cwd,
       sessionId: this.id,
@@ -253,6 +269,30 @@ export class Claude {
     this.lines.push(`${JSON.stringify({ ...common, ...record })}\n`);
     return this;
   }
+}
+
+/** A finished session of another agent, told as events: asked, done and answered. */
+export async function told(world, provider, number, { project, at, model, asked, calls, answered }) {
+  const step = (number) => ["step.completed", { model, response_id: `r${number}`, usage: { input_tokens: 2_400, output_tokens: 310, cache_read_tokens: 14_000 } }];
+  const events = [
+    ["session.started", { agent: provider, entry_point: "cli", cwd: `/home/dev/${project}` }],
+    ["user.prompt", { content: asked }],
+    ...calls.flatMap((command, number) => [
+      step(number),
+      ["tool.call", { call_id: `c${number}`, tool: "shell", input: { command } }],
+      ["tool.result", { call_id: `c${number}`, outcome: "ok", output: "ok" }],
+    ]),
+    step(calls.length),
+    ["assistant.message", { content: answered }],
+    ["turn.completed", { stop_reason: "completed" }],
+  ];
+  const lines = events.map(([kind, data], place) => {
+    const created_at = new Date(at + place * 4_000).toISOString();
+    // Whoever imports gives it an id of its own: 26 letters and digits.
+    const event_id = `01${String(number).padStart(12, "0")}${String(place).padStart(12, "0")}`;
+    return JSON.stringify({ id: event_id, session_id: `${provider}:${id(number)}`, kind, seq: place + 1, created_at, observed_at: created_at, provider, provider_session_id: id(number), source: "transcript", confidence: "high", data, metadata: {} });
+  });
+  await world.hansardWith(lines.join("\n") + "\n", "import");
 }
 
 /** An id that is the same in every run. */

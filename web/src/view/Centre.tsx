@@ -175,7 +175,7 @@ const Row = memo(function Row({ id }: { id: string }) {
           {doing}
         </span>
       </a>
-      <SessionCells provider={status.provider} project={status.project} session={session} since={sinceOf(status)} />
+      <SessionCells provider={status.provider} project={status.project ?? session?.cwd} session={session} since={sinceOf(status)} />
       {status.pending_approvals.length > 0 && <Asking session={id} />}
       {subagents.length > 0 && <Subagents of={subagents} />}
     </li>
@@ -192,7 +192,11 @@ function doingOf(status: Status | undefined): string {
   if (!status) return "";
   // The words of it stand below.
   if (approvalsOf(status.session_id).length > 0) return "waits for your approval";
-  return oneLine((status.attention?.want === "stuck" ? status.attention.what : null) ?? status.summary.current, 200);
+  if (status.attention?.want === "stuck") return oneLine(status.attention.what, 200);
+  // That it rests is told beside it; what it did before is not.
+  const isResting = (status.status === "idle" || status.status === "exited") && !needsPerson(status);
+  if (isResting && status.summary.recent) return `lately: ${oneLine(status.summary.recent, 200)}`;
+  return oneLine(status.summary.current, 200);
 }
 
 function Subagents({ of }: { of: Session[] }) {

@@ -96,7 +96,7 @@ function Row({ session, subagents }: { session: Session; subagents: number }) {
           {session.ending && ENDINGS[session.ending] && ` · ${ENDINGS[session.ending]}`}
         </span>
       </a>
-      <SessionCells provider={session.provider} project={session.project} session={session} since={session.last_event_at} />
+      <SessionCells provider={session.provider} project={session.project ?? session.cwd} session={session} since={session.last_event_at} />
     </li>
   );
 }
