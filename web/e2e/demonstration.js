@@ -38,7 +38,7 @@ export async function demonstrate(world) {
   for (let day = 0; day < 20; day++) {
     const [project, asked, answered] = TASKS[(day * 5 + 2) % TASKS.length];
     const [provider, model] = day % 3 ? ["codex", "gpt-5.5"] : ["gemini", "gemini-2.5-pro"];
-    const calls = ["git status", "rg -n TODO", "make test", "git diff --stat"].slice(0, 2 + (day % 3));
+    const calls = ["git status", "rg -n deprecated", "make test", "git diff --stat"].slice(0, 2 + (day % 3));
     await told(world, provider, 3_000 + day, { project, asked, answered, calls, model, at: Date.now() - day * 24 * 60 * MINUTE - 130 * MINUTE });
   }
 

@@ -235,6 +235,7 @@ test("subagents are folded under the session they work for", async () => {
   parent.prompt("Share the work").call("Task", { description: "Count", prompt: "Count", subagent_type: "general-purpose" });
   await parent.write();
   await (await parent.subagent("a0000014", "Count the apples")).call("Bash", { command: "wc -l apples" }).write();
+  await world.settled("/api/sessions", ({ items }) => items.some((it) => it.parent_id === parent.session && it.counts.tool_calls === 1));
   page = await world.page("/?project=family");
   const row = page.locator(".row", { hasText: "Share the work" });
   await row.getByRole("button", { name: "1 subagent" }).click();

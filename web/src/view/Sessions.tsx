@@ -16,7 +16,7 @@ import { oneLine } from "../text/plain";
 const PAGE = 100;
 
 /** News are asked for at most so often. */
-const NEWS_EVERY_MS = 10_000;
+const NEWS_EVERY_MS = 5_000;
 
 const ENDINGS: Record<string, string> = {
   awaiting_user: "its turn ended",

@@ -16,14 +16,14 @@ use crate::{empty, import};
 /// How long a screen is waited for.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A terminal with the program in it.
-struct Terminal<'a> {
-    world: &'a World,
+/// A terminal with a program in it.
+struct Terminal {
+    socket: PathBuf,
 }
 
-impl<'a> Terminal<'a> {
-    fn open(world: &'a World, columns: u16, rows: u16, arguments: &[&str]) -> Terminal<'a> {
-        let terminal = Terminal { world };
+impl Terminal {
+    /// One with ours.
+    fn open(world: &World, columns: u16, rows: u16, arguments: &[&str]) -> Terminal {
         let command = world.command(arguments);
         let variables = command.get_envs().filter_map(|(name, value)| {
             Some(format!("{}={}", name.to_str()?, quoted(value?.to_str()?)))
@@ -32,15 +32,19 @@ impl<'a> Terminal<'a> {
         let words = words.filter_map(|word| word.to_str().map(quoted));
         let line: Vec<String> = variables.chain(words).collect();
         let line = format!("exec env -i TERM=$TERM TMUX=$TMUX {}", line.join(" "));
+        Terminal::with_line(world.home().join("tmux"), columns, rows, &line)
+    }
+
+    fn with_line(socket: PathBuf, columns: u16, rows: u16, line: &str) -> Terminal {
+        let terminal = Terminal { socket };
         let (columns, rows) = (columns.to_string(), rows.to_string());
-        terminal.tmux(&["new-session", "-d", "-x", &columns, "-y", &rows, &line]);
+        terminal.tmux(&["new-session", "-d", "-x", &columns, "-y", &rows, line]);
         terminal
     }
 
     fn tmux(&self, words: &[&str]) -> String {
-        let socket = self.world.home().join("tmux");
         let mut tmux = Command::new("tmux");
-        tmux.arg("-S").arg(socket).args(["-f", "/dev/null"]).args(words);
+        tmux.arg("-S").arg(&self.socket).args(["-f", "/dev/null"]).args(words);
         let answer =
             tmux.env("LC_ALL", "C.UTF-8").output().expect("tmux is here: `./test` brings it");
         String::from_utf8(answer.stdout).expect("a screen is text")
@@ -103,7 +107,7 @@ impl<'a> Terminal<'a> {
     }
 }
 
-impl Drop for Terminal<'_> {
+impl Drop for Terminal {
     fn drop(&mut self) {
         self.tmux(&["kill-server"]);
     }
@@ -278,27 +282,21 @@ fn a_key_leads_to_the_terminal_of_the_agent() {
     let agent = ["new-window", "-d", "-P", "-F", "#{pane_pid}", "echo the agent; exec sleep 600"];
     let agent = terminal.tmux(&agent).trim().parse().expect("the number of a process");
     register_as(&world, "11112222", "waiting", agent);
-    let (inner, outer) = (world.home().join("tmux"), world.home().join("outer"));
-    let watched = format!("env -u TMUX tmux -S {} attach", quoted(inner.to_str().unwrap()));
-    let outer = |words: &[&str]| {
-        let mut tmux = Command::new("tmux");
-        tmux.arg("-S").arg(&outer).args(["-f", "/dev/null"]).args(words);
-        tmux.env("LC_ALL", "C.UTF-8").output().expect("tmux is here")
-    };
-    outer(&["new-session", "-d", "-x", "80", "-y", "24", &watched]);
+    let attach =
+        format!("env -u TMUX tmux -S {} attach", quoted(terminal.socket.to_str().unwrap()));
+    let _looking = Terminal::with_line(world.home().join("outer"), 80, 24, &attach);
     terminal.until("#{session_attached} #{window_index}", "1 0");
     terminal.with(&["needs you (1)", "q quit"]);
     terminal.keys(&["n", "t"]);
     terminal.until("#{window_index}", "1");
     assert!(terminal.screen().contains("the agent"));
-    outer(&["kill-server"]);
 }
 
 #[cfg(target_os = "linux")]
 #[test]
 fn the_bell_rings_when_another_session_needs_you_and_not_before() {
     let world = needy("11112222");
-    let terminal = Terminal::open(&world, 80, 24, &["top", "--bell"]);
+    let terminal = Terminal::open(&world, 80, 24, &["top", "--all", "--bell"]);
     terminal.with(&["claude", "q quit"]);
     terminal.until("#{window_bell_flag}", "0");
     register(&world, "11112222", "waiting");
