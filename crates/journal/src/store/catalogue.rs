@@ -12,6 +12,7 @@ mod row; // rows and their checksum
 mod view; // reading
 mod page; // events, a page at a time
 mod write; // one commit
+mod copying; // the log into the database, while others commit
 mod beside; // numbers of a store that keeps its texts elsewhere
 mod check; // is everything as it should be
 mod rebuild; // a new database from what can be read
@@ -26,6 +27,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use event::{Draft, SessionId};
 use rusqlite::Connection;
+
+use copying::Copying;
 
 use crate::lock::{Held, Lock};
 use crate::{AppendError, OpenError, StorageError, folder};
@@ -71,6 +74,9 @@ pub(crate) struct Catalogue {
     file: PathBuf,
     store: &'static str,
     lock: Lock,
+    flush: Flush,
+    /// Before the connections: whoever closes the last one of a database copies all of its log.
+    copying: Copying,
     writer: Mutex<Connection>,
     idle: Mutex<Vec<Connection>>,
 }
@@ -126,6 +132,8 @@ impl Catalogue {
             file: file.to_owned(),
             store,
             lock,
+            flush,
+            copying: Copying::default(),
             writer: Mutex::new(db),
             idle: Mutex::new(Vec::new()),
         })
@@ -189,6 +197,8 @@ impl Catalogue {
     /// Copies the write-ahead log into the database and empties it, as far as readers allow.
     pub(crate) fn checkpoint(&self) -> Result<(), StorageError> {
         let db = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        // Of two who copy at once the second is turned away.
+        self.copying.join();
         db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
             .map_err(fault::storage("checkpoint", &self.file))
     }

@@ -16,11 +16,6 @@ const SQLITE_VERSION_MIN: i32 = 3_051_003;
 /// commit of a single event still writes little.
 const PAGE_BYTES: u32 = 8_192;
 
-/// The write-ahead log is copied into the database when it has this many pages (32 MiB): seldom
-/// enough to write pages of a busy session once instead of many times, early enough for opening
-/// after a crash to stay quick.
-const WAL_PAGES: u32 = 4_096;
-
 /// What the log's file may keep when it is empty again.
 const WAL_IDLE_BYTES: u32 = 4 * 1024 * 1024;
 
@@ -67,7 +62,8 @@ pub(super) fn writer(file: &Path, flush: Flush) -> rusqlite::Result<Connection> 
     // Where `fsync` stops at the drive's cache (macOS), ask for the flush that does not.
     db.pragma_update(None, "fullfsync", flush == Flush::Every)?;
     db.pragma_update(None, "checkpoint_fullfsync", flush != Flush::Never)?;
-    db.pragma_update(None, "wal_autocheckpoint", WAL_PAGES)?;
+    // No commit waits until the log is copied: see `copying`.
+    db.pragma_update(None, "wal_autocheckpoint", 0)?;
     db.pragma_update(None, "journal_size_limit", WAL_IDLE_BYTES)?;
     db.pragma_update(None, "cache_size", -WRITER_CACHE_KIB)?;
     // A sighting needs its event, an event its payload.

@@ -50,6 +50,7 @@ impl Catalogue {
         let turn = self.lock.acquire();
         let _turn = turn.map_err(|error| StorageError::new("repair", &self.file, error))?;
         let mut db = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        self.copying.join();
         // Nobody writes while the turn is ours, so all of it is in the one file afterwards.
         checkpoint(&db).map_err(&failed)?;
         tools.quarantine.copy_here(&self.file)?;

@@ -7,7 +7,7 @@ use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
 use super::row::{
     EventRecord, Key, SEQ_MAX, activity_slot, payload_sum, read_session, session_columns,
 };
-use super::{Bodies, View, Writing, fault};
+use super::{Bodies, Catalogue, View, Writing, fault};
 use crate::limit::LOCK_WAIT_MAX;
 use crate::store::{Changes, CommitError, EventRow, SessionRow, SightingRow};
 use event::Time;
@@ -52,7 +52,10 @@ impl<B: Bodies> View<'_, Writing<'_>, B> {
     fn bound_log(&self) {
         let mut log = self.catalogue.file.clone().into_os_string();
         log.push("-wal");
-        if std::fs::metadata(log).is_ok_and(|log| log.len() > WAL_BYTES_MAX) {
+        let log_bytes = std::fs::metadata(log).map_or(0, |log| log.len());
+        let Catalogue { file, flush, copying, .. } = self.catalogue;
+        copying.look_after(log_bytes, file, *flush, &self.db);
+        if log_bytes > WAL_BYTES_MAX {
             let _ = self.db.busy_timeout(Duration::ZERO);
             let _ = self.db.query_row("PRAGMA wal_checkpoint(RESTART)", [], |_| Ok(()));
             let _ = self.db.busy_timeout(LOCK_WAIT_MAX);

@@ -291,6 +291,39 @@ fn a_journal_of_a_newer_program_is_not_touched() {
     assert!(!dir.path().join("journal.db-wal").exists());
 }
 
+#[test]
+fn a_long_log_is_copied_while_others_commit_and_begins_anew() {
+    let mut bench = Bench::new();
+    let log = bench.dir.path().join("journal.db-wal");
+    let mut dice = 1_u64;
+    let mut noise = |length: usize| -> String {
+        let mut next = || {
+            dice ^= dice << 13;
+            dice ^= dice >> 7;
+            dice ^= dice << 17;
+            dice
+        };
+        (0..length / 8)
+            .flat_map(|_| next().to_le_bytes())
+            .map(|byte| char::from(b'0' + byte % 64))
+            .collect()
+    };
+    let mut longest = 0;
+    loop {
+        let length = if longest < 32 * 1024 * 1024 { 4 * 1024 * 1024 } else { 64 * 1024 };
+        bench.append("one", &[&noise(length)]);
+        let bytes = log.metadata().unwrap().len();
+        if bytes < longest {
+            break;
+        }
+        longest = bytes;
+        assert!(longest < 128 * 1024 * 1024, "nobody copies it");
+    }
+    let file = bench.file().metadata().unwrap().len();
+    assert!(file > 32 * 1024 * 1024, "{file} bytes were copied");
+    assert_eq!(bench.store.check(false).unwrap(), []);
+}
+
 /// The database that format 1 left behind.
 fn format_1(dir: &Path) {
     let db = Connection::open(dir.join(FILE_NAME)).unwrap();

@@ -1,0 +1,76 @@
+//! The write-ahead log is copied into the database beside whoever commits.
+//!
+//! Copying takes as long as a hundred commits, and what an agent says next does not wait for it: a
+//! thread with a connection of its own does it, and ends. What was committed meanwhile is little.
+//! That is copied behind the next commit, so that the log is used from its beginning again.
+
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+use std::thread::{Builder, JoinHandle};
+
+use rusqlite::Connection;
+
+use super::connection::{self, Flush};
+
+/// The log is copied when it has this many bytes: seldom enough to write pages of a busy session
+/// once instead of many times, early enough for opening after a crash to stay quick.
+const LOG_BYTES: u64 = 32 * 1024 * 1024;
+
+/// Where somebody reads what the log began with, it cannot be begun anew. It is tried again each
+/// time it has grown by this much.
+const LOG_BYTES_MORE: u64 = 4 * 1024 * 1024;
+
+/// Copies the log of one database. On drop it waits for what goes on.
+#[derive(Debug, Default)]
+pub(super) struct Copying(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    thread: Option<JoinHandle<()>>,
+    /// How long the log was when it was last copied; 0 since it began anew.
+    copied: u64,
+}
+
+impl Copying {
+    /// Looks after the log behind a commit. What goes wrong is tried again behind a later one.
+    pub(super) fn look_after(
+        &self,
+        log_bytes: u64,
+        file: &Path,
+        flush: Flush,
+        writer: &Connection,
+    ) {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(done) = state.thread.take_if(|thread| thread.is_finished()) {
+            // One that panicked has copied less.
+            let _ = done.join();
+            let _ = copy(writer);
+        } else if log_bytes < LOG_BYTES {
+            state.copied = 0;
+        } else if state.thread.is_none() && log_bytes >= state.copied + LOG_BYTES_MORE {
+            let file = file.to_owned();
+            let beside = move || {
+                let _ = connection::writer(&file, flush).and_then(|db| copy(&db));
+            };
+            state.thread = Builder::new().name("journal copier".to_owned()).spawn(beside).ok();
+            state.copied = log_bytes;
+        }
+    }
+
+    /// Waits for what goes on.
+    pub(super) fn join(&self) {
+        let thread = self.0.lock().unwrap_or_else(PoisonError::into_inner).thread.take();
+        let _ = thread.map(JoinHandle::join);
+    }
+}
+
+impl Drop for Copying {
+    fn drop(&mut self) {
+        self.join();
+    }
+}
+
+/// Copies what can be copied without anybody waiting.
+fn copy(db: &Connection) -> rusqlite::Result<()> {
+    db.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))
+}
