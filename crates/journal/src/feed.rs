@@ -33,6 +33,9 @@ pub(crate) struct State {
     backlog: Backlog,
     /// The newest position of the store, and when somebody last asked it for that.
     polled: Option<(Instant, u64)>,
+    /// Somebody who waits looks now and then for what other processes committed. All others are
+    /// told, and sleep meanwhile.
+    has_lookout: bool,
     /// The furthest item anybody has read; live items up to it can no longer be merged.
     read_up_to: u64,
     closed: bool,
@@ -63,6 +66,15 @@ impl Feed {
 
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The store was asked for its newest position. If that is another one than before, everybody
+    /// has something to read.
+    pub(crate) fn polled(&self, tail: u64) {
+        let before = self.state().polled.replace((Instant::now(), tail));
+        if before.is_none_or(|(_, before)| before != tail) {
+            self.news.notify_all();
+        }
     }
 
     /// Tells of committed events, in order.
@@ -114,6 +126,26 @@ impl Feed {
         state
     }
 
+    /// The same for one who follows: as the lookout of all who do, unless there is one.
+    pub(crate) fn wait_to_follow(
+        &self,
+        mut state: MutexGuard<'_, State>,
+        patience: Duration,
+        is_lookout: &mut bool,
+    ) {
+        if !state.has_lookout {
+            (state.has_lookout, *is_lookout) = (true, true);
+        }
+        let patience = if *is_lookout { patience.min(self.foreign_poll) } else { patience };
+        drop(self.wait(state, patience));
+    }
+
+    /// Looks out no longer: one of those who still wait does.
+    pub(crate) fn step_down(&self) {
+        self.state().has_lookout = false;
+        self.news.notify_all();
+    }
+
     /// Wakes everybody who waits, and everybody who is about to.
     pub(crate) fn wake(&self) {
         let _state = self.state();
@@ -126,13 +158,14 @@ impl State {
         self.first
     }
 
-    /// The newest position of the store, if somebody asked it for that a moment ago.
-    pub(crate) fn polled_within(&self, time: Duration) -> Option<u64> {
-        self.polled.filter(|(at, _)| at.elapsed() < time).map(|(_, tail)| tail)
+    /// The newest position of the store when somebody last asked it for that.
+    pub(crate) fn polled_tail(&self) -> Option<u64> {
+        self.polled.map(|(_, tail)| tail)
     }
 
-    pub(crate) fn polled(&mut self, tail: u64) {
-        self.polled = Some((Instant::now(), tail));
+    /// The same, if that was a moment ago.
+    pub(crate) fn polled_within(&self, time: Duration) -> Option<u64> {
+        self.polled.filter(|(at, _)| at.elapsed() < time).map(|(_, tail)| tail)
     }
 
     /// The number the next item will have.

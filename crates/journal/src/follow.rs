@@ -75,6 +75,8 @@ pub struct Subscription {
     /// Once closed: the end of the feed then.
     end: Option<u64>,
     waker: Waker,
+    /// It looks for what other processes committed, for everybody who waits.
+    is_lookout: bool,
 }
 
 /// Ends the waiting of a [`Subscription`] from another thread: of one at a time, for as long as
@@ -122,6 +124,7 @@ impl Subscription {
             polled_tail: None,
             end: None,
             waker: Waker::default(),
+            is_lookout: false,
         };
         let tail = subscription.tail()?;
         subscription.next = match from {
@@ -135,6 +138,14 @@ impl Subscription {
 
     /// The next thing, waiting at most for `patience`; `Ok(None)` if nothing came, or it was woken.
     pub fn next_within(&mut self, patience: Duration) -> Result<Option<Followed>, Ended> {
+        let next = self.await_next(patience);
+        if std::mem::take(&mut self.is_lookout) {
+            self.feed.step_down();
+        }
+        next
+    }
+
+    fn await_next(&mut self, patience: Duration) -> Result<Option<Followed>, Ended> {
         let deadline = Instant::now() + patience;
         loop {
             if let Some(next) = self.pending.pop_front() {
@@ -162,7 +173,7 @@ impl Subscription {
                     if now >= deadline || self.waker.is_woken.swap(false, Ordering::AcqRel) {
                         return Ok(None);
                     }
-                    self.wait(self.feed.foreign_poll().min(deadline - now));
+                    self.wait(deadline - now);
                 }
             }
         }
@@ -314,18 +325,20 @@ impl Subscription {
             Some(tail) => tail,
             None => {
                 let tail = self.store.tail()?;
-                self.feed.state().polled(tail);
+                self.feed.polled(tail);
                 tail
             }
         };
         Ok(self.polled_tail.replace(tail) != Some(tail))
     }
 
-    fn wait(&self, patience: Duration) {
+    fn wait(&mut self, patience: Duration) {
         let state = self.feed.state();
         let is_woken = self.waker.is_woken.load(Ordering::Acquire);
-        if self.cursor >= state.end() && !state.is_closed() && !is_woken {
-            drop(self.feed.wait(state, patience));
+        // What the lookout found since this one looked was told to those who slept by then.
+        let is_told = state.polled_tail() == self.polled_tail;
+        if self.cursor >= state.end() && is_told && !state.is_closed() && !is_woken {
+            self.feed.wait_to_follow(state, patience, &mut self.is_lookout);
         }
     }
 }

@@ -9,7 +9,7 @@ use journal::{
 };
 
 use crate::given::{
-    fact, fork, host, id, moved, next, next_events, observe, prompt, prompts, read_all,
+    fact, fork, host, id, moved, next, next_event, next_events, observe, prompt, prompts, read_all,
     recorded_from, seqs, session, talk,
 };
 use crate::world::World;
@@ -26,6 +26,7 @@ durable_cases! {
     a_number_that_was_deleted_leads_nowhere
     a_fork_made_by_the_other_holds_its_parent
     each_follows_what_the_other_writes
+    all_who_wait_get_what_the_other_writes
     who_follows_gets_one_order_from_two_writers
     live_events_stay_with_their_own
     consumers_and_sightings_are_shared
@@ -182,6 +183,34 @@ fn each_follows_what_the_other_writes(world: World) {
     assert_eq!(positions, [2, 3, 4, 5, 6, 7]);
     let numbers: Vec<u64> = next_events(&mut one, 4).iter().map(|r| r.event.seq).collect();
     assert_eq!(numbers, [1, 2, 3, 4]);
+}
+
+/// One of those who wait looks for all of them, and another when that one goes.
+fn all_who_wait_get_what_the_other_writes(world: World) {
+    const FOLLOWERS: u64 = 3;
+    let other = world.another();
+    let (told, heard) = std::sync::mpsc::channel();
+    std::thread::scope(|scope| {
+        for follower in 0..FOLLOWERS {
+            let told = told.clone();
+            let mut stream = world.follow(From::Beginning, OnLag::CatchUp).unwrap();
+            // The first goes after one event, the second after two.
+            scope.spawn(move || {
+                for _ in 0..=follower {
+                    told.send((follower, next_event(&mut stream).event.seq)).unwrap();
+                }
+            });
+        }
+        drop(told);
+        for n in 1..=FOLLOWERS {
+            host(&other, prompt("a", n));
+            // Those who still follow have it before the next one is written.
+            let mut got: Vec<(u64, u64)> =
+                heard.iter().take((FOLLOWERS + 1 - n) as usize).collect();
+            got.sort_unstable();
+            assert_eq!(got, (n - 1..FOLLOWERS).map(|follower| (follower, n)).collect::<Vec<_>>());
+        }
+    });
 }
 
 fn who_follows_gets_one_order_from_two_writers(world: World) {
