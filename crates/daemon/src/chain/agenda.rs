@@ -48,6 +48,11 @@ impl Owed {
         Owed { what, tries: 0, at: now, done: Vec::new() }
     }
 
+    /// Whether it is the epoch that the chain is at: it is in the journal, and taken from there.
+    fn is_at_hand(&self) -> bool {
+        self.is_first() && matches!(self.what, What::Epoch { .. })
+    }
+
     /// Whether nothing was tried yet.
     pub(super) fn is_first(&self) -> bool {
         self.tries == 0
@@ -107,7 +112,8 @@ impl Agenda {
 
     /// The first that is to be tried now.
     pub(super) fn due(&self, now: Time) -> Option<Owed> {
-        self.owed.iter().find(|owed| is_due(owed.at, now)).cloned()
+        let is_it = |owed: &&Owed| is_due(owed.at, now) && !owed.is_at_hand();
+        self.owed.iter().find(is_it).cloned()
     }
 
     /// A try has failed: there will be another.
@@ -134,9 +140,22 @@ fn is_due(at: Time, now: Time) -> bool {
 mod tests {
     use super::*;
 
-    fn what(seq: u64) -> What {
+    fn what(announced: i64) -> What {
+        let key = SegmentKey::parse("20261116", "phone", "080001_5").expect("a key");
+        What::Announced { key, files: Vec::new(), meta: Value::Null, announced }
+    }
+
+    #[test]
+    fn the_epoch_that_the_chain_is_at_is_due_only_after_it_failed() {
         let session_id = SessionId::new("claude:a").expect("a name");
-        What::Epoch { session_id, seq, closed_at: Time::from_millis(0) }
+        let now = Time::from_millis(0);
+        let what = What::Epoch { session_id, seq: 1, closed_at: now };
+        let mut agenda = Agenda::default();
+        let owed = agenda.taken_up(what, now);
+        agenda.keep(&owed);
+        assert_eq!(agenda.due(now), None);
+        agenda.try_later(owed, now);
+        assert!(agenda.due(Time::from_millis(10_000)).is_some());
     }
 
     #[test]

@@ -58,10 +58,32 @@ impl Chain {
         now: Time,
         hands: &mut dyn Hands,
     ) -> Result<Step, ChainError> {
-        let began = Instant::now();
         let site = Site::of(segment);
+        if !self.has(&site, &ended())? {
+            let step = self.handle_epoch(segment, &site, owed, hands)?;
+            if step != Step::Done {
+                return Ok(step);
+            }
+        }
+        self.calendar.saw(segment.key(), now);
+        self.save()?;
+        if !self.has(&site, &super::dreamt())? {
+            hands.dream(&Dream::Segment(segment.key()))?;
+        }
+        Ok(Step::Done)
+    }
+
+    /// From the first word about an epoch to the last.
+    fn handle_epoch(
+        &mut self,
+        segment: &Segment,
+        site: &Site,
+        owed: &mut Owed,
+        hands: &mut dyn Hands,
+    ) -> Result<Step, ChainError> {
+        let began = Instant::now();
         let observing = json!({"files": ["segment.json"], "meta": site.meta});
-        self.tell(&site, "observing", json!({}), observing, hands)?;
+        self.tell(site, "observing", own(), observing, hands)?;
 
         let mut wanted: Vec<String> = Vec::new();
         let [transcribe, describe] = OURS.map(str::to_owned);
@@ -69,8 +91,7 @@ impl Chain {
         wanted.extend(segment.described().is_none().then_some(describe));
         wanted.extend(hands.handlers("segment.json"));
         let wanted = wanted.into_iter().map(|handler| (handler, "segment.json".to_owned()));
-        let Handled::All(errors) = self.handle(&site, wanted.collect(), json!({}), owed, hands)?
-        else {
+        let Handled::All(errors) = self.handle(site, wanted.collect(), own(), owed, hands)? else {
             return Ok(Step::Stopped);
         };
         let millis = began.elapsed().as_millis() as u64;
@@ -79,22 +100,17 @@ impl Chain {
             fields["input"] = json!("segment.json");
             fields["output"] = json!("transcript.jsonl");
             fields["duration_ms"] = json!(millis);
-            self.tell(&site, "transcribed", json!({}), fields, hands)?;
+            self.tell(site, "transcribed", own(), fields, hands)?;
         }
         if let Some(made) = segment.described() {
             let fields = json!({"input": "segment.json", "output": "digest.jsonl",
                 "duration_ms": millis, "facts": made.facts});
-            self.tell(&site, "described", json!({}), fields, hands)?;
+            self.tell(site, "described", own(), fields, hands)?;
         }
         if !errors.is_empty() && !owed.is_last() {
-            return Ok(failed(&site, owed, &errors, hands));
+            return Ok(failed(site, owed, &errors, hands));
         }
-        self.conclude(&site, json!({}), began, &errors, hands)?;
-        self.calendar.saw(segment.key(), now);
-        self.save()?;
-        if !self.has(&site, &super::dreamt())? {
-            hands.dream(&Dream::Segment(segment.key()))?;
-        }
+        self.conclude(site, own(), began, &errors, hands)?;
         Ok(Step::Done)
     }
 
@@ -107,7 +123,7 @@ impl Chain {
     ) -> Result<(), ChainError> {
         segment.write(chronicle, &self.journal)?;
         let observed = json!({"duration": 0, "batch": true});
-        self.tell(&Site::of(segment), "observed", json!({}), observed, hands)?;
+        self.tell(&Site::of(segment), "observed", own(), observed, hands)?;
         self.calendar.saw_history(segment.key().day());
         self.days.insert(segment.key().day());
         Ok(())
@@ -247,7 +263,7 @@ impl Chain {
         let mut message = json!({"tract": "observe", "event": event, "day": site.key.day(),
             "segment": site.key.segment(), "stream": site.key.stream()});
         if let (Some(message), Value::Object(fields)) = (message.as_object_mut(), fields) {
-            message.extend(fields);
+            message.extend(fields.into_iter().filter(|(_, value)| !value.is_null()));
         }
         message["rev"] = json!(REVISION);
         message["by"] = json!(BY);
@@ -262,6 +278,20 @@ impl Chain {
         let failed = |cause| ChainError::Events { path: site.folder.clone(), cause };
         event_log::has(&site.folder, like).map_err(failed)
     }
+}
+
+/// What tells the steps of an epoch of ours from those of files that were announced in its segment.
+fn own() -> Value {
+    json!({"announced": null})
+}
+
+/// The last step of an epoch of ours.
+fn ended() -> Value {
+    let mut ended = own();
+    ended["tract"] = json!("observe");
+    ended["event"] = json!("observed");
+    ended["by"] = json!(BY);
+    ended
 }
 
 /// There will be another try; the first time it is said why.

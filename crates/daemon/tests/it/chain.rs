@@ -156,6 +156,7 @@ fn at(minutes: i64) -> Time {
 fn follow(world: &World, hands: &mut Doing<'_>, minutes: i64) {
     let mut chain = Chain::open(world.journal.clone(), Zone::UTC).unwrap();
     loop {
+        assert_eq!(chain.make_up(at(minutes), hands).unwrap(), Went::On);
         let page = chain.page().unwrap();
         assert_eq!(chain.take(&page, at(minutes), hands).unwrap(), Went::On);
         if page.is_empty() {
@@ -432,6 +433,29 @@ fn announcements_are_told_apart_also_where_they_say_no_time_or_the_same() {
 }
 
 #[test]
+fn what_is_announced_in_a_segment_of_ours_ends_nothing_of_our_own() {
+    let world = World::new();
+    world.begin("a", "app", 0).ask("Write the parser").close();
+    let mut hands = Doing::new(&world);
+    hands.own = vec!["see"];
+    hands.failing = Some("describe");
+    follow(&world, &mut hands, 1);
+    // While the epoch waits for its next try, somebody adds a picture.
+    let segment = world.claim("a");
+    fs::write(segment.folder().join("a.png"), "x").unwrap();
+    let observing = json!({"tract": "observe", "event": "observing", "day": "20261116",
+        "stream": "claude", "segment": segment.meta.segment, "files": ["a.png"], "ts": 7});
+    let mut chain = Chain::open(world.journal.clone(), Zone::UTC).unwrap();
+    hear(&mut chain, &observing, at(1), &mut hands).unwrap();
+    assert_eq!(chain.make_up(at(1), &mut hands).unwrap(), Went::On);
+    hands.failing = None;
+    make_up(&world, &mut hands, &[10]);
+    let ends = hands.published.iter().filter(|message| message["event"] == "observed");
+    let ends: Vec<&Value> = ends.map(|message| &message["announced"]).collect();
+    assert_eq!(ends, [&json!(7), &Value::Null]);
+}
+
+#[test]
 fn an_announcement_that_cannot_be_kept_is_heard_again_as_the_same() {
     let world = World::new();
     fs::create_dir_all(world.root().join("20261116/phone/080001_5")).unwrap();
@@ -464,6 +488,7 @@ fn a_handler_that_is_done_is_not_run_again_because_that_could_not_be_written_dow
     fs::remove_file(&health).unwrap();
     // The journal is opened again meanwhile.
     chain.reopen(world.journal.clone());
+    assert_eq!(chain.make_up(at(1), &mut hands).unwrap(), Went::On);
     let page = chain.page().unwrap();
     assert_eq!(chain.take(&page, at(1), &mut hands).unwrap(), Went::On);
     assert_eq!(hands.started.iter().filter(|it| *it == "count segment.json").count(), 1);
