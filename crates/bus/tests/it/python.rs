@@ -71,16 +71,7 @@ fn the_shipped_python_client_survives_its_server() {
     assert!(client.wait().unwrap().success());
 }
 
-/// The file of the protocol's own programs, which are not ours to ship; without it nothing is shown.
-fn own_programs() -> Option<PathBuf> {
-    let file = std::env::var_os(OWN).map(PathBuf::from);
-    if file.is_none() {
-        println!("SKIPPED: `{OWN}` does not say where the protocol's own `callosum.py` is");
-    }
-    file
-}
-
-/// The variable that names it.
+/// The variable that names the file of the protocol's own programs, which are not ours to ship.
 const OWN: &str = "HANSARD_TEST_CALLOSUM";
 
 /// One of the protocol's own programs at a socket.
@@ -93,13 +84,19 @@ fn own_program(file: &Path, path: &Path, part: &str) -> Command {
 
 #[test]
 fn the_protocols_own_client_works_with_our_server() {
-    let Some(file) = own_programs() else { return };
+    let Some(file) = std::env::var_os(OWN).map(PathBuf::from) else {
+        println!("SKIPPED: `{OWN}` does not say where the protocol's own `callosum.py` is");
+        return;
+    };
     is_well(own_program(&file, Hall::open().path(), "client"));
 }
 
 #[test]
 fn our_clients_work_with_the_protocols_own_server() {
-    let Some(file) = own_programs() else { return };
+    let Some(file) = std::env::var_os(OWN).map(PathBuf::from) else {
+        println!("SKIPPED: `{OWN}` does not say where the protocol's own `callosum.py` is");
+        return;
+    };
     let hall = Hall::open();
     let path = hall.folder().join("own.sock");
     let mut server =
