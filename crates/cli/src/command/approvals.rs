@@ -44,7 +44,7 @@ fn line(asked: &Approval, now: Time, output: &mut Output) -> Result<(), CliError
         super::status::age(asked.requested_at, now),
         asked.risk.as_deref().unwrap_or("-"),
         one_line(asked.cwd.as_deref().unwrap_or("-"), 60),
-        one_line(asked.session_id.as_str(), 40),
+        one_line(asked.session_id.as_str(), 80),
     );
     output.line(output.styled(Style::Bold, head.trim_end()))?;
     // All of it: whoever decides has to see what would be done.

@@ -207,11 +207,12 @@ impl Signs {
         self.is_child
     }
 
-    /// The changes of status that events told, the oldest first.
+    /// Whether something was asked that nobody has answered, as far as events tell.
     pub fn is_asking(&self) -> bool {
         !self.approvals.is_empty() || !self.questions.is_empty()
     }
 
+    /// The changes of status that events told, the oldest first.
     pub fn history(&self) -> impl Iterator<Item = &Change> {
         self.history.iter()
     }
