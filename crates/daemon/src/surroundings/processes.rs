@@ -257,16 +257,14 @@ fn package_of(path: &str) -> Option<&str> {
     if first.starts_with('@') { parts.next() } else { Some(first).filter(|name| *name != ".bin") }
 }
 
-/// Whether a file is this program: by its name, or, where that is a version only, by the folder
-/// that its versions are kept in.
+/// Whether a file is this program: by its name, or by the folder that the versions of a program are
+/// kept in, where files may be called anything.
 fn is_program(path: &str, program: &str) -> bool {
-    let name = file_name(path);
-    if is_called(name.trim_start_matches('.'), program) {
-        return true;
-    }
-    let is_version = name.starts_with(|first: char| first.is_ascii_digit());
-    let kept_in = path.rsplit('/').skip(1).take(2).collect::<Vec<_>>();
-    is_version && kept_in == ["versions", program]
+    let is_kept = path.split_once("/versions/").is_some_and(|(folder, version)| {
+        let is_version = version.starts_with(|first: char| first.is_ascii_digit());
+        is_version && is_called(file_name(folder), program)
+    });
+    is_kept || is_called(file_name(path).trim_start_matches('.'), program)
 }
 
 /// Whether a file or a package is called after a program, perhaps with a kind or a system behind.
@@ -311,16 +309,24 @@ mod tests {
         if !processes.has_proc() {
             return;
         }
+        // Nobody else on this machine runs one that is called so.
+        let program = format!("hansard-witness-{}", std::process::id());
         let run = || {
             let mut command = std::process::Command::new("/bin/sleep");
-            command.arg0("hansard-witness").arg("600").spawn().unwrap()
+            let child = command.arg0(&program).arg("600").spawn().unwrap();
+            // It is there a moment before its words are.
+            let line = format!("/proc/{}/cmdline", child.id());
+            while fs::read(&line).unwrap().is_empty() {
+                std::thread::yield_now();
+            }
+            child
         };
         let (mut first, mut second) = (run(), run());
-        assert_eq!(processes.runs("hansard-witness"), Life::Alive);
+        assert_eq!(processes.runs(&program), Life::Alive);
         for (child, left) in [(&mut first, Life::Alive), (&mut second, Life::Gone)] {
             child.kill().unwrap();
             child.wait().unwrap();
-            assert_eq!(processes.runs("hansard-witness"), left);
+            assert_eq!(processes.runs(&program), left);
         }
     }
 
@@ -345,6 +351,10 @@ mod tests {
             ("pi", "pi\u{a0}\u{a0}\u{a0}  ".to_owned()),
             ("pi", format!("bun run {modules}/@mariozechner/pi-coding-agent/dist/cli.js")),
             ("cursor", "cursor-agent".to_owned()),
+            (
+                "cursor",
+                "node /home/dev/.local/share/cursor-agent/versions/2026.1/index.js".to_owned(),
+            ),
             ("goose", "/bin/sh /home/dev/bin/goose session".to_owned()),
         ] {
             assert!(running(&line).is_of(program), "{line}");
