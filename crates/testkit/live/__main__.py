@@ -13,6 +13,7 @@ import sys
 import tempfile
 
 import agents
+import alone
 import replay
 import scenarios
 from stage import Stage
@@ -27,6 +28,7 @@ def main():
     if sys.argv[1:2] == ["replay"]:
         return replay.main()
     arguments = parse()
+    alone.enter()
     target = target_folder()
     programs = agents.install(target / "live/agents")
     binary = arguments.program or build(target)

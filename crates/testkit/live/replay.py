@@ -12,7 +12,6 @@ import contextlib
 import fcntl
 import http.client
 import json
-import os
 import pathlib
 import re
 import shutil
@@ -22,6 +21,7 @@ import sys
 import tempfile
 import time
 
+import alone
 from recording import ISO, Recording, seconds
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
@@ -45,7 +45,7 @@ FILES_SAY_NOTHING = {(tool, "waiting for approval") for tool in (
 
 def main():
     arguments = parse()
-    alone()
+    alone.enter()
     rows = collections.defaultdict(Row)
     # Programs are known by their names, so that one tool cannot do two things at once here.
     with concurrent.futures.ThreadPoolExecutor() as tools:
@@ -73,16 +73,6 @@ def parse():
     arguments.pace = arguments.pace or [50]
     arguments.program = arguments.program.absolute()
     return arguments
-
-
-def alone():
-    """Begins anew where no other processes are to be seen, if this system has such places: an
-    agent of the same name that somebody else runs would live on in the place of ours."""
-    place = ["unshare", "--map-current-user", "--pid", "--fork", "--kill-child", "--mount-proc"]
-    if os.getpid() == 1 or subprocess.run([*place, "true"], check=False,
-                                          stderr=subprocess.DEVNULL).returncode:
-        return
-    os.execvp(place[0], [*place, sys.executable, "-B", *sys.argv])
 
 
 def recordings(arguments):
