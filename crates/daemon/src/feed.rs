@@ -109,6 +109,13 @@ pub(crate) fn feed(
     page(journal, facts, found, limit)
 }
 
+/// Something that happened.
+struct Found {
+    event: Event,
+    session: SessionInfo,
+    words: String,
+}
+
 /// The newest of what happened since a time, behind a place, the newest first.
 fn gather(
     journal: &Journal,
@@ -116,8 +123,8 @@ fn gather(
     (mut from, until): (Time, Option<Time>),
     behind: Option<&Place>,
     count_max: usize,
-) -> Result<Vec<(Event, SessionInfo)>, ReadError> {
-    let mut found: Vec<(Event, SessionInfo)> = Vec::new();
+) -> Result<Vec<Found>, ReadError> {
+    let mut found: Vec<Found> = Vec::new();
     let mut after = None;
     loop {
         let active = SessionFilter { active_since: Some(early(from)), ..filter.clone() };
@@ -134,27 +141,42 @@ fn gather(
                     .newest_first()
             };
             let mut told = 0;
+            // The end of a turn that nothing is said of yet.
+            let mut ended: Option<usize> = None;
             for event in journal.events(&session.id, selection)? {
                 let event = event?;
+                if event.kind == Kind::UserPrompt {
+                    ended = None;
+                } else if event.kind == Kind::AssistantMessage
+                    && let Some(end) = ended.take()
+                {
+                    // What was said last is what became of it; its first paragraph says most.
+                    let said = words(&event);
+                    found[end].words = said.split("\n\n").next().unwrap_or_default().to_owned();
+                }
                 if event.created_at < early(from) || told == count_max {
                     break;
                 }
                 let is_behind = behind.is_none_or(|behind| Place::of(&event) < *behind);
                 if event.created_at >= from && is_behind && is_told(&event, &session) {
                     told += 1;
-                    found.push((event, session.clone()));
+                    let words = words(&event);
+                    if event.kind == Kind::TurnCompleted && words.is_empty() {
+                        ended = Some(found.len());
+                    }
+                    found.push(Found { event, session: session.clone(), words });
                 }
             }
             if found.len() > count_max {
-                found.sort_by_cached_key(|(event, _)| Reverse(Place::of(event)));
+                found.sort_by_cached_key(|found| Reverse(Place::of(&found.event)));
                 found.truncate(count_max);
                 // What is older than all of these is not told.
-                from = found.last().map_or(from, |(event, _)| event.created_at);
+                from = found.last().map_or(from, |found| found.event.created_at);
             }
         }
         after = page.next;
         if after.is_none() {
-            found.sort_by_cached_key(|(event, _)| Reverse(Place::of(event)));
+            found.sort_by_cached_key(|found| Reverse(Place::of(&found.event)));
             return Ok(found);
         }
     }
@@ -196,24 +218,24 @@ fn last_before(
 fn page(
     journal: &Journal,
     facts: &HeldFacts,
-    mut found: Vec<(Event, SessionInfo)>,
+    mut found: Vec<Found>,
     limit: usize,
 ) -> Result<wire::Page<wire::Happening>, ReadError> {
     let has_more = found.len() > limit;
     found.truncate(limit);
     let last = found.last().filter(|_| has_more);
-    let next = last.map(|(event, _)| Place::of(event).to_string());
+    let next = last.map(|found| Place::of(&found.event).to_string());
     let mut titles: BTreeMap<&SessionId, Option<String>> = BTreeMap::new();
-    for (_, session) in &found {
+    for Found { session, .. } in &found {
         if !titles.contains_key(&session.id) {
             let title = facts.of(journal, session)?.title().map(str::to_owned);
             titles.insert(&session.id, title.or(session.title.clone()));
         }
     }
     let mut redactor = Redactor::new();
-    let items = found.iter().map(|(event, session)| {
-        let title = titles.get(&session.id).cloned().flatten();
-        told(event, session, title, &mut redactor)
+    let items = found.iter().map(|found| {
+        let title = titles.get(&found.session.id).cloned().flatten();
+        told(found, title, &mut redactor)
     });
     Ok(wire::Page { items: items.collect(), next })
 }
@@ -231,14 +253,14 @@ fn is_told(event: &Event, session: &SessionInfo) -> bool {
     used.command().is_some_and(|line| sends.iter().any(|word| line.contains(word)))
 }
 
-fn told(
-    event: &Event,
-    session: &SessionInfo,
-    title: Option<String>,
-    redactor: &mut Redactor,
-) -> wire::Happening {
-    let whole = event.text.clone().unwrap_or_else(|| event.search_texts().join(" "));
-    let line: String = redactor.redact(&whole).split_whitespace().collect::<Vec<_>>().join(" ");
+/// What an event says.
+fn words(event: &Event) -> String {
+    event.text.clone().unwrap_or_else(|| event.search_texts().join(" "))
+}
+
+fn told(found: &Found, title: Option<String>, redactor: &mut Redactor) -> wire::Happening {
+    let Found { event, session, words } = found;
+    let line: String = redactor.redact(words).split_whitespace().collect::<Vec<_>>().join(" ");
     wire::Happening {
         session_id: session.id.clone(),
         seq: event.seq,
@@ -334,11 +356,15 @@ mod tests {
         add("child", 2, "session.started", json!({"mode": "child", "parent": parent}));
         add("child", 3, "turn.completed", json!({"stop_reason": "completed"}));
         add("main", 4, "child.completed", json!({"child_session_id": "made-up:child"}));
-        add("main", 5, "turn.completed", json!({"stop_reason": "completed"}));
+        add("main", 5, "assistant.message", json!({"content": "It is done.\n\n| what |\n|---|"}));
+        add("main", 6, "turn.completed", json!({"stop_reason": "completed"}));
         let all = SessionFilter::default();
         let page = feed(&journal, &HeldFacts::default(), &all, None, 10).unwrap();
-        let told: Vec<_> = page.items.iter().map(|item| item.kind.as_str()).collect();
-        assert_eq!(told, ["turn.completed", "child.completed", "user.prompt"]);
+        let told = page.items.iter().map(|item| (item.kind.as_str(), item.text.as_str()));
+        let told: Vec<_> = told.collect();
+        // What a turn came to is what was said last in it.
+        let expected = [("turn.completed", "It is done."), ("child.completed", "")];
+        assert_eq!(told, [expected.as_slice(), &[("user.prompt", "go")]].concat());
         assert!(page.items.iter().all(|item| item.project.as_deref() == Some("/home/dev/app")));
     }
 }
