@@ -102,47 +102,117 @@ pub(super) fn index_words<'a>(folded: &'a str, mut keep: impl FnMut(&'a str)) {
     let bytes = folded.as_bytes();
     let mut at = 0;
     while at < bytes.len() {
-        let start = at;
-        while bytes.get(at).is_some_and(|byte| IN_ASCII_WORD[usize::from(*byte)]) {
-            at += 1;
-        }
-        if bytes.get(at).is_none_or(u8::is_ascii) {
-            if at > start {
-                keep(cut(&folded[start..at]));
+        let rest = &bytes[at..];
+        let Block { mut in_words, plain_len } = Block::of(rest);
+        let block_len = rest.len().min(Block::LEN);
+        // Where the words end that can be told from this block alone.
+        let mut next = at + plain_len;
+        let mut is_open = plain_len < block_len;
+        while in_words != 0 {
+            let start = in_words.trailing_zeros() as usize;
+            let end = start + (!(in_words >> start)).trailing_zeros() as usize;
+            if end >= plain_len && at + end < bytes.len() {
+                // It may go on behind what was looked at.
+                next = at + start;
+                is_open = plain_len < block_len || start == 0;
+                break;
             }
-            // What ends a word, or stands between two, begins none.
-            at += 1;
-            continue;
+            keep(cut(&folded[at + start..at + end]));
+            in_words &= (!0u64).checked_shl(end as u32).unwrap_or(0);
         }
-        // A sign of another script ends a word just as well.
-        if let Some((Class::Other, len)) = class_at(folded, at) {
-            if at > start {
-                keep(cut(&folded[start..at]));
-            }
-            at += len;
-            continue;
-        }
-        let Some((run, class)) = runs(&folded[start..]).next() else { return };
-        at = start + run.end;
-        let run = &folded[start + run.start..at];
-        if class == Class::Spaced {
-            keep(cut(run));
-        } else {
-            pairs(run).for_each(&mut keep);
-        }
+        at = if is_open { open_word(folded, next, &mut keep) } else { next };
     }
 }
 
-/// The bytes that a word of plain letters consists of.
-const IN_ASCII_WORD: [bool; 256] = {
-    let mut bytes = [false; 256];
-    let mut byte = 0;
-    while byte < 128 {
-        bytes[byte] = matches!(ASCII_CLASSES[byte], Class::Spaced);
-        byte += 1;
+/// What stands in the next bytes of a text: a bit for each that plain words consist of.
+struct Block {
+    in_words: u64,
+    /// Bytes before the first that is no ASCII, at most those of a block.
+    plain_len: usize,
+}
+
+impl Block {
+    const LEN: usize = u64::BITS as usize;
+
+    #[inline]
+    fn of(bytes: &[u8]) -> Block {
+        match bytes.first_chunk() {
+            Some(block) => Block::of_whole(block),
+            None => {
+                let mut block = [0; Block::LEN];
+                block[..bytes.len()].copy_from_slice(bytes);
+                let Block { in_words, plain_len } = Block::of_whole(&block);
+                Block { in_words, plain_len: plain_len.min(bytes.len()) }
+            }
+        }
     }
-    bytes
-};
+
+    /// Without a branch, so that the compiler does many bytes at once.
+    #[inline]
+    fn of_whole(block: &[u8; Block::LEN]) -> Block {
+        let in_words = bits(block, is_in_plain_word);
+        let foreign = if block.is_ascii() { 0 } else { bits(block, |byte| byte >= 0x80) };
+        let plain_len = foreign.trailing_zeros() as usize;
+        let in_words = in_words & 1u64.checked_shl(plain_len as u32).map_or(!0, |bit| bit - 1);
+        Block { in_words, plain_len }
+    }
+}
+
+/// Whether words of plain letters consist of that byte; without a branch.
+#[inline]
+fn is_in_plain_word(byte: u8) -> bool {
+    (byte.wrapping_sub(b'a') < 26)
+        | (byte.wrapping_sub(b'A') < 26)
+        | (byte.wrapping_sub(b'0') < 10)
+        | (byte == b'_')
+}
+
+/// A bit for each byte: whether it is one of those.
+#[inline]
+fn bits(block: &[u8; Block::LEN], is_it: impl Fn(u8) -> bool) -> u64 {
+    /// Multiplied by it, the lowest bits of eight bytes come to stand beside each other, on top.
+    const BESIDE: u64 = 0x0102_0408_1020_4080;
+    let mut ones = [0u8; Block::LEN];
+    for (one, byte) in ones.iter_mut().zip(block) {
+        *one = u8::from(is_it(*byte));
+    }
+    let (eights, _) = ones.as_chunks::<8>();
+    eights
+        .iter()
+        .rev()
+        .fold(0, |bits, eight| bits << 8 | u64::from_le_bytes(*eight).wrapping_mul(BESIDE) >> 56)
+}
+
+/// Keeps the one word, or the run of another script, that begins at `start` or stands behind a
+/// sign there; where to go on.
+fn open_word<'a>(folded: &'a str, start: usize, keep: &mut impl FnMut(&'a str)) -> usize {
+    let bytes = folded.as_bytes();
+    let mut at = start;
+    while bytes.get(at).is_some_and(|byte| is_in_plain_word(*byte)) {
+        at += 1;
+    }
+    let end = match class_at(folded, at) {
+        // A sign of another script ends a word just as well.
+        Some((Class::Other, len)) => Some(at + len),
+        None => Some(at),
+        Some(_) => None,
+    };
+    if let Some(end) = end {
+        if at > start {
+            keep(cut(&folded[start..at]));
+        }
+        return end;
+    }
+    let Some((run, class)) = runs(&folded[start..]).next() else { return bytes.len() };
+    at = start + run.end;
+    let run = &folded[start + run.start..at];
+    if class == Class::Spaced {
+        keep(cut(run));
+    } else {
+        pairs(run).for_each(keep);
+    }
+    at
+}
 
 /// A word at the length the index keeps.
 pub(super) fn cut(word: &str) -> &str {

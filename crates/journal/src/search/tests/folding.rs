@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use crate::search::fold::{fold, fold_mapped};
 use crate::search::gathering::Gathering;
-use crate::search::words::{WORD_LEN_MAX, pairs};
+use crate::search::words::{Class, WORD_LEN_MAX, cut, index_words, pairs, runs};
 
 #[test]
 fn folding_a_character_twice_changes_nothing() {
@@ -71,6 +71,11 @@ fn words_of(texts: &[&str]) -> Vec<String> {
     by_word(&gathering).into_iter().map(|(word, _)| word).collect()
 }
 
+/// Words of all lengths in several scripts, with and without something in between.
+fn text_of_all_kinds() -> impl Strategy<Value = String> {
+    "([a-z0-9_]{1,80}|[a-z]{1,9}[ .:-]{1,3}|[äжα]{1,3}|[用户登]{1,4}|[–“→]{1,2}|[ \\n]{1,70}){0,40}"
+}
+
 proptest! {
     #[test]
     fn folded_text_knows_where_it_came_from(text in "\\PC{0,40}") {
@@ -84,6 +89,19 @@ proptest! {
             let piece = text.get(source);
             prop_assert!(piece.is_some_and(|piece| fold(piece).contains(c)), "{:?}", c);
         }
+    }
+
+    #[test]
+    fn words_are_found_wherever_they_stand(text in text_of_all_kinds()) {
+        let mut found = Vec::new();
+        index_words(&text, |word| found.push(word));
+        let expected: Vec<&str> = runs(&text)
+            .flat_map(|(run, class)| match class {
+                Class::Spaced => vec![cut(&text[run])],
+                _ => pairs(&text[run]).collect(),
+            })
+            .collect();
+        prop_assert_eq!(found, expected);
     }
 
     #[test]
