@@ -56,6 +56,11 @@ impl Draft {
         to_json(&Encoded::of(self, None, false))
     }
 
+    /// The same, behind what is there already.
+    pub fn encode_rest_into(&self, json: &mut Vec<u8>) {
+        write_json(&Encoded::of(self, None, false), json);
+    }
+
     /// The same with `null` for `data`, which is kept elsewhere.
     pub fn encode_rest_without_data(&self) -> String {
         to_json(&Encoded { draft: self, data: &Raw::null(), seq: None, head: false })
@@ -89,8 +94,12 @@ fn to_json(encoded: &Encoded<'_>) -> String {
     let text = encoded.draft.text.as_ref().map_or(0, String::len);
     // Growing step by step would copy what is long several times.
     let mut json = Vec::with_capacity(encoded.data.get().len() + text + text / 8 + REST_LEN);
-    serde_json::to_writer(&mut json, encoded).expect("strings, numbers and raw JSON always encode");
+    write_json(encoded, &mut json);
     String::from_utf8(json).expect("JSON is text")
+}
+
+fn write_json(encoded: &Encoded<'_>, json: &mut Vec<u8>) {
+    serde_json::to_writer(json, encoded).expect("strings, numbers and raw JSON always encode");
 }
 
 struct Encoded<'a> {

@@ -64,12 +64,14 @@ pub(crate) fn prepare_whole(
     artifacts: &Artifacts,
 ) -> Result<Prepared, AppendError> {
     let mut bytes = 0;
-    let mut items = Vec::with_capacity(batch.steps.len());
+    let mut drafts = Vec::with_capacity(batch.steps.len());
+    // What becomes of each draft, and the ancestries in between.
+    let mut steps = Vec::with_capacity(batch.steps.len());
     for step in batch.steps {
         let (mut draft, seq) = match step {
             Step::Draft(draft, seq) => (draft, seq),
             Step::Ancestry(ancestry) => {
-                items.push(Item::Ancestry(ancestry));
+                steps.push(Checked::Ancestry(ancestry));
                 continue;
             }
         };
@@ -90,10 +92,28 @@ pub(crate) fn prepare_whole(
                 max: IMPORT_BYTES_MAX,
             });
         }
-        let packed = Arc::new(store.pack(&draft));
-        items.push(Item::Event(NewEvent { draft: Arc::new(draft), seq, packed, size }));
+        drafts.push(draft);
+        steps.push(Checked::Draft { seq, size });
     }
+    let packed = store.pack_all(&drafts);
+    assert_eq!(packed.len(), drafts.len(), "every draft is packed");
+    let mut ready = drafts.into_iter().zip(packed);
+    let items = steps.into_iter().map(|step| match step {
+        Checked::Draft { seq, size } => {
+            let (draft, packed) = ready.next().expect("there are as many as steps");
+            let (draft, packed) = (Arc::new(draft), Arc::new(packed));
+            Item::Event(NewEvent { draft, seq, packed, size })
+        }
+        Checked::Ancestry(ancestry) => Item::Ancestry(ancestry),
+    });
+    let items = items.collect();
     Ok(Prepared { door: batch.door, expected: batch.expected, source: batch.source, items, bytes })
+}
+
+/// A step whose draft, if it is one, is the next of those that fit.
+enum Checked {
+    Draft { seq: Option<u64>, size: usize },
+    Ancestry(Ancestry),
 }
 
 /// Empty fields are absent ones: that is how every store reads them back.

@@ -28,6 +28,11 @@ pub(crate) trait Store: Send + Sync {
     /// the writer only has to write.
     fn pack(&self, draft: &Draft) -> Packed;
 
+    /// The same for events that are appended together.
+    fn pack_all(&self, drafts: &[Draft]) -> Vec<Packed> {
+        drafts.iter().map(|draft| self.pack(draft)).collect()
+    }
+
     /// Everything committed so far, unchanged while it is held.
     fn reader(&self) -> Result<Box<dyn Reader + '_>, StorageError>;
 
@@ -170,16 +175,18 @@ impl Changes {
 pub(crate) struct Packed {
     /// Everything but the head, in the store's own form.
     pub rest: Vec<u8>,
-    /// `data` that is stored once by content, and is `null` in `rest`.
+    /// What is kept beside the event: `data` that is stored once by content, and is `null` in
+    /// `rest`, or whatever `rest` refers to.
     pub payload: Option<Payload>,
 }
 
-/// A large `data`, addressed by the SHA-256 of its text.
+/// A large `data`, addressed by the SHA-256 of its text, or what a store keeps of several events
+/// in one.
 #[derive(Debug, Clone)]
 pub(crate) struct Payload {
     pub digest: [u8; 32],
-    /// The text in the store's own form.
-    pub bytes: Vec<u8>,
+    /// The text in the store's own form, shared by the events that refer to it.
+    pub bytes: Arc<[u8]>,
 }
 
 /// One new event.

@@ -5,6 +5,7 @@
 
 use std::cell::RefCell;
 use std::io;
+use std::ops::Range;
 use std::sync::OnceLock;
 
 use zstd::bulk::{Compressor, Decompressor};
@@ -18,6 +19,8 @@ const PLAIN: u8 = 0;
 const ZSTD_EVENTS_1: u8 = 1;
 /// zstd alone.
 const ZSTD: u8 = 2;
+/// A place in a block of texts that were packed together: where it begins and how long it is.
+const IN_BLOCK: u8 = 3;
 
 /// A text this long has enough of its own to refer to, and without the dictionary it is packed
 /// a tenth quicker.
@@ -68,6 +71,37 @@ pub(crate) fn pack(text: &str) -> Vec<u8> {
     })
 }
 
+/// What stands for a text that is in a block.
+pub(crate) fn pack_place(place: Range<usize>) -> Vec<u8> {
+    let number = |number: usize| (number as u32).to_le_bytes();
+    [&[IN_BLOCK][..], &number(place.start), &number(place.len())].concat()
+}
+
+/// Where in a block a text is; `None` for one that stands for itself.
+pub(crate) fn place_in_block(packed: &[u8]) -> Option<Range<usize>> {
+    let (form, place) = packed.split_first()?;
+    let (start, len) = place.split_first_chunk::<4>().filter(|_| *form == IN_BLOCK)?;
+    let [start, len] =
+        [*start, len.try_into().ok()?].map(|bytes| u32::from_le_bytes(bytes) as usize);
+    Some(start..start + len)
+}
+
+/// Unpacks the block with a name for `read`. Neighbours are read one after the other, so that the
+/// last block of a thread stays unpacked.
+pub(crate) fn unpack_block<T>(
+    name: &[u8; 32],
+    packed: &[u8],
+    read: impl FnOnce(&str) -> T,
+) -> Result<T, BadPack> {
+    HELD_BLOCK.with_borrow_mut(|held| {
+        if held.as_ref().is_none_or(|held| held.name != *name) {
+            let text = unpack(packed, str::to_owned)?;
+            *held = Some(HeldBlock { name: *name, text });
+        }
+        Ok(read(held.as_ref().map_or("", |held| &held.text)))
+    })
+}
+
 /// Unpacks a text for `read`.
 pub(crate) fn unpack<T>(packed: &[u8], read: impl FnOnce(&str) -> T) -> Result<T, BadPack> {
     let (form, bytes) = packed.split_first().ok_or(BadPack::Empty)?;
@@ -84,6 +118,13 @@ pub(crate) fn unpack<T>(packed: &[u8], read: impl FnOnce(&str) -> T) -> Result<T
 thread_local! {
     static PACKING: RefCell<Option<Packing>> = const { RefCell::new(None) };
     static UNPACKING: RefCell<Option<Unpacking>> = const { RefCell::new(None) };
+    static HELD_BLOCK: RefCell<Option<HeldBlock>> = const { RefCell::new(None) };
+}
+
+/// A block that was unpacked. Its name tells what is in it, so it can never be out of date.
+struct HeldBlock {
+    name: [u8; 32],
+    text: String,
 }
 
 struct Packing {

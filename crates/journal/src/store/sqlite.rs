@@ -1,8 +1,10 @@
 //! A journal in one SQLite file: the default, good for years of one person's history.
 //!
-//! The text of an event stands compressed in its row; `data` that is large stands once for all
-//! events that carry it. Everything else is the catalogue's.
+//! The text of an event stands compressed in its row, or in a block with those it was appended
+//! with; `data` that is large stands once for all events that carry it. Blocks and such `data` are
+//! payloads, rows of their own. Everything else is the catalogue's.
 
+mod block; // events that were appended together, packed together
 mod wal; // is the log whole that a crash left behind
 
 use std::path::{Path, PathBuf};
@@ -71,9 +73,13 @@ impl Store for SqliteStore {
             return Packed { rest: pack::pack(&draft.encode_rest()), payload: None };
         }
         let digest: [u8; 32] = Sha256::digest(text.as_bytes()).into();
-        let payload = Payload { digest, bytes: pack::pack(text) };
+        let payload = Payload { digest, bytes: pack::pack(text).into() };
         let rest = pack::pack(&draft.encode_rest_without_data());
         Packed { rest, payload: Some(payload) }
+    }
+
+    fn pack_all(&self, drafts: &[Draft]) -> Vec<Packed> {
+        block::pack_all(drafts, |draft| self.pack(draft))
     }
 
     fn reader(&self) -> Result<Box<dyn Reader + '_>, StorageError> {
@@ -146,7 +152,7 @@ impl Commit for View<'_, Writing<'_>, PackedText> {
     }
 }
 
-/// Bodies that are the text of the event itself, compressed.
+/// Bodies that are the text of the event itself, compressed, or a place in a block of such texts.
 #[derive(Clone, Copy)]
 pub(crate) struct PackedText;
 
@@ -158,6 +164,15 @@ impl Bodies for PackedText {
         payload: Option<&[u8]>,
     ) -> Result<Draft, Unreadable> {
         let head = record.head(session_id).map_err(unreadable)?;
+        if let Some(place) = pack::place_in_block(record.body) {
+            let block = record.payload.as_ref().zip(payload);
+            let (name, block) = block.ok_or_else(|| unreadable("it names no block"))?;
+            return pack::unpack_block(name, block, |texts| {
+                let rest = texts.get(place).ok_or_else(|| unreadable("its block is too short"))?;
+                Draft::decode_rest(head, rest).map_err(unreadable)
+            })
+            .map_err(unreadable)?;
+        }
         let mut draft = pack::unpack(record.body, |rest| Draft::decode_rest(head, rest))
             .map_err(unreadable)?
             .map_err(unreadable)?;

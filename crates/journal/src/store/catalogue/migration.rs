@@ -19,6 +19,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../../migrations/0001_record.sql"),
     include_str!("../../../migrations/0002_sightings.sql"),
     include_str!("../../../migrations/0003_ids.sql"),
+    include_str!("../../../migrations/0004_blocks.sql"),
 ];
 
 /// CRC-32 over the text of the schema in this format. The text stands in the file and decides how

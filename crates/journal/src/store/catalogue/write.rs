@@ -108,6 +108,8 @@ pub(super) fn write_event(db: &Connection, row: &EventRow, body: &[u8]) -> rusql
 struct EventStatements<'a> {
     payload: CachedStatement<'a>,
     event: CachedStatement<'a>,
+    /// The payload that was written last: neighbours often share one.
+    last_payload: Option<[u8; 32]>,
 }
 
 impl<'a> EventStatements<'a> {
@@ -120,13 +122,17 @@ impl<'a> EventStatements<'a> {
         Ok(EventStatements {
             payload: db.prepare_cached(PAYLOAD)?,
             event: db.prepare_cached(EVENT)?,
+            last_payload: None,
         })
     }
 
     fn write(&mut self, row: &EventRow, body: &[u8]) -> rusqlite::Result<()> {
-        if let Some(payload) = &row.packed.payload {
+        if let Some(payload) = &row.packed.payload
+            && self.last_payload != Some(payload.digest)
+        {
             let checksum = payload_sum(&payload.digest, &payload.bytes);
-            self.payload.execute(params![payload.digest, checksum, payload.bytes])?;
+            self.payload.execute(params![payload.digest, checksum, &payload.bytes[..]])?;
+            self.last_payload = Some(payload.digest);
         }
         let record = EventRecord::new(row, body)
             .ok_or(rusqlite::Error::IntegralValueOutOfRange(0, row.seq as i64))?;

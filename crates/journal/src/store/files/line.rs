@@ -59,7 +59,7 @@ pub(super) fn pack(draft: &Draft) -> Packed {
     let bytes = zstd::bulk::compress(text.as_bytes(), PAYLOAD_LEVEL)
         .expect("a buffer of the size zstd asks for is large enough");
     let rest = Draft { data: Raw::null(), ..draft.clone() }.encode().into_bytes();
-    Packed { rest, payload: Some(Payload { digest, bytes }) }
+    Packed { rest, payload: Some(Payload { digest, bytes: bytes.into() }) }
 }
 
 /// Writes the line of an event that [`pack`] prepared, with its end.

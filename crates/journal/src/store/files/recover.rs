@@ -370,7 +370,7 @@ impl FilesStore {
 
 /// What a row of the catalogue has to know of a text that stands elsewhere.
 pub(super) fn packed(payload: Option<[u8; 32]>) -> Arc<Packed> {
-    let payload = payload.map(|digest| Payload { digest, bytes: Vec::new() });
+    let payload = payload.map(|digest| Payload { digest, bytes: Arc::default() });
     Arc::new(Packed { rest: Vec::new(), payload })
 }
 

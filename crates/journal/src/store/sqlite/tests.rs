@@ -1,5 +1,6 @@
 //! What only this store can show. What every store promises is tested for all of them at once.
 
+mod blocks;
 mod damage;
 
 use std::os::unix::fs::PermissionsExt;
@@ -54,6 +55,17 @@ impl Bench {
             });
         }
         changes.sessions.push(row.clone());
+        changes
+    }
+
+    /// The same, packed together.
+    fn changes_together(&mut self, session: &str, texts: &[&str]) -> Changes {
+        let mut changes = self.changes(session, texts);
+        let drafts: Vec<Draft> =
+            changes.events.iter().map(|event| Draft::clone(&event.draft)).collect();
+        for (event, packed) in changes.events.iter_mut().zip(self.store.pack_all(&drafts)) {
+            event.packed = packed.into();
+        }
         changes
     }
 
@@ -286,7 +298,7 @@ fn a_journal_of_a_newer_program_is_not_touched() {
     drop(store);
     let bytes = std::fs::read(dir.path().join(FILE_NAME)).unwrap();
     let refused = SqliteStore::open_or_create(dir.path(), Durability::Full).unwrap_err();
-    assert!(matches!(refused, OpenError::NewerFormat { found: 99, supported: 3, .. }), "{refused}");
+    assert!(matches!(refused, OpenError::NewerFormat { found: 99, supported: 4, .. }), "{refused}");
     assert_eq!(std::fs::read(dir.path().join(FILE_NAME)).unwrap(), bytes);
     assert!(!dir.path().join("journal.db-wal").exists());
 }
@@ -362,7 +374,7 @@ fn an_older_journal_is_brought_forward_and_kept_aside() {
     let kept = dir.path().join("journal.db.v1.bak");
     assert_eq!(kept.metadata().unwrap().permissions().mode() & 0o777, 0o600);
     assert_eq!((format(&kept), count(&kept, "event")), (1, 5));
-    assert_eq!(format(&dir.path().join(FILE_NAME)), 3);
+    assert_eq!(format(&dir.path().join(FILE_NAME)), 4);
 }
 
 #[test]
@@ -378,5 +390,5 @@ fn a_migration_that_fails_leaves_the_old_journal() {
     }
     Connection::open(&file).unwrap().execute_batch("DROP TABLE sighting").unwrap();
     SqliteStore::open_or_create(dir.path(), Durability::Full).unwrap();
-    assert_eq!((format(&file), count(&file, "event")), (3, 5));
+    assert_eq!((format(&file), count(&file, "event")), (4, 5));
 }

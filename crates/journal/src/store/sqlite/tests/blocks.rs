@@ -1,0 +1,96 @@
+//! Events that were appended together: what comes back, what goes, and what damage costs.
+
+use super::*;
+
+/// Texts that fill some blocks, a large one among them.
+fn texts() -> Vec<String> {
+    let text = |number: usize| format!("{number} {}", format!("word{number} ").repeat(number * 7));
+    let large = "large ".repeat(INLINE_DATA_MAX / 4);
+    (0..90).map(|number| if number == 50 { large.clone() } else { text(number) }).collect()
+}
+
+fn append_together(bench: &mut Bench, session: &str) {
+    let texts = texts();
+    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    let changes = bench.changes_together(session, &texts);
+    bench.store.begin().unwrap().apply(&changes).unwrap();
+}
+
+#[test]
+fn what_was_packed_together_comes_back_one_by_one() {
+    let mut alone = Bench::new();
+    let texts = texts();
+    alone.append("one", &texts.iter().map(String::as_str).collect::<Vec<_>>());
+    let mut together = Bench::new();
+    append_together(&mut together, "one");
+    assert_eq!(together.render(), alone.render());
+    let payloads = count(&together.file(), "payload");
+    assert!((3..20).contains(&payloads), "{payloads} payloads");
+    let reader = together.store.reader().unwrap();
+    for seq in [90, 1, 51, 50, 2] {
+        let range = SeqRange { from: seq, to: seq, order: Order::NewestFirst };
+        let line = render(&reader.events(1, range).unwrap());
+        assert_eq!(line, [&*alone.render()[seq as usize - 1]]);
+    }
+    assert_eq!(together.store.check(false).unwrap(), []);
+}
+
+#[test]
+fn a_block_has_events_of_one_session_only() {
+    let bench = Bench::new();
+    let ids = ["one", "two"].map(|id| SessionId::new(id).unwrap());
+    let text = "some text ".repeat(200);
+    let drafts: Vec<Draft> =
+        (0..40u64).map(|n| draft(&ids[(n / 10 % 2) as usize], n, &text)).collect();
+    let packed = bench.store.pack_all(&drafts);
+    let name = |place: usize| packed[place].payload.as_ref().map(|payload| payload.digest);
+    for place in 1..drafts.len() {
+        let is_same = drafts[place].session_id == drafts[place - 1].session_id;
+        assert_eq!(name(place) == name(place - 1), is_same, "{place}");
+    }
+}
+
+#[test]
+fn small_events_and_single_ones_stand_for_themselves() {
+    let bench = Bench::new();
+    let id = SessionId::new("one").unwrap();
+    for drafts in [
+        vec![draft(&id, 1, &"long ".repeat(1_000))],
+        vec![draft(&id, 1, "a"), draft(&id, 2, "b")],
+        Vec::new(),
+    ] {
+        let packed = bench.store.pack_all(&drafts);
+        assert_eq!(packed.len(), drafts.len());
+        assert!(packed.iter().all(|packed| packed.payload.is_none()));
+    }
+}
+
+#[test]
+fn blocks_go_with_their_session() {
+    let mut bench = Bench::new();
+    append_together(&mut bench, "one");
+    append_together(&mut bench, "two");
+    let both = count(&bench.file(), "payload");
+    bench.delete("one");
+    // The large text is the same in both.
+    assert_eq!(count(&bench.file(), "payload"), both / 2 + 1);
+    bench.delete("two");
+    assert_eq!(count(&bench.file(), "payload"), 0);
+}
+
+#[test]
+fn a_damaged_block_costs_its_own_events_and_no_places() {
+    let mut bench = Bench::new();
+    append_together(&mut bench, "one");
+    let whole = bench.render();
+    bench.tamper("UPDATE payload SET bytes = zeroblob(length(bytes)) WHERE number = 1");
+    let damaged = bench.render();
+    let is_lost = |(line, right): &(&String, &String)| line != right;
+    let lost = damaged.iter().zip(&whole).filter(is_lost).count();
+    assert!((2..60).contains(&lost), "{lost} of {}", whole.len());
+    assert!(damaged.iter().zip(&whole).all(|(line, right)| line == right
+        || line.ends_with("broken: the checksum of its payload does not fit")));
+    assert_eq!(bench.store.check(true).unwrap().len(), lost);
+    assert_eq!(bench.render().len(), whole.len());
+    assert_eq!(bench.store.check(false).unwrap(), []);
+}
