@@ -58,7 +58,7 @@ pub(crate) struct Hansard {
 }
 
 /// What every command takes.
-#[derive(Args)]
+#[derive(Args, Default)]
 pub(crate) struct Global {
     /// The folder of the journal [default: the platform's data folder + hansard]
     #[arg(long, global = true, env = "HANSARD_JOURNAL", value_name = "DIR")]

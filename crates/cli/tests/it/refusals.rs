@@ -27,6 +27,19 @@ fn a_prefix_of_several_sessions_lists_them() {
 }
 
 #[test]
+fn so_are_those_of_what_was_typed() {
+    expect![[r#"
+        --- stderr
+        {"error":{"kind":"usage","message":"the following required arguments were not provided: <SESSION>","causes":[],"hint":"`hansard help` says what can be typed"}}
+        --- exit 2
+    "#]]
+    .assert_eq(&empty().run(&["--json", "show"]).to_string());
+    let said = empty().run(&["show"]);
+    assert!(said.stderr.contains("<SESSION>"), "{said}");
+    assert_eq!((said.code, empty().run(&["--json", "--help"]).code), (Some(2), Some(0)));
+}
+
+#[test]
 fn errors_are_objects_where_json_was_asked_for() {
     expect![[r#"
         --- stderr
