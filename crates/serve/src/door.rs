@@ -4,8 +4,8 @@
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use hyper_util::service::TowerToHyperService;
 use serde::Serialize;
 use tokio::net::TcpStream;
 use tokio::runtime::Runtime;
-use tokio::sync::{Notify, Semaphore, oneshot};
+use tokio::sync::{Semaphore, oneshot};
 
 use crate::answer::{Answer, Encoded, Refusal};
 use crate::api;
@@ -84,6 +84,8 @@ pub struct Door {
     reading: Reading,
     close: oneshot::Sender<()>,
     thread: JoinHandle<()>,
+    inside: Inside,
+    guard: JoinHandle<()>,
 }
 
 /// Why it stays shut.
@@ -135,19 +137,22 @@ impl Door {
             followers,
             board,
             bus,
-            streams: AtomicUsize::new(0),
+            streams: Mutex::default(),
+            entered: Condvar::new(),
             watchers: AtomicUsize::new(0),
             refused: AtomicU64::new(0),
-            entered: Notify::new(),
         }));
         let page = format!("http://{}", inside.entrance().page());
         keys.write_address(&format!("http://{address}"), &page)?;
         let (close, closed) = oneshot::channel();
-        let thread = std::thread::Builder::new()
-            .name("http".to_owned())
-            .spawn(move || run(runtime, listeners, inside, closed))
-            .map_err(OpenError::Thread)?;
-        Ok(Door { address, keys, reading, close, thread })
+        let spawn = |name: &str, run: Box<dyn FnOnce() + Send>| {
+            std::thread::Builder::new().name(name.to_owned()).spawn(run).map_err(OpenError::Thread)
+        };
+        let shared = inside.clone();
+        let thread = spawn("http", Box::new(|| run(runtime, listeners, shared, closed)))?;
+        let shared = inside.clone();
+        let guard = spawn("tokens", Box::new(move || shared.watch_token()))?;
+        Ok(Door { address, keys, reading, close, thread, inside, guard })
     }
 
     pub fn address(&self) -> SocketAddr {
@@ -160,6 +165,9 @@ impl Door {
         // Nobody is there to hear it only when it has ended already.
         let _ = self.close.send(());
         let _ = self.thread.join();
+        self.inside.streams().is_over = true;
+        self.inside.0.entered.notify_all();
+        let _ = self.guard.join();
         self.reading.stop();
     }
 }
@@ -179,13 +187,20 @@ struct Rooms {
     followers: Followers,
     board: Board,
     bus: PathBuf,
-    /// Those who stay: sockets and event streams.
-    streams: AtomicUsize,
+    streams: Mutex<Streams>,
+    /// Signalled when one of them comes, and at the end.
+    entered: Condvar,
     /// Those of them who watch what sessions are doing.
     watchers: AtomicUsize,
     /// What pages wanted to say on the bus and may not.
     refused: AtomicU64,
-    entered: Notify,
+}
+
+/// Those who stay: sockets and event streams.
+#[derive(Default)]
+struct Streams {
+    count: usize,
+    is_over: bool,
 }
 
 impl Inside {
@@ -278,8 +293,8 @@ impl Inside {
 
     /// Somebody who stays, until it is dropped.
     pub(crate) fn stay(&self) -> Stay {
-        self.0.streams.fetch_add(1, Ordering::Relaxed);
-        self.0.entered.notify_one();
+        self.streams().count += 1;
+        self.0.entered.notify_all();
         Stay(self.clone())
     }
 
@@ -302,13 +317,31 @@ impl Inside {
             drop(tokio::task::spawn_blocking(move || sources.refused(&refused)));
         }
     }
+
+    /// A token that was taken back ends those who came in with it. With nobody here it is looked at
+    /// when somebody comes. On a thread of its own: timers of the other one wake it several times
+    /// for each that is over, which is most of what somebody costs who only waits.
+    fn watch_token(&self) {
+        let mut streams = self.streams();
+        while !streams.is_over {
+            let patience = if streams.count == 0 { Duration::MAX } else { TOKEN_EVERY };
+            let waited = self.0.entered.wait_timeout(streams, patience);
+            drop(waited.unwrap_or_else(PoisonError::into_inner));
+            self.entrance().look_again();
+            streams = self.streams();
+        }
+    }
+
+    fn streams(&self) -> MutexGuard<'_, Streams> {
+        self.0.streams.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 pub(crate) struct Stay(Inside);
 
 impl Drop for Stay {
     fn drop(&mut self) {
-        self.0.0.streams.fetch_sub(1, Ordering::Relaxed);
+        self.0.streams().count -= 1;
     }
 }
 
@@ -375,7 +408,7 @@ fn run(
     closed: oneshot::Receiver<()>,
 ) {
     runtime.block_on(async {
-        let router = api::router(inside.clone());
+        let router = api::router(inside);
         let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
         let accepting = listeners
             .into_iter()
@@ -383,7 +416,6 @@ fn run(
         tokio::select! {
             _ = closed => {}
             _ = join_all(accepting) => {}
-            () = watch_token(&inside) => {}
         }
     });
     runtime.shutdown_timeout(END_WITHIN);
@@ -420,16 +452,4 @@ async fn converse(stream: TcpStream, router: Router) {
         .with_upgrades();
     // Whoever hangs up in the middle has had enough.
     let _ = conversation.await;
-}
-
-/// A token that was taken back ends those who came in with it. With nobody here it is looked at
-/// when somebody comes.
-async fn watch_token(inside: &Inside) {
-    loop {
-        while inside.0.streams.load(Ordering::Relaxed) == 0 {
-            inside.0.entered.notified().await;
-        }
-        tokio::time::sleep(TOKEN_EVERY).await;
-        inside.entrance().look_again();
-    }
 }
