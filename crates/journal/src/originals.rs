@@ -165,23 +165,29 @@ impl Originals {
     /// Makes everything that was kept survive a crash of the machine. Whoever keeps more meanwhile
     /// does not wait for it.
     pub fn sync(&self) -> Result<(), StorageError> {
-        let unsynced: Vec<(String, Arc<File>, PathBuf)> = self
-            .ends()
-            .iter_mut()
-            .filter(|(_, kept)| !kept.is_synced)
-            .map(|(name, kept)| {
-                kept.is_synced = true;
-                (name.clone(), Arc::clone(&kept.file), kept.path.clone())
-            })
-            .collect();
-        let mut failed = None;
-        for (name, file, path) in unsynced {
-            if let Err(error) = file.sync_data() {
-                self.ends().get_mut(&name).into_iter().for_each(|kept| kept.is_synced = false);
-                failed = Some(StorageError::new("sync", &path, error));
-            }
-        }
-        failed.map_or(Ok(()), Err)
+        let synced = self.unsynced().into_iter().map(|name| self.sync_file(&name));
+        // One that cannot be synced keeps nobody from trying the others.
+        synced.fold(Ok(()), |all, one| all.and(one))
+    }
+
+    /// The files of which something would not survive a crash of the machine.
+    pub fn unsynced(&self) -> Vec<String> {
+        let ends = self.ends();
+        let unsynced = ends.iter().filter(|(_, kept)| !kept.is_synced);
+        unsynced.map(|(name, _)| name.clone()).collect()
+    }
+
+    /// Makes what was kept in one of these files survive.
+    pub fn sync_file(&self, name: &str) -> Result<(), StorageError> {
+        let unsynced = self.ends().get_mut(name).filter(|kept| !kept.is_synced).map(|kept| {
+            kept.is_synced = true;
+            (Arc::clone(&kept.file), kept.path.clone())
+        });
+        let Some((file, path)) = unsynced else { return Ok(()) };
+        file.sync_data().map_err(|error| {
+            self.ends().get_mut(name).into_iter().for_each(|kept| kept.is_synced = false);
+            StorageError::new("sync", &path, error)
+        })
     }
 
     /// Whether everything that was kept would survive a crash of the machine.
