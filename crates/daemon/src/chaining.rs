@@ -26,8 +26,10 @@ use crate::segment::SegmentKey;
 use crate::zone::Zone;
 use busy::{Busy, Handling};
 
-/// How often the journal is looked at while nothing is said.
+/// How often the journal is looked at while nothing is said; more and more rarely while it has
+/// nothing new either. An epoch is over after minutes of silence: nobody waits for these seconds.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
+const LOOK_EVERY_MAX: Duration = Duration::from_secs(8);
 
 /// How long to wait after a failure, as of a disk that is full.
 const RETRY_AFTER: Duration = Duration::from_secs(5);
@@ -163,6 +165,7 @@ fn follow(
     clock: fn() -> Time,
     health: &Health,
 ) -> Result<(), ChainError> {
+    let mut rest = LOOK_EVERY;
     while !hands.is_stopping() {
         health.set_part("chain", if chain.is_behind() { "retrying" } else { "running" });
         // First: what is owed makes room for what comes.
@@ -173,8 +176,13 @@ fn follow(
         if chain.take(&page, clock(), hands)? == Went::Stopped {
             return Ok(());
         }
-        // While there is more to take, nothing is waited for.
-        let mut limit = if page.is_empty() { LOOK_EVERY } else { Duration::ZERO };
+        let mut limit = rest;
+        rest = (rest * 2).min(LOOK_EVERY_MAX);
+        if !page.is_empty() {
+            // While there is more to take, nothing is waited for.
+            limit = Duration::ZERO;
+            rest = LOOK_EVERY;
+        }
         while let Some(heard) = inbox.first(limit) {
             let before = chain.unheard();
             if !heard.is_noted {

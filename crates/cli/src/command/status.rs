@@ -54,7 +54,7 @@ impl Status {
         let mut statuses = Statuses::new(journal.clone(), environment);
         if !self.watch {
             let now = world::now();
-            let listed = self.look(&mut statuses, now)?;
+            let listed = self.look(&mut statuses, &Processes::default(), now)?;
             if output.json() {
                 for status in &listed {
                     output.json_line(&answers::status(status))?;
@@ -73,11 +73,15 @@ impl Status {
         self.watch(&journal, &mut statuses, output)
     }
 
-    fn look(&self, statuses: &mut Statuses, now: Time) -> Result<Vec<SessionStatus>, CliError> {
-        let processes = Processes::default();
+    fn look(
+        &self,
+        statuses: &mut Statuses,
+        processes: &Processes,
+        now: Time,
+    ) -> Result<Vec<SessionStatus>, CliError> {
         let listed = match self.all {
-            true => statuses.all(&processes, now)?,
-            false => statuses.lately(&processes, now)?,
+            true => statuses.all(processes, now)?,
+            false => statuses.lately(processes, now)?,
         };
         Ok(listed.into_iter().filter(SessionStatus::is_listed).collect())
     }
@@ -96,11 +100,12 @@ impl Status {
             // Nobody listens any more only when it is over already.
             let _ = stop.try_send(());
         });
+        let processes = Processes::default();
         let mut shown = BTreeMap::new();
         let mut printed = Vec::new();
         loop {
             let now = world::now();
-            let listed = self.look(statuses, now)?;
+            let listed = self.look(statuses, &processes, now)?;
             if output.json() {
                 for status in &listed {
                     let shape = answers::status(status);

@@ -71,7 +71,8 @@ impl Top {
         // A terminal that is gone ends it at once: there is nothing to give back.
         signal_hook::flag::register(SIGTERM, Arc::clone(&has_ended))?;
         let looks = Looks { has_colors: output.has_colors() };
-        let mut watch = Watch { all: self.all, journal, statuses, state: State::new(world::now()) };
+        let (processes, state) = (Processes::default(), State::new(world::now()));
+        let mut watch = Watch { all: self.all, journal, statuses, processes, state };
         watch.look()?;
         let mut screen = Screen::take(output.writer(), self.mouse)?;
         watch.run(&mut screen, &looks, self.bell, &has_ended)?;
@@ -84,6 +85,7 @@ struct Watch {
     all: bool,
     journal: Journal,
     statuses: Statuses,
+    processes: Processes,
     state: State,
 }
 
@@ -122,10 +124,9 @@ impl Watch {
     /// Looks at all sessions again.
     fn look(&mut self) -> Result<(), CliError> {
         let now = world::now();
-        let processes = Processes::default();
         let listed = match self.all {
-            true => self.statuses.all(&processes, now)?,
-            false => self.statuses.lately(&processes, now)?,
+            true => self.statuses.all(&self.processes, now)?,
+            false => self.statuses.lately(&self.processes, now)?,
         };
         let mut rows: Vec<Row> = listed
             .iter()
@@ -262,7 +263,7 @@ impl Watch {
 
     fn jump(&mut self, id: &SessionId) -> Result<(), CliError> {
         let info = self.journal.stat(id)?;
-        let status = self.statuses.of(info, &Processes::default(), world::now())?;
+        let status = self.statuses.of(info, &self.processes, world::now())?;
         self.state.note = Some(pane::go_to(status.verdict.pid));
         Ok(())
     }

@@ -4,7 +4,7 @@
 //! free proves a death, that it is taken proves little.
 
 use std::cell::{OnceCell, RefCell};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -77,6 +77,8 @@ pub struct Processes {
 struct Programs {
     /// When all were looked at, and the first words of every command line.
     looked: Option<(Instant, Vec<Running>)>,
+    /// Programs that were not found then: many sessions ask for the same few.
+    absent: HashSet<String>,
     /// A process of each program that was seen to run, and when that started.
     witnesses: HashMap<String, (u32, String)>,
 }
@@ -138,6 +140,10 @@ impl ProcessTable for Processes {
         if !programs.looked.as_ref().is_some_and(is_fresh) {
             let Some(read) = read_programs() else { return Life::Unknown };
             programs.looked = Some((Instant::now(), read));
+            programs.absent.clear();
+        }
+        if programs.absent.contains(program) {
+            return Life::Gone;
         }
         let looked = programs.looked.iter().flat_map(|(_, running)| running);
         let mut its = looked.filter(|running| running.is_of(program));
@@ -145,7 +151,10 @@ impl ProcessTable for Processes {
             Start::Ticks(ticks) => Some((running.pid, ticks)),
             Start::Gone | Start::Untold => None,
         });
-        let Some(witness) = witness else { return Life::Gone };
+        let Some(witness) = witness else {
+            programs.absent.insert(program.to_owned());
+            return Life::Gone;
+        };
         programs.witnesses.insert(program.to_owned(), witness);
         Life::Alive
     }
