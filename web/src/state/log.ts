@@ -10,8 +10,9 @@ import { ask, AskError, sessionPath } from "./ask";
 import { followSession } from "./connection";
 import { isSpoken } from "./entries";
 
-/** Events of the first answer, of each further one, and held at most. */
-const FIRST = 60;
+/** Events of the first answer, of each further one, and held at most. The first fills a screen and no
+    more: what is around it is read when it is there. */
+const FIRST = 24;
 const MORE = 100;
 const HELD_MAX = 400;
 

@@ -1,6 +1,6 @@
 // The command centre: what each session is doing, and which of them needs a person.
 
-import { computed, useComputed } from "@preact/signals";
+import { computed, signal, useComputed } from "@preact/signals";
 import { memo } from "preact/compat";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import type { Session, Status } from "../contract/types";
@@ -177,7 +177,7 @@ const Row = memo(function Row({ id }: { id: string }) {
       </a>
       <SessionCells provider={status.provider} project={status.project ?? session?.cwd} session={session} since={sinceOf(status)} />
       {status.pending_approvals.length > 0 && <Asking session={id} />}
-      {subagents.length > 0 && <Subagents of={subagents} />}
+      {subagents.length > 0 && <Subagents id={id} of={subagents} />}
     </li>
   );
 });
@@ -199,11 +199,19 @@ function doingOf(status: Status | undefined): string {
   return oneLine(status.summary.current, 200);
 }
 
-function Subagents({ of }: { of: Session[] }) {
-  const [isOpen, setOpen] = useState(false);
+/** Sessions whose subagents are shown, whatever group they move to. */
+const unfolded = signal<ReadonlySet<string>>(new Set());
+
+function Subagents({ id, of }: { id: string; of: Session[] }) {
+  const isOpen = unfolded.value.has(id);
+  const toggle = () => {
+    const next = new Set(unfolded.peek());
+    if (!next.delete(id)) next.add(id);
+    unfolded.value = next;
+  };
   return (
     <div class="subagents">
-      <button class="quiet" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
+      <button class="quiet" aria-expanded={isOpen} onClick={toggle}>
         {isOpen ? "▾" : "▸"} {several(of.length, "subagent")}
       </button>
       {isOpen && (
