@@ -165,9 +165,12 @@ impl Originals {
     /// Makes everything that was kept survive a crash of the machine. Whoever keeps more meanwhile
     /// does not wait for it.
     pub fn sync(&self) -> Result<(), StorageError> {
-        let synced = self.unsynced().into_iter().map(|name| self.sync_file(&name));
-        // One that cannot be synced keeps nobody from trying the others.
-        synced.fold(Ok(()), |all, one| all.and(one))
+        let mut all = Ok(());
+        for name in self.unsynced() {
+            // One that cannot be synced keeps nobody from trying the others.
+            all = self.sync_file(&name).and(all);
+        }
+        all
     }
 
     /// The files of which something would not survive a crash of the machine.

@@ -189,7 +189,7 @@ fn each_follows_what_the_other_writes(world: World) {
 fn all_who_wait_get_what_the_other_writes(world: World) {
     const FOLLOWERS: u64 = 3;
     let other = world.another();
-    let (told, heard) = std::sync::mpsc::channel();
+    let (told, heard) = std::sync::mpsc::sync_channel(16);
     std::thread::scope(|scope| {
         for follower in 0..FOLLOWERS {
             let told = told.clone();
