@@ -6,6 +6,7 @@
 
 use std::collections::HashSet;
 use std::net::TcpStream;
+use std::ops::Range;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -36,6 +37,9 @@ const LATE: Duration = Duration::from_millis(100);
 /// What a daemon with a follower may take of a core while nothing happens, in percent.
 const IDLE_PERCENT: f64 = 0.1;
 
+/// Threads that answered something end after ten idle seconds, and take along what they computed.
+const ANSWERED: Duration = Duration::from_secs(12);
+
 pub(crate) fn measure(stage: &mut Stage, report: &mut Report) -> Outcome<()> {
     let is_quick = stage.scale.rounds <= 2;
     let (idle, busy) = if is_quick { (5, 5) } else { (60, 30) };
@@ -49,9 +53,10 @@ pub(crate) fn measure(stage: &mut Stage, report: &mut Report) -> Outcome<()> {
     follower.ask(r#"{"type":"subscribe-status"}"#)?;
 
     stage.tell("agents write")?;
-    let mut scribes: Vec<Scribe> = (0..SESSIONS)
-        .map(|number| Scribe::new(world.home(), number))
-        .collect::<Outcome<Vec<Scribe>>>()?;
+    let begin = |numbers: Range<usize>| -> Outcome<Vec<Scribe>> {
+        numbers.map(|number| Scribe::new(world.home(), number)).collect()
+    };
+    let mut scribes = begin(0..SESSIONS)?;
     let mut latencies = at_work(&mut scribes, &words, busy, &mut follower)?;
     latencies.sort_unstable();
     let at = |share: f64| {
@@ -66,21 +71,24 @@ pub(crate) fn measure(stage: &mut Stage, report: &mut Report) -> Outcome<()> {
     report.row(late.bar(Bar::at_most(1.0)));
 
     stage.tell("many sessions are held")?;
-    for number in SESSIONS..SESSIONS_HELD {
-        scribes.push(Scribe::new(world.home(), number)?);
-    }
-    for _ in 0..LINES_HELD {
-        scribes.iter_mut().try_for_each(|scribe| scribe.write(&words, now()))?;
-    }
-    follower.drain()?;
-    wait_for_rest(&running);
-    if let Some((before, after)) = before.zip(memory(&running)) {
-        let each = after.saturating_sub(before) / SESSIONS_HELD as u64;
-        let measure = format!("{SESSIONS_HELD} sessions active and watched: memory for each");
-        report.row(Row::alone(measure, Quantity::Bytes(each)));
-    }
+    type Held = Outcome<Option<Row>>;
+    let mut each = |scribes: &mut [Scribe], before: Option<u64>, which: &str| -> Held {
+        for _ in 0..LINES_HELD {
+            scribes.iter_mut().try_for_each(|scribe| scribe.write(&words, now()))?;
+        }
+        follower.drain()?;
+        wait_for_rest(&running);
+        Ok(before.zip(memory(&running)).map(|(before, after)| {
+            let each = after.saturating_sub(before) / SESSIONS_HELD as u64;
+            let measure = format!("{SESSIONS_HELD} {which} active and watched: memory for each");
+            Row::alone(measure, Quantity::Bytes(each))
+        }))
+    };
+    scribes.extend(begin(SESSIONS..SESSIONS_HELD)?);
+    each(&mut scribes, before, "sessions")?.into_iter().for_each(|row| report.row(row));
 
     stage.tell("nobody writes")?;
+    pause(ANSWERED);
     if let Some(cpu_before) = running.cpu() {
         pause(idle);
         let cpu = running.cpu().unwrap_or_default().saturating_sub(cpu_before);
@@ -90,6 +98,12 @@ pub(crate) fn measure(stage: &mut Stage, report: &mut Report) -> Outcome<()> {
         let row = Row::alone(measure, Quantity::Count(percent));
         report.row(Row { ratio: Some(percent), ..row }.bar(Bar::at_most(IDLE_PERCENT)));
     }
+
+    stage.tell("more sessions are held")?;
+    // What is held whoever writes is held by now: what comes on top is what a session costs.
+    let before = memory(&running);
+    let mut more = begin(SESSIONS_HELD..2 * SESSIONS_HELD)?;
+    each(&mut more, before, "more sessions")?.into_iter().for_each(|row| report.row(row));
     running.terminate();
     Ok(())
 }
