@@ -108,7 +108,10 @@ def table(heads, rows):
 def fraction(ratio):
     if ratio <= 0:
         return "0"
-    return f"1/{1 / ratio:.3g}" if ratio < 0.7 else f"{ratio:.2f}"
+    if ratio >= 0.7:
+        return f"{ratio:.2f}"
+    times = 1 / ratio
+    return f"1/{times:.3g}" if times < 100 else f"1/{times:,.0f}"
 
 
 def seconds(value):

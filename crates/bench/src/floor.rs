@@ -23,7 +23,7 @@ pub(crate) struct RawRow {
 
 /// What both sides are set to; printed with the result.
 pub(crate) const SETTINGS: &str =
-    "WAL, synchronous=FULL, page_size=8192, wal_autocheckpoint=4096, cache 32 MiB";
+    "WAL, synchronous=FULL, page_size=8192, log copied at 32 MiB, cache 32 MiB";
 
 impl RawTable {
     pub(crate) fn create(file: &Path) -> Outcome<RawTable> {
