@@ -65,26 +65,35 @@ impl Sessions {
 /// Characters of an id that are shown: a provider and a UUID fit.
 const ID_CHARS_MAX: usize = 46;
 
+/// Characters of a project that are shown.
+const PROJECT_CHARS_MAX: usize = 30;
+
 fn print_all(sessions: &[Session], output: &mut Output) -> Result<(), CliError> {
     let ids: Vec<String> =
         sessions.iter().map(|session| one_line(&session.id, ID_CHARS_MAX)).collect();
-    let width = ids.iter().map(|id| id.chars().count()).max().unwrap_or(0);
-    for (session, id) in sessions.iter().zip(ids) {
+    let projects: Vec<String> = sessions.iter().map(project).collect();
+    let width = |column: &[String]| column.iter().map(|it| it.chars().count()).max().unwrap_or(0);
+    let (id_width, project_width) = (width(&ids), width(&projects));
+    for ((session, id), project) in sessions.iter().zip(ids).zip(projects) {
         let at = session.last_event_at.map_or(String::new(), |at| at.to_string());
         let at = at.get(..16).unwrap_or(&at).replace('T', " ");
-        let project = session.project.as_deref().or(session.cwd.as_deref()).unwrap_or("-");
         let title = session.title.as_deref().unwrap_or("");
         let line = format!(
             "{}  {}  {:<9} {:>6} {:>9} {}  {}",
-            output.styled(Style::Bold, format!("{id:<width$}")),
+            output.styled(Style::Bold, format!("{id:<id_width$}")),
             output.styled(Style::Dim, at),
             one_line(&session.provider, 9),
             session.counts.events,
             money(session.usd),
-            output.styled(Style::Dim, one_line(project, 30)),
+            output.styled(Style::Dim, format!("{project:<project_width$}")),
             one_line(title, 60),
         );
         output.line(line.trim_end())?;
     }
     Ok(())
+}
+
+fn project(session: &Session) -> String {
+    let project = session.project.as_deref().or(session.cwd.as_deref()).unwrap_or("-");
+    one_line(project, PROJECT_CHARS_MAX)
 }
