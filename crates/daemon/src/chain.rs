@@ -305,6 +305,12 @@ impl Chain {
         hands: &mut dyn Hands,
     ) -> Result<Went, ChainError> {
         if recorded.is_empty() {
+            // There is nothing more to come of what was begun: its session was deleted meanwhile.
+            while let Some(owed) = self.agenda.at_hand() {
+                if self.attempt(owed, now, hands)? == Went::Stopped {
+                    return Ok(Went::Stopped);
+                }
+            }
             self.dream_of_days(hands)?;
         }
         for Recorded { position, event } in recorded {

@@ -362,6 +362,10 @@ impl Iterator for Subscription {
 impl Drop for Subscription {
     fn drop(&mut self) {
         self.feed.state().leave();
+        // One that goes while it looks out, as in a panic, leaves the others without.
+        if self.is_lookout {
+            self.feed.step_down();
+        }
     }
 }
 

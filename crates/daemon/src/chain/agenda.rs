@@ -116,6 +116,11 @@ impl Agenda {
         self.owed.iter().find(is_it).cloned()
     }
 
+    /// An epoch that was begun and is still to be taken from the journal.
+    pub(super) fn at_hand(&self) -> Option<Owed> {
+        self.owed.iter().find(|owed| owed.is_at_hand()).cloned()
+    }
+
     /// A try has failed: there will be another.
     pub(super) fn try_later(&mut self, mut owed: Owed, now: Time) {
         let delay = DELAYS_MILLIS[(owed.tries as usize).min(DELAYS_MILLIS.len() - 1)];
@@ -153,8 +158,9 @@ mod tests {
         let mut agenda = Agenda::default();
         let owed = agenda.taken_up(what, now);
         agenda.keep(&owed);
-        assert_eq!(agenda.due(now), None);
+        assert_eq!((agenda.due(now), agenda.at_hand()), (None, Some(owed.clone())));
         agenda.try_later(owed, now);
+        assert_eq!(agenda.at_hand(), None);
         assert!(agenda.due(Time::from_millis(10_000)).is_some());
     }
 

@@ -52,9 +52,11 @@ pub(super) fn pack_all(drafts: &[Draft], pack_alone: impl Fn(&Draft) -> Packed) 
     all
 }
 
-/// What is large has a payload of its own, once for all who carry it.
+/// What is large has a payload of its own, once for all who carry it, and nobody's neighbour is
+/// read at the cost of a long text.
 fn belongs_in_block(draft: &Draft) -> bool {
-    draft.data.get().len() <= INLINE_DATA_MAX
+    let text = draft.text.as_ref().map_or(0, String::len);
+    draft.data.get().len() + text <= INLINE_DATA_MAX
 }
 
 fn pack_block(first: &Draft, texts: &[u8], ends: &[usize]) -> impl Iterator<Item = Packed> {
