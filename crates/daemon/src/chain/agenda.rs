@@ -4,7 +4,7 @@
 //! Pure; kept over restarts by whoever holds it.
 
 use event::{SessionId, Time};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use crate::segment::SegmentKey;
@@ -40,7 +40,14 @@ pub(super) enum What {
     /// An epoch of ours, by the event that closed it.
     Epoch { session_id: SessionId, seq: u64, closed_at: Time },
     /// Files that somebody else put into a segment, and the number that this time goes by.
-    Announced { key: SegmentKey, files: Vec<String>, meta: Value, announced: i64 },
+    Announced {
+        key: SegmentKey,
+        files: Vec<String>,
+        meta: Value,
+        // An earlier version wrote `null` where nobody had said when.
+        #[serde(default, deserialize_with = "number_or_none")]
+        announced: i64,
+    },
 }
 
 impl Owed {
@@ -135,6 +142,11 @@ impl Agenda {
     }
 }
 
+/// A number; 0 for none.
+fn number_or_none<'de, D: Deserializer<'de>>(from: D) -> Result<i64, D::Error> {
+    Ok(Option::deserialize(from)?.unwrap_or(0))
+}
+
 /// Nothing is put off for longer than the longest delay, whatever was done to the clock.
 fn is_due(at: Time, now: Time) -> bool {
     let longest = DELAYS_MILLIS.iter().max().copied().unwrap_or_default();
@@ -183,6 +195,19 @@ mod tests {
             seconds += 1;
         }
         assert_eq!(tried, [0, 10, 70, 670]);
+    }
+
+    #[test]
+    fn what_was_owed_without_a_number_goes_by_none() {
+        let mut agenda = Agenda::default();
+        agenda.add(what(0), Time::from_millis(0));
+        agenda.add(what(7), Time::from_millis(0));
+        let now = serde_json::to_string(&agenda).expect("it can be saved");
+        for earlier in [r#","announced":null"#, ""] {
+            let saved = now.replace(r#","announced":0"#, earlier);
+            assert_ne!(saved, now);
+            assert_eq!(serde_json::from_str::<Agenda>(&saved).expect(&saved), agenda);
+        }
     }
 
     #[test]
