@@ -199,11 +199,12 @@ impl LockError {
     }
 }
 
+/// Waits before another look at what another process holds.
 #[expect(
     clippy::disallowed_methods,
     reason = "no system wakes a process when a lock of a file is free within a limit of time"
 )]
-fn pause_for(pause: Duration) {
+pub(crate) fn pause_for(pause: Duration) {
     thread::sleep(pause);
 }
 

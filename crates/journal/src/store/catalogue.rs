@@ -11,15 +11,16 @@ mod migration; // formats, and the way between them
 mod row; // rows and their checksum
 mod view; // reading
 mod page; // events, a page at a time
+mod payload; // what is large or packed together
 mod write; // one commit
 mod copying; // the log into the database, while others commit
 mod beside; // numbers of a store that keeps its texts elsewhere
 mod check; // is everything as it should be
 mod rebuild; // a new database from what can be read
-mod carve; // events in the bytes of a damaged file
+mod carve; // rows in the bytes of a damaged file
 mod fault; // what SQLite's errors mean
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
@@ -29,10 +30,12 @@ use event::{Draft, SessionId};
 use rusqlite::Connection;
 
 use copying::Copying;
+use payload::NumbersByName;
 
 use crate::lock::{Held, Lock};
 use crate::{AppendError, OpenError, StorageError, folder};
 
+pub(crate) use check::tell_found_again;
 pub(crate) use connection::Flush;
 pub(crate) use rebuild::Tools;
 pub(crate) use row::EventRecord;
@@ -89,6 +92,8 @@ pub(crate) struct View<'a, C, B> {
     tail: u64,
     /// Sessions met so far; bounded by what one reader reads.
     names: RefCell<HashMap<u32, SessionId>>,
+    /// Where payloads stand, once the index over them could not tell.
+    payloads: OnceCell<NumbersByName>,
 }
 
 /// A connection in a read transaction, on loan.
@@ -208,7 +213,14 @@ impl<'a, C: Deref<Target = Connection>, B: Bodies> View<'a, C, B> {
     fn new(catalogue: &'a Catalogue, db: C, bodies: B) -> rusqlite::Result<Self> {
         // A transaction sees the state at its first read, which this is.
         let tail = view::tail(&db)?;
-        Ok(View { catalogue, db, bodies, tail, names: RefCell::default() })
+        Ok(View {
+            catalogue,
+            db,
+            bodies,
+            tail,
+            names: RefCell::default(),
+            payloads: OnceCell::new(),
+        })
     }
 }
 

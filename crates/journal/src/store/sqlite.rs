@@ -12,7 +12,9 @@ use std::path::{Path, PathBuf};
 use event::{Draft, Raw, SessionId};
 use sha2::{Digest, Sha256};
 
-use super::catalogue::{Bodies, Catalogue, EventRecord, Flush, Tools, Unreadable, View, Writing};
+use super::catalogue::{
+    Bodies, Catalogue, EventRecord, Flush, Tools, Unreadable, View, Writing, tell_found_again,
+};
 use super::pack;
 use super::quarantine::Quarantine;
 use super::{Capabilities, Changes, Commit, CommitError, Finding, Packed, Payload, Reader, Store};
@@ -101,8 +103,13 @@ impl Store for SqliteStore {
             return Ok(findings);
         }
         let quarantine = Quarantine::new(self.dir.join(Quarantine::FOLDER));
-        let tools = Tools { quarantine: &quarantine, pack: &|draft| self.pack(draft) };
-        self.catalogue.rebuild(PackedText, &tools)?;
+        let tools = Tools {
+            quarantine: &quarantine,
+            pack: &|draft| self.pack(draft),
+            proves: &is_named_after,
+        };
+        let gone = self.catalogue.rebuild(PackedText, &tools)?;
+        tell_found_again(&mut findings, &gone);
         let left = self.catalogue.read(PackedText)?.examine()?;
         for finding in &mut findings {
             finding.repaired = !left.iter().any(|left| left.damage == finding.damage);
@@ -183,6 +190,14 @@ impl Bodies for PackedText {
         }
         Ok(draft)
     }
+}
+
+/// Whether a payload got its name from these bytes: a block from what is packed, behind the id of
+/// its first event, and `data` from its text.
+fn is_named_after(name: &[u8; 32], bytes: &[u8]) -> bool {
+    const ID_LEN: usize = 16;
+    Sha256::digest(bytes)[ID_LEN..] == name[ID_LEN..]
+        || pack::unpack(bytes, |text| Sha256::digest(text)[..] == name[..]).unwrap_or(false)
 }
 
 fn unreadable(why: impl ToString) -> Unreadable {

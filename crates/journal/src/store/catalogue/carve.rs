@@ -1,14 +1,16 @@
-//! Finding events in the bytes of a database whose tables no longer lead to them.
+//! Finding rows in the bytes of a database whose tables no longer lead to them.
 //!
 //! A damaged page can cut off every page below it. The rows on those are whole, and each carries
-//! its own proof: a checksum over its key and everything else. So the file is searched byte by
-//! byte for anything that reads as a row of the event table and proves to be one.
+//! its own proof: that of an event is a checksum over its key and everything else, that of a
+//! payload is its name, which follows from its bytes. So the file is searched byte by byte for
+//! anything that reads as a row of these tables and proves to be one.
 //!
 //! The layout of SQLite's files is described in its documentation ("Database File Format").
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io;
+use std::ops::ControlFlow;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
@@ -28,35 +30,83 @@ impl Carved {
     }
 }
 
+/// Payloads that were found. They may be more than memory holds, so each is read when it is needed.
+pub(super) struct CarvedPayloads {
+    pages: Pages,
+    places: HashMap<[u8; 32], Place>,
+    /// The one that was read last: neighbours often share one.
+    last: Option<([u8; 32], Vec<u8>)>,
+}
+
+/// Where a record begins.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    page: u64,
+    byte: usize,
+}
+
+impl CarvedPayloads {
+    /// The bytes of a payload.
+    pub(super) fn bytes(&mut self, name: &[u8; 32]) -> Option<&[u8]> {
+        if self.last.as_ref().is_none_or(|(last, _)| last != name) {
+            let place = self.places.get(name)?;
+            let mut page = vec![0; self.pages.page_bytes];
+            self.pages.read(place.page, &mut page).ok()?;
+            let local = &page[place.byte..];
+            let bytes = self.pages.payload(local, &payload_head(local)?)?;
+            self.last = Some((*name, bytes));
+        }
+        self.last.as_ref().map(|(_, bytes)| bytes.as_slice())
+    }
+}
+
 /// Finds the events `wanted` in the file.
-pub(super) fn carve(
+pub(super) fn carve_events(
     path: &Path,
     page_bytes: usize,
     wanted: &HashSet<Key>,
 ) -> Result<HashMap<Key, Carved>, StorageError> {
     let search = || -> io::Result<HashMap<Key, Carved>> {
-        let file = File::open(path)?;
-        let pages =
-            Pages { pages_max: file.metadata()?.len() / page_bytes as u64, file, page_bytes };
+        let pages = Pages::open(path, page_bytes)?;
         let mut found = HashMap::new();
-        let mut page = vec![0; page_bytes];
-        for number in 1..=pages.pages_max {
-            pages.read(number, &mut page)?;
-            for place in 0..page.len() {
-                let Some((key, len, local)) = cell_head(&page[place..]) else { continue };
-                if !wanted.contains(&key) || found.contains_key(&key) {
-                    continue;
-                }
-                let payload = pages.payload(local, len);
-                if let Some(carved) = payload.and_then(|payload| event_record(key, &payload)) {
+        pages.each_place(|_, bytes| {
+            let Some((key, len, local)) = cell_head(bytes) else {
+                return ControlFlow::Continue(());
+            };
+            if wanted.contains(&key) && !found.contains_key(&key) {
+                let record = pages.record(local, len);
+                if let Some(carved) = record.and_then(|record| event_record(key, &record)) {
                     found.insert(key, carved);
                 }
             }
-            if found.len() == wanted.len() {
-                break;
-            }
-        }
+            end_if(found.len() == wanted.len())
+        })?;
         Ok(found)
+    };
+    search().map_err(|error| StorageError::new("search", path, error))
+}
+
+/// Finds the payloads `wanted` in the file, of those whose name `proves` to be that of their bytes.
+pub(super) fn carve_payloads(
+    path: &Path,
+    page_bytes: usize,
+    wanted: &HashSet<[u8; 32]>,
+    proves: impl Fn(&[u8; 32], &[u8]) -> bool,
+) -> Result<CarvedPayloads, StorageError> {
+    let search = || -> io::Result<CarvedPayloads> {
+        let pages = Pages::open(path, page_bytes)?;
+        let mut places = HashMap::new();
+        pages.each_place(|place, bytes| {
+            let Some(head) = payload_head(bytes) else { return ControlFlow::Continue(()) };
+            if wanted.contains(&head.name) && !places.contains_key(&head.name) {
+                let payload = pages.payload(bytes, &head);
+                if payload.is_some_and(|payload| proves(&head.name, &payload)) {
+                    places.insert(head.name, place);
+                }
+            }
+            end_if(places.len() == wanted.len())
+        })?;
+        Ok(CarvedPayloads { pages, places, last: None })
     };
     search().map_err(|error| StorageError::new("search", path, error))
 }
@@ -68,28 +118,59 @@ struct Pages {
 }
 
 impl Pages {
+    fn open(path: &Path, page_bytes: usize) -> io::Result<Pages> {
+        let file = File::open(path)?;
+        let pages_max = file.metadata()?.len() / page_bytes as u64;
+        Ok(Pages { file, page_bytes, pages_max })
+    }
+
     fn read(&self, number: u64, page: &mut [u8]) -> io::Result<()> {
         self.file.read_exact_at(page, (number - 1) * self.page_bytes as u64)
     }
 
-    /// The whole payload of a cell: what is on its page, and what is on the pages that follow.
-    fn payload(&self, local: &[u8], len: usize) -> Option<Vec<u8>> {
+    /// Shows every byte, with the rest of its page, until `look` has seen enough.
+    fn each_place(&self, mut look: impl FnMut(Place, &[u8]) -> ControlFlow<()>) -> io::Result<()> {
+        let mut page = vec![0; self.page_bytes];
+        for number in 1..=self.pages_max {
+            self.read(number, &mut page)?;
+            for byte in 0..page.len() {
+                if look(Place { page: number, byte }, &page[byte..]).is_break() {
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The bytes of a payload whose record begins here. What stands before the record does not
+    /// count: its own head tells how long it is.
+    fn payload(&self, local: &[u8], head: &PayloadHead) -> Option<Vec<u8>> {
+        let mut record = self.record(local, head.bytes_at + head.bytes_len)?;
+        Some(record.split_off(head.bytes_at))
+    }
+
+    /// A whole record: what is on the page it begins on, and what is on the pages that follow.
+    fn record(&self, local: &[u8], len: usize) -> Option<Vec<u8>> {
         let on_page = local_len(len, self.page_bytes);
-        let mut payload = local.get(..on_page)?.to_vec();
+        let mut record = local.get(..on_page)?.to_vec();
         let mut next = number_at(local, on_page);
         let mut page = vec![0; self.page_bytes];
-        while payload.len() < len {
+        while record.len() < len {
             let number = next.filter(|next| (1..=self.pages_max).contains(next))?;
             self.read(number, &mut page).ok()?;
             next = number_at(&page, 0);
             let rest = &page[4..];
-            payload.extend_from_slice(&rest[..rest.len().min(len - payload.len())]);
+            record.extend_from_slice(&rest[..rest.len().min(len - record.len())]);
         }
-        Some(payload)
+        Some(record)
     }
 }
 
-/// Reads the head of a table's cell: the key, the length of the payload, and where it begins.
+fn end_if(is_done: bool) -> ControlFlow<()> {
+    if is_done { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+}
+
+/// Reads the head of a table's cell: the key, the length of the record, and where it begins.
 fn cell_head(bytes: &[u8]) -> Option<(Key, usize, &[u8])> {
     let (len, bytes) = varint(bytes)?;
     let (key, bytes) = varint(bytes)?;
@@ -97,7 +178,7 @@ fn cell_head(bytes: &[u8]) -> Option<(Key, usize, &[u8])> {
     Some((Key(key), len, bytes))
 }
 
-/// How much of a payload stands on the page of its cell.
+/// How much of a record stands on the page of its cell.
 fn local_len(len: usize, page_bytes: usize) -> usize {
     let max = page_bytes - 35;
     if len <= max {
@@ -108,9 +189,9 @@ fn local_len(len: usize, page_bytes: usize) -> usize {
     if even <= max { even } else { min }
 }
 
-/// Reads a payload as a row of the event table, and believes it only if its checksum fits.
-fn event_record(key: Key, payload: &[u8]) -> Option<Carved> {
-    let mut columns = Columns::new(payload)?;
+/// Reads a record as a row of the event table, and believes it only if its checksum fits.
+fn event_record(key: Key, record: &[u8]) -> Option<Carved> {
+    let mut columns = Columns::new(record)?;
     // The key stands in the cell; its column is empty.
     columns.next()?.is_empty().then_some(())?;
     let position = columns.integer()? as u64;
@@ -139,6 +220,31 @@ fn event_record(key: Key, payload: &[u8]) -> Option<Carved> {
     carved.record().is_whole().then_some(carved)
 }
 
+/// What a row of the payload table begins with.
+struct PayloadHead {
+    name: [u8; 32],
+    bytes_at: usize,
+    bytes_len: usize,
+}
+
+/// Reads the beginning of a record as that of a payload.
+fn payload_head(record: &[u8]) -> Option<PayloadHead> {
+    // The types of the first columns: nothing, since the number stands in the cell, and a name of
+    // 32 bytes.
+    const FIRST_TYPES: [u8; 2] = [0, 12 + 2 * 32];
+    let (head_len, types) = varint(record)?;
+    let (checksum, types) = varint(types.strip_prefix(&FIRST_TYPES)?)?;
+    let (bytes, values) = varint(types)?;
+    let head_len = usize::try_from(head_len).ok()?;
+    if head_len != record.len() - values.len() {
+        return None;
+    }
+    let (name, _) = values.split_first_chunk()?;
+    let bytes_at = head_len + name.len() + value_len(checksum).filter(|len| *len <= 8)?;
+    let bytes_len = value_len(bytes).filter(|len| *len <= 2 * EVENT_BYTES_MAX)?;
+    Some(PayloadHead { name: *name, bytes_at, bytes_len })
+}
+
 /// The columns of a record, one after the other.
 struct Columns<'a> {
     types: &'a [u8],
@@ -147,11 +253,11 @@ struct Columns<'a> {
 }
 
 impl<'a> Columns<'a> {
-    fn new(payload: &'a [u8]) -> Option<Columns<'a>> {
-        let (head_len, behind) = varint(payload)?;
+    fn new(record: &'a [u8]) -> Option<Columns<'a>> {
+        let (head_len, behind) = varint(record)?;
         let head_len = usize::try_from(head_len).ok()?;
-        let types = behind.get(..head_len.checked_sub(payload.len() - behind.len())?)?;
-        Some(Columns { types, values: payload.get(head_len..)?, is_one: false })
+        let types = behind.get(..head_len.checked_sub(record.len() - behind.len())?)?;
+        Some(Columns { types, values: record.get(head_len..)?, is_one: false })
     }
 
     /// The bytes of the next column.
@@ -159,15 +265,7 @@ impl<'a> Columns<'a> {
         let (kind, types) = varint(self.types)?;
         self.types = types;
         self.is_one = kind == 9;
-        let len = match kind {
-            0 | 8 | 9 => 0,
-            1..=4 => kind as usize,
-            5 => 6,
-            6 | 7 => 8,
-            12.. => (kind as usize - 12) / 2,
-            _ => return None,
-        };
-        let (value, rest) = self.values.split_at_checked(len)?;
+        let (value, rest) = self.values.split_at_checked(value_len(kind)?)?;
         self.values = rest;
         Some(value)
     }
@@ -181,6 +279,18 @@ impl<'a> Columns<'a> {
         }
         let sign = i64::from((*first as i8) >> 7);
         Some(bytes.iter().fold(sign, |number, byte| number << 8 | i64::from(*byte)))
+    }
+}
+
+/// The bytes that a value of this type has.
+fn value_len(kind: i64) -> Option<usize> {
+    match kind {
+        0 | 8 | 9 => Some(0),
+        1..=4 => Some(kind as usize),
+        5 => Some(6),
+        6 | 7 => Some(8),
+        12.. => Some((kind as usize - 12) / 2),
+        _ => None,
     }
 }
 

@@ -20,9 +20,21 @@ const FAULTS_MAX: u32 = 100;
 
 const REBUILT: &str = "the database is made anew from what can be read";
 const KEPT: &str = "its place is kept, and shown as unknown; what is left of it is set aside";
+const FOUND_AGAIN: &str = "found again in the bytes of the file";
 const RECOUNTED: &str = "the session is counted again";
 const REMOVED: &str = "removed";
 const RESTORE: &str = "restore the journal from a backup";
+
+/// Says of events that were damaged and are not `gone` after a repair that they are there.
+pub(crate) fn tell_found_again(findings: &mut [Finding], gone: &[Damage]) {
+    let place = |damage: &Damage| (damage.session_id.clone(), damage.seq);
+    let gone: HashSet<_> = gone.iter().map(place).collect();
+    for finding in findings.iter_mut().filter(|finding| finding.remedy == KEPT) {
+        if !gone.contains(&place(&finding.damage)) {
+            finding.remedy = FOUND_AGAIN;
+        }
+    }
+}
 
 /// A session counted anew from its events.
 pub(super) struct Recount {

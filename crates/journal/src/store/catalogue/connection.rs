@@ -48,9 +48,18 @@ pub(super) fn require_safe_sqlite() -> Result<(), OpenError> {
 
 /// The connection that writes. The file must exist; an empty one becomes a database.
 pub(super) fn writer(file: &Path, flush: Flush) -> rusqlite::Result<Connection> {
+    writer_with_pages(PAGE_BYTES, file, flush)
+}
+
+/// The same, where an empty file becomes a database with pages of this size.
+pub(super) fn writer_with_pages(
+    page_bytes: u32,
+    file: &Path,
+    flush: Flush,
+) -> rusqlite::Result<Connection> {
     let db = connect(file)?;
     // Can only be chosen while the database is empty.
-    db.pragma_update(None, "page_size", PAGE_BYTES)?;
+    db.pragma_update(None, "page_size", page_bytes)?;
     // Readers see the last commit and never wait for the writer, nor it for them.
     db.pragma_update(None, "journal_mode", "WAL")?;
     let synchronous = match flush {

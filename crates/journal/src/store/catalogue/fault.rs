@@ -57,14 +57,28 @@ pub(super) fn commit(file: &Path, error: Error) -> CommitError {
     }
 }
 
+/// Whether the file is not what was written: SQLite says so, or a column has a type or a value that
+/// it never has.
 pub(super) fn is_damage(error: &Error) -> bool {
-    matches!(code(error), Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))
+    let is_no_value = matches!(
+        error,
+        Error::InvalidColumnType(..)
+            | Error::FromSqlConversionFailure(..)
+            | Error::IntegralValueOutOfRange(..)
+    );
+    is_no_value
+        || matches!(code(error), Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))
         || matches!(error, Error::SqliteFailure(cause, _)
             if cause.extended_code == ffi::SQLITE_IOERR_SHORT_READ)
 }
 
 pub(super) fn is_busy(error: &Error) -> bool {
     matches!(code(error), Some(ErrorCode::DatabaseBusy))
+}
+
+/// Whether the table does not take such a row.
+pub(super) fn is_refused(error: &Error) -> bool {
+    matches!(code(error), Some(ErrorCode::ConstraintViolation))
 }
 
 fn code(error: &Error) -> Option<ErrorCode> {

@@ -9,7 +9,7 @@ use std::ops::{Deref, RangeInclusive};
 use event::{Draft, Event, SessionId};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use super::row::{EventRecord, Key, SEQ_MAX, event_columns, number, payload_sum, session_id};
+use super::row::{EventRecord, Key, SEQ_MAX, event_columns, number, session_id};
 use super::{Bodies, Unreadable, View, fault};
 use crate::limit::{PAGE_BYTES_MAX, PAGE_EVENTS_MAX};
 use crate::store::{Broken, Order, SeqRange, Stored};
@@ -205,7 +205,7 @@ impl<C: Deref<Target = Connection>, B: Bodies> View<'_, C, B> {
             Err(error) if fault::is_damage(&error) => error.to_string(),
             Err(error) => return Err(error),
         };
-        let broken = self.broken(key, Unreadable { why, place: None }, &[])?;
+        let broken = self.broken(key, unreadable(why), &[])?;
         Ok(stored(key, position.unwrap_or(0), Err(broken)))
     }
 
@@ -219,7 +219,7 @@ impl<C: Deref<Target = Connection>, B: Bodies> View<'_, C, B> {
             },
             Err(error) => {
                 let body = row.get_ref(10)?.as_bytes().unwrap_or_default();
-                (Unreadable { why: error.to_string(), place: None }, body)
+                (unreadable(error.to_string()), body)
             }
         };
         Ok(stored(key, position, Err(self.broken(key, unreadable, body)?)))
@@ -229,33 +229,38 @@ impl<C: Deref<Target = Connection>, B: Bodies> View<'_, C, B> {
         &self,
         record: &EventRecord<'_>,
     ) -> rusqlite::Result<Result<Draft, Unreadable>> {
-        let unreadable = |why: String| Ok(Err(Unreadable { why, place: None }));
-        if !record.is_whole() {
-            return unreadable("the checksum does not fit".to_owned());
-        }
-        let Some(session_id) = self.name(record.key.session())? else {
-            return unreadable("its session is missing".to_owned());
+        let session_id = match self.session_of(record)? {
+            Ok(session_id) => session_id,
+            Err(why) => return Ok(Err(unreadable(why))),
         };
-        let Some(digest) = &record.payload else {
+        let Some(name) = &record.payload else {
             return Ok(self.bodies.draft(record, &session_id, None));
         };
-        const SQL: &str = "SELECT checksum, bytes FROM payload WHERE digest = ?1";
-        let mut statement = self.db.prepare_cached(SQL)?;
-        let draft = statement.query_row([digest], |row| {
-            let bytes = row.get_ref(1)?.as_blob()?;
-            if payload_sum(digest, bytes) != row.get::<_, u32>(0)? {
-                return unreadable("the checksum of its payload does not fit".to_owned());
-            }
-            Ok(self.bodies.draft(record, &session_id, Some(bytes)))
-        });
-        match draft.optional() {
-            Ok(Some(draft)) => Ok(draft),
-            Ok(None) => unreadable("its payload is missing".to_owned()),
-            Err(error) if fault::is_damage(&error) => {
-                unreadable(format!("its payload cannot be read: {error}"))
-            }
-            Err(error) => Err(error),
+        let read = |bytes: &[u8]| self.bodies.draft(record, &session_id, Some(bytes));
+        Ok(self.payload(name, read)?.unwrap_or_else(|why| Err(unreadable(why))))
+    }
+
+    /// The event of a record whose payload was found elsewhere.
+    pub(super) fn draft_with(
+        &self,
+        record: &EventRecord<'_>,
+        payload: &[u8],
+    ) -> rusqlite::Result<Result<Draft, Unreadable>> {
+        let session_id = self.session_of(record)?;
+        Ok(session_id
+            .map_err(unreadable)
+            .and_then(|session_id| self.bodies.draft(record, &session_id, Some(payload))))
+    }
+
+    /// Whose event a record is, if it can be believed.
+    fn session_of(
+        &self,
+        record: &EventRecord<'_>,
+    ) -> rusqlite::Result<Result<SessionId, &'static str>> {
+        if !record.is_whole() {
+            return Ok(Err("the checksum does not fit"));
         }
+        Ok(self.name(record.key.session())?.ok_or("its session is missing"))
     }
 
     /// The id of a session, from its row or else from the index over ids.
@@ -320,6 +325,10 @@ impl Page {
 
 pub(super) fn key(row: &Row<'_>) -> rusqlite::Result<Key> {
     row.get(0).map(Key)
+}
+
+fn unreadable(why: impl Into<String>) -> Unreadable {
+    Unreadable { why: why.into(), place: None }
 }
 
 /// A position or count as SQLite keeps it; what is beyond is beyond everything stored.

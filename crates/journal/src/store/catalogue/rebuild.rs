@@ -3,11 +3,12 @@
 //! What is replaced is kept, byte for byte. Events that are gone leave their place to an
 //! `unknown` event that says so; counters and indexes come out of the events.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError};
+use std::time::{Duration, Instant};
 
 use event::payload::{SessionMode, SessionStarted};
 use event::{Draft, SessionId, Time};
@@ -15,20 +16,27 @@ use rusqlite::backup::{Backup, StepResult};
 use rusqlite::types::Value;
 use rusqlite::{Connection, params_from_iter};
 
-use super::carve::{Carved, carve};
-use super::row::{Key, SEQ_MAX, number};
+use super::carve::{Carved, carve_events, carve_payloads};
+use super::row::{EventRecord, Key, SEQ_MAX, number};
 use super::write::{insert_session, replace_session, write_event};
 use super::{Bodies, Catalogue, Flush, View, connection, fault, migration};
+use crate::limit::LOCK_WAIT_MAX;
+use crate::lock::pause_for;
 use crate::store::quarantine::Quarantine;
 use crate::store::{Broken, EventRow, Order, Packed, ParentRow, Reader, SeqRange, SessionRow};
-use crate::{StorageError, folder};
+use crate::{Damage, StorageError, folder};
 
 /// What a store is mended with.
 pub(crate) struct Tools<'a> {
     pub quarantine: &'a Quarantine,
     /// How the store keeps the text of an event.
     pub pack: &'a dyn Fn(&Draft) -> Packed,
+    /// Whether a payload has its name from these bytes, and not from others.
+    pub proves: &'a dyn Fn(&[u8; 32], &[u8]) -> bool,
 }
+
+/// Between two looks at a log that another program copies, which takes a good part of a second.
+const COPIER_POLL: Duration = Duration::from_millis(20);
 
 /// Tables whose rows stand for themselves.
 const PLAIN_TABLES: [(&str, &str); 5] = [
@@ -40,32 +48,57 @@ const PLAIN_TABLES: [(&str, &str); 5] = [
 ];
 
 impl Catalogue {
-    /// Replaces the database by one made from what can be read of it.
+    /// Replaces the database by one made from what can be read of it. Returns what is gone: the
+    /// damage to every event that only its place is left of.
     pub(crate) fn rebuild(
         &self,
         bodies: impl Bodies + Copy,
         tools: &Tools<'_>,
-    ) -> Result<(), StorageError> {
+    ) -> Result<Vec<Damage>, StorageError> {
         let failed = fault::storage("repair", &self.file);
         let turn = self.lock.acquire();
         let _turn = turn.map_err(|error| StorageError::new("repair", &self.file, error))?;
         let mut db = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         self.copying.join();
         // Nobody writes while the turn is ours, so all of it is in the one file afterwards.
-        checkpoint(&db).map_err(&failed)?;
+        self.settle_log(&db)?;
         tools.quarantine.copy_here(&self.file)?;
         let path = beside(&self.file, ".repaired");
         remove_database(&path)?;
-        let made = self.make_anew(&path, &db, bodies, tools)?;
+        let (made, gone) = self.make_anew(&path, &db, bodies, tools)?;
         // Copied over, not moved: other processes have the file open.
         let copied = Backup::new(&made, &mut db).and_then(|backup| backup.step(-1));
         if copied.map_err(&failed)? != StepResult::Done {
-            let busy = std::io::Error::other("somebody else is using it");
-            return Err(StorageError::new("repair", &self.file, busy));
+            return Err(self.in_use());
         }
         drop(made);
         remove_database(&path)?;
-        checkpoint(&db).map_err(failed)
+        // What somebody keeps from being copied now is in the log, and is copied later.
+        copy_log(&db).map_err(failed)?;
+        Ok(gone)
+    }
+
+    /// Copies all of the log into the database. Whoever copies it too, or reads what was before it,
+    /// is waited for: a file that somebody else still writes to would be kept half of one state and
+    /// half of another.
+    fn settle_log(&self, db: &Connection) -> Result<(), StorageError> {
+        let began = Instant::now();
+        loop {
+            // Waits by itself for those who read, but not for those who copy.
+            if copy_log(db).map_err(fault::storage("repair", &self.file))? {
+                return Ok(());
+            }
+            if began.elapsed() >= LOCK_WAIT_MAX {
+                return Err(self.in_use());
+            }
+            pause_for(COPIER_POLL);
+        }
+    }
+
+    fn in_use(&self) -> StorageError {
+        let why = "another program is reading it or copying its log; end that (`hansard down` ends \
+                   the daemon) and repair again";
+        StorageError::new("repair", &self.file, std::io::Error::other(why))
     }
 
     fn make_anew(
@@ -74,18 +107,21 @@ impl Catalogue {
         old: &Connection,
         bodies: impl Bodies + Copy,
         tools: &Tools<'_>,
-    ) -> Result<Connection, StorageError> {
+    ) -> Result<(Connection, Vec<Damage>), StorageError> {
         let failed = fault::storage("write", path);
         folder::open_private(path)?;
-        let mut new = connection::writer(path, Flush::Never).map_err(&failed)?;
+        // One database is copied over another only where their pages are alike.
+        let page_bytes = page_bytes(old).map_err(fault::storage("read", &self.file))?;
+        let new = connection::writer_with_pages(page_bytes, path, Flush::Never);
+        let mut new = new.map_err(&failed)?;
         migration::migrate(self.store, path, &mut new)
             .map_err(|error| StorageError::new("create", path, error))?;
         let tx = new.transaction().map_err(&failed)?;
         let old = View::new(self, old, bodies).map_err(fault::storage("read", &self.file))?;
         let written = View::new(self, &*tx, bodies).map_err(&failed)?;
-        Rebuild { old, new: written, tools }.run()?;
+        let gone = Rebuild { old, new: written, tools }.run()?;
         tx.commit().map_err(&failed)?;
-        Ok(new)
+        Ok((new, gone))
     }
 }
 
@@ -103,7 +139,7 @@ struct Lost {
 }
 
 impl<B: Bodies> Rebuild<'_, B> {
-    fn run(&self) -> Result<(), StorageError> {
+    fn run(&self) -> Result<Vec<Damage>, StorageError> {
         let rows = self.sessions()?;
         let mut lost = Vec::new();
         for row in rows.values() {
@@ -111,14 +147,15 @@ impl<B: Bodies> Rebuild<'_, B> {
             lost.extend(self.copy_events(row)?);
         }
         let lost = self.carve_out(lost)?;
-        self.fill_places(&rows, lost)?;
+        self.fill_places(&rows, &lost)?;
         for row in rows.values() {
             let counted = self.new.recount(row)?.row;
             if counted.tail_seq > counted.base_seq {
                 replace_session(self.new.db, &counted).map_err(self.unwritten())?;
             }
         }
-        PLAIN_TABLES.iter().try_for_each(|(table, columns)| self.copy_table(table, columns))
+        PLAIN_TABLES.iter().try_for_each(|(table, columns)| self.copy_table(table, columns))?;
+        Ok(lost.into_iter().map(|lost| lost.broken.damage).collect())
     }
 
     /// Every session there is a trace of: a row, an entry of the index, or events.
@@ -176,17 +213,37 @@ impl<B: Bodies> Rebuild<'_, B> {
         if lost.is_empty() {
             return Ok(lost);
         }
-        let page_bytes = self.old.db.query_row("PRAGMA page_size", [], |row| row.get::<_, u32>(0));
-        let page_bytes = page_bytes.map_err(self.unwritten())? as usize;
+        let page_bytes = page_bytes(self.old.db).map_err(self.unwritten())? as usize;
+        let file = &self.old.catalogue.file;
         let wanted = lost.iter().map(|lost| lost.key).collect();
-        let found = carve(&self.old.catalogue.file, page_bytes, &wanted)?;
+        let found = carve_events(file, page_bytes, &wanted)?;
+        let left = self.write_found(lost, &found, |record| self.old.draft(record).ok()?.ok())?;
+        let record = |lost: &Lost| found.get(&lost.key).map(Carved::record);
+        let wanted: HashSet<[u8; 32]> =
+            left.iter().filter_map(|lost| record(lost)?.payload).collect();
+        if wanted.is_empty() {
+            return Ok(left);
+        }
+        let mut payloads = carve_payloads(file, page_bytes, &wanted, self.tools.proves)?;
+        self.write_found(left, &found, |record| {
+            let payload = payloads.bytes(&record.payload?)?;
+            self.old.draft_with(record, payload).ok()?.ok()
+        })
+    }
+
+    /// Writes events of which a record was found, and returns the others.
+    fn write_found(
+        &self,
+        lost: Vec<Lost>,
+        found: &HashMap<Key, Carved>,
+        mut read: impl FnMut(&EventRecord<'_>) -> Option<Draft>,
+    ) -> Result<Vec<Lost>, StorageError> {
         let mut left = Vec::new();
         for lost in lost {
             let record = found.get(&lost.key).map(Carved::record);
-            let draft = record.as_ref().and_then(|record| self.old.draft(record).ok()?.ok());
-            match (record, draft) {
-                (Some(record), Some(draft)) if self.is_free(record.position) => {
-                    self.write(lost.key, record.position, draft)?;
+            match record.as_ref().and_then(|record| Some((record.position, read(record)?))) {
+                Some((position, draft)) if self.is_free(position) => {
+                    self.write(lost.key, position, draft)?;
                 }
                 _ => left.push(lost),
             }
@@ -198,10 +255,11 @@ impl<B: Bodies> Rebuild<'_, B> {
     fn fill_places(
         &self,
         rows: &BTreeMap<u32, SessionRow>,
-        lost: Vec<Lost>,
+        lost: &[Lost],
     ) -> Result<(), StorageError> {
-        let told = self.positions_of(&lost);
+        let told = self.positions_of(lost);
         for Lost { key, position, broken } in lost {
+            let (key, position) = (*key, *position);
             let row = &rows[&key.session()];
             if !broken.bytes.is_empty() {
                 let name = format!("session-{}-event-{}", key.session(), key.seq());
@@ -212,7 +270,7 @@ impl<B: Bodies> Rebuild<'_, B> {
                 Some(position) => position,
                 None => self.free_position(key)?,
             };
-            let event = crate::read::salvaged(&row.id, key.seq(), row.created_at, &broken);
+            let event = crate::read::salvaged(&row.id, key.seq(), row.created_at, broken);
             self.write(key, position, event.draft)?;
         }
         Ok(())
@@ -292,7 +350,11 @@ impl<B: Bodies> Rebuild<'_, B> {
         while let Some(row) = rows.next()? {
             let values: Vec<Value> =
                 (0..columns).map(|column| row.get(column)).collect::<Result<_, _>>()?;
-            insert.execute(params_from_iter(values))?;
+            match insert.execute(params_from_iter(values)) {
+                // What no such row can have is damage.
+                Err(error) if fault::is_refused(&error) => {}
+                inserted => drop(inserted?),
+            }
         }
         Ok(())
     }
@@ -320,8 +382,18 @@ fn parent_of(started: SessionStarted) -> Option<ParentRow> {
     })
 }
 
-fn checkpoint(db: &Connection) -> rusqlite::Result<()> {
-    db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
+/// Copies the log into the database and empties it; says whether all of it was copied, be it that
+/// somebody reads it and it cannot be emptied.
+fn copy_log(db: &Connection) -> rusqlite::Result<bool> {
+    db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| {
+        let [is_busy, frames, copied] = [row.get(0)?, row.get(1)?, row.get::<_, i64>(2)?];
+        // Both are -1 where nobody looked.
+        Ok(is_busy == 0 || (frames >= 0 && frames == copied))
+    })
+}
+
+fn page_bytes(db: &Connection) -> rusqlite::Result<u32> {
+    db.query_row("PRAGMA page_size", [], |row| row.get(0))
 }
 
 fn beside(file: &Path, ending: &str) -> PathBuf {

@@ -2,6 +2,7 @@
 
 mod blocks;
 mod damage;
+mod payloads;
 
 use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
@@ -90,6 +91,23 @@ impl Bench {
     fn tamper(&self, sql: &str) {
         self.store.checkpoint().unwrap();
         Connection::open(self.file()).unwrap().execute_batch(sql).unwrap();
+    }
+}
+
+/// Text that no compressor makes much smaller.
+struct Noise(u64);
+
+impl Noise {
+    fn text(&mut self, length: usize) -> String {
+        let bytes = (0..length.div_ceil(8)).flat_map(|_| self.next().to_le_bytes());
+        bytes.take(length).map(|byte| char::from(b'0' + byte % 64)).collect()
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
     }
 }
 
@@ -307,23 +325,11 @@ fn a_journal_of_a_newer_program_is_not_touched() {
 fn a_long_log_is_copied_while_others_commit_and_begins_anew() {
     let mut bench = Bench::new();
     let log = bench.dir.path().join("journal.db-wal");
-    let mut dice = 1_u64;
-    let mut noise = |length: usize| -> String {
-        let mut next = || {
-            dice ^= dice << 13;
-            dice ^= dice >> 7;
-            dice ^= dice << 17;
-            dice
-        };
-        (0..length / 8)
-            .flat_map(|_| next().to_le_bytes())
-            .map(|byte| char::from(b'0' + byte % 64))
-            .collect()
-    };
+    let mut noise = Noise(1);
     let mut longest = 0;
     loop {
         let length = if longest < 32 * 1024 * 1024 { 4 * 1024 * 1024 } else { 64 * 1024 };
-        bench.append("one", &[&noise(length)]);
+        bench.append("one", &[&noise.text(length)]);
         let bytes = log.metadata().unwrap().len();
         if bytes < longest {
             break;

@@ -2,9 +2,10 @@
 //! and nothing else.
 
 use super::*;
+use crate::store::{SightingRow, SourceRow};
 
 impl Bench {
-    fn check(&self, repair: bool) -> Vec<String> {
+    pub(super) fn check(&self, repair: bool) -> Vec<String> {
         let line = |finding: &Finding| {
             let place = finding.damage.seq.map(|seq| format!("#{seq} ")).unwrap_or_default();
             let repaired = if finding.repaired { "; repaired" } else { "" };
@@ -13,7 +14,7 @@ impl Bench {
         self.store.check(repair).unwrap().iter().map(line).collect()
     }
 
-    fn quarantined(&self) -> Vec<String> {
+    pub(super) fn quarantined(&self) -> Vec<String> {
         let entries = std::fs::read_dir(self.dir.path().join("quarantine")).unwrap();
         let name = |entry: std::io::Result<std::fs::DirEntry>| entry.unwrap().file_name();
         let mut names: Vec<String> =
@@ -22,21 +23,41 @@ impl Bench {
         names
     }
 
+    /// Sources, consumers, sightings and a deleted session.
+    fn fill_small_tables(&mut self) {
+        let mut changes = self.changes("gone", &["x"]);
+        changes.sources = (0..9)
+            .map(|n| SourceRow { source_id: format!("/home/dev/{n}"), position: n.to_string() })
+            .collect();
+        changes.consumers = vec![("search".to_owned(), 7), ("usage".to_owned(), 8)];
+        let sighting = |seq| SightingRow {
+            session: 1,
+            seq,
+            source: "hook".to_owned(),
+            observed_at: Time::EPOCH,
+            source_position: None,
+            differs: false,
+        };
+        changes.sightings = (1..9).map(sighting).collect();
+        self.store.begin().unwrap().apply(&changes).unwrap();
+        self.delete("gone");
+    }
+
     /// The same journal with other bytes in its file.
-    fn with_bytes(bytes: &[u8]) -> Result<Bench, OpenError> {
+    pub(super) fn with_bytes(bytes: &[u8]) -> Result<Bench, OpenError> {
         let dir = private_dir();
         std::fs::write(dir.path().join(FILE_NAME), bytes).unwrap();
         let store = SqliteStore::open_or_create(dir.path(), Durability::Relaxed)?;
         Ok(Bench { dir, store, sessions: Vec::new(), tail: 0 })
     }
 
-    fn bytes(&self) -> Vec<u8> {
+    pub(super) fn bytes(&self) -> Vec<u8> {
         self.store.checkpoint().unwrap();
         std::fs::read(self.file()).unwrap()
     }
 
     /// All events of a session, in pages.
-    fn all(&self, session: u32) -> Vec<Stored> {
+    pub(super) fn all(&self, session: u32) -> Vec<Stored> {
         let reader = self.store.reader().unwrap();
         let mut events: Vec<Stored> = Vec::new();
         loop {
@@ -156,11 +177,13 @@ fn no_flipped_byte_goes_unnoticed_or_costs_its_neighbours() {
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
     bench.append("one", &texts);
     bench.append("two", &["a", "b", "c"]);
+    bench.fill_small_tables();
     let whole = render(&bench.all(1));
     let bytes = bench.bytes();
     let (mut refused, mut damaged) = (0, 0);
-    // A prime, so that every part of a page is met.
-    for place in (0..bytes.len()).step_by(911) {
+    // A prime, so that every part of a page is met, and the head of every page besides.
+    let heads = (0..bytes.len()).step_by(8_192).flat_map(|page| [page, page + 4, page + 8]);
+    for place in (0..bytes.len()).step_by(911).chain(heads) {
         let mut flipped = bytes.clone();
         flipped[place] ^= 0x41;
         let Ok(bench) = Bench::with_bytes(&flipped) else {
@@ -178,6 +201,96 @@ fn no_flipped_byte_goes_unnoticed_or_costs_its_neighbours() {
         assert_eq!(bench.check(false), [""; 0], "byte {place}");
     }
     assert!(refused < damaged && damaged > 10, "{refused} refused, {damaged} damaged");
+}
+
+#[test]
+fn a_row_that_cannot_be_one_is_left_behind() {
+    let mut bench = Bench::new();
+    bench.append("one", &["a"; 9]);
+    bench.fill_small_tables();
+    let bytes = bench.bytes();
+    let db = Connection::open(bench.file()).unwrap();
+    let sql = "SELECT rootpage FROM sqlite_schema WHERE name = 'source'";
+    let end = db.query_row(sql, [], |row| row.get::<_, u32>(0)).unwrap() as usize * 8_192;
+    // The first row stands last on its page. One bit makes a text of it that is none.
+    for place in end - 20..end {
+        let mut flipped = bytes.clone();
+        flipped[place] ^= 1;
+        let bench = Bench::with_bytes(&flipped).unwrap();
+        bench.check(true);
+        assert_eq!(bench.check(false), [""; 0], "byte {place}");
+        assert!(count(&bench.file(), "source") >= 8, "byte {place}");
+    }
+}
+
+/// Somebody who copies the log, and is kept from it in the middle until a test says so.
+mod copier {
+    use super::*;
+    use std::sync::{Condvar, Mutex};
+
+    #[derive(Clone, Copy, PartialEq)]
+    enum State {
+        Coming,
+        InTheMiddle,
+        Leaving,
+    }
+
+    static STATE: Mutex<State> = Mutex::new(State::Coming);
+    static TURN: Condvar = Condvar::new();
+
+    pub(super) fn copy(file: &Path) {
+        let mut db = Connection::open(file).unwrap();
+        db.busy_handler(Some(|_| {
+            enter(State::InTheMiddle);
+            wait_for(State::Leaving);
+            false
+        }))
+        .unwrap();
+        let is_busy = db.query_row("PRAGMA wal_checkpoint(FULL)", [], |row| row.get(0));
+        assert_eq!(is_busy, Ok(1));
+    }
+
+    pub(super) fn wait_until_in_the_middle() {
+        wait_for(State::InTheMiddle);
+    }
+
+    pub(super) fn leave() {
+        enter(State::Leaving);
+    }
+
+    fn enter(state: State) {
+        *STATE.lock().unwrap() = state;
+        TURN.notify_all();
+    }
+
+    fn wait_for(state: State) {
+        drop(TURN.wait_while(STATE.lock().unwrap(), |now| *now != state).unwrap());
+    }
+}
+
+#[test]
+fn a_file_that_somebody_else_copies_into_is_not_repaired() {
+    let mut bench = Bench::new();
+    bench.append("one", &["a", "b"]);
+    bench.tamper("UPDATE event SET body = x'00' WHERE pk & 0xFFFFFFFF = 2");
+    // Who reads what is older keeps others from copying what is newer.
+    let reader = Connection::open(bench.file()).unwrap();
+    reader.execute_batch("BEGIN; SELECT count(*) FROM event").unwrap();
+    bench.append("one", &["c"]);
+    let file = bench.file();
+    let copying = std::thread::spawn(move || copier::copy(&file));
+    copier::wait_until_in_the_middle();
+    let refused = bench.store.check(true).unwrap_err();
+    assert!(format!("{refused:?}").contains("repair again"), "{refused:?}");
+    assert!(!bench.dir.path().join("quarantine").exists());
+
+    copier::leave();
+    copying.join().unwrap();
+    reader.execute_batch("ROLLBACK").unwrap();
+    assert_eq!(bench.check(true).len(), 1);
+    let kept = bench.dir.path().join("quarantine").join("journal.db.1");
+    assert_eq!(count(&kept, "event"), 3);
+    assert_eq!(bench.render()[2], r#"3 {"content":"c"}"#);
 }
 
 #[test]

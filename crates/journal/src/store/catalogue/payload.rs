@@ -1,0 +1,115 @@
+//! Payloads: through the index over their names, and past it where that is damaged.
+//!
+//! The texts of most events are payloads, so whatever hangs on the index would be lost with one
+//! page of it.
+
+use std::cmp::Ordering;
+use std::collections::HashMap;
+use std::ops::Deref;
+
+use rusqlite::{Connection, OptionalExtension, Row, ToSql};
+
+use super::row::payload_sum;
+use super::{Bodies, View, fault};
+use crate::store::Order;
+
+/// The numbers of payloads by their names, as the rows tell them.
+pub(super) type NumbersByName = HashMap<[u8; 32], i64>;
+
+/// What a lookup gave, or why it gave nothing.
+type Found<T> = Result<T, String>;
+
+impl<C: Deref<Target = Connection>, B: Bodies> View<'_, C, B> {
+    /// Gives the bytes of a payload to `read`, if they are there and whole.
+    pub(super) fn payload<T>(
+        &self,
+        name: &[u8; 32],
+        read: impl Fn(&[u8]) -> T,
+    ) -> rusqlite::Result<Found<T>> {
+        const BY_NAME: &str = "SELECT checksum, bytes FROM payload WHERE digest = ?1";
+        const BY_NUMBER: &str = "SELECT checksum, bytes FROM payload WHERE number = ?1";
+        let why = match self.whole_payload(BY_NAME, name, name, &read)? {
+            Ok(found) => return Ok(Ok(found)),
+            Err(why) => why,
+        };
+        match self.numbers_of_payloads()?.get(name) {
+            Some(number) => {
+                let found = self.whole_payload(BY_NUMBER, number, name, &read)?;
+                Ok(found.map_err(|_| why))
+            }
+            None => Ok(Err(why)),
+        }
+    }
+
+    fn whole_payload<T>(
+        &self,
+        sql: &str,
+        key: impl ToSql,
+        name: &[u8; 32],
+        read: impl Fn(&[u8]) -> T,
+    ) -> rusqlite::Result<Found<T>> {
+        let mut statement = self.db.prepare_cached(sql)?;
+        let whole = statement.query_row([key], |row| Ok(whole_bytes(row, name).map(&read)));
+        match whole.optional() {
+            Ok(Some(Some(found))) => Ok(Ok(found)),
+            Ok(Some(None)) => Ok(Err("the checksum of its payload does not fit".to_owned())),
+            Ok(None) => Ok(Err("its payload is missing".to_owned())),
+            Err(error) if fault::is_damage(&error) => {
+                Ok(Err(format!("its payload cannot be read: {error}")))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Where payloads stand, asked of every row that can be reached. Only what is damaged asks for
+    /// it, and once for as long as the view lasts.
+    fn numbers_of_payloads(&self) -> rusqlite::Result<&NumbersByName> {
+        if let Some(numbers) = self.payloads.get() {
+            return Ok(numbers);
+        }
+        let mut numbers = NumbersByName::new();
+        for order in [Order::OldestFirst, Order::NewestFirst] {
+            if self.number_payloads(order, &mut numbers)? {
+                break;
+            }
+        }
+        Ok(self.payloads.get_or_init(|| numbers))
+    }
+
+    /// Reads on as far as it goes; says whether that was to the end.
+    fn number_payloads(&self, order: Order, numbers: &mut NumbersByName) -> rusqlite::Result<bool> {
+        const UP: &str = "SELECT number, digest FROM payload NOT INDEXED ORDER BY number";
+        const DOWN: &str = "SELECT number, digest FROM payload NOT INDEXED ORDER BY number DESC";
+        let (sql, onward) = match order {
+            Order::OldestFirst => (UP, Ordering::Greater),
+            Order::NewestFirst => (DOWN, Ordering::Less),
+        };
+        let mut statement = self.db.prepare(sql)?;
+        let mut rows = statement.query([])?;
+        let mut last: Option<i64> = None;
+        loop {
+            let row = match rows.next() {
+                Ok(Some(row)) => row,
+                Ok(None) => return Ok(true),
+                Err(error) if fault::is_damage(&error) => return Ok(false),
+                Err(error) => return Err(error),
+            };
+            let number: i64 = row.get(0)?;
+            if last.is_some_and(|last| number.cmp(&last) != onward) {
+                // Rows that go back are on a page that is not what it says.
+                return Ok(false);
+            }
+            last = Some(number);
+            if let Ok(name) = row.get(1) {
+                numbers.entry(name).or_insert(number);
+            }
+        }
+    }
+}
+
+/// The bytes of a row, if the checksum over them and the name fits. A damaged row may have other
+/// types than it should.
+fn whole_bytes<'a>(row: &'a Row<'_>, name: &[u8; 32]) -> Option<&'a [u8]> {
+    let bytes = row.get_ref(1).ok()?.as_blob().ok()?;
+    (row.get(0) == Ok(payload_sum(name, bytes))).then_some(bytes)
+}
