@@ -258,3 +258,59 @@ impl Live {
         Some(Live { draft, merged: self.merged + 1 })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::sync_channel;
+
+    use super::*;
+
+    /// How long something that must come may take.
+    const PATIENCE: Duration = Duration::from_secs(20);
+
+    /// Whether one who sleeps beside a lookout is woken by `what` the lookout does.
+    fn wakes_who_sleeps(what: impl Fn(&Feed)) -> bool {
+        let feed = Feed::new(PATIENCE);
+        feed.state().has_lookout = true;
+        let (told, heard) = sync_channel(2);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let state = feed.state();
+                told.send(()).unwrap();
+                let mut is_lookout = false;
+                feed.wait_to_follow(state, 10 * PATIENCE, &mut is_lookout);
+                assert!(!is_lookout);
+                told.send(()).unwrap();
+            });
+            heard.recv().unwrap();
+            // It holds the state until it sleeps, so that nobody does anything before.
+            what(&feed);
+            let is_woken = heard.recv_timeout(PATIENCE).is_ok();
+            feed.wake();
+            is_woken
+        })
+    }
+
+    #[test]
+    fn what_the_lookout_finds_wakes_those_who_sleep() {
+        assert!(wakes_who_sleeps(|feed| feed.polled(7)));
+    }
+
+    #[test]
+    fn who_waits_next_looks_out_when_the_lookout_went() {
+        let feed = Feed::new(PATIENCE);
+        let look_out = || {
+            let mut is_lookout = false;
+            feed.wait_to_follow(feed.state(), Duration::ZERO, &mut is_lookout);
+            is_lookout
+        };
+        assert_eq!([look_out(), look_out()], [true, false]);
+        feed.step_down();
+        assert!(look_out());
+    }
+
+    #[test]
+    fn a_lookout_that_goes_wakes_those_who_sleep() {
+        assert!(wakes_who_sleeps(Feed::step_down));
+    }
+}

@@ -74,3 +74,61 @@ impl Drop for Copying {
 fn copy(db: &Connection) -> rusqlite::Result<()> {
     db.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+
+    /// A database with something in its log.
+    fn database(dir: &Path) -> (PathBuf, Connection) {
+        let file = dir.join("journal.db");
+        crate::folder::open_private(&file).unwrap();
+        let writer = connection::writer(&file, Flush::Never).unwrap();
+        writer.execute_batch("CREATE TABLE fact (number)").unwrap();
+        (file, writer)
+    }
+
+    fn is_under_way(copying: &Copying) -> bool {
+        let state = copying.0.lock().unwrap();
+        state.thread.as_ref().is_some_and(|thread| !thread.is_finished())
+    }
+
+    /// How often a log was begun anew: its header counts.
+    fn beginnings(file: &Path) -> u32 {
+        let log = std::fs::read(file.with_extension("db-wal")).unwrap();
+        u32::from_be_bytes(log[12..16].try_into().unwrap())
+    }
+
+    #[test]
+    fn who_commits_does_not_wait_for_the_copy() {
+        let dir = tempfile::tempdir().unwrap();
+        let (_, writer) = database(dir.path());
+        // Whoever copies this one has to wait for its lock first.
+        let file = dir.path().join("held.db");
+        let holder = Connection::open(&file).unwrap();
+        holder.execute_batch("CREATE TABLE fact (number); BEGIN EXCLUSIVE").unwrap();
+        let copying = Copying::default();
+        copying.look_after(LOG_BYTES, &file, Flush::Never, &writer);
+        assert!(is_under_way(&copying));
+        holder.execute_batch("COMMIT").unwrap();
+        copying.join();
+    }
+
+    #[test]
+    fn what_was_committed_meanwhile_is_copied_behind_the_next_commit() {
+        let dir = tempfile::tempdir().unwrap();
+        let (file, writer) = database(dir.path());
+        let copying = Copying::default();
+        copying.look_after(LOG_BYTES, &file, Flush::Never, &writer);
+        while is_under_way(&copying) {
+            std::thread::yield_now();
+        }
+        writer.execute_batch("INSERT INTO fact VALUES (1)").unwrap();
+        let before = beginnings(&file);
+        copying.look_after(LOG_BYTES, &file, Flush::Never, &writer);
+        writer.execute_batch("INSERT INTO fact VALUES (2)").unwrap();
+        assert_eq!(beginnings(&file), before + 1);
+    }
+}

@@ -322,7 +322,7 @@ fn a_journal_of_a_newer_program_is_not_touched() {
 }
 
 #[test]
-fn a_long_log_is_copied_while_others_commit_and_begins_anew() {
+fn a_long_log_is_copied_and_begins_anew() {
     let mut bench = Bench::new();
     let log = bench.dir.path().join("journal.db-wal");
     let mut noise = Noise(1);
