@@ -59,7 +59,7 @@ impl KnownIds {
         if self.has(number) || tails.len() as u64 * LONGER > tail {
             return Ok(());
         }
-        let found = reader.ids(number, 0, &|id| tails.contains(&id.tail()))?;
+        let found = reader.facts_among(number, &tails)?;
         let seqs: HashMap<_, _, _> = found.into_iter().map(|(id, seq)| (id.tail(), seq)).collect();
         self.count += seqs.len();
         let known = Known { seqs, looked_for: Some(tails), up_to: tail, used: self.clock };
@@ -89,7 +89,7 @@ impl KnownIds {
             known.up_to = 0;
         }
         if known.up_to < tail {
-            let ids = reader.ids(number, known.up_to, &|_| true)?;
+            let ids = reader.ids(number, known.up_to)?;
             known.seqs.reserve(ids.len());
             for (id, seq) in ids {
                 self.count += usize::from(known.seqs.insert(id.tail(), seq).is_none());

@@ -175,7 +175,7 @@ impl Lineage {
         let mut facts = HashMap::new();
         let mut limit = u64::MAX;
         for generation in &self.generations {
-            let ids = reader.ids(generation.row.number, generation.row.base_seq, &|_| true)?;
+            let ids = reader.ids(generation.row.number, generation.row.base_seq)?;
             let shown = ids.into_iter().filter(|(_, seq)| *seq <= limit);
             facts.extend(shown.map(|(id, seq)| (id.tail(), seq)));
             limit = limit.min(generation.row.base_seq);

@@ -18,6 +18,7 @@ use event::payload::SessionMode;
 use event::{Cost, Draft, Event, EventId, SessionId, Time};
 use serde::{Deserialize, Serialize};
 
+use crate::known::Tails;
 use crate::{AppendError, Damage, StorageError};
 
 /// A place where events are kept.
@@ -98,13 +99,12 @@ pub(crate) trait Reader {
     /// Where the event with this id is stored.
     fn locate(&self, id: &EventId) -> Result<Option<(u32, u64)>, StorageError>;
 
-    /// Ids of a session's own events with a `seq` above `after`, as far as they are wanted.
-    fn ids(
-        &self,
-        session: u32,
-        after: u64,
-        is_wanted: &dyn Fn(&EventId) -> bool,
-    ) -> Result<Vec<(EventId, u64)>, StorageError>;
+    /// Ids of a session's own events with a `seq` above `after`, in their order.
+    fn ids(&self, session: u32, after: u64) -> Result<Vec<(EventId, u64)>, StorageError>;
+
+    /// Those of a session's own events whose ids have one of these tails, in their order.
+    fn facts_among(&self, session: u32, tails: &Tails)
+    -> Result<Vec<(EventId, u64)>, StorageError>;
 
     fn source(&self, source_id: &str) -> Result<Option<String>, StorageError>;
 

@@ -12,6 +12,7 @@ mod row; // rows and their checksum
 mod view; // reading
 mod page; // events, a page at a time
 mod payload; // what is large or packed together
+mod tails; // the facts of a session, many in one row
 mod write; // one commit
 mod copying; // the log into the database, while others commit
 mod beside; // numbers of a store that keeps its texts elsewhere

@@ -12,6 +12,7 @@ use super::{
     Capabilities, Changes, Commit, CommitError, Finding, Order, Packed, Reader, SeqRange,
     SessionCursor, SessionRow, SightingRow, Store, Stored,
 };
+use crate::known::Tails;
 use crate::limit::{PAGE_BYTES_MAX, PAGE_EVENTS_MAX};
 use crate::{AppendError, StorageError};
 
@@ -246,15 +247,19 @@ macro_rules! read_from_state {
                 Ok(self.0.ids.get(id).copied())
             }
 
-            fn ids(
+            fn ids(&self, session: u32, after: u64) -> Result<Vec<(EventId, u64)>, StorageError> {
+                let rows = self.0.events.range((session, after + 1)..=(session, u64::MAX));
+                Ok(rows.map(|((_, seq), (_, draft))| (draft.id, *seq)).collect())
+            }
+
+            fn facts_among(
                 &self,
                 session: u32,
-                after: u64,
-                is_wanted: &dyn Fn(&EventId) -> bool,
+                tails: &Tails,
             ) -> Result<Vec<(EventId, u64)>, StorageError> {
-                let rows = self.0.events.range((session, after + 1)..=(session, u64::MAX));
-                let ids = rows.map(|((_, seq), (_, draft))| (draft.id, *seq));
-                Ok(ids.filter(|(id, _)| is_wanted(id)).collect())
+                let mut ids = self.ids(session, 0)?;
+                ids.retain(|(id, _)| tails.contains(&id.tail()));
+                Ok(ids)
             }
 
             fn source(&self, source_id: &str) -> Result<Option<String>, StorageError> {

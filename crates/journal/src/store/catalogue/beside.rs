@@ -123,8 +123,8 @@ impl<B: Bodies> View<'_, Writing<'_>, B> {
     pub(crate) fn forget_everything(&self) -> Result<(), StorageError> {
         self.db
             .execute_batch(
-                "DELETE FROM sighting; DELETE FROM event; DELETE FROM payload; \
-                 DELETE FROM session; DELETE FROM tombstone; DELETE FROM source; \
+                "DELETE FROM sighting; DELETE FROM event; DELETE FROM tails; \
+                 DELETE FROM payload; DELETE FROM session; DELETE FROM tombstone; DELETE FROM source; \
                  DELETE FROM consumer; DELETE FROM meta;",
             )
             .map_err(self.unwritten())

@@ -13,6 +13,7 @@ use super::row::{
 };
 use super::{Bodies, View, fault};
 use crate::StorageError;
+use crate::known::Tails;
 use crate::store::{Reader, SeqRange, SessionCursor, SessionRow, SightingRow, Stored};
 
 impl<C: Deref<Target = Connection>, B: Bodies> Reader for View<'_, C, B> {
@@ -107,12 +108,7 @@ impl<C: Deref<Target = Connection>, B: Bodies> Reader for View<'_, C, B> {
         Ok(place.map(|key| (key.session(), key.seq())))
     }
 
-    fn ids(
-        &self,
-        session: u32,
-        after: u64,
-        is_wanted: &dyn Fn(&EventId) -> bool,
-    ) -> Result<Vec<(EventId, u64)>, StorageError> {
+    fn ids(&self, session: u32, after: u64) -> Result<Vec<(EventId, u64)>, StorageError> {
         const SQL: &str =
             "SELECT pk, id FROM event INDEXED BY event_ids WHERE pk > ?1 AND pk <= ?2";
         let bounds = [Key::new(session, after).0, Key::new(session, SEQ_MAX).0];
@@ -122,13 +118,20 @@ impl<C: Deref<Target = Connection>, B: Bodies> Reader for View<'_, C, B> {
             let mut rows = select.query(bounds)?;
             while let Some(row) = rows.next()? {
                 // An id that cannot be one belongs to a damaged row, which reading will name.
-                let id = EventId::from_bytes(row.get(1)?).ok();
-                if let Some(id) = id.filter(is_wanted) {
+                if let Ok(id) = EventId::from_bytes(row.get(1)?) {
                     ids.push((id, key(row)?.seq()));
                 }
             }
             Ok(ids)
         })
+    }
+
+    fn facts_among(
+        &self,
+        session: u32,
+        tails: &Tails,
+    ) -> Result<Vec<(EventId, u64)>, StorageError> {
+        self.facts_by_tail(session, tails)
     }
 
     fn source(&self, source_id: &str) -> Result<Option<String>, StorageError> {

@@ -7,7 +7,7 @@ use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
 use super::row::{
     EventRecord, Key, SEQ_MAX, activity_slot, payload_sum, read_session, session_columns,
 };
-use super::{Bodies, Catalogue, View, Writing, fault};
+use super::{Bodies, Catalogue, View, Writing, fault, tails};
 use crate::limit::LOCK_WAIT_MAX;
 use crate::store::{Changes, CommitError, EventRow, SessionRow, SightingRow};
 use event::Time;
@@ -73,6 +73,7 @@ fn write<'c>(
     for (index, row) in changes.events.iter().enumerate() {
         statements.write(row, body_of(index))?;
     }
+    tails::note(db, &changes.events)?;
     for row in &changes.sessions {
         write_session(db, row)?;
     }
@@ -280,6 +281,7 @@ fn delete_session(db: &Connection, row: &SessionRow, at: Time, tail: u64) -> rus
         .collect::<Result<_, _>>()?;
     // Sightings go with their events.
     db.prepare_cached("DELETE FROM event WHERE pk BETWEEN ?1 AND ?2")?.execute(bounds)?;
+    tails::forget_from(db, Key::new(row.number, 0))?;
     for digest in digests {
         db.prepare_cached(
             "DELETE FROM payload WHERE digest = ?1 \

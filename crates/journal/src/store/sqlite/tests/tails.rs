@@ -1,0 +1,117 @@
+//! Facts of long sessions are found by what is noted of their ids, and whatever happens to that.
+
+use super::*;
+use crate::known::Tails;
+
+impl Bench {
+    /// Appends as many events to a session, in commits of some hundreds.
+    fn talk(&mut self, session: &str, mut events: usize) {
+        while events > 0 {
+            let some = events.min(300);
+            self.append(session, &vec!["a word"; some]);
+            events -= some;
+        }
+    }
+
+    /// Where session 1 has the facts that stand at these `seq`, by the ids there are; and a fact
+    /// that nobody has.
+    fn find(&self, seqs: &[u64]) -> Vec<u64> {
+        let reader = self.store.reader().unwrap();
+        let ids = reader.ids(1, 0).unwrap().into_iter();
+        let mut tails: Tails =
+            ids.filter(|(_, seq)| seqs.contains(seq)).map(|(id, _)| id.tail()).collect();
+        tails.insert([7; 10]);
+        reader.facts_among(1, &tails).unwrap().into_iter().map(|(_, seq)| seq).collect()
+    }
+}
+
+/// On both sides of every border of a session of 1,300 events.
+const SEQS: [u64; 8] = [1, 510, 511, 512, 1_023, 1_024, 1_299, 1_300];
+
+#[test]
+fn facts_of_a_long_session_are_found_by_what_is_noted() {
+    let mut bench = Bench::new();
+    bench.talk("other", 600);
+    bench.talk("a", 1_300);
+    assert_eq!(count(&bench.file(), "tails"), 1 + 2);
+    let reader = bench.store.reader().unwrap();
+    let ids = reader.ids(2, 0).unwrap();
+    let tails: Tails = SEQS.iter().map(|seq| ids[*seq as usize - 1].0.tail()).collect();
+    let found = reader.facts_among(2, &tails).unwrap();
+    assert_eq!(found, SEQS.map(|seq| ids[seq as usize - 1]));
+    // Facts of one session are not those of another.
+    assert_eq!(reader.facts_among(1, &tails).unwrap(), []);
+    drop(reader);
+
+    // Only what is noted says where a fact may stand: without the note it is not looked for.
+    bench.tamper("UPDATE event SET id = randomblob(16) WHERE pk & 4294967295 > 512");
+    assert_eq!(bench.store.reader().unwrap().facts_among(2, &tails).unwrap(), found[..4]);
+}
+
+#[test]
+fn a_fact_is_found_where_nothing_is_noted_or_what_is_noted_is_damaged() {
+    for damage in [
+        "DELETE FROM tails",
+        "DELETE FROM tails WHERE stretch & 8388607 = 0",
+        "DELETE FROM tails WHERE stretch & 8388607 = 1",
+        "UPDATE tails SET bytes = zeroblob(2048)",
+        "UPDATE tails SET bytes = x'00' WHERE stretch & 8388607 = 1",
+        "UPDATE tails SET stretch = stretch + 100",
+    ] {
+        let mut bench = Bench::new();
+        bench.talk("a", 1_300);
+        bench.tamper(damage);
+        assert_eq!(bench.find(&SEQS), SEQS, "{damage}");
+    }
+}
+
+#[test]
+fn what_was_never_noted_is_noted_with_the_next_stretch() {
+    let mut bench = Bench::new();
+    bench.talk("a", 1_300);
+    bench.tamper("DELETE FROM tails");
+    bench.talk("a", 234);
+    assert_eq!(count(&bench.file(), "tails"), 0);
+    bench.talk("a", 1);
+    assert_eq!(count(&bench.file(), "tails"), 3);
+    assert_eq!(bench.find(&SEQS), SEQS);
+}
+
+#[test]
+fn events_that_come_in_front_of_others_are_found() {
+    // In the stretch of the first, or before it.
+    for (inherited, noted) in [(100, 3), (600, 2)] {
+        let mut bench = Bench::new();
+        bench.talk("a", 1_300);
+        // As if they had been a parent's until now.
+        let taken_over = bench.store.reader().unwrap().ids(1, 0).unwrap();
+        bench.tamper(&format!(
+            "DELETE FROM tails; DELETE FROM event WHERE pk & 4294967295 <= {inherited}"
+        ));
+        bench.talk("a", 300);
+        assert_eq!(count(&bench.file(), "tails"), noted, "it begins with its first own event");
+        let mut changes = Changes::default();
+        for (id, seq) in taken_over.into_iter().take(inherited) {
+            let draft = Draft { id, ..draft(&bench.sessions[0].id, seq, "a word") };
+            bench.tail += 1;
+            changes.events.push(EventRow {
+                position: bench.tail,
+                session: 1,
+                seq,
+                packed: bench.store.pack(&draft).into(),
+                draft: Arc::new(draft),
+            });
+        }
+        bench.store.begin().unwrap().apply(&changes).unwrap();
+        assert_eq!(bench.find(&SEQS), SEQS);
+    }
+}
+
+#[test]
+fn nothing_is_noted_of_a_deleted_session() {
+    let mut bench = Bench::new();
+    bench.talk("a", 600);
+    bench.talk("b", 600);
+    bench.delete("a");
+    assert_eq!(count(&bench.file(), "tails"), 1);
+}
