@@ -35,7 +35,8 @@ const STATEMENTS_MAX: usize = 64;
 #[derive(Debug)]
 pub(crate) struct Derived {
     path: PathBuf,
-    writer: Mutex<Connection>,
+    /// Opened with the first change: whoever only reads needs one connection.
+    writer: Mutex<Option<Connection>>,
     readers: Mutex<Readers>,
     feeding: Mutex<()>,
 }
@@ -65,7 +66,7 @@ impl Derived {
     /// Opens the file, or begins it if it is not there or cannot be used.
     pub(crate) fn open(path: &Path) -> Result<Derived, StorageError> {
         let _turn = turn(path)?;
-        let writer =
+        let connection =
             match connect(path).and_then(|connection| check(&connection).map(|()| connection)) {
                 Ok(connection) => connection,
                 Err(error) if is_unusable(&error) => {
@@ -75,8 +76,8 @@ impl Derived {
             };
         Ok(Derived {
             path: path.to_owned(),
-            writer: Mutex::new(writer),
-            readers: Mutex::default(),
+            writer: Mutex::default(),
+            readers: Mutex::new(Readers { generation: 0, idle: vec![connection] }),
             feeding: Mutex::default(),
         })
     }
@@ -112,10 +113,10 @@ impl Derived {
     ) -> Result<T, ReadError> {
         let mut writer = lock(&self.writer);
         let generation = lock(&self.readers).generation;
-        let outcome = match change_once(&mut writer, &mut change) {
+        let outcome = match self.change_once(&mut writer, &mut change) {
             Err(failure) if failure.is_damage() => self
                 .begin_again(&mut writer, generation)
-                .and_then(|()| change_once(&mut writer, &mut change)),
+                .and_then(|()| self.change_once(&mut writer, &mut change)),
             outcome => outcome,
         };
         outcome.map_err(|failure| failure.told(action, &self.path))
@@ -205,6 +206,21 @@ impl Derived {
         Ok(answer)
     }
 
+    fn change_once<T>(
+        &self,
+        writer: &mut Option<Connection>,
+        change: &mut impl FnMut(&Transaction<'_>) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        let writer = match writer {
+            Some(writer) => writer,
+            None => writer.insert(connect(&self.path)?),
+        };
+        let tx = writer.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let outcome = change(&tx)?;
+        tx.commit()?;
+        Ok(outcome)
+    }
+
     fn reader(&self) -> Result<(u64, Connection), rusqlite::Error> {
         let mut readers = lock(&self.readers);
         let generation = readers.generation;
@@ -223,14 +239,14 @@ impl Derived {
     }
 
     /// Replaces the file by an empty one, unless somebody did so since `generation`.
-    fn begin_again(&self, writer: &mut Connection, generation: u64) -> Result<(), Failure> {
+    fn begin_again(&self, writer: &mut Option<Connection>, generation: u64) -> Result<(), Failure> {
         let mut readers = lock(&self.readers);
         if readers.generation == generation {
-            readers.idle.clear();
             // The damaged file must be closed before its place is taken.
-            *writer = Connection::open_in_memory()?;
+            readers.idle.clear();
+            *writer = None;
             let _turn = turn(&self.path).map_err(ReadError::from)?;
-            *writer = begin(&self.path)?;
+            *writer = Some(begin(&self.path)?);
             readers.generation += 1;
         }
         Ok(())
@@ -260,16 +276,6 @@ impl From<ReadError> for Failure {
     fn from(error: ReadError) -> Failure {
         Failure::Read(error)
     }
-}
-
-fn change_once<T>(
-    writer: &mut Connection,
-    change: &mut impl FnMut(&Transaction<'_>) -> Result<T, Failure>,
-) -> Result<T, Failure> {
-    let tx = writer.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let outcome = change(&tx)?;
-    tx.commit()?;
-    Ok(outcome)
 }
 
 /// The right to open or begin the file, among processes: half a beginning looks like damage, and
@@ -405,4 +411,24 @@ fn failed(action: &'static str, path: &Path, error: rusqlite::Error) -> StorageE
 /// A panic of another thread leaves connections as they were; SQLite rolls back what was open.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_only_reads_has_one_connection() {
+        let dir = tempfile::tempdir().unwrap();
+        let derived = Derived::open(&dir.path().join("derived.db")).unwrap();
+        for _ in 0..2 {
+            assert_eq!(derived.views("facts").unwrap(), []);
+            assert_eq!(lock(&derived.readers).idle.len(), 1);
+            assert!(lock(&derived.writer).is_none());
+        }
+        let session_id = SessionId::new("claude:a").unwrap();
+        let view = View { session_id: &session_id, up_to_seq: 1, bytes: b"kept" };
+        derived.put_views("facts", &[view], &|_| Ok(true)).unwrap();
+        assert_eq!(derived.views("facts").unwrap().len(), 1);
+    }
 }
