@@ -7,7 +7,7 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fs::{File, Metadata};
-use std::io::{Read, Seek, SeekFrom};
+use std::io::Read;
 use std::ops::Range;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::PathBuf;
@@ -349,14 +349,13 @@ fn plain(file: &File, frame: Frame) -> std::io::Result<Vec<u8>> {
 }
 
 /// The whole frames of a file. What a crash left half written is not among them.
-fn frames(mut file: &File) -> std::io::Result<Vec<Frame>> {
+fn frames(file: &File) -> std::io::Result<Vec<Frame>> {
     let length = file.metadata()?.len();
     let mut frames = Vec::new();
     let mut at = 0;
     while at + HEADER_LEN <= length {
         let mut header = [0; HEADER_LEN as usize];
-        file.seek(SeekFrom::Start(at))?;
-        file.read_exact(&mut header)?;
+        file.read_exact_at(&mut header, at)?;
         let word = |from: usize| {
             u32::from_le_bytes([header[from], header[from + 1], header[from + 2], header[from + 3]])
         };
