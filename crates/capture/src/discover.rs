@@ -1,8 +1,10 @@
 //! Which sources there are: a walk over the roots of the agents.
 
 use std::collections::HashMap;
+use std::ffi::OsStr;
 use std::fs::{self, DirEntry, Metadata};
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use crate::agent::{Agent, Form, Kin, Role, Root};
@@ -146,7 +148,7 @@ impl Walk<'_> {
     }
 
     fn below(&mut self, folder: &Path, depth: usize, links: usize) {
-        let relative = folder.strip_prefix(&self.root.path).unwrap_or(folder);
+        let relative = self.relative(folder).unwrap_or(folder);
         if self.agent.recognise(relative).is_some() {
             self.warnings.push(Warning {
                 kind: WarningKind::Unreadable,
@@ -187,10 +189,9 @@ impl Walk<'_> {
     /// A file that may be a source. By its entry in the folder that is being read, the system finds
     /// it without going all of its path.
     fn file(&mut self, path: PathBuf, entry: Option<&DirEntry>) {
-        let relative = match path.strip_prefix(&self.root.path) {
-            Ok(relative) if relative.as_os_str().is_empty() => path.file_name().map(Path::new),
-            Ok(relative) => Some(relative),
-            Err(_) => None,
+        let relative = match self.relative(&path) {
+            Some(relative) if relative.as_os_str().is_empty() => path.file_name().map(Path::new),
+            relative => relative,
         };
         let Some(found) = relative.and_then(|path| self.agent.recognise(path)) else { return };
         let metadata = match entry.map_or_else(|| fs::metadata(&path), DirEntry::metadata) {
@@ -211,6 +212,17 @@ impl Walk<'_> {
         match source.form {
             Form::Rows => self.sessions(&source, &metadata),
             _ => self.found.push(Discovered { source, metadata, kin: None, active: 0 }),
+        }
+    }
+
+    /// The part of a path below the root. The walk put most of them together itself, so that their
+    /// bytes tell it.
+    fn relative<'p>(&self, path: &'p Path) -> Option<&'p Path> {
+        let root = self.root.path.as_os_str().as_bytes();
+        let below = path.as_os_str().as_bytes().strip_prefix(root);
+        match below.and_then(|below| below.strip_prefix(b"/")) {
+            Some(below) if !below.starts_with(b"/") => Some(Path::new(OsStr::from_bytes(below))),
+            _ => path.strip_prefix(&self.root.path).ok(),
         }
     }
 

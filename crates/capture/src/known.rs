@@ -1,7 +1,7 @@
 //! What was read before: which of the sources that are found now are old acquaintances.
 
 use std::cell::RefCell;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs;
 
 use crate::agent::Agent;
@@ -9,6 +9,7 @@ use crate::discover::Discovered;
 use crate::error::CaptureError;
 use crate::position::{Position, file_of};
 use crate::seen::Seen;
+use crate::silence::OpenEpochs;
 use crate::sink::{Batch, KnownSource, Sink};
 use crate::source::Source;
 
@@ -20,6 +21,8 @@ pub(crate) struct KnownSources {
     pub present: HashSet<(u64, u64)>,
     /// The names of those that were found again.
     claimed: HashSet<String>,
+    /// Those that have an open epoch.
+    pub open: BTreeSet<String>,
 }
 
 /// The files that sources were ever read from, for whoever has to know that one is new: of many
@@ -52,6 +55,7 @@ impl KnownSources {
     pub(crate) fn load(sink: &dyn Sink) -> Result<KnownSources, CaptureError> {
         let mut by_key = HashMap::new();
         let mut by_file = HashMap::new();
+        let mut open = BTreeSet::new();
         let show = &mut |known: KnownSource<'_>| {
             let seen = Seen::parse(known.position);
             // A file that is many sources is not known by its place on the disk.
@@ -59,9 +63,13 @@ impl KnownSources {
                 by_file.insert(seen.file(), known.key.to_owned());
             }
             by_key.insert(known.key.to_owned(), seen);
+            if OpenEpochs::is_in(known.position) {
+                open.insert(known.key.to_owned());
+            }
         };
         sink.sources(show).map_err(CaptureError::Positions)?;
-        Ok(KnownSources { by_key, by_file, present: HashSet::new(), claimed: HashSet::new() })
+        let (present, claimed) = Default::default();
+        Ok(KnownSources { by_key, by_file, present, claimed, open })
     }
 
     /// What was seen of a source, if it is one that was read before: the same file wherever it is

@@ -48,6 +48,7 @@ pub(crate) struct Position {
     /// The agent deleted it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_missing: bool,
+    /// Behind all that tells whether there is news: see [`Seen`](crate::seen::Seen).
     pub threads: BTreeMap<String, Thread>,
     /// The parser holds something back that is told when more comes, or nothing ever will.
     #[serde(skip_serializing_if = "std::ops::Not::not")]

@@ -18,6 +18,7 @@ use crate::limit::{BATCH_BYTES_MAX, KIN_BYTES, PASSED_OVER_MAX, RECENT_MILLIS};
 use crate::position::{Position, changed, file_of, is_older, made};
 use crate::reading::{Chunk, Reading};
 use crate::seen::Seen;
+use crate::silence::OpenEpochs;
 use crate::sink::{Batch, Original, Sink, SinkError};
 use crate::source::Source;
 use crate::stop::Stop;
@@ -33,6 +34,7 @@ pub struct Pump<'a> {
     /// Which sources tell of sessions that somebody asked for.
     pub(crate) tellers: Tellers,
     files: KnownFiles,
+    pub(crate) open_epochs: OpenEpochs,
 }
 
 /// How far a pass has got.
@@ -96,8 +98,8 @@ impl<'a> Pump<'a> {
         environment: &'a Environment,
         clock: &'a dyn Fn() -> Time,
     ) -> Pump<'a> {
-        let (stop, tellers, files) = Default::default();
-        Pump { agents, environment, clock, stop, tellers, files }
+        let (stop, tellers, files, open_epochs) = Default::default();
+        Pump { agents, environment, clock, stop, tellers, files, open_epochs }
     }
 
     /// Ends every pass early once it is asked to.
@@ -263,6 +265,7 @@ impl<'a> Pump<'a> {
         summary: &mut Summary,
     ) -> Result<Vec<Candidate<'a>>, CaptureError> {
         let mut known = KnownSources::load(sink)?;
+        self.open_epochs.are(std::mem::take(&mut known.open));
         let now = (self.clock)();
         let mut candidates = Vec::new();
         for agent in self.agents {
@@ -332,6 +335,7 @@ impl<'a> Pump<'a> {
         let Candidate { agent, found, known, kin, has_kin_here } = candidate;
         let source = &found.source;
         self.files.put(file_of(&found.metadata));
+        self.open_epochs.may_be_in(source.key());
         let mut reading = Reading::open(agent, source, known)?;
         let is_new = !reading.position.has_told();
         let is_awaited = is_new && self.tellers.awaits(source.provider, &source.session, sink)?;

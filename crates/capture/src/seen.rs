@@ -7,6 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
 use event::Time;
+use memchr::memmem;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
@@ -34,7 +35,23 @@ pub(crate) struct Seen {
 impl Seen {
     /// What was recorded. Of what nobody can go on from, nothing was seen.
     pub(crate) fn parse(recorded: &str) -> Seen {
-        serde_json::from_str(recorded).unwrap_or_default()
+        Seen::at_a_glance(recorded)
+            .unwrap_or_else(|| serde_json::from_str(recorded).unwrap_or_default())
+    }
+
+    /// The same without what is only read on from, where all that counts stands before it.
+    fn at_a_glance(recorded: &str) -> Option<Seen> {
+        // Within a text every quote has a mark before it, so that these are the names they look
+        // like.
+        let (head, rest) = recorded.split_at(memmem::find(recorded.as_bytes(), b",\"threads\":")?);
+        let seen: Seen = serde_json::from_str(&format!("{head}}}")).ok()?;
+        let is_all = !seen.has_rest() && memmem::find(rest.as_bytes(), b"\"holds\":").is_none();
+        is_all.then_some(seen)
+    }
+
+    /// Whether there was something behind what was accepted.
+    fn has_rest(&self) -> bool {
+        self.watermark.is_none() && self.size > self.offset && self.torn.is_none()
     }
 
     /// What the file system knows the file by.
@@ -59,14 +76,45 @@ impl Seen {
                 && self.file() == file_of(metadata)
                 && !self.is_missing;
         }
-        let is_in_place = self.watermark.is_none();
-        let has_open_line =
-            is_in_place && self.size > self.offset && self.torn.is_none() && self.state.is_some();
-        let waits = has_open_line || self.holds;
+        let waits = self.has_rest() && self.state.is_some() || self.holds;
         self.file() == file_of(metadata)
             && self.size == metadata.size()
             && self.changed == changed(metadata)
             && !self.is_missing
             && !(waits && is_quiet(metadata, now))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEAD: &str = "\"path\":\"/home/dev/,\\\"threads\\\":.jsonl\",\"device\":1,\"inode\":2";
+
+    fn check(rest: &str) {
+        let recorded = format!("{{{HEAD},{rest}}}");
+        let whole: Seen = serde_json::from_str(&recorded).unwrap_or_default();
+        assert_eq!(format!("{:?}", Seen::parse(&recorded)), format!("{whole:?}"), "{rest}");
+    }
+
+    #[test]
+    fn a_glance_sees_what_counts() {
+        // Read to its end: what stands behind the threads says nothing.
+        let recorded =
+            format!("{{{HEAD},\"size\":9,\"offset\":9,\"threads\":{{}},\"state\":\"{{}}\"}}");
+        let seen = Seen::at_a_glance(&recorded).unwrap();
+        assert_eq!((seen.file(), seen.size, seen.state.is_none()), ((1, 2), 9, true));
+        assert!(seen.path.ends_with(",\"threads\":.jsonl"));
+        for rest in [
+            "\"size\":9,\"offset\":4,\"threads\":{},\"state\":\"{}\"",
+            "\"size\":9,\"offset\":4,\"torn\":{},\"threads\":{}",
+            "\"size\":9,\"offset\":9,\"threads\":{},\"holds\":true",
+            "\"size\":9,\"offset\":9,\"digest\":\"d\",\"is_missing\":true,\"threads\":{}",
+            "\"size\":9,\"offset\":9,\"watermark\":\"w\",\"threads\":{}",
+            "\"size\":\"nine\",\"threads\":{}",
+            "\"size\":9",
+        ] {
+            check(rest);
+        }
     }
 }

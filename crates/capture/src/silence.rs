@@ -3,15 +3,59 @@
 //! What a source tells depends on its bytes alone; that nothing comes any more is told by the
 //! clock. The event is the one that reading would tell if something came after the pause.
 
+use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::fs;
 
 use crate::admission::admit;
 use crate::error::CaptureError;
 use crate::position::Position;
 use crate::pump::{Pump, Summary};
-use crate::sink::{Batch, KnownSource, Sink};
+use crate::sink::{Batch, KnownSource, Sink, SinkError};
 use crate::source::Source;
 use crate::told::Told;
+
+/// The sources that may have an open epoch, for whoever has just seen all of them: those that had
+/// one then, and those that were read since.
+#[derive(Default)]
+pub(crate) struct OpenEpochs(RefCell<Option<BTreeSet<String>>>);
+
+impl OpenEpochs {
+    /// Whether a source has one. Most have none, which is quicker to see than to parse.
+    pub(crate) fn is_in(recorded: &str) -> bool {
+        recorded.contains("\"epoch_from\"")
+    }
+
+    /// All sources were seen, and these have one.
+    pub(crate) fn are(&self, keys: BTreeSet<String>) {
+        self.0.replace(Some(keys));
+    }
+
+    /// This source is read on.
+    pub(crate) fn may_be_in(&self, key: String) {
+        if let Some(keys) = &mut *self.0.borrow_mut() {
+            keys.insert(key);
+        }
+    }
+
+    /// The sources with open epochs, and what is recorded of them.
+    fn take(&self, sink: &dyn Sink) -> Result<Vec<(String, String)>, SinkError> {
+        let mut open = Vec::new();
+        if let Some(keys) = self.0.take() {
+            for key in keys {
+                let recorded = sink.source(&key)?.filter(|recorded| OpenEpochs::is_in(recorded));
+                open.extend(recorded.map(|recorded| (key, recorded)));
+            }
+        } else {
+            sink.sources(&mut |known: KnownSource<'_>| {
+                if OpenEpochs::is_in(known.position) {
+                    open.push((known.key.to_owned(), known.position.to_owned()));
+                }
+            })?;
+        }
+        Ok(open)
+    }
+}
 
 impl Pump<'_> {
     /// Closes the epochs of sources that were silent for half an hour. While a turn is open and
@@ -25,14 +69,7 @@ impl Pump<'_> {
     ) -> Result<(), CaptureError> {
         let now = (self.clock)();
         let before = summary.events;
-        let mut open = Vec::new();
-        let show = &mut |known: KnownSource<'_>| {
-            // Most have no open epoch, which is quicker to see than to parse.
-            if known.position.contains("\"epoch_from\"") {
-                open.push((known.key.to_owned(), known.position.to_owned()));
-            }
-        };
-        sink.sources(show).map_err(CaptureError::Positions)?;
+        let open = self.open_epochs.take(sink).map_err(CaptureError::Positions)?;
         for (key, recorded) in open {
             if self.stop.is_asked() {
                 break;

@@ -176,6 +176,19 @@ fn what_was_not_read_yet_is_no_silence() {
 }
 
 #[test]
+fn a_pass_and_the_silence_after_it_look_through_all_sources_once() {
+    let mut world = World::new();
+    world.ask(0, true);
+    // What is read in the pass itself, and what was open before it.
+    assert_eq!(world.read(31), 1);
+    world.ask(60, true);
+    world.read(61);
+    world.sink.asked_for_all.set(0);
+    assert_eq!(world.read(100), 1);
+    assert_eq!(world.sink.asked_for_all.get(), 1);
+}
+
+#[test]
 fn growth_after_silence_is_one_new_epoch_as_in_the_file() {
     let mut live = World::new();
     live.ask(0, true);
