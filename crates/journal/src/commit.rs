@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use event::payload::{SessionMode, SessionStarted, SettingsChanged};
+use event::payload::{SessionMode, SessionParent, SessionStarted, SettingsChanged};
 use event::{Cost, Draft, EventId, Kind, SessionId, Time};
 
 use crate::batch::{Ancestry, Appended, Door, Receipt, Recording};
@@ -724,6 +724,7 @@ impl SessionRow {
             }
             Kind::SettingsChanged => {
                 if let Some(settings) = draft.readable::<SettingsChanged>() {
+                    self.come_from(settings.parent);
                     self.model = settings.model.or(self.model.take());
                     self.title = settings.title.or(self.title.take());
                     // Where it began is where it is listed.
@@ -732,6 +733,23 @@ impl SessionRow {
                 }
             }
             _ => {}
+        }
+    }
+
+    /// Takes over whom it was forked from, if that was seen only after it had begun. It shows
+    /// nothing of it: its own events are numbered already.
+    fn come_from(&mut self, parent: Option<SessionParent>) {
+        let parent = parent.filter(|parent| parent.session_id != self.id);
+        if let Some(parent) = parent.filter(|_| self.parent.is_none()) {
+            self.parent = Some(ParentRow {
+                session_id: parent.session_id,
+                mode: SessionMode::Fork,
+                seq: parent.seq,
+                event_id: parent.event_id,
+                label: None,
+                reason: None,
+                depth: 1,
+            });
         }
     }
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Content, ContextKind, Placement, payload_of};
+use super::{Content, ContextKind, Placement, SessionParent, payload_of};
 use crate::{EventId, Raw};
 
 payload_of! {
@@ -153,4 +153,7 @@ pub struct SettingsChanged {
     /// What a person calls the session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
+    /// The session it was forked from, where that was seen only after it had begun.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parent: Option<SessionParent>,
 }

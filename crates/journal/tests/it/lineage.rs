@@ -1,6 +1,6 @@
 //! Who comes from whom, recorded with the session's first event or imported.
 
-use event::payload::{SessionMode, SessionParent, SessionStarted};
+use event::payload::{SessionMode, SessionParent, SessionStarted, SettingsChanged};
 use event::{Draft, SessionId, Time};
 use journal::{Ancestry, LineageError, OnLag};
 
@@ -18,6 +18,7 @@ cases! {
     every_way_of_coming_from_a_session_makes_a_child
     a_parent_nobody_knows_is_dangling
     a_parent_that_comes_later_is_found
+    a_parent_that_is_told_later_is_the_parent
     a_circle_is_named_instead_of_walked
     an_imported_lineage_is_kept_when_events_come
     an_imported_fork_shows_what_it_inherits
@@ -165,6 +166,28 @@ fn a_parent_that_comes_later_is_found(world: World) {
     talk(&world, "a", 1);
     assert_eq!(names(&world.lineage(&session("b")).unwrap()), ["a", "b"]);
     assert_eq!(names(&world.children(&session("a")).unwrap()), ["b"]);
+}
+
+fn a_parent_that_is_told_later_is_the_parent(mut world: World) {
+    let told = |name: &str, number: u64, parent: &str| {
+        let parent = SessionParent { session_id: session(parent), seq: 0, event_id: None };
+        let changed = SettingsChanged { parent: Some(parent), ..SettingsChanged::default() };
+        Draft::new(id(name, number), session(name), at(number as i64), &changed).unwrap()
+    };
+    talk(&world, "b", 2);
+    talk(&world, "a", 1);
+    talk(&world, "other", 1);
+    observe(&world, told("b", 70, "a"));
+    // The first to be told is believed, and nobody comes from itself.
+    observe(&world, told("b", 71, "other"));
+    observe(&world, told("other", 72, "other"));
+    for _ in 0..2 {
+        assert_eq!(names(&world.lineage(&session("b")).unwrap()), ["a", "b"]);
+        assert_eq!(names(&world.children(&session("a")).unwrap()), ["b"]);
+        assert_eq!(names(&world.lineage(&session("other")).unwrap()), ["other"]);
+        assert_eq!(seqs(&read_all(&world, "b")), [1, 2, 3, 4], "it shows nothing of its parent");
+        world.reopen();
+    }
 }
 
 fn a_circle_is_named_instead_of_walked(world: World) {
