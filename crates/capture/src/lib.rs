@@ -32,6 +32,8 @@ mod sink; // who takes the events
 mod admission; // what people do not want recorded
 mod known; // which sources were read before
 mod origin; // where a session leaves the one it repeats
+mod age; // which of several was begun first
+mod late; // a session that is repeated before it is read
 mod stop; // how a pass is asked to end
 mod pump; // everything there is, once
 mod sign; // what somebody beside the source says of a session

@@ -3,9 +3,10 @@
 use std::io;
 
 use event::payload::SessionMode;
-use event::{EventId, SessionId};
+use event::{EventId, SessionId, Time};
 
 use crate::agent::{Agent, Kin};
+use crate::late::Late;
 use crate::limit::COPIED_EVENTS_MAX;
 use crate::lineage::left;
 use crate::pump::{Failed, Pump};
@@ -17,12 +18,14 @@ use crate::told::session_id;
 
 /// Where a session leaves the one it repeats.
 pub(crate) struct Origin {
-    session: SessionId,
+    pub session: SessionId,
     seq: u64,
     /// Behind the last record that is repeated.
     end: u64,
     /// It says nothing else yet.
     pub is_all: bool,
+    /// When the last of it was said, then.
+    pub last_at: Option<Time>,
 }
 
 impl Pump<'_> {
@@ -86,7 +89,7 @@ impl Pump<'_> {
                     let before = origin.as_ref().filter(|origin| origin.session == session);
                     let seq = before.map_or(*seq, |origin| origin.seq.max(*seq));
                     let session = session.clone();
-                    origin = Some(Origin { session, seq, end, is_all: false });
+                    origin = Some(Origin { session, seq, end, is_all: false, last_at: None });
                 }
                 rest = &rest[common..];
                 let Some((id, _)) = rest.first() else { break };
@@ -100,7 +103,8 @@ impl Pump<'_> {
                 return Ok(origin);
             }
         }
-        Ok(origin.map(|origin| Origin { is_all: true, ..origin }))
+        let last_at = scout.position.threads.get(&source.session).and_then(|it| it.last_at);
+        Ok(origin.map(|origin| Origin { is_all: true, last_at, ..origin }))
     }
 
     /// The session that has said the first thing of a source before.
@@ -145,19 +149,20 @@ impl Pump<'_> {
         Ok(())
     }
 
-    /// Passes over what a copy has told already that was read first. The copy names this one as
-    /// its parent, and two cannot each begin with the other.
+    /// Passes over what a copy has told already that was read first. The copy comes from this one,
+    /// and two cannot each begin with the other.
     pub(crate) fn begin_after(
         &self,
         reading: &mut Reading<'_>,
         source: &Source,
         origin: Origin,
+        late: Late,
     ) -> io::Result<()> {
-        reading.skip_to(origin.end, (self.clock)())?;
+        let own = reading.skip_to(origin.end, (self.clock)())?;
         let words = format!("its beginning is told in {}, which was read first", origin.session);
-        reading.open_with(words, Vec::new());
+        reading.open_with(words, own);
         let thread = reading.position.threads.entry(source.session.clone()).or_default();
-        thread.leave(None);
+        thread.leave(late.parent);
         Ok(())
     }
 }

@@ -9,13 +9,15 @@ use std::path::{Path, PathBuf};
 use event::{Draft, SessionId, Time};
 
 use crate::admission::admit;
+use crate::age::ages;
 use crate::agent::{Agent, Form, Kin};
 use crate::discover::{Discovered, discover, discover_at, discover_below};
 use crate::environment::Environment;
 use crate::error::{CaptureError, Warning, WarningKind};
 use crate::known::{KnownFiles, KnownSources, position_of};
+use crate::late::Newcomer;
 use crate::limit::{BATCH_BYTES_MAX, KIN_BYTES, PASSED_OVER_MAX, RECENT_MILLIS};
-use crate::position::{Position, changed, file_of, is_older, made};
+use crate::position::{Position, changed, file_of, is_older};
 use crate::reading::{Chunk, Reading};
 use crate::seen::Seen;
 use crate::silence::OpenEpochs;
@@ -23,6 +25,7 @@ use crate::sink::{Batch, Original, Sink, SinkError};
 use crate::source::Source;
 use crate::stop::Stop;
 use crate::tellers::Tellers;
+use crate::thread::Parent;
 use crate::told::session_id;
 
 /// Reads what agents have written into a sink.
@@ -324,6 +327,40 @@ impl<'a> Pump<'a> {
         }
     }
 
+    /// Begins behind what others have told of a new source.
+    fn begin(
+        &self,
+        agent: &dyn Agent,
+        found: &Discovered,
+        kin: &Kin,
+        reading: &mut Reading<'_>,
+        sink: &mut dyn Sink,
+        summary: &mut Summary,
+    ) -> Result<Begun, Failed> {
+        let Discovered { source, metadata, .. } = found;
+        if kin.begins_at.is_some() {
+            self.go_on(agent, reading, source, kin, sink)?;
+            return Ok(Begun::Now);
+        }
+        let Some(origin) = self.origin(agent, source, kin, sink)? else {
+            // Nobody has told of whom it says it repeats.
+            if let Some(named) = kin.parent.as_ref().filter(|named| **named != source.session) {
+                let thread = reading.position.threads.entry(source.session.clone()).or_default();
+                thread.parent = Some(Parent::unseen(named));
+            }
+            return Ok(Begun::Now);
+        };
+        if origin.is_all && !reading.is_quiet((self.clock)()) {
+            return Ok(Begun::NotYet);
+        }
+        let newcomer = Newcomer { agent, source, metadata, kin, origin: &origin };
+        match self.late(&newcomer, sink, summary)? {
+            Some(late) => self.begin_after(reading, source, origin, late)?,
+            None => self.begin_behind(reading, source, kin, origin)?,
+        }
+        Ok(Begun::Now)
+    }
+
     fn read(
         &self,
         candidate: Candidate<'a>,
@@ -332,29 +369,25 @@ impl<'a> Pump<'a> {
         summary: &mut Summary,
         tell: &mut dyn FnMut(u64, u64),
     ) -> Result<Looked, Failed> {
-        let Candidate { agent, found, known, kin, has_kin_here } = candidate;
+        let Candidate { agent, found, mut known, kin, has_kin_here } = candidate;
         let source = &found.source;
         self.files.put(file_of(&found.metadata));
         self.open_epochs.may_be_in(source.key());
+        if has_kin_here {
+            sink.settle()?;
+            // Somebody who was read meanwhile may have turned out to be its parent.
+            known = known.and(sink.source(&source.key())?).map(position_in);
+        }
+        let was_read = known.is_some();
         let mut reading = Reading::open(agent, source, known)?;
         let is_new = !reading.position.has_told();
-        let is_awaited = is_new && self.tellers.awaits(source.provider, &source.session, sink)?;
-        if is_new && (kin != Kin::default() || is_awaited) {
-            if has_kin_here {
-                sink.settle()?;
-            }
-            if kin.begins_at.is_some() {
-                self.go_on(agent, &mut reading, source, &kin, sink)?;
-            } else {
-                match self.origin(agent, source, &kin, sink)? {
-                    // A copy is still being made: where it leaves the other is not known yet.
-                    Some(origin) if origin.is_all && !reading.is_quiet((self.clock)()) => {
-                        return Ok(Looked::Whole);
-                    }
-                    Some(origin) if is_awaited => self.begin_after(&mut reading, source, origin)?,
-                    Some(origin) => self.begin_behind(&mut reading, source, &kin, origin)?,
-                    None => {}
-                }
+        // Others may have told of it: whom it repeats, who repeats it, or the same before somebody
+        // forgot how far it was read.
+        let may_be_told = was_read || kin != Kin::default();
+        if is_new && (may_be_told || self.tellers.awaits(source.provider, sink)?) {
+            let begun = self.begin(agent, &found, &kin, &mut reading, sink, summary)?;
+            if begun == Begun::NotYet {
+                return Ok(Looked::Whole);
             }
         }
         summary.sources += 1;
@@ -376,7 +409,7 @@ impl<'a> Pump<'a> {
                 keep(sink, source, &chunk)?;
             }
             if let Some(batch) = chunk.batch {
-                self.tellers.told_of(source.provider, &reading.position.threads);
+                self.tellers.put(&batch.source, &reading.position);
                 sink.put(Batch { drafts: chunk.telling.drafts, ..batch })?;
             }
             bytes += chunk.to - chunk.from;
@@ -388,6 +421,14 @@ impl<'a> Pump<'a> {
         summary.warnings.extend(reading.take_warnings());
         Ok(looked)
     }
+}
+
+/// Whether a source can be read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Begun {
+    Now,
+    /// A copy is still being made: where it leaves the other is not known yet.
+    NotYet,
 }
 
 /// A pass stops at the sink; a source that fails is left for the next pass.
@@ -450,18 +491,14 @@ fn in_order(mut candidates: Vec<Candidate<'_>>) -> Vec<Candidate<'_>> {
     }
     // Whom each has to wait for: its parent, or the next older one of its family.
     let mut waits_for: Vec<Option<usize>> = vec![None; candidates.len()];
-    for family in families.values_mut() {
-        // One that repeats another begins with the same record, but its file is the younger one,
-        // also if somebody went on in the older. Where all are copies that kept their times, when
-        // the copies were made says nothing.
-        let metadata = |number: &usize| &candidates[*number].found.metadata;
-        let is_copy = |number: &usize| changed(metadata(number)) < made(metadata(number));
-        let begun = if family.iter().all(is_copy) { changed } else { made };
-        family.sort_by_key(|number| {
-            std::cmp::Reverse((candidates[*number].kin.since, begun(metadata(number))))
-        });
-        for pair in family.windows(2) {
-            waits_for[pair[0]] = Some(pair[1]);
+    for family in families.values() {
+        let member =
+            |number: &usize| (&candidates[*number].kin, &candidates[*number].found.metadata);
+        let members: Vec<_> = family.iter().map(member).collect();
+        let mut by_age: Vec<_> = ages(&members).into_iter().zip(family).collect();
+        by_age.sort_by_key(|(age, _)| std::cmp::Reverse(*age));
+        for pair in by_age.windows(2) {
+            waits_for[*pair[0].1] = Some(*pair[1].1);
         }
     }
     // A session in several files is told in the order they were written, if they do not say more.
@@ -500,6 +537,11 @@ fn in_order(mut candidates: Vec<Candidate<'_>>) -> Vec<Candidate<'_>> {
         }
     }
     ordered
+}
+
+/// How far a source was read, by the text that says so.
+fn position_in(recorded: String) -> (Position, String) {
+    (Position::parse(&recorded).unwrap_or_default(), recorded)
 }
 
 /// Whom a source may repeat; nobody, if it cannot be read.

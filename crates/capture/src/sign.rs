@@ -129,7 +129,8 @@ impl Pump<'_> {
     }
 
     fn known(&self, about: &About<'_>, sink: &dyn Sink) -> Result<Option<Known>, CaptureError> {
-        self.tellers.find(about, sink, (self.clock)())
+        let known = self.tellers.find(about.provider, about.session, sink);
+        known.map_err(CaptureError::Positions)
     }
 
     /// The source at a path that somebody named, if it lies where the agent writes.

@@ -63,6 +63,18 @@ pub(crate) struct Parent {
     pub label: Option<String>,
 }
 
+impl Parent {
+    /// One that is known by its name only.
+    pub(crate) fn unseen(session: &str) -> Parent {
+        Parent { session: session.to_owned(), mode: SessionMode::Fork, seq: 0, label: None }
+    }
+
+    /// Whether nothing of it is shown, though it is gone on with.
+    pub(crate) fn is_unseen(&self) -> bool {
+        self.mode == SessionMode::Fork && self.seq == 0
+    }
+}
+
 /// What an agent says of a session beside its talk. Absent is unknown, not unset.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]

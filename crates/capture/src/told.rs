@@ -11,8 +11,8 @@ use std::collections::BTreeMap;
 
 use event::payload::{
     Compaction, Content, ContextKind, EpochClosed, Note, Payload, Placement, SavedEntry,
-    SessionExited, SessionMode, SessionParent, SessionStarted, StopReason, TurnCompleted,
-    TurnStarted, Unknown,
+    SessionExited, SessionMode, SessionParent, SessionStarted, SettingsChanged, StopReason,
+    TurnCompleted, TurnStarted, Unknown,
 };
 use event::{Confidence, Draft, EventId, Kind, Raw, SessionId, Source as How, Time};
 
@@ -156,10 +156,21 @@ impl<'a> Told<'a> {
     /// Says which session this one works for, or continues, before anything else of it is told.
     pub fn parent(&mut self, session: &str, mode: SessionMode, label: Option<String>) {
         let thread = self.thread();
-        if !thread.is_started && thread.parent.is_none() {
+        // Whom it works for counts more than whom it repeats.
+        let is_open = thread.parent.is_none() || mode == SessionMode::Child;
+        if !thread.is_started && is_open {
             let session = session.to_owned();
             thread.parent = Some(Parent { session, mode, seq: 0, label });
         }
+    }
+
+    /// Says which session this one goes on with, where that is seen only after it has begun.
+    pub(crate) fn comes_from(&mut self, session: &str) {
+        self.thread().parent = Some(Parent::unseen(session));
+        let session_id = self.session_of(session);
+        let parent = Some(SessionParent { session_id, seq: 0, event_id: None });
+        let identity = Identity::in_session(&["comes from", session]);
+        self.fact(identity, None, &SettingsChanged { parent, ..SettingsChanged::default() });
     }
 
     /// The session of ours that another session of the agent is.

@@ -17,6 +17,7 @@ use serde::Deserialize;
 use tempfile::TempDir;
 use testkit::{Dice, Transcripts};
 
+use crate::late::links;
 use crate::memory::Memory;
 use crate::scenario::{self, NOW};
 
@@ -54,7 +55,7 @@ fn the_totals_of_generated_codex_transcripts_are_exact() {
 
 /// Files that appear one after the other, a fork perhaps before what it repeats.
 #[test]
-fn sources_that_appear_in_any_order_add_up_to_the_same() {
+fn sources_that_appear_in_any_order_have_the_same_links_and_sums() {
     let claude = [8, 13, 14].map(|seed| ("claude", "CLAUDE_CONFIG_DIR", seed));
     let codex = [9, 15].map(|seed| ("codex", "CODEX_HOME", seed));
     for (provider, variable, seed) in claude.into_iter().chain(codex) {
@@ -62,6 +63,7 @@ fn sources_that_appear_in_any_order_add_up_to_the_same() {
         let transcripts = Transcripts::make("2mb", seed, share);
         let tree = transcripts.root();
         let wanted = Wanted::of(provider, &tree).sums();
+        let whole = read(provider, variable, &tree);
         for order in 0..3 {
             let elsewhere = TempDir::new().unwrap();
             let mut sink = Memory::default();
@@ -70,6 +72,7 @@ fn sources_that_appear_in_any_order_add_up_to_the_same() {
                 pass(provider, variable, elsewhere.path(), &mut sink);
             }
             assert_eq!(got(&sink).sums(), wanted, "{provider} of {seed} in order {order}");
+            assert_eq!(links(&sink), links(&whole), "{provider} of {seed} in order {order}");
         }
     }
 }

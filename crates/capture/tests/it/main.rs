@@ -9,6 +9,7 @@ mod growth; // sources that are read while they grow
 mod files; // what happens to files
 mod mangled; // sources that were damaged
 mod splits; // the same in any split and any order
+mod late; // sessions that appear after those that repeat them
 mod hostile; // whatever bytes come in
 mod truth; // what the model itself counted
 mod corpus; // generated transcripts, and what is in them
