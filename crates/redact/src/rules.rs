@@ -145,6 +145,7 @@ impl Rules {
                 && !is_in_mark(text, sign)
                 && let Some(begun) = cut::begun_before(text, sign)
             {
+                looked_at += begun.len() as u64;
                 found(Finding { range: begun, rule: self.rules.len(), tail: None });
             }
         }

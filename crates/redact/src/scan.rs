@@ -4,12 +4,14 @@
 //!            emitted        settled                looked            end of what is here
 //!   ───────────┼───────────────┼──── LEAD_MAX ───────┼─ WINDOW + MARGIN ───┤
 //!    gone out    to go out now   a finding may still   words not looked at
-//!                                begin here            yet
+//!                                begin here, or at     yet
+//!                                the start of a run
 //! ```
 //!
 //! Every decision depends on the text around one place and never on where the text was cut, so
 //! any pieces give what the whole gives.
 
+use crate::cut::run_start;
 use crate::mark::{Hash, Marks};
 use crate::rules::{Finding, LEAD_MAX, MARGIN, Rules, WINDOW};
 use crate::tail::Tail;
@@ -63,8 +65,7 @@ impl Scan {
             looked_at = rules.search(text.as_bytes(), range, |finding| pending.push(finding));
             self.looked = look_to;
         }
-        let lead = if is_all { 0 } else { LEAD_MAX };
-        let settled = text.floor_char_boundary(self.looked.saturating_sub(lead));
+        let settled = if is_all { self.looked } else { settled(text, self.looked) };
         self.settle(rules, marks, text, settled, out);
         if is_all {
             self.close(rules, marks, text, out);
@@ -154,6 +155,12 @@ impl Scan {
             out(Piece::Mark(&marks.of(&open.hash, rules.kind(open.rule))));
         }
     }
+}
+
+/// Where no finding can begin any more that is made by words behind `looked`.
+fn settled(text: &str, looked: usize) -> usize {
+    let settled = text.floor_char_boundary(looked.saturating_sub(LEAD_MAX));
+    settled.min(run_start(text.as_bytes(), looked))
 }
 
 impl Open {

@@ -62,6 +62,17 @@ fn the_worst_text_costs_a_window_for_each_word() {
 }
 
 #[test]
+fn what_was_cut_is_looked_at_once_more() {
+    for len in [1, 60, 1_900] {
+        let cut = format!("{}…", chance(2, len));
+        let mut redactor = Redactor::new();
+        let text = cut.repeat(64 * 1024 / cut.len());
+        redactor.redact(&text);
+        assert!(redactor.looked_at() <= 12 * text.len() as u64, "{}", redactor.looked_at());
+    }
+}
+
+#[test]
 fn secrets_cost_no_more_than_other_text() {
     let token = format!("gh{}_{} ", "p", chance(1, 36));
     check(&token, 64);

@@ -41,7 +41,8 @@ pub(crate) fn text() -> impl Strategy<Value = String> {
         1 => Just(key_block("\n")),
         1 => (0..9u64, 500..1_500usize).prop_map(|(seed, len)| format!("TOKEN={}", chance(seed, len))),
         1 => (0..9u64, 1..40usize).prop_map(|(seed, len)| chance(seed, len)),
-        1 => prop::sample::select(vec!["token=", "password: \"", "ghp_", "-----BEGIN", "://", "用"])
+        1 => (0..9u64, 1..9_000usize).prop_map(|(seed, len)| chance(seed, len) + "…"),
+        1 => prop::sample::select(vec!["token=", "password: \"", "ghp_", "-----BEGIN", "://", "用", "…"])
             .prop_map(str::to_owned),
     ];
     prop::collection::vec(piece, 0..12).prop_map(|pieces| pieces.concat())

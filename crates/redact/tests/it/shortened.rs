@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use crate::given::chance;
+use crate::given::{chance, key_block};
 use crate::{check, check_unchanged, redacted};
 
 #[test]
@@ -15,6 +15,38 @@ fn the_beginning_of_a_secret_goes_with_it() {
     let line = format!("ran curl {}…, read notes.txt", &token[..20]);
     check(&line, "ran curl [redacted:cut]…, read notes.txt");
     check(&format!("postgres://app:{}…", chance(2, 12)), "postgres://app:[redacted:cut]…");
+}
+
+#[test]
+fn a_long_secret_leaves_no_beginning() {
+    for len in [65, 100, 400, 1_900] {
+        let token = chance(3, len);
+        check(&format!("curl -d {token}…"), "curl -d [redacted:cut]…");
+        // What it stands behind stays, as far as it reads like words.
+        check(
+            &format!("GET https://example.org/archive/{token}…"),
+            "GET https://example.org/archive/[redacted:cut]…",
+        );
+    }
+    let claims = format!("eyJ{}", chance(4, 120));
+    let token = format!("eyJ{}.{claims}", chance(5, 33));
+    check(&format!("sent {token}…"), "sent [redacted:cut]…");
+}
+
+#[test]
+fn a_key_that_was_cut_leaves_nothing_behind_its_first_line() {
+    let key = key_block("\n");
+    for len in (40..key.len()).step_by(7) {
+        let left = redacted(&format!("cat key: {}…", &key[..len]));
+        let key_left = left.replace("-----BEGIN RSA PRIVATE KEY-----", "").len();
+        assert!(key_left < "cat key: [redacted:private_key][redacted:cut]…".len() + 5, "{left}");
+    }
+}
+
+#[test]
+fn a_long_path_that_was_cut_stays() {
+    let path = "crates/capture/src/agent/codex/".repeat(8);
+    check_unchanged(&format!("Read {path}lib.rs…"));
 }
 
 #[test]
