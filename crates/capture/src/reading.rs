@@ -170,6 +170,8 @@ impl<'a> Reading<'a> {
                 .filter(|(draft, place)| draft.kind == Kind::UserPrompt && !place.is_everywhere);
             own.extend(prompts.map(|(draft, _)| draft));
         }
+        // That they were passed over is recorded, also if nothing follows.
+        self.is_at_end = false;
         // What is held back of them was told there, too.
         let Reading { source, parser, position, .. } = self;
         let beside = |path: &str| beside(source, path);

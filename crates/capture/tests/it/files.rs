@@ -270,6 +270,22 @@ fn a_copy_under_another_name_is_no_news() {
 }
 
 #[test]
+fn a_copy_without_a_last_line_end_is_there_and_looked_through_once() {
+    for end in ["\n", ""] {
+        let text = prompt("one") + prompt("two").trim_end() + end;
+        let mut world = World::with("s.jsonl", &text);
+        let named = r#"{"type":"mode","sessionId":"copy"}"#.to_owned() + "\n";
+        world.write("copy.jsonl", named + &text);
+        world.read();
+        assert_eq!(world.said(), ["one", "two"]);
+        assert_eq!((world.sink.sessions.len(), world.sink.positions.len()), (2, 2), "{end:?}");
+        let before = world.sink.positions.clone();
+        world.read();
+        assert_eq!(world.sink.positions, before);
+    }
+}
+
+#[test]
 fn a_copy_is_not_told_before_it_is_complete() {
     let mut world = World::with("s.jsonl", prompt("one") + &prompt("two"));
     world.append("copy.jsonl", &prompt("one"));
