@@ -36,6 +36,7 @@ mod age; // which of several was begun first
 mod late; // a session that is repeated before it is read
 mod stop; // how a pass is asked to end
 mod pump; // everything there is, once
+mod survey; // what is there, without reading it
 mod sign; // what somebody beside the source says of a session
 mod tellers; // which source tells of a session
 mod hook; // what hooks say
@@ -69,6 +70,7 @@ pub use sign::{Heeded, Sign, SignKind};
 pub use sink::{Batch, Kept, KnownSource, Original, Sink, SinkError, UnknownRecord};
 pub use source::Source;
 pub use stop::Stop;
+pub use survey::{Surveyed, survey};
 pub use telemetry::{
     Encoding, Exported, Reported, Signal, Telemetry, TelemetryError, TelemetryMap, TelemetryRow,
     Tells, telemetry,

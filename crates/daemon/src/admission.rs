@@ -36,6 +36,11 @@ impl Gate {
         Gate { settings, known: HashMap::new() }
     }
 
+    /// Whether what is read is kept as it was written.
+    pub(crate) fn keeps_originals(&self) -> bool {
+        self.settings.originals.keep
+    }
+
     pub(crate) fn admits(
         &mut self,
         journal: &Journal,

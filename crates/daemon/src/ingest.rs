@@ -273,7 +273,7 @@ impl Ingest<'_> {
 
     /// Removes originals that are kept for longer than somebody wants.
     fn retain(&self, retention: Retention) -> Result<(), StorageError> {
-        let Retention { days, bytes } = retention;
+        let Retention { days, bytes, .. } = retention;
         if days.is_none() && bytes.is_none() {
             return Ok(());
         }

@@ -84,7 +84,7 @@ pub use log::Echo;
 pub use requests::RequestsError;
 pub use resume::Way;
 pub use segment::{Described, Meta, Segment, SegmentError, SegmentKey, Transcribed};
-pub use settings::{Settings, SettingsError};
+pub use settings::{Settings, SettingsError, Switches};
 pub use signals::{Signal, Signals};
 pub use spool::Spool;
 pub use statuses::{SessionStatus, Statuses};

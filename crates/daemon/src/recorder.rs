@@ -148,6 +148,9 @@ impl Sink for Recorder<'_> {
     }
 
     fn keep(&mut self, original: Original<'_>) -> Result<(), SinkError> {
+        if !self.gate.keeps_originals() {
+            return Ok(());
+        }
         let Original { source, generation, offset, bytes } = original;
         self.journal.originals().keep(source, generation, offset, bytes).map_err(failed)
     }

@@ -3,6 +3,7 @@
 //! A file that cannot be understood stops capture: to record what somebody does not want recorded
 //! is worse than to record nothing.
 
+use std::fmt;
 use std::fs;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
@@ -74,11 +75,26 @@ enum Keep {
 }
 
 /// How long something is kept. Absent is for ever.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Retention {
+    /// Whether it is kept at all.
+    pub keep: bool,
     pub days: Option<u32>,
     pub bytes: Option<u64>,
+}
+
+impl Default for Retention {
+    fn default() -> Retention {
+        Retention { keep: true, days: None, bytes: None }
+    }
+}
+
+/// What is kept as it was written, and what leaves this machine, in words.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Switches {
+    pub kept: String,
+    pub leaves: String,
 }
 
 /// The file says something that is not understood.
@@ -128,6 +144,28 @@ impl Settings {
         Ok(settings)
     }
 
+    /// The switches that decide about people's words.
+    pub fn switches(&self) -> Switches {
+        let left_out = match self.capture.off.len() {
+            0 => String::new(),
+            1 => "; one rule leaves out sessions".to_owned(),
+            rules => format!("; {rules} rules leave out sessions"),
+        };
+        let model = self.model.as_ref().map(|model| {
+            format!("`{}` at {} is asked, without secrets", model.name, model.endpoint())
+        });
+        let command = self.notifications.command.as_ref().and_then(|command| command.first());
+        let command = command.map(|command| format!("`{command}` is told of sessions"));
+        let leaves: Vec<String> = [model, command].into_iter().flatten().collect();
+        Switches {
+            kept: self.originals.to_string() + &left_out,
+            leaves: match leaves.is_empty() {
+                true => "nothing is sent anywhere".to_owned(),
+                false => leaves.join("; "),
+            },
+        }
+    }
+
     /// How much of a session is recorded, as far as these say.
     pub(crate) fn admits(
         &self,
@@ -141,6 +179,24 @@ impl Settings {
             Keep::Status => Admission::Status,
         });
         strictest(kept)
+    }
+}
+
+impl fmt::Display for Retention {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Retention { keep: false, .. } => out.write_str("originals are not kept"),
+            Retention { days: None, bytes: None, .. } => out.write_str("originals are kept"),
+            Retention { days: Some(days), bytes: None, .. } => {
+                write!(out, "originals are kept for {days} days")
+            }
+            Retention { days: None, bytes: Some(bytes), .. } => {
+                write!(out, "originals are kept up to {bytes} bytes")
+            }
+            Retention { days: Some(days), bytes: Some(bytes), .. } => {
+                write!(out, "originals are kept for {days} days, up to {bytes} bytes")
+            }
+        }
     }
 }
 

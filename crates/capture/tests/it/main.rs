@@ -8,6 +8,7 @@ mod handmade; // homes made by hand
 mod growth; // sources that are read while they grow
 mod files; // what happens to files
 mod mangled; // sources that were damaged
+mod survey; // how it stands with them
 mod splits; // the same in any split and any order
 mod late; // sessions that appear after those that repeat them
 mod hostile; // whatever bytes come in

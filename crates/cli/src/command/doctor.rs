@@ -1,7 +1,9 @@
 //! `hansard doctor`: is the record sound, and if not, where.
 
+use capture::Surveyed;
 use clap::Args;
-use daemon::Condition;
+use daemon::{Condition, Settings, Switches};
+use event::Time;
 use journal::Journal;
 use wire::ModelHealth;
 
@@ -10,6 +12,12 @@ use crate::error::CliError;
 use crate::output::{Output, Style, plain};
 use crate::shape::{CheckShape, DoctorShape};
 use crate::world;
+
+/// A daemon that is not busy has read everything before this.
+const LAG_SECONDS_MAX: i128 = 30;
+
+/// What cannot be read is named up to so often, and then counted.
+const NAMED_MAX: usize = 3;
 
 #[derive(Args)]
 pub(crate) struct Doctor {
@@ -33,7 +41,12 @@ impl Doctor {
             Err(error) if !recording.ok => vec![unchecked(&error)],
             checks => checks?,
         };
+        // Whoever has to read years first, or cannot record, is late for a reason.
+        let is_busy = |condition: &Condition| condition.backlog.is_some() || !recording.ok;
+        let is_followed = condition.as_ref().is_some_and(|condition| !is_busy(condition));
         checks.push(recording);
+        checks.extend(sources(&journal, is_followed)?);
+        checks.extend(privacy(&journal)?);
         checks.extend(condition.and_then(|condition| condition.model).map(model));
         let ok = checks.iter().all(|check| check.ok);
         if output.json() {
@@ -95,6 +108,64 @@ fn recording(condition: Option<&Condition>) -> CheckShape {
         },
         fix: trouble.map(|_| "it goes on by itself once the cause is gone".to_owned()),
     }
+}
+
+/// Whether what agents write can be read, and is. What cannot be is no damage to what was.
+fn sources(journal: &Journal, is_followed: bool) -> Result<Vec<CheckShape>, CliError> {
+    let environment = world::environment(None)?;
+    let now = world::now();
+    let mut checks = Vec::new();
+    for agent in capture::survey(capture::AGENTS, &environment, &journal.sources()?, now) {
+        let troubles = troubles(&agent, is_followed, now);
+        if agent.sources == 0 && troubles.is_empty() {
+            continue;
+        }
+        let there = match agent.sources {
+            1 => "1 source".to_owned(),
+            sources => format!("{sources} sources"),
+        };
+        let behind = match agent.behind {
+            0 => "all read".to_owned(),
+            behind => format!("{behind} with something new"),
+        };
+        let detail = format!("{}: {there}, {behind}", agent.provider);
+        let fix = (!troubles.is_empty()).then(|| troubles.join("; "));
+        checks.push(CheckShape { name: "sources", ok: true, detail, fix });
+    }
+    Ok(checks)
+}
+
+/// What somebody should look at.
+fn troubles(agent: &Surveyed, is_followed: bool, now: Time) -> Vec<String> {
+    let emptied = agent.emptied.iter();
+    let mut troubles: Vec<String> =
+        emptied.map(|root| format!("`{}` had sessions and has none now", root.display())).collect();
+    let late = agent.behind_since.map(|since| (now.nanos() - since.nanos()) / 1_000_000_000);
+    if let Some(late) = late.filter(|late| is_followed && *late > LAG_SECONDS_MAX) {
+        troubles.push(format!("something was written {late} s ago and is not read yet"));
+    }
+    let unreadable = agent.unreadable.iter();
+    troubles.extend(unreadable.take(NAMED_MAX).map(|warning| {
+        let path = warning.path.as_ref().map(|path| format!("`{}`: ", path.display()));
+        path.unwrap_or_default() + &warning.message
+    }));
+    let more = agent.unreadable.len().saturating_sub(NAMED_MAX);
+    troubles.extend((more > 0).then(|| format!("{more} more cannot be read")));
+    troubles
+}
+
+/// What is kept as it was written, and what leaves this machine.
+fn privacy(journal: &Journal) -> Result<Option<CheckShape>, CliError> {
+    let Some(dir) = journal.dir() else { return Ok(None) };
+    let check = |ok, detail, fix| Some(CheckShape { name: "privacy", ok, detail, fix });
+    Ok(match Settings::load(dir) {
+        Ok(settings) => {
+            let Switches { kept, leaves } = settings.switches();
+            check(true, format!("{kept}; {leaves}"), None)
+        }
+        // With it nothing is recorded.
+        Err(error) => check(false, error.to_string(), Some("mend the file".to_owned())),
+    })
 }
 
 /// Whether the model that somebody has set up answers. Without it there is what is found without

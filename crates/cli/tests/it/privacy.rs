@@ -42,6 +42,67 @@ fn originals(world: &World) -> usize {
     fs::read_dir(journal(world).join("originals")).map_or(0, Iterator::count)
 }
 
+/// What the doctor says under a name.
+fn told(world: &World, name: &str) -> Vec<(String, Option<String>)> {
+    let report = json(&world.run(&["--json", "doctor"])).remove(0);
+    let checks = report["checks"].as_array().unwrap().iter().filter(|check| check["name"] == name);
+    let text = |value: &serde_json::Value| value.as_str().map(str::to_owned);
+    checks.map(|check| (text(&check["detail"]).unwrap(), text(&check["fix"]))).collect()
+}
+
+#[test]
+fn doctor_says_what_is_kept_and_what_leaves_the_machine() {
+    let world = empty();
+    ask(&world, "s0", "work/app", 0..2);
+    ingest(&world);
+    let usual = "originals are kept; nothing is sent anywhere".to_owned();
+    assert_eq!(told(&world, "privacy"), [(usual, None)]);
+    let settings = r#"
+        capture.off = [{ agent = "goose" }]
+        originals.days = 90
+        notifications.command = ["tell", "{title}"]
+        model = { kind = "openai", name = "small", endpoint = "http://127.0.0.1:9/v1" }
+    "#;
+    fs::write(journal(&world).join("config.toml"), settings).unwrap();
+    let said = "originals are kept for 90 days; one rule leaves out sessions; `small` at \
+        http://127.0.0.1:9/v1 is asked, without secrets; `tell` is told of sessions";
+    assert_eq!(told(&world, "privacy"), [(said.to_owned(), None)]);
+}
+
+#[test]
+fn originals_can_be_switched_off() {
+    let world = empty();
+    ingest(&world);
+    fs::write(journal(&world).join("config.toml"), "originals.keep = false").unwrap();
+    ask(&world, "s0", "work/app", 0..2);
+    ingest(&world);
+    assert_eq!((prompts(&world, "claude:s0"), originals(&world)), (2, 0));
+    assert_eq!(told(&world, "privacy")[0].0, "originals are not kept; nothing is sent anywhere");
+    // On again is from now on.
+    fs::write(journal(&world).join("config.toml"), "").unwrap();
+    ask(&world, "s0", "work/app", 2..4);
+    ingest(&world);
+    assert_eq!((prompts(&world, "claude:s0"), originals(&world)), (4, 1));
+}
+
+#[test]
+fn doctor_says_what_waits_what_cannot_be_read_and_what_is_gone() {
+    let world = empty();
+    ask(&world, "s0", "work/app", 0..2);
+    ingest(&world);
+    assert_eq!(told(&world, "sources"), [("claude: 1 source, all read".to_owned(), None)]);
+    ask(&world, "s1", "work/app", 0..2);
+    let [(detail, None)] = &told(&world, "sources")[..] else { panic!("nothing is wrong") };
+    assert_eq!(detail, "claude: 2 sources, 1 with something new");
+    let folder = world.home().join(".claude/projects");
+    fs::remove_dir_all(&folder).unwrap();
+    fs::create_dir_all(folder.join("-s2/s2.jsonl")).unwrap();
+    let [(detail, Some(trouble))] = &told(&world, "sources")[..] else { panic!("it is seen") };
+    assert_eq!(detail, "claude: 0 sources, all read");
+    assert!(trouble.contains("projects` had sessions and has none now; "), "{trouble}");
+    assert!(trouble.contains("s2.jsonl`: "), "{trouble}");
+}
+
 #[test]
 fn what_is_switched_off_is_neither_told_nor_kept() {
     let world = empty();

@@ -1,0 +1,107 @@
+//! How it stands with what agents write: what is there, what of it waits to be read, what cannot
+//! be, and where something was that is there no more. Nothing is read for it.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use event::Time;
+
+use crate::agent::Agent;
+use crate::discover::{Discovered, discover};
+use crate::environment::Environment;
+use crate::error::Warning;
+use crate::position::{changed, file_of};
+use crate::seen::Seen;
+
+/// How it stands with one agent.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Surveyed {
+    pub provider: &'static str,
+    /// Sources that are there.
+    pub sources: u64,
+    /// Those that have something nobody has read.
+    pub behind: u64,
+    /// When the first of these was written to last.
+    pub behind_since: Option<Time>,
+    /// Folders where sources were read before, and where there are none now.
+    pub emptied: Vec<PathBuf>,
+    /// What cannot be read, and why.
+    pub unreadable: Vec<Warning>,
+}
+
+/// Looks at everything agents have written, and at how far it was read: the keys of all sources
+/// and their positions.
+pub fn survey(
+    agents: &[&dyn Agent],
+    environment: &Environment,
+    sources: &[(String, String)],
+    now: Time,
+) -> Vec<Surveyed> {
+    let known = Known::of(sources);
+    agents.iter().map(|agent| known.survey(*agent, environment, now)).collect()
+}
+
+/// What was read before.
+struct Known<'a> {
+    /// By the provider, and all of it.
+    seen: Vec<(&'a str, Seen)>,
+    by_key: HashMap<&'a str, usize>,
+    by_file: HashMap<(u64, u64), usize>,
+}
+
+impl<'a> Known<'a> {
+    fn of(sources: &'a [(String, String)]) -> Known<'a> {
+        let mut known = Known { seen: Vec::new(), by_key: HashMap::new(), by_file: HashMap::new() };
+        for (number, (key, position)) in sources.iter().enumerate() {
+            let provider = key.split_once(':').map_or("", |(provider, _)| provider);
+            let seen = Seen::parse(position);
+            known.by_key.insert(key, number);
+            known.by_file.insert(seen.file(), number);
+            known.seen.push((provider, seen));
+        }
+        known
+    }
+
+    fn survey(&self, agent: &dyn Agent, environment: &Environment, now: Time) -> Surveyed {
+        let mut unreadable = Vec::new();
+        let found = discover(agent, environment, &mut unreadable);
+        unreadable.extend(found.iter().filter_map(|found| closed(agent.provider(), found)));
+        let is_behind = |found: &&Discovered| !self.is_read(found, now);
+        let behind = found.iter().filter(is_behind);
+        let since = behind.clone().map(|found| changed(&found.metadata)).min();
+        let roots = agent.roots(environment).into_iter().map(|root| root.path);
+        Surveyed {
+            provider: agent.provider(),
+            sources: found.len() as u64,
+            behind: behind.count() as u64,
+            behind_since: since.map(|nanos| Time::from_nanos(nanos.into())),
+            emptied: roots.filter(|root| self.is_emptied(agent, root, &found)).collect(),
+            unreadable,
+        }
+    }
+
+    /// Whether nothing in a source is news. One that was moved is the same.
+    fn is_read(&self, found: &Discovered, now: Time) -> bool {
+        let Discovered { source, metadata, .. } = found;
+        let by_key = self.by_key.get(source.key().as_str());
+        let known = by_key.into_iter().chain(self.by_file.get(&file_of(metadata)));
+        known.into_iter().any(|known| self.seen[*known].1.is_current(source, metadata, now))
+    }
+
+    fn is_emptied(&self, agent: &dyn Agent, root: &Path, found: &[Discovered]) -> bool {
+        let real = root.canonicalize().unwrap_or_else(|_| root.to_owned());
+        let is_of_agent = |provider: &str| provider == agent.provider();
+        let had = self.seen.iter().any(|(provider, seen)| {
+            is_of_agent(provider) && (seen.path.starts_with(&real) || seen.path.starts_with(root))
+        });
+        had && !found.iter().any(|found| found.source.path.starts_with(&real))
+    }
+}
+
+/// Why a source cannot be opened, if it cannot.
+fn closed(provider: &'static str, found: &Discovered) -> Option<Warning> {
+    let error = File::open(&found.source.path).err()?;
+    let is_gone = error.kind() == std::io::ErrorKind::NotFound;
+    (!is_gone).then(|| Warning::unreadable(provider, &found.source.path, &error))
+}
