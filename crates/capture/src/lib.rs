@@ -46,6 +46,7 @@ mod silence; // what the clock says of them
 mod watch; // then, as it is written
 mod schedule; // when to look again
 mod glance; // whether that can find more
+mod misses; // what notifications did not tell
 mod limit; // every limit, with its answer
 mod error;
 

@@ -59,6 +59,8 @@ pub struct Summary {
     pub unknown: u64,
     pub silent: u64,
     pub warnings: Vec<Warning>,
+    /// Changes that were found by looking and that the system did not tell.
+    pub misses: u64,
     pub by_provider: BTreeMap<&'static str, ProviderSummary>,
     /// Records that were not understood, by provider, version and what the agent calls them.
     pub(crate) unknown_kinds: BTreeMap<(&'static str, String, String), u64>,

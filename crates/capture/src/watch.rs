@@ -14,6 +14,7 @@ use crate::database;
 use crate::error::{CaptureError, Warning, WarningKind};
 use crate::glance::{Glance, Glances};
 use crate::limit::TURN_BYTES;
+use crate::misses::Misses;
 use crate::pump::{Looked, Pump, Summary};
 use crate::schedule::{Moment, Schedule};
 use crate::sink::Sink;
@@ -29,6 +30,8 @@ const ROOTS: Duration = Duration::from_secs(60);
 const ROOTS_UNWATCHED: Duration = Duration::from_secs(5);
 /// How long a folder that cannot be watched is left at that.
 const REFUSED_FOR: Duration = Duration::from_secs(60);
+/// The same for one whose changes are not told, though it is watched.
+const DISTRUSTED_FOR: Duration = Duration::from_secs(10 * 60);
 /// The longest time between two errands.
 const ERRAND: Duration = Duration::from_secs(5);
 
@@ -109,6 +112,7 @@ pub struct Watch<'a> {
     doorsteps: BTreeSet<PathBuf>,
     schedule: Schedule,
     glances: Glances,
+    misses: Misses,
     /// Sources with news that nobody told of, in the order they are read.
     backlog: VecDeque<PathBuf>,
     /// Folders that are listed again, and when.
@@ -144,6 +148,7 @@ impl<'a> Watch<'a> {
             doorsteps: BTreeSet::new(),
             schedule: Schedule::default(),
             glances: Glances::default(),
+            misses: Misses::default(),
             backlog: VecDeque::new(),
             appeared: VecDeque::new(),
             begun: Instant::now(),
@@ -189,6 +194,7 @@ impl<'a> Watch<'a> {
             summary.warnings.append(&mut warnings);
             self.look(sink, &mut summary)?;
             self.catch_up(sink, &mut summary)?;
+            self.settle_misses(&mut summary);
             errand(&self.pump, sink, &mut summary)?;
             if summary != Summary::default() {
                 summary.conclude();
@@ -269,6 +275,7 @@ impl<'a> Watch<'a> {
         }
         let now = self.now();
         for (path, found, has_grown) in looked {
+            self.misses.looked(&path, has_grown, now);
             let is_kept = match found {
                 // Whatever else somebody keeps there.
                 Looked::Nothing => self.schedule.forget(&path),
@@ -276,6 +283,7 @@ impl<'a> Watch<'a> {
                 Looked::Part => {
                     self.schedule.looked(&path, has_grown, now);
                     self.schedule.hint(&path, now);
+                    self.misses.tell(&path);
                     true
                 }
             };
@@ -284,6 +292,25 @@ impl<'a> Watch<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Counts what the system should have told and did not. A folder where that happens again and
+    /// again is looked at as if it could not be watched, and watched anew after a while.
+    fn settle_misses(&mut self, summary: &mut Summary) {
+        let now = self.now();
+        let missed = self.misses.settle(&self.watched, now);
+        summary.misses += missed.count;
+        for root in missed.roots {
+            let _ = self.watcher.as_mut().map(|watcher| watcher.unwatch(&root));
+            self.watched.remove(&root);
+            let provider =
+                self.pump.roots().into_iter().find_map(|(provider, its)| {
+                    (its.canonicalize().ok()? == root).then_some(provider)
+                });
+            summary.warnings.push(missing_out(provider.unwrap_or_default(), &root));
+            self.refused.insert(root, now + DISTRUSTED_FOR);
+            self.schedule.is_watched = false;
+        }
     }
 
     /// Reads on in what a sweep has found, for a while.
@@ -364,6 +391,7 @@ impl<'a> Watch<'a> {
     /// Something was told of a source: it is looked at, whatever it looks like.
     fn hint(&mut self, path: &Path, now: Moment) {
         self.glances.forget(path);
+        self.misses.tell(path);
         self.schedule.hint(path, now);
     }
 
@@ -511,6 +539,18 @@ fn not_watched(provider: &'static str, root: &Path, error: &notify::Error) -> Wa
         message: format!(
             "it cannot be watched ({error}) and is looked at every few seconds{remedy}"
         ),
+        count: 1,
+    }
+}
+
+fn missing_out(provider: &'static str, root: &Path) -> Warning {
+    Warning {
+        kind: WarningKind::NotWatched,
+        provider,
+        version: None,
+        path: Some(root.to_owned()),
+        message: "the system does not tell of all changes there; it is looked at every few seconds"
+            .to_owned(),
         count: 1,
     }
 }
@@ -731,6 +771,29 @@ mod tests {
             watch.catch_up(&mut sink, &mut summary).unwrap();
         }
         assert_eq!(summary.bytes, fs::metadata(folder.join("long.jsonl")).unwrap().len());
+    }
+
+    #[test]
+    fn a_folder_whose_changes_are_not_told_is_looked_at_more_often() {
+        let (_home, folder, environment) = home_with(&[("a", 1), ("b", 1), ("c", 1)]);
+        let clock = || Time::from_millis(0);
+        let mut watch = Watch::new(Pump::new(AGENTS, &environment, &clock), Vec::new());
+        watch.watch_roots(&mut Vec::new());
+        let root = folder.parent().unwrap().to_owned();
+        assert!(watch.watched.contains(&root) && watch.schedule.is_watched);
+        // They are due, and nobody has said why.
+        for name in ["a", "b", "c"] {
+            watch.schedule.hint(&folder.join(name).with_extension("jsonl"), watch.now());
+        }
+        watch.look(&mut Places::default(), &mut Summary::default()).unwrap();
+        let mut summary = Summary::default();
+        watch.begun -= Duration::from_secs(60);
+        watch.settle_misses(&mut summary);
+        assert_eq!((summary.misses, summary.warnings.len()), (3, 1));
+        assert!(!watch.watched.contains(&root) && !watch.schedule.is_watched);
+        assert_eq!(watch.sweep_pause(), SWEEP_UNWATCHED);
+        watch.begun -= DISTRUSTED_FOR;
+        assert!(watch.watch_roots(&mut Vec::new()), "it is watched anew");
     }
 
     #[test]

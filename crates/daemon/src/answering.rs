@@ -84,7 +84,7 @@ impl Sources for Answering {
 
     fn health(&self) -> Result<wire::Health, SourceError> {
         let journal = self.journal();
-        let Condition { parts, disk, backlog, model } = self.health.condition();
+        let Condition { parts, disk, backlog, model, .. } = self.health.condition();
         Ok(wire::Health {
             ok: disk.is_none(),
             version: env!("CARGO_PKG_VERSION"),

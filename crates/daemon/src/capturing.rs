@@ -315,7 +315,7 @@ impl Worker {
         hearing: &mut Hearing,
     ) -> Result<(), IngestError> {
         let Worker { tools, control, .. } = self;
-        let Tools { news, log, intake, .. } = tools;
+        let Tools { news, log, intake, health, .. } = tools;
         let (is_over, waker) = (Stop::default(), Waker::default());
         std::thread::scope(|scope| {
             let thread = std::thread::Builder::new().name("news".to_owned());
@@ -337,7 +337,10 @@ impl Worker {
                 control.interrupt_with(edition, move || stopper.stop());
                 intake.ring_with(ringer);
             };
-            let tell = &mut |summary: &Summary| warn(log, summary);
+            let tell = &mut |summary: &Summary| {
+                health.add_misses(summary.misses);
+                warn(log, summary);
+            };
             let followed = ingest.follow_with(settings, hearing, begun, tell);
             is_over.ask();
             waker.wake();

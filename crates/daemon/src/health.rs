@@ -36,6 +36,9 @@ pub struct Condition {
     /// How it stands with the model that is asked; nothing if none is set up.
     #[serde(default)]
     pub model: Option<ModelHealth>,
+    /// Changes that were found by looking, and that the system did not tell.
+    #[serde(default)]
+    pub misses: u64,
 }
 
 impl Condition {
@@ -126,6 +129,15 @@ impl Health {
         }
     }
 
+    /// So many more changes were not told by the system.
+    pub(crate) fn add_misses(&self, misses: u64) {
+        if misses > 0 {
+            let mut state = self.lock();
+            state.condition.misses += misses;
+            state.write();
+        }
+    }
+
     /// How it does now.
     pub(crate) fn condition(&self) -> Condition {
         self.lock().condition.clone()
@@ -179,6 +191,9 @@ mod tests {
         let backlog = Backlog { bytes: 1, bytes_total: 9, seconds_left: Some(3) };
         said.set_backlog(Some(backlog));
         assert_eq!(seen().expect("it was said").backlog, Some(backlog));
+        said.add_misses(2);
+        said.add_misses(1);
+        assert_eq!(seen().expect("it was said").misses, 3);
         said.set_disk(None);
         said.set_part("capture", "waiting");
         assert!(seen().expect("it was said").trouble().is_some());

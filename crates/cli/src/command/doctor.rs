@@ -103,6 +103,10 @@ fn recording(condition: Option<&Condition>) -> CheckShape {
             (Some(Condition { backlog: Some(backlog), .. }), None) => {
                 format!("it records what agents write; {backlog}")
             }
+            (Some(Condition { misses: 1.., .. }), None) => {
+                let misses = condition.map_or(0, |condition| condition.misses);
+                format!("it records what agents write; {misses} changes the system did not tell")
+            }
             (Some(_), None) => "it records what agents write".to_owned(),
             (Some(_), Some(trouble)) => format!("nothing is recorded now: {trouble}"),
         },
