@@ -16,8 +16,8 @@ use crate::known::{KnownIds, Tail, Tails};
 use crate::limit::{GENERATIONS_MAX, KNOWN_SESSIONS_MAX};
 use crate::read::Lineage;
 use crate::store::{
-    Changes, EventRow, Order, Packed, ParentRow, Reader, SeqRange, SessionRow, SightingRow,
-    SourceRow, Stored,
+    Changes, EventRow, Order, ParentRow, Reader, SeqRange, SessionRow, SightingRow, SourceRow,
+    Store, Stored,
 };
 use crate::{AppendError, LineageError, ReadError, StorageError};
 
@@ -74,8 +74,10 @@ pub(crate) struct Plan<'a> {
     memory: &'a mut Memory,
     /// Look every id up, because one of them is known to be taken by another session.
     check_ids: bool,
+    /// All but the events.
     changes: Changes,
-    /// Places in `changes`, by key.
+    events: Vec<Staged>,
+    /// Places in `changes` and `events`, by key.
     sessions: HashMap<SessionId, usize>,
     fresh: HashMap<(u32, Tail), usize>,
     /// What forks stand on, by number; `None` where an ancestor is not committed yet.
@@ -84,10 +86,18 @@ pub(crate) struct Plan<'a> {
     last_number: u32,
 }
 
+/// A new event at its place in the log, before its text is packed.
+struct Staged {
+    position: u64,
+    session: u32,
+    seq: u64,
+    draft: Arc<Draft>,
+}
+
 /// What a fork shows of a session that is about to go.
 pub(crate) struct Copied {
     pub fork: SessionId,
-    pub inherited: Vec<(Arc<Draft>, u64, Arc<Packed>)>,
+    pub inherited: Vec<(Arc<Draft>, u64)>,
 }
 
 /// The forks that show events of a session as their own.
@@ -115,9 +125,9 @@ impl Found {
         Some(Found { session, seq, position, first: event.ok()?.draft })
     }
 
-    fn staged(row: &EventRow) -> Found {
-        let EventRow { session, seq, position, .. } = *row;
-        Found { session, seq, position, first: Draft::clone(&row.draft) }
+    fn staged(staged: &Staged) -> Found {
+        let Staged { session, seq, position, .. } = *staged;
+        Found { session, seq, position, first: Draft::clone(&staged.draft) }
     }
 }
 
@@ -125,7 +135,7 @@ impl Found {
 #[derive(Default)]
 struct Trial {
     sessions: HashMap<SessionId, SessionRow>,
-    events: Vec<EventRow>,
+    events: Vec<Staged>,
     fresh: HashMap<(u32, Tail), usize>,
     sightings: Vec<SightingRow>,
     sources: Vec<SourceRow>,
@@ -146,6 +156,7 @@ impl<'a> Plan<'a> {
             memory,
             check_ids,
             changes: Changes::default(),
+            events: Vec::new(),
             sessions: HashMap::new(),
             fresh: HashMap::new(),
             lineages: HashMap::new(),
@@ -154,8 +165,19 @@ impl<'a> Plan<'a> {
         })
     }
 
-    pub(crate) fn into_changes(self) -> Changes {
-        self.changes
+    /// What is to be written. Texts are packed only now: what turned out to be recorded already
+    /// would take room beside what is new.
+    pub(crate) fn into_changes(self, store: &dyn Store) -> Changes {
+        let Plan { mut changes, events, .. } = self;
+        let drafts: Vec<&Draft> = events.iter().map(|staged| &*staged.draft).collect();
+        let packed = store.pack_all(&drafts);
+        assert_eq!(packed.len(), events.len(), "every event is packed");
+        let rows = events.into_iter().zip(packed).map(|(staged, packed)| {
+            let Staged { position, session, seq, draft } = staged;
+            EventRow { position, session, seq, draft, packed }
+        });
+        changes.events = rows.collect();
+        changes
     }
 
     /// Adds a batch, or refuses it and stays as it was.
@@ -222,16 +244,15 @@ impl<'a> Plan<'a> {
     fn detach<'c>(
         &mut self,
         mut fork: SessionRow,
-        inherited: impl Iterator<Item = &'c (Arc<Draft>, u64, Arc<Packed>)>,
+        inherited: impl Iterator<Item = &'c (Arc<Draft>, u64)>,
     ) {
-        for (draft, seq, packed) in inherited {
+        for (draft, seq) in inherited {
             self.tail += 1;
-            self.changes.events.push(EventRow {
+            self.events.push(Staged {
                 position: self.tail,
                 session: fork.number,
                 seq: *seq,
                 draft: Arc::clone(draft),
-                packed: Arc::clone(packed),
             });
         }
         fork.base_seq = 0;
@@ -270,10 +291,10 @@ impl<'a> Plan<'a> {
     }
 
     fn accept(&mut self, trial: Trial) {
-        let offset = self.changes.events.len();
+        let offset = self.events.len();
         self.tail += trial.events.len() as u64;
         self.fresh.extend(trial.fresh.into_iter().map(|(key, place)| (key, place + offset)));
-        self.changes.events.extend(trial.events);
+        self.events.extend(trial.events);
         self.changes.sightings.extend(trial.sightings);
         self.changes.sources.extend(trial.sources);
         for row in trial.sessions.into_values() {
@@ -378,15 +399,10 @@ impl<'a> Plan<'a> {
         let position = self.tail + trial.events.len() as u64 + 1;
         row.take(draft, next, position, new.size);
         trial.fresh.insert((row.number, draft.id.tail()), trial.events.len());
-        trial.events.push(EventRow {
-            position,
-            session: row.number,
-            seq: next,
-            draft: Arc::clone(&new.draft),
-            packed: Arc::clone(&new.packed),
-        });
+        let (session, id) = (row.number, draft.id);
+        trial.events.push(Staged { position, session, seq: next, draft: Arc::clone(&new.draft) });
         trial.sessions.insert(row.id.clone(), row);
-        Ok(Appended { id: draft.id, seq: next, position, outcome: Recording::Recorded })
+        Ok(Appended { id, seq: next, position, outcome: Recording::Recorded })
     }
 
     /// Finds out whether the fact is recorded already, and what to make of the second telling.
@@ -435,7 +451,7 @@ impl<'a> Plan<'a> {
             .fresh
             .get(&key)
             .map(|place| &trial.events[*place])
-            .or_else(|| self.fresh.get(&key).map(|place| &self.changes.events[*place]));
+            .or_else(|| self.fresh.get(&key).map(|place| &self.events[*place]));
         if let Some(staged) = staged {
             return Ok(Some(Found::staged(staged)));
         }
@@ -457,7 +473,7 @@ impl<'a> Plan<'a> {
     /// Where a session shows an event.
     fn stands_at(&mut self, row: &SessionRow, id: EventId) -> Result<Option<u64>, AppendError> {
         if let Some(place) = self.fresh.get(&(row.number, id.tail())) {
-            return Ok(Some(self.changes.events[*place].seq));
+            return Ok(Some(self.events[*place].seq));
         }
         let stored_tail = self.memory.sessions.get(&row.id).map_or(0, |row| row.tail_seq);
         match self.memory.known.find(self.reader, row.number, stored_tail, &id)? {
@@ -468,8 +484,8 @@ impl<'a> Plan<'a> {
 
     /// Looks for this id in all sessions, and in what comes before it in this commit.
     fn find_elsewhere(&self, trial: &Trial, draft: &Draft) -> Result<Option<Found>, AppendError> {
-        let mut staged = self.changes.events.iter().chain(&trial.events);
-        if let Some(staged) = staged.find(|row| row.draft.id == draft.id) {
+        let mut staged = self.events.iter().chain(&trial.events);
+        if let Some(staged) = staged.find(|staged| staged.draft.id == draft.id) {
             return Ok(Some(Found::staged(staged)));
         }
         let Some((number, seq)) = self.reader.locate(&draft.id)? else { return Ok(None) };

@@ -130,7 +130,7 @@ mod tests {
         let session = SessionId::new("deleted").unwrap();
         let payload = UserPrompt::text("said once");
         let draft = Draft::new(id, session, Time::from_millis(0), &payload).unwrap();
-        let packed = Arc::new(Packed { rest: Vec::new(), payload: None });
+        let packed = Packed { rest: Vec::new(), payload: None };
         let row = EventRow { position: 1, session: 1, seq: 1, draft: Arc::new(draft), packed };
         feed.state().backlog().want();
         feed.publish(&[row]);

@@ -1,5 +1,5 @@
-//! What every draft goes through before it may wait for the writer: limits, and the text it will
-//! be stored as. Runs on the appender's thread.
+//! What every draft goes through before it may wait for the writer: limits. Runs on the appender's
+//! thread.
 
 use std::sync::Arc;
 
@@ -10,10 +10,9 @@ use crate::limit::{
     BATCH_BYTES_MAX, BATCH_EVENTS_MAX, EVENT_BYTES_MAX, IMPORT_BYTES_MAX, JSON_DEPTH_MAX,
     METADATA_BYTES_MAX,
 };
-use crate::store::{Packed, Store};
 use crate::{AppendError, Artifacts};
 
-/// A batch that fits, with the text of each of its events.
+/// A batch that fits.
 pub(crate) struct Prepared {
     pub door: Door,
     pub expected: Vec<Ending>,
@@ -33,18 +32,13 @@ pub(crate) struct NewEvent {
     pub draft: Arc<Draft>,
     /// The number it brings.
     pub seq: Option<u64>,
-    pub packed: Arc<Packed>,
     /// Bytes of its JSON, as counted in the catalogue.
     pub size: usize,
 }
 
-/// Checks the batch against the limits and prepares what will be written.
-pub(crate) fn prepare(
-    batch: Batch,
-    store: &dyn Store,
-    artifacts: &Artifacts,
-) -> Result<Prepared, AppendError> {
-    let prepared = prepare_whole(batch, store, artifacts)?;
+/// Checks the batch against the limits.
+pub(crate) fn prepare(batch: Batch, artifacts: &Artifacts) -> Result<Prepared, AppendError> {
+    let prepared = prepare_whole(batch, artifacts)?;
     let (count, bytes) = (prepared.items.len(), prepared.bytes);
     if count > BATCH_EVENTS_MAX {
         let what = "the number of events in a batch";
@@ -58,20 +52,14 @@ pub(crate) fn prepare(
 }
 
 /// The same for an import, which has to be whole whatever its size.
-pub(crate) fn prepare_whole(
-    batch: Batch,
-    store: &dyn Store,
-    artifacts: &Artifacts,
-) -> Result<Prepared, AppendError> {
+pub(crate) fn prepare_whole(batch: Batch, artifacts: &Artifacts) -> Result<Prepared, AppendError> {
     let mut bytes = 0;
-    let mut drafts = Vec::with_capacity(batch.steps.len());
-    // What becomes of each draft, and the ancestries in between.
-    let mut steps = Vec::with_capacity(batch.steps.len());
+    let mut items = Vec::with_capacity(batch.steps.len());
     for step in batch.steps {
         let (mut draft, seq) = match step {
             Step::Draft(draft, seq) => (draft, seq),
             Step::Ancestry(ancestry) => {
-                steps.push(Checked::Ancestry(ancestry));
+                items.push(Item::Ancestry(ancestry));
                 continue;
             }
         };
@@ -92,28 +80,9 @@ pub(crate) fn prepare_whole(
                 max: IMPORT_BYTES_MAX,
             });
         }
-        drafts.push(draft);
-        steps.push(Checked::Draft { seq, size });
+        items.push(Item::Event(NewEvent { draft: Arc::new(draft), seq, size }));
     }
-    let packed = store.pack_all(&drafts);
-    assert_eq!(packed.len(), drafts.len(), "every draft is packed");
-    let mut ready = drafts.into_iter().zip(packed);
-    let items = steps.into_iter().map(|step| match step {
-        Checked::Draft { seq, size } => {
-            let (draft, packed) = ready.next().expect("there are as many as steps");
-            let (draft, packed) = (Arc::new(draft), Arc::new(packed));
-            Item::Event(NewEvent { draft, seq, packed, size })
-        }
-        Checked::Ancestry(ancestry) => Item::Ancestry(ancestry),
-    });
-    let items = items.collect();
     Ok(Prepared { door: batch.door, expected: batch.expected, source: batch.source, items, bytes })
-}
-
-/// A step whose draft, if it is one, is the next of those that fit.
-enum Checked {
-    Draft { seq: Option<u64>, size: usize },
-    Ancestry(Ancestry),
 }
 
 /// Empty fields are absent ones: that is how every store reads them back.

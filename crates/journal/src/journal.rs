@@ -148,7 +148,7 @@ impl Journal {
 
     /// Hands the batch to the writer. It will be recorded or refused even if nobody waits.
     pub fn submit(&self, batch: Batch) -> Result<Ticket, AppendError> {
-        let prepared = prepare(batch, &*self.inner.store, &self.inner.artifacts)?;
+        let prepared = prepare(batch, &self.inner.artifacts)?;
         self.hand_over(prepared)
     }
 
@@ -163,7 +163,7 @@ impl Journal {
     /// Appends a batch of any size in one transaction: for imports, which are whole or not at
     /// all.
     pub fn import(&self, batch: Batch) -> Result<Receipt, AppendError> {
-        let prepared = prepare_whole(batch, &*self.inner.store, &self.inner.artifacts)?;
+        let prepared = prepare_whole(batch, &self.inner.artifacts)?;
         self.hand_over(prepared)?.wait()
     }
 
@@ -406,8 +406,7 @@ impl Journal {
             let inherited = Selection::all().up_to(heir.base_seq).strict();
             let inherited = self.events(&heir.id, inherited)?.map(|event| {
                 let Event { seq, draft } = event?;
-                let packed = self.inner.store.pack(&draft);
-                Ok((Arc::new(draft), seq, Arc::new(packed)))
+                Ok((Arc::new(draft), seq))
             });
             Ok(Copied { fork: heir.id, inherited: inherited.collect::<Result<_, ReadError>>()? })
         };

@@ -25,12 +25,11 @@ use crate::{AppendError, Damage, StorageError};
 pub(crate) trait Store: Send + Sync {
     fn capabilities(&self) -> &'static Capabilities;
 
-    /// The text of an event as this store will keep it. Runs on the appender's thread, so that
-    /// the writer only has to write.
+    /// The text of an event as this store will keep it.
     fn pack(&self, draft: &Draft) -> Packed;
 
-    /// The same for events that are appended together.
-    fn pack_all(&self, drafts: &[Draft]) -> Vec<Packed> {
+    /// The same for events that are recorded together.
+    fn pack_all(&self, drafts: &[&Draft]) -> Vec<Packed> {
         drafts.iter().map(|draft| self.pack(draft)).collect()
     }
 
@@ -197,7 +196,7 @@ pub(crate) struct EventRow {
     pub seq: u64,
     /// Shared with whoever is told of the event after the commit.
     pub draft: Arc<Draft>,
-    pub packed: Arc<Packed>,
+    pub packed: Packed,
 }
 
 /// An event as a store found it: whole, or damaged with what is left of it.

@@ -283,7 +283,7 @@ impl Shared {
         };
         let answers: Vec<Answer> =
             group.iter().map(|submission| submission.work.plan(&mut plan)).collect();
-        let changes = plan.into_changes();
+        let changes = plan.into_changes(&*self.store);
         if changes.is_empty() {
             return Ok(answers);
         }

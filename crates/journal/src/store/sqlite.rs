@@ -80,7 +80,7 @@ impl Store for SqliteStore {
         Packed { rest, payload: Some(payload) }
     }
 
-    fn pack_all(&self, drafts: &[Draft]) -> Vec<Packed> {
+    fn pack_all(&self, drafts: &[&Draft]) -> Vec<Packed> {
         block::pack_all(drafts, |draft| self.pack(draft))
     }
 

@@ -322,7 +322,7 @@ impl<B: Bodies> Rebuild<'_, B> {
     }
 
     fn write(&self, key: Key, position: u64, draft: Draft) -> Result<(), StorageError> {
-        let packed = Arc::new((self.tools.pack)(&draft));
+        let packed = (self.tools.pack)(&draft);
         let (session, seq) = (key.session(), key.seq());
         let row = EventRow { position, session, seq, packed, draft: Arc::new(draft) };
         write_event(self.new.db, &row, &row.packed.rest).map_err(self.unwritten())

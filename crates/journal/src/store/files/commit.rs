@@ -9,6 +9,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::os::unix::fs::FileExt;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use event::SessionId;
@@ -452,6 +453,7 @@ fn begin_chunk(event: &EventRow, row: Option<&SessionRow>, ends: &Ends) -> (Chun
 
 /// The row as the catalogue needs it.
 fn without_text(row: &EventRow) -> EventRow {
+    let EventRow { position, session, seq, .. } = *row;
     let payload = row.packed.payload.as_ref().map(|payload| payload.digest);
-    EventRow { packed: packed(payload), ..row.clone() }
+    EventRow { position, session, seq, draft: Arc::clone(&row.draft), packed: packed(payload) }
 }

@@ -186,7 +186,7 @@ mod tests {
     }
 
     fn written(draft: &Draft, seq: u64, position: u64) -> Vec<u8> {
-        let packed = Arc::new(pack(draft));
+        let packed = pack(draft);
         let draft = Arc::new(draft.clone());
         let mut out = Vec::new();
         write(&mut out, &EventRow { position, session: 1, seq, draft, packed });

@@ -369,9 +369,9 @@ impl FilesStore {
 }
 
 /// What a row of the catalogue has to know of a text that stands elsewhere.
-pub(super) fn packed(payload: Option<[u8; 32]>) -> Arc<Packed> {
+pub(super) fn packed(payload: Option<[u8; 32]>) -> Packed {
     let payload = payload.map(|digest| Payload { digest, bytes: Arc::default() });
-    Arc::new(Packed { rest: Vec::new(), payload })
+    Packed { rest: Vec::new(), payload }
 }
 
 /// Sessions that a commit deleted, each with the newest position of that moment.

@@ -1,4 +1,4 @@
-//! Blocks: the texts of events that were appended together, packed together.
+//! Blocks: the texts of events that were recorded together, packed together.
 //!
 //! Packed by itself, a text of a kilobyte or two takes several times as long for each of its bytes
 //! and stays larger, dictionary or not. A block has texts of one session only, so that it goes when
@@ -20,7 +20,7 @@ const BLOCK_BYTES: usize = 64 * 1024;
 const BLOCK_BYTES_MIN: usize = 4 * 1024;
 
 /// Packs events in blocks, and those that belong in none by themselves.
-pub(super) fn pack_all(drafts: &[Draft], pack_alone: impl Fn(&Draft) -> Packed) -> Vec<Packed> {
+pub(super) fn pack_all(drafts: &[&Draft], pack_alone: impl Fn(&Draft) -> Packed) -> Vec<Packed> {
     let mut all = Vec::with_capacity(drafts.len());
     let mut texts = Vec::new();
     for group in drafts.chunk_by(|draft, next| draft.session_id == next.session_id) {
@@ -44,7 +44,7 @@ pub(super) fn pack_all(drafts: &[Draft], pack_alone: impl Fn(&Draft) -> Packed) 
             if together.len() > 1 && texts.len() >= BLOCK_BYTES_MIN {
                 all.extend(pack_block(first, &texts, &ends));
             } else {
-                all.extend(together.iter().map(&pack_alone));
+                all.extend(together.iter().map(|draft| pack_alone(draft)));
             }
             rest = others;
         }

@@ -52,7 +52,7 @@ impl Bench {
                 position: self.tail,
                 session: row.number,
                 seq: row.tail_seq,
-                packed: self.store.pack(&draft).into(),
+                packed: self.store.pack(&draft),
                 draft: Arc::new(draft),
             });
         }
@@ -63,10 +63,10 @@ impl Bench {
     /// The same, packed together.
     fn changes_together(&mut self, session: &str, texts: &[&str]) -> Changes {
         let mut changes = self.changes(session, texts);
-        let drafts: Vec<Draft> =
-            changes.events.iter().map(|event| Draft::clone(&event.draft)).collect();
-        for (event, packed) in changes.events.iter_mut().zip(self.store.pack_all(&drafts)) {
-            event.packed = packed.into();
+        let drafts: Vec<&Draft> = changes.events.iter().map(|event| &*event.draft).collect();
+        let packed = self.store.pack_all(&drafts);
+        for (event, packed) in changes.events.iter_mut().zip(packed) {
+            event.packed = packed;
         }
         changes
     }

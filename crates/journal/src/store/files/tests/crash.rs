@@ -93,7 +93,7 @@ fn a_commit_another_process_died_over_is_finished_by_the_next_writer() {
             position: 3,
             session: row.number,
             seq: 3,
-            packed: other.pack(&draft).into(),
+            packed: other.pack(&draft),
             draft: draft.into(),
         });
         let frame = other
@@ -168,7 +168,7 @@ fn a_commit_that_is_taken_back_was_never_there() {
             position: 100 + number,
             session: row.number,
             seq: row.tail_seq + 1,
-            packed: other.pack(&draft).into(),
+            packed: other.pack(&draft),
             draft: draft.into(),
         });
         changes.sessions.push(row);

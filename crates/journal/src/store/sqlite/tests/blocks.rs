@@ -1,6 +1,7 @@
 //! Events that were appended together: what comes back, what goes, and what damage costs.
 
 use super::*;
+use crate::{Batch, Journal, Options};
 
 /// Texts that fill some blocks, a large one among them.
 fn texts() -> Vec<String> {
@@ -42,7 +43,7 @@ fn a_block_has_events_of_one_session_only() {
     let text = "some text ".repeat(200);
     let drafts: Vec<Draft> =
         (0..40u64).map(|n| draft(&ids[(n / 10 % 2) as usize], n, &text)).collect();
-    let packed = bench.store.pack_all(&drafts);
+    let packed = bench.store.pack_all(&drafts.iter().collect::<Vec<_>>());
     let name = |place: usize| packed[place].payload.as_ref().map(|payload| payload.digest);
     for place in 1..drafts.len() {
         let is_same = drafts[place].session_id == drafts[place - 1].session_id;
@@ -59,7 +60,7 @@ fn small_events_and_single_ones_stand_for_themselves() {
         vec![draft(&id, 1, "a"), draft(&id, 2, "b")],
         Vec::new(),
     ] {
-        let packed = bench.store.pack_all(&drafts);
+        let packed = bench.store.pack_all(&drafts.iter().collect::<Vec<_>>());
         assert_eq!(packed.len(), drafts.len());
         assert!(packed.iter().all(|packed| packed.payload.is_none()));
     }
@@ -93,4 +94,26 @@ fn a_damaged_block_costs_its_own_events_and_no_places() {
     assert_eq!(bench.store.check(true).unwrap().len(), lost);
     assert_eq!(bench.render().len(), whole.len());
     assert_eq!(bench.store.check(false).unwrap(), []);
+}
+
+#[test]
+fn what_is_recorded_already_takes_no_room_in_a_block() {
+    let dir = private_dir();
+    let journal = Journal::open_or_create(dir.path(), &Options::default()).unwrap();
+    let id = SessionId::new("one").unwrap();
+    let told = |count: u64| {
+        // No two have much in common, so that a block is as large as what is in it.
+        let text = |number: u64| (number * 500..).take(500).map(|n| format!("{n} ")).collect();
+        let drafts = (1..=count).map(|number| draft(&id, number, &text(number) as &String));
+        journal.append(Batch::observed().with_all(drafts)).unwrap()
+    };
+    let packed = || -> i64 {
+        let db = Connection::open(dir.path().join(FILE_NAME)).unwrap();
+        db.query_row("SELECT sum(length(bytes)) FROM payload", [], |row| row.get(0)).unwrap()
+    };
+    told(40);
+    let before = packed();
+    told(43);
+    let grown = packed() - before;
+    assert!((1..before / 8).contains(&grown), "{before} bytes, then {grown} more");
 }

@@ -308,7 +308,7 @@ fn copies_are_no_wrong_counters() {
             ));
             draft.metadata.insert(event::FORK_ORIGIN.to_owned(), origin.unwrap());
         }
-        event.packed = bench.store.pack(&draft).into();
+        event.packed = bench.store.pack(&draft);
         row.take(&draft, event.seq, event.position, size(&draft));
         event.draft = Arc::new(draft);
     }

@@ -98,7 +98,7 @@ fn events_that_come_in_front_of_others_are_found() {
                 position: bench.tail,
                 session: 1,
                 seq,
-                packed: bench.store.pack(&draft).into(),
+                packed: bench.store.pack(&draft),
                 draft: Arc::new(draft),
             });
         }
