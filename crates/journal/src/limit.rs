@@ -61,9 +61,10 @@ pub(crate) const FOREIGN_POLL_BESIDE: Duration = Duration::from_secs(1);
 /// Generations of forks. A chain this long is damage or a loop, and is refused.
 pub(crate) const GENERATIONS_MAX: u32 = 1_024;
 
-/// Tails of ids the writer remembers over all sessions, to recognise what it has seen. Beyond it
-/// the sessions longest untouched are forgotten and read again when they are needed.
-pub(crate) const KNOWN_IDS_MAX: usize = 500_000;
+/// Tails of ids the writer remembers over all sessions, to recognise what it has seen: some 7 MB of
+/// them. Beyond it the sessions longest untouched are forgotten, and looked through again when they
+/// are needed.
+pub(crate) const KNOWN_IDS_MAX: usize = 131_072;
 
 /// Sessions whose catalogue row the writer remembers; beyond it they are looked up again.
 pub(crate) const KNOWN_SESSIONS_MAX: usize = 16_384;

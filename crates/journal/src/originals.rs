@@ -57,6 +57,10 @@ const CONTENT_LEN: u64 = 16;
 /// Fast is better than small here: the events say the same in less.
 const LEVEL: i32 = 1;
 
+/// Room that is kept for the next stretch. A record may be much longer than most, and what it
+/// needed is given back.
+const PACKING_BYTES_MAX: usize = 2 * 1024 * 1024;
+
 /// Files held open at once; beyond it all are closed and opened again when they are needed.
 const OPEN_MAX: usize = 128;
 
@@ -295,6 +299,10 @@ impl Kept {
             self.is_synced = false;
             self.end.packed += frame.len() as u64;
             self.end.plain = offset + plain.len() as u64;
+            for room in [packed, frame] {
+                room.clear();
+                room.shrink_to(PACKING_BYTES_MAX);
+            }
             Ok(())
         })
     }
@@ -408,6 +416,24 @@ mod tests {
         let again = Originals::in_folder(dir.path().join("originals"));
         again.keep("a", 0, 8, b"three\n").unwrap();
         assert_eq!(kept(&again), "one\ntwo\nthree\n");
+    }
+
+    #[test]
+    fn what_a_long_record_needed_is_given_back() {
+        let dir = tempfile::tempdir().unwrap();
+        let originals = Originals::in_folder(dir.path().join("originals"));
+        let long: Vec<u8> =
+            (0..8 * 1024 * 1024_u32).map(|n| (n.wrapping_mul(n) >> 7) as u8).collect();
+        originals.keep("a", 0, 0, &long).unwrap();
+        let room = PACKING.with_borrow(|packing| {
+            let packing = packing.as_ref().unwrap();
+            packing.packed.capacity().max(packing.frame.capacity())
+        });
+        assert!(room <= PACKING_BYTES_MAX, "{room}");
+        originals.keep("a", 0, long.len() as u64, b"end\n").unwrap();
+        let mut again = Vec::new();
+        originals.read("a", 0).unwrap().unwrap().read_to_end(&mut again).unwrap();
+        assert!(again.starts_with(&long) && again.ends_with(b"end\n"));
     }
 
     #[test]
