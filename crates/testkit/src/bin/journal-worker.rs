@@ -19,7 +19,7 @@ use journal::{
     AppendError, Batch, Ended, Followed, From, Journal, OnLag, Options, Recording, StoreKind,
 };
 use session::{Host, Session, SessionError, Stamps};
-use testkit::numbered;
+use testkit::{bulk, numbered};
 
 /// A follower that gets nothing for so long has stalled, also on a machine with much to do.
 const STALL: Duration = Duration::from_secs(30);
@@ -52,6 +52,7 @@ fn run(arguments: &[&str]) -> Done {
     match (*mode, rest) {
         ("append", []) => append(&place, u64::MAX),
         ("append", [last]) => append(&place, last.parse()?),
+        ("pour", []) => pour(&place),
         ("reopen", []) => reopen(&place),
         ("fork", [prefix]) => fork(&place, prefix),
         ("open", []) => open(&place),
@@ -124,6 +125,18 @@ fn append(place: &Place, last: u64) -> Done {
         }
     }
     Ok(())
+}
+
+/// Reads the source that fills a log, for ever.
+fn pour(place: &Place) -> Done {
+    let journal = place.open()?;
+    say("opened")?;
+    let mut read = numbered::read_up_to(journal.source_position(bulk::SOURCE)?);
+    loop {
+        journal.append(bulk::batch(read))?;
+        read += bulk::STRETCH;
+        say(&format!("ack {read}"))?;
+    }
 }
 
 /// Opens the journal, reads a little more of the source, closes it, and begins again.

@@ -12,6 +12,7 @@ mod place; // a folder with a journal in it
 mod account; // what must be there
 
 mod kill; // at any instant
+mod copying; // while the log is copied
 mod migrate; // in the middle of a migration
 mod processes; // several at once
 mod damage; // changed bytes, cut files

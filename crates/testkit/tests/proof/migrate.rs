@@ -3,16 +3,22 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use journal::{Selection, StoreKind};
+use event::Time;
+use journal::StoreKind;
 use rusqlite::Connection;
-use testkit::{Dice, numbered};
+use testkit::{Dice, bulk};
 
+use crate::account::Account;
 use crate::place::Place;
 use crate::setting;
 use crate::worker::Worker;
 
-/// The tables as they once were.
-const FORMAT_1: &str = include_str!("../../../journal/migrations/0001_record.sql");
+/// The tables as they once were, format by format.
+const FORMATS: [&str; 3] = [
+    include_str!("../../../journal/migrations/0001_record.sql"),
+    include_str!("../../../journal/migrations/0002_sightings.sql"),
+    include_str!("../../../journal/migrations/0003_ids.sql"),
+];
 
 /// "HNSD", by which the journal knows its databases.
 const APPLICATION_ID: u32 = 0x484E_5344;
@@ -23,23 +29,23 @@ const EVENTS: u64 = 2_000;
 const KILLS: u64 = 60;
 
 #[test]
-fn a_migration_is_done_or_not_begun() {
-    let old = old_journal();
+fn a_migration_from_the_first_format_is_done_or_not_begun() {
+    migrate_and_kill(1);
+}
+
+/// The last format without blocks.
+#[test]
+fn a_migration_to_blocks_is_done_or_not_begun() {
+    migrate_and_kill(3);
+}
+
+fn migrate_and_kill(format: u32) {
+    let old = old_journal(format);
     let file = old.dir().join("journal.db");
-    let time = {
-        let whole = old.copy();
-        let mut worker = Worker::start(&whole, "open", &[]);
-        worker.wait_for("started");
-        let began = Instant::now();
-        worker.wait_for("opened");
-        let time = began.elapsed();
-        worker.finish();
-        assert!(format_of(&whole.dir().join("journal.db")) > 1, "it was migrated");
-        time
-    };
+    let time = time_of_migration(&old, format);
     let mut dice = Dice::from_environment();
     let kills = setting("HANSARD_TEST_CRASHES", KILLS).min(KILLS);
-    println!("{kills} kills within {time:?}, HANSARD_TEST_SEED={}", dice.seed());
+    println!("format {format}: {kills} kills in {time:?}, HANSARD_TEST_SEED={}", dice.seed());
     let (mut not_begun, mut in_the_middle, mut done) = (0, 0, 0);
     for _ in 0..kills {
         let place = old.copy();
@@ -50,32 +56,49 @@ fn a_migration_is_done_or_not_begun() {
         let left = std::fs::read_dir(place.dir()).unwrap().count();
         let begun = std::fs::read_dir(old.dir()).unwrap().count();
         match () {
-            () if format_of(&migrated) > 1 => done += 1,
+            () if format_of(&migrated) > format => done += 1,
             () if left > begun => in_the_middle += 1,
             () => not_begun += 1,
         }
-        let journal = place.open();
-        let count: usize = (0..numbered::SESSIONS)
-            .map(|session| {
-                let all = Selection::all().strict();
-                let events = journal.events(&numbered::session_of(session), all).unwrap();
-                events.collect::<Result<Vec<_>, _>>().unwrap().len()
-            })
-            .sum();
-        assert_eq!(count as u64, EVENTS);
-        let source = journal.source_position(numbered::SOURCE).unwrap();
-        assert_eq!(numbered::read_up_to(source), EVENTS);
-        drop(journal);
-        assert!(format_of(&migrated) > 1, "opening again migrates");
+        require_same_events(&place);
+        assert!(format_of(&migrated) > format, "opening again migrates");
         // What was kept aside is the old journal, whole.
-        let kept = place.dir().join("journal.db.v1.bak");
-        assert_eq!((format_of(&kept), count_events(&kept)), (1, count_events(&file)));
+        let kept = place.dir().join(format!("journal.db.v{format}.bak"));
+        assert_eq!((format_of(&kept), count_events(&kept)), (format, count_events(&file)));
     }
     println!("{not_begun} not begun, {in_the_middle} in the middle, {done} done");
 }
 
-/// A journal in the first format: today's rows in yesterday's tables.
-fn old_journal() -> Place {
+/// How long it takes if nobody is killed.
+fn time_of_migration(old: &Place, format: u32) -> Duration {
+    let whole = old.copy();
+    let mut worker = Worker::start(&whole, "open", &[]);
+    worker.wait_for("started");
+    let began = Instant::now();
+    worker.wait_for("opened");
+    let time = began.elapsed();
+    worker.finish();
+    assert!(format_of(&whole.dir().join("journal.db")) > format, "it was migrated");
+    require_same_events(&whole);
+    let journal = whole.open();
+    // What is new may be packed otherwise than what was there.
+    journal.append(bulk::batch(0)).unwrap();
+    for check in journal.doctor(false, Time::from_millis(2_000_000_000_000)).unwrap() {
+        assert!(check.ok, "{check:?}");
+    }
+    time
+}
+
+/// Every event is there and says what it was made to say.
+#[track_caller]
+fn require_same_events(place: &Place) {
+    let journal = place.open();
+    Account::default().look(&journal, &[format!("ack {EVENTS}")]);
+    assert_eq!(journal.tail().unwrap(), EVENTS);
+}
+
+/// A journal in an older format: today's rows in yesterday's tables.
+fn old_journal(format: u32) -> Place {
     let new = Place::new(StoreKind::Sqlite);
     Worker::start(&new, "append", &[&EVENTS.to_string()]).finish();
     let old = Place::new(StoreKind::Sqlite);
@@ -84,7 +107,9 @@ fn old_journal() -> Place {
     db.pragma_update(None, "journal_mode", "WAL").unwrap();
     // Tables are filled in any order.
     db.pragma_update(None, "foreign_keys", false).unwrap();
-    db.execute_batch(FORMAT_1).unwrap();
+    for tables in &FORMATS[..format as usize] {
+        db.execute_batch(tables).unwrap();
+    }
     let from = new.dir().join("journal.db");
     db.execute("ATTACH ?1 AS new", [from.to_str().unwrap()]).unwrap();
     let tables = strings(&db, "SELECT name FROM main.sqlite_schema WHERE type = 'table'");
@@ -97,9 +122,12 @@ fn old_journal() -> Place {
     }
     db.execute_batch("DETACH new").unwrap();
     db.pragma_update(None, "application_id", APPLICATION_ID).unwrap();
-    db.pragma_update(None, "user_version", 1).unwrap();
+    db.pragma_update(None, "user_version", format).unwrap();
+    // No format before blocks has a body that is a place in one.
+    let in_blocks = strings(&db, "SELECT hex(id) FROM event WHERE substr(body, 1, 1) = x'03'");
+    assert_eq!(in_blocks, [""; 0]);
     db.close().unwrap();
-    assert_eq!(format_of(&old.dir().join("journal.db")), 1);
+    assert_eq!(format_of(&old.dir().join("journal.db")), format);
     old
 }
 

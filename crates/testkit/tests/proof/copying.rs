@@ -1,0 +1,104 @@
+//! Killed while the write-ahead log is copied beside commits, a journal is whole.
+
+use std::time::{Duration, Instant};
+
+use event::Time;
+use journal::{Journal, StoreKind};
+use testkit::{Dice, bulk, numbered};
+
+use crate::place::Place;
+use crate::setting;
+use crate::worker::Worker;
+
+/// How long a log gets before it is copied.
+const LOG_BYTES: u64 = 32 * 1024 * 1024;
+
+/// Each writes a whole log.
+const KILLS: u64 = 6;
+
+/// How long a worker runs on behind the first byte that was copied: every other time less than
+/// copying takes, or else so long that it may be over and the log begun anew.
+const SPIN_MAX_US: [u64; 2] = [5_000, 1_000_000];
+
+#[test]
+fn a_log_that_was_being_copied_is_lost_to_nobody() {
+    let place = Place::new(StoreKind::Sqlite);
+    let kills = setting("HANSARD_TEST_CRASHES", KILLS).min(KILLS);
+    let mut dice = Dice::from_environment();
+    println!("{kills} kills, HANSARD_TEST_SEED={}", dice.seed());
+    let (mut known, mut in_the_middle) = (0, 0);
+    let mut kept_open = None;
+    for round in 0..kills {
+        let spin = dice.below(SPIN_MAX_US[round as usize % 2]);
+        let Killed { said, is_copied } = kill_while_copying(&place, Duration::from_micros(spin));
+        in_the_middle += u32::from(!is_copied);
+        let journal = kept_open.take().unwrap_or_else(|| place.open());
+        known = look(&journal, known);
+        let acknowledged = said.iter().filter_map(|line| line.strip_prefix("ack ")?.parse().ok());
+        assert!(acknowledged.max() <= Some(known), "what was acknowledged is there");
+        // Half of the time it is open here too while the next one is killed.
+        kept_open = (round % 4 >= 2).then_some(journal);
+    }
+    drop(kept_open);
+    let journal = place.open();
+    assert_eq!(look(&journal, 0), known);
+    for check in journal.doctor(false, Time::from_millis(2_000_000_000_000)).unwrap() {
+        assert!(check.ok, "{check:?}");
+    }
+    println!("{in_the_middle} of {kills} in the middle; {known} events");
+    assert!(in_the_middle > 0);
+}
+
+/// How a worker ended.
+struct Killed {
+    said: Vec<String>,
+    /// Whether the copy it had begun was done.
+    is_copied: bool,
+}
+
+/// Starts a worker and kills it when its log is being copied.
+fn kill_while_copying(place: &Place, spin: Duration) -> Killed {
+    let length = |name: &str| place.dir().join(name).metadata().map_or(0, |file| file.len());
+    let before = length("journal.db");
+    let mut worker = Worker::start(place, "pour", &[]);
+    worker.wait_for("opened");
+    let mut said = Vec::new();
+    while length("journal.db-wal") < LOG_BYTES {
+        said.push(worker.line().unwrap_or_else(|| panic!("the end behind {:?}", said.last())));
+    }
+    // Nothing else makes the database longer.
+    let began = Instant::now();
+    while length("journal.db") <= before {
+        assert!(began.elapsed() < Duration::from_secs(60), "nobody copies it");
+        std::thread::yield_now();
+    }
+    let copied = frames_copied(place);
+    said.extend(worker.kill_after(0, spin));
+    Killed { said, is_copied: frames_copied(place) != copied }
+}
+
+/// How much of the log is said to be in the database, in what processes share in memory. It is said
+/// when a copy is done.
+fn frames_copied(place: &Place) -> u32 {
+    let shared = std::fs::read(place.dir().join("journal.db-shm")).unwrap();
+    u32::from_ne_bytes(shared[96..100].try_into().unwrap())
+}
+
+/// Reads everything behind the number that is known, and returns the last one.
+#[track_caller]
+fn look(journal: &Journal, mut known: u64) -> u64 {
+    loop {
+        let page = journal.recorded_from(known + 1).unwrap();
+        if page.is_empty() {
+            let source = journal.source_position(bulk::SOURCE).unwrap();
+            assert_eq!(numbered::read_up_to(source), known, "the source is where its events are");
+            return known;
+        }
+        for recorded in page {
+            known += 1;
+            assert_eq!(recorded.position, known, "positions rise by one");
+            assert_eq!(recorded.event.seq, bulk::seq_of(known));
+            assert!(recorded.event.same_content(&bulk::draft(known)), "{known}");
+        }
+    }
+}
