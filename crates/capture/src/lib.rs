@@ -76,6 +76,7 @@ pub use telemetry::{
     Encoding, Exported, Reported, Signal, Telemetry, TelemetryError, TelemetryMap, TelemetryRow,
     Tells, telemetry,
 };
+pub use tellers::Tellers;
 pub use thread::Settings;
 pub use told::{Child, Told, argument, brief, questions, shown};
 pub use watch::{Errand, Ringer, Stopper, Watch};

@@ -113,6 +113,17 @@ impl<'a> Pump<'a> {
         Pump { stop, ..self }
     }
 
+    /// Goes on with what another one has come to know, which is not looked up again.
+    #[must_use]
+    pub fn knowing(self, tellers: Tellers) -> Pump<'a> {
+        Pump { tellers, ..self }
+    }
+
+    /// What it has come to know, for the next one: good for as long as nobody else reads.
+    pub fn into_known(self) -> Tellers {
+        self.tellers
+    }
+
     /// Reads every source to its end, or until it is asked to stop. What one of them cannot give is
     /// a warning; only a sink that takes nothing ends the pass.
     pub fn once(

@@ -15,8 +15,9 @@ use crate::sign::Known;
 use crate::sink::{Sink, SinkError};
 use crate::thread::Parent;
 
+/// What sources tell of which sessions, as far as somebody has asked.
 #[derive(Default)]
-pub(crate) struct Tellers {
+pub struct Tellers {
     /// What all sources say of sessions, once somebody has asked.
     sessions: RefCell<Option<Sessions>>,
 }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use capture::{Environment, Stop, Stopper, Summary};
+use capture::{Environment, Stop, Stopper, Summary, Tellers};
 use event::Time;
 use journal::{AppendError, ClaimError, Waker};
 use wire::Backlog;
@@ -265,13 +265,15 @@ impl Worker {
             let thread = std::thread::Builder::new().name("history".to_owned());
             let history = thread.spawn_scoped(scope, || {
                 give_way();
+                let mut known = Tellers::default();
                 loop {
                     let tell = &mut |progress: &capture::Progress| {
                         if let Some(backlog) = import.progress(progress) {
                             tools.show(backlog);
                         }
                     };
-                    let caught = ingest.catch_up(settings, hearing, &stop, SLICE, tell)?;
+                    let caught =
+                        ingest.catch_up(settings, hearing, &mut known, &stop, SLICE, tell)?;
                     if told.take().is_some() {
                         tools.recover();
                     }

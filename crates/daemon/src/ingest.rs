@@ -7,7 +7,8 @@ use std::panic::resume_unwind;
 use std::time::{Duration, Instant};
 
 use capture::{
-    AGENTS, CaptureError, Environment, Progress, Pump, Ringer, Sink, Stop, Stopper, Summary, Watch,
+    AGENTS, CaptureError, Environment, Progress, Pump, Ringer, Sink, Stop, Stopper, Summary,
+    Tellers, Watch,
 };
 use event::Time;
 use journal::{Claim, ClaimError, Journal, ReadError, StorageError};
@@ -121,11 +122,13 @@ impl Ingest<'_> {
         self.journal.claim(TASK)
     }
 
-    /// Reads what there is for some time, what was written last first.
+    /// Reads what there is for some time, what was written last first. What sources tell of which
+    /// sessions is `known` from one slice to the next.
     pub(crate) fn catch_up(
         &self,
         settings: &Settings,
         hearing: &mut Hearing,
+        known: &mut Tellers,
         stop: &Stop,
         slice: Duration,
         tell: &mut dyn FnMut(&Progress),
@@ -135,6 +138,7 @@ impl Ingest<'_> {
         let facts = RefCell::default();
         let mut recorder = Recorder::new(self.journal, Gate::new(settings.clone()), &facts);
         let pump = Pump::new(AGENTS, self.environment, self.clock).until(pause.clone());
+        let pump = pump.knowing(std::mem::take(known));
         let mut read = pump.once(&mut recorder, &mut |progress| {
             if begun.elapsed() >= slice {
                 pause.ask();
@@ -147,6 +151,7 @@ impl Ingest<'_> {
             // What has long been silent belongs to the history, too.
             self.close_silent(&pump, &mut recorder, &mut read)?;
         }
+        *known = pump.into_known();
         if !stop.is_asked() {
             // What is not kept now is folded when somebody asks for it.
             let _ = facts.borrow_mut().keep(self.journal, recorder.sessions.keys());

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use capture::{Agent, Environment, Pump, Sink, Summary, Watch};
+use capture::{Agent, Environment, Pump, Sink, Summary, Tellers, Watch};
 use event::Time;
 use event::payload::{SessionStarted, SettingsChanged, UserPrompt};
 use tempfile::TempDir;
@@ -90,6 +90,31 @@ fn transcript(name: &str, begun: Option<u32>, prompts: &[&str], more: &str) -> F
     (path, (mark.unwrap_or_default() + &lines).into_bytes())
 }
 
+/// The id of a thread of Codex.
+fn thread(name: &str) -> String {
+    format!("00000000-0000-0000-0000-00000000000{name}")
+}
+
+/// A rollout of Codex, with a turn for each prompt.
+fn rollout(name: &str, parent: Option<&str>, prompts: &[&str]) -> File {
+    let from = parent.map(|parent| format!(r#","forked_from_id":"{}""#, thread(parent)));
+    let (id, from) = (thread(name), from.unwrap_or_default());
+    let line = |kind: &str, payload: &str| {
+        format!(r#"{{"timestamp":"2026-11-15T10:00:01.000Z","type":"{kind}","payload":{payload}}}"#)
+            + "\n"
+    };
+    let mut lines = line("session_meta", &format!(r#"{{"id":"{id}"{from}}}"#));
+    for prompt in prompts {
+        let turn = format!(r#"{{"type":"task_started","turn_id":"turn {prompt}"}}"#);
+        let said = format!(
+            r#"{{"type":"message","role":"user","content":[{{"type":"input_text","text":"{prompt}"}}]}}"#
+        );
+        lines += &(line("event_msg", &turn) + &line("response_item", &said));
+    }
+    let path = format!(".codex/sessions/2026/11/15/rollout-2026-11-15T10-00-00-{id}.jsonl");
+    (PathBuf::from(path), lines.into_bytes())
+}
+
 #[test]
 fn recorded_forks_have_the_same_parent_in_any_order() {
     for provider in ["claude", "codex", "copilot", "pi"] {
@@ -153,39 +178,38 @@ fn no_session_in_a_row_of_forks_comes_from_one_that_was_begun_later() {
 
 #[test]
 fn a_row_of_forks_that_name_their_parents_has_no_link_backwards() {
-    let rollout = |name: &str, parent: Option<&str>, prompts: &[&str]| {
-        let from = parent.map_or_else(String::new, |parent| {
-            format!(r#","forked_from_id":"00000000-0000-0000-0000-00000000000{parent}""#)
-        });
-        let id = format!("00000000-0000-0000-0000-00000000000{name}");
-        let mut lines = format!(
-            r#"{{"timestamp":"2026-11-15T10:00:00.000Z","type":"session_meta","payload":{{"id":"{id}"{from}}}}}"#
-        ) + "\n";
-        for prompt in prompts {
-            lines += &format!(
-                r#"{{"timestamp":"2026-11-15T10:00:01.000Z","type":"event_msg","payload":{{"type":"task_started","turn_id":"turn {prompt}"}}}}"#
-            );
-            lines += "\n";
-            lines += &format!(
-                r#"{{"timestamp":"2026-11-15T10:00:01.000Z","type":"response_item","payload":{{"type":"message","role":"user","content":[{{"type":"input_text","text":"{prompt}"}}]}}}}"#
-            );
-            lines += "\n";
-        }
-        let path = format!(".codex/sessions/2026/11/15/rollout-2026-11-15T10-00-00-{id}.jsonl");
-        (PathBuf::from(path), lines.into_bytes())
-    };
     let files = [
         rollout("a", None, &["one"]),
         rollout("b", Some("a"), &["one", "two"]),
         rollout("c", Some("b"), &["one", "two", "three"]),
     ];
-    let row = ["a", "b", "c"].map(|name| format!("00000000-0000-0000-0000-00000000000{name}"));
+    let row = ["a", "b", "c"].map(thread);
     let wanted = [(&*row[1], &*row[0]), (&*row[2], &*row[1])];
     let orders: [&[usize]; 5] = [&[0, 1, 2], &[1, 0, 2], &[1, 2, 0], &[2, 0, 1], &[2, 1, 0]];
     check(agent("codex"), &files, &orders, &wanted);
     // Where the named one has not appeared, it comes from the nearest that has.
     let nearest = [(&*row[1], &*row[0]), (&*row[2], &*row[0])];
     check(agent("codex"), &files, &[&[0, 2, 1]], &nearest);
+}
+
+#[test]
+fn who_tells_of_a_session_is_looked_up_once_for_many_passes() {
+    let home = TempDir::new().unwrap();
+    let environment = Environment::new(home.path(), []);
+    let clock = || Time::from_millis(NOW);
+    let agents = [agent("codex")];
+    let mut sink = Memory::default();
+    let mut known = Tellers::default();
+    for (name, parent, asked_for_all) in [("c", Some("b"), 1), ("d", None, 2), ("a", None, 1)] {
+        put(home.path(), &rollout(name, parent, &["one", name]));
+        sink.asked_for_all.set(0);
+        let pump = Pump::new(&agents, &environment, &clock).knowing(known);
+        pump.once(&mut sink, &mut |_| {}).unwrap();
+        known = pump.into_known();
+        // Once to see who has news, and once to see who tells of whom.
+        assert_eq!(sink.asked_for_all.get(), asked_for_all, "{name}");
+    }
+    assert_eq!(prompts(&sink), ["a", "c", "d", "one"], "all three begin alike");
 }
 
 #[test]
