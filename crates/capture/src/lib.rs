@@ -44,6 +44,7 @@ mod telemetry; // what agents export about themselves
 mod reparse; // everything once more, from what was kept
 mod silence; // what the clock says of them
 mod watch; // then, as it is written
+mod hints; // what the system tells of files
 mod schedule; // when to look again
 mod glance; // whether that can find more
 mod misses; // what notifications did not tell

@@ -4,15 +4,15 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender, TrySendError};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
 use std::time::{Duration, Instant};
 
-use notify::event::{ModifyKind, RenameMode};
-use notify::{Config, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
+use notify::{Config, RecommendedWatcher, RecursiveMode, Watcher};
 
 use crate::database;
 use crate::error::{CaptureError, Warning, WarningKind};
 use crate::glance::{Glance, Glances};
+use crate::hints::{HINTS_MAX, Hints, Wake};
 use crate::limit::TURN_BYTES;
 use crate::misses::Misses;
 use crate::pump::{Looked, Pump, Summary};
@@ -45,23 +45,8 @@ const APPEARED_MAX: usize = 1_024;
 /// their turn again.
 const BACKLOG_TURN: Duration = Duration::from_millis(100);
 
-/// Hints that wait to be looked at. When there are more, everything is listed again instead.
-const HINTS_MAX: usize = 16_384;
-
 /// Hints that are taken in before something is done about them.
 const WAKES_MAX: usize = 4_096;
-
-/// What wakes the watch.
-enum Wake {
-    Changed(PathBuf),
-    /// A file or a folder is gone, perhaps only to come again.
-    Gone(PathBuf),
-    /// A folder appeared: what was put into it at once is not always told.
-    Folder(PathBuf),
-    /// There is something to do beside sources.
-    Errand,
-    Stop,
-}
 
 /// Has a watch make another round, from another thread.
 #[derive(Clone)]
@@ -480,50 +465,6 @@ enum Waited {
     Stop,
 }
 
-/// Where notifications go. Each one is only a hint to look.
-struct Hints {
-    sender: SyncSender<Wake>,
-    has_lost_count: Arc<AtomicBool>,
-}
-
-impl Hints {
-    fn take(&self, event: notify::Result<notify::Event>) {
-        let Ok(event) = event else { return self.lose_count() };
-        if event.need_rescan() {
-            self.lose_count();
-        }
-        if matches!(event.kind, EventKind::Access(_)) {
-            return;
-        }
-        let is_about = matches!(event.kind, EventKind::Modify(ModifyKind::Metadata(_)));
-        for path in event.paths {
-            // A reader that may do anything gives a log back to its owner whenever it opens one: we
-            // would tell ourselves to look for ever.
-            if is_about && database::of_log(&path) != path {
-                continue;
-            }
-            let wake = match event.kind {
-                EventKind::Remove(_) | EventKind::Modify(ModifyKind::Name(RenameMode::From)) => {
-                    Wake::Gone(path)
-                }
-                EventKind::Create(_) | EventKind::Modify(ModifyKind::Name(_)) if path.is_dir() => {
-                    Wake::Folder(path)
-                }
-                _ => Wake::Changed(path),
-            };
-            if let Err(TrySendError::Full(_)) = self.sender.try_send(wake) {
-                self.lose_count();
-            }
-        }
-    }
-
-    fn lose_count(&self) {
-        self.has_lost_count.store(true, Ordering::Relaxed);
-        // One that has so much to do makes another round anyway.
-        let _ = self.sender.try_send(Wake::Errand);
-    }
-}
-
 fn not_watched(provider: &'static str, root: &Path, error: &notify::Error) -> Warning {
     let remedy = match error.kind {
         notify::ErrorKind::MaxFilesWatch => {
@@ -634,23 +575,6 @@ mod tests {
             watch.wait_until(due, &mut Vec::new());
             assert!(watch.now() < due, "{}", bell.display());
         }
-    }
-
-    #[test]
-    fn what_a_look_does_to_a_log_is_no_reason_to_look_again() {
-        let (sender, wakes) = mpsc::sync_channel(HINTS_MAX);
-        let hints = Hints { sender, has_lost_count: Arc::default() };
-        let tell = |kind, name: &str| {
-            let event = notify::Event::new(EventKind::Modify(kind)).add_path(name.into());
-            hints.take(Ok(event));
-            wakes.try_recv().is_ok()
-        };
-        let owner = ModifyKind::Metadata(notify::event::MetadataKind::Any);
-        let bytes = ModifyKind::Data(notify::event::DataChange::Any);
-        assert!(!tell(owner, "/home/dev/opencode.db-wal"));
-        assert!(!tell(owner, "/home/dev/opencode.db-shm"));
-        assert!(tell(bytes, "/home/dev/opencode.db-wal"));
-        assert!(tell(owner, "/home/dev/opencode.db"), "it may be readable now");
     }
 
     /// Whether something happens that is a reason to look for folders, within a minute.
