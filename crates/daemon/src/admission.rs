@@ -38,7 +38,12 @@ impl Gate {
 
     /// Whether what is read is kept as it was written.
     pub(crate) fn keeps_originals(&self) -> bool {
-        self.settings.originals.keep
+        self.settings.originals.keep && !self.redacts()
+    }
+
+    /// Whether secrets are taken out of what is recorded.
+    pub(crate) fn redacts(&self) -> bool {
+        self.settings.capture.redact
     }
 
     pub(crate) fn admits(

@@ -6,10 +6,9 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use daemon::{Secrets, handoff_note, write_document, write_events};
-use event::Event;
 use journal::{Journal, SessionInfo};
 use projection::document::{Format, Options};
-use projection::redacted;
+use projection::redact_draft;
 use redact::Redactor;
 use session::Extent;
 
@@ -115,8 +114,7 @@ impl Export {
         let redactor = std::cell::RefCell::new(Redactor::new());
         let redact = |draft: &mut event::Draft| {
             let redactor = &mut *redactor.borrow_mut();
-            let event = Event { seq: 0, draft: draft.clone() };
-            *draft = redacted(&event, &mut |text| redactor.redact(text)).draft;
+            redact_draft(draft, &mut |text| redactor.redact(text));
         };
         Ok(session::export_redacted(journal, &info.id, extent, &redact, out)?)
     }
