@@ -42,7 +42,7 @@ pub(crate) const FEED_EVENTS_MAX: usize = 1_024;
 
 /// Committed events held in memory until they are searchable. What comes on top is read from the
 /// store again.
-pub(crate) const BACKLOG_BYTES_MAX: usize = 16 * 1024 * 1024;
+pub(crate) const BACKLOG_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 /// Text that live events are merged up to; beyond it the next one stands alone.
 pub(crate) const LIVE_TEXT_MAX: usize = 64 * 1024;

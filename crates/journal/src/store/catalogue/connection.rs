@@ -21,8 +21,8 @@ const WAL_IDLE_BYTES: u32 = 4 * 1024 * 1024;
 
 /// Pages in memory, for the writer and for each reader. The writer's hold what the largest commits
 /// change; with more it is no quicker.
-const WRITER_CACHE_KIB: i32 = 16 * 1024;
-const READER_CACHE_KIB: i32 = 8 * 1024;
+const WRITER_CACHE_KIB: i32 = 12 * 1024;
+const READER_CACHE_KIB: i32 = 4 * 1024;
 
 /// Statements a connection keeps prepared: more than there are.
 const STATEMENTS_MAX: usize = 64;
