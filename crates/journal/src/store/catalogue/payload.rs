@@ -32,12 +32,34 @@ impl<C: Deref<Target = Connection>, B: Bodies> View<'_, C, B> {
             Ok(found) => return Ok(Ok(found)),
             Err(why) => why,
         };
+        // Where the index led to the right row, looking at all of them would find no other.
+        if !self.leads_nowhere(name)? {
+            return Ok(Err(why));
+        }
         match self.numbers_of_payloads()?.get(name) {
             Some(number) => {
                 let found = self.whole_payload(BY_NUMBER, number, name, &read)?;
                 Ok(found.map_err(|_| why))
             }
             None => Ok(Err(why)),
+        }
+    }
+
+    /// Whether the index does not know a name, or knows it for another row than it should.
+    fn leads_nowhere(&self, name: &[u8; 32]) -> rusqlite::Result<bool> {
+        const NUMBER: &str = "SELECT number FROM payload WHERE digest = ?1";
+        const NAME: &str = "SELECT digest FROM payload WHERE number = ?1";
+        let number = self.db.prepare_cached(NUMBER)?.query_row([name], |row| row.get::<_, i64>(0));
+        let number = match number.optional() {
+            Ok(Some(number)) => number,
+            Err(error) if !fault::is_damage(&error) => return Err(error),
+            Ok(None) | Err(_) => return Ok(true),
+        };
+        let told = self.db.prepare_cached(NAME)?.query_row([number], |row| row.get(0));
+        match told.optional() {
+            Ok(told) => Ok(told != Some(*name)),
+            Err(error) if fault::is_damage(&error) => Ok(false),
+            Err(error) => Err(error),
         }
     }
 

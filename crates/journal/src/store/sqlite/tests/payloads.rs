@@ -139,6 +139,23 @@ fn payloads_are_read_past_a_damaged_index() {
 }
 
 #[test]
+fn an_index_that_leads_to_another_payload_is_not_believed() {
+    let sound = Sound::new(8_192, 10);
+    let start = (sound.root(INDEX).number - 1) * 8_192;
+    let name = sound.names[sound.names.len() / 2];
+    let page = &sound.bytes[start..start + 8_192];
+    let entry = page.windows(name.len()).position(|bytes| *bytes == name).unwrap();
+    let mut bytes = sound.bytes.clone();
+    // Behind the name stands the number of the row.
+    bytes[start + entry + name.len()] ^= 3;
+    let bench = Bench::with_bytes(&bytes).unwrap();
+    assert_eq!(bench.render(), sound.lines);
+    assert!(!bench.check(true).is_empty());
+    assert_eq!(bench.render(), sound.lines);
+    assert_eq!(bench.check(false), [""; 0]);
+}
+
+#[test]
 fn a_lost_page_of_payloads_costs_what_is_on_it() {
     let sound = Sound::new(PAGE_BYTES, 60);
     let leaves = sound.pages("payload", "leaf");
