@@ -23,6 +23,11 @@ impl Stop {
         self.asked.store(true, Ordering::Relaxed);
     }
 
+    /// What asks by being set: all that somebody may do who handles a signal.
+    pub fn flag(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.asked)
+    }
+
     pub fn is_asked(&self) -> bool {
         let is_set = |asked: &Arc<AtomicBool>| asked.load(Ordering::Relaxed);
         is_set(&self.asked) || self.other.as_ref().is_some_and(is_set)

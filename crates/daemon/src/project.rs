@@ -9,6 +9,7 @@ mod mounts; // which folders are here
 mod remote; // where a repository comes from
 mod repository; // the repository a folder belongs to
 
+use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::path::Path;
 
@@ -27,7 +28,8 @@ const FOLDER_BYTES_MAX: usize = 4_096;
 
 /// The projects of folders, each looked at once.
 pub(crate) struct Projects {
-    mounts: Mounts,
+    /// Read with the first folder.
+    mounts: OnceCell<Mounts>,
     known: HashMap<String, Place>,
 }
 
@@ -40,7 +42,7 @@ struct Place {
 
 impl Projects {
     pub(crate) fn new() -> Projects {
-        Projects { mounts: Mounts::read(), known: HashMap::new() }
+        Projects { mounts: OnceCell::new(), known: HashMap::new() }
     }
 
     /// Adds the project to events that say where a session works.
@@ -81,7 +83,7 @@ impl Projects {
 
     /// Whether a folder is one of this machine, so that looking at it keeps nobody waiting.
     pub(crate) fn may_look(&self, cwd: &str) -> bool {
-        is_name(cwd) && !self.mounts.is_remote(Path::new(cwd))
+        is_name(cwd) && !self.mounts.get_or_init(Mounts::read).is_remote(Path::new(cwd))
     }
 
     fn place(&mut self, cwd: &str) -> Place {

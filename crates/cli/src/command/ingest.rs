@@ -102,18 +102,18 @@ impl Ingest {
             return follow(&pass, &journal, output);
         }
         let stop = Stop::default();
-        let asked = stop.clone();
-        let signals = Signals::new([SIGINT, SIGTERM])?;
-        let handle = signals.handle();
-        on_signal(signals, move || asked.ask());
+        // No thread waits for them: most runs are over before it would have begun.
+        for signal in [SIGINT, SIGTERM] {
+            signal_hook::flag::register(signal, stop.flag())?;
+        }
         let mut tell = |progress: &Progress| output.progress(|| told(progress, begun));
         let ingested = match &self.reparse {
             Some(agent) => pass.again(agent, &stop, &mut tell)?,
             None => pass.once(&stop, &mut tell)?,
         };
-        handle.close();
+        let stopped = stop.is_asked();
         journal.close();
-        let report = Report { stopped: stop.is_asked(), ..Report::of(ingested, begun) };
+        let report = Report { stopped, ..Report::of(ingested, begun) };
         print(&report, output)?;
         output.flush()?;
         if report.stopped {

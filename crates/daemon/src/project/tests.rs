@@ -28,7 +28,7 @@ impl World {
 
     /// The project of a folder, with this world's place left out.
     fn project(&self, folder: &str) -> String {
-        let mut projects = Projects { mounts: Mounts::parse(""), known: HashMap::new() };
+        let mut projects = Projects { mounts: Mounts::parse("").into(), known: HashMap::new() };
         let cwd = self.0.path().join(folder);
         let project = projects.place(cwd.to_str().expect("a plain path")).project;
         let home = self.0.path().to_str().expect("a plain path");
@@ -103,7 +103,7 @@ fn what_only_looks_like_a_repository_is_none() {
     assert_eq!(world.project("torn"), "~/torn");
     assert_eq!(world.project("gone"), "~/gone");
     assert_eq!(world.project("odd"), "~/odd");
-    let mut projects = Projects { mounts: Mounts::parse(""), known: HashMap::new() };
+    let mut projects = Projects { mounts: Mounts::parse("").into(), known: HashMap::new() };
     for cwd in ["", "src", "../..", "/a\u{0}b", &"/x".repeat(5_000)] {
         assert_eq!(projects.place(cwd), Place::default(), "{cwd}");
     }
@@ -145,7 +145,7 @@ fn what_the_agent_says_of_its_repository_goes_first() {
     let world = World::new();
     world.repository("app", ORIGIN);
     let cwd = world.0.path().join("app").to_str().map(str::to_owned);
-    let mut projects = Projects { mounts: Mounts::parse(""), known: HashMap::new() };
+    let mut projects = Projects { mounts: Mounts::parse("").into(), known: HashMap::new() };
     let mut name = |data: Raw, kind: Kind| {
         let id = EventId::derived(Time::from_millis(0), "claude", "s", b"x");
         let session = SessionId::new("claude:s").expect("a plain id");
