@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::MetadataExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use event::{Draft, Kind, Time};
 use memchr::memmem;
@@ -333,7 +334,8 @@ impl<'a> Reading<'a> {
     }
 }
 
-/// Hands one record to the parser; whether it is text. A blank line is none.
+/// Hands one record to the parser; whether it is text. A blank line is none. One that breaks the
+/// parser is kept like any other that is not understood: no source ends with it.
 pub(crate) fn feed(
     parser: &mut dyn Parser,
     told: &mut Told<'_>,
@@ -351,7 +353,13 @@ pub(crate) fn feed(
     let is_text = matches!(text, Cow::Borrowed(_)) && has_no_zeros(line);
     let record = Record { text: with_whole_pairs(text), ..at };
     turn_to(parser, told, &record);
-    parser.record(&record, told);
+    // What was told of it before stays: nothing else would be true of the session.
+    let read = catch_unwind(AssertUnwindSafe(|| parser.record(&record, told)));
+    if let Err(panic) = read {
+        let why = panic.downcast_ref::<String>().map(String::as_str);
+        let why = why.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no reason");
+        told.unknown(&record, "broken", Some(&format!("the parser failed: {why}")));
+    }
     is_text
 }
 

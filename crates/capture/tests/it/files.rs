@@ -218,6 +218,20 @@ fn a_file_rewritten_in_place_begins_anew() {
 }
 
 #[test]
+fn a_file_that_goes_on_under_another_inode_is_the_same() {
+    let mut world = World::with("s.jsonl", prompt("one"));
+    world.write("s.new", prompt("one") + &prompt("two"));
+    fs::rename(world.path("s.new"), world.path("s.jsonl")).unwrap();
+    world.read();
+    assert_eq!((world.said(), world.generations()), (strings(&["one", "two"]), vec![0]));
+    assert_eq!(world.sink.sightings, 0, "only what is new was read");
+}
+
+fn strings(texts: &[&str]) -> Vec<String> {
+    texts.iter().map(|text| (*text).to_owned()).collect()
+}
+
+#[test]
 fn a_replaced_file_begins_anew() {
     let mut world = World::with("s.jsonl", prompt("one") + &prompt("two"));
     world.write("beside", prompt("one") + &prompt("three"));

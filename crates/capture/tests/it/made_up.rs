@@ -77,6 +77,7 @@ impl Parser for Talk {
                 told.settings(at, Settings { cwd, ..Settings::default() });
             }
             "clock" => told.silent(),
+            "snake" => panic!("Parrot has never seen a snake"),
             who => told.unknown(record, who, None),
         }
     }
@@ -115,6 +116,27 @@ fn an_agent_that_nobody_wrote_is_read_like_all_others() {
     assert_eq!((summary.silent, summary.unknown, summary.sources), (1, 1, 1));
     read(&Parrot, home.path(), &mut sink);
     assert_eq!(sink.sightings, 0, "a second reading has no news");
+}
+
+#[test]
+fn a_record_that_breaks_the_parser_is_kept_and_the_source_goes_on() {
+    let home = TempDir::new().unwrap();
+    let talk = [
+        r#"{"who":"snake","said":"…"}"#,
+        r#"{"who":"person","said":"Polly?","at":"2026-01-01T10:00:00Z"}"#,
+        "",
+    ];
+    fs::create_dir_all(home.path().join(".parrot/monday")).unwrap();
+    fs::write(home.path().join(".parrot/monday/polly.talk"), talk.join("\n")).unwrap();
+    let mut sink = Memory::default();
+    let summary = read(&Parrot, home.path(), &mut sink);
+    expect![[r#"
+        == parrot:polly
+        1 session.started {"agent":"parrot"}
+        2 unknown {"raw":{"who":"snake","said":"…"},"record_type":"broken","error":"the parser failed: Parrot has never seen a snake"}
+        3 user.prompt "Polly?"
+    "#]].assert_eq(&brief(&sink));
+    assert_eq!(summary.unknown, 1);
 }
 
 #[test]

@@ -110,6 +110,9 @@ impl Sink for Taken {
     fn put(&mut self, batch: Batch) -> Result<(), SinkError> {
         let known = self.source(&batch.source)?;
         assert_eq!(known, batch.from, "who moves a source knows where it was");
+        // Whoever reads on after a parser has failed has found something all the same.
+        let has_failed = |draft: &Draft| draft.data.get().contains("the parser failed");
+        assert_eq!(batch.drafts.iter().find(|draft| has_failed(draft)), None);
         self.drafts.extend(batch.drafts);
         self.positions.retain(|(key, _)| *key != batch.source);
         self.positions.push((batch.source, batch.to));
