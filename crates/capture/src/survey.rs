@@ -6,6 +6,8 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use event::Time;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
 
 use crate::agent::Agent;
 use crate::discover::{Discovered, discover};
@@ -28,6 +30,8 @@ pub struct Surveyed {
     pub emptied: Vec<PathBuf>,
     /// What cannot be read, and why.
     pub unreadable: Vec<Warning>,
+    /// Sources that have long been read and told nothing: their format may be another one.
+    pub mute: Vec<PathBuf>,
 }
 
 /// Looks at everything agents have written, and at how far it was read: the keys of all sources
@@ -42,20 +46,33 @@ pub fn survey(
     agents.iter().map(|agent| known.survey(*agent, environment, now)).collect()
 }
 
+/// Records after which something should have been told.
+const MUTE_RECORDS: u64 = 20;
+
 /// What was read before.
 struct Known<'a> {
     /// By the provider, and all of it.
     seen: Vec<(&'a str, Seen)>,
+    mute: Vec<(&'a str, PathBuf)>,
     by_key: HashMap<&'a str, usize>,
     by_file: HashMap<(u64, u64), usize>,
 }
 
 impl<'a> Known<'a> {
     fn of(sources: &'a [(String, String)]) -> Known<'a> {
-        let mut known = Known { seen: Vec::new(), by_key: HashMap::new(), by_file: HashMap::new() };
+        let mut known = Known {
+            seen: Vec::new(),
+            mute: Vec::new(),
+            by_key: HashMap::new(),
+            by_file: HashMap::new(),
+        };
         for (number, (key, position)) in sources.iter().enumerate() {
             let provider = key.split_once(':').map_or("", |(provider, _)| provider);
             let seen = Seen::parse(position);
+            let heard: Heard = serde_json::from_str(position).unwrap_or_default();
+            if heard.is_mute() {
+                known.mute.push((provider, heard.path));
+            }
             known.by_key.insert(key, number);
             known.by_file.insert(seen.file(), number);
             known.seen.push((provider, seen));
@@ -78,7 +95,13 @@ impl<'a> Known<'a> {
             behind_since: since.map(|nanos| Time::from_nanos(nanos.into())),
             emptied: roots.filter(|root| self.is_emptied(agent, root, &found)).collect(),
             unreadable,
+            mute: self.mute_of(agent.provider()),
         }
+    }
+
+    fn mute_of(&self, provider: &str) -> Vec<PathBuf> {
+        let mute = self.mute.iter().filter(|(its, _)| *its == provider);
+        mute.map(|(_, path)| path.clone()).collect()
     }
 
     /// Whether nothing in a source is news. One that was moved is the same.
@@ -96,6 +119,30 @@ impl<'a> Known<'a> {
             is_of_agent(provider) && (seen.path.starts_with(&real) || seen.path.starts_with(root))
         });
         had && !found.iter().any(|found| found.source.path.starts_with(&real))
+    }
+}
+
+/// What a position says of what was told.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Heard {
+    path: PathBuf,
+    records: u64,
+    threads: HashMap<String, Spoken>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Spoken {
+    is_started: bool,
+    parent: Option<IgnoredAny>,
+}
+
+impl Heard {
+    /// Whether nothing came of many records. One that only repeats another is told there.
+    fn is_mute(&self) -> bool {
+        let has_spoken = |it: &Spoken| it.is_started || it.parent.is_some();
+        self.records >= MUTE_RECORDS && !self.threads.values().any(has_spoken)
     }
 }
 

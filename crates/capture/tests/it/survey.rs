@@ -57,6 +57,19 @@ fn a_folder_that_had_sessions_and_has_none_is_named() {
 }
 
 #[test]
+fn a_source_that_was_read_and_tells_nothing_is_named() {
+    let mut home = Home::new();
+    let silent = "{\"type\":\"last-prompt\"}\n";
+    home.write(&format!("{FOLDER}/short.jsonl"), &silent.repeat(19));
+    home.write(&format!("{FOLDER}/talk.jsonl"), &(silent.repeat(40) + &prompt("one")));
+    home.write(&format!("{FOLDER}/mute.jsonl"), &silent.repeat(40));
+    home.read(agent("claude"));
+    let surveyed = surveyed(&home);
+    let [mute] = &surveyed.mute[..] else { panic!("{surveyed:?}") };
+    assert!(mute.ends_with("mute.jsonl"), "{surveyed:?}");
+}
+
+#[test]
 fn what_cannot_be_read_is_named_with_its_cause() {
     let home = Home::new();
     fs::create_dir_all(home.path().join(FOLDER).join("a.jsonl")).unwrap();

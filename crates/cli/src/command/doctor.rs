@@ -148,6 +148,10 @@ fn troubles(agent: &Surveyed, is_followed: bool, now: Time) -> Vec<String> {
     if let Some(late) = late.filter(|late| is_followed && *late > LAG_SECONDS_MAX) {
         troubles.push(format!("something was written {late} s ago and is not read yet"));
     }
+    if let Some(first) = agent.mute.first() {
+        let (count, first) = (agent.mute.len(), first.display());
+        troubles.push(format!("nothing was found in {count} that were read, such as `{first}`"));
+    }
     let unreadable = agent.unreadable.iter();
     troubles.extend(unreadable.take(NAMED_MAX).map(|warning| {
         let path = warning.path.as_ref().map(|path| format!("`{}`: ", path.display()));
