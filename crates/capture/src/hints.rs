@@ -1,6 +1,6 @@
 //! What the system tells of files, as hints to look: where something changed, came or went.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{SyncSender, TrySendError};
@@ -9,6 +9,7 @@ use notify::EventKind;
 use notify::event::{ModifyKind, RenameMode};
 
 use crate::database;
+use crate::error::{Warning, WarningKind};
 
 /// Hints that wait to be looked at. When there are more, everything is listed again instead.
 pub(crate) const HINTS_MAX: usize = 16_384;
@@ -66,6 +67,39 @@ impl Hints {
         self.has_lost_count.store(true, Ordering::Relaxed);
         // One that has so much to do makes another round anyway.
         let _ = self.sender.try_send(Wake::Errand);
+    }
+}
+
+/// A folder that the system does not watch.
+pub(crate) fn not_watched(provider: &'static str, root: &Path, error: &notify::Error) -> Warning {
+    let remedy = match error.kind {
+        notify::ErrorKind::MaxFilesWatch => {
+            "; raise the limit with `sysctl fs.inotify.max_user_watches=524288`"
+        }
+        _ => "",
+    };
+    Warning {
+        kind: WarningKind::NotWatched,
+        provider,
+        version: None,
+        path: Some(root.to_owned()),
+        message: format!(
+            "it cannot be watched ({error}) and is looked at every few seconds{remedy}"
+        ),
+        count: 1,
+    }
+}
+
+/// A folder that is watched in vain.
+pub(crate) fn missing_out(provider: &'static str, root: &Path) -> Warning {
+    Warning {
+        kind: WarningKind::NotWatched,
+        provider,
+        version: None,
+        path: Some(root.to_owned()),
+        message: "the system does not tell of all changes there; it is looked at every few seconds"
+            .to_owned(),
+        count: 1,
     }
 }
 

@@ -48,6 +48,7 @@ mod hints; // what the system tells of files
 mod schedule; // when to look again
 mod glance; // whether that can find more
 mod misses; // what notifications did not tell
+mod troubles; // what was said of those that cannot be read
 mod limit; // every limit, with its answer
 mod error;
 

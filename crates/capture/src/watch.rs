@@ -10,15 +10,16 @@ use std::time::{Duration, Instant};
 use notify::{Config, RecommendedWatcher, RecursiveMode, Watcher};
 
 use crate::database;
-use crate::error::{CaptureError, Warning, WarningKind};
+use crate::error::{CaptureError, Warning};
 use crate::glance::{Glance, Glances};
-use crate::hints::{HINTS_MAX, Hints, Wake};
+use crate::hints::{HINTS_MAX, Hints, Wake, missing_out, not_watched};
 use crate::limit::TURN_BYTES;
 use crate::misses::Misses;
 use crate::pump::{Looked, Pump, Summary};
 use crate::schedule::{Moment, Schedule};
 use crate::sink::Sink;
 use crate::stop::Stop;
+use crate::troubles::Troubles;
 
 /// Everything is listed again this often, whatever was noticed meanwhile.
 const SWEEP: Duration = Duration::from_secs(10 * 60);
@@ -98,6 +99,7 @@ pub struct Watch<'a> {
     schedule: Schedule,
     glances: Glances,
     misses: Misses,
+    troubles: Troubles,
     /// Sources with news that nobody told of, in the order they are read.
     backlog: VecDeque<PathBuf>,
     /// Folders that are listed again, and when.
@@ -134,6 +136,7 @@ impl<'a> Watch<'a> {
             schedule: Schedule::default(),
             glances: Glances::default(),
             misses: Misses::default(),
+            troubles: Troubles::default(),
             backlog: VecDeque::new(),
             appeared: VecDeque::new(),
             begun: Instant::now(),
@@ -181,6 +184,7 @@ impl<'a> Watch<'a> {
             self.catch_up(sink, &mut summary)?;
             self.settle_misses(&mut summary);
             errand(&self.pump, sink, &mut summary)?;
+            self.troubles.keep_new(&mut summary.warnings);
             if summary != Summary::default() {
                 summary.conclude();
                 tell(&summary);
@@ -250,7 +254,11 @@ impl<'a> Watch<'a> {
             let found = self.pump.look(&path, TURN_BYTES, sink, summary)?;
             has_looked = true;
             // What could not be read may be readable next time.
-            if found == Looked::Whole && summary.warnings.len() == warnings {
+            let is_well = summary.warnings.len() == warnings;
+            if is_well {
+                self.troubles.forget(&path);
+            }
+            if is_well && found == Looked::Whole {
                 self.glances.put(&path, glance);
             }
             looked.push((path, found, summary.bytes > bytes));
@@ -465,37 +473,6 @@ enum Waited {
     Stop,
 }
 
-fn not_watched(provider: &'static str, root: &Path, error: &notify::Error) -> Warning {
-    let remedy = match error.kind {
-        notify::ErrorKind::MaxFilesWatch => {
-            "; raise the limit with `sysctl fs.inotify.max_user_watches=524288`"
-        }
-        _ => "",
-    };
-    Warning {
-        kind: WarningKind::NotWatched,
-        provider,
-        version: None,
-        path: Some(root.to_owned()),
-        message: format!(
-            "it cannot be watched ({error}) and is looked at every few seconds{remedy}"
-        ),
-        count: 1,
-    }
-}
-
-fn missing_out(provider: &'static str, root: &Path) -> Warning {
-    Warning {
-        kind: WarningKind::NotWatched,
-        provider,
-        version: None,
-        path: Some(root.to_owned()),
-        message: "the system does not tell of all changes there; it is looked at every few seconds"
-            .to_owned(),
-        count: 1,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::HashMap;
@@ -506,6 +483,7 @@ mod tests {
     use super::*;
     use crate::agent::AGENTS;
     use crate::environment::Environment;
+    use crate::error::WarningKind;
     use crate::sink::{Batch, KnownSource, Original, SinkError};
 
     /// Takes everything and remembers how far it was read.
@@ -718,6 +696,26 @@ mod tests {
         assert_eq!(watch.sweep_pause(), SWEEP_UNWATCHED);
         watch.begun -= DISTRUSTED_FOR;
         assert!(watch.watch_roots(&mut Vec::new()), "it is watched anew");
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_said_once_until_it_could_be() {
+        let (home, _folder, environment) = home_with(&[]);
+        let clock = || Time::from_millis(0);
+        let folder = home.path().canonicalize().unwrap().join(".local/share/opencode");
+        let path = folder.join("opencode.db");
+        fs::create_dir_all(&folder).unwrap();
+        let mut watch = Watch::new(Pump::new(AGENTS, &environment, &clock), Vec::new());
+        let mut said = |bytes: &str| {
+            fs::write(&path, bytes).unwrap();
+            watch.hint(&path, watch.now());
+            let mut summary = Summary::default();
+            watch.look(&mut Places::default(), &mut summary).unwrap();
+            watch.troubles.keep_new(&mut summary.warnings);
+            summary.warnings.len()
+        };
+        let odd = "no database ".repeat(100);
+        assert_eq!([&*odd, &odd, "", &odd, &odd].map(&mut said), [1, 0, 0, 1, 0]);
     }
 
     #[test]
