@@ -323,7 +323,6 @@ fn task(tool: &str, input: &Raw) -> Option<String> {
     (tool == "spawn_agent").then(|| input.read::<Spawned>().ok()?.message).flatten()
 }
 
-/// The questions of a call that asks, one a line.
 /// The process that a call looks after.
 fn process(tool: &str, input: &Raw) -> Option<u64> {
     #[derive(Deserialize)]
@@ -338,6 +337,7 @@ fn process(tool: &str, input: &Raw) -> Option<u64> {
     within.as_deref().map_or_else(|| read(input.get()), read).map(|it| it.session_id)
 }
 
+/// The questions of a call that asks, one a line.
 fn questions(input: &Raw) -> String {
     #[derive(Deserialize)]
     struct Asked {
