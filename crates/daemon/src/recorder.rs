@@ -18,7 +18,7 @@ use crate::project::Projects;
 
 /// Bytes and batches on their way to the disk. With more, the oldest is waited for, so that reading
 /// is never far ahead of recording.
-const WAITING_BYTES_MAX: usize = 8 * 1024 * 1024;
+const WAITING_BYTES_MAX: usize = 4 * 1024 * 1024;
 const WAITING_MAX: usize = 4_096;
 
 /// Batches are gathered up to so many bytes before they are handed over. Many sources with a line

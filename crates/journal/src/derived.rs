@@ -300,7 +300,7 @@ fn connect(path: &Path) -> Result<Connection, rusqlite::Error> {
         "PRAGMA journal_mode = WAL;
          PRAGMA synchronous = NORMAL;
          PRAGMA mmap_size = 0;
-         PRAGMA cache_size = -8192;
+         PRAGMA cache_size = -4096;
          PRAGMA wal_autocheckpoint = 4096;",
     )?;
     Ok(connection)

@@ -33,7 +33,7 @@ const PART_LEN: u64 = 1 << 18;
 /// last page has beyond it is taken too. Each transaction leaves a stretch to be merged with
 /// others later, so few large ones cost much less than many small ones.
 const FEED_EVENTS: usize = 8_192;
-const FEED_BYTES: usize = 8 << 20;
+const FEED_BYTES: usize = 4 << 20;
 
 /// How far the index has got.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
