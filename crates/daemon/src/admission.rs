@@ -38,12 +38,7 @@ impl Gate {
 
     /// Whether what is read is kept as it was written.
     pub(crate) fn keeps_originals(&self) -> bool {
-        self.settings.originals.keep && !self.redacts()
-    }
-
-    /// Whether secrets are taken out of what is recorded.
-    pub(crate) fn redacts(&self) -> bool {
-        self.settings.capture.redact
+        self.settings.originals.keep
     }
 
     pub(crate) fn admits(

@@ -1,15 +1,13 @@
 //! The journal as capture sees it.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
 use capture::{Admission, Batch, Kept, KnownSource, Original, Sink, SinkError, UnknownRecord};
 use event::payload::Unknown;
-use event::{Draft, EventId, Kind, Raw, SessionId, Time};
+use event::{EventId, Kind, Raw, SessionId, Time};
 use journal::{Journal, Selection, SourceMove, Ticket};
-use projection::redact_draft;
-use redact::Redactor;
 
 use crate::admission::Gate;
 use crate::delete::remove_originals;
@@ -31,10 +29,6 @@ const GATHERED_MAX: usize = 256;
 /// of them does not wait for the last.
 const GATHERED_FOR: Duration = Duration::from_millis(10);
 
-/// Sessions whose secrets are told apart. With more all are forgotten: another secret may then have
-/// the mark of an earlier one.
-const REDACTORS_MAX: usize = 1_024;
-
 /// Records batches in the journal.
 pub(crate) struct Recorder<'a> {
     journal: &'a Journal,
@@ -51,8 +45,6 @@ pub(crate) struct Recorder<'a> {
     facts: &'a RefCell<FreshFacts>,
     projects: Projects,
     gate: Gate,
-    /// What tells the secrets of a session apart, where they are taken out.
-    redactors: HashMap<SessionId, Redactor>,
     /// Deletions of sessions that were followed.
     deletions: u64,
     /// The times of the oldest and the newest of what was put.
@@ -80,7 +72,6 @@ impl<'a> Recorder<'a> {
             facts,
             projects: Projects::new(),
             gate,
-            redactors: HashMap::new(),
             deletions: 0,
             span: None,
             recorded: 0,
@@ -91,19 +82,6 @@ impl<'a> Recorder<'a> {
     /// The same for what is news: it is not gathered for long.
     pub(crate) fn of_news(self) -> Recorder<'a> {
         Recorder { is_news: true, ..self }
-    }
-
-    /// Takes the secrets out, if somebody wants that.
-    fn redact(&mut self, draft: &mut Draft) {
-        if !self.gate.redacts() {
-            return;
-        }
-        if self.redactors.len() >= REDACTORS_MAX && !self.redactors.contains_key(&draft.session_id)
-        {
-            self.redactors.clear();
-        }
-        let redactor = self.redactors.entry(draft.session_id.clone()).or_default();
-        redact_draft(draft, &mut |text| redactor.redact(text));
     }
 
     /// Hands over what was gathered.
@@ -207,7 +185,6 @@ impl Sink for Recorder<'_> {
         let Batch { source: source_id, from, to, mut drafts } = batch;
         for draft in &mut drafts {
             self.projects.name(draft);
-            self.redact(draft);
             let (oldest, newest) = self.span.unwrap_or((draft.created_at, draft.created_at));
             self.span = Some((oldest.min(draft.created_at), newest.max(draft.created_at)));
             if !self.sessions.contains_key(&draft.session_id) {

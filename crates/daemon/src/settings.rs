@@ -51,8 +51,6 @@ impl Default for Http {
 pub(crate) struct Capture {
     /// What is left out.
     off: Vec<Rule>,
-    /// Secrets are taken out before anything is recorded, and no originals are kept.
-    pub redact: bool,
 }
 
 /// Leaves out the sessions that everything in it fits.
@@ -159,14 +157,8 @@ impl Settings {
         let command = self.notifications.command.as_ref().and_then(|command| command.first());
         let command = command.map(|command| format!("`{command}` is told of sessions"));
         let leaves: Vec<String> = [model, command].into_iter().flatten().collect();
-        let kept = match self.capture.redact {
-            true => {
-                "secrets are taken out of what is recorded, and no originals are kept".to_owned()
-            }
-            false => self.originals.to_string(),
-        };
         Switches {
-            kept: kept + &left_out,
+            kept: self.originals.to_string() + &left_out,
             leaves: match leaves.is_empty() {
                 true => "nothing is sent anywhere".to_owned(),
                 false => leaves.join("; "),

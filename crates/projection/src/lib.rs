@@ -50,7 +50,7 @@ pub use facts::{About, Counts, Facts, UnknownCount};
 pub use hot::{Glance, HOT_EVENTS_SEEN, Hot, HotTurn, Said};
 pub use price::{BadPrices, PriceTable};
 pub use quality::{Fault, Quality};
-pub use redacted::{Redact, redact_draft, redacted};
+pub use redacted::{Redact, redacted};
 pub use risk::Risk;
 pub use spend::{Grouping, Money, Spending, Spent, SpentRow, Within};
 pub use stretch::{PAUSE_MILLIS, Stretch};

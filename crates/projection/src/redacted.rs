@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use event::{Draft, Event, Raw};
+use event::{Event, Raw};
 
 /// What a text goes through before it is shown to anybody else.
 pub type Redact<'r> = dyn FnMut(&str) -> Cow<'_, str> + 'r;
@@ -11,20 +11,16 @@ pub type Redact<'r> = dyn FnMut(&str) -> Cow<'_, str> + 'r;
 const DEPTH_MAX: usize = 16;
 
 /// The event with every text redacted.
-pub fn redacted(event: &Event, redact: &mut Redact<'_>) -> Event {
-    let mut event = event.clone();
-    redact_draft(&mut event.draft, redact);
-    event
-}
-
-/// Redacts every text of an event that has no place yet.
 ///
 /// Texts are looked at one by one, as they read, and then together with the names beside them.
-pub fn redact_draft(draft: &mut Draft, redact: &mut Redact<'_>) {
+pub fn redacted(event: &Event, redact: &mut Redact<'_>) -> Event {
+    let mut event = event.clone();
+    let draft = &mut event.draft;
     draft.text = draft.text.as_deref().map(|text| redact(text).into_owned());
     draft.data = json(&draft.data, redact);
     draft.metadata.values_mut().for_each(|value| *value = json(value, redact));
     draft.extra.iter_mut().for_each(|(_, value)| *value = json(value, redact));
+    event
 }
 
 /// The value with each of its texts, and the names of its members, as `change` makes them.

@@ -6,9 +6,10 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use daemon::{Secrets, handoff_note, write_document, write_events};
+use event::Event;
 use journal::{Journal, SessionInfo};
 use projection::document::{Format, Options};
-use projection::redact_draft;
+use projection::redacted;
 use redact::Redactor;
 use session::Extent;
 
@@ -114,7 +115,8 @@ impl Export {
         let redactor = std::cell::RefCell::new(Redactor::new());
         let redact = |draft: &mut event::Draft| {
             let redactor = &mut *redactor.borrow_mut();
-            redact_draft(draft, &mut |text| redactor.redact(text));
+            let event = Event { seq: 0, draft: draft.clone() };
+            *draft = redacted(&event, &mut |text| redactor.redact(text)).draft;
         };
         Ok(session::export_redacted(journal, &info.id, extent, &redact, out)?)
     }

@@ -86,26 +86,6 @@ fn originals_can_be_switched_off() {
 }
 
 #[test]
-fn secrets_can_be_taken_out_before_anything_is_recorded() {
-    let world = empty();
-    ingest(&world);
-    fs::write(journal(&world).join("config.toml"), "capture.redact = true").unwrap();
-    let secret = format!("ghp_{}", "k7Qz2MfX9aLr4TbWc8NyHd3VjPs6GuEe5RoJ");
-    let line = prompt("s0", 0);
-    let said =
-        serde_json::from_str::<serde_json::Value>(&line).unwrap()["message"]["content"].clone();
-    let line = line.replace(said.as_str().unwrap(), &format!("push it with {secret} please"));
-    append(&world.home().join(".claude/projects/-s0/s0.jsonl"), line.as_bytes());
-    ingest(&world);
-    let events = world.run(&["--json", "show", "claude:s0", "--events"]).stdout;
-    assert!(events.contains("push it with [redacted:github_token] please"), "{events}");
-    assert!(!events.contains(&secret[4..]), "{events}");
-    assert_eq!(originals(&world), 0);
-    let [(switches, None)] = &told(&world, "privacy")[..] else { panic!("nothing is wrong") };
-    assert!(switches.starts_with("secrets are taken out of what is recorded"), "{switches}");
-}
-
-#[test]
 fn doctor_says_what_waits_what_cannot_be_read_and_what_is_gone() {
     let world = empty();
     ask(&world, "s0", "work/app", 0..2);
