@@ -28,7 +28,7 @@ pub(crate) struct Glance {
     /// than its bytes was changed says nothing: a reader may do that by opening it.
     log: Option<(FileId, u64, i64)>,
     /// Nobody has written for so long that what is not finished is told as it is.
-    is_quiet: bool,
+    pub is_quiet: bool,
     is_settled: bool,
 }
 

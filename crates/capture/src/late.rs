@@ -82,6 +82,8 @@ impl Pump<'_> {
             // It comes in between, or beside.
             Some(parent) if younger < line.len() => Some(parent.clone()),
             Some(_) => by_name(),
+            // It works for somebody, and stays whose it is.
+            None if line[heir].works() => by_name(),
             None => {
                 let heir = line.into_iter().nth(heir).expect("it was counted");
                 self.tell_parent(newcomer, heir, sink, summary)?;
@@ -157,6 +159,11 @@ impl Pump<'_> {
 }
 
 impl Reader {
+    /// Whether it works for another session.
+    fn works(&self) -> bool {
+        self.position.threads.get(&self.name).is_some_and(|thread| thread.works().is_some())
+    }
+
     /// The session it goes on with.
     fn parent(&self) -> Option<&Parent> {
         let parent = self.position.threads.get(&self.name)?.parent.as_ref();

@@ -64,7 +64,14 @@ impl Pump<'_> {
         let own = session_id(source.provider, &source.session);
         let parent = match kin.parent.as_ref().filter(|parent| **parent != source.session) {
             Some(parent) => Some(session_id(source.provider, parent)),
-            None => self.first_teller(agent, source, sink)?,
+            None => match self.first_teller(agent, source, sink)? {
+                // One that says it comes from this one may repeat it under other times.
+                None => {
+                    let heir = self.tellers.heir(source.provider, &source.session, sink)?;
+                    heir.map(|heir| session_id(source.provider, &heir))
+                }
+                first => first,
+            },
         };
         let Some(mut session) = parent.filter(|session| *session != own) else { return Ok(None) };
         let mut scout = Reading::open(agent, source, None)?;
@@ -140,9 +147,7 @@ impl Pump<'_> {
         }
         let thread = reading.position.threads.entry(source.session.clone()).or_default();
         let parent = origin.session.as_str().split_once(':').map_or("", |(_, session)| session);
-        // One that works for its parent does not go on with what it repeats.
-        let works = thread.parent.take().filter(|parent| parent.mode == SessionMode::Child);
-        thread.leave(works.or_else(|| {
+        thread.leave(thread.works().or_else(|| {
             let session = parent.to_owned();
             Some(Parent { session, mode: SessionMode::Fork, seq: origin.seq, label: None })
         }));
@@ -162,7 +167,7 @@ impl Pump<'_> {
         let words = format!("its beginning is told in {}, which was read first", origin.session);
         reading.open_with(words, own);
         let thread = reading.position.threads.entry(source.session.clone()).or_default();
-        thread.leave(late.parent);
+        thread.leave(thread.works().or(late.parent));
         Ok(())
     }
 }

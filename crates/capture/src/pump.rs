@@ -25,7 +25,6 @@ use crate::sink::{Batch, Original, Sink, SinkError};
 use crate::source::Source;
 use crate::stop::Stop;
 use crate::tellers::Tellers;
-use crate::thread::Parent;
 use crate::told::session_id;
 
 /// Reads what agents have written into a sink.
@@ -355,14 +354,7 @@ impl<'a> Pump<'a> {
             self.go_on(agent, reading, source, kin, sink)?;
             return Ok(Begun::Now);
         }
-        let Some(origin) = self.origin(agent, source, kin, sink)? else {
-            // Nobody has told of whom it says it repeats.
-            if let Some(named) = kin.parent.as_ref().filter(|named| **named != source.session) {
-                let thread = reading.position.threads.entry(source.session.clone()).or_default();
-                thread.parent = Some(Parent::unseen(named));
-            }
-            return Ok(Begun::Now);
-        };
+        let Some(origin) = self.origin(agent, source, kin, sink)? else { return Ok(Begun::Now) };
         if origin.is_all && !reading.is_quiet((self.clock)()) {
             return Ok(Begun::NotYet);
         }
@@ -397,7 +389,10 @@ impl<'a> Pump<'a> {
         // Others may have told of it: whom it repeats, who repeats it, or the same before somebody
         // forgot how far it was read.
         let may_be_told = was_read || kin != Kin::default();
-        if is_new && (may_be_told || self.tellers.awaits(source.provider, sink)?) {
+        // Asked of every new one: whoever is asked first looks through what is recorded, which has to
+        // be before anything new waits to be.
+        let is_awaited = is_new && self.tellers.awaits(source.provider, sink)?;
+        if is_awaited || is_new && may_be_told {
             let begun = self.begin(agent, &found, &kin, &mut reading, sink, summary)?;
             if begun == Begun::NotYet {
                 return Ok(Looked::Whole);

@@ -358,6 +358,8 @@ pub(crate) fn feed(
     if let Err(panic) = read {
         let why = panic.downcast_ref::<String>().map(String::as_str);
         let why = why.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no reason");
+        // The parser may have been about to tell of another record, or another session.
+        turn_to(parser, told, &record);
         told.unknown(&record, "broken", Some(&format!("the parser failed: {why}")));
     }
     is_text

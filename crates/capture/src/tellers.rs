@@ -5,7 +5,7 @@
 //! export, costs the same however long the history is.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use serde::Deserialize;
@@ -26,8 +26,9 @@ pub struct Tellers {
 #[derive(Default)]
 struct Sessions {
     tellers: HashMap<u64, Teller>,
-    /// By provider, those that another one says it comes from, and that nobody has told of yet.
-    awaited: HashMap<String, HashSet<u64>>,
+    /// By provider, those that another one says it comes from, and that nobody has told of yet, each
+    /// with the name of the other.
+    awaited: HashMap<String, HashMap<u64, String>>,
 }
 
 /// The newest source that tells of a session.
@@ -67,8 +68,19 @@ impl Tellers {
     /// Whether a session of the provider comes from one that nobody has told of: whoever is read
     /// for the first time may have been repeated by it.
     pub(crate) fn awaits(&self, provider: &str, sink: &dyn Sink) -> Result<bool, SinkError> {
-        let is_some = |awaited: &HashSet<u64>| !awaited.is_empty();
+        let is_some = |awaited: &HashMap<u64, String>| !awaited.is_empty();
         self.ask(sink, |sessions| sessions.awaited.get(provider).is_some_and(is_some))
+    }
+
+    /// A session that says it comes from this one, which nobody has told of yet.
+    pub(crate) fn heir(
+        &self,
+        provider: &str,
+        session: &str,
+        sink: &dyn Sink,
+    ) -> Result<Option<String>, SinkError> {
+        let hash = hash(provider, session);
+        self.ask(sink, |sessions| sessions.awaited.get(provider)?.get(&hash).cloned())
     }
 
     fn ask<T>(&self, sink: &dyn Sink, ask: impl FnOnce(&Sessions) -> T) -> Result<T, SinkError> {
@@ -100,7 +112,8 @@ impl Sessions {
             let parent = parent.filter(|parent| parent.is_unseen());
             let awaited = parent.map(|parent| self::hash(provider, &parent.session));
             if let Some(awaited) = awaited.filter(|awaited| !self.tellers.contains_key(awaited)) {
-                self.awaited.entry(provider.to_owned()).or_default().insert(awaited);
+                let awaited_by = self.awaited.entry(provider.to_owned()).or_default();
+                awaited_by.entry(awaited).or_insert_with(|| session.clone());
             }
         }
     }

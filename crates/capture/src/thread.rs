@@ -47,6 +47,11 @@ impl Thread {
         self.is_exited = false;
         self.parent = parent;
     }
+
+    /// Whom it works for. Then it does not go on with whom it repeats.
+    pub(crate) fn works(&self) -> Option<Parent> {
+        self.parent.clone().filter(|parent| parent.mode == SessionMode::Child)
+    }
 }
 
 /// Where a session comes from.

@@ -247,11 +247,14 @@ impl<'a> Watch<'a> {
         while let Some(path) = self.schedule.take_due(now).filter(|_| !self.pump.stop.is_asked()) {
             let glance = Glance::at(&path, (self.pump.clock)());
             if self.glances.has(&path, &glance) {
-                looked.push((path, Looked::Whole, false));
+                looked.push((path, Looked::Whole, false, false));
                 continue;
             }
             let (bytes, warnings) = (summary.bytes, summary.warnings.len());
             let found = self.pump.look(&path, TURN_BYTES, sink, summary)?;
+            let has_grown = summary.bytes > bytes;
+            // Of what counts only because nobody goes on with it, nobody tells.
+            let is_news = has_grown && !glance.is_quiet;
             has_looked = true;
             // What could not be read may be readable next time.
             let is_well = summary.warnings.len() == warnings;
@@ -261,14 +264,14 @@ impl<'a> Watch<'a> {
             if is_well && found == Looked::Whole {
                 self.glances.put(&path, glance);
             }
-            looked.push((path, found, summary.bytes > bytes));
+            looked.push((path, found, has_grown, is_news));
         }
         if has_looked {
             sink.settle().map_err(CaptureError::Positions)?;
         }
         let now = self.now();
-        for (path, found, has_grown) in looked {
-            self.misses.looked(&path, has_grown, now);
+        for (path, found, has_grown, is_news) in looked {
+            self.misses.looked(&path, is_news, now);
             let is_kept = match found {
                 // Whatever else somebody keeps there.
                 Looked::Nothing => self.schedule.forget(&path),

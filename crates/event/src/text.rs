@@ -82,8 +82,9 @@ pub fn mended(json: &str) -> Cow<'_, str> {
                 copied = escape + 6;
                 copied
             }
-            // The character behind the backslash may be a backslash itself.
-            _ => escape + 2,
+            // The character behind the backslash may be a backslash itself, or of several bytes, or
+            // missing: this may be no JSON at all.
+            _ => json.ceil_char_boundary(escape + 2),
         };
     }
     if copied == 0 {
@@ -99,4 +100,17 @@ fn unit(json: &str, place: usize) -> Option<u16> {
     // A sign in front would be read as part of the number.
     let is_hex = hex.bytes().all(|byte| byte.is_ascii_hexdigit());
     is_hex.then(|| u16::from_str_radix(hex, 16).ok())?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::mended;
+
+    #[test]
+    fn what_is_no_json_is_left_as_it_is() {
+        for text in ["\\\u{FFFD}\\ud83", "\\", "\\\\\\", "\\u", "\\é\\é"] {
+            assert_eq!(mended(text), text);
+        }
+        assert_eq!(mended("\\é\\ud83d"), "\\é\\ufffd");
+    }
 }

@@ -740,7 +740,9 @@ impl SessionRow {
             }
             Kind::SettingsChanged => {
                 if let Some(settings) = draft.readable::<SettingsChanged>() {
-                    self.come_from(settings.parent);
+                    // A copy in a fork tells of the session it was copied from.
+                    let parent = settings.parent.filter(|_| draft.fork_origin().is_none());
+                    self.come_from(parent);
                     self.model = settings.model.or(self.model.take());
                     self.title = settings.title.or(self.title.take());
                     // Where it began is where it is listed.
@@ -760,8 +762,8 @@ impl SessionRow {
             self.parent = Some(ParentRow {
                 session_id: parent.session_id,
                 mode: SessionMode::Fork,
-                seq: parent.seq,
-                event_id: parent.event_id,
+                seq: 0,
+                event_id: None,
                 label: None,
                 reason: None,
                 depth: 1,

@@ -10,7 +10,7 @@
 mod journal; // the door to everything
 mod options; // how it is opened
 mod batch; // what is appended, and what comes back
-mod intake; // limits and text, on the appender's thread
+mod intake; // limits, on the appender's thread
 mod writer; // the one writer: gathers, commits, tells
 mod commit; // what a batch becomes on top of what is recorded
 mod known; // the ids the writer recognises

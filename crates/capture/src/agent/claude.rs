@@ -194,6 +194,7 @@ impl Transcript {
         told: &mut Told<'_>,
     ) -> Result<(), serde_json::Error> {
         self.begin(line, told);
+        copied(line, told);
         self.come_back(line, told);
         match &*line.kind {
             "user" => self.user(line, told)?,
@@ -280,6 +281,17 @@ impl Transcript {
     /// Whether the record is about what a subagent does.
     fn is_subagent(&self, line: &Line<'_>) -> bool {
         line.is_sidechain || self.role != Role::Main
+    }
+}
+
+/// A fork says of all it repeats where it comes from. Nobody may have seen that one.
+fn copied(line: &Line<'_>, told: &mut Told<'_>) {
+    let copied = line.forked_from.filter(|_| !told.has_begun());
+    let copied = copied.and_then(|from| serde_json::from_str::<line::Copied<'_>>(from.get()).ok());
+    if let Some(session) = copied.and_then(|copied| copied.session_id)
+        && line.session_id.as_ref() != Some(&session)
+    {
+        told.parent(&session, SessionMode::Fork, None);
     }
 }
 

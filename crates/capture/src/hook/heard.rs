@@ -88,6 +88,7 @@ impl Pump<'_> {
         drafts.iter_mut().for_each(|draft| mark(draft, heard));
         admit(agent.provider(), &position.threads, &mut drafts, sink);
         summary.add(agent.provider(), &drafts);
+        self.open_epochs.may_be_in(key.clone());
         let batch = Batch { source: key, from: Some(recorded), to: position.encode(), drafts };
         sink.put(batch).map_err(|source| CaptureError::Sink { path, source })?;
         sink.settle().map_err(CaptureError::Positions)?;

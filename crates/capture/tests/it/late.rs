@@ -97,11 +97,15 @@ fn thread(name: &str) -> String {
 
 /// A rollout of Codex, with a turn for each prompt.
 fn rollout(name: &str, parent: Option<&str>, prompts: &[&str]) -> File {
+    rollout_at("2026-11-15T10:00:01.000Z", name, parent, prompts)
+}
+
+/// The same, written down at this time.
+fn rollout_at(at: &str, name: &str, parent: Option<&str>, prompts: &[&str]) -> File {
     let from = parent.map(|parent| format!(r#","forked_from_id":"{}""#, thread(parent)));
     let (id, from) = (thread(name), from.unwrap_or_default());
     let line = |kind: &str, payload: &str| {
-        format!(r#"{{"timestamp":"2026-11-15T10:00:01.000Z","type":"{kind}","payload":{payload}}}"#)
-            + "\n"
+        format!(r#"{{"timestamp":"{at}","type":"{kind}","payload":{payload}}}"#) + "\n"
     };
     let mut lines = line("session_meta", &format!(r#"{{"id":"{id}"{from}}}"#));
     for prompt in prompts {
@@ -117,11 +121,12 @@ fn rollout(name: &str, parent: Option<&str>, prompts: &[&str]) -> File {
 
 #[test]
 fn recorded_forks_have_the_same_parent_in_any_order() {
-    for provider in ["claude", "codex", "copilot", "pi"] {
-        let home = fixtures().join(provider).join("s9_fork/home");
-        if !home.is_dir() {
-            continue;
-        }
+    let home = |provider: &str| fixtures().join(provider).join("s9_fork/home");
+    let recorded: Vec<&str> =
+        ["claude", "codex", "copilot", "pi"].into_iter().filter(|it| home(it).is_dir()).collect();
+    assert!(recorded.contains(&"claude") && recorded.contains(&"codex"), "{recorded:?}");
+    for provider in recorded {
+        let home = home(provider);
         let mut whole = Memory::default();
         read(agent(provider), &home, &mut whole);
         let is_source = |(path, _): &File| path.extension().is_some_and(|kind| kind == "jsonl");
@@ -200,7 +205,7 @@ fn who_tells_of_a_session_is_looked_up_once_for_many_passes() {
     let agents = [agent("codex")];
     let mut sink = Memory::default();
     let mut known = Tellers::default();
-    for (name, parent, asked_for_all) in [("c", Some("b"), 1), ("d", None, 2), ("a", None, 1)] {
+    for (name, parent, asked_for_all) in [("c", Some("b"), 2), ("d", None, 1), ("a", None, 1)] {
         put(home.path(), &rollout(name, parent, &["one", name]));
         sink.asked_for_all.set(0);
         let pump = Pump::new(&agents, &environment, &clock).knowing(known);
@@ -240,4 +245,22 @@ fn a_parent_that_appears_while_its_fork_is_followed_is_its_parent() {
     let fork_of = BTreeMap::from([("claude:fork".to_owned(), "claude:parent".to_owned())]);
     assert_eq!(links(&sink), fork_of);
     assert_eq!(prompts(&sink), ["one", "other", "three", "two"]);
+}
+
+#[test]
+fn a_fork_that_repeats_under_other_times_is_known_all_the_same() {
+    let parent = rollout("1", None, &["a", "b", "c"]);
+    let fork = rollout_at("2026-11-15T11:00:00.000Z", "2", Some("1"), &["a", "b", "other"]);
+    for files in [[&parent, &fork], [&fork, &parent]] {
+        let home = TempDir::new().unwrap();
+        let mut sink = Memory::default();
+        for file in files {
+            put(home.path(), file);
+            read(agent("codex"), home.path(), &mut sink);
+        }
+        let (child, parent) = (thread("2"), thread("1"));
+        let fork_of = BTreeMap::from([(format!("codex:{child}"), format!("codex:{parent}"))]);
+        assert_eq!(links(&sink), fork_of);
+        assert_eq!(prompts(&sink), ["a", "b", "c", "other"]);
+    }
 }

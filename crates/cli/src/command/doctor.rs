@@ -1,5 +1,7 @@
 //! `hansard doctor`: is the record sound, and if not, where.
 
+use std::path::Path;
+
 use capture::Surveyed;
 use clap::Args;
 use daemon::{Condition, Settings, Switches};
@@ -38,14 +40,15 @@ impl Doctor {
         let recording = recording(condition.as_ref());
         let mut checks = match self.check(&journal) {
             // The cause is known and comes next.
-            Err(error) if !recording.ok => vec![unchecked(&error)],
+            Err(error) if !recording.ok => vec![unchecked("journal", &error)],
             checks => checks?,
         };
         // Whoever has to read years first, or cannot record, is late for a reason.
         let is_busy = |condition: &Condition| condition.backlog.is_some() || !recording.ok;
         let is_followed = condition.as_ref().is_some_and(|condition| !is_busy(condition));
         checks.push(recording);
-        checks.extend(sources(&journal, is_followed)?);
+        let sources = sources(&journal, is_followed);
+        checks.extend(sources.unwrap_or_else(|error| vec![unchecked("sources", &error)]));
         checks.extend(privacy(&journal)?);
         checks.extend(condition.and_then(|condition| condition.model).map(model));
         let ok = checks.iter().all(|check| check.ok);
@@ -87,9 +90,9 @@ impl Doctor {
 }
 
 /// The journal could not be looked at.
-fn unchecked(error: &CliError) -> CheckShape {
+fn unchecked(name: &'static str, error: &CliError) -> CheckShape {
     let detail = error.message().to_owned();
-    CheckShape { name: "journal", ok: false, detail, fix: None }
+    CheckShape { name, ok: false, detail, fix: None }
 }
 
 /// Whether what happens now is recorded.
@@ -139,11 +142,16 @@ fn sources(journal: &Journal, is_followed: bool) -> Result<Vec<CheckShape>, CliE
     Ok(checks)
 }
 
+/// A path in one line: who names a file may put anything into it.
+fn one_line(path: &Path) -> String {
+    path.display().to_string().replace(['\n', '\r'], "\u{FFFD}")
+}
+
 /// What somebody should look at.
 fn troubles(agent: &Surveyed, is_followed: bool, now: Time) -> Vec<String> {
     let emptied = agent.emptied.iter();
     let mut troubles: Vec<String> =
-        emptied.map(|root| format!("`{}` had sessions and has none now", root.display())).collect();
+        emptied.map(|root| format!("`{}` had sessions and has none now", one_line(root))).collect();
     let late = agent.behind_since.map(|since| (now.nanos() - since.nanos()) / 1_000_000_000);
     if let Some(late) = late.filter(|late| is_followed && *late > LAG_SECONDS_MAX) {
         troubles.push(format!("something was written {late} s ago and is not read yet"));
@@ -154,7 +162,7 @@ fn troubles(agent: &Surveyed, is_followed: bool, now: Time) -> Vec<String> {
     }
     let unreadable = agent.unreadable.iter();
     troubles.extend(unreadable.take(NAMED_MAX).map(|warning| {
-        let path = warning.path.as_ref().map(|path| format!("`{}`: ", path.display()));
+        let path = warning.path.as_ref().map(|path| format!("`{}`: ", one_line(path)));
         path.unwrap_or_default() + &warning.message
     }));
     let more = agent.unreadable.len().saturating_sub(NAMED_MAX);

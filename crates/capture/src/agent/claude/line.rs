@@ -34,6 +34,8 @@ pub(super) struct Line<'a> {
     #[serde(borrow)]
     pub permission_mode: Option<Text<'a>>,
 
+    #[serde(borrow)]
+    pub forked_from: Option<&'a RawValue>,
     pub is_sidechain: bool,
     pub is_meta: bool,
     pub is_compact_summary: bool,
@@ -91,6 +93,14 @@ impl Line<'_> {
     pub(super) fn at(&self) -> Option<Time> {
         text(self.timestamp?)?.parse().ok()
     }
+}
+
+/// The session a record was copied from.
+#[derive(Deserialize, Default)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct Copied<'a> {
+    #[serde(borrow)]
+    pub session_id: Option<Text<'a>>,
 }
 
 /// What a record that does not fit calls itself.

@@ -63,6 +63,7 @@ pub(super) fn is_damage(error: &Error) -> bool {
     let is_no_value = matches!(
         error,
         Error::InvalidColumnType(..)
+            | Error::Utf8Error(..)
             | Error::FromSqlConversionFailure(..)
             | Error::IntegralValueOutOfRange(..)
     );

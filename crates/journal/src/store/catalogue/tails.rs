@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::ops::Deref;
 
 use event::EventId;
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::row::{Key, SEQ_MAX};
 use super::{Bodies, View, fault};
@@ -74,12 +74,7 @@ impl<C: Deref<Target = Connection>, B: Bodies> View<'_, C, B> {
         let mut rows = select.query([next, stretches_from(Key::new(session, 0))[1]])?;
         // Where the table is damaged, or a row of it is gone, the rest is asked of the ids.
         while let Ok(Some(row)) = rows.next() {
-            let bytes = row.get_ref(2)?.as_blob()?;
-            let is_whole = bytes.len() == STRETCH_EVENTS * END_BYTES
-                && row.get::<_, u32>(1)? == sum(next, bytes);
-            if row.get::<_, i64>(0)? != next || !is_whole {
-                break;
-            }
+            let Some(bytes) = whole(row, next) else { break };
             let slots = (next << STRETCH_BITS..).zip(bytes.chunks_exact(END_BYTES));
             places
                 .extend(slots.filter(|(_, end)| wanted.has(number(end))).map(|(key, _)| Key(key)));
@@ -162,6 +157,15 @@ fn first_stretch(db: &Connection, session: u32) -> rusqlite::Result<Option<i64>>
     let bounds = [Key::new(session, 0).0, Key::new(session, SEQ_MAX).0];
     let first = db.prepare_cached(SQL)?.query_row(bounds, |row| row.get(0)).optional()?;
     Ok(first.map(|key| stretch_of(Key(key))))
+}
+
+/// What a row notes, if it is that of the stretch and as it was written.
+fn whole<'r>(row: &'r Row<'_>, stretch: i64) -> Option<&'r [u8]> {
+    let bytes = row.get_ref(2).ok()?.as_blob().ok()?;
+    let is_whole = row.get(0) == Ok(stretch)
+        && row.get(1) == Ok(sum(stretch, bytes))
+        && bytes.len() == STRETCH_EVENTS * END_BYTES;
+    is_whole.then_some(bytes)
 }
 
 fn stretch_of(key: Key) -> i64 {
