@@ -68,6 +68,14 @@ impl Running {
         }
     }
 
+    /// Waits until it has said something, unless it has.
+    #[track_caller]
+    pub fn speaks(&mut self) {
+        if self.said.is_empty() {
+            self.line().expect("it goes on");
+        }
+    }
+
     /// Ends it at once, without a chance to do anything.
     pub fn kill(mut self) -> Said {
         self.child.kill().expect("it is there to be killed");

@@ -57,7 +57,7 @@ fn everything_written_meanwhile_is_recorded_in_order() {
         }
     }
     // Before that it may not have got as far as to heed a signal.
-    wait_for(&mut running, 1);
+    running.speaks();
     let said = running.terminate();
     assert_eq!((said.code, said.stderr.as_str()), (Some(0), ""), "{said}");
     // What was written last, and what nobody will finish any more.
@@ -84,7 +84,7 @@ fn whatever_happens_to_files_while_they_are_read_everything_counts_once() {
         let pause = if dice.below(8) == 0 { 40 } else { 2 };
         assert!(!running.ends_within(Duration::from_millis(dice.below(pause))), "it goes on");
     }
-    wait_for(&mut running, 1);
+    running.speaks();
     let said = running.terminate();
     assert_eq!(said.code, Some(0), "{said}");
     transcripts.age();
