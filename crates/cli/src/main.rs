@@ -15,12 +15,6 @@ use command::{Global, Hansard};
 use error::CliError;
 use output::Output;
 
-/// What one thread reads, others record, index and free. Linux' usual allocator has a heap for each
-/// of them, and gives little back of what long lines needed: while years of history are read, with
-/// this one memory stays a fifth smaller. How it is set up stands in `.cargo/config.toml`.
-#[global_allocator]
-static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
-
 fn main() -> ExitCode {
     // Before anything else: an agent waits for it.
     if let Some(call) = hook::Call::in_arguments(std::env::args_os().skip(1)) {
