@@ -1,10 +1,10 @@
 //! A journal in one SQLite file: the default, good for years of one person's history.
 //!
-//! The text of an event stands compressed in its row, or in a block with those it was appended
+//! The text of an event stands compressed in its row, or in a block with those it was recorded
 //! with; `data` that is large stands once for all events that carry it. Blocks and such `data` are
 //! payloads, rows of their own. Everything else is the catalogue's.
 
-mod block; // events that were appended together, packed together
+mod block; // events that were recorded together, packed together
 mod wal; // is the log whole that a crash left behind
 
 use std::path::{Path, PathBuf};

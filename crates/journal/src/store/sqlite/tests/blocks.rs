@@ -1,4 +1,4 @@
-//! Events that were appended together: what comes back, what goes, and what damage costs.
+//! Events that were recorded together: what comes back, what goes, and what damage costs.
 
 use super::*;
 use crate::{Batch, Journal, Options};
