@@ -73,10 +73,13 @@ fn write<'c>(
     for (index, row) in changes.events.iter().enumerate() {
         statements.write(row, body_of(index))?;
     }
-    match tails::note(db, &changes.events) {
+    let noted = tails::note(db, &changes.events);
+    // Some faults end the whole transaction: then nothing of it may be taken for written.
+    let is_open = !db.is_autocommit();
+    match noted {
         // They only save time, and what is noted of events before these stays true; but a session
         // that takes over its parent's gets some in front.
-        Err(error) if fault::is_damage(&error) && changes.deleted.is_empty() => {}
+        Err(error) if is_open && fault::is_damage(&error) && changes.deleted.is_empty() => {}
         noted => noted?,
     }
     for row in &changes.sessions {
