@@ -14,6 +14,9 @@ use session::{BundleError, SessionError};
 
 use crate::output::plain;
 
+/// What to try where a newer version has written.
+const NEWER_FORMAT_HINT: &str = "update this program, or point `--journal` at another folder";
+
 /// A failed command in words.
 #[derive(Debug)]
 pub(crate) struct CliError {
@@ -130,10 +133,7 @@ impl From<OpenError> for CliError {
                 "`hansard up` makes one and fills it, or point `--journal` at another folder"
                     .into(),
             ),
-            OpenError::NewerFormat { .. } => (
-                "newer_format",
-                "update this program, or point `--journal` at another folder".into(),
-            ),
+            OpenError::NewerFormat { .. } => ("newer_format", NEWER_FORMAT_HINT.into()),
             OpenError::Corrupt(_) => {
                 ("corrupt", "`hansard doctor` tells what is wrong and can repair it".into())
             }
@@ -177,6 +177,9 @@ impl From<ReadError> for CliError {
                 return CliError::of("corrupt", &error)
                     .hint("`hansard doctor` tells what is wrong and can repair it");
             }
+            ReadError::Storage(storage) if storage.is_newer_format() => {
+                return CliError::of("newer_format", &error).hint(NEWER_FORMAT_HINT);
+            }
             ReadError::EventNotFound { .. } => "event_not_found",
             ReadError::BadArgument { .. } | ReadError::Id(_) => "bad_argument",
             ReadError::Unsupported { .. } => "unsupported",
@@ -219,6 +222,9 @@ impl From<AppendError> for CliError {
             AppendError::TooLarge { .. } => ("too_large", None),
             AppendError::ReadOnly => ("read_only", None),
             AppendError::Deleted(..) => ("deleted", None),
+            AppendError::Storage(storage) if storage.is_newer_format() => {
+                ("newer_format", Some(NEWER_FORMAT_HINT))
+            }
             _ => ("append", None),
         };
         let said = CliError::of(kind, &error);
@@ -409,5 +415,32 @@ impl From<BundleError> for CliError {
             BundleError::Cut { .. } => "cut",
         };
         CliError::of(kind, &error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use journal::StorageError;
+
+    use super::*;
+
+    #[test]
+    fn a_newer_format_is_told_wherever_it_is_met() {
+        let path = "/home/dev/journal/journal.db";
+        let newer = OpenError::NewerFormat { path: path.into(), found: 9, supported: 5 };
+        let met = StorageError::new("write to", path, newer.clone());
+        let told = CliError::from(newer);
+        let met = [CliError::from(AppendError::from(met.clone())), ReadError::from(met).into()];
+        for met in met {
+            assert_eq!(
+                met.to_text(),
+                format!(
+                    "error: cannot write to `{path}`\n  caused by: {}\nhint: {}",
+                    told.message,
+                    told.hint.as_deref().unwrap_or_default()
+                )
+            );
+            assert_eq!(met.kind, told.kind);
+        }
     }
 }

@@ -16,8 +16,8 @@ use crate::known::{KnownIds, Tail, Tails};
 use crate::limit::{GENERATIONS_MAX, KNOWN_SESSIONS_MAX};
 use crate::read::Lineage;
 use crate::store::{
-    Changes, EventRow, Order, ParentRow, Reader, SeqRange, SessionRow, SightingRow, SourceRow,
-    Store, Stored,
+    Changes, EventRow, Order, Packed, ParentRow, Reader, SeqRange, SessionRow, SightingRow,
+    SourceRow, Store, Stored,
 };
 use crate::{AppendError, LineageError, ReadError, StorageError};
 
@@ -165,12 +165,18 @@ impl<'a> Plan<'a> {
         })
     }
 
-    /// What is to be written. Texts are packed only now: what turned out to be recorded already
-    /// would take room beside what is new.
-    pub(crate) fn into_changes(self, store: &dyn Store) -> Changes {
+    /// What is to be written. Texts are packed only now, because what turned out to be recorded
+    /// already would take room beside what is new. `ahead` is what the events of the only batch
+    /// were packed as before, and is of use if all of them are new.
+    pub(crate) fn into_changes(self, store: &dyn Store, ahead: Option<&[Packed]>) -> Changes {
         let Plan { mut changes, events, .. } = self;
-        let drafts: Vec<&Draft> = events.iter().map(|staged| &*staged.draft).collect();
-        let packed = store.pack_all(&drafts);
+        let packed = match ahead.filter(|ahead| ahead.len() == events.len()) {
+            Some(ahead) => ahead.to_vec(),
+            None => {
+                let drafts: Vec<&Draft> = events.iter().map(|staged| &*staged.draft).collect();
+                store.pack_all(&drafts)
+            }
+        };
         assert_eq!(packed.len(), events.len(), "every event is packed");
         let rows = events.into_iter().zip(packed).map(|(staged, packed)| {
             let Staged { position, session, seq, draft } = staged;

@@ -1,8 +1,10 @@
 //! The file beside the log that may be deleted: the search index and saved views.
 //!
-//! All of it follows from the log. A file that is damaged or of another version is thrown away
-//! and begun again, so it can delay an answer but never falsify or prevent one. Writing it never
-//! holds the log's lock.
+//! All of it follows from the log. A file that is damaged or of an older version is thrown away
+//! and begun again, so it can delay an answer but never falsify or prevent one. Any process may do
+//! so at any time; the others go on with the file that is there then. One that a newer program made
+//! is left to it: of two versions that run at once, each would throw away what the other has made.
+//! Then there are no views, and who searches is told. Writing it never holds the log's lock.
 //!
 //! Not here: what is indexed and how it is found (`search`), what a saved view holds (`session`).
 
@@ -13,13 +15,16 @@ use std::time::Duration;
 
 use event::SessionId;
 use rusqlite::{
-    Connection, ErrorCode, OptionalExtension, Transaction, TransactionBehavior, params,
+    Connection, ErrorCode, OpenFlags, OptionalExtension, Transaction, TransactionBehavior, ffi,
+    params,
 };
 
-use crate::{ReadError, StorageError, View, folder};
+use crate::file::Identity;
+use crate::{OpenError, ReadError, StorageError, View, folder};
 
 /// The version of the tables, of the word rules and of the tags. Any change to one of them is a
-/// new number, and older files are built anew.
+/// new number, and older files are built anew. It stands in the file twice: one number alone that
+/// is higher is damage, not a newer program.
 const FORMAT: i64 = 3;
 
 /// How long to wait for another process that writes the file.
@@ -27,6 +32,8 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Reading connections kept open; one more reader opens its own and closes it again.
 const IDLE_READERS_MAX: usize = 4;
+
+const LOCK_FOLDER: &str = "lock";
 
 /// Statements kept prepared per connection: more than there are.
 const STATEMENTS_MAX: usize = 64;
@@ -43,7 +50,9 @@ pub(crate) struct Derived {
 
 #[derive(Debug, Default)]
 struct Readers {
-    /// Rises whenever the file is begun again: older connections look at a file that is gone.
+    /// The file that all connections have open; `None` if there is none that can be used.
+    file: Option<Identity>,
+    /// Rises whenever another one takes its place: older connections look at a file that is gone.
     generation: u64,
     idle: Vec<Connection>,
 }
@@ -60,26 +69,24 @@ pub(crate) struct SavedView {
 pub(crate) enum Failure {
     Sqlite(rusqlite::Error),
     Read(ReadError),
+    /// The file has been replaced or deleted since it was opened.
+    Replaced,
 }
 
 impl Derived {
     /// Opens the file, or begins it if it is not there or cannot be used.
     pub(crate) fn open(path: &Path) -> Result<Derived, StorageError> {
-        let _turn = turn(path)?;
-        let connection =
-            match connect(path).and_then(|connection| check(&connection).map(|()| connection)) {
-                Ok(connection) => connection,
-                Err(error) if is_unusable(&error) => {
-                    begin(path).map_err(|error| failed("create", path, error))?
-                }
-                Err(error) => return Err(failed("open", path, error)),
-            };
-        Ok(Derived {
+        folder::create_private(&path.with_file_name(LOCK_FOLDER))?;
+        let derived = Derived {
             path: path.to_owned(),
             writer: Mutex::default(),
-            readers: Mutex::new(Readers { generation: 0, idle: vec![connection] }),
+            readers: Mutex::default(),
             feeding: Mutex::default(),
-        })
+        };
+        // What stands in the way is told to whoever asks for what is in it: the journal opens
+        // without.
+        let _ = derived.replace(&mut lock(&derived.writer), 0, Next::There);
+        Ok(derived)
     }
 
     /// The right to feed the index, among the threads of this process.
@@ -88,24 +95,25 @@ impl Derived {
     }
 
     /// Runs `ask` on one snapshot of the file. A file that turns out to be damaged is begun again
-    /// and asked once more.
+    /// and asked once more, as is one that took the place of another.
     pub(crate) fn read<T>(
         &self,
         action: &'static str,
         mut ask: impl FnMut(&Connection) -> Result<T, Failure>,
     ) -> Result<T, ReadError> {
         let generation = lock(&self.readers).generation;
-        let answer = match self.ask_once(&mut ask) {
-            Err(failure) if failure.is_damage() => self
-                .begin_again(&mut lock(&self.writer), generation)
+        let answer = self.ask_once(&mut ask);
+        let answer = match answer.as_ref().err().and_then(Failure::cure) {
+            Some(next) => self
+                .replace(&mut lock(&self.writer), generation, next)
                 .and_then(|()| self.ask_once(&mut ask)),
-            answer => answer,
+            None => answer,
         };
         answer.map_err(|failure| failure.told(action, &self.path))
     }
 
     /// Runs `change` in one transaction. A file that turns out to be damaged is begun again and
-    /// changed once more.
+    /// changed once more, as is one that took the place of another.
     pub(crate) fn write<T>(
         &self,
         action: &'static str,
@@ -113,11 +121,12 @@ impl Derived {
     ) -> Result<T, ReadError> {
         let mut writer = lock(&self.writer);
         let generation = lock(&self.readers).generation;
-        let outcome = match self.change_once(&mut writer, &mut change) {
-            Err(failure) if failure.is_damage() => self
-                .begin_again(&mut writer, generation)
+        let outcome = self.change_once(&mut writer, &mut change);
+        let outcome = match outcome.as_ref().err().and_then(Failure::cure) {
+            Some(next) => self
+                .replace(&mut writer, generation, next)
                 .and_then(|()| self.change_once(&mut writer, &mut change)),
-            outcome => outcome,
+            None => outcome,
         };
         outcome.map_err(|failure| failure.told(action, &self.path))
     }
@@ -130,7 +139,7 @@ impl Derived {
         views: &[View<'_>],
         exists: &dyn Fn(&SessionId) -> Result<bool, ReadError>,
     ) -> Result<(), ReadError> {
-        self.write("save views in", |tx| {
+        let saved = self.write("save views in", |tx| {
             let mut put =
                 tx.prepare_cached("INSERT OR REPLACE INTO views VALUES (?1, ?2, ?3, ?4, ?5)")?;
             for View { session_id, up_to_seq, bytes } in views {
@@ -141,12 +150,13 @@ impl Derived {
                 put.execute(params![session_id.as_str(), name, *up_to_seq as i64, check, bytes])?;
             }
             Ok(())
-        })
+        });
+        unless_newer(saved)
     }
 
     /// The views of all sessions under that name, as far as they are as they were saved.
     pub(crate) fn views(&self, name: &str) -> Result<Vec<(String, SavedView)>, ReadError> {
-        self.read("read views from", |connection| {
+        let views = self.read("read views from", |connection| {
             let mut select = connection.prepare_cached(
                 "SELECT session_id, up_to_seq, bytes, bytes_check FROM views WHERE name = ?1",
             )?;
@@ -160,7 +170,8 @@ impl Derived {
                 }
             }
             Ok(views)
-        })
+        });
+        unless_newer(views)
     }
 
     /// The view saved under that name, if there is one whose bytes are as they were saved.
@@ -169,7 +180,7 @@ impl Derived {
         session_id: &SessionId,
         name: &str,
     ) -> Result<Option<SavedView>, ReadError> {
-        self.read("read a view from", |connection| {
+        let view = self.read("read a view from", |connection| {
             let view = connection
                 .prepare_cached(
                     "SELECT up_to_seq, bytes, bytes_check FROM views
@@ -183,14 +194,15 @@ impl Derived {
             let is_whole =
                 |(view, check): &(SavedView, u32)| crc32fast::hash(&view.bytes) == *check;
             Ok(view.filter(is_whole).map(|(view, _)| view))
-        })
+        });
+        unless_newer(view)
     }
 
     /// Throws everything away, to be built anew from the log.
     pub(crate) fn clear(&self) -> Result<(), ReadError> {
         let mut writer = lock(&self.writer);
         let generation = lock(&self.readers).generation;
-        self.begin_again(&mut writer, generation)
+        self.replace(&mut writer, generation, Next::Begun)
             .map_err(|failure| failure.told("begin again", &self.path))
     }
 
@@ -211,9 +223,11 @@ impl Derived {
         writer: &mut Option<Connection>,
         change: &mut impl FnMut(&Transaction<'_>) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
+        let file = lock(&self.readers).file;
         let writer = match writer {
-            Some(writer) => writer,
-            None => writer.insert(connect(&self.path)?),
+            Some(writer) if self.is_in_place(file)? => writer,
+            Some(_) => return Err(Failure::Replaced),
+            None => writer.insert(self.connect_to(file)?),
         };
         let tx = writer.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let outcome = change(&tx)?;
@@ -221,14 +235,33 @@ impl Derived {
         Ok(outcome)
     }
 
-    fn reader(&self) -> Result<(u64, Connection), rusqlite::Error> {
-        let mut readers = lock(&self.readers);
-        let generation = readers.generation;
-        let connection = match readers.idle.pop() {
+    fn reader(&self) -> Result<(u64, Connection), Failure> {
+        let (file, generation, idle) = {
+            let mut readers = lock(&self.readers);
+            if !self.is_in_place(readers.file)? {
+                return Err(Failure::Replaced);
+            }
+            (readers.file, readers.generation, readers.idle.pop())
+        };
+        let connection = match idle {
             Some(connection) => connection,
-            None => connect(&self.path)?,
+            None => self.connect_to(file)?,
         };
         Ok((generation, connection))
+    }
+
+    /// One more connection to the file that the others have open.
+    fn connect_to(&self, file: Option<Identity>) -> Result<Connection, Failure> {
+        let _turn = turn(&self.path)?;
+        match self.is_in_place(file)? {
+            true => open_known(&self.path),
+            false => Err(Failure::Replaced),
+        }
+    }
+
+    /// Whether the file that was opened is the one that is there now.
+    fn is_in_place(&self, file: Option<Identity>) -> Result<bool, StorageError> {
+        Ok(file.is_some() && place(&self.path)? == file)
     }
 
     fn give_back(&self, generation: u64, connection: Connection) {
@@ -238,30 +271,64 @@ impl Derived {
         }
     }
 
-    /// Replaces the file by an empty one, unless somebody did so since `generation`.
-    fn begin_again(&self, writer: &mut Option<Connection>, generation: u64) -> Result<(), Failure> {
+    /// Goes on with another file, unless somebody did so since `generation`.
+    fn replace(
+        &self,
+        writer: &mut Option<Connection>,
+        generation: u64,
+        next: Next,
+    ) -> Result<(), Failure> {
+        // Before the readers: whoever holds it may need long.
+        let _turn = turn(&self.path)?;
         let mut readers = lock(&self.readers);
         if readers.generation == generation {
-            // The damaged file must be closed before its place is taken.
+            let is_begun = match next {
+                Next::There => false,
+                Next::BegunUnlessReplaced => self.is_in_place(readers.file)?,
+                Next::Begun => true,
+            };
+            // The old file must be closed before its place is taken. If that fails, there is none.
             readers.idle.clear();
             *writer = None;
-            let _turn = turn(&self.path).map_err(ReadError::from)?;
-            *writer = Some(begin(&self.path)?);
+            readers.file = None;
+            let path = &self.path;
+            readers.idle.push(if is_begun { begin(path)? } else { open_or_begin(path)? });
+            readers.file = place(&self.path)?;
             readers.generation += 1;
         }
         Ok(())
     }
 }
 
+/// Which file comes after the one that was open.
+#[derive(Clone, Copy)]
+enum Next {
+    /// The one that is there, or a new one if it is none of ours.
+    There,
+    /// A new one, unless somebody else has begun it already.
+    BegunUnlessReplaced,
+    /// A new one.
+    Begun,
+}
+
 impl Failure {
-    fn is_damage(&self) -> bool {
-        matches!(self, Failure::Sqlite(error) if is_unusable(error))
+    /// What helps, if another file does.
+    fn cure(&self) -> Option<Next> {
+        match self {
+            Failure::Sqlite(error) if is_unusable(error) => Some(Next::BegunUnlessReplaced),
+            Failure::Replaced => Some(Next::There),
+            Failure::Sqlite(_) | Failure::Read(_) => None,
+        }
     }
 
     fn told(self, action: &'static str, path: &Path) -> ReadError {
         match self {
             Failure::Sqlite(error) => failed(action, path, error).into(),
             Failure::Read(error) => error,
+            Failure::Replaced => {
+                let why = std::io::Error::other("others keep replacing it");
+                StorageError::new(action, path, why).into()
+            }
         }
     }
 }
@@ -278,21 +345,83 @@ impl From<ReadError> for Failure {
     }
 }
 
+impl From<StorageError> for Failure {
+    fn from(error: StorageError) -> Failure {
+        Failure::Read(error.into())
+    }
+}
+
 /// The right to open or begin the file, among processes: half a beginning looks like damage, and
 /// whoever takes it for damage would throw it away.
 fn turn(path: &Path) -> Result<File, StorageError> {
-    let dir = path.with_file_name("lock");
-    folder::create_private(&dir)?;
-    let turn = folder::open_private(&dir.join("derived"))?;
-    turn.lock().map_err(|error| StorageError::new("lock", dir, error))?;
+    let turn = folder::open_private(&path.with_file_name(LOCK_FOLDER).join("derived"))?;
+    turn.lock().map_err(|error| StorageError::new("lock", path, error))?;
     Ok(turn)
 }
 
-/// Opens a connection with every setting it needs.
-fn connect(path: &Path) -> Result<Connection, rusqlite::Error> {
-    let connection = Connection::open(path)?;
+/// Which file is at its place now.
+fn place(path: &Path) -> Result<Option<Identity>, StorageError> {
+    Identity::at(path).map_err(|error| StorageError::new("look at", path, error))
+}
+
+/// Views only save time: where a newer program keeps its own, there are none.
+fn unless_newer<T: Default>(answer: Result<T, ReadError>) -> Result<T, ReadError> {
+    match answer {
+        Err(error) if error.is_newer_format() => Ok(T::default()),
+        answer => answer,
+    }
+}
+
+/// Opens the file that is there, or begins one if there is none or it is none of ours.
+fn open_or_begin(path: &Path) -> Result<Connection, Failure> {
+    // Whoever deletes it deletes that name alone. What is left beside it belongs to the file that
+    // others may still have open, and would be taken for that of the new one.
+    if place(path)?.is_none() {
+        return Ok(begin(path)?);
+    }
+    match open_known(path) {
+        Err(Failure::Sqlite(error)) if is_unusable(&error) => Ok(begin(path)?),
+        opened => opened,
+    }
+}
+
+/// Opens the file that is there, if it is one of ours in this version. One that a newer program
+/// made is not touched.
+fn open_known(path: &Path) -> Result<Connection, Failure> {
+    let connection = connect(path)?;
+    let number = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+    let format = number("user_version")?;
+    if format > FORMAT && number("application_id")? == format {
+        let (found, supported) = (format as u32, FORMAT as u32);
+        let newer = OpenError::NewerFormat { path: path.to_owned(), found, supported };
+        return Err(StorageError::new("use", path, newer).into());
+    }
+    let tables: i64 = connection.query_row(
+        "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name IN
+         ('state', 'stretches', 'leaves', 'gone', 'replaced', 'forgotten', 'views')",
+        [],
+        |row| row.get(0),
+    )?;
+    if (format, tables) != (FORMAT, 7) {
+        let why = format!("format {format} with {tables} tables");
+        let error = ffi::Error::new(ffi::SQLITE_NOTADB);
+        return Err(rusqlite::Error::SqliteFailure(error, Some(why)).into());
+    }
+    settle(&connection)?;
+    Ok(connection)
+}
+
+/// Opens a connection. A file that is missing is not made here: see [`open_or_begin`].
+fn connect(path: &Path) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(BUSY_TIMEOUT)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
+    Ok(connection)
+}
+
+/// Gives a connection every setting it needs.
+fn settle(connection: &Connection) -> rusqlite::Result<()> {
     connection.execute_batch(
         // Readers go on while the index is fed. After a power cut the last batches may be gone;
         // they are indexed again, so no commit waits for the disk. No memory mapping: a file cut
@@ -302,26 +431,7 @@ fn connect(path: &Path) -> Result<Connection, rusqlite::Error> {
          PRAGMA mmap_size = 0;
          PRAGMA cache_size = -4096;
          PRAGMA wal_autocheckpoint = 4096;",
-    )?;
-    Ok(connection)
-}
-
-/// Whether the file is one of ours in this version; a new one is.
-fn check(connection: &Connection) -> Result<(), rusqlite::Error> {
-    let format: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
-    let tables: i64 = connection.query_row(
-        "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name IN
-         ('state', 'stretches', 'leaves', 'gone', 'replaced', 'forgotten', 'views')",
-        [],
-        |row| row.get(0),
-    )?;
-    match (format, tables) {
-        (FORMAT, 7) => Ok(()),
-        _ => Err(rusqlite::Error::SqliteFailure(
-            rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_NOTADB),
-            Some(format!("format {format} with {tables} tables")),
-        )),
-    }
+    )
 }
 
 /// Puts an empty file in the place of whatever is there.
@@ -341,6 +451,7 @@ fn begin(path: &Path) -> Result<Connection, rusqlite::Error> {
     }
     create_private(path).map_err(cannot)?;
     let mut connection = connect(path)?;
+    settle(&connection)?;
     let tx = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     tx.execute_batch(&format!(
         // `state` has one row: how far the log is indexed, which days occur and how many deletions
@@ -382,7 +493,8 @@ fn begin(path: &Path) -> Result<Connection, rusqlite::Error> {
              bytes BLOB NOT NULL,
              PRIMARY KEY (session_id, name)
          ) WITHOUT ROWID;
-         PRAGMA user_version = {FORMAT};",
+         PRAGMA user_version = {FORMAT};
+         PRAGMA application_id = {FORMAT};",
         first_day = i64::MAX,
         last_day = i64::MIN,
     ))?;
@@ -399,9 +511,13 @@ fn create_private(path: &Path) -> std::io::Result<()> {
     options.open(path).map(drop)
 }
 
-/// Whether an error tells that the file must be begun again.
+/// Whether an error tells that the file must be begun again: it is damaged, or shorter than what
+/// stands beside it says.
 fn is_unusable(error: &rusqlite::Error) -> bool {
     matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))
+        || error
+            .sqlite_error()
+            .is_some_and(|error| error.extended_code == ffi::SQLITE_IOERR_SHORT_READ)
 }
 
 fn failed(action: &'static str, path: &Path, error: rusqlite::Error) -> StorageError {
@@ -426,9 +542,154 @@ mod tests {
             assert_eq!(lock(&derived.readers).idle.len(), 1);
             assert!(lock(&derived.writer).is_none());
         }
-        let session_id = SessionId::new("claude:a").unwrap();
+        save(&derived, "claude:a");
+        assert_eq!(seen(&derived), ["claude:a"]);
+    }
+    /// The sessions of all views.
+    fn seen(derived: &Derived) -> Vec<String> {
+        let views = derived.views("facts").unwrap().into_iter();
+        views.map(|(session_id, _)| session_id).collect()
+    }
+
+    fn save(derived: &Derived, session_id: &str) {
+        let session_id = SessionId::new(session_id).unwrap();
         let view = View { session_id: &session_id, up_to_seq: 1, bytes: b"kept" };
         derived.put_views("facts", &[view], &|_| Ok(true)).unwrap();
-        assert_eq!(derived.views("facts").unwrap().len(), 1);
+    }
+
+    #[test]
+    fn a_file_that_another_process_began_again_is_the_one_that_is_used() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("derived.db");
+        let (ours, theirs) = (Derived::open(&path).unwrap(), Derived::open(&path).unwrap());
+        save(&ours, "a");
+        theirs.clear().unwrap();
+        save(&theirs, "b");
+        assert_eq!(seen(&ours), ["b"]);
+        theirs.clear().unwrap();
+        save(&ours, "c");
+        save(&theirs, "d");
+        assert_eq!(seen(&ours), ["c", "d"]);
+        assert_eq!(seen(&theirs), ["c", "d"]);
+    }
+
+    #[test]
+    fn a_file_that_somebody_deletes_is_begun_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("derived.db");
+        let (ours, theirs) = (Derived::open(&path).unwrap(), Derived::open(&path).unwrap());
+        save(&ours, "a");
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(seen(&ours), [""; 0]);
+        save(&theirs, "b");
+        assert_eq!(seen(&ours), ["b"]);
+        std::fs::remove_file(&path).unwrap();
+        save(&ours, "c");
+        assert_eq!(seen(&theirs), ["c"]);
+    }
+
+    #[test]
+    fn no_file_is_not_the_file_that_was_open() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("derived.db");
+        let ours = Derived::open(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        // As whoever opens it sees it if that was done just then.
+        lock(&ours.readers).file = None;
+        save(&ours, "a");
+        assert_eq!(seen(&Derived::open(&path).unwrap()), ["a"]);
+    }
+
+    #[test]
+    fn damage_of_a_file_that_was_replaced_costs_nothing_of_the_new_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("derived.db");
+        let (ours, theirs) = (Derived::open(&path).unwrap(), Derived::open(&path).unwrap());
+        let mut asked = 0;
+        let ask = |_: &Connection| {
+            asked += 1;
+            if asked > 1 {
+                return Ok(());
+            }
+            theirs.clear().unwrap();
+            save(&theirs, "a");
+            let damaged = ffi::Error::new(ffi::SQLITE_CORRUPT);
+            Err(rusqlite::Error::SqliteFailure(damaged, None).into())
+        };
+        ours.read("read", ask).unwrap();
+        assert_eq!(asked, 2);
+        assert_eq!(seen(&ours), ["a"]);
+        assert_eq!(seen(&theirs), ["a"]);
+    }
+
+    #[test]
+    fn who_gives_a_connection_back_does_not_wait_for_one_who_opens() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("derived.db");
+        let derived = Derived::open(&path).unwrap();
+        let started = std::sync::Barrier::new(2);
+        std::thread::scope(|scope| {
+            let held = derived.read("read", |_| {
+                let turn = turn(&path)?;
+                scope.spawn(|| {
+                    started.wait();
+                    assert_eq!(seen(&derived), [""; 0]);
+                });
+                started.wait();
+                Ok(turn)
+            });
+            drop(held.unwrap());
+        });
+    }
+
+    #[test]
+    fn a_file_that_a_newer_program_puts_in_place_is_left_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("derived.db");
+        let ours = Derived::open(&path).unwrap();
+        save(&ours, "a");
+        std::fs::remove_file(&path).unwrap();
+        let theirs = begin(&path).unwrap();
+        become_newer(&theirs);
+        for ours in [&ours, &Derived::open(&path).unwrap()] {
+            let error = ours.read("read", |_| Ok(())).unwrap_err();
+            assert!(error.is_newer_format(), "{error:?}");
+            save(ours, "b");
+            assert_eq!(seen(ours), [""; 0]);
+        }
+        let count =
+            |db: &Connection| db.query_row("SELECT count(*) FROM views", [], |row| row.get(0));
+        assert_eq!(count(&theirs), Ok(0));
+        // What somebody asks for by name is done.
+        ours.clear().unwrap();
+        save(&ours, "c");
+        assert_eq!(seen(&ours), ["c"]);
+    }
+
+    fn become_newer(db: &Connection) {
+        for number in ["user_version", "application_id"] {
+            db.pragma_update(None, number, FORMAT + 1).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_damaged_number_is_not_a_newer_program() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("derived.db");
+        begin(&path).unwrap().pragma_update(None, "user_version", FORMAT + 1).unwrap();
+        let derived = Derived::open(&path).unwrap();
+        save(&derived, "a");
+        assert_eq!(seen(&derived), ["a"]);
+    }
+
+    #[test]
+    fn a_folder_that_somebody_deleted_stays_deleted() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join("journal");
+        folder::create_private(&folder).unwrap();
+        let derived = Derived::open(&folder.join("derived.db")).unwrap();
+        std::fs::remove_dir_all(&folder).unwrap();
+        derived.views("facts").unwrap_err();
+        assert!(!folder.exists());
     }
 }

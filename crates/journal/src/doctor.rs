@@ -149,7 +149,14 @@ pub(crate) fn check_derived(
         derived.clear()?;
     }
     loop {
-        let fed = search::feed(corpus, derived)?;
+        let fed = match search::feed(corpus, derived) {
+            Err(error) if error.is_newer_format() => {
+                let detail = "a newer version of this program made the index";
+                let fix = "update this program; a repair makes the index anew for this one";
+                return Ok(Check::bad("search", detail, fix));
+            }
+            fed => fed?,
+        };
         if fed.is_current {
             let made = if repair { "made anew, " } else { "" };
             return Ok(Check::good("search", format!("{made}current up to {}", fed.indexed)));

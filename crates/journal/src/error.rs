@@ -178,6 +178,18 @@ impl StorageError {
     ) -> StorageError {
         StorageError { action, path: path.into(), cause: Arc::new(cause) }
     }
+
+    /// Whether a newer program wrote the file, in a way that this one does not know.
+    pub fn is_newer_format(&self) -> bool {
+        matches!(self.cause.downcast_ref(), Some(OpenError::NewerFormat { .. }))
+    }
+}
+
+impl ReadError {
+    /// Whether it is about a file that a newer program wrote, in a way that this one does not know.
+    pub(crate) fn is_newer_format(&self) -> bool {
+        matches!(self, ReadError::Storage(error) if error.is_newer_format())
+    }
 }
 
 impl From<BadEvent> for ReadError {

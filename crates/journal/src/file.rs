@@ -3,7 +3,7 @@
 //! Nothing here follows a symbolic link at the last step of a path: what a name of ours leads to
 //! is a file of ours.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -26,6 +26,28 @@ pub(crate) fn open(path: &Path) -> Result<Option<File>, StorageError> {
     Ok(Some(file))
 }
 
+/// What tells a file from all others, whatever it is called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Identity {
+    device: u64,
+    number: u64,
+}
+
+impl Identity {
+    pub(crate) fn of(metadata: &Metadata) -> Identity {
+        Identity { device: metadata.dev(), number: metadata.ino() }
+    }
+
+    /// That of the file `path` leads to; `None` if there is none.
+    pub(crate) fn at(path: &Path) -> io::Result<Option<Identity>> {
+        match path.metadata() {
+            Ok(metadata) => Ok(Some(Identity::of(&metadata))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
+
 /// Whether `path` itself, and not what a link there leads to, is the file that was opened.
 pub(crate) fn is_at(file: &File, path: &Path) -> io::Result<bool> {
     let named = match fs::symlink_metadata(path) {
@@ -34,7 +56,7 @@ pub(crate) fn is_at(file: &File, path: &Path) -> io::Result<bool> {
         Err(error) => return Err(error),
     };
     let opened = file.metadata()?;
-    Ok(named.is_file() && (named.dev(), named.ino()) == (opened.dev(), opened.ino()))
+    Ok(named.is_file() && Identity::of(&named) == Identity::of(&opened))
 }
 
 /// Creates a file that must not be there, not even as a link.

@@ -10,6 +10,7 @@ use crate::limit::{
     BATCH_BYTES_MAX, BATCH_EVENTS_MAX, EVENT_BYTES_MAX, IMPORT_BYTES_MAX, JSON_DEPTH_MAX,
     METADATA_BYTES_MAX,
 };
+use crate::store::Packed;
 use crate::{AppendError, Artifacts};
 
 /// A batch that fits.
@@ -19,6 +20,19 @@ pub(crate) struct Prepared {
     pub source: Option<SourceMove>,
     pub items: Vec<Item>,
     pub bytes: usize,
+    /// What its events become in the store if all of them are new; `None` if nobody worked that out
+    /// ahead.
+    pub packed: Option<Vec<Packed>>,
+}
+
+impl Prepared {
+    /// The events, in their order.
+    pub(crate) fn drafts(&self) -> impl Iterator<Item = &Arc<Draft>> {
+        self.items.iter().filter_map(|item| match item {
+            Item::Event(new) => Some(&new.draft),
+            Item::Ancestry(_) => None,
+        })
+    }
 }
 
 /// One step of a batch, ready for the writer.
@@ -82,7 +96,8 @@ pub(crate) fn prepare_whole(batch: Batch, artifacts: &Artifacts) -> Result<Prepa
         }
         items.push(Item::Event(NewEvent { draft: Arc::new(draft), seq, size }));
     }
-    Ok(Prepared { door: batch.door, expected: batch.expected, source: batch.source, items, bytes })
+    let Batch { door, expected, source, .. } = batch;
+    Ok(Prepared { door, expected, source, items, bytes, packed: None })
 }
 
 /// Empty fields are absent ones: that is how every store reads them back.

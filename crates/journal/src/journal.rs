@@ -163,7 +163,10 @@ impl Journal {
     /// Appends a batch of any size in one transaction: for imports, which are whole or not at
     /// all.
     pub fn import(&self, batch: Batch) -> Result<Receipt, AppendError> {
-        let prepared = prepare_whole(batch, &self.inner.artifacts)?;
+        let mut prepared = prepare_whole(batch, &self.inner.artifacts)?;
+        // Takes as long as writing it, and nobody else has to wait for this part.
+        let drafts: Vec<&Draft> = prepared.drafts().map(|draft| &**draft).collect();
+        prepared.packed = Some(self.inner.store.pack_all(&drafts));
         self.hand_over(prepared)?.wait()
     }
 
@@ -435,11 +438,13 @@ impl Journal {
     }
 
     /// Indexes the next events for search; tells up to which position, or `None` if nothing was
-    /// left. Happens by itself while somebody appends.
+    /// left. Happens by itself while somebody appends. The index of a newer program is left to it.
     pub fn index(&self) -> Result<Option<u64>, ReadError> {
         let Some(derived) = &self.inner.derived else { return Ok(None) };
-        let fed = search::feed(&self.corpus(), derived)?;
-        Ok(Some(fed.indexed).filter(|_| !fed.is_current))
+        match search::feed(&self.corpus(), derived) {
+            Err(error) if error.is_newer_format() => Ok(None),
+            fed => fed.map(|fed| Some(fed.indexed).filter(|_| !fed.is_current)),
+        }
     }
 
     /// Whether so much was appended of late that whoever appends in bulk had better call
@@ -450,7 +455,11 @@ impl Journal {
 
     /// The events of a session that carry a key, oldest first, inherited ones included.
     pub fn find(&self, id: &SessionId, key: &Key) -> Result<Vec<Event>, ReadError> {
-        let found = search::find(&self.corpus(), self.inner.derived.as_deref(), id, key)?;
+        let corpus = self.corpus();
+        let found = match search::find(&corpus, self.inner.derived.as_deref(), id, key) {
+            Err(error) if error.is_newer_format() => search::find(&corpus, None, id, key),
+            found => found,
+        }?;
         let mut seqs: Vec<u64> = found.iter().map(|recorded| recorded.event.seq).collect();
         seqs.sort_unstable();
         seqs.dedup();
@@ -572,3 +581,6 @@ pub enum Forks {
     /// Each gets its own copy of what it shows, in the same transaction.
     Copy,
 }
+
+#[cfg(test)]
+mod tests;

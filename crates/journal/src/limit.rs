@@ -49,7 +49,7 @@ pub(crate) const LIVE_TEXT_MAX: usize = 64 * 1024;
 
 /// One page of a read; the next page follows.
 pub(crate) const PAGE_EVENTS_MAX: usize = 1_024;
-pub(crate) const PAGE_BYTES_MAX: usize = 8 * 1024 * 1024;
+pub(crate) const PAGE_BYTES_MAX: usize = 2 * 1024 * 1024;
 
 /// How often a follower looks for what other processes committed, if it only reads: whatever it
 /// waits for comes from another one.

@@ -7,7 +7,7 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fs::{File, Metadata};
-use std::io::Read;
+use std::io::{Cursor, Read};
 use std::ops::Range;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::PathBuf;
@@ -267,42 +267,40 @@ thread_local! {
 /// What a thread keeps for the next stretch.
 struct Packing {
     compressor: Compressor<'static>,
-    packed: Vec<u8>,
     frame: Vec<u8>,
 }
 
 impl Packing {
     fn new() -> std::io::Result<Packing> {
         let compressor = Compressor::new(LEVEL)?;
-        Ok(Packing { compressor, packed: Vec::new(), frame: Vec::new() })
+        Ok(Packing { compressor, frame: Vec::new() })
     }
 }
 
 impl Kept {
     fn append(&mut self, offset: u64, plain: &[u8]) -> std::io::Result<()> {
         PACKING.with_borrow_mut(|packing| {
-            let Packing { compressor, packed, frame } = match packing {
+            let Packing { compressor, frame } = match packing {
                 Some(packing) => packing,
                 None => packing.insert(Packing::new()?),
             };
-            packed.clear();
-            packed.reserve(zstd::zstd_safe::compress_bound(plain.len()));
-            compressor.compress_to_buffer(plain, packed)?;
             frame.clear();
+            frame.reserve(HEADER_LEN as usize + zstd::zstd_safe::compress_bound(plain.len()));
             frame.extend(MARK.to_le_bytes());
             frame.extend((CONTENT_LEN as u32).to_le_bytes());
             frame.extend(offset.to_le_bytes());
             frame.extend((plain.len() as u32).to_le_bytes());
-            frame.extend((packed.len() as u32).to_le_bytes());
-            frame.extend(&*packed);
+            frame.extend([0; 4]);
+            let mut behind = Cursor::new(&mut *frame);
+            behind.set_position(HEADER_LEN);
+            let packed_len = compressor.compress_to_buffer(plain, &mut behind)? as u32;
+            frame[HEADER_LEN as usize - 4..][..4].copy_from_slice(&packed_len.to_le_bytes());
             self.file.write_all_at(frame, self.end.packed)?;
             self.is_synced = false;
             self.end.packed += frame.len() as u64;
             self.end.plain = offset + plain.len() as u64;
-            for room in [packed, frame] {
-                room.clear();
-                room.shrink_to(PACKING_BYTES_MAX);
-            }
+            frame.clear();
+            frame.shrink_to(PACKING_BYTES_MAX);
             Ok(())
         })
     }
@@ -425,10 +423,7 @@ mod tests {
         let long: Vec<u8> =
             (0..8 * 1024 * 1024_u32).map(|n| (n.wrapping_mul(n) >> 7) as u8).collect();
         originals.keep("a", 0, 0, &long).unwrap();
-        let room = PACKING.with_borrow(|packing| {
-            let packing = packing.as_ref().unwrap();
-            packing.packed.capacity().max(packing.frame.capacity())
-        });
+        let room = PACKING.with_borrow(|packing| packing.as_ref().unwrap().frame.capacity());
         assert!(room <= PACKING_BYTES_MAX, "{room}");
         originals.keep("a", 0, long.len() as u64, b"end\n").unwrap();
         let mut again = Vec::new();

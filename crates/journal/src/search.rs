@@ -161,7 +161,9 @@ fn with_index<T>(
         Some(derived) => derived.read(action, |connection| ask(Some(Index::new(connection)))),
         None => ask(None).map_err(|failure| match failure {
             Failure::Read(error) => error,
-            Failure::Sqlite(_) => unreachable!("without an index there is no database"),
+            Failure::Sqlite(_) | Failure::Replaced => {
+                unreachable!("without an index there is no database")
+            }
         }),
     }
 }

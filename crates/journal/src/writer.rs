@@ -13,7 +13,7 @@ use crate::AppendError;
 use crate::batch::{Receipt, Recording};
 use crate::commit::{Copied, Memory, Plan};
 use crate::feed::Feed;
-use crate::intake::{Item, Prepared};
+use crate::intake::Prepared;
 use crate::limit::{COMMIT_BYTES_MAX, COMMIT_EVENTS_MAX, QUEUE_BYTES_MAX, QUEUE_EVENTS_MAX};
 use crate::options::Access;
 use crate::store::{CommitError, Store};
@@ -283,7 +283,11 @@ impl Shared {
         };
         let answers: Vec<Answer> =
             group.iter().map(|submission| submission.work.plan(&mut plan)).collect();
-        let changes = plan.into_changes(&*self.store);
+        let ahead = match group {
+            [Submission { work: Work::Append(prepared), .. }] => prepared.packed.as_deref(),
+            _ => None,
+        };
+        let changes = plan.into_changes(&*self.store, ahead);
         if changes.is_empty() {
             return Ok(answers);
         }
@@ -339,11 +343,7 @@ impl Work {
 
     fn drafts(&self) -> Vec<Arc<Draft>> {
         let Work::Append(prepared) = self else { return Vec::new() };
-        let events = prepared.items.iter().filter_map(|item| match item {
-            Item::Event(new) => Some(Arc::clone(&new.draft)),
-            Item::Ancestry(_) => None,
-        });
-        events.collect()
+        prepared.drafts().cloned().collect()
     }
 
     fn bytes(&self) -> usize {

@@ -36,6 +36,19 @@ pub(super) fn fold_into(text: &str, folded: &mut String) {
     }
 }
 
+/// A text in pieces of at least so many bytes, which is one or more, that fold as they do together:
+/// all but the first begin with a line break, which no word, mark or colour code goes across.
+pub(super) fn pieces(text: &str, bytes_min: usize) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let behind = rest.as_bytes().get(bytes_min..).unwrap_or_default();
+        let line_break = behind.iter().position(|byte| *byte == b'\n');
+        let (piece, next) = rest.split_at(line_break.map_or(rest.len(), |at| bytes_min + at));
+        rest = next;
+        (!piece.is_empty()).then_some(piece)
+    })
+}
+
 /// Folds a text and remembers where each piece came from.
 pub(super) fn fold_mapped(text: &str) -> Mapped {
     let mut folded = String::with_capacity(text.len());

@@ -16,7 +16,7 @@ use rusqlite::{Connection, OptionalExtension, Transaction, params};
 
 use super::Corpus;
 use super::expression::{Demand, Expression};
-use super::fold::fold_into;
+use super::fold::{fold_into, pieces};
 use super::forget::follow_deletions;
 use super::gathering::Gathering;
 use super::stretch::{self, Stretch};
@@ -34,6 +34,10 @@ const PART_LEN: u64 = 1 << 18;
 /// others later, so few large ones cost much less than many small ones.
 const FEED_EVENTS: usize = 8_192;
 const FEED_BYTES: usize = 4 << 20;
+
+/// A text is folded in pieces of about this size: each is still at hand when its words are looked
+/// for, and a long text is not held twice.
+const PIECE_BYTES: usize = 64 * 1024;
 
 /// How far the index has got.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -152,8 +156,8 @@ impl<'a> Feeding<'a> {
         self.state.first_day = self.state.first_day.min(day);
         self.state.last_day = self.state.last_day.max(day);
         self.gathering.begin(place(position));
-        for text in &found_by.texts {
-            fold_into(text, &mut self.folded);
+        for piece in found_by.texts.iter().flat_map(|text| pieces(text, PIECE_BYTES)) {
+            fold_into(piece, &mut self.folded);
             self.gathering.add_text(&self.folded);
         }
         if !self.projects.contains_key(&draft.session_id) {

@@ -7,6 +7,7 @@
 //! One connection writes, several read, each on the state committed when it began.
 
 mod connection; // every setting, with its reason
+mod bare; // the file itself, past SQLite
 mod migration; // formats, and the way between them
 mod row; // rows and their checksum
 mod view; // reading
@@ -21,7 +22,7 @@ mod rebuild; // a new database from what can be read
 mod carve; // rows in the bytes of a damaged file
 mod fault; // what SQLite's errors mean
 
-use std::cell::{OnceCell, RefCell};
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
@@ -30,8 +31,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use event::{Draft, SessionId};
 use rusqlite::Connection;
 
+use bare::BareFile;
 use copying::Copying;
-use payload::NumbersByName;
+use payload::PayloadNumbers;
 
 use crate::lock::{Held, Lock};
 use crate::{AppendError, OpenError, StorageError, folder};
@@ -83,6 +85,10 @@ pub(crate) struct Catalogue {
     copying: Copying,
     writer: Mutex<Connection>,
     idle: Mutex<Vec<Connection>>,
+    /// Where payloads stand that the index over them could not tell of.
+    payloads: Mutex<PayloadNumbers>,
+    /// Behind the connections: see [`BareFile`].
+    bare: BareFile,
 }
 
 /// A state of the catalogue, read through a connection `C`.
@@ -93,8 +99,6 @@ pub(crate) struct View<'a, C, B> {
     tail: u64,
     /// Sessions met so far; bounded by what one reader reads.
     names: RefCell<HashMap<u32, SessionId>>,
-    /// Where payloads stand, once the index over them could not tell.
-    payloads: OnceCell<NumbersByName>,
 }
 
 /// A connection in a read transaction, on loan.
@@ -119,17 +123,16 @@ impl Catalogue {
         flush: Flush,
     ) -> Result<Catalogue, OpenError> {
         connection::require_safe_sqlite()?;
-        let found = migration::look(store, file)?;
+        let bare = BareFile::open(file)?;
+        let found = migration::look(store, file, bare.as_ref())?;
         let failed = fault::open(store, file);
         let ready = found == migration::Found::Format(migration::FORMAT);
         // Making and migrating are for one process at a time; opening what is ready is not.
         let turn = (!ready).then(|| lock.acquire()).transpose();
         let turn = turn.map_err(|error| error.on_open(file))?;
-        if found == migration::Found::Nothing {
-            folder::open_private(file)?;
-            if let Some(dir) = file.parent() {
-                folder::sync(dir)?;
-            }
+        let bare = bare.map_or_else(|| BareFile::open_or_create(file), Ok)?;
+        if let Some(dir) = file.parent().filter(|_| found == migration::Found::Nothing) {
+            folder::sync(dir)?;
         }
         let mut db = connection::writer(file, flush).map_err(&failed)?;
         migration::migrate(store, file, &mut db)?;
@@ -142,6 +145,8 @@ impl Catalogue {
             copying: Copying::default(),
             writer: Mutex::new(db),
             idle: Mutex::new(Vec::new()),
+            payloads: Mutex::default(),
+            bare,
         })
     }
 
@@ -179,6 +184,7 @@ impl Catalogue {
             false => failed(error).into(),
         })?;
         let db = Writing { db, _turn: turn };
+        migration::require_known_now(&self.file, &db)?;
         Ok(View::new(self, db, bodies).map_err(&failed)?)
     }
 
@@ -214,14 +220,7 @@ impl<'a, C: Deref<Target = Connection>, B: Bodies> View<'a, C, B> {
     fn new(catalogue: &'a Catalogue, db: C, bodies: B) -> rusqlite::Result<Self> {
         // A transaction sees the state at its first read, which this is.
         let tail = view::tail(&db)?;
-        Ok(View {
-            catalogue,
-            db,
-            bodies,
-            tail,
-            names: RefCell::default(),
-            payloads: OnceCell::new(),
-        })
+        Ok(View { catalogue, db, bodies, tail, names: RefCell::default() })
     }
 }
 

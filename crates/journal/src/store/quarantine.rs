@@ -1,6 +1,7 @@
 //! What could not be believed, moved out of the way and kept for somebody to look at.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::{self, Seek};
 use std::path::{Path, PathBuf};
 
 use crate::{StorageError, file, folder};
@@ -26,9 +27,22 @@ impl Quarantine {
 
     /// Copies a file here, as it is.
     pub(crate) fn copy_here(&self, file: &Path) -> Result<PathBuf, StorageError> {
+        let opened = File::open(file).map_err(|error| StorageError::new("copy", file, error))?;
+        self.copy_opened(file, &opened)
+    }
+
+    /// The same through a handle on the file that nobody else reads on from.
+    pub(crate) fn copy_opened(
+        &self,
+        file: &Path,
+        mut opened: &File,
+    ) -> Result<PathBuf, StorageError> {
         let path = self.free_name(file)?;
-        let copied = fs::copy(file, &path).and_then(|_| fs::File::open(&path)?.sync_all());
-        copied.map_err(|error| StorageError::new("copy", file, error))?;
+        let mut copy = file::create(&path)?;
+        let copied = opened.rewind().and_then(|()| io::copy(&mut opened, &mut copy));
+        copied
+            .and_then(|_| copy.sync_all())
+            .map_err(|error| StorageError::new("copy", file, error))?;
         folder::sync(&self.dir)?;
         Ok(path)
     }

@@ -105,7 +105,7 @@ impl Store for SqliteStore {
         let quarantine = Quarantine::new(self.dir.join(Quarantine::FOLDER));
         let tools = Tools {
             quarantine: &quarantine,
-            pack: &|draft| self.pack(draft),
+            pack_all: &|drafts| self.pack_all(drafts),
             proves: &is_named_after,
         };
         let gone = self.catalogue.rebuild(PackedText, &tools)?;

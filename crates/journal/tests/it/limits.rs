@@ -260,7 +260,7 @@ fn a_reading_goes_on_over_the_events_of_a_page(world: World) {
 }
 
 fn a_reading_goes_on_over_the_bytes_of_a_page(world: World) {
-    const PAGE_BYTES_MAX: usize = 8 * 1024 * 1024;
+    const PAGE_BYTES_MAX: usize = 2 * 1024 * 1024;
     let sizes =
         [PAGE_BYTES_MAX + 1, PAGE_BYTES_MAX, 10, PAGE_BYTES_MAX - 1, 10, 3 * PAGE_BYTES_MAX];
     for (n, bytes) in (1..).zip(sizes) {

@@ -16,8 +16,9 @@ use event::payload::{
 };
 use event::{Draft, EventId, SessionId, Time};
 use journal::{
-    AppendError, Batch, Ended, Followed, From, Journal, OnLag, Options, Recording, StoreKind,
+    AppendError, Batch, Ended, Followed, From, Journal, OnLag, Options, Query, Recording, StoreKind,
 };
+use rustix::fs::FlockOperation;
 use session::{Host, Session, SessionError, Stamps};
 use testkit::{bulk, numbered};
 
@@ -56,6 +57,8 @@ fn run(arguments: &[&str]) -> Done {
         ("reopen", []) => reopen(&place),
         ("fork", [prefix]) => fork(&place, prefix),
         ("open", []) => open(&place),
+        ("stay", []) => stay(&place),
+        ("look", [name]) => look(&place.dir.join(name)),
         ("add", [session, writer, count]) => {
             add(&place, &SessionId::new(session)?, writer.parse()?, count.parse()?)
         }
@@ -189,6 +192,25 @@ fn open(place: &Place) -> Done {
     say("opened")?;
     drop(journal);
     say("closed")?;
+    Ok(())
+}
+
+/// Opens the journal, searches it, and does nothing until a word comes; then it searches again.
+fn stay(place: &Place) -> Done {
+    let journal = place.open()?;
+    let query = Query::new("number");
+    journal.search(&query)?;
+    say("ready")?;
+    wait_for_word()?;
+    say(&format!("found {}", journal.search(&query)?.total))?;
+    Ok(())
+}
+
+/// Says whether other processes use a database, as SQLite would ask.
+fn look(file: &Path) -> Done {
+    let file = std::fs::OpenOptions::new().read(true).write(true).open(file)?;
+    let locked = rustix::fs::fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive);
+    say(if locked.is_ok() { "free" } else { "in use" })?;
     Ok(())
 }
 

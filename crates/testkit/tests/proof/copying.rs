@@ -1,5 +1,8 @@
 //! Killed while the write-ahead log is copied beside commits, a journal is whole.
 
+use std::fs::File;
+use std::mem::ManuallyDrop;
+use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
 
 use event::Time;
@@ -80,8 +83,11 @@ fn kill_while_copying(place: &Place, spin: Duration) -> Killed {
 /// How much of the log is said to be in the database, in what processes share in memory. It is said
 /// when a copy is done.
 fn frames_copied(place: &Place) -> u32 {
-    let shared = std::fs::read(place.dir().join("journal.db-shm")).unwrap();
-    u32::from_ne_bytes(shared[96..100].try_into().unwrap())
+    // Never closed: that would take its locks from a journal that is open here.
+    let shared = ManuallyDrop::new(File::open(place.dir().join("journal.db-shm")).unwrap());
+    let mut frames = [0; 4];
+    shared.read_exact_at(&mut frames, 96).unwrap();
+    u32::from_ne_bytes(frames)
 }
 
 /// Reads everything behind the number that is known, and returns the last one.

@@ -15,6 +15,8 @@ mod kill; // at any instant
 mod copying; // while the log is copied
 mod migrate; // in the middle of a migration
 mod processes; // several at once
+mod in_use; // one comes and goes while another stays
+mod deleting; // what may be deleted, in use or not
 mod damage; // changed bytes, cut files
 mod disk; // full, read-only, not ours
 

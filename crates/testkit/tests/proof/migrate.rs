@@ -14,10 +14,11 @@ use crate::setting;
 use crate::worker::Worker;
 
 /// The tables as they once were, format by format.
-const FORMATS: [&str; 3] = [
+const FORMATS: [&str; 4] = [
     include_str!("../../../journal/migrations/0001_record.sql"),
     include_str!("../../../journal/migrations/0002_sightings.sql"),
     include_str!("../../../journal/migrations/0003_ids.sql"),
+    include_str!("../../../journal/migrations/0004_blocks.sql"),
 ];
 
 /// "HNSD", by which the journal knows its databases.
@@ -37,6 +38,12 @@ fn a_migration_from_the_first_format_is_done_or_not_begun() {
 #[test]
 fn a_migration_to_blocks_is_done_or_not_begun() {
     migrate_and_kill(3);
+}
+
+/// The last format without what tells facts apart.
+#[test]
+fn a_migration_to_tails_is_done_or_not_begun() {
+    migrate_and_kill(4);
 }
 
 fn migrate_and_kill(format: u32) {

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use crate::search::fold::{fold, fold_mapped};
+use crate::search::fold::{fold, fold_mapped, pieces};
 use crate::search::gathering::Gathering;
 use crate::search::words::{Class, WORD_LEN_MAX, cut, index_words, pairs, runs};
 
@@ -89,6 +89,16 @@ proptest! {
             let piece = text.get(source);
             prop_assert!(piece.is_some_and(|piece| fold(piece).contains(c)), "{:?}", c);
         }
+    }
+
+    #[test]
+    fn pieces_fold_as_they_do_together(
+        text in "([a-zA-Z]{1,5}|[ÄÖé用户]{1,3}|\u{301}|\u{1B}\\[3?1?m?|[\n ]{1,2}){0,30}",
+        bytes_min in 1..12_usize,
+    ) {
+        let together: String = pieces(&text, bytes_min).map(fold).collect();
+        prop_assert_eq!(together, fold(&text));
+        prop_assert_eq!(pieces(&text, bytes_min).collect::<String>(), text);
     }
 
     #[test]

@@ -63,6 +63,9 @@ impl<C: Deref<Target = Connection>, B: Bodies> View<'_, C, B> {
             let why = format!("events of session number {session} have no session");
             findings.push(finding(self.damage(why), REBUILT));
         }
+        for damage in self.wrong_tails()? {
+            findings.push(finding(damage, REBUILT));
+        }
         for digest in self.unused_payloads()? {
             let why = format!("no event has the payload {}", crate::name::hex(&digest));
             findings.push(finding(self.damage(why), REMOVED));
@@ -168,6 +171,20 @@ impl<C: Deref<Target = Connection>, B: Bodies> View<'_, C, B> {
             sessions.insert(found.session());
             last = Key::new(found.session(), SEQ_MAX);
         }
+    }
+
+    /// The sessions of which something is noted that is not so.
+    pub(crate) fn wrong_tails(&self) -> Result<Vec<Damage>, StorageError> {
+        let sessions = self.despite_damage(self.sessions_of_tails().map(Some))?;
+        let mut damages = Vec::new();
+        for session in sessions.unwrap_or_default() {
+            if self.despite_damage(self.fits_tails(session).map(Some))? == Some(false) {
+                let why = "what is noted of its facts does not fit its events".to_owned();
+                let session_id = self.session_numbered(session).ok().flatten().map(|row| row.id);
+                damages.push(Damage { session_id, ..self.damage(why) });
+            }
+        }
+        Ok(damages)
     }
 
     fn unused_payloads(&self) -> Result<Vec<[u8; 32]>, StorageError> {

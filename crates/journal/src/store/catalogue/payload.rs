@@ -6,6 +6,7 @@
 use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::ops::Deref;
+use std::sync::PoisonError;
 
 use rusqlite::{Connection, OptionalExtension, Row, ToSql};
 
@@ -13,8 +14,14 @@ use super::row::payload_sum;
 use super::{Bodies, View, fault};
 use crate::store::Order;
 
-/// The numbers of payloads by their names, as the rows tell them.
-pub(super) type NumbersByName = HashMap<[u8; 32], i64>;
+/// The numbers of payloads by their names, as the rows tell them. Kept for as long as the catalogue
+/// is open, because whoever reads past a damaged index asks again with every page of events.
+#[derive(Debug, Default)]
+pub(super) struct PayloadNumbers {
+    by_name: HashMap<[u8; 32], i64>,
+    /// The highest number of all.
+    last: i64,
+}
 
 /// What a lookup gave, or why it gave nothing.
 type Found<T> = Result<T, String>;
@@ -36,7 +43,7 @@ impl<C: Deref<Target = Connection>, B: Bodies> View<'_, C, B> {
         if !self.leads_nowhere(name)? {
             return Ok(Err(why));
         }
-        match self.numbers_of_payloads()?.get(name) {
+        match self.number_of_payload(name)? {
             Some(number) => {
                 let found = self.whole_payload(BY_NUMBER, number, name, &read)?;
                 Ok(found.map_err(|_| why))
@@ -83,31 +90,38 @@ impl<C: Deref<Target = Connection>, B: Bodies> View<'_, C, B> {
         }
     }
 
-    /// Where payloads stand, asked of every row that can be reached. Only what is damaged asks for
-    /// it, and once for as long as the view lasts.
-    fn numbers_of_payloads(&self) -> rusqlite::Result<&NumbersByName> {
-        if let Some(numbers) = self.payloads.get() {
-            return Ok(numbers);
-        }
-        let mut numbers = NumbersByName::new();
-        for order in [Order::OldestFirst, Order::NewestFirst] {
-            if self.number_payloads(order, &mut numbers)? {
-                break;
+    /// Where a payload stands, asked of every row that can be reached and was not asked before.
+    fn number_of_payload(&self, name: &[u8; 32]) -> rusqlite::Result<Option<i64>> {
+        let numbers = &self.catalogue.payloads;
+        let mut numbers = numbers.lock().unwrap_or_else(PoisonError::into_inner);
+        if !numbers.by_name.contains_key(name) {
+            let behind = numbers.last;
+            for order in [Order::OldestFirst, Order::NewestFirst] {
+                if self.number_payloads(behind, order, &mut numbers)? {
+                    break;
+                }
             }
         }
-        Ok(self.payloads.get_or_init(|| numbers))
+        Ok(numbers.by_name.get(name).copied())
     }
 
     /// Reads on as far as it goes; says whether that was to the end.
-    fn number_payloads(&self, order: Order, numbers: &mut NumbersByName) -> rusqlite::Result<bool> {
-        const UP: &str = "SELECT number, digest FROM payload NOT INDEXED ORDER BY number";
-        const DOWN: &str = "SELECT number, digest FROM payload NOT INDEXED ORDER BY number DESC";
+    fn number_payloads(
+        &self,
+        behind: i64,
+        order: Order,
+        numbers: &mut PayloadNumbers,
+    ) -> rusqlite::Result<bool> {
+        const UP: &str =
+            "SELECT number, digest FROM payload NOT INDEXED WHERE number > ?1 ORDER BY number";
+        const DOWN: &str =
+            "SELECT number, digest FROM payload NOT INDEXED WHERE number > ?1 ORDER BY number DESC";
         let (sql, onward) = match order {
             Order::OldestFirst => (UP, Ordering::Greater),
             Order::NewestFirst => (DOWN, Ordering::Less),
         };
         let mut statement = self.db.prepare(sql)?;
-        let mut rows = statement.query([])?;
+        let mut rows = statement.query([behind])?;
         let mut last: Option<i64> = None;
         loop {
             let row = match rows.next() {
@@ -122,8 +136,9 @@ impl<C: Deref<Target = Connection>, B: Bodies> View<'_, C, B> {
                 return Ok(false);
             }
             last = Some(number);
+            numbers.last = numbers.last.max(number);
             if let Ok(name) = row.get(1) {
-                numbers.entry(name).or_insert(number);
+                numbers.by_name.entry(name).or_insert(number);
             }
         }
     }

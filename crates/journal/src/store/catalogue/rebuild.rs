@@ -17,10 +17,12 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, params_from_iter};
 
 use super::carve::{Carved, carve_events, carve_payloads};
+use super::payload::PayloadNumbers;
 use super::row::{EventRecord, Key, SEQ_MAX, number};
-use super::write::{insert_session, replace_session, write_event};
-use super::{Bodies, Catalogue, Flush, View, connection, fault, migration};
-use crate::limit::LOCK_WAIT_MAX;
+use super::write::{insert_session, replace_session, write_events};
+use super::{Bodies, Catalogue, Flush, View, connection, fault, migration, tails};
+use crate::intake::size;
+use crate::limit::{LOCK_WAIT_MAX, PAGE_BYTES_MAX, PAGE_EVENTS_MAX};
 use crate::lock::pause_for;
 use crate::store::quarantine::Quarantine;
 use crate::store::{Broken, EventRow, Order, Packed, ParentRow, Reader, SeqRange, SessionRow};
@@ -29,8 +31,8 @@ use crate::{Damage, StorageError, folder};
 /// What a store is mended with.
 pub(crate) struct Tools<'a> {
     pub quarantine: &'a Quarantine,
-    /// How the store keeps the text of an event.
-    pub pack: &'a dyn Fn(&Draft) -> Packed,
+    /// How the store keeps the texts of events that are recorded together.
+    pub pack_all: &'a dyn Fn(&[&Draft]) -> Vec<Packed>,
     /// Whether a payload has its name from these bytes, and not from others.
     pub proves: &'a dyn Fn(&[u8; 32], &[u8]) -> bool,
 }
@@ -59,13 +61,14 @@ impl Catalogue {
         let turn = self.lock.acquire();
         let _turn = turn.map_err(|error| StorageError::new("repair", &self.file, error))?;
         let mut db = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        migration::require_known_now(&self.file, &db)?;
         self.copying.join();
         // Nobody writes while the turn is ours, so all of it is in the one file afterwards.
         self.settle_log(&db)?;
-        tools.quarantine.copy_here(&self.file)?;
+        let kept = tools.quarantine.copy_opened(&self.file, self.bare.file())?;
         let path = beside(&self.file, ".repaired");
         remove_database(&path)?;
-        let (made, gone) = self.make_anew(&path, &db, bodies, tools)?;
+        let (made, gone) = self.make_anew(&path, &db, &kept, bodies, tools)?;
         // Copied over, not moved: other processes have the file open.
         let copied = Backup::new(&made, &mut db).and_then(|backup| backup.step(-1));
         if copied.map_err(&failed)? != StepResult::Done {
@@ -73,6 +76,10 @@ impl Catalogue {
         }
         drop(made);
         remove_database(&path)?;
+        // They have other numbers now.
+        let mut payloads = self.payloads.lock().unwrap_or_else(PoisonError::into_inner);
+        *payloads = PayloadNumbers::default();
+        drop(payloads);
         // What somebody keeps from being copied now is in the log, and is copied later.
         copy_log(&db).map_err(failed)?;
         Ok(gone)
@@ -105,6 +112,7 @@ impl Catalogue {
         &self,
         path: &Path,
         old: &Connection,
+        kept: &Path,
         bodies: impl Bodies + Copy,
         tools: &Tools<'_>,
     ) -> Result<(Connection, Vec<Damage>), StorageError> {
@@ -119,7 +127,7 @@ impl Catalogue {
         let tx = new.transaction().map_err(&failed)?;
         let old = View::new(self, old, bodies).map_err(fault::storage("read", &self.file))?;
         let written = View::new(self, &*tx, bodies).map_err(&failed)?;
-        let gone = Rebuild { old, new: written, tools }.run()?;
+        let gone = Rebuild { old, kept, new: written, tools }.run()?;
         tx.commit().map_err(&failed)?;
         Ok((new, gone))
     }
@@ -127,6 +135,8 @@ impl Catalogue {
 
 struct Rebuild<'a, B> {
     old: View<'a, &'a Connection, B>,
+    /// A copy of the file that is not open elsewhere.
+    kept: &'a Path,
     new: View<'a, &'a Connection, B>,
     tools: &'a Tools<'a>,
 }
@@ -136,6 +146,28 @@ struct Lost {
     key: Key,
     position: u64,
     broken: Box<Broken>,
+}
+
+/// Events that can be read, on their way into the new database.
+#[derive(Default)]
+struct Together {
+    events: Vec<(Key, u64, Draft)>,
+    bytes: usize,
+}
+
+impl Together {
+    fn push(&mut self, key: Key, position: u64, draft: Draft) {
+        self.bytes += size(&draft);
+        self.events.push((key, position, draft));
+    }
+
+    fn is_full(&self) -> bool {
+        self.events.len() >= PAGE_EVENTS_MAX || self.bytes >= PAGE_BYTES_MAX
+    }
+
+    fn has_position(&self, position: u64) -> bool {
+        self.events.iter().any(|(_, taken, _)| *taken == position)
+    }
 }
 
 impl<B: Bodies> Rebuild<'_, B> {
@@ -152,6 +184,8 @@ impl<B: Bodies> Rebuild<'_, B> {
             let counted = self.new.recount(row)?.row;
             if counted.tail_seq > counted.base_seq {
                 replace_session(self.new.db, &counted).map_err(self.unwritten())?;
+                tails::note_up_to(self.new.db, row.number, counted.tail_seq)
+                    .map_err(self.unwritten())?;
             }
         }
         PLAIN_TABLES.iter().try_for_each(|(table, columns)| self.copy_table(table, columns))?;
@@ -197,13 +231,15 @@ impl<B: Bodies> Rebuild<'_, B> {
             let page = self.old.page(row.number, from(next))?;
             let Some(last) = page.last() else { return Ok(lost) };
             next = last.seq + 1;
+            let mut whole = Together::default();
             for stored in page {
                 let key = Key::new(stored.session, stored.seq);
                 match stored.event {
-                    Ok(event) => self.write(key, stored.position, event.draft)?,
+                    Ok(event) => whole.push(key, stored.position, event.draft),
                     Err(broken) => lost.push(Lost { key, position: stored.position, broken }),
                 }
             }
+            self.write(whole)?;
         }
     }
 
@@ -214,9 +250,8 @@ impl<B: Bodies> Rebuild<'_, B> {
             return Ok(lost);
         }
         let page_bytes = page_bytes(self.old.db).map_err(self.unwritten())? as usize;
-        let file = &self.old.catalogue.file;
         let wanted = lost.iter().map(|lost| lost.key).collect();
-        let found = carve_events(file, page_bytes, &wanted)?;
+        let found = carve_events(self.kept, page_bytes, &wanted)?;
         let left = self.write_found(lost, &found, |record| self.old.draft(record).ok()?.ok())?;
         let record = |lost: &Lost| found.get(&lost.key).map(Carved::record);
         let wanted: HashSet<[u8; 32]> =
@@ -224,7 +259,7 @@ impl<B: Bodies> Rebuild<'_, B> {
         if wanted.is_empty() {
             return Ok(left);
         }
-        let mut payloads = carve_payloads(file, page_bytes, &wanted, self.tools.proves)?;
+        let mut payloads = carve_payloads(self.kept, page_bytes, &wanted, self.tools.proves)?;
         self.write_found(left, &found, |record| {
             let payload = payloads.bytes(&record.payload?)?;
             self.old.draft_with(record, payload).ok()?.ok()
@@ -239,15 +274,22 @@ impl<B: Bodies> Rebuild<'_, B> {
         mut read: impl FnMut(&EventRecord<'_>) -> Option<Draft>,
     ) -> Result<Vec<Lost>, StorageError> {
         let mut left = Vec::new();
+        let mut again = Together::default();
         for lost in lost {
             let record = found.get(&lost.key).map(Carved::record);
             match record.as_ref().and_then(|record| Some((record.position, read(record)?))) {
-                Some((position, draft)) if self.is_free(position) => {
-                    self.write(lost.key, position, draft)?;
+                Some((position, draft))
+                    if self.is_free(position) && !again.has_position(position) =>
+                {
+                    again.push(lost.key, position, draft);
                 }
                 _ => left.push(lost),
             }
+            if again.is_full() {
+                self.write(std::mem::take(&mut again))?;
+            }
         }
+        self.write(again)?;
         Ok(left)
     }
 
@@ -271,7 +313,9 @@ impl<B: Bodies> Rebuild<'_, B> {
                 None => self.free_position(key)?,
             };
             let event = crate::read::salvaged(&row.id, key.seq(), row.created_at, broken);
-            self.write(key, position, event.draft)?;
+            let mut alone = Together::default();
+            alone.push(key, position, event.draft);
+            self.write(alone)?;
         }
         Ok(())
     }
@@ -321,11 +365,15 @@ impl<B: Bodies> Rebuild<'_, B> {
         look().map_err(self.unwritten())
     }
 
-    fn write(&self, key: Key, position: u64, draft: Draft) -> Result<(), StorageError> {
-        let packed = (self.tools.pack)(&draft);
-        let (session, seq) = (key.session(), key.seq());
-        let row = EventRow { position, session, seq, packed, draft: Arc::new(draft) };
-        write_event(self.new.db, &row, &row.packed.rest).map_err(self.unwritten())
+    fn write(&self, together: Together) -> Result<(), StorageError> {
+        let drafts: Vec<&Draft> = together.events.iter().map(|(_, _, draft)| draft).collect();
+        let packed = (self.tools.pack_all)(&drafts);
+        let rows =
+            together.events.into_iter().zip(packed).map(|((key, position, draft), packed)| {
+                let (session, seq) = (key.session(), key.seq());
+                EventRow { position, session, seq, packed, draft: Arc::new(draft) }
+            });
+        write_events(self.new.db, rows).map_err(self.unwritten())
     }
 
     /// Copies a table from its beginning, and where damage is in the way from its end.

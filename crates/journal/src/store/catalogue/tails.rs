@@ -62,15 +62,13 @@ impl<C: Deref<Target = Connection>, B: Bodies> View<'_, C, B> {
 
     /// Where wanted facts may stand as far as stretches are noted, and the `seq` behind those.
     fn places_of_facts(&self, session: u32, wanted: &Wanted) -> rusqlite::Result<(Vec<Key>, u64)> {
-        const SQL: &str = "SELECT stretch, checksum, bytes FROM tails \
-             WHERE stretch BETWEEN ?1 AND ?2 ORDER BY stretch";
         let mut places = Vec::new();
         let first = match first_stretch(&self.db, session) {
             Err(error) if fault::is_damage(&error) => None,
             first => first?,
         };
         let Some(mut next) = first else { return Ok((places, 0)) };
-        let mut select = self.db.prepare_cached(SQL)?;
+        let mut select = self.db.prepare_cached(ROWS)?;
         let mut rows = select.query([next, stretches_from(Key::new(session, 0))[1]])?;
         // Where the table is damaged, or a row of it is gone, the rest is asked of the ids.
         while let Ok(Some(row)) = rows.next() {
@@ -82,7 +80,34 @@ impl<C: Deref<Target = Connection>, B: Bodies> View<'_, C, B> {
         }
         Ok((places, Key(next << STRETCH_BITS).seq()))
     }
+
+    /// The sessions of which something is noted.
+    pub(super) fn sessions_of_tails(&self) -> rusqlite::Result<Vec<u32>> {
+        let mut select = self.db.prepare("SELECT DISTINCT stretch >> ?1 FROM tails")?;
+        let session = |row: &Row<'_>| row.get::<_, i64>(0);
+        let sessions = select.query_map([32 - STRETCH_BITS], session)?;
+        // A number that no session can have is that of none.
+        sessions.map(|session| Ok(session?.try_into().unwrap_or(u32::MAX))).collect()
+    }
+
+    /// Whether all that is noted of a session is what its ids say, without a gap.
+    pub(super) fn fits_tails(&self, session: u32) -> rusqlite::Result<bool> {
+        let bounds = stretches_from(Key::new(session, 0));
+        let Some(first) = first_stretch(&self.db, session)? else { return Ok(false) };
+        let mut select = self.db.prepare_cached(ROWS)?;
+        let mut rows = select.query(bounds)?;
+        for stretch in first.. {
+            let Some(row) = rows.next()? else { break };
+            if whole(row, stretch) != Some(&ends(&self.db, stretch)?) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
 }
+
+const ROWS: &str = "SELECT stretch, checksum, bytes FROM tails \
+     WHERE stretch BETWEEN ?1 AND ?2 ORDER BY stretch";
 
 /// Notes the stretches that became full with these events. What was noted from the first of them
 /// on is noted anew: a session may get events in front of others, when it takes over its parent's.
@@ -94,9 +119,8 @@ pub(super) fn note(db: &Connection, events: &[EventRow]) -> rusqlite::Result<()>
     }
     for (session, (first, last)) in written {
         forget_from(db, Key::new(session, first))?;
-        let full = stretch_of(Key::new(session, last + 1));
-        if stretch_of(Key::new(session, first)) < full {
-            note_up_to(db, session, full)?;
+        if stretch_of(Key::new(session, first)) < stretch_of(Key::new(session, last + 1)) {
+            note_up_to(db, session, last)?;
         }
     }
     Ok(())
@@ -109,45 +133,40 @@ pub(super) fn forget_from(db: &Connection, key: Key) -> rusqlite::Result<()> {
         .map(drop)
 }
 
-/// Notes the stretches of a session behind the last that is noted, and before `end`.
-fn note_up_to(db: &Connection, session: u32, end: i64) -> rusqlite::Result<()> {
+/// Notes the full stretches of a session behind the last that is noted, up to the event `last`.
+pub(super) fn note_up_to(db: &Connection, session: u32, last: u64) -> rusqlite::Result<()> {
     const LAST: &str = "SELECT stretch FROM tails WHERE stretch BETWEEN ?1 AND ?2 \
          ORDER BY stretch DESC LIMIT 1";
-    const IDS: &str = "SELECT pk, id FROM event INDEXED BY event_ids WHERE pk >= ?1 AND pk < ?2";
+    const PUT: &str = "INSERT INTO tails (stretch, checksum, bytes) VALUES (?1, ?2, ?3)";
+    let end = stretch_of(Key::new(session, last + 1));
     let bounds = stretches_from(Key::new(session, 0));
-    let last = db.prepare_cached(LAST)?.query_row(bounds, |row| row.get::<_, i64>(0)).optional()?;
-    let from = match last {
-        Some(last) => Some(last + 1),
+    let noted =
+        db.prepare_cached(LAST)?.query_row(bounds, |row| row.get::<_, i64>(0)).optional()?;
+    let from = match noted {
+        Some(noted) => Some(noted + 1),
         None => first_stretch(db, session)?,
     };
     let Some(from) = from else { return Ok(()) };
-    let mut select = db.prepare_cached(IDS)?;
-    let mut rows = select.query([from << STRETCH_BITS, end << STRETCH_BITS])?;
-    let mut stretch = from;
-    let mut bytes = vec![0; STRETCH_EVENTS * END_BYTES];
-    while let Some(row) = rows.next()? {
-        let key = Key(row.get(0)?);
-        while stretch_of(key) > stretch {
-            put(db, stretch, &mut bytes)?;
-            stretch += 1;
-        }
-        let at = key.0 as usize % STRETCH_EVENTS * END_BYTES;
-        let id: [u8; 16] = row.get(1)?;
-        bytes[at..at + END_BYTES].copy_from_slice(&id[id.len() - END_BYTES..]);
-    }
-    while stretch < end {
-        put(db, stretch, &mut bytes)?;
-        stretch += 1;
+    let mut put = db.prepare_cached(PUT)?;
+    for stretch in from..end {
+        let bytes = ends(db, stretch)?;
+        put.execute(params![stretch, sum(stretch, &bytes), bytes])?;
     }
     Ok(())
 }
 
-/// Writes a stretch, and leaves room for the next.
-fn put(db: &Connection, stretch: i64, bytes: &mut [u8]) -> rusqlite::Result<()> {
-    db.prepare_cached("INSERT INTO tails (stretch, checksum, bytes) VALUES (?1, ?2, ?3)")?
-        .execute(params![stretch, sum(stretch, bytes), &*bytes])?;
-    bytes.fill(0);
-    Ok(())
+/// What is to be noted of a stretch.
+fn ends(db: &Connection, stretch: i64) -> rusqlite::Result<Vec<u8>> {
+    const IDS: &str = "SELECT pk, id FROM event INDEXED BY event_ids WHERE pk >= ?1 AND pk < ?2";
+    let mut bytes = vec![0; STRETCH_EVENTS * END_BYTES];
+    let mut select = db.prepare_cached(IDS)?;
+    let mut rows = select.query([stretch << STRETCH_BITS, (stretch + 1) << STRETCH_BITS])?;
+    while let Some(row) = rows.next()? {
+        let at = row.get::<_, i64>(0)? as usize % STRETCH_EVENTS * END_BYTES;
+        let id: [u8; 16] = row.get(1)?;
+        bytes[at..at + END_BYTES].copy_from_slice(&id[id.len() - END_BYTES..]);
+    }
+    Ok(bytes)
 }
 
 /// The stretch a session begins in; what it inherits is not in its own.

@@ -109,8 +109,16 @@ fn write<'c>(
     Ok(())
 }
 
-pub(super) fn write_event(db: &Connection, row: &EventRow, body: &[u8]) -> rusqlite::Result<()> {
-    EventStatements::prepare(db)?.write(row, body)
+/// Writes events whose bodies are what they are packed as.
+pub(super) fn write_events(
+    db: &Connection,
+    rows: impl Iterator<Item = EventRow>,
+) -> rusqlite::Result<()> {
+    let mut statements = EventStatements::prepare(db)?;
+    for row in rows {
+        statements.write(&row, &row.packed.rest)?;
+    }
+    Ok(())
 }
 
 /// What writes events, made ready once for all of a commit.

@@ -80,6 +80,9 @@ impl FilesStore {
         for fault in view.faults()? {
             examined.outdated(damage(self.catalogue.file(), None, fault));
         }
+        for wrong in view.wrong_tails()? {
+            examined.outdated(wrong);
+        }
         let mut after = None;
         loop {
             let page = view.sessions(after, PAGE)?;

@@ -323,6 +323,26 @@ fn a_journal_of_a_newer_program_is_not_touched() {
 }
 
 #[test]
+fn what_a_newer_program_has_brought_forward_is_not_written_to() {
+    let mut bench = Bench::new();
+    bench.append("one", &["a"]);
+    // As a newer program would, which does not wait until others have closed it.
+    let db = Connection::open(bench.file()).unwrap();
+    db.execute_batch("PRAGMA user_version = 99").unwrap();
+    let changes = bench.changes("one", &["b"]);
+    let Err(refused) = bench.store.begin().map(|commit| commit.apply(&changes)) else {
+        panic!("it was written to");
+    };
+    let AppendError::Storage(refused) = refused else { panic!("{refused:?}") };
+    let why = refused.cause.to_string();
+    assert!(why.ends_with("was written in format 99; this program reads up to 5"), "{why}");
+    assert_eq!(count(&bench.file(), "event"), 1);
+    bench.tamper("UPDATE event SET checksum = 1");
+    bench.store.check(true).unwrap_err();
+    assert!(!bench.dir.path().join("quarantine").exists());
+}
+
+#[test]
 fn a_long_log_is_copied_and_begins_anew() {
     let mut bench = Bench::new();
     let log = bench.dir.path().join("journal.db-wal");

@@ -231,3 +231,21 @@ proptest! {
 fn whole_of(store: &FilesStore, session: &str) -> usize {
     shape(store, session).iter().filter(|seq| !seq.ends_with('!')).count()
 }
+
+#[test]
+fn what_the_catalogue_notes_wrongly_is_told_and_noted_anew() {
+    let dir = private_dir();
+    let journal = open(dir.path());
+    append(&journal, "a", 1..=600);
+    drop(journal);
+    let opened = store(dir.path());
+    assert_eq!(opened.check(false).unwrap(), []);
+    let db = rusqlite::Connection::open(opened.catalogue.file()).unwrap();
+    db.execute_batch("UPDATE tails SET bytes = zeroblob(2048)").unwrap();
+    let told = opened.check(true).unwrap();
+    assert_eq!(told.len(), 1);
+    assert!(told[0].repaired && told[0].damage.why.contains("facts"), "{told:?}");
+    assert_eq!(opened.check(false).unwrap(), []);
+    let noted: i64 = db.query_row("SELECT count(*) FROM tails", [], |row| row.get(0)).unwrap();
+    assert_eq!(noted, 1);
+}

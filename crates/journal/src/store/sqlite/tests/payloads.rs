@@ -2,6 +2,7 @@
 //! nothing, and a page of theirs costs the blocks on it.
 
 use std::collections::BTreeSet;
+use std::os::unix::fs::FileExt;
 
 use super::*;
 
@@ -136,6 +137,28 @@ fn payloads_are_read_past_a_damaged_index() {
         assert_eq!(bench.render(), sound.lines);
         assert!(!bench.check(false).is_empty());
     }
+}
+
+#[test]
+fn where_payloads_stand_is_looked_up_once() {
+    let sound = Sound::new(PAGE_BYTES, 60);
+    let bench = sound.with_damaged(&[sound.root(INDEX)], usize::MAX);
+    let first = bench.store.reader().unwrap();
+    assert_eq!(render(&first.events(1, ALL).unwrap()), sound.lines);
+    // Nobody who looks at all payloads gets past the first of these pages, nor past the last.
+    let leaves = sound.pages("payload", "leaf");
+    let damaged = [leaves[1], leaves[leaves.len() - 2]];
+    let file = std::fs::OpenOptions::new().write(true).open(bench.file()).unwrap();
+    for page in damaged {
+        let start = (page.number - 1) as u64 * u64::from(PAGE_BYTES);
+        file.write_all_at(&[0xA5; PAGE_BYTES as usize], start).unwrap();
+    }
+    // The first reader is still there, so this one has nothing in its memory.
+    let second = bench.store.reader().unwrap();
+    let lines = render(&second.events(1, ALL).unwrap());
+    let broken = lines.iter().zip(&sound.lines).filter(|(line, right)| line != right).count();
+    let on_them: usize = damaged.iter().map(|page| 2 * page.cells).sum();
+    assert_eq!(broken, on_them);
 }
 
 #[test]

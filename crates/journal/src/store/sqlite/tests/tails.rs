@@ -66,6 +66,31 @@ fn a_fact_is_found_where_nothing_is_noted_or_what_is_noted_is_damaged() {
 }
 
 #[test]
+fn what_is_noted_wrongly_is_told_and_noted_anew() {
+    for damage in [
+        "DELETE FROM tails WHERE stretch & 8388607 = 0",
+        "UPDATE tails SET bytes = zeroblob(2048) WHERE stretch & 8388607 = 1",
+        "UPDATE tails SET checksum = 7",
+        "UPDATE tails SET stretch = stretch + 100",
+        "UPDATE tails SET stretch = -stretch",
+        "UPDATE event SET id = randomblob(16) WHERE pk & 4294967295 = 7",
+        // Of a session that is not there.
+        "INSERT INTO tails SELECT stretch + 83886080, checksum, bytes FROM tails",
+    ] {
+        let mut bench = Bench::new();
+        bench.talk("a", 1_300);
+        assert_eq!(bench.check(false), [""; 0]);
+        bench.tamper(damage);
+        let told = "what is noted of its facts does not fit its events: \
+                    the database is made anew from what can be read";
+        assert!(bench.check(false).contains(&told.to_owned()), "{damage}");
+        bench.check(true);
+        assert_eq!(bench.check(false), [""; 0], "{damage}");
+        assert_eq!(count(&bench.file(), "tails"), 2, "{damage}");
+    }
+}
+
+#[test]
 fn what_was_never_noted_is_noted_with_the_next_stretch() {
     let mut bench = Bench::new();
     bench.talk("a", 1_300);

@@ -1,0 +1,119 @@
+//! Who does what before the writer has its turn, and what is done without derived data.
+
+use std::os::unix::fs::PermissionsExt;
+use std::sync::Mutex;
+
+use event::Kind;
+
+use super::*;
+use crate::StorageError;
+use crate::store::{Commit, Packed, Reader};
+
+/// A store that notes which threads pack texts for it.
+#[derive(Default)]
+struct Watched {
+    store: MemoryStore,
+    packers: Mutex<Vec<String>>,
+}
+
+impl Watched {
+    /// The threads since it was asked last, once for each text.
+    fn packers(&self) -> Vec<String> {
+        std::mem::take(&mut self.packers.lock().unwrap())
+    }
+}
+
+impl Store for Watched {
+    fn capabilities(&self) -> &'static Capabilities {
+        self.store.capabilities()
+    }
+
+    fn pack(&self, draft: &Draft) -> Packed {
+        let thread = std::thread::current().name().unwrap_or_default().to_owned();
+        self.packers.lock().unwrap().push(thread);
+        self.store.pack(draft)
+    }
+
+    fn reader(&self) -> Result<Box<dyn Reader + '_>, StorageError> {
+        self.store.reader()
+    }
+
+    fn begin(&self) -> Result<Box<dyn Commit + '_>, AppendError> {
+        self.store.begin()
+    }
+
+    fn tail(&self) -> Result<u64, StorageError> {
+        self.store.tail()
+    }
+
+    fn check(&self, repair: bool) -> Result<Vec<Finding>, StorageError> {
+        self.store.check(repair)
+    }
+
+    fn found(&self) -> Vec<Finding> {
+        self.store.found()
+    }
+
+    fn checkpoint(&self) -> Result<(), StorageError> {
+        self.store.checkpoint()
+    }
+
+    fn dir(&self) -> Option<&Path> {
+        self.store.dir()
+    }
+}
+
+fn batch(count: u8) -> Batch {
+    let draft = |number: u8| {
+        let at = Time::from_millis(i64::from(number));
+        let data = event::Raw::of(&serde_json::json!({ "content": number })).unwrap();
+        let session_id = SessionId::new("one").unwrap();
+        Draft::with_data(EventId::new(at, [number; 10]), session_id, at, Kind::UserPrompt, data)
+    };
+    Batch::observed().with_all((1..=count).map(draft))
+}
+
+#[test]
+fn an_import_is_packed_before_its_turn() {
+    const WRITER: &str = "journal writer";
+    let store = Arc::new(Watched::default());
+    let (artifacts, originals) = (Artifacts::in_memory(), Originals::nowhere());
+    let journal =
+        Journal::over(Arc::clone(&store) as _, artifacts, originals, None, Access::ReadWrite);
+    journal.import(batch(3)).unwrap();
+    let packers = store.packers();
+    assert!(packers.len() == 3 && !packers.contains(&WRITER.to_owned()), "{packers:?}");
+    // What is recorded already is left out, which only the writer can tell.
+    journal.import(batch(5)).unwrap();
+    let packers = store.packers();
+    assert_eq!(packers.iter().filter(|name| *name == WRITER).count(), 2, "{packers:?}");
+    let texts = journal.events(&SessionId::new("one").unwrap(), Selection::all()).unwrap();
+    let texts: Vec<String> = texts.map(|event| event.unwrap().data.get().to_owned()).collect();
+    let expected: Vec<String> = (1..=5).map(|n| format!(r#"{{"content":{n}}}"#)).collect();
+    assert_eq!(texts, expected);
+}
+
+#[test]
+fn derived_data_of_a_newer_program_is_in_nobodys_way() {
+    let dir = tempfile::Builder::new().permissions(PermissionsExt::from_mode(0o700)).tempdir();
+    let dir = dir.unwrap();
+    let open = || Journal::open_or_create(dir.path(), &Options::default()).unwrap();
+    open().append(batch(3)).unwrap();
+    let newer = rusqlite::Connection::open(dir.path().join("derived.db")).unwrap();
+    for number in ["user_version", "application_id"] {
+        newer.pragma_update(None, number, 999).unwrap();
+    }
+    let (journal, session_id) = (open(), SessionId::new("one").unwrap());
+    journal.append(batch(5)).unwrap();
+    assert_eq!(journal.events(&session_id, Selection::all()).unwrap().count(), 5);
+    assert_eq!(journal.find(&session_id, &Key::new(event::KeyFamily::Call, "a")).unwrap(), []);
+    assert_eq!(journal.index().unwrap(), None);
+    journal.save_view(&session_id, "facts", 5, b"five").unwrap();
+    assert_eq!(journal.saved_view(&session_id, "facts").unwrap(), None);
+    assert!(journal.search(&Query::new("5")).unwrap_err().is_newer_format());
+    let checks = journal.doctor(false, Time::from_millis(1)).unwrap();
+    let search = checks.iter().find(|check| check.name == "search").unwrap();
+    assert!(!search.ok, "{search:?}");
+    let format: u32 = newer.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
+    assert_eq!(format, 999);
+}
