@@ -11,7 +11,7 @@ use crate::records::{Next, Records};
 pub(crate) struct Blocks<R> {
     lines: Lines<R>,
     marks: Marks,
-    block: Vec<u8>,
+    /// Where the next block begins.
     offset: u64,
     /// The line that begins the next block.
     ahead: Vec<u8>,
@@ -23,8 +23,7 @@ impl<R: Read> Blocks<R> {
     /// `offset` is where `input` stands in its source.
     pub(crate) fn new(input: R, offset: u64, marks: Marks) -> Blocks<R> {
         let lines = Lines::new(input, offset);
-        let (block, ahead) = (Vec::new(), Vec::new());
-        Blocks { lines, marks, block, offset, ahead, is_quoted: false }
+        Blocks { lines, marks, offset, ahead: Vec::new(), is_quoted: false }
     }
 
     fn notice_quote(&mut self, line: &[u8]) {
@@ -38,46 +37,44 @@ impl<R: Read> Blocks<R> {
 }
 
 impl<R: Read> Records for Blocks<R> {
-    fn next(&mut self) -> io::Result<Next<'_>> {
-        self.offset += self.block.len() as u64;
-        self.block.clear();
-        let ahead = std::mem::take(&mut self.ahead);
-        self.notice_quote(&ahead);
-        self.block = ahead;
+    fn next<'a>(&'a mut self, kept: &'a mut Vec<u8>) -> io::Result<Next<'a>> {
+        let (start, offset) = (kept.len(), self.offset);
+        kept.append(&mut self.ahead);
+        self.notice_quote(&kept[start..]);
         loop {
-            let line = match self.lines.next()? {
-                Next::Whole { bytes, .. } => bytes.to_vec(),
+            let line_start = kept.len();
+            let before = (line_start - start) as u64;
+            match self.lines.next(kept)? {
+                Next::Whole { .. } => {}
                 Next::TooLong { length, .. } => {
-                    let length = self.block.len() as u64 + length;
-                    let offset = self.offset;
-                    self.block.clear();
+                    let length = before + length;
                     self.offset += length;
+                    kept.truncate(start);
                     return Ok(Next::TooLong { offset, length });
                 }
                 Next::Open { length, bytes, .. } => {
-                    let length = self.block.len() as u64 + length;
-                    match bytes {
-                        // Too long to be held, and so is its block.
-                        [] => self.block.clear(),
-                        _ => self.block.extend(bytes),
+                    let length = before + length;
+                    // Too long to be held, and so is its block.
+                    if bytes.is_empty() {
+                        kept.truncate(start);
                     }
-                    return Ok(Next::Open { offset: self.offset, length, bytes: &self.block });
+                    return Ok(Next::Open { offset, length, bytes: &kept[start..] });
                 }
-                Next::End if self.block.is_empty() => return Ok(Next::End),
+                Next::End if before == 0 => return Ok(Next::End),
                 Next::End => {
-                    let length = self.block.len() as u64;
-                    return Ok(Next::Open { offset: self.offset, length, bytes: &self.block });
+                    return Ok(Next::Open { offset, length: before, bytes: &kept[start..] });
                 }
-            };
-            let begins = self.marks.lines.iter().any(|mark| line.starts_with(mark.as_bytes()));
-            let is_full = self.block.len() + line.len() > RECORD_BYTES_MAX;
-            if !self.block.is_empty() && (begins && !self.is_quoted || is_full) {
-                self.ahead = line;
-                self.is_quoted = false;
-                return Ok(Next::Whole { offset: self.offset, bytes: &self.block, key: "" });
             }
-            self.notice_quote(&line);
-            self.block.extend(line);
+            let line = &kept[line_start..];
+            let begins = self.marks.lines.iter().any(|mark| line.starts_with(mark.as_bytes()));
+            let is_full = kept.len() - start > RECORD_BYTES_MAX;
+            if before > 0 && (begins && !self.is_quoted || is_full) {
+                self.ahead = kept.split_off(line_start);
+                self.is_quoted = false;
+                self.offset += before;
+                return Ok(Next::Whole { offset, bytes: &kept[start..], key: "" });
+            }
+            self.notice_quote(line);
         }
     }
 }

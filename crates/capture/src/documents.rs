@@ -16,7 +16,6 @@ pub(crate) struct Document {
     /// The whole text where it is no document.
     broken: Option<Vec<u8>>,
     fresh: std::vec::IntoIter<Entry>,
-    line: Vec<u8>,
     key: String,
     offset: u64,
     /// The prints of all entries that were told, one after the other.
@@ -61,23 +60,26 @@ impl Document {
             }
         }
         let fresh = fresh.into_iter();
-        Ok(Document { broken, fresh, line: Vec::new(), key: String::new(), offset, told })
+        Ok(Document { broken, fresh, key: String::new(), offset, told })
     }
 }
 
 impl Records for Document {
-    fn next(&mut self) -> io::Result<Next<'_>> {
-        let offset = self.offset;
-        if let Some(bytes) = &self.broken {
+    fn next<'a>(&'a mut self, kept: &'a mut Vec<u8>) -> io::Result<Next<'a>> {
+        let (start, offset) = (kept.len(), self.offset);
+        if let Some(broken) = &self.broken {
+            kept.extend(broken);
+            let bytes = &kept[start..];
             return Ok(Next::Open { offset, length: bytes.len() as u64, bytes });
         }
         let Some(Entry { json, print }) = self.fresh.next() else { return Ok(Next::End) };
-        self.line = json.into_bytes();
-        self.line.push(b'\n');
-        self.offset += self.line.len() as u64;
+        kept.extend(json.as_bytes());
+        kept.push(b'\n');
+        let bytes = &kept[start..];
+        self.offset += bytes.len() as u64;
         self.told.push_str(&print);
         self.key = print;
-        Ok(Next::Whole { offset, bytes: &self.line, key: &self.key })
+        Ok(Next::Whole { offset, bytes, key: &self.key })
     }
 
     fn watermark(&self) -> Option<String> {

@@ -10,11 +10,7 @@ use std::path::{Path, PathBuf};
 
 use event::Time;
 
-use crate::position::{changed, file_of, is_older, is_quiet};
-
-/// The clock of a file system may stand still for so long: what was written just now could be
-/// written again and look the same.
-const SETTLED_MILLIS: i64 = 1_000;
+use crate::position::{changed, file_of, is_quiet, is_settled};
 
 /// How sources looked, of those that are looked at again and again.
 #[derive(Default)]
@@ -28,7 +24,7 @@ pub(crate) struct Glance {
     /// than its bytes was changed says nothing: a reader may do that by opening it.
     log: Option<(FileId, u64, i64)>,
     /// Nobody has written for so long that what is not finished is told as it is.
-    pub is_quiet: bool,
+    is_quiet: bool,
     is_settled: bool,
 }
 
@@ -41,6 +37,12 @@ impl Glances {
     /// Whether a source looks as it did when a look found nothing more.
     pub(crate) fn has(&self, path: &Path, glance: &Glance) -> bool {
         self.0.get(path) == Some(glance)
+    }
+
+    /// Whether nothing has happened to a source since then, but that nobody has written for long.
+    pub(crate) fn only_fell_silent(&self, path: &Path, glance: &Glance) -> bool {
+        let is_so = |seen: &Glance| *seen == Glance { is_quiet: seen.is_quiet, ..glance.clone() };
+        self.0.get(path).is_some_and(is_so)
     }
 
     /// A look that was begun after this glance has found all there was.
@@ -64,10 +66,8 @@ impl Glance {
         log.push("-wal");
         let both = [fs::metadata(path).ok(), fs::metadata(log).ok()];
         let all = |is_so: &dyn Fn(&Metadata) -> bool| both.iter().flatten().all(is_so);
-        let (is_quiet, is_settled) = (
-            all(&|metadata| is_quiet(metadata, now)),
-            all(&|metadata| is_older(metadata, now, SETTLED_MILLIS)),
-        );
+        let (is_quiet, is_settled) =
+            (all(&|metadata| is_quiet(metadata, now)), all(&|metadata| is_settled(metadata, now)));
         let [file, log] = both.map(|metadata| metadata.as_ref().map(stamp));
         let log = log.map(|(file, size, changed, _)| (file, size, changed));
         Glance { file, log, is_quiet, is_settled }
@@ -153,6 +153,9 @@ mod tests {
         glances.put(&path, Glance::at(&path, later(written, 2)));
         assert!(glances.has(&path, &Glance::at(&path, later(written, 60))));
         assert!(!glances.has(&path, &Glance::at(&path, later(written, 60 * 60))));
+        assert!(glances.only_fell_silent(&path, &Glance::at(&path, later(written, 60 * 60))));
+        fs::write(&path, "more\n").unwrap();
+        assert!(!glances.only_fell_silent(&path, &Glance::at(&path, later(written, 60 * 60))));
     }
 
     #[test]

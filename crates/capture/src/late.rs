@@ -1,8 +1,10 @@
 //! A session that appears after one that repeats it.
 //!
 //! What it would tell first is told already, in the other one. Which of the two comes from which
-//! does not depend on who was read first: the files say so, by the names in them, by when they
-//! were begun, and by one being no more than the beginning of the other.
+//! does not depend on who was read first. The names in their records say so. Where there are none,
+//! the one that was begun first is the parent, by its own marks; else the one that is no more than
+//! the beginning of the other: people fork a session and leave it rather than fork it and leave the
+//! fork. Only then their files are asked, which may have been brought here in any order.
 
 use std::fs::Metadata;
 
@@ -10,7 +12,7 @@ use event::payload::SessionMode;
 
 use crate::admission::admit;
 use crate::age::ages;
-use crate::agent::{Agent, Kin};
+use crate::agent::{Agent, Kin, Role};
 use crate::discover::discover_at;
 use crate::limit::LINEAGE_MAX;
 use crate::origin::Origin;
@@ -18,7 +20,7 @@ use crate::position::Position;
 use crate::pump::{Failed, Pump, Summary, kin};
 use crate::sink::{Batch, Sink};
 use crate::source::Source;
-use crate::thread::Parent;
+use crate::thread::{Parent, Thread};
 use crate::told::Told;
 
 /// A source that is read for the first time and repeats what others have told.
@@ -55,42 +57,48 @@ impl Pump<'_> {
         summary: &mut Summary,
     ) -> Result<Option<Late>, Failed> {
         let Newcomer { source, kin, origin, .. } = *newcomer;
-        let own = &source.session;
-        let named = kin.parent.as_ref().filter(|parent| *parent != own);
-        let (_, first) = origin.session.as_str().split_once(':').unwrap_or_default();
-        if named.is_some_and(|named| named == first) {
-            return Ok(None);
-        }
+        let named = origin.named.as_deref();
         sink.settle()?;
-        let line = self.line(source.provider, first, sink)?;
-        let parents = || line.iter().filter_map(Reader::parent);
-        let by_name = || named.map(String::as_str).map(Parent::unseen);
-        if parents().any(|parent| parent.session == *own) {
+        let line = self.line(source.provider, origin.name(), sink)?;
+        let elders = match named {
+            Some(named) => self.line(source.provider, named, sink)?,
+            None => Vec::new(),
+        };
+        let is_below = |line: &[Reader]| line.iter().any(|it| it.comes_from(&source.session));
+        // Nobody comes from one that comes from it.
+        let by_name = || named.filter(|_| !is_below(&elders)).map(Parent::unseen);
+        if is_below(&line) {
             return Ok(Some(Late { parent: by_name() }));
         }
+        if named == Some(origin.name()) {
+            return Ok(None);
+        }
         // Both come from the same: it shows as much of it as the one that told the rest first.
-        if let Some(same) = parents().find(|parent| Some(&parent.session) == named) {
-            return Ok(Some(Late { parent: Some(same.clone()) }));
+        if let Some(same) = named.and_then(|named| line.iter().find(|it| it.comes_from(named))) {
+            return Ok(Some(Late { parent: same.forked_from().cloned().or_else(by_name) }));
         }
+        // Of whom it names it could show nothing. It goes on behind one that does not come from it.
+        let is_named_silent = named.is_some() && !elders.first().is_some_and(Reader::has_told);
+        let goes_behind = is_named_silent && line.last().is_some_and(|it| it.parent().is_none());
         // Forks of this agent say whose they are.
-        if kin.family.is_none() && named.is_none() {
-            return Ok(Some(Late { parent: None }));
+        if kin.family.is_none() {
+            return Ok((!goes_behind).then(|| Late { parent: by_name() }));
         }
-        let younger = line.iter().take_while(|reader| self.is_older(newcomer, reader)).count();
-        let Some(heir) = younger.checked_sub(1) else { return Ok(None) };
-        let parent = match line[heir].parent() {
-            // It comes in between, or beside.
-            Some(parent) if younger < line.len() => Some(parent.clone()),
-            Some(_) => by_name(),
-            // It works for somebody, and stays whose it is.
-            None if line[heir].works() => by_name(),
-            None => {
-                let heir = line.into_iter().nth(heir).expect("it was counted");
-                self.tell_parent(newcomer, heir, sink, summary)?;
-                by_name()
-            }
+        // Whom it comes from by name is not its heir, whatever else is known of them.
+        let is_elder = |reader: &Reader| elders.iter().any(|elder| elder.name == reader.name);
+        let younger = line.iter().take_while(|it| !is_elder(it) && self.is_older(newcomer, it));
+        let younger = younger.count();
+        let Some(heir) = younger.checked_sub(1) else {
+            let parent = by_name().filter(|_| !goes_behind);
+            return Ok(parent.map(|parent| Late { parent: Some(parent) }));
         };
-        Ok(Some(Late { parent }))
+        // It comes in between, or beside.
+        let before = line[heir].forked_from().filter(|_| younger < line.len()).cloned();
+        let heir = line.into_iter().nth(heir).expect("it was counted");
+        if heir.parent().is_none() {
+            self.tell_parent(newcomer, heir, sink, summary)?;
+        }
+        Ok(Some(Late { parent: by_name().or(before) }))
     }
 
     /// A session and those it comes from, as far as they were read, youngest first.
@@ -104,32 +112,39 @@ impl Pump<'_> {
             let known = self.tellers.find(provider, &name, sink)?;
             let Some((key, position, recorded)) = known else { break };
             let reader = Reader { name, key, position, recorded };
-            next = reader.parent().map(|parent| parent.session.clone());
+            next = reader.forked_from().map(|parent| parent.session.clone());
             line.push(reader);
         }
         Ok(line)
     }
 
-    /// Whether the newcomer was there before one that was read before it.
+    /// Whether the newcomer was there before one that was read before it, where neither says that it
+    /// comes from the other.
     fn is_older(&self, newcomer: &Newcomer<'_>, reader: &Reader) -> bool {
         let Newcomer { agent, source, metadata, kin: own, origin } = *newcomer;
         let path = &reader.position.path;
         let found = discover_at(agent, self.environment, path, &mut Vec::new());
-        let Some(found) = found.into_iter().find(|found| found.source.session == reader.name)
-        else {
-            // Nothing is left to compare with.
-            return false;
-        };
-        let its = found.kin.unwrap_or_else(|| kin(agent, &found.source));
-        let ages = ages(&[(own, metadata), (&its, &found.metadata)]);
-        if ages[0].since != ages[1].since {
-            return ages[0].since < ages[1].since;
+        let found = found.into_iter().find(|found| found.source.session == reader.name);
+        let mut is_older_file = false;
+        if let Some(found) = found {
+            let its = found.kin.unwrap_or_else(|| kin(agent, &found.source));
+            // A file that was only copied calls itself what the other is called.
+            if its.named.as_ref() == Some(&source.session) && found.source.role == Role::Main {
+                return true;
+            }
+            let ages = ages(&[(own, metadata), (&its, &found.metadata)]);
+            if ages[0].since != ages[1].since {
+                return ages[0].since < ages[1].since;
+            }
+            is_older_file = ages[0] < ages[1];
         }
-        // A file that was only copied calls itself what the other is called.
-        let calls_itself_so = own.named.as_ref() == Some(&source.session);
-        let last_at = reader.position.threads.get(&reader.name).and_then(|thread| thread.last_at);
-        let is_beginning = origin.is_all && calls_itself_so && origin.last_at < last_at;
-        is_beginning || ages[0] < ages[1]
+        let goes_on = reader.thread().and_then(|it| it.last_at) > origin.last_at;
+        match (goes_on, !origin.is_all) {
+            // One of them says nothing but what the other goes on with.
+            (true, false) => true,
+            (false, true) => false,
+            _ => is_older_file,
+        }
     }
 
     /// Records of a session that it comes from the newcomer.
@@ -153,20 +168,33 @@ impl Pump<'_> {
         drafts.iter_mut().for_each(|draft| drop(draft.metadata.remove("record")));
         admit(provider, &position.threads, &mut drafts, sink);
         summary.add(provider, &drafts);
+        self.tellers.put(&key, &position);
         sink.put(Batch { source: key, from: Some(recorded), to: position.encode(), drafts })?;
         Ok(sink.settle()?)
     }
 }
 
 impl Reader {
-    /// Whether it works for another session.
-    fn works(&self) -> bool {
-        self.position.threads.get(&self.name).is_some_and(|thread| thread.works().is_some())
+    fn thread(&self) -> Option<&Thread> {
+        self.position.threads.get(&self.name)
+    }
+
+    fn has_told(&self) -> bool {
+        self.thread().is_some_and(|thread| thread.is_started)
+    }
+
+    /// Whether it goes on with this one, or works for it.
+    fn comes_from(&self, session: &str) -> bool {
+        self.parent().is_some_and(|parent| parent.session == session)
+    }
+
+    /// The session it goes on with, or works for.
+    fn parent(&self) -> Option<&Parent> {
+        self.thread()?.parent.as_ref()
     }
 
     /// The session it goes on with.
-    fn parent(&self) -> Option<&Parent> {
-        let parent = self.position.threads.get(&self.name)?.parent.as_ref();
-        parent.filter(|parent| parent.mode == SessionMode::Fork)
+    fn forked_from(&self) -> Option<&Parent> {
+        self.parent().filter(|parent| parent.mode == SessionMode::Fork)
     }
 }

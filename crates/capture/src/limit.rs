@@ -45,6 +45,12 @@ pub(crate) const SHOWN_CHARS_MAX: usize = 2_000;
 /// How long the last line of a source may be incomplete before it is told as torn.
 pub(crate) const TORN_AFTER_MILLIS: i64 = 10 * 60 * 1_000;
 
+/// How long it is not trusted that nothing follows what was written. The clock of a file system may
+/// stand still for so long: what was written just now could be written again and look the same. And
+/// a copy may just be being made: one that takes longer before it shows what it is counts as new,
+/// and is told twice.
+pub(crate) const SETTLED_MILLIS: i64 = 1_000;
+
 /// Bytes of one source that are read before others have their turn, while agents write.
 pub(crate) const TURN_BYTES: u64 = 4 * 1024 * 1024;
 
@@ -67,6 +73,10 @@ pub(crate) const LATE_MILLIS: i64 = 2_000;
 /// Records of a new session that are looked at in order to find where it leaves the session it
 /// repeats; what lies beyond counts as its own.
 pub(crate) const COPIED_EVENTS_MAX: usize = 1_000_000;
+
+/// Sessions that are asked whether they have told what a new one repeats under other times. In a
+/// larger family it may be told twice.
+pub(crate) const KINDRED_MAX: usize = 64;
 
 /// Sources that a history is followed back through; what lies further back is not shown.
 pub(crate) const LINEAGE_MAX: usize = 32;

@@ -8,39 +8,36 @@ use crate::records::{Next, Records};
 /// Reads line by line from a known place on.
 pub(crate) struct Lines<R> {
     input: BufReader<R>,
-    line: Vec<u8>,
     offset: u64,
 }
 
 impl<R: Read> Lines<R> {
     /// `offset` is where `input` stands in its source.
     pub(crate) fn new(input: R, offset: u64) -> Lines<R> {
-        Lines { input: BufReader::with_capacity(256 * 1024, input), line: Vec::new(), offset }
+        Lines { input: BufReader::with_capacity(256 * 1024, input), offset }
     }
 
-    /// The next line, as far as it is there and not too long; how long that is.
-    fn fill(&mut self) -> io::Result<u64> {
-        self.line.clear();
+    /// Adds the next line, as far as it is there and not too long.
+    fn fill(&mut self, kept: &mut Vec<u8>) -> io::Result<()> {
+        let end_max = kept.len() + RECORD_BYTES_MAX;
         loop {
             let bytes = match self.input.fill_buf() {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 bytes => bytes?,
             };
-            let room = RECORD_BYTES_MAX - self.line.len();
-            let bytes = &bytes[..bytes.len().min(room)];
+            let bytes = &bytes[..bytes.len().min(end_max - kept.len())];
             let end = memchr::memchr(b'\n', bytes);
             let taken = end.map_or(bytes.len(), |end| end + 1);
-            self.line.extend(&bytes[..taken]);
+            kept.extend(&bytes[..taken]);
             self.input.consume(taken);
             if end.is_some() || taken == 0 {
-                return Ok(self.line.len() as u64);
+                return Ok(());
             }
         }
     }
 
     /// How long the rest of a line is that is too long, and whether its end is there.
     fn pass_over(&mut self) -> io::Result<(u64, bool)> {
-        self.line = Vec::new();
         let mut length = 0;
         loop {
             let bytes = match self.input.fill_buf() {
@@ -63,20 +60,24 @@ impl<R: Read> Lines<R> {
 }
 
 impl<R: Read> Records for Lines<R> {
-    fn next(&mut self) -> io::Result<Next<'_>> {
-        let offset = self.offset;
-        let length = self.fill()?;
+    fn next<'a>(&'a mut self, kept: &'a mut Vec<u8>) -> io::Result<Next<'a>> {
+        let (start, offset) = (kept.len(), self.offset);
+        self.fill(kept)?;
+        let length = (kept.len() - start) as u64;
         self.offset += length;
-        Ok(match self.line.last() {
-            None => Next::End,
-            Some(b'\n') => Next::Whole { offset, bytes: &self.line, key: "" },
-            Some(_) if length < RECORD_BYTES_MAX as u64 => {
-                Next::Open { offset, length, bytes: &self.line }
-            }
-            Some(_) => match self.pass_over()? {
+        if length == RECORD_BYTES_MAX as u64 && !kept.ends_with(b"\n") {
+            kept.truncate(start);
+            kept.shrink_to_fit();
+            return Ok(match self.pass_over()? {
                 (rest, true) => Next::TooLong { offset, length: length + rest },
                 (rest, false) => Next::Open { offset, length: length + rest, bytes: &[] },
-            },
+            });
+        }
+        let bytes = &kept[start..];
+        Ok(match bytes.last() {
+            None => Next::End,
+            Some(b'\n') => Next::Whole { offset, bytes, key: "" },
+            Some(_) => Next::Open { offset, length, bytes },
         })
     }
 }

@@ -5,7 +5,7 @@ use std::io;
 use event::payload::SessionMode;
 use event::{EventId, SessionId, Time};
 
-use crate::agent::{Agent, Kin};
+use crate::agent::{Agent, Kin, Role};
 use crate::late::Late;
 use crate::limit::COPIED_EVENTS_MAX;
 use crate::lineage::left;
@@ -16,16 +16,37 @@ use crate::source::Source;
 use crate::thread::{Parent, Thread};
 use crate::told::session_id;
 
-/// Where a session leaves the one it repeats.
+/// What a new source begins with.
+pub(crate) enum Beginning {
+    /// Nothing that a copy would be known by.
+    Unnamed {
+        /// Something was said in it all the same.
+        has_spoken: bool,
+    },
+    /// What nobody has told.
+    Own,
+    Told(Origin),
+}
+
+/// The part of a new source that others have told already.
 pub(crate) struct Origin {
+    /// Who told the last of it, and where.
     pub session: SessionId,
     seq: u64,
     /// Behind the last record that is repeated.
     end: u64,
+    /// When the newest of it was said.
+    pub last_at: Option<Time>,
     /// It says nothing else yet.
     pub is_all: bool,
-    /// When the last of it was said, then.
-    pub last_at: Option<Time>,
+    /// The session it says it comes from.
+    pub named: Option<String>,
+}
+
+/// Facts of a new source that one session has told: who, and where it has each of them.
+struct Run {
+    session: SessionId,
+    seqs: Vec<u64>,
 }
 
 impl Pump<'_> {
@@ -47,71 +68,101 @@ impl Pump<'_> {
         }
         let session = session_id(source.provider, &left.session);
         if let Some(Some(seq)) = sink.find_in(&session, &[left.event_id])?.first() {
-            let mode = SessionMode::Fork;
-            thread.parent = Some(Parent { session: left.session, mode, seq: *seq, label: None });
+            thread.parent = Some(Parent::shown(&left.session, *seq));
         }
         Ok(())
     }
 
-    /// Whether a new source begins with what another session has said already, and how far.
-    pub(crate) fn origin(
+    /// Whether a new source begins with what other sessions have said already, and how far.
+    pub(crate) fn beginning(
         &self,
         agent: &dyn Agent,
         source: &Source,
         kin: &Kin,
         sink: &dyn Sink,
-    ) -> Result<Option<Origin>, Failed> {
-        let own = session_id(source.provider, &source.session);
-        let parent = match kin.parent.as_ref().filter(|parent| **parent != source.session) {
-            Some(parent) => Some(session_id(source.provider, parent)),
-            None => match self.first_teller(agent, source, sink)? {
-                // One that says it comes from this one may repeat it under other times.
-                None => {
-                    let heir = self.tellers.heir(source.provider, &source.session, sink)?;
-                    heir.map(|heir| session_id(source.provider, &heir))
-                }
-                first => first,
-            },
-        };
-        let Some(mut session) = parent.filter(|session| *session != own) else { return Ok(None) };
+    ) -> Result<Beginning, Failed> {
         let mut scout = Reading::open(agent, source, None)?;
         let mut origin: Option<Origin> = None;
         let mut looked_at = 0;
-        while let Some(chunk) = scout.chunk((self.clock)())? {
-            let told = chunk.telling.drafts.iter().zip(&chunk.telling.places);
-            let copies: Vec<(EventId, u64)> = told
-                .filter(|(_, place)| place.is_everywhere)
-                .map(|(draft, place)| (draft.id, place.end))
-                .collect();
+        let mut has_spoken = false;
+        loop {
+            let now = (self.clock)();
+            // Most repeat nobody, which the first record shows that has a name.
+            let telling = match looked_at {
+                0 => scout.step(now)?,
+                _ => scout.chunk(now)?.map(|chunk| chunk.telling),
+            };
+            let Some(telling) = telling else {
+                let all = origin.map(|origin| Origin { is_all: true, ..origin });
+                return Ok(all.map_or(Beginning::Unnamed { has_spoken }, Beginning::Told));
+            };
+            has_spoken |= telling.drafts.iter().any(|draft| draft.kind.is_shown());
+            let named = named(source, &scout, kin);
+            if let Some(origin) = &mut origin {
+                origin.named.clone_from(&named);
+            }
+            let told = telling.drafts.iter().zip(&telling.places);
+            let copies: Vec<_> = told.filter(|(_, place)| place.is_everywhere).collect();
             looked_at += copies.len();
             let mut rest = &copies[..];
             while !rest.is_empty() {
-                let ids: Vec<EventId> = rest.iter().map(|(id, _)| *id).collect();
-                let seqs = sink.find_in(&session, &ids)?;
-                let common = seqs.iter().take_while(|seq| seq.is_some()).count();
-                for (seq, (_, end)) in seqs.iter().flatten().zip(&rest[..common]) {
-                    // What was held back stands before the record that made it known.
-                    let end = origin.as_ref().map_or(*end, |origin| origin.end.max(*end));
-                    // A copy may tell the same facts in another order.
-                    let before = origin.as_ref().filter(|origin| origin.session == session);
-                    let seq = before.map_or(*seq, |origin| origin.seq.max(*seq));
-                    let session = session.clone();
-                    origin = Some(Origin { session, seq, end, is_all: false, last_at: None });
-                }
-                rest = &rest[common..];
-                let Some((id, _)) = rest.first() else { break };
-                // Whom it repeats may have repeated another and then gone on by itself.
-                match sink.find(*id)? {
-                    Some((next, _)) if next != session && next != own => session = next,
-                    _ => return Ok(origin),
-                }
+                let ids: Vec<EventId> = rest.iter().map(|(draft, _)| draft.id).collect();
+                let run = self.told_before(source, named.as_deref(), &ids, sink)?;
+                let Some(Run { session, seqs }) = run else { return Ok(Beginning::of(origin)) };
+                let (copied, own) = rest.split_at(seqs.len());
+                rest = own;
+                let before = origin.as_ref();
+                // A copy may tell the same facts in another order.
+                let known = before.filter(|before| before.session == session).map(|it| it.seq);
+                // What was held back stands before the record that made it known.
+                let ends = copied.iter().map(|(_, place)| place.end);
+                let times = copied.iter().map(|(draft, _)| draft.created_at);
+                origin = Some(Origin {
+                    seq: seqs.into_iter().chain(known).max().unwrap_or_default(),
+                    end: ends.chain(before.map(|it| it.end)).max().unwrap_or_default(),
+                    last_at: times.chain(before.and_then(|it| it.last_at)).max(),
+                    is_all: false,
+                    named: named.clone(),
+                    session,
+                });
             }
             if looked_at >= COPIED_EVENTS_MAX {
-                return Ok(origin);
+                return Ok(Beginning::of(origin));
             }
         }
-        let last_at = scout.position.threads.get(&source.session).and_then(|it| it.last_at);
-        Ok(origin.map(|origin| Origin { is_all: true, last_at, ..origin }))
+    }
+
+    /// Whom the first of these facts is known from, and how many of those that follow it. Where a
+    /// copy has other times than what it repeats, only those are asked who have to do with it.
+    fn told_before(
+        &self,
+        source: &Source,
+        named: Option<&str>,
+        ids: &[EventId],
+        sink: &dyn Sink,
+    ) -> Result<Option<Run>, Failed> {
+        let Source { provider, session: own, .. } = source;
+        let run = |session: SessionId| -> Result<Option<Run>, Failed> {
+            let seqs: Vec<u64> =
+                sink.find_in(&session, ids)?.into_iter().map_while(|it| it).collect();
+            Ok((!seqs.is_empty()).then_some(Run { session, seqs }))
+        };
+        if let Some(named) = named
+            && let Some(run) = run(session_id(provider, named))?
+        {
+            return Ok(Some(run));
+        }
+        if let Some((session, _)) = sink.find(ids[0])? {
+            return if session == session_id(provider, own) { Ok(None) } else { run(session) };
+        }
+        let near: Vec<&str> = named.into_iter().chain([own.as_str()]).collect();
+        for name in self.tellers.kindred(provider, &near, sink)? {
+            let is_asked = name == *own || Some(&*name) == named;
+            if !is_asked && let Some(run) = run(session_id(provider, &name))? {
+                return Ok(Some(run));
+            }
+        }
+        Ok(None)
     }
 
     /// The session that has said the first thing of a source before.
@@ -146,11 +197,8 @@ impl Pump<'_> {
             reading.open_with(format!("all of it is told in {}", origin.session), own);
         }
         let thread = reading.position.threads.entry(source.session.clone()).or_default();
-        let parent = origin.session.as_str().split_once(':').map_or("", |(_, session)| session);
-        thread.leave(thread.works().or_else(|| {
-            let session = parent.to_owned();
-            Some(Parent { session, mode: SessionMode::Fork, seq: origin.seq, label: None })
-        }));
+        let parent = Parent::shown(origin.name(), origin.seq);
+        thread.leave(thread.works().or(Some(parent)));
         Ok(())
     }
 
@@ -170,4 +218,27 @@ impl Pump<'_> {
         thread.leave(thread.works().or(late.parent));
         Ok(())
     }
+}
+
+impl Beginning {
+    fn of(origin: Option<Origin>) -> Beginning {
+        origin.map_or(Beginning::Own, Beginning::Told)
+    }
+}
+
+impl Origin {
+    /// The provider's id of the session that told the last of it.
+    pub(crate) fn name(&self) -> &str {
+        self.session.as_str().split_once(':').map_or("", |(_, session)| session)
+    }
+}
+
+/// The session a source says it comes from, by its records so far, or by what they are called: a
+/// file that was only copied calls itself what the other is called.
+fn named(source: &Source, scout: &Reading<'_>, kin: &Kin) -> Option<String> {
+    let parent = scout.position.threads.get(&source.session).and_then(|it| it.parent.as_ref());
+    let forked_from = parent.filter(|parent| parent.mode == SessionMode::Fork);
+    let called = kin.named.as_ref().filter(|_| source.role == Role::Main);
+    let named = forked_from.map(|parent| &parent.session).or(kin.parent.as_ref()).or(called);
+    named.filter(|named| **named != source.session).cloned()
 }

@@ -11,7 +11,9 @@ use event::{EventId, SessionId, Time};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::limit::{COUNT_MAX, HEAD_BYTES, SILENCE_MILLIS, TAIL_BYTES, TORN_AFTER_MILLIS};
+use crate::limit::{
+    COUNT_MAX, HEAD_BYTES, SETTLED_MILLIS, SILENCE_MILLIS, TAIL_BYTES, TORN_AFTER_MILLIS,
+};
 use crate::source::{Source, hex};
 use crate::thread::Thread;
 use crate::told::session_id;
@@ -258,6 +260,11 @@ pub(crate) fn file_of(metadata: &Metadata) -> (u64, u64) {
 /// Whether nobody has written for so long that a line which is not finished will not be.
 pub(crate) fn is_quiet(metadata: &Metadata, now: Time) -> bool {
     is_older(metadata, now, TORN_AFTER_MILLIS)
+}
+
+/// Whether what was written is there to stay: a copy that was begun has been made.
+pub(crate) fn is_settled(metadata: &Metadata, now: Time) -> bool {
+    is_older(metadata, now, SETTLED_MILLIS)
 }
 
 /// Whether the last change is at least so long ago.

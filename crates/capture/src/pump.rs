@@ -17,6 +17,7 @@ use crate::error::{CaptureError, Warning, WarningKind};
 use crate::known::{KnownFiles, KnownSources, position_of};
 use crate::late::Newcomer;
 use crate::limit::{BATCH_BYTES_MAX, KIN_BYTES, PASSED_OVER_MAX, RECENT_MILLIS};
+use crate::origin::Beginning;
 use crate::position::{Position, changed, file_of, is_older};
 use crate::reading::{Chunk, Reading};
 use crate::seen::Seen;
@@ -82,6 +83,8 @@ pub(crate) enum Looked {
     Nothing,
     /// All there was.
     Whole,
+    /// It may be a copy that is still being made: it is looked at again.
+    NotYet,
     /// There may be more.
     Part,
 }
@@ -94,6 +97,8 @@ struct Candidate<'a> {
     kin: Kin,
     /// Somebody it may repeat is read in the same pass, so it has to be there first.
     has_kin_here: bool,
+    /// Another one says that it comes from it: it is no copy that is still being made.
+    is_forked: bool,
 }
 
 impl<'a> Pump<'a> {
@@ -214,13 +219,15 @@ impl<'a> Pump<'a> {
         let named = kin.parent.as_ref().map(|parent| session_id(own.provider, parent));
         // A source that cannot be read says so when it is read.
         let first = || self.first_teller(*agent, own, sink).unwrap_or_default();
+        let is_named = candidate.forked_from().is_some();
         let Some(session) = named.or_else(first) else { return Ok(()) };
         for kin in discover(*agent, self.environment, &mut summary.warnings) {
             let source = kin.source;
             if session_id(source.provider, &source.session) == session && source.path != own.path {
                 let warnings = &mut summary.warnings;
                 let found = discover_at(*agent, self.environment, &source.path, warnings);
-                for candidate in self.with_news(*agent, found, sink)? {
+                for mut candidate in self.with_news(*agent, found, sink)? {
+                    candidate.is_forked = is_named;
                     self.drain(candidate, u64::MAX, sink, summary, &mut |_, _| {})?;
                 }
             }
@@ -342,22 +349,35 @@ impl<'a> Pump<'a> {
     /// Begins behind what others have told of a new source.
     fn begin(
         &self,
-        agent: &dyn Agent,
-        found: &Discovered,
-        kin: &Kin,
+        candidate: &Candidate<'a>,
         reading: &mut Reading<'_>,
         sink: &mut dyn Sink,
         summary: &mut Summary,
     ) -> Result<Begun, Failed> {
+        let Candidate { agent, ref found, ref kin, is_forked, .. } = *candidate;
         let Discovered { source, metadata, .. } = found;
         if kin.begins_at.is_some() {
             self.go_on(agent, reading, source, kin, sink)?;
             return Ok(Begun::Now);
         }
-        let Some(origin) = self.origin(agent, source, kin, sink)? else { return Ok(Begun::Now) };
-        if origin.is_all && !reading.is_quiet((self.clock)()) {
+        let beginning = self.beginning(agent, source, kin, sink)?;
+        let now = (self.clock)();
+        let is_open = match &beginning {
+            // Somebody may be using it, and it may never have a name. A copy that is still being
+            // made may then be told twice, which is better than a session that nobody sees.
+            Beginning::Unnamed { has_spoken } => {
+                let Source { provider, session, .. } = source;
+                let may_repeat = *kin != Kin::default()
+                    || self.tellers.may_have_told(provider, session, sink)?;
+                may_repeat && !has_spoken && !reading.is_settled(now)
+            }
+            Beginning::Own => false,
+            Beginning::Told(origin) => origin.is_all && !is_forked && !reading.is_quiet(now),
+        };
+        if is_open {
             return Ok(Begun::NotYet);
         }
+        let Beginning::Told(origin) = beginning else { return Ok(Begun::Now) };
         let newcomer = Newcomer { agent, source, metadata, kin, origin: &origin };
         match self.late(&newcomer, sink, summary)? {
             Some(late) => self.begin_after(reading, source, origin, late)?,
@@ -368,36 +388,38 @@ impl<'a> Pump<'a> {
 
     fn read(
         &self,
-        candidate: Candidate<'a>,
+        mut candidate: Candidate<'a>,
         bytes_max: u64,
         sink: &mut dyn Sink,
         summary: &mut Summary,
         tell: &mut dyn FnMut(u64, u64),
     ) -> Result<Looked, Failed> {
-        let Candidate { agent, found, mut known, kin, has_kin_here } = candidate;
-        let source = &found.source;
-        self.files.put(file_of(&found.metadata));
+        let mut known = candidate.known.take();
+        let source = &candidate.found.source;
         self.open_epochs.may_be_in(source.key());
-        if has_kin_here {
+        if candidate.has_kin_here {
             sink.settle()?;
             // Somebody who was read meanwhile may have turned out to be its parent.
             known = known.and(sink.source(&source.key())?).map(position_in);
         }
         let was_read = known.is_some();
-        let mut reading = Reading::open(agent, source, known)?;
+        let mut reading = Reading::open(candidate.agent, source, known)?;
         let is_new = !reading.position.has_told();
         // Others may have told of it: whom it repeats, who repeats it, or the same before somebody
         // forgot how far it was read.
-        let may_be_told = was_read || kin != Kin::default();
+        let may_be_told = was_read || candidate.kin != Kin::default();
         // Asked of every new one: whoever is asked first looks through what is recorded, which has to
         // be before anything new waits to be.
-        let is_awaited = is_new && self.tellers.awaits(source.provider, sink)?;
-        if is_awaited || is_new && may_be_told {
-            let begun = self.begin(agent, &found, &kin, &mut reading, sink, summary)?;
+        let is_known =
+            is_new && self.tellers.may_have_told(source.provider, &source.session, sink)?;
+        if is_known || is_new && may_be_told {
+            let begun = self.begin(&candidate, &mut reading, sink, summary)?;
             if begun == Begun::NotYet {
-                return Ok(Looked::Whole);
+                return Ok(Looked::NotYet);
             }
         }
+        // One that waits is still new to the next look.
+        self.files.put(file_of(&candidate.found.metadata));
         summary.sources += 1;
         let bytes_max = match source.form {
             Form::Lines | Form::Blocks(_) | Form::Rows => bytes_max,
@@ -416,6 +438,8 @@ impl<'a> Pump<'a> {
             if is_whole {
                 keep(sink, source, &chunk)?;
             }
+            // Whoever takes the events may be busy with others for a while.
+            chunk.kept = None;
             if let Some(batch) = chunk.batch {
                 self.tellers.put(&batch.source, &reading.position);
                 sink.put(Batch { drafts: chunk.telling.drafts, ..batch })?;
@@ -435,7 +459,8 @@ impl<'a> Pump<'a> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Begun {
     Now,
-    /// A copy is still being made: where it leaves the other is not known yet.
+    /// A copy may still be being made: whether it is one, or where it leaves the other, is not known
+    /// yet.
     NotYet,
 }
 
@@ -467,7 +492,7 @@ impl<'a> Candidate<'a> {
         let known = if is_known { position_of(&found.source.key(), sink)? } else { None };
         // One that is known may still be repeated by others.
         let kin = found.kin.clone().unwrap_or_else(|| kin(agent, &found.source));
-        Ok(Candidate { agent, found, known, kin, has_kin_here: false })
+        Ok(Candidate { agent, found, known, kin, has_kin_here: false, is_forked: false })
     }
 
     /// About the bytes that wait.
@@ -477,6 +502,11 @@ impl<'a> Candidate<'a> {
         }
         let read = self.known.as_ref().map_or(0, |(position, _)| position.offset);
         self.found.metadata.len().saturating_sub(read)
+    }
+
+    /// Whom it says it comes from.
+    fn forked_from(&self) -> Option<&String> {
+        self.kin.parent.as_ref().filter(|parent| **parent != self.found.source.session)
     }
 
     fn session(&self) -> (&'static str, &str) {
@@ -527,6 +557,17 @@ fn in_order(mut candidates: Vec<Candidate<'_>>) -> Vec<Candidate<'_>> {
         let is_asked = candidate.kin.parent.is_some() || candidate.kin.begins_at.is_some();
         waits_for[number] = before.filter(|_| is_asked).or(waits_for[number]);
     }
+    for number in 0..candidates.len() {
+        let candidate = &mut candidates[number];
+        // Those who come from the same need not wait for each other, but what one of them has told
+        // has to be there for the next.
+        candidate.has_kin_here = waits_for[number].is_some() || candidate.forked_from().is_some();
+        let provider = candidate.found.source.provider;
+        let parent = candidate.forked_from().map(|parent| (provider, parent.clone()));
+        for parent in parent.and_then(|parent| sessions.get(&parent)).into_iter().flatten() {
+            candidates[*parent].is_forked = true;
+        }
+    }
     let mut rest: Vec<Option<Candidate<'_>>> = candidates.into_iter().map(Some).collect();
     let mut ordered = Vec::with_capacity(rest.len());
     for number in 0..rest.len() {
@@ -538,10 +579,7 @@ fn in_order(mut candidates: Vec<Candidate<'_>>) -> Vec<Candidate<'_>> {
             chain.push(next);
         }
         for number in chain.into_iter().rev() {
-            if let Some(mut candidate) = rest[number].take() {
-                candidate.has_kin_here = waits_for[number].is_some();
-                ordered.push(candidate);
-            }
+            ordered.extend(rest[number].take());
         }
     }
     ordered

@@ -16,7 +16,7 @@ use crate::error::{Warning, WarningKind};
 use crate::identity::Identity;
 use crate::limit::{BATCH_BYTES_MAX, BATCH_EVENTS_MAX, BESIDE_BYTES_MAX, RECORD_BYTES_MAX};
 use crate::lines::Lines;
-use crate::position::{Position, Torn, file_of, is_quiet};
+use crate::position::{Position, Torn, file_of, is_quiet, is_settled};
 use crate::record::Record;
 use crate::records::{Next, Records};
 use crate::rows::Rows;
@@ -192,6 +192,11 @@ impl<'a> Reading<'a> {
         is_quiet(&self.metadata, now)
     }
 
+    /// Whether a copy that may just be being made has been.
+    pub(crate) fn is_settled(&self, now: Time) -> bool {
+        is_settled(&self.metadata, now)
+    }
+
     pub(crate) fn take_warnings(&mut self) -> Vec<Warning> {
         let mut warnings = std::mem::take(&mut self.warnings);
         if self.not_text > 0 {
@@ -233,14 +238,14 @@ impl<'a> Reading<'a> {
             if is_full || position.offset >= end {
                 break;
             }
-            match records.next()? {
+            let kept_before = kept.len();
+            match records.next(kept)? {
                 Next::Whole { offset, bytes, key } => {
                     let before = told.len();
                     let at = Record { key, ..place(offset, bytes.len() as u64, position.records) };
                     *not_text += u64::from(!feed(&mut **parser, &mut told, at, bytes));
                     position.offset = offset + bytes.len() as u64;
                     position.records += 1;
-                    kept.extend(bytes);
                     take_back(position.torn.take(), &mut told, before);
                 }
                 Next::TooLong { offset, length } => {
@@ -259,11 +264,12 @@ impl<'a> Reading<'a> {
                     if is_block || is_whole_json(bytes) {
                         let at = place(offset, length, position.records);
                         *not_text += u64::from(!feed(&mut **parser, &mut told, at, bytes));
-                        kept.extend(bytes);
                         position.offset = offset + length;
                         position.records += 1;
                         take_back(position.torn.take(), &mut told, before);
-                    } else if position.torn.as_ref().is_none_or(|torn| torn.length != length) {
+                        break;
+                    }
+                    if position.torn.as_ref().is_none_or(|torn| torn.length != length) {
                         turn_to(&**parser, &mut told, &place(offset, length, position.records));
                         let event_id = told.torn(length, &String::from_utf8_lossy(bytes));
                         match bytes {
@@ -274,6 +280,7 @@ impl<'a> Reading<'a> {
                         take_back(position.torn.take(), &mut told, before);
                         torn_now = Some(Torn { length, event_id });
                     }
+                    kept.truncate(kept_before);
                     break;
                 }
                 Next::Open { .. } | Next::End => {
@@ -282,6 +289,7 @@ impl<'a> Reading<'a> {
                         turn_to(&**parser, &mut told, &place(position.offset, 0, position.records));
                         parser.rest(&mut told);
                     }
+                    kept.truncate(kept_before);
                     break;
                 }
             }

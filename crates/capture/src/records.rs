@@ -4,7 +4,9 @@ use std::io;
 
 /// The records of a source from a known place on, in its order.
 pub(crate) trait Records {
-    fn next(&mut self) -> io::Result<Next<'_>>;
+    /// The next record. Its bytes are put behind what is kept already, so that those of many are
+    /// together; of one that is too long to be held nothing is.
+    fn next<'a>(&'a mut self, kept: &'a mut Vec<u8>) -> io::Result<Next<'a>>;
 
     /// Where reading has to go on behind what [`next`](Records::next) gave, for a form that does
     /// not go by places in a file.

@@ -228,8 +228,10 @@ impl<'a> Again<'a> {
         let beside = |path: &str| beside(source, path);
         let mut told = Told::new(source, *generation, threads, &beside, now);
         let mut bytes_read = 0;
+        let mut record = Vec::new();
         while told.len() < BATCH_EVENTS_MAX && bytes_read < BATCH_BYTES_MAX as u64 {
-            match records.next()? {
+            record.clear();
+            match records.next(&mut record)? {
                 Next::Whole { offset, bytes, .. } => {
                     // An entry of a document is called by what it says.
                     let key = match source.form {

@@ -110,8 +110,6 @@ pub(crate) struct Rows {
     /// Behind the last row that was given.
     mark: Mark,
     page: VecDeque<Found>,
-    /// The record that was given last.
-    line: Vec<u8>,
     offset: u64,
     has_begun: bool,
 }
@@ -162,7 +160,6 @@ impl Rows {
             way,
             mark,
             page: VecDeque::new(),
-            line: Vec::new(),
             offset,
             has_begun: false,
         })
@@ -240,7 +237,7 @@ impl Rows {
 }
 
 impl Records for Rows {
-    fn next(&mut self) -> io::Result<Next<'_>> {
+    fn next<'a>(&'a mut self, kept: &'a mut Vec<u8>) -> io::Result<Next<'a>> {
         let Some(way) = self.way else { return Ok(Next::End) };
         if self.page.is_empty() && !self.turn(way)? {
             if way.newest.is_some() {
@@ -252,13 +249,14 @@ impl Records for Rows {
         let Some(Found { after, key, json }) = self.page.pop_front() else {
             return Ok(Next::End);
         };
-        let offset = self.offset;
-        self.line = json.into_bytes();
-        self.line.push(b'\n');
-        self.offset += self.line.len() as u64;
+        let (start, offset) = (kept.len(), self.offset);
+        kept.extend(json.as_bytes());
+        kept.push(b'\n');
+        let bytes = &kept[start..];
+        self.offset += bytes.len() as u64;
         self.mark.after = after;
         self.mark.key = key;
-        Ok(Next::Whole { offset, bytes: &self.line, key: &self.mark.key })
+        Ok(Next::Whole { offset, bytes, key: &self.mark.key })
     }
 
     fn watermark(&self) -> Option<String> {

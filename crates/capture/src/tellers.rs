@@ -5,11 +5,12 @@
 //! export, costs the same however long the history is.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use serde::Deserialize;
 
+use crate::limit::KINDRED_MAX;
 use crate::position::Position;
 use crate::sign::Known;
 use crate::sink::{Sink, SinkError};
@@ -26,9 +27,11 @@ pub struct Tellers {
 #[derive(Default)]
 struct Sessions {
     tellers: HashMap<u64, Teller>,
-    /// By provider, those that another one says it comes from, and that nobody has told of yet, each
-    /// with the name of the other.
-    awaited: HashMap<String, HashMap<u64, String>>,
+    /// By provider, those that others say they come from and that nobody has told of yet.
+    awaited: HashMap<String, HashSet<u64>>,
+    /// By provider and session, those in which a part of it may be told: whom it comes from, and who
+    /// comes from it and shows nothing of it.
+    kindred: HashMap<String, HashMap<u64, Vec<String>>>,
 }
 
 /// The newest source that tells of a session.
@@ -65,22 +68,30 @@ impl Tellers {
         }
     }
 
-    /// Whether a session of the provider comes from one that nobody has told of: whoever is read
-    /// for the first time may have been repeated by it.
-    pub(crate) fn awaits(&self, provider: &str, sink: &dyn Sink) -> Result<bool, SinkError> {
-        let is_some = |awaited: &HashMap<u64, String>| !awaited.is_empty();
-        self.ask(sink, |sessions| sessions.awaited.get(provider).is_some_and(is_some))
-    }
-
-    /// A session that says it comes from this one, which nobody has told of yet.
-    pub(crate) fn heir(
+    /// Whether others may have told of a session whose source is read for the first time: it has to
+    /// do with them, or one of them comes from somebody that nobody has told of.
+    pub(crate) fn may_have_told(
         &self,
         provider: &str,
         session: &str,
         sink: &dyn Sink,
-    ) -> Result<Option<String>, SinkError> {
-        let hash = hash(provider, session);
-        self.ask(sink, |sessions| sessions.awaited.get(provider)?.get(&hash).cloned())
+    ) -> Result<bool, SinkError> {
+        self.ask(sink, |sessions| {
+            let awaited = sessions.awaited.get(provider);
+            let kindred = sessions.kindred.get(provider);
+            awaited.is_some_and(|awaited| !awaited.is_empty())
+                || kindred.is_some_and(|it| it.contains_key(&hash(provider, session)))
+        })
+    }
+
+    /// The sessions in which a part of these may be told, nearest first, and these themselves.
+    pub(crate) fn kindred(
+        &self,
+        provider: &str,
+        of: &[&str],
+        sink: &dyn Sink,
+    ) -> Result<Vec<String>, SinkError> {
+        self.ask(sink, |sessions| sessions.kindred(provider, of))
     }
 
     fn ask<T>(&self, sink: &dyn Sink, ask: impl FnOnce(&Sessions) -> T) -> Result<T, SinkError> {
@@ -109,12 +120,44 @@ impl Sessions {
         for (session, parent) in threads {
             let hash = self::hash(provider, session);
             self.tell(hash, provider, key, grown);
-            let parent = parent.filter(|parent| parent.is_unseen());
-            let awaited = parent.map(|parent| self::hash(provider, &parent.session));
-            if let Some(awaited) = awaited.filter(|awaited| !self.tellers.contains_key(awaited)) {
-                let awaited_by = self.awaited.entry(provider.to_owned()).or_default();
-                awaited_by.entry(awaited).or_insert_with(|| session.clone());
+            if let Some(parent) = parent.filter(|parent| parent.is_repeated()) {
+                self.join(provider, session, parent);
             }
+        }
+    }
+
+    fn kindred(&self, provider: &str, of: &[&str]) -> Vec<String> {
+        let mut found: Vec<String> = of.iter().map(|name| (*name).to_owned()).collect();
+        let Some(kindred) = self.kindred.get(provider) else { return found };
+        let mut at = 0;
+        while at < found.len() && found.len() < KINDRED_MAX {
+            let next = kindred.get(&hash(provider, &found[at])).into_iter().flatten();
+            let next = next.filter(|name| !found.contains(name));
+            let next: Vec<_> = next.take(KINDRED_MAX - found.len()).cloned().collect();
+            found.extend(next);
+            at += 1;
+        }
+        found
+    }
+
+    /// A session begins with what another one said.
+    fn join(&mut self, provider: &str, session: &String, parent: &Parent) {
+        let kindred = self.kindred.entry(provider.to_owned()).or_default();
+        let mut add = |one: &str, other: &String| {
+            let others = kindred.entry(hash(provider, one)).or_default();
+            if !others.contains(other) {
+                others.push(other.clone());
+            }
+        };
+        add(session, &parent.session);
+        if parent.seq > 0 {
+            return;
+        }
+        // What it shows nothing of it may have told itself.
+        add(&parent.session, session);
+        let parent = hash(provider, &parent.session);
+        if !self.tellers.contains_key(&parent) {
+            self.awaited.entry(provider.to_owned()).or_default().insert(parent);
         }
     }
 
@@ -156,5 +199,19 @@ impl Threads {
     /// What was recorded. Of what nobody can go on from, nothing is known.
     fn parse(recorded: &str) -> Threads {
         serde_json::from_str(recorded).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_large_family_some_are_asked() {
+        let mut sessions = Sessions::default();
+        for fork in 0..2 * KINDRED_MAX {
+            sessions.join("parrot", &fork.to_string(), &Parent::unseen("parent"));
+        }
+        assert_eq!(sessions.kindred("parrot", &["parent"]).len(), KINDRED_MAX);
     }
 }

@@ -66,17 +66,26 @@ pub(crate) struct Parent {
     /// What in the parent asked for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
+    /// Its beginning was copied into the session, though that does not go on with it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_copied: bool,
 }
 
 impl Parent {
     /// One that is known by its name only.
     pub(crate) fn unseen(session: &str) -> Parent {
-        Parent { session: session.to_owned(), mode: SessionMode::Fork, seq: 0, label: None }
+        Parent::shown(session, 0)
     }
 
-    /// Whether nothing of it is shown, though it is gone on with.
-    pub(crate) fn is_unseen(&self) -> bool {
-        self.mode == SessionMode::Fork && self.seq == 0
+    /// One that is gone on with behind an event of it.
+    pub(crate) fn shown(session: &str, seq: u64) -> Parent {
+        let (session, mode) = (session.to_owned(), SessionMode::Fork);
+        Parent { session, mode, seq, label: None, is_copied: false }
+    }
+
+    /// Whether the session begins with what its parent said.
+    pub(crate) fn is_repeated(&self) -> bool {
+        self.mode == SessionMode::Fork || self.is_copied
     }
 }
 

@@ -153,14 +153,31 @@ impl<'a> Told<'a> {
         name.clone_into(&mut self.key);
     }
 
-    /// Says which session this one works for, or continues, before anything else of it is told.
+    /// Says which session this one works for, before anything else of it is told, or which one it
+    /// goes on with, as soon as a record says so.
     pub fn parent(&mut self, session: &str, mode: SessionMode, label: Option<String>) {
+        let is_fork = mode == SessionMode::Fork;
+        if is_fork && (self.has_parent() || session == self.session) {
+            return;
+        }
         let thread = self.thread();
-        // Whom it works for counts more than whom it repeats.
-        let is_open = thread.parent.is_none() || mode == SessionMode::Child;
-        if !thread.is_started && is_open {
-            let session = session.to_owned();
-            thread.parent = Some(Parent { session, mode, seq: 0, label });
+        if !thread.is_started {
+            // Whom it works for counts more than whom it repeats.
+            thread.parent = Some(Parent { mode, label, ..Parent::unseen(session) });
+        } else if is_fork {
+            self.comes_from(session);
+        }
+    }
+
+    /// Whether it is known where the session comes from.
+    pub fn has_parent(&mut self) -> bool {
+        self.thread().parent.is_some()
+    }
+
+    /// Says that a session which works for another also begins with what that one said.
+    pub fn repeats_parent(&mut self) {
+        if let Some(parent) = &mut self.thread().parent {
+            parent.is_copied = true;
         }
     }
 

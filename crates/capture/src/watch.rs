@@ -212,6 +212,7 @@ impl<'a> Watch<'a> {
     /// Lists everything; what has news is read as others leave time for it.
     fn sweep(&mut self, sink: &mut dyn Sink, summary: &mut Summary) -> Result<(), CaptureError> {
         self.backlog = self.pump.sweep(sink, summary)?.into();
+        self.troubles.forget_past(&summary.warnings);
         self.hint_recent(summary);
         Ok(())
     }
@@ -254,14 +255,14 @@ impl<'a> Watch<'a> {
             let found = self.pump.look(&path, TURN_BYTES, sink, summary)?;
             let has_grown = summary.bytes > bytes;
             // Of what counts only because nobody goes on with it, nobody tells.
-            let is_news = has_grown && !glance.is_quiet;
+            let is_news = has_grown && !self.glances.only_fell_silent(&path, &glance);
             has_looked = true;
             // What could not be read may be readable next time.
             let is_well = summary.warnings.len() == warnings;
             if is_well {
                 self.troubles.forget(&path);
             }
-            if is_well && found == Looked::Whole {
+            if is_well && matches!(found, Looked::Whole | Looked::NotYet) {
                 self.glances.put(&path, glance);
             }
             looked.push((path, found, has_grown, is_news));
@@ -276,6 +277,11 @@ impl<'a> Watch<'a> {
                 // Whatever else somebody keeps there.
                 Looked::Nothing => self.schedule.forget(&path),
                 Looked::Whole => self.schedule.looked(&path, has_grown, now),
+                Looked::NotYet => {
+                    // That it is read later is nobody's miss.
+                    self.misses.tell(&path);
+                    self.schedule.looked(&path, has_grown, now)
+                }
                 Looked::Part => {
                     self.schedule.looked(&path, has_grown, now);
                     self.schedule.hint(&path, now);
@@ -477,304 +483,4 @@ enum Waited {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::collections::HashMap;
-    use std::fs;
-
-    use event::{EventId, SessionId, Time};
-
-    use super::*;
-    use crate::agent::AGENTS;
-    use crate::environment::Environment;
-    use crate::error::WarningKind;
-    use crate::sink::{Batch, KnownSource, Original, SinkError};
-
-    /// Takes everything and remembers how far it was read.
-    #[derive(Default)]
-    struct Places(HashMap<String, String>);
-
-    impl Sink for Places {
-        fn sources(&self, show: &mut dyn FnMut(KnownSource<'_>)) -> Result<(), SinkError> {
-            self.0.iter().for_each(|(key, position)| show(KnownSource { key, position }));
-            Ok(())
-        }
-
-        fn source(&self, key: &str) -> Result<Option<String>, SinkError> {
-            Ok(self.0.get(key).cloned())
-        }
-
-        fn keep(&mut self, _: Original<'_>) -> Result<(), SinkError> {
-            Ok(())
-        }
-
-        fn put(&mut self, batch: Batch) -> Result<(), SinkError> {
-            self.0.insert(batch.source, batch.to);
-            Ok(())
-        }
-
-        fn settle(&mut self) -> Result<(), SinkError> {
-            Ok(())
-        }
-
-        fn find(&self, _: EventId) -> Result<Option<(SessionId, u64)>, SinkError> {
-            Ok(None)
-        }
-
-        fn find_in(&self, _: &SessionId, ids: &[EventId]) -> Result<Vec<Option<u64>>, SinkError> {
-            Ok(vec![None; ids.len()])
-        }
-    }
-
-    #[test]
-    fn a_folder_that_cannot_be_watched_is_told_with_the_first_sweep() {
-        let home = tempfile::tempdir().unwrap();
-        fs::create_dir_all(home.path().join(".claude/projects")).unwrap();
-        let environment = Environment::new(home.path(), []);
-        let clock = || Time::from_millis(0);
-        let pump = Pump::new(AGENTS, &environment, &clock);
-        let mut watch = Watch { watcher: None, ..Watch::new(pump, Vec::new()) };
-        watch.stopper().stop();
-        let mut told = Vec::new();
-        let mut tell = |summary: &Summary| told.extend(summary.warnings.clone());
-        watch.run(&mut Places::default(), &mut |_, _, _| Ok(()), &mut tell).unwrap();
-        let kinds: Vec<WarningKind> = told.iter().map(|warning| warning.kind).collect();
-        assert_eq!(kinds, [WarningKind::NotWatched]);
-    }
-
-    #[test]
-    fn every_bell_is_heard() {
-        let home = tempfile::tempdir().unwrap();
-        let home = home.path().canonicalize().unwrap();
-        let environment = Environment::new(&home, []);
-        let clock = || Time::from_millis(0);
-        let bells = ["signals", "spool"].map(|name| home.join(name));
-        bells.iter().for_each(|bell| fs::create_dir(bell).unwrap());
-        let mut watch = Watch::new(Pump::new(AGENTS, &environment, &clock), bells.to_vec());
-        for bell in &bells {
-            let due = watch.now() + Duration::from_secs(60);
-            fs::write(bell.join("1.json"), "").unwrap();
-            watch.wait_until(due, &mut Vec::new());
-            assert!(watch.now() < due, "{}", bell.display());
-        }
-    }
-
-    /// Whether something happens that is a reason to look for folders, within a minute.
-    fn wait_at_the_door(watch: &mut Watch<'_>) -> bool {
-        let due = watch.now() + Duration::from_secs(60);
-        matches!(watch.wait_until(due, &mut Vec::new()), Waited::AtTheDoor)
-    }
-
-    #[test]
-    fn a_folder_that_comes_later_or_comes_again_is_watched() {
-        let home = tempfile::tempdir().unwrap();
-        let home = home.path().canonicalize().unwrap();
-        let environment = Environment::new(&home, []);
-        let clock = || Time::from_millis(0);
-        let pump = Pump::new(AGENTS, &environment, &clock);
-        let mut watch = Watch::new(pump, Vec::new());
-        let mut warnings = Vec::new();
-        let root = home.join(".claude/projects");
-        assert!(!watch.watch_roots(&mut warnings));
-        // Two folders come, and the first may be seen before the second is there.
-        fs::create_dir_all(&root).unwrap();
-        assert!(wait_at_the_door(&mut watch));
-        while !watch.watch_roots(&mut warnings) {
-            assert!(wait_at_the_door(&mut watch));
-        }
-        assert!(!watch.watch_roots(&mut warnings));
-        fs::remove_dir(&root).unwrap();
-        fs::create_dir(&root).unwrap();
-        assert!(wait_at_the_door(&mut watch));
-        assert!(watch.watch_roots(&mut warnings));
-        fs::rename(&root, home.join("away")).unwrap();
-        fs::create_dir(&root).unwrap();
-        assert!(wait_at_the_door(&mut watch));
-        assert!(watch.watch_roots(&mut warnings));
-        assert_eq!(warnings, []);
-    }
-
-    /// A home with these transcripts, each so many lines long, and a clock years behind its files.
-    fn home_with(transcripts: &[(&str, usize)]) -> (tempfile::TempDir, PathBuf, Environment) {
-        let home = tempfile::tempdir().unwrap();
-        let real = home.path().canonicalize().unwrap();
-        let folder = real.join(".claude/projects/-home-dev-app");
-        fs::create_dir_all(&folder).unwrap();
-        for (name, lines) in transcripts {
-            let line = format!(
-                r#"{{"type":"user","sessionId":"{name}","uuid":"{name}-N","timestamp":"2026-01-01T00:00:00Z","message":{{"role":"user","content":"{}"}}}}"#,
-                "word ".repeat(200)
-            );
-            let text: String = (0..*lines)
-                .map(|number| line.replace("-N", &format!("-{number}")) + "\n")
-                .collect();
-            fs::write(folder.join(format!("{name}.jsonl")), text).unwrap();
-        }
-        let environment = Environment::new(&real, []);
-        (home, folder, environment)
-    }
-
-    #[test]
-    fn a_long_source_is_read_in_turns_and_others_have_theirs_between() {
-        let (_home, folder, environment) = home_with(&[("long", 12_000), ("short", 1)]);
-        let clock = || Time::from_millis(0);
-        let mut watch = Watch::new(Pump::new(AGENTS, &environment, &clock), Vec::new());
-        let mut sink = Places::default();
-        let size = fs::metadata(folder.join("long.jsonl")).unwrap().len();
-        assert!(size > 3 * TURN_BYTES);
-        let mut read = Vec::new();
-        watch.hint(&folder.join("long.jsonl"), watch.now());
-        while read.iter().sum::<u64>() < size {
-            assert!(read.len() < 10, "{size}: {read:?}");
-            let mut summary = Summary::default();
-            watch.look(&mut sink, &mut summary).unwrap();
-            read.push(summary.bytes);
-            assert!(summary.bytes < 2 * TURN_BYTES, "{read:?}");
-            watch.hint(&folder.join("short.jsonl"), watch.now());
-        }
-        assert!(read.len() > 2 && sink.0.len() == 2, "{read:?}");
-    }
-
-    #[test]
-    fn a_packed_source_is_read_in_turns_that_go_on_where_the_last_ended() {
-        let (home, _folder, environment) = home_with(&[]);
-        let clock = || Time::from_millis(0);
-        let folder = home.path().canonicalize().unwrap().join(".codex/sessions/2026/03/02");
-        fs::create_dir_all(&folder).unwrap();
-        let name = "rollout-2026-03-02T09-00-00-00000000-5e55-4000-8000-00000000c0de.jsonl.zst";
-        let line = format!("{{\"type\":\"other\",\"text\":\"{}\"}}\n", "word ".repeat(2_000));
-        let text = line.repeat(3 * TURN_BYTES as usize / line.len());
-        fs::write(folder.join(name), zstd::encode_all(text.as_bytes(), 1).unwrap()).unwrap();
-        let mut watch = Watch::new(Pump::new(AGENTS, &environment, &clock), Vec::new());
-        let mut sink = Places::default();
-        watch.hint(&folder.join(name), watch.now());
-        let mut read = Vec::new();
-        while read.last() != Some(&0) {
-            let mut summary = Summary::default();
-            watch.look(&mut sink, &mut summary).unwrap();
-            read.push(summary.bytes);
-            assert!(summary.bytes < 2 * TURN_BYTES, "{read:?}");
-            watch.hint(&folder.join(name), watch.now());
-        }
-        assert!(read.len() > 2, "{read:?}");
-        assert_eq!(read.iter().sum::<u64>(), text.len() as u64, "nothing is read twice");
-    }
-
-    #[test]
-    fn what_a_sweep_finds_waits_for_what_was_just_written() {
-        let (_home, folder, environment) = home_with(&[("long", 12_000), ("short", 1)]);
-        let clock = || Time::from_millis(0);
-        let mut watch = Watch::new(Pump::new(AGENTS, &environment, &clock), Vec::new());
-        let mut sink = Places::default();
-        watch.sweep(&mut sink, &mut Summary::default()).unwrap();
-        assert_eq!((watch.backlog.len(), sink.0.len()), (2, 0), "nothing is read yet");
-        watch.schedule = Schedule::default();
-        watch.hint(&folder.join("short.jsonl"), watch.now());
-        watch.look(&mut sink, &mut Summary::default()).unwrap();
-        assert!(sink.0.values().all(|position| position.contains("short.jsonl")));
-        let mut summary = Summary::default();
-        while !watch.backlog.is_empty() {
-            watch.catch_up(&mut sink, &mut summary).unwrap();
-        }
-        assert_eq!(summary.bytes, fs::metadata(folder.join("long.jsonl")).unwrap().len());
-    }
-
-    #[test]
-    fn a_folder_whose_changes_are_not_told_is_looked_at_more_often() {
-        let (_home, folder, environment) = home_with(&[("a", 1), ("b", 1), ("c", 1)]);
-        let clock = || Time::from_millis(0);
-        let mut watch = Watch::new(Pump::new(AGENTS, &environment, &clock), Vec::new());
-        watch.watch_roots(&mut Vec::new());
-        let root = folder.parent().unwrap().to_owned();
-        assert!(watch.watched.contains(&root) && watch.schedule.is_watched);
-        // They are due, and nobody has said why.
-        for name in ["a", "b", "c"] {
-            watch.schedule.hint(&folder.join(name).with_extension("jsonl"), watch.now());
-        }
-        watch.look(&mut Places::default(), &mut Summary::default()).unwrap();
-        let mut summary = Summary::default();
-        watch.begun -= Duration::from_secs(60);
-        watch.settle_misses(&mut summary);
-        assert_eq!((summary.misses, summary.warnings.len()), (3, 1));
-        assert!(!watch.watched.contains(&root) && !watch.schedule.is_watched);
-        assert_eq!(watch.sweep_pause(), SWEEP_UNWATCHED);
-        watch.begun -= DISTRUSTED_FOR;
-        assert!(watch.watch_roots(&mut Vec::new()), "it is watched anew");
-    }
-
-    #[test]
-    fn what_cannot_be_read_is_said_once_until_it_could_be() {
-        let (home, _folder, environment) = home_with(&[]);
-        let clock = || Time::from_millis(0);
-        let folder = home.path().canonicalize().unwrap().join(".local/share/opencode");
-        let path = folder.join("opencode.db");
-        fs::create_dir_all(&folder).unwrap();
-        let mut watch = Watch::new(Pump::new(AGENTS, &environment, &clock), Vec::new());
-        let mut said = |bytes: &str| {
-            fs::write(&path, bytes).unwrap();
-            watch.hint(&path, watch.now());
-            let mut summary = Summary::default();
-            watch.look(&mut Places::default(), &mut summary).unwrap();
-            watch.troubles.keep_new(&mut summary.warnings);
-            summary.warnings.len()
-        };
-        let odd = "no database ".repeat(100);
-        assert_eq!([&*odd, &odd, "", &odd, &odd].map(&mut said), [1, 0, 0, 1, 0]);
-    }
-
-    #[test]
-    fn what_is_no_source_is_not_looked_at_again() {
-        let (_home, folder, environment) = home_with(&[]);
-        let clock = || Time::from_millis(0);
-        let mut watch = Watch::new(Pump::new(AGENTS, &environment, &clock), Vec::new());
-        fs::write(folder.join("notes.txt"), "").unwrap();
-        watch.hint(&folder.join("notes.txt"), watch.now());
-        watch.look(&mut Places::default(), &mut Summary::default()).unwrap();
-        assert_eq!(watch.schedule.next_due(), None);
-    }
-
-    #[test]
-    fn a_link_that_leads_out_is_not_followed_when_it_is_told_of() {
-        let (home, folder, environment) = home_with(&[("a", 1)]);
-        let clock = || Time::from_millis(0);
-        let mut watch = Watch::new(Pump::new(AGENTS, &environment, &clock), Vec::new());
-        fs::rename(folder.join("a.jsonl"), home.path().join("secret.jsonl")).unwrap();
-        std::os::unix::fs::symlink(home.path().join("secret.jsonl"), folder.join("a.jsonl"))
-            .unwrap();
-        watch.hint(&folder.join("a.jsonl"), watch.now());
-        let mut sink = Places::default();
-        watch.look(&mut sink, &mut Summary::default()).unwrap();
-        assert_eq!(sink.0.len(), 0);
-    }
-
-    #[test]
-    fn a_folder_that_has_appeared_is_listed_twice() {
-        let (_home, folder, environment) = home_with(&[]);
-        let clock = || Time::from_millis(0);
-        let pump = Pump::new(AGENTS, &environment, &clock);
-        let mut watch = Watch { watcher: None, ..Watch::new(pump, Vec::new()) };
-        watch.sender.send(Wake::Folder(folder.clone())).unwrap();
-        watch.wait_until(watch.now() + APPEARED, &mut Vec::new());
-        assert_eq!(watch.schedule.next_due(), None, "nothing is there yet");
-        // Made before the system watched the folder: nobody tells of it.
-        fs::write(folder.join("a.jsonl"), "").unwrap();
-        watch.appeared[0].0 = watch.now();
-        watch.list_again(&mut Vec::new());
-        assert!(watch.schedule.next_due().is_some() && watch.appeared.is_empty());
-    }
-
-    #[test]
-    fn a_folder_that_could_not_be_watched_is_tried_again() {
-        let (_home, _folder, environment) = home_with(&[]);
-        let clock = || Time::from_millis(0);
-        let mut watch = Watch::new(Pump::new(AGENTS, &environment, &clock), Vec::new());
-        let mut warnings = Vec::new();
-        let watcher = watch.watcher.take();
-        assert!(watch.watch_roots(&mut warnings) && !watch.watch_roots(&mut warnings));
-        watch.refused.values_mut().for_each(|until| *until = Moment::ZERO);
-        assert!(!watch.watch_roots(&mut warnings), "it is told once");
-        assert_eq!((warnings.len(), watch.schedule.is_watched), (1, false));
-        watch.watcher = watcher;
-        watch.refused.values_mut().for_each(|until| *until = Moment::ZERO);
-        assert!(watch.watch_roots(&mut warnings) && watch.schedule.is_watched);
-    }
-}
+mod tests;

@@ -236,7 +236,10 @@ fn failed(error: impl std::error::Error + Send + Sync + 'static) -> SinkError {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
     use std::io::Read;
+    use std::path::{Path, PathBuf};
+    use std::time::SystemTime;
 
     use capture::{AGENTS, Environment, Pump};
     use event::Draft;
@@ -281,6 +284,136 @@ mod tests {
         recorder.put(batch).expect("it is taken");
         recorder.settle().expect("it is recorded");
         assert!(recorder.find(id).expect("it can be asked").is_some());
+    }
+
+    fn thread(name: u32) -> String {
+        format!("00000000-0000-0000-0000-00000000000{name}")
+    }
+
+    fn session(name: u32) -> SessionId {
+        SessionId::new(format!("codex:{}", thread(name))).expect("an id")
+    }
+
+    /// A rollout of Codex that was written down in this hour, with a turn for each prompt.
+    fn write_rollout(
+        folder: &Path,
+        name: u32,
+        hour: u32,
+        parent: Option<u32>,
+        prompts: &str,
+    ) -> File {
+        let line = |kind: &str, payload: &str| {
+            let at = format!("2026-11-15T1{hour}:00:00.000Z");
+            format!(r#"{{"timestamp":"{at}","type":"{kind}","payload":{payload}}}"#) + "\n"
+        };
+        let from = parent.map(|parent| format!(r#","forked_from_id":"{}""#, thread(parent)));
+        let from = from.unwrap_or_default();
+        let mut text = line("session_meta", &format!(r#"{{"id":"{}"{from}}}"#, thread(name)));
+        for prompt in prompts.chars() {
+            let turn = format!(r#"{{"type":"task_started","turn_id":"turn {prompt}"}}"#);
+            let said = format!(r#"{{"type":"message","role":"user","content":"{prompt}"}}"#);
+            text += &(line("event_msg", &turn) + &line("response_item", &said));
+        }
+        let path = folder.join(format!("rollout-2026-11-15T10-00-00-{}.jsonl", thread(name)));
+        std::fs::write(&path, text).expect("it is written");
+        File::options().append(true).open(path).expect("it is there")
+    }
+
+    const NOW: i64 = 1_800_000_000_000;
+
+    /// A home with Codex in it, and a journal that it is read into.
+    struct Rollouts {
+        home: TempDir,
+        folder: PathBuf,
+        journal: Journal,
+    }
+
+    impl Rollouts {
+        fn new() -> Rollouts {
+            let home = TempDir::new().expect("a folder can be made");
+            let folder = home.path().join(".codex/sessions/2026/11/15");
+            std::fs::create_dir_all(&folder).expect("it can be made");
+            let journal =
+                Journal::open_or_create(&home.path().join("journal"), &Options::default());
+            Rollouts { folder, journal: journal.expect("it can be made"), home }
+        }
+
+        /// Reads all there is, at a time.
+        fn read_at(&self, millis: i64) {
+            let facts = RefCell::default();
+            let mut recorder = Recorder::new(&self.journal, Gate::new(Settings::default()), &facts);
+            let environment = Environment::new(self.home.path(), []);
+            let clock = || Time::from_millis(millis);
+            let pump = Pump::new(AGENTS, &environment, &clock);
+            pump.once(&mut recorder, &mut |_| {}).expect("it is read");
+        }
+    }
+
+    /// What was asked in a session, and before it in those it goes on with.
+    fn prompts(journal: &Journal, session: &SessionId) -> String {
+        let events = journal.events(session, Selection::all().of_kinds([Kind::UserPrompt]));
+        let events = events.expect("it is there").map(|event| event.expect("it can be read"));
+        events.filter_map(|event| event.text.clone()).collect()
+    }
+
+    #[test]
+    fn forks_of_a_gone_parent_that_are_read_together_are_told_once() {
+        let rollouts = Rollouts::new();
+        for (name, said) in [(2, "abc"), (3, "abd"), (4, "abe")] {
+            write_rollout(&rollouts.folder, name, name, Some(1), said);
+        }
+        rollouts.read_at(NOW);
+        let said: String = (2..5).map(|name| prompts(&rollouts.journal, &session(name))).collect();
+        let mut said: Vec<char> = said.chars().collect();
+        said.sort_unstable();
+        assert_eq!(said, ['a', 'b', 'c', 'd', 'e']);
+    }
+
+    #[test]
+    fn a_fork_of_one_that_is_silent_or_gone_shows_the_whole_talk() {
+        for (hours, is_there) in [([0, 0, 0], false), ([0, 0, 0], true), ([0, 1, 2], true)] {
+            let rollouts = Rollouts::new();
+            let Rollouts { folder, journal, .. } = &rollouts;
+            let is_new = |file: File| {
+                let since = Duration::from_millis(NOW as u64);
+                file.set_modified(SystemTime::UNIX_EPOCH + since).expect("it is ours");
+            };
+            write_rollout(folder, 1, hours[0], None, "ab");
+            rollouts.read_at(NOW);
+            if is_there {
+                is_new(write_rollout(folder, 2, hours[1], Some(1), "ab"));
+                rollouts.read_at(NOW);
+            }
+            is_new(write_rollout(folder, 3, hours[2], Some(2), "abc"));
+            for later in [0, 60 * 60 * 1_000] {
+                rollouts.read_at(NOW + later);
+                assert_eq!(prompts(journal, &session(3)), "abc", "{hours:?} {is_there}");
+                let own = journal.stat(&session(3)).expect("it is there").events;
+                assert_eq!(own, 3, "a start and a turn: {hours:?} {is_there}");
+            }
+        }
+    }
+
+    #[test]
+    fn forks_under_other_times_are_linked_and_told_once_in_any_order() {
+        for order in [[1, 2, 3], [2, 1, 3], [2, 3, 1], [3, 2, 1]] {
+            let rollouts = Rollouts::new();
+            let Rollouts { folder, journal, .. } = &rollouts;
+            for name in order {
+                let prompts = ["ab", "abc", "abcd"][name as usize - 1];
+                let parent = Some(name - 1).filter(|parent| *parent > 0);
+                write_rollout(folder, name, name, parent, prompts);
+                rollouts.read_at(NOW);
+            }
+            let way = journal.lineage(&session(3)).expect("it can be followed");
+            let way: Vec<SessionId> = way.into_iter().map(|step| step.session_id).collect();
+            assert_eq!(way, [1, 2, 3].map(session), "{order:?}");
+            let events = (1..4).map(|name| journal.stat(&session(name)).expect("it is there"));
+            let events: u64 = events.map(|info| info.events).sum();
+            // A start each, a note for those that another told first, and four turns with a prompt.
+            let notes = order.windows(2).filter(|pair| pair[0] > pair[1]).count() as u64;
+            assert_eq!(events, 3 + notes + 8, "{order:?}");
+        }
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! The agent's own command to go on with a session.
 
+use std::collections::BTreeSet;
+
 use capture::AGENTS;
 use event::payload::SessionMode;
 use journal::{Journal, ReadError, SessionInfo};
@@ -36,8 +38,10 @@ impl Way {
 
 /// A subagent is not resumed by itself: whoever asked for it is.
 fn main_session(journal: &Journal, mut info: SessionInfo) -> Result<SessionInfo, ReadError> {
+    let mut below = BTreeSet::from([info.id.clone()]);
     while info.mode() == Some(&SessionMode::Child)
         && let Some(parent) = info.ancestry.parent_session_id.clone()
+        && below.insert(parent.clone())
         && journal.exists(&parent)?
     {
         info = journal.stat(&parent)?;
@@ -56,7 +60,32 @@ fn quoted(word: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::quoted;
+    use event::payload::{SessionParent, SessionStarted};
+    use event::{Draft, EventId, SessionId, Time};
+    use journal::{Batch, Options};
+
+    use super::*;
+
+    #[test]
+    fn sessions_that_work_for_each_other_are_not_walked_forever() {
+        let dir = tempfile::TempDir::new().unwrap();
+        let journal = Journal::open_or_create(&dir.path().join("journal"), &Options::default());
+        let journal = journal.unwrap();
+        let session = |name: &str| SessionId::new(format!("claude:{name}")).unwrap();
+        for (name, parent) in [("a", "b"), ("b", "c"), ("c", "a"), ("d", "a")] {
+            let parent = SessionParent { session_id: session(parent), seq: 0, event_id: None };
+            let (parent, mode) = (Some(parent), Some(SessionMode::Child));
+            let started = SessionStarted { parent, mode, ..SessionStarted::default() };
+            let at = Time::from_millis(1_800_000_000_000);
+            let id = EventId::derived(at, "claude", name, b"started");
+            let draft = Draft::new(id, session(name), at, &started).unwrap();
+            journal.append(Batch::observed().with(draft)).unwrap();
+        }
+        for (name, last) in [("a", "c"), ("d", "c")] {
+            let info = main_session(&journal, journal.stat(&session(name)).unwrap()).unwrap();
+            assert_eq!(info.id, session(last));
+        }
+    }
 
     #[test]
     fn a_shell_takes_any_word_as_it_is() {

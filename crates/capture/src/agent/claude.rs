@@ -286,7 +286,7 @@ impl Transcript {
 
 /// A fork says of all it repeats where it comes from. Nobody may have seen that one.
 fn copied(line: &Line<'_>, told: &mut Told<'_>) {
-    let copied = line.forked_from.filter(|_| !told.has_begun());
+    let copied = line.forked_from.filter(|_| !told.has_parent());
     let copied = copied.and_then(|from| serde_json::from_str::<line::Copied<'_>>(from.get()).ok());
     if let Some(session) = copied.and_then(|copied| copied.session_id)
         && line.session_id.as_ref() != Some(&session)

@@ -214,6 +214,10 @@ impl Rollout {
             if let Some(parent) = meta.parent() {
                 told.parent(&parent, SessionMode::Child, meta.agent_path.clone());
             }
+            // Without a number nothing tells which lines are its own.
+            if meta.forked_from_id.is_some() && self.state.own_from.is_none() {
+                told.repeats_parent();
+            }
         } else if let Some(parent) = &meta.forked_from_id {
             told.parent(parent, SessionMode::Fork, None);
         }

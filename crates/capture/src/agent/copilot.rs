@@ -18,7 +18,7 @@ use event::payload::{
 };
 
 use self::log::{
-    Compacted, Line, Reported, Session, Subagent, UserMessage, first_id, first_session,
+    Compacted, Line, Reported, Session, Subagent, UserMessage, first_id, first_session, forked_from,
 };
 use self::state::State;
 use crate::agent::calls::ID_BYTES_MAX;
@@ -187,6 +187,10 @@ impl Log {
         told: &mut Told<'_>,
     ) -> Result<(), serde_json::Error> {
         let session: Session = line.read()?;
+        // A copy may still be called what it was copied from.
+        if let Some(named) = &session.session_id {
+            told.parent(named, SessionMode::Fork, None);
+        }
         told.settings(line.at(), session.settings());
         told.started(line.at());
         Ok(())
@@ -283,6 +287,11 @@ impl Log {
             return Ok(());
         }
         let text = reported.message.or(reported.summary).unwrap_or_default();
+        if about.as_deref() == Some("fork")
+            && let Some(parent) = forked_from(&text, &self.session)
+        {
+            told.parent(parent, SessionMode::Fork, None);
+        }
         let about = about.unwrap_or_else(|| line.kind.replace("session.", ""));
         told.note(line.identity(""), line.at(), &about, text);
         Ok(())

@@ -61,6 +61,19 @@ pub(super) fn first_id(head: &[u8]) -> Option<String> {
     serde_json::from_str::<Line<'_>>(&line).ok().map(|line| line.id)
 }
 
+/// The session that a fork was made of, in the words that it begins its own part with: `Forked from
+/// one as two.`, where a session that has a title is `"title" (one)`. A fork of a fork has copied
+/// such words of others.
+pub(super) fn forked_from<'a>(words: &'a str, own: &str) -> Option<&'a str> {
+    let origin = words.strip_prefix("Forked from ")?;
+    let id = match origin.strip_prefix('"') {
+        Some(titled) => titled.split_once("\" (")?.1,
+        None => origin,
+    };
+    let (id, rest) = id.split_once([' ', ')'])?;
+    rest.contains(own).then_some(id)
+}
+
 fn first(head: &[u8]) -> Option<String> {
     let line = head.split(|byte| *byte == b'\n').next()?;
     Some(String::from_utf8_lossy(line).into_owned())
@@ -70,6 +83,8 @@ fn first(head: &[u8]) -> Option<String> {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Session {
+    #[serde(default)]
+    pub session_id: Option<String>,
     #[serde(default)]
     copilot_version: Option<String>,
     #[serde(default, alias = "newModel")]
