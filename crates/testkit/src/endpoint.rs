@@ -130,7 +130,10 @@ impl Shared {
         let mut headers = Vec::new();
         loop {
             line.clear();
-            reader.read_line(&mut line)?;
+            // Whoever was killed before it had said everything has asked nothing.
+            if reader.read_line(&mut line)? == 0 {
+                return Ok(());
+            }
             let Some((name, value)) = line.trim_end().split_once(':') else { break };
             headers.push((name.to_lowercase(), value.trim().to_owned()));
         }
