@@ -26,7 +26,7 @@ def main():
     target = target_folder()
     folder = (arguments.dir or target / "peers").absolute()
     peers = tools.install(target / "peers")
-    binary = build(target)
+    built = build(target)
     forest = trees.Forest(ROOT / "crates/testkit/transcripts/gen.py", folder / "trees")
     made = [forest.tree(size) for size in arguments.sizes]
     giant = forest.giant()
@@ -38,7 +38,7 @@ def main():
     for tree in made:
         scratch = folder / "scratch"
         shutil.rmtree(scratch, ignore_errors=True)
-        measure.one_size(tree, giant, binary, peers, scratch, result)
+        measure.one_size(tree, giant, built, peers, scratch, result)
         shutil.rmtree(scratch, ignore_errors=True)
     result.conclude()
     result.note("load at end", report.load())
@@ -74,9 +74,10 @@ def target_folder():
 
 def build(target):
     tell("building hansard as it is shipped")
-    command = ["cargo", "build", "--quiet", "--locked", "--profile", "dist", "-p", "hansard-cli"]
+    command = ["cargo", "build", "--quiet", "--locked", "--profile", "dist",
+               "-p", "hansard-cli", "-p", "hansard-bench"]
     subprocess.run(command, cwd=ROOT, check=True)
-    return target / "dist/hansard"
+    return target / "dist"
 
 
 if __name__ == "__main__":

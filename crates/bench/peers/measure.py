@@ -22,19 +22,22 @@ SEARCH = {"2gb": 1 / 50}
 MEMORY, NOTHING_NEW, NEW_IN_GIANT, USAGE, FOLLOWED = 1 / 2, 1 / 10, 1 / 50, 1 / 20, 1 / 5
 
 
-def one_size(tree, giant, binary, peers, scratch, report):
+def one_size(tree, giant, built, peers, scratch, report):
     word = tree.size.word
     giant.take_from(tree)
-    hansard = tools.Hansard(binary, tree, scratch)
+    hansard = tools.Hansard(built / "hansard", tree, scratch)
+    least = tools.Least(built / "hansard-bench", tree, scratch)
     agentsview = tools.AgentsView(peers.agentsview, tree, scratch)
 
     def told(what):
         tell(f"{word}: {what}")
 
     told("everything, from nothing")
-    ours, theirs = in_turn([fresh(hansard, hansard.ingest), fresh(agentsview, agentsview.sync)],
-                           3, BUDGET_S)
+    ours, theirs, floor = in_turn([fresh(hansard, hansard.ingest),
+                                   fresh(agentsview, agentsview.sync), least.take_in],
+                                  3, BUDGET_S)
     report.race(word, "full ingest with search", "agentsview", ours, theirs, FULL.get(word))
+    report.race(word, "full ingest with search", "the floor", ours, floor, None)
     report.memory(word, "full ingest: peak memory", ours.memory, theirs.memory, MEMORY)
     report.grows(word, tree.totals["bytes"] / 1e6, ours.cpu_s, theirs.cpu_s)
     report.disk(word, hansard.bytes(), agentsview.bytes())

@@ -22,6 +22,7 @@ mod live; // what follows them
 mod serve; // the same over a WebSocket
 mod bus; // messages to everybody
 mod hook; // what agents wait for
+mod least; // what taking in history costs at least
 
 use std::error::Error;
 use std::io::{self, Write};
@@ -57,6 +58,9 @@ struct Arguments {
     /// Be the bare relay that the bus is measured against: the socket, the number of clients.
     #[arg(long, hide = true, num_args = 2, value_names = ["SOCKET", "CLIENTS"])]
     relay: Option<Vec<String>>,
+    /// Do the least that taking in a folder of transcripts can cost: the folder, a file for it.
+    #[arg(long, hide = true, num_args = 2, value_names = ["FOLDER", "FILE"])]
+    least: Option<Vec<PathBuf>>,
 }
 
 type Measure = fn(&mut Stage, &mut Report) -> Outcome<()>;
@@ -96,6 +100,9 @@ fn run(arguments: &Arguments) -> Outcome<()> {
     }
     if let Some([socket, clients]) = arguments.relay.as_deref() {
         return bus::relay::serve(Path::new(socket), clients.parse()?);
+    }
+    if let Some([folder, file]) = arguments.least.as_deref() {
+        return least::take_in(folder, file);
     }
     let names: Vec<&str> = GROUPS.iter().map(|(name, _)| *name).collect();
     if let Some(unknown) = arguments.only.iter().find(|name| !names.contains(&name.as_str())) {
