@@ -68,6 +68,14 @@ impl Running {
         }
     }
 
+    /// Makes sure that it does not end by itself in this time; says what it said if it does.
+    #[track_caller]
+    pub fn goes_on_for(&mut self, time: Duration) {
+        if self.ends_within(time) {
+            panic!("it has ended: {}", self.all());
+        }
+    }
+
     /// Waits until it has said something, unless it has.
     #[track_caller]
     pub fn speaks(&mut self) {
@@ -123,6 +131,10 @@ impl Running {
 
     /// Waits for the end. Everything that was said.
     pub fn end(mut self) -> Said {
+        self.all()
+    }
+
+    fn all(&mut self) -> Said {
         while self.line().is_some() {}
         let status = self.child.wait().expect("a process ends");
         let stderr = self.stderr.take().map(|stderr| stderr.join().expect("stderr is read"));

@@ -41,13 +41,13 @@ fn a_killed_daemon_makes_one_segment_of_every_epoch() {
     for round in 0..crashes {
         live(&world, &format!("s{round}"), round);
         let mut daemon = up(&world);
-        assert!(!daemon.ends_within(share(LIFE, &mut dice)), "it goes on");
+        daemon.goes_on_for(share(LIFE, &mut dice));
         daemon.kill();
     }
     let mut daemon = up(&world);
     let began = Instant::now();
     while finished(&world) < crashes as usize {
-        assert!(!daemon.ends_within(Duration::from_millis(100)), "it goes on");
+        daemon.goes_on_for(Duration::from_millis(100));
         assert!(began.elapsed() < PATIENCE, "{} of {crashes} are done", finished(&world));
     }
     let said = daemon.terminate();

@@ -53,7 +53,7 @@ fn everything_written_meanwhile_is_recorded_in_order() {
     while writer.write(&mut dice) {
         // As agents do: now and then somebody thinks.
         if dice.below(16) == 0 {
-            assert!(!running.ends_within(Duration::from_millis(dice.below(60))), "it goes on");
+            running.goes_on_for(Duration::from_millis(dice.below(60)));
         }
     }
     // Before that it may not have got as far as to heed a signal.
@@ -82,7 +82,7 @@ fn whatever_happens_to_files_while_they_are_read_everything_counts_once() {
         }
         // Sometimes it has read what was there, mostly not.
         let pause = if dice.below(8) == 0 { 40 } else { 2 };
-        assert!(!running.ends_within(Duration::from_millis(dice.below(pause))), "it goes on");
+        running.goes_on_for(Duration::from_millis(dice.below(pause)));
     }
     running.speaks();
     let said = running.terminate();
