@@ -10,6 +10,8 @@ pub enum CaptureError {
     /// The journal does not take events: a full disk, or another process that holds it.
     #[error("the journal does not take what was read from {path}")]
     Sink { path: PathBuf, source: SinkError },
+    #[error("the journal does not take what was read")]
+    Unrecorded(#[source] SinkError),
     #[error("the journal cannot be asked how far sources were read")]
     Positions(#[source] SinkError),
 }

@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap, HashSet};
-use std::fs;
+use std::path::PathBuf;
 
 use crate::agent::Agent;
 use crate::discover::Discovered;
@@ -17,8 +17,8 @@ use crate::source::Source;
 pub(crate) struct KnownSources {
     by_key: HashMap<String, Seen>,
     by_file: HashMap<(u64, u64), String>,
-    /// The files that are there now, as far as they were listed.
-    pub present: HashSet<(u64, u64)>,
+    /// The files that are there now and where, as far as they were listed.
+    pub present: HashMap<(u64, u64), PathBuf>,
     /// The names of those that were found again.
     claimed: HashSet<String>,
     /// Those that have an open epoch.
@@ -88,27 +88,24 @@ impl KnownSources {
             return known;
         }
         let at_path = source.key();
-        let was_here = self.by_key.get(&at_path).map(Seen::file);
-        let has_moved = was_here.is_some_and(|was| was != file && self.present.contains(&was));
-        if has_moved || self.claimed.contains(&at_path) {
+        let has_moved = |was_here: &Seen| {
+            let now_at = self.present.get(&was_here.file()).unwrap_or(&was_here.path);
+            *now_at != source.path && was_here.is_at(now_at)
+        };
+        if self.claimed.contains(&at_path) || self.by_key.get(&at_path).is_some_and(has_moved) {
             source.name = Source::next_name(&source.name, file);
             return None;
         }
         self.by_key.remove(&at_path)
     }
 
-    /// Whether a known source may be the one that was found: it was there, or it is gone from
-    /// where it was.
+    /// Whether a known source is the one that was found: it was there, or it has moved there.
     fn is_now_at(&self, key: &str, source: &Source) -> bool {
         let is_same_agent = key.split_once(':').is_some_and(|(agent, _)| agent == source.provider);
         let Some(seen) = self.by_key.get(key).filter(|_| is_same_agent) else {
             return false;
         };
-        let is_gone = || {
-            let there = fs::metadata(&seen.path);
-            there.map_or(true, |there| file_of(&there) != seen.file())
-        };
-        seen.path == source.path || is_gone()
+        seen.path == source.path || !seen.is_at(&seen.path) && seen.is_at(&source.path)
     }
 
     /// The keys of the sources of an agent that nobody claimed.

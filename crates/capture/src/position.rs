@@ -286,7 +286,7 @@ pub(crate) fn made(metadata: &Metadata) -> i64 {
     created.unwrap_or_else(|| changed(metadata))
 }
 
-fn print(file: &File, offset: u64, length: u64) -> io::Result<Print> {
+pub(crate) fn print(file: &File, offset: u64, length: u64) -> io::Result<Print> {
     if length == 0 {
         return Ok(Print::default());
     }

@@ -154,7 +154,7 @@ impl<'a> Pump<'a> {
             })?;
             progress.sources += 1;
         }
-        sink.settle().map_err(CaptureError::Positions)?;
+        sink.settle().map_err(CaptureError::Unrecorded)?;
         tell(&progress);
         summary.conclude();
         Ok(summary)
@@ -252,10 +252,7 @@ impl<'a> Pump<'a> {
                 // New at this place: it may have moved here.
                 _ => KnownSources::load(sink)?.claim(&mut found),
             };
-            let is_current = known
-                .as_ref()
-                .is_some_and(|seen| seen.is_current(&found.source, &found.metadata, now));
-            if !is_current {
+            if !is_current(known.as_ref(), &found, now) {
                 candidates.push(Candidate::new(agent, found, known.is_some(), sink)?);
             }
         }
@@ -292,7 +289,8 @@ impl<'a> Pump<'a> {
         let mut candidates = Vec::new();
         for agent in self.agents {
             let discovered = discover(*agent, self.environment, &mut summary.warnings);
-            known.present = discovered.iter().map(|found| file_of(&found.metadata)).collect();
+            let place = |found: &Discovered| (file_of(&found.metadata), found.source.path.clone());
+            known.present = discovered.iter().map(place).collect();
             for mut found in discovered {
                 if self.stop.is_asked() {
                     // What was not listed is not missing.
@@ -302,11 +300,7 @@ impl<'a> Pump<'a> {
                     summary.recent.push(found.source.path.clone());
                 }
                 let known = known.claim(&mut found);
-                let is_current = known.as_ref().is_some_and(|seen| {
-                    seen.path == found.source.path
-                        && seen.is_current(&found.source, &found.metadata, now)
-                });
-                if !is_current {
+                if !is_current(known.as_ref(), &found, now) {
                     candidates.push(Candidate::new(*agent, found, known.is_some(), sink)?);
                 }
             }
@@ -583,6 +577,12 @@ fn in_order(mut candidates: Vec<Candidate<'_>>) -> Vec<Candidate<'_>> {
         }
     }
     ordered
+}
+
+/// Whether nothing has happened to what was found since it was read. That it has moved is noted.
+fn is_current(known: Option<&Seen>, found: &Discovered, now: Time) -> bool {
+    let Discovered { source, metadata, .. } = found;
+    known.is_some_and(|seen| seen.path == source.path && seen.is_current(source, metadata, now))
 }
 
 /// How far a source was read, by the text that says so.

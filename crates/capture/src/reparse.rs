@@ -65,7 +65,7 @@ impl Pump<'_> {
                 progress.events = summary.events;
             }
         }
-        sink.settle().map_err(CaptureError::Positions)?;
+        sink.settle().map_err(CaptureError::Unrecorded)?;
         summary.conclude();
         Ok(summary)
     }

@@ -2,16 +2,17 @@
 //!
 //! Most sources have none, so that what else a position says is not read before it is needed.
 
-use std::fs::Metadata;
+use std::fs::{File, Metadata};
+use std::io;
 use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use event::Time;
 use memchr::memmem;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use crate::position::{changed, file_of, is_quiet};
+use crate::position::{Print, changed, file_of, is_quiet, print};
 use crate::source::Source;
 
 /// The part of a [`Position`](crate::position::Position) that tells whether there is news.
@@ -24,6 +25,7 @@ pub(crate) struct Seen {
     size: u64,
     changed: i64,
     offset: u64,
+    head: Print,
     watermark: Option<IgnoredAny>,
     digest: Option<String>,
     torn: Option<IgnoredAny>,
@@ -57,6 +59,18 @@ impl Seen {
     /// What the file system knows the file by.
     pub(crate) fn file(&self) -> (u64, u64) {
         (self.device, self.inode)
+    }
+
+    /// Whether it is what stands at `path` now. The system gives the number of a deleted file to
+    /// another one, so that it has to begin as it did, too.
+    pub(crate) fn is_at(&self, path: &Path) -> bool {
+        let is_there = || -> io::Result<bool> {
+            let file = File::open(path)?;
+            let is_same_file = file_of(&file.metadata()?) == self.file();
+            Ok(is_same_file && print(&file, 0, self.head.length)? == self.head)
+        };
+        // What cannot be read is nothing that anybody could go on with.
+        is_there().unwrap_or(false)
     }
 
     /// Whether anybody knows where it was.

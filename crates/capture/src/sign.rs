@@ -112,7 +112,7 @@ impl Pump<'_> {
         };
         if let Some(path) = &place {
             self.look(path, u64::MAX, sink, summary)?;
-            sink.settle().map_err(CaptureError::Positions)?;
+            sink.settle().map_err(CaptureError::Unrecorded)?;
             for found in discover_at(agent, self.environment, path, &mut summary.warnings) {
                 let key = found.source.key();
                 let recorded = sink.source(&key).map_err(CaptureError::Positions)?;
@@ -174,7 +174,7 @@ impl Pump<'_> {
         self.open_epochs.may_be_in(key.clone());
         let batch = Batch { source: key, from: Some(recorded), to: position.encode(), drafts };
         sink.put(batch).map_err(|source| CaptureError::Sink { path, source })?;
-        sink.settle().map_err(CaptureError::Positions)?;
+        sink.settle().map_err(CaptureError::Unrecorded)?;
         Ok(Heeded::Done)
     }
 }

@@ -101,7 +101,7 @@ impl Pump<'_> {
             sink.put(batch).map_err(|source| CaptureError::Sink { path, source })?;
         }
         if summary.events > before {
-            sink.settle().map_err(CaptureError::Positions)?;
+            sink.settle().map_err(CaptureError::Unrecorded)?;
         }
         Ok(())
     }

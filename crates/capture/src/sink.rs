@@ -56,10 +56,12 @@ pub struct UnknownRecord {
 
 /// Keeps what is read.
 pub trait Sink {
-    /// Shows all sources that were ever read. They may be many, and their positions long.
+    /// Shows all sources that were ever read, each with the position that was put last. They may be
+    /// many, and their positions long.
     fn sources(&self, show: &mut dyn FnMut(KnownSource<'_>)) -> Result<(), SinkError>;
 
-    /// The position of one source.
+    /// The position of one source: the one that was put last, whether it is durable or not. Whoever
+    /// went on from an older one would be refused.
     fn source(&self, key: &str) -> Result<Option<String>, SinkError>;
 
     /// How much of a session in this folder is recorded. What is not is neither put nor kept.

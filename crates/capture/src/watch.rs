@@ -268,7 +268,7 @@ impl<'a> Watch<'a> {
             looked.push((path, found, has_grown, is_news));
         }
         if has_looked {
-            sink.settle().map_err(CaptureError::Positions)?;
+            sink.settle().map_err(CaptureError::Unrecorded)?;
         }
         let now = self.now();
         for (path, found, has_grown, is_news) in looked {
@@ -327,7 +327,7 @@ impl<'a> Watch<'a> {
             }
         }
         if has_looked {
-            sink.settle().map_err(CaptureError::Positions)?;
+            sink.settle().map_err(CaptureError::Unrecorded)?;
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! The journal as capture sees it.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
 use capture::{Admission, Batch, Kept, KnownSource, Original, Sink, SinkError, UnknownRecord};
@@ -41,6 +41,9 @@ pub(crate) struct Recorder<'a> {
     /// What was handed over, and its bytes.
     waiting: VecDeque<(Ticket, usize)>,
     waiting_bytes: usize,
+    /// For each of what waits and what is gathered, in this order: its source, and how far that is
+    /// read with it.
+    read_to: VecDeque<(String, String)>,
     /// What the recorded events add up to, for whoever keeps it.
     facts: &'a RefCell<FreshFacts>,
     projects: Projects,
@@ -69,6 +72,7 @@ impl<'a> Recorder<'a> {
             is_news: false,
             waiting: VecDeque::new(),
             waiting_bytes: 0,
+            read_to: VecDeque::new(),
             facts,
             projects: Projects::new(),
             gate,
@@ -121,6 +125,7 @@ impl<'a> Recorder<'a> {
     fn wait_for_oldest(&mut self) -> Result<(), SinkError> {
         if let Some((ticket, bytes)) = self.waiting.pop_front() {
             self.waiting_bytes -= bytes;
+            self.read_to.pop_front();
             let news = ticket.wait_for_news().map_err(failed)?;
             self.recorded += news.len() as u64;
             let mut facts = self.facts.borrow_mut();
@@ -134,12 +139,21 @@ impl<'a> Recorder<'a> {
 
 impl Sink for Recorder<'_> {
     fn sources(&self, show: &mut dyn FnMut(KnownSource<'_>)) -> Result<(), SinkError> {
-        let mut show = |key: &str, position: &str| show(KnownSource { key, position });
-        self.journal.each_source(&mut show).map_err(failed)
+        let mut ahead: HashMap<&str, &str> =
+            self.read_to.iter().map(|(key, to)| (key.as_str(), to.as_str())).collect();
+        let mut show_recorded = |key: &str, recorded: &str| {
+            show(KnownSource { key, position: ahead.remove(key).unwrap_or(recorded) });
+        };
+        self.journal.each_source(&mut show_recorded).map_err(failed)?;
+        ahead.into_iter().for_each(|(key, position)| show(KnownSource { key, position }));
+        Ok(())
     }
 
     fn source(&self, key: &str) -> Result<Option<String>, SinkError> {
-        self.journal.source_position(key).map_err(failed)
+        match self.read_to.iter().rfind(|(source, _)| source == key) {
+            Some((_, to)) => Ok(Some(to.clone())),
+            None => self.journal.source_position(key).map_err(failed),
+        }
     }
 
     fn admits(&mut self, session: &SessionId, cwd: Option<&str>) -> Admission {
@@ -192,7 +206,8 @@ impl Sink for Recorder<'_> {
                 self.sessions.insert(draft.session_id.clone(), is_known);
             }
         }
-        let bytes = drafts.iter().map(|draft| draft.data.get().len()).sum::<usize>();
+        let bytes = drafts.iter().map(|draft| draft.data.get().len()).sum::<usize>() + 2 * to.len();
+        self.read_to.push_back((source_id.clone(), to.clone()));
         let read = SourceMove { source_id, from, to };
         let batch = journal::Batch::observed().with_all(drafts).from_source(read);
         if self.gathered.is_empty() {
@@ -284,6 +299,42 @@ mod tests {
         recorder.put(batch).expect("it is taken");
         recorder.settle().expect("it is recorded");
         assert!(recorder.find(id).expect("it can be asked").is_some());
+    }
+
+    #[test]
+    fn how_far_a_source_was_read_is_told_as_it_was_put_last() {
+        let dir = TempDir::new().expect("a folder can be made");
+        let journal = Journal::open_or_create(&dir.path().join("journal"), &Options::default());
+        let journal = journal.expect("it can be made");
+        let facts = RefCell::default();
+        let mut recorder = Recorder::new(&journal, Gate::new(Settings::default()), &facts);
+        let read = |recorder: &mut Recorder<'_>, name: &str, from: Option<&str>, to: &str| {
+            let (from, to) = (from.map(str::to_owned), to.to_owned());
+            let batch = Batch { source: name.to_owned(), from, to, drafts: Vec::new() };
+            recorder.put(batch).expect("it is taken");
+        };
+        let all = |recorder: &Recorder<'_>| {
+            let mut all = Vec::new();
+            let show = &mut |known: KnownSource<'_>| {
+                all.push((known.key.to_owned(), known.position.to_owned()));
+            };
+            recorder.sources(show).expect("it can be asked");
+            all.sort();
+            let one = |key: &str| recorder.source(key).expect("it can be asked");
+            assert!(all.iter().all(|(key, position)| one(key).as_ref() == Some(position)));
+            all.into_iter().map(|(key, position)| key + position.as_str()).collect::<Vec<_>>()
+        };
+        read(&mut recorder, "a", None, "1");
+        recorder.settle().expect("it is recorded");
+        assert_eq!(all(&recorder), ["a1"]);
+        read(&mut recorder, "b", None, "1");
+        read(&mut recorder, "a", Some("1"), "2");
+        read(&mut recorder, "a", Some("2"), "3");
+        assert_eq!(all(&recorder), ["a3", "b1"]);
+        recorder.hand_over().expect("it is taken");
+        assert_eq!(all(&recorder), ["a3", "b1"]);
+        recorder.settle().expect("it is recorded");
+        assert_eq!((all(&recorder), recorder.waiting.len()), (vec!["a3".into(), "b1".into()], 0));
     }
 
     fn thread(name: u32) -> String {

@@ -2,6 +2,8 @@
 //!
 //! All of these can be cloned: one failed commit is told to everybody who waited for it.
 
+use std::error::Error;
+use std::fmt::{self, Display, Formatter};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -33,7 +35,7 @@ pub enum OpenError {
 pub enum AppendError {
     #[error("session `{session_id}` ends at {actual}, not at {expected}")]
     Conflict { session_id: SessionId, expected: u64, actual: u64 },
-    #[error("source `{source_id}` was read up to {actual:?}, not {expected:?}")]
+    #[error("source `{source_id}` has been read by somebody else meanwhile")]
     SourceMoved { source_id: String, expected: Option<String>, actual: Option<String> },
     #[error("event {id} is already recorded with other content, as {session_id} #{seq}")]
     DuplicateId { id: EventId, session_id: SessionId, seq: u64 },
@@ -133,13 +135,24 @@ pub enum ArtifactError {
 }
 
 /// The disk or the database said no.
-#[derive(Debug, Clone, thiserror::Error)]
-#[error("cannot {action} `{path}`")]
+#[derive(Debug, Clone)]
 pub struct StorageError {
     pub action: &'static str,
     pub path: PathBuf,
-    #[source]
-    pub cause: Arc<dyn std::error::Error + Send + Sync>,
+    pub cause: Arc<dyn Error + Send + Sync>,
+}
+
+impl Display for StorageError {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "cannot {} `{}`", self.action, self.path.display())
+    }
+}
+
+impl Error for StorageError {
+    /// The cause itself and not our share in it, so that whoever walks the causes knows its type.
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        Some(&*self.cause)
+    }
 }
 
 /// A place in a store that cannot be believed.
@@ -174,13 +187,13 @@ impl StorageError {
     pub fn new(
         action: &'static str,
         path: impl Into<PathBuf>,
-        cause: impl std::error::Error + Send + Sync + 'static,
+        cause: impl Error + Send + Sync + 'static,
     ) -> StorageError {
         StorageError { action, path: path.into(), cause: Arc::new(cause) }
     }
 
     /// Whether a newer program wrote the file, in a way that this one does not know.
-    pub fn is_newer_format(&self) -> bool {
+    pub(crate) fn is_newer_format(&self) -> bool {
         matches!(self.cause.downcast_ref(), Some(OpenError::NewerFormat { .. }))
     }
 }

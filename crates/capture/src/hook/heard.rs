@@ -91,7 +91,7 @@ impl Pump<'_> {
         self.open_epochs.may_be_in(key.clone());
         let batch = Batch { source: key, from: Some(recorded), to: position.encode(), drafts };
         sink.put(batch).map_err(|source| CaptureError::Sink { path, source })?;
-        sink.settle().map_err(CaptureError::Positions)?;
+        sink.settle().map_err(CaptureError::Unrecorded)?;
         Ok(Heeded::Done)
     }
 

@@ -37,6 +37,7 @@ impl Sink for Places {
     }
 
     fn put(&mut self, batch: Batch) -> Result<(), SinkError> {
+        assert_eq!(self.positions.get(&batch.source), batch.from.as_ref(), "{}", batch.source);
         self.positions.insert(batch.source, batch.to);
         Ok(())
     }
@@ -68,6 +69,39 @@ fn a_folder_that_cannot_be_watched_is_told_with_the_first_sweep() {
     watch.run(&mut Places::default(), &mut |_, _, _| Ok(()), &mut tell).unwrap();
     let kinds: Vec<WarningKind> = told.iter().map(|warning| warning.kind).collect();
     assert_eq!(kinds, [WarningKind::NotWatched]);
+}
+
+#[test]
+fn a_file_where_one_that_has_moved_was_is_a_source_of_its_own() {
+    let home = tempfile::tempdir().unwrap();
+    let folder = home.path().canonicalize().unwrap().join(".claude/projects/-home-dev-app");
+    fs::create_dir_all(&folder).unwrap();
+    let environment = Environment::new(home.path(), []);
+    let clock = || Time::from_millis(0);
+    let pump = Pump::new(AGENTS, &environment, &clock);
+    let mut sink = Places::default();
+    let mut look = |path: &Path| {
+        pump.look(path, TURN_BYTES, &mut sink, &mut Summary::default()).unwrap();
+        let mut names: Vec<String> = sink.positions.keys().cloned().collect();
+        names.sort();
+        names
+    };
+    let (old, new) = (folder.join("old.jsonl"), folder.join("new.jsonl"));
+    let line = |words: &str| {
+        let message = format!("{{\"role\":\"user\",\"content\":\"{words}\"}}");
+        format!("{{\"type\":\"user\",\"uuid\":\"{words}\",\"message\":{message}}}\n")
+    };
+    fs::write(&old, line("one")).unwrap();
+    let first = look(&old);
+    fs::rename(&old, &new).unwrap();
+    assert_eq!(look(&new), first, "it is the same wherever it is");
+    fs::write(&old, line("two")).unwrap();
+    let both = look(&old);
+    assert_eq!(both.len(), 2);
+    for path in [&new, &old] {
+        fs::write(path, fs::read_to_string(path).unwrap() + &line("more")).unwrap();
+        assert_eq!(look(path), both, "each goes on as what it is");
+    }
 }
 
 #[test]

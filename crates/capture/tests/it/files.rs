@@ -254,6 +254,25 @@ fn a_moved_file_is_the_same_source() {
 }
 
 #[test]
+fn another_file_that_got_the_number_of_a_deleted_one_is_another_source() {
+    let mut world = World::with("gone.jsonl", prompt("one"));
+    // As the system does that gives free numbers away again.
+    fs::rename(world.path("gone.jsonl"), world.path("new.jsonl")).unwrap();
+    world.write("new.jsonl", prompt("two"));
+    world.read();
+    assert_eq!(world.said(), ["one", "two"]);
+    let kept: Vec<&[u8]> = world.sink.originals.values().map(Vec::as_slice).collect();
+    assert_eq!(kept.len(), 2);
+    assert!(kept.contains(&prompt("one").as_bytes()) && kept.contains(&prompt("two").as_bytes()));
+    assert_eq!(world.generations(), [0, 0], "each is kept under a name of its own");
+    // The deleted one comes back.
+    world.write("gone.jsonl", prompt("one") + &prompt("three"));
+    world.read();
+    assert_eq!(world.said(), ["one", "three", "two"]);
+    assert_eq!((world.generations(), world.sink.sightings), (vec![0, 0], 0));
+}
+
+#[test]
 fn a_rotated_file_is_finished_and_the_new_one_is_read() {
     let mut world = World::with("s.jsonl", prompt("one"));
     world.write("s.jsonl", prompt("one") + &prompt("two"));
