@@ -90,13 +90,12 @@ impl KnownSources {
         let at_path = source.key();
         let has_moved = |was_here: &Seen| {
             let now_at = self.present.get(&was_here.file()).unwrap_or(&was_here.path);
-            *now_at != source.path && was_here.is_at(now_at)
+            was_here.file() != file && *now_at != source.path && was_here.is_at(now_at)
         };
         if self.claimed.contains(&at_path) || self.by_key.get(&at_path).is_some_and(has_moved) {
             source.name = Source::next_name(&source.name, file);
-            return None;
         }
-        self.by_key.remove(&at_path)
+        self.by_key.remove(&source.key())
     }
 
     /// Whether a known source is the one that was found: it was there, or it has moved there.
@@ -105,7 +104,9 @@ impl KnownSources {
         let Some(seen) = self.by_key.get(key).filter(|_| is_same_agent) else {
             return false;
         };
-        seen.path == source.path || !seen.is_at(&seen.path) && seen.is_at(&source.path)
+        let has_moved =
+            || seen.has_beginning() && !seen.is_at(&seen.path) && seen.is_at(&source.path);
+        seen.path == source.path || has_moved()
     }
 
     /// The keys of the sources of an agent that nobody claimed.

@@ -228,6 +228,8 @@ impl<'a> Pump<'a> {
                 let found = discover_at(*agent, self.environment, &source.path, warnings);
                 for mut candidate in self.with_news(*agent, found, sink)? {
                     candidate.is_forked = is_named;
+                    // It may itself repeat what was read a moment ago.
+                    candidate.has_kin_here = true;
                     self.drain(candidate, u64::MAX, sink, summary, &mut |_, _| {})?;
                 }
             }
@@ -523,6 +525,7 @@ fn in_order(mut candidates: Vec<Candidate<'_>>) -> Vec<Candidate<'_>> {
     }
     // Whom each has to wait for: its parent, or the next older one of its family.
     let mut waits_for: Vec<Option<usize>> = vec![None; candidates.len()];
+    let mut has_family = BTreeSet::new();
     for family in families.values() {
         let member =
             |number: &usize| (&candidates[*number].kin, &candidates[*number].found.metadata);
@@ -531,6 +534,7 @@ fn in_order(mut candidates: Vec<Candidate<'_>>) -> Vec<Candidate<'_>> {
         by_age.sort_by_key(|(age, _)| std::cmp::Reverse(*age));
         for pair in by_age.windows(2) {
             waits_for[*pair[0].1] = Some(*pair[1].1);
+            has_family.extend([*pair[0].1, *pair[1].1]);
         }
     }
     // A session in several files is told in the order they were written, if they do not say more.
@@ -554,8 +558,10 @@ fn in_order(mut candidates: Vec<Candidate<'_>>) -> Vec<Candidate<'_>> {
     for number in 0..candidates.len() {
         let candidate = &mut candidates[number];
         // Those who come from the same need not wait for each other, but what one of them has told
-        // has to be there for the next.
-        candidate.has_kin_here = waits_for[number].is_some() || candidate.forked_from().is_some();
+        // has to be there for the next. The eldest may be read after one whose parent is named.
+        candidate.has_kin_here = waits_for[number].is_some()
+            || has_family.contains(&number)
+            || candidate.forked_from().is_some();
         let provider = candidate.found.source.provider;
         let parent = candidate.forked_from().map(|parent| (provider, parent.clone()));
         for parent in parent.and_then(|parent| sessions.get(&parent)).into_iter().flatten() {

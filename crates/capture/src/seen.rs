@@ -61,6 +61,11 @@ impl Seen {
         (self.device, self.inode)
     }
 
+    /// Whether anything is known of how it begins: nothing of a document, which is written anew.
+    pub(crate) fn has_beginning(&self) -> bool {
+        self.head.length > 0
+    }
+
     /// Whether it is what stands at `path` now. The system gives the number of a deleted file to
     /// another one, so that it has to begin as it did, too.
     pub(crate) fn is_at(&self, path: &Path) -> bool {

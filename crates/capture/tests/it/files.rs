@@ -14,6 +14,7 @@ use capture::{
 use event::{EventId, Kind, SessionId, Time};
 use tempfile::TempDir;
 
+use crate::late::put_later;
 use crate::memory::Memory;
 use crate::scenario::{NOW, agent, read, stamp};
 
@@ -273,6 +274,60 @@ fn another_file_that_got_the_number_of_a_deleted_one_is_another_source() {
 }
 
 #[test]
+fn a_line_that_was_never_finished_is_not_taken_back_by_another_file() {
+    let mut world = World::with("gone.jsonl", "{\"type\":\"us");
+    fs::rename(world.path("gone.jsonl"), world.path("new.jsonl")).unwrap();
+    world.write("new.jsonl", prompt("one"));
+    world.read();
+    assert_eq!(world.sink.positions.len(), 2);
+    assert!(world.sink.events().all(|event| !event.metadata.contains_key(event::AMENDS)));
+}
+
+#[test]
+fn a_file_that_is_found_under_two_names_stays_what_it_is() {
+    let mut world = World::with("s.jsonl", prompt("one"));
+    let folder = world.home.path().join(FOLDER);
+    let link = folder.with_file_name("-link");
+    symlink(&folder, &link).unwrap();
+    world.read();
+    let keys = |world: &World| world.sink.positions.keys().cloned().collect::<Vec<_>>();
+    let both = keys(&world);
+    assert_eq!(both.len(), 2);
+    for text in ["two", "three", "four"] {
+        world.append("s.jsonl", &prompt(text));
+        world.read();
+        assert_eq!(keys(&world), both);
+    }
+    // The other way round: what it was called first is now the link.
+    fs::remove_file(&link).unwrap();
+    fs::rename(&folder, &link).unwrap();
+    symlink(&link, &folder).unwrap();
+    for text in ["five", "six"] {
+        world.append("s.jsonl", &prompt(text));
+        world.read();
+        assert_eq!(keys(&world), both);
+    }
+    assert_eq!(world.said(), ["one", "two", "three", "four", "five", "six"]);
+}
+
+#[test]
+fn what_came_in_the_place_of_a_moved_file_may_go_and_come_again() {
+    let mut world = World::with("old.jsonl", prompt("one"));
+    fs::rename(world.path("old.jsonl"), world.path("new.jsonl")).unwrap();
+    world.write("old.jsonl", prompt("two"));
+    world.read();
+    let keys: Vec<String> = world.sink.positions.keys().cloned().collect();
+    assert_eq!(keys.len(), 2);
+    fs::rename(world.path("old.jsonl"), world.path("away")).unwrap();
+    world.read();
+    fs::rename(world.path("away"), world.path("old.jsonl")).unwrap();
+    world.append("old.jsonl", &prompt("three"));
+    world.read();
+    assert_eq!(world.said(), ["one", "two", "three"]);
+    assert!(world.sink.positions.keys().eq(&keys));
+}
+
+#[test]
 fn a_rotated_file_is_finished_and_the_new_one_is_read() {
     let mut world = World::with("s.jsonl", prompt("one"));
     world.write("s.jsonl", prompt("one") + &prompt("two"));
@@ -334,15 +389,9 @@ fn a_copy_is_not_told_before_it_is_complete() {
 fn a_parent_that_went_on_stays_the_parent() {
     let mut world = World::new();
     world.write("parent.jsonl", prompt("one"));
-    let made = |name: &str| fs::metadata(world.path(name)).unwrap().created().ok();
-    // Files that are made in one tick of the clock are of one age.
-    loop {
-        world.write("fork.jsonl", prompt("one") + &prompt("two"));
-        if made("fork.jsonl").is_none() || made("fork.jsonl") != made("parent.jsonl") {
-            break;
-        }
-        fs::remove_file(world.path("fork.jsonl")).unwrap();
-    }
+    let made = fs::metadata(world.path("parent.jsonl")).unwrap().created().ok();
+    let fork = (world.path("fork.jsonl"), (prompt("one") + &prompt("two")).into_bytes());
+    put_later(world.home.path(), &fork, made);
     // Brought from elsewhere with its time; then somebody goes on in the parent.
     let fork = fs::File::options().append(true).open(world.path("fork.jsonl")).unwrap();
     fork.set_modified(UNIX_EPOCH + Duration::from_secs(1_600_000_000)).unwrap();
@@ -457,7 +506,12 @@ impl Sink for Failing {
     }
 
     fn put(&mut self, batch: Batch) -> Result<(), SinkError> {
-        self.puts_left = self.puts_left.checked_sub(1).ok_or_else(|| SinkError("full".into()))?;
+        let Some(puts_left) = self.puts_left.checked_sub(1) else {
+            // Whoever comes after it finds what it took.
+            self.memory.settle()?;
+            return Err(SinkError("full".into()));
+        };
+        self.puts_left = puts_left;
         self.memory.put(batch)
     }
 

@@ -292,6 +292,26 @@ fn a_document_that_is_half_written_waits() {
 }
 
 #[test]
+fn another_document_that_got_the_number_of_a_deleted_one_is_another_session() {
+    let document = |name: &str| {
+        format!(
+            r#"{{"sessionId":"{name}","startTime":"2026-01-01T00:00:00Z","messages":[{{"id":"m-{name}","timestamp":"2026-01-01T00:00:01Z","type":"user","content":"{name}"}}]}}"#
+        )
+    };
+    let path = |name: &str| format!(".gemini/tmp/app/chats/session-2026-01-01T00-00-{name}.json");
+    let mut home = Home::new();
+    home.write(&path("gone"), &document("gone"));
+    home.read(&Gemini);
+    let [gone, new] = ["gone", "new"].map(|name| home.path().join(path(name)));
+    std::fs::rename(gone, new).unwrap();
+    home.write(&path("new"), &document("new"));
+    home.read(&Gemini);
+    let sessions: Vec<&str> = home.sink.sessions.keys().map(|id| id.as_str()).collect();
+    assert_eq!(sessions, ["gemini:gone", "gemini:new"]);
+    assert_eq!(home.sink.positions.len(), 2);
+}
+
+#[test]
 fn a_session_that_moved_from_a_document_to_lines_is_told_once() {
     let mut home = Home::new();
     let messages = [user("u1", "one"), answer("g1", "two")];

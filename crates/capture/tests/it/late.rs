@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use capture::{Agent, Environment, Pump, Sink, Summary, Tellers, Watch};
 use event::payload::{SessionStarted, SettingsChanged, UserPrompt};
@@ -42,8 +42,9 @@ fn prompts(sink: &Memory) -> Vec<String> {
 /// Reads these files as they appear one after the other.
 fn one_by_one(agent: &dyn Agent, home: &Path, files: &[File]) -> Memory {
     let mut sink = Memory::default();
+    let mut last = None;
     for file in files {
-        put(home, file);
+        last = put_later(home, file, last);
         read(agent, home, &mut sink);
     }
     // Nothing is left to say.
@@ -51,6 +52,20 @@ fn one_by_one(agent: &dyn Agent, home: &Path, files: &[File]) -> Memory {
     read(agent, home, &mut sink);
     assert_eq!(sink.events().count(), told);
     sink
+}
+
+/// Makes a file that is younger than the one before: those that are made in one tick of the clock
+/// are of one age. When it was made, if the system says so.
+pub(crate) fn put_later(home: &Path, file: &File, last: Option<SystemTime>) -> Option<SystemTime> {
+    loop {
+        put(home, file);
+        let path = home.join(&file.0);
+        let made = fs::metadata(&path).unwrap().created().ok();
+        if made.is_none() || made != last {
+            return made;
+        }
+        fs::remove_file(path).unwrap();
+    }
 }
 
 fn put(home: &Path, (path, bytes): &File) {
@@ -68,10 +83,10 @@ fn check(agent: &dyn Agent, files: &[File], orders: &[&[usize]], wanted: &[(&str
         let files: Vec<File> = order.iter().map(|number| files[*number].clone()).collect();
         let home = TempDir::new().unwrap();
         let mut sink = one_by_one(agent, home.path(), &files);
-        let told = sink.events().count();
+        let before = told(&sink);
         sink.positions.values_mut().for_each(|position| "no position".clone_into(position));
         read(agent, home.path(), &mut sink);
-        assert_eq!(sink.events().count(), told, "in the order {order:?}");
+        assert_eq!(told(&sink), before, "in the order {order:?}");
     }
 }
 
@@ -295,6 +310,47 @@ fn a_parent_that_appears_while_its_fork_is_followed_is_its_parent() {
 }
 
 #[test]
+fn a_row_of_forks_that_appears_at_once_is_told_once() {
+    let home = TempDir::new().unwrap();
+    let real = home.path().canonicalize().unwrap();
+    let from = |parent: &str| format!(r#","forkedFrom":{{"sessionId":"{parent}"}}"#);
+    // Looked at in this order: what the second comes from has to be read first.
+    let row = [
+        transcript("a", None, &["one", "two"], ""),
+        transcript("b", None, &["one", "two", "three", "other"], &from("c")),
+        transcript("c", None, &["one", "two", "three"], &from("a")),
+    ];
+    row.iter().for_each(|file| put(&real.join("away"), file));
+    let projects = real.join(".claude/projects");
+    fs::create_dir_all(&projects).unwrap();
+    let environment = Environment::new(&real, []);
+    let clock = || Time::from_millis(NOW);
+    let agents = [agent("claude")];
+    let mut watch = Watch::new(Pump::new(&agents, &environment, &clock), Vec::new());
+    let stopper = watch.stopper();
+    let mut sink = Memory::default();
+    let mut is_there = false;
+    let mut errand = |_: &Pump<'_>, sink: &mut dyn Sink, _: &mut Summary| {
+        if !is_there {
+            let folder = real.join("away/.claude/projects/-home-dev-project");
+            fs::rename(folder, projects.join("-home-dev-project")).unwrap();
+            is_there = true;
+        }
+        let mut sources = 0;
+        sink.sources(&mut |_| sources += 1).unwrap();
+        if sources == row.len() {
+            stopper.stop();
+        }
+        Ok(())
+    };
+    watch.run(&mut sink, &mut errand, &mut |_| {}).unwrap();
+    assert_eq!(prompts(&sink), ["one", "other", "three", "two"]);
+    let named = |name: &str| format!("claude:{name}");
+    let row = [("b", "c"), ("c", "a")].map(|(child, parent)| (named(child), named(parent)));
+    assert_eq!(links(&sink), BTreeMap::from(row));
+}
+
+#[test]
 fn a_fork_that_repeats_under_other_times_is_known_all_the_same() {
     let parent = rollout("1", None, &["a", "b", "c"]);
     let fork = rollout_at("2026-11-15T11:00:00.000Z", "2", Some("1"), &["a", "b", "other"]);
@@ -349,6 +405,7 @@ fn a_fork_of_copilot_says_by_its_records_where_it_comes_from() {
     let parent = log("one", "one", &[ASKED, WENT_ON]);
     for (start, words) in [
         ("two", r#"Forked from "used as one" (one) before event asked as "used as two" (two)."#),
+        ("two", r#"Forked from "explain "foo" (bar)" (one) as two."#),
         ("two", "Forked from one as two."),
         ("one", "Forked session"),
     ] {
@@ -373,6 +430,27 @@ fn a_fork_of_a_fork_of_copilot_comes_from_the_nearer() {
     check(agent("copilot"), &files, &ORDERS, &row);
     let short = [("three", "one"), ("two", "one")];
     check(agent("copilot"), &files, &[MIDDLE_LAST], &short);
+}
+
+#[test]
+fn forks_of_copilot_that_are_read_at_once_tell_what_they_repeat_once() {
+    let words = forked("Forked from one as three.");
+    let (_, start) = log("one", "one", &[]);
+    let home = TempDir::new().unwrap();
+    // Of the one that is named there is only half a line yet.
+    let half = (log("one", "one", &[]).0, start[..start.len() / 2].to_vec());
+    let files = [
+        half,
+        log("two", "two", &[ASKED, WENT_ON]),
+        log("three", "three", &[ASKED, ("forked", &words), OTHERWISE]),
+    ];
+    files.iter().for_each(|file| put(home.path(), file));
+    let mut sink = Memory::default();
+    read(agent("copilot"), home.path(), &mut sink);
+    let said = prompts(&sink);
+    let mut once = said.clone();
+    once.dedup();
+    assert_eq!(said, once);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! A sink in memory that numbers events and knows facts again, as the journal does.
 
 use std::cell::Cell;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::Cursor;
 
 use capture::{Batch, Kept, KnownSource, Original, Sink, SinkError, UnknownRecord};
@@ -21,6 +21,8 @@ pub(crate) struct Memory {
     facts: HashMap<(SessionId, [u8; 10]), u64>,
     /// Who told an event first.
     tellers: HashMap<EventId, (SessionId, u64)>,
+    /// What was put since the last time that everything was durable: it cannot be found.
+    unsettled: HashSet<(SessionId, u64)>,
 }
 
 impl Memory {
@@ -96,6 +98,7 @@ impl Sink for Memory {
             let events = self.sessions.entry(session.clone()).or_default();
             let seq = events.len() as u64 + 1;
             self.facts.insert((session.clone(), draft.id.tail()), seq);
+            self.unsettled.insert((session.clone(), seq));
             self.tellers.entry(draft.id).or_insert((session, seq));
             events.push(draft.at(seq));
         }
@@ -104,14 +107,16 @@ impl Sink for Memory {
     }
 
     fn settle(&mut self) -> Result<(), SinkError> {
+        self.unsettled.clear();
         Ok(())
     }
 
     fn find(&self, id: EventId) -> Result<Option<(SessionId, u64)>, SinkError> {
-        Ok(self.tellers.get(&id).cloned())
+        Ok(self.tellers.get(&id).filter(|place| !self.unsettled.contains(place)).cloned())
     }
 
     fn find_in(&self, session: &SessionId, ids: &[EventId]) -> Result<Vec<Option<u64>>, SinkError> {
-        Ok(ids.iter().map(|id| self.seq_of(session, id)).collect())
+        let is_settled = |seq: &u64| !self.unsettled.contains(&(session.clone(), *seq));
+        Ok(ids.iter().map(|id| self.seq_of(session, id).filter(is_settled)).collect())
     }
 }

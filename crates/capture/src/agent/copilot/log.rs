@@ -66,12 +66,18 @@ pub(super) fn first_id(head: &[u8]) -> Option<String> {
 /// such words of others.
 pub(super) fn forked_from<'a>(words: &'a str, own: &str) -> Option<&'a str> {
     let origin = words.strip_prefix("Forked from ")?;
-    let id = match origin.strip_prefix('"') {
-        Some(titled) => titled.split_once("\" (")?.1,
-        None => origin,
+    let (id, rest) = match origin.strip_prefix('"') {
+        Some(titled) => behind_title(titled)?,
+        None => origin.split_once(' ')?,
     };
-    let (id, rest) = id.split_once([' ', ')'])?;
     rest.contains(own).then_some(id)
+}
+
+/// An id and what follows it, behind a title that may have quotes and brackets in it, too.
+fn behind_title(titled: &str) -> Option<(&str, &str)> {
+    let goes_on = |rest: &str| rest.starts_with(" as ") || rest.starts_with(" before event ");
+    let ends = titled.match_indices("\" (").map(|(at, mark)| &titled[at + mark.len()..]);
+    ends.filter_map(|id| id.split_once(')')).find(|(_, rest)| goes_on(rest))
 }
 
 fn first(head: &[u8]) -> Option<String> {
