@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read, Seek, SeekFrom};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use event::{Draft, Kind, Time};
@@ -210,6 +210,7 @@ impl<'a> Reading<'a> {
     fn tell(&mut self, now: Time, end: u64) -> io::Result<(Telling, Option<Torn>)> {
         let Reading {
             source,
+            file,
             records,
             parser,
             position,
@@ -240,6 +241,11 @@ impl<'a> Reading<'a> {
             }
             let kept_before = kept.len();
             match records.next(kept)? {
+                Next::Whole { offset, bytes, .. } if has_slipped(source, file, offset, bytes)? => {
+                    self.is_at_end = true;
+                    kept.truncate(kept_before);
+                    break;
+                }
                 Next::Whole { offset, bytes, key } => {
                     let before = told.len();
                     let at = Record { key, ..place(offset, bytes.len() as u64, position.records) };
@@ -426,6 +432,19 @@ fn too_long(source: &Source, length: u64) -> Warning {
     }
 }
 
+/// Whether a record is not what stands in the file. Whoever reads while another cuts a file off may
+/// be given zeros for what was there, and for what is there again a moment later.
+fn has_slipped(source: &Source, file: &File, offset: u64, bytes: &[u8]) -> io::Result<bool> {
+    if !matches!(source.form, Form::Lines | Form::Blocks(_)) || has_no_zeros(bytes) {
+        return Ok(false);
+    }
+    let mut again = vec![0; bytes.len()];
+    match file.read_exact_at(&mut again, offset) {
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(true),
+        read => read.map(|()| again != bytes),
+    }
+}
+
 /// A crash of the machine leaves zeros where a file was written to; agents write none.
 fn has_no_zeros(line: &[u8]) -> bool {
     memchr::memchr(0, line).is_none()
@@ -488,4 +507,32 @@ pub(crate) fn beside(source: &Source, path: &str) -> Option<String> {
     let mut bytes = Vec::new();
     File::open(path).ok()?.take(BESIDE_BYTES_MAX as u64).read_to_end(&mut bytes).ok()?;
     Some(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agent::AGENTS;
+
+    #[test]
+    fn zeros_that_do_not_stand_in_the_file_are_not_told() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("s.jsonl");
+        let line = b"{\"type\":\"summary\"}\n";
+        let read = line.map(|byte| if byte == b'u' { 0 } else { byte });
+        let source = Source::known(AGENTS[0].provider(), "s", &path);
+        let now = Time::from_millis(0);
+        let told = |there: &[u8]| {
+            fs::write(&path, there).unwrap();
+            let mut reading = Reading::open(AGENTS[0], &source, None).unwrap();
+            reading.records = Box::new(Lines::new(io::Cursor::new(read), 0));
+            let chunk = reading.chunk(now).unwrap().unwrap();
+            (chunk.to, chunk.telling.drafts.is_empty(), chunk.kept)
+        };
+        assert_eq!(told(line), (0, true, Some(Vec::new())), "it is as it was again");
+        assert_eq!(told(&line[..4]), (0, true, Some(Vec::new())), "it is gone");
+        let (to, is_silent, kept) = told(&read);
+        assert_eq!((to, is_silent), (read.len() as u64, false), "it stands there");
+        assert_eq!(kept, Some(read.to_vec()));
+    }
 }
