@@ -279,31 +279,40 @@ fn who_tells_of_a_session_is_looked_up_once_for_many_passes() {
     assert_eq!(prompts(&sink), ["a", "c", "d", "one"], "all three begin alike");
 }
 
-#[test]
-fn a_parent_that_appears_while_its_fork_is_followed_is_its_parent() {
-    let home = TempDir::new().unwrap();
-    let real = home.path().canonicalize().unwrap();
-    let fork = transcript("fork", Some(9), &["one", "two", "other"], "");
-    let parent = transcript("parent", Some(0), &["one", "two", "three"], "");
-    put(&real, &fork);
-    let environment = Environment::new(&real, []);
+/// Follows what Claude writes in a home, until `is_enough` says so: it is asked after every round.
+fn follow(home: &Path, is_enough: &mut dyn FnMut(&dyn Sink, &Summary) -> bool) -> Memory {
+    let environment = Environment::new(home, []);
     let clock = || Time::from_millis(NOW);
     let agents = [agent("claude")];
     let mut watch = Watch::new(Pump::new(&agents, &environment, &clock), Vec::new());
     let stopper = watch.stopper();
     let mut sink = Memory::default();
-    let mut is_there = false;
-    let mut errand = |_: &Pump<'_>, _: &mut dyn Sink, summary: &mut Summary| {
-        let has_read = summary.bytes > 0;
-        if has_read && is_there {
+    let mut errand = |_: &Pump<'_>, sink: &mut dyn Sink, summary: &mut Summary| {
+        if is_enough(sink, summary) {
             stopper.stop();
-        } else if has_read {
-            put(&real, &parent);
-            is_there = true;
         }
         Ok(())
     };
     watch.run(&mut sink, &mut errand, &mut |_| {}).unwrap();
+    sink
+}
+
+#[test]
+fn a_parent_that_appears_while_its_fork_is_followed_is_its_parent() {
+    let home = TempDir::new().unwrap();
+    let real = home.path().canonicalize().unwrap();
+    put(&real, &transcript("fork", Some(9), &["one", "two", "other"], ""));
+    let parent = transcript("parent", Some(0), &["one", "two", "three"], "");
+    let mut is_there = false;
+    let sink = follow(&real, &mut |_, summary| {
+        let has_read = summary.bytes > 0;
+        if has_read && !is_there {
+            put(&real, &parent);
+            is_there = true;
+            return false;
+        }
+        has_read
+    });
     let fork_of = BTreeMap::from([("claude:fork".to_owned(), "claude:parent".to_owned())]);
     assert_eq!(links(&sink), fork_of);
     assert_eq!(prompts(&sink), ["one", "other", "three", "two"]);
@@ -323,14 +332,8 @@ fn a_row_of_forks_that_appears_at_once_is_told_once() {
     row.iter().for_each(|file| put(&real.join("away"), file));
     let projects = real.join(".claude/projects");
     fs::create_dir_all(&projects).unwrap();
-    let environment = Environment::new(&real, []);
-    let clock = || Time::from_millis(NOW);
-    let agents = [agent("claude")];
-    let mut watch = Watch::new(Pump::new(&agents, &environment, &clock), Vec::new());
-    let stopper = watch.stopper();
-    let mut sink = Memory::default();
     let mut is_there = false;
-    let mut errand = |_: &Pump<'_>, sink: &mut dyn Sink, _: &mut Summary| {
+    let sink = follow(&real, &mut |sink, _| {
         if !is_there {
             let folder = real.join("away/.claude/projects/-home-dev-project");
             fs::rename(folder, projects.join("-home-dev-project")).unwrap();
@@ -338,12 +341,8 @@ fn a_row_of_forks_that_appears_at_once_is_told_once() {
         }
         let mut sources = 0;
         sink.sources(&mut |_| sources += 1).unwrap();
-        if sources == row.len() {
-            stopper.stop();
-        }
-        Ok(())
-    };
-    watch.run(&mut sink, &mut errand, &mut |_| {}).unwrap();
+        sources == row.len()
+    });
     assert_eq!(prompts(&sink), ["one", "other", "three", "two"]);
     let named = |name: &str| format!("claude:{name}");
     let row = [("b", "c"), ("c", "a")].map(|(child, parent)| (named(child), named(parent)));
