@@ -46,6 +46,11 @@ impl Identity {
             Err(error) => Err(error),
         }
     }
+
+    /// Whether `path` leads to this file.
+    pub(crate) fn is_at(self, path: &Path) -> io::Result<bool> {
+        Ok(Identity::at(path)? == Some(self))
+    }
 }
 
 /// Whether `path` itself, and not what a link there leads to, is the file that was opened.

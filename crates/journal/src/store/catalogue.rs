@@ -46,6 +46,10 @@ pub(crate) use row::EventRecord;
 /// Connections kept for the next readers. More may read at once; theirs are closed afterwards.
 const IDLE_READERS_MAX: usize = 8;
 
+/// What is told to whoever would go on with a file that has lost its name.
+const REPLACED: &str = "it was moved, replaced or deleted while it was open; end every `hansard` \
+    (`hansard down` ends the daemon) and put it in place as docs/journal.md says";
+
 /// How a store gets from the body of a row to the event.
 pub(crate) trait Bodies {
     /// The event of a record whose checksum fits. `payload` holds the bytes stored under the
@@ -159,14 +163,12 @@ impl Catalogue {
         &self,
         bodies: B,
     ) -> Result<View<'_, Reading<'_>, B>, StorageError> {
-        self.begin_read()
-            .and_then(|db| View::new(self, db, bodies))
-            .map_err(fault::storage("read", &self.file))
+        View::new(self, self.begin_read()?, bodies).map_err(fault::storage("read", &self.file))
     }
 
     /// The newest position.
     pub(crate) fn tail(&self) -> Result<u64, StorageError> {
-        self.begin_read().and_then(|db| view::tail(&db)).map_err(fault::storage("read", &self.file))
+        view::tail(&*self.begin_read()?).map_err(fault::storage("read", &self.file))
     }
 
     /// The right to commit, and the newest state to decide on.
@@ -175,6 +177,7 @@ impl Catalogue {
         bodies: B,
     ) -> Result<View<'_, Writing<'_>, B>, AppendError> {
         let turn = self.lock.acquire()?;
+        self.require_in_place("write to")?;
         let db = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         let failed = fault::storage("write", &self.file);
         let began = std::time::Instant::now();
@@ -196,14 +199,30 @@ impl Catalogue {
             .expect("any number is legal");
     }
 
-    fn begin_read(&self) -> rusqlite::Result<Reading<'_>> {
+    fn begin_read(&self) -> Result<Reading<'_>, StorageError> {
+        let failed = fault::storage("read", &self.file);
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let db = match idle {
             Some(db) => db,
-            None => connection::reader(&self.file)?,
+            None => {
+                self.require_in_place("read")?;
+                connection::reader(&self.file).map_err(&failed)?
+            }
         };
-        db.prepare_cached("BEGIN")?.execute([])?;
+        let begun = db.prepare_cached("BEGIN").and_then(|mut begin| begin.execute([]));
+        begun.map_err(failed)?;
         Ok(Reading { db: Some(db), idle: &self.idle })
+    }
+
+    /// Refuses to go on where the name leads to another file by now, or to none. What is committed
+    /// would be in a file that nobody finds, and whoever opens another one beside our log damages
+    /// it. It takes a look at one name, a thousandth of a commit.
+    fn require_in_place(&self, action: &'static str) -> Result<(), StorageError> {
+        let failed = |cause| StorageError::new(action, &self.file, cause);
+        match self.bare.identity().is_at(&self.file).map_err(failed)? {
+            true => Ok(()),
+            false => Err(failed(std::io::Error::other(REPLACED))),
+        }
     }
 
     /// Copies the write-ahead log into the database and empties it, as far as readers allow.

@@ -17,6 +17,7 @@ use crate::{StorageError, folder};
 pub(super) struct BareFile {
     /// `None` only while it is given back.
     file: Option<Arc<File>>,
+    identity: Identity,
 }
 
 /// Every handle that is open.
@@ -51,11 +52,16 @@ impl BareFile {
         self.file.as_ref().expect("it is open until it is dropped")
     }
 
+    /// What tells it from whatever else its name may lead to later.
+    pub(super) fn identity(&self) -> Identity {
+        self.identity
+    }
+
     fn new(file: File, open: &mut Vec<(Identity, Arc<File>)>) -> io::Result<BareFile> {
         let identity = Identity::of(&file.metadata()?);
         let file = Arc::new(file);
         open.push((identity, Arc::clone(&file)));
-        Ok(BareFile { file: Some(file) })
+        Ok(BareFile { file: Some(file), identity })
     }
 }
 
@@ -72,7 +78,7 @@ impl Drop for BareFile {
 fn shared(open: &[(Identity, Arc<File>)], path: &Path) -> io::Result<Option<BareFile>> {
     let named = Identity::at(path)?;
     let file = open.iter().find(|(identity, _)| Some(*identity) == named);
-    Ok(file.map(|(_, file)| BareFile { file: Some(Arc::clone(file)) }))
+    Ok(file.map(|(identity, file)| BareFile { file: Some(Arc::clone(file)), identity: *identity }))
 }
 
 fn all() -> MutexGuard<'static, Vec<(Identity, Arc<File>)>> {

@@ -11,6 +11,7 @@ use std::thread::{Builder, JoinHandle};
 use rusqlite::Connection;
 
 use super::connection::{self, Flush};
+use crate::file::Identity;
 
 /// The log is copied when it has this many bytes: seldom enough to write pages of a busy session
 /// once instead of many times, early enough for opening after a crash to stay quick.
@@ -37,6 +38,7 @@ impl Copying {
         &self,
         log_bytes: u64,
         file: &Path,
+        identity: Identity,
         flush: Flush,
         writer: &Connection,
     ) {
@@ -50,7 +52,10 @@ impl Copying {
         } else if state.thread.is_none() && log_bytes >= state.copied + LOG_BYTES_MORE {
             let file = file.to_owned();
             let beside = move || {
-                let _ = connection::writer(&file, flush).and_then(|db| copy(&db));
+                // Whoever opens another file beside this log would copy it into that one.
+                if identity.is_at(&file).unwrap_or(false) {
+                    let _ = connection::writer(&file, flush).and_then(|db| copy(&db));
+                }
             };
             state.thread = Builder::new().name("journal copier".to_owned()).spawn(beside).ok();
             state.copied = log_bytes;
@@ -90,6 +95,10 @@ mod tests {
         (file, writer)
     }
 
+    fn identity(file: &Path) -> Identity {
+        Identity::at(file).unwrap().unwrap()
+    }
+
     fn is_under_way(copying: &Copying) -> bool {
         let state = copying.0.lock().unwrap();
         state.thread.as_ref().is_some_and(|thread| !thread.is_finished())
@@ -110,7 +119,7 @@ mod tests {
         let holder = Connection::open(&file).unwrap();
         holder.execute_batch("CREATE TABLE fact (number); BEGIN EXCLUSIVE").unwrap();
         let copying = Copying::default();
-        copying.look_after(LOG_BYTES, &file, Flush::Never, &writer);
+        copying.look_after(LOG_BYTES, &file, identity(&file), Flush::Never, &writer);
         assert!(is_under_way(&copying));
         holder.execute_batch("COMMIT").unwrap();
         copying.join();
@@ -121,14 +130,27 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let (file, writer) = database(dir.path());
         let copying = Copying::default();
-        copying.look_after(LOG_BYTES, &file, Flush::Never, &writer);
+        copying.look_after(LOG_BYTES, &file, identity(&file), Flush::Never, &writer);
         while is_under_way(&copying) {
             std::thread::yield_now();
         }
         writer.execute_batch("INSERT INTO fact VALUES (1)").unwrap();
         let before = beginnings(&file);
-        copying.look_after(LOG_BYTES, &file, Flush::Never, &writer);
+        copying.look_after(LOG_BYTES, &file, identity(&file), Flush::Never, &writer);
         writer.execute_batch("INSERT INTO fact VALUES (2)").unwrap();
         assert_eq!(beginnings(&file), before + 1);
+    }
+
+    #[test]
+    fn a_log_is_not_copied_into_another_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let (file, writer) = database(dir.path());
+        let identity = identity(&file);
+        std::fs::rename(&file, dir.path().join("away.db")).unwrap();
+        std::fs::write(&file, "").unwrap();
+        let copying = Copying::default();
+        copying.look_after(LOG_BYTES, &file, identity, Flush::Never, &writer);
+        copying.join();
+        assert_eq!(std::fs::read(&file).unwrap(), b"");
     }
 }

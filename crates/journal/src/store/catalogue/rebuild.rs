@@ -60,6 +60,7 @@ impl Catalogue {
         let failed = fault::storage("repair", &self.file);
         let turn = self.lock.acquire();
         let _turn = turn.map_err(|error| StorageError::new("repair", &self.file, error))?;
+        self.require_in_place("repair")?;
         let mut db = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         migration::require_known_now(&self.file, &db)?;
         self.copying.join();

@@ -53,8 +53,8 @@ impl<B: Bodies> View<'_, Writing<'_>, B> {
         let mut log = self.catalogue.file.clone().into_os_string();
         log.push("-wal");
         let log_bytes = std::fs::metadata(log).map_or(0, |log| log.len());
-        let Catalogue { file, flush, copying, .. } = self.catalogue;
-        copying.look_after(log_bytes, file, *flush, &self.db);
+        let Catalogue { file, bare, flush, copying, .. } = self.catalogue;
+        copying.look_after(log_bytes, file, bare.identity(), *flush, &self.db);
         if log_bytes > WAL_BYTES_MAX {
             let _ = self.db.busy_timeout(Duration::ZERO);
             let _ = self.db.query_row("PRAGMA wal_checkpoint(RESTART)", [], |_| Ok(()));

@@ -3,6 +3,7 @@
 mod blocks;
 mod damage;
 mod payloads;
+mod place;
 mod tails;
 
 use std::os::unix::fs::PermissionsExt;

@@ -112,6 +112,20 @@ fn a_damaged_catalogue_is_made_anew() {
 }
 
 #[test]
+fn a_catalogue_that_is_deleted_while_it_is_open_costs_nothing() {
+    let dir = closed();
+    let expected = render(&store(dir.path()));
+    let journal = open(dir.path());
+    without_catalogue(dir.path());
+    // Who opens it now makes another one, and both would give the same numbers.
+    let refused = journal.append(Batch::observed().with(note("a", 99, "lost"))).unwrap_err();
+    let AppendError::Storage(refused) = refused else { panic!("{refused:?}") };
+    assert!(refused.cause.to_string().contains("deleted while it was open"), "{refused:?}");
+    drop(journal);
+    assert_same(&render(&store(dir.path())), &expected, "deleted");
+}
+
+#[test]
 fn a_file_that_lost_lines_is_read_again() {
     let dir = closed();
     let path = file(dir.path(), "a");
