@@ -40,7 +40,7 @@ use crate::{AppendError, OpenError, StorageError, folder};
 
 pub(crate) use check::tell_found_again;
 pub(crate) use connection::Flush;
-pub(crate) use rebuild::Tools;
+pub(crate) use rebuild::{Tools, remove_unfinished};
 pub(crate) use row::EventRecord;
 
 /// Connections kept for the next readers. More may read at once; theirs are closed afterwards.

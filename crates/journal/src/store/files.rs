@@ -38,7 +38,7 @@ use self::ledger::Ledger;
 use self::lines::Lines;
 use self::payload_file::PayloadFiles;
 use self::session_file::SessionFiles;
-use super::catalogue::{Catalogue, Flush, View, Writing};
+use super::catalogue::{Catalogue, Flush, View, Writing, remove_unfinished};
 use super::quarantine::Quarantine;
 use super::{Capabilities, Commit, CommitError, Finding, Packed, Reader, Store};
 use crate::lock::{Lock, Presence};
@@ -194,6 +194,9 @@ fn open_catalogue(
     is_first: bool,
 ) -> Result<Catalogue, OpenError> {
     let path = dir.join(CATALOGUE_NAME);
+    if is_first {
+        remove_unfinished(&path)?;
+    }
     // Consistent after a power cut, at the cost of a sync now and then: the files say what is
     // missing at its end, and only that is read again.
     let open = |lock| Catalogue::open(&path, NAME, lock, Flush::Checkpoints);

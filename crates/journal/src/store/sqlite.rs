@@ -13,7 +13,8 @@ use event::{Draft, Raw, SessionId};
 use sha2::{Digest, Sha256};
 
 use super::catalogue::{
-    Bodies, Catalogue, EventRecord, Flush, Tools, Unreadable, View, Writing, tell_found_again,
+    Bodies, Catalogue, EventRecord, Flush, Tools, Unreadable, View, Writing, remove_unfinished,
+    tell_found_again,
 };
 use super::pack;
 use super::quarantine::Quarantine;
@@ -52,8 +53,13 @@ impl SqliteStore {
         };
         let lock = Lock::open(dir)?;
         let presence = Presence::enter(dir)?;
-        let found = if presence.is_first { keep_damaged_log(dir)? } else { Vec::new() };
-        let catalogue = Catalogue::open(&dir.join(FILE_NAME), CAPABILITIES.name, lock, flush)?;
+        let file = dir.join(FILE_NAME);
+        let mut found = Vec::new();
+        if presence.is_first {
+            found = keep_damaged_log(dir)?;
+            remove_unfinished(&file)?;
+        }
+        let catalogue = Catalogue::open(&file, CAPABILITIES.name, lock, flush)?;
         presence.share()?;
         Ok(SqliteStore { dir: dir.to_owned(), catalogue, _presence: presence, found })
     }
@@ -98,6 +104,9 @@ impl Store for SqliteStore {
 
     fn check(&self, repair: bool) -> Result<Vec<Finding>, StorageError> {
         let mut findings = self.catalogue.read(PackedText)?.examine()?;
+        if repair && findings.is_empty() {
+            self.catalogue.tidy()?;
+        }
         if !repair || findings.is_empty() {
             findings.extend(self.found.clone());
             return Ok(findings);

@@ -57,6 +57,7 @@ fn run(arguments: &[&str]) -> Done {
         ("reopen", []) => reopen(&place),
         ("fork", [prefix]) => fork(&place, prefix),
         ("open", []) => open(&place),
+        ("repair", []) => repair(&place),
         ("stay", []) => stay(&place),
         ("look", [name]) => look(&place.dir.join(name)),
         ("add", [session, writer, count]) => {
@@ -192,6 +193,15 @@ fn open(place: &Place) -> Done {
     say("opened")?;
     drop(journal);
     say("closed")?;
+    Ok(())
+}
+
+/// Opens and repairs.
+fn repair(place: &Place) -> Done {
+    let journal = place.open()?;
+    say("opened")?;
+    journal.doctor(true, Time::from_millis(2_000_000_000_000))?;
+    say("repaired")?;
     Ok(())
 }
 

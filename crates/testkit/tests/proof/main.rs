@@ -14,6 +14,7 @@ mod account; // what must be there
 mod kill; // at any instant
 mod copying; // while the log is copied
 mod migrate; // in the middle of a migration
+mod repair; // in the middle of a repair
 mod processes; // several at once
 mod in_use; // one comes and goes while another stays
 mod deleting; // what may be deleted, in use or not

@@ -176,9 +176,18 @@ fn keep_restore_point(file: &Path, db: &Connection, format: u32) -> Result<(), S
     copy_database(db, &kept)
 }
 
+/// Where restore points stand until they are whole.
+pub(super) fn unfinished_restore_points(file: &Path) -> impl Iterator<Item = PathBuf> {
+    (1..FORMAT).map(move |format| unfinished(&restore_point(file, format)))
+}
+
+fn unfinished(to: &Path) -> PathBuf {
+    to.with_extension("unfinished")
+}
+
 /// Writes a compact copy of what is committed beside its name, syncs it and moves it there.
-pub(super) fn copy_database(db: &Connection, to: &Path) -> Result<(), StorageError> {
-    let unfinished = to.with_extension("unfinished");
+fn copy_database(db: &Connection, to: &Path) -> Result<(), StorageError> {
+    let unfinished = unfinished(to);
     let failed = |cause| StorageError::new("copy the database to", to, cause);
     match std::fs::remove_file(&unfinished) {
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(failed(error)),

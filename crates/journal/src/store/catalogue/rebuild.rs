@@ -67,7 +67,7 @@ impl Catalogue {
         // Nobody writes while the turn is ours, so all of it is in the one file afterwards.
         self.settle_log(&db)?;
         let kept = tools.quarantine.copy_opened(&self.file, self.bare.file())?;
-        let path = beside(&self.file, ".repaired");
+        let path = repaired(&self.file);
         remove_database(&path)?;
         let (made, gone) = self.make_anew(&path, &db, &kept, bodies, tools)?;
         // Copied over, not moved: other processes have the file open.
@@ -84,6 +84,14 @@ impl Catalogue {
         // What somebody keeps from being copied now is in the log, and is copied later.
         copy_log(&db).map_err(failed)?;
         Ok(gone)
+    }
+
+    /// Removes what a repair left behind that was killed behind its end, for the next one to find
+    /// nothing to do: see [`remove_unfinished`].
+    pub(crate) fn tidy(&self) -> Result<(), StorageError> {
+        let turn = self.lock.acquire();
+        let _turn = turn.map_err(|error| StorageError::new("repair", &self.file, error))?;
+        remove_unfinished(&self.file)
     }
 
     /// Copies all of the log into the database. Whoever copies it too, or reads what was before it,
@@ -411,6 +419,19 @@ impl<B: Bodies> Rebuild<'_, B> {
     fn unwritten(&self) -> impl Fn(rusqlite::Error) -> StorageError {
         fault::storage("repair", &self.old.catalogue.file)
     }
+}
+
+/// Removes the databases beside `file` that whoever was killed in a repair or a migration left
+/// there. They hold everything, also what is deleted later. Only for somebody who knows that nobody
+/// is at it: who is holds the writers' lock and has the journal open.
+pub(crate) fn remove_unfinished(file: &Path) -> Result<(), StorageError> {
+    let copies = migration::unfinished_restore_points(file);
+    copies.chain([repaired(file)]).try_for_each(|path| remove_database(&path))
+}
+
+/// Where the new database is made.
+fn repaired(file: &Path) -> PathBuf {
+    beside(file, ".repaired")
 }
 
 fn from(seq: u64) -> SeqRange {

@@ -111,6 +111,30 @@ fn a_repair_keeps_the_place_of_what_is_lost() {
 }
 
 #[test]
+fn what_a_killed_repair_left_behind_is_removed() {
+    let left: [PathBuf; 4] = ["repaired", "repaired-wal", "repaired-shm", "v4.unfinished"]
+        .map(|end| PathBuf::from(format!("{FILE_NAME}.{end}")));
+    let mut bench = Bench::new();
+    bench.append("one", &["a"]);
+    let kept = bench.dir.path().join("journal.db.v4.bak");
+    std::fs::write(&kept, "kept").unwrap();
+    let leave =
+        |dir: &Path| left.iter().for_each(|name| std::fs::write(dir.join(name), "").unwrap());
+    let is_there = |dir: &Path| left.each_ref().map(|name| dir.join(name).exists());
+    leave(bench.dir.path());
+    // Whoever has it open may be at it.
+    drop(SqliteStore::open_or_create(bench.dir.path(), Durability::Full).unwrap());
+    assert_eq!((bench.check(false), is_there(bench.dir.path())), (vec![], [true; 4]));
+    assert_eq!((bench.check(true), is_there(bench.dir.path())), (vec![], [false; 4]));
+    leave(bench.dir.path());
+    let Bench { dir, store, .. } = bench;
+    drop(store);
+    drop(SqliteStore::open_or_create(dir.path(), Durability::Full).unwrap());
+    assert_eq!(is_there(dir.path()), [false; 4]);
+    assert!(kept.exists());
+}
+
+#[test]
 fn counters_come_out_of_the_events() {
     for wrong in [
         "base_seq = 1",
