@@ -15,12 +15,15 @@ use super::{Bodies, View, fault};
 use crate::store::Order;
 
 /// The numbers of payloads by their names, as the rows tell them. Kept for as long as the catalogue
-/// is open, because whoever reads past a damaged index asks again with every page of events.
+/// is open, because whoever reads past a damaged index asks again with every page of events; but
+/// another process may repair the database meanwhile, and then all of them are others.
 #[derive(Debug, Default)]
 pub(super) struct PayloadNumbers {
     by_name: HashMap<[u8; 32], i64>,
     /// The highest number of all.
     last: i64,
+    /// The name of the highest number that has one, to tell whether the rest still holds.
+    witness: Option<(i64, [u8; 32])>,
 }
 
 /// What a lookup gave, or why it gave nothing.
@@ -55,15 +58,13 @@ impl<C: Deref<Target = Connection>, B: Bodies> View<'_, C, B> {
     /// Whether the index does not know a name, or knows it for another row than it should.
     fn leads_nowhere(&self, name: &[u8; 32]) -> rusqlite::Result<bool> {
         const NUMBER: &str = "SELECT number FROM payload WHERE digest = ?1";
-        const NAME: &str = "SELECT digest FROM payload WHERE number = ?1";
         let number = self.db.prepare_cached(NUMBER)?.query_row([name], |row| row.get::<_, i64>(0));
         let number = match number.optional() {
             Ok(Some(number)) => number,
             Err(error) if !fault::is_damage(&error) => return Err(error),
             Ok(None) | Err(_) => return Ok(true),
         };
-        let told = self.db.prepare_cached(NAME)?.query_row([number], |row| row.get(0));
-        match told.optional() {
+        match self.name_of_payload(number) {
             Ok(told) => Ok(told != Some(*name)),
             Err(error) if fault::is_damage(&error) => Ok(false),
             Err(error) => Err(error),
@@ -94,6 +95,9 @@ impl<C: Deref<Target = Connection>, B: Bodies> View<'_, C, B> {
     fn number_of_payload(&self, name: &[u8; 32]) -> rusqlite::Result<Option<i64>> {
         let numbers = &self.catalogue.payloads;
         let mut numbers = numbers.lock().unwrap_or_else(PoisonError::into_inner);
+        if !self.still_hold(&numbers)? {
+            *numbers = PayloadNumbers::default();
+        }
         if !numbers.by_name.contains_key(name) {
             let behind = numbers.last;
             for order in [Order::OldestFirst, Order::NewestFirst] {
@@ -103,6 +107,22 @@ impl<C: Deref<Target = Connection>, B: Bodies> View<'_, C, B> {
             }
         }
         Ok(numbers.by_name.get(name).copied())
+    }
+
+    /// Whether numbers that were noted are those of this database. What is damaged since proves
+    /// nothing.
+    fn still_hold(&self, numbers: &PayloadNumbers) -> rusqlite::Result<bool> {
+        let Some((number, name)) = numbers.witness else { return Ok(true) };
+        match self.name_of_payload(number) {
+            Ok(told) => Ok(told == Some(name)),
+            Err(error) if fault::is_damage(&error) => Ok(true),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn name_of_payload(&self, number: i64) -> rusqlite::Result<Option<[u8; 32]>> {
+        const NAME: &str = "SELECT digest FROM payload WHERE number = ?1";
+        self.db.prepare_cached(NAME)?.query_row([number], |row| row.get(0)).optional()
     }
 
     /// Reads on as far as it goes; says whether that was to the end.
@@ -139,6 +159,7 @@ impl<C: Deref<Target = Connection>, B: Bodies> View<'_, C, B> {
             numbers.last = numbers.last.max(number);
             if let Ok(name) = row.get(1) {
                 numbers.by_name.entry(name).or_insert(number);
+                numbers.witness = numbers.witness.max(Some((number, name)));
             }
         }
     }

@@ -162,6 +162,28 @@ fn where_payloads_stand_is_looked_up_once() {
 }
 
 #[test]
+fn where_payloads_stood_before_another_program_repaired_is_forgotten() {
+    let sound = Sound::new(PAGE_BYTES, 60);
+    let bench = sound.with_damaged(&[sound.root(INDEX)], usize::MAX);
+    assert_eq!(bench.render(), sound.lines);
+    let other = SqliteStore::open_or_create(bench.dir.path(), Durability::Relaxed).unwrap();
+    other.check(true).unwrap();
+    assert_eq!(other.check(false).unwrap(), []);
+    other.checkpoint().unwrap();
+    // Packed otherwise now, under other names and numbers; and the index is damaged again.
+    let db = Connection::open(bench.file()).unwrap();
+    let root = "SELECT rootpage FROM sqlite_schema WHERE name = ?1";
+    let root: u32 = db.query_row(root, [INDEX], |row| row.get(0)).unwrap();
+    let file = std::fs::OpenOptions::new().write(true).open(bench.file()).unwrap();
+    let start = u64::from((root - 1) * PAGE_BYTES);
+    file.write_all_at(&[0xA5; PAGE_BYTES as usize], start).unwrap();
+    // The first reader has the connection that remembers the page.
+    let _first = bench.store.reader().unwrap();
+    let second = bench.store.reader().unwrap();
+    assert_eq!(render(&second.events(1, ALL).unwrap()), sound.lines);
+}
+
+#[test]
 fn an_index_that_leads_to_another_payload_is_not_believed() {
     let sound = Sound::new(8_192, 10);
     let start = (sound.root(INDEX).number - 1) * 8_192;
