@@ -11,7 +11,7 @@
 use std::fs::{File, OpenOptions};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use event::SessionId;
 use rusqlite::{
@@ -20,6 +20,7 @@ use rusqlite::{
 };
 
 use crate::file::Identity;
+use crate::lock::wait_for;
 use crate::{OpenError, ReadError, StorageError, View, folder};
 
 /// The version of the tables, of the word rules and of the tags. Any change to one of them is a
@@ -27,7 +28,8 @@ use crate::{OpenError, ReadError, StorageError, View, folder};
 /// is higher is damage, not a newer program.
 const FORMAT: i64 = 3;
 
-/// How long to wait for another process that writes the file.
+/// How long to wait for another process that writes the file, or opens it. Whoever waits longer is
+/// told; the journal opens without.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Reading connections kept open; one more reader opens its own and closes it again.
@@ -42,6 +44,8 @@ const STATEMENTS_MAX: usize = 64;
 #[derive(Debug)]
 pub(crate) struct Derived {
     path: PathBuf,
+    /// How long to wait for the turn.
+    wait_max: Duration,
     /// Opened with the first change: whoever only reads needs one connection.
     writer: Mutex<Option<Connection>>,
     readers: Mutex<Readers>,
@@ -76,9 +80,14 @@ pub(crate) enum Failure {
 impl Derived {
     /// Opens the file, or begins it if it is not there or cannot be used.
     pub(crate) fn open(path: &Path) -> Result<Derived, StorageError> {
+        Derived::open_within(path, BUSY_TIMEOUT)
+    }
+
+    fn open_within(path: &Path, wait_max: Duration) -> Result<Derived, StorageError> {
         folder::create_private(&path.with_file_name(LOCK_FOLDER))?;
         let derived = Derived {
             path: path.to_owned(),
+            wait_max,
             writer: Mutex::default(),
             readers: Mutex::default(),
             feeding: Mutex::default(),
@@ -252,7 +261,7 @@ impl Derived {
 
     /// One more connection to the file that the others have open.
     fn connect_to(&self, file: Option<Identity>) -> Result<Connection, Failure> {
-        let _turn = turn(&self.path)?;
+        let _turn = turn(&self.path, self.wait_max)?;
         match self.is_in_place(file)? {
             true => open_known(&self.path),
             false => Err(Failure::Replaced),
@@ -279,7 +288,7 @@ impl Derived {
         next: Next,
     ) -> Result<(), Failure> {
         // Before the readers: whoever holds it may need long.
-        let _turn = turn(&self.path)?;
+        let _turn = turn(&self.path, self.wait_max)?;
         let mut readers = lock(&self.readers);
         if readers.generation == generation {
             let is_begun = match next {
@@ -352,11 +361,18 @@ impl From<StorageError> for Failure {
 }
 
 /// The right to open or begin the file, among processes: half a beginning looks like damage, and
-/// whoever takes it for damage would throw it away.
-fn turn(path: &Path) -> Result<File, StorageError> {
+/// whoever takes it for damage would throw it away. One that was stopped meanwhile keeps it until
+/// it goes on, so nobody waits for ever.
+fn turn(path: &Path, wait_max: Duration) -> Result<File, StorageError> {
+    let failed = |error| StorageError::new("lock", path, error);
     let turn = folder::open_private(&path.with_file_name(LOCK_FOLDER).join("derived"))?;
-    turn.lock().map_err(|error| StorageError::new("lock", path, error))?;
-    Ok(turn)
+    match wait_for(&turn, Instant::now(), wait_max).map_err(failed)? {
+        true => Ok(turn),
+        false => {
+            let why = format!("another program has kept it for {} ms", wait_max.as_millis());
+            Err(failed(std::io::Error::other(why)))
+        }
+    }
 }
 
 /// Which file is at its place now.
@@ -530,166 +546,4 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn whoever_only_reads_has_one_connection() {
-        let dir = tempfile::tempdir().unwrap();
-        let derived = Derived::open(&dir.path().join("derived.db")).unwrap();
-        for _ in 0..2 {
-            assert_eq!(derived.views("facts").unwrap(), []);
-            assert_eq!(lock(&derived.readers).idle.len(), 1);
-            assert!(lock(&derived.writer).is_none());
-        }
-        save(&derived, "claude:a");
-        assert_eq!(seen(&derived), ["claude:a"]);
-    }
-    /// The sessions of all views.
-    fn seen(derived: &Derived) -> Vec<String> {
-        let views = derived.views("facts").unwrap().into_iter();
-        views.map(|(session_id, _)| session_id).collect()
-    }
-
-    fn save(derived: &Derived, session_id: &str) {
-        let session_id = SessionId::new(session_id).unwrap();
-        let view = View { session_id: &session_id, up_to_seq: 1, bytes: b"kept" };
-        derived.put_views("facts", &[view], &|_| Ok(true)).unwrap();
-    }
-
-    #[test]
-    fn a_file_that_another_process_began_again_is_the_one_that_is_used() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("derived.db");
-        let (ours, theirs) = (Derived::open(&path).unwrap(), Derived::open(&path).unwrap());
-        save(&ours, "a");
-        theirs.clear().unwrap();
-        save(&theirs, "b");
-        assert_eq!(seen(&ours), ["b"]);
-        theirs.clear().unwrap();
-        save(&ours, "c");
-        save(&theirs, "d");
-        assert_eq!(seen(&ours), ["c", "d"]);
-        assert_eq!(seen(&theirs), ["c", "d"]);
-    }
-
-    #[test]
-    fn a_file_that_somebody_deletes_is_begun_again() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("derived.db");
-        let (ours, theirs) = (Derived::open(&path).unwrap(), Derived::open(&path).unwrap());
-        save(&ours, "a");
-        std::fs::remove_file(&path).unwrap();
-        assert_eq!(seen(&ours), [""; 0]);
-        save(&theirs, "b");
-        assert_eq!(seen(&ours), ["b"]);
-        std::fs::remove_file(&path).unwrap();
-        save(&ours, "c");
-        assert_eq!(seen(&theirs), ["c"]);
-    }
-
-    #[test]
-    fn no_file_is_not_the_file_that_was_open() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("derived.db");
-        let ours = Derived::open(&path).unwrap();
-        std::fs::remove_file(&path).unwrap();
-        // As whoever opens it sees it if that was done just then.
-        lock(&ours.readers).file = None;
-        save(&ours, "a");
-        assert_eq!(seen(&Derived::open(&path).unwrap()), ["a"]);
-    }
-
-    #[test]
-    fn damage_of_a_file_that_was_replaced_costs_nothing_of_the_new_one() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("derived.db");
-        let (ours, theirs) = (Derived::open(&path).unwrap(), Derived::open(&path).unwrap());
-        let mut asked = 0;
-        let ask = |_: &Connection| {
-            asked += 1;
-            if asked > 1 {
-                return Ok(());
-            }
-            theirs.clear().unwrap();
-            save(&theirs, "a");
-            let damaged = ffi::Error::new(ffi::SQLITE_CORRUPT);
-            Err(rusqlite::Error::SqliteFailure(damaged, None).into())
-        };
-        ours.read("read", ask).unwrap();
-        assert_eq!(asked, 2);
-        assert_eq!(seen(&ours), ["a"]);
-        assert_eq!(seen(&theirs), ["a"]);
-    }
-
-    #[test]
-    fn who_gives_a_connection_back_does_not_wait_for_one_who_opens() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("derived.db");
-        let derived = Derived::open(&path).unwrap();
-        let started = std::sync::Barrier::new(2);
-        std::thread::scope(|scope| {
-            let held = derived.read("read", |_| {
-                let turn = turn(&path)?;
-                scope.spawn(|| {
-                    started.wait();
-                    assert_eq!(seen(&derived), [""; 0]);
-                });
-                started.wait();
-                Ok(turn)
-            });
-            drop(held.unwrap());
-        });
-    }
-
-    #[test]
-    fn a_file_that_a_newer_program_puts_in_place_is_left_alone() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("derived.db");
-        let ours = Derived::open(&path).unwrap();
-        save(&ours, "a");
-        std::fs::remove_file(&path).unwrap();
-        let theirs = begin(&path).unwrap();
-        become_newer(&theirs);
-        for ours in [&ours, &Derived::open(&path).unwrap()] {
-            let error = ours.read("read", |_| Ok(())).unwrap_err();
-            assert!(error.is_newer_format(), "{error:?}");
-            save(ours, "b");
-            assert_eq!(seen(ours), [""; 0]);
-        }
-        let count =
-            |db: &Connection| db.query_row("SELECT count(*) FROM views", [], |row| row.get(0));
-        assert_eq!(count(&theirs), Ok(0));
-        // What somebody asks for by name is done.
-        ours.clear().unwrap();
-        save(&ours, "c");
-        assert_eq!(seen(&ours), ["c"]);
-    }
-
-    fn become_newer(db: &Connection) {
-        for number in ["user_version", "application_id"] {
-            db.pragma_update(None, number, FORMAT + 1).unwrap();
-        }
-    }
-
-    #[test]
-    fn a_damaged_number_is_not_a_newer_program() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("derived.db");
-        begin(&path).unwrap().pragma_update(None, "user_version", FORMAT + 1).unwrap();
-        let derived = Derived::open(&path).unwrap();
-        save(&derived, "a");
-        assert_eq!(seen(&derived), ["a"]);
-    }
-
-    #[test]
-    fn a_folder_that_somebody_deleted_stays_deleted() {
-        let dir = tempfile::tempdir().unwrap();
-        let folder = dir.path().join("journal");
-        folder::create_private(&folder).unwrap();
-        let derived = Derived::open(&folder.join("derived.db")).unwrap();
-        std::fs::remove_dir_all(&folder).unwrap();
-        derived.views("facts").unwrap_err();
-        assert!(!folder.exists());
-    }
-}
+mod tests;

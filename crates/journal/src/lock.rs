@@ -101,20 +101,12 @@ impl Lock {
     }
 
     fn poll(&self, wanted: &File, writer: &File, began: Instant) -> Result<(), LockError> {
-        let mut pause = POLL_MIN;
-        loop {
-            match wanted.try_lock() {
-                Ok(()) => return Ok(()),
-                Err(TryLockError::Error(cause)) => return Err(self.failed(cause).into()),
-                Err(TryLockError::WouldBlock) => {}
+        match wait_for(wanted, began, self.wait_max).map_err(|cause| self.failed(cause))? {
+            true => Ok(()),
+            false => {
+                let waited_ms = began.elapsed().as_millis() as u64;
+                Err(LockError::Busy { waited_ms, holder: holder(writer) })
             }
-            let waited = began.elapsed();
-            if waited >= self.wait_max {
-                let waited_ms = waited.as_millis() as u64;
-                return Err(LockError::Busy { waited_ms, holder: holder(writer) });
-            }
-            pause_for(pause.min(self.wait_max - waited));
-            pause = (pause * 2).min(POLL_MAX);
         }
     }
 
@@ -196,6 +188,24 @@ impl LockError {
             }
             LockError::Storage(error) => error.into(),
         }
+    }
+}
+
+/// Takes the lock of a file; says whether it was to be had until `wait_max` behind `began`.
+pub(crate) fn wait_for(wanted: &File, began: Instant, wait_max: Duration) -> io::Result<bool> {
+    let mut pause = POLL_MIN;
+    loop {
+        match wanted.try_lock() {
+            Ok(()) => return Ok(true),
+            Err(TryLockError::Error(cause)) => return Err(cause),
+            Err(TryLockError::WouldBlock) => {}
+        }
+        let waited = began.elapsed();
+        if waited >= wait_max {
+            return Ok(false);
+        }
+        pause_for(pause.min(wait_max - waited));
+        pause = (pause * 2).min(POLL_MAX);
     }
 }
 
