@@ -14,6 +14,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use event::SessionId;
+use rusqlite::config::DbConfig;
 use rusqlite::{
     Connection, ErrorCode, OpenFlags, OptionalExtension, Transaction, TransactionBehavior, ffi,
     params,
@@ -309,6 +310,22 @@ impl Derived {
     }
 }
 
+impl Drop for Derived {
+    /// Puts the log away if nobody else has the file open. A log that stays, because another
+    /// process has the turn just now, is read again by whoever opens the file next.
+    fn drop(&mut self) {
+        let Ok(_turn) = turn(&self.path, Duration::ZERO) else { return };
+        let file = lock(&self.readers).file;
+        let mut open: Vec<Connection> = lock(&self.readers).idle.drain(..).collect();
+        open.extend(lock(&self.writer).take());
+        let Some(last) = open.pop() else { return };
+        drop(open);
+        if self.is_in_place(file).unwrap_or(false) {
+            let _ = last.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false);
+        }
+    }
+}
+
 /// Which file comes after the one that was open.
 #[derive(Clone, Copy)]
 enum Next {
@@ -432,6 +449,9 @@ fn connect(path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(BUSY_TIMEOUT)?;
+    // Whoever closes a database last removes its log, and does so by name: without the turn that
+    // may be the log of a file that another process has begun meanwhile.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
     Ok(connection)
 }

@@ -125,6 +125,28 @@ fn whoever_keeps_the_turn_holds_up_nobody_for_ever() {
     assert_eq!(seen(&derived), [""; 0]);
 }
 
+/// SQLite removes a log by its name, which may be that of another file by then.
+#[test]
+fn who_closes_while_another_has_the_turn_removes_no_log() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("derived.db");
+    let log = dir.path().join("derived.db-wal");
+    let derived = Derived::open(&path).unwrap();
+    save(&derived, "a");
+    let kept = turn(&path, Duration::ZERO).unwrap();
+    drop(derived);
+    assert!(log.metadata().unwrap().len() > 0);
+    drop(kept);
+    // What is left is read by whoever comes next, and put away by whoever goes last.
+    let (first, last) = (Derived::open(&path).unwrap(), Derived::open(&path).unwrap());
+    assert_eq!(seen(&first), ["a"]);
+    drop(first);
+    assert!(log.exists());
+    drop(last);
+    assert!(!log.exists());
+    assert_eq!(seen(&Derived::open(&path).unwrap()), ["a"]);
+}
+
 #[test]
 fn a_file_that_a_newer_program_puts_in_place_is_left_alone() {
     let dir = tempfile::tempdir().unwrap();
