@@ -36,6 +36,10 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// Reading connections kept open; one more reader opens its own and closes it again.
 const IDLE_READERS_MAX: usize = 4;
 
+/// Files that something is tried with. Others may delete or replace one at any time, and may do so
+/// again while the next is opened; whoever meets that more often is told.
+const FILES_MAX: u32 = 4;
+
 const LOCK_FOLDER: &str = "lock";
 
 /// Statements kept prepared per connection: more than there are.
@@ -105,40 +109,42 @@ impl Derived {
     }
 
     /// Runs `ask` on one snapshot of the file. A file that turns out to be damaged is begun again
-    /// and asked once more, as is one that took the place of another.
+    /// and asked once more, as is one that took the place of another; see [`FILES_MAX`].
     pub(crate) fn read<T>(
         &self,
         action: &'static str,
         mut ask: impl FnMut(&Connection) -> Result<T, Failure>,
     ) -> Result<T, ReadError> {
-        let generation = lock(&self.readers).generation;
-        let answer = self.ask_once(&mut ask);
-        let answer = match answer.as_ref().err().and_then(Failure::cure) {
-            Some(next) => self
-                .replace(&mut lock(&self.writer), generation, next)
-                .and_then(|()| self.ask_once(&mut ask)),
-            None => answer,
-        };
-        answer.map_err(|failure| failure.told(action, &self.path))
+        let mut tries = 1;
+        loop {
+            let generation = lock(&self.readers).generation;
+            let failure = match self.ask_once(&mut ask) {
+                Ok(answer) => return Ok(answer),
+                Err(failure) => failure,
+            };
+            self.go_on(&mut lock(&self.writer), generation, failure, &mut tries)
+                .map_err(|failure| failure.told(action, &self.path))?;
+        }
     }
 
     /// Runs `change` in one transaction. A file that turns out to be damaged is begun again and
-    /// changed once more, as is one that took the place of another.
+    /// changed once more, as is one that took the place of another; see [`FILES_MAX`].
     pub(crate) fn write<T>(
         &self,
         action: &'static str,
         mut change: impl FnMut(&Transaction<'_>) -> Result<T, Failure>,
     ) -> Result<T, ReadError> {
         let mut writer = lock(&self.writer);
-        let generation = lock(&self.readers).generation;
-        let outcome = self.change_once(&mut writer, &mut change);
-        let outcome = match outcome.as_ref().err().and_then(Failure::cure) {
-            Some(next) => self
-                .replace(&mut writer, generation, next)
-                .and_then(|()| self.change_once(&mut writer, &mut change)),
-            None => outcome,
-        };
-        outcome.map_err(|failure| failure.told(action, &self.path))
+        let mut tries = 1;
+        loop {
+            let generation = lock(&self.readers).generation;
+            let failure = match self.change_once(&mut writer, &mut change) {
+                Ok(outcome) => return Ok(outcome),
+                Err(failure) => failure,
+            };
+            self.go_on(&mut writer, generation, failure, &mut tries)
+                .map_err(|failure| failure.told(action, &self.path))?;
+        }
     }
 
     /// Saves views, each in place of an older one of that name. One of a session that does not
@@ -281,6 +287,36 @@ impl Derived {
         }
     }
 
+    /// Goes on with another file for another try, if that helps and there were not too many.
+    fn go_on(
+        &self,
+        writer: &mut Option<Connection>,
+        generation: u64,
+        failure: Failure,
+        tries: &mut u32,
+    ) -> Result<(), Failure> {
+        let Some(next) = self.cure(&failure).filter(|_| *tries < FILES_MAX) else {
+            return Err(failure);
+        };
+        *tries += 1;
+        match self.replace(writer, generation, next) {
+            // Deleted again: the next try notices and goes on from there.
+            Err(failure) if self.cure(&failure).is_some() => Ok(()),
+            replaced => replaced,
+        }
+    }
+
+    /// What helps against a failure, if another file does.
+    fn cure(&self, failure: &Failure) -> Option<Next> {
+        match failure {
+            Failure::Replaced => Some(Next::There),
+            // How it fails if somebody deletes the file depends on how far it got.
+            Failure::Sqlite(_) if matches!(place(&self.path), Ok(None)) => Some(Next::There),
+            Failure::Sqlite(error) if is_unusable(error) => Some(Next::BegunUnlessReplaced),
+            Failure::Sqlite(_) | Failure::Read(_) => None,
+        }
+    }
+
     /// Goes on with another file, unless somebody did so since `generation`.
     fn replace(
         &self,
@@ -338,15 +374,6 @@ enum Next {
 }
 
 impl Failure {
-    /// What helps, if another file does.
-    fn cure(&self) -> Option<Next> {
-        match self {
-            Failure::Sqlite(error) if is_unusable(error) => Some(Next::BegunUnlessReplaced),
-            Failure::Replaced => Some(Next::There),
-            Failure::Sqlite(_) | Failure::Read(_) => None,
-        }
-    }
-
     fn told(self, action: &'static str, path: &Path) -> ReadError {
         match self {
             Failure::Sqlite(error) => failed(action, path, error).into(),
@@ -410,10 +437,10 @@ fn open_or_begin(path: &Path) -> Result<Connection, Failure> {
     // Whoever deletes it deletes that name alone. What is left beside it belongs to the file that
     // others may still have open, and would be taken for that of the new one.
     if place(path)?.is_none() {
-        return Ok(begin(path)?);
+        return begin(path);
     }
     match open_known(path) {
-        Err(Failure::Sqlite(error)) if is_unusable(&error) => Ok(begin(path)?),
+        Err(Failure::Sqlite(error)) if is_unusable(&error) => begin(path),
         opened => opened,
     }
 }
@@ -471,8 +498,8 @@ fn settle(connection: &Connection) -> rusqlite::Result<()> {
 }
 
 /// Puts an empty file in the place of whatever is there.
-fn begin(path: &Path) -> Result<Connection, rusqlite::Error> {
-    let cannot = |error: std::io::Error| rusqlite::Error::ToSqlConversionFailure(Box::new(error));
+fn begin(path: &Path) -> Result<Connection, Failure> {
+    let cannot = |error| StorageError::new("begin", path, error);
     // The main file first: SQLite throws away a write-ahead log whose file is gone, but would
     // believe a file whose log is gone.
     for suffix in ["", "-wal", "-shm"] {
@@ -480,7 +507,7 @@ fn begin(path: &Path) -> Result<Connection, rusqlite::Error> {
         name.push(suffix);
         match std::fs::remove_file(&name) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                return Err(cannot(error));
+                return Err(cannot(error).into());
             }
             _ => {}
         }

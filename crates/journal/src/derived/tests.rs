@@ -58,6 +58,35 @@ fn a_file_that_somebody_deletes_is_begun_again() {
     assert_eq!(seen(&theirs), ["c"]);
 }
 
+/// What SQLite says of it depends on how far it got.
+#[test]
+fn what_fails_because_the_file_was_deleted_is_done_with_the_next() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("derived.db");
+    let derived = Derived::open(&path).unwrap();
+    let deleted = |tries: &mut u32, code| {
+        *tries += 1;
+        if *tries == FILES_MAX {
+            return Ok(());
+        }
+        std::fs::remove_file(&path).unwrap();
+        Err(rusqlite::Error::SqliteFailure(ffi::Error::new(code), None).into())
+    };
+    let mut tries = 0;
+    derived.read("read", |_| deleted(&mut tries, ffi::SQLITE_CANTOPEN)).unwrap();
+    tries = 0;
+    derived.write("write", |_| deleted(&mut tries, ffi::SQLITE_IOERR_FSTAT)).unwrap();
+    tries = 0;
+    // Where the file is there, it is an error like any other.
+    let fails = |tries: &mut u32| {
+        *tries += 1;
+        let code = ffi::Error::new(ffi::SQLITE_CANTOPEN);
+        Err::<(), _>(rusqlite::Error::SqliteFailure(code, None).into())
+    };
+    derived.read("read", |_| fails(&mut tries)).unwrap_err();
+    assert_eq!(tries, 1);
+}
+
 #[test]
 fn no_file_is_not_the_file_that_was_open() {
     let dir = tempfile::tempdir().unwrap();
