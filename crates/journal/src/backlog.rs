@@ -70,7 +70,7 @@ impl Backlog {
         self.bytes >= BACKLOG_BYTES_MAX / 4 * 3
     }
 
-    /// Forgets everything: something of it was deleted.
+    /// Forgets everything: something of it was deleted, or nobody will take it.
     pub(crate) fn clear(&mut self) {
         self.fresh.clear();
         self.bytes = 0;

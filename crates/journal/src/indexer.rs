@@ -79,7 +79,14 @@ fn run(store: &dyn Store, feed: &Feed, derived: &Derived) {
             Ok(fed) => indexed = fed.indexed,
             // A full disk, or a file somebody else holds: the log is what counts. The next
             // commit is the next try, and a search reads through what is not indexed.
-            Err(_) => indexed = feed.state().tail(),
+            Err(error) => {
+                let mut state = feed.state();
+                indexed = state.tail();
+                if error.is_newer_format() {
+                    // Left to that program, so nobody here takes what waits for it.
+                    state.backlog().clear();
+                }
+            }
         }
     }
 }

@@ -442,7 +442,11 @@ impl Journal {
     pub fn index(&self) -> Result<Option<u64>, ReadError> {
         let Some(derived) = &self.inner.derived else { return Ok(None) };
         match search::feed(&self.corpus(), derived) {
-            Err(error) if error.is_newer_format() => Ok(None),
+            Err(error) if error.is_newer_format() => {
+                // Nobody here takes what waits for it.
+                self.inner.feed.state().backlog().clear();
+                Ok(None)
+            }
             fed => fed.map(|fed| Some(fed.indexed).filter(|_| !fed.is_current)),
         }
     }

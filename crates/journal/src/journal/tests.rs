@@ -93,17 +93,47 @@ fn an_import_is_packed_before_its_turn() {
     assert_eq!(texts, expected);
 }
 
-#[test]
-fn derived_data_of_a_newer_program_is_in_nobodys_way() {
+fn open(dir: &Path) -> Journal {
+    Journal::open_or_create(dir, &Options::default()).unwrap()
+}
+
+/// A journal with three events, whose derived data a newer program has made.
+fn under_a_newer_index() -> (tempfile::TempDir, rusqlite::Connection) {
     let dir = tempfile::Builder::new().permissions(PermissionsExt::from_mode(0o700)).tempdir();
     let dir = dir.unwrap();
-    let open = || Journal::open_or_create(dir.path(), &Options::default()).unwrap();
-    open().append(batch(3)).unwrap();
+    open(dir.path()).append(batch(3)).unwrap();
     let newer = rusqlite::Connection::open(dir.path().join("derived.db")).unwrap();
     for number in ["user_version", "application_id"] {
         newer.pragma_update(None, number, 999).unwrap();
     }
-    let (journal, session_id) = (open(), SessionId::new("one").unwrap());
+    (dir, newer)
+}
+
+#[test]
+fn nothing_is_kept_for_the_index_of_a_newer_program() {
+    let (dir, _newer) = under_a_newer_index();
+    let journal = open(dir.path());
+    // As the indexer does, but now.
+    journal.inner.feed.state().backlog().want();
+    let id = SessionId::new("long").unwrap();
+    let long = event::Raw::of(&serde_json::json!({ "content": "x".repeat(512 * 1024) })).unwrap();
+    let draft = |number: u8| {
+        let (at, data) = (Time::from_millis(i64::from(number)), long.clone());
+        let event_id = EventId::new(at, [number; 10]);
+        Draft::with_data(event_id, id.clone(), at, Kind::UserPrompt, data)
+    };
+    for number in 100..116 {
+        journal.append(Batch::observed().with(draft(number))).unwrap();
+    }
+    assert!(journal.is_index_behind());
+    assert_eq!(journal.index().unwrap(), None);
+    assert!(!journal.is_index_behind());
+}
+
+#[test]
+fn derived_data_of_a_newer_program_is_in_nobodys_way() {
+    let (dir, newer) = under_a_newer_index();
+    let (journal, session_id) = (open(dir.path()), SessionId::new("one").unwrap());
     journal.append(batch(5)).unwrap();
     assert_eq!(journal.events(&session_id, Selection::all()).unwrap().count(), 5);
     assert_eq!(journal.find(&session_id, &Key::new(event::KeyFamily::Call, "a")).unwrap(), []);
