@@ -473,7 +473,8 @@ fn beside(file: &Path, ending: &str) -> PathBuf {
 }
 
 fn remove_database(path: &Path) -> Result<(), StorageError> {
-    for ending in ["", "-wal", "-shm"] {
+    // The journal is that of a file which has no write-ahead log yet.
+    for ending in ["", "-journal", "-wal", "-shm"] {
         let path = beside(path, ending);
         match fs::remove_file(&path) {
             Err(error) if error.kind() != ErrorKind::NotFound => {

@@ -112,8 +112,9 @@ fn a_repair_keeps_the_place_of_what_is_lost() {
 
 #[test]
 fn what_a_killed_repair_left_behind_is_removed() {
-    let left: [PathBuf; 4] = ["repaired", "repaired-wal", "repaired-shm", "v4.unfinished"]
-        .map(|end| PathBuf::from(format!("{FILE_NAME}.{end}")));
+    let left: [PathBuf; 5] =
+        ["repaired", "repaired-journal", "repaired-wal", "repaired-shm", "v4.unfinished"]
+            .map(|end| PathBuf::from(format!("{FILE_NAME}.{end}")));
     let mut bench = Bench::new();
     bench.append("one", &["a"]);
     let kept = bench.dir.path().join("journal.db.v4.bak");
@@ -124,13 +125,13 @@ fn what_a_killed_repair_left_behind_is_removed() {
     leave(bench.dir.path());
     // Whoever has it open may be at it.
     drop(SqliteStore::open_or_create(bench.dir.path(), Durability::Full).unwrap());
-    assert_eq!((bench.check(false), is_there(bench.dir.path())), (vec![], [true; 4]));
-    assert_eq!((bench.check(true), is_there(bench.dir.path())), (vec![], [false; 4]));
+    assert_eq!((bench.check(false), is_there(bench.dir.path())), (vec![], [true; 5]));
+    assert_eq!((bench.check(true), is_there(bench.dir.path())), (vec![], [false; 5]));
     leave(bench.dir.path());
     let Bench { dir, store, .. } = bench;
     drop(store);
     drop(SqliteStore::open_or_create(dir.path(), Durability::Full).unwrap());
-    assert_eq!(is_there(dir.path()), [false; 4]);
+    assert_eq!(is_there(dir.path()), [false; 5]);
     assert!(kept.exists());
 }
 
