@@ -284,19 +284,22 @@ fn a_line_that_was_never_finished_is_not_taken_back_by_another_file() {
 }
 
 #[test]
-fn a_file_that_is_found_under_two_names_stays_what_it_is() {
+fn a_file_that_is_found_under_several_names_stays_what_it_is() {
     let mut world = World::with("s.jsonl", prompt("one"));
     let folder = world.home.path().join(FOLDER);
     let link = folder.with_file_name("-link");
-    symlink(&folder, &link).unwrap();
+    // Of more than two names, one is neither listed last nor known last.
+    for name in [&link, &folder.with_file_name("-other"), &folder.with_file_name("-third")] {
+        symlink(&folder, name).unwrap();
+    }
     world.read();
     let keys = |world: &World| world.sink.positions.keys().cloned().collect::<Vec<_>>();
-    let both = keys(&world);
-    assert_eq!(both.len(), 2);
+    let all = keys(&world);
+    assert_eq!(all.len(), 4);
     for text in ["two", "three", "four"] {
         world.append("s.jsonl", &prompt(text));
         world.read();
-        assert_eq!(keys(&world), both);
+        assert_eq!(keys(&world), all);
     }
     // The other way round: what it was called first is now the link.
     fs::remove_file(&link).unwrap();
@@ -305,7 +308,7 @@ fn a_file_that_is_found_under_two_names_stays_what_it_is() {
     for text in ["five", "six"] {
         world.append("s.jsonl", &prompt(text));
         world.read();
-        assert_eq!(keys(&world), both);
+        assert_eq!(keys(&world), all);
     }
     assert_eq!(world.said(), ["one", "two", "three", "four", "five", "six"]);
 }

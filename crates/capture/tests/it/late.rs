@@ -433,17 +433,19 @@ fn a_fork_of_a_fork_of_copilot_comes_from_the_nearer() {
 
 #[test]
 fn forks_of_copilot_that_are_read_at_once_tell_what_they_repeat_once() {
-    let words = forked("Forked from one as three.");
-    let (_, start) = log("one", "one", &[]);
     let home = TempDir::new().unwrap();
-    // Of the one that is named there is only half a line yet.
-    let half = (log("one", "one", &[]).0, start[..start.len() / 2].to_vec());
+    // Of the one that is named there is only half a line yet, so that it is of no family.
+    let (path, mut start) = log("one", "one", &[]);
+    start.truncate(start.len() / 2);
     let files = [
-        half,
+        (path, start),
         log("two", "two", &[ASKED, WENT_ON]),
-        log("three", "three", &[ASKED, ("forked", &words), OTHERWISE]),
+        log("three", "one", &[ASKED, OTHERWISE]),
     ];
-    files.iter().for_each(|file| put(home.path(), file));
+    let mut last = None;
+    for file in &files {
+        last = put_later(home.path(), file, last);
+    }
     let mut sink = Memory::default();
     read(agent("copilot"), home.path(), &mut sink);
     let said = prompts(&sink);
