@@ -46,7 +46,7 @@ fn is_status(draft: &mut Draft) -> bool {
         && let Some(mut started) = draft.readable::<SessionStarted>()
     {
         started.title = None;
-        draft.data = Raw::of(&started).expect("payloads always encode");
+        draft.data = Raw::from_value(&started).expect("payloads always encode");
         draft.text = None;
     }
     matches!(

@@ -102,7 +102,7 @@ fn entries(bytes: &[u8], list: &str) -> Option<Vec<String>> {
         match value.elements().filter(|_| name == list) {
             Some(elements) => entries = elements,
             None => {
-                let name = Raw::of(&name).expect("a text encodes");
+                let name = Raw::from_value(&name).expect("a text encodes");
                 let comma = if head.len() > 1 { "," } else { "" };
                 head.extend([comma, name.get(), ":", value.get()]);
             }

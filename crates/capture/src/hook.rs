@@ -207,7 +207,7 @@ impl HookMap {
             Says::Compacting => {
                 let strategy = CAPTURED.to_owned();
                 let started = CompactionStarted { strategy, ..CompactionStarted::default() };
-                (Kind::CompactionStarted, Raw::of(&started))
+                (Kind::CompactionStarted, Raw::from_value(&started))
             }
             Says::Calls => {
                 let call = ToolCall {
@@ -216,7 +216,7 @@ impl HookMap {
                     input: input(),
                     ..ToolCall::default()
                 };
-                (Kind::ToolCall, Raw::of(&call))
+                (Kind::ToolCall, Raw::from_value(&call))
             }
             Says::Asks => {
                 let asked = ApprovalRequested {
@@ -226,17 +226,17 @@ impl HookMap {
                     call_id: Some(call_id()).filter(|id| !id.is_empty()),
                     ..ApprovalRequested::default()
                 };
-                (Kind::ApprovalRequested, Raw::of(&asked))
+                (Kind::ApprovalRequested, Raw::from_value(&asked))
             }
             Says::AsksForLast(shown) => {
                 let input = payload.json(&[shown]);
                 let asked = ApprovalRequested { input, ..ApprovalRequested::default() };
-                (Kind::ApprovalRequested, Raw::of(&asked))
+                (Kind::ApprovalRequested, Raw::from_value(&asked))
             }
             Says::Begins => {
                 let (tool, input, outcome) = (tool(), input(), Outcome::Ok);
                 let begun = Made { call_id: String::new(), tool, input, outcome, output: None };
-                (Kind::ToolStarted, Raw::of(&begun))
+                (Kind::ToolStarted, Raw::from_value(&begun))
             }
             Says::Inquires(shown) => {
                 let input = payload.json(&[shown]);
@@ -246,7 +246,7 @@ impl HookMap {
                     status: InputStatus::Pending,
                     input,
                 };
-                (Kind::ExternalInput, Raw::of(&asked))
+                (Kind::ExternalInput, Raw::from_value(&asked))
             }
             Says::Made(outcome) => {
                 // Where its records have the output, a second copy has no use.
@@ -254,7 +254,7 @@ impl HookMap {
                 let output = is_untold.then(|| payload.json(self.output)).flatten();
                 let outcome = outcome.clone();
                 let (call_id, tool, input) = (call_id(), tool(), input());
-                (Kind::ToolResult, Raw::of(&Made { call_id, tool, input, outcome, output }))
+                (Kind::ToolResult, Raw::from_value(&Made { call_id, tool, input, outcome, output }))
             }
             Says::Decided { id, reply, denies } => {
                 let reply = payload.text(&[reply])?;
@@ -269,12 +269,12 @@ impl HookMap {
                     by: Some("person".to_owned()),
                     automated: false,
                 };
-                (Kind::ApprovalResolved, Raw::of(&resolved))
+                (Kind::ApprovalResolved, Raw::from_value(&resolved))
             }
             Says::Interrupted => {
                 let stop_reason = Some(StopReason::Interrupted);
                 let ended = TurnCompleted { stop_reason, ..TurnCompleted::default() };
-                (Kind::TurnCompleted, Raw::of(&ended))
+                (Kind::TurnCompleted, Raw::from_value(&ended))
             }
         };
         Some((fact.0, fact.1.expect("payloads always encode")))

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 /// Some JSON as `T`. Lone surrogates, which JavaScript writes, are read as U+FFFD.
 pub(crate) fn read<T: DeserializeOwned>(json: &str) -> Result<T, serde_json::Error> {
-    serde_json::from_str(json).or_else(|error| match event::mended(json) {
+    serde_json::from_str(json).or_else(|error| match event::replace_lone_surrogates(json) {
         Cow::Owned(json) => serde_json::from_str(&json),
         Cow::Borrowed(_) => Err(error),
     })

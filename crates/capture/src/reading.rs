@@ -403,7 +403,7 @@ fn with_whole_pairs(text: Cow<'_, str>) -> Cow<'_, str> {
     let line = text.as_bytes();
     let may_have_halves =
         [&b"\\ud"[..], b"\\uD"].iter().any(|half| memmem::find(line, half).is_some());
-    if may_have_halves && let Cow::Owned(mended) = event::mended(&text) {
+    if may_have_halves && let Cow::Owned(mended) = event::replace_lone_surrogates(&text) {
         return Cow::Owned(mended);
     }
     text

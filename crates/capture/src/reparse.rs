@@ -325,8 +325,8 @@ fn news(
                 && let Some(UnknownRecord { id, record_type, .. }) = unknown.remove(&record)
             {
                 let encoded = "texts and ids always encode";
-                draft.metadata.insert(AMENDS.to_owned(), Raw::of(&id).expect(encoded));
-                let record_type = Raw::of(&record_type).expect(encoded);
+                draft.metadata.insert(AMENDS.to_owned(), Raw::from_value(&id).expect(encoded));
+                let record_type = Raw::from_value(&record_type).expect(encoded);
                 draft.metadata.insert(UNDERSTOOD.to_owned(), record_type);
             }
             news.push(draft);

@@ -351,7 +351,7 @@ fn on_one_line(text: &str) -> Option<Raw> {
 }
 
 fn encoded(value: &(impl Serialize + ?Sized)) -> Raw {
-    Raw::of(value).expect("texts and numbers encode")
+    Raw::from_value(value).expect("texts and numbers encode")
 }
 
 fn text(value: ValueRef<'_>) -> String {

@@ -223,5 +223,5 @@ pub(crate) type Known = (String, Position, String);
 fn mark(draft: &mut Draft, sign: &Sign<'_>) {
     draft.source = How::Hook;
     draft.metadata.remove("record");
-    draft.metadata.insert("signal".to_owned(), Raw::of(sign.name).expect("a text encodes"));
+    draft.metadata.insert("signal".to_owned(), Raw::from_value(sign.name).expect("a text encodes"));
 }

@@ -129,7 +129,7 @@ impl Tells {
                     error: words,
                     ..Retry::default()
                 };
-                Some((Kind::Retry, Raw::of(&retry).ok()?))
+                Some((Kind::Retry, Raw::from_value(&retry).ok()?))
             }
             Tells::Decided { call, decision, allows, source, person } => {
                 if text(source) != Some(person) {
@@ -147,7 +147,7 @@ impl Tells {
                     by: Some("person".to_owned()),
                     automated: false,
                 };
-                Some((Kind::ApprovalResolved, Raw::of(&resolved).ok()?))
+                Some((Kind::ApprovalResolved, Raw::from_value(&resolved).ok()?))
             }
         }
     }

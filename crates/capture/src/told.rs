@@ -205,7 +205,7 @@ impl<'a> Told<'a> {
         let thread = self.thread();
         let changed = thread.settings.change(news);
         if let Some(changed) = changed.filter(|_| thread.is_started) {
-            let what = Raw::of(&changed).expect("settings always encode");
+            let what = Raw::from_value(&changed).expect("settings always encode");
             let identity = Identity::in_session(&["settings", &self.place(), what.get()]);
             self.fact(identity, at, &changed);
         }
@@ -223,7 +223,7 @@ impl<'a> Told<'a> {
         at: Option<Time>,
         payload: &P,
     ) -> &mut Draft {
-        let data = Raw::of(payload).expect("payloads always encode");
+        let data = Raw::from_value(payload).expect("payloads always encode");
         self.data(identity, at, P::KIND, data)
     }
 
@@ -311,7 +311,7 @@ impl<'a> Told<'a> {
             Some(id) => format!("rewound to {id}"),
             None => "rewound to the beginning".to_owned(),
         };
-        let about = Some(Raw::of("rewind").expect("a text encodes"));
+        let about = Some(Raw::from_value("rewind").expect("a text encodes"));
         let draft = self.fact(identity, at, &Note { text, about });
         draft.parent_id = to;
         self.thread().rewound_to = to;
@@ -392,7 +392,7 @@ impl<'a> Told<'a> {
             segment,
             ..EpochClosed::default()
         };
-        let data = Raw::of(&closed).expect("payloads always encode");
+        let data = Raw::from_value(&closed).expect("payloads always encode");
         let identity = Identity::in_session(&["epoch", &number.to_string()]);
         self.push(identity, at, Kind::EpochClosed, data);
     }
@@ -417,7 +417,7 @@ impl<'a> Told<'a> {
         *self.unknown.entry((version, record_type.to_owned())).or_default() += 1;
         let raw = match text.len() {
             0..=UNKNOWN_BYTES_MAX => {
-                Raw::parse(text).or_else(|_| Raw::of(text)).expect("a text always encodes")
+                Raw::parse(text).or_else(|_| Raw::from_value(text)).expect("a text always encodes")
             }
             _ => Raw::null(),
         };
@@ -434,7 +434,7 @@ impl<'a> Told<'a> {
     pub(crate) fn torn(&mut self, length: u64, text: &str) -> EventId {
         let unknown = Unknown {
             raw: match length <= UNKNOWN_BYTES_MAX as u64 {
-                true => Raw::of(text).expect("a text always encodes"),
+                true => Raw::from_value(text).expect("a text always encodes"),
                 false => Raw::null(),
             },
             record_type: None,
@@ -514,7 +514,7 @@ impl<'a> Told<'a> {
             }),
             ..SessionStarted::default()
         };
-        let data = Raw::of(&started).expect("payloads always encode");
+        let data = Raw::from_value(&started).expect("payloads always encode");
         self.push(Identity::in_session(&["started"]), at, Kind::SessionStarted, data);
     }
 
@@ -562,9 +562,13 @@ impl<'a> Told<'a> {
         draft.parent_id = parent_id;
         let Told { source, generation, offset, length, .. } = self;
         let record = format!("{}/{generation}/{offset}+{length}", source.name);
-        draft.metadata.insert("record".to_owned(), Raw::of(&record).expect("a text encodes"));
+        draft
+            .metadata
+            .insert("record".to_owned(), Raw::from_value(&record).expect("a text encodes"));
         if at.is_none() {
-            draft.metadata.insert("time".to_owned(), Raw::of("inferred").expect("a text encodes"));
+            draft
+                .metadata
+                .insert("time".to_owned(), Raw::from_value("inferred").expect("a text encodes"));
         }
         self.drafts.push(draft);
         self.places.push(Place { is_everywhere, end: self.offset + self.length });

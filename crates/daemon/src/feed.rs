@@ -290,7 +290,7 @@ mod tests {
         for (number, millis) in times.into_iter().enumerate() {
             let at = Time::from_millis(BEGUN + millis);
             let event_id = EventId::derived(at, "made up", session, &number.to_be_bytes());
-            let data = Raw::of(&json!({"content": format!("{session} {number}")})).unwrap();
+            let data = Raw::from_value(&json!({"content": format!("{session} {number}")})).unwrap();
             batch = batch.with(Draft::with_data(event_id, id.clone(), at, Kind::UserPrompt, data));
         }
         journal.append(batch).unwrap();
@@ -346,8 +346,13 @@ mod tests {
             let at = Time::from_millis(BEGUN + number);
             let event_id = EventId::derived(at, "made up", id, kind.as_bytes());
             let session = SessionId::new(format!("made-up:{id}")).unwrap();
-            let draft =
-                Draft::with_data(event_id, session, at, kind.into(), Raw::of(&data).unwrap());
+            let draft = Draft::with_data(
+                event_id,
+                session,
+                at,
+                kind.into(),
+                Raw::from_value(&data).unwrap(),
+            );
             journal.append(Batch::observed().with(draft)).unwrap();
         };
         add("main", 0, "session.started", json!({"cwd": "/home/dev/app"}));

@@ -55,7 +55,7 @@ mod tests {
         for number in numbers {
             let at = Time::from_millis(1_800_000_000_000 + i64::try_from(number).unwrap());
             let event_id = EventId::derived(at, "made up", session, &number.to_be_bytes());
-            let data = Raw::of(&json!({"content": format!("prompt {number}")})).unwrap();
+            let data = Raw::from_value(&json!({"content": format!("prompt {number}")})).unwrap();
             batch = batch.with(Draft::with_data(event_id, id.clone(), at, Kind::UserPrompt, data));
         }
         journal.append(batch).unwrap();

@@ -62,7 +62,7 @@ impl Projects {
                 };
                 started.project = place.project;
                 started.remote = started.remote.or(place.remote);
-                draft.data = Raw::of(&started).expect("payloads always encode");
+                draft.data = Raw::from_value(&started).expect("payloads always encode");
             }
             Kind::SettingsChanged => {
                 let Ok(mut changed) = draft.data.read::<SettingsChanged>() else { return };
@@ -70,7 +70,7 @@ impl Projects {
                     return;
                 };
                 changed.project = self.place(cwd).project;
-                draft.data = Raw::of(&changed).expect("payloads always encode");
+                draft.data = Raw::from_value(&changed).expect("payloads always encode");
             }
             _ => {}
         }

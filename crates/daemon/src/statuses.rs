@@ -538,7 +538,7 @@ mod tests {
         let at = Time::from_millis(BEGUN + secs * 1_000);
         let id = EventId::derived(at, "made up", "s", kind.as_bytes());
         let session_id = SessionId::new("made-up:s").unwrap();
-        let data = Raw::of(&data).unwrap();
+        let data = Raw::from_value(&data).unwrap();
         let draft = Draft::with_data(id, session_id, at, Kind::from(kind), data);
         journal.append(Batch::observed().with(draft)).unwrap();
     }
@@ -583,7 +583,7 @@ mod tests {
         let events = (0..FAR).map(|number| {
             let at = Time::from_millis(BEGUN + 1_000);
             let event_id = EventId::derived(at, "made up", "s", &number.to_be_bytes());
-            let data = Raw::of(&json!({"content": "more"})).unwrap();
+            let data = Raw::from_value(&json!({"content": "more"})).unwrap();
             Draft::with_data(event_id, id.clone(), at, Kind::AssistantMessage, data)
         });
         journal.append(events.fold(Batch::observed(), Batch::with)).unwrap();
@@ -627,7 +627,7 @@ mod tests {
         let add = |secs: i64, kind: &str, data: Value| {
             let at = Time::from_millis(BEGUN + secs * 1_000);
             let event_id = EventId::derived(at, "gemini", "s", kind.as_bytes());
-            let data = Raw::of(&data).unwrap();
+            let data = Raw::from_value(&data).unwrap();
             let mut draft = Draft::with_data(event_id, id.clone(), at, Kind::from(kind), data);
             draft.provider = "gemini".to_owned();
             draft.provider_session_id = Some("s".to_owned());
@@ -689,7 +689,7 @@ mod tests {
             let at = Time::from_millis(BEGUN + i64::from(kind != "session.started") * 1_000);
             let event_id = EventId::derived(at, "gemini", id, kind.as_bytes());
             let session = SessionId::new(format!("gemini:{id}")).unwrap();
-            let data = Raw::of(&data).unwrap();
+            let data = Raw::from_value(&data).unwrap();
             let mut draft = Draft::with_data(event_id, session, at, Kind::from(kind), data);
             draft.provider = "gemini".to_owned();
             draft.provider_session_id = Some(id.to_owned());

@@ -99,7 +99,7 @@ mod tests {
                 let at = Time::from_millis(1_800_000_000_000 + i64::try_from(number).unwrap());
                 let key = format!("{number} {text}");
                 let event_id = EventId::derived(at, "made up", "s", key.as_bytes());
-                let data = Raw::of(&json!({"content": key})).unwrap();
+                let data = Raw::from_value(&json!({"content": key})).unwrap();
                 batch = batch.with(Draft::with_data(event_id, id.clone(), at, kind, data));
             }
         }

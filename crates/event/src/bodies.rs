@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use crate::payload::ArtifactRecorded;
-use crate::text::shown;
-use crate::token::{Token, Tokens};
+use crate::text::decode_string;
+use crate::token::{Token, Tokenizer};
 use crate::{Draft, Kind};
 
 impl Draft {
@@ -27,12 +27,12 @@ impl Draft {
 fn named_artifacts(json: &str) -> Vec<String> {
     let mut ids = Vec::new();
     let mut is_artifact = false;
-    for token in Tokens::of(json) {
+    for token in Tokenizer::new(json) {
         match token {
             Token::Open | Token::Close => is_artifact = false,
             Token::Name(name) => is_artifact = name == "\"artifact\"",
             Token::String(id) if is_artifact => {
-                ids.extend(shown(id).map(Cow::into_owned));
+                ids.extend(decode_string(id).map(Cow::into_owned));
                 is_artifact = false;
             }
             Token::String(_) => {}

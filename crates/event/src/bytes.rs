@@ -10,7 +10,7 @@ const BASE64: &str = "base64";
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 #[derive(Serialize, Deserialize)]
-struct Encoded {
+struct Base64Value {
     // First, so that a reader knows what the bytes are before it meets them.
     encoding: String,
     bytes: String,
@@ -18,14 +18,14 @@ struct Encoded {
 
 impl Raw {
     /// Bytes of any kind, such as output that is not UTF-8.
-    pub fn of_bytes(bytes: &[u8]) -> Raw {
-        Raw::of(&Encoded { encoding: BASE64.to_owned(), bytes: encode(bytes) })
+    pub fn from_bytes(bytes: &[u8]) -> Raw {
+        Raw::from_value(&Base64Value { encoding: BASE64.to_owned(), bytes: encode(bytes) })
             .expect("two strings always encode")
     }
 
-    /// The reverse of [`Raw::of_bytes`], or `None` for anything else.
+    /// The reverse of [`Raw::from_bytes`], or `None` for anything else.
     pub fn bytes(&self) -> Option<Vec<u8>> {
-        let encoded: Encoded = self.read().ok()?;
+        let encoded: Base64Value = self.read().ok()?;
         (encoded.encoding == BASE64).then(|| decode(&encoded.bytes)).flatten()
     }
 }

@@ -13,14 +13,14 @@ use serde_json::value::RawValue;
 use crate::error::excerpt;
 use crate::event::non_empty;
 use crate::raw::members;
-use crate::text::{Text, nul_replaced, shown, without_nul};
+use crate::text::{JsonString, decode_string, nul_replaced, without_nul};
 use crate::{
     BadEvent, BadId, Confidence, Draft, Event, EventId, Metadata, Raw, SessionId, Source, Time,
 };
 
 /// What a store keeps beside the text of an event: the fields [`Draft::encode_rest`] leaves out.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Head {
+pub struct EventHead {
     pub id: EventId,
     pub session_id: SessionId,
     pub created_at: Time,
@@ -30,20 +30,20 @@ pub struct Head {
 impl Event {
     /// Writes the event as one line of JSON, without its end. The same event gives the same bytes.
     pub fn encode(&self) -> String {
-        to_json(&Encoded::of(&self.draft, Some(self.seq), true))
+        to_json(&EncodedEvent::new(&self.draft, Some(self.seq), true))
     }
 
     /// Reads a line that has a `seq`.
     pub fn decode(line: &str) -> Result<Event, BadEvent> {
         let (draft, seq) = decode(line, None)?;
-        Ok(draft.at(seq.ok_or(BadEvent::Missing("seq"))?))
+        Ok(draft.with_seq(seq.ok_or(BadEvent::Missing("seq"))?))
     }
 }
 
 impl Draft {
     /// Writes the draft as one line of JSON, without its end.
     pub fn encode(&self) -> String {
-        to_json(&Encoded::of(self, None, true))
+        to_json(&EncodedEvent::new(self, None, true))
     }
 
     /// Reads a line with or without a `seq`.
@@ -51,28 +51,28 @@ impl Draft {
         decode(line, None)
     }
 
-    /// Writes everything but the [`Head`].
+    /// Writes everything but the [`EventHead`].
     pub fn encode_rest(&self) -> String {
-        to_json(&Encoded::of(self, None, false))
+        to_json(&EncodedEvent::new(self, None, false))
     }
 
     /// The same, behind what is there already.
     pub fn encode_rest_into(&self, json: &mut Vec<u8>) {
-        write_json(&Encoded::of(self, None, false), json);
+        write_json(&EncodedEvent::new(self, None, false), json);
     }
 
     /// The same with `null` for `data`, which is kept elsewhere.
     pub fn encode_rest_without_data(&self) -> String {
-        to_json(&Encoded { draft: self, data: &Raw::null(), seq: None, head: false })
+        to_json(&EncodedEvent { draft: self, data: &Raw::null(), seq: None, head: false })
     }
 
     /// The reverse of [`Draft::encode_rest`].
-    pub fn decode_rest(head: Head, rest: &str) -> Result<Draft, BadEvent> {
+    pub fn decode_rest(head: EventHead, rest: &str) -> Result<Draft, BadEvent> {
         decode(rest, Some(head)).map(|(draft, _)| draft)
     }
 
-    pub fn head(&self) -> Head {
-        Head {
+    pub fn head(&self) -> EventHead {
+        EventHead {
             id: self.id,
             session_id: self.session_id.clone(),
             created_at: self.created_at,
@@ -84,11 +84,11 @@ impl Draft {
 /// As [`Event::encode`] writes it.
 impl Serialize for Event {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        Encoded::of(&self.draft, Some(self.seq), true).serialize(serializer)
+        EncodedEvent::new(&self.draft, Some(self.seq), true).serialize(serializer)
     }
 }
 
-fn to_json(encoded: &Encoded<'_>) -> String {
+fn to_json(encoded: &EncodedEvent<'_>) -> String {
     /// What the other fields of an event take, more often than not.
     const REST_LEN: usize = 512;
     let text = encoded.draft.text.as_ref().map_or(0, String::len);
@@ -98,24 +98,24 @@ fn to_json(encoded: &Encoded<'_>) -> String {
     String::from_utf8(json).expect("JSON is text")
 }
 
-fn write_json(encoded: &Encoded<'_>, json: &mut Vec<u8>) {
+fn write_json(encoded: &EncodedEvent<'_>, json: &mut Vec<u8>) {
     serde_json::to_writer(json, encoded).expect("strings, numbers and raw JSON always encode");
 }
 
-struct Encoded<'a> {
+struct EncodedEvent<'a> {
     draft: &'a Draft,
     data: &'a Raw,
     seq: Option<u64>,
     head: bool,
 }
 
-impl<'a> Encoded<'a> {
-    fn of(draft: &'a Draft, seq: Option<u64>, head: bool) -> Encoded<'a> {
-        Encoded { draft, data: &draft.data, seq, head }
+impl<'a> EncodedEvent<'a> {
+    fn new(draft: &'a Draft, seq: Option<u64>, head: bool) -> EncodedEvent<'a> {
+        EncodedEvent { draft, data: &draft.data, seq, head }
     }
 }
 
-impl Serialize for Encoded<'_> {
+impl Serialize for EncodedEvent<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let draft = self.draft;
         let mut map = serializer.serialize_map(None)?;
@@ -161,15 +161,15 @@ fn optional<M: SerializeMap, T: Serialize>(
     }
 }
 
-fn decode(json: &str, head: Option<Head>) -> Result<(Draft, Option<u64>), BadEvent> {
+fn decode(json: &str, head: Option<EventHead>) -> Result<(Draft, Option<u64>), BadEvent> {
     let (known, extra) = split(json)?;
     let head = match head {
         Some(head) => head,
         None => {
             let id = known.id.string()?.ok_or_else(BadId::no_event_id)?;
-            let session_id: Text<'_> = known.session_id.required()?;
+            let session_id: JsonString<'_> = known.session_id.required()?;
             let created_at = known.created_at.required()?;
-            Head {
+            EventHead {
                 id: id.parse()?,
                 session_id: SessionId::new(session_id.0)?,
                 created_at,
@@ -202,9 +202,9 @@ fn decode(json: &str, head: Option<Head>) -> Result<(Draft, Option<u64>), BadEve
 }
 
 /// Tells the members of an event apart: known ones by place, unknown ones in order.
-fn split(json: &str) -> Result<(Known<'_>, Vec<(String, Raw)>), BadEvent> {
+fn split(json: &str) -> Result<(EnvelopeFields<'_>, Vec<(String, Raw)>), BadEvent> {
     let members = members(json).map_err(|error| BadEvent::Json(excerpt(&error.to_string())))?;
-    let mut known = Known::empty();
+    let mut known = EnvelopeFields::empty();
     let mut unknown: Vec<(String, Raw)> = Vec::new();
     for (name, value) in members {
         let is_twice = match known.field(&name) {
@@ -222,19 +222,19 @@ fn split(json: &str) -> Result<(Known<'_>, Vec<(String, Raw)>), BadEvent> {
     Ok((known, unknown))
 }
 
-macro_rules! known {
+macro_rules! envelope_fields {
     ($($field:ident)*) => {
         /// The members every version of the envelope has had, as they stand in one line.
-        struct Known<'a> {
-            $($field: Field<'a>,)*
+        struct EnvelopeFields<'a> {
+            $($field: EnvelopeField<'a>,)*
         }
 
-        impl<'a> Known<'a> {
-            fn empty() -> Known<'a> {
-                Known { $($field: Field { name: stringify!($field), value: None },)* }
+        impl<'a> EnvelopeFields<'a> {
+            fn empty() -> EnvelopeFields<'a> {
+                EnvelopeFields { $($field: EnvelopeField { name: stringify!($field), value: None },)* }
             }
 
-            fn field(&mut self, name: &str) -> Option<&mut Field<'a>> {
+            fn field(&mut self, name: &str) -> Option<&mut EnvelopeField<'a>> {
                 match name {
                     $(stringify!($field) => Some(&mut self.$field),)*
                     _ => None,
@@ -244,17 +244,17 @@ macro_rules! known {
     };
 }
 
-known! {
+envelope_fields! {
     id session_id seq kind created_at observed_at provider provider_session_id source confidence
     turn_id parent_id text data metadata cost
 }
 
-struct Field<'a> {
+struct EnvelopeField<'a> {
     name: &'static str,
     value: Option<&'a RawValue>,
 }
 
-impl<'a> Field<'a> {
+impl<'a> EnvelopeField<'a> {
     /// The value as written; `null` counts as absent.
     fn json(&self) -> Option<&'a str> {
         self.value.map(RawValue::get).filter(|json| *json != "null")
@@ -274,7 +274,7 @@ impl<'a> Field<'a> {
     }
 
     fn string(&self) -> Result<Option<Cow<'a, str>>, BadEvent> {
-        let read = |json| shown(json).ok_or_else(|| self.bad("it is not a string"));
+        let read = |json| decode_string(json).ok_or_else(|| self.bad("it is not a string"));
         self.json().map(read).transpose()
     }
 

@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use crate::error::excerpt;
 use crate::payload::Payload;
-use crate::text::{mended, without_nul};
+use crate::text::{replace_lone_surrogates, without_nul};
 use crate::{BadPayload, Confidence, Cost, EventId, Kind, Raw, SessionId, Source, Time};
 
 /// Free annotations; written with sorted keys, values as they came.
@@ -72,7 +72,7 @@ impl Draft {
         at: Time,
         payload: &P,
     ) -> Result<Draft, BadPayload> {
-        let data = Raw::of(payload).map_err(|error| BadPayload {
+        let data = Raw::from_value(payload).map_err(|error| BadPayload {
             kind: P::KIND,
             event_id: id,
             path: ".".to_owned(),
@@ -104,7 +104,7 @@ impl Draft {
     }
 
     /// The event this becomes at `seq`.
-    pub fn at(self, seq: u64) -> Event {
+    pub fn with_seq(self, seq: u64) -> Event {
         Event { seq, draft: self }
     }
 
@@ -118,7 +118,7 @@ impl Draft {
             return Ok(Some(payload));
         }
         // The way that tells where it fails is slower, so it is taken only then.
-        let json = mended(self.data.get());
+        let json = replace_lone_surrogates(self.data.get());
         let mut json = serde_json::Deserializer::from_str(&json);
         serde_path_to_error::deserialize(&mut json).map(Some).map_err(|error| BadPayload {
             kind: self.kind.clone(),
@@ -140,7 +140,7 @@ impl Draft {
 
     /// Makes it a fuller account of another event.
     pub fn amend(&mut self, id: EventId) {
-        self.metadata.insert(AMENDS.to_owned(), Raw::of(&id).expect("an id encodes"));
+        self.metadata.insert(AMENDS.to_owned(), Raw::from_value(&id).expect("an id encodes"));
     }
 
     /// The kind of record this one makes sense of, which nobody had understood before.
@@ -149,7 +149,7 @@ impl Draft {
     }
 
     /// Whether both tell the same: everything but who saw it when, and how surely.
-    pub fn same_content(&self, other: &Draft) -> bool {
+    pub fn has_same_content(&self, other: &Draft) -> bool {
         let Draft {
             id,
             session_id,

@@ -3,30 +3,30 @@
 use std::borrow::Cow;
 
 use crate::Raw;
-use crate::text::shown;
+use crate::text::decode_string;
 use crate::token::string_end;
 
 /// A member of a JSON object.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Field<'a> {
+pub struct JsonField<'a> {
     pub name: Cow<'a, str>,
     /// The value as written.
     pub json: &'a str,
 }
 
-impl<'a> Field<'a> {
+impl<'a> JsonField<'a> {
     /// The text of a JSON string with lone surrogates shown as U+FFFD, or `None` for anything
     /// else.
     pub fn text(&self) -> Option<Cow<'a, str>> {
-        shown(self.json)
+        decode_string(self.json)
     }
 }
 
 impl Raw {
     /// The members of an object in the order they stand, twice-named ones included; none for
     /// anything else. Values are passed over, not read, which is many times quicker.
-    pub fn fields(&self) -> impl Iterator<Item = Field<'_>> {
-        let mut fields = Fields { json: self.get(), at: 0 };
+    pub fn fields(&self) -> impl Iterator<Item = JsonField<'_>> {
+        let mut fields = FieldScanner { json: self.get(), at: 0 };
         fields.pass_blanks();
         if fields.peek() == Some(b'{') {
             fields.at += 1;
@@ -37,20 +37,20 @@ impl Raw {
     }
 
     /// The first member of an object with that name.
-    pub fn field(&self, name: &str) -> Option<Field<'_>> {
+    pub fn field(&self, name: &str) -> Option<JsonField<'_>> {
         self.fields().find(|field| field.name == name)
     }
 }
 
-struct Fields<'a> {
+struct FieldScanner<'a> {
     json: &'a str,
     at: usize,
 }
 
-impl<'a> Iterator for Fields<'a> {
-    type Item = Field<'a>;
+impl<'a> Iterator for FieldScanner<'a> {
+    type Item = JsonField<'a>;
 
-    fn next(&mut self) -> Option<Field<'a>> {
+    fn next(&mut self) -> Option<JsonField<'a>> {
         while matches!(self.peek()?, b' ' | b'\t' | b'\n' | b'\r' | b',') {
             self.at += 1;
         }
@@ -61,11 +61,11 @@ impl<'a> Iterator for Fields<'a> {
         while matches!(self.peek()?, b' ' | b'\t' | b'\n' | b'\r' | b':') {
             self.at += 1;
         }
-        Some(Field { name: shown(name)?, json: self.value() })
+        Some(JsonField { name: decode_string(name)?, json: self.value() })
     }
 }
 
-impl<'a> Fields<'a> {
+impl<'a> FieldScanner<'a> {
     fn peek(&self) -> Option<u8> {
         self.json.as_bytes().get(self.at).copied()
     }

@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 
 use crate::Time;
 use crate::error::excerpt;
-use crate::text::Text;
+use crate::text::JsonString;
 
 /// The id of an event: a ULID, 48 bits of milliseconds and 80 bits that tell it from all others.
 ///
@@ -172,7 +172,7 @@ impl Serialize for EventId {
 
 impl<'de> Deserialize<'de> for EventId {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<EventId, D::Error> {
-        let text = Text::deserialize(deserializer)?;
+        let text = JsonString::deserialize(deserializer)?;
         text.0.parse().map_err(serde::de::Error::custom)
     }
 }
@@ -230,7 +230,7 @@ impl Serialize for SessionId {
 
 impl<'de> Deserialize<'de> for SessionId {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<SessionId, D::Error> {
-        let text = Text::deserialize(deserializer)?;
+        let text = JsonString::deserialize(deserializer)?;
         SessionId::new(text.0).map_err(serde::de::Error::custom)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::field::Field;
+use crate::field::JsonField;
 use crate::payload::Payload;
 use crate::{Draft, Kind};
 
@@ -19,14 +19,14 @@ pub enum KeyFamily {
 
 /// A name that links events of one session: a call and its result, a request and its answer.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Key {
+pub struct EventKey {
     pub family: KeyFamily,
     pub name: String,
 }
 
-impl Key {
-    pub fn new(family: KeyFamily, name: impl Into<String>) -> Key {
-        Key { family, name: name.into() }
+impl EventKey {
+    pub fn new(family: KeyFamily, name: impl Into<String>) -> EventKey {
+        EventKey { family, name: name.into() }
     }
 }
 
@@ -46,7 +46,7 @@ impl KeyFamily {
 
 impl Draft {
     /// The keys this event can be found by; none for blank names and unreadable payloads.
-    pub fn keys(&self) -> Vec<Key> {
+    pub fn keys(&self) -> Vec<EventKey> {
         self.keys_in(&self.data.fields().collect::<Vec<_>>())
     }
 
@@ -59,16 +59,16 @@ impl Draft {
     }
 
     /// The keys, where the members of the payload are known already.
-    pub(crate) fn keys_in(&self, members: &[Field<'_>]) -> Vec<Key> {
+    pub(crate) fn keys_in(&self, members: &[JsonField<'_>]) -> Vec<EventKey> {
         let keys = key_fields(&self.kind).iter().filter_map(|(field, family)| {
             let name = members.iter().find(|member| member.name == *field)?.text()?;
-            (!name.trim().is_empty()).then(|| Key::new(*family, name))
+            (!name.trim().is_empty()).then(|| EventKey::new(*family, name))
         });
         keys.collect()
     }
 
     /// The tool, where the members of the payload are known already.
-    pub(crate) fn tool_in(&self, members: &[Field<'_>]) -> Option<String> {
+    pub(crate) fn tool_in(&self, members: &[JsonField<'_>]) -> Option<String> {
         let named = members.iter().find(|member| member.name == "tool");
         named.filter(|_| self.is_about_tool())?.text().map(Cow::into_owned)
     }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::text::Text;
+use crate::text::JsonString;
 
 /// Where an event of some kind shows up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -142,7 +142,7 @@ impl Serialize for Kind {
 
 impl<'de> Deserialize<'de> for Kind {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Kind, D::Error> {
-        Text::deserialize(deserializer).map(|name| Kind::from(&*name.0))
+        JsonString::deserialize(deserializer).map(|name| Kind::from(&*name.0))
     }
 }
 
@@ -188,7 +188,7 @@ macro_rules! open_list {
 
         impl<'de> serde::Deserialize<'de> for $list {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<$list, D::Error> {
-                $crate::text::Text::deserialize(deserializer).map(|name| $list::from(&*name.0))
+                $crate::text::JsonString::deserialize(deserializer).map(|name| $list::from(&*name.0))
             }
         }
     };

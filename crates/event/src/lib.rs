@@ -28,16 +28,16 @@ mod bodies; // the artifacts an event stands on
 mod error;
 
 pub use child::ChildStatus;
-pub use codec::Head;
+pub use codec::EventHead;
 pub use cost::{BadCost, Cost};
 pub use error::{BadEvent, BadPayload};
 pub use event::{AMENDS, Draft, Event, FORK_ORIGIN, ForkOrigin, Metadata, UNDERSTOOD};
-pub use field::Field;
+pub use field::JsonField;
 pub use id::{BadId, EventId, SessionId};
-pub use key::{Key, KeyFamily};
+pub use key::{EventKey, KeyFamily};
 pub use kind::{Confidence, Kind, Lane, Source};
 pub use project::is_in_project;
 pub use raw::Raw;
-pub use text::mended;
+pub use text::replace_lone_surrogates;
 pub use time::{BadTime, Time};
-pub use words::Findable;
+pub use words::SearchFields;

@@ -15,8 +15,8 @@ pub use history::{
 };
 pub use model::{ModelFact, ModelWords};
 pub use talk::{
-    AssistantDelta, AssistantMessage, AssistantThinking, Content, ContextAdded, ContextKind,
-    Covers, ExternalInput, Handoff, InputStatus, Part, Placement, UserPrompt,
+    AssistantDelta, AssistantMessage, AssistantThinking, Content, ContentPart, ContextAdded,
+    ContextKind, Covers, ExternalInput, Handoff, InputStatus, Placement, UserPrompt,
 };
 pub use thing::{
     Artifact, ArtifactRecorded, ErrorRaised, Note, SessionExited, SessionMode, SessionParent,
@@ -28,15 +28,15 @@ pub use tree::{
 };
 pub use work::{
     ApprovalCanceled, ApprovalRequested, ApprovalResolved, Decision, Effect, Outcome, PromptCache,
-    Retry, StepCompleted, StepStarted, StopReason, ToolCall, ToolDelta, ToolResult, ToolStarted,
-    TurnCompleted, TurnStarted, Usage, WaitResolved, WaitStarted,
+    Retry, StepCompleted, StepStarted, StopReason, TokenUsage, ToolCall, ToolDelta, ToolResult,
+    ToolStarted, TurnCompleted, TurnStarted, WaitResolved, WaitStarted,
 };
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::raw::members;
-use crate::text::shown;
+use crate::text::decode_string;
 use crate::{BadPayload, Draft, Kind};
 
 /// A typed `data`.
@@ -72,7 +72,7 @@ pub fn check_hosted(draft: &Draft) -> Result<(), BadPayload> {
 
 /// White space and nothing else.
 fn is_blank(json: &str) -> bool {
-    shown(json).is_some_and(|text| text.trim().is_empty())
+    decode_string(json).is_some_and(|text| text.trim().is_empty())
 }
 
 /// Fields that must be given and may say nothing: a blank answer is for the append rules to name,
@@ -148,11 +148,11 @@ shapes! {
 }
 
 /// Gives a payload type its kind.
-macro_rules! payload_of {
+macro_rules! impl_payload {
     ($($payload:ident $kind:ident)*) => {
         $(impl $crate::payload::Payload for $payload {
             const KIND: $crate::Kind = $crate::Kind::$kind;
         })*
     };
 }
-pub(crate) use payload_of;
+pub(crate) use impl_payload;

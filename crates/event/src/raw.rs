@@ -8,8 +8,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use crate::text::shown;
-use crate::token::{Token, Tokens};
+use crate::text::decode_string;
+use crate::token::{Token, Tokenizer};
 
 /// A JSON value kept as it was written: digits, escapes, order and all.
 ///
@@ -28,7 +28,7 @@ impl Raw {
     }
 
     /// Writes a value as JSON.
-    pub fn of(value: &(impl Serialize + ?Sized)) -> Result<Raw, serde_json::Error> {
+    pub fn from_value(value: &(impl Serialize + ?Sized)) -> Result<Raw, serde_json::Error> {
         serde_json::value::to_raw_value(value).map(Raw::from)
     }
 
@@ -60,7 +60,7 @@ impl Raw {
     /// The text of a JSON string with lone surrogates shown as U+FFFD, or `None` for anything
     /// else.
     pub fn text(&self) -> Option<String> {
-        shown(self.get()).map(Cow::into_owned)
+        decode_string(self.get()).map(Cow::into_owned)
     }
 
     /// Whether arrays and objects are nested deeper than `max`.
@@ -74,7 +74,7 @@ impl Raw {
     /// How deep arrays and objects are nested; 0 for a bare value.
     pub fn depth(&self) -> usize {
         let (mut depth, mut deepest) = (0, 0);
-        for token in Tokens::of(self.get()) {
+        for token in Tokenizer::new(self.get()) {
             match token {
                 Token::Open => depth += 1,
                 Token::Close => depth -= 1,
@@ -91,13 +91,15 @@ pub(crate) type Member<'a> = (Cow<'a, str>, &'a RawValue);
 
 /// The members of a JSON object in the order they stand, twice-named ones included.
 pub(crate) fn members(json: &str) -> Result<Vec<Member<'_>>, serde_json::Error> {
-    struct Members<'a>(Vec<Member<'a>>);
+    struct ObjectMembers<'a>(Vec<Member<'a>>);
 
-    impl<'de> Deserialize<'de> for Members<'de> {
-        fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Members<'de>, D::Error> {
+    impl<'de> Deserialize<'de> for ObjectMembers<'de> {
+        fn deserialize<D: Deserializer<'de>>(
+            deserializer: D,
+        ) -> Result<ObjectMembers<'de>, D::Error> {
             struct Visitor;
             impl<'de> serde::de::Visitor<'de> for Visitor {
-                type Value = Members<'de>;
+                type Value = ObjectMembers<'de>;
 
                 fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                     f.write_str("an object")
@@ -106,16 +108,16 @@ pub(crate) fn members(json: &str) -> Result<Vec<Member<'_>>, serde_json::Error> 
                 fn visit_map<A: serde::de::MapAccess<'de>>(
                     self,
                     mut map: A,
-                ) -> Result<Members<'de>, A::Error> {
+                ) -> Result<ObjectMembers<'de>, A::Error> {
                     let mut members = Vec::with_capacity(MEMBERS_USUAL);
                     // Names are taken as written too: one that is no text must not cost the rest.
                     while let Some((name, value)) = map.next_entry::<&RawValue, &RawValue>()? {
-                        let name = shown(name.get()).ok_or_else(|| {
+                        let name = decode_string(name.get()).ok_or_else(|| {
                             serde::de::Error::custom("the name of a member is not a string")
                         })?;
                         members.push((name, value));
                     }
-                    Ok(Members(members))
+                    Ok(ObjectMembers(members))
                 }
             }
             deserializer.deserialize_map(Visitor)
@@ -125,7 +127,7 @@ pub(crate) fn members(json: &str) -> Result<Vec<Member<'_>>, serde_json::Error> 
     /// What an envelope or a payload has, give or take: room for them is made at once.
     const MEMBERS_USUAL: usize = 16;
 
-    serde_json::from_str::<Members<'_>>(json).map(|members| members.0)
+    serde_json::from_str::<ObjectMembers<'_>>(json).map(|members| members.0)
 }
 
 /// Whether the text takes more than one line. In JSON a bare line break is white space: inside

@@ -17,7 +17,8 @@ impl Draft {
             self.parent_id = Some(new);
         }
         if let Some(new) = self.amends().and_then(translate) {
-            self.metadata.insert(AMENDS.to_owned(), Raw::of(&new).expect("an id always encodes"));
+            self.metadata
+                .insert(AMENDS.to_owned(), Raw::from_value(&new).expect("an id always encodes"));
         }
         let mut named = Vec::new();
         let whole = self.data.get();
@@ -33,48 +34,60 @@ impl Draft {
 }
 
 /// A member of the payload that names an event, or holds something that does.
-enum Field {
+enum ReferenceField {
     Id(&'static str),
-    Object(&'static str, &'static [Field]),
-    List(&'static str, &'static [Field]),
+    Object(&'static str, &'static [ReferenceField]),
+    List(&'static str, &'static [ReferenceField]),
 }
 
-const ENTRY: &[Field] = &[Field::Id("event_id")];
+const ENTRY: &[ReferenceField] = &[ReferenceField::Id("event_id")];
 
-fn fields(kind: &Kind) -> &'static [Field] {
+fn fields(kind: &Kind) -> &'static [ReferenceField] {
     match kind {
         Kind::Compaction | Kind::Snapshot => &[
-            Field::Id("cutoff_event_id"),
-            Field::List("entries", ENTRY),
-            Field::List("messages", ENTRY),
+            ReferenceField::Id("cutoff_event_id"),
+            ReferenceField::List("entries", ENTRY),
+            ReferenceField::List("messages", ENTRY),
         ],
-        Kind::ContextAdded => &[Field::Object("covers", &[Field::Id("from"), Field::Id("to")])],
-        Kind::ChildRequested => &[Field::Id("parent_event_id")],
-        Kind::ArtifactRecorded => &[Field::Object("artifact", &[Field::Id("producer_event_id")])],
+        Kind::ContextAdded => &[ReferenceField::Object(
+            "covers",
+            &[ReferenceField::Id("from"), ReferenceField::Id("to")],
+        )],
+        Kind::ChildRequested => &[ReferenceField::Id("parent_event_id")],
+        Kind::ArtifactRecorded => {
+            &[ReferenceField::Object("artifact", &[ReferenceField::Id("producer_event_id")])]
+        }
         _ => &[],
     }
 }
 
 /// Gathers the ids in an object that is part of `whole`, in the order they stand, each with its
 /// place.
-fn find(whole: &str, object: &str, fields: &[Field], named: &mut Vec<(Range<usize>, EventId)>) {
+fn find(
+    whole: &str,
+    object: &str,
+    fields: &[ReferenceField],
+    named: &mut Vec<(Range<usize>, EventId)>,
+) {
     if fields.is_empty() {
         return;
     }
     for (name, value) in members(object).unwrap_or_default() {
         let field = fields.iter().find(|field| match field {
-            Field::Id(known) | Field::Object(known, _) | Field::List(known, _) => name == *known,
+            ReferenceField::Id(known)
+            | ReferenceField::Object(known, _)
+            | ReferenceField::List(known, _) => name == *known,
         });
         let value = value.get();
         match field {
             None => {}
-            Some(Field::Id(_)) => {
+            Some(ReferenceField::Id(_)) => {
                 if let Ok(id) = serde_json::from_str(value) {
                     named.push((place(whole, value), id));
                 }
             }
-            Some(Field::Object(_, inner)) => find(whole, value, inner, named),
-            Some(Field::List(_, inner)) => {
+            Some(ReferenceField::Object(_, inner)) => find(whole, value, inner, named),
+            Some(ReferenceField::List(_, inner)) => {
                 let elements: Vec<&RawValue> = serde_json::from_str(value).unwrap_or_default();
                 for element in elements {
                     find(whole, element.get(), inner, named);

@@ -13,25 +13,25 @@ const REPLACEMENT: &str = "\u{FFFD}";
 
 /// A string read without a copy where it has no escapes.
 #[derive(Deserialize)]
-pub(crate) struct Text<'a>(#[serde(borrow)] pub(crate) Cow<'a, str>);
+pub(crate) struct JsonString<'a>(#[serde(borrow)] pub(crate) Cow<'a, str>);
 
 /// The text of a JSON string, or `None` for any other JSON.
-pub(crate) fn shown(json: &str) -> Option<Cow<'_, str>> {
+pub(crate) fn decode_string(json: &str) -> Option<Cow<'_, str>> {
     let inner = json.strip_prefix('"')?.strip_suffix('"')?;
     if memchr(b'\\', inner.as_bytes()).is_none() {
         return Some(Cow::Borrowed(inner));
     }
-    if let Some(text) = unescaped(inner) {
+    if let Some(text) = unescape(inner) {
         return Some(Cow::Owned(text));
     }
-    let text: Result<String, _> =
-        serde_json::from_str(json).or_else(|_| serde_json::from_str(&mended(json)));
+    let text: Result<String, _> = serde_json::from_str(json)
+        .or_else(|_| serde_json::from_str(&replace_lone_surrogates(json)));
     text.ok().map(Cow::Owned)
 }
 
 /// The text of the inside of a JSON string; `None` where it has pairs of surrogates, or halves,
 /// or what is no JSON.
-fn unescaped(inner: &str) -> Option<String> {
+fn unescape(inner: &str) -> Option<String> {
     let mut text = String::with_capacity(inner.len());
     let mut rest = inner;
     while let Some(escape) = memchr(b'\\', rest.as_bytes()) {
@@ -43,7 +43,7 @@ fn unescaped(inner: &str) -> Option<String> {
             b'b' => ('\u{8}', 2),
             b'f' => ('\u{C}', 2),
             plain @ (b'"' | b'\\' | b'/') => (char::from(plain), 2),
-            b'u' => (char::from_u32(unit(rest, escape)?.into())?, 6),
+            b'u' => (char::from_u32(utf16_unit(rest, escape)?.into())?, 6),
             _ => return None,
         };
         text.push(plain);
@@ -68,13 +68,13 @@ fn has_nul(text: &str) -> bool {
 }
 
 /// The same JSON with U+FFFD for every half of a surrogate pair.
-pub fn mended(json: &str) -> Cow<'_, str> {
+pub fn replace_lone_surrogates(json: &str) -> Cow<'_, str> {
     let mut mended = String::new();
     let mut copied = 0;
     let mut at = 0;
     while let Some(backslash) = json[at..].find('\\') {
         let escape = at + backslash;
-        at = match (unit(json, escape), unit(json, escape + 6)) {
+        at = match (utf16_unit(json, escape), utf16_unit(json, escape + 6)) {
             (Some(0xD800..0xDC00), Some(0xDC00..0xE000)) => escape + 12,
             (Some(0xD800..0xE000), _) => {
                 mended.push_str(&json[copied..escape]);
@@ -95,7 +95,7 @@ pub fn mended(json: &str) -> Cow<'_, str> {
 }
 
 /// The UTF-16 unit of an escape such as `\ud83d` that begins at `place`.
-fn unit(json: &str, place: usize) -> Option<u16> {
+fn utf16_unit(json: &str, place: usize) -> Option<u16> {
     let hex = json.get(place..place + 6)?.strip_prefix("\\u")?;
     // A sign in front would be read as part of the number.
     let is_hex = hex.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -104,13 +104,13 @@ fn unit(json: &str, place: usize) -> Option<u16> {
 
 #[cfg(test)]
 mod tests {
-    use super::mended;
+    use super::replace_lone_surrogates;
 
     #[test]
     fn what_is_no_json_is_left_as_it_is() {
         for text in ["\\\u{FFFD}\\ud83", "\\", "\\\\\\", "\\u", "\\é\\é"] {
-            assert_eq!(mended(text), text);
+            assert_eq!(replace_lone_surrogates(text), text);
         }
-        assert_eq!(mended("\\é\\ud83d"), "\\é\\ufffd");
+        assert_eq!(replace_lone_surrogates("\\é\\ud83d"), "\\é\\ufffd");
     }
 }

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::error::excerpt;
-use crate::text::Text;
+use crate::text::JsonString;
 
 const NANOS_PER_SEC: i128 = 1_000_000_000;
 const SECS_PER_DAY: i64 = 86_400;
@@ -115,7 +115,7 @@ impl Serialize for Time {
 
 impl<'de> Deserialize<'de> for Time {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Time, D::Error> {
-        let text = Text::deserialize(deserializer)?;
+        let text = JsonString::deserialize(deserializer)?;
         text.0.parse().map_err(serde::de::Error::custom)
     }
 }

@@ -17,18 +17,18 @@ pub(crate) enum Token<'a> {
 }
 
 /// The tokens of a JSON text from its beginning to its end.
-pub(crate) struct Tokens<'a> {
+pub(crate) struct Tokenizer<'a> {
     json: &'a str,
     at: usize,
 }
 
-impl<'a> Tokens<'a> {
-    pub(crate) fn of(json: &'a str) -> Tokens<'a> {
-        Tokens { json, at: 0 }
+impl<'a> Tokenizer<'a> {
+    pub(crate) fn new(json: &'a str) -> Tokenizer<'a> {
+        Tokenizer { json, at: 0 }
     }
 }
 
-impl<'a> Iterator for Tokens<'a> {
+impl<'a> Iterator for Tokenizer<'a> {
     type Item = Token<'a>;
 
     fn next(&mut self) -> Option<Token<'a>> {

@@ -2,25 +2,25 @@
 
 use std::borrow::Cow;
 
-use crate::field::Field;
-use crate::text::{nul_replaced, shown, without_nul};
-use crate::token::{Token, Tokens};
-use crate::{Draft, Key, Kind};
+use crate::field::JsonField;
+use crate::text::{decode_string, nul_replaced, without_nul};
+use crate::token::{Token, Tokenizer};
+use crate::{Draft, EventKey, Kind};
 
 /// Everything an event can be found by, read in one go.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Findable<'a> {
+pub struct SearchFields<'a> {
     /// As they stand in the event, copied only where they have escapes.
     pub texts: Vec<Cow<'a, str>>,
-    pub keys: Vec<Key>,
+    pub keys: Vec<EventKey>,
     pub tool: Option<String>,
 }
 
 impl Draft {
     /// What [`Draft::search_texts`], [`Draft::keys`] and [`Draft::tool`] say.
-    pub fn findable(&self) -> Findable<'_> {
-        let members: Vec<Field<'_>> = self.data.fields().collect();
-        Findable {
+    pub fn search_fields(&self) -> SearchFields<'_> {
+        let members: Vec<JsonField<'_>> = self.data.fields().collect();
+        SearchFields {
             texts: self.search_texts_in(&members),
             keys: self.keys_in(&members),
             tool: self.tool_in(&members),
@@ -34,7 +34,7 @@ impl Draft {
         texts.into_iter().map(Cow::into_owned).collect()
     }
 
-    fn search_texts_in<'a>(&'a self, members: &[Field<'a>]) -> Vec<Cow<'a, str>> {
+    fn search_texts_in<'a>(&'a self, members: &[JsonField<'a>]) -> Vec<Cow<'a, str>> {
         if self.kind.is_live() || matches!(self.kind, Kind::Compaction | Kind::Snapshot) {
             return Vec::new();
         }
@@ -53,30 +53,30 @@ impl Draft {
         texts
     }
 
-    fn payload_texts<'a>(&'a self, members: &[Field<'a>]) -> Vec<Cow<'a, str>> {
+    fn payload_texts<'a>(&'a self, members: &[JsonField<'a>]) -> Vec<Cow<'a, str>> {
         use Tags::{Left, Taken};
-        let texts_of = |fields| texts_of(members, fields);
+        let member_texts = |fields| member_texts(members, fields);
         match self.kind {
             Kind::UserPrompt | Kind::AssistantMessage | Kind::ContextAdded => {
-                texts_of(&[("content", Left)])
+                member_texts(&[("content", Left)])
             }
-            Kind::AssistantThinking => texts_of(&[("thinking", Left)]),
-            Kind::ToolCall => texts_of(&[("tool", Left), ("input", Taken)]),
+            Kind::AssistantThinking => member_texts(&[("thinking", Left)]),
+            Kind::ToolCall => member_texts(&[("tool", Left), ("input", Taken)]),
             Kind::ToolResult => {
-                texts_of(&[("output", Left), ("parts", Left), ("error", Left), ("shown", Left)])
+                member_texts(&[("output", Left), ("parts", Left), ("error", Left), ("shown", Left)])
             }
-            Kind::ApprovalRequested => texts_of(&[
+            Kind::ApprovalRequested => member_texts(&[
                 ("tool", Left),
                 ("input", Taken),
                 ("operation", Left),
                 ("resource", Left),
             ]),
-            Kind::ExternalInput => texts_of(&[("prompt", Left), ("input", Taken)]),
-            Kind::Note => texts_of(&[("text", Left)]),
-            Kind::Error => texts_of(&[("message", Left)]),
-            Kind::ChildRequested => texts_of(&[("task", Left)]),
-            Kind::ChildCompleted => texts_of(&[("summary", Left)]),
-            Kind::SessionStarted | Kind::SettingsChanged => texts_of(&[("title", Left)]),
+            Kind::ExternalInput => member_texts(&[("prompt", Left), ("input", Taken)]),
+            Kind::Note => member_texts(&[("text", Left)]),
+            Kind::Error => member_texts(&[("message", Left)]),
+            Kind::ChildRequested => member_texts(&[("task", Left)]),
+            Kind::ChildCompleted => member_texts(&[("summary", Left)]),
+            Kind::SessionStarted | Kind::SettingsChanged => member_texts(&[("title", Left)]),
             Kind::Unknown | Kind::Other(_) => {
                 let mut texts = Vec::new();
                 gather(self.data.get(), Left, &mut texts);
@@ -88,7 +88,7 @@ impl Draft {
 }
 
 /// The texts of some members, in the order asked for.
-fn texts_of<'a>(members: &[Field<'a>], fields: &[(&str, Tags)]) -> Vec<Cow<'a, str>> {
+fn member_texts<'a>(members: &[JsonField<'a>], fields: &[(&str, Tags)]) -> Vec<Cow<'a, str>> {
     let mut texts = Vec::new();
     for (field, tags) in fields {
         for member in members.iter().filter(|member| member.name == *field) {
@@ -112,16 +112,16 @@ enum Tags {
 fn gather<'a>(json: &'a str, tags: Tags, texts: &mut Vec<Cow<'a, str>>) {
     let mut name = None;
     let mut is_base64 = false;
-    for token in Tokens::of(json) {
+    for token in Tokenizer::new(json) {
         match token {
             Token::Open | Token::Close => {
                 name = None;
                 is_base64 = false;
             }
-            Token::Name(json) => name = shown(json),
+            Token::Name(json) => name = decode_string(json),
             Token::String(json) => {
                 let name = name.take();
-                let Some(text) = shown(json) else { continue };
+                let Some(text) = decode_string(json) else { continue };
                 match name.as_deref() {
                     Some("encoding" | "type") if text == "base64" => is_base64 = true,
                     Some("bytes" | "data") if is_base64 => {}

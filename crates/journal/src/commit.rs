@@ -423,7 +423,7 @@ impl<'a> Plan<'a> {
         let Some(Found { session, seq, position, first }) = self.find(trial, draft, row)? else {
             return Ok(None);
         };
-        let differs = !first.same_content(draft);
+        let differs = !first.has_same_content(draft);
         // An event that brings its number belongs to a history: it cannot be another session's.
         let is_misplaced = new.seq.is_some() && first.session_id != draft.session_id;
         if (differs && batch.door == Door::Hosted) || is_misplaced {

@@ -83,7 +83,7 @@ impl Feed {
         for row in rows {
             state.tail = row.position;
             if state.subscribers > 0 {
-                let event = Draft::clone(&row.draft).at(row.seq);
+                let event = Draft::clone(&row.draft).with_seq(row.seq);
                 state.push(Item::Event(Arc::new(Recorded { position: row.position, event })));
             }
         }
@@ -237,7 +237,7 @@ impl Live {
                     return None;
                 }
                 delta.text.push_str(&next.text);
-                Raw::of(&delta).ok()?
+                Raw::from_value(&delta).ok()?
             }
             Kind::ToolDelta => {
                 let mut delta = self.draft.readable::<ToolDelta>()?;
@@ -250,7 +250,7 @@ impl Live {
                 } else {
                     delta.text.push_str(&next.text);
                 }
-                Raw::of(&delta).ok()?
+                Raw::from_value(&delta).ok()?
             }
             _ => return None,
         };

@@ -131,7 +131,7 @@ fn check(draft: &Draft) -> Result<(), AppendError> {
 /// bytes become an artifact the event refers to.
 fn fit(draft: &mut Draft, artifacts: &Artifacts) -> Result<(), AppendError> {
     if metadata_size(&draft.metadata) > METADATA_BYTES_MAX || is_too_deep(draft) {
-        let raw = Raw::of(&draft.encode()).expect("a string always encodes");
+        let raw = Raw::from_value(&draft.encode()).expect("a string always encodes");
         draft.kind = Kind::Unknown;
         draft.metadata = Metadata::new();
         draft.data = object("raw", &raw);
@@ -142,7 +142,7 @@ fn fit(draft: &mut Draft, artifacts: &Artifacts) -> Result<(), AppendError> {
             crate::ArtifactError::Storage(error) => AppendError::Storage(error),
             other => AppendError::NotDurable(other.to_string().into()),
         })?;
-        draft.data = object("artifact", &Raw::of(&body).expect("a string always encodes"));
+        draft.data = object("artifact", &Raw::from_value(&body).expect("a string always encodes"));
     }
     Ok(())
 }

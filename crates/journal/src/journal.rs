@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use event::{Draft, Event, EventId, Key, SessionId, Time};
+use event::{Draft, Event, EventId, EventKey, SessionId, Time};
 
 use crate::artifact::Artifacts;
 use crate::batch::{Ancestry, Batch, Receipt};
@@ -458,7 +458,7 @@ impl Journal {
     }
 
     /// The events of a session that carry a key, oldest first, inherited ones included.
-    pub fn find(&self, id: &SessionId, key: &Key) -> Result<Vec<Event>, ReadError> {
+    pub fn find(&self, id: &SessionId, key: &EventKey) -> Result<Vec<Event>, ReadError> {
         let corpus = self.corpus();
         let found = match search::find(&corpus, self.inner.derived.as_deref(), id, key) {
             Err(error) if error.is_newer_format() => search::find(&corpus, None, id, key),

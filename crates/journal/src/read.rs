@@ -240,7 +240,7 @@ impl Lineage {
                     session_id: self.generations[1].row.id.clone(),
                     event_id: event.id,
                 };
-                let origin = Raw::of(&origin).expect("two strings always encode");
+                let origin = Raw::from_value(&origin).expect("two strings always encode");
                 event.draft.metadata.insert(FORK_ORIGIN.to_owned(), origin);
             }
             let failed = std::cell::RefCell::new(None);
@@ -427,13 +427,13 @@ pub(crate) fn salvaged(session_id: &SessionId, seq: u64, at: Time, broken: &Brok
     let identity = format!("salvaged {seq}");
     let id = EventId::derived(at, "hansard", session_id.as_str(), identity.as_bytes());
     let left = String::from_utf8_lossy(&broken.bytes);
-    let raw = Raw::of(&left).expect("a string always encodes");
-    let data =
-        Raw::of(&Unknown { raw, record_type: None, error: None }).expect("raw JSON always encodes");
+    let raw = Raw::from_value(&left).expect("a string always encodes");
+    let data = Raw::from_value(&Unknown { raw, record_type: None, error: None })
+        .expect("raw JSON always encodes");
     let mut draft = Draft::with_data(id, session_id.clone(), at, Kind::Unknown, data);
     draft.source = Source::Other("salvage".into());
     draft.text = Some(broken.damage.why.clone());
-    draft.at(seq)
+    draft.with_seq(seq)
 }
 
 fn damaged(session_id: &SessionId, seq: u64, why: &str) -> ReadError {

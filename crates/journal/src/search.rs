@@ -31,7 +31,7 @@ use std::cell::RefCell;
 use std::collections::HashSet;
 use std::ops::RangeInclusive;
 
-use event::{EventId, Key, SessionId};
+use event::{EventId, EventKey, SessionId};
 
 use crate::backlog::Fresh;
 use crate::derived::{Derived, Failure};
@@ -116,7 +116,7 @@ pub(crate) fn find(
     corpus: &dyn Corpus,
     derived: Option<&Derived>,
     session_id: &SessionId,
-    key: &Key,
+    key: &EventKey,
 ) -> Result<Vec<Recorded>, ReadError> {
     let lineage = corpus.lineage(session_id)?;
     let is_it = |recorded: &Recorded| {

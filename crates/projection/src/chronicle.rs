@@ -70,7 +70,7 @@ impl Chronicle {
         self.stretches.apply(event);
         let closed = self.epochs.apply(event).map(|epoch| epoch.number);
         if event.fork_origin().is_none()
-            && let Some(words) = ModelWords::of(event)
+            && let Some(words) = ModelWords::from_event(event)
         {
             self.hear(&words, event);
         }

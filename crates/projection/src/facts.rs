@@ -406,7 +406,7 @@ impl Facts {
                 }
             }
             Kind::Note => {
-                if let Some(title) = ModelWords::of(event).and_then(|words| words.title) {
+                if let Some(title) = ModelWords::from_event(event).and_then(|words| words.title) {
                     self.title.tell(&title);
                 }
             }

@@ -39,7 +39,9 @@ fn json(value: &Raw, redact: &mut Redact<'_>) -> Raw {
     match whole {
         None => value,
         // A number that had to go leaves no JSON behind; the text around it is worth more.
-        Some(whole) => Raw::parse(whole.clone()).or_else(|_| Raw::of(&whole)).unwrap_or_default(),
+        Some(whole) => {
+            Raw::parse(whole.clone()).or_else(|_| Raw::from_value(&whole)).unwrap_or_default()
+        }
     }
 }
 
@@ -79,5 +81,5 @@ fn list<T>(
 }
 
 fn quoted(text: &str, out: &mut String) {
-    out.push_str(Raw::of(text).unwrap_or_default().get());
+    out.push_str(Raw::from_value(text).unwrap_or_default().get());
 }

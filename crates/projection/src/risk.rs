@@ -296,7 +296,7 @@ mod tests {
             ("git commit -m 'rm is gone; curl x'", Risk::Write),
             (r#"rg "a|b > c" src"#, Risk::Read),
         ] {
-            let input = Raw::of(&serde_json::json!({ "command": command })).unwrap();
+            let input = Raw::from_value(&serde_json::json!({ "command": command })).unwrap();
             assert_eq!(Risk::of("Bash", &input), risk, "{command}");
         }
         let input = Raw::parse(r#"{"file_path":"a.rs","content":""}"#).unwrap();

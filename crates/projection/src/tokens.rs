@@ -2,7 +2,7 @@
 
 use std::ops::{AddAssign, SubAssign};
 
-use event::payload::Usage;
+use event::payload::TokenUsage;
 use serde::{Deserialize, Serialize};
 
 /// A request to a model that claims more of anything is taken at this. It keeps the sums of a
@@ -35,7 +35,7 @@ pub struct Tokens {
 
 impl Tokens {
     /// One request.
-    pub fn of(usage: &Usage) -> Tokens {
+    pub fn of(usage: &TokenUsage) -> Tokens {
         let number = |tokens: Option<u64>| tokens.unwrap_or(0).min(TOKENS_MAX);
         let cache_creation = number(usage.cache_creation_tokens);
         Tokens {

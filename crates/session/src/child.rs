@@ -9,7 +9,7 @@ use event::payload::{
     ChildCanceled, ChildMode, ChildRequested, ChildStarted, Content, Payload, SessionMode,
     SessionParent, SessionStarted, UserPrompt,
 };
-use event::{Draft, Event, EventId, Key, KeyFamily, Kind, Metadata, Raw, SessionId};
+use event::{Draft, Event, EventId, EventKey, KeyFamily, Kind, Metadata, Raw, SessionId};
 use journal::{AppendError, Appended, ReadError, Selection};
 
 use crate::append::{Beside, Point};
@@ -148,7 +148,7 @@ impl Session {
     }
 
     fn is_detached(&self, child_id: &str) -> Result<bool, SessionError> {
-        let events = self.reader().find(&Key::new(KeyFamily::Child, child_id))?;
+        let events = self.reader().find(&EventKey::new(KeyFamily::Child, child_id))?;
         let request = events.iter().find_map(|event| event.readable::<ChildRequested>());
         let members = request.and_then(|request| request.metadata?.members()).unwrap_or_default();
         Ok(members.iter().any(|(name, value)| name == DETACHED && value.get() == "true"))
@@ -164,13 +164,13 @@ impl Session {
 
     /// One child, as the log tells it.
     pub fn child(&self, child_id: &str) -> Result<ChildRun, SessionError> {
-        let events = self.reader().find(&Key::new(KeyFamily::Child, child_id))?;
+        let events = self.reader().find(&EventKey::new(KeyFamily::Child, child_id))?;
         own_children(events).pop().ok_or_else(|| self.no_child(child_id))
     }
 
     /// How the log names a child, also one that has ended.
     fn named_child(&self, child_id: &str) -> Result<Named, SessionError> {
-        let events = self.reader().find(&Key::new(KeyFamily::Child, child_id))?;
+        let events = self.reader().find(&EventKey::new(KeyFamily::Child, child_id))?;
         let mut own = events.iter().filter(|event| event.fork_origin().is_none());
         own.find_map(|event| Named::read(event)).ok_or_else(|| self.no_child(child_id))
     }
@@ -210,9 +210,9 @@ impl ChildSpec {
         };
         let mut members: Metadata = metadata.read().map_err(|_| bad())?;
         if self.is_detached {
-            members.insert(DETACHED.to_owned(), Raw::of(&true).map_err(|_| bad())?);
+            members.insert(DETACHED.to_owned(), Raw::from_value(&true).map_err(|_| bad())?);
         }
-        Raw::of(&members).map(Some).map_err(|_| bad())
+        Raw::from_value(&members).map(Some).map_err(|_| bad())
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use event::payload::{
     Artifact, ArtifactRecorded, ChildBlocked, ChildCanceled, ChildCompleted, ChildFailed,
-    ChildMode, ChildRequested, Usage,
+    ChildMode, ChildRequested, TokenUsage,
 };
 use event::{ChildStatus, Draft, Event, Kind, Time};
 use serde::{Deserialize, Serialize};
@@ -33,7 +33,7 @@ pub struct ChildRun {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub usage: Option<Usage>,
+    pub usage: Option<TokenUsage>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub episode_id: Option<String>,
     /// What it left behind, without mere pointers at files of the workspace.

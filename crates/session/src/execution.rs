@@ -1,7 +1,7 @@
 //! Whether a tool may run: what the log says about a call and its earlier tries.
 
 use event::payload::{Effect, Outcome, ToolCall, ToolDelta, ToolResult, ToolStarted};
-use event::{Event, ForkOrigin, Key, KeyFamily, Kind, Raw};
+use event::{Event, EventKey, ForkOrigin, KeyFamily, Kind, Raw};
 use journal::ReadError;
 use sha2::{Digest, Sha256};
 
@@ -52,7 +52,7 @@ pub fn find_execution(past: &dyn Past, key: &str) -> Result<Option<ToolExecution
     if key.trim().is_empty() {
         return Ok(None);
     }
-    let keyed = past.find(&Key::new(KeyFamily::Execution, key))?;
+    let keyed = past.find(&EventKey::new(KeyFamily::Execution, key))?;
     let Some(mut execution) = ToolExecution::newest(&keyed) else { return Ok(None) };
     let ToolExecution { call, started, result } = &execution;
     if call.is_some() && result.is_some() {
@@ -129,7 +129,7 @@ pub fn lost(
         idempotency_key: key,
         outcome: Outcome::Lost,
         output: partial_output
-            .map(|output| Raw::of(&output).expect("a string always encodes as JSON")),
+            .map(|output| Raw::from_value(&output).expect("a string always encodes as JSON")),
         parts: Vec::new(),
         error: Some(
             "the call was interrupted; what it did is not known and it was not run again"
@@ -141,7 +141,7 @@ pub fn lost(
 
 /// The output of a call as far as it was stored before the result, of its newest occurrence.
 pub fn partial_output(past: &dyn Past, call_id: &str) -> Result<Option<String>, ReadError> {
-    let events = past.find(&Key::new(KeyFamily::Call, call_id))?;
+    let events = past.find(&EventKey::new(KeyFamily::Call, call_id))?;
     let begin = events.iter().rposition(is_call).unwrap_or(0);
     let deltas = events[begin..].iter().filter_map(|event| event.readable::<ToolDelta>());
     Ok(deltas.fold(None, |output: Option<String>, delta| match output {

@@ -1,6 +1,6 @@
 //! What has become of a child, told by its own log.
 
-use event::payload::{AssistantMessage, SessionExited, StopReason, TurnCompleted, Usage};
+use event::payload::{AssistantMessage, SessionExited, StopReason, TokenUsage, TurnCompleted};
 use event::{Event, Kind};
 
 use crate::Latest;
@@ -13,7 +13,7 @@ pub enum ChildFate {
     Completed {
         summary: Option<String>,
         artifact_ids: Vec<String>,
-        usage: Option<Usage>,
+        usage: Option<TokenUsage>,
     },
     Failed {
         error: String,

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 
-use event::{Event, EventId, Key};
+use event::{Event, EventId, EventKey};
 use journal::ReadError;
 
 /// Keyed lookups into one session, as far as it is written or queued to be written.
@@ -11,7 +11,7 @@ use journal::ReadError;
 /// A fork answers for what it inherited too.
 pub trait Past {
     /// The events that carry the key, oldest first.
-    fn find(&self, key: &Key) -> Result<Vec<Event>, ReadError>;
+    fn find(&self, key: &EventKey) -> Result<Vec<Event>, ReadError>;
 
     /// The place of an event, if the session has it.
     fn seq_of(&self, id: EventId) -> Result<Option<u64>, ReadError>;
@@ -29,7 +29,7 @@ pub(crate) struct Ahead<'a> {
 #[derive(Default)]
 struct Keyed {
     up_to: usize,
-    events: HashMap<Key, Vec<usize>>,
+    events: HashMap<EventKey, Vec<usize>>,
 }
 
 impl<'a> Ahead<'a> {
@@ -50,7 +50,7 @@ impl<'a> Ahead<'a> {
 }
 
 impl Past for Ahead<'_> {
-    fn find(&self, key: &Key) -> Result<Vec<Event>, ReadError> {
+    fn find(&self, key: &EventKey) -> Result<Vec<Event>, ReadError> {
         let mut found = self.past.find(key)?;
         let mut keyed = self.keyed.borrow_mut();
         for place in keyed.up_to..self.events.len() {

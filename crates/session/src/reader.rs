@@ -1,6 +1,6 @@
 //! A session's log as views and rules reach into it: by number, by id, by key.
 
-use event::{Cost, Event, EventId, Key, SessionId};
+use event::{Cost, Event, EventId, EventKey, SessionId};
 use journal::{Events, Journal, ReadError, Selection};
 
 use crate::view::Log;
@@ -111,7 +111,7 @@ impl SessionReader {
 }
 
 impl Past for SessionReader {
-    fn find(&self, key: &Key) -> Result<Vec<Event>, ReadError> {
+    fn find(&self, key: &EventKey) -> Result<Vec<Event>, ReadError> {
         let mut found = match self.journal.find(&self.id, key) {
             // Asked before the first event: nothing carries the key.
             Err(ReadError::SessionNotFound(_)) => Vec::new(),

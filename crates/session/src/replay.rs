@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use event::{BadEvent, Cost, Draft, Event, EventId, Head, SessionId, Time};
+use event::{BadEvent, Cost, Draft, Event, EventHead, EventId, SessionId, Time};
 use serde::Deserialize;
 
 use crate::{Live, Reduced, Reducer};
@@ -89,7 +89,7 @@ impl<R: Reducer> Replay<R> {
     /// Takes in the next event of a stream that does not number its events: its order counts.
     pub fn apply_draft(&mut self, draft: Draft) -> Result<(), ReplayError> {
         let seq = self.next_seq();
-        self.apply(draft.at(seq))
+        self.apply(draft.with_seq(seq))
     }
 
     /// Takes in an event as a line of JSON. It may lack the session, then it is the target's, and
@@ -100,7 +100,7 @@ impl<R: Reducer> Replay<R> {
             Undecoded::NoSession { event_id } => ReplayError::NoSession { event_id },
             Undecoded::Bad(source) => ReplayError::BadEvent { after_seq, source },
         })?;
-        self.apply(draft.at(seq.unwrap_or(after_seq + 1)))
+        self.apply(draft.with_seq(seq.unwrap_or(after_seq + 1)))
     }
 
     /// The session as far as it has been replayed; `None` as long as it has no id.
@@ -146,7 +146,7 @@ impl<R: Reducer> Replay<R> {
         let id = known.id.parse().map_err(|error| Undecoded::Bad(BadEvent::Id(error)))?;
         let created_at = known.created_at.ok_or(missing("created_at"))?;
         let observed_at = known.observed_at.unwrap_or(created_at);
-        let head = Head { id, session_id, created_at, observed_at };
+        let head = EventHead { id, session_id, created_at, observed_at };
         let draft = Draft::decode_rest(head, line).map_err(Undecoded::Bad)?;
         Ok((draft, known.seq))
     }

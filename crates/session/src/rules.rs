@@ -10,7 +10,7 @@ use event::payload::{
     ApprovalCanceled, ApprovalRequested, ApprovalResolved, Compaction, ContextAdded, ExternalInput,
     InputStatus, Snapshot, ToolCall, ToolDelta, ToolResult, ToolStarted, WaitResolved, WaitStarted,
 };
-use event::{ChildStatus, Draft, Event, EventId, Key, KeyFamily, Kind, Raw};
+use event::{ChildStatus, Draft, Event, EventId, EventKey, KeyFamily, Kind, Raw};
 
 use crate::children::{ChildStep, Named, step};
 use crate::open_work::OPEN_MAX;
@@ -62,7 +62,7 @@ pub(crate) fn check_new(
             continue;
         }
         Door { state: &state, past: &past, draft }.check()?;
-        let event = draft.clone().at(state.up_to_seq() + 1);
+        let event = draft.clone().with_seq(state.up_to_seq() + 1);
         state.apply(&event);
         past.push(event);
     }
@@ -114,7 +114,7 @@ impl Door<'_> {
         if call_id.trim().is_empty() {
             return Ok(Unmatched::NoCall);
         }
-        let events = self.past.find(&Key::new(KeyFamily::Call, call_id))?;
+        let events = self.past.find(&EventKey::new(KeyFamily::Call, call_id))?;
         let call = |event: &Event| event.readable::<ToolCall>();
         let Some(newest) = events.iter().rev().find_map(call) else {
             return Ok(Unmatched::NoCall);
@@ -290,7 +290,7 @@ impl Door<'_> {
         let (event_id, kind) = (self.draft.id, &self.draft.kind);
         if *kind == Kind::ChildRequested {
             // Also one the parent of a fork had: its session has that name.
-            let known = self.past.find(&Key::new(KeyFamily::Child, &named.child_id))?;
+            let known = self.past.find(&EventKey::new(KeyFamily::Child, &named.child_id))?;
             if known.iter().any(|event| Named::read(event).is_some()) {
                 return Err(Refused::ChildExists { event_id, child_id: named.child_id });
             }
@@ -317,7 +317,7 @@ impl Door<'_> {
 
     /// What this session itself recorded: what a fork inherited was asked of somebody else.
     fn own(&self, family: KeyFamily, id: &str) -> Result<Vec<Event>, Refused> {
-        let mut events = self.past.find(&Key::new(family, id))?;
+        let mut events = self.past.find(&EventKey::new(family, id))?;
         events.retain(|event| event.fork_origin().is_none());
         Ok(events)
     }

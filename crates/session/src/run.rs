@@ -9,7 +9,7 @@ mod builder; // the log, event by event
 mod step; // one answer while its events come in
 
 use event::payload::{
-    AssistantThinking, Content, ContextKind, Placement, StopReason, ToolResult, Usage,
+    AssistantThinking, Content, ContextKind, Placement, StopReason, TokenUsage, ToolResult,
 };
 use event::{Cost, Event, EventId, Kind, Metadata, Raw, SessionId, Time};
 use serde::Serialize;
@@ -56,7 +56,7 @@ pub struct RunTurn {
     pub turn_id: Option<String>,
     pub steps: Vec<RunStep>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub usage: Option<Usage>,
+    pub usage: Option<TokenUsage>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stop_reason: Option<StopReason>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -118,7 +118,7 @@ pub struct RunResult {
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct RunMetrics {
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub usage: Option<Usage>,
+    pub usage: Option<TokenUsage>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<u64>,
     pub retries: u64,

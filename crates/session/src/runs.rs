@@ -45,7 +45,7 @@ fn name_makers(journal: &Journal, events: &mut [Event]) -> Result<(), ReadError>
     for event in events.iter_mut().filter(|event| event.cost.is_some()) {
         let Some(origin) = event.fork_origin() else { continue };
         let origin = first_origin(journal, origin)?;
-        let origin = Raw::of(&origin).expect("two strings always encode");
+        let origin = Raw::from_value(&origin).expect("two strings always encode");
         event.draft.metadata.insert(FORK_ORIGIN.to_owned(), origin);
     }
     Ok(())

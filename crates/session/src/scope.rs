@@ -22,7 +22,7 @@ impl Scope {
     pub fn of_child(request: &ChildRequested) -> Scope {
         let requested = request.metadata.as_ref().and_then(Raw::members).unwrap_or_default();
         let mut metadata: Metadata = requested.into_iter().collect();
-        let agent_id = Raw::of(&request.agent_id).expect("a string always encodes as JSON");
+        let agent_id = Raw::from_value(&request.agent_id).expect("a string always encodes as JSON");
         metadata.insert(AGENT_ID.to_owned(), agent_id);
         Scope::new(metadata)
     }

@@ -53,7 +53,7 @@ impl Settings {
     pub fn thinking(&self) -> Raw {
         self.thinking
             .clone()
-            .unwrap_or_else(|| Raw::of(&"off").expect("a string always encodes as JSON"))
+            .unwrap_or_else(|| Raw::from_value(&"off").expect("a string always encodes as JSON"))
     }
 }
 

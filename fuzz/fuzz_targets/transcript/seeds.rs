@@ -119,7 +119,7 @@ fn dumped(path: &Path) -> String {
 
 fn quoted(text: &[u8]) -> String {
     let text = String::from_utf8_lossy(text);
-    event::Raw::of(&*text).expect("a text encodes").get().to_owned()
+    event::Raw::from_value(&*text).expect("a text encodes").get().to_owned()
 }
 
 /// Forms of which there is no recording.

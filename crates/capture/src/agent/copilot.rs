@@ -13,8 +13,8 @@ mod hooks; // what its hooks say
 use std::path::Path;
 
 use event::payload::{
-    CompactionStarted, Content, ErrorRaised, Outcome, Part, SessionMode, StopReason, ToolResult,
-    UserPrompt,
+    CompactionStarted, Content, ContentPart, ErrorRaised, Outcome, SessionMode, StopReason,
+    ToolResult, UserPrompt,
 };
 
 use self::log::{
@@ -244,10 +244,10 @@ impl Log {
         let identity = line.identity("");
         if is_typed {
             self.title(line, told);
-            let files = message.attachments().into_iter().map(|file| Part {
+            let files = message.attachments().into_iter().map(|file| ContentPart {
                 kind: "file".to_owned(),
                 url: Some(file),
-                ..Part::default()
+                ..ContentPart::default()
             });
             let mut content = Content::text(message.content);
             content.0.extend(files);

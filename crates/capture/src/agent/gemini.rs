@@ -12,8 +12,8 @@ use std::collections::VecDeque;
 use std::path::Path;
 
 use event::payload::{
-    AssistantMessage, AssistantThinking, Content, ContextKind, ErrorRaised, Part as Piece,
-    SessionMode, StepCompleted, StopReason, Usage,
+    AssistantMessage, AssistantThinking, Content, ContentPart, ContextKind, ErrorRaised,
+    SessionMode, StepCompleted, StopReason, TokenUsage,
 };
 use event::{EventId, Time};
 use serde::{Deserialize, Serialize};
@@ -505,16 +505,16 @@ impl Answer {
 }
 
 impl Tokens {
-    fn usage(&self) -> Usage {
+    fn usage(&self) -> TokenUsage {
         // Some servers do not count what was cached.
         let fresh = self.input.checked_sub(self.cached).unwrap_or(self.input);
-        Usage {
+        TokenUsage {
             input_tokens: Some(fresh.saturating_add(self.tool)),
             output_tokens: Some(self.output.saturating_add(self.thoughts)),
             cache_read_tokens: Some(self.cached),
             reasoning_tokens: Some(self.thoughts),
             total_tokens: Some(self.total),
-            ..Usage::default()
+            ..TokenUsage::default()
         }
     }
 }
@@ -541,7 +541,7 @@ impl Typed {
             }
         }
         if let Some(display) = &message.display_content {
-            let shown: Vec<Piece> = display.0.iter().filter_map(piece).collect();
+            let shown: Vec<ContentPart> = display.0.iter().filter_map(piece).collect();
             let hidden = prompt.into_iter().filter(|piece| !shown.contains(piece));
             let hidden: Vec<String> = hidden.filter_map(|piece| piece.text).collect();
             added.splice(0..0, hidden);
@@ -552,16 +552,25 @@ impl Typed {
 }
 
 /// What a person may have put into a prompt.
-fn piece(part: &Part) -> Option<Piece> {
+fn piece(part: &Part) -> Option<ContentPart> {
     if let Some(text) = part.text.as_ref().filter(|text| !text.trim().is_empty()) {
-        let piece = Piece { kind: "text".to_owned(), text: Some(text.clone()), ..Piece::default() };
+        let piece = ContentPart {
+            kind: "text".to_owned(),
+            text: Some(text.clone()),
+            ..ContentPart::default()
+        };
         return (!is_context(text)).then_some(piece);
     }
     let data = part.inline_data.as_ref().or(part.file_data.as_ref())?;
     let mime_type = data.mime_type.clone();
     let is_image = mime_type.as_deref().is_some_and(|mime| mime.starts_with("image/"));
     let kind = if is_image { "image" } else { "file" };
-    Some(Piece { kind: kind.to_owned(), mime_type, url: data.file_uri.clone(), ..Piece::default() })
+    Some(ContentPart {
+        kind: kind.to_owned(),
+        mime_type,
+        url: data.file_uri.clone(),
+        ..ContentPart::default()
+    })
 }
 
 fn is_all_context(message: &Message) -> bool {

@@ -9,8 +9,8 @@ mod record; // rows and lines
 use std::path::Path;
 
 use event::payload::{
-    ApprovalRequested, AssistantMessage, AssistantThinking, Content, ContextKind, ExternalInput,
-    InputStatus, Outcome, Part, StepCompleted, ToolCall, ToolResult, Usage,
+    ApprovalRequested, AssistantMessage, AssistantThinking, Content, ContentPart, ContextKind,
+    ExternalInput, InputStatus, Outcome, StepCompleted, TokenUsage, ToolCall, ToolResult,
 };
 use event::{AMENDS, EventId, Raw, Time};
 use serde::{Deserialize, Serialize};
@@ -194,14 +194,14 @@ impl GooseParser {
 
     /// Only sums are recorded: what the session has used by now stands in for what it had.
     fn usage(&mut self, session: &Session, at: Option<Time>, told: &mut Told<'_>) {
-        let usage = Usage {
+        let usage = TokenUsage {
             input_tokens: session.accumulated_input_tokens,
             output_tokens: session.accumulated_output_tokens,
             total_tokens: session.accumulated_total_tokens,
-            ..Usage::default()
+            ..TokenUsage::default()
         };
-        let said = Raw::of(&usage).expect("usage encodes");
-        let is_news = usage != Usage::default() && self.state.usage_said != said.get();
+        let said = Raw::from_value(&usage).expect("usage encodes");
+        let is_news = usage != TokenUsage::default() && self.state.usage_said != said.get();
         if !is_news {
             return told.silent();
         }
@@ -209,7 +209,9 @@ impl GooseParser {
         let step = StepCompleted { model, usage: Some(usage), ..StepCompleted::default() };
         let draft = told.fact(Identity::in_session(&["usage", said.get()]), at, &step);
         if let Some(first) = &self.state.usage {
-            draft.metadata.insert(AMENDS.to_owned(), Raw::of(first).expect("an id encodes"));
+            draft
+                .metadata
+                .insert(AMENDS.to_owned(), Raw::from_value(first).expect("an id encodes"));
         }
         self.state.usage.get_or_insert(draft.id);
         self.state.usage_said = said.get().to_owned();
@@ -400,7 +402,8 @@ fn result(block: &Block) -> ToolResult {
     ToolResult {
         call_id: block.id.clone(),
         outcome,
-        output: (!returned.texts.is_empty()).then(|| Raw::of(&text).expect("a text encodes")),
+        output: (!returned.texts.is_empty())
+            .then(|| Raw::from_value(&text).expect("a text encodes")),
         parts: images.collect(),
         error: returned.error,
         ..ToolResult::default()
@@ -443,12 +446,12 @@ fn action(
     Some(draft.id)
 }
 
-fn piece(kind: &str, text: Option<&str>, mime_type: Option<&str>) -> Part {
-    Part {
+fn piece(kind: &str, text: Option<&str>, mime_type: Option<&str>) -> ContentPart {
+    ContentPart {
         kind: kind.to_owned(),
         text: text.map(str::to_owned),
         mime_type: mime_type.map(str::to_owned),
-        ..Part::default()
+        ..ContentPart::default()
     }
 }
 

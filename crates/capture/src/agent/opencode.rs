@@ -13,7 +13,7 @@ use std::path::Path;
 
 use event::payload::{
     Artifact, ArtifactRecorded, AssistantMessage, AssistantThinking, CompactionStarted, Content,
-    ContextAdded, ErrorRaised, Part as Piece, Retry, SessionMode, StepCompleted, StopReason,
+    ContentPart, ContextAdded, ErrorRaised, Retry, SessionMode, StepCompleted, StopReason,
 };
 use event::{Raw, Time};
 use serde::de::DeserializeOwned;
@@ -211,7 +211,7 @@ impl OpenCodeParser {
             Some(error) => {
                 let raised = ErrorRaised {
                     message: error.data.message.clone(),
-                    code: Some(Raw::of(&error.name).expect("a text encodes")),
+                    code: Some(Raw::from_value(&error.name).expect("a text encodes")),
                     scope: Some("model".to_owned()),
                     recoverable: error.data.is_retryable,
                 };
@@ -344,7 +344,7 @@ impl OpenCodeParser {
     fn step(&mut self, part: &Part, created: &str, at: Option<Time>, told: &mut Told<'_>) {
         let Some(tokens) = &part.tokens else { return told.silent() };
         let usage = tokens.usage(part.cost);
-        let said = Raw::of(&usage).expect("usage encodes");
+        let said = Raw::from_value(&usage).expect("usage encodes");
         let step = StepCompleted {
             model: told.known().model.clone(),
             response_id: Some(part.message_id.clone()),
@@ -366,7 +366,7 @@ fn finished(part: &Part) -> Option<Option<Time>> {
 /// Files that were changed between two snapshots.
 fn patch(part: &Part, created: &str, at: Option<Time>, told: &mut Told<'_>) {
     let hash = part.hash.clone().unwrap_or_default();
-    let metadata = Raw::of(&serde_json::json!({"hash": &hash, "files": &part.files}));
+    let metadata = Raw::from_value(&serde_json::json!({"hash": &hash, "files": &part.files}));
     let artifact = Artifact {
         id: part.id.clone(),
         kind: "patch".to_owned(),
@@ -379,9 +379,9 @@ fn patch(part: &Part, created: &str, at: Option<Time>, told: &mut Told<'_>) {
     told.fact(Identity::everywhere(&["patch", created, &hash]), at, &recorded).text = label;
 }
 
-fn file(part: &Part) -> Piece {
+fn file(part: &Part) -> ContentPart {
     let is_image = part.mime.as_deref().is_some_and(|mime| mime.starts_with("image/"));
-    Piece {
+    ContentPart {
         kind: if is_image { "image" } else { "file" }.to_owned(),
         text: part.filename.clone(),
         mime_type: part.mime.clone(),

@@ -11,8 +11,8 @@ mod tree; // where the branches meet
 use std::path::Path;
 
 use event::payload::{
-    AssistantMessage, AssistantThinking, Content, ContextKind, ErrorRaised, Outcome, Part,
-    SessionMode, StepCompleted, StopReason, ToolCall, ToolResult, Usage,
+    AssistantMessage, AssistantThinking, Content, ContentPart, ContextKind, ErrorRaised, Outcome,
+    SessionMode, StepCompleted, StopReason, TokenUsage, ToolCall, ToolResult,
 };
 use event::{Cost, Raw};
 use serde::{Deserialize, Serialize};
@@ -320,22 +320,22 @@ impl Session {
 
 /// What was typed; images stay in the record, which is kept.
 fn content(message: &Message<'_>) -> Content {
-    let parts = entry::parts(message.content).into_iter().map(|part| Part {
+    let parts = entry::parts(message.content).into_iter().map(|part| ContentPart {
         kind: part.kind,
         text: part.text,
         mime_type: part.mime_type,
-        ..Part::default()
+        ..ContentPart::default()
     });
     Content(parts.collect())
 }
 
 /// What was cached is no input here from the start. A request that used nothing got no answer.
-fn usage(used: &Used) -> Option<Usage> {
+fn usage(used: &Used) -> Option<TokenUsage> {
     let Used { input, output, cache_read, cache_write, reasoning, .. } = *used;
     if [input, output, cache_read, cache_write] == [0; 4] {
         return None;
     }
-    Some(Usage {
+    Some(TokenUsage {
         input_tokens: Some(input),
         output_tokens: Some(output),
         cache_read_tokens: Some(cache_read),
@@ -343,7 +343,7 @@ fn usage(used: &Used) -> Option<Usage> {
         reasoning_tokens: reasoning,
         // Nothing may be free, or have no known price.
         cost: used.cost.as_ref().map(|cost| cost.total).filter(|cost| *cost > Cost::ZERO),
-        ..Usage::default()
+        ..TokenUsage::default()
     })
 }
 

@@ -189,7 +189,7 @@ impl HookMap {
         };
         untold.push(Untold {
             kind: Kind::ToolStarted,
-            data: Raw::of(&started).expect("payloads always encode"),
+            data: Raw::from_value(&started).expect("payloads always encode"),
             text: Some(brief(&call.tool, &call.input)),
         });
         let given = given(&call.tool, &call.input);
@@ -230,7 +230,7 @@ impl HookMap {
         if is_new {
             untold.push(Untold {
                 kind: Kind::ApprovalRequested,
-                data: Raw::of(&asked).expect("payloads always encode"),
+                data: Raw::from_value(&asked).expect("payloads always encode"),
                 text: Some(brief(&asked.tool, &input)),
             });
         }
@@ -255,7 +255,7 @@ fn inquire(heard: &Heard<'_>, data: &Raw, remembered: &mut Remembered, untold: &
         is_question: true,
     });
     if is_new {
-        let data = Raw::of(&asked).expect("payloads always encode");
+        let data = Raw::from_value(&asked).expect("payloads always encode");
         untold.push(Untold { kind: Kind::ExternalInput, data, text: Some(asked.prompt) });
     }
 }
@@ -277,7 +277,7 @@ fn made(heard: &Heard<'_>, data: &Raw, remembered: &mut Remembered, untold: &mut
     let text = output.as_ref().map(shown_json);
     let tool = Some(tool);
     let result = ToolResult { call_id, tool, outcome, output, ..ToolResult::default() };
-    let data = Raw::of(&result).expect("payloads always encode");
+    let data = Raw::from_value(&result).expect("payloads always encode");
     untold.push(Untold { kind: Kind::ToolResult, data, text });
 }
 
@@ -297,7 +297,7 @@ fn answered(heard: &Heard<'_>, asked: Asked, reason: &str, remembered: &mut Reme
         by: None,
         automated: false,
     };
-    let data = Raw::of(&resolved).expect("payloads always encode");
+    let data = Raw::from_value(&resolved).expect("payloads always encode");
     Untold { kind: Kind::ApprovalResolved, data, text: None }
 }
 
@@ -319,7 +319,7 @@ fn cancel(remembered: &mut Remembered, reason: &str, untold: &mut Vec<Untold>) {
             tool: Some(asked.tool),
             reason: reason.to_owned(),
         };
-        let data = Raw::of(&canceled).expect("payloads always encode");
+        let data = Raw::from_value(&canceled).expect("payloads always encode");
         Untold { kind: Kind::ApprovalCanceled, data, text: None }
     }));
 }
@@ -327,7 +327,7 @@ fn cancel(remembered: &mut Remembered, reason: &str, untold: &mut Vec<Untold>) {
 fn replied(asked: Asked, status: InputStatus) -> Untold {
     let request_id = asked.approval_id;
     let replied = ExternalInput { request_id, prompt: String::new(), status, input: None };
-    let data = Raw::of(&replied).expect("payloads always encode");
+    let data = Raw::from_value(&replied).expect("payloads always encode");
     Untold { kind: Kind::ExternalInput, data, text: None }
 }
 
@@ -344,6 +344,6 @@ fn mark(draft: &mut Draft, heard: &Heard<'_>) {
         draft.confidence = Confidence::Medium;
     }
     draft.metadata.remove("record");
-    let name = Raw::of(heard.name).expect("a text encodes");
+    let name = Raw::from_value(heard.name).expect("a text encodes");
     draft.metadata.insert(draft.source.as_str().to_owned(), name);
 }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use event::{Field, Raw};
+use event::{JsonField, Raw};
 use serde::Deserialize;
 
 /// Characters of the argument that are shown.
@@ -61,7 +61,7 @@ pub fn questions(input: &Raw) -> String {
     questions.into_iter().map(|asked| asked.question).collect::<Vec<_>>().join("\n")
 }
 
-fn telling(fields: &[Field<'_>]) -> Option<String> {
+fn telling(fields: &[JsonField<'_>]) -> Option<String> {
     let named = TELLING.iter().find_map(|wanted| {
         let field = fields.iter().find(|field| field.name == *wanted)?;
         field.text().map(Cow::into_owned).or_else(|| command(field.json))

@@ -84,7 +84,7 @@ impl Told<'_> {
         about: &str,
         text: String,
     ) -> &mut Draft {
-        let about = Some(Raw::of(about).expect("a text encodes"));
+        let about = Some(Raw::from_value(about).expect("a text encodes"));
         let note = Note { text, about };
         let draft = self.fact(identity, at, &note);
         draft.text = Some(note.text);

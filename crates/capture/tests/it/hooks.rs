@@ -259,7 +259,7 @@ fn sessions_that_nobody_told_of_are_not_looked_for() {
     let (mut memory, mut summary) = (HookMemory::default(), Summary::default());
     let mut sink = Memory::default();
     let retry = event::payload::Retry { attempt: 1, ..Default::default() };
-    let facts = [(Kind::Retry, event::Raw::of(&retry).unwrap())];
+    let facts = [(Kind::Retry, event::Raw::from_value(&retry).unwrap())];
     let mut hear = |session: &str, sink: &mut Memory| {
         let heard = Heard {
             name: session,
@@ -404,7 +404,7 @@ fn a_decision_that_is_told_twice_is_one() {
         by: Some("person".to_owned()),
         automated: false,
     };
-    let facts = [(Kind::ApprovalResolved, Raw::of(&decided).unwrap())];
+    let facts = [(Kind::ApprovalResolved, Raw::from_value(&decided).unwrap())];
     let mut tell = |name| {
         let heard = Heard {
             name,

@@ -100,7 +100,7 @@ impl Sink for Memory {
             self.facts.insert((session.clone(), draft.id.tail()), seq);
             self.unsettled.insert((session.clone(), seq));
             self.tellers.entry(draft.id).or_insert((session, seq));
-            events.push(draft.at(seq));
+            events.push(draft.with_seq(seq));
         }
         self.positions.insert(batch.source, batch.to);
         Ok(())

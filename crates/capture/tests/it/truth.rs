@@ -3,7 +3,7 @@
 use std::fs;
 
 use capture::Agent;
-use event::payload::{StepCompleted, Usage};
+use event::payload::{StepCompleted, TokenUsage};
 use serde_json::Value;
 
 use crate::memory::Memory;
@@ -44,7 +44,7 @@ pub(crate) fn check_usage_of(sink: &Memory, log: &std::path::Path, unrecorded: &
     assert_eq!(told, said);
 }
 
-fn counts(usage: &Usage) -> [u64; 3] {
+fn counts(usage: &TokenUsage) -> [u64; 3] {
     [usage.input_tokens, usage.output_tokens, usage.cache_read_tokens]
         .map(Option::unwrap_or_default)
 }

@@ -32,9 +32,9 @@ impl Seen {
         let host = world::host(journal.clone());
         for info in found {
             let now = host.now();
-            let about = Raw::of(SEEN).expect("a text encodes");
+            let about = Raw::from_value(SEEN).expect("a text encodes");
             let note = Note { text: "seen".to_owned(), about: Some(about) };
-            let data = Raw::of(&note).expect("a note encodes");
+            let data = Raw::from_value(&note).expect("a note encodes");
             let draft = Draft::with_data(host.id(now), info.id.clone(), now, Kind::Note, data);
             journal.append(Batch::observed().with(draft))?;
             match output.json() {

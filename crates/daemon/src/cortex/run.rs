@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use event::payload::{
-    AssistantMessage, SessionExited, StopReason, TurnCompleted, Usage, UserPrompt,
+    AssistantMessage, SessionExited, StopReason, TokenUsage, TurnCompleted, UserPrompt,
 };
 use event::{Cost, Event, Kind};
 
@@ -51,7 +51,7 @@ pub(super) struct End {
     pub turn_id: Option<String>,
     pub result: Option<String>,
     pub error: Option<String>,
-    pub usage: Option<Usage>,
+    pub usage: Option<TokenUsage>,
     pub cost: Option<Cost>,
 }
 

@@ -84,7 +84,10 @@ fn log(deeds: &[(Deed, usize)]) -> Log {
     let recorded = deeds.iter().enumerate().map(|(number, (deed, session))| {
         let seq = tails.entry(*session).or_insert(0);
         *seq += 1;
-        Recorded { position: number as u64 + 1, event: fact(*deed, *session, number).at(*seq) }
+        Recorded {
+            position: number as u64 + 1,
+            event: fact(*deed, *session, number).with_seq(*seq),
+        }
     });
     Log(recorded.collect())
 }
@@ -154,7 +157,7 @@ fn a_session_that_ends_ends_its_run() {
 fn texts_are_cut_to_what_a_message_may_hold() {
     let mut log = log(&[(Deed::Prompt, 0)]);
     let long = UserPrompt::text("é".repeat(5_000));
-    log.0[0].event.draft.data = event::Raw::of(&long).expect("it encodes");
+    log.0[0].event.draft.data = event::Raw::from_value(&long).expect("it encodes");
     let prompt = told(&log, 0)[0]["prompt"].as_str().expect("a text").to_owned();
     assert_eq!(prompt.chars().count(), 2_001);
 }
@@ -207,8 +210,8 @@ proptest! {
 /// What is said of an event of a kind, without what all messages have.
 #[track_caller]
 fn said_of(kind: Kind, data: Value) -> (String, Value) {
-    let data = event::Raw::of(&data).expect("it encodes");
-    let event = Fact { kind, data, ..fact(Deed::Note, 0, 0) }.at(1);
+    let data = event::Raw::from_value(&data).expect("it encodes");
+    let event = Fact { kind, data, ..fact(Deed::Note, 0, 0) }.with_seq(1);
     let told = Cortex::default().tell(&Recorded { position: 1, event }, &log(&[]));
     let [message] = &told[..] else { panic!("one event, one message: {told:?}") };
     let mut fields = message.to_json();

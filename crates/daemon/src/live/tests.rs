@@ -21,7 +21,8 @@ fn add(journal: &Journal, session: &str, secs: i64, kind: &str, data: &Value) {
     let at = Time::from_millis(BEGUN + secs * 1_000);
     let id = EventId::derived(at, "made up", session, kind.as_bytes());
     let session_id = SessionId::new(format!("made-up:{session}")).unwrap();
-    let draft = Draft::with_data(id, session_id, at, Kind::from(kind), Raw::of(data).unwrap());
+    let draft =
+        Draft::with_data(id, session_id, at, Kind::from(kind), Raw::from_value(data).unwrap());
     journal.append(Batch::observed().with(draft)).unwrap();
 }
 

@@ -154,17 +154,22 @@ fn what_the_agent_says_of_its_repository_goes_first() {
         draft.data
     };
     let started = SessionStarted { cwd: cwd.clone(), ..SessionStarted::default() };
-    let named: SessionStarted = name(Raw::of(&started).expect("it encodes"), Kind::SessionStarted)
-        .read()
-        .expect("it reads");
+    let named: SessionStarted =
+        name(Raw::from_value(&started).expect("it encodes"), Kind::SessionStarted)
+            .read()
+            .expect("it reads");
     assert_eq!(named.project.as_deref(), Some("org/repo"));
     assert_eq!(named.remote.as_deref(), Some("github.com/org/repo"));
     let told = SessionStarted { remote: Some("https://x@h/a/b/c.git".to_owned()), ..started };
     let named: SessionStarted =
-        name(Raw::of(&told).expect("it encodes"), Kind::SessionStarted).read().expect("it reads");
+        name(Raw::from_value(&told).expect("it encodes"), Kind::SessionStarted)
+            .read()
+            .expect("it reads");
     assert_eq!(named.project.as_deref(), Some("a/b/c"));
     let moved = SettingsChanged { cwd, ..SettingsChanged::default() };
     let named: SettingsChanged =
-        name(Raw::of(&moved).expect("it encodes"), Kind::SettingsChanged).read().expect("it reads");
+        name(Raw::from_value(&moved).expect("it encodes"), Kind::SettingsChanged)
+            .read()
+            .expect("it reads");
     assert_eq!(named.project.as_deref(), Some("org/repo"));
 }

@@ -86,7 +86,7 @@ impl Teller<'_> {
         self.count += 1;
         let at = Time::from_millis(self.at);
         let id = EventId::derived(at, "claude", self.session.as_str(), &self.count.to_be_bytes());
-        let data = Raw::of(&data).unwrap();
+        let data = Raw::from_value(&data).unwrap();
         let mut draft = Draft::with_data(id, self.session.clone(), at, Kind::from(kind), data);
         draft.provider = "claude".to_owned();
         self.journal.append(Batch::observed().with(draft)).unwrap();

@@ -2,10 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Content, ContextKind, Placement, SessionParent, payload_of};
+use super::{Content, ContextKind, Placement, SessionParent, impl_payload};
 use crate::{EventId, Raw};
 
-payload_of! {
+impl_payload! {
     CompactionStarted CompactionStarted
     Compaction Compaction
     Snapshot Snapshot

@@ -44,18 +44,18 @@ pub struct ModelFact {
 
 /// What the note is about, as it is written.
 #[derive(Serialize, Deserialize)]
-struct About {
+struct ModelNote {
     model: ModelWords,
 }
 
 impl ModelWords {
     /// What an event says that is the note of a model.
-    pub fn of(event: &Draft) -> Option<ModelWords> {
+    pub fn from_event(event: &Draft) -> Option<ModelWords> {
         if event.kind != Kind::Note {
             return None;
         }
         let note = event.readable::<Note>()?;
-        let about: About = note.about?.read().ok()?;
+        let about: ModelNote = note.about?.read().ok()?;
         Some(about.model)
     }
 
@@ -64,7 +64,8 @@ impl ModelWords {
         let said = self.title.iter().chain(&self.recent);
         let lines = said.cloned().chain(self.facts.iter().map(|fact| fact.text.clone()));
         let text = lines.collect::<Vec<_>>().join("\n");
-        let about = Raw::of(&About { model: self }).expect("texts and numbers always encode");
+        let about =
+            Raw::from_value(&ModelNote { model: self }).expect("texts and numbers always encode");
         Note { text, about: Some(about) }
     }
 }

@@ -2,11 +2,11 @@
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::payload_of;
+use super::impl_payload;
 use crate::Raw;
 use crate::kind::open_list;
 
-payload_of! {
+impl_payload! {
     UserPrompt UserPrompt
     AssistantMessage AssistantMessage
     AssistantThinking AssistantThinking
@@ -18,11 +18,11 @@ payload_of! {
 
 /// Parts of something said. A plain string is one text part.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
-pub struct Content(pub Vec<Part>);
+pub struct Content(pub Vec<ContentPart>);
 
 /// One piece of content. Bytes of images are artifacts, never inline.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-pub struct Part {
+pub struct ContentPart {
     /// `text`, `image`, `file`, or whatever comes next.
     #[serde(rename = "type")]
     pub kind: String,
@@ -39,7 +39,11 @@ pub struct Part {
 
 impl Content {
     pub fn text(text: impl Into<String>) -> Content {
-        Content(vec![Part { kind: "text".to_owned(), text: Some(text.into()), ..Part::default() }])
+        Content(vec![ContentPart {
+            kind: "text".to_owned(),
+            text: Some(text.into()),
+            ..ContentPart::default()
+        }])
     }
 
     /// The text of all parts, one after the other, a line break between them.

@@ -2,11 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::payload_of;
+use super::impl_payload;
 use crate::kind::open_list;
 use crate::{EventId, Raw, SessionId};
 
-payload_of! {
+impl_payload! {
     SessionStarted SessionStarted
     SessionExited SessionExited
     StatusChanged StatusChanged

@@ -2,11 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Usage, payload_of};
+use super::{TokenUsage, impl_payload};
 use crate::kind::open_list;
 use crate::{EventId, Raw};
 
-payload_of! {
+impl_payload! {
     ChildRequested ChildRequested
     ChildStarted ChildStarted
     ChildProgressed ChildProgressed
@@ -80,7 +80,7 @@ child!(ChildCompleted {
     #[serde(skip_serializing_if = "Option::is_none")]
     episode_id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    usage: Option<Usage>,
+    usage: Option<TokenUsage>,
 });
 
 child!(ChildFailed { error: String });

@@ -35,7 +35,7 @@ pub(crate) fn event() -> impl Strategy<Value = Event> {
             cost,
             extra,
         }
-        .at(seq)
+        .with_seq(seq)
     })
 }
 

@@ -40,7 +40,7 @@ proptest! {
         prop_assert!(!line.contains(['\n', '\r']));
         let decoded = Event::decode(&line).unwrap();
         prop_assert_eq!(decoded.encode(), line.clone());
-        prop_assert!(decoded.same_content(&event));
+        prop_assert!(decoded.has_same_content(&event));
         prop_assert_eq!(serde_json::to_string(&event).unwrap(), line);
     }
 
@@ -219,7 +219,7 @@ fn an_empty_text_is_an_absent_one() {
     let mut empty = built.clone();
     (empty.text, empty.turn_id) = (Some(String::new()), Some(String::new()));
     assert_eq!(empty.encode(), built.encode());
-    assert!(empty.same_content(&built));
+    assert!(empty.has_same_content(&built));
 }
 
 #[test]
@@ -261,7 +261,7 @@ fn half_a_character_and_nul_are_kept_in_data_and_shown_in_text() {
     built.text = Some("a\0b".to_owned());
     let (read, _) = Draft::decode(&built.encode()).unwrap();
     assert_eq!(read.text.as_deref(), Some("a\u{FFFD}b"));
-    assert!(read.same_content(&built), "a retry of what was recorded");
+    assert!(read.has_same_content(&built), "a retry of what was recorded");
 }
 
 #[test]
@@ -304,7 +304,7 @@ fn the_same_content_is_told_by_everything_but_who_saw_it() {
     let event = Event::decode(LINE).unwrap();
     for member in ["observed_at", "source", "confidence"] {
         let other = Draft::decode(&without(member)).unwrap().0;
-        assert!(event.same_content(&other) && event.draft != other, "{member}");
+        assert!(event.has_same_content(&other) && event.draft != other, "{member}");
     }
     for (member, json) in [
         ("id", r#""01K7ABCDEFGHJKMNPQRSTVWX09""#),
@@ -322,16 +322,16 @@ fn the_same_content_is_told_by_everything_but_who_saw_it() {
         ("later", "[2]"),
     ] {
         let other = Draft::decode(&with(member, json)).unwrap().0;
-        assert!(!event.same_content(&other), "{member}");
+        assert!(!event.has_same_content(&other), "{member}");
     }
 }
 
 #[test]
 fn bytes_that_are_no_text_are_given_as_base64() {
     for bytes in [&b""[..], b"f", b"fo", b"foo", b"foob", &[0xFF, 0x00, 0xFE, 0x80, 0x3E]] {
-        assert_eq!(Raw::of_bytes(bytes).bytes().as_deref(), Some(bytes));
+        assert_eq!(Raw::from_bytes(bytes).bytes().as_deref(), Some(bytes));
     }
-    let raw = Raw::of_bytes(b"\xFFtail");
+    let raw = Raw::from_bytes(b"\xFFtail");
     assert_eq!(raw.get(), r#"{"encoding":"base64","bytes":"/3RhaWw="}"#);
     for other in [
         r#""text""#,

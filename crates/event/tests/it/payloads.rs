@@ -65,7 +65,7 @@ const FIELDS: &[(&str, &str)] = &[
 fn rewritten<P: Payload>() -> (Kind, Raw, Raw) {
     let event = golden::event(&P::KIND);
     let payload: P = event.payload().expect("its shape fits").expect("it is of this kind");
-    (P::KIND, event.data.clone(), Raw::of(&payload).expect("a payload can be written"))
+    (P::KIND, event.data.clone(), Raw::from_value(&payload).expect("a payload can be written"))
 }
 
 macro_rules! all_rewritten {
@@ -149,7 +149,10 @@ fn a_plain_string_is_one_text_part() {
     let prompt: UserPrompt =
         draft("user.prompt", r#"{"content":"a\"b"}"#).payload().unwrap().unwrap();
     assert_eq!(prompt.content, Content::text("a\"b"));
-    assert_eq!(Raw::of(&prompt).unwrap().get(), r#"{"content":[{"type":"text","text":"a\"b"}]}"#);
+    assert_eq!(
+        Raw::from_value(&prompt).unwrap().get(),
+        r#"{"content":[{"type":"text","text":"a\"b"}]}"#
+    );
 }
 
 #[test]

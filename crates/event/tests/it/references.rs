@@ -53,12 +53,12 @@ fn ids_of_events_that_are_not_inherited_stay() {
 fn parent_and_amended_event_are_translated() {
     let mut draft = draft("note", "null");
     draft.parent_id = Some(id(OLD));
-    draft.metadata.insert(AMENDS.to_owned(), Raw::of(&id(OLD)).unwrap());
-    draft.metadata.insert("said_of".to_owned(), Raw::of(&id(OLD)).unwrap());
+    draft.metadata.insert(AMENDS.to_owned(), Raw::from_value(&id(OLD)).unwrap());
+    draft.metadata.insert("said_of".to_owned(), Raw::from_value(&id(OLD)).unwrap());
     let translated = translated(draft);
     assert_eq!(translated.parent_id, Some(id(NEW)));
     assert_eq!(translated.amends(), Some(id(NEW)));
-    assert_eq!(translated.metadata["said_of"], Raw::of(&id(OLD)).unwrap());
+    assert_eq!(translated.metadata["said_of"], Raw::from_value(&id(OLD)).unwrap());
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::sync::Mutex;
 
-use event::Kind;
+use event::{EventKey, Kind};
 
 use super::*;
 use crate::StorageError;
@@ -66,7 +66,7 @@ impl Store for Watched {
 fn batch(count: u8) -> Batch {
     let draft = |number: u8| {
         let at = Time::from_millis(i64::from(number));
-        let data = event::Raw::of(&serde_json::json!({ "content": number })).unwrap();
+        let data = event::Raw::from_value(&serde_json::json!({ "content": number })).unwrap();
         let session_id = SessionId::new("one").unwrap();
         Draft::with_data(EventId::new(at, [number; 10]), session_id, at, Kind::UserPrompt, data)
     };
@@ -116,7 +116,8 @@ fn nothing_is_kept_for_the_index_of_a_newer_program() {
     // As the indexer does, but now.
     journal.inner.feed.state().backlog().want();
     let id = SessionId::new("long").unwrap();
-    let long = event::Raw::of(&serde_json::json!({ "content": "x".repeat(512 * 1024) })).unwrap();
+    let long =
+        event::Raw::from_value(&serde_json::json!({ "content": "x".repeat(512 * 1024) })).unwrap();
     let draft = |number: u8| {
         let (at, data) = (Time::from_millis(i64::from(number)), long.clone());
         let event_id = EventId::new(at, [number; 10]);
@@ -136,7 +137,7 @@ fn derived_data_of_a_newer_program_is_in_nobodys_way() {
     let (journal, session_id) = (open(dir.path()), SessionId::new("one").unwrap());
     journal.append(batch(5)).unwrap();
     assert_eq!(journal.events(&session_id, Selection::all()).unwrap().count(), 5);
-    assert_eq!(journal.find(&session_id, &Key::new(event::KeyFamily::Call, "a")).unwrap(), []);
+    assert_eq!(journal.find(&session_id, &EventKey::new(event::KeyFamily::Call, "a")).unwrap(), []);
     assert_eq!(journal.index().unwrap(), None);
     journal.save_view(&session_id, "facts", 5, b"five").unwrap();
     assert_eq!(journal.saved_view(&session_id, "facts").unwrap(), None);

@@ -148,7 +148,7 @@ impl<'a> Feeding<'a> {
 
     /// Gathers words and tags, if anybody can ask for the event.
     fn gather(&mut self, position: u64, draft: &Draft) -> Result<(), Failure> {
-        let found_by = draft.findable();
+        let found_by = draft.search_fields();
         if found_by.texts.is_empty() && found_by.keys.is_empty() {
             return Ok(());
         }

@@ -4,7 +4,7 @@
 //! every filter is one more list of positions to intersect. Names are kept as short hashes; what
 //! is found is compared with the event itself, so two names with one hash do no harm.
 
-use event::{Draft, Findable, Key, Kind, SessionId, Time};
+use event::{Draft, EventKey, Kind, SearchFields, SessionId, Time};
 
 use super::gathering::hash;
 
@@ -41,7 +41,7 @@ pub(super) fn kind(kind: &Kind) -> String {
 }
 
 /// A key within the session that recorded it.
-pub(super) fn key(session_id: &SessionId, key: &Key) -> String {
+pub(super) fn key(session_id: &SessionId, key: &EventKey) -> String {
     let family = key.family.letter().to_string();
     named('x', &[session_id.as_str(), &family, &key.name])
 }
@@ -82,7 +82,7 @@ impl Tagging {
     pub(super) fn of_event(
         &mut self,
         event: &Draft,
-        found_by: &Findable<'_>,
+        found_by: &SearchFields<'_>,
         project_of_session: Option<&str>,
         mut tell: impl FnMut(&str),
     ) {

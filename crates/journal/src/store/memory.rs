@@ -137,7 +137,7 @@ impl State {
     fn stored(&self, place: (u32, u64)) -> Option<Stored> {
         let (position, draft) = self.events.get(&place)?;
         let (session, seq) = place;
-        let event = Ok(Draft::clone(draft).at(seq));
+        let event = Ok(Draft::clone(draft).with_seq(seq));
         Some(Stored { position: *position, session, seq, event })
     }
 

@@ -103,7 +103,7 @@ fn who_saw_it_when_and_how_surely_makes_no_other_event(world: World) {
     again.confidence = Confidence::Low;
     let appended = host(&world, again);
     assert_eq!(appended.outcome, Recording::AlreadyRecorded { differs: false });
-    assert_eq!(read_all(&world, "a"), [prompt("a", 1).at(1)]);
+    assert_eq!(read_all(&world, "a"), [prompt("a", 1).with_seq(1)]);
 }
 
 fn the_same_event_twice_in_a_batch_is_one_row(world: World) {
@@ -156,7 +156,7 @@ fn other_content_at_the_hosted_door_is_a_duplicate_id(world: World) {
         panic!("{error:?}");
     };
     assert_eq!((found, session_id, seq), (id("a", 2), session("a"), 2));
-    assert_eq!(read_all(&world, "a")[1], prompt("a", 2).at(2));
+    assert_eq!(read_all(&world, "a")[1], prompt("a", 2).with_seq(2));
     assert_eq!(world.sightings(&session("a"), 2).unwrap(), []);
 }
 
@@ -191,7 +191,7 @@ fn other_content_at_the_observed_door_is_a_sighting(mut world: World) {
     };
     assert_eq!(receipt.events, [expected]);
     world.reopen();
-    assert_eq!(read_all(&world, "a")[1], prompt("a", 2).at(2));
+    assert_eq!(read_all(&world, "a")[1], prompt("a", 2).with_seq(2));
     let sighting = Sighting {
         source: "hook".to_owned(),
         observed_at: at(77),
@@ -261,7 +261,7 @@ fn ids_that_differ_in_their_last_byte_are_different_facts(mut world: World) {
 fn a_fuller_account_is_an_event_of_its_own(world: World) {
     talk(&world, "a", 1);
     let mut fuller = prompt("a", 2);
-    fuller.metadata.insert("amends".to_owned(), Raw::of(&id("a", 1)).unwrap());
+    fuller.metadata.insert("amends".to_owned(), Raw::from_value(&id("a", 1)).unwrap());
     assert_eq!(observe(&world, fuller).seq, 2);
     assert_eq!(read_all(&world, "a")[1].amends(), Some(id("a", 1)));
 }
@@ -450,14 +450,14 @@ fn live_kinds_are_not_stored(world: World) {
 fn a_merged_tool_delta_is_stored(world: World) {
     let delta = fact("a", 1, "tool.delta", r#"{"call_id":"c","tool":"bash","text":"half"}"#);
     assert_eq!(host(&world, delta.clone()).seq, 1);
-    assert_eq!(read_all(&world, "a"), [delta.at(1)]);
+    assert_eq!(read_all(&world, "a"), [delta.with_seq(1)]);
 }
 
 fn unknown_kinds_are_recorded_like_any_other(mut world: World) {
     let strange = fact("a", 1, "weather.changed", r#"{"sky":["grey",1.50]}"#);
     host(&world, strange.clone());
     world.reopen();
-    assert_eq!(read_all(&world, "a"), [strange.at(1)]);
+    assert_eq!(read_all(&world, "a"), [strange.with_seq(1)]);
 }
 
 fn meaning_is_never_refused_at_the_observed_door(world: World) {
@@ -545,7 +545,8 @@ fn the_news_of_a_batch_are_its_events_as_they_are_read(world: World) {
     let drafts = [prompt("a", 2), prompt("a", 1), prompt("b", 1), prompt("a", 3)];
     let ticket = world.submit(Batch::observed().with_all(drafts)).unwrap();
     let news = ticket.wait_for_news().unwrap().into_iter();
-    let news: Vec<Event> = news.map(|(seq, draft)| Arc::unwrap_or_clone(draft).at(seq)).collect();
+    let news: Vec<Event> =
+        news.map(|(seq, draft)| Arc::unwrap_or_clone(draft).with_seq(seq)).collect();
     let mut expected = read_all(&world, "a").split_off(1);
     expected.insert(1, read_all(&world, "b").remove(0));
     assert_eq!(news, expected);

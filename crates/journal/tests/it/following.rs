@@ -118,7 +118,7 @@ fn from_now_on_nothing_older_is_delivered(world: World) {
     let mut later = follow_session(&world, "a", From::At(3));
     host(&world, prompt("a", 4));
     for stream in [&mut all, &mut one] {
-        assert_eq!(next_event(stream).event, prompt("a", 4).at(4));
+        assert_eq!(next_event(stream).event, prompt("a", 4).with_seq(4));
         nothing_more(stream);
     }
     assert_eq!(seqs(&next_events(&mut later, 2)), [3, 4]);
@@ -147,7 +147,7 @@ fn every_subscriber_gets_the_same(world: World) {
     assert_eq!(world.subscriber_count(), 3);
     host(&world, prompt("a", 2));
     for stream in &mut streams {
-        let expected = Recorded { position: 2, event: prompt("a", 2).at(2) };
+        let expected = Recorded { position: 2, event: prompt("a", 2).with_seq(2) };
         assert_eq!(next_event(stream), expected);
         nothing_more(stream);
     }

@@ -77,7 +77,7 @@ fn a_fork_shows_its_parent_and_then_itself(world: World) {
     for (inherited, source) in shown.iter().zip(&parent[..2]) {
         assert_inherited(inherited, "f", source, "p");
     }
-    assert_eq!(shown[2..], [fork("f", 4, "p", 2).at(3), prompt("f", 5).at(4)]);
+    assert_eq!(shown[2..], [fork("f", 4, "p", 2).with_seq(3), prompt("f", 5).with_seq(4)]);
     assert_eq!(shown[2].fork_origin(), None);
 }
 
@@ -113,7 +113,7 @@ fn a_fork_of_an_empty_session_has_only_itself(world: World) {
     world.import_ancestry(vec![root]).unwrap();
     assert_eq!(read_all(&world, "p"), []);
     host(&world, fork("f", 2, "p", 0));
-    assert_eq!(read_all(&world, "f"), [fork("f", 2, "p", 0).at(1)]);
+    assert_eq!(read_all(&world, "f"), [fork("f", 2, "p", 0).with_seq(1)]);
     let ancestry = world.lineage(&session("f")).unwrap().pop().unwrap();
     assert_eq!((ancestry.fork_point_seq, ancestry.fork_point_event_id), (0, None));
 }
@@ -169,7 +169,7 @@ fn naming(name: &str, target: EventId, first: u64) -> Vec<Draft> {
     let mut prompt_on = prompt(name, first);
     prompt_on.parent_id = Some(target);
     let mut fuller = prompt(name, first + 1);
-    fuller.metadata.insert("amends".to_owned(), Raw::of(&target).unwrap());
+    fuller.metadata.insert("amends".to_owned(), Raw::from_value(&target).unwrap());
     let fact =
         |n, kind, data: &str| fact(name, first + n, kind, &data.replace("ID", &target.to_string()));
     let saved = r#"{"strategy":"x","cutoff_seq":1,"cutoff_event_id":"ID","entries":[{"seq":1,"event_id":"ID"},{"role":"user"}],"mine":"ID"}"#;
@@ -366,7 +366,7 @@ fn children_and_resumed_sessions_inherit_nothing(world: World) {
     for (name, mode) in [("c", SessionMode::Child), ("r", SessionMode::Resume)] {
         let draft = started(name, 3, "p", 2, mode.clone());
         assert_eq!(host(&world, draft.clone()).seq, 1);
-        assert_eq!(read_all(&world, name), [draft.at(1)]);
+        assert_eq!(read_all(&world, name), [draft.with_seq(1)]);
         assert_eq!(world.stat(&session(name)).unwrap().mode(), Some(&mode));
     }
 }
@@ -425,8 +425,8 @@ fn an_observed_fork_of_an_unknown_parent_is_kept(world: World) {
     talk(&world, "p", 1);
     assert_eq!(observe(&world, fork("f", 2, "nobody", 7)).seq, 1);
     assert_eq!(observe(&world, fork("g", 2, "p", 7)).seq, 1);
-    assert_eq!(read_all(&world, "f"), [fork("f", 2, "nobody", 7).at(1)]);
-    assert_eq!(read_all(&world, "g"), [fork("g", 2, "p", 7).at(1)]);
+    assert_eq!(read_all(&world, "f"), [fork("f", 2, "nobody", 7).with_seq(1)]);
+    assert_eq!(read_all(&world, "g"), [fork("g", 2, "p", 7).with_seq(1)]);
 }
 
 fn the_same_fork_again_is_already_recorded(mut world: World) {

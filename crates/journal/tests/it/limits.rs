@@ -114,7 +114,7 @@ fn an_observed_event_that_is_too_large_refers_to_an_artifact(world: World) {
 
 fn with_metadata(draft: Draft, bytes: usize) -> Draft {
     let mut draft = draft;
-    draft.metadata.insert("k".to_owned(), Raw::of(&"x".repeat(bytes)).unwrap());
+    draft.metadata.insert("k".to_owned(), Raw::from_value(&"x".repeat(bytes)).unwrap());
     draft
 }
 
@@ -208,7 +208,7 @@ fn a_payload_reads_the_same_in_its_row_and_beside_it(mut world: World) {
     let drafts = sizes.map(|bytes| sized("a", bytes as u64, bytes));
     world.append(Batch::hosted().with_all(drafts.clone())).unwrap();
     world.reopen();
-    let expected: Vec<Event> = (1..).zip(&drafts).map(|(seq, d)| d.clone().at(seq)).collect();
+    let expected: Vec<Event> = (1..).zip(&drafts).map(|(seq, d)| d.clone().with_seq(seq)).collect();
     assert_eq!(read_all(&world, "a"), expected);
     let mut backwards = read(&world, "a", Selection::all().newest_first());
     backwards.reverse();
@@ -252,7 +252,7 @@ fn a_reading_goes_on_over_the_events_of_a_page(world: World) {
         expected.reverse();
         assert_eq!(seqs(&read(&world, &name, Selection::all().newest_first())), expected);
         let last = read(&world, &name, Selection::after(count - 1));
-        assert_eq!(last, [prompt(&name, count).at(count)]);
+        assert_eq!(last, [prompt(&name, count).with_seq(count)]);
     }
     let total = sizes.iter().sum::<u64>();
     let positions: Vec<u64> = recorded_from(&world, 1).iter().map(|r| r.position).collect();

@@ -287,7 +287,7 @@ fn every_field_comes_back_as_it_was(mut world: World) {
     assert_eq!(events, before);
     for ((event, draft), appended) in events.iter().zip(&drafts).zip(&receipt.events) {
         assert_eq!(event.draft, *draft);
-        assert_eq!(event.encode(), draft.clone().at(appended.seq).encode());
+        assert_eq!(event.encode(), draft.clone().with_seq(appended.seq).encode());
     }
 }
 
@@ -299,7 +299,7 @@ fn an_empty_field_is_an_absent_one(mut world: World) {
     draft.provider = String::new();
     host(&world, draft.clone());
     world.reopen();
-    assert_eq!(read_all(&world, "a"), [prompt("a", 1).at(1)]);
+    assert_eq!(read_all(&world, "a"), [prompt("a", 1).with_seq(1)]);
     let again = host(&world, draft);
     assert_eq!(again.outcome, Recording::AlreadyRecorded { differs: false });
 }
@@ -363,7 +363,7 @@ fn metadata_is_there_on_every_path(mut world: World) {
     draft.metadata.insert("kind".to_owned(), Raw::parse(r#""mine""#).unwrap());
     let mut news = world.follow(From::Now, OnLag::CatchUp).unwrap();
     host(&world, draft.clone());
-    let expected = Recorded { position: 1, event: draft.clone().at(1) };
+    let expected = Recorded { position: 1, event: draft.clone().with_seq(1) };
     assert_eq!(next(&mut news), Followed::Event(expected.clone().into()));
     drop(news);
     world.reopen();

@@ -26,5 +26,5 @@ fn at(seconds: i64) -> Time {
 fn event(session: &str, seq: u64, at: Time, kind: Kind, data: &Value) -> Event {
     let id = EventId::derived(at, "test", session, &seq.to_be_bytes());
     let session = SessionId::new(format!("claude:{session}")).unwrap();
-    Draft::with_data(id, session, at, kind, Raw::of(data).unwrap()).at(seq)
+    Draft::with_data(id, session, at, kind, Raw::from_value(data).unwrap()).with_seq(seq)
 }

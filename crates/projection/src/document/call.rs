@@ -1,7 +1,7 @@
 //! Calls of tools in words: what was given, and what came back.
 
 use event::Raw;
-use event::payload::{Outcome as Ended, Part, ToolCall, ToolResult};
+use event::payload::{ContentPart, Outcome as Ended, ToolCall, ToolResult};
 
 use super::block::{Call, Outcome};
 use super::clean::Clean;
@@ -70,7 +70,7 @@ pub(crate) fn add_result(
 }
 
 /// The parts as text; what is no text is named.
-pub(crate) fn parts(parts: &[Part]) -> String {
+pub(crate) fn parts(parts: &[ContentPart]) -> String {
     let told = parts.iter().map(|part| match &part.text {
         Some(text) => text.clone(),
         None => {

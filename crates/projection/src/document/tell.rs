@@ -257,7 +257,7 @@ fn content(content: &Content, clean: &mut Clean<'_>) -> String {
 fn remark(event: &Event) -> Option<String> {
     match event.kind {
         // What a model made of it is not part of the talk.
-        Kind::Note if ModelWords::of(event).is_some() => None,
+        Kind::Note if ModelWords::from_event(event).is_some() => None,
         Kind::Note => event.readable::<Note>().map(|note| note.text),
         Kind::ApprovalResolved => {
             let resolved = event.readable::<ApprovalResolved>()?;

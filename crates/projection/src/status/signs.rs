@@ -325,7 +325,8 @@ impl Signs {
             // Said about the session, not by it.
             Kind::Note if is_seen(event) => self.seen_at = Some(event.created_at),
             Kind::Note => {
-                if let Some(ModelWords { recent: Some(recent), to_seq, .. }) = ModelWords::of(event)
+                if let Some(ModelWords { recent: Some(recent), to_seq, .. }) =
+                    ModelWords::from_event(event)
                 {
                     self.work.tell(&recent, to_seq);
                 }

@@ -154,7 +154,7 @@ fn a_record_that_is_understood_later_is_no_longer_unknown() {
     let unknown = log.add("unknown", json!({"raw": {}, "record_type": "news"})).id;
     log.add("unknown", json!({"raw": {}, "record_type": "news"}));
     let said = log.say("m1", "what it says");
-    said.draft.metadata.insert(event::UNDERSTOOD.to_owned(), Raw::of("news").unwrap());
+    said.draft.metadata.insert(event::UNDERSTOOD.to_owned(), Raw::from_value("news").unwrap());
     amends(said, unknown);
     let facts = folded(&log.events);
     assert_eq!((facts.counts().unknown, facts.counts().responses), (1, 1));

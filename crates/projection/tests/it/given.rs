@@ -28,9 +28,9 @@ impl Log {
         self.at = Time::from_nanos(self.at.nanos() + 1_000_000_000);
         let id = EventId::derived(self.at, "claude", "s", &seq.to_be_bytes());
         let session_id = SessionId::new("claude:s").unwrap();
-        let data = Raw::of(&data).unwrap();
+        let data = Raw::from_value(&data).unwrap();
         let draft = Draft::with_data(id, session_id, self.at, Kind::from(kind), data);
-        self.events.push(draft.at(seq));
+        self.events.push(draft.with_seq(seq));
         self.events.last_mut().unwrap()
     }
 
@@ -84,11 +84,11 @@ impl Log {
 
 /// Marks an event as a fuller account of another.
 pub(crate) fn amends(event: &mut Event, amended: EventId) {
-    event.draft.metadata.insert(AMENDS.to_owned(), Raw::of(&amended).unwrap());
+    event.draft.metadata.insert(AMENDS.to_owned(), Raw::from_value(&amended).unwrap());
 }
 
 /// Marks an event as inherited from another session.
 pub(crate) fn inherited(event: &mut Event) {
     let origin = json!({"session_id": "claude:parent", "event_id": event.id});
-    event.draft.metadata.insert(FORK_ORIGIN.to_owned(), Raw::of(&origin).unwrap());
+    event.draft.metadata.insert(FORK_ORIGIN.to_owned(), Raw::from_value(&origin).unwrap());
 }

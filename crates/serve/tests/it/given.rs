@@ -324,7 +324,7 @@ pub(crate) fn of_kind(session: &str, name: &str, kind: Kind, data: Value) -> Dra
     let at = Time::from_millis(1_800_000_000_000);
     let id = EventId::derived(at, "made up", session, name.as_bytes());
     let session_id = SessionId::new(format!("made-up:{session}")).unwrap();
-    Draft::with_data(id, session_id, at, kind, Raw::of(&data).unwrap())
+    Draft::with_data(id, session_id, at, kind, Raw::from_value(&data).unwrap())
 }
 
 pub(crate) fn status(session: &str, status: &'static str, since: i64) -> wire::Status {

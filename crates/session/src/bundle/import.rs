@@ -69,7 +69,7 @@ fn known_up_to(journal: &Journal, session: &Incoming) -> Result<Option<u64>, Bun
     let ours = journal.events(id, selection).map_err(SessionError::from)?;
     for (ours, theirs) in ours.zip(known) {
         let ours = ours.map_err(SessionError::from)?;
-        if ours.seq != theirs.seq || !ours.same_content(theirs) {
+        if ours.seq != theirs.seq || !ours.has_same_content(theirs) {
             return diverged(ours.seq);
         }
     }

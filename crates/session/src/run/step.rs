@@ -1,6 +1,8 @@
 //! One answer while its events come in, in whatever order.
 
-use event::payload::{AssistantMessage, AssistantThinking, Content, Part, ToolCall, ToolResult};
+use event::payload::{
+    AssistantMessage, AssistantThinking, Content, ContentPart, ToolCall, ToolResult,
+};
 use event::{Cost, Event, Time};
 
 use super::{RunCall, RunInput, RunMetrics, RunResult, RunStep};
@@ -12,7 +14,7 @@ pub(super) struct StepBuilder {
     pub(super) is_closed: bool,
     /// When the request for it went out, as long as no end of the step is known.
     pub(super) begun_at: Option<Time>,
-    messages: Vec<(u32, Vec<Part>)>,
+    messages: Vec<(u32, Vec<ContentPart>)>,
     thinking: Vec<(u32, AssistantThinking)>,
     calls: Vec<(u32, RunCall)>,
 }

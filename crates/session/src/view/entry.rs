@@ -4,8 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use event::payload::{
-    AssistantThinking, Content, ContextAdded, ContextKind, Part, Placement, SavedEntry, ToolCall,
-    ToolResult, ToolStarted,
+    AssistantThinking, Content, ContentPart, ContextAdded, ContextKind, Placement, SavedEntry,
+    ToolCall, ToolResult, ToolStarted,
 };
 use event::{BadPayload, Event, EventId, Kind, Raw};
 
@@ -219,7 +219,7 @@ pub(crate) fn result_content(result: &ToolResult, replaced: Option<&Replaced>) -
         Some(replaced) => Some(replaced.text.clone()),
         None => result.shown.clone().or_else(|| result.output_text()),
     };
-    let mut parts: Vec<Part> = Vec::new();
+    let mut parts: Vec<ContentPart> = Vec::new();
     if let Some(text) = text.filter(|text| !text.is_empty()) {
         parts.extend(Content::text(text).0);
     }
@@ -236,7 +236,7 @@ pub(crate) fn result_content(result: &ToolResult, replaced: Option<&Replaced>) -
 
 fn add_line(content: &mut Content, line: &str) {
     match content.0.first_mut() {
-        Some(Part { kind, text: Some(text), .. }) if kind == "text" => {
+        Some(ContentPart { kind, text: Some(text), .. }) if kind == "text" => {
             text.push('\n');
             text.push_str(line);
         }

@@ -151,14 +151,14 @@ every_store! {
         assert!(session.ask("q2", "how?").is_err(), "one question at a time");
         session.cancel_question("q1").unwrap();
         session.ask("q2", "how?").unwrap();
-        let stale = session.answer("q1", Raw::of("because").unwrap());
+        let stale = session.answer("q1", Raw::from_value("because").unwrap());
         assert!(matches!(stale, Err(SessionError::Refused(Refused::IllegalTransition { .. }))));
         assert_eq!(session.waiting_on()[0].id, "q2");
         let other = Session::open(&world.reopened(), id("s")).unwrap();
-        other.answer("q2", Raw::of("like this").unwrap()).unwrap();
+        other.answer("q2", Raw::from_value("like this").unwrap()).unwrap();
         session.refresh().unwrap();
         assert!(!session.is_waiting());
-        assert!(session.answer("q2", Raw::of("again").unwrap()).is_err());
+        assert!(session.answer("q2", Raw::from_value("again").unwrap()).is_err());
         assert!(session.answer("q9", Raw::null()).is_err());
     }
 

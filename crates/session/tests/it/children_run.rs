@@ -76,7 +76,7 @@ every_store! {
     fn a_child_is_given_what_its_mode_says(world) {
         let parent = world.session("p");
         write(&parent, 1, "prompt hello \n say m1 hi");
-        let context = Some(Raw::of("the garden").unwrap());
+        let context = Some(Raw::from_value("the garden").unwrap());
         let handoff = spawn(&parent, ChildSpec { context: context.clone(), ..dig("handoff") });
         assert_eq!(prompts(&handoff.session), ["Task: dig\nContext: the garden"]);
         let fresh = ChildSpec { mode: Some(ChildMode::Fresh), context: context.clone(), ..dig("fresh") };
@@ -116,7 +116,7 @@ every_store! {
         assert!(matches!(unknown, Err(SessionError::Refused(Refused::BadArgument { .. }))));
         let nobody = parent.spawn_child(ChildSpec { agent_id: String::new(), ..dig("c") });
         assert!(matches!(nobody, Err(SessionError::Refused(Refused::BadPayload(_)))));
-        let no_object = ChildSpec { metadata: Some(Raw::of("x").unwrap()), ..dig("c") };
+        let no_object = ChildSpec { metadata: Some(Raw::from_value("x").unwrap()), ..dig("c") };
         assert!(matches!(parent.spawn_child(no_object), Err(SessionError::BadArgument { .. })));
         assert!(!world.journal().exists(&id("c")).unwrap());
         spawn(&parent, dig("c"));

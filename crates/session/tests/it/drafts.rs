@@ -14,7 +14,7 @@
 //! approval.requested {"approval_id": "a1", "tool": "bash"}
 //! ```
 
-use event::{Cost, Draft, Event, EventId, Key, Kind, Metadata, Raw, SessionId, Time};
+use event::{Cost, Draft, Event, EventId, EventKey, Kind, Metadata, Raw, SessionId, Time};
 use journal::ReadError;
 use session::Past;
 
@@ -43,7 +43,11 @@ pub(crate) fn log(text: &str) -> Vec<Event> {
 }
 
 pub(crate) fn log_of(session: &str, text: &str) -> Vec<Event> {
-    drafts_of(session, 1, text).into_iter().zip(1..).map(|(draft, seq)| draft.at(seq)).collect()
+    drafts_of(session, 1, text)
+        .into_iter()
+        .zip(1..)
+        .map(|(draft, seq)| draft.with_seq(seq))
+        .collect()
 }
 
 /// Drafts for session `s` that are numbered from `first`.
@@ -131,7 +135,7 @@ fn payload<'a>(word: &'a str, rest: &str) -> (&'a str, String) {
 }
 
 fn set(draft: &mut Draft, name: &str, value: &str) {
-    let text = |value: &str| Raw::of(&value).unwrap();
+    let text = |value: &str| Raw::from_value(&value).unwrap();
     match name {
         "cost" => draft.cost = Some(value.parse::<Cost>().unwrap()),
         "turn" => draft.turn_id = Some(value.to_owned()),
@@ -167,7 +171,7 @@ pub(crate) fn numbered(text: &str) -> String {
 pub(crate) struct Recorded<'a>(pub(crate) &'a [Event]);
 
 impl Past for Recorded<'_> {
-    fn find(&self, key: &Key) -> Result<Vec<Event>, ReadError> {
+    fn find(&self, key: &EventKey) -> Result<Vec<Event>, ReadError> {
         Ok(self.0.iter().filter(|event| event.keys().contains(key)).cloned().collect())
     }
 

@@ -118,7 +118,7 @@ fn an_execution_has_call_start_and_result_of_the_newest_occurrence() {
 fn the_model_is_told_what_was_lost() {
     let result: ToolResult = lost("c1", "bash", Some("k".to_owned()), Some("half"));
     expect![[r#"{"call_id":"c1","tool":"bash","idempotency_key":"k","outcome":"lost","output":"half","error":"the call was interrupted; what it did is not known and it was not run again"}"#]]
-        .assert_eq(Raw::of(&result).unwrap().get());
+        .assert_eq(Raw::from_value(&result).unwrap().get());
 }
 
 #[test]

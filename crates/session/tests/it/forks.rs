@@ -230,7 +230,7 @@ every_store! {
         let mut artifact = r#"artifact.recorded {"artifact":{"id":"x","kind":"patch","producer_event_id":"ID"}}"#.to_owned();
         artifact = artifact.replace("ID", &line_id(2).to_string());
         write(&parent, 4, &artifact);
-        let covers = Covers { from: Raw::of(&line_id(2)).unwrap(), to: Raw::parse("2").unwrap() };
+        let covers = Covers { from: Raw::from_value(&line_id(2)).unwrap(), to: Raw::parse("2").unwrap() };
         let mut context: ContextAdded =
             Raw::parse(r#"{"kind":"summary","placement":"history","content":"left"}"#)
                 .unwrap().read().unwrap();

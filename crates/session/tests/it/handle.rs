@@ -408,7 +408,7 @@ every_store! {
         let names = ["ancestry", ".jsonl", "../x", "a/b", "CON", "con", "é", "e\u{301}", "a b"];
         for (n, name) in names.iter().enumerate() {
             let session = world.session(name);
-            let text = Raw::of(name).unwrap();
+            let text = Raw::from_value(name).unwrap();
             let draft = drafts_of(name, n as u64 + 1, &format!("note {{\"text\":{}}}", text.get()));
             session.append_batch(draft).unwrap();
         }
@@ -416,7 +416,7 @@ every_store! {
         for name in names {
             let session = Session::open(&host, id(name)).unwrap();
             assert_eq!(all(&session).len(), 1);
-            assert!(all(&session)[0].data.get().contains(Raw::of(name).unwrap().get()));
+            assert!(all(&session)[0].data.get().contains(Raw::from_value(name).unwrap().get()));
         }
     }
 

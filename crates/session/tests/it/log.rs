@@ -56,7 +56,7 @@ impl TestLog {
 
     /// Any payload of a known kind.
     pub(crate) fn add<P: Payload>(&mut self, payload: &P) -> u64 {
-        self.raw(P::KIND, Raw::of(payload).unwrap().get())
+        self.raw(P::KIND, Raw::from_value(payload).unwrap().get())
     }
 
     /// Any JSON under any kind, fitting or not.
@@ -65,7 +65,7 @@ impl TestLog {
         let session_id = SessionId::new("s").unwrap();
         let data = Raw::parse(json).unwrap();
         let draft = Draft::with_data(id_at(seq), session_id, time_at(seq), kind, data);
-        self.events.push(draft.at(seq));
+        self.events.push(draft.with_seq(seq));
         seq
     }
 
@@ -158,7 +158,7 @@ impl TestLog {
 
     /// Makes the last event a fuller account of an earlier one.
     pub(crate) fn amending(&mut self, seq: u64) -> u64 {
-        self.last().metadata.insert(AMENDS.to_owned(), Raw::of(&id_at(seq)).unwrap());
+        self.last().metadata.insert(AMENDS.to_owned(), Raw::from_value(&id_at(seq)).unwrap());
         self.tail()
     }
 
@@ -173,7 +173,7 @@ pub(crate) fn result(call_id: &str, output: &str) -> ToolResult {
         tool: None,
         idempotency_key: None,
         outcome: Outcome::Ok,
-        output: Some(Raw::of(&output).unwrap()),
+        output: Some(Raw::from_value(&output).unwrap()),
         ..ToolResult::default()
     }
 }

@@ -300,7 +300,7 @@ fn inherited(events: &[Event]) -> Vec<Event> {
     let mut shown = events.to_vec();
     for event in &mut shown {
         let origin = ForkOrigin { session_id: session_id("s"), event_id: event.id };
-        event.draft.metadata.insert("fork_origin".to_owned(), Raw::of(&origin).unwrap());
+        event.draft.metadata.insert("fork_origin".to_owned(), Raw::from_value(&origin).unwrap());
         event.draft.session_id = session_id("f");
         event.draft.id = fresh(event.draft.id);
         event.draft.translate_references(&|id| Some(fresh(id)));

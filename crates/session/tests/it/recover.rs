@@ -64,7 +64,7 @@ fn check(text: &str, expected: Expect) {
 
 fn append(events: &[Event], drafts: Vec<Draft>) -> Vec<Event> {
     let next = events.len() as u64 + 1;
-    let new = drafts.into_iter().zip(next..).map(|(draft, seq)| draft.at(seq));
+    let new = drafts.into_iter().zip(next..).map(|(draft, seq)| draft.with_seq(seq));
     events.iter().cloned().chain(new).collect()
 }
 
@@ -175,7 +175,7 @@ fn two_processes_close_with_the_same_events() {
     let one = recover(&fold(&events), at(100), fate).closing(&Recorded(&events)).unwrap();
     let two = recover(&fold(&events), at(200), fate).closing(&Recorded(&events)).unwrap();
     assert_eq!(one.len(), 1);
-    assert!(one[0].id == two[0].id && one[0].same_content(&two[0]));
+    assert!(one[0].id == two[0].id && one[0].has_same_content(&two[0]));
 }
 
 #[test]

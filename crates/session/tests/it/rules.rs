@@ -538,7 +538,7 @@ proptest! {
             let batch = [event.draft];
             if let Ok(after) = check_batch(&state, &batch, &Recorded(&recorded)) {
                 let [draft] = batch;
-                recorded.push(draft.at(after.up_to_seq()));
+                recorded.push(draft.with_seq(after.up_to_seq()));
                 state = after;
             }
         }

@@ -5,8 +5,8 @@ mod paths; // what changes the beginning of a history
 use std::cell::Cell;
 
 use event::payload::{
-    AssistantThinking, Compaction, Content, ContextAdded, ContextKind, Covers, Outcome, Part,
-    Placement, SavedEntry, Snapshot, ToolResult,
+    AssistantThinking, Compaction, Content, ContentPart, ContextAdded, ContextKind, Covers,
+    Outcome, Placement, SavedEntry, Snapshot, ToolResult,
 };
 use event::{Event, EventId, Kind, Raw};
 use expect_test::{Expect, expect};
@@ -86,7 +86,9 @@ fn a_higher_rank_is_shown_as_user() {
     check(
         |log| {
             log.context(ContextKind::Harness, "rules");
-            log.last().metadata.insert("original_role".to_owned(), Raw::of(&"system").unwrap());
+            log.last()
+                .metadata
+                .insert("original_role".to_owned(), Raw::from_value(&"system").unwrap());
         },
         expect![[r#"
             1 user (harness, prefix) "rules"
@@ -288,10 +290,10 @@ fn an_image_of_a_result_is_kept() {
         |log| {
             log.call("m1", 0, "a");
             log.add(&ToolResult {
-                parts: vec![Part {
+                parts: vec![ContentPart {
                     kind: "image".to_owned(),
                     artifact: Some("art".to_owned()),
-                    ..Part::default()
+                    ..ContentPart::default()
                 }],
                 ..result("a", "a picture")
             });

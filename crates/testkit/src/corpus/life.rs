@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use event::payload::{
     AssistantMessage, AssistantThinking, Content, Outcome, Payload, SessionExited, SessionStarted,
-    StopReason, ToolCall, ToolResult, TurnCompleted, TurnStarted, Usage, UserPrompt,
+    StopReason, TokenUsage, ToolCall, ToolResult, TurnCompleted, TurnStarted, UserPrompt,
 };
 use event::{Cost, Draft, EventId, Raw, SessionId, Source, Time};
 
@@ -221,7 +221,7 @@ impl Life {
     }
 
     fn finish(&mut self, call_id: String, used: Use, told: &mut Telling<'_>) {
-        let output = Raw::of(&used.output).expect("a string always encodes");
+        let output = Raw::from_value(&used.output).expect("a string always encodes");
         let result = ToolResult {
             call_id,
             tool: Some(used.tool.to_owned()),
@@ -255,12 +255,12 @@ impl Life {
     fn end_turn(&mut self, steps: u64, told: &mut Telling<'_>) {
         let output_tokens = steps * self.random.between(80, 900);
         self.context_tokens = (self.context_tokens + output_tokens * 4) % 180_000;
-        let usage = Usage {
+        let usage = TokenUsage {
             input_tokens: Some(self.random.below(3_000)),
             output_tokens: Some(output_tokens),
             cache_read_tokens: Some(self.context_tokens * steps),
             cache_creation_tokens: Some(self.random.below(20_000)),
-            ..Usage::default()
+            ..TokenUsage::default()
         };
         let completed = TurnCompleted {
             agent_id: "main".to_owned(),

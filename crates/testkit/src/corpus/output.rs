@@ -236,5 +236,5 @@ fn write(random: &mut Random, world: &World, project: &Project) -> Use {
 }
 
 fn raw(value: &serde_json::Value) -> Raw {
-    Raw::of(value).expect("plain JSON encodes")
+    Raw::from_value(value).expect("plain JSON encodes")
 }

@@ -115,5 +115,5 @@ fn context(line: &Line<'_>, kind: &str, content: Content, told: &mut Told<'_>) {
     let identity = identity(line, "context", told);
     let draft = told.fact(identity, line.at(), &added);
     draft.text = Some(crate::told::shown(&text));
-    draft.metadata.insert("attachment".to_owned(), Raw::of(kind).expect("a text encodes"));
+    draft.metadata.insert("attachment".to_owned(), Raw::from_value(kind).expect("a text encodes"));
 }

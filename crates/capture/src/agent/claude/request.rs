@@ -4,7 +4,7 @@
 //! counts, once per message and request: it is held back until the answer says that it is whole,
 //! or something else follows.
 
-use event::payload::{StepCompleted, Usage};
+use event::payload::{StepCompleted, TokenUsage};
 use event::{AMENDS, EventId, Raw, Time};
 use serde::{Deserialize, Serialize};
 
@@ -44,7 +44,7 @@ struct Held {
     length: u64,
     at: Option<Time>,
     model: String,
-    usage: Usage,
+    usage: TokenUsage,
 }
 
 impl Requests {
@@ -139,7 +139,7 @@ impl Request {
             };
             let draft = told.fact(identity, at, &step);
             if let Some((first, _)) = self.told {
-                let first = Raw::of(&first).expect("an id encodes");
+                let first = Raw::from_value(&first).expect("an id encodes");
                 draft.metadata.insert(AMENDS.to_owned(), first);
             }
             self.told = Some((draft.id, output));
@@ -172,8 +172,8 @@ struct Details {
 }
 
 impl Counts {
-    fn usage(self) -> Usage {
-        Usage {
+    fn usage(self) -> TokenUsage {
+        TokenUsage {
             input_tokens: self.input_tokens,
             output_tokens: self.output_tokens,
             cache_read_tokens: self.cache_read_input_tokens,
@@ -184,7 +184,7 @@ impl Counts {
             reasoning_tokens: self
                 .output_tokens_details
                 .and_then(|details| details.thinking_tokens),
-            ..Usage::default()
+            ..TokenUsage::default()
         }
     }
 }

@@ -2,8 +2,8 @@
 
 use event::Raw;
 use event::payload::{
-    ApprovalResolved, ChildCompleted, ChildFailed, ChildStarted, Decision, ExternalInput,
-    InputStatus, Outcome, Part, ToolResult,
+    ApprovalResolved, ChildCompleted, ChildFailed, ChildStarted, ContentPart, Decision,
+    ExternalInput, InputStatus, Outcome, ToolResult,
 };
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -76,7 +76,7 @@ impl Transcript {
         let up = "../".repeat(self.folders);
         let path = format!("{up}{session}/{folder}/{name}");
         let whole = is_plain.then(|| told.beside(&path)).flatten()?;
-        Raw::of(&whole).ok()
+        Raw::from_value(&whole).ok()
     }
 
     /// The call of a subagent has its result.
@@ -238,7 +238,7 @@ impl Ruling {
 struct Output {
     json: Raw,
     /// What is no text.
-    parts: Vec<Part>,
+    parts: Vec<ContentPart>,
 }
 
 impl Output {
@@ -256,7 +256,7 @@ impl Output {
                 None => parts.push(part),
             }
         }
-        Output { json: Raw::of(&texts.join("\n")).expect("a text encodes"), parts }
+        Output { json: Raw::from_value(&texts.join("\n")).expect("a text encodes"), parts }
     }
 
     fn text(&self) -> String {

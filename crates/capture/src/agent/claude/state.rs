@@ -118,7 +118,7 @@ impl Transcript {
         // The first prompt of a run without a screen passes through the queue, too.
         let is_news = is_new && told.has_begun() && !self.state.is_left;
         let Some(queued) = line.content.filter(|_| is_news) else { return told.silent() };
-        let about = Raw::of(&Queued { queued }).ok();
+        let about = Raw::from_value(&Queued { queued }).ok();
         let note = Note { text: "a prompt waits".to_owned(), about };
         let identity = identity(line, "queue", told);
         let draft = told.fact(identity, line.at(), &note);

@@ -1,6 +1,6 @@
 //! What stands in a person's place: prompts, and much that is none.
 
-use event::payload::{Content, ContextAdded, ContextKind, Part, StopReason};
+use event::payload::{Content, ContentPart, ContextAdded, ContextKind, StopReason};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -148,11 +148,11 @@ pub(super) fn content<'a>(blocks: impl IntoIterator<Item = &'a Block<'a>>) -> Co
     let parts = blocks.into_iter().map(|block| {
         let source = block.source.and_then(|source| serde_json::from_str(source.get()).ok());
         let source: Source = source.unwrap_or_default();
-        Part {
+        ContentPart {
             kind: (*block.kind).to_owned(),
             text: block.text.as_deref().map(str::to_owned),
             mime_type: source.media_type,
-            ..Part::default()
+            ..ContentPart::default()
         }
     });
     Content(parts.collect())

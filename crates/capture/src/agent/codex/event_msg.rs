@@ -247,8 +247,11 @@ impl Rollout {
         if !is_own {
             return Ok(Known::Silent);
         }
-        let input =
-            Raw::of(&CommandInput { command: item.command, cwd: item.cwd, changes: item.changes })?;
+        let input = Raw::from_value(&CommandInput {
+            command: item.command,
+            cwd: item.cwd,
+            changes: item.changes,
+        })?;
         let call =
             ToolCall { call_id: id.clone(), tool: tool.to_owned(), input, ..ToolCall::default() };
         let identity = self.state.identity(told, "command");

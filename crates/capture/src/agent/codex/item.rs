@@ -1,7 +1,7 @@
 //! Response items: what the model saw and said.
 
 use event::payload::{
-    AssistantMessage, AssistantThinking, Content, Outcome, Part, ToolCall, ToolResult,
+    AssistantMessage, AssistantThinking, Content, ContentPart, Outcome, ToolCall, ToolResult,
 };
 use event::{Raw, Time};
 use serde::Deserialize;
@@ -288,13 +288,13 @@ fn without_editor(text: &str) -> (Option<&str>, &str) {
     }
 }
 
-fn text_part(text: &str) -> Part {
-    Part { kind: "text".to_owned(), text: Some(text.to_owned()), ..Part::default() }
+fn text_part(text: &str) -> ContentPart {
+    ContentPart { kind: "text".to_owned(), text: Some(text.to_owned()), ..ContentPart::default() }
 }
 
 /// Its bytes stay in the record, which is kept.
-fn image() -> Part {
-    Part { kind: "image".to_owned(), ..Part::default() }
+fn image() -> ContentPart {
+    ContentPart { kind: "image".to_owned(), ..ContentPart::default() }
 }
 
 fn tool_of(kind: &str) -> &str {

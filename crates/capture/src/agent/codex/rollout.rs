@@ -297,16 +297,16 @@ pub(super) struct Tokens {
 impl Tokens {
     /// As everybody counts them: what was cached is no input any more. Some servers count it
     /// beside the input from the start, which shows where there is more of it.
-    pub(super) fn usage(&self) -> event::payload::Usage {
+    pub(super) fn usage(&self) -> event::payload::TokenUsage {
         let cached = self.cached_input_tokens.saturating_add(self.cache_write_input_tokens);
         let input = self.input_tokens.checked_sub(cached).unwrap_or(self.input_tokens);
-        event::payload::Usage {
+        event::payload::TokenUsage {
             input_tokens: Some(input),
             output_tokens: Some(self.output_tokens),
             cache_read_tokens: Some(self.cached_input_tokens),
             cache_creation_tokens: Some(self.cache_write_input_tokens).filter(|tokens| *tokens > 0),
             reasoning_tokens: Some(self.reasoning_output_tokens),
-            ..event::payload::Usage::default()
+            ..event::payload::TokenUsage::default()
         }
     }
 }

@@ -2,8 +2,8 @@
 
 use event::Time;
 use event::payload::{
-    AssistantMessage, AssistantThinking, Content, StepCompleted, StepStarted, StopReason, ToolCall,
-    Usage,
+    AssistantMessage, AssistantThinking, Content, StepCompleted, StepStarted, StopReason,
+    TokenUsage, ToolCall,
 };
 
 use super::log::{Answer, Line, UsageRecord, Used};
@@ -98,13 +98,13 @@ impl Log {
         // What was cached is part of the input, but for servers that count it beside.
         let cached = used.cache_read_tokens.saturating_add(used.cache_write_tokens);
         let input = used.input_tokens.checked_sub(cached).unwrap_or(used.input_tokens);
-        let usage = Usage {
+        let usage = TokenUsage {
             input_tokens: Some(input),
             output_tokens: Some(used.output_tokens),
             cache_read_tokens: Some(used.cache_read_tokens),
             cache_creation_tokens: Some(used.cache_write_tokens),
             reasoning_tokens: Some(used.reasoning_tokens),
-            ..Usage::default()
+            ..TokenUsage::default()
         };
         let step = StepCompleted {
             model: used.model.clone().or_else(|| told.known().model.clone()),

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use event::payload::{
     AssistantMessage, AssistantThinking, Content, ErrorRaised, Outcome, SessionMode, StepCompleted,
-    ToolCall, ToolResult, Usage,
+    TokenUsage, ToolCall, ToolResult,
 };
 use event::{AMENDS, Draft, EventId, Raw, Time};
 use serde::{Deserialize, Serialize};
@@ -269,10 +269,10 @@ impl Store {
         let counted = bubble.token_count.as_ref();
         let counted = counted.filter(|count| count.input_tokens > 0 || count.output_tokens > 0);
         if let Some(count) = counted {
-            let usage = Usage {
+            let usage = TokenUsage {
                 input_tokens: Some(count.input_tokens),
                 output_tokens: Some(count.output_tokens),
-                ..Usage::default()
+                ..TokenUsage::default()
             };
             let said = format!("{}/{}", count.input_tokens, count.output_tokens);
             let step = StepCompleted {
@@ -316,7 +316,7 @@ impl Store {
             error: tool.error.as_ref().and_then(|error| embedded(error).text()),
             ..ToolResult::default()
         };
-        let said = Raw::of(&result).expect("payloads encode").get().to_owned();
+        let said = Raw::from_value(&result).expect("payloads encode").get().to_owned();
         self.tell(id, "result", &said, told, |identity, told| told.result(identity, at, &result));
     }
 
@@ -338,7 +338,7 @@ impl Store {
         let identity = Identity::in_session(&[fact, id, &said]);
         let draft = tell(identity, told);
         if let Some((_, _, first)) = known {
-            let first = Raw::of(&first).expect("an id encodes");
+            let first = Raw::from_value(&first).expect("an id encodes");
             draft.metadata.insert(AMENDS.to_owned(), first);
         }
         let event = draft.id;

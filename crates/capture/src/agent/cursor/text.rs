@@ -163,7 +163,7 @@ impl Text {
         let result = ToolResult {
             call_id,
             tool: Some(tool).filter(|tool| !tool.is_empty()),
-            output: Some(Raw::of(output.trim_end()).expect("a text encodes")),
+            output: Some(Raw::from_value(output.trim_end()).expect("a text encodes")),
             ..ToolResult::default()
         };
         let identity = Identity::in_session(&["result", &told.place()]);
@@ -191,5 +191,5 @@ fn arguments(text: &str) -> Raw {
     }
     let map = arguments.into_iter().map(|(name, value)| (name, value.trim_end().into()));
     let map: serde_json::Map<String, serde_json::Value> = map.collect();
-    Raw::of(&map).expect("texts encode")
+    Raw::from_value(&map).expect("texts encode")
 }

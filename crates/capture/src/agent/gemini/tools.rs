@@ -92,7 +92,7 @@ fn result(told: &Told<'_>, call_id: &str, tool: &str, response: Option<&Response
         result.exit_code = exit_code(&text);
     }
     if let Some(whole) = whole_output(told, &text) {
-        result.output = Some(Raw::of(&whole).expect("a text encodes"));
+        result.output = Some(Raw::from_value(&whole).expect("a text encodes"));
         result.shown = Some(text);
     }
     result

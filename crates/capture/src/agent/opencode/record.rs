@@ -1,6 +1,6 @@
 //! The rows of OpenCode, as far as they are read.
 
-use event::payload::Usage;
+use event::payload::TokenUsage;
 use event::{Cost, Raw, Time};
 use serde::Deserialize;
 
@@ -201,15 +201,15 @@ struct Cached {
 }
 
 impl Tokens {
-    pub(super) fn usage(&self, cost: Option<Cost>) -> Usage {
-        Usage {
+    pub(super) fn usage(&self, cost: Option<Cost>) -> TokenUsage {
+        TokenUsage {
             input_tokens: Some(self.input),
             output_tokens: Some(self.output.saturating_add(self.reasoning)),
             cache_read_tokens: Some(self.cache.read),
             cache_creation_tokens: Some(self.cache.write),
             reasoning_tokens: Some(self.reasoning),
             cost,
-            ..Usage::default()
+            ..TokenUsage::default()
         }
     }
 }

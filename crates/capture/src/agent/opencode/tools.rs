@@ -106,7 +106,10 @@ fn result(part: &Part, state: &State, told: &Told<'_>) -> ToolResult {
         tool: Some(part.tool.clone()),
         outcome: outcome(state),
         shown: whole.as_ref().and(output).map(str::to_owned),
-        output: whole.as_deref().or(output).map(|text| Raw::of(text).expect("a text encodes")),
+        output: whole
+            .as_deref()
+            .or(output)
+            .map(|text| Raw::from_value(text).expect("a text encodes")),
         error: state.error.clone(),
         duration_ms: duration.and_then(|millis| u64::try_from(millis).ok()),
         exit_code: state.metadata.exit,

@@ -1,6 +1,6 @@
 //! The lines of Qwen's transcripts, as far as they are read.
 
-use event::payload::{Content, Part as Said, Usage};
+use event::payload::{Content, ContentPart, TokenUsage};
 use event::{Raw, Time};
 use serde::Deserialize;
 
@@ -37,12 +37,16 @@ impl Line {
     /// What a person said. Bytes of pictures stay where they are.
     pub(super) fn content(&self) -> Content {
         let parts = self.message.parts.iter().map(|part| match &part.inline_data {
-            Some(data) => Said {
+            Some(data) => ContentPart {
                 kind: "image".to_owned(),
                 mime_type: data.mime_type.clone(),
-                ..Said::default()
+                ..ContentPart::default()
             },
-            None => Said { kind: "text".to_owned(), text: part.text.clone(), ..Said::default() },
+            None => ContentPart {
+                kind: "text".to_owned(),
+                text: part.text.clone(),
+                ..ContentPart::default()
+            },
         });
         Content(parts.collect())
     }
@@ -109,15 +113,15 @@ pub(super) struct Counts {
 }
 
 impl Counts {
-    pub(super) fn usage(&self) -> Usage {
+    pub(super) fn usage(&self) -> TokenUsage {
         let (prompt, cached) = (self.prompt_token_count, self.cached_content_token_count);
-        Usage {
+        TokenUsage {
             // Cached ones are among those of the prompt, for models that count so.
             input_tokens: Some(prompt.checked_sub(cached).unwrap_or(prompt)),
             output_tokens: Some(self.candidates_token_count),
             cache_read_tokens: Some(cached),
             reasoning_tokens: Some(self.thoughts_token_count),
-            ..Usage::default()
+            ..TokenUsage::default()
         }
     }
 }
@@ -165,7 +169,7 @@ pub(super) struct UiEvent {
 }
 
 impl UiEvent {
-    pub(super) fn usage(&self) -> Usage {
+    pub(super) fn usage(&self) -> TokenUsage {
         let counts = Counts {
             prompt_token_count: self.input_token_count,
             candidates_token_count: self.output_token_count,

@@ -50,7 +50,7 @@ fn told(call: &Call, number: usize, tool: &str, memory: &mut HookMemory) -> Vec<
         let mut draft = Draft::with_data(id, session_id.clone(), at, kind, data);
         draft.provider = tool.to_owned();
         draft.source = Source::Hook;
-        draft.at(0)
+        draft.with_seq(0)
     });
     events.collect()
 }
@@ -65,5 +65,5 @@ fn said(sign: SignKind, tool: &str) -> Option<Untold> {
         }
         _ => return None,
     };
-    Some(Untold { kind, data: Raw::of(&data).unwrap(), text: None })
+    Some(Untold { kind, data: Raw::from_value(&data).unwrap(), text: None })
 }

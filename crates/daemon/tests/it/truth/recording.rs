@@ -84,7 +84,7 @@ impl Recording {
         }
         let mut signs = Signs::default();
         for (seq, event) in (1..).zip(events) {
-            signs.apply(&event.draft.clone().at(seq));
+            signs.apply(&event.draft.clone().with_seq(seq));
         }
         Some(signs)
     }

@@ -39,12 +39,12 @@ fn written_and_read_it_is_the_same(draft: &Draft, seq: Option<u64>) {
     let (again, no_seq) = Draft::decode(&line).expect("what was written can be read");
     assert_eq!((&again, no_seq), (draft, None));
     assert_eq!(again.encode(), line);
-    assert!(again.same_content(draft));
+    assert!(again.has_same_content(draft));
 
     let rest = draft.encode_rest();
     assert_eq!(&Draft::decode_rest(draft.head(), &rest).expect("the rest can be read"), draft);
     if let Some(seq) = seq {
-        let event = draft.clone().at(seq);
+        let event = draft.clone().with_seq(seq);
         assert_eq!(Event::decode(&event.encode()).expect("an event can be read"), event);
     }
 }

@@ -1,7 +1,7 @@
 //! Sessions, projects, kinds, tools, times and keys.
 
 use event::payload::ToolCall;
-use event::{Key, KeyFamily, Kind, Raw, Time};
+use event::{EventKey, KeyFamily, Kind, Raw, Time};
 
 use super::log::{Log, session};
 use crate::search::{Query, find};
@@ -122,7 +122,7 @@ fn a_fuller_account_stands_in_for_the_first() {
     let first = log.prompt("s", "needle, shortly");
     let id = log.event(first).id;
     let data = Raw::parse(r#"{"content":"needle, at length"}"#).unwrap();
-    let amends = Raw::of(&id).unwrap();
+    let amends = Raw::from_value(&id).unwrap();
     assert_eq!(found(&log, &Query::new("needle")), [first]);
     let fuller = log.add_draft("s", Kind::UserPrompt, data, |draft| {
         draft.metadata.insert(event::AMENDS.to_owned(), amends);
@@ -143,7 +143,7 @@ fn keys_are_found_through_the_lineage() {
     log.fork("fork", "parent", 2);
     let own = call(&mut log, "fork", "bash", "call");
     call(&mut log, "stranger", "bash", "call");
-    let key = Key::new(KeyFamily::Call, "call");
+    let key = EventKey::new(KeyFamily::Call, "call");
     let of = |log: &Log, name: &str| -> Vec<u64> {
         let found = |derived| find(log, derived, &session(name), &key).unwrap();
         let positions = |found: Vec<crate::Recorded>| -> Vec<u64> {
@@ -159,6 +159,6 @@ fn keys_are_found_through_the_lineage() {
         assert_eq!(of(&log, "nobody"), NONE);
         log.feed();
     }
-    let wrong_family = Key::new(KeyFamily::Approval, "call");
+    let wrong_family = EventKey::new(KeyFamily::Approval, "call");
     assert_eq!(find(&log, Some(&log.derived), &session("fork"), &wrong_family).unwrap(), []);
 }

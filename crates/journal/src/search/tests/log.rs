@@ -63,7 +63,7 @@ impl Log {
     }
 
     pub(super) fn add<P: Payload>(&mut self, session_id: &str, payload: &P) -> u64 {
-        self.add_draft(session_id, P::KIND, Raw::of(payload).unwrap(), |_| {})
+        self.add_draft(session_id, P::KIND, Raw::from_value(payload).unwrap(), |_| {})
     }
 
     /// Adds an event after `change` had its way with it; its position is returned.
@@ -86,7 +86,7 @@ impl Log {
         let inherited = self.parents.get(&draft.session_id).map_or(0, |(_, up_to)| *up_to);
         let own = self.events.iter().filter(|other| other.event.session_id == draft.session_id);
         let seq = inherited + own.count() as u64 + 1;
-        self.events.push(Recorded { position, event: draft.at(seq) });
+        self.events.push(Recorded { position, event: draft.with_seq(seq) });
         position
     }
 

@@ -68,8 +68,8 @@ fn what_a_later_stretch_tells_more_fully_counts_once() {
     let mut log = fed_one_by_one();
     let first = log.prompt("kept", "needle in part");
     log.feed();
-    let first = Raw::of(&log.event(first).id).unwrap();
-    let data = Raw::of(&UserPrompt::text("needle in full")).unwrap();
+    let first = Raw::from_value(&log.event(first).id).unwrap();
+    let data = Raw::from_value(&UserPrompt::text("needle in full")).unwrap();
     log.add_draft("kept", Kind::UserPrompt, data, |draft| {
         draft.metadata.insert(AMENDS.to_owned(), first);
     });

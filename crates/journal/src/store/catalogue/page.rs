@@ -214,7 +214,7 @@ impl<C: Deref<Target = Connection>, B: Bodies> View<'_, C, B> {
         let position = row.get::<_, i64>(1).unwrap_or(0) as u64;
         let (unreadable, body) = match EventRecord::read(row) {
             Ok(record) => match self.draft(&record)? {
-                Ok(draft) => return Ok(stored(key, position, Ok(draft.at(key.seq())))),
+                Ok(draft) => return Ok(stored(key, position, Ok(draft.with_seq(key.seq())))),
                 Err(unreadable) => (unreadable, record.body),
             },
             Err(error) => {

@@ -1,7 +1,7 @@
 //! Rows of the catalogue as the program sees them, and the checksum that guards an event's.
 
 use event::payload::SessionMode;
-use event::{BadId, Cost, EventId, Head, SessionId, Time};
+use event::{BadId, Cost, EventHead, EventId, SessionId, Time};
 use rusqlite::types::Type;
 
 use crate::store::{EventRow, ParentRow, SessionRow, SightingRow};
@@ -110,8 +110,8 @@ impl<'a> EventRecord<'a> {
     }
 
     /// What the columns tell of the event.
-    pub(crate) fn head(&self, session_id: &SessionId) -> Result<Head, BadId> {
-        Ok(Head {
+    pub(crate) fn head(&self, session_id: &SessionId) -> Result<EventHead, BadId> {
+        Ok(EventHead {
             id: EventId::from_bytes(self.id)?,
             session_id: session_id.clone(),
             created_at: Time::from_micros_and_rest(self.created_at.0, self.created_at.1),

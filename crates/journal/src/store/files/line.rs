@@ -197,7 +197,7 @@ mod tests {
     fn a_line_is_the_event_and_three_members() {
         let draft = draft("s\"1", "{\"text\":\"hi\"}");
         let line = String::from_utf8(written(&draft, 3, 9)).unwrap();
-        let event = draft.clone().at(3).encode();
+        let event = draft.clone().with_seq(3).encode();
         let rest = line.strip_prefix(&event[..event.len() - 1]).unwrap();
         assert!(rest.starts_with(",\"position\":9,\"check\":\""), "{rest}");
         assert!(rest.ends_with("\"}\n"));
@@ -238,7 +238,7 @@ mod tests {
 
     #[test]
     fn a_line_written_by_hand_may_lack_everything_of_ours() {
-        let event = draft("s", "1").at(4);
+        let event = draft("s", "1").with_seq(4);
         let line = read(format!(" \t{} \r\n", event.encode()).as_bytes()).unwrap();
         assert_eq!(
             line,
@@ -256,10 +256,10 @@ mod tests {
             prop_assume!(SessionId::new(&session).is_ok());
             let mut draft = draft(&session, "null");
             draft.text = Some(text.clone()).filter(|text| !text.is_empty());
-            draft.data = Raw::of(&text).unwrap();
+            draft.data = Raw::from_value(&text).unwrap();
             let line = read(&written(&draft, seq.into(), position)).unwrap();
             let event = Event { seq: line.seq.unwrap(), draft: line.draft };
-            prop_assert_eq!(event, draft.at(seq.into()));
+            prop_assert_eq!(event, draft.with_seq(seq.into()));
             prop_assert_eq!(line.position, Some(position));
         }
 

@@ -45,7 +45,7 @@ fn note(session: &str, number: u64, text: &str) -> Draft {
     let mut tail = [7; 10];
     tail[..8].copy_from_slice(&number.to_be_bytes());
     let at = Time::from_millis(1_700_000_000_000 + number as i64);
-    let data = Raw::of(&serde_json::json!({ "text": text })).unwrap();
+    let data = Raw::from_value(&serde_json::json!({ "text": text })).unwrap();
     Draft::with_data(EventId::new(at, tail), id(session), at, Kind::Note, data)
 }
 

@@ -124,7 +124,7 @@ fn draft(session_id: &SessionId, number: u64, text: &str) -> Draft {
     let at = Time::from_nanos(i128::from(number) * 1_000_000_007);
     let mut tail = [0; 10];
     tail[2..].copy_from_slice(&number.to_be_bytes());
-    let data = Raw::of(&serde_json::json!({ "content": text })).unwrap();
+    let data = Raw::from_value(&serde_json::json!({ "content": text })).unwrap();
     Draft::with_data(EventId::new(at, tail), session_id.clone(), at, Kind::UserPrompt, data)
 }
 

@@ -214,7 +214,7 @@ impl Said {
         match named {
             Some((named, Naming::Parent)) => draft.parent_id = Some(named),
             Some((named, Naming::Amends)) => {
-                draft.metadata.insert("amends".to_owned(), Raw::of(&named).unwrap());
+                draft.metadata.insert("amends".to_owned(), Raw::from_value(&named).unwrap());
             }
             _ => {}
         }

@@ -166,7 +166,7 @@ impl Model {
     ) -> Answer<Appended> {
         let session = &self.sessions[&id];
         let (first, position) = (session.events[place].clone(), session.positions[place]);
-        let differs = !first.same_content(draft);
+        let differs = !first.has_same_content(draft);
         if is_hosted && differs {
             return Err("DuplicateId".to_owned());
         }
@@ -403,7 +403,7 @@ impl Session {
             if self.recorded == 0 { draft.created_at } else { self.last_at.max(draft.created_at) };
         self.recorded += 1;
         self.cost += draft.cost.unwrap_or(Cost::ZERO);
-        self.events.push(draft.clone().at(seq));
+        self.events.push(draft.clone().with_seq(seq));
         self.positions.push(position);
         Appended { id: draft.id, seq, position, outcome: Recording::Recorded }
     }
@@ -421,12 +421,12 @@ fn shown_as(
     let draft = &mut shown.draft;
     draft.session_id = fork.clone();
     draft.id = fresh[&event.id];
-    draft.metadata.insert(FORK_ORIGIN.to_owned(), Raw::of(&origin).unwrap());
+    draft.metadata.insert(FORK_ORIGIN.to_owned(), Raw::from_value(&origin).unwrap());
     if let Some(new) = draft.parent_id.and_then(|id| fresh.get(&id)) {
         draft.parent_id = Some(*new);
     }
     if let Some(new) = draft.amends().and_then(|id| fresh.get(&id)) {
-        draft.metadata.insert("amends".to_owned(), Raw::of(new).unwrap());
+        draft.metadata.insert("amends".to_owned(), Raw::from_value(new).unwrap());
     }
     if draft.kind == Kind::Compaction {
         let mut data = draft.data.get().to_owned();

@@ -82,8 +82,8 @@ fn a_summary_of_a_left_path_stands_in_the_history() {
                 placement: Some(Placement::History),
                 content: Content::text("what was tried"),
                 covers: Some(Covers {
-                    from: Raw::of(&id_at(2)).unwrap(),
-                    to: Raw::of(&id_at(2)).unwrap(),
+                    from: Raw::from_value(&id_at(2)).unwrap(),
+                    to: Raw::from_value(&id_at(2)).unwrap(),
                 }),
             });
         },
@@ -497,11 +497,11 @@ fn a_saved_view_is_a_small_share_of_the_text() {
             );
             if event.kind == Kind::UserPrompt && turn > 0 {
                 event.parent_id = Some(id_at(view.up_to_seq() - 1));
-                log.events.push(event.clone().at(view.up_to_seq() - 1));
+                log.events.push(event.clone().with_seq(view.up_to_seq() - 1));
                 log.events[0].draft.id = id_at(view.up_to_seq() - 1);
             }
             payload += json.len();
-            view.apply(&event.at(view.up_to_seq() + 1), &log).unwrap();
+            view.apply(&event.with_seq(view.up_to_seq() + 1), &log).unwrap();
         };
         add(Kind::UserPrompt, &format!(r#"{{"content":"{text}"}}"#));
         let answer = format!(r#"{{"message_id":"m{turn}","content":"{text}"}}"#);
