@@ -1,4 +1,4 @@
-//! The bodies beside the log that an event names.
+//! The artifacts that an event needs.
 
 use std::borrow::Cow;
 
@@ -8,14 +8,14 @@ use crate::token::{Token, Tokenizer};
 use crate::{Draft, Kind};
 
 impl Draft {
-    /// The ids of the artifacts this event stands on: the one it records, those its parts hold
-    /// their bytes in, and the one that holds a payload too large for the log.
+    /// Returns the ids of the artifacts that this event needs: the artifact it records, those
+    /// that hold the bytes of its parts, and the one that holds a payload too large for the log.
     pub fn artifact_ids(&self) -> Vec<String> {
         if self.kind == Kind::ArtifactRecorded {
             let recorded = self.readable::<ArtifactRecorded>();
             return recorded.map(|recorded| recorded.artifact.id).into_iter().collect();
         }
-        // Most payloads have none, and a look at the text is cheaper than taking it apart.
+        // Most payloads name none, and a substring search is cheaper than tokenizing.
         match self.data.get() {
             json if json.contains("\"artifact\"") => named_artifacts(json),
             _ => Vec::new(),
@@ -23,7 +23,7 @@ impl Draft {
     }
 }
 
-/// Every text that is called `artifact`, at any depth, in order.
+/// Returns the value of every string member `artifact`, at any depth, in order.
 fn named_artifacts(json: &str) -> Vec<String> {
     let mut ids = Vec::new();
     let mut is_artifact = false;

@@ -1,6 +1,6 @@
-//! Bytes that are not text, inside JSON: `{"encoding":"base64","bytes":"…"}`.
+//! Binary data inside JSON: `{"encoding":"base64","bytes":"…"}`.
 //!
-//! Whoever builds a payload chooses this form; nothing turns text into it, or it into text.
+//! The producer of a payload chooses this form. No reader converts text to it, or it to text.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,19 +11,19 @@ const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwx
 
 #[derive(Serialize, Deserialize)]
 struct Base64Value {
-    // First, so that a reader knows what the bytes are before it meets them.
+    // First, so that a reader in one pass knows the encoding before it reaches the bytes.
     encoding: String,
     bytes: String,
 }
 
 impl Raw {
-    /// Bytes of any kind, such as output that is not UTF-8.
+    /// Encodes bytes, such as output that is not UTF-8, as base64.
     pub fn from_bytes(bytes: &[u8]) -> Raw {
         Raw::from_value(&Base64Value { encoding: BASE64.to_owned(), bytes: encode(bytes) })
             .expect("two strings always encode")
     }
 
-    /// The reverse of [`Raw::from_bytes`], or `None` for anything else.
+    /// The reverse of [`Raw::from_bytes`]; `None` for any other JSON.
     pub fn bytes(&self) -> Option<Vec<u8>> {
         let encoded: Base64Value = self.read().ok()?;
         (encoded.encoding == BASE64).then(|| decode(&encoded.bytes)).flatten()
@@ -61,7 +61,7 @@ fn decode(text: &str) -> Option<Vec<u8>> {
             };
             group = group << 6 | digit;
         }
-        // As many digits as are there hold one byte less.
+        // Two digits hold one byte, three hold two, four hold three.
         bytes.extend_from_slice(&group.to_be_bytes()[1..chunk.len()]);
     }
     Some(bytes)

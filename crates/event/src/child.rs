@@ -1,10 +1,10 @@
-//! The life of a child run.
+//! The life cycle of a child run.
 
 use crate::Kind;
 use crate::kind::open_list;
 
 open_list! {
-    /// How far a child has got.
+    /// The state of a child run.
     ChildStatus {
         Requested = "requested",
         Running = "running",
@@ -17,9 +17,9 @@ open_list! {
 }
 
 impl ChildStatus {
-    /// The status after an event of `kind`, or `None` where that is not legal.
+    /// Returns the status after an event of `kind`, or `None` if that transition is not legal.
     ///
-    /// `from` is `None` for a child nobody has heard of.
+    /// `from` is `None` for a child that has no event yet.
     pub fn after(from: Option<&ChildStatus>, kind: &Kind) -> Option<ChildStatus> {
         use ChildStatus::{Blocked, Canceled, Completed, Failed, Merged, Requested, Running};
         match (from, kind) {
@@ -36,7 +36,7 @@ impl ChildStatus {
         }
     }
 
-    /// Nothing can follow.
+    /// Whether no transition can follow.
     pub fn is_final(&self) -> bool {
         matches!(self, ChildStatus::Failed | ChildStatus::Canceled | ChildStatus::Merged)
     }

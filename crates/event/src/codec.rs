@@ -1,8 +1,8 @@
-//! Events as lines of JSON: the one way to write them, and a forgiving way to read them.
+//! Events as lines of JSON: one canonical way to write them, a tolerant way to read them.
 //!
-//! The known members stand in one fixed order, then the unknown ones as they came.
-//! Stores keep the head in columns and the rest as text, so both halves can be written and read
-//! alone.
+//! The known members are written in a fixed order, followed by the unknown ones in their original
+//! order. Stores keep the head in columns and the rest as text, so each half can be written and
+//! read on its own.
 
 use std::borrow::Cow;
 
@@ -18,7 +18,7 @@ use crate::{
     BadEvent, BadId, Confidence, Draft, Event, EventId, Metadata, Raw, SessionId, Source, Time,
 };
 
-/// What a store keeps beside the text of an event: the fields [`Draft::encode_rest`] leaves out.
+/// The fields that a store keeps in columns and [`Draft::encode_rest`] leaves out.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct EventHead {
     pub id: EventId,
@@ -28,12 +28,13 @@ pub struct EventHead {
 }
 
 impl Event {
-    /// Writes the event as one line of JSON, without its end. The same event gives the same bytes.
+    /// Encodes the event as one line of JSON without the line break. The same event always gives
+    /// the same bytes.
     pub fn encode(&self) -> String {
         to_json(&EncodedEvent::new(&self.draft, Some(self.seq), true))
     }
 
-    /// Reads a line that has a `seq`.
+    /// Decodes a line that has a `seq`.
     pub fn decode(line: &str) -> Result<Event, BadEvent> {
         let (draft, seq) = decode(line, None)?;
         Ok(draft.with_seq(seq.ok_or(BadEvent::Missing("seq"))?))
@@ -41,27 +42,27 @@ impl Event {
 }
 
 impl Draft {
-    /// Writes the draft as one line of JSON, without its end.
+    /// Encodes the draft as one line of JSON without the line break.
     pub fn encode(&self) -> String {
         to_json(&EncodedEvent::new(self, None, true))
     }
 
-    /// Reads a line with or without a `seq`.
+    /// Decodes a line with or without a `seq`.
     pub fn decode(line: &str) -> Result<(Draft, Option<u64>), BadEvent> {
         decode(line, None)
     }
 
-    /// Writes everything but the [`EventHead`].
+    /// Encodes everything but the [`EventHead`].
     pub fn encode_rest(&self) -> String {
         to_json(&EncodedEvent::new(self, None, false))
     }
 
-    /// The same, behind what is there already.
+    /// Appends the result of [`Draft::encode_rest`] to `json`.
     pub fn encode_rest_into(&self, json: &mut Vec<u8>) {
         write_json(&EncodedEvent::new(self, None, false), json);
     }
 
-    /// The same with `null` for `data`, which is kept elsewhere.
+    /// Encodes the rest with `null` for a `data` that is stored elsewhere.
     pub fn encode_rest_without_data(&self) -> String {
         to_json(&EncodedEvent { draft: self, data: &Raw::null(), seq: None, head: false })
     }
@@ -81,7 +82,7 @@ impl Draft {
     }
 }
 
-/// As [`Event::encode`] writes it.
+/// Serializes the event as [`Event::encode`] does.
 impl Serialize for Event {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         EncodedEvent::new(&self.draft, Some(self.seq), true).serialize(serializer)
@@ -89,10 +90,11 @@ impl Serialize for Event {
 }
 
 fn to_json(encoded: &EncodedEvent<'_>) -> String {
-    /// What the other fields of an event take, more often than not.
+    /// The usual length of the other fields of an event.
     const REST_LEN: usize = 512;
     let text = encoded.draft.text.as_ref().map_or(0, String::len);
-    // Growing step by step would copy what is long several times.
+    // One allocation: growing step by step would copy a long payload several times. One byte in
+    // eight of the text may need an escape.
     let mut json = Vec::with_capacity(encoded.data.get().len() + text + text / 8 + REST_LEN);
     write_json(encoded, &mut json);
     String::from_utf8(json).expect("JSON is text")
@@ -102,6 +104,7 @@ fn write_json(encoded: &EncodedEvent<'_>, json: &mut Vec<u8>) {
     serde_json::to_writer(json, encoded).expect("strings, numbers and raw JSON always encode");
 }
 
+/// An event, or its rest without the head, in the form that is serialized.
 struct EncodedEvent<'a> {
     draft: &'a Draft,
     data: &'a Raw,
@@ -117,6 +120,7 @@ impl<'a> EncodedEvent<'a> {
 
 impl Serialize for EncodedEvent<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        // Stored lines and their hashes depend on this order.
         let draft = self.draft;
         let mut map = serializer.serialize_map(None)?;
         if self.head {
@@ -132,17 +136,17 @@ impl Serialize for EncodedEvent<'_> {
             map.serialize_entry("observed_at", &draft.observed_at)?;
         }
         map.serialize_entry("provider", &draft.provider)?;
-        optional(&mut map, "provider_session_id", &non_empty(&draft.provider_session_id))?;
+        write_optional(&mut map, "provider_session_id", &non_empty(&draft.provider_session_id))?;
         map.serialize_entry("source", &draft.source)?;
         map.serialize_entry("confidence", &draft.confidence)?;
-        optional(&mut map, "turn_id", &non_empty(&draft.turn_id))?;
-        optional(&mut map, "parent_id", &draft.parent_id)?;
-        optional(&mut map, "text", &non_empty(&draft.text).map(without_nul))?;
+        write_optional(&mut map, "turn_id", &non_empty(&draft.turn_id))?;
+        write_optional(&mut map, "parent_id", &draft.parent_id)?;
+        write_optional(&mut map, "text", &non_empty(&draft.text).map(without_nul))?;
         map.serialize_entry("data", self.data)?;
         if !draft.metadata.is_empty() {
             map.serialize_entry("metadata", &draft.metadata)?;
         }
-        optional(&mut map, "cost", &draft.cost)?;
+        write_optional(&mut map, "cost", &draft.cost)?;
         for (name, value) in &draft.extra {
             map.serialize_entry(name, value)?;
         }
@@ -150,7 +154,7 @@ impl Serialize for EncodedEvent<'_> {
     }
 }
 
-fn optional<M: SerializeMap, T: Serialize>(
+fn write_optional<M: SerializeMap, T: Serialize>(
     map: &mut M,
     name: &'static str,
     value: &Option<T>,
@@ -161,19 +165,20 @@ fn optional<M: SerializeMap, T: Serialize>(
     }
 }
 
+/// Decodes a whole line, or a rest with the head that a store kept beside it.
 fn decode(json: &str, head: Option<EventHead>) -> Result<(Draft, Option<u64>), BadEvent> {
-    let (known, extra) = split(json)?;
+    let (known, extra) = split_members(json)?;
     let head = match head {
         Some(head) => head,
         None => {
-            let id = known.id.string()?.ok_or_else(BadId::no_event_id)?;
+            let id = known.id.string()?.ok_or_else(BadId::missing_event_id)?;
             let session_id: JsonString<'_> = known.session_id.required()?;
             let created_at = known.created_at.required()?;
             EventHead {
                 id: id.parse()?,
                 session_id: SessionId::new(session_id.0)?,
                 created_at,
-                // What a person writes by hand was seen when it happened.
+                // A line written by hand may lack the time of observation.
                 observed_at: known.observed_at.optional()?.unwrap_or(created_at),
             }
         }
@@ -201,21 +206,23 @@ fn decode(json: &str, head: Option<EventHead>) -> Result<(Draft, Option<u64>), B
     Ok((draft, known.seq.optional()?))
 }
 
-/// Tells the members of an event apart: known ones by place, unknown ones in order.
-fn split(json: &str) -> Result<(EnvelopeFields<'_>, Vec<(String, Raw)>), BadEvent> {
+/// Separates the known members of an event from the unknown ones, which keep their order.
+///
+/// Fails for a duplicate name: readers would disagree on which of the two values counts.
+fn split_members(json: &str) -> Result<(EnvelopeFields<'_>, Vec<(String, Raw)>), BadEvent> {
     let members = members(json).map_err(|error| BadEvent::Json(excerpt(&error.to_string())))?;
     let mut known = EnvelopeFields::empty();
     let mut unknown: Vec<(String, Raw)> = Vec::new();
     for (name, value) in members {
-        let is_twice = match known.field(&name) {
+        let is_duplicate = match known.field(&name) {
             Some(field) => field.value.replace(value).is_some(),
             None => {
-                let is_twice = unknown.iter().any(|(other, _)| *other == name);
+                let is_duplicate = unknown.iter().any(|(other, _)| *other == name);
                 unknown.push((name.clone().into_owned(), value.into()));
-                is_twice
+                is_duplicate
             }
         };
-        if is_twice {
+        if is_duplicate {
             return Err(BadEvent::Twice(excerpt(&name)));
         }
     }
@@ -224,7 +231,7 @@ fn split(json: &str) -> Result<(EnvelopeFields<'_>, Vec<(String, Raw)>), BadEven
 
 macro_rules! envelope_fields {
     ($($field:ident)*) => {
-        /// The members every version of the envelope has had, as they stand in one line.
+        /// The known members of one encoded event.
         struct EnvelopeFields<'a> {
             $($field: EnvelopeField<'a>,)*
         }
@@ -249,13 +256,14 @@ envelope_fields! {
     turn_id parent_id text data metadata cost
 }
 
+/// A known member of the envelope and its value, if the line has it.
 struct EnvelopeField<'a> {
     name: &'static str,
     value: Option<&'a RawValue>,
 }
 
 impl<'a> EnvelopeField<'a> {
-    /// The value as written; `null` counts as absent.
+    /// Returns the value as written; `null` counts as absent.
     fn json(&self) -> Option<&'a str> {
         self.value.map(RawValue::get).filter(|json| *json != "null")
     }
@@ -278,7 +286,7 @@ impl<'a> EnvelopeField<'a> {
         self.json().map(read).transpose()
     }
 
-    /// A text that counts as absent when it is empty.
+    /// Returns the text; an empty one counts as absent.
     fn text(&self) -> Result<Option<Cow<'a, str>>, BadEvent> {
         Ok(self.string()?.filter(|text| !text.is_empty()))
     }

@@ -1,4 +1,4 @@
-//! Money, counted exactly.
+//! Amounts of money without rounding errors.
 
 use std::fmt;
 use std::iter::Sum;
@@ -12,11 +12,11 @@ use crate::error::excerpt;
 
 const NANOS_PER_DOLLAR: i64 = 1_000_000_000;
 
-/// US dollars as whole nano-dollars: no order of addition changes a sum.
+/// US dollars as whole nano-dollars, so that a sum does not depend on the order of addition.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Cost(i64);
 
-/// The text is not an amount of money that can be kept.
+/// The text is not a number, or the amount is too large.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not an amount in dollars")]
 pub struct BadCost(pub String);
@@ -33,7 +33,7 @@ impl Cost {
     }
 }
 
-/// A plain decimal: `0.08`, `12`, never an exponent.
+/// Writes a plain decimal such as `0.08` or `12`, never an exponent.
 impl fmt::Display for Cost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let sign = if self.0 < 0 { "-" } else { "" };
@@ -47,12 +47,12 @@ impl fmt::Display for Cost {
     }
 }
 
-/// Any JSON number; what is finer than a nano-dollar is rounded to the nearest one.
+/// Reads any JSON number and rounds it to the nearest nano-dollar.
 impl FromStr for Cost {
     type Err = BadCost;
 
     fn from_str(text: &str) -> Result<Cost, BadCost> {
-        parse(text).map(Cost).ok_or_else(|| BadCost(excerpt(text)))
+        parse_nanos(text).map(Cost).ok_or_else(|| BadCost(excerpt(text)))
     }
 }
 
@@ -66,14 +66,14 @@ impl Serialize for Cost {
 
 impl<'de> Deserialize<'de> for Cost {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Cost, D::Error> {
-        // As written: on the way through a float the last digits would be lost.
+        // From the digits as written: a float would lose the last ones.
         let raw = Box::<RawValue>::deserialize(deserializer)?;
         raw.get().parse().map_err(serde::de::Error::custom)
     }
 }
 
-// Nine billion dollars is more than a total will honestly reach. One that would stands still
-// there, which says so better than wrapping around.
+// An `i64` holds nine billion dollars, more than an honest total. A larger one stays at the
+// limit, which is easier to notice than a wrapped number.
 
 impl Add for Cost {
     type Output = Cost;
@@ -97,7 +97,7 @@ impl Sub for Cost {
     }
 }
 
-/// Exact in any order, also where sums on the way are larger than any cost.
+/// Sums exactly in any order, also if a partial sum is larger than the largest cost.
 impl Sum for Cost {
     fn sum<I: Iterator<Item = Cost>>(costs: I) -> Cost {
         let nanos: i128 = costs.map(|cost| i128::from(cost.0)).sum();
@@ -105,8 +105,8 @@ impl Sum for Cost {
     }
 }
 
-/// Whole nano-dollars of a decimal, the nearest ones, halves away from zero.
-fn parse(text: &str) -> Option<i64> {
+/// Parses a decimal as nano-dollars, rounded to the nearest, halves away from zero.
+fn parse_nanos(text: &str) -> Option<i64> {
     let (sign, text) = match text.strip_prefix('-') {
         Some(rest) => (-1, rest),
         None => (1, text),
@@ -120,29 +120,31 @@ fn parse(text: &str) -> Option<i64> {
     if digits().next().is_none() || !digits().all(|digit| digit.is_ascii_digit()) {
         return None;
     }
-    // The first `kept` digits are whole nano-dollars; the one behind them decides the rounding.
+    // The first `kept` digits are whole nano-dollars; the next one decides the rounding.
     let kept = whole.len() as i64 + exponent + NANO_DIGITS;
     let mut nanos = 0i128;
     let mut place = 0;
     for digit in digits().map(|digit| i128::from(digit - b'0')) {
         if place < kept {
-            nanos = within(nanos * 10 + digit)?;
+            nanos = check_range(nanos * 10 + digit)?;
         } else if place == kept && digit >= 5 {
             nanos += 1;
         }
         place += 1;
     }
+    // The exponent may ask for more zeros than there are digits. `nanos != 0` ends the loop for
+    // a zero with a huge exponent, `check_range` for every other number.
     while place < kept && nanos != 0 {
-        nanos = within(nanos * 10)?;
+        nanos = check_range(nanos * 10)?;
         place += 1;
     }
     i64::try_from(sign * nanos).ok()
 }
 
-/// Places behind the point of a dollar that are whole nano-dollars.
+/// Decimal places of a dollar that are whole nano-dollars.
 const NANO_DIGITS: i64 = 9;
 
-/// No amount with a larger exponent is anything but zero or beyond all measure.
+/// The exponent is clamped here: an amount with a larger one is zero or out of range anyway.
 const EXPONENT_MAX: i64 = 1 << 32;
 
 fn parse_exponent(text: &str) -> Option<i64> {
@@ -154,7 +156,7 @@ fn parse_exponent(text: &str) -> Option<i64> {
     Some(if text.starts_with('-') { -exponent } else { exponent })
 }
 
-/// The amount while it can still become one that is kept.
-fn within(nanos: i128) -> Option<i128> {
+/// Returns the amount if it can still fit `i64` with its sign.
+fn check_range(nanos: i128) -> Option<i128> {
     (nanos <= 1 << 63).then_some(nanos)
 }

@@ -1,13 +1,13 @@
-//! What can be wrong with an event.
+//! The errors of reading events.
 
 use crate::{BadId, EventId, Kind};
 
-/// The text is not an event.
+/// The text is not a valid event.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadEvent {
     #[error("not a JSON object: {0}")]
     Json(String),
-    #[error("the member `{0}` stands twice")]
+    #[error("the member `{0}` appears twice")]
     Twice(String),
     #[error("the member `{0}` is missing")]
     Missing(&'static str),
@@ -27,11 +27,11 @@ pub struct BadPayload {
     pub why: String,
 }
 
-/// Characters of a foreign text that an error repeats: enough to recognise it, and no more than a
-/// screen can show, whatever the input was.
+/// Characters of a foreign text that an error repeats: enough to recognise it, and bounded for
+/// any input.
 const EXCERPT_MAX: usize = 200;
 
-/// The beginning of a foreign text, for an error that speaks of it.
+/// Returns the beginning of a foreign text for an error message.
 pub(crate) fn excerpt(text: &str) -> String {
     match text.char_indices().nth(EXCERPT_MAX) {
         Some((end, _)) => format!("{}…", &text[..end]),

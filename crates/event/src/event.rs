@@ -1,4 +1,4 @@
-//! One fact in a session.
+//! The envelope of an event.
 
 use std::collections::BTreeMap;
 use std::ops::Deref;
@@ -10,10 +10,10 @@ use crate::payload::Payload;
 use crate::text::{replace_lone_surrogates, without_nul};
 use crate::{BadPayload, Confidence, Cost, EventId, Kind, Raw, SessionId, Source, Time};
 
-/// Free annotations; written with sorted keys, values as they came.
+/// Free annotations. Keys are written in sorted order, values as they were read.
 pub type Metadata = BTreeMap<String, Raw>;
 
-/// A fact before it has its place in a session.
+/// An event before it has a sequence number.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Draft {
     pub id: EventId,
@@ -21,7 +21,7 @@ pub struct Draft {
     pub kind: Kind,
     /// When it happened, according to the provider.
     pub created_at: Time,
-    /// When we saw it.
+    /// When this program observed it.
     pub observed_at: Time,
     pub provider: String,
     pub provider_session_id: Option<String>,
@@ -34,13 +34,13 @@ pub struct Draft {
     /// The payload of the kind, byte for byte.
     pub data: Raw,
     pub metadata: Metadata,
-    /// Absent is unknown; zero is known to be free.
+    /// Absent means unknown; zero means known to be free.
     pub cost: Option<Cost>,
-    /// Envelope fields this program does not know, in the order they came.
+    /// Envelope fields that this program does not know, in their original order.
     pub extra: Vec<(String, Raw)>,
 }
 
-/// A fact at its place: an immutable [`Draft`] and its number in the session.
+/// An immutable fact: a [`Draft`] and its sequence number in the session.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Event {
     /// 1, 2, 3 … within the session.
@@ -48,24 +48,25 @@ pub struct Event {
     pub draft: Draft,
 }
 
-/// Where an event that a fork shows was first recorded.
+/// The session and event where an inherited event of a fork was first recorded.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, Deserialize)]
 pub struct ForkOrigin {
     pub session_id: SessionId,
     pub event_id: EventId,
 }
 
-/// The metadata key a fork's inherited events carry their [`ForkOrigin`] under.
+/// The metadata key under which inherited events of a fork carry their [`ForkOrigin`].
 pub const FORK_ORIGIN: &str = "fork_origin";
 
-/// The metadata key of a fuller account, naming the event it stands in for.
+/// The metadata key of an event that replaces an earlier, less complete one, and names it.
 pub const AMENDS: &str = "amends";
 
-/// Where an event that stands in for a record nobody had understood says what the agent calls it.
+/// The metadata key of an event that replaces an `unknown` one. Its value is the agent's name for
+/// that type of record.
 pub const UNDERSTOOD: &str = "understood";
 
 impl Draft {
-    /// A fact of a session we host; every other field can be set afterwards.
+    /// Creates a draft of a hosted session; the caller may set every other field afterwards.
     pub fn new<P: Payload>(
         id: EventId,
         session_id: SessionId,
@@ -81,7 +82,7 @@ impl Draft {
         Ok(Draft::with_data(id, session_id, at, P::KIND, data))
     }
 
-    /// A fact of any kind, known or not.
+    /// Creates a draft of any kind, known or not, from a payload in JSON.
     pub fn with_data(id: EventId, session_id: SessionId, at: Time, kind: Kind, data: Raw) -> Draft {
         Draft {
             id,
@@ -103,13 +104,15 @@ impl Draft {
         }
     }
 
-    /// The event this becomes at `seq`.
+    /// Turns the draft into the event with number `seq`.
     pub fn with_seq(self, seq: u64) -> Event {
         Event { seq, draft: self }
     }
 
-    /// The payload as `P`: `None` for an event of another kind, an error for one of this kind
-    /// whose shape does not fit. Lone surrogates in its texts are read as U+FFFD.
+    /// Decodes the payload as `P`.
+    ///
+    /// Returns `None` for an event of another kind and fails for an event of this kind whose
+    /// shape does not fit. Lone surrogates in its texts are read as U+FFFD.
     pub fn payload<P: Payload>(&self) -> Result<Option<P>, BadPayload> {
         if self.kind != P::KIND {
             return Ok(None);
@@ -117,7 +120,8 @@ impl Draft {
         if let Ok(payload) = self.data.read() {
             return Ok(Some(payload));
         }
-        // The way that tells where it fails is slower, so it is taken only then.
+        // The decoder that reports the path of an error is slower, and `serde_json` refuses lone
+        // surrogates. Both costs are paid only for a payload that has failed once.
         let json = replace_lone_surrogates(self.data.get());
         let mut json = serde_json::Deserializer::from_str(&json);
         serde_path_to_error::deserialize(&mut json).map(Some).map_err(|error| BadPayload {
@@ -128,28 +132,30 @@ impl Draft {
         })
     }
 
-    /// Where a fork's inherited event was first recorded.
+    /// Returns where an inherited event of a fork was first recorded.
     pub fn fork_origin(&self) -> Option<ForkOrigin> {
         self.metadata.get(FORK_ORIGIN)?.read().ok()
     }
 
-    /// The event this one is a fuller account of.
+    /// Returns the event that this one replaces with a more complete account.
     pub fn amends(&self) -> Option<EventId> {
         self.metadata.get(AMENDS)?.read().ok()
     }
 
-    /// Makes it a fuller account of another event.
+    /// Marks this event as the more complete account of event `id`.
     pub fn amend(&mut self, id: EventId) {
         self.metadata.insert(AMENDS.to_owned(), Raw::from_value(&id).expect("an id encodes"));
     }
 
-    /// The kind of record this one makes sense of, which nobody had understood before.
+    /// Returns the agent's name for the record type, if this event replaces an `unknown` one.
     pub fn understood(&self) -> Option<String> {
         self.metadata.get(UNDERSTOOD)?.read().ok()
     }
 
-    /// Whether both tell the same: everything but who saw it when, and how surely.
+    /// Whether both drafts agree in everything but the observation: its time, source and
+    /// confidence.
     pub fn has_same_content(&self, other: &Draft) -> bool {
+        // Destructured without `..`, so that a new field must be placed on one side or the other.
         let Draft {
             id,
             session_id,
@@ -168,7 +174,8 @@ impl Draft {
             cost,
             extra,
         } = self;
-        // Texts as they are written: what has been through the journal lost nothing.
+        // Texts are compared in their written form: an event that was read back from the journal
+        // equals the draft it was written from.
         let written = |text| non_empty(text).map(without_nul);
         *id == other.id
             && *session_id == other.session_id
@@ -186,7 +193,7 @@ impl Draft {
     }
 }
 
-/// An optional text as the envelope writes it: empty is absent.
+/// Returns an optional text as the envelope writes it: an empty text is absent.
 pub(crate) fn non_empty(text: &Option<String>) -> Option<&str> {
     text.as_deref().filter(|text| !text.is_empty())
 }

@@ -1,4 +1,4 @@
-//! The members of a JSON object that was checked before: found without checking it again.
+//! The members of a JSON object that was checked before, found without decoding the values.
 
 use std::borrow::Cow;
 
@@ -15,19 +15,19 @@ pub struct JsonField<'a> {
 }
 
 impl<'a> JsonField<'a> {
-    /// The text of a JSON string with lone surrogates shown as U+FFFD, or `None` for anything
-    /// else.
+    /// Returns the text of a JSON string, with U+FFFD for lone surrogates, or `None` for any
+    /// other JSON.
     pub fn text(&self) -> Option<Cow<'a, str>> {
         decode_string(self.json)
     }
 }
 
 impl Raw {
-    /// The members of an object in the order they stand, twice-named ones included; none for
-    /// anything else. Values are passed over, not read, which is many times quicker.
+    /// Iterates over the members of an object in their original order, duplicate names included;
+    /// empty for any other JSON. Values are skipped, not decoded, which is many times faster.
     pub fn fields(&self) -> impl Iterator<Item = JsonField<'_>> {
         let mut fields = FieldScanner { json: self.get(), at: 0 };
-        fields.pass_blanks();
+        fields.skip_blanks();
         if fields.peek() == Some(b'{') {
             fields.at += 1;
         } else {
@@ -36,12 +36,13 @@ impl Raw {
         fields
     }
 
-    /// The first member of an object with that name.
+    /// Returns the first member of an object with that name.
     pub fn field(&self, name: &str) -> Option<JsonField<'_>> {
         self.fields().find(|field| field.name == name)
     }
 }
 
+/// Scans one object; `at` is inside it, at depth one.
 struct FieldScanner<'a> {
     json: &'a str,
     at: usize,
@@ -57,11 +58,11 @@ impl<'a> Iterator for FieldScanner<'a> {
         if self.peek() != Some(b'"') {
             return None;
         }
-        let name = self.value();
+        let name = self.skip_value();
         while matches!(self.peek()?, b' ' | b'\t' | b'\n' | b'\r' | b':') {
             self.at += 1;
         }
-        Some(JsonField { name: decode_string(name)?, json: self.value() })
+        Some(JsonField { name: decode_string(name)?, json: self.skip_value() })
     }
 }
 
@@ -70,14 +71,14 @@ impl<'a> FieldScanner<'a> {
         self.json.as_bytes().get(self.at).copied()
     }
 
-    fn pass_blanks(&mut self) {
+    fn skip_blanks(&mut self) {
         while self.peek().is_some_and(|byte| byte.is_ascii_whitespace()) {
             self.at += 1;
         }
     }
 
-    /// Passes over the value that begins here.
-    fn value(&mut self) -> &'a str {
+    /// Skips the value that begins here and returns its JSON.
+    fn skip_value(&mut self) -> &'a str {
         let bytes = self.json.as_bytes();
         let start = self.at;
         let mut depth = 0usize;
@@ -92,7 +93,7 @@ impl<'a> FieldScanner<'a> {
                     depth -= 1;
                     self.at += 1;
                 }
-                // The end of a number, a literal, or the object itself.
+                // The end of a number or literal, or the end of the object itself.
                 b'}' | b']' | b',' | b' ' | b'\t' | b'\n' | b'\r' if depth == 0 => break,
                 _ => {
                     self.at += 1;

@@ -11,17 +11,19 @@ use crate::Time;
 use crate::error::excerpt;
 use crate::text::JsonString;
 
-/// The id of an event: a ULID, 48 bits of milliseconds and 80 bits that tell it from all others.
+/// The id of an event: a ULID of 48 bits of milliseconds and an 80-bit tail.
 ///
-/// Written as 26 characters of Crockford's base 32 in upper case, read in either.
+/// It is written as 26 characters of Crockford's base 32 in upper case and read in either case.
+/// Bytes and texts sort alike, so ids sort by time.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EventId([u8; 16]);
 
-/// The id of a session: 1 to 255 bytes, opaque. Slashes and dots are legal and harmless.
+/// The id of a session: 1 to 255 opaque bytes. Slashes and dots are legal, so a store must not
+/// use an id as a file name unescaped.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionId(Arc<str>);
 
-/// An id that cannot be one.
+/// The text is not a valid id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadId {
     #[error("`{id}` is not an event id: {why}")]
@@ -33,7 +35,7 @@ pub enum BadId {
 const ALPHABET: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 const TEXT_LEN: usize = 26;
 
-/// What each byte stands for in either case, or [`NO_DIGIT`].
+/// The value of each byte as a digit, in either case, or [`NO_DIGIT`].
 const DIGITS: [u8; 256] = {
     let mut digits = [NO_DIGIT; 256];
     let mut digit = 0;
@@ -48,18 +50,19 @@ const DIGITS: [u8; 256] = {
 const NO_DIGIT: u8 = 0xFF;
 
 impl EventId {
-    /// The id of something that happened at `at`; `tail` is random, or a hash of what it is.
+    /// Builds the id of an event that happened at `at`; `tail` is random or a hash of its content.
     pub fn new(at: Time, tail: [u8; 10]) -> EventId {
         let mut bytes = [0; 16];
+        // The low 48 bits of the milliseconds. Big-endian, so that ids sort by time.
         bytes[..6].copy_from_slice(&at.id_millis().to_be_bytes()[2..]);
         bytes[6..].copy_from_slice(&tail);
-        EventId::real(bytes)
+        EventId::avoid_zero(bytes)
     }
 
-    /// The id of a captured event: the same facts give the same id on every reading.
+    /// Derives the id of a captured event: the same facts give the same id on every reading.
     ///
-    /// `identity` is whatever tells the event from the others of its provider's session: its
-    /// message id and block, else its byte offset, else its content.
+    /// `identity` distinguishes the event from the others of its provider's session: its message
+    /// id and block, else its byte offset, else its content.
     pub fn derived(
         at: Time,
         provider: &str,
@@ -68,7 +71,7 @@ impl EventId {
     ) -> EventId {
         let mut hash = Sha256::new();
         for part in [provider.as_bytes(), provider_session_id.as_bytes(), identity] {
-            // Lengths first, so that no two lists of parts run together to the same bytes.
+            // Each part is prefixed with its length: `("ab", "c")` and `("a", "bc")` must differ.
             hash.update((part.len() as u64).to_be_bytes());
             hash.update(part);
         }
@@ -77,7 +80,7 @@ impl EventId {
         EventId::new(at, tail)
     }
 
-    /// The id as stores keep it.
+    /// Returns the binary form that stores keep.
     pub fn bytes(&self) -> &[u8; 16] {
         &self.0
     }
@@ -90,22 +93,23 @@ impl EventId {
         Ok(EventId(bytes))
     }
 
-    /// The part that is not time: what one fact keeps when two sources date it differently.
+    /// Returns the part without the time. It is equal for one fact that two sources date
+    /// differently.
     pub fn tail(&self) -> [u8; 10] {
         let mut tail = [0; 10];
         tail.copy_from_slice(&self.0[6..]);
         tail
     }
 
-    /// The same instant with another tail.
+    /// Returns an id of the same instant with another tail.
     pub fn with_tail(&self, tail: [u8; 10]) -> EventId {
         let mut bytes = self.0;
         bytes[6..].copy_from_slice(&tail);
-        EventId::real(bytes)
+        EventId::avoid_zero(bytes)
     }
 
-    /// The all-zero id is reserved for "no id", so nothing real may have it.
-    fn real(mut bytes: [u8; 16]) -> EventId {
+    /// Replaces the all-zero id, which is reserved for "no id".
+    fn avoid_zero(mut bytes: [u8; 16]) -> EventId {
         if bytes == [0; 16] {
             bytes[15] = 1;
         }
@@ -114,8 +118,8 @@ impl EventId {
 }
 
 impl BadId {
-    /// There is no id where an event must have one.
-    pub(crate) fn no_event_id() -> BadId {
+    /// The error for an event without an id.
+    pub(crate) fn missing_event_id() -> BadId {
         BadId::Event { id: String::new(), why: "it is missing" }
     }
 }
@@ -125,6 +129,7 @@ impl fmt::Display for EventId {
         let number = u128::from_be_bytes(self.0);
         let mut text = [0; TEXT_LEN];
         for (place, slot) in text.iter_mut().enumerate() {
+            // 26 digits of 5 bits hold 130 bits: the first digit has only 3 of the 128.
             let shift = 5 * (TEXT_LEN - 1 - place);
             *slot = ALPHABET[(number >> shift) as usize & 31];
         }
@@ -152,6 +157,7 @@ impl FromStr for EventId {
             if digit == NO_DIGIT {
                 return Err(bad("only Crockford's base 32 is allowed"));
             }
+            // The first digit holds 3 bits; a larger one would shift bits out unseen.
             if place == 0 && digit > 7 {
                 return Err(bad("it is larger than any id"));
             }
@@ -178,10 +184,10 @@ impl<'de> Deserialize<'de> for EventId {
 }
 
 impl SessionId {
-    /// Bytes a session id may have.
+    /// The maximum length of a session id in bytes.
     pub const LEN_MAX: usize = 255;
 
-    /// Takes the text as an id, if it can be one.
+    /// Checks that the text can be an id: not blank, not too long, no control characters.
     pub fn new(text: impl AsRef<str>) -> Result<SessionId, BadId> {
         let text = text.as_ref();
         let bad = |why| Err(BadId::Session { id: excerpt(text), why });

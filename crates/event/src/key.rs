@@ -1,4 +1,4 @@
-//! The keys an event can be found by.
+//! The keys that link the events of one session.
 
 use std::borrow::Cow;
 
@@ -6,7 +6,7 @@ use crate::field::JsonField;
 use crate::payload::Payload;
 use crate::{Draft, Kind};
 
-/// What a key names.
+/// The kind of thing that a key names.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum KeyFamily {
     Call,
@@ -31,7 +31,7 @@ impl EventKey {
 }
 
 impl KeyFamily {
-    /// One letter that stands for the family wherever keys are stored.
+    /// Returns the letter that stands for the family in stored keys. It must never change.
     pub fn letter(self) -> char {
         match self {
             KeyFamily::Call => 'c',
@@ -45,12 +45,12 @@ impl KeyFamily {
 }
 
 impl Draft {
-    /// The keys this event can be found by; none for blank names and unreadable payloads.
+    /// Returns the keys of this event; none for blank names and unreadable payloads.
     pub fn keys(&self) -> Vec<EventKey> {
         self.keys_in(&self.data.fields().collect::<Vec<_>>())
     }
 
-    /// The tool a call, start, result or request is about.
+    /// Returns the tool that a call, start, result or request is about.
     pub fn tool(&self) -> Option<String> {
         if !self.is_about_tool() {
             return None;
@@ -58,7 +58,7 @@ impl Draft {
         self.data.field("tool")?.text().map(Cow::into_owned)
     }
 
-    /// The keys, where the members of the payload are known already.
+    /// [`Draft::keys`] for a payload whose members are already split.
     pub(crate) fn keys_in(&self, members: &[JsonField<'_>]) -> Vec<EventKey> {
         let keys = key_fields(&self.kind).iter().filter_map(|(field, family)| {
             let name = members.iter().find(|member| member.name == *field)?.text()?;
@@ -67,7 +67,7 @@ impl Draft {
         keys.collect()
     }
 
-    /// The tool, where the members of the payload are known already.
+    /// [`Draft::tool`] for a payload whose members are already split.
     pub(crate) fn tool_in(&self, members: &[JsonField<'_>]) -> Option<String> {
         let named = members.iter().find(|member| member.name == "tool");
         named.filter(|_| self.is_about_tool())?.text().map(Cow::into_owned)
@@ -85,13 +85,13 @@ impl Draft {
         )
     }
 
-    /// The payload, or nothing where it does not fit: for readers that go on.
+    /// Decodes the payload and returns `None` where it does not fit, for readers that skip it.
     pub fn readable<P: Payload>(&self) -> Option<P> {
         self.payload().ok().flatten()
     }
 }
 
-/// The members of a payload that are keys.
+/// Returns the members of a payload that are keys.
 fn key_fields(kind: &Kind) -> &'static [(&'static str, KeyFamily)] {
     match kind {
         Kind::ToolDelta => &[("call_id", KeyFamily::Call)],

@@ -1,4 +1,4 @@
-//! What can happen: the open list of event kinds, and the small open lists beside it.
+//! The event kinds and the small enums of the envelope. All of them accept unknown names.
 
 use std::fmt;
 
@@ -6,22 +6,22 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::text::JsonString;
 
-/// Where an event of some kind shows up.
+/// The part that events of a kind play in a session.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Lane {
-    /// What people, models and tools said to each other.
+    /// Messages between people, models and tools.
     Talk,
-    /// What was put in front of the model beside the talk.
+    /// Text that was given to the model beside the talk.
     Context,
-    /// Durable, and hidden from the model.
+    /// Stored, and hidden from the model.
     Fact,
-    /// Published while it happens, never stored one by one.
+    /// Published while it happens and never stored as single events.
     Live,
 }
 
 macro_rules! kinds {
     ($($variant:ident $name:literal $code:literal $lane:ident)*) => {
-        /// The kind of an event. The list is open: a kind we do not know is kept by its name.
+        /// The kind of an event. An unknown kind keeps its name.
         #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
         pub enum Kind {
             $(#[doc = concat!("`", $name, "`")] $variant,)*
@@ -29,7 +29,7 @@ macro_rules! kinds {
         }
 
         impl Kind {
-            /// Every kind that has a meaning here.
+            /// Every kind that this program knows.
             pub const KNOWN: &[Kind] = &[$(Kind::$variant,)*];
 
             pub fn as_str(&self) -> &str {
@@ -39,8 +39,8 @@ macro_rules! kinds {
                 }
             }
 
-            /// The number stores keep for the kind; 0 for one that is only known by its name.
-            /// Numbers are never used again for another kind.
+            /// Returns the number that stores keep for the kind; 0 for an unknown kind.
+            /// A number is never reused for another kind.
             pub fn code(&self) -> u8 {
                 match self {
                     $(Kind::$variant => $code,)*
@@ -113,12 +113,12 @@ kinds! {
 }
 
 impl Kind {
-    /// Talk or context: what a model could be shown.
+    /// Whether a model can be shown events of this kind: talk and context.
     pub fn is_shown(&self) -> bool {
         matches!(self.lane(), Lane::Talk | Lane::Context)
     }
 
-    /// The three kinds that make up an answer of the model.
+    /// Whether events of this kind are part of a model's answer.
     pub fn is_answer(&self) -> bool {
         matches!(self, Kind::AssistantMessage | Kind::AssistantThinking | Kind::ToolCall)
     }
@@ -146,7 +146,7 @@ impl<'de> Deserialize<'de> for Kind {
     }
 }
 
-/// Declares a list of names that is written and read as text and keeps names it does not know.
+/// Declares an enum that is written and read as text and keeps unknown names as `Other`.
 macro_rules! open_list {
     ($(#[$doc:meta])* $list:ident { $($(#[$variant_doc:meta])* $variant:ident = $name:literal,)* }) => {
         $(#[$doc])*
@@ -196,21 +196,21 @@ macro_rules! open_list {
 pub(crate) use open_list;
 
 open_list! {
-    /// How we know of an event.
+    /// The channel through which an event was observed.
     Source {
         Transcript = "transcript",
         Hook = "hook",
         Telemetry = "telemetry",
         Pty = "pty",
-        /// A prompt we typed.
+        /// A prompt that Hansard typed into the agent.
         Input = "input",
-        /// We ran it.
+        /// A session that Hansard itself ran.
         Native = "native",
     }
 }
 
 open_list! {
-    /// How sure we are. A guess from a screen is never `high`.
+    /// How certain an observation is. A guess from a screen is never `high`.
     Confidence {
         High = "high",
         Medium = "medium",

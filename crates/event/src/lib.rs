@@ -1,30 +1,30 @@
-//! The words of Hansard: what happened, in one vocabulary for every agent.
+//! The event vocabulary: one set of kinds and payloads for every agent.
 //!
-//! An [`Event`] is one immutable fact in a session. Its envelope is the same for all kinds; its
-//! payload is kept byte for byte and read as a type where somebody needs to. Kinds and fields
-//! this program does not know survive.
+//! An [`Event`] is one immutable fact in a session. Its envelope is the same for all kinds. Its
+//! payload is kept byte for byte and decoded into a type only where a caller needs one. Kinds
+//! and fields that this program does not know survive reading and writing.
 //!
-//! Not here: files, clocks, random numbers, what a session means (`session`), how it is kept
+//! Not here: files, clocks, random numbers, the meaning of a session (`session`), storage
 //! (`journal`).
 
 mod event; // the envelope
-mod kind; // what can happen
-pub mod payload; // what each kind carries
-mod child; // the life of a child run
+mod kind; // the event kinds, their codes and lanes
+pub mod payload; // the typed `data` of each kind
+mod child; // the life cycle of a child run
 mod id; // ids of events and sessions
 mod time; // instants
 mod cost; // money
-mod project; // what people call a project
-mod raw; // JSON that is carried, not understood
-mod text; // the strings of JSON
-mod token; // JSON taken apart
-mod field; // members, found quickly
-mod bytes; // what is not text, as JSON
-mod codec; // events as lines
-mod key; // what an event can be found by
-mod reference; // how one event names another
-mod words; // what an event offers to search
-mod bodies; // the artifacts an event stands on
+mod project; // matching a project by name
+mod raw; // JSON that is carried without decoding it
+mod text; // decoding of JSON strings
+mod token; // a tokenizer for checked JSON
+mod field; // the members of an object, without decoding values
+mod bytes; // binary data inside JSON
+mod codec; // events as lines of JSON
+mod key; // the keys that link events
+mod reference; // the fields that name other events
+mod words; // the text that search indexes
+mod bodies; // the artifacts that an event needs
 mod error;
 
 pub use child::ChildStatus;

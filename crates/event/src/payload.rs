@@ -1,14 +1,14 @@
-//! What the kinds carry in `data`.
+//! The typed `data` of each kind.
 //!
-//! The types read generously: a captured event may lack what a session we host must give. What
-//! such a session must give is [`check_hosted`]'s table.
+//! The types read tolerantly: a captured event may lack fields that a hosted session must give.
+//! [`check_hosted`] has the table of those.
 
-mod talk; // what people, models and hosts say
+mod talk; // messages, context, questions to the user
 mod work; // turns, steps, tools, approvals, waits
 mod history; // compaction, snapshots, epochs, settings
 mod tree; // child runs
-mod thing; // sessions, artifacts, notes, what nobody understood
-mod model; // what a model said of a session
+mod thing; // sessions, artifacts, notes, records of unknown form
+mod model; // what a model wrote about a session
 
 pub use history::{
     CAPTURED, Compaction, CompactionStarted, EpochClosed, SavedEntry, SettingsChanged, Snapshot,
@@ -39,12 +39,12 @@ use crate::raw::members;
 use crate::text::decode_string;
 use crate::{BadPayload, Draft, Kind};
 
-/// A typed `data`.
+/// The type of the `data` of one kind.
 pub trait Payload: Serialize + DeserializeOwned {
     const KIND: Kind;
 }
 
-/// Checks that a draft of a session we host has the payload its kind needs.
+/// Checks that a draft of a hosted session has the payload that its kind needs.
 pub fn check_hosted(draft: &Draft) -> Result<(), BadPayload> {
     let bad = |path: &str, why: &str| BadPayload {
         kind: draft.kind.clone(),
@@ -70,13 +70,13 @@ pub fn check_hosted(draft: &Draft) -> Result<(), BadPayload> {
     check_shape(draft)
 }
 
-/// White space and nothing else.
+/// Whether the JSON is a string of white space only.
 fn is_blank(json: &str) -> bool {
     decode_string(json).is_some_and(|text| text.trim().is_empty())
 }
 
-/// Fields that must be given and may say nothing: a blank answer is for the append rules to name,
-/// and some providers send a call without arguments as an empty text.
+/// Whether a required field may be blank. The append rules report a blank answer with a better
+/// error, and some providers send a call without arguments as an empty text.
 fn may_be_blank(kind: &Kind, field: &str) -> bool {
     matches!(
         (kind, field),
@@ -84,7 +84,7 @@ fn may_be_blank(kind: &Kind, field: &str) -> bool {
     )
 }
 
-/// The fields of `data` a session we host must give.
+/// Returns the fields of `data` that a hosted session must give.
 fn required(kind: &Kind) -> &'static [&'static str] {
     match kind {
         Kind::StatusChanged => &["status", "reason"],
@@ -100,7 +100,7 @@ fn required(kind: &Kind) -> &'static [&'static str] {
         Kind::Handoff => &["target_agent_id"],
         Kind::ToolCall => &["call_id", "tool", "input", "message_id", "block"],
         Kind::ToolStarted => &["call_id", "tool", "idempotency_key", "effect"],
-        // A blank call id is a result without a call, which the append rules name better.
+        // A blank call id is a result without a call; the append rules report it better.
         Kind::ToolResult => &["outcome"],
         Kind::ApprovalRequested => &["approval_id", "tool"],
         Kind::ApprovalResolved => &["approval_id", "decision"],
@@ -147,7 +147,7 @@ shapes! {
     ArtifactRecorded Note Unknown
 }
 
-/// Gives a payload type its kind.
+/// Implements [`Payload`] for types and their kinds.
 macro_rules! impl_payload {
     ($($payload:ident $kind:ident)*) => {
         $(impl $crate::payload::Payload for $payload {

@@ -1,14 +1,16 @@
-//! What people call a project.
+//! Matching of work to a project name.
 
-/// Whether work is in the project that people mean by a name. It goes by its project, or if it has
-/// none by its folder: by all of that, or by its last part, as in `parser` for
-/// `github.com/dev/parser`. All of its folder will always do.
+/// Whether work belongs to the project that a user means by `name`.
+///
+/// The name is compared with the project, or with the folder if there is no project: either the
+/// whole of it or its last part, such as `parser` for `github.com/dev/parser`. The whole folder
+/// always matches.
 pub fn is_in_project(project: Option<&str>, cwd: Option<&str>, name: &str) -> bool {
-    let is_called = |called: &str| {
+    let matches = |called: &str| {
         let last = called.trim_end_matches('/').rsplit('/').next();
         called == name || (!name.is_empty() && last == Some(name))
     };
-    cwd == Some(name) || project.or(cwd).is_some_and(is_called)
+    cwd == Some(name) || project.or(cwd).is_some_and(matches)
 }
 
 #[cfg(test)]
@@ -16,7 +18,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_project_is_called_by_its_whole_name_or_its_last_part() {
+    fn whole_name_or_last_part_matches() {
         let is_in = |name| is_in_project(Some("dev/parser"), Some("/home/dev/fork"), name);
         for name in ["dev/parser", "parser", "/home/dev/fork"] {
             assert!(is_in(name), "{name}");

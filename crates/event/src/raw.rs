@@ -1,4 +1,4 @@
-//! JSON that is carried, not understood.
+//! JSON that is carried without decoding it.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use crate::text::decode_string;
 use crate::token::{Token, Tokenizer};
 
-/// A JSON value kept as it was written: digits, escapes, order and all.
+/// A JSON value in its original spelling: digits, escapes and member order are kept.
 ///
 /// Only line breaks between tokens become blanks, so that one event is always one line.
 #[derive(Clone)]
@@ -22,12 +22,12 @@ impl Raw {
         Raw(RawValue::NULL.to_owned())
     }
 
-    /// Takes JSON text as it is.
+    /// Checks that the text is JSON and keeps it as it is.
     pub fn parse(text: impl Into<String>) -> Result<Raw, serde_json::Error> {
         RawValue::from_string(text.into()).map(Raw::from)
     }
 
-    /// Writes a value as JSON.
+    /// Encodes a value as JSON.
     pub fn from_value(value: &(impl Serialize + ?Sized)) -> Result<Raw, serde_json::Error> {
         serde_json::value::to_raw_value(value).map(Raw::from)
     }
@@ -40,38 +40,38 @@ impl Raw {
         self.get() == "null"
     }
 
-    /// Reads the value as `T`.
+    /// Decodes the value as `T`.
     pub fn read<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
         serde_json::from_str(self.get())
     }
 
-    /// The members of an object in the order they stand, or `None` for anything else.
+    /// Returns the members of an object in their original order, or `None` for any other JSON.
     pub fn members(&self) -> Option<Vec<(String, Raw)>> {
         let members = members(self.get()).ok()?;
         let owned = |(name, value): Member<'_>| (name.into_owned(), Raw::from(value));
         Some(members.into_iter().map(owned).collect())
     }
 
-    /// The elements of an array, or `None` for anything else.
+    /// Returns the elements of an array, or `None` for any other JSON.
     pub fn elements(&self) -> Option<Vec<Raw>> {
         self.read().ok()
     }
 
-    /// The text of a JSON string with lone surrogates shown as U+FFFD, or `None` for anything
-    /// else.
+    /// Returns the text of a JSON string, with U+FFFD for lone surrogates, or `None` for any
+    /// other JSON.
     pub fn text(&self) -> Option<String> {
         decode_string(self.get()).map(Cow::into_owned)
     }
 
     /// Whether arrays and objects are nested deeper than `max`.
     pub fn is_deeper_than(&self, max: usize) -> bool {
-        // Hardly anything has so many brackets at all, and counting them is much quicker than
-        // telling which of them stand in strings.
+        // Few payloads have more than `max` brackets at all. Counting all brackets is much faster
+        // than finding out which of them are inside strings.
         let open = memchr2_iter(b'{', b'[', self.get().as_bytes());
         open.take(max.saturating_add(1)).count() > max && self.depth() > max
     }
 
-    /// How deep arrays and objects are nested; 0 for a bare value.
+    /// Returns the nesting depth of arrays and objects; 0 for a bare value.
     pub fn depth(&self) -> usize {
         let (mut depth, mut deepest) = (0, 0);
         for token in Tokenizer::new(self.get()) {
@@ -89,7 +89,7 @@ impl Raw {
 /// A member of a JSON object: its name, and its value as written.
 pub(crate) type Member<'a> = (Cow<'a, str>, &'a RawValue);
 
-/// The members of a JSON object in the order they stand, twice-named ones included.
+/// Splits a JSON object into its members in their original order, duplicate names included.
 pub(crate) fn members(json: &str) -> Result<Vec<Member<'_>>, serde_json::Error> {
     struct ObjectMembers<'a>(Vec<Member<'a>>);
 
@@ -110,7 +110,8 @@ pub(crate) fn members(json: &str) -> Result<Vec<Member<'_>>, serde_json::Error> 
                     mut map: A,
                 ) -> Result<ObjectMembers<'de>, A::Error> {
                     let mut members = Vec::with_capacity(MEMBERS_USUAL);
-                    // Names are taken as written too: one that is no text must not cost the rest.
+                    // Names are read raw too: `serde_json` would refuse the whole object for one
+                    // name with a lone surrogate.
                     while let Some((name, value)) = map.next_entry::<&RawValue, &RawValue>()? {
                         let name = decode_string(name.get()).ok_or_else(|| {
                             serde::de::Error::custom("the name of a member is not a string")
@@ -124,14 +125,14 @@ pub(crate) fn members(json: &str) -> Result<Vec<Member<'_>>, serde_json::Error> 
         }
     }
 
-    /// What an envelope or a payload has, give or take: room for them is made at once.
+    /// The usual number of members in an envelope or a payload: one allocation is enough for it.
     const MEMBERS_USUAL: usize = 16;
 
     serde_json::from_str::<ObjectMembers<'_>>(json).map(|members| members.0)
 }
 
-/// Whether the text takes more than one line. In JSON a bare line break is white space: inside
-/// strings it can only stand as an escape.
+/// Whether the text has more than one line. A bare line break in JSON is always white space:
+/// inside a string it must be escaped.
 fn has_line_break(json: &str) -> bool {
     memchr2(b'\n', b'\r', json.as_bytes()).is_some()
 }

@@ -1,6 +1,7 @@
-//! The fields by which one event names another.
+//! The fields in which one event names another.
 //!
-//! Here is the one list of them. Translating replaces the ids and not one byte beside them.
+//! [`reference_fields`] is the only list of them. A fork translates the ids in these fields and
+//! changes no other byte of the payload.
 
 use std::ops::Range;
 
@@ -10,8 +11,8 @@ use crate::raw::members;
 use crate::{AMENDS, Draft, EventId, Kind, Raw};
 
 impl Draft {
-    /// Replaces every id by which this event names another one; `translate` answers `None` for
-    /// an id that stays. Fields outside the list are not touched.
+    /// Replaces every id by which this event names another one. `translate` returns `None` for
+    /// an id that stays. Fields outside the list are not changed.
     pub fn translate_references(&mut self, translate: &dyn Fn(EventId) -> Option<EventId>) {
         if let Some(new) = self.parent_id.and_then(translate) {
             self.parent_id = Some(new);
@@ -22,18 +23,18 @@ impl Draft {
         }
         let mut named = Vec::new();
         let whole = self.data.get();
-        find(whole, whole, fields(&self.kind), &mut named);
+        collect_ids(whole, whole, reference_fields(&self.kind), &mut named);
         let edits: Vec<_> = named
             .into_iter()
             .filter_map(|(place, id)| translate(id).map(|new| (place, new)))
             .collect();
         if !edits.is_empty() {
-            self.data = replaced(whole, &edits);
+            self.data = replace_ids(whole, &edits);
         }
     }
 }
 
-/// A member of the payload that names an event, or holds something that does.
+/// A member of the payload that names an event or contains members that do.
 enum ReferenceField {
     Id(&'static str),
     Object(&'static str, &'static [ReferenceField]),
@@ -42,7 +43,8 @@ enum ReferenceField {
 
 const ENTRY: &[ReferenceField] = &[ReferenceField::Id("event_id")];
 
-fn fields(kind: &Kind) -> &'static [ReferenceField] {
+/// Returns the fields of a payload that name other events.
+fn reference_fields(kind: &Kind) -> &'static [ReferenceField] {
     match kind {
         Kind::Compaction | Kind::Snapshot => &[
             ReferenceField::Id("cutoff_event_id"),
@@ -61,9 +63,8 @@ fn fields(kind: &Kind) -> &'static [ReferenceField] {
     }
 }
 
-/// Gathers the ids in an object that is part of `whole`, in the order they stand, each with its
-/// place.
-fn find(
+/// Collects the ids in an object that is a part of `whole`, in order, each with its place.
+fn collect_ids(
     whole: &str,
     object: &str,
     fields: &[ReferenceField],
@@ -83,27 +84,29 @@ fn find(
             None => {}
             Some(ReferenceField::Id(_)) => {
                 if let Ok(id) = serde_json::from_str(value) {
-                    named.push((place(whole, value), id));
+                    named.push((place_in(whole, value), id));
                 }
             }
-            Some(ReferenceField::Object(_, inner)) => find(whole, value, inner, named),
+            Some(ReferenceField::Object(_, inner)) => collect_ids(whole, value, inner, named),
             Some(ReferenceField::List(_, inner)) => {
                 let elements: Vec<&RawValue> = serde_json::from_str(value).unwrap_or_default();
                 for element in elements {
-                    find(whole, element.get(), inner, named);
+                    collect_ids(whole, element.get(), inner, named);
                 }
             }
         }
     }
 }
 
-/// Where a part that was cut out of `whole` stands in it.
-fn place(whole: &str, part: &str) -> Range<usize> {
+/// Returns the place in `whole` of a part that borrows from it.
+fn place_in(whole: &str, part: &str) -> Range<usize> {
+    // `RawValue` borrows from the input without a copy, so the addresses give the offset.
     let start = part.as_ptr().addr() - whole.as_ptr().addr();
     start..start + part.len()
 }
 
-fn replaced(whole: &str, edits: &[(Range<usize>, EventId)]) -> Raw {
+/// Returns the payload with new ids at the given places, which are sorted and do not overlap.
+fn replace_ids(whole: &str, edits: &[(Range<usize>, EventId)]) -> Raw {
     let mut json = String::with_capacity(whole.len());
     let mut copied = 0;
     for (place, new) in edits {

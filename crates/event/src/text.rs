@@ -1,8 +1,8 @@
-//! Strings of JSON, also those that no Rust string can hold.
+//! Decoding of JSON strings, including those that no Rust string can hold.
 //!
-//! Programs that cut text by UTF-16 units leave half of a surrogate pair behind, as an escape
-//! that is valid JSON and stands for no character. What is kept is never changed; where such a
-//! text is shown, U+FFFD stands in for the half.
+//! Programs that cut text by UTF-16 units leave half of a surrogate pair behind. As an escape it
+//! is valid JSON, but it is not a character. The stored JSON is never changed; only where such a
+//! text is decoded, U+FFFD replaces the half.
 
 use std::borrow::Cow;
 
@@ -11,11 +11,14 @@ use serde::Deserialize;
 
 const REPLACEMENT: &str = "\u{FFFD}";
 
-/// A string read without a copy where it has no escapes.
+/// A string that is borrowed from the JSON if it has no escapes.
 #[derive(Deserialize)]
 pub(crate) struct JsonString<'a>(#[serde(borrow)] pub(crate) Cow<'a, str>);
 
-/// The text of a JSON string, or `None` for any other JSON.
+/// Decodes a JSON string; `None` for any other JSON.
+///
+/// There are three paths, from fast to slow: a string without escapes is borrowed, one with
+/// simple escapes is decoded here, and `serde_json` decodes surrogate pairs.
 pub(crate) fn decode_string(json: &str) -> Option<Cow<'_, str>> {
     let inner = json.strip_prefix('"')?.strip_suffix('"')?;
     if memchr(b'\\', inner.as_bytes()).is_none() {
@@ -29,8 +32,7 @@ pub(crate) fn decode_string(json: &str) -> Option<Cow<'_, str>> {
     text.ok().map(Cow::Owned)
 }
 
-/// The text of the inside of a JSON string; `None` where it has pairs of surrogates, or halves,
-/// or what is no JSON.
+/// Decodes the inside of a JSON string; `None` if it has surrogates or is not valid JSON.
 fn unescape(inner: &str) -> Option<String> {
     let mut text = String::with_capacity(inner.len());
     let mut rest = inner;
@@ -43,6 +45,7 @@ fn unescape(inner: &str) -> Option<String> {
             b'b' => ('\u{8}', 2),
             b'f' => ('\u{C}', 2),
             plain @ (b'"' | b'\\' | b'/') => (char::from(plain), 2),
+            // `from_u32` refuses surrogates, which makes the caller take the slow path.
             b'u' => (char::from_u32(utf16_unit(rest, escape)?.into())?, 6),
             _ => return None,
         };
@@ -53,12 +56,12 @@ fn unescape(inner: &str) -> Option<String> {
     Some(text)
 }
 
-/// The text with a visible sign for U+0000, which half of the world's stores and screens refuse.
+/// Replaces U+0000, which many stores and terminals refuse, by U+FFFD.
 pub(crate) fn without_nul(text: &str) -> Cow<'_, str> {
     if has_nul(text) { Cow::Owned(text.replace('\0', REPLACEMENT)) } else { Cow::Borrowed(text) }
 }
 
-/// The same for a text that may be one's own already.
+/// Does the same as [`without_nul`] for a text that may be owned, without a second copy.
 pub(crate) fn nul_replaced(text: Cow<'_, str>) -> Cow<'_, str> {
     if has_nul(&text) { Cow::Owned(text.replace('\0', REPLACEMENT)) } else { text }
 }
@@ -67,7 +70,9 @@ fn has_nul(text: &str) -> bool {
     memchr(0, text.as_bytes()).is_some()
 }
 
-/// The same JSON with U+FFFD for every half of a surrogate pair.
+/// Replaces every half of a surrogate pair in JSON by the escape of U+FFFD.
+///
+/// The input need not be valid JSON.
 pub fn replace_lone_surrogates(json: &str) -> Cow<'_, str> {
     let mut mended = String::new();
     let mut copied = 0;
@@ -75,6 +80,7 @@ pub fn replace_lone_surrogates(json: &str) -> Cow<'_, str> {
     while let Some(backslash) = json[at..].find('\\') {
         let escape = at + backslash;
         at = match (utf16_unit(json, escape), utf16_unit(json, escape + 6)) {
+            // A whole pair: two escapes of six bytes each.
             (Some(0xD800..0xDC00), Some(0xDC00..0xE000)) => escape + 12,
             (Some(0xD800..0xE000), _) => {
                 mended.push_str(&json[copied..escape]);
@@ -82,8 +88,8 @@ pub fn replace_lone_surrogates(json: &str) -> Cow<'_, str> {
                 copied = escape + 6;
                 copied
             }
-            // The character behind the backslash may be a backslash itself, or of several bytes, or
-            // missing: this may be no JSON at all.
+            // The next character may be a backslash too, and then begins no escape. In text that
+            // is not JSON it may be missing or have several bytes.
             _ => json.ceil_char_boundary(escape + 2),
         };
     }
@@ -94,10 +100,10 @@ pub fn replace_lone_surrogates(json: &str) -> Cow<'_, str> {
     Cow::Owned(mended)
 }
 
-/// The UTF-16 unit of an escape such as `\ud83d` that begins at `place`.
+/// Returns the UTF-16 unit of an escape such as `\ud83d` that begins at `place`.
 fn utf16_unit(json: &str, place: usize) -> Option<u16> {
     let hex = json.get(place..place + 6)?.strip_prefix("\\u")?;
-    // A sign in front would be read as part of the number.
+    // `from_str_radix` would accept a sign.
     let is_hex = hex.bytes().all(|byte| byte.is_ascii_hexdigit());
     is_hex.then(|| u16::from_str_radix(hex, 16).ok())?
 }
@@ -107,7 +113,7 @@ mod tests {
     use super::replace_lone_surrogates;
 
     #[test]
-    fn what_is_no_json_is_left_as_it_is() {
+    fn invalid_json_is_left_unchanged() {
         for text in ["\\\u{FFFD}\\ud83", "\\", "\\\\\\", "\\u", "\\é\\é"] {
             assert_eq!(replace_lone_surrogates(text), text);
         }

@@ -1,4 +1,4 @@
-//! An instant as the log keeps it.
+//! Instants with nanoseconds, their text and their stored form.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,11 +11,11 @@ use crate::text::JsonString;
 const NANOS_PER_SEC: i128 = 1_000_000_000;
 const SECS_PER_DAY: i64 = 86_400;
 
-/// The furthest whole years a time may name. Wide enough for every mistaken clock, narrow enough
-/// that microseconds since 1970 fit 64 bits.
+/// The largest year, positive or negative. It covers every wrong clock, and microseconds since
+/// 1970 still fit 64 bits.
 const YEAR_MAX: i64 = 200_000;
 
-/// An instant in UTC with nanoseconds, also long before 1970 and far after the year 9999.
+/// An instant in UTC with nanoseconds, from the year −200,000 to the year 200,000.
 ///
 /// Written as RFC 3339; years outside 0000–9999 carry a sign and five or more digits, as in
 /// ISO 8601. Compared as instants, never as text.
@@ -25,7 +25,7 @@ pub struct Time {
     nanos: u32,
 }
 
-/// The text is not a time that can be read.
+/// The text is not a valid time.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not an RFC 3339 time")]
 pub struct BadTime(pub String);
@@ -34,36 +34,39 @@ impl Time {
     /// 1970-01-01T00:00:00Z.
     pub const EPOCH: Time = Time { secs: 0, nanos: 0 };
 
-    /// The first instant there is a text for: the year −200,000 begins.
+    /// The first instant: the beginning of the year −200,000.
     pub const MIN: Time = Time { secs: days_from_civil(-YEAR_MAX, 1, 1) * SECS_PER_DAY, nanos: 0 };
 
-    /// The last instant there is a text for: the year 200,000 ends.
+    /// The last instant: the end of the year 200,000.
     pub const MAX: Time = Time {
         secs: days_from_civil(YEAR_MAX + 1, 1, 1) * SECS_PER_DAY - 1,
         nanos: NANOS_PER_SEC as u32 - 1,
     };
 
-    /// The instant `nanos` nanoseconds after 1970, or before it; [`Time::MIN`] or [`Time::MAX`]
-    /// where that is beyond them.
+    /// Returns the instant `nanos` nanoseconds after 1970, clamped to [`Time::MIN`] and
+    /// [`Time::MAX`].
     pub fn from_nanos(nanos: i128) -> Time {
         let nanos = nanos.clamp(Time::MIN.nanos(), Time::MAX.nanos());
+        // Euclidean, so that an instant before 1970 has a positive fraction too. The derived
+        // order, seconds first, depends on it.
         Time {
             secs: nanos.div_euclid(NANOS_PER_SEC) as i64,
             nanos: nanos.rem_euclid(NANOS_PER_SEC) as u32,
         }
     }
 
-    /// The instant `millis` milliseconds after 1970, or before it.
+    /// Returns the instant `millis` milliseconds after 1970.
     pub fn from_millis(millis: i64) -> Time {
         Time::from_nanos(i128::from(millis) * 1_000_000)
     }
 
-    /// Nanoseconds since 1970.
+    /// Returns the nanoseconds since 1970.
     pub fn nanos(self) -> i128 {
         i128::from(self.secs) * NANOS_PER_SEC + i128::from(self.nanos)
     }
 
-    /// Whole microseconds since 1970 and the nanoseconds left over: how stores keep a time.
+    /// Splits the instant into microseconds since 1970 and remaining nanoseconds, as stores keep
+    /// it: the microseconds fit one 64-bit column.
     pub fn micros_and_rest(self) -> (i64, u16) {
         let micros = self.secs * 1_000_000 + i64::from(self.nanos / 1_000);
         (micros, (self.nanos % 1_000) as u16)
@@ -74,7 +77,7 @@ impl Time {
         Time::from_nanos(i128::from(micros) * 1_000 + i128::from(rest.min(999)))
     }
 
-    /// Milliseconds since 1970, clamped to what fits the time part of an event id.
+    /// Returns the milliseconds since 1970, clamped to the 48 bits of an event id.
     pub fn id_millis(self) -> u64 {
         self.nanos().div_euclid(1_000_000).clamp(0, (1 << 48) - 1) as u64
     }
@@ -85,6 +88,8 @@ impl fmt::Display for Time {
         let (year, month, day) = civil_from_days(self.secs.div_euclid(SECS_PER_DAY));
         let second = self.secs.rem_euclid(SECS_PER_DAY);
         let (hour, minute, second) = (second / 3_600, second / 60 % 60, second % 60);
+        // ISO 8601 demands a sign and more than four digits for all other years. The width of 6
+        // counts the sign.
         if (0..=9_999).contains(&year) {
             write!(f, "{year:04}")?;
         } else {
@@ -103,7 +108,7 @@ impl FromStr for Time {
     type Err = BadTime;
 
     fn from_str(text: &str) -> Result<Time, BadTime> {
-        parse(text.trim()).ok_or_else(|| BadTime(excerpt(text)))
+        parse_rfc3339(text.trim()).ok_or_else(|| BadTime(excerpt(text)))
     }
 }
 
@@ -120,7 +125,9 @@ impl<'de> Deserialize<'de> for Time {
     }
 }
 
-fn parse(text: &str) -> Option<Time> {
+/// Parses RFC 3339, with a blank for the `T`, small letters and long signed years allowed.
+fn parse_rfc3339(text: &str) -> Option<Time> {
+    // A signed year has any number of digits and ends at the next hyphen; a plain one has four.
     let year_len = if text.starts_with(['+', '-']) { text[1..].find('-')? + 1 } else { 4 };
     let (year, rest) = text.split_at_checked(year_len)?;
     let year: i64 = year.parse().ok()?;
@@ -140,19 +147,20 @@ fn parse(text: &str) -> Option<Time> {
     let day = two_digits(&rest[4..6])?;
     let (hour, minute) = (two_digits(&rest[7..9])?, two_digits(&rest[10..12])?);
     let second = two_digits(&rest[13..15])?;
-    if !(1..=12).contains(&month) || !(1..=days_in(year, month)).contains(&day) {
+    if !(1..=12).contains(&month) || !(1..=days_in_month(year, month)).contains(&day) {
         return None;
     }
     if hour > 23 || minute > 59 || second > 60 {
         return None;
     }
-    let (nanos, rest) = fraction(&rest[15..])?;
-    let offset_secs = offset(rest)?;
-    // A leap second is told as the one before it: the log needs an order, not astronomy.
+    let (nanos, rest) = parse_fraction(&rest[15..])?;
+    let offset_secs = parse_offset(rest)?;
+    // A leap second (`:60`) becomes the second before it. The log needs an order, not astronomy.
     let second = second.min(59);
     let secs =
         days_from_civil(year, month, day) * SECS_PER_DAY + hour * 3_600 + minute * 60 + second;
     let time = Time { secs: secs - offset_secs, nanos };
+    // The year is in range, but the offset can push the instant over the limit.
     (Time::MIN..=Time::MAX).contains(&time).then_some(time)
 }
 
@@ -162,8 +170,8 @@ fn two_digits(bytes: &[u8]) -> Option<i64> {
         .then(|| i64::from(tens - b'0') * 10 + i64::from(ones - b'0'))
 }
 
-/// Nanoseconds of a fraction such as `.25`; digits beyond the ninth are cut.
-fn fraction(bytes: &[u8]) -> Option<(u32, &[u8])> {
+/// Reads a fraction such as `.25` as nanoseconds; digits after the ninth are dropped.
+fn parse_fraction(bytes: &[u8]) -> Option<(u32, &[u8])> {
     let Some(digits) = bytes.strip_prefix(b".") else { return Some((0, bytes)) };
     let count = digits.iter().take_while(|byte| byte.is_ascii_digit()).count();
     if count == 0 {
@@ -176,7 +184,8 @@ fn fraction(bytes: &[u8]) -> Option<(u32, &[u8])> {
     Some((nanos, &digits[count..]))
 }
 
-fn offset(bytes: &[u8]) -> Option<i64> {
+/// Reads `Z` or `±HH:MM` as seconds.
+fn parse_offset(bytes: &[u8]) -> Option<i64> {
     match bytes {
         b"Z" | b"z" => Some(0),
         [sign @ (b'+' | b'-'), h1, h2, b':', m1, m2] => {
@@ -188,7 +197,7 @@ fn offset(bytes: &[u8]) -> Option<i64> {
     }
 }
 
-fn days_in(year: i64, month: i64) -> i64 {
+fn days_in_month(year: i64, month: i64) -> i64 {
     match month {
         4 | 6 | 9 | 11 => 30,
         2 if year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) => 29,
@@ -197,8 +206,10 @@ fn days_in(year: i64, month: i64) -> i64 {
     }
 }
 
-// Both ways between a date and its day number: the year is taken to begin in March, so that the
-// leap day is its last; 400 years have always 146,097 days.
+// Conversion between a date and its day number, after Howard Hinnant's `chrono` algorithms. The
+// year begins in March, so that the leap day is its last day. 400 years always have 146,097 days,
+// and 719,468 days lie between 0000-03-01 and 1970-01-01. Five months from March have 153 days,
+// which `(153 * month + 2) / 5` spreads over 31 and 30.
 
 const fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
@@ -213,6 +224,8 @@ fn civil_from_days(days: i64) -> (i64, i64, i64) {
     let days = days + 719_468;
     let era = days.div_euclid(146_097);
     let day_of_era = days.rem_euclid(146_097);
+    // The three corrections take out the leap days before this day: one in 4 years, none in 100,
+    // one in 400.
     let year_of_era =
         (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);

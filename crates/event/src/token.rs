@@ -1,10 +1,11 @@
-//! JSON taken apart in one pass, to any depth, in constant memory.
+//! A tokenizer for JSON: one pass, any depth, constant memory.
 //!
-//! Only for text that was checked to be JSON: nothing is checked again here.
+//! The input must have been checked to be JSON; the tokenizer does not check it again. On other
+//! input it returns wrong tokens, but it neither panics nor loops.
 
 use memchr::memchr2;
 
-/// A piece of JSON that structures or says something. Numbers and literals are passed over.
+/// A bracket or a string of JSON. Numbers and literals are skipped.
 pub(crate) enum Token<'a> {
     /// `{` or `[`.
     Open,
@@ -16,7 +17,7 @@ pub(crate) enum Token<'a> {
     String(&'a str),
 }
 
-/// The tokens of a JSON text from its beginning to its end.
+/// Iterates over the tokens of a JSON text.
 pub(crate) struct Tokenizer<'a> {
     json: &'a str,
     at: usize,
@@ -43,8 +44,9 @@ impl<'a> Iterator for Tokenizer<'a> {
                 b'"' => {
                     self.at = string_end(bytes, self.at);
                     let string = &self.json[start..self.at];
-                    let behind = bytes[self.at..].iter().find(|byte| !byte.is_ascii_whitespace());
-                    return Some(match behind {
+                    // Only a name is followed by a colon.
+                    let next = bytes[self.at..].iter().find(|byte| !byte.is_ascii_whitespace());
+                    return Some(match next {
                         Some(b':') => Token::Name(string),
                         _ => Token::String(string),
                     });
@@ -55,7 +57,7 @@ impl<'a> Iterator for Tokenizer<'a> {
     }
 }
 
-/// Where the string ends whose first character behind the quote stands at `at`.
+/// Returns the index behind the closing quote of a string whose content begins at `at`.
 pub(crate) fn string_end(bytes: &[u8], mut at: usize) -> usize {
     while let Some(rest) = bytes.get(at..) {
         let Some(len) = memchr2(b'"', b'\\', rest) else { break };
@@ -63,6 +65,7 @@ pub(crate) fn string_end(bytes: &[u8], mut at: usize) -> usize {
         if bytes[at] == b'"' {
             return at + 1;
         }
+        // A backslash and the escaped byte, which may be a quote.
         at += 2;
     }
     bytes.len()

@@ -1,4 +1,4 @@
-//! The text an event offers to search: what somebody said, did or printed, never JSON keys.
+//! The text of an event that search indexes: messages, arguments and output, never JSON keys.
 
 use std::borrow::Cow;
 
@@ -7,17 +7,17 @@ use crate::text::{decode_string, nul_replaced, without_nul};
 use crate::token::{Token, Tokenizer};
 use crate::{Draft, EventKey, Kind};
 
-/// Everything an event can be found by, read in one go.
+/// Everything that search indexes of one event, extracted in one pass over its payload.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct SearchFields<'a> {
-    /// As they stand in the event, copied only where they have escapes.
+    /// Borrowed from the event; copied only where they have escapes.
     pub texts: Vec<Cow<'a, str>>,
     pub keys: Vec<EventKey>,
     pub tool: Option<String>,
 }
 
 impl Draft {
-    /// What [`Draft::search_texts`], [`Draft::keys`] and [`Draft::tool`] say.
+    /// Returns [`Draft::search_texts`], [`Draft::keys`] and [`Draft::tool`] in one pass.
     pub fn search_fields(&self) -> SearchFields<'_> {
         let members: Vec<JsonField<'_>> = self.data.fields().collect();
         SearchFields {
@@ -27,8 +27,8 @@ impl Draft {
         }
     }
 
-    /// The texts of this event, most telling first. Empty for what is not searched: live kinds,
-    /// compactions and snapshots, which only repeat what stands elsewhere.
+    /// Returns the texts of this event, the most important first. Empty for kinds that are not
+    /// searched: live kinds, and compactions and snapshots, which only repeat other events.
     pub fn search_texts(&self) -> Vec<String> {
         let texts = self.search_texts_in(&self.data.fields().collect::<Vec<_>>());
         texts.into_iter().map(Cow::into_owned).collect()
@@ -41,8 +41,8 @@ impl Draft {
         let mut texts = self.payload_texts(members);
         if let Some(text) = &self.text {
             let text = without_nul(text);
-            // It nearly always begins one of them, whole or cut; only if not is it worth looking
-            // further.
+            // The text of the envelope is nearly always the start of a payload text, whole or cut
+            // with an ellipsis. Only if it is not, the slower substring search is needed.
             let beginning = text.strip_suffix('…').unwrap_or(&text);
             let begins = texts.iter().any(|other| other.starts_with(beginning));
             if !begins && !texts.iter().any(|other| other.contains(&*text)) {
@@ -54,32 +54,32 @@ impl Draft {
     }
 
     fn payload_texts<'a>(&'a self, members: &[JsonField<'a>]) -> Vec<Cow<'a, str>> {
-        use Tags::{Left, Taken};
+        use Tags::{Index, Skip};
         let member_texts = |fields| member_texts(members, fields);
         match self.kind {
             Kind::UserPrompt | Kind::AssistantMessage | Kind::ContextAdded => {
-                member_texts(&[("content", Left)])
+                member_texts(&[("content", Skip)])
             }
-            Kind::AssistantThinking => member_texts(&[("thinking", Left)]),
-            Kind::ToolCall => member_texts(&[("tool", Left), ("input", Taken)]),
+            Kind::AssistantThinking => member_texts(&[("thinking", Skip)]),
+            Kind::ToolCall => member_texts(&[("tool", Skip), ("input", Index)]),
             Kind::ToolResult => {
-                member_texts(&[("output", Left), ("parts", Left), ("error", Left), ("shown", Left)])
+                member_texts(&[("output", Skip), ("parts", Skip), ("error", Skip), ("shown", Skip)])
             }
             Kind::ApprovalRequested => member_texts(&[
-                ("tool", Left),
-                ("input", Taken),
-                ("operation", Left),
-                ("resource", Left),
+                ("tool", Skip),
+                ("input", Index),
+                ("operation", Skip),
+                ("resource", Skip),
             ]),
-            Kind::ExternalInput => member_texts(&[("prompt", Left), ("input", Taken)]),
-            Kind::Note => member_texts(&[("text", Left)]),
-            Kind::Error => member_texts(&[("message", Left)]),
-            Kind::ChildRequested => member_texts(&[("task", Left)]),
-            Kind::ChildCompleted => member_texts(&[("summary", Left)]),
-            Kind::SessionStarted | Kind::SettingsChanged => member_texts(&[("title", Left)]),
+            Kind::ExternalInput => member_texts(&[("prompt", Skip), ("input", Index)]),
+            Kind::Note => member_texts(&[("text", Skip)]),
+            Kind::Error => member_texts(&[("message", Skip)]),
+            Kind::ChildRequested => member_texts(&[("task", Skip)]),
+            Kind::ChildCompleted => member_texts(&[("summary", Skip)]),
+            Kind::SessionStarted | Kind::SettingsChanged => member_texts(&[("title", Skip)]),
             Kind::Unknown | Kind::Other(_) => {
                 let mut texts = Vec::new();
-                gather(self.data.get(), Left, &mut texts);
+                gather(self.data.get(), Skip, &mut texts);
                 texts
             }
             _ => Vec::new(),
@@ -87,7 +87,7 @@ impl Draft {
     }
 }
 
-/// The texts of some members, in the order asked for.
+/// Returns the texts of the given members, in the given order.
 fn member_texts<'a>(members: &[JsonField<'a>], fields: &[(&str, Tags)]) -> Vec<Cow<'a, str>> {
     let mut texts = Vec::new();
     for (field, tags) in fields {
@@ -98,17 +98,17 @@ fn member_texts<'a>(members: &[JsonField<'a>], fields: &[(&str, Tags)]) -> Vec<C
     texts
 }
 
-/// What becomes of the strings by which content says what it is: `type`, `mime_type`, the id of
-/// an artifact.
+/// The treatment of strings that describe content instead of being content: `type`,
+/// `mime_type`, the id of an artifact.
 #[derive(Clone, Copy, PartialEq)]
 enum Tags {
-    /// They are nobody's words.
-    Left,
-    /// Here they are an argument somebody chose.
-    Taken,
+    /// Skip them: they are part of the format.
+    Skip,
+    /// Index them: in the input of a tool they are arguments that the model chose.
+    Index,
 }
 
-/// Every string in a JSON value that is not a name, in order. Base64 is no word of anybody.
+/// Collects every string in a JSON value that is not a name, in order. Base64 is left out.
 fn gather<'a>(json: &'a str, tags: Tags, texts: &mut Vec<Cow<'a, str>>) {
     let mut name = None;
     let mut is_base64 = false;
@@ -123,10 +123,11 @@ fn gather<'a>(json: &'a str, tags: Tags, texts: &mut Vec<Cow<'a, str>>) {
                 let name = name.take();
                 let Some(text) = decode_string(json) else { continue };
                 match name.as_deref() {
+                    // The encoding is written before the bytes, so that one pass is enough.
                     Some("encoding" | "type") if text == "base64" => is_base64 = true,
                     Some("bytes" | "data") if is_base64 => {}
                     Some("type" | "mime_type" | "media_type" | "artifact")
-                        if tags == Tags::Left => {}
+                        if tags == Tags::Skip => {}
                     _ => texts.push(nul_replaced(text)),
                 }
             }

@@ -26,10 +26,10 @@ pub struct CompactionStarted {
     pub current_tokens: Option<u64>,
 }
 
-/// The strategy of a compaction that the agent itself did.
+/// The strategy of a compaction that the agent itself made.
 pub const CAPTURED: &str = "captured";
 
-/// The view of everything up to a cutoff, replaced.
+/// The entries that replace the view of everything up to a cutoff.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Compaction {
@@ -40,12 +40,12 @@ pub struct Compaction {
     pub threshold_pct: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub current_tokens: Option<u64>,
-    /// The last event the producer looked at, of any kind.
+    /// The last event, of any kind, that the producer took into account.
     pub cutoff_seq: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cutoff_event_id: Option<EventId>,
     pub entries: Vec<SavedEntry>,
-    /// Bare messages, as older producers give them; `entries` win.
+    /// Bare messages of older producers; `entries` take precedence.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub messages: Vec<SavedEntry>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -55,25 +55,27 @@ pub struct Compaction {
 }
 
 impl Compaction {
-    /// The last event a compaction at `seq` covers. What an agent did itself covers all before
-    /// it: where that is in our log, only the log knows.
+    /// Returns the last event that a compaction at `seq` covers.
+    ///
+    /// A compaction of the agent covers all events before it. The agent does not know their
+    /// numbers in our log, so it leaves the cutoff at 0.
     pub fn cutoff_seq_at(&self, seq: u64) -> u64 {
         match self.cutoff_seq {
             0 if self.strategy == CAPTURED && self.cutoff_event_id.is_none() => {
                 seq.saturating_sub(1)
             }
-            said => said,
+            given => given,
         }
     }
 }
 
-/// A view saved as a fact, on top of a compaction or of none.
+/// A saved view, on top of a compaction or of the whole log.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Snapshot {
     /// `count`, `time` or `manual`.
     pub strategy: String,
-    /// The compaction it stands on.
+    /// The compaction it is based on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub base_seq: Option<u64>,
     pub cutoff_seq: u64,
@@ -86,10 +88,10 @@ pub struct Snapshot {
     pub modified_files: Vec<String>,
 }
 
-/// One entry of a saved view: a reference wherever an event says it already.
+/// One entry of a saved view: a reference to events where possible, else its own content.
 ///
 /// `seq` alone refers to one event; `seq` and `to_seq` to all talk and context in between; `seq`
-/// with `shown` to an event whose text was replaced; without `seq` the entry speaks for itself.
+/// with `shown` to an event whose text was replaced; without `seq` the entry has its content.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SavedEntry {
@@ -99,10 +101,10 @@ pub struct SavedEntry {
     pub to_seq: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub event_id: Option<EventId>,
-    /// Text that stands for the event's own.
+    /// Text that replaces the event's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shown: Option<String>,
-    /// The artifact that holds the text that was replaced.
+    /// The artifact that holds the replaced text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub artifact: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -127,7 +129,7 @@ pub struct EpochClosed {
     pub segment: String,
 }
 
-/// Any of a session's settings; what is absent stays as it was.
+/// New values of a session's settings; an absent field leaves the setting unchanged.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SettingsChanged {
@@ -137,7 +139,7 @@ pub struct SettingsChanged {
     pub model: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thinking: Option<Raw>,
-    /// An empty list is a choice, an absent one is not.
+    /// An empty list means no tools; an absent one leaves the tools unchanged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<Raw>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -150,10 +152,10 @@ pub struct SettingsChanged {
     pub project: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent_version: Option<String>,
-    /// What a person calls the session.
+    /// The title that the user gave the session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// The session it was forked from, where that was seen only after it had begun.
+    /// The session it was forked from, if that was found only after the session had started.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent: Option<SessionParent>,
 }

@@ -1,13 +1,13 @@
-//! What a model said of a part of a session.
+//! What a model wrote about a part of a session.
 //!
-//! It cannot be found again by reading, so it is a fact of its own: a `note` that is about it.
+//! It cannot be computed again from the log, so it is stored as an event: a `note`.
 
 use serde::{Deserialize, Serialize};
 
 use super::Note;
 use crate::{Draft, Kind, Raw};
 
-/// The words of a model about the events of one range.
+/// A model's title, facts and tags for the events of one range.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ModelWords {
@@ -15,7 +15,7 @@ pub struct ModelWords {
     pub tag: String,
     pub from_seq: u64,
     pub to_seq: u64,
-    /// Which model it was.
+    /// The name of the model.
     pub model: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
@@ -26,30 +26,30 @@ pub struct ModelWords {
     /// `low`, `normal` or `high`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub priority: Option<String>,
-    /// What was done lately, in one line.
+    /// The most recent work, in one line.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recent: Option<String>,
 }
 
-/// One thing a model found worth keeping.
+/// One fact that the model found worth keeping.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ModelFact {
     pub topic: String,
     pub text: String,
-    /// The names of what was found without a model and is said better here.
+    /// The names of the facts, found without a model, that this one replaces.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub replaces: Vec<String>,
 }
 
-/// What the note is about, as it is written.
+/// The `about` of such a note.
 #[derive(Serialize, Deserialize)]
 struct ModelNote {
     model: ModelWords,
 }
 
 impl ModelWords {
-    /// What an event says that is the note of a model.
+    /// Reads the words from an event, if it is the note of a model.
     pub fn from_event(event: &Draft) -> Option<ModelWords> {
         if event.kind != Kind::Note {
             return None;
@@ -59,7 +59,7 @@ impl ModelWords {
         Some(about.model)
     }
 
-    /// The note that keeps them. People and search read its text.
+    /// Converts the words to the note that stores them. Its text is for people and search.
     pub fn into_note(self) -> Note {
         let said = self.title.iter().chain(&self.recent);
         let lines = said.cloned().chain(self.facts.iter().map(|fact| fact.text.clone()));

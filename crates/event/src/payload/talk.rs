@@ -1,4 +1,4 @@
-//! What people, models and hosts say.
+//! Messages, context and questions to the user.
 
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -16,14 +16,14 @@ impl_payload! {
     Handoff Handoff
 }
 
-/// Parts of something said. A plain string is one text part.
+/// The parts of a message. A plain string is read as one text part.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Content(pub Vec<ContentPart>);
 
-/// One piece of content. Bytes of images are artifacts, never inline.
+/// One part of a message. The bytes of images are artifacts, never inline.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct ContentPart {
-    /// `text`, `image`, `file`, or whatever comes next.
+    /// `text`, `image`, `file`, or another name.
     #[serde(rename = "type")]
     pub kind: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -46,13 +46,13 @@ impl Content {
         }])
     }
 
-    /// The text of all parts, one after the other, a line break between them.
+    /// Joins the texts of all parts with line breaks.
     pub fn joined_text(&self) -> String {
         let texts: Vec<&str> = self.0.iter().filter_map(|part| part.text.as_deref()).collect();
         texts.join("\n")
     }
 
-    /// Anything but white space.
+    /// Whether there is anything but white space.
     pub fn has_substance(&self) -> bool {
         self.0.iter().any(|part| {
             part.kind != "text" || part.text.as_deref().is_some_and(|text| !text.trim().is_empty())
@@ -92,7 +92,7 @@ impl<'de> Deserialize<'de> for Content {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct UserPrompt {
     pub content: Content,
-    /// Typed while the agent was busy, and handed to it in the middle of its work.
+    /// The user typed it while the agent was busy, and the agent got it in the middle of a turn.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub queued: bool,
 }
@@ -135,7 +135,7 @@ pub struct AssistantThinking {
 }
 
 impl AssistantThinking {
-    /// Words, a signature or a redacted block: any of them is an answer.
+    /// Whether there is a text, a signature or a redacted block; any of them is an answer.
     pub fn has_substance(&self) -> bool {
         !self.thinking.trim().is_empty()
             || self.signature.as_deref().is_some_and(|signature| !signature.is_empty())
@@ -154,7 +154,7 @@ pub struct AssistantDelta {
 }
 
 open_list! {
-    /// What kind of context was put in front of the model.
+    /// The purpose of a context.
     ContextKind {
         Generic = "generic",
         Bootstrap = "bootstrap",
@@ -165,7 +165,7 @@ open_list! {
 }
 
 open_list! {
-    /// Where context stands in the effective history.
+    /// The place of a context in the effective history.
     Placement {
         Prefix = "prefix",
         History = "history",
@@ -179,18 +179,18 @@ pub struct ContextAdded {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub placement: Option<Placement>,
     pub content: Content,
-    /// The path a summary stands for.
+    /// The path that a summary replaces.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub covers: Option<Covers>,
 }
 
 impl ContextAdded {
-    /// The kind, `generic` unless said otherwise.
+    /// Returns the kind; the default is `generic`.
     pub fn kind(&self) -> ContextKind {
         self.kind.clone().unwrap_or(ContextKind::Generic)
     }
 
-    /// The placement: as said, else what the kind implies.
+    /// Returns the placement; the default depends on the kind.
     pub fn placement(&self) -> Placement {
         self.placement.clone().unwrap_or_else(|| self.kind().default_placement())
     }
@@ -208,7 +208,7 @@ impl ContextKind {
     }
 }
 
-/// The events from and to, both included, that a summary of a left path stands for.
+/// The first and the last event that a summary of an abandoned path replaces, both included.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Covers {
     pub from: Raw,
@@ -216,7 +216,7 @@ pub struct Covers {
 }
 
 open_list! {
-    /// How far a question to the user has got.
+    /// The state of a question to the user.
     InputStatus {
         Pending = "pending",
         Received = "received",

@@ -1,4 +1,4 @@
-//! Sessions themselves, artifacts, notes and what nobody understood.
+//! Sessions themselves, artifacts, notes and records of unknown form.
 
 use serde::{Deserialize, Serialize};
 
@@ -17,11 +17,11 @@ impl_payload! {
 }
 
 open_list! {
-    /// How a session comes from its parent.
+    /// The relation of a session to its parent.
     SessionMode {
-        /// It shows the parent's events up to a point as its own beginning.
+        /// It inherits the parent's events up to a point.
         Fork = "fork",
-        /// It continues what the parent left.
+        /// It continues the parent's work.
         Resume = "resume",
         /// It works for the parent.
         Child = "child",
@@ -41,10 +41,10 @@ pub struct SessionStarted {
     pub cwd: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub branch: Option<String>,
-    /// The repository's remote, as the agent tells it.
+    /// The remote of the repository, as the agent reports it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remote: Option<String>,
-    /// How the agent was started: `cli`, `sdk`, `exec`, … in its own words.
+    /// How the agent was started: `cli`, `sdk`, `exec` or another word of the agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub entry_point: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -61,16 +61,16 @@ pub struct SessionStarted {
     pub label: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// It went on after an end.
+    /// The session continued after it had exited.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub resumed: bool,
 }
 
-/// The point in another session where this one begins.
+/// The point in the parent session where this one begins.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct SessionParent {
     pub session_id: SessionId,
-    /// The last event of the parent that is shown; 0 for none.
+    /// The last event of the parent that the session inherits; 0 for none.
     #[serde(default)]
     pub seq: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -110,10 +110,10 @@ pub struct ErrorRaised {
     pub recoverable: Option<bool>,
 }
 
-/// The kind of artifact that only points at a file of the workspace: not shown in lists.
+/// The kind of an artifact that only refers to a file of the workspace. Lists leave it out.
 pub const WORKSPACE_FILE_REF: &str = "workspace_file_ref";
 
-/// What is known of an artifact; its bytes are stored beside the log.
+/// The description of an artifact; its bytes are stored beside the log.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Artifact {
@@ -139,7 +139,7 @@ pub struct Artifact {
 }
 
 impl Artifact {
-    /// Whether it only points at a file of the workspace.
+    /// Whether it only refers to a file of the workspace.
     pub fn is_file_ref(&self) -> bool {
         self.kind == WORKSPACE_FILE_REF
     }
@@ -163,12 +163,12 @@ pub struct Note {
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Unknown {
-    /// The record, or null where it is too long: `metadata.record` tells where it is kept.
+    /// The record, or null if it is too long; `metadata.record` then says where it is stored.
     pub raw: Raw,
-    /// What the agent calls such a record.
+    /// The agent's name for this type of record.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub record_type: Option<String>,
-    /// Why it was not understood: `torn`, or what the parser said.
+    /// Why it was not understood: `torn`, or the error of the parser.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }

@@ -18,13 +18,13 @@ impl_payload! {
 }
 
 open_list! {
-    /// What a child starts with.
+    /// The history that a child starts with.
     ChildMode {
         /// The parent's history.
         Fork = "fork",
-        /// One prompt that tells the task and its context.
+        /// One prompt with the task and its context.
         Handoff = "handoff",
-        /// Nothing.
+        /// No history.
         Fresh = "fresh",
     }
 }

@@ -23,7 +23,7 @@ impl_payload! {
     WaitResolved WaitResolved
 }
 
-/// What a model call used.
+/// The tokens and the cost of a model call.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TokenUsage {
@@ -35,10 +35,10 @@ pub struct TokenUsage {
     pub cache_read_tokens: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_creation_tokens: Option<u64>,
-    /// The part of `cache_creation_tokens` that is kept for an hour, and costs more.
+    /// The part of `cache_creation_tokens` that is cached for an hour and costs more.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_creation_1h_tokens: Option<u64>,
-    /// The part of `output_tokens` that nobody reads.
+    /// The part of `output_tokens` that is reasoning.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reasoning_tokens: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -50,14 +50,14 @@ pub struct TokenUsage {
 }
 
 open_list! {
-    /// Why a turn ended. Absent when it failed.
+    /// Why a turn ended. A failed turn has none.
     StopReason {
         Completed = "completed",
         Handoff = "handoff",
         Waiting = "waiting",
-        /// A person stopped it.
+        /// The user stopped it.
         Interrupted = "interrupted",
-        /// The agent's process ended in the middle of it.
+        /// The agent's process ended during the turn.
         Died = "died",
         MaxTurnsHit = "max_turns_hit",
         BudgetExhausted = "budget_exhausted",
@@ -84,7 +84,7 @@ pub struct TurnCompleted {
     pub error: Option<String>,
 }
 
-/// Hashes (SHA-256, hex) that tell whether a provider's prompt cache could be used.
+/// Hashes (SHA-256, hex) that show whether a provider's prompt cache could be used.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PromptCache {
@@ -110,7 +110,7 @@ pub struct StepCompleted {
     pub agent_id: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// The provider's name for the answer.
+    /// The provider's id of the answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub response_id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -136,7 +136,7 @@ pub struct ToolCall {
     pub call_id: String,
     #[serde(default)]
     pub tool: String,
-    /// As the provider sent it: a string or an object.
+    /// A string or an object, as the provider sent it.
     #[serde(default)]
     pub input: Raw,
     #[serde(default)]
@@ -150,7 +150,7 @@ pub struct ToolCall {
 }
 
 open_list! {
-    /// What running a tool a second time would do.
+    /// Whether a tool can safely run a second time.
     Effect {
         ReplaySafe = "replay_safe",
         Reconcile = "reconcile",
@@ -174,7 +174,7 @@ pub struct ToolDelta {
     pub call_id: String,
     pub tool: String,
     pub text: String,
-    /// This text stands for all before it.
+    /// This text replaces all earlier ones.
     pub replaces: bool,
 }
 
@@ -204,23 +204,23 @@ pub struct ToolResult {
     pub parts: Vec<ContentPart>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// What the model got, if that was not `output`.
+    /// The text that the model got, if it was not `output`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shown: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i64>,
-    /// Made up by the agent after a crash, so that its history is whole again.
+    /// The agent invented this result after a crash, to complete its history.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub repair: bool,
-    /// It goes on behind the agent's back; its end amends this.
+    /// The command continues in the background; an event that amends this one reports its end.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub background: bool,
 }
 
 impl Default for ToolResult {
-    /// A call that went well and said nothing.
+    /// A successful call without output.
     fn default() -> ToolResult {
         ToolResult {
             call_id: String::new(),
@@ -240,7 +240,7 @@ impl Default for ToolResult {
 }
 
 impl ToolResult {
-    /// The output as text: a string as it is, anything else as JSON.
+    /// Returns the output as text: a string as it is, any other value as JSON.
     pub fn output_text(&self) -> Option<String> {
         let output = self.output.as_ref().filter(|output| !output.is_null())?;
         Some(output.text().unwrap_or_else(|| output.get().to_owned()))
@@ -273,7 +273,7 @@ pub struct ApprovalRequested {
 }
 
 open_list! {
-    /// What was decided about a request.
+    /// The decision on an approval request.
     Decision {
         Allow = "allow",
         Deny = "deny",

@@ -1,4 +1,4 @@
-//! Generated events: every field, hostile strings, numbers no float can hold.
+//! Generated events: every field, hostile strings, numbers that no float can hold.
 
 use event::{
     Confidence, Cost, Draft, Event, EventId, Kind, Metadata, Raw, SessionId, Source, Time,
@@ -6,7 +6,7 @@ use event::{
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 
-/// Any event a program could build or read.
+/// Any event that a program can build or read.
 pub(crate) fn event() -> impl Strategy<Value = Event> {
     let head = (id(), session_id(), 1..=u64::MAX, kind(), time(), time());
     let origin = (text(), optional_text(), source(), confidence());
@@ -43,7 +43,7 @@ pub(crate) fn id() -> impl Strategy<Value = EventId> {
     any::<[u8; 16]>().prop_filter_map("all zero", |bytes| EventId::from_bytes(bytes).ok())
 }
 
-/// Any instant there is, those people meet more often than the others.
+/// Any instant, recent ones more often than others.
 pub(crate) fn time() -> impl Strategy<Value = Time> {
     let all = (Time::MIN.nanos()..=Time::MAX.nanos()).prop_map(Time::from_nanos);
     let usual = (0..4_102_444_800_000i64).prop_map(Time::from_millis);
@@ -55,7 +55,7 @@ pub(crate) fn cost() -> impl Strategy<Value = Cost> {
     any::<i64>().prop_map(Cost::from_nanos)
 }
 
-/// JSON as somebody might have written it, white space, odd escapes and all.
+/// JSON in any spelling, with white space and unusual escapes.
 pub(crate) fn raw() -> impl Strategy<Value = Raw> {
     json().prop_map(|json| Raw::parse(json).expect("generated JSON is valid"))
 }
@@ -78,7 +78,7 @@ pub(crate) fn json() -> impl Strategy<Value = String> {
     })
 }
 
-/// A JSON string of pieces that are hard to carry.
+/// A JSON string of pieces that are easily lost.
 pub(crate) fn json_string() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         3 => "[a-z ]{0,8}",
@@ -108,7 +108,7 @@ fn blank() -> impl Strategy<Value = String> {
     "[ \t\n\r]{0,2}"
 }
 
-/// Text with whatever a keyboard, a screen or a broken program yields.
+/// Text such as a keyboard, a terminal or a broken program yields.
 pub(crate) fn text() -> impl Strategy<Value = String> {
     prop_oneof![
         Just(String::new()),

@@ -1,4 +1,4 @@
-//! The artifacts an event stands on.
+//! The artifacts that an event needs.
 
 use crate::draft;
 
@@ -7,7 +7,7 @@ fn bodies(kind: &str, data: &str) -> String {
 }
 
 #[test]
-fn an_event_stands_on_the_artifacts_it_names() {
+fn named_artifacts_are_listed() {
     for (kind, data, expected) in [
         ("artifact.recorded", r#"{"artifact":{"id":"a","kind":"patch"},"child_id":"c"}"#, "a"),
         (
@@ -27,7 +27,7 @@ fn an_event_stands_on_the_artifacts_it_names() {
 }
 
 #[test]
-fn any_depth_is_walked() {
+fn any_depth_is_read() {
     let (open, close) = ("[".repeat(100_000), "]".repeat(100_000));
     let data = format!(r#"{open}{{"artifact":"a"}}{close}"#);
     assert_eq!(bodies("weather.changed", &data), "a");

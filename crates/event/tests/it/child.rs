@@ -1,8 +1,8 @@
-//! The life of a child run.
+//! The life cycle of a child run.
 
 use event::{ChildStatus, Kind};
 
-/// Every legal step; whatever is not here is not.
+/// Every legal transition.
 const LEGAL: [(&str, &str, &str); 15] = [
     ("", "child.requested", "requested"),
     ("requested", "child.started", "running"),
@@ -22,7 +22,7 @@ const LEGAL: [(&str, &str, &str); 15] = [
 ];
 
 #[test]
-fn only_the_listed_steps_are_legal() {
+fn only_listed_transitions_are_legal() {
     let statuses = [
         "",
         "requested",
@@ -47,7 +47,7 @@ fn only_the_listed_steps_are_legal() {
 }
 
 #[test]
-fn what_is_final_has_no_way_out() {
+fn final_status_has_no_transition() {
     for name in ["requested", "running", "blocked", "completed", "failed", "canceled", "merged"] {
         let status = ChildStatus::from(name);
         let has_way_out =

@@ -1,4 +1,4 @@
-//! Events as lines.
+//! Events as lines of JSON.
 
 use event::{BadEvent, BadId, Draft, Event, Kind, Raw};
 use proptest::prelude::*;
@@ -35,7 +35,7 @@ const MEMBERS: [&str; 17] = [
 
 proptest! {
     #[test]
-    fn encode_decode_encode_gives_the_same_bytes(event in any::event()) {
+    fn encoding_is_stable(event in any::event()) {
         let line = event.encode();
         prop_assert!(!line.contains(['\n', '\r']));
         let decoded = Event::decode(&line).unwrap();
@@ -45,7 +45,7 @@ proptest! {
     }
 
     #[test]
-    fn head_and_rest_make_the_whole(event in any::event()) {
+    fn head_and_rest_make_the_event(event in any::event()) {
         let rest = event.encode_rest();
         let draft = Draft::decode_rest(event.head(), &rest).unwrap();
         prop_assert_eq!(draft.encode(), event.draft.encode());
@@ -62,7 +62,7 @@ proptest! {
 }
 
 #[test]
-fn a_draft_has_no_number() {
+fn draft_has_no_seq() {
     let draft = Event::decode(LINE).unwrap().draft;
     assert_eq!(draft.encode(), LINE.replace(r#""seq":1,"#, ""));
     assert_eq!(Draft::decode(&draft.encode()), Ok((draft.clone(), None)));
@@ -86,7 +86,7 @@ fn with(member: &str, json: &str) -> String {
 }
 
 #[test]
-fn members_are_written_in_one_order() {
+fn members_have_a_fixed_order() {
     assert_eq!(Event::decode(LINE).unwrap().encode(), LINE);
     let mut members = Raw::parse(LINE).unwrap().members().unwrap();
     let names: Vec<&str> = members.iter().map(|(name, _)| name.as_str()).collect();
@@ -99,7 +99,7 @@ fn members_are_written_in_one_order() {
 }
 
 #[test]
-fn no_member_may_stand_twice() {
+fn duplicate_members_are_refused() {
     for member in MEMBERS {
         let value = Raw::parse(LINE).unwrap().members().unwrap();
         let value = &value.iter().find(|(name, _)| name == member).unwrap().1;
@@ -113,7 +113,7 @@ fn no_member_may_stand_twice() {
 }
 
 #[test]
-fn what_must_be_there_is_named_when_it_is_not() {
+fn missing_members_are_named() {
     for member in ["session_id", "kind", "created_at"] {
         let missing = Draft::decode(&without(member)).unwrap_err();
         assert!(matches!(missing, BadEvent::Missing(name) if name == member), "{missing}");
@@ -126,7 +126,7 @@ fn what_must_be_there_is_named_when_it_is_not() {
 }
 
 #[test]
-fn what_may_be_left_out_has_its_usual_value() {
+fn optional_members_have_defaults() {
     let line = concat!(
         r#"{"id":"01K7ABCDEFGHJKMNPQRSTVWX01","session_id":"s","kind":"note","#,
         r#""created_at":"2026-03-01T09:00:00Z"}"#
@@ -144,7 +144,7 @@ fn what_may_be_left_out_has_its_usual_value() {
 }
 
 #[test]
-fn a_field_of_the_wrong_type_is_named() {
+fn wrong_member_types_are_named() {
     for (member, json) in [
         ("id", "5"),
         ("session_id", "5"),
@@ -170,7 +170,7 @@ fn a_field_of_the_wrong_type_is_named() {
 }
 
 #[test]
-fn ids_that_cannot_be_are_bad_ids() {
+fn invalid_ids_give_id_errors() {
     for (member, json) in [
         ("id", r#""""#),
         ("id", r#""01K7ABCDEFGHJKMNPQRSTVWXU1""#),
@@ -186,14 +186,14 @@ fn ids_that_cannot_be_are_bad_ids() {
 }
 
 #[test]
-fn what_is_not_an_object_is_no_event() {
+fn non_objects_are_refused() {
     for line in ["", " ", "null", "5", "[]", r#""x""#, "{", r#"{"id":}"#, "{}{}", "{'a':1}"] {
         assert!(matches!(Draft::decode(line), Err(BadEvent::Json(_))), "{line}");
     }
 }
 
 #[test]
-fn an_error_repeats_only_the_beginning_of_what_it_speaks_of() {
+fn errors_quote_a_bounded_excerpt() {
     let long = "x".repeat(1 << 20);
     for line in [
         with("id", &format!("{long:?}")),
@@ -209,7 +209,7 @@ fn an_error_repeats_only_the_beginning_of_what_it_speaks_of() {
 }
 
 #[test]
-fn an_empty_text_is_an_absent_one() {
+fn empty_text_counts_as_absent() {
     for member in ["turn_id", "parent_id", "text", "provider_session_id"] {
         let encoded = Event::decode(&with(member, r#""""#)).unwrap().encode();
         assert_eq!(encoded, Event::decode(&without(member)).unwrap().encode(), "{member}");
@@ -245,7 +245,7 @@ fn numbers_keep_their_digits() {
 }
 
 #[test]
-fn half_a_character_and_nul_are_kept_in_data_and_shown_in_text() {
+fn lone_surrogates_and_nul_are_replaced_in_text() {
     let hostile = r#""cut \ud83d, \udc00\ud800, a\u0000b, whole \ud83e\udd80""#;
     let line = with("data", hostile);
     let event = Event::decode(&line).unwrap();
@@ -276,7 +276,7 @@ fn unknown_names_survive() {
 }
 
 #[test]
-fn metadata_is_sorted_and_its_values_are_as_they_came() {
+fn metadata_is_sorted_by_key() {
     let line = with("metadata", r#"{"seq": 2.0,"kind":"x","a":{"z":1, "b":2}}"#);
     let event = Event::decode(&line).unwrap();
     let metadata = r#""metadata":{"a":{"z":1, "b":2},"kind":"x","seq":2.0}"#;
@@ -285,7 +285,7 @@ fn metadata_is_sorted_and_its_values_are_as_they_came() {
 }
 
 #[test]
-fn free_is_not_unknown() {
+fn zero_cost_is_not_unknown() {
     assert_eq!(Event::decode(&without("cost")).unwrap().cost, None);
     let free = Event::decode(&with("cost", "0")).unwrap();
     assert_eq!(free.cost, Some(event::Cost::ZERO));
@@ -293,14 +293,14 @@ fn free_is_not_unknown() {
 }
 
 #[test]
-fn an_event_is_one_line_whatever_its_white_space() {
+fn encoded_event_is_one_line() {
     let line = LINE.replace(',', ",\r\n").replace(r#"[1]"#, "[\n1\r]");
     let encoded = Event::decode(&line).unwrap().encode();
     assert_eq!(encoded, LINE.replace("[1]", "[ 1 ]"));
 }
 
 #[test]
-fn the_same_content_is_told_by_everything_but_who_saw_it() {
+fn same_content_ignores_the_observation() {
     let event = Event::decode(LINE).unwrap();
     for member in ["observed_at", "source", "confidence"] {
         let other = Draft::decode(&without(member)).unwrap().0;
@@ -327,7 +327,7 @@ fn the_same_content_is_told_by_everything_but_who_saw_it() {
 }
 
 #[test]
-fn bytes_that_are_no_text_are_given_as_base64() {
+fn binary_data_is_base64() {
     for bytes in [&b""[..], b"f", b"fo", b"foo", b"foob", &[0xFF, 0x00, 0xFE, 0x80, 0x3E]] {
         assert_eq!(Raw::from_bytes(bytes).bytes().as_deref(), Some(bytes));
     }

@@ -11,14 +11,14 @@ fn cost(text: &str) -> Cost {
 
 proptest! {
     #[test]
-    fn a_cost_is_what_its_text_says(cost in any::cost()) {
+    fn cost_survives_its_text(cost in any::cost()) {
         prop_assert_eq!(cost.to_string().parse(), Ok(cost));
         let json = serde_json::to_string(&cost).unwrap();
         prop_assert_eq!(serde_json::from_str::<Cost>(&json).unwrap(), cost);
     }
 
     #[test]
-    fn no_order_of_addition_changes_a_sum(
+    fn sum_is_independent_of_order(
         costs in prop::collection::vec(any::cost(), 0..20).prop_shuffle(),
     ) {
         let sum: Cost = costs.iter().copied().sum();
@@ -29,7 +29,7 @@ proptest! {
     }
 
     #[test]
-    fn costs_added_one_by_one_make_the_sum(nanos in prop::collection::vec(0..1i64 << 40, 0..20)) {
+    fn sum_equals_repeated_addition(nanos in prop::collection::vec(0..1i64 << 40, 0..20)) {
         let costs = || nanos.iter().map(|nanos| Cost::from_nanos(*nanos));
         let mut total = Cost::ZERO;
         costs().for_each(|cost| total += cost);
@@ -38,7 +38,7 @@ proptest! {
     }
 
     #[test]
-    fn a_point_moved_by_the_exponent_changes_nothing(nanos in any::<i64>(), places in 0..40i32) {
+    fn exponent_moves_the_decimal_point(nanos in any::<i64>(), places in 0..40i32) {
         let text = format!("{nanos}{}e-{}", "0".repeat(places as usize), 9 + places);
         prop_assert_eq!(text.parse(), Ok(Cost::from_nanos(nanos)));
         let (sign, digits) = (if nanos < 0 { "-" } else { "" }, nanos.unsigned_abs());
@@ -47,7 +47,7 @@ proptest! {
     }
 
     #[test]
-    fn no_text_makes_it_panic(text in "-?[0-9]{0,30}[.]?[0-9]{0,30}([eE][+-]?[0-9]{0,25})?") {
+    fn parsing_never_panics(text in "-?[0-9]{0,30}[.]?[0-9]{0,30}([eE][+-]?[0-9]{0,25})?") {
         if let Ok(cost) = text.parse::<Cost>() {
             prop_assert_eq!(cost.to_string().parse(), Ok(cost));
         }
@@ -62,7 +62,7 @@ fn cents_add_up() {
 }
 
 #[test]
-fn texts_stand_for_these_amounts() {
+fn amounts_are_parsed_exactly() {
     for (text, nanos) in [
         ("0", 0),
         ("-0", 0),
@@ -92,7 +92,7 @@ fn texts_stand_for_these_amounts() {
 }
 
 #[test]
-fn what_is_not_an_amount_is_refused() {
+fn invalid_amounts_are_refused() {
     for text in [
         "",
         "-",
@@ -121,7 +121,7 @@ fn what_is_not_an_amount_is_refused() {
 }
 
 #[test]
-fn a_total_too_large_stands_still() {
+fn too_large_total_saturates() {
     let most = Cost::from_nanos(i64::MAX);
     assert_eq!(most + Cost::from_nanos(1), most);
     assert_eq!(

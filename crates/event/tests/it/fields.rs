@@ -1,4 +1,4 @@
-//! Members of an object, found without reading the values.
+//! Members of an object, found without decoding the values.
 
 use event::Raw;
 use proptest::prelude::*;
@@ -7,7 +7,7 @@ use crate::any;
 
 proptest! {
     #[test]
-    fn passing_over_values_finds_what_reading_them_finds(raw in any::raw()) {
+    fn scanning_agrees_with_decoding(raw in any::raw()) {
         let found: Vec<(String, String)> = raw
             .fields()
             .map(|field| (field.name.clone().into_owned(), field.json.to_owned()))
@@ -20,7 +20,7 @@ proptest! {
 }
 
 #[test]
-fn the_first_of_two_members_with_one_name_counts() {
+fn first_duplicate_member_counts() {
     let raw = Raw::parse(r#" { "a" : [ "}" , {"b":1} ] , "b" : "x\"," , "a":2, "c":-1e3 } "#);
     let raw = raw.unwrap();
     let json = |name| raw.field(name).map(|field| field.json);
@@ -33,7 +33,7 @@ fn the_first_of_two_members_with_one_name_counts() {
 
 proptest! {
     #[test]
-    fn the_text_of_a_string_is_what_it_says(json in any::json_string()) {
+    fn strings_decode_like_serde(json in any::json_string()) {
         let whole = event::replace_lone_surrogates(&json);
         let said: String = serde_json::from_str(&whole).unwrap();
         prop_assert_eq!(Raw::parse(json.clone()).unwrap().text(), Some(said));

@@ -1,10 +1,10 @@
-//! Lines of every format that was ever written: they are read and written back for ever.
+//! Lines of every format that was ever stored. They must stay readable for ever.
 
 use std::collections::BTreeSet;
 
 use event::{Event, Kind};
 
-/// One line per kind, and one of a kind nobody knows; every field is set.
+/// One line per kind and one of an unknown kind; every field is set.
 pub(crate) const V1: &str = include_str!("../golden/v1.jsonl");
 
 /// The event of `kind` among the golden lines.
@@ -16,7 +16,7 @@ pub(crate) fn event(kind: &Kind) -> Event {
 }
 
 #[test]
-fn golden_lines_are_written_as_they_were_read() {
+fn golden_lines_survive_reencoding() {
     for line in V1.lines() {
         let event = Event::decode(line).unwrap_or_else(|error| panic!("{error}\n{line}"));
         assert_eq!(event.encode(), line);
@@ -24,7 +24,7 @@ fn golden_lines_are_written_as_they_were_read() {
 }
 
 #[test]
-fn every_kind_has_its_golden_line() {
+fn every_kind_has_a_golden_line() {
     let kinds: BTreeSet<Kind> =
         V1.lines().map(|line| Event::decode(line).unwrap().draft.kind).collect();
     let known: BTreeSet<Kind> = Kind::KNOWN.iter().cloned().collect();
@@ -36,7 +36,7 @@ fn every_kind_has_its_golden_line() {
 }
 
 #[test]
-fn codes_of_kinds_are_never_used_again() {
+fn kind_codes_never_change() {
     let mut codes = String::new();
     for kind in Kind::KNOWN {
         codes.push_str(&format!("{} {kind}\n", kind.code()));

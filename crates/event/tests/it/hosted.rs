@@ -1,11 +1,11 @@
-//! What a session we host must give.
+//! The fields that a hosted session must give.
 
 use event::payload::check_hosted;
 use event::{Event, Raw};
 
 use crate::{draft, golden};
 
-/// Per kind the fields without which the hosted door refuses it.
+/// The required fields of each kind in a hosted session.
 const REQUIRED: &[(&str, &str)] = &[
     ("status.changed", "status reason"),
     ("error", "message"),
@@ -59,7 +59,7 @@ fn golden_events_pass() {
 }
 
 #[test]
-fn exactly_the_listed_fields_are_required() {
+fn only_listed_fields_are_required() {
     for line in golden::V1.lines() {
         let event = Event::decode(line).unwrap();
         let kind = event.kind.as_str();
@@ -90,7 +90,7 @@ fn exactly_the_listed_fields_are_required() {
 }
 
 #[test]
-fn a_payload_that_needs_fields_is_an_object() {
+fn required_fields_need_an_object() {
     for data in ["null", "[]", "5", r#""content""#] {
         let error = check_hosted(&draft("user.prompt", data)).unwrap_err();
         assert_eq!((error.path.as_str(), error.why.as_str()), (".", "it is not an object"));
@@ -98,7 +98,7 @@ fn a_payload_that_needs_fields_is_an_object() {
 }
 
 #[test]
-fn a_blank_name_is_no_name() {
+fn blank_required_fields_are_refused() {
     for blank in [r#""""#, r#"" \t\n""#, r#""\u3000""#] {
         let error = check_hosted(&draft("turn.started", &format!(r#"{{"agent_id":{blank}}}"#)));
         assert_eq!(error.unwrap_err().path, "agent_id");
@@ -106,7 +106,7 @@ fn a_blank_name_is_no_name() {
 }
 
 #[test]
-fn what_may_say_nothing_must_still_be_given() {
+fn blankable_fields_are_still_required() {
     for (kind, data) in [
         ("assistant.message", r#"{"message_id":"m","block":0,"content":" "}"#),
         ("tool.call", r#"{"call_id":"c","tool":"t","input":"","message_id":"m","block":0}"#),
@@ -120,7 +120,7 @@ fn what_may_say_nothing_must_still_be_given() {
 }
 
 #[test]
-fn a_wrong_shape_is_refused_where_it_is_wrong() {
+fn misfit_payload_is_refused_with_path() {
     for (kind, data, path) in [
         ("user.prompt", r#"{"content":7}"#, "content"),
         ("tool.result", r#"{"outcome":"ok","duration_ms":"1"}"#, "duration_ms"),

@@ -1,6 +1,6 @@
-//! Whatever bytes come in: an event or an error, never a panic, and nothing is lost on the way.
+//! Any bytes decode to an event or an error, without a panic and without loss.
 //!
-//! The bodies are shared with `fuzz/`, where a fuzzer chooses the bytes.
+//! The checks are shared with `fuzz/`, where a fuzzer chooses the bytes.
 
 #[macro_use]
 mod decode;
@@ -11,22 +11,22 @@ use crate::golden;
 
 proptest! {
     #[test]
-    fn any_bytes_are_survived(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+    fn any_bytes_are_safe(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
         decode::check(&bytes);
     }
 
     #[test]
-    fn any_json_is_survived(json in crate::any::json()) {
+    fn any_json_is_safe(json in crate::any::json()) {
         decode::check(json.as_bytes());
     }
 
     #[test]
-    fn any_payload_of_any_kind_is_survived(event in crate::any::event()) {
+    fn any_payload_is_safe(event in crate::any::event()) {
         decode::check(event.encode().as_bytes());
     }
 
     #[test]
-    fn a_damaged_golden_line_is_survived(
+    fn damaged_golden_line_is_safe(
         line in prop::sample::select(golden::V1.lines().collect::<Vec<_>>()),
         damages in prop::collection::vec(damage(), 1..4),
     ) {
@@ -38,7 +38,7 @@ proptest! {
     }
 }
 
-/// What happens to bytes that lie around.
+/// One kind of damage to stored bytes.
 #[derive(Debug, Clone)]
 enum Damage {
     Cut(prop::sample::Index),

@@ -9,7 +9,7 @@ const LARGEST: &str = "7ZZZZZZZZZZZZZZZZZZZZZZZZZ";
 
 proptest! {
     #[test]
-    fn an_id_is_what_its_text_says(id in any::id()) {
+    fn id_survives_its_text(id in any::id()) {
         let text = id.to_string();
         prop_assert_eq!(text.len(), 26);
         prop_assert_eq!(text.parse(), Ok(id));
@@ -20,12 +20,12 @@ proptest! {
     }
 
     #[test]
-    fn ids_sort_as_their_texts(one in any::id(), other in any::id()) {
+    fn ids_and_texts_sort_alike(one in any::id(), other in any::id()) {
         prop_assert_eq!(one.cmp(&other), one.to_string().cmp(&other.to_string()));
     }
 
     #[test]
-    fn time_and_tail_make_an_id(at in any::time(), tail in any::<[u8; 10]>()) {
+    fn id_holds_time_and_tail(at in any::time(), tail in any::<[u8; 10]>()) {
         let id = EventId::new(at, tail);
         prop_assert_eq!(EventId::from_bytes(*id.bytes()), Ok(id));
         prop_assert_eq!(id.with_tail([1; 10]).with_tail(id.tail()), id);
@@ -33,14 +33,14 @@ proptest! {
     }
 
     #[test]
-    fn no_text_makes_it_panic(text in any::<String>()) {
+    fn parsing_never_panics(text in any::<String>()) {
         let _ = text.parse::<EventId>();
         let _ = text.parse::<SessionId>();
     }
 }
 
 #[test]
-fn what_cannot_be_an_event_id_is_refused() {
+fn invalid_event_ids_are_refused() {
     for text in [
         "",
         "7ZZZZZZZZZZZZZZZZZZZZZZZZ",
@@ -63,7 +63,7 @@ fn what_cannot_be_an_event_id_is_refused() {
 }
 
 #[test]
-fn the_largest_and_the_smallest_id_are_valid() {
+fn extreme_ids_are_valid() {
     let largest: EventId = LARGEST.parse().unwrap();
     assert_eq!(largest.bytes(), &[0xFF; 16]);
     assert_eq!(largest.to_string(), LARGEST);
@@ -72,14 +72,14 @@ fn the_largest_and_the_smallest_id_are_valid() {
 }
 
 #[test]
-fn no_instant_and_no_tail_makes_the_id_of_nothing() {
+fn id_is_never_all_zero() {
     let id = EventId::new(Time::MIN, [0; 10]);
     assert_eq!(id.to_string(), "00000000000000000000000001");
     assert_eq!(id.with_tail([0; 10]), id);
 }
 
 #[test]
-fn a_derived_id_never_changes() {
+fn derived_ids_are_stable() {
     let at: Time = "2026-03-01T09:00:00.123456789Z".parse().unwrap();
     for (at, session, identity, expected) in [
         (at, "0b5e", "msg-1:0", "01KJMA0FQV34CW9JZQNTTVDPDD"),
@@ -95,7 +95,7 @@ fn a_derived_id_never_changes() {
 }
 
 #[test]
-fn a_fact_dated_twice_keeps_its_tail() {
+fn tail_is_independent_of_time() {
     let one = EventId::derived(Time::from_millis(1), "codex", "s", b"7");
     let other = EventId::derived(Time::from_millis(2), "codex", "s", b"7");
     assert_ne!(one, other);
@@ -103,7 +103,7 @@ fn a_fact_dated_twice_keeps_its_tail() {
 }
 
 #[test]
-fn any_name_can_be_a_session() {
+fn session_ids_allow_any_printable_text() {
     let long = "x".repeat(SessionId::LEN_MAX);
     for name in ["s", "ancestry", ".jsonl", "..", "../x", "a/b", "CON", "a b", "用户", &long] {
         assert_eq!(SessionId::new(name).unwrap().as_str(), name);
@@ -111,7 +111,7 @@ fn any_name_can_be_a_session() {
 }
 
 #[test]
-fn what_cannot_be_a_session_id_is_refused() {
+fn invalid_session_ids_are_refused() {
     let long = "x".repeat(SessionId::LEN_MAX + 1);
     let wide = "é".repeat(128);
     for name in ["", " ", "\u{3000}", "a\nb", "\u{0}", "a\u{7f}", "a\u{85}b", &long, &wide] {

@@ -1,4 +1,4 @@
-//! What an event can be found by.
+//! The keys of events.
 
 use event::{Draft, KeyFamily, Kind};
 
@@ -11,7 +11,7 @@ fn keys(draft: &Draft) -> String {
 }
 
 #[test]
-fn events_are_found_by_what_links_them() {
+fn linked_events_share_a_key() {
     let execution = "x=s/1:01K7ABCDEFGHJKMNPQRSTVWX0B:bash:0:ab12";
     for kind in Kind::KNOWN {
         let expected = match kind.as_str() {
@@ -30,7 +30,7 @@ fn events_are_found_by_what_links_them() {
 }
 
 #[test]
-fn a_name_that_is_none_is_no_key() {
+fn blank_names_give_no_key() {
     for data in [
         "null",
         "[]",
@@ -46,7 +46,7 @@ fn a_name_that_is_none_is_no_key() {
 }
 
 #[test]
-fn a_key_needs_no_readable_payload() {
+fn misfit_payload_still_has_keys() {
     let data = r#"{"\ud800":1,"block":"x","call_id":"a\u002fb \ud800","tool":"t"}"#;
     let call = draft("tool.call", data);
     assert_eq!(keys(&call), "c=a/b \u{FFFD}");
@@ -54,7 +54,7 @@ fn a_key_needs_no_readable_payload() {
 }
 
 #[test]
-fn a_tool_is_named_by_what_is_about_one() {
+fn tool_events_name_their_tool() {
     for kind in Kind::KNOWN {
         let expected = match kind.as_str() {
             "tool.call" | "tool.started" | "tool.delta" | "tool.result" => Some("bash"),
@@ -67,7 +67,7 @@ fn a_tool_is_named_by_what_is_about_one() {
 }
 
 #[test]
-fn each_family_has_its_own_letter() {
+fn key_families_have_distinct_letters() {
     use KeyFamily::{Approval, Call, Child, Execution, Question, Wait};
     let letters: String =
         [Call, Execution, Approval, Wait, Question, Child].map(KeyFamily::letter).iter().collect();

@@ -1,4 +1,4 @@
-//! What the vocabulary promises, each part at its own border.
+//! Tests of the event vocabulary, one module per part.
 
 mod any; // generated events for the properties below
 mod bodies;
@@ -19,7 +19,7 @@ mod words;
 
 use event::{Draft, EventId, Kind, Raw, SessionId, Time};
 
-/// A draft of `kind` with `data`, and nothing else of interest.
+/// A draft of `kind` with `data` and default values.
 fn draft(kind: &str, data: &str) -> Draft {
     let id = EventId::new(Time::EPOCH, [7; 10]);
     let session_id = SessionId::new("s").expect("a session id");

@@ -1,4 +1,4 @@
-//! What the kinds carry.
+//! The payloads of the kinds.
 
 use event::payload::*;
 use event::{BadPayload, Kind, Raw};
@@ -73,7 +73,7 @@ macro_rules! all_rewritten {
 }
 
 #[test]
-fn every_payload_keeps_every_field() {
+fn payloads_keep_every_field() {
     let payloads = for_each_payload!(all_rewritten);
     let kinds: Vec<&str> = payloads.iter().map(|(kind, ..)| kind.as_str()).collect();
     let listed: Vec<&str> = FIELDS.iter().map(|(kind, _)| *kind).collect();
@@ -88,14 +88,14 @@ fn every_payload_keeps_every_field() {
 }
 
 #[test]
-fn every_kind_but_the_heartbeat_has_a_payload() {
+fn only_heartbeat_has_no_payload() {
     let listed: Vec<Kind> = FIELDS.iter().map(|(kind, _)| Kind::from(*kind)).collect();
     let without: Vec<_> = Kind::KNOWN.iter().filter(|kind| !listed.contains(kind)).collect();
     assert_eq!(without, [&Kind::Heartbeat]);
 }
 
 #[test]
-fn a_decoder_of_another_kind_finds_no_match() {
+fn other_kinds_decode_to_none() {
     macro_rules! matching {
         ($($payload:ident)*) => {
             |event: &event::Event| {
@@ -126,7 +126,7 @@ fn misfit<P: Payload + std::fmt::Debug>(data: &str) -> BadPayload {
 }
 
 #[test]
-fn a_wrong_shape_is_named_by_its_path() {
+fn misfit_payload_is_named_by_path() {
     let check = |error: BadPayload, path: &str| assert_eq!(error.path, path, "{error}");
     check(misfit::<UserPrompt>("null"), ".");
     check(misfit::<UserPrompt>("{}"), ".");
@@ -145,7 +145,7 @@ fn a_wrong_shape_is_named_by_its_path() {
 }
 
 #[test]
-fn a_plain_string_is_one_text_part() {
+fn plain_string_is_one_text_part() {
     let prompt: UserPrompt =
         draft("user.prompt", r#"{"content":"a\"b"}"#).payload().unwrap().unwrap();
     assert_eq!(prompt.content, Content::text("a\"b"));
@@ -156,7 +156,7 @@ fn a_plain_string_is_one_text_part() {
 }
 
 #[test]
-fn half_a_character_does_not_hide_a_payload() {
+fn lone_surrogates_do_not_break_payloads() {
     let data = r#"{"content":[{"type":"text","text":"cut \ud83d\\ud83d"}],"name":"\udc00"}"#;
     let message: AssistantMessage = draft("assistant.message", data).payload().unwrap().unwrap();
     assert_eq!(message.content.joined_text(), "cut \u{FFFD}\\ud83d");
@@ -167,7 +167,7 @@ fn half_a_character_does_not_hide_a_payload() {
 }
 
 #[test]
-fn unknown_fields_and_names_do_not_hide_a_payload() {
+fn unknown_fields_do_not_break_payloads() {
     let data = r#"{"call_id":"c","outcome":"paused","raw":{"x":[1e999]},"later":{"a":1}}"#;
     let result: ToolResult = draft("tool.result", data).payload().unwrap().unwrap();
     assert_eq!(result.outcome, Outcome::Other("paused".into()));
@@ -175,7 +175,7 @@ fn unknown_fields_and_names_do_not_hide_a_payload() {
 }
 
 #[test]
-fn context_is_generic_history_unless_it_says_or_implies_otherwise() {
+fn context_has_default_kind_and_placement() {
     for (fields, kind, placement) in [
         ("", "generic", "history"),
         (r#""kind":"generic","#, "generic", "history"),
@@ -203,7 +203,7 @@ fn context_is_generic_history_unless_it_says_or_implies_otherwise() {
 }
 
 #[test]
-fn an_answer_has_substance_if_anything_of_it_does() {
+fn any_part_gives_an_answer_substance() {
     for (content, has_substance) in [
         (r#""""#, false),
         (r#"" \n\t ""#, false),
@@ -230,7 +230,7 @@ fn an_answer_has_substance_if_anything_of_it_does() {
 }
 
 #[test]
-fn an_output_is_text_or_else_its_json() {
+fn output_text_falls_back_to_json() {
     for (output, text) in [
         (r#""a\nb""#, Some("a\nb")),
         (r#"{"rows": 2.0}"#, Some(r#"{"rows": 2.0}"#)),

@@ -1,4 +1,4 @@
-//! How one event names another.
+//! References between events.
 
 use event::{AMENDS, Draft, EventId, Raw};
 use proptest::prelude::*;
@@ -42,7 +42,7 @@ fn every_listed_field_is_translated() {
 }
 
 #[test]
-fn ids_of_events_that_are_not_inherited_stay() {
+fn untranslated_ids_stay() {
     for (kind, data) in PLACES {
         let data = quoted(data, OTHER);
         assert_eq!(translated(draft(kind, &data)).data.get(), data, "{kind}");
@@ -50,7 +50,7 @@ fn ids_of_events_that_are_not_inherited_stay() {
 }
 
 #[test]
-fn parent_and_amended_event_are_translated() {
+fn parent_and_amended_id_are_translated() {
     let mut draft = draft("note", "null");
     draft.parent_id = Some(id(OLD));
     draft.metadata.insert(AMENDS.to_owned(), Raw::from_value(&id(OLD)).unwrap());
@@ -62,7 +62,7 @@ fn parent_and_amended_event_are_translated() {
 }
 
 #[test]
-fn an_id_outside_the_list_is_only_text() {
+fn ids_outside_the_list_stay() {
     for (kind, data) in [
         ("user.prompt", r#"{"content":ID}"#),
         ("compaction", r#"{"event_id":ID,"entries":[ID,[{"event_id":ID}]],"base":{"x":ID}}"#),
@@ -78,7 +78,7 @@ fn an_id_outside_the_list_is_only_text() {
 }
 
 #[test]
-fn ids_are_known_in_any_spelling() {
+fn escaped_ids_are_translated() {
     let lower = quoted(r#"{"cutoff_event_id":ID}"#, &OLD.to_lowercase());
     assert_eq!(translated(draft("snapshot", &lower)).data.get(), quoted(PLACES[0].1, NEW));
     let escaped = lower.replace("\"01k", r#""\u00301k"#).replace("cutoff", r"\u0063utoff");
@@ -87,7 +87,7 @@ fn ids_are_known_in_any_spelling() {
 }
 
 #[test]
-fn what_does_not_name_an_event_is_left_alone() {
+fn other_values_are_left_unchanged() {
     for data in [
         "null",
         "[]",
@@ -102,14 +102,14 @@ fn what_does_not_name_an_event_is_left_alone() {
 }
 
 #[test]
-fn a_payload_without_a_translation_is_the_same_bytes() {
+fn untranslated_payload_keeps_its_bytes() {
     let data = format!(r#"{{ "cutoff_event_id" : "{}" ,"x":1.0}}"#, OTHER.to_lowercase());
     assert_eq!(translated(draft("snapshot", &data)).data.get(), data);
 }
 
 proptest! {
     #[test]
-    fn not_one_byte_beside_the_ids_changes(before in any::raw(), name in any::json_string(), after in any::raw()) {
+    fn translation_changes_only_the_ids(before in any::raw(), name in any::json_string(), after in any::raw()) {
         let data = |id: &str| {
             format!(
                 r#"{{"x\u0062": {before:?},"entries":[{{{name}:{after:?} , "event_id" :"{id}"}},{before:?}],{name}:1e999 ,"cutoff_event_id":"{id}","z":{after:?}}}"#

@@ -11,7 +11,7 @@ fn time(text: &str) -> Time {
 
 proptest! {
     #[test]
-    fn a_time_is_what_its_text_says(time in any::time()) {
+    fn time_survives_its_text(time in any::time()) {
         prop_assert_eq!(time.to_string().parse(), Ok(time));
         prop_assert_eq!(Time::from_nanos(time.nanos()), time);
         let (micros, rest) = time.micros_and_rest();
@@ -19,13 +19,13 @@ proptest! {
     }
 
     #[test]
-    fn the_order_is_that_of_the_instants(one in any::time(), other in any::time()) {
+    fn times_compare_as_instants(one in any::time(), other in any::time()) {
         prop_assert_eq!(one.cmp(&other), one.nanos().cmp(&other.nanos()));
         prop_assert_eq!(one.cmp(&other), one.micros_and_rest().cmp(&other.micros_and_rest()));
     }
 
     #[test]
-    fn an_offset_names_the_same_instant(
+    fn offset_keeps_the_instant(
         millis in 0..4_102_444_800_000i64,
         hours in 0..24i64,
         minutes in 0..60i64,
@@ -39,12 +39,12 @@ proptest! {
     }
 
     #[test]
-    fn no_text_makes_it_panic(text in any::<String>()) {
+    fn parsing_never_panics(text in any::<String>()) {
         let _ = text.parse::<Time>();
     }
 
     #[test]
-    fn nothing_near_a_time_makes_it_panic(text in r"[+-]?[0-9]{1,7}-[0-9]{2}-[0-9]{2}[T ][0-9:.Zé+-]{0,20}") {
+    fn near_times_never_panic(text in r"[+-]?[0-9]{1,7}-[0-9]{2}-[0-9]{2}[T ][0-9:.Zé+-]{0,20}") {
         if let Ok(time) = text.parse::<Time>() {
             prop_assert_eq!(time.to_string().parse(), Ok(time));
         }
@@ -52,7 +52,7 @@ proptest! {
 }
 
 #[test]
-fn texts_stand_for_these_instants() {
+fn times_are_parsed_exactly() {
     for (text, nanos) in [
         ("1970-01-01T00:00:00Z", 0),
         ("1970-01-01T00:00:00.000000001Z", 1),
@@ -74,7 +74,7 @@ fn texts_stand_for_these_instants() {
 }
 
 #[test]
-fn many_spellings_are_read_and_one_is_written() {
+fn spellings_are_normalized() {
     for (spelled, written) in [
         ("2026-03-01t09:00:00z", "2026-03-01T09:00:00Z"),
         ("2026-03-01 09:00:00Z", "2026-03-01T09:00:00Z"),
@@ -94,7 +94,7 @@ fn many_spellings_are_read_and_one_is_written() {
 }
 
 #[test]
-fn what_is_not_a_time_is_refused() {
+fn invalid_times_are_refused() {
     for text in [
         "",
         "Z",
@@ -132,7 +132,7 @@ fn what_is_not_a_time_is_refused() {
 }
 
 #[test]
-fn clocks_beyond_all_years_stop_at_the_last_one() {
+fn times_are_clamped_to_the_range() {
     assert_eq!(Time::from_nanos(i128::MAX), Time::MAX);
     assert_eq!(Time::from_nanos(i128::MIN), Time::MIN);
     assert_eq!(Time::from_millis(i64::MAX), Time::MAX);
@@ -145,14 +145,14 @@ fn clocks_beyond_all_years_stop_at_the_last_one() {
 }
 
 #[test]
-fn the_time_of_an_id_is_clamped() {
+fn id_millis_are_clamped() {
     assert_eq!(time("1969-12-31T23:59:59Z").id_millis(), 0);
     assert_eq!(time("1970-01-01T00:00:01.0019Z").id_millis(), 1_001);
     assert_eq!(time("+12000-01-01T00:00:00Z").id_millis(), (1 << 48) - 1);
 }
 
 #[test]
-fn a_whole_second_comes_before_its_fractions() {
+fn whole_second_precedes_its_fractions() {
     assert!(time("2026-03-01T12:00:00Z") < time("2026-03-01T12:00:00.5Z"));
     assert!(time("2026-03-01T12:00:00+02:00") < time("2026-03-01T11:00:00Z"));
 }

@@ -1,4 +1,4 @@
-//! What an event offers to search.
+//! The texts of an event that search indexes.
 
 use event::{Event, Kind};
 use expect_test::{Expect, expect};
@@ -12,7 +12,7 @@ fn check(kind: &str, data: &str, expected: Expect) {
 }
 
 #[test]
-fn golden_events_offer_these_words() {
+fn golden_events_have_search_texts() {
     let mut words = String::new();
     for line in golden::V1.lines() {
         let event = Event::decode(line).unwrap();
@@ -22,7 +22,7 @@ fn golden_events_offer_these_words() {
 }
 
 #[test]
-fn names_and_tags_are_nobodys_words() {
+fn names_and_tags_are_not_searched() {
     let parts = r#"{"content":[{"type":"text","text":"said"},{"type":"image","mime_type":"image/png","artifact":"shot"}],"role":"user"}"#;
     check("user.prompt", parts, expect!["said"]);
     check("assistant.message", parts, expect!["said"]);
@@ -35,7 +35,7 @@ fn names_and_tags_are_nobodys_words() {
 }
 
 #[test]
-fn arguments_are_words_whatever_their_name() {
+fn tool_arguments_are_searched() {
     check(
         "tool.call",
         r#"{"tool":"grep","input":{"type":"rust","pattern":"fn main","deep":[{"path":"a.rs"},7,null]},"call_id":"c"}"#,
@@ -45,7 +45,7 @@ fn arguments_are_words_whatever_their_name() {
 }
 
 #[test]
-fn strings_of_a_kind_nobody_knows_are_words() {
+fn unknown_kinds_are_searched() {
     check(
         "weather.changed",
         r#"{"sky":"grey","type":"tag","more":{"wind":["north",{"gust":"strong"}]}}"#,
@@ -56,7 +56,7 @@ fn strings_of_a_kind_nobody_knows_are_words() {
 }
 
 #[test]
-fn encoded_bytes_are_nobodys_words() {
+fn base64_is_not_searched() {
     check(
         "tool.result",
         r#"{"output":{"encoding":"base64","bytes":"/3RhaWw="},"error":"not text"}"#,
@@ -70,14 +70,14 @@ fn encoded_bytes_are_nobodys_words() {
 }
 
 #[test]
-fn an_unreadable_payload_still_offers_its_words() {
+fn misfit_payload_is_still_searched() {
     check("user.prompt", r#"{"content":{"text":"odd"},"\ud800":1}"#, expect!["odd"]);
     check("child.requested", r#"{"task":"cut \ud83d, a\u0000b"}"#, expect!["cut �, a�b"]);
     check("context.added", r#"{"content":[{"text":"no type"}]}"#, expect!["no type"]);
 }
 
 #[test]
-fn the_text_of_the_envelope_comes_first_and_not_twice() {
+fn envelope_text_comes_first_once() {
     let mut prompt = draft("user.prompt", r#"{"content":"a long question"}"#);
     prompt.text = Some("long".to_owned());
     assert_eq!(prompt.search_texts(), ["a long question"]);
@@ -90,7 +90,7 @@ fn the_text_of_the_envelope_comes_first_and_not_twice() {
 }
 
 #[test]
-fn what_only_repeats_is_not_searched() {
+fn compactions_and_snapshots_are_not_searched() {
     for kind in Kind::KNOWN {
         let is_repetition = kind.is_live() || matches!(kind, Kind::Compaction | Kind::Snapshot);
         assert_eq!(golden::event(kind).search_texts().is_empty(), is_repetition, "{kind}");
@@ -98,7 +98,7 @@ fn what_only_repeats_is_not_searched() {
 }
 
 #[test]
-fn any_depth_is_walked() {
+fn any_depth_is_read() {
     let deep = format!("{}\"found\"{}", "[".repeat(200_000), "]".repeat(200_000));
     let event = draft("weather.changed", &deep);
     assert_eq!(event.search_texts(), ["found"]);
@@ -107,12 +107,12 @@ fn any_depth_is_walked() {
 }
 
 #[test]
-fn brackets_in_a_text_are_no_depth() {
+fn brackets_in_strings_are_ignored() {
     let data = draft("weather.changed", r#"{"said":"[[[[ \" [[["}"#).data;
     assert!(data.is_deeper_than(0) && !data.is_deeper_than(1));
 }
 
-/// The same JSON with every member renamed to a word nobody says.
+/// The same JSON with every member renamed to a unique word.
 fn renamed(value: &mut serde_json::Value) {
     match value {
         serde_json::Value::Object(members) => {
@@ -129,9 +129,9 @@ fn renamed(value: &mut serde_json::Value) {
 
 proptest! {
     #[test]
-    fn no_name_is_ever_a_word(json in any::json()) {
+    fn member_names_are_never_searched(json in any::json()) {
         let Ok(mut value) = serde_json::from_str::<serde_json::Value>(&json) else {
-            // Numbers and halves of characters that this reader refuses.
+            // `serde_json` refuses some numbers and lone surrogates.
             return Ok(());
         };
         renamed(&mut value);

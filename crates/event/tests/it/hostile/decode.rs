@@ -1,4 +1,4 @@
-//! Bytes as a line of the log.
+//! Arbitrary bytes as a line of the log.
 
 use event::payload::*;
 use event::{Draft, Event};
@@ -21,19 +21,19 @@ macro_rules! for_each_payload {
     };
 }
 
-/// Reads the bytes as an event and does everything with it that this crate can.
+/// Decodes the bytes as an event and calls every function of this crate on it.
 pub(super) fn check(bytes: &[u8]) {
     let Ok(line) = std::str::from_utf8(bytes) else { return };
     let Ok((draft, seq)) = Draft::decode(line) else {
         assert!(Event::decode(line).is_err());
         return;
     };
-    written_and_read_it_is_the_same(&draft, seq);
-    it_can_be_asked_anything(&draft);
-    naming_nothing_new_changes_nothing(&draft);
+    check_round_trip(&draft, seq);
+    check_all_accessors(&draft);
+    check_identity_translation(&draft);
 }
 
-fn written_and_read_it_is_the_same(draft: &Draft, seq: Option<u64>) {
+fn check_round_trip(draft: &Draft, seq: Option<u64>) {
     let line = draft.encode();
     assert!(!line.contains(['\n', '\r']));
     let (again, no_seq) = Draft::decode(&line).expect("what was written can be read");
@@ -49,7 +49,7 @@ fn written_and_read_it_is_the_same(draft: &Draft, seq: Option<u64>) {
     }
 }
 
-fn it_can_be_asked_anything(draft: &Draft) {
+fn check_all_accessors(draft: &Draft) {
     macro_rules! read {
         ($($payload:ident)*) => { $(read::<$payload>(draft);)* };
     }
@@ -70,7 +70,7 @@ fn it_can_be_asked_anything(draft: &Draft) {
     let _ = (draft.data.depth(), draft.data.members(), draft.data.elements(), draft.data.bytes());
 }
 
-/// A payload that can be read can be written, and then says the same.
+/// Checks that a payload that can be read survives writing and reading again.
 fn read<P: Payload>(draft: &Draft) {
     let Ok(Some(payload)) = draft.payload::<P>() else { return };
     let built = Draft::new(draft.id, draft.session_id.clone(), draft.created_at, &payload)
@@ -81,7 +81,7 @@ fn read<P: Payload>(draft: &Draft) {
     assert_eq!(built.data, rebuilt.data);
 }
 
-fn naming_nothing_new_changes_nothing(draft: &Draft) {
+fn check_identity_translation(draft: &Draft) {
     let mut same = draft.clone();
     same.translate_references(&|_| None);
     assert_eq!(&same, draft);
