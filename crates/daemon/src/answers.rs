@@ -3,7 +3,7 @@
 use event::payload::SessionMode;
 use journal::SessionInfo;
 use projection::status::{Attention, Want};
-use projection::{Facts, Origin, Outcome, PriceTable, TitleOrigin};
+use projection::{Facts, Origin, Outcome, PriceTable, Projection, TitleOrigin};
 
 use crate::statuses::SessionStatus;
 

@@ -22,7 +22,7 @@ use std::sync::Arc;
 use bus::{Field, Message};
 use event::{Kind, SessionId, Time};
 use journal::{AppendError, Journal, ReadError, Recorded, SessionInfo};
-use projection::Chronicle;
+use projection::{Chronicle, Projection};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 

@@ -4,11 +4,8 @@
 
 use event::SessionId;
 use journal::{Journal, ReadError, Selection, SessionInfo};
-use projection::{Chronicle, redacted};
+use projection::{Chronicle, Projection, redacted};
 use redact::Redactor;
-
-/// The name saved chronicles go by.
-const VIEW: &str = "chronicle";
 
 /// Events that are worth to be kept as folded; fewer are folded again.
 const EVENTS_MIN: u64 = 256;
@@ -22,9 +19,11 @@ pub fn chronicle_of(journal: &Journal, session: &SessionInfo) -> Result<Chronicl
         for event in journal.events(&session.id, Selection::after(before))? {
             chronicle.apply(&redacted(&event?, &mut |text| redactor.redact(text)));
         }
-        if chronicle.seq() - before >= EVENTS_MIN {
+        if chronicle.seq() - before >= EVENTS_MIN
+            && let Some(bytes) = chronicle.save()
+        {
             // Where it cannot be kept it is folded again, as in a journal that is only read.
-            let _ = journal.save_view(&session.id, VIEW, chronicle.seq(), &chronicle.save());
+            let _ = journal.save_view(&session.id, Chronicle::NAME, chronicle.seq(), &bytes);
         }
     }
     chronicle.flush();
@@ -43,7 +42,9 @@ pub(crate) fn chronicle_if_any(
 }
 
 fn kept(journal: &Journal, session: &SessionInfo) -> Result<Option<Chronicle>, ReadError> {
-    let Some((_, bytes)) = journal.saved_view(&session.id, VIEW)? else { return Ok(None) };
+    let Some((_, bytes)) = journal.saved_view(&session.id, Chronicle::NAME)? else {
+        return Ok(None);
+    };
     // One that is ahead belongs to a log that was put back.
     Ok(Chronicle::load(&bytes).filter(|chronicle| chronicle.seq() <= session.tail_seq))
 }

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use event::Event;
 use journal::{Journal, ReadError, Selection, SessionInfo};
 use projection::document::{Document, Format, Head, Options, handoff};
-use projection::{Chronicle, Redact, redacted};
+use projection::{Chronicle, Projection, Redact, redacted};
 use redact::Redactor;
 
 use crate::facts::facts_of;

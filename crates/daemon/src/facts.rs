@@ -8,10 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use event::{Draft, SessionId};
 use journal::{Journal, ReadError, Selection, SessionFilter, SessionInfo, View};
-use projection::{Facts, UnknownCount};
-
-/// The name saved facts go by.
-const VIEW: &str = "facts";
+use projection::{Facts, Projection, UnknownCount};
 
 /// Sessions whose facts are saved in one go.
 const SAVED_AT_ONCE: usize = 256;
@@ -21,8 +18,8 @@ pub struct KeptFacts(HashMap<SessionId, Facts>);
 
 impl KeptFacts {
     pub fn load(journal: &Journal) -> Result<KeptFacts, ReadError> {
-        let kept = journal.saved_views(VIEW)?.into_iter();
-        let facts = kept.filter_map(|(id, _, bytes)| Some((id, parse(&bytes)?)));
+        let kept = journal.saved_views(Facts::NAME)?.into_iter();
+        let facts = kept.filter_map(|(id, _, bytes)| Some((id, Facts::load(&bytes)?)));
         Ok(KeptFacts(facts.collect()))
     }
 
@@ -139,7 +136,7 @@ pub(crate) fn keep_facts(
             None => kept(journal, &id)?,
         };
         let facts = fold(journal, &session, known)?;
-        folded.push((id, facts.seq(), facts.save()));
+        folded.extend(facts.save().map(|saved| (id, facts.seq(), saved)));
         if folded.len() == SAVED_AT_ONCE {
             save(journal, &mut folded)?;
         }
@@ -182,7 +179,7 @@ pub type UnknownKind = (String, Option<String>, String);
 /// Sessions read at a time.
 const PAGE: usize = 500;
 
-fn save(journal: &Journal, folded: &mut Vec<(SessionId, u64, String)>) -> Result<(), ReadError> {
+fn save(journal: &Journal, folded: &mut Vec<(SessionId, u64, Vec<u8>)>) -> Result<(), ReadError> {
     // Nobody waits for the right to write nothing.
     if folded.is_empty() {
         return Ok(());
@@ -192,10 +189,10 @@ fn save(journal: &Journal, folded: &mut Vec<(SessionId, u64, String)>) -> Result
         .map(|(session_id, up_to_seq, saved)| View {
             session_id,
             up_to_seq: *up_to_seq,
-            bytes: saved.as_bytes(),
+            bytes: saved,
         })
         .collect();
-    journal.save_views(VIEW, &views)?;
+    journal.save_views(Facts::NAME, &views)?;
     folded.clear();
     Ok(())
 }
@@ -217,11 +214,7 @@ pub(crate) fn fold(
 }
 
 fn kept(journal: &Journal, id: &SessionId) -> Result<Option<Facts>, ReadError> {
-    Ok(journal.saved_view(id, VIEW)?.and_then(|(_, bytes)| parse(&bytes)))
-}
-
-fn parse(bytes: &[u8]) -> Option<Facts> {
-    Facts::load(std::str::from_utf8(bytes).ok()?)
+    Ok(journal.saved_view(id, Facts::NAME)?.and_then(|(_, bytes)| Facts::load(&bytes)))
 }
 
 #[cfg(test)]

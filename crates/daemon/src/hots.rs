@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 
 use journal::{Journal, ReadError, Selection, SessionInfo};
-use projection::{HOT_EVENTS_SEEN, Hot};
+use projection::{HOT_EVENTS_SEEN, Hot, Projection};
 
 /// Sessions that are held, some 200 KiB each. With more, the one that was looked at longest ago
 /// goes.

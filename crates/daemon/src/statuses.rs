@@ -15,14 +15,11 @@ use projection::status::{
     Attention, Life, Outside, Signs, Summary, Verdict, Want, attention, stands_until, summary,
     verdict,
 };
-use projection::{Facts, TitleOrigin};
+use projection::{Facts, Projection, TitleOrigin};
 use redact::Redactor;
 
 use crate::facts;
 use crate::surroundings::{ProcessTable, Sought, Surroundings};
-
-/// The name saved signs go by.
-const VIEW: &str = "signs";
 
 /// How long ago a session may have been active to be looked at.
 const LATELY_NANOS: i128 = 24 * 60 * 60 * 1_000_000_000;
@@ -469,18 +466,14 @@ impl FreshSigns {
                 None => kept(journal, id)?.unwrap_or_default(),
             };
             let signs = fold(journal, &info, known)?;
-            saved.push((id, signs.seq(), signs.save()));
+            saved.extend(signs.save().map(|saved| (id, signs.seq(), saved)));
             self.0.insert(id.clone(), signs);
         }
         let views: Vec<View<'_>> = saved
             .iter()
-            .map(|(session_id, up_to_seq, text)| View {
-                session_id,
-                up_to_seq: *up_to_seq,
-                bytes: text.as_bytes(),
-            })
+            .map(|(session_id, up_to_seq, bytes)| View { session_id, up_to_seq: *up_to_seq, bytes })
             .collect();
-        journal.save_views(VIEW, &views)
+        journal.save_views(Signs::NAME, &views)
     }
 }
 
@@ -495,14 +488,14 @@ pub(crate) fn prepare(journal: &Journal, info: &SessionInfo) -> Result<(), ReadE
         return Ok(());
     }
     let signs = fold(journal, info, known)?;
-    let saved = signs.save();
-    let view = View { session_id: &info.id, up_to_seq: signs.seq(), bytes: saved.as_bytes() };
-    journal.save_views(VIEW, &[view])
+    let Some(bytes) = signs.save() else { return Ok(()) };
+    let view = View { session_id: &info.id, up_to_seq: signs.seq(), bytes: &bytes };
+    journal.save_views(Signs::NAME, &[view])
 }
 
 fn kept(journal: &Journal, id: &SessionId) -> Result<Option<Signs>, ReadError> {
-    let saved = journal.saved_view(id, VIEW)?;
-    Ok(saved.and_then(|(_, bytes)| Signs::load(std::str::from_utf8(&bytes).ok()?)))
+    let saved = journal.saved_view(id, Signs::NAME)?;
+    Ok(saved.and_then(|(_, bytes)| Signs::load(&bytes)))
 }
 
 fn fold(journal: &Journal, info: &SessionInfo, kept: Signs) -> Result<Signs, ReadError> {

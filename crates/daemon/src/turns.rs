@@ -6,10 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use event::SessionId;
 use journal::{Journal, ReadError, Selection, SessionInfo, View};
-use projection::{Turn, Turns};
-
-/// The name saved turns go by.
-const VIEW: &str = "turns";
+use projection::{Projection, Turn, Turns};
 
 /// Sessions that are held, a few MB each if they are very long. With more, the one that was looked
 /// at longest ago goes.
@@ -61,8 +58,8 @@ impl HeldTurns {
 }
 
 fn kept(journal: &Journal, id: &SessionId) -> Result<Option<Turns>, ReadError> {
-    let saved = journal.saved_view(id, VIEW)?;
-    Ok(saved.and_then(|(_, bytes)| Turns::load(std::str::from_utf8(&bytes).ok()?)))
+    let saved = journal.saved_view(id, Turns::NAME)?;
+    Ok(saved.and_then(|(_, bytes)| Turns::load(&bytes)))
 }
 
 fn fold(journal: &Journal, info: &SessionInfo, known: Turns) -> Result<Turns, ReadError> {
@@ -74,10 +71,11 @@ fn fold(journal: &Journal, info: &SessionInfo, known: Turns) -> Result<Turns, Re
             turns.apply(&event?);
         }
     }
-    if turns.seq() - from >= KEPT_FROM {
-        let saved = turns.save();
-        let view = View { session_id: &info.id, up_to_seq: turns.seq(), bytes: saved.as_bytes() };
-        journal.save_views(VIEW, &[view])?;
+    if turns.seq() - from >= KEPT_FROM
+        && let Some(bytes) = turns.save()
+    {
+        let view = View { session_id: &info.id, up_to_seq: turns.seq(), bytes: &bytes };
+        journal.save_views(Turns::NAME, &[view])?;
     }
     Ok(turns)
 }

@@ -12,11 +12,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::digest::{self, Digest, DigestFact, Naming, Origin};
 use crate::epoch::{Epoch, Epochs};
+use crate::projection::Projection;
 use crate::stretch::{Stretch, Stretches};
-
-/// The version of the fold. Any change of what is found or counted is a new number, and what was
-/// saved by another version is folded anew.
-const VERSION: u32 = 2;
 
 /// Epochs and digests, told from the events of a session in order.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
@@ -50,33 +47,41 @@ impl Chapter<'_> {
     }
 }
 
-impl Chronicle {
-    /// Continues from a saved state, or `None` where this version cannot.
-    pub fn load(saved: &[u8]) -> Option<Chronicle> {
-        let (version, chronicle): (u32, Chronicle) = serde_json::from_slice(saved).ok()?;
-        (version == VERSION).then_some(chronicle)
+impl Projection for Chronicle {
+    const NAME: &'static str = "chronicle";
+    /// Any change of what is found or counted is a new number.
+    const VERSION: u32 = 2;
+    const IS_REDACTED: bool = true;
+
+    fn seq(&self) -> u64 {
+        self.seq
     }
 
-    /// The state, to be continued another time.
-    pub fn save(&self) -> Vec<u8> {
-        serde_json::to_vec(&(VERSION, self)).expect("a chronicle always encodes")
-    }
-
-    /// Takes the next event, and tells the number of the epoch that was closed by it.
-    pub fn apply(&mut self, event: &Event) -> Option<u64> {
+    fn apply(&mut self, event: &Event) {
         self.seq = self.seq.max(event.seq);
         self.digest.apply(event);
         self.facts.append(&mut self.digest.take_new());
         self.stretches.apply(event);
-        let closed = self.epochs.apply(event).map(|epoch| epoch.number);
+        self.epochs.apply(event);
         if event.fork_origin().is_none()
             && let Some(words) = ModelWords::from_event(event)
         {
             self.hear(&words, event);
         }
-        closed
     }
 
+    fn save(&self) -> Option<Vec<u8>> {
+        let saved = serde_json::to_vec(&(Chronicle::VERSION, self));
+        Some(saved.expect("a chronicle always encodes"))
+    }
+
+    fn load(saved: &[u8]) -> Option<Chronicle> {
+        let (version, chronicle): (u32, Chronicle) = serde_json::from_slice(saved).ok()?;
+        (version == Chronicle::VERSION).then_some(chronicle)
+    }
+}
+
+impl Chronicle {
     /// Takes what a model said. It comes late, so its epoch is the one its events belong to.
     fn hear(&mut self, words: &ModelWords, event: &Event) {
         let begun = self.epochs.list().iter().rev();
@@ -91,11 +96,6 @@ impl Chronicle {
             self.namings.retain(|before| before.epoch != naming.epoch);
             self.namings.push(naming);
         }
-    }
-
-    /// The last event that was taken.
-    pub fn seq(&self) -> u64 {
-        self.seq
     }
 
     /// Gives the open epoch its digest so far.

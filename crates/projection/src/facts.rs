@@ -18,15 +18,12 @@ use crate::day::Day;
 use crate::ending::{Ending, EndingState, Sign};
 use crate::epoch::EpochCount;
 use crate::excerpt;
+use crate::projection::{Projection, saved_version};
 use crate::recent::Recent;
 use crate::title::{Title, TitleOrigin};
 use crate::tokens::Basis;
 use crate::torn::{News, Torn, is_torn};
 use crate::usage::{RowNumber, Usage, UsageKey, Used, context_step};
-
-/// The shape of the saved state. One that was saved in another shape is not continued but folded
-/// anew.
-const VERSION: u32 = 1;
 
 /// Requests whose use can still be replaced by a fuller account. Agents amend a request while
 /// they write it; a later amendment is not counted, and its row is marked as incomplete.
@@ -117,7 +114,7 @@ struct Step {
 impl Default for Facts {
     fn default() -> Facts {
         Facts {
-            version: VERSION,
+            version: Facts::VERSION,
             seq: 0,
             about: About::default(),
             counts: Counts::default(),
@@ -133,30 +130,31 @@ impl Default for Facts {
     }
 }
 
-impl Facts {
-    /// Continues from a saved state, or `None` where this version cannot.
-    pub fn load(saved: &str) -> Option<Facts> {
-        #[derive(Deserialize)]
-        struct Shape {
-            version: u32,
-        }
-        let shape: Shape = serde_json::from_str(saved).ok()?;
-        if shape.version != VERSION {
-            return None;
-        }
-        serde_json::from_str(saved).ok()
-    }
+impl Projection for Facts {
+    const NAME: &'static str = "facts";
+    const VERSION: u32 = 1;
 
-    /// The state as text, for [`Facts::load`].
-    pub fn save(&self) -> String {
-        serde_json::to_string(self).expect("names and numbers always encode")
-    }
-
-    /// The last event that was applied.
-    pub fn seq(&self) -> u64 {
+    fn seq(&self) -> u64 {
         self.seq
     }
 
+    fn apply(&mut self, event: &Event) {
+        self.apply_at(event.seq, event);
+    }
+
+    fn save(&self) -> Option<Vec<u8>> {
+        Some(serde_json::to_vec(self).expect("names and numbers always encode"))
+    }
+
+    fn load(saved: &[u8]) -> Option<Facts> {
+        if saved_version(saved)? != Facts::VERSION {
+            return None;
+        }
+        serde_json::from_slice(saved).ok()
+    }
+}
+
+impl Facts {
     pub fn about(&self) -> &About {
         &self.about
     }
@@ -206,12 +204,7 @@ impl Facts {
         self.counts.responses > 0 && self.usage.total().tokens.requests == 0
     }
 
-    /// Takes the next event. One that was applied before is left out.
-    pub fn apply(&mut self, event: &Event) {
-        self.apply_at(event.seq, event);
-    }
-
-    /// The same for an event that others hold as well.
+    /// Takes the next event as a draft and its `seq`, for a caller that holds no [`Event`].
     pub fn apply_at(&mut self, seq: u64, event: &Draft) {
         if seq <= self.seq {
             return;

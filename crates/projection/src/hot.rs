@@ -9,6 +9,7 @@ use event::payload::{AssistantMessage, ToolResult, UserPrompt};
 use event::{Event, Kind, Time};
 
 use crate::excerpt;
+use crate::projection::Projection;
 use crate::recent::Recent;
 use crate::tool::has_failed;
 
@@ -64,9 +65,16 @@ pub struct HotTurn {
     pub is_over: bool,
 }
 
-impl Hot {
-    /// Takes the next event. One that was applied before is left out.
-    pub fn apply(&mut self, event: &Event) {
+impl Projection for Hot {
+    const NAME: &'static str = "hot";
+    const VERSION: u32 = 1;
+    const WINDOW: Option<u64> = Some(HOT_EVENTS_SEEN);
+
+    fn seq(&self) -> u64 {
+        self.seq
+    }
+
+    fn apply(&mut self, event: &Event) {
         if event.seq <= self.seq {
             return;
         }
@@ -89,10 +97,16 @@ impl Hot {
         self.forget();
     }
 
-    pub fn seq(&self) -> u64 {
-        self.seq
+    fn save(&self) -> Option<Vec<u8>> {
+        None
     }
 
+    fn load(_saved: &[u8]) -> Option<Hot> {
+        None
+    }
+}
+
+impl Hot {
     /// The last events, oldest first.
     pub fn events(&self) -> impl Iterator<Item = &Glance> {
         self.events.iter()

@@ -1,12 +1,13 @@
 //! Events folded into what people look at.
 //!
-//! Every projection is a value with an `apply` that takes the next event of one session. It can be
+//! A [`Projection`] is a value with an `apply` that takes the next event of one session. It can be
 //! saved at any `seq`, continued from there, or deleted and folded anew: the result is the same.
 //! What an event says is read as it stands; what cannot be read is passed over.
 //!
 //! Not here: files, clocks, randomness, printing, where events come from (`journal`), and secrets
 //! in text, which are taken out before a text is shown to anybody else (`redact`).
 
+mod projection; // what all projections have in common
 mod facts; // what a list of sessions shows of one
 mod turn; // from a prompt to the end of its answer
 mod turns; // a session as turns
@@ -49,6 +50,7 @@ pub use epoch::{Closed, Epoch, Epochs};
 pub use facts::{About, Counts, Facts, UnknownCount};
 pub use hot::{Glance, HOT_EVENTS_SEEN, Hot, HotTurn, Said};
 pub use price::{BadPrices, PriceTable};
+pub use projection::Projection;
 pub use quality::{Fault, Quality};
 pub use redacted::{Redact, redacted};
 pub use risk::Risk;

@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::excerpt;
 use crate::mark::Mark;
+use crate::projection::{Projection, saved_version};
 use crate::recent::Recent;
 use crate::tool::{ToolUse, has_failed};
 use crate::torn::{News, Torn};
@@ -37,9 +38,6 @@ const WAITING_MAX: usize = 256;
 /// Ids of turns that are remembered: what a turn left running in the background comes late and
 /// begins no new one.
 const TURN_IDS_MAX: usize = 64;
-
-/// The shape of saved turns.
-const VERSION: u32 = 1;
 
 /// Turns as they are saved.
 #[derive(Serialize, Deserialize)]
@@ -84,38 +82,15 @@ struct Step {
     used: Used,
 }
 
-impl Turns {
-    /// The turns of all events.
-    pub fn of<E>(events: impl IntoIterator<Item = Result<Event, E>>) -> Result<Vec<Turn>, E> {
-        let mut turns = Turns::default();
-        for event in events {
-            turns.apply(&event?);
-        }
-        Ok(turns.finish())
-    }
+impl Projection for Turns {
+    const NAME: &'static str = "turns";
+    const VERSION: u32 = 1;
 
-    /// Continues from a saved state, or `None` where this version cannot.
-    pub fn load(saved: &str) -> Option<Turns> {
-        let shape: Saved<serde::de::IgnoredAny> = serde_json::from_str(saved).ok()?;
-        if shape.version != VERSION {
-            return None;
-        }
-        serde_json::from_str(saved).ok().map(|saved: Saved<Turns>| saved.turns)
-    }
-
-    /// The state as text, for [`Turns::load`].
-    pub fn save(&self) -> String {
-        let saved = Saved { version: VERSION, turns: self };
-        serde_json::to_string(&saved).expect("names and numbers always encode")
-    }
-
-    /// The last event that was applied.
-    pub fn seq(&self) -> u64 {
+    fn seq(&self) -> u64 {
         self.seq
     }
 
-    /// Takes the next event. One that was applied before is left out.
-    pub fn apply(&mut self, event: &Event) {
+    fn apply(&mut self, event: &Event) {
         if event.seq <= self.seq {
             return;
         }
@@ -148,6 +123,29 @@ impl Turns {
                 }
             }
         }
+    }
+
+    fn save(&self) -> Option<Vec<u8>> {
+        let saved = Saved { version: Turns::VERSION, turns: self };
+        Some(serde_json::to_vec(&saved).expect("names and numbers always encode"))
+    }
+
+    fn load(saved: &[u8]) -> Option<Turns> {
+        if saved_version(saved)? != Turns::VERSION {
+            return None;
+        }
+        serde_json::from_slice(saved).ok().map(|saved: Saved<Turns>| saved.turns)
+    }
+}
+
+impl Turns {
+    /// The turns of all events.
+    pub fn of<E>(events: impl IntoIterator<Item = Result<Event, E>>) -> Result<Vec<Turn>, E> {
+        let mut turns = Turns::default();
+        for event in events {
+            turns.apply(&event?);
+        }
+        Ok(turns.finish())
     }
 
     /// All turns so far, the last of them perhaps open.

@@ -8,7 +8,8 @@ use event::{Event, EventId, Time};
 use journal::{Ended, Followed, From, Journal, OnLag, Selection, SessionInfo};
 use projection::digest::summary;
 use projection::{
-    Chapter, Chronicle, Facts, Origin, Outcome, PriceTable, ToolCount, Turn, Turns, redacted,
+    Chapter, Chronicle, Facts, Origin, Outcome, PriceTable, Projection, ToolCount, Turn, Turns,
+    redacted,
 };
 use redact::Redactor;
 use session::Session;

@@ -18,13 +18,10 @@ use super::pending::{OpenCall, Pending};
 use super::work::Work;
 use super::{Reason, Status};
 use crate::mark::Mark;
+use crate::projection::{Projection, saved_version};
 use crate::recent::Recent;
 use crate::tool::has_failed;
 use crate::torn::{News, Torn};
-
-/// The shape of the saved state. One that was saved in another shape is not continued but folded
-/// anew.
-const VERSION: u32 = 3;
 
 /// Approvals and questions that are waited for. With more the oldest is given up; the session
 /// waits all the same.
@@ -130,7 +127,7 @@ fn is_seen(event: &Event) -> bool {
 impl Default for Signs {
     fn default() -> Signs {
         Signs {
-            version: VERSION,
+            version: Signs::VERSION,
             seq: 0,
             stage: Stage::Nothing,
             turn_id: None,
@@ -178,48 +175,16 @@ impl Sign {
     }
 }
 
-impl Signs {
-    /// Continues from a saved state, or `None` where this version cannot.
-    pub fn load(saved: &str) -> Option<Signs> {
-        #[derive(Deserialize)]
-        struct Shape {
-            version: u32,
-        }
-        let shape: Shape = serde_json::from_str(saved).ok()?;
-        if shape.version != VERSION {
-            return None;
-        }
-        serde_json::from_str(saved).ok()
-    }
+impl Projection for Signs {
+    const NAME: &'static str = "signs";
+    const VERSION: u32 = 3;
 
-    /// The state as text, for [`Signs::load`].
-    pub fn save(&self) -> String {
-        serde_json::to_string(self).expect("names and numbers always encode")
-    }
-
-    /// The last event that was applied.
-    pub fn seq(&self) -> u64 {
+    fn seq(&self) -> u64 {
         self.seq
     }
 
-    /// Whether it works for another session.
-    pub fn is_child(&self) -> bool {
-        self.is_child
-    }
-
-    /// Whether something was asked that nobody has answered, as far as events tell.
-    pub fn is_asking(&self) -> bool {
-        !self.approvals.is_empty() || !self.questions.is_empty()
-    }
-
-    /// The changes of status that events told, the oldest first.
-    pub fn history(&self) -> impl Iterator<Item = &Change> {
-        self.history.iter()
-    }
-
-    /// Takes the next event. One that was applied before is left out, and so is what happened in
-    /// the session this one was forked from.
-    pub fn apply(&mut self, event: &Event) {
+    /// Takes the next event. Events that a fork inherits say nothing about its status.
+    fn apply(&mut self, event: &Event) {
         if event.seq <= self.seq {
             return;
         }
@@ -239,6 +204,34 @@ impl Signs {
             self.history.take(|last| last.at == change.at);
             self.history.push(change);
         }
+    }
+
+    fn save(&self) -> Option<Vec<u8>> {
+        Some(serde_json::to_vec(self).expect("names and numbers always encode"))
+    }
+
+    fn load(saved: &[u8]) -> Option<Signs> {
+        if saved_version(saved)? != Signs::VERSION {
+            return None;
+        }
+        serde_json::from_slice(saved).ok()
+    }
+}
+
+impl Signs {
+    /// Whether it works for another session.
+    pub fn is_child(&self) -> bool {
+        self.is_child
+    }
+
+    /// Whether something was asked that nobody has answered, as far as events tell.
+    pub fn is_asking(&self) -> bool {
+        !self.approvals.is_empty() || !self.questions.is_empty()
+    }
+
+    /// The changes of status that events told, the oldest first.
+    pub fn history(&self) -> impl Iterator<Item = &Change> {
+        self.history.iter()
     }
 
     /// What the events alone say, whatever the time.

@@ -1,7 +1,7 @@
 //! When somebody worked, at what, and what it adds up to across sessions.
 
 use expect_test::{Expect, expect};
-use projection::{Activity, ActivityKind, Chronicle, Level, Worked, activities};
+use projection::{Activity, ActivityKind, Chronicle, Level, Projection, Worked, activities};
 use serde_json::json;
 
 use crate::given::{Log, inherited};

@@ -9,7 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use event::Event;
 use expect_test::{Expect, expect};
 use projection::document::{Document, Format, Head, Options, handoff};
-use projection::{Digest, Facts, Redact, redacted};
+use projection::{Digest, Facts, Projection, Redact, redacted};
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 

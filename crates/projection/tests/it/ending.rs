@@ -1,6 +1,6 @@
 //! How a session stands at the end of its log.
 
-use projection::Facts;
+use projection::{Facts, Projection};
 use serde_json::json;
 
 use crate::given::{Log, amends};

@@ -1,7 +1,7 @@
 //! Ranges of epochs.
 
 use expect_test::{Expect, expect};
-use projection::{Chronicle, Epochs};
+use projection::{Chronicle, Epochs, Projection};
 use serde_json::json;
 
 use crate::given::{Log, inherited};
@@ -98,8 +98,9 @@ fn every_closed_epoch_has_its_digest_and_the_open_one_when_asked() {
     close(&mut log, "compaction");
     log.prompt("Now add tests for the stream parser");
     let mut chronicle = Chronicle::default();
-    let closed: Vec<_> = log.events.iter().filter_map(|event| chronicle.apply(event)).collect();
-    assert_eq!(closed, [0]);
+    log.events.iter().for_each(|event| chronicle.apply(event));
+    let closed = chronicle.chapters().filter(|chapter| chapter.epoch.closed.is_some());
+    assert_eq!(closed.map(|chapter| chapter.epoch.number).collect::<Vec<_>>(), [0]);
     let facts = |chronicle: &Chronicle| -> Vec<usize> {
         chronicle.chapters().map(|chapter| chapter.facts.len().min(1)).collect()
     };

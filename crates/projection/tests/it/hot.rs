@@ -1,6 +1,6 @@
 //! The newest part of a session is the same from the beginning, from the tail and event by event.
 
-use projection::{HOT_EVENTS_SEEN, Hot};
+use projection::{HOT_EVENTS_SEEN, Hot, Projection};
 use proptest::prelude::*;
 use serde_json::json;
 

@@ -4,7 +4,9 @@ use event::{Event, Time};
 use projection::status::{
     Life, Outside, Process, Reason, Registry, RegistryWord, Signs, Status, stands_until, verdict,
 };
-use projection::{CHUNK_CHARS_MAX, Calls, Chronicle, Digest, Epochs, Facts, SessionText, Turns};
+use projection::{
+    CHUNK_CHARS_MAX, Calls, Chronicle, Digest, Epochs, Facts, Projection, SessionText, Turns,
+};
 use proptest::collection::vec;
 use proptest::prelude::{Just, ProptestConfig, Strategy, any, prop_oneof, proptest};
 use serde::Serialize;
@@ -187,7 +189,7 @@ proptest! {
         let apply = |facts: &mut Facts, event: &Event| facts.apply(event);
         let facts = folded(&events, &saves, apply);
         assert_eq!(facts, folded(&events, &[], apply));
-        assert_eq!(Facts::load(&facts.save()), Some(facts));
+        assert_eq!(Facts::load(&facts.save().unwrap()), Some(facts));
     }
 
     #[test]
@@ -206,7 +208,7 @@ proptest! {
     fn signs_are_the_same_in_any_split(events in log(), saves in vec(any::<bool>(), 60)) {
         let signs: Signs = folded(&events, &saves, Signs::apply);
         assert_eq!(signs, folded(&events, &[], Signs::apply));
-        assert_eq!(Signs::load(&signs.save()), Some(signs));
+        assert_eq!(Signs::load(&signs.save().unwrap()), Some(signs));
     }
 
     #[test]
@@ -376,7 +378,7 @@ proptest! {
             in_one.apply(event);
             in_parts.apply(event);
             if saves.get(number) == Some(&true) {
-                in_parts = Chronicle::load(&in_parts.save()).unwrap();
+                in_parts = Chronicle::load(&in_parts.save().unwrap()).unwrap();
             }
         }
         assert_eq!(in_parts, in_one);

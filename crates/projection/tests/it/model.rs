@@ -3,7 +3,7 @@
 use event::payload::{ModelFact, ModelWords};
 use projection::document::{Document, Format, Head, Options};
 use projection::status::{Outside, Signs, Summary, summary, verdict};
-use projection::{Chronicle, DigestFact, Facts, Origin, TitleOrigin};
+use projection::{Chronicle, DigestFact, Facts, Origin, Projection, TitleOrigin};
 use serde_json::json;
 
 use crate::given::Log;
@@ -99,7 +99,7 @@ fn what_comes_late_belongs_to_the_epoch_it_is_about() {
         .chapters()
         .map(|chapter| chapter.facts.iter().filter(|fact| fact.origin == Origin::Model).count());
     assert_eq!(told.collect::<Vec<_>>(), [1, 0]);
-    assert_eq!(Chronicle::load(&chronicle.save()), Some(chronicle));
+    assert_eq!(Chronicle::load(&chronicle.save().unwrap()), Some(chronicle));
 }
 
 #[test]
@@ -132,7 +132,7 @@ fn the_middle_line_is_a_models_until_another_turn_is_over() {
     let lines = |log: &Log| -> Summary {
         let mut signs = Signs::default();
         log.events.iter().for_each(|event| signs.apply(event));
-        let signs = Signs::load(&signs.save()).unwrap();
+        let signs = Signs::load(&signs.save().unwrap()).unwrap();
         let verdict = verdict(&signs, &Outside::default(), log.at);
         summary(&signs, &verdict, &mut |text| text.replace("hunter2", "[redacted]").into())
     };

@@ -2,7 +2,9 @@
 
 use event::SessionId;
 use expect_test::{Expect, expect};
-use projection::{Basis, Day, Facts, Grouping, PriceTable, Spending, Spent, Tokens, Within};
+use projection::{
+    Basis, Day, Facts, Grouping, PriceTable, Projection, Spending, Spent, Tokens, Within,
+};
 use serde_json::{Value, json};
 
 use crate::given::Log;

@@ -1,6 +1,7 @@
 //! What a session is doing, whether it needs a person, and why we think so.
 
 use event::{Confidence, Event, Source, Time};
+use projection::Projection;
 use projection::status::{
     Life, Lock, Missing, Outside, Process, Reason, Registry, RegistryWord, Signs, Status, Verdict,
     Want, attention, summary, verdict,

@@ -8,6 +8,7 @@ use daemon::{Ingest, ProcessTable, Sought, Started, Surroundings, facts_of};
 use event::payload::SessionMode;
 use event::{Event, Time};
 use journal::{Journal, Selection, SessionFilter, SessionInfo};
+use projection::Projection;
 use projection::status::{Life, Outside, Signs};
 use serde::Deserialize;
 use tempfile::TempDir;

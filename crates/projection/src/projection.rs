@@ -1,0 +1,49 @@
+//! What all projections have in common, so that one cache can hold, continue and save any of them.
+
+use event::Event;
+
+/// A value folded from the events of one session, in order.
+///
+/// Folding is deterministic: a state that was saved at a `seq`, loaded and continued equals one
+/// that was folded from the first event. So a saved state may be late, lost or deleted; the log
+/// has the rest.
+pub trait Projection: Default {
+    /// The name under which states are saved beside the log. It is part of the stored format.
+    const NAME: &'static str;
+
+    /// The version of the saved shape and of the rules behind it. A state that was saved by
+    /// another version is not continued: [`Projection::load`] refuses it, and the log is folded
+    /// from its beginning.
+    const VERSION: u32;
+
+    /// How many of the newest events the state depends on, if not on all of them. A state that is
+    /// further behind is not continued; folding the newest events from the default gives the same.
+    const WINDOW: Option<u64> = None;
+
+    /// Whether the state holds text that is shown to others, so that the events must be redacted
+    /// before they are applied.
+    const IS_REDACTED: bool = false;
+
+    /// The `seq` of the last event that was applied; 0 before the first.
+    fn seq(&self) -> u64;
+
+    /// Takes the next event. An event that was applied before changes nothing.
+    fn apply(&mut self, event: &Event);
+
+    /// The state as bytes for [`Projection::load`], or `None` for a projection that is never saved
+    /// because folding its window again is cheap.
+    fn save(&self) -> Option<Vec<u8>>;
+
+    /// Continues from saved bytes, or `None` where this version cannot read them.
+    fn load(saved: &[u8]) -> Option<Self>;
+}
+
+/// Reads the `version` member that a saved state carries, without reading the rest.
+pub(crate) fn saved_version(saved: &[u8]) -> Option<u32> {
+    #[derive(serde::Deserialize)]
+    struct VersionMember {
+        version: u32,
+    }
+    let member: VersionMember = serde_json::from_slice(saved).ok()?;
+    Some(member.version)
+}
