@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use event::payload::SessionStarted;
 use event::{Draft, Kind, Raw};
 
+use crate::event_builder::session_id;
 use crate::sink::Sink;
-use crate::thread::Thread;
-use crate::told::session_id;
+use crate::thread_state::ThreadState;
 
 /// How much of a session is recorded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -22,7 +22,7 @@ pub enum Admission {
 /// Takes out what the sink does not want; whether nothing was taken out.
 pub(crate) fn admit(
     provider: &str,
-    threads: &BTreeMap<String, Thread>,
+    threads: &BTreeMap<String, ThreadState>,
     drafts: &mut Vec<Draft>,
     sink: &mut dyn Sink,
 ) -> bool {

@@ -4,8 +4,8 @@ use std::fs::Metadata;
 
 use event::Time;
 
-use crate::agent::Kin;
-use crate::position::{changed, made};
+use crate::agent::LineageHint;
+use crate::checkpoint::{changed, made};
 
 /// When a source was begun, as far as anybody can tell. The older one is the smaller.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -20,8 +20,8 @@ pub(crate) struct Age {
 /// One that repeats another begins with the same record, but its file is the younger one, also if
 /// somebody went on in the older. Where all are copies that kept their times, when the copies were
 /// made says nothing.
-pub(crate) fn ages(family: &[(&Kin, &Metadata)]) -> Vec<Age> {
+pub(crate) fn ages(family: &[(&LineageHint, &Metadata)]) -> Vec<Age> {
     let is_copy = |metadata: &Metadata| changed(metadata) < made(metadata);
     let begun = if family.iter().all(|(_, file)| is_copy(file)) { changed } else { made };
-    family.iter().map(|(kin, file)| Age { since: kin.since, file: begun(file) }).collect()
+    family.iter().map(|(hint, file)| Age { since: hint.since, file: begun(file) }).collect()
 }

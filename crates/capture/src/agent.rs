@@ -22,12 +22,12 @@ pub use self::gemini::Gemini;
 pub use self::goose::Goose;
 pub use self::opencode::OpenCode;
 use crate::environment::Environment;
+use crate::event_builder::EventBuilder;
 use crate::hook::HookMap;
-use crate::record::Record;
-use crate::rows::Schema;
+use crate::record::SourceRecord;
+use crate::row_reader::DatabaseSchema;
 use crate::source::Source;
 use crate::telemetry::TelemetryMap;
-use crate::told::Told;
 
 /// Every agent that is understood.
 pub static AGENTS: &[&dyn Agent] = &[
@@ -49,27 +49,27 @@ pub trait Agent: Sync {
 
     /// Folders to look into. The agent's own variables win; a folder that is not there is no
     /// error.
-    fn roots(&self, environment: &Environment) -> Vec<Root>;
+    fn roots(&self, environment: &Environment) -> Vec<SourceRoot>;
 
     /// What lies at `path` below a root, by its name and place alone; `None` for what is no
     /// source.
-    fn recognise(&self, path: &Path) -> Option<Found>;
+    fn recognise(&self, path: &Path) -> Option<RecognizedSource>;
 
     /// Whom a new source may repeat, from its first bytes. Only its order among others depends
     /// on it.
-    fn kin(&self, head: &[u8]) -> Kin {
+    fn lineage_hint(&self, head: &[u8]) -> LineageHint {
         let _ = head;
-        Kin::default()
+        LineageHint::default()
     }
 
     /// Which of several sources of one session is read: those of the lowest rank.
-    fn rank(&self, form: Form) -> u8 {
+    fn rank(&self, form: SourceForm) -> u8 {
         let _ = form;
         0
     }
 
     /// How the agent's databases are asked.
-    fn schemas(&self) -> &'static [Schema] {
+    fn schemas(&self) -> &'static [DatabaseSchema] {
         &[]
     }
 
@@ -96,7 +96,7 @@ pub trait Agent: Sync {
 /// Makes events out of the records of one source, in their order.
 pub trait Parser {
     /// Never fails: what is not understood is told as unknown.
-    fn record(&mut self, record: &Record<'_>, told: &mut Told<'_>);
+    fn record(&mut self, record: &SourceRecord<'_>, builder: &mut EventBuilder<'_>);
 
     /// The session that records belong to, where the name of the source does not tell.
     fn session(&self) -> Option<&str> {
@@ -109,8 +109,8 @@ pub trait Parser {
     }
 
     /// Tells what is held back: nobody has written for so long that nothing will follow.
-    fn rest(&mut self, told: &mut Told<'_>) {
-        let _ = told;
+    fn rest(&mut self, builder: &mut EventBuilder<'_>) {
+        let _ = builder;
     }
 
     /// The records so far repeat another session; those that follow are its own.
@@ -123,7 +123,7 @@ pub trait Parser {
 
 /// A folder where an agent writes.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Root {
+pub struct SourceRoot {
     pub path: PathBuf,
     /// Folders below it that may hold sources.
     pub depth_max: usize,
@@ -131,22 +131,22 @@ pub struct Root {
 
 /// What a file below a root is.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Found {
-    pub form: Form,
+pub struct RecognizedSource {
+    pub form: SourceForm,
     /// The provider's id of the session it tells of, as far as its name says so.
     pub session: String,
-    pub role: Role,
+    pub role: SourceRole,
 }
 
 /// How a source is written, and so how it is read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Form {
+pub enum SourceForm {
     /// One record a line, appended.
     Lines,
     /// The same, compressed with zstd.
     PackedLines,
     /// Text in blocks, appended.
-    Blocks(Marks),
+    Blocks(BlockMarks),
     /// A JSON object that is written anew each time. Its records are the entries of the list of
     /// this name, behind the rest of the object.
     Document { list: &'static str },
@@ -157,23 +157,23 @@ pub enum Form {
 
 /// How blocks of text are told apart.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Marks {
+pub struct BlockMarks {
     /// How the first line of a block begins.
     pub lines: &'static [&'static str],
     /// Between these no block begins.
     pub quote: (&'static str, &'static str),
 }
 
-impl Form {
+impl SourceForm {
     /// Whether places of records are places in the file. Otherwise they are places in what was
     /// kept of the source, one record a line.
     pub(crate) fn is_in_place(self) -> bool {
-        !matches!(self, Form::Document { .. } | Form::Rows)
+        !matches!(self, SourceForm::Document { .. } | SourceForm::Rows)
     }
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Role {
+pub enum SourceRole {
     Main,
     /// Works for the session named.
     Subagent {
@@ -183,7 +183,7 @@ pub enum Role {
 
 /// Other sources that a new one should be read after.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Kin {
+pub struct LineageHint {
     /// The session whose history it repeats, if it says so.
     pub parent: Option<String>,
     /// What sources that share a beginning have in common.

@@ -15,7 +15,7 @@ use crate::limit::DATABASE_BUSY_MILLIS;
 pub(crate) struct Database {
     connection: Connection,
     /// The file as it was, where it is read as one that nobody changes.
-    frozen: Option<(PathBuf, Stamp)>,
+    frozen: Option<(PathBuf, DatabaseStamp)>,
 }
 
 impl Database {
@@ -26,7 +26,7 @@ impl Database {
     /// afterwards whether somebody came back to it.
     pub(crate) fn open(path: &Path) -> io::Result<Database> {
         if is_at_rest(path)? {
-            let stamp = Stamp::of(path)?;
+            let stamp = DatabaseStamp::of(path)?;
             let connection = connect(&format!("{}?immutable=1", uri(path)))?;
             return Ok(Database { connection, frozen: Some((path.to_owned(), stamp)) });
         }
@@ -48,7 +48,7 @@ impl Database {
     /// Whether what was read is what the file said at one moment.
     pub(crate) fn is_unchanged(&self) -> io::Result<bool> {
         match &self.frozen {
-            Some((path, stamp)) => Ok(Stamp::of(path)? == *stamp),
+            Some((path, stamp)) => Ok(DatabaseStamp::of(path)? == *stamp),
             None => Ok(true),
         }
     }
@@ -62,17 +62,17 @@ pub(crate) fn of_log<'a>(path: &'a Path) -> Cow<'a, Path> {
 }
 
 #[derive(PartialEq, Eq)]
-struct Stamp {
+struct DatabaseStamp {
     inode: u64,
     size: u64,
     changed: (i64, i64),
 }
 
-impl Stamp {
-    fn of(path: &Path) -> io::Result<Stamp> {
+impl DatabaseStamp {
+    fn of(path: &Path) -> io::Result<DatabaseStamp> {
         let metadata = fs::metadata(path)?;
         let changed = (metadata.mtime(), metadata.mtime_nsec());
-        Ok(Stamp { inode: metadata.ino(), size: metadata.size(), changed })
+        Ok(DatabaseStamp { inode: metadata.ino(), size: metadata.size(), changed })
     }
 }
 

@@ -7,21 +7,21 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use crate::agent::{Agent, Form, Kin, Role, Root};
+use crate::agent::{Agent, LineageHint, SourceForm, SourceRole, SourceRoot};
 use crate::database;
 use crate::environment::Environment;
 use crate::error::{Warning, WarningKind};
 use crate::limit::{ACTIVE_MILLIS, LINKS_MAX};
-use crate::rows::{self, Listed};
+use crate::row_reader::{self, ListedSession};
 use crate::source::Source;
 
 /// A source and what the file system says of it.
 #[derive(Debug)]
-pub(crate) struct Discovered {
+pub(crate) struct DiscoveredSource {
     pub source: Source,
     pub metadata: Metadata,
     /// Whom it may repeat, where a database says so.
-    pub kin: Option<Kin>,
+    pub hint: Option<LineageHint>,
     /// When something was said in it last, in milliseconds, where a database says so.
     pub active: i64,
 }
@@ -31,13 +31,13 @@ pub(crate) fn discover(
     agent: &dyn Agent,
     environment: &Environment,
     warnings: &mut Vec<Warning>,
-) -> Vec<Discovered> {
+) -> Vec<DiscoveredSource> {
     let mut found = Vec::new();
     for root in agent.roots(environment) {
         // A root that is itself a link is followed: somebody put it there on purpose.
         let Ok(path) = fs::canonicalize(&root.path) else { continue };
-        let root = Root { path, ..root };
-        let mut walk = Walk { agent, root: &root, warnings, found: &mut found };
+        let root = SourceRoot { path, ..root };
+        let mut walk = SourceWalk { agent, root: &root, warnings, found: &mut found };
         match root.path.is_file() {
             true => walk.file(root.path.clone(), None),
             false => walk.folder(&root.path, root.depth_max, 0),
@@ -48,8 +48,8 @@ pub(crate) fn discover(
 }
 
 /// Leaves out what tells of a session that a better source tells of.
-fn one_owner(agent: &dyn Agent, found: &mut Vec<Discovered>) {
-    let rank = |found: &Discovered| agent.rank(found.source.form);
+fn one_owner(agent: &dyn Agent, found: &mut Vec<DiscoveredSource>) {
+    let rank = |found: &DiscoveredSource| agent.rank(found.source.form);
     if found.iter().all(|found| rank(found) == 0) {
         return;
     }
@@ -67,10 +67,10 @@ pub(crate) fn discover_below(
     environment: &Environment,
     folder: &Path,
     warnings: &mut Vec<Warning>,
-) -> Vec<Discovered> {
+) -> Vec<DiscoveredSource> {
     let mut found = Vec::new();
     within_root(agent, environment, folder, |root, depth| {
-        let mut walk = Walk { agent, root, warnings, found: &mut found };
+        let mut walk = SourceWalk { agent, root, warnings, found: &mut found };
         walk.folder(folder, depth, 0);
     });
     found
@@ -82,7 +82,7 @@ pub(crate) fn discover_at(
     environment: &Environment,
     path: &Path,
     warnings: &mut Vec<Warning>,
-) -> Vec<Discovered> {
+) -> Vec<DiscoveredSource> {
     let mut found = Vec::new();
     let path = database::of_log(path);
     let Some(folder) = path.parent().filter(|_| path.is_file()) else { return found };
@@ -90,7 +90,7 @@ pub(crate) fn discover_at(
     let Ok(target) = fs::canonicalize(&path) else { return found };
     within_root(agent, environment, folder, |root, _| {
         if target.starts_with(&root.path) {
-            let mut walk = Walk { agent, root, warnings, found: &mut found };
+            let mut walk = SourceWalk { agent, root, warnings, found: &mut found };
             walk.file(path.to_path_buf(), None);
         }
     });
@@ -109,11 +109,11 @@ fn within_root(
     agent: &dyn Agent,
     environment: &Environment,
     folder: &Path,
-    mut walk: impl FnMut(&Root, usize),
+    mut walk: impl FnMut(&SourceRoot, usize),
 ) {
     for root in agent.roots(environment) {
         let Ok(path) = fs::canonicalize(&root.path) else { continue };
-        let root = Root { path, ..root };
+        let root = SourceRoot { path, ..root };
         let top = if root.path.is_file() { root.path.parent() } else { Some(&*root.path) };
         let Some(below) = top.and_then(|top| folder.strip_prefix(top).ok()) else { continue };
         if let Some(depth) = root.depth_max.checked_sub(below.components().count()) {
@@ -122,14 +122,14 @@ fn within_root(
     }
 }
 
-struct Walk<'a> {
+struct SourceWalk<'a> {
     agent: &'a dyn Agent,
-    root: &'a Root,
+    root: &'a SourceRoot,
     warnings: &'a mut Vec<Warning>,
-    found: &'a mut Vec<Discovered>,
+    found: &'a mut Vec<DiscoveredSource>,
 }
 
-impl Walk<'_> {
+impl SourceWalk<'_> {
     fn folder(&mut self, folder: &Path, depth: usize, links: usize) {
         let entries = match fs::read_dir(folder) {
             Ok(entries) => entries,
@@ -210,8 +210,8 @@ impl Walk<'_> {
             digest: None,
         };
         match source.form {
-            Form::Rows => self.sessions(&source, &metadata),
-            _ => self.found.push(Discovered { source, metadata, kin: None, active: 0 }),
+            SourceForm::Rows => self.sessions(&source, &metadata),
+            _ => self.found.push(DiscoveredSource { source, metadata, hint: None, active: 0 }),
         }
     }
 
@@ -228,20 +228,20 @@ impl Walk<'_> {
 
     /// Each session of a database is a source.
     fn sessions(&mut self, database: &Source, metadata: &Metadata) {
-        let sessions = match rows::list(self.agent, &database.path) {
+        let sessions = match row_reader::list(self.agent, &database.path) {
             Ok(sessions) => sessions,
             Err(error) => return self.warn(&database.path, &error),
         };
-        for Listed { session, parent, kin, active, digest } in sessions {
+        for ListedSession { session, parent, hint, active, digest } in sessions {
             let source = Source {
                 name: Source::first_name(database.provider, &database.path.join(&session)),
                 session,
-                role: parent.map_or(Role::Main, |parent| Role::Subagent { parent }),
+                role: parent.map_or(SourceRole::Main, |parent| SourceRole::Subagent { parent }),
                 digest: Some(digest),
                 ..database.clone()
             };
             let metadata = metadata.clone();
-            self.found.push(Discovered { source, metadata, kin: Some(kin), active });
+            self.found.push(DiscoveredSource { source, metadata, hint: Some(hint), active });
         }
     }
 

@@ -22,7 +22,7 @@ pub(crate) enum Wake {
     /// A folder appeared: what was put into it at once is not always told.
     Folder(PathBuf),
     /// There is something to do beside sources.
-    Errand,
+    RoundTask,
     Stop,
 }
 
@@ -66,7 +66,7 @@ impl Hints {
     fn lose_count(&self) {
         self.has_lost_count.store(true, Ordering::Relaxed);
         // One that has so much to do makes another round anyway.
-        let _ = self.sender.try_send(Wake::Errand);
+        let _ = self.sender.try_send(Wake::RoundTask);
     }
 }
 

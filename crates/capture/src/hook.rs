@@ -23,14 +23,14 @@ use event::payload::{
 use event::{Kind, Raw};
 use serde::{Deserialize, Serialize};
 
-pub use heard::{Heard, Untold, untold};
+pub use heard::{Heard, HookOnlyEvent, hook_only_events};
 pub use memory::HookMemory;
 pub use payload::Payload;
 pub use place::{HookForm, HookPlace};
 
 use crate::agent::AGENTS;
-use crate::sign::SignKind;
-use crate::told::questions;
+use crate::event_builder::questions;
+use crate::signal::SignalKind;
 
 /// What has to be known of an agent's hooks. A place is the name of a member, with dots between
 /// those of members within members; of several the first that says something counts.
@@ -80,7 +80,7 @@ pub enum Says {
     /// Not even that: it comes too often, or too early.
     Nothing,
     News,
-    Sign(SignKind),
+    Sign(SignalKind),
     /// The history is about to be compacted.
     Compacting,
     /// A call is about to be made.
@@ -113,7 +113,7 @@ pub struct Hooked {
     pub session: String,
     pub transcript: Option<PathBuf>,
     pub cwd: Option<String>,
-    pub sign: Option<SignKind>,
+    pub sign: Option<SignalKind>,
     pub reason: Option<String>,
     /// What happened, as payloads of events.
     pub facts: Vec<(Kind, Raw)>,
@@ -179,7 +179,7 @@ impl HookMap {
         let session = payload.text(self.session).filter(|session| !session.is_empty())?;
         let sign = match says {
             Says::Sign(kind) => Some(kind),
-            Says::Compacting => Some(SignKind::Compact),
+            Says::Compacting => Some(SignalKind::Compact),
             _ => None,
         };
         let facts: Vec<(Kind, Raw)> = self.fact(&says, payload).into_iter().collect();

@@ -4,13 +4,13 @@ use event::{EventId, Time};
 
 /// What tells a fact from all others, so that a second telling is recognised.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Identity {
-    scope: Scope,
+pub struct EventIdentity {
+    scope: IdentityScope,
     bytes: Vec<u8>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Scope {
+enum IdentityScope {
     /// The agent's name for it is unique wherever it appears: a copy in another session is the
     /// same fact.
     Everywhere,
@@ -18,33 +18,33 @@ enum Scope {
     Session,
 }
 
-impl Identity {
+impl EventIdentity {
     /// Named by the agent, wherever it is told: copies in forks are recognised by it.
-    pub fn everywhere(parts: &[&str]) -> Identity {
-        Identity { scope: Scope::Everywhere, bytes: joined(parts) }
+    pub fn everywhere(parts: &[&str]) -> EventIdentity {
+        EventIdentity { scope: IdentityScope::Everywhere, bytes: joined(parts) }
     }
 
     /// Named by the agent, within the session.
-    pub fn in_session(parts: &[&str]) -> Identity {
-        Identity { scope: Scope::Session, bytes: joined(parts) }
+    pub fn in_session(parts: &[&str]) -> EventIdentity {
+        EventIdentity { scope: IdentityScope::Session, bytes: joined(parts) }
     }
 
     /// Another fact of the same record.
     #[must_use]
-    pub fn and(mut self, part: &str) -> Identity {
+    pub fn and(mut self, part: &str) -> EventIdentity {
         push(&mut self.bytes, part);
         self
     }
 
     /// Whether a copy in another session would be the same fact.
     pub(crate) fn is_everywhere(&self) -> bool {
-        self.scope == Scope::Everywhere
+        self.scope == IdentityScope::Everywhere
     }
 
     pub(crate) fn event_id(&self, at: Time, provider: &str, session: &str) -> EventId {
         let scope = match self.scope {
-            Scope::Everywhere => "",
-            Scope::Session => session,
+            IdentityScope::Everywhere => "",
+            IdentityScope::Session => session,
         };
         EventId::derived(at, provider, scope, &self.bytes)
     }

@@ -3,19 +3,19 @@
 use event::Time;
 use memchr::memmem;
 
-use crate::agent::Kin;
+use crate::agent::LineageHint;
 
 /// Kin by the name of the first record, and by the session that a copied record says it is from.
-pub(crate) fn kin_by_uuid(head: &[u8]) -> Kin {
+pub(crate) fn lineage_hint_by_uuid(head: &[u8]) -> LineageHint {
     // A first record that is longer than what is looked at: all such files are looked at in the
     // order of their age.
     let family = text_after(head, b"\"uuid\":\"").unwrap_or("first record is long");
-    Kin {
+    LineageHint {
         parent: text_after(head, b"\"forkedFrom\":{\"sessionId\":\"").map(str::to_owned),
         family: Some(family.to_owned()),
         named: named(head).map(str::to_owned),
         since: since(head),
-        ..Kin::default()
+        ..LineageHint::default()
     }
 }
 

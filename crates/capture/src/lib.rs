@@ -1,84 +1,85 @@
-//! What agents write, as events.
+//! Turns what agents write into events.
 //!
 //! An [`Agent`] knows where one agent keeps its sessions and what its records mean; it does no IO.
-//! Everything around it is the same for all: finding sources, reading each byte once, knowing how
-//! far, and handing events and position over together. The same bytes give the same events, in
-//! any split and at any time.
+//! Everything around it is the same for all agents: the walk that finds sources, the tailer that
+//! reads each byte once, and the checkpoint that goes to the sink together with the events before
+//! it. The same bytes give the same events, in any split and at any time.
 //!
-//! Not here: where events are kept (a [`Sink`] takes them), what they add up to (`projection`).
+//! Not here: where events are stored (a [`Sink`] takes them), what they add up to (`projection`).
 
-mod agent; // the contract, and the table of agents
-mod environment; // home and variables, handed in
+mod agent; // the contract of one agent, and the table of agents
+mod environment; // home folder and variables, handed in
 mod source; // a place an agent writes to
-mod discover; // which sources there are
+mod discover; // the walk that lists the sources
 mod record; // one complete record
 mod json; // parts of a record, read no further than needed
-mod told; // what a parser makes of records
-mod thread; // what is known of a session while it is read
-mod branches; // where prompts go back to
-mod kinship; // whom a source may repeat
+mod event_builder; // drafts of events from records
+mod thread_state; // what is known of one session while its source is read
+mod branches; // the points that prompts go back to
+mod kinship; // which sources a source may repeat
 mod identity; // which fact an event is
-mod position; // how far a source was read
-mod seen; // whether it can have news
-mod records; // what the forms of sources have in common
-mod lines; // a source of lines
-mod blocks; // a source of text in blocks
-mod documents; // a source that is written anew each time
-mod rows; // a source that is a session in a database
-mod database; // somebody else's database
-mod reading; // one source, from its position on
+mod checkpoint; // how far a source was read
+mod checkpoint_stat; // the part of a checkpoint that shows whether there is news
+mod record_reader; // what the forms of sources have in common
+mod line_reader; // a source of lines
+mod block_reader; // a source of text in blocks
+mod document_reader; // a source that is written anew each time
+mod row_reader; // a source that is a session in a database
+mod database; // read-only access to an agent's database
+mod tailer; // one source, read from its checkpoint on
 mod lineage; // where a source leaves the history it goes on with
-mod sink; // who takes the events
-mod admission; // what people do not want recorded
-mod known; // which sources were read before
+mod sink; // the journal, as capture sees it
+mod admission; // what the user does not want recorded
+mod known_sources; // which sources were read before
 mod origin; // where a session leaves the one it repeats
-mod age; // which of several was begun first
-mod late; // a session that is repeated before it is read
-mod stop; // how a pass is asked to end
-mod pump; // everything there is, once
+mod age; // which of several sources was begun first
+mod late_parent; // a session that is read after its forks
+mod stop_flag; // asks a pass to end early
+mod ingester; // one pass over all sources
 mod survey; // what is there, without reading it
-mod sign; // what somebody beside the source says of a session
-mod tellers; // which source tells of a session
-mod hook; // what hooks say
+mod signal; // ends of turns, sessions and epochs that hooks announce
+mod source_index; // which source holds a session
+mod hook; // calls of hooks
 mod telemetry; // what agents export about themselves
-mod reparse; // everything once more, from what was kept
-mod silence; // what the clock says of them
-mod watch; // then, as it is written
-mod hints; // what the system tells of files
-mod schedule; // when to look again
-mod glance; // whether that can find more
-mod misses; // what notifications did not tell
-mod troubles; // what was said of those that cannot be read
-mod limit; // every limit, with its answer
+mod reparse; // all sources once more, from the stored originals
+mod silence; // epochs that end because nothing follows
+mod source_watcher; // reads on while agents write
+mod hints; // notifications of the file system
+mod schedule; // when each source is polled again
+mod file_stamp; // whether another poll can find more
+mod missed_events; // changes that no notification announced
+mod warning_dedup; // each warning once, until its cause is gone
+mod limit; // every limit, with what happens when it is reached
 mod error;
 
 pub use admission::Admission;
 pub use agent::{
-    AGENTS, Agent, Cursor, Form, Found, Gemini, Goose, Kin, Marks, OpenCode, Parser, Role, Root,
+    AGENTS, Agent, BlockMarks, Cursor, Gemini, Goose, LineageHint, OpenCode, Parser,
+    RecognizedSource, SourceForm, SourceRole, SourceRoot,
+};
+pub use checkpoint::{
+    SessionFile, file_of_session, files_of_sessions, sessions_by_source, sessions_without_source,
 };
 pub use environment::Environment;
 pub use error::{CaptureError, Warning, WarningKind};
+pub use event_builder::{ChildCall, EventBuilder, argument, brief, questions, shown};
 pub use hook::{
-    Heard, HookForm, HookMap, HookMemory, HookPlace, HookRow, Hooked, Payload, Says, Untold,
-    hooked, untold,
+    Heard, HookForm, HookMap, HookMemory, HookOnlyEvent, HookPlace, HookRow, Hooked, Payload, Says,
+    hook_only_events, hooked,
 };
-pub use identity::Identity;
-pub use position::{
-    SessionFile, file_of_session, files_of_sessions, sessions_by_source, sessions_without_source,
-};
-pub use pump::{Progress, Pump, Summary, not_understood};
-pub use record::{Record, Text};
-pub use rows::{Schema, Way};
-pub use sign::{Heeded, Sign, SignKind};
-pub use sink::{Batch, Kept, KnownSource, Original, Sink, SinkError, UnknownRecord};
+pub use identity::EventIdentity;
+pub use ingester::{IngestProgress, IngestSummary, Ingester, not_understood};
+pub use record::{RecordText, SourceRecord};
+pub use row_reader::{DatabaseSchema, RowQuery};
+pub use signal::{SessionSignal, SignalKind, SignalOutcome};
+pub use sink::{Batch, KnownSource, Original, Sink, SinkError, StoredOriginal, UnknownRecord};
 pub use source::Source;
-pub use stop::Stop;
-pub use survey::{Surveyed, survey};
+pub use source_index::SourceIndex;
+pub use source_watcher::{RoundTask, SourceWatcher, Waker, WatchStopper};
+pub use stop_flag::StopFlag;
+pub use survey::{SourceSurvey, survey_sources};
 pub use telemetry::{
-    Encoding, Exported, Reported, Signal, Telemetry, TelemetryError, TelemetryMap, TelemetryRow,
-    Tells, telemetry,
+    OtlpEncoding, OtlpRecord, OtlpSignal, Telemetry, TelemetryError, TelemetryFact, TelemetryMap,
+    TelemetryMeaning, TelemetryRow, telemetry,
 };
-pub use tellers::Tellers;
-pub use thread::Settings;
-pub use told::{Child, Told, argument, brief, questions, shown};
-pub use watch::{Errand, Ringer, Stopper, Watch};
+pub use thread_state::SessionSettings;

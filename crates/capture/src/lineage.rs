@@ -7,14 +7,14 @@ use std::io;
 
 use event::{EventId, Time};
 
-use crate::agent::{Agent, Kin};
+use crate::agent::{Agent, LineageHint};
 use crate::discover::discover;
 use crate::environment::Environment;
+use crate::ingester::lineage_hint;
 use crate::limit::LINEAGE_MAX;
-use crate::pump::kin;
-use crate::reading::Reading;
 use crate::source::Source;
-use crate::thread::Thread;
+use crate::tailer::Tailer;
+use crate::thread_state::ThreadState;
 
 /// The end of the part that a source goes on with.
 pub(crate) struct Left {
@@ -23,7 +23,7 @@ pub(crate) struct Left {
     /// The last event of that part.
     pub event_id: EventId,
     /// What was known of the session there.
-    pub thread: Thread,
+    pub thread: ThreadState,
 }
 
 /// Looks for the record before number `begins_at` in the sources of the session that was left.
@@ -32,17 +32,17 @@ pub(crate) fn left(
     agent: &dyn Agent,
     environment: &Environment,
     source: &Source,
-    kin: &Kin,
+    hint: &LineageHint,
     now: Time,
 ) -> io::Result<Option<Left>> {
-    let Some(begins_at) = kin.begins_at else { return Ok(None) };
+    let Some(begins_at) = hint.begins_at else { return Ok(None) };
     let mut sources: Vec<Source> = discover(agent, environment, &mut Vec::new())
         .into_iter()
         .map(|found| found.source)
         .collect();
     sources.sort_by(|one, other| one.file_name().cmp(other.file_name()));
     let mut before = source;
-    let mut parent = kin.parent.clone();
+    let mut parent = hint.parent.clone();
     for _ in 0..LINEAGE_MAX {
         let own = sources.iter().rev().find(|other| {
             other.session == before.session && other.file_name() < before.file_name()
@@ -50,13 +50,13 @@ pub(crate) fn left(
         let earlier = own
             .or_else(|| sources.iter().rev().find(|other| Some(&other.session) == parent.as_ref()));
         let Some(earlier) = earlier else { return Ok(None) };
-        let its_kin = self::kin(agent, earlier);
-        let first = its_kin.begins_at.unwrap_or(0);
+        let its_hint = lineage_hint(agent, earlier);
+        let first = its_hint.begins_at.unwrap_or(0);
         if first < begins_at {
             return read_to(agent, earlier, begins_at - first, now);
         }
         before = earlier;
-        parent = its_kin.parent;
+        parent = its_hint.parent;
     }
     Ok(None)
 }
@@ -68,13 +68,13 @@ fn read_to(
     records: u64,
     now: Time,
 ) -> io::Result<Option<Left>> {
-    let mut reading = Reading::open(agent, source, None)?;
+    let mut tailer = Tailer::open(agent, source, None)?;
     let mut last = None;
-    while reading.position.records < records {
-        let Some(telling) = reading.step(now)? else { break };
-        last = telling.drafts.last().map(|draft| draft.id).or(last);
+    while tailer.checkpoint.records < records {
+        let Some(parsed) = tailer.step(now)? else { break };
+        last = parsed.drafts.last().map(|draft| draft.id).or(last);
     }
-    let thread = reading.position.threads.remove(&source.session);
+    let thread = tailer.checkpoint.threads.remove(&source.session);
     let left = last.zip(thread);
     Ok(left.map(|(event_id, thread)| Left { session: source.session.clone(), event_id, thread }))
 }

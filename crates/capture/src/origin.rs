@@ -5,16 +5,16 @@ use std::io;
 use event::payload::SessionMode;
 use event::{EventId, SessionId, Time};
 
-use crate::agent::{Agent, Kin, Role};
-use crate::late::Late;
+use crate::agent::{Agent, LineageHint, SourceRole};
+use crate::event_builder::session_id;
+use crate::ingester::{IngestFailure, Ingester};
+use crate::late_parent::Late;
 use crate::limit::COPIED_EVENTS_MAX;
 use crate::lineage::left;
-use crate::pump::{Failed, Pump};
-use crate::reading::Reading;
 use crate::sink::Sink;
 use crate::source::Source;
-use crate::thread::{Parent, Thread};
-use crate::told::session_id;
+use crate::tailer::Tailer;
+use crate::thread_state::{ParentLink, ThreadState};
 
 /// What a new source begins with.
 pub(crate) enum Beginning {
@@ -49,26 +49,26 @@ struct Run {
     seqs: Vec<u64>,
 }
 
-impl Pump<'_> {
+impl Ingester<'_> {
     /// Connects a source with the history that it goes on with and does not repeat.
     pub(crate) fn go_on(
         &self,
         agent: &dyn Agent,
-        reading: &mut Reading<'_>,
+        tailer: &mut Tailer<'_>,
         source: &Source,
-        kin: &Kin,
+        hint: &LineageHint,
         sink: &dyn Sink,
-    ) -> Result<(), Failed> {
+    ) -> Result<(), IngestFailure> {
         let now = (self.clock)();
-        let Some(left) = left(agent, self.environment, source, kin, now)? else { return Ok(()) };
-        let thread = reading.position.threads.entry(source.session.clone()).or_default();
+        let Some(left) = left(agent, self.environment, source, hint, now)? else { return Ok(()) };
+        let thread = tailer.checkpoint.threads.entry(source.session.clone()).or_default();
         if left.session == source.session {
-            *thread = Thread { rewound_to: Some(left.event_id), ..left.thread };
+            *thread = ThreadState { rewound_to: Some(left.event_id), ..left.thread };
             return Ok(());
         }
         let session = session_id(source.provider, &left.session);
         if let Some(Some(seq)) = sink.find_in(&session, &[left.event_id])?.first() {
-            thread.parent = Some(Parent::shown(&left.session, *seq));
+            thread.parent = Some(ParentLink::shown(&left.session, *seq));
         }
         Ok(())
     }
@@ -78,31 +78,31 @@ impl Pump<'_> {
         &self,
         agent: &dyn Agent,
         source: &Source,
-        kin: &Kin,
+        hint: &LineageHint,
         sink: &dyn Sink,
-    ) -> Result<Beginning, Failed> {
-        let mut scout = Reading::open(agent, source, None)?;
+    ) -> Result<Beginning, IngestFailure> {
+        let mut scout = Tailer::open(agent, source, None)?;
         let mut origin: Option<Origin> = None;
         let mut looked_at = 0;
         let mut has_spoken = false;
         loop {
             let now = (self.clock)();
             // Most repeat nobody, which the first record shows that has a name.
-            let telling = match looked_at {
+            let parsed = match looked_at {
                 0 => scout.step(now)?,
-                _ => scout.chunk(now)?.map(|chunk| chunk.telling),
+                _ => scout.chunk(now)?.map(|chunk| chunk.parsed),
             };
-            let Some(telling) = telling else {
+            let Some(parsed) = parsed else {
                 let all = origin.map(|origin| Origin { is_all: true, ..origin });
                 return Ok(all.map_or(Beginning::Unnamed { has_spoken }, Beginning::Told));
             };
-            has_spoken |= telling.drafts.iter().any(|draft| draft.kind.is_shown());
-            let named = named(source, &scout, kin);
+            has_spoken |= parsed.drafts.iter().any(|draft| draft.kind.is_shown());
+            let named = named(source, &scout, hint);
             if let Some(origin) = &mut origin {
                 origin.named.clone_from(&named);
             }
-            let told = telling.drafts.iter().zip(&telling.places);
-            let copies: Vec<_> = told.filter(|(_, place)| place.is_everywhere).collect();
+            let placed = parsed.drafts.iter().zip(&parsed.places);
+            let copies: Vec<_> = placed.filter(|(_, place)| place.is_everywhere).collect();
             looked_at += copies.len();
             let mut rest = &copies[..];
             while !rest.is_empty() {
@@ -140,9 +140,9 @@ impl Pump<'_> {
         named: Option<&str>,
         ids: &[EventId],
         sink: &dyn Sink,
-    ) -> Result<Option<Run>, Failed> {
+    ) -> Result<Option<Run>, IngestFailure> {
         let Source { provider, session: own, .. } = source;
-        let run = |session: SessionId| -> Result<Option<Run>, Failed> {
+        let run = |session: SessionId| -> Result<Option<Run>, IngestFailure> {
             let seqs: Vec<u64> =
                 sink.find_in(&session, ids)?.into_iter().map_while(|it| it).collect();
             Ok((!seqs.is_empty()).then_some(Run { session, seqs }))
@@ -156,7 +156,7 @@ impl Pump<'_> {
             return if session == session_id(provider, own) { Ok(None) } else { run(session) };
         }
         let near: Vec<&str> = named.into_iter().chain([own.as_str()]).collect();
-        for name in self.tellers.kindred(provider, &near, sink)? {
+        for name in self.source_index.kindred(provider, &near, sink)? {
             let is_asked = name == *own || Some(&*name) == named;
             if !is_asked && let Some(run) = run(session_id(provider, &name))? {
                 return Ok(Some(run));
@@ -171,12 +171,12 @@ impl Pump<'_> {
         agent: &dyn Agent,
         source: &Source,
         sink: &dyn Sink,
-    ) -> Result<Option<SessionId>, Failed> {
-        let mut scout = Reading::open(agent, source, None)?;
-        while let Some(telling) = scout.step((self.clock)())? {
-            let first = telling.places.iter().position(|place| place.is_everywhere);
+    ) -> Result<Option<SessionId>, IngestFailure> {
+        let mut scout = Tailer::open(agent, source, None)?;
+        while let Some(parsed) = scout.step((self.clock)())? {
+            let first = parsed.places.iter().position(|place| place.is_everywhere);
             if let Some(first) = first {
-                let found = sink.find(telling.drafts[first].id)?;
+                let found = sink.find(parsed.drafts[first].id)?;
                 return Ok(found.map(|(session, _)| session));
             }
         }
@@ -186,18 +186,18 @@ impl Pump<'_> {
     /// Passes over what the parent has, so that only the session's own events are told.
     pub(crate) fn begin_behind(
         &self,
-        reading: &mut Reading<'_>,
+        tailer: &mut Tailer<'_>,
         source: &Source,
-        kin: &Kin,
+        hint: &LineageHint,
         origin: Origin,
     ) -> io::Result<()> {
-        let own = reading.skip_to(origin.end, (self.clock)())?;
+        let own = tailer.skip_to(origin.end, (self.clock)())?;
         // A file that was only copied calls itself what the other is called.
-        if origin.is_all && kin.named.as_ref() == Some(&source.session) {
-            reading.open_with(format!("all of it is told in {}", origin.session), own);
+        if origin.is_all && hint.named.as_ref() == Some(&source.session) {
+            tailer.open_with(format!("all of it is told in {}", origin.session), own);
         }
-        let thread = reading.position.threads.entry(source.session.clone()).or_default();
-        let parent = Parent::shown(origin.name(), origin.seq);
+        let thread = tailer.checkpoint.threads.entry(source.session.clone()).or_default();
+        let parent = ParentLink::shown(origin.name(), origin.seq);
         thread.leave(thread.works().or(Some(parent)));
         Ok(())
     }
@@ -206,15 +206,15 @@ impl Pump<'_> {
     /// and two cannot each begin with the other.
     pub(crate) fn begin_after(
         &self,
-        reading: &mut Reading<'_>,
+        tailer: &mut Tailer<'_>,
         source: &Source,
         origin: Origin,
         late: Late,
     ) -> io::Result<()> {
-        let own = reading.skip_to(origin.end, (self.clock)())?;
+        let own = tailer.skip_to(origin.end, (self.clock)())?;
         let words = format!("its beginning is told in {}, which was read first", origin.session);
-        reading.open_with(words, own);
-        let thread = reading.position.threads.entry(source.session.clone()).or_default();
+        tailer.open_with(words, own);
+        let thread = tailer.checkpoint.threads.entry(source.session.clone()).or_default();
         thread.leave(thread.works().or(late.parent));
         Ok(())
     }
@@ -235,10 +235,10 @@ impl Origin {
 
 /// The session a source says it comes from, by its records so far, or by what they are called: a
 /// file that was only copied calls itself what the other is called.
-fn named(source: &Source, scout: &Reading<'_>, kin: &Kin) -> Option<String> {
-    let parent = scout.position.threads.get(&source.session).and_then(|it| it.parent.as_ref());
+fn named(source: &Source, scout: &Tailer<'_>, hint: &LineageHint) -> Option<String> {
+    let parent = scout.checkpoint.threads.get(&source.session).and_then(|it| it.parent.as_ref());
     let forked_from = parent.filter(|parent| parent.mode == SessionMode::Fork);
-    let called = kin.named.as_ref().filter(|_| source.role == Role::Main);
-    let named = forked_from.map(|parent| &parent.session).or(kin.parent.as_ref()).or(called);
+    let called = hint.named.as_ref().filter(|_| source.role == SourceRole::Main);
+    let named = forked_from.map(|parent| &parent.session).or(hint.parent.as_ref()).or(called);
     named.filter(|named| **named != source.session).cloned()
 }

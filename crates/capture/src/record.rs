@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 /// A line, a row or an entry of a document.
 #[derive(Clone, Debug)]
-pub struct Record<'a> {
+pub struct SourceRecord<'a> {
     /// The record as text; what was no UTF-8, and every half of a surrogate pair, is replaced.
     pub text: Cow<'a, str>,
     /// Where it begins in its source.
@@ -20,7 +20,7 @@ pub struct Record<'a> {
     pub key: &'a str,
 }
 
-impl Record<'_> {
+impl SourceRecord<'_> {
     /// The record as `T`, which may borrow from it. Every agent's records are objects.
     pub fn read<'r, T: Deserialize<'r>>(&'r self) -> Result<T, serde_json::Error> {
         if !self.text.starts_with('{') {
@@ -33,15 +33,15 @@ impl Record<'_> {
 /// A string of a record, copied only where it has escapes.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Deserialize)]
 #[serde(transparent)]
-pub struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+pub struct RecordText<'a>(#[serde(borrow)] Cow<'a, str>);
 
-impl Text<'_> {
+impl RecordText<'_> {
     pub fn into_owned(self) -> String {
         self.0.into_owned()
     }
 }
 
-impl std::ops::Deref for Text<'_> {
+impl std::ops::Deref for RecordText<'_> {
     type Target = str;
 
     fn deref(&self) -> &str {

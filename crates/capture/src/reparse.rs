@@ -11,52 +11,52 @@ use std::path::Path;
 use event::{AMENDS, Draft, EventId, Kind, Raw, Time, UNDERSTOOD};
 
 use crate::admission::admit;
-use crate::agent::{Agent, Form, Found, Parser, Root};
-use crate::blocks::Blocks;
+use crate::agent::{Agent, Parser, RecognizedSource, SourceForm, SourceRoot};
+use crate::block_reader::BlockReader;
+use crate::checkpoint::Checkpoint;
 use crate::discover::discover;
-use crate::documents::print;
+use crate::document_reader::print;
 use crate::error::{CaptureError, Warning, WarningKind};
-use crate::known::{KnownSources, position_of};
+use crate::event_builder::{EventBuilder, ParsedEvents, session_id};
+use crate::ingester::{IngestFailure, IngestProgress, IngestSummary, Ingester};
+use crate::known_sources::{KnownSources, position_of};
 use crate::limit::{BATCH_BYTES_MAX, BATCH_EVENTS_MAX};
-use crate::lines::Lines;
-use crate::position::Position;
-use crate::pump::{Failed, Progress, Pump, Summary};
-use crate::reading::{beside, feed, is_whole_json, place, turn_to};
-use crate::record::Record;
-use crate::records::{Next, Records};
-use crate::sink::{Batch, Kept, Sink, UnknownRecord};
+use crate::line_reader::LineReader;
+use crate::record::SourceRecord;
+use crate::record_reader::{NextRecord, RecordReader};
+use crate::sink::{Batch, Sink, StoredOriginal, UnknownRecord};
 use crate::source::Source;
-use crate::thread::Thread;
-use crate::told::{Telling, Told, session_id};
+use crate::tailer::{beside, feed, is_whole_json, place, turn_to};
+use crate::thread_state::ThreadState;
 
-impl Pump<'_> {
+impl Ingester<'_> {
     /// Reads everything of one agent again, as far as it was kept.
     pub fn reparse(
         &self,
         provider: &str,
         sink: &mut dyn Sink,
-        tell: &mut dyn FnMut(&Progress),
-    ) -> Result<Summary, CaptureError> {
-        let mut summary = Summary::default();
+        tell: &mut dyn FnMut(&IngestProgress),
+    ) -> Result<IngestSummary, CaptureError> {
+        let mut summary = IngestSummary::default();
         let agents = self.agents.iter().filter(|agent| agent.provider() == provider);
         for agent in agents {
             let sources = self.sources_of(*agent, sink, &mut summary)?;
             let sources_total = sources.len() as u64;
-            let mut progress = Progress { sources_total, ..Progress::default() };
-            for (source, position, recorded) in sources {
+            let mut progress = IngestProgress { sources_total, ..IngestProgress::default() };
+            for (source, checkpoint, recorded) in sources {
                 if self.stop.is_asked() {
                     break;
                 }
                 tell(&progress);
                 let again =
-                    self.read_again(*agent, &source, &position, &recorded, sink, &mut summary);
+                    self.read_again(*agent, &source, &checkpoint, &recorded, sink, &mut summary);
                 match again {
                     Ok(()) => summary.sources += 1,
-                    Err(Failed::Source(error)) => {
+                    Err(IngestFailure::Source(error)) => {
                         let warning = Warning::unreadable(source.provider, &source.path, &error);
                         summary.warnings.push(warning);
                     }
-                    Err(Failed::Sink(error)) => {
+                    Err(IngestFailure::Sink(error)) => {
                         return Err(CaptureError::Sink { path: source.path, source: error });
                     }
                 }
@@ -75,28 +75,28 @@ impl Pump<'_> {
         &self,
         agent: &dyn Agent,
         sink: &dyn Sink,
-        summary: &mut Summary,
-    ) -> Result<Vec<(Source, Position, String)>, CaptureError> {
+        summary: &mut IngestSummary,
+    ) -> Result<Vec<(Source, Checkpoint, String)>, CaptureError> {
         let mut known = KnownSources::load(sink)?;
         let mut sources = Vec::new();
         for mut found in discover(agent, self.environment, &mut summary.warnings) {
             if known.claim(&mut found).is_some()
-                && let Some((position, recorded)) = position_of(&found.source.key(), sink)?
+                && let Some((checkpoint, recorded)) = position_of(&found.source.key(), sink)?
             {
-                sources.push((found.source, position, recorded));
+                sources.push((found.source, checkpoint, recorded));
             }
         }
         for key in known.unclaimed(agent.provider()) {
-            let Some((position, recorded)) = position_of(&key, sink)? else { continue };
-            let gone = Source::known(agent.provider(), &key, &position.path);
-            let found = self.recognised(agent, &position);
+            let Some((checkpoint, recorded)) = position_of(&key, sink)? else { continue };
+            let gone = Source::known(agent.provider(), &key, &checkpoint.path);
+            let found = self.recognised(agent, &checkpoint);
             match found {
-                Some(Found { form, session, role }) => {
+                Some(RecognizedSource { form, session, role }) => {
                     // A database does not say by its name whom it told of.
-                    let told = || position.threads.keys().next().cloned();
-                    let told = if form == Form::Rows { told() } else { None };
-                    let source = Source { form, session: told.unwrap_or(session), role, ..gone };
-                    sources.push((source, position, recorded));
+                    let first = || checkpoint.threads.keys().next().cloned();
+                    let first = if form == SourceForm::Rows { first() } else { None };
+                    let source = Source { form, session: first.unwrap_or(session), role, ..gone };
+                    sources.push((source, checkpoint, recorded));
                 }
                 None => summary.warnings.push(not_kept(&gone)),
             }
@@ -105,9 +105,9 @@ impl Pump<'_> {
     }
 
     /// What a source is by its name and place, though it may be gone.
-    fn recognised(&self, agent: &dyn Agent, position: &Position) -> Option<Found> {
-        let below = |root: &Path| agent.recognise(position.path.strip_prefix(root).ok()?);
-        agent.roots(self.environment).into_iter().find_map(|Root { path, .. }| {
+    fn recognised(&self, agent: &dyn Agent, checkpoint: &Checkpoint) -> Option<RecognizedSource> {
+        let below = |root: &Path| agent.recognise(checkpoint.path.strip_prefix(root).ok()?);
+        agent.roots(self.environment).into_iter().find_map(|SourceRoot { path, .. }| {
             let linked = path.canonicalize().ok();
             below(&path).or_else(|| below(&linked?))
         })
@@ -117,13 +117,13 @@ impl Pump<'_> {
         &self,
         agent: &dyn Agent,
         source: &Source,
-        position: &Position,
+        checkpoint: &Checkpoint,
         recorded: &str,
         sink: &mut dyn Sink,
-        summary: &mut Summary,
-    ) -> Result<(), Failed> {
+        summary: &mut IngestSummary,
+    ) -> Result<(), IngestFailure> {
         let mut unknown = HashMap::new();
-        for session in position.threads.keys() {
+        for session in checkpoint.threads.keys() {
             for record in sink.unknown_in(&session_id(source.provider, session))? {
                 unknown.insert(record.record.clone(), record);
             }
@@ -131,25 +131,27 @@ impl Pump<'_> {
         // What rows are called is not kept with them, so that some of what they told could not be
         // known again. What was not understood is known by its place.
         let only: Option<HashSet<String>> =
-            (source.form == Form::Rows).then(|| unknown.keys().cloned().collect());
+            (source.form == SourceForm::Rows).then(|| unknown.keys().cloned().collect());
         let mut last = None;
-        for generation in 0..=position.generation {
+        for generation in 0..=checkpoint.generation {
             let kept = match source.form {
                 // Of what is compressed already nothing else is kept.
-                Form::PackedLines if generation == position.generation => packed(source, position)?,
+                SourceForm::PackedLines if generation == checkpoint.generation => {
+                    packed(source, checkpoint)?
+                }
                 _ => sink.original(&source.name, generation)?,
             };
             let Some(kept) = kept else { continue };
             let begin = kept.from;
             let mut again = Again::new(agent, source, generation, kept);
-            if begin > 0 && !again.learn(position, begin, (self.clock)())? {
+            if begin > 0 && !again.learn(checkpoint, begin, (self.clock)())? {
                 continue;
             }
-            let is_held = generation == position.generation && position.holds;
-            while let Some((telling, bytes)) = again.chunk((self.clock)(), is_held)? {
+            let is_held = generation == checkpoint.generation && checkpoint.holds;
+            while let Some((parsed, bytes)) = again.chunk((self.clock)(), is_held)? {
                 summary.bytes += bytes;
-                let mut drafts = news(telling, &mut unknown, only.as_ref(), sink)?;
-                admit(source.provider, &position.threads, &mut drafts, sink);
+                let mut drafts = news(parsed, &mut unknown, only.as_ref(), sink)?;
+                admit(source.provider, &checkpoint.threads, &mut drafts, sink);
                 summary.add(source.provider, &drafts);
                 if !drafts.is_empty() {
                     let to = recorded.to_owned();
@@ -157,17 +159,17 @@ impl Pump<'_> {
                     sink.put(Batch { source: source.key(), from, to, drafts })?;
                 }
             }
-            last = Some(again).filter(|_| generation == position.generation);
+            last = Some(again).filter(|_| generation == checkpoint.generation);
         }
         let Some(Again { parser, threads, .. }) = last else {
             summary.warnings.push(not_kept(source));
             return Ok(());
         };
-        let merged = Position {
+        let merged = Checkpoint {
             state: Some(parser.state()),
             holds: parser.holds(),
-            threads: merged(&position.threads, threads),
-            ..position.clone()
+            threads: merged(&checkpoint.threads, threads),
+            ..checkpoint.clone()
         };
         let (from, to) = (Some(recorded.to_owned()), merged.encode());
         if from.as_ref() != Some(&to) {
@@ -181,15 +183,20 @@ impl Pump<'_> {
 struct Again<'a> {
     source: &'a Source,
     generation: u32,
-    records: Box<dyn Records>,
+    records: Box<dyn RecordReader>,
     parser: Box<dyn Parser>,
-    threads: BTreeMap<String, Thread>,
+    threads: BTreeMap<String, ThreadState>,
     number: u64,
     is_at_end: bool,
 }
 
 impl<'a> Again<'a> {
-    fn new(agent: &dyn Agent, source: &'a Source, generation: u32, kept: Kept) -> Again<'a> {
+    fn new(
+        agent: &dyn Agent,
+        source: &'a Source,
+        generation: u32,
+        kept: StoredOriginal,
+    ) -> Again<'a> {
         let records = records(source, kept);
         let parser = agent.parser(source, None);
         let threads = BTreeMap::new();
@@ -198,115 +205,117 @@ impl<'a> Again<'a> {
 
     /// Learns what stands before the session's own records: it repeats another session, which told
     /// it. Only the source itself has that; `false` if it is gone.
-    fn learn(&mut self, position: &Position, own: u64, now: Time) -> io::Result<bool> {
+    fn learn(&mut self, checkpoint: &Checkpoint, own: u64, now: Time) -> io::Result<bool> {
         if !self.source.form.is_in_place() {
             return Ok(false);
         }
         let Ok(file) = File::open(&self.source.path) else { return Ok(false) };
-        if !position.fits(&file, file.metadata()?.len())? {
+        if !checkpoint.fits(&file, file.metadata()?.len())? {
             return Ok(false);
         }
-        let copied = Kept { from: 0, bytes: Box::new(file.take(own)) };
+        let copied = StoredOriginal { from: 0, bytes: Box::new(file.take(own)) };
         let records = std::mem::replace(&mut self.records, records(self.source, copied));
         while self.chunk(now, false)?.is_some() {}
         self.is_at_end = false;
         self.records = records;
         self.parser.own_begins();
         let session = &self.source.session;
-        let parent = position.threads.get(session).and_then(|before| before.parent.clone());
+        let parent = checkpoint.threads.get(session).and_then(|before| before.parent.clone());
         self.threads.entry(session.clone()).or_default().leave(parent);
         Ok(true)
     }
 
     /// What the next records tell, and how many bytes they have.
-    fn chunk(&mut self, now: Time, is_held: bool) -> io::Result<Option<(Telling, u64)>> {
+    fn chunk(&mut self, now: Time, is_held: bool) -> io::Result<Option<(ParsedEvents, u64)>> {
         if self.is_at_end {
             return Ok(None);
         }
         let Again { source, generation, records, parser, threads, number, is_at_end } = self;
         let source = *source;
         let beside = |path: &str| beside(source, path);
-        let mut told = Told::new(source, *generation, threads, &beside, now);
+        let mut builder = EventBuilder::new(source, *generation, threads, &beside, now);
         let mut bytes_read = 0;
         let mut record = Vec::new();
-        while told.len() < BATCH_EVENTS_MAX && bytes_read < BATCH_BYTES_MAX as u64 {
+        while builder.len() < BATCH_EVENTS_MAX && bytes_read < BATCH_BYTES_MAX as u64 {
             record.clear();
             match records.next(&mut record)? {
-                Next::Whole { offset, bytes, .. } => {
+                NextRecord::Whole { offset, bytes, .. } => {
                     // An entry of a document is called by what it says.
                     let key = match source.form {
-                        Form::Document { .. } => print(bytes.trim_ascii_end()),
+                        SourceForm::Document { .. } => print(bytes.trim_ascii_end()),
                         _ => String::new(),
                     };
-                    let at = Record { key: &key, ..place(offset, bytes.len() as u64, *number) };
-                    feed(&mut **parser, &mut told, at, bytes);
+                    let at =
+                        SourceRecord { key: &key, ..place(offset, bytes.len() as u64, *number) };
+                    feed(&mut **parser, &mut builder, at, bytes);
                     bytes_read += bytes.len() as u64;
                     *number += 1;
                 }
-                Next::TooLong { length, .. } => {
+                NextRecord::TooLong { length, .. } => {
                     bytes_read += length;
                     *number += 1;
                 }
-                Next::Open { offset, length, bytes } => {
+                NextRecord::Open { offset, length, bytes } => {
                     *is_at_end = true;
-                    let is_block = matches!(source.form, Form::Blocks(_));
+                    let is_block = matches!(source.form, SourceForm::Blocks(_));
                     if is_block || is_whole_json(bytes) {
-                        feed(&mut **parser, &mut told, place(offset, length, *number), bytes);
+                        feed(&mut **parser, &mut builder, place(offset, length, *number), bytes);
                     }
                     break;
                 }
-                Next::End => {
+                NextRecord::End => {
                     *is_at_end = true;
                     break;
                 }
             }
         }
         if *is_at_end && parser.holds() && !is_held {
-            turn_to(&**parser, &mut told, &place(0, 0, *number));
-            parser.rest(&mut told);
+            turn_to(&**parser, &mut builder, &place(0, 0, *number));
+            parser.rest(&mut builder);
         }
-        Ok(Some((told.finish(), bytes_read)))
+        Ok(Some((builder.finish(), bytes_read)))
     }
 }
 
-fn records(source: &Source, kept: Kept) -> Box<dyn Records> {
-    let Kept { from, bytes } = kept;
+fn records(source: &Source, kept: StoredOriginal) -> Box<dyn RecordReader> {
+    let StoredOriginal { from, bytes } = kept;
     match source.form {
-        Form::Blocks(marks) => Box::new(Blocks::new(bytes, from, marks)),
+        SourceForm::Blocks(marks) => Box::new(BlockReader::new(bytes, from, marks)),
         // Entries and rows are kept as lines.
-        Form::Lines | Form::PackedLines | Form::Document { .. } | Form::Rows => {
-            Box::new(Lines::new(bytes, from))
-        }
+        SourceForm::Lines
+        | SourceForm::PackedLines
+        | SourceForm::Document { .. }
+        | SourceForm::Rows => Box::new(LineReader::new(bytes, from)),
     }
 }
 
 /// The text of a compressed file up to where it was read, if it is still there.
-fn packed(source: &Source, position: &Position) -> io::Result<Option<Kept>> {
+fn packed(source: &Source, checkpoint: &Checkpoint) -> io::Result<Option<StoredOriginal>> {
     let Ok(file) = File::open(&source.path) else { return Ok(None) };
-    if !position.fits_packed(&file, file.metadata()?.len())? {
+    if !checkpoint.fits_packed(&file, file.metadata()?.len())? {
         return Ok(None);
     }
-    let plain = zstd::Decoder::new(file)?.take(position.offset);
-    Ok(Some(Kept { from: 0, bytes: Box::new(plain) }))
+    let plain = zstd::Decoder::new(file)?.take(checkpoint.offset);
+    Ok(Some(StoredOriginal { from: 0, bytes: Box::new(plain) }))
 }
 
 /// What nobody knew before, of all records or `only` of some. The first news of a record that was
 /// not understood stands in for the event that said so.
 fn news(
-    telling: Telling,
+    parsed: ParsedEvents,
     unknown: &mut HashMap<String, UnknownRecord>,
     only: Option<&HashSet<String>>,
     sink: &dyn Sink,
-) -> Result<Vec<Draft>, Failed> {
+) -> Result<Vec<Draft>, IngestFailure> {
     let record_of = |draft: &Draft| draft.metadata.get("record").and_then(Raw::text);
-    let still_unknown: Vec<String> = telling
+    let still_unknown: Vec<String> = parsed
         .drafts
         .iter()
         .filter(|draft| draft.kind == Kind::Unknown)
         .filter_map(record_of)
         .collect();
     let mut by_session: BTreeMap<_, Vec<Draft>> = BTreeMap::new();
-    for draft in telling.drafts {
+    for draft in parsed.drafts {
         by_session.entry(draft.session_id.clone()).or_default().push(draft);
     }
     let mut news = Vec::new();
@@ -337,13 +346,13 @@ fn news(
 
 /// What is known of sessions now. Epochs that the clock or a hook closed stand in no source.
 fn merged(
-    before: &BTreeMap<String, Thread>,
-    now: BTreeMap<String, Thread>,
-) -> BTreeMap<String, Thread> {
+    before: &BTreeMap<String, ThreadState>,
+    now: BTreeMap<String, ThreadState>,
+) -> BTreeMap<String, ThreadState> {
     let mut merged = before.clone();
     for (session, thread) in now {
         let thread = match before.get(&session) {
-            Some(before) => Thread {
+            Some(before) => ThreadState {
                 parent: before.parent.clone().or(thread.parent),
                 epoch: before.epoch.max(thread.epoch),
                 epoch_from: before.epoch_from,

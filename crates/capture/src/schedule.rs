@@ -32,13 +32,13 @@ const COOL_FOR: Duration = Duration::from_secs(30 * 60);
 #[derive(Default)]
 pub(crate) struct Schedule {
     looks: BinaryHeap<Reverse<(Moment, PathBuf)>>,
-    sources: HashMap<PathBuf, Quiet>,
+    sources: HashMap<PathBuf, QuietSource>,
     /// Notifications arrive, so polling only has to be sure.
     pub is_watched: bool,
 }
 
 #[derive(Clone, Copy)]
-struct Quiet {
+struct QuietSource {
     since: Moment,
     /// Looks since then that found nothing.
     looks: usize,
@@ -50,7 +50,7 @@ impl Schedule {
     /// Something was seen to happen to a source, or may have: it is looked at now.
     pub(crate) fn hint(&mut self, path: &Path, now: Moment) {
         let source = self.sources.entry(path.to_owned());
-        let source = source.or_insert(Quiet { since: now, looks: 0, due: Moment::MAX });
+        let source = source.or_insert(QuietSource { since: now, looks: 0, due: Moment::MAX });
         if source.due > now {
             source.due = now;
             self.looks.push(Reverse((now, path.to_owned())));

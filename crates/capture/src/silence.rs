@@ -8,12 +8,12 @@ use std::collections::BTreeSet;
 use std::fs;
 
 use crate::admission::admit;
+use crate::checkpoint::Checkpoint;
 use crate::error::CaptureError;
-use crate::position::Position;
-use crate::pump::{Pump, Summary};
+use crate::event_builder::EventBuilder;
+use crate::ingester::{IngestSummary, Ingester};
 use crate::sink::{Batch, KnownSource, Sink, SinkError};
 use crate::source::Source;
-use crate::told::Told;
 
 /// The sources that may have an open epoch, for whoever has just seen all of them: those that had
 /// one then, and those that were read since.
@@ -48,8 +48,8 @@ impl OpenEpochs {
             }
         } else {
             sink.sources(&mut |known: KnownSource<'_>| {
-                if OpenEpochs::is_in(known.position) {
-                    open.push((known.key.to_owned(), known.position.to_owned()));
+                if OpenEpochs::is_in(known.checkpoint) {
+                    open.push((known.key.to_owned(), known.checkpoint.to_owned()));
                 }
             })?;
         }
@@ -57,14 +57,14 @@ impl OpenEpochs {
     }
 }
 
-impl Pump<'_> {
+impl Ingester<'_> {
     /// Closes the epochs of sources that were silent for half an hour. While a turn is open and
     /// `runs` says of its provider and session that somebody is at work, it is not over, however
     /// long a build takes.
     pub fn close_silent(
         &self,
         sink: &mut dyn Sink,
-        summary: &mut Summary,
+        summary: &mut IngestSummary,
         runs: &dyn Fn(&str, &str) -> bool,
     ) -> Result<(), CaptureError> {
         let now = (self.clock)();
@@ -74,29 +74,35 @@ impl Pump<'_> {
             if self.stop.is_asked() {
                 break;
             }
-            let Some(mut position) = Position::parse(&recorded) else { continue };
+            let Some(mut checkpoint) = Checkpoint::parse(&recorded) else { continue };
             let (provider, _) = key.split_once(':').unwrap_or_default();
             let agent = self.agents.iter().find(|agent| agent.provider() == provider);
-            let Some(agent) = agent.filter(|_| position.is_silent(now) && !has_grown(&position))
+            let Some(agent) =
+                agent.filter(|_| checkpoint.is_silent(now) && !has_grown(&checkpoint))
             else {
                 continue;
             };
-            let path = position.path.clone();
+            let path = checkpoint.path.clone();
             let source = Source::known(agent.provider(), &key, &path);
             let nothing_beside = |_: &str| None;
-            let generation = position.generation;
-            let mut told =
-                Told::new(&source, generation, &mut position.threads, &nothing_beside, now);
-            told.fall_silent(&|session| runs(provider, session));
-            let mut drafts = told.finish().drafts;
+            let generation = checkpoint.generation;
+            let mut builder = EventBuilder::new(
+                &source,
+                generation,
+                &mut checkpoint.threads,
+                &nothing_beside,
+                now,
+            );
+            builder.fall_silent(&|session| runs(provider, session));
+            let mut drafts = builder.finish().drafts;
             if drafts.is_empty() {
                 continue;
             }
             // They stand in no record.
             drafts.iter_mut().for_each(|draft| drop(draft.metadata.remove("record")));
-            admit(agent.provider(), &position.threads, &mut drafts, sink);
+            admit(agent.provider(), &checkpoint.threads, &mut drafts, sink);
             summary.add(agent.provider(), &drafts);
-            let to = position.encode();
+            let to = checkpoint.encode();
             let batch = Batch { source: key, from: Some(recorded), to, drafts };
             sink.put(batch).map_err(|source| CaptureError::Sink { path, source })?;
         }
@@ -108,7 +114,7 @@ impl Pump<'_> {
 }
 
 /// Whether something was added to a file that was not read yet.
-fn has_grown(position: &Position) -> bool {
-    let is_file = position.watermark.is_none();
-    is_file && fs::metadata(&position.path).is_ok_and(|there| there.len() > position.size)
+fn has_grown(checkpoint: &Checkpoint) -> bool {
+    let is_file = checkpoint.watermark.is_none();
+    is_file && fs::metadata(&checkpoint.path).is_ok_and(|there| there.len() > checkpoint.size)
 }

@@ -32,11 +32,11 @@ pub struct Original<'a> {
 #[derive(Clone, Copy, Debug)]
 pub struct KnownSource<'a> {
     pub key: &'a str,
-    pub position: &'a str,
+    pub checkpoint: &'a str,
 }
 
 /// What was kept of a source.
-pub struct Kept {
+pub struct StoredOriginal {
     /// Where in the source it begins.
     pub from: u64,
     /// The bytes from there on.
@@ -80,7 +80,7 @@ pub trait Sink {
     fn settle(&mut self) -> Result<(), SinkError>;
 
     /// What was kept of a source; `None` if nothing was.
-    fn original(&self, source: &str, generation: u32) -> Result<Option<Kept>, SinkError> {
+    fn original(&self, source: &str, generation: u32) -> Result<Option<StoredOriginal>, SinkError> {
         let _ = (source, generation);
         Ok(None)
     }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
-use crate::agent::{Form, Role};
+use crate::agent::{SourceForm, SourceRole};
 
 /// A file or database with records of one agent.
 #[derive(Clone, Debug)]
@@ -15,10 +15,10 @@ pub struct Source {
     pub path: PathBuf,
     /// The root it was found below.
     pub root: PathBuf,
-    pub form: Form,
+    pub form: SourceForm,
     /// The provider's id of the session, as far as the file's name tells.
     pub session: String,
-    pub role: Role,
+    pub role: SourceRole,
     /// For a session in a database: what changes with everything that is said in it.
     pub digest: Option<String>,
 }
@@ -49,9 +49,9 @@ impl Source {
             provider,
             path: path.to_owned(),
             root: path.to_owned(),
-            form: Form::Lines,
+            form: SourceForm::Lines,
             session: String::new(),
-            role: Role::Main,
+            role: SourceRole::Main,
             digest: None,
         }
     }

@@ -10,15 +10,15 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use crate::agent::Agent;
-use crate::discover::{Discovered, discover};
+use crate::checkpoint::{changed, file_of};
+use crate::checkpoint_stat::CheckpointStat;
+use crate::discover::{DiscoveredSource, discover};
 use crate::environment::Environment;
 use crate::error::Warning;
-use crate::position::{changed, file_of};
-use crate::seen::Seen;
 
 /// How it stands with one agent.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Surveyed {
+pub struct SourceSurvey {
     pub provider: &'static str,
     /// Sources that are there.
     pub sources: u64,
@@ -36,13 +36,13 @@ pub struct Surveyed {
 
 /// Looks at everything agents have written, and at how far it was read: the keys of all sources
 /// and their positions.
-pub fn survey(
+pub fn survey_sources(
     agents: &[&dyn Agent],
     environment: &Environment,
     sources: &[(String, String)],
     now: Time,
-) -> Vec<Surveyed> {
-    let known = Known::of(sources);
+) -> Vec<SourceSurvey> {
+    let known = SurveyIndex::of(sources);
     agents.iter().map(|agent| known.survey(*agent, environment, now)).collect()
 }
 
@@ -50,26 +50,26 @@ pub fn survey(
 const MUTE_RECORDS: u64 = 20;
 
 /// What was read before.
-struct Known<'a> {
+struct SurveyIndex<'a> {
     /// By the provider, and all of it.
-    seen: Vec<(&'a str, Seen)>,
+    seen: Vec<(&'a str, CheckpointStat)>,
     mute: Vec<(&'a str, PathBuf)>,
     by_key: HashMap<&'a str, usize>,
     by_file: HashMap<(u64, u64), usize>,
 }
 
-impl<'a> Known<'a> {
-    fn of(sources: &'a [(String, String)]) -> Known<'a> {
-        let mut known = Known {
+impl<'a> SurveyIndex<'a> {
+    fn of(sources: &'a [(String, String)]) -> SurveyIndex<'a> {
+        let mut known = SurveyIndex {
             seen: Vec::new(),
             mute: Vec::new(),
             by_key: HashMap::new(),
             by_file: HashMap::new(),
         };
-        for (number, (key, position)) in sources.iter().enumerate() {
+        for (number, (key, checkpoint)) in sources.iter().enumerate() {
             let provider = key.split_once(':').map_or("", |(provider, _)| provider);
-            let seen = Seen::parse(position);
-            let heard: Heard = serde_json::from_str(position).unwrap_or_default();
+            let seen = CheckpointStat::parse(checkpoint);
+            let heard: CheckpointActivity = serde_json::from_str(checkpoint).unwrap_or_default();
             if heard.is_mute() {
                 known.mute.push((provider, heard.path));
             }
@@ -80,15 +80,15 @@ impl<'a> Known<'a> {
         known
     }
 
-    fn survey(&self, agent: &dyn Agent, environment: &Environment, now: Time) -> Surveyed {
+    fn survey(&self, agent: &dyn Agent, environment: &Environment, now: Time) -> SourceSurvey {
         let mut unreadable = Vec::new();
         let found = discover(agent, environment, &mut unreadable);
         unreadable.extend(found.iter().filter_map(|found| closed(agent.provider(), found)));
-        let is_behind = |found: &&Discovered| !self.is_read(found, now);
+        let is_behind = |found: &&DiscoveredSource| !self.is_read(found, now);
         let behind = found.iter().filter(is_behind);
         let since = behind.clone().map(|found| changed(&found.metadata)).min();
         let roots = agent.roots(environment).into_iter().map(|root| root.path);
-        Surveyed {
+        SourceSurvey {
             provider: agent.provider(),
             sources: found.len() as u64,
             behind: behind.count() as u64,
@@ -105,14 +105,14 @@ impl<'a> Known<'a> {
     }
 
     /// Whether nothing in a source is news. One that was moved is the same.
-    fn is_read(&self, found: &Discovered, now: Time) -> bool {
-        let Discovered { source, metadata, .. } = found;
+    fn is_read(&self, found: &DiscoveredSource, now: Time) -> bool {
+        let DiscoveredSource { source, metadata, .. } = found;
         let by_key = self.by_key.get(source.key().as_str());
         let known = by_key.into_iter().chain(self.by_file.get(&file_of(metadata)));
         known.into_iter().any(|known| self.seen[*known].1.is_current(source, metadata, now))
     }
 
-    fn is_emptied(&self, agent: &dyn Agent, root: &Path, found: &[Discovered]) -> bool {
+    fn is_emptied(&self, agent: &dyn Agent, root: &Path, found: &[DiscoveredSource]) -> bool {
         let real = root.canonicalize().unwrap_or_else(|_| root.to_owned());
         let is_of_agent = |provider: &str| provider == agent.provider();
         let had = self.seen.iter().any(|(provider, seen)| {
@@ -125,29 +125,29 @@ impl<'a> Known<'a> {
 /// What a position says of what was told.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Heard {
+struct CheckpointActivity {
     path: PathBuf,
     records: u64,
-    threads: HashMap<String, Spoken>,
+    threads: HashMap<String, ThreadActivity>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Spoken {
+struct ThreadActivity {
     is_started: bool,
     parent: Option<IgnoredAny>,
 }
 
-impl Heard {
+impl CheckpointActivity {
     /// Whether nothing came of many records. One that only repeats another is told there.
     fn is_mute(&self) -> bool {
-        let has_spoken = |it: &Spoken| it.is_started || it.parent.is_some();
+        let has_spoken = |it: &ThreadActivity| it.is_started || it.parent.is_some();
         self.records >= MUTE_RECORDS && !self.threads.values().any(has_spoken)
     }
 }
 
 /// Why a source cannot be opened, if it cannot.
-fn closed(provider: &'static str, found: &Discovered) -> Option<Warning> {
+fn closed(provider: &'static str, found: &DiscoveredSource) -> Option<Warning> {
     let error = File::open(&found.source.path).err()?;
     let is_gone = error.kind() == std::io::ErrorKind::NotFound;
     (!is_gone).then(|| Warning::unreadable(provider, &found.source.path, &error))

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use event::payload::{ApprovalResolved, Decision, Retry};
 use event::{Kind, Raw, Time};
 
-pub use export::{Encoding, Exported, Signal, TelemetryError};
+pub use export::{OtlpEncoding, OtlpRecord, OtlpSignal, TelemetryError};
 
 use crate::agent::{AGENTS, Agent};
 
@@ -35,12 +35,12 @@ pub struct TelemetryMap {
 #[derive(Debug)]
 pub struct TelemetryRow {
     pub name: &'static str,
-    pub tells: Tells,
+    pub tells: TelemetryMeaning,
 }
 
 /// What a record may tell that stands nowhere else. The names are those of attributes.
 #[derive(Debug)]
-pub enum Tells {
+pub enum TelemetryMeaning {
     /// A request that failed, and will be made again.
     Retry { status: &'static str, error: &'static str, attempt: &'static str },
     /// A person has decided about a call.
@@ -57,7 +57,7 @@ pub enum Tells {
 
 /// Something that only telemetry tells.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Reported {
+pub struct TelemetryFact {
     /// Tells it from all others of its session, and is the same when it is exported again.
     pub name: String,
     pub provider: &'static str,
@@ -71,15 +71,15 @@ pub struct Reported {
 /// What one body says.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Telemetry {
-    pub reported: Vec<Reported>,
+    pub reported: Vec<TelemetryFact>,
     /// How often each record came that tells nothing new, by who exported it and its name.
     pub counted: BTreeMap<(String, String), u64>,
 }
 
 /// Reads a body.
 pub fn telemetry(
-    signal: Signal,
-    encoding: Encoding,
+    signal: OtlpSignal,
+    encoding: OtlpEncoding,
     body: &[u8],
 ) -> Result<Telemetry, TelemetryError> {
     let mut telemetry = Telemetry::default();
@@ -95,7 +95,7 @@ pub fn telemetry(
     Ok(telemetry)
 }
 
-fn reported(exported: &Exported) -> Option<Reported> {
+fn reported(exported: &OtlpRecord) -> Option<TelemetryFact> {
     let is_its = |map: &&TelemetryMap| exported.service.starts_with(map.service);
     let of_agent = |agent: &&'static dyn Agent| {
         Some((agent.provider(), agent.telemetry().filter(|map| is_its(map))?))
@@ -107,14 +107,14 @@ fn reported(exported: &Exported) -> Option<Reported> {
     let at = exported.at?;
     let of = exported.attributes.get("call_id").map_or("", String::as_str);
     let name = format!("{}-{}-{of}", at.nanos(), exported.name);
-    Some(Reported { name, provider, session, at, kind, data })
+    Some(TelemetryFact { name, provider, session, at, kind, data })
 }
 
-impl Tells {
-    fn read(&self, exported: &Exported) -> Option<(Kind, Raw)> {
+impl TelemetryMeaning {
+    fn read(&self, exported: &OtlpRecord) -> Option<(Kind, Raw)> {
         let text = |name: &str| exported.attributes.get(name).map(String::as_str);
         match self {
-            Tells::Retry { status, error, attempt } => {
+            TelemetryMeaning::Retry { status, error, attempt } => {
                 let code = text(status).filter(|code| !code.starts_with('2'));
                 let error = text(error).filter(|error| !error.is_empty());
                 let words = match (code, error) {
@@ -131,7 +131,7 @@ impl Tells {
                 };
                 Some((Kind::Retry, Raw::from_value(&retry).ok()?))
             }
-            Tells::Decided { call, decision, allows, source, person } => {
+            TelemetryMeaning::Decided { call, decision, allows, source, person } => {
                 if text(source) != Some(person) {
                     return None;
                 }

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use capture::{Encoding, Environment, Signal};
+use capture::{Environment, OtlpEncoding, OtlpSignal};
 use event::{SessionId, Time};
 use journal::{Journal, ReadError, SessionFilter, SessionInfo};
 use projection::Grouping;
@@ -148,8 +148,8 @@ impl Sources for Answering {
 
     fn telemetry(
         &self,
-        signal: Signal,
-        encoding: Encoding,
+        signal: OtlpSignal,
+        encoding: OtlpEncoding,
         body: &[u8],
     ) -> Result<(), SourceError> {
         let told = capture::telemetry(signal, encoding, body)?;

@@ -8,7 +8,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use capture::{Environment, Stop, Stopper, Summary, Tellers};
+use capture::{Environment, IngestSummary, SourceIndex, StopFlag, WatchStopper};
 use event::Time;
 use journal::{AppendError, ClaimError, Waker};
 use wire::Backlog;
@@ -251,7 +251,7 @@ impl Worker {
         edition: u64,
         hearing: &mut Hearing,
     ) -> Result<(), IngestError> {
-        let stop = Stop::default();
+        let stop = StopFlag::default();
         let asked = stop.clone();
         self.control.interrupt_with(edition, move || asked.ask());
         let Worker { tools, told, .. } = self;
@@ -265,9 +265,9 @@ impl Worker {
             let thread = std::thread::Builder::new().name("history".to_owned());
             let history = thread.spawn_scoped(scope, || {
                 give_way();
-                let mut known = Tellers::default();
+                let mut known = SourceIndex::default();
                 loop {
-                    let tell = &mut |progress: &capture::Progress| {
+                    let tell = &mut |progress: &capture::IngestProgress| {
                         if let Some(backlog) = import.progress(progress) {
                             tools.show(backlog);
                         }
@@ -318,10 +318,10 @@ impl Worker {
     ) -> Result<(), IngestError> {
         let Worker { tools, control, .. } = self;
         let Tools { news, log, intake, health, .. } = tools;
-        let (is_over, waker) = (Stop::default(), Waker::default());
+        let (is_over, waker) = (StopFlag::default(), Waker::default());
         std::thread::scope(|scope| {
             let thread = std::thread::Builder::new().name("news".to_owned());
-            let (stopping, stoppable) = mpsc::sync_channel::<Stopper>(1);
+            let (stopping, stoppable) = mpsc::sync_channel::<WatchStopper>(1);
             let (is_over, waker) = (&is_over, &waker);
             let told = thread.spawn_scoped(scope, move || {
                 // Nobody goes on recording what is told to nobody.
@@ -333,13 +333,13 @@ impl Worker {
                 news.follow(is_over, waker)
             });
             let told = told.map_err(IngestError::Thread)?;
-            let begun = move |stopper: Stopper, ringer| {
+            let begun = move |stopper: WatchStopper, ringer| {
                 // There is room for one, and there is one.
                 let _ = stopping.send(stopper.clone());
                 control.interrupt_with(edition, move || stopper.stop());
                 intake.ring_with(ringer);
             };
-            let tell = &mut |summary: &Summary| {
+            let tell = &mut |summary: &IngestSummary| {
                 health.add_misses(summary.misses);
                 warn(log, summary);
             };
@@ -398,7 +398,7 @@ impl Tools {
     }
 
     /// Tells what of a slice is news.
-    fn tell(&mut self, caught: &Caught, stop: &Stop) {
+    fn tell(&mut self, caught: &Caught, stop: &StopFlag) {
         let has_recent = caught.slice.span.is_some_and(|(_, newest)| self.news.is_recent(newest));
         let told = match has_recent || caught.goes_on {
             true => self.news.catch_up(stop),
@@ -410,7 +410,7 @@ impl Tools {
     }
 }
 
-fn warn(log: &Log, summary: &Summary) {
+fn warn(log: &Log, summary: &IngestSummary) {
     for warning in &summary.warnings {
         let place = warning.path.as_ref().map(|path| format!("{}: ", path.display()));
         log.warn(Part::Capture, format!("{}{}", place.unwrap_or_default(), warning.message));
@@ -462,7 +462,7 @@ mod tests {
         let thread = std::thread::spawn(|| {});
         let capturing = Capturing { control: Arc::clone(&control), thread };
         let is_ended_at_once = |edition| {
-            let stop = Stop::default();
+            let stop = StopFlag::default();
             let asked = stop.clone();
             control.interrupt_with(edition, move || asked.ask());
             stop.is_asked()

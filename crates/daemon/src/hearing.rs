@@ -8,8 +8,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
 
-use capture::{CaptureError, Heard, Heeded, HookMemory, Hooked, Pump, Sink, Summary, Warning};
-use capture::{Sign, WarningKind};
+use capture::{
+    CaptureError, Heard, HookMemory, Hooked, IngestSummary, Ingester, SignalOutcome, Sink, Warning,
+};
+use capture::{SessionSignal, WarningKind};
 use event::{Kind, Raw, Source, Time};
 use journal::Journal;
 use std::path::{Path, PathBuf};
@@ -65,9 +67,9 @@ pub(crate) struct Hearing {
 
 /// What reads sources, where it is recorded, and what is counted.
 struct Ears<'a, 'p> {
-    pump: &'a Pump<'p>,
+    pump: &'a Ingester<'p>,
     sink: &'a mut dyn Sink,
-    summary: &'a mut Summary,
+    summary: &'a mut IngestSummary,
 }
 
 impl Hearing {
@@ -92,9 +94,9 @@ impl Hearing {
     /// Hears what has come.
     pub(crate) fn round(
         &mut self,
-        pump: &Pump<'_>,
+        pump: &Ingester<'_>,
         sink: &mut dyn Sink,
-        summary: &mut Summary,
+        summary: &mut IngestSummary,
         now: Time,
     ) -> Result<(), CaptureError> {
         let Hearing { intake, spool, signals, log, memory } = self;
@@ -115,8 +117,8 @@ impl Hearing {
             intake.heard(unkept(calls, &kept));
         }
         done?;
-        let spooled = spool.handle(now, &mut |call| ears.hear(call, memory))?;
-        let signaled = signals.handle(now, &mut |sign| ears.heed(sign))?;
+        let spooled = spool.handle(now, &mut |call| ears.ingest_hook(call, memory))?;
+        let signaled = signals.handle(now, &mut |sign| ears.apply_signal(sign))?;
         let warnings =
             warnings(spool.folder(), spooled).chain(warnings(signals.folder(), signaled));
         ears.summary.warnings.extend(warnings);
@@ -149,14 +151,19 @@ impl Ears<'_, '_> {
         signals: &Signals,
         log: &HookLog,
     ) -> Result<bool, CaptureError> {
-        let is_heard = self.hear(call, memory)? == Heeded::Done || spooled(call, spool, log);
+        let is_heard =
+            self.ingest_hook(call, memory)? == SignalOutcome::Done || spooled(call, spool, log);
         let Some(signal) = signal_of(call) else { return Ok(is_heard) };
-        let is_heeded = self.heed(&signal.sign(&call.name))? == Heeded::Done
+        let is_heeded = self.apply_signal(&signal.sign(&call.name))? == SignalOutcome::Done
             || signals.leave_as(&call.name, &signal).is_ok();
         Ok(is_heard && is_heeded)
     }
 
-    fn hear(&mut self, call: &HookCall, memory: &mut HookMemory) -> Result<Heeded, CaptureError> {
+    fn ingest_hook(
+        &mut self,
+        call: &HookCall,
+        memory: &mut HookMemory,
+    ) -> Result<SignalOutcome, CaptureError> {
         let fact = |fact: &HookFact| (fact.kind.clone(), fact.data.clone());
         let facts: Vec<(Kind, Raw)> = call.facts.iter().map(fact).collect();
         let heard = Heard {
@@ -169,11 +176,11 @@ impl Ears<'_, '_> {
             sign: call.sign.as_deref().and_then(kind),
             facts: &facts,
         };
-        self.pump.hear(&heard, memory, self.sink, self.summary)
+        self.pump.ingest_hook(&heard, memory, self.sink, self.summary)
     }
 
-    fn heed(&mut self, sign: &Sign<'_>) -> Result<Heeded, CaptureError> {
-        self.pump.heed(sign, self.sink, self.summary)
+    fn apply_signal(&mut self, sign: &SessionSignal<'_>) -> Result<SignalOutcome, CaptureError> {
+        self.pump.apply_signal(sign, self.sink, self.summary)
     }
 }
 

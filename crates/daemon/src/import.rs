@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use bus::{Draft, Message};
-use capture::Progress;
+use capture::IngestProgress;
 use event::Time;
 use wire::Backlog;
 
@@ -114,7 +114,7 @@ impl Import {
     }
 
     /// Takes how far the present slice has got; now and then, what to tell of it.
-    pub fn progress(&mut self, progress: &Progress) -> Option<Backlog> {
+    pub fn progress(&mut self, progress: &IngestProgress) -> Option<Backlog> {
         if progress.events == 0 {
             return None;
         }
@@ -126,7 +126,7 @@ impl Import {
         (is_first || is_due).then(|| self.backlog(progress))
     }
 
-    fn backlog(&self, progress: &Progress) -> Backlog {
+    fn backlog(&self, progress: &IngestProgress) -> Backlog {
         let bytes = self.bytes + progress.bytes;
         let bytes_total = self.bytes + progress.bytes_total;
         let left = bytes_total.saturating_sub(bytes) as f64;
@@ -277,9 +277,14 @@ mod tests {
         let told = told_of(|tell| {
             import(1, tell.clone()).complete();
             let mut import = import(2, tell);
-            let progress =
-                Progress { sources: 1, sources_total: 3, bytes: 20, bytes_total: 90, events: 5 };
-            assert_eq!(import.progress(&Progress::default()), None);
+            let progress = IngestProgress {
+                sources: 1,
+                sources_total: 3,
+                bytes: 20,
+                bytes_total: 90,
+                events: 5,
+            };
+            assert_eq!(import.progress(&IngestProgress::default()), None);
             let backlog = Backlog { bytes: 20, bytes_total: 90, seconds_left: None };
             assert_eq!(import.progress(&progress), Some(backlog));
             assert_eq!(import.progress(&progress), None);

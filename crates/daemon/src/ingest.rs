@@ -7,8 +7,8 @@ use std::panic::resume_unwind;
 use std::time::{Duration, Instant};
 
 use capture::{
-    AGENTS, CaptureError, Environment, Progress, Pump, Ringer, Sink, Stop, Stopper, Summary,
-    Tellers, Watch,
+    AGENTS, CaptureError, Environment, IngestProgress, IngestSummary, Ingester, Sink, SourceIndex,
+    SourceWatcher, StopFlag, Waker, WatchStopper,
 };
 use event::Time;
 use journal::{Claim, ClaimError, Journal, ReadError, StorageError};
@@ -50,7 +50,7 @@ pub struct Ingested {
     pub sessions_total: u64,
     /// Events that are now recorded and were not before.
     pub events: u64,
-    pub read: Summary,
+    pub read: IngestSummary,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -84,17 +84,17 @@ impl Ingest<'_> {
     /// the rest to the next time.
     pub fn once(
         &self,
-        stop: &Stop,
-        tell: &mut dyn FnMut(&Progress),
+        stop: &StopFlag,
+        tell: &mut dyn FnMut(&IngestProgress),
     ) -> Result<Ingested, IngestError> {
         let _claim = self.claim()?;
         let settings = self.settings()?;
         let facts = RefCell::default();
         let mut recorder = Recorder::new(self.journal, Gate::new(settings.clone()), &facts);
-        let pump = Pump::new(AGENTS, self.environment, self.clock).until(stop.clone());
+        let pump = Ingester::new(AGENTS, self.environment, self.clock).until(stop.clone());
         let mut read = pump.once(&mut recorder, tell)?;
         let mut hearing = Hearing::of(self.journal, Intake::default());
-        self.hear(&mut hearing, &pump, &mut recorder, &mut read)?;
+        self.ingest_hooks(&mut hearing, &pump, &mut recorder, &mut read)?;
         self.close_silent(&pump, &mut recorder, &mut read)?;
         self.retain(settings.originals)?;
         self.conclude(stop, &facts, &recorder, read)
@@ -105,14 +105,14 @@ impl Ingest<'_> {
     pub fn again(
         &self,
         provider: &str,
-        stop: &Stop,
-        tell: &mut dyn FnMut(&Progress),
+        stop: &StopFlag,
+        tell: &mut dyn FnMut(&IngestProgress),
     ) -> Result<Ingested, IngestError> {
         let _claim = self.claim()?;
         let settings = self.settings()?;
         let facts = RefCell::default();
         let mut recorder = Recorder::new(self.journal, Gate::new(settings.clone()), &facts);
-        let pump = Pump::new(AGENTS, self.environment, self.clock).until(stop.clone());
+        let pump = Ingester::new(AGENTS, self.environment, self.clock).until(stop.clone());
         let read = pump.reparse(provider, &mut recorder, tell)?;
         self.conclude(stop, &facts, &recorder, read)
     }
@@ -128,16 +128,16 @@ impl Ingest<'_> {
         &self,
         settings: &Settings,
         hearing: &mut Hearing,
-        known: &mut Tellers,
-        stop: &Stop,
+        known: &mut SourceIndex,
+        stop: &StopFlag,
         slice: Duration,
-        tell: &mut dyn FnMut(&Progress),
+        tell: &mut dyn FnMut(&IngestProgress),
     ) -> Result<Caught, IngestError> {
         let begun = Instant::now();
         let pause = stop.or_earlier();
         let facts = RefCell::default();
         let mut recorder = Recorder::new(self.journal, Gate::new(settings.clone()), &facts);
-        let pump = Pump::new(AGENTS, self.environment, self.clock).until(pause.clone());
+        let pump = Ingester::new(AGENTS, self.environment, self.clock).until(pause.clone());
         let pump = pump.knowing(std::mem::take(known));
         let mut read = pump.once(&mut recorder, &mut |progress| {
             if begun.elapsed() >= slice {
@@ -146,7 +146,7 @@ impl Ingest<'_> {
             tell(progress);
         })?;
         // What hooks say is news, however much history there is.
-        self.hear(hearing, &pump, &mut recorder, &mut read)?;
+        self.ingest_hooks(hearing, &pump, &mut recorder, &mut read)?;
         if !pause.is_asked() {
             // What has long been silent belongs to the history, too.
             self.close_silent(&pump, &mut recorder, &mut read)?;
@@ -171,10 +171,10 @@ impl Ingest<'_> {
     /// Counts what a pass brought and makes it searchable.
     fn conclude(
         &self,
-        stop: &Stop,
+        stop: &StopFlag,
         facts: &RefCell<FreshFacts>,
         recorder: &Recorder<'_>,
-        read: Summary,
+        read: IngestSummary,
     ) -> Result<Ingested, IngestError> {
         self.journal.originals().sync().map_err(ReadError::from)?;
         facts.borrow_mut().keep(self.journal, recorder.sessions.keys())?;
@@ -194,8 +194,8 @@ impl Ingest<'_> {
     /// `begun` is given the way to stop it; `tell` hears of every round that brought something.
     pub fn follow(
         &self,
-        begun: impl FnOnce(Stopper),
-        tell: &mut dyn FnMut(&Summary),
+        begun: impl FnOnce(WatchStopper),
+        tell: &mut dyn FnMut(&IngestSummary),
     ) -> Result<(), IngestError> {
         let _claim = self.claim()?;
         let mut hearing = Hearing::of(self.journal, Intake::default());
@@ -207,20 +207,20 @@ impl Ingest<'_> {
         &self,
         settings: &Settings,
         hearing: &mut Hearing,
-        begun: impl FnOnce(Stopper, Ringer),
-        tell: &mut dyn FnMut(&Summary),
+        begun: impl FnOnce(WatchStopper, Waker),
+        tell: &mut dyn FnMut(&IngestSummary),
     ) -> Result<(), IngestError> {
         if self.journal.dir().is_some() {
             hearing.make_bells();
         }
-        let pump = Pump::new(AGENTS, self.environment, self.clock);
-        let mut watch = Watch::new(pump, hearing.bells().to_vec());
-        begun(watch.stopper(), watch.ringer());
+        let pump = Ingester::new(AGENTS, self.environment, self.clock);
+        let mut watch = SourceWatcher::new(pump, hearing.bells().to_vec());
+        begun(watch.stopper(), watch.waker());
         let facts: RefCell<FreshFacts> = RefCell::default();
         let mut recorder =
             Recorder::new(self.journal, Gate::new(settings.clone()), &facts).of_news();
         let mut upkeep_at = (self.clock)();
-        let mut hear = |pump: &Pump<'_>, sink: &mut dyn Sink, summary: &mut Summary| {
+        let mut hear = |pump: &Ingester<'_>, sink: &mut dyn Sink, summary: &mut IngestSummary| {
             let now = (self.clock)();
             if now >= upkeep_at {
                 upkeep_at = Time::from_nanos(now.nanos() + UPKEEP_EVERY.as_nanos() as i128);
@@ -228,7 +228,7 @@ impl Ingest<'_> {
                 // What cannot be removed now is removed the next time.
                 let _ = self.retain(settings.originals);
             }
-            self.hear(hearing, pump, sink, summary)
+            self.ingest_hooks(hearing, pump, sink, summary)
         };
         let keeping = Keeping::new(self.journal, self.clock);
         let stopper = watch.stopper();
@@ -265,9 +265,9 @@ impl Ingest<'_> {
     /// Closes epochs that are over because nobody says anything.
     fn close_silent(
         &self,
-        pump: &Pump<'_>,
+        pump: &Ingester<'_>,
         sink: &mut dyn Sink,
-        summary: &mut Summary,
+        summary: &mut IngestSummary,
     ) -> Result<(), CaptureError> {
         // Few are silent in the middle of a turn; only for them somebody looks around, once.
         let (processes, around) = (Processes::default(), OnceCell::new());
@@ -292,12 +292,12 @@ impl Ingest<'_> {
     }
 
     /// Hears what hooks say.
-    fn hear(
+    fn ingest_hooks(
         &self,
         hearing: &mut Hearing,
-        pump: &Pump<'_>,
+        pump: &Ingester<'_>,
         sink: &mut dyn Sink,
-        summary: &mut Summary,
+        summary: &mut IngestSummary,
     ) -> Result<(), CaptureError> {
         if self.journal.dir().is_none() {
             return Ok(());

@@ -13,7 +13,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use bus::{BindError, Socket};
-use capture::{Ringer, Stop};
+use capture::{StopFlag, Waker};
 use wire::hook::{CALL_BYTES_MAX, HookCall, TAKEN};
 
 use crate::daybook::Daybook;
@@ -41,7 +41,7 @@ struct Waiting {
     /// Where they are written down; nowhere for one who has no daemon.
     daybook: Option<Daybook>,
     /// Wakes whoever hears them.
-    ringer: Option<Ringer>,
+    ringer: Option<Waker>,
     /// Whoever hears them was woken for what waits.
     is_rung: bool,
 }
@@ -86,11 +86,11 @@ impl Intake {
     }
 
     /// From now on this wakes whoever hears calls.
-    pub(crate) fn ring_with(&self, ringer: Ringer) {
+    pub(crate) fn ring_with(&self, ringer: Waker) {
         let mut waiting = self.lock();
         waiting.is_rung = !waiting.calls.is_empty();
         if waiting.is_rung {
-            ringer.ring();
+            ringer.wake();
         }
         waiting.ringer = Some(ringer);
     }
@@ -116,7 +116,7 @@ impl Intake {
         waiting.calls.push_back((call, bytes));
         let is_rung = std::mem::replace(&mut waiting.is_rung, true);
         if let Some(ringer) = waiting.ringer.as_ref().filter(|_| !is_rung) {
-            ringer.ring();
+            ringer.wake();
         }
         true
     }
@@ -134,7 +134,7 @@ fn weighed(call: HookCall) -> (HookCall, usize) {
 
 /// The door: a thread that takes calls until it is told to stop.
 pub(crate) struct Door {
-    stop: Stop,
+    stop: StopFlag,
     /// It is told to stop by the end of this.
     end: UnixStream,
     thread: JoinHandle<()>,
@@ -145,7 +145,7 @@ impl Door {
         let socket = Socket::bind(path)?;
         let failed = |source| BindError::Io { path: path.to_owned(), source };
         let (end, ended) = UnixStream::pair().map_err(failed)?;
-        let stop = Stop::default();
+        let stop = StopFlag::default();
         let asked = stop.clone();
         let thread = std::thread::Builder::new().name("hooks".to_owned());
         let thread = thread.spawn(move || answer(&socket, &intake, &asked, &ended));
@@ -162,12 +162,12 @@ impl Door {
 }
 
 /// Takes calls, one at a time: each is there at once, or not at all.
-fn answer(socket: &Socket, intake: &Intake, stop: &Stop, ended: &UnixStream) {
+fn answer(socket: &Socket, intake: &Intake, stop: &StopFlag, ended: &UnixStream) {
     while !stop.is_asked() {
         match socket.accept(ended) {
             Ok(Some(mut stream)) => {
                 // Whoever does not speak, or goes, has another way.
-                let _ = hear(&mut stream, intake);
+                let _ = take_call(&mut stream, intake);
             }
             // Somebody else's, who has no business here; or nobody's.
             Ok(None) => {}
@@ -177,7 +177,7 @@ fn answer(socket: &Socket, intake: &Intake, stop: &Stop, ended: &UnixStream) {
     }
 }
 
-fn hear(stream: &mut UnixStream, intake: &Intake) -> io::Result<()> {
+fn take_call(stream: &mut UnixStream, intake: &Intake) -> io::Result<()> {
     stream.set_read_timeout(Some(SAID_WITHIN))?;
     stream.set_write_timeout(Some(SAID_WITHIN))?;
     let mut line = Vec::new();

@@ -8,7 +8,7 @@ mod at_work; // who works, every few seconds
 use std::time::{Duration, Instant};
 
 use bus::{Handle, PublishError};
-use capture::Stop;
+use capture::StopFlag;
 use event::{Event, Time};
 use journal::{Ended, Followed, From, Journal, OnLag, ReadError, Recorded, Waker};
 
@@ -89,7 +89,7 @@ impl News {
     }
 
     /// Looks through what was recorded while catching up, and tells what of it is news.
-    pub(crate) fn catch_up(&mut self, stop: &Stop) -> Result<(), ReadError> {
+    pub(crate) fn catch_up(&mut self, stop: &StopFlag) -> Result<(), ReadError> {
         let journal = self.opened.journal();
         let tail = journal.tail()?;
         while self.at < tail && !stop.is_asked() {
@@ -111,7 +111,7 @@ impl News {
 
     /// Tells what is committed from now on, until it is asked to end and woken; what was committed by
     /// then is told as well.
-    pub(crate) fn follow(&mut self, stop: &Stop, waker: &Waker) -> Result<(), ReadError> {
+    pub(crate) fn follow(&mut self, stop: &StopFlag, waker: &Waker) -> Result<(), ReadError> {
         let from = From::At(self.at + 1);
         let journal = self.opened.journal();
         let mut subscription = journal.follow(from, OnLag::CatchUp)?.woken_by(waker);

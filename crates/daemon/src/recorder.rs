@@ -4,7 +4,9 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
-use capture::{Admission, Batch, Kept, KnownSource, Original, Sink, SinkError, UnknownRecord};
+use capture::{
+    Admission, Batch, KnownSource, Original, Sink, SinkError, StoredOriginal, UnknownRecord,
+};
 use event::payload::Unknown;
 use event::{EventId, Kind, Raw, SessionId, Time};
 use journal::{Journal, Selection, SourceMove, Ticket};
@@ -142,10 +144,12 @@ impl Sink for Recorder<'_> {
         let mut ahead: HashMap<&str, &str> =
             self.read_to.iter().map(|(key, to)| (key.as_str(), to.as_str())).collect();
         let mut show_recorded = |key: &str, recorded: &str| {
-            show(KnownSource { key, position: ahead.remove(key).unwrap_or(recorded) });
+            show(KnownSource { key, checkpoint: ahead.remove(key).unwrap_or(recorded) });
         };
         self.journal.each_source(&mut show_recorded).map_err(failed)?;
-        ahead.into_iter().for_each(|(key, position)| show(KnownSource { key, position }));
+        ahead
+            .into_iter()
+            .for_each(|(key, position)| show(KnownSource { key, checkpoint: position }));
         Ok(())
     }
 
@@ -169,11 +173,11 @@ impl Sink for Recorder<'_> {
         self.journal.originals().keep(source, generation, offset, bytes).map_err(failed)
     }
 
-    fn original(&self, source: &str, generation: u32) -> Result<Option<Kept>, SinkError> {
+    fn original(&self, source: &str, generation: u32) -> Result<Option<StoredOriginal>, SinkError> {
         let originals = self.journal.originals();
         let begin = originals.begin(source, generation).map_err(failed)?;
         let kept = originals.read(source, generation).map_err(failed)?;
-        Ok(begin.zip(kept).map(|(from, bytes)| Kept { from, bytes: Box::new(bytes) }))
+        Ok(begin.zip(kept).map(|(from, bytes)| StoredOriginal { from, bytes: Box::new(bytes) }))
     }
 
     fn unknown_in(&self, session: &SessionId) -> Result<Vec<UnknownRecord>, SinkError> {
@@ -256,7 +260,7 @@ mod tests {
     use std::path::{Path, PathBuf};
     use std::time::SystemTime;
 
-    use capture::{AGENTS, Environment, Pump};
+    use capture::{AGENTS, Environment, Ingester};
     use event::Draft;
     use journal::Options;
     use tempfile::TempDir;
@@ -277,7 +281,7 @@ mod tests {
         let mut recorder = Recorder::new(&journal, Gate::new(Settings::default()), &facts);
         let environment = Environment::new(dir.path(), []);
         let clock = || Time::from_millis(1_800_000_000_000);
-        let pump = Pump::new(AGENTS, &environment, &clock);
+        let pump = Ingester::new(AGENTS, &environment, &clock);
         pump.once(&mut recorder, &mut |_| {}).expect("it is read");
 
         let session = SessionId::new("claude:s1").expect("a plain id");
@@ -316,7 +320,7 @@ mod tests {
         let all = |recorder: &Recorder<'_>| {
             let mut all = Vec::new();
             let show = &mut |known: KnownSource<'_>| {
-                all.push((known.key.to_owned(), known.position.to_owned()));
+                all.push((known.key.to_owned(), known.checkpoint.to_owned()));
             };
             recorder.sources(show).expect("it can be asked");
             all.sort();
@@ -395,7 +399,7 @@ mod tests {
             let mut recorder = Recorder::new(&self.journal, Gate::new(Settings::default()), &facts);
             let environment = Environment::new(self.home.path(), []);
             let clock = || Time::from_millis(millis);
-            let pump = Pump::new(AGENTS, &environment, &clock);
+            let pump = Ingester::new(AGENTS, &environment, &clock);
             pump.once(&mut recorder, &mut |_| {}).expect("it is read");
         }
     }

@@ -14,7 +14,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use capture::{CaptureError, Heeded, Sign, SignKind};
+use capture::{CaptureError, SessionSignal, SignalKind, SignalOutcome};
 use event::Time;
 
 pub use signal::Signal;
@@ -58,25 +58,27 @@ impl Signals {
         self.tray.leave(&format!("{name}.json"), signal.encode().as_bytes())
     }
 
-    /// Handles what waits, in the order it happened. A signal stays until `heed` is done with it.
+    /// Handles what waits, in the order it happened. A signal stays until `apply_signal` is done with it.
     pub fn handle(
         &mut self,
         now: Time,
-        heed: &mut dyn FnMut(&Sign<'_>) -> Result<Heeded, CaptureError>,
+        apply_signal: &mut dyn FnMut(&SessionSignal<'_>) -> Result<SignalOutcome, CaptureError>,
     ) -> Result<Round, CaptureError> {
         let mut round = Round::default();
         let waiting = self.waiting(now, &mut round);
         for (place, (name, signal)) in waiting.iter().enumerate() {
             let is_followed = waiting[place + 1..].iter().any(|(_, later)| {
                 later.is_of_session(signal)
-                    && matches!(later.kind, SignKind::Clear | SignKind::Stop)
+                    && matches!(later.kind, SignalKind::Clear | SignalKind::Stop)
             });
-            match heed(&Sign { is_followed, ..signal.sign(name) })? {
-                Heeded::Done => {
+            match apply_signal(&SessionSignal { is_followed, ..signal.sign(name) })? {
+                SignalOutcome::Done => {
                     round.handled += 1;
                     self.tray.remove(name);
                 }
-                Heeded::Unknown | Heeded::Waits => self.tray.put_off(name, now),
+                SignalOutcome::UnknownSession | SignalOutcome::Pending => {
+                    self.tray.put_off(name, now)
+                }
             }
         }
         Ok(round)

@@ -12,7 +12,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-use capture::{CaptureError, Heeded};
+use capture::{CaptureError, SignalOutcome};
 use event::Time;
 use wire::hook::{CALL_BYTES_MAX, HookCall};
 
@@ -64,16 +64,16 @@ impl Spool {
         Ok(true)
     }
 
-    /// Handles what waits, in the order it came. A call stays until `hear` is done with it.
+    /// Handles what waits, in the order it came. A call stays until `ingest_hook` is done with it.
     pub fn handle(
         &mut self,
         now: Time,
-        hear: &mut dyn FnMut(&HookCall) -> Result<Heeded, CaptureError>,
+        ingest_hook: &mut dyn FnMut(&HookCall) -> Result<SignalOutcome, CaptureError>,
     ) -> Result<Round, CaptureError> {
         let mut round = Round::default();
         let names = self.tray.names(now, |_, name| Some(name));
         let has_calls = !names.is_empty();
-        let handled = self.handle_each(names, now, hear, &mut round);
+        let handled = self.handle_each(names, now, ingest_hook, &mut round);
         // Also where no file waits: whoever was killed, or found the disk full, took room for none.
         if has_calls || self.has_taken() {
             // Where it cannot be set right now, somebody is turned away too early.
@@ -86,7 +86,7 @@ impl Spool {
         &mut self,
         names: Vec<String>,
         now: Time,
-        hear: &mut dyn FnMut(&HookCall) -> Result<Heeded, CaptureError>,
+        ingest_hook: &mut dyn FnMut(&HookCall) -> Result<SignalOutcome, CaptureError>,
         round: &mut Round,
     ) -> Result<(), CaptureError> {
         for name in names.into_iter().take(ROUND_MAX) {
@@ -108,12 +108,14 @@ impl Spool {
                     continue;
                 }
             };
-            match hear(&call)? {
-                Heeded::Done => {
+            match ingest_hook(&call)? {
+                SignalOutcome::Done => {
                     round.handled += 1;
                     self.tray.remove(&name);
                 }
-                Heeded::Unknown | Heeded::Waits => self.tray.put_off(&name, now),
+                SignalOutcome::UnknownSession | SignalOutcome::Pending => {
+                    self.tray.put_off(&name, now)
+                }
             }
         }
         Ok(())

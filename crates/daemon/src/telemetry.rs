@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use capture::{Reported, Telemetry};
+use capture::{Telemetry, TelemetryFact};
 use event::Source;
 use wire::hook::{HookCall, HookFact, VERSION};
 
@@ -49,8 +49,8 @@ impl Telemeter {
     }
 }
 
-fn call(told: Reported) -> HookCall {
-    let Reported { name, provider, session, at, kind, data } = told;
+fn call(told: TelemetryFact) -> HookCall {
+    let TelemetryFact { name, provider, session, at, kind, data } = told;
     HookCall {
         v: VERSION,
         name,

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use capture::{Encoding, Signal, TelemetryError};
+use capture::{OtlpEncoding, OtlpSignal, TelemetryError};
 use event::Time;
 use journal::{Journal, Query, ReadError};
 use serde::Deserialize;
@@ -59,8 +59,12 @@ pub trait Sources: Send + Sync + 'static {
         out: &mut dyn Write,
     ) -> Result<(), SourceError>;
     /// Takes what an agent exports.
-    fn telemetry(&self, signal: Signal, encoding: Encoding, body: &[u8])
-    -> Result<(), SourceError>;
+    fn telemetry(
+        &self,
+        signal: OtlpSignal,
+        encoding: OtlpEncoding,
+        body: &[u8],
+    ) -> Result<(), SourceError>;
     /// Told when somebody begins or ceases to watch what sessions are doing.
     fn watched_by(&self, watchers: usize);
     /// Told that pages wanted to say on the bus what they may not, whenever that has doubled.

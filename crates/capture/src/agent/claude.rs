@@ -22,16 +22,18 @@ use event::payload::SessionMode;
 use serde::{Deserialize, Serialize};
 
 use crate::agent::calls::{Calls, Nothing};
-use crate::agent::{Agent, Form, Found, Kin, Parser, Role, Root};
+use crate::agent::{
+    Agent, LineageHint, Parser, RecognizedSource, SourceForm, SourceRole, SourceRoot,
+};
 use crate::branches::Branches;
 use crate::environment::Environment;
+use crate::event_builder::EventBuilder;
 use crate::hook::HookMap;
-use crate::identity::Identity;
-use crate::kinship::kin_by_uuid;
-use crate::record::Record;
+use crate::identity::EventIdentity;
+use crate::kinship::lineage_hint_by_uuid;
+use crate::record::SourceRecord;
 use crate::source::{Source, short_hash};
-use crate::thread::Settings;
-use crate::told::Told;
+use crate::thread_state::SessionSettings;
 use line::Line;
 use request::Requests;
 use state::Boundary;
@@ -46,29 +48,29 @@ impl Agent for Claude {
         "claude"
     }
 
-    fn roots(&self, environment: &Environment) -> Vec<Root> {
+    fn roots(&self, environment: &Environment) -> Vec<SourceRoot> {
         let path = environment.folder("CLAUDE_CONFIG_DIR", ".claude").join("projects");
-        vec![Root { path, depth_max: DEPTH_MAX }]
+        vec![SourceRoot { path, depth_max: DEPTH_MAX }]
     }
 
-    fn recognise(&self, path: &Path) -> Option<Found> {
+    fn recognise(&self, path: &Path) -> Option<RecognizedSource> {
         let names: Option<Vec<&str>> = path.iter().map(|name| name.to_str()).collect();
         let names = names?;
         let stem = names.last()?.strip_suffix(".jsonl").filter(|stem| !stem.is_empty())?;
         let role = match names[..] {
             [_, session, "subagents", .., _] if stem.starts_with("agent-") => {
-                Role::Subagent { parent: session.to_owned() }
+                SourceRole::Subagent { parent: session.to_owned() }
             }
             // Beside sessions its name does not tell whose it is.
-            [_, _] if stem.starts_with("agent-") => Role::Subagent { parent: String::new() },
-            [_, _] => Role::Main,
+            [_, _] if stem.starts_with("agent-") => SourceRole::Subagent { parent: String::new() },
+            [_, _] => SourceRole::Main,
             _ => return None,
         };
-        Some(Found { form: Form::Lines, session: stem.to_owned(), role })
+        Some(RecognizedSource { form: SourceForm::Lines, session: stem.to_owned(), role })
     }
 
-    fn kin(&self, head: &[u8]) -> Kin {
-        kin_by_uuid(head)
+    fn lineage_hint(&self, head: &[u8]) -> LineageHint {
+        lineage_hint_by_uuid(head)
     }
 
     fn resume(&self, session: &str, _cwd: Option<&str>) -> Option<Vec<String>> {
@@ -128,7 +130,7 @@ const SILENT: &[&str] = &[
 
 /// One transcript while it is read.
 struct Transcript {
-    role: Role,
+    role: SourceRole,
     stem: String,
     /// How many folders it lies below its project's.
     folders: usize,
@@ -157,17 +159,17 @@ struct State {
 }
 
 impl Parser for Transcript {
-    fn record(&mut self, record: &Record<'_>, told: &mut Told<'_>) {
+    fn record(&mut self, record: &SourceRecord<'_>, builder: &mut EventBuilder<'_>) {
         let line: Line<'_> = match record.read() {
             Ok(line) => line,
             Err(error) => {
                 let kind = record.read::<line::Kind<'_>>().ok();
                 let kind = kind.as_ref().map_or("no record", |kind| &kind.kind);
-                return told.unknown(record, kind, Some(&error.to_string()));
+                return builder.unknown(record, kind, Some(&error.to_string()));
             }
         };
-        if let Err(error) = self.line(record, &line, told) {
-            told.unknown(record, &line.kind, Some(&error.to_string()));
+        if let Err(error) = self.line(record, &line, builder) {
+            builder.unknown(record, &line.kind, Some(&error.to_string()));
         }
     }
 
@@ -175,9 +177,9 @@ impl Parser for Transcript {
         self.state.requests.holds() || self.state.boundary.is_some()
     }
 
-    fn rest(&mut self, told: &mut Told<'_>) {
-        self.state.requests.tell_held(told);
-        self.close_boundary(None, told);
+    fn rest(&mut self, builder: &mut EventBuilder<'_>) {
+        self.state.requests.tell_held(builder);
+        self.close_boundary(None, builder);
     }
 
     fn state(&self) -> String {
@@ -189,60 +191,63 @@ impl Transcript {
     /// One record by its type. Everything that is not in this table is unknown.
     fn line(
         &mut self,
-        record: &Record<'_>,
+        record: &SourceRecord<'_>,
         line: &Line<'_>,
-        told: &mut Told<'_>,
+        builder: &mut EventBuilder<'_>,
     ) -> Result<(), serde_json::Error> {
-        self.begin(line, told);
-        copied(line, told);
-        self.come_back(line, told);
+        self.begin(line, builder);
+        copied(line, builder);
+        self.come_back(line, builder);
         match &*line.kind {
-            "user" => self.user(line, told)?,
-            "assistant" => self.assistant(record, line, told)?,
-            "system" => self.system(record, line, told)?,
-            "attachment" => self.attachment(record, line, told)?,
-            "queue-operation" => self.queue(line, told),
+            "user" => self.user(line, builder)?,
+            "assistant" => self.assistant(record, line, builder)?,
+            "system" => self.system(record, line, builder)?,
+            "attachment" => self.attachment(record, line, builder)?,
+            "queue-operation" => self.queue(line, builder),
             "permission-mode" => {
                 let permission_mode = line.permission_mode.as_deref().map(str::to_owned);
-                told.settings(line.at(), Settings { permission_mode, ..Settings::default() });
+                builder.settings(
+                    line.at(),
+                    SessionSettings { permission_mode, ..SessionSettings::default() },
+                );
             }
-            "custom-title" | "agent-name" => self.titled(line, true, told),
-            "ai-title" | "summary" => self.titled(line, false, told),
+            "custom-title" | "agent-name" => self.titled(line, true, builder),
+            "ai-title" | "summary" => self.titled(line, false, builder),
             "relocated" => {
                 let cwd = line.relocated_cwd.as_deref().map(str::to_owned);
-                told.settings(line.at(), Settings { cwd, ..Settings::default() });
+                builder.settings(line.at(), SessionSettings { cwd, ..SessionSettings::default() });
             }
             "pr-link" => {
                 let url = line.pr_url.as_deref().unwrap_or_default().to_owned();
-                told.note(identity(line, "note", told), line.at(), "pull request", url);
+                builder.note(identity(line, "note", builder), line.at(), "pull request", url);
             }
             // Sums of what the answers say one by one, written when the agent is closed.
             "cost-state" => {
                 self.state.is_left = true;
-                told.silent();
+                builder.silent();
             }
-            kind if SILENT.contains(&kind) => told.silent(),
+            kind if SILENT.contains(&kind) => builder.silent(),
             kind => {
                 // What is new mostly comes with a new version.
-                self.surroundings(line, told);
-                told.unknown(record, kind, None);
+                self.surroundings(line, builder);
+                builder.unknown(record, kind, None);
             }
         }
         Ok(())
     }
 
     /// The first talk after the agent was closed: somebody has resumed the session.
-    fn come_back(&mut self, line: &Line<'_>, told: &mut Told<'_>) {
+    fn come_back(&mut self, line: &Line<'_>, builder: &mut EventBuilder<'_>) {
         let Some(uuid) = line.uuid.as_deref().filter(|_| self.state.is_left) else { return };
         self.state.is_left = false;
-        self.rest(told);
+        self.rest(builder);
         // A copy of the session does not say that somebody came back to this one.
-        told.resumed(Identity::in_session(&["resumed", uuid]), line.at());
+        builder.resumed(EventIdentity::in_session(&["resumed", uuid]), line.at());
     }
 
     /// Who it works for is said before anything else of it.
-    fn begin(&mut self, line: &Line<'_>, told: &mut Told<'_>) {
-        let Role::Subagent { parent } = &self.role else { return };
+    fn begin(&mut self, line: &Line<'_>, builder: &mut EventBuilder<'_>) {
+        let SourceRole::Subagent { parent } = &self.role else { return };
         if self.state.is_begun {
             return;
         }
@@ -250,56 +255,56 @@ impl Transcript {
         let parent = Some(parent.as_str()).filter(|parent| !parent.is_empty()).or(named);
         let Some(parent) = parent else { return };
         self.state.is_begun = true;
-        let meta = told.beside(&format!("{}.meta.json", self.stem));
+        let meta = builder.beside(&format!("{}.meta.json", self.stem));
         let meta = meta.and_then(|meta| serde_json::from_str::<line::Meta>(&meta).ok());
-        told.parent(parent, SessionMode::Child, meta.and_then(|meta| meta.tool_use_id));
+        builder.parent(parent, SessionMode::Child, meta.and_then(|meta| meta.tool_use_id));
     }
 
     /// What every record of the talk says beside it.
-    fn surroundings(&self, line: &Line<'_>, told: &mut Told<'_>) {
+    fn surroundings(&self, line: &Line<'_>, builder: &mut EventBuilder<'_>) {
         // What a subagent does in its parent's file says nothing of the session.
-        if line.is_sidechain && self.role == Role::Main {
+        if line.is_sidechain && self.role == SourceRole::Main {
             return;
         }
-        let known = told.known();
+        let known = builder.known();
         let news = |known: &Option<String>, said: Option<&str>| {
             said.filter(|said| known.as_deref() != Some(said)).map(str::to_owned)
         };
-        let settings = Settings {
+        let settings = SessionSettings {
             agent_version: news(&known.agent_version, line.version.as_deref()),
             cwd: news(&known.cwd, line.cwd.as_deref()),
             branch: news(&known.branch, line.git_branch.as_deref()),
             entry_point: news(&known.entry_point, line.entrypoint.as_deref()),
             permission_mode: news(&known.permission_mode, line.permission_mode.as_deref()),
-            ..Settings::default()
+            ..SessionSettings::default()
         };
-        if settings != Settings::default() {
-            told.settings(line.at(), settings);
+        if settings != SessionSettings::default() {
+            builder.settings(line.at(), settings);
         }
     }
 
     /// Whether the record is about what a subagent does.
     fn is_subagent(&self, line: &Line<'_>) -> bool {
-        line.is_sidechain || self.role != Role::Main
+        line.is_sidechain || self.role != SourceRole::Main
     }
 }
 
 /// A fork says of all it repeats where it comes from. Nobody may have seen that one.
-fn copied(line: &Line<'_>, told: &mut Told<'_>) {
-    let copied = line.forked_from.filter(|_| !told.has_parent());
+fn copied(line: &Line<'_>, builder: &mut EventBuilder<'_>) {
+    let copied = line.forked_from.filter(|_| !builder.has_parent());
     let copied = copied.and_then(|from| serde_json::from_str::<line::Copied<'_>>(from.get()).ok());
     if let Some(session) = copied.and_then(|copied| copied.session_id)
         && line.session_id.as_ref() != Some(&session)
     {
-        told.parent(&session, SessionMode::Fork, None);
+        builder.parent(&session, SessionMode::Fork, None);
     }
 }
 
 /// Which fact of a record it is. Records without a name of their own are known by their place.
-fn identity(line: &Line<'_>, part: &str, told: &Told<'_>) -> Identity {
+fn identity(line: &Line<'_>, part: &str, builder: &EventBuilder<'_>) -> EventIdentity {
     match line.uuid.as_deref() {
-        Some(uuid) => Identity::everywhere(&[uuid, part]),
-        None => Identity::in_session(&["at", &told.place(), part]),
+        Some(uuid) => EventIdentity::everywhere(&[uuid, part]),
+        None => EventIdentity::in_session(&["at", &builder.place(), part]),
     }
 }
 

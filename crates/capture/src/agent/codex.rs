@@ -22,16 +22,18 @@ use serde_json::value::RawValue;
 use self::rollout::{Compacted, Line, Meta, Tokens, TurnContext, UsageRecord};
 use self::state::State;
 use crate::agent::calls::ID_BYTES_MAX;
-use crate::agent::{Agent, Form, Found, Kin, Parser, Role, Root};
+use crate::agent::{
+    Agent, LineageHint, Parser, RecognizedSource, SourceForm, SourceRole, SourceRoot,
+};
 use crate::environment::Environment;
+use crate::event_builder::EventBuilder;
 use crate::hook::HookMap;
-use crate::identity::Identity;
+use crate::identity::EventIdentity;
 use crate::json;
-use crate::record::Record;
+use crate::record::SourceRecord;
 use crate::source::Source;
 use crate::telemetry::TelemetryMap;
-use crate::thread::Settings;
-use crate::told::Told;
+use crate::thread_state::SessionSettings;
 
 pub(crate) struct Codex;
 
@@ -44,33 +46,33 @@ impl Agent for Codex {
         "codex"
     }
 
-    fn roots(&self, environment: &Environment) -> Vec<Root> {
+    fn roots(&self, environment: &Environment) -> Vec<SourceRoot> {
         let home = environment.folder("CODEX_HOME", ".codex");
-        let root = |folder: &str| Root { path: home.join(folder), depth_max: 3 };
+        let root = |folder: &str| SourceRoot { path: home.join(folder), depth_max: 3 };
         vec![root("sessions"), root("archived_sessions")]
     }
 
-    fn recognise(&self, path: &Path) -> Option<Found> {
+    fn recognise(&self, path: &Path) -> Option<RecognizedSource> {
         let name = path.file_name()?.to_str()?;
         let (stem, form) = match name.strip_suffix(".zst") {
-            Some(packed) => (packed, Form::PackedLines),
-            None => (name, Form::Lines),
+            Some(packed) => (packed, SourceForm::PackedLines),
+            None => (name, SourceForm::Lines),
         };
         let stem = stem.strip_suffix(".jsonl")?;
         let rest = stem.strip_prefix("rollout-")?;
         let session = thread_in(rest).unwrap_or(stem).to_owned();
-        Some(Found { form, session, role: Role::Main })
+        Some(RecognizedSource { form, session, role: SourceRole::Main })
     }
 
-    fn kin(&self, head: &[u8]) -> Kin {
+    fn lineage_hint(&self, head: &[u8]) -> LineageHint {
         let line = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
         // What a subagent repeats is told by number where it can be.
         if number(line, "subagent_history_start_ordinal").is_some() {
-            return Kin::default();
+            return LineageHint::default();
         }
         let parent = word(line, "forked_from_id").map(str::to_owned);
         let begins_at = number(line, "ordinal").filter(|ordinal| *ordinal > 0);
-        Kin { parent, begins_at, ..Kin::default() }
+        LineageHint { parent, begins_at, ..LineageHint::default() }
     }
 
     fn telemetry(&self) -> Option<&'static TelemetryMap> {
@@ -128,41 +130,41 @@ struct Rollout {
 }
 
 impl Parser for Rollout {
-    fn record(&mut self, record: &Record<'_>, told: &mut Told<'_>) {
+    fn record(&mut self, record: &SourceRecord<'_>, builder: &mut EventBuilder<'_>) {
         let line: Line<'_> = match serde_json::from_str(&record.text) {
             Ok(line) => line,
-            Err(error) => return told.unknown(record, "malformed", Some(&error.to_string())),
+            Err(error) => return builder.unknown(record, "malformed", Some(&error.to_string())),
         };
         if let Some(thread) = &self.state.thread {
-            told.session(thread);
+            builder.session(thread);
         }
         if line.ordinal.zip(self.state.own_from).is_some_and(|(ordinal, own)| ordinal < own) {
-            return told.silent();
+            return builder.silent();
         }
         let at = line.at();
         let known = match (line.kind.as_deref(), line.payload) {
-            (Some("response_item"), Some(payload)) => self.item(payload.get(), at, told),
-            (Some("event_msg"), Some(payload)) => self.event_msg(payload.get(), at, told),
-            (Some("token_usage_record"), Some(payload)) => self.usage_record(payload, at, told),
-            (Some("turn_context"), Some(payload)) => self.turn_context(payload, at, told),
+            (Some("response_item"), Some(payload)) => self.item(payload.get(), at, builder),
+            (Some("event_msg"), Some(payload)) => self.event_msg(payload.get(), at, builder),
+            (Some("token_usage_record"), Some(payload)) => self.usage_record(payload, at, builder),
+            (Some("turn_context"), Some(payload)) => self.turn_context(payload, at, builder),
             (Some("session_meta"), Some(payload)) => {
-                self.meta(payload.get(), line.ordinal, at, told)
+                self.meta(payload.get(), line.ordinal, at, builder)
             }
-            (Some("compacted"), Some(payload)) => self.compacted(payload, at, told),
+            (Some("compacted"), Some(payload)) => self.compacted(payload, at, builder),
             (Some(kind), _) if SILENT.contains(&kind) => Ok(Known::Silent),
             // The first versions: bookkeeping, the head, and items without an envelope.
             (None, None) if line.record_type.is_some() => Ok(Known::Silent),
-            (None, None) => self.meta(&record.text, None, at, told),
-            (Some(_), None) => self.item(&record.text, at, told),
+            (None, None) => self.meta(&record.text, None, at, builder),
+            (Some(_), None) => self.item(&record.text, at, builder),
             _ => Ok(Known::Unknown(line.kind.clone().unwrap_or_default())),
         };
         match known {
             Ok(Known::Told) => {}
-            Ok(Known::Silent) => told.silent(),
-            Ok(Known::Unknown(kind)) => told.unknown(record, &kind, None),
+            Ok(Known::Silent) => builder.silent(),
+            Ok(Known::Unknown(kind)) => builder.unknown(record, &kind, None),
             Err(error) => {
                 let kind = line.kind.as_deref().unwrap_or("without type");
-                told.unknown(record, kind, Some(&error.to_string()));
+                builder.unknown(record, kind, Some(&error.to_string()));
             }
         }
     }
@@ -194,7 +196,7 @@ impl Rollout {
         json: &str,
         ordinal: Option<u64>,
         at: Option<Time>,
-        told: &mut Told<'_>,
+        builder: &mut EventBuilder<'_>,
     ) -> Understood {
         let meta: Meta<'_> = serde_json::from_str(json)?;
         let id = meta.id.as_ref().filter(|id| id.len() <= ID_BYTES_MAX);
@@ -205,46 +207,46 @@ impl Rollout {
         }
         if !self.state.has_meta && *id != self.named {
             self.state.thread = Some(id.clone());
-            told.session(id);
+            builder.session(id);
         }
         let is_first = !std::mem::replace(&mut self.state.has_meta, true);
         self.state.is_child = meta.is_child();
         self.state.own_from = meta.subagent_history_start_ordinal.filter(|_| meta.is_child());
         if meta.is_child() {
             if let Some(parent) = meta.parent() {
-                told.parent(&parent, SessionMode::Child, meta.agent_path.clone());
+                builder.parent(&parent, SessionMode::Child, meta.agent_path.clone());
             }
             // Without a number nothing tells which lines are its own.
             if meta.forked_from_id.is_some() && self.state.own_from.is_none() {
-                told.repeats_parent();
+                builder.repeats_parent();
             }
         } else if let Some(parent) = &meta.forked_from_id {
-            told.parent(parent, SessionMode::Fork, None);
+            builder.parent(parent, SessionMode::Fork, None);
         }
         // What a child is told to do may be encrypted; what it is called is not.
         let title = meta.agent_path.as_deref().filter(|_| meta.is_child()).map(called);
         let entry_point = meta.entry_point();
         let (branch, remote) =
             meta.git.map(|git| (git.branch, git.repository_url)).unwrap_or_default();
-        told.settings(
+        builder.settings(
             at,
-            Settings {
+            SessionSettings {
                 agent_version: meta.cli_version,
                 cwd: meta.cwd,
                 branch,
                 remote,
                 entry_point,
                 title,
-                ..Settings::default()
+                ..SessionSettings::default()
             },
         );
         // A file that does not begin at the beginning takes back what the thread said since.
         let goes_on = is_first && ordinal.is_some_and(|ordinal| ordinal > 0);
-        let effective = told.rewound_to();
+        let effective = builder.rewound_to();
         let is_fork = meta.forked_from_id.is_some() && effective.is_none();
         if goes_on && !is_fork && !self.state.is_child {
-            let identity = Identity::in_session(&["rewind", &told.place()]);
-            told.rewound(identity, at, effective);
+            let identity = EventIdentity::in_session(&["rewind", &builder.place()]);
+            builder.rewound(identity, at, effective);
         }
         Ok(Known::Told)
     }
@@ -253,27 +255,32 @@ impl Rollout {
         &mut self,
         json: &RawValue,
         at: Option<Time>,
-        told: &mut Told<'_>,
+        builder: &mut EventBuilder<'_>,
     ) -> Understood {
         let context: TurnContext<'_> = serde_json::from_str(json.get())?;
         self.state.enter(context.turn_id.as_deref());
-        told.settings(
+        builder.settings(
             at,
-            Settings {
+            SessionSettings {
                 model: context.model,
                 cwd: context.cwd,
                 permission_mode: context.approval_policy.and_then(json::text),
-                ..Settings::default()
+                ..SessionSettings::default()
             },
         );
         Ok(Known::Told)
     }
 
-    fn compacted(&mut self, json: &RawValue, at: Option<Time>, told: &mut Told<'_>) -> Understood {
+    fn compacted(
+        &mut self,
+        json: &RawValue,
+        at: Option<Time>,
+        builder: &mut EventBuilder<'_>,
+    ) -> Understood {
         let compacted: Compacted = json::read(json.get())?;
         let summary = compacted.message.filter(|message| !message.is_empty());
-        let identity = self.state.identity(told, "compaction");
-        told.compacted(identity, at, summary, None);
+        let identity = self.state.identity(builder, "compaction");
+        builder.compacted(identity, at, summary, None);
         self.state.compacted();
         Ok(Known::Told)
     }
@@ -282,15 +289,15 @@ impl Rollout {
         &mut self,
         json: &RawValue,
         at: Option<Time>,
-        told: &mut Told<'_>,
+        builder: &mut EventBuilder<'_>,
     ) -> Understood {
         let record: UsageRecord = json::read(json.get())?;
         self.state.usage_told(record.thread_token_usage.map(|tokens| tokens.total_tokens));
         let identity = match &record.response_id {
             Some(response) => self.state.named("usage", response),
-            None => self.state.identity(told, "usage"),
+            None => self.state.identity(builder, "usage"),
         };
-        step(identity, at, record.response_id, &record.usage, told);
+        step(identity, at, record.response_id, &record.usage, builder);
         Ok(Known::Told)
     }
 }
@@ -302,14 +309,14 @@ fn called(path: &str) -> String {
 
 /// What one request to the model used.
 fn step<'a>(
-    identity: Identity,
+    identity: EventIdentity,
     at: Option<Time>,
     response_id: Option<String>,
     tokens: &Tokens,
-    told: &'a mut Told<'_>,
+    builder: &'a mut EventBuilder<'_>,
 ) -> &'a mut Draft {
-    let model = told.known().model.clone();
+    let model = builder.known().model.clone();
     let usage = Some(tokens.usage());
     let step = StepCompleted { model, response_id, usage, ..StepCompleted::default() };
-    told.fact(identity, at, &step)
+    builder.fact(identity, at, &step)
 }

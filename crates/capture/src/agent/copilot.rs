@@ -18,17 +18,20 @@ use event::payload::{
 };
 
 use self::log::{
-    Compacted, Line, Reported, Session, Subagent, UserMessage, first_id, first_session, forked_from,
+    Compacted, Line, Session, Subagent, TelemetryFact, UserMessage, first_id, first_session,
+    forked_from,
 };
 use self::state::State;
 use crate::agent::calls::ID_BYTES_MAX;
-use crate::agent::{Agent, Form, Found, Kin, Parser, Role, Root};
+use crate::agent::{
+    Agent, LineageHint, Parser, RecognizedSource, SourceForm, SourceRole, SourceRoot,
+};
 use crate::environment::Environment;
+use crate::event_builder::{ChildCall, EventBuilder};
 use crate::hook::HookMap;
-use crate::record::Record;
+use crate::record::SourceRecord;
 use crate::source::Source;
-use crate::thread::Settings;
-use crate::told::{Child, Told};
+use crate::thread_state::SessionSettings;
 
 pub(crate) struct Copilot;
 
@@ -66,12 +69,12 @@ impl Agent for Copilot {
         "copilot"
     }
 
-    fn roots(&self, environment: &Environment) -> Vec<Root> {
+    fn roots(&self, environment: &Environment) -> Vec<SourceRoot> {
         let home = environment.folder("COPILOT_HOME", ".copilot");
-        vec![Root { path: home.join("session-state"), depth_max: 1 }]
+        vec![SourceRoot { path: home.join("session-state"), depth_max: 1 }]
     }
 
-    fn recognise(&self, path: &Path) -> Option<Found> {
+    fn recognise(&self, path: &Path) -> Option<RecognizedSource> {
         let name = path.file_name()?.to_str()?;
         let folder = path.parent()?.to_str()?;
         let session = match folder {
@@ -80,11 +83,19 @@ impl Agent for Copilot {
             folder if name == LOG => folder,
             _ => return None,
         };
-        Some(Found { form: Form::Lines, session: session.to_owned(), role: Role::Main })
+        Some(RecognizedSource {
+            form: SourceForm::Lines,
+            session: session.to_owned(),
+            role: SourceRole::Main,
+        })
     }
 
-    fn kin(&self, head: &[u8]) -> Kin {
-        Kin { parent: first_session(head), family: first_id(head), ..Kin::default() }
+    fn lineage_hint(&self, head: &[u8]) -> LineageHint {
+        LineageHint {
+            parent: first_session(head),
+            family: first_id(head),
+            ..LineageHint::default()
+        }
     }
 
     fn resume(&self, session: &str, _cwd: Option<&str>) -> Option<Vec<String>> {
@@ -117,22 +128,22 @@ enum Known {
 type Understood = Result<Known, serde_json::Error>;
 
 impl Parser for Log {
-    fn record(&mut self, record: &Record<'_>, told: &mut Told<'_>) {
+    fn record(&mut self, record: &SourceRecord<'_>, builder: &mut EventBuilder<'_>) {
         let line: Line<'_> = match record.read() {
             Ok(line) => line,
-            Err(error) => return told.unknown(record, "malformed", Some(&error.to_string())),
+            Err(error) => return builder.unknown(record, "malformed", Some(&error.to_string())),
         };
         if SILENT.contains(&line.kind.as_str()) {
-            return told.silent();
+            return builder.silent();
         }
         if let Some(agent) = &line.agent_id {
-            told.session(agent);
+            builder.session(agent);
         }
-        match self.event(&line, told) {
+        match self.event(&line, builder) {
             Ok(Known::Told) => {}
-            Ok(Known::Silent) => told.silent(),
-            Ok(Known::Unknown) => told.unknown(record, &line.kind, None),
-            Err(error) => told.unknown(record, &line.kind, Some(&error.to_string())),
+            Ok(Known::Silent) => builder.silent(),
+            Ok(Known::Unknown) => builder.unknown(record, &line.kind, None),
+            Err(error) => builder.unknown(record, &line.kind, Some(&error.to_string())),
         }
     }
 
@@ -142,39 +153,39 @@ impl Parser for Log {
 }
 
 impl Log {
-    fn event(&mut self, line: &Line<'_>, told: &mut Told<'_>) -> Understood {
+    fn event(&mut self, line: &Line<'_>, builder: &mut EventBuilder<'_>) -> Understood {
         let at = line.at();
         match line.kind.as_str() {
-            "user.message" => self.user_message(line, told)?,
-            "assistant.message" => self.answer(line, told)?,
-            "assistant.turn_start" => self.step_started(line, told),
-            "assistant.turn_end" => return Ok(self.step_ended(line, told)),
-            "session.usage_record" => self.usage(line, told)?,
-            "tool.execution_start" | "tool.user_requested" => self.tool_started(line, told)?,
-            "tool.execution_complete" => self.tool_completed(line, told)?,
-            "permission.requested" => self.approval_requested(line, told)?,
-            "permission.completed" => self.approval_resolved(line, told)?,
-            "session.start" => self.session_started(line, told)?,
-            "session.resume" => self.session_resumed(line, told)?,
-            "session.shutdown" => self.session_exited(line, told)?,
+            "user.message" => self.user_message(line, builder)?,
+            "assistant.message" => self.answer(line, builder)?,
+            "assistant.turn_start" => self.step_started(line, builder),
+            "assistant.turn_end" => return Ok(self.step_ended(line, builder)),
+            "session.usage_record" => self.usage(line, builder)?,
+            "tool.execution_start" | "tool.user_requested" => self.tool_started(line, builder)?,
+            "tool.execution_complete" => self.tool_completed(line, builder)?,
+            "permission.requested" => self.approval_requested(line, builder)?,
+            "permission.completed" => self.approval_resolved(line, builder)?,
+            "session.start" => self.session_started(line, builder)?,
+            "session.resume" => self.session_resumed(line, builder)?,
+            "session.shutdown" => self.session_exited(line, builder)?,
             "session.model_change" | "session.context_changed" | "session.title_changed" => {
                 let changed: Session = line.read()?;
-                told.settings(at, changed.settings());
+                builder.settings(at, changed.settings());
             }
-            "session.error" => self.error(line, told)?,
+            "session.error" => self.error(line, builder)?,
             "session.info" | "session.warning" | "session.handoff" | "session.task_complete" => {
-                self.report(line, told)?;
+                self.report(line, builder)?;
             }
-            "session.compaction_start" => self.compaction_started(line, told)?,
-            "session.compaction_complete" => self.compacted(line, told)?,
-            "subagent.started" => return self.subagent_started(line, told),
-            "subagent.completed" | "subagent.failed" => return self.subagent_ended(line, told),
+            "session.compaction_start" => self.compaction_started(line, builder)?,
+            "session.compaction_complete" => self.compacted(line, builder)?,
+            "subagent.started" => return self.subagent_started(line, builder),
+            "subagent.completed" | "subagent.failed" => return self.subagent_ended(line, builder),
             "skill.invoked" => {
                 let skill: UserMessage<'_> = line.read()?;
-                told.context(line.identity(""), at, None, skill.content);
+                builder.context(line.identity(""), at, None, skill.content);
             }
             "abort" => {
-                self.turn_ended(line, told, StopReason::Interrupted, None);
+                self.turn_ended(line, builder, StopReason::Interrupted, None);
             }
             _ => return Ok(Known::Unknown),
         }
@@ -184,52 +195,52 @@ impl Log {
     fn session_started(
         &mut self,
         line: &Line<'_>,
-        told: &mut Told<'_>,
+        builder: &mut EventBuilder<'_>,
     ) -> Result<(), serde_json::Error> {
         let session: Session = line.read()?;
         // A copy may still be called what it was copied from.
         if let Some(named) = &session.session_id {
-            told.parent(named, SessionMode::Fork, None);
+            builder.parent(named, SessionMode::Fork, None);
         }
-        told.settings(line.at(), session.settings());
-        told.started(line.at());
+        builder.settings(line.at(), session.settings());
+        builder.started(line.at());
         Ok(())
     }
 
     fn session_resumed(
         &mut self,
         line: &Line<'_>,
-        told: &mut Told<'_>,
+        builder: &mut EventBuilder<'_>,
     ) -> Result<(), serde_json::Error> {
         let session: Session = line.read()?;
-        told.resumed(line.identity(""), line.at());
-        told.settings(line.at(), session.settings());
-        told.started(line.at());
+        builder.resumed(line.identity(""), line.at());
+        builder.settings(line.at(), session.settings());
+        builder.started(line.at());
         Ok(())
     }
 
     fn session_exited(
         &mut self,
         line: &Line<'_>,
-        told: &mut Told<'_>,
+        builder: &mut EventBuilder<'_>,
     ) -> Result<(), serde_json::Error> {
-        let reported: Reported = line.read()?;
-        self.title(line, told);
-        told.exited(line.identity(""), line.at(), reported.shutdown_type);
+        let reported: TelemetryFact = line.read()?;
+        self.title(line, builder);
+        builder.exited(line.identity(""), line.at(), reported.shutdown_type);
         Ok(())
     }
 
     /// The name that a person gave stands beside the log, so it is looked at now and then.
-    fn title(&self, line: &Line<'_>, told: &mut Told<'_>) {
-        let title = told.beside("workspace.yaml").and_then(|yaml| given_name(&yaml));
-        told.settings(line.at(), Settings { title, ..Settings::default() });
+    fn title(&self, line: &Line<'_>, builder: &mut EventBuilder<'_>) {
+        let title = builder.beside("workspace.yaml").and_then(|yaml| given_name(&yaml));
+        builder.settings(line.at(), SessionSettings { title, ..SessionSettings::default() });
     }
 
     /// What was typed, or what a parent or a skill says to the model.
     fn user_message(
         &mut self,
         line: &Line<'_>,
-        told: &mut Told<'_>,
+        builder: &mut EventBuilder<'_>,
     ) -> Result<(), serde_json::Error> {
         let message: UserMessage<'_> = line.read()?;
         let is_steering = message.delivery.as_deref() == Some("steering");
@@ -237,13 +248,13 @@ impl Log {
         if !is_steering {
             talk.turn = message.interaction_id.clone().filter(|turn| turn.len() <= ID_BYTES_MAX);
             talk.is_turn_open = true;
-            told.turn_opened(message.interaction_id.as_deref());
+            builder.turn_opened(message.interaction_id.as_deref());
         }
         let is_typed = line.agent_id.is_none()
             && message.source.as_deref().is_none_or(|source| source == "user");
         let identity = line.identity("");
         if is_typed {
-            self.title(line, told);
+            self.title(line, builder);
             let files = message.attachments().into_iter().map(|file| ContentPart {
                 kind: "file".to_owned(),
                 url: Some(file),
@@ -253,15 +264,19 @@ impl Log {
             content.0.extend(files);
             let text = content.joined_text();
             let prompt = UserPrompt { content, queued: is_steering };
-            told.fact(identity, line.at(), &prompt).text = Some(text);
+            builder.fact(identity, line.at(), &prompt).text = Some(text);
         } else {
-            told.context(identity, line.at(), None, message.content);
+            builder.context(identity, line.at(), None, message.content);
         }
         Ok(())
     }
 
-    fn error(&mut self, line: &Line<'_>, told: &mut Told<'_>) -> Result<(), serde_json::Error> {
-        let reported: Reported = line.read()?;
+    fn error(
+        &mut self,
+        line: &Line<'_>,
+        builder: &mut EventBuilder<'_>,
+    ) -> Result<(), serde_json::Error> {
+        let reported: TelemetryFact = line.read()?;
         let message = reported.message.unwrap_or_default();
         let error = ErrorRaised {
             message: message.clone(),
@@ -269,38 +284,42 @@ impl Log {
             scope: reported.error_type,
             ..ErrorRaised::default()
         };
-        told.error(line.identity(""), line.at(), &error);
+        builder.error(line.identity(""), line.at(), &error);
         if self.state.talk(line.agent()).is_turn_open {
-            self.turn_ended(line, told, StopReason::Completed, Some(message));
+            self.turn_ended(line, builder, StopReason::Completed, Some(message));
         }
         Ok(())
     }
 
     /// Information, among it that the session went back: the file ends there with what still
     /// holds.
-    fn report(&mut self, line: &Line<'_>, told: &mut Told<'_>) -> Result<(), serde_json::Error> {
-        let reported: Reported = line.read()?;
+    fn report(
+        &mut self,
+        line: &Line<'_>,
+        builder: &mut EventBuilder<'_>,
+    ) -> Result<(), serde_json::Error> {
+        let reported: TelemetryFact = line.read()?;
         let about = reported.info_type.or(reported.warning_type);
         if about.as_deref() == Some("rewind") {
-            let effective = told.last(line.at());
-            told.rewound(line.identity(""), line.at(), effective);
+            let effective = builder.last(line.at());
+            builder.rewound(line.identity(""), line.at(), effective);
             return Ok(());
         }
         let text = reported.message.or(reported.summary).unwrap_or_default();
         if about.as_deref() == Some("fork")
             && let Some(parent) = forked_from(&text, &self.session)
         {
-            told.parent(parent, SessionMode::Fork, None);
+            builder.parent(parent, SessionMode::Fork, None);
         }
         let about = about.unwrap_or_else(|| line.kind.replace("session.", ""));
-        told.note(line.identity(""), line.at(), &about, text);
+        builder.note(line.identity(""), line.at(), &about, text);
         Ok(())
     }
 
     fn compaction_started(
         &mut self,
         line: &Line<'_>,
-        told: &mut Told<'_>,
+        builder: &mut EventBuilder<'_>,
     ) -> Result<(), serde_json::Error> {
         let compacted: Compacted = line.read()?;
         let started = CompactionStarted {
@@ -309,49 +328,53 @@ impl Log {
             current_tokens: compacted.current_tokens,
             ..CompactionStarted::default()
         };
-        told.fact(line.identity(""), line.at(), &started);
+        builder.fact(line.identity(""), line.at(), &started);
         Ok(())
     }
 
     /// The request that made the summary has no record of its own.
-    fn compacted(&mut self, line: &Line<'_>, told: &mut Told<'_>) -> Result<(), serde_json::Error> {
+    fn compacted(
+        &mut self,
+        line: &Line<'_>,
+        builder: &mut EventBuilder<'_>,
+    ) -> Result<(), serde_json::Error> {
         let compacted: Compacted = line.read()?;
         if let Some(used) = &compacted.compaction_tokens_used {
-            self.step_completed(line.identity("usage"), line.at(), used, told);
+            self.step_completed(line.identity("usage"), line.at(), used, builder);
         }
         if compacted.success == Some(false) {
             let message = compacted.error.unwrap_or_else(|| "the compaction failed".to_owned());
             let error = ErrorRaised { message, ..ErrorRaised::default() };
-            told.error(line.identity(""), line.at(), &error);
+            builder.error(line.identity(""), line.at(), &error);
             return Ok(());
         }
         let (summary, before) = (compacted.summary_content, compacted.pre_compaction_tokens);
-        told.compacted(line.identity(""), line.at(), summary, before);
+        builder.compacted(line.identity(""), line.at(), summary, before);
         Ok(())
     }
 
     /// A subagent begins: its session works for this one, and knows what this one knows.
-    fn subagent_started(&mut self, line: &Line<'_>, told: &mut Told<'_>) -> Understood {
+    fn subagent_started(&mut self, line: &Line<'_>, builder: &mut EventBuilder<'_>) -> Understood {
         let Some(session) = line.agent_id.as_deref() else { return Ok(Known::Unknown) };
         let subagent: Subagent = line.read()?;
         let call = self.state.calls.get(&subagent.tool_call_id);
         let (event_id, task) = call.map(|call| (call.event_id, call.task.take())).unzip();
-        told.session(&self.session);
-        let known = Settings { title: None, entry_point: None, ..told.known().clone() };
-        told.session(session);
-        told.parent(&self.session, SessionMode::Child, Some(subagent.tool_call_id));
-        told.settings(
+        builder.session(&self.session);
+        let known = SessionSettings { title: None, entry_point: None, ..builder.known().clone() };
+        builder.session(session);
+        builder.parent(&self.session, SessionMode::Child, Some(subagent.tool_call_id));
+        builder.settings(
             line.at(),
-            Settings { model: subagent.model.or(known.model.clone()), ..known },
+            SessionSettings { model: subagent.model.or(known.model.clone()), ..known },
         );
-        told.session(&self.session);
+        builder.session(&self.session);
         let task = task.flatten().or(subagent.agent_description).unwrap_or_default();
         let agent = subagent.agent_name.unwrap_or_default();
-        told.child_requested(line.at(), Child { session, agent, task, call: event_id });
+        builder.child_requested(line.at(), ChildCall { session, agent, task, call: event_id });
         Ok(Known::Told)
     }
 
-    fn subagent_ended(&mut self, line: &Line<'_>, told: &mut Told<'_>) -> Understood {
+    fn subagent_ended(&mut self, line: &Line<'_>, builder: &mut EventBuilder<'_>) -> Understood {
         let Some(session) = line.agent_id.as_deref() else { return Ok(Known::Unknown) };
         let subagent: Subagent = line.read()?;
         let outcome = match line.kind.as_str() {
@@ -359,8 +382,8 @@ impl Log {
             _ => Outcome::Ok,
         };
         let result = ToolResult { outcome, error: subagent.error, ..ToolResult::default() };
-        told.session(&self.session);
-        told.child_ended(line.at(), session, &result);
+        builder.session(&self.session);
+        builder.child_ended(line.at(), session, &result);
         self.state.forget(session);
         Ok(Known::Told)
     }
@@ -368,12 +391,12 @@ impl Log {
     fn turn_ended(
         &mut self,
         line: &Line<'_>,
-        told: &mut Told<'_>,
+        builder: &mut EventBuilder<'_>,
         stop_reason: StopReason,
         error: Option<String>,
     ) {
         self.state.talk(line.agent()).is_turn_open = false;
-        told.turn_completed(line.at(), line.identity("turn"), stop_reason, error);
+        builder.turn_completed(line.at(), line.identity("turn"), stop_reason, error);
     }
 }
 

@@ -11,10 +11,12 @@ mod hooks; // what its hooks say
 
 use std::path::Path;
 
-use crate::agent::{Agent, Form, Found, Marks, Parser, Role, Root};
+use crate::agent::{
+    Agent, BlockMarks, Parser, RecognizedSource, SourceForm, SourceRole, SourceRoot,
+};
 use crate::environment::Environment;
 use crate::hook::HookMap;
-use crate::rows::Schema;
+use crate::row_reader::DatabaseSchema;
 use crate::source::Source;
 
 pub struct Cursor;
@@ -24,25 +26,29 @@ impl Agent for Cursor {
         "cursor"
     }
 
-    fn roots(&self, environment: &Environment) -> Vec<Root> {
+    fn roots(&self, environment: &Environment) -> Vec<SourceRoot> {
         let home = environment.home();
         let settings = environment.folder("XDG_CONFIG_HOME", ".config");
         let store = "Cursor/User/globalStorage";
         vec![
-            Root { path: home.join(".cursor/projects"), depth_max: 4 },
-            Root { path: settings.join(store), depth_max: 0 },
-            Root { path: home.join("Library/Application Support").join(store), depth_max: 0 },
+            SourceRoot { path: home.join(".cursor/projects"), depth_max: 4 },
+            SourceRoot { path: settings.join(store), depth_max: 0 },
+            SourceRoot { path: home.join("Library/Application Support").join(store), depth_max: 0 },
         ]
     }
 
     /// `<project>/agent-transcripts/<id>/<id>.jsonl`, `…/<id>/subagents/<id>.jsonl`, older
     /// `…/<uuid>.txt`; and the store of the editor.
-    fn recognise(&self, path: &Path) -> Option<Found> {
+    fn recognise(&self, path: &Path) -> Option<RecognizedSource> {
         let names: Vec<&str> = path.iter().map(|name| name.to_str().unwrap_or_default()).collect();
         let (parent, file) = match names[..] {
             [STORE] => {
                 let session = STORE.to_owned();
-                return Some(Found { form: Form::Rows, session, role: Role::Main });
+                return Some(RecognizedSource {
+                    form: SourceForm::Rows,
+                    session,
+                    role: SourceRole::Main,
+                });
             }
             [_, TRANSCRIPTS, file] => (None, file),
             [_, TRANSCRIPTS, id, file] if Path::new(file).file_stem()?.to_str()? == id => {
@@ -52,27 +58,27 @@ impl Agent for Cursor {
             _ => return None,
         };
         let (session, form) = match file.rsplit_once('.')? {
-            (stem, "jsonl") => (stem, Form::Lines),
-            (stem, "txt") if is_uuid(stem) => (stem, Form::Blocks(MARKS)),
+            (stem, "jsonl") => (stem, SourceForm::Lines),
+            (stem, "txt") if is_uuid(stem) => (stem, SourceForm::Blocks(MARKS)),
             _ => return None,
         };
         let role = match parent {
-            Some(parent) => Role::Subagent { parent: parent.to_owned() },
-            None => Role::Main,
+            Some(parent) => SourceRole::Subagent { parent: parent.to_owned() },
+            None => SourceRole::Main,
         };
-        Some(Found { form, session: session.to_owned(), role })
+        Some(RecognizedSource { form, session: session.to_owned(), role })
     }
 
     /// Lines have most of what was said by whom; the store repeats them.
-    fn rank(&self, form: Form) -> u8 {
+    fn rank(&self, form: SourceForm) -> u8 {
         match form {
-            Form::Blocks(_) => 1,
-            Form::Rows => 2,
+            SourceForm::Blocks(_) => 1,
+            SourceForm::Rows => 2,
             _ => 0,
         }
     }
 
-    fn schemas(&self) -> &'static [Schema] {
+    fn schemas(&self) -> &'static [DatabaseSchema] {
         store::SCHEMAS
     }
 
@@ -86,12 +92,12 @@ impl Agent for Cursor {
 
     fn parser(&self, source: &Source, saved: Option<&str>) -> Box<dyn Parser> {
         let parent = match &source.role {
-            Role::Subagent { parent } => Some(parent.clone()),
-            Role::Main => None,
+            SourceRole::Subagent { parent } => Some(parent.clone()),
+            SourceRole::Main => None,
         };
         match source.form {
-            Form::Blocks(_) => Box::new(text::Text::new(saved)),
-            Form::Rows => Box::new(store::Store::new(saved)),
+            SourceForm::Blocks(_) => Box::new(text::Text::new(saved)),
+            SourceForm::Rows => Box::new(store::Store::new(saved)),
             _ => Box::new(lines::Transcript::new(parent, saved)),
         }
     }
@@ -100,7 +106,7 @@ impl Agent for Cursor {
 const STORE: &str = "state.vscdb";
 const TRANSCRIPTS: &str = "agent-transcripts";
 
-const MARKS: Marks = Marks {
+const MARKS: BlockMarks = BlockMarks {
     lines: &["user:\n", "assistant:\n", "[Thinking]", "[Tool call] ", "[Tool result]"],
     quote: (prompt::OPEN, prompt::CLOSE),
 };

@@ -21,14 +21,14 @@ use serde::{Deserialize, Serialize};
 use self::recent::Recent;
 use self::record::{Head, Line, Message, Part, Tokens};
 pub(super) use self::tools::exit_code;
-use crate::agent::{Agent, Form, Found, Parser, Role, Root};
+use crate::agent::{Agent, Parser, RecognizedSource, SourceForm, SourceRole, SourceRoot};
 use crate::environment::Environment;
+use crate::event_builder::EventBuilder;
 use crate::hook::HookMap;
-use crate::identity::Identity;
-use crate::record::Record;
+use crate::identity::EventIdentity;
+use crate::record::SourceRecord;
 use crate::source::{Source, short_hash};
-use crate::thread::Settings;
-use crate::told::Told;
+use crate::thread_state::SessionSettings;
 
 pub struct Gemini;
 
@@ -37,14 +37,14 @@ impl Agent for Gemini {
         "gemini"
     }
 
-    fn roots(&self, environment: &Environment) -> Vec<Root> {
+    fn roots(&self, environment: &Environment) -> Vec<SourceRoot> {
         let home = environment.absolute("GEMINI_CLI_HOME");
         let home = home.unwrap_or_else(|| environment.home().to_owned());
-        vec![Root { path: home.join(".gemini/tmp"), depth_max: 3 }]
+        vec![SourceRoot { path: home.join(".gemini/tmp"), depth_max: 3 }]
     }
 
     /// `<project>/chats/session-<minute>-<id>.jsonl`, or `<project>/chats/<parent>/<id>.jsonl`.
-    fn recognise(&self, path: &Path) -> Option<Found> {
+    fn recognise(&self, path: &Path) -> Option<RecognizedSource> {
         let mut names = path.iter().map(|name| name.to_str().unwrap_or_default()).skip(1);
         let ("chats", second, third) = (names.next()?, names.next()?, names.next()) else {
             return None;
@@ -54,8 +54,8 @@ impl Agent for Gemini {
             None => (None, second),
         };
         let (stem, form) = match name.rsplit_once('.')? {
-            (stem, "jsonl") => (stem, Form::Lines),
-            (stem, "json") => (stem, Form::Document { list: "messages" }),
+            (stem, "jsonl") => (stem, SourceForm::Lines),
+            (stem, "json") => (stem, SourceForm::Document { list: "messages" }),
             _ => return None,
         };
         let session = match parent {
@@ -64,10 +64,10 @@ impl Agent for Gemini {
             None => stem.strip_prefix("session-")?.rsplit('-').next()?,
         };
         let role = match parent {
-            Some(parent) => Role::Subagent { parent: parent.to_owned() },
-            None => Role::Main,
+            Some(parent) => SourceRole::Subagent { parent: parent.to_owned() },
+            None => SourceRole::Main,
         };
-        Some(Found { form, session: session.to_owned(), role })
+        Some(RecognizedSource { form, session: session.to_owned(), role })
     }
 
     fn resume(&self, session: &str, _cwd: Option<&str>) -> Option<Vec<String>> {
@@ -81,8 +81,8 @@ impl Agent for Gemini {
     fn parser(&self, source: &Source, saved: Option<&str>) -> Box<dyn Parser> {
         let state = saved.and_then(|saved| serde_json::from_str(saved).ok()).unwrap_or_default();
         let parent = match &source.role {
-            Role::Subagent { parent } => Some(parent.clone()),
-            Role::Main => None,
+            SourceRole::Subagent { parent } => Some(parent.clone()),
+            SourceRole::Main => None,
         };
         Box::new(GeminiParser { parent, state })
     }
@@ -153,19 +153,19 @@ fn is_context(text: &str) -> bool {
 }
 
 impl Parser for GeminiParser {
-    fn record(&mut self, record: &Record<'_>, told: &mut Told<'_>) {
+    fn record(&mut self, record: &SourceRecord<'_>, builder: &mut EventBuilder<'_>) {
         match Line::read(record) {
-            Ok(Line::Head(head)) => self.head(head, told),
-            Ok(Line::Patch(set)) => self.patch(set, told),
-            Ok(Line::Rewind(id)) => self.rewind(&id, told),
+            Ok(Line::Head(head)) => self.head(head, builder),
+            Ok(Line::Patch(set)) => self.patch(set, builder),
+            Ok(Line::Rewind(id)) => self.rewind(&id, builder),
             Ok(Line::Message(message)) => {
-                told.name(&message.id);
-                if !self.message(&message, told) {
-                    told.unknown(record, &message.kind, None);
+                builder.name(&message.id);
+                if !self.message(&message, builder) {
+                    builder.unknown(record, &message.kind, None);
                 }
             }
-            Ok(Line::Other) => told.unknown(record, "line", None),
-            Err(error) => told.unknown(record, "line", Some(&error.to_string())),
+            Ok(Line::Other) => builder.unknown(record, "line", None),
+            Err(error) => builder.unknown(record, "line", Some(&error.to_string())),
         }
     }
 
@@ -180,31 +180,31 @@ impl Parser for GeminiParser {
 
 impl GeminiParser {
     /// The first line of a session, written again when it is resumed.
-    fn head(&mut self, head: Head, told: &mut Told<'_>) {
+    fn head(&mut self, head: Head, builder: &mut EventBuilder<'_>) {
         let at = time(head.start_time.as_deref());
         let session = head.session_id.clone().unwrap_or_default();
-        told.session(self.state.session.get_or_insert(session));
+        builder.session(self.state.session.get_or_insert(session));
         self.state.phase = Phase::Start;
         match &self.parent {
-            Some(parent) => told.parent(parent, SessionMode::Child, None),
+            Some(parent) => builder.parent(parent, SessionMode::Child, None),
             None => {
                 let start = head.start_time.as_deref().unwrap_or_default();
-                told.resumed(Identity::in_session(&["resumed", start]), at);
+                builder.resumed(EventIdentity::in_session(&["resumed", start]), at);
             }
         }
         let root = if self.parent.is_some() { "../../.project_root" } else { "../.project_root" };
         let cwd = head.directories.first().cloned();
-        let cwd = cwd.or_else(|| told.beside(root).map(|cwd| cwd.trim().to_owned()));
+        let cwd = cwd.or_else(|| builder.beside(root).map(|cwd| cwd.trim().to_owned()));
         let title = head.summary.filter(|_| self.parent.is_none());
-        told.settings(at, Settings { cwd, title, ..Settings::default() });
+        builder.settings(at, SessionSettings { cwd, title, ..SessionSettings::default() });
         match head.messages {
-            Some(messages) => self.list(&messages, head.last_updated.as_deref(), told),
-            None => told.silent(),
+            Some(messages) => self.list(&messages, head.last_updated.as_deref(), builder),
+            None => builder.silent(),
         }
     }
 
     /// A patch of the session as a whole.
-    fn patch(&mut self, set: Head, told: &mut Told<'_>) {
+    fn patch(&mut self, set: Head, builder: &mut EventBuilder<'_>) {
         let at = time(set.last_updated.as_deref());
         if set.session_id.is_some() && !matches!(self.state.phase, Phase::Start) {
             self.state.phase = Phase::Named;
@@ -212,21 +212,26 @@ impl GeminiParser {
         // The summary of a subagent is its result, which its parent's call has.
         let title = set.summary.filter(|_| self.parent.is_none());
         let cwd = set.directories.first().cloned();
-        told.settings(at, Settings { cwd, title, ..Settings::default() });
+        builder.settings(at, SessionSettings { cwd, title, ..SessionSettings::default() });
         match set.messages {
-            Some(messages) => self.list(&messages, set.last_updated.as_deref(), told),
-            None => told.silent(),
+            Some(messages) => self.list(&messages, set.last_updated.as_deref(), builder),
+            None => builder.silent(),
         }
     }
 
     /// The client's history as it is from now on. What is known in it is not told again.
-    fn list(&mut self, messages: &[Message], updated: Option<&str>, told: &mut Told<'_>) {
+    fn list(
+        &mut self,
+        messages: &[Message],
+        updated: Option<&str>,
+        builder: &mut EventBuilder<'_>,
+    ) {
         let at = time(updated);
         let phase = std::mem::take(&mut self.state.phase);
         for message in messages {
-            self.context(message, told);
+            self.context(message, builder);
         }
-        if self.compaction(messages, told) {
+        if self.compaction(messages, builder) {
             return;
         }
         let talk: Vec<&Message> =
@@ -239,7 +244,7 @@ impl GeminiParser {
             }
             Phase::Named => {
                 let updated = updated.unwrap_or_default();
-                told.resumed(Identity::in_session(&["resumed", updated]), at);
+                builder.resumed(EventIdentity::in_session(&["resumed", updated]), at);
             }
             _ => {}
         }
@@ -249,30 +254,30 @@ impl GeminiParser {
         match known {
             Some((number, place)) => {
                 let event = self.state.recent.event(place);
-                self.take_back(place + 1, event, &talk[number].id, at, told);
-                self.tell_all(&talk[number + 1..], told);
+                self.take_back(place + 1, event, &talk[number].id, at, builder);
+                self.tell_all(&talk[number + 1..], builder);
             }
             None if talk.is_empty() || !self.state.recent.is_empty() => {
                 let last = messages.last().map_or("", |message| &message.id);
-                self.take_back(0, self.state.context_event, last, at, told);
+                self.take_back(0, self.state.context_event, last, at, builder);
             }
-            None => self.tell_all(&talk, told),
+            None => self.tell_all(&talk, builder),
         }
     }
 
-    fn tell_all(&mut self, messages: &[&Message], told: &mut Told<'_>) {
+    fn tell_all(&mut self, messages: &[&Message], builder: &mut EventBuilder<'_>) {
         for message in messages {
-            self.message(message, told);
+            self.message(message, builder);
         }
     }
 
     /// Everything from this message on was taken back.
-    fn rewind(&mut self, id: &str, told: &mut Told<'_>) {
+    fn rewind(&mut self, id: &str, builder: &mut EventBuilder<'_>) {
         let place = self.state.recent.find_id(id);
         let before = place.and_then(|place| place.checked_sub(1));
         let event = before.and_then(|before| self.state.recent.event(before));
         let to = event.or(self.state.context_event);
-        self.take_back(place.unwrap_or(0), to, id, None, told);
+        self.take_back(place.unwrap_or(0), to, id, None, builder);
     }
 
     fn take_back(
@@ -281,34 +286,34 @@ impl GeminiParser {
         to: Option<EventId>,
         name: &str,
         at: Option<Time>,
-        told: &mut Told<'_>,
+        builder: &mut EventBuilder<'_>,
     ) {
-        let identity = Identity::in_session(&["rewind", name, self.state.recent.newest()]);
+        let identity = EventIdentity::in_session(&["rewind", name, self.state.recent.newest()]);
         if self.state.recent.truncate(len) {
-            told.rewound(identity, at, to);
+            builder.rewound(identity, at, to);
             self.state.last_event = to;
         } else {
-            told.silent();
+            builder.silent();
         }
     }
 
     /// Whether the list begins with a new summary of what was said.
-    fn compaction(&mut self, messages: &[Message], told: &mut Told<'_>) -> bool {
+    fn compaction(&mut self, messages: &[Message], builder: &mut EventBuilder<'_>) -> bool {
         let snapshot = messages.iter().find(|message| is_snapshot(message));
         let Some(snapshot) = snapshot.filter(|message| message.id != self.state.snapshot) else {
             return false;
         };
-        self.compacted(snapshot, told);
+        self.compacted(snapshot, builder);
         for message in messages.iter().filter(|message| !is_all_context(message)) {
             self.state.recent.see(message, self.state.last_event);
         }
         true
     }
 
-    fn compacted(&mut self, snapshot: &Message, told: &mut Told<'_>) {
-        let identity = Identity::in_session(&["compaction", &snapshot.id]);
+    fn compacted(&mut self, snapshot: &Message, builder: &mut EventBuilder<'_>) {
+        let identity = EventIdentity::in_session(&["compaction", &snapshot.id]);
         let at = time(snapshot.timestamp.as_deref());
-        let event = told.compacted(identity, at, Some(snapshot.content.joined()), None);
+        let event = builder.compacted(identity, at, Some(snapshot.content.joined()), None);
         self.state.snapshot.clone_from(&snapshot.id);
         self.state.recent = Recent::default();
         self.state.last_event = Some(event);
@@ -316,21 +321,21 @@ impl GeminiParser {
     }
 
     /// One message. Whether its type is known.
-    fn message(&mut self, message: &Message, told: &mut Told<'_>) -> bool {
+    fn message(&mut self, message: &Message, builder: &mut EventBuilder<'_>) -> bool {
         if self.is_retold(message) {
-            told.silent();
+            builder.silent();
             return true;
         }
         self.state.phase = Phase::Talk;
         match message.kind.as_str() {
-            "user" => self.user(message, told),
-            "gemini" => self.gemini(message, told),
-            "info" | "warning" => self.notice(message, told),
+            "user" => self.user(message, builder),
+            "gemini" => self.gemini(message, builder),
+            "info" | "warning" => self.notice(message, builder),
             "error" => {
-                let identity = Identity::in_session(&["error", &message.id]);
+                let identity = EventIdentity::in_session(&["error", &message.id]);
                 let error =
                     ErrorRaised { message: message.content.joined(), ..ErrorRaised::default() };
-                told.error(identity, time(message.timestamp.as_deref()), &error);
+                builder.error(identity, time(message.timestamp.as_deref()), &error);
             }
             _ => return false,
         }
@@ -353,37 +358,37 @@ impl GeminiParser {
         message.tokens.is_none() && !is_late
     }
 
-    fn user(&mut self, message: &Message, told: &mut Told<'_>) {
+    fn user(&mut self, message: &Message, builder: &mut EventBuilder<'_>) {
         let at = time(message.timestamp.as_deref());
         if is_snapshot(message) {
-            return self.compacted(message, told);
+            return self.compacted(message, builder);
         }
-        self.context(message, told);
+        self.context(message, builder);
         let mut has_told = false;
         for part in &message.content.0 {
             if let Some(response) = &part.function_response {
                 has_told = true;
-                self.response(response, at, told);
+                self.response(response, at, builder);
             }
         }
         let typed = Typed::of(message);
         if !typed.prompt.0.is_empty() {
             has_told = true;
-            let identity = Identity::in_session(&["prompt", &message.id]);
+            let identity = EventIdentity::in_session(&["prompt", &message.id]);
             let event = match &self.parent {
                 // A subagent's prompt is its parent's task.
-                Some(_) => told.context(identity, at, None, typed.prompt.joined_text()).id,
+                Some(_) => builder.context(identity, at, None, typed.prompt.joined_text()).id,
                 None => {
-                    told.turn_opened(Some(&message.id));
-                    told.prompt(identity, at, typed.prompt).id
+                    builder.turn_opened(Some(&message.id));
+                    builder.prompt(identity, at, typed.prompt).id
                 }
             };
             self.state.last_event = Some(event);
         }
         if !typed.added.is_empty() {
             has_told = true;
-            let identity = Identity::in_session(&["added", &message.id]);
-            self.state.last_event = Some(told.context(identity, at, None, typed.added).id);
+            let identity = EventIdentity::in_session(&["added", &message.id]);
+            self.state.last_event = Some(builder.context(identity, at, None, typed.added).id);
         }
         if has_told {
             self.state.recent.see(message, self.state.last_event);
@@ -391,7 +396,7 @@ impl GeminiParser {
     }
 
     /// What the client puts in front of the talk; it is told when it changes.
-    fn context(&mut self, message: &Message, told: &mut Told<'_>) {
+    fn context(&mut self, message: &Message, builder: &mut EventBuilder<'_>) {
         if message.kind != "user" {
             return;
         }
@@ -401,19 +406,19 @@ impl GeminiParser {
             if self.state.context == hash {
                 continue;
             }
-            if told.known().cwd.is_none() {
+            if builder.known().cwd.is_none() {
                 let cwd = workspace(text).map(str::to_owned);
-                told.settings(at, Settings { cwd, ..Settings::default() });
+                builder.settings(at, SessionSettings { cwd, ..SessionSettings::default() });
             }
-            let identity = Identity::in_session(&["context", &message.id, &hash]);
+            let identity = EventIdentity::in_session(&["context", &message.id, &hash]);
             let kind = Some(ContextKind::Bootstrap);
-            let event = told.context(identity, at, kind, text.to_owned()).id;
+            let event = builder.context(identity, at, kind, text.to_owned()).id;
             self.state.context = hash;
             self.state.context_event = Some(event);
         }
     }
 
-    fn gemini(&mut self, message: &Message, told: &mut Told<'_>) {
+    fn gemini(&mut self, message: &Message, builder: &mut EventBuilder<'_>) {
         let at = time(message.timestamp.as_deref());
         let text = message.content.joined();
         let thoughts = thoughts(message);
@@ -424,9 +429,12 @@ impl GeminiParser {
         if !belongs_to_last && self.state.answer.id != message.id {
             self.state.answer = Answer { id: message.id.clone(), ..Answer::default() };
         }
-        told.settings(at, Settings { model: message.model.clone(), ..Settings::default() });
+        builder.settings(
+            at,
+            SessionSettings { model: message.model.clone(), ..SessionSettings::default() },
+        );
         if has_words && !self.state.answer.has_message {
-            self.words(&message.id, at, thoughts, text, told);
+            self.words(&message.id, at, thoughts, text, builder);
         }
         if let Some(tokens) = message.tokens.as_ref().filter(|_| !self.state.answer.has_usage) {
             self.state.answer.has_usage = true;
@@ -436,11 +444,11 @@ impl GeminiParser {
                 usage: Some(tokens.usage()),
                 ..StepCompleted::default()
             };
-            told.fact(Identity::in_session(&["step", &message.id]), at, &step);
+            builder.fact(EventIdentity::in_session(&["step", &message.id]), at, &step);
         }
         let new = if belongs_to_last { 0 } else { self.state.answer.calls };
         for call in message.tool_calls.iter().skip(new) {
-            self.call(&message.id, call, at, told);
+            self.call(&message.id, call, at, builder);
         }
         if !belongs_to_last {
             self.state.answer.calls = message.tool_calls.len();
@@ -454,7 +462,7 @@ impl GeminiParser {
         at: Option<Time>,
         thinking: String,
         text: String,
-        told: &mut Told<'_>,
+        builder: &mut EventBuilder<'_>,
     ) {
         let answer = &mut self.state.answer;
         answer.has_message = true;
@@ -466,7 +474,8 @@ impl GeminiParser {
                 thinking,
                 ..AssistantThinking::default()
             };
-            let draft = told.thinking(Identity::in_session(&["thinking", id]), at, &thinking);
+            let draft =
+                builder.thinking(EventIdentity::in_session(&["thinking", id]), at, &thinking);
             self.state.last_event = Some(draft.id);
         }
         if !text.is_empty() {
@@ -476,22 +485,22 @@ impl GeminiParser {
                 content: Content::text(text),
                 ..AssistantMessage::default()
             };
-            let draft = told.message(Identity::in_session(&["message", id]), at, &message);
+            let draft = builder.message(EventIdentity::in_session(&["message", id]), at, &message);
             self.state.last_event = Some(draft.id);
         }
     }
 
-    fn notice(&mut self, message: &Message, told: &mut Told<'_>) {
+    fn notice(&mut self, message: &Message, builder: &mut EventBuilder<'_>) {
         let at = time(message.timestamp.as_deref());
         let text = message.content.joined();
         if text.trim() == CANCELLED {
-            let identity = Identity::in_session(&["cancelled", &message.id]);
-            told.turn_completed(at, identity, StopReason::Interrupted, None);
+            let identity = EventIdentity::in_session(&["cancelled", &message.id]);
+            builder.turn_completed(at, identity, StopReason::Interrupted, None);
         } else if text.trim().is_empty() {
-            told.silent();
+            builder.silent();
         } else {
-            let identity = Identity::in_session(&["notice", &message.id]);
-            told.note(identity, at, &message.kind, text);
+            let identity = EventIdentity::in_session(&["notice", &message.id]);
+            builder.note(identity, at, &message.kind, text);
         }
     }
 }

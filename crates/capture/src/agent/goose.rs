@@ -17,14 +17,14 @@ use serde::{Deserialize, Serialize};
 
 use self::recent::{Known, Recent};
 use self::record::{Action, Block, Message, Session};
-use crate::agent::{Agent, Form, Found, Parser, Role, Root};
+use crate::agent::{Agent, Parser, RecognizedSource, SourceForm, SourceRole, SourceRoot};
 use crate::environment::Environment;
-use crate::identity::Identity;
-use crate::record::Record;
-use crate::rows::{Schema, Way};
+use crate::event_builder::EventBuilder;
+use crate::identity::EventIdentity;
+use crate::record::SourceRecord;
+use crate::row_reader::{DatabaseSchema, RowQuery};
 use crate::source::{Source, short_hash};
-use crate::thread::Settings;
-use crate::told::Told;
+use crate::thread_state::SessionSettings;
 
 pub struct Goose;
 
@@ -33,30 +33,30 @@ impl Agent for Goose {
         "goose"
     }
 
-    fn roots(&self, environment: &Environment) -> Vec<Root> {
+    fn roots(&self, environment: &Environment) -> Vec<SourceRoot> {
         let data = match environment.absolute("GOOSE_PATH_ROOT") {
             Some(root) => root.join("data"),
             None => environment.data_folder("goose"),
         };
-        vec![Root { path: data.join("sessions"), depth_max: 0 }]
+        vec![SourceRoot { path: data.join("sessions"), depth_max: 0 }]
     }
 
-    fn recognise(&self, path: &Path) -> Option<Found> {
+    fn recognise(&self, path: &Path) -> Option<RecognizedSource> {
         let name = path.to_str().filter(|name| !name.contains('/'))?;
         let (session, form) = match name.rsplit_once('.')? {
-            ("sessions", "db") => ("sessions", Form::Rows),
-            (stem, "jsonl") => (stem, Form::Lines),
+            ("sessions", "db") => ("sessions", SourceForm::Rows),
+            (stem, "jsonl") => (stem, SourceForm::Lines),
             _ => return None,
         };
-        Some(Found { form, session: session.to_owned(), role: Role::Main })
+        Some(RecognizedSource { form, session: session.to_owned(), role: SourceRole::Main })
     }
 
     /// The database took over what the files had.
-    fn rank(&self, form: Form) -> u8 {
-        u8::from(form != Form::Rows)
+    fn rank(&self, form: SourceForm) -> u8 {
+        u8::from(form != SourceForm::Rows)
     }
 
-    fn schemas(&self) -> &'static [Schema] {
+    fn schemas(&self) -> &'static [DatabaseSchema] {
         SCHEMAS
     }
 
@@ -71,7 +71,7 @@ impl Agent for Goose {
     }
 }
 
-static SCHEMAS: &[Schema] = &[Schema {
+static SCHEMAS: &[DatabaseSchema] = &[DatabaseSchema {
     tables: &["sessions", "messages"],
     sessions: "
         SELECT s.id AS id, NULL AS parent, NULL AS family, 'messages' AS way,
@@ -81,7 +81,7 @@ static SCHEMAS: &[Schema] = &[Schema {
                 SELECT count(*) || '/' || coalesce(max(m.id), 0)
                 FROM messages m WHERE m.session_id = s.id) AS digest
         FROM sessions s ORDER BY s.created_at DESC, s.id DESC",
-    ways: &[Way {
+    ways: &[RowQuery {
         name: "messages",
         head: Some("SELECT 'session' AS type, s.* FROM sessions s WHERE s.id = :session"),
         // Equal messages of one second stand close together.
@@ -136,7 +136,7 @@ struct Said<'m> {
     message: &'m Message,
     blocks: &'m [Block],
     key: &'m str,
-    record: &'m Record<'m>,
+    record: &'m SourceRecord<'m>,
 }
 
 const DECLINED: &str = "The user has declined to run this tool";
@@ -144,7 +144,7 @@ const DECLINED: &str = "The user has declined to run this tool";
 const SECONDS_MAX: i64 = 100_000_000_000;
 
 impl Parser for GooseParser {
-    fn record(&mut self, record: &Record<'_>, told: &mut Told<'_>) {
+    fn record(&mut self, record: &SourceRecord<'_>, builder: &mut EventBuilder<'_>) {
         #[derive(Deserialize)]
         struct Names {
             role: Option<serde::de::IgnoredAny>,
@@ -152,13 +152,13 @@ impl Parser for GooseParser {
         let is_message = record.read::<Names>().is_ok_and(|names| names.role.is_some());
         if is_message {
             match record.read() {
-                Ok(message) => self.message(&message, record, told),
-                Err(error) => told.unknown(record, "message", Some(&error.to_string())),
+                Ok(message) => self.message(&message, record, builder),
+                Err(error) => builder.unknown(record, "message", Some(&error.to_string())),
             }
         } else {
             match record.read() {
-                Ok(session) => self.session(&session, told),
-                Err(error) => told.unknown(record, "session", Some(&error.to_string())),
+                Ok(session) => self.session(&session, builder),
+                Err(error) => builder.unknown(record, "session", Some(&error.to_string())),
             }
         }
     }
@@ -169,7 +169,7 @@ impl Parser for GooseParser {
 }
 
 impl GooseParser {
-    fn session(&mut self, session: &Session, told: &mut Told<'_>) {
+    fn session(&mut self, session: &Session, builder: &mut EventBuilder<'_>) {
         #[derive(Deserialize)]
         struct Model {
             model_name: Option<String>,
@@ -180,20 +180,20 @@ impl GooseParser {
         let titles = [&session.name, &session.description];
         let title = titles.into_iter().flatten().find(|title| !title.trim().is_empty());
         let model = session.model_config_json.as_ref().and_then(|model| model.read().ok());
-        let news = Settings {
+        let news = SessionSettings {
             cwd: session.working_dir.clone(),
             title: title.cloned(),
             model: model.and_then(|model: Model| model.model_name),
             permission_mode: session.goose_mode.clone(),
             entry_point: kind,
-            ..Settings::default()
+            ..SessionSettings::default()
         };
-        told.settings(at, news);
-        self.usage(session, at, told);
+        builder.settings(at, news);
+        self.usage(session, at, builder);
     }
 
     /// Only sums are recorded: what the session has used by now stands in for what it had.
-    fn usage(&mut self, session: &Session, at: Option<Time>, told: &mut Told<'_>) {
+    fn usage(&mut self, session: &Session, at: Option<Time>, builder: &mut EventBuilder<'_>) {
         let usage = TokenUsage {
             input_tokens: session.accumulated_input_tokens,
             output_tokens: session.accumulated_output_tokens,
@@ -203,11 +203,11 @@ impl GooseParser {
         let said = Raw::from_value(&usage).expect("usage encodes");
         let is_news = usage != TokenUsage::default() && self.state.usage_said != said.get();
         if !is_news {
-            return told.silent();
+            return builder.silent();
         }
-        let model = told.known().model.clone();
+        let model = builder.known().model.clone();
         let step = StepCompleted { model, usage: Some(usage), ..StepCompleted::default() };
-        let draft = told.fact(Identity::in_session(&["usage", said.get()]), at, &step);
+        let draft = builder.fact(EventIdentity::in_session(&["usage", said.get()]), at, &step);
         if let Some(first) = &self.state.usage {
             draft
                 .metadata
@@ -217,32 +217,37 @@ impl GooseParser {
         self.state.usage_said = said.get().to_owned();
     }
 
-    fn message(&mut self, message: &Message, record: &Record<'_>, told: &mut Told<'_>) {
+    fn message(
+        &mut self,
+        message: &Message,
+        record: &SourceRecord<'_>,
+        builder: &mut EventBuilder<'_>,
+    ) {
         let blocks: Vec<Block> = match message.content.read() {
             Ok(blocks) => blocks,
-            Err(error) => return told.unknown(record, "content", Some(&error.to_string())),
+            Err(error) => return builder.unknown(record, "content", Some(&error.to_string())),
         };
         let key = match message.row() {
             Some(_) => key(message, &blocks, message.occurrence),
             // Lines do not say how many equal ones came before.
             None => self.state.recent.first_free(|before| key(message, &blocks, before)),
         };
-        told.name(&key);
+        builder.name(&key);
         let at = Some(moment(message.created));
         match self.state.recent.look(&key, message) {
-            Known::Before => return told.silent(),
+            Known::Before => return builder.silent(),
             Known::New => {}
             Known::After(event) => {
-                let identity = Identity::in_session(&["rewind", &key]);
-                told.rewound(identity, at, event);
+                let identity = EventIdentity::in_session(&["rewind", &key]);
+                builder.rewound(identity, at, event);
             }
         }
         let said = Said { message, blocks: &blocks, key: &key, record };
         let event = match message.role.as_str() {
-            "user" => self.user(&said, told),
-            "assistant" => self.assistant(&said, told),
+            "user" => self.user(&said, builder),
+            "assistant" => self.assistant(&said, builder),
             role => {
-                told.unknown(record, role, None);
+                builder.unknown(record, role, None);
                 None
             }
         };
@@ -250,19 +255,19 @@ impl GooseParser {
     }
 
     /// What stands on the user's side. The last event it gave.
-    fn user(&mut self, said: &Said<'_>, told: &mut Told<'_>) -> Option<EventId> {
+    fn user(&mut self, said: &Said<'_>, builder: &mut EventBuilder<'_>) -> Option<EventId> {
         let Said { message, blocks, key, record } = *said;
         let at = Some(moment(message.created));
         let mut last = None;
         let mut pieces = Vec::new();
         for (number, block) in blocks.iter().enumerate() {
-            let identity = Identity::in_session(&[key, &number.to_string()]);
+            let identity = EventIdentity::in_session(&[key, &number.to_string()]);
             match block.kind.as_str() {
                 "text" => pieces.push(piece("text", Some(&block.text), None)),
                 "image" => pieces.push(piece("image", None, block.mime_type.as_deref())),
-                "toolResponse" => last = Some(told.result(identity, at, &result(block)).id),
-                "actionRequired" => last = action(block, identity, at, told).or(last),
-                kind => told.unknown(record, &format!("user {kind}"), None),
+                "toolResponse" => last = Some(builder.result(identity, at, &result(block)).id),
+                "actionRequired" => last = action(block, identity, at, builder).or(last),
+                kind => builder.unknown(record, &format!("user {kind}"), None),
             }
         }
         let content = Content(pieces);
@@ -270,29 +275,29 @@ impl GooseParser {
             return last;
         }
         let text = content.joined_text();
-        let identity = Identity::in_session(&["said", key]);
+        let identity = EventIdentity::in_session(&["said", key]);
         let hash = short_hash(&[&text]);
         let was_compacted = std::mem::take(&mut self.state.is_compacted);
         let event = if message.is_for_the_model() && self.state.recent.is_newest(message) {
             self.state.is_compacted = true;
-            let identity = Identity::in_session(&["compaction", key]);
-            told.compacted(identity, at, Some(text), None)
+            let identity = EventIdentity::in_session(&["compaction", key]);
+            builder.compacted(identity, at, Some(text), None)
         } else if message.is_for_the_model() {
             // Two old tool calls in other words.
-            told.context(identity, at, Some(ContextKind::Summary), text).id
+            builder.context(identity, at, Some(ContextKind::Summary), text).id
         } else if self.state.is_child || was_compacted && self.state.prompt == hash {
             // A task, or the last prompt again behind the summary.
-            told.context(identity, at, None, text).id
+            builder.context(identity, at, None, text).id
         } else {
-            told.turn_opened(Some(key));
+            builder.turn_opened(Some(key));
             self.state.prompt = hash;
-            told.prompt(identity, at, content).id
+            builder.prompt(identity, at, content).id
         };
         Some(event)
     }
 
     /// What stands on the model's side. The last event it gave.
-    fn assistant(&mut self, said: &Said<'_>, told: &mut Told<'_>) -> Option<EventId> {
+    fn assistant(&mut self, said: &Said<'_>, builder: &mut EventBuilder<'_>) -> Option<EventId> {
         let Said { message, blocks, key, record } = *said;
         let at = Some(moment(message.created));
         let id = message.message_id.clone().unwrap_or(key.to_owned());
@@ -301,11 +306,11 @@ impl GooseParser {
         }
         let mut last = None;
         for (number, block) in blocks.iter().enumerate() {
-            let identity = Identity::in_session(&[key, &number.to_string()]);
+            let identity = EventIdentity::in_session(&[key, &number.to_string()]);
             let event = match block.kind.as_str() {
                 "text" if block.text.trim().is_empty() => continue,
                 "text" if message.is_for_the_model() => {
-                    told.context(identity, at, None, block.text.clone()).id
+                    builder.context(identity, at, None, block.text.clone()).id
                 }
                 "text" => {
                     let (message_id, block_number) = self.state.answer.next();
@@ -315,7 +320,7 @@ impl GooseParser {
                         content: Content::text(block.text.as_str()),
                         ..AssistantMessage::default()
                     };
-                    told.message(identity, at, &message).id
+                    builder.message(identity, at, &message).id
                 }
                 "thinking" | "redactedThinking" => {
                     let (message_id, block_number) = self.state.answer.next();
@@ -326,7 +331,7 @@ impl GooseParser {
                         signature: block.signature.clone(),
                         redacted: block.data.as_ref().and_then(Raw::text),
                     };
-                    told.thinking(identity, at, &thinking).id
+                    builder.thinking(identity, at, &thinking).id
                 }
                 "toolRequest" | "frontendToolRequest" => {
                     let (message_id, block_number) = self.state.answer.next();
@@ -339,7 +344,7 @@ impl GooseParser {
                         block: block_number,
                         ..ToolCall::default()
                     };
-                    told.call(identity, at, &call).id
+                    builder.call(identity, at, &call).id
                 }
                 "toolConfirmationRequest" => {
                     let approval = ApprovalRequested {
@@ -349,17 +354,17 @@ impl GooseParser {
                         call_id: Some(block.id.clone()),
                         ..ApprovalRequested::default()
                     };
-                    let draft = told.fact(identity, at, &approval);
+                    let draft = builder.fact(identity, at, &approval);
                     draft.text.clone_from(&block.prompt);
                     draft.id
                 }
-                "actionRequired" => match action(block, identity, at, told) {
+                "actionRequired" => match action(block, identity, at, builder) {
                     Some(event) => event,
                     None => continue,
                 },
-                "systemNotification" => told.note(identity, at, "notice", block.msg.clone()).id,
+                "systemNotification" => builder.note(identity, at, "notice", block.msg.clone()).id,
                 kind => {
-                    told.unknown(record, &format!("assistant {kind}"), None);
+                    builder.unknown(record, &format!("assistant {kind}"), None);
                     continue;
                 }
             };
@@ -413,9 +418,9 @@ fn result(block: &Block) -> ToolResult {
 /// Something is asked of the person, or answered.
 fn action(
     block: &Block,
-    identity: Identity,
+    identity: EventIdentity,
     at: Option<Time>,
-    told: &mut Told<'_>,
+    builder: &mut EventBuilder<'_>,
 ) -> Option<EventId> {
     let action: Action = block.data.as_ref()?.read().ok()?;
     let input = |status, prompt: &Option<String>, input: &Option<Raw>| ExternalInput {
@@ -433,13 +438,13 @@ fn action(
                 call_id: Some(action.id.clone()),
                 ..ApprovalRequested::default()
             };
-            told.fact(identity, at, &approval)
+            builder.fact(identity, at, &approval)
         }
         "elicitation" => {
-            told.fact(identity, at, &input(InputStatus::Pending, &action.message, &None))
+            builder.fact(identity, at, &input(InputStatus::Pending, &action.message, &None))
         }
         "elicitationResponse" => {
-            told.fact(identity, at, &input(InputStatus::Received, &None, &action.user_data))
+            builder.fact(identity, at, &input(InputStatus::Received, &None, &action.user_data))
         }
         _ => return None,
     };

@@ -20,15 +20,15 @@ use serde::de::DeserializeOwned;
 
 use self::memory::Memory;
 use self::record::{Data, Info, Part, Removed, Row, Session, time};
-use crate::agent::{Agent, Form, Found, Parser, Role, Root};
+use crate::agent::{Agent, Parser, RecognizedSource, SourceForm, SourceRole, SourceRoot};
 use crate::environment::Environment;
+use crate::event_builder::EventBuilder;
 use crate::hook::HookMap;
-use crate::identity::Identity;
-use crate::record::Record;
-use crate::rows::Schema;
+use crate::identity::EventIdentity;
+use crate::record::SourceRecord;
+use crate::row_reader::DatabaseSchema;
 use crate::source::{Source, short_hash};
-use crate::thread::Settings;
-use crate::told::Told;
+use crate::thread_state::SessionSettings;
 
 pub struct OpenCode;
 
@@ -37,21 +37,21 @@ impl Agent for OpenCode {
         "opencode"
     }
 
-    fn roots(&self, environment: &Environment) -> Vec<Root> {
+    fn roots(&self, environment: &Environment) -> Vec<SourceRoot> {
         let data = environment.data_folder("opencode");
         let named = environment.variable("OPENCODE_DB").map(|path| data.join(path));
         let roots = [Some(data.clone()), named.filter(|path| !path.starts_with(&data))];
-        roots.into_iter().flatten().map(|path| Root { path, depth_max: 0 }).collect()
+        roots.into_iter().flatten().map(|path| SourceRoot { path, depth_max: 0 }).collect()
     }
 
     /// `opencode.db`, `opencode-<channel>.db`, or whatever its variable names.
-    fn recognise(&self, path: &Path) -> Option<Found> {
+    fn recognise(&self, path: &Path) -> Option<RecognizedSource> {
         let name = path.to_str().filter(|name| !name.contains('/'))?;
         let session = name.strip_suffix(".db")?.to_owned();
-        Some(Found { form: Form::Rows, session, role: Role::Main })
+        Some(RecognizedSource { form: SourceForm::Rows, session, role: SourceRole::Main })
     }
 
-    fn schemas(&self) -> &'static [Schema] {
+    fn schemas(&self) -> &'static [DatabaseSchema] {
         schema::SCHEMAS
     }
 
@@ -66,8 +66,8 @@ impl Agent for OpenCode {
     fn parser(&self, source: &Source, saved: Option<&str>) -> Box<dyn Parser> {
         let memory = saved.and_then(|saved| serde_json::from_str(saved).ok()).unwrap_or_default();
         let parent = match &source.role {
-            Role::Subagent { parent } => Some(parent.clone()),
-            Role::Main => None,
+            SourceRole::Subagent { parent } => Some(parent.clone()),
+            SourceRole::Main => None,
         };
         Box::new(OpenCodeParser { parent, memory })
     }
@@ -88,18 +88,18 @@ const GOES_ON: &[&str] = &["tool-calls", "unknown"];
 const SILENT_PARTS: &[&str] = &["step-start", "snapshot", "agent"];
 
 impl Parser for OpenCodeParser {
-    fn record(&mut self, record: &Record<'_>, told: &mut Told<'_>) {
+    fn record(&mut self, record: &SourceRecord<'_>, builder: &mut EventBuilder<'_>) {
         if let Some(parent) = &self.parent {
-            told.parent(parent, SessionMode::Child, None);
+            builder.parent(parent, SessionMode::Child, None);
         }
         let row: Row = match record.read() {
             Ok(row) => row,
-            Err(error) => return told.unknown(record, "row", Some(&error.to_string())),
+            Err(error) => return builder.unknown(record, "row", Some(&error.to_string())),
         };
-        match self.row(&row, told) {
+        match self.row(&row, builder) {
             Ok(true) => {}
-            Ok(false) => told.unknown(record, &row.kind, None),
-            Err(error) => told.unknown(record, &row.kind, Some(&error.to_string())),
+            Ok(false) => builder.unknown(record, &row.kind, None),
+            Err(error) => builder.unknown(record, &row.kind, Some(&error.to_string())),
         }
     }
 
@@ -110,31 +110,35 @@ impl Parser for OpenCodeParser {
 
 impl OpenCodeParser {
     /// One row. Whether its type is known.
-    fn row(&mut self, row: &Row, told: &mut Told<'_>) -> Result<bool, serde_json::Error> {
+    fn row(
+        &mut self,
+        row: &Row,
+        builder: &mut EventBuilder<'_>,
+    ) -> Result<bool, serde_json::Error> {
         // Types of events end in the version of their shape.
         let kind = row.kind.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
         match kind {
             "session.created" | "session.updated" => {
-                self.session(&read::<Data<_>>(row)?.about, told)
+                self.session(&read::<Data<_>>(row)?.about, builder)
             }
-            "session" => self.session(&read(row)?, told),
+            "session" => self.session(&read(row)?, builder),
             "message.updated" => {
                 let info: Info = read::<Data<_>>(row)?.about;
-                self.message(&info.id, &info, told);
+                self.message(&info.id, &info, builder);
             }
             "message" => {
                 let id = row.id.as_deref().unwrap_or_default();
                 self.memory.see(id, &read(row)?);
-                told.silent();
+                builder.silent();
             }
             "message.end" => {
                 let id = row.id.as_deref().unwrap_or_default();
-                self.message(id, &read(row)?, told);
+                self.message(id, &read(row)?, builder);
             }
-            "message.removed" => self.removed(&read(row)?, told),
+            "message.removed" => self.removed(&read(row)?, builder),
             "message.part.updated" => {
                 let Data { about, time: at } = read::<Data<Part>>(row)?;
-                return Ok(self.part(&about, time(at), told));
+                return Ok(self.part(&about, time(at), builder));
             }
             "part" => {
                 let mut part: Part = read(row)?;
@@ -143,29 +147,29 @@ impl OpenCodeParser {
                 if let Some(info) = &row.info {
                     self.memory.see(&part.message_id, info);
                 }
-                return Ok(self.part(&part, time(row.updated), told));
+                return Ok(self.part(&part, time(row.updated), builder));
             }
-            "message.part.removed" | "session.deleted" => told.silent(),
+            "message.part.removed" | "session.deleted" => builder.silent(),
             _ => return Ok(false),
         }
         Ok(true)
     }
 
-    fn session(&mut self, session: &Session, told: &mut Told<'_>) {
+    fn session(&mut self, session: &Session, builder: &mut EventBuilder<'_>) {
         let at = time(session.time.updated);
         let title = session.title.clone();
         let title = title.filter(|title| !NO_TITLES.iter().any(|start| title.starts_with(start)));
-        let news = Settings {
+        let news = SessionSettings {
             cwd: session.directory.clone(),
             agent_version: session.version.clone(),
             model: session.model.as_ref().and_then(|model| model.id.clone()),
             title,
-            ..Settings::default()
+            ..SessionSettings::default()
         };
-        told.settings(at, news);
+        builder.settings(at, news);
         let revert = session.revert.as_ref().map(|revert| revert.message_id.clone());
         if revert == self.memory.reverted {
-            return told.silent();
+            return builder.silent();
         }
         let moment = session.time.updated.unwrap_or_default().to_string();
         let to = match &revert {
@@ -173,40 +177,43 @@ impl OpenCodeParser {
             // What was taken back is there again.
             None => self.memory.last_event,
         };
-        told.rewound(Identity::in_session(&["rewind", &moment]), at, to);
+        builder.rewound(EventIdentity::in_session(&["rewind", &moment]), at, to);
         self.memory.reverted = revert;
     }
 
     /// A message was taken away. After a revert that is only its end.
-    fn removed(&mut self, removed: &Removed, told: &mut Told<'_>) {
+    fn removed(&mut self, removed: &Removed, builder: &mut EventBuilder<'_>) {
         let was_reverted = self.memory.reverted.take().is_some();
         match self.memory.take_back(&removed.message_id) {
             Some(before) => {
                 if !was_reverted {
-                    let identity = Identity::in_session(&["rewind", &removed.message_id]);
-                    told.rewound(identity, None, before);
+                    let identity = EventIdentity::in_session(&["rewind", &removed.message_id]);
+                    builder.rewound(identity, None, before);
                 }
                 self.memory.last_event = before;
             }
-            None => told.silent(),
+            None => builder.silent(),
         }
     }
 
-    fn message(&mut self, id: &str, info: &Info, told: &mut Told<'_>) {
+    fn message(&mut self, id: &str, info: &Info, builder: &mut EventBuilder<'_>) {
         let message = self.memory.see(id, info);
         let is_over = !message.is_user && info.time.completed.is_some() && !message.is_done;
         message.is_done |= is_over;
         let (created, is_summary) = (message.created.to_string(), message.is_summary);
         let is_blocked = message.is_blocked;
         let at = time(info.time.completed.or(info.time.created));
-        told.settings(at, Settings { model: info.model_id.clone(), ..Settings::default() });
+        builder.settings(
+            at,
+            SessionSettings { model: info.model_id.clone(), ..SessionSettings::default() },
+        );
         if !is_over {
-            return told.silent();
+            return builder.silent();
         }
-        let end = Identity::everywhere(&["turn", &created]);
+        let end = EventIdentity::everywhere(&["turn", &created]);
         match &info.error {
             Some(error) if error.name == ABORTED => {
-                told.turn_completed(at, end, StopReason::Interrupted, None);
+                builder.turn_completed(at, end, StopReason::Interrupted, None);
             }
             Some(error) => {
                 let raised = ErrorRaised {
@@ -215,49 +222,49 @@ impl OpenCodeParser {
                     scope: Some("model".to_owned()),
                     recoverable: error.data.is_retryable,
                 };
-                told.error(Identity::everywhere(&["error", &created]), at, &raised);
-                told.turn_completed(at, end, StopReason::Completed, Some(raised.message));
+                builder.error(EventIdentity::everywhere(&["error", &created]), at, &raised);
+                builder.turn_completed(at, end, StopReason::Completed, Some(raised.message));
             }
-            None if is_blocked => told.turn_completed(at, end, StopReason::Interrupted, None),
+            None if is_blocked => builder.turn_completed(at, end, StopReason::Interrupted, None),
             None => {
                 let finish = info.finish.as_deref().unwrap_or_default();
                 if !is_summary && !finish.is_empty() && !GOES_ON.contains(&finish) {
-                    told.turn_completed(at, end, StopReason::Completed, None);
+                    builder.turn_completed(at, end, StopReason::Completed, None);
                 } else {
-                    told.silent();
+                    builder.silent();
                 }
             }
         }
     }
 
     /// One part. Whether its type is known.
-    fn part(&mut self, part: &Part, at: Option<Time>, told: &mut Told<'_>) -> bool {
+    fn part(&mut self, part: &Part, at: Option<Time>, builder: &mut EventBuilder<'_>) -> bool {
         let message = self.memory.message(&part.message_id).cloned();
         // The text of an answer has times, that of a prompt has none.
         let is_user = message.as_ref().map_or(part.time.is_none(), |message| message.is_user);
         let message = message.unwrap_or_default();
         let created = message.created.to_string();
         match part.kind.as_str() {
-            "text" if is_user => self.prompt(part, &created, told),
-            "text" if message.is_summary => self.summary(part, &created, told),
-            "text" | "reasoning" => self.words(part, message.is_summary, &created, told),
-            "tool" => self.tool(part, &created, told),
-            "step-finish" => self.step(part, &created, at, told),
+            "text" if is_user => self.prompt(part, &created, builder),
+            "text" if message.is_summary => self.summary(part, &created, builder),
+            "text" | "reasoning" => self.words(part, message.is_summary, &created, builder),
+            "tool" => self.tool(part, &created, builder),
+            "step-finish" => self.step(part, &created, at, builder),
             "compaction" => {
                 let started =
                     CompactionStarted { strategy: "captured".to_owned(), ..Default::default() };
                 let at = Some(Time::from_millis(message.created));
-                told.fact(Identity::everywhere(&["compacting", &created]), at, &started);
+                builder.fact(EventIdentity::everywhere(&["compacting", &created]), at, &started);
             }
             "file" => {
                 let name = part.filename.clone().unwrap_or_default();
-                let identity = Identity::everywhere(&["file", &created, &name]);
+                let identity = EventIdentity::everywhere(&["file", &created, &name]);
                 let at = Some(Time::from_millis(message.created));
                 let content = Content(vec![file(part)]);
                 let added = ContextAdded { kind: None, placement: None, content, covers: None };
-                told.fact(identity, at, &added).text = Some(name);
+                builder.fact(identity, at, &added).text = Some(name);
             }
-            "patch" => patch(part, &created, at, told),
+            "patch" => patch(part, &created, at, builder),
             "retry" => {
                 let error = part.error.as_ref().map(|error| error.data.message.clone());
                 let retry = Retry {
@@ -268,91 +275,108 @@ impl OpenCodeParser {
                 };
                 let at = time(part.time.and_then(|time| time.created)).or(at);
                 let attempt = part.attempt.to_string();
-                told.fact(Identity::everywhere(&["retry", &created, &attempt]), at, &retry);
+                builder.fact(EventIdentity::everywhere(&["retry", &created, &attempt]), at, &retry);
             }
             // The call that does it follows, and names the child's session.
             "subtask" => {
                 let text = part.description.clone().unwrap_or_default();
-                told.note(Identity::everywhere(&["subtask", &created]), at, "subtask", text);
+                builder.note(
+                    EventIdentity::everywhere(&["subtask", &created]),
+                    at,
+                    "subtask",
+                    text,
+                );
             }
-            kind if SILENT_PARTS.contains(&kind) => told.silent(),
+            kind if SILENT_PARTS.contains(&kind) => builder.silent(),
             _ => return false,
         }
         true
     }
 
-    fn prompt(&mut self, part: &Part, created: &str, told: &mut Told<'_>) {
+    fn prompt(&mut self, part: &Part, created: &str, builder: &mut EventBuilder<'_>) {
         let message = self.memory.message(&part.message_id);
         let is_first = message.as_ref().is_none_or(|message| !message.has_prompt);
         let at = message.as_ref().map(|message| Time::from_millis(message.created));
         let hash = short_hash(&[&part.text]);
         if part.text.is_empty() {
-            return told.silent();
+            return builder.silent();
         }
         let is_typed = !part.synthetic && !part.ignored && is_first;
         let event = if is_typed && self.parent.is_none() {
             if let Some(message) = message {
                 message.has_prompt = true;
             }
-            told.turn_opened(Some(&part.message_id));
+            builder.turn_opened(Some(&part.message_id));
             let content = Content::text(unquoted(&part.text));
-            told.prompt(Identity::everywhere(&["prompt", created, &hash]), at, content).id
+            builder.prompt(EventIdentity::everywhere(&["prompt", created, &hash]), at, content).id
         } else {
-            let identity = Identity::everywhere(&["context", created, &hash]);
-            told.context(identity, at, None, part.text.clone()).id
+            let identity = EventIdentity::everywhere(&["context", created, &hash]);
+            builder.context(identity, at, None, part.text.clone()).id
         };
         self.memory.last_event = Some(event);
     }
 
     /// What stands for the talk from now on.
-    fn summary(&mut self, part: &Part, created: &str, told: &mut Told<'_>) {
+    fn summary(&mut self, part: &Part, created: &str, builder: &mut EventBuilder<'_>) {
         match finished(part) {
             Some(at) => {
-                let identity = Identity::everywhere(&["compaction", created]);
-                let event = told.compacted(identity, at, Some(part.text.clone()), None);
+                let identity = EventIdentity::everywhere(&["compaction", created]);
+                let event = builder.compacted(identity, at, Some(part.text.clone()), None);
                 self.memory.last_event = Some(event);
             }
-            None => told.silent(),
+            None => builder.silent(),
         }
     }
 
-    fn words(&mut self, part: &Part, is_summary: bool, created: &str, told: &mut Told<'_>) {
+    fn words(
+        &mut self,
+        part: &Part,
+        is_summary: bool,
+        created: &str,
+        builder: &mut EventBuilder<'_>,
+    ) {
         let block = self.memory.block(&part.message_id, &part.id);
         let at = match finished(part) {
             Some(at) if !is_summary => at,
-            _ => return told.silent(),
+            _ => return builder.silent(),
         };
         let start = part.time.and_then(|time| time.start).unwrap_or_default().to_string();
         let hash = short_hash(&[&part.text]);
-        let identity = Identity::everywhere(&[&part.kind, created, &start, &hash]);
+        let identity = EventIdentity::everywhere(&[&part.kind, created, &start, &hash]);
         let message_id = part.message_id.clone();
         let event = if part.kind == "reasoning" {
             let thinking = part.text.clone();
             let thinking =
                 AssistantThinking { message_id, block, thinking, ..AssistantThinking::default() };
-            told.thinking(identity, at, &thinking).id
+            builder.thinking(identity, at, &thinking).id
         } else {
             let content = Content::text(part.text.clone());
             let message =
                 AssistantMessage { message_id, block, content, ..AssistantMessage::default() };
-            told.message(identity, at, &message).id
+            builder.message(identity, at, &message).id
         };
         self.memory.last_event = Some(event);
     }
 
     /// What a request used. Totals of messages and sessions say the same again.
-    fn step(&mut self, part: &Part, created: &str, at: Option<Time>, told: &mut Told<'_>) {
-        let Some(tokens) = &part.tokens else { return told.silent() };
+    fn step(
+        &mut self,
+        part: &Part,
+        created: &str,
+        at: Option<Time>,
+        builder: &mut EventBuilder<'_>,
+    ) {
+        let Some(tokens) = &part.tokens else { return builder.silent() };
         let usage = tokens.usage(part.cost);
         let said = Raw::from_value(&usage).expect("usage encodes");
         let step = StepCompleted {
-            model: told.known().model.clone(),
+            model: builder.known().model.clone(),
             response_id: Some(part.message_id.clone()),
             usage: Some(usage),
             ..StepCompleted::default()
         };
-        let identity = Identity::everywhere(&["step", created, said.get()]);
-        told.fact(identity, at, &step).cost = part.cost;
+        let identity = EventIdentity::everywhere(&["step", created, said.get()]);
+        builder.fact(identity, at, &step).cost = part.cost;
     }
 }
 
@@ -364,7 +388,7 @@ fn finished(part: &Part) -> Option<Option<Time>> {
 }
 
 /// Files that were changed between two snapshots.
-fn patch(part: &Part, created: &str, at: Option<Time>, told: &mut Told<'_>) {
+fn patch(part: &Part, created: &str, at: Option<Time>, builder: &mut EventBuilder<'_>) {
     let hash = part.hash.clone().unwrap_or_default();
     let metadata = Raw::from_value(&serde_json::json!({"hash": &hash, "files": &part.files}));
     let artifact = Artifact {
@@ -376,7 +400,7 @@ fn patch(part: &Part, created: &str, at: Option<Time>, told: &mut Told<'_>) {
     };
     let label = artifact.label.clone();
     let recorded = ArtifactRecorded { artifact, child_id: None, session_id: None };
-    told.fact(Identity::everywhere(&["patch", created, &hash]), at, &recorded).text = label;
+    builder.fact(EventIdentity::everywhere(&["patch", created, &hash]), at, &recorded).text = label;
 }
 
 fn file(part: &Part) -> ContentPart {

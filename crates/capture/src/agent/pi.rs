@@ -20,13 +20,15 @@ use serde::{Deserialize, Serialize};
 use self::entry::{Block, Entry, Message, Used, parent_session, texts};
 use self::tree::Tree;
 use crate::agent::calls::{Call, Calls, ID_BYTES_MAX};
-use crate::agent::{Agent, Form, Found, Kin, Parser, Role, Root};
+use crate::agent::{
+    Agent, LineageHint, Parser, RecognizedSource, SourceForm, SourceRole, SourceRoot,
+};
 use crate::environment::Environment;
-use crate::identity::Identity;
-use crate::record::Record;
+use crate::event_builder::{EventBuilder, shown};
+use crate::identity::EventIdentity;
+use crate::record::SourceRecord;
 use crate::source::Source;
-use crate::thread::Settings;
-use crate::told::{Told, shown};
+use crate::thread_state::SessionSettings;
 
 pub(crate) struct Pi;
 
@@ -39,21 +41,21 @@ impl Agent for Pi {
         "pi"
     }
 
-    fn roots(&self, environment: &Environment) -> Vec<Root> {
+    fn roots(&self, environment: &Environment) -> Vec<SourceRoot> {
         let sessions = environment.absolute("PI_CODING_AGENT_SESSION_DIR").unwrap_or_else(|| {
             environment.folder("PI_CODING_AGENT_DIR", ".pi/agent").join("sessions")
         });
-        vec![Root { path: sessions, depth_max: 1 }]
+        vec![SourceRoot { path: sessions, depth_max: 1 }]
     }
 
-    fn recognise(&self, path: &Path) -> Option<Found> {
+    fn recognise(&self, path: &Path) -> Option<RecognizedSource> {
         let stem = path.file_name()?.to_str()?.strip_suffix(".jsonl")?;
         let session = entry::session_in(stem).to_owned();
-        Some(Found { form: Form::Lines, session, role: Role::Main })
+        Some(RecognizedSource { form: SourceForm::Lines, session, role: SourceRole::Main })
     }
 
-    fn kin(&self, head: &[u8]) -> Kin {
-        Kin { parent: parent_session(head), ..Kin::default() }
+    fn lineage_hint(&self, head: &[u8]) -> LineageHint {
+        LineageHint { parent: parent_session(head), ..LineageHint::default() }
     }
 
     fn resume(&self, session: &str, _cwd: Option<&str>) -> Option<Vec<String>> {
@@ -98,27 +100,27 @@ enum Known {
 type Understood = Result<Known, serde_json::Error>;
 
 impl Parser for Session {
-    fn record(&mut self, record: &Record<'_>, told: &mut Told<'_>) {
+    fn record(&mut self, record: &SourceRecord<'_>, builder: &mut EventBuilder<'_>) {
         let entry: Entry<'_> = match record.read() {
             Ok(entry) => entry,
-            Err(error) => return told.unknown(record, "malformed", Some(&error.to_string())),
+            Err(error) => return builder.unknown(record, "malformed", Some(&error.to_string())),
         };
         if let Some(session) = &self.state.session {
-            told.session(session);
+            builder.session(session);
         }
         let at = entry.at();
         // Everything that is said stands behind something, be it the beginning.
-        let last = if entry.kind == "message" { told.last(at) } else { told.last_told() };
+        let last = if entry.kind == "message" { builder.last(at) } else { builder.last_told() };
         if let Some(effective) = self.state.tree.step(&entry, last) {
-            told.rewound(identity(&entry, told, "rewind"), at, effective);
+            builder.rewound(identity(&entry, builder, "rewind"), at, effective);
         }
-        match self.entry(&entry, told) {
+        match self.entry(&entry, builder) {
             Ok(Known::Told) => {}
-            Ok(Known::Silent) => told.silent(),
-            Ok(Known::Unknown(kind)) => told.unknown(record, &kind, None),
-            Err(error) => told.unknown(record, &entry.kind, Some(&error.to_string())),
+            Ok(Known::Silent) => builder.silent(),
+            Ok(Known::Unknown(kind)) => builder.unknown(record, &kind, None),
+            Err(error) => builder.unknown(record, &entry.kind, Some(&error.to_string())),
         }
-        self.state.tree.end(&entry, told.last_told());
+        self.state.tree.end(&entry, builder.last_told());
     }
 
     fn state(&self) -> String {
@@ -128,42 +130,42 @@ impl Parser for Session {
 
 /// An id and its time are the same in every copy; a part tells what was made of the entry. The
 /// first versions had no ids.
-fn identity(entry: &Entry<'_>, told: &Told<'_>, part: &str) -> Identity {
+fn identity(entry: &Entry<'_>, builder: &EventBuilder<'_>, part: &str) -> EventIdentity {
     match (entry.id.as_deref(), entry.timestamp.as_deref()) {
-        (Some(id), Some(at)) => Identity::everywhere(&["entry", id, at, part]),
-        _ => Identity::in_session(&[&told.place(), part]),
+        (Some(id), Some(at)) => EventIdentity::everywhere(&["entry", id, at, part]),
+        _ => EventIdentity::in_session(&[&builder.place(), part]),
     }
 }
 
 impl Session {
-    fn entry(&mut self, entry: &Entry<'_>, told: &mut Told<'_>) -> Understood {
+    fn entry(&mut self, entry: &Entry<'_>, builder: &mut EventBuilder<'_>) -> Understood {
         let at = entry.at();
         match entry.kind.as_str() {
-            "message" => return self.message(entry, told),
-            "session" => self.header(entry, told),
+            "message" => return self.message(entry, builder),
+            "session" => self.header(entry, builder),
             "model_change" => {
                 let model = entry.model_id.clone();
-                told.settings(at, Settings { model, ..Settings::default() });
+                builder.settings(at, SessionSettings { model, ..SessionSettings::default() });
             }
             "session_info" => {
                 let title = entry.name.clone();
-                told.settings(at, Settings { title, ..Settings::default() });
+                builder.settings(at, SessionSettings { title, ..SessionSettings::default() });
             }
             "compaction" => {
-                let identity = identity(entry, told, "");
-                told.compacted(identity, at, entry.summary.clone(), entry.tokens_before);
+                let identity = identity(entry, builder, "");
+                builder.compacted(identity, at, entry.summary.clone(), entry.tokens_before);
             }
             "branch_summary" => {
-                let (identity, kind) = (identity(entry, told, ""), Some(ContextKind::Generic));
-                told.context(identity, at, kind, entry.summary.clone().unwrap_or_default());
+                let (identity, kind) = (identity(entry, builder, ""), Some(ContextKind::Generic));
+                builder.context(identity, at, kind, entry.summary.clone().unwrap_or_default());
             }
             "custom_message" => {
-                let identity = identity(entry, told, "");
-                told.context(identity, at, None, texts(entry.content));
+                let identity = identity(entry, builder, "");
+                builder.context(identity, at, None, texts(entry.content));
             }
             "label" => {
                 let Some(label) = entry.label.clone() else { return Ok(Known::Silent) };
-                told.note(identity(entry, told, ""), at, "label", label);
+                builder.note(identity(entry, builder, ""), at, "label", label);
             }
             kind if SILENT.contains(&kind) => return Ok(Known::Silent),
             kind => return Ok(Known::Unknown(kind.to_owned())),
@@ -171,20 +173,20 @@ impl Session {
         Ok(Known::Told)
     }
 
-    fn header(&mut self, entry: &Entry<'_>, told: &mut Told<'_>) {
+    fn header(&mut self, entry: &Entry<'_>, builder: &mut EventBuilder<'_>) {
         let id = entry.id.as_ref().filter(|id| **id != self.named && id.len() <= ID_BYTES_MAX);
         if let Some(session) = id {
             self.state.session = Some(session.clone());
-            told.session(session);
+            builder.session(session);
         }
         if let Some(parent) = entry.parent_session() {
-            told.parent(&parent, SessionMode::Fork, None);
+            builder.parent(&parent, SessionMode::Fork, None);
         }
         let (cwd, model) = (entry.cwd.clone(), entry.model_id.clone());
-        told.settings(entry.at(), Settings { cwd, model, ..Settings::default() });
+        builder.settings(entry.at(), SessionSettings { cwd, model, ..SessionSettings::default() });
     }
 
-    fn message(&mut self, entry: &Entry<'_>, told: &mut Told<'_>) -> Understood {
+    fn message(&mut self, entry: &Entry<'_>, builder: &mut EventBuilder<'_>) -> Understood {
         let Some(message) = entry.message else {
             return Ok(Known::Unknown("message".to_owned()));
         };
@@ -192,21 +194,21 @@ impl Session {
         let at = entry.at();
         match message.role.as_str() {
             "user" => {
-                self.state.tree.mark(entry, told.last(at));
-                told.turn_opened(entry.id.as_deref());
-                let identity = identity(entry, told, "");
-                told.prompt(identity, at, content(&message));
+                self.state.tree.mark(entry, builder.last(at));
+                builder.turn_opened(entry.id.as_deref());
+                let identity = identity(entry, builder, "");
+                builder.prompt(identity, at, content(&message));
             }
-            "assistant" => self.answer(entry, &message, told)?,
-            "toolResult" => self.result(entry, &message, told),
+            "assistant" => self.answer(entry, &message, builder)?,
+            "toolResult" => self.result(entry, &message, builder),
             "bashExecution" => {
                 let (command, output) = (message.command, message.output);
                 let text =
                     format!("! {}\n{}", command.unwrap_or_default(), output.unwrap_or_default());
-                told.note(identity(entry, told, ""), at, "bash", shown(text.trim_end()));
+                builder.note(identity(entry, builder, ""), at, "bash", shown(text.trim_end()));
             }
             "custom" | "hookMessage" | "branchSummary" | "compactionSummary" => {
-                told.context(identity(entry, told, ""), at, None, texts(message.content));
+                builder.context(identity(entry, builder, ""), at, None, texts(message.content));
             }
             role => return Ok(Known::Unknown(format!("message {role}"))),
         }
@@ -217,7 +219,7 @@ impl Session {
         &mut self,
         entry: &Entry<'_>,
         message: &Message<'_>,
-        told: &mut Told<'_>,
+        builder: &mut EventBuilder<'_>,
     ) -> Result<(), serde_json::Error> {
         let at = entry.at();
         let blocks: Vec<Block> = match message.content {
@@ -225,10 +227,10 @@ impl Session {
             None => Vec::new(),
         };
         let message_id = message.response_id.clone().or_else(|| entry.id.clone());
-        let message_id = message_id.unwrap_or_else(|| told.place());
+        let message_id = message_id.unwrap_or_else(|| builder.place());
         let mut block = 0;
         for part in blocks {
-            let identity = identity(entry, told, &block.to_string());
+            let identity = identity(entry, builder, &block.to_string());
             let message_id = message_id.clone();
             match part.kind.as_str() {
                 "thinking" => {
@@ -239,7 +241,7 @@ impl Session {
                         thinking,
                         ..AssistantThinking::default()
                     };
-                    told.thinking(identity, at, &thinking);
+                    builder.thinking(identity, at, &thinking);
                 }
                 "text" => {
                     let content = Content::text(part.text.unwrap_or_default());
@@ -249,7 +251,7 @@ impl Session {
                         content,
                         ..AssistantMessage::default()
                     };
-                    told.message(identity, at, &message);
+                    builder.message(identity, at, &message);
                 }
                 "toolCall" => {
                     let call = ToolCall {
@@ -260,7 +262,7 @@ impl Session {
                         block,
                         ..ToolCall::default()
                     };
-                    let event_id = told.call(identity, at, &call).id;
+                    let event_id = builder.call(identity, at, &call).id;
                     let ToolCall { call_id, tool, .. } = call;
                     let more = Nothing {};
                     self.state.calls.open(Call { call_id, event_id, tool, task: None, more });
@@ -269,38 +271,43 @@ impl Session {
             }
             block += 1;
         }
-        self.answered(entry, message, told);
+        self.answered(entry, message, builder);
         Ok(())
     }
 
     /// What the request used, and how the turn stands after it.
-    fn answered(&mut self, entry: &Entry<'_>, message: &Message<'_>, told: &mut Told<'_>) {
+    fn answered(
+        &mut self,
+        entry: &Entry<'_>,
+        message: &Message<'_>,
+        builder: &mut EventBuilder<'_>,
+    ) {
         let at = entry.at();
         let error = message.error_message.clone();
         let is_failed = message.stop_reason.as_deref() == Some("error");
         let step = StepCompleted {
-            model: message.model.clone().or_else(|| told.known().model.clone()),
+            model: message.model.clone().or_else(|| builder.known().model.clone()),
             response_id: message.response_id.clone(),
             usage: message.usage.as_ref().and_then(usage),
             error: error.clone().filter(|_| is_failed),
             ..StepCompleted::default()
         };
-        told.fact(identity(entry, told, "usage"), at, &step);
-        let turn = identity(entry, told, "turn");
+        builder.fact(identity(entry, builder, "usage"), at, &step);
+        let turn = identity(entry, builder, "turn");
         match message.stop_reason.as_deref() {
             Some("toolUse") | None => {}
-            Some("aborted") => told.turn_completed(at, turn, StopReason::Interrupted, None),
+            Some("aborted") => builder.turn_completed(at, turn, StopReason::Interrupted, None),
             Some("error") => {
                 let message = error.unwrap_or_else(|| "the request failed".to_owned());
                 let raised = ErrorRaised { message: message.clone(), ..ErrorRaised::default() };
-                told.error(identity(entry, told, "error"), at, &raised);
-                told.turn_completed(at, turn, StopReason::Completed, Some(message));
+                builder.error(identity(entry, builder, "error"), at, &raised);
+                builder.turn_completed(at, turn, StopReason::Completed, Some(message));
             }
-            Some(_) => told.turn_completed(at, turn, StopReason::Completed, None),
+            Some(_) => builder.turn_completed(at, turn, StopReason::Completed, None),
         }
     }
 
-    fn result(&mut self, entry: &Entry<'_>, message: &Message<'_>, told: &mut Told<'_>) {
+    fn result(&mut self, entry: &Entry<'_>, message: &Message<'_>, builder: &mut EventBuilder<'_>) {
         let call_id = message.tool_call_id.clone().unwrap_or_default();
         let call = self.state.calls.close(&call_id);
         let text = texts(message.content);
@@ -312,7 +319,7 @@ impl Session {
             exit_code: exit_code(&text).filter(|_| message.is_error),
             ..ToolResult::default()
         };
-        let draft = told.fact(identity(entry, told, ""), entry.at(), &result);
+        let draft = builder.fact(identity(entry, builder, ""), entry.at(), &result);
         draft.text = Some(shown(&text));
         draft.parent_id = call.map(|call| call.event_id);
     }

@@ -21,15 +21,17 @@ use serde::{Deserialize, Serialize};
 use self::record::{Line, Payload, Response, UiEvent};
 use super::gemini::exit_code;
 use crate::agent::calls::{Call, Calls, Nothing};
-use crate::agent::{Agent, Form, Found, Kin, Parser, Role, Root};
+use crate::agent::{
+    Agent, LineageHint, Parser, RecognizedSource, SourceForm, SourceRole, SourceRoot,
+};
 use crate::branches::Branches;
 use crate::environment::Environment;
+use crate::event_builder::EventBuilder;
 use crate::hook::HookMap;
-use crate::kinship::kin_by_uuid;
-use crate::record::Record;
+use crate::kinship::lineage_hint_by_uuid;
+use crate::record::SourceRecord;
 use crate::source::Source;
-use crate::thread::Settings;
-use crate::told::Told;
+use crate::thread_state::SessionSettings;
 
 pub(crate) struct Qwen;
 
@@ -38,25 +40,29 @@ impl Agent for Qwen {
         "qwen"
     }
 
-    fn roots(&self, environment: &Environment) -> Vec<Root> {
+    fn roots(&self, environment: &Environment) -> Vec<SourceRoot> {
         let runtime = environment.absolute("QWEN_RUNTIME_DIR");
         let folder = runtime.unwrap_or_else(|| environment.folder("QWEN_HOME", ".qwen"));
-        vec![Root { path: folder.join("projects"), depth_max: 2 }]
+        vec![SourceRoot { path: folder.join("projects"), depth_max: 2 }]
     }
 
-    fn recognise(&self, path: &Path) -> Option<Found> {
+    fn recognise(&self, path: &Path) -> Option<RecognizedSource> {
         let names: Option<Vec<&str>> = path.iter().map(|name| name.to_str()).collect();
         match names?[..] {
             [_, "chats", name] => {
                 let session = name.strip_suffix(".jsonl").filter(|stem| !stem.is_empty())?;
-                Some(Found { form: Form::Lines, session: session.to_owned(), role: Role::Main })
+                Some(RecognizedSource {
+                    form: SourceForm::Lines,
+                    session: session.to_owned(),
+                    role: SourceRole::Main,
+                })
             }
             _ => None,
         }
     }
 
-    fn kin(&self, head: &[u8]) -> Kin {
-        kin_by_uuid(head)
+    fn lineage_hint(&self, head: &[u8]) -> LineageHint {
+        lineage_hint_by_uuid(head)
     }
 
     fn resume(&self, session: &str, _cwd: Option<&str>) -> Option<Vec<String>> {
@@ -105,36 +111,36 @@ struct Ruling {
 }
 
 impl Parser for Transcript {
-    fn record(&mut self, record: &Record<'_>, told: &mut Told<'_>) {
+    fn record(&mut self, record: &SourceRecord<'_>, builder: &mut EventBuilder<'_>) {
         let line: Line = match record.read() {
             Ok(line) => line,
-            Err(error) => return told.unknown(record, "no record", Some(&error.to_string())),
+            Err(error) => return builder.unknown(record, "no record", Some(&error.to_string())),
         };
-        let settings = Settings {
+        let settings = SessionSettings {
             agent_version: line.version.clone(),
             cwd: line.cwd.clone(),
             branch: line.git_branch.clone(),
             model: line.model.clone(),
-            ..Settings::default()
+            ..SessionSettings::default()
         };
-        told.settings(line.timestamp, settings);
+        builder.settings(line.timestamp, settings);
         match (line.kind.as_str(), line.subtype.as_deref().unwrap_or_default()) {
-            ("user", "") if !line.is_sidechain => self.prompt(&line, told),
+            ("user", "") if !line.is_sidechain => self.prompt(&line, builder),
             ("user", "mid_turn_user_message") => {
                 let content = line.content();
                 let text = content.joined_text();
                 let prompt = UserPrompt { content, queued: true };
-                told.fact(line.identity("prompt"), line.timestamp, &prompt).text = Some(text);
+                builder.fact(line.identity("prompt"), line.timestamp, &prompt).text = Some(text);
             }
             ("user", "" | "notification" | "cron" | "agent_launch_prompt") => {
-                told.turn_opened(Some(&line.uuid));
+                builder.turn_opened(Some(&line.uuid));
                 let text = line.content().joined_text();
-                told.context(line.identity("context"), line.timestamp, None, text);
+                builder.context(line.identity("context"), line.timestamp, None, text);
             }
-            ("assistant", _) => self.answer(record, &line, told),
-            ("tool_result", _) => self.results(&line, told),
-            ("system", subtype) => self.system(record, &line, subtype, told),
-            (kind, _) => told.unknown(record, kind, None),
+            ("assistant", _) => self.answer(record, &line, builder),
+            ("tool_result", _) => self.results(&line, builder),
+            ("system", subtype) => self.system(record, &line, subtype, builder),
+            (kind, _) => builder.unknown(record, kind, None),
         }
     }
 
@@ -144,16 +150,16 @@ impl Parser for Transcript {
 }
 
 impl Transcript {
-    fn prompt(&mut self, line: &Line, told: &mut Told<'_>) {
-        let last = told.last(line.timestamp);
+    fn prompt(&mut self, line: &Line, builder: &mut EventBuilder<'_>) {
+        let last = builder.last(line.timestamp);
         let goes_back_to = self.state.branches.next(line.parent_uuid.as_deref(), last);
-        told.turn_opened(Some(&line.uuid));
-        let draft = told.prompt(line.identity("prompt"), line.timestamp, line.content());
+        builder.turn_opened(Some(&line.uuid));
+        let draft = builder.prompt(line.identity("prompt"), line.timestamp, line.content());
         draft.parent_id = draft.parent_id.or(goes_back_to);
     }
 
     /// One answer of the model, whole.
-    fn answer(&mut self, record: &Record<'_>, line: &Line, told: &mut Told<'_>) {
+    fn answer(&mut self, record: &SourceRecord<'_>, line: &Line, builder: &mut EventBuilder<'_>) {
         let at = line.timestamp;
         let mut block = 0;
         let mut is_calling = false;
@@ -170,7 +176,7 @@ impl Transcript {
                     block,
                     ..ToolCall::default()
                 };
-                let event = told.call(identity, at, &call).id;
+                let event = builder.call(identity, at, &call).id;
                 self.state.calls.open(Call {
                     call_id: call.call_id,
                     event_id: event,
@@ -182,13 +188,13 @@ impl Transcript {
                 let thinking = part.text.clone().unwrap_or_default();
                 let thinking =
                     AssistantThinking { message_id, block, thinking, ..Default::default() };
-                told.thinking(identity, at, &thinking);
+                builder.thinking(identity, at, &thinking);
             } else if let Some(text) = &part.text {
                 let content = Content::text(text);
                 let message = AssistantMessage { message_id, block, content, ..Default::default() };
-                told.message(identity, at, &message);
+                builder.message(identity, at, &message);
             } else {
-                told.unknown(record, "assistant part", None);
+                builder.unknown(record, "assistant part", None);
                 continue;
             }
             block += 1;
@@ -200,22 +206,28 @@ impl Transcript {
                 usage: Some(usage.usage()),
                 ..StepCompleted::default()
             };
-            told.fact(line.identity("step"), at, &step);
+            builder.fact(line.identity("step"), at, &step);
         }
         if !is_calling {
-            told.turn_answered();
+            builder.turn_answered();
         }
     }
 
-    fn results(&mut self, line: &Line, told: &mut Told<'_>) {
+    fn results(&mut self, line: &Line, builder: &mut EventBuilder<'_>) {
         let responses =
             line.message.parts.iter().filter_map(|part| part.function_response.as_ref());
         for (number, response) in responses.enumerate() {
-            self.result(line, number, response, told);
+            self.result(line, number, response, builder);
         }
     }
 
-    fn result(&mut self, line: &Line, number: usize, response: &Response, told: &mut Told<'_>) {
+    fn result(
+        &mut self,
+        line: &Line,
+        number: usize,
+        response: &Response,
+        builder: &mut EventBuilder<'_>,
+    ) {
         let rulings = &mut self.state.rulings;
         let ruling = rulings.iter().position(|ruling| ruling.tool == response.name);
         let ruling = ruling.map(|place| rulings.remove(place));
@@ -256,55 +268,64 @@ impl Transcript {
                 by: Some(by.to_owned()),
                 automated: by == "rule",
             };
-            told.fact(line.identity(&format!("approval {number}")), line.timestamp, &approval);
+            builder.fact(line.identity(&format!("approval {number}")), line.timestamp, &approval);
         }
         let call = self.state.calls.close(&response.id).map(|call| call.event_id);
         let identity = line.identity(&format!("result {number}"));
-        told.result(identity, line.timestamp, &result).parent_id = call;
+        builder.result(identity, line.timestamp, &result).parent_id = call;
     }
 
-    fn system(&mut self, record: &Record<'_>, line: &Line, subtype: &str, told: &mut Told<'_>) {
+    fn system(
+        &mut self,
+        record: &SourceRecord<'_>,
+        line: &Line,
+        subtype: &str,
+        builder: &mut EventBuilder<'_>,
+    ) {
         let at = line.timestamp;
         let payload: Payload = match line.system_payload.as_ref().map(Raw::read).transpose() {
             Ok(payload) => payload.unwrap_or_default(),
-            Err(error) => return told.unknown(record, subtype, Some(&error.to_string())),
+            Err(error) => return builder.unknown(record, subtype, Some(&error.to_string())),
         };
         match subtype {
-            "ui_telemetry" => self.telemetry(line, payload.ui_event, told),
+            "ui_telemetry" => self.telemetry(line, payload.ui_event, builder),
             "chat_compression" => {
                 let history = payload.compressed_history.iter();
                 let summary =
                     history.flat_map(|said| &said.parts).find_map(|part| part.text.clone());
                 let tokens_before = payload.info.original_token_count;
-                told.compacted(line.identity("compaction"), at, summary, tokens_before);
+                builder.compacted(line.identity("compaction"), at, summary, tokens_before);
             }
             "slash_command" if payload.phase.as_deref() == Some("invocation") => {
                 let command = payload.raw_command.unwrap_or_default();
-                told.note(line.identity("note"), at, "command", command);
+                builder.note(line.identity("note"), at, "command", command);
             }
             "notification" => {
                 let text = payload.display_text.unwrap_or_default();
-                told.note(line.identity("note"), at, "agent", text);
+                builder.note(line.identity("note"), at, "agent", text);
             }
             "custom_title" => {
                 let by_person = payload.title_source.as_deref() != Some("auto");
                 if by_person || !self.state.has_own_title {
                     self.state.has_own_title = by_person;
                     let title = payload.custom_title;
-                    told.settings(at, Settings { title, ..Settings::default() });
+                    builder.settings(at, SessionSettings { title, ..SessionSettings::default() });
                 }
             }
             "session_model" => {
                 let model = payload.model_id;
-                told.settings(at, Settings { model, ..Settings::default() });
+                builder.settings(at, SessionSettings { model, ..SessionSettings::default() });
             }
             "session_approval_mode" => {
                 let permission_mode = payload.mode;
-                told.settings(at, Settings { permission_mode, ..Settings::default() });
+                builder.settings(
+                    at,
+                    SessionSettings { permission_mode, ..SessionSettings::default() },
+                );
             }
             "rewind" => {
                 let to = self.state.branches.known(line.parent_uuid.as_deref());
-                told.rewound(line.identity("rewind"), at, to);
+                builder.rewound(line.identity("rewind"), at, to);
             }
             "slash_command"
             | "at_command"
@@ -317,13 +338,13 @@ impl Transcript {
             | "session_artifact_snapshot"
             | "branch_checkpoint"
             | "session_notes"
-            | "omni_recall" => told.silent(),
-            subtype => told.unknown(record, &format!("system {subtype}"), None),
+            | "omni_recall" => builder.silent(),
+            subtype => builder.unknown(record, &format!("system {subtype}"), None),
         }
     }
 
     /// What the agent counts: only what no other record says is told.
-    fn telemetry(&mut self, line: &Line, event: UiEvent, told: &mut Told<'_>) {
+    fn telemetry(&mut self, line: &Line, event: UiEvent, builder: &mut EventBuilder<'_>) {
         match event.name.as_deref().and_then(|name| name.rsplit('.').next()) {
             Some("tool_call") => {
                 let tool = event.function_name.unwrap_or_default();
@@ -341,7 +362,7 @@ impl Transcript {
                     usage: Some(event.usage()),
                     error: None,
                 };
-                told.fact(line.identity("step"), line.timestamp, &step);
+                builder.fact(line.identity("step"), line.timestamp, &step);
             }
             Some("api_error") => {
                 let error = ErrorRaised {
@@ -350,9 +371,9 @@ impl Transcript {
                     scope: Some("model".to_owned()),
                     recoverable: None,
                 };
-                told.error(line.identity("error"), line.timestamp, &error);
+                builder.error(line.identity("error"), line.timestamp, &error);
             }
-            _ => told.silent(),
+            _ => builder.silent(),
         }
     }
 }

@@ -14,12 +14,12 @@ use super::{HookMap, Made};
 use crate::admission::admit;
 use crate::agent::AGENTS;
 use crate::error::CaptureError;
-use crate::identity::Identity;
-use crate::pump::{Pump, Summary};
-use crate::sign::{About, Heeded, SignKind};
+use crate::event_builder::{EventBuilder, brief, session_id, shown_json};
+use crate::identity::EventIdentity;
+use crate::ingester::{IngestSummary, Ingester};
+use crate::signal::{SessionRef, SignalKind, SignalOutcome};
 use crate::sink::{Batch, Sink};
 use crate::source::Source;
-use crate::told::{Told, brief, session_id, shown_json};
 
 /// One call of a hook, as it arrived.
 #[derive(Clone, Copy, Debug)]
@@ -34,65 +34,66 @@ pub struct Heard<'a> {
     pub at: Time,
     /// Who says so: a hook, or the agent's telemetry.
     pub source: &'a How,
-    pub sign: Option<SignKind>,
+    pub sign: Option<SignalKind>,
     pub facts: &'a [(Kind, Raw)],
 }
 
 /// An event that only a hook tells.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Untold {
+pub struct HookOnlyEvent {
     pub kind: Kind,
     pub data: Raw,
     pub text: Option<String>,
 }
 
-impl Pump<'_> {
+impl Ingester<'_> {
     /// Records what only the hook tells, behind everything its session has told so far.
-    pub fn hear(
+    pub fn ingest_hook(
         &self,
         heard: &Heard<'_>,
         memory: &mut HookMemory,
         sink: &mut dyn Sink,
-        summary: &mut Summary,
-    ) -> Result<Heeded, CaptureError> {
+        summary: &mut IngestSummary,
+    ) -> Result<SignalOutcome, CaptureError> {
         let agent = self.agents.iter().find(|agent| agent.provider() == heard.provider);
         let Some((agent, map)) = agent.and_then(|agent| Some((*agent, agent.hooks()?))) else {
-            return Ok(Heeded::Unknown);
+            return Ok(SignalOutcome::UnknownSession);
         };
         let remembered = memory.of(session_id(agent.provider(), heard.session).as_str());
         if !map.may_tell(heard, remembered) {
             map.untold_of(heard, remembered);
-            return Ok(Heeded::Done);
+            return Ok(SignalOutcome::Done);
         }
-        let Some((key, mut position, recorded)) =
-            self.read_on(agent, &About::of(heard), sink, summary)?
+        let Some((key, mut checkpoint, recorded)) =
+            self.read_on(agent, &SessionRef::of(heard), sink, summary)?
         else {
-            return Ok(Heeded::Unknown);
+            return Ok(SignalOutcome::UnknownSession);
         };
         let untold = map.untold_of(heard, remembered);
         if untold.is_empty() {
-            return Ok(Heeded::Done);
+            return Ok(SignalOutcome::Done);
         }
-        let path = position.path.clone();
+        let path = checkpoint.path.clone();
         let source = Source::known(agent.provider(), &key, &path);
         let nothing_beside = |_: &str| None;
-        let generation = position.generation;
+        let generation = checkpoint.generation;
         let now = (self.clock)();
-        let mut told = Told::new(&source, generation, &mut position.threads, &nothing_beside, now);
-        told.session(heard.session);
-        for (number, Untold { kind, data, text }) in untold.into_iter().enumerate() {
-            let identity = Identity::in_session(&["hook", heard.name, &number.to_string()]);
-            told.data(identity, Some(heard.at), kind, data).text = text;
+        let mut builder =
+            EventBuilder::new(&source, generation, &mut checkpoint.threads, &nothing_beside, now);
+        builder.session(heard.session);
+        for (number, HookOnlyEvent { kind, data, text }) in untold.into_iter().enumerate() {
+            let identity = EventIdentity::in_session(&["hook", heard.name, &number.to_string()]);
+            builder.data(identity, Some(heard.at), kind, data).text = text;
         }
-        let mut drafts = told.finish().drafts;
+        let mut drafts = builder.finish().drafts;
         drafts.iter_mut().for_each(|draft| mark(draft, heard));
-        admit(agent.provider(), &position.threads, &mut drafts, sink);
+        admit(agent.provider(), &checkpoint.threads, &mut drafts, sink);
         summary.add(agent.provider(), &drafts);
         self.open_epochs.may_be_in(key.clone());
-        let batch = Batch { source: key, from: Some(recorded), to: position.encode(), drafts };
+        let batch = Batch { source: key, from: Some(recorded), to: checkpoint.encode(), drafts };
         sink.put(batch).map_err(|source| CaptureError::Sink { path, source })?;
         sink.settle().map_err(CaptureError::Unrecorded)?;
-        Ok(Heeded::Done)
+        Ok(SignalOutcome::Done)
     }
 
     /// Reads what is new in the file that a hook named.
@@ -101,7 +102,7 @@ impl Pump<'_> {
         provider: &str,
         transcript: &Path,
         sink: &mut dyn Sink,
-        summary: &mut Summary,
+        summary: &mut IngestSummary,
     ) -> Result<(), CaptureError> {
         let agent = self.agents.iter().find(|agent| agent.provider() == provider);
         match agent.and_then(|agent| self.named_place(*agent, transcript, summary)) {
@@ -112,7 +113,7 @@ impl Pump<'_> {
 }
 
 /// What only this call tells, in the light of those before it.
-pub fn untold(heard: &Heard<'_>, memory: &mut HookMemory) -> Vec<Untold> {
+pub fn hook_only_events(heard: &Heard<'_>, memory: &mut HookMemory) -> Vec<HookOnlyEvent> {
     let agent = AGENTS.iter().find(|agent| agent.provider() == heard.provider);
     let Some(map) = agent.and_then(|agent| agent.hooks()) else { return Vec::new() };
     let session = session_id(heard.provider, heard.session);
@@ -133,14 +134,14 @@ impl HookMap {
             || may_end && remembered.is_asking()
     }
 
-    fn untold_of(&self, heard: &Heard<'_>, remembered: &mut Remembered) -> Vec<Untold> {
+    fn untold_of(&self, heard: &Heard<'_>, remembered: &mut Remembered) -> Vec<HookOnlyEvent> {
         let mut untold = Vec::new();
         if *heard.source == How::Telemetry {
             // It was asked for nothing else.
             let news = heard.facts.iter().filter(|(kind, data)| {
                 *kind != Kind::ApprovalResolved || is_decided_now(heard, data, remembered)
             });
-            let fact = |(kind, data): &(Kind, Raw)| Untold {
+            let fact = |(kind, data): &(Kind, Raw)| HookOnlyEvent {
                 kind: kind.clone(),
                 data: data.clone(),
                 text: None,
@@ -156,13 +157,17 @@ impl HookMap {
                 Kind::ToolResult => made(heard, data, remembered, &mut untold),
                 Kind::ApprovalResolved if !is_decided_now(heard, data, remembered) => {}
                 Kind::TurnCompleted => cancel(remembered, "interrupted", &mut untold),
-                _ => untold.push(Untold { kind: kind.clone(), data: data.clone(), text: None }),
+                _ => untold.push(HookOnlyEvent {
+                    kind: kind.clone(),
+                    data: data.clone(),
+                    text: None,
+                }),
             }
         }
         match heard.sign {
-            Some(SignKind::TurnEnd) => cancel(remembered, "the turn ended", &mut untold),
-            Some(SignKind::Stop | SignKind::Clear) => cancel(remembered, "exited", &mut untold),
-            Some(SignKind::Compact) | None => {}
+            Some(SignalKind::TurnEnd) => cancel(remembered, "the turn ended", &mut untold),
+            Some(SignalKind::Stop | SignalKind::Clear) => cancel(remembered, "exited", &mut untold),
+            Some(SignalKind::Compact) | None => {}
         }
         untold.retain(|untold| match untold.kind {
             // Whose records tell decisions, tell these, too.
@@ -177,7 +182,7 @@ impl HookMap {
         heard: &Heard<'_>,
         data: &Raw,
         remembered: &mut Remembered,
-        untold: &mut Vec<Untold>,
+        untold: &mut Vec<HookOnlyEvent>,
     ) {
         let Ok(call) = data.read::<ToolCall>() else { return };
         let call_id = Some(call.call_id).filter(|id| !id.is_empty());
@@ -187,7 +192,7 @@ impl HookMap {
             idempotency_key: String::new(),
             effect: Effect::NeverReplay,
         };
-        untold.push(Untold {
+        untold.push(HookOnlyEvent {
             kind: Kind::ToolStarted,
             data: Raw::from_value(&started).expect("payloads always encode"),
             text: Some(brief(&call.tool, &call.input)),
@@ -201,7 +206,7 @@ impl HookMap {
         heard: &Heard<'_>,
         data: &Raw,
         remembered: &mut Remembered,
-        untold: &mut Vec<Untold>,
+        untold: &mut Vec<HookOnlyEvent>,
     ) {
         let Ok(mut asked) = data.read::<ApprovalRequested>() else { return };
         let input = asked.input.clone().unwrap_or_default();
@@ -228,7 +233,7 @@ impl HookMap {
             is_question: false,
         });
         if is_new {
-            untold.push(Untold {
+            untold.push(HookOnlyEvent {
                 kind: Kind::ApprovalRequested,
                 data: Raw::from_value(&asked).expect("payloads always encode"),
                 text: Some(brief(&asked.tool, &input)),
@@ -238,7 +243,12 @@ impl HookMap {
 }
 
 /// The user is asked something.
-fn inquire(heard: &Heard<'_>, data: &Raw, remembered: &mut Remembered, untold: &mut Vec<Untold>) {
+fn inquire(
+    heard: &Heard<'_>,
+    data: &Raw,
+    remembered: &mut Remembered,
+    untold: &mut Vec<HookOnlyEvent>,
+) {
     let Ok(mut asked) = data.read::<ExternalInput>() else { return };
     if asked.request_id.is_empty() {
         asked.request_id = made_up(heard);
@@ -256,18 +266,28 @@ fn inquire(heard: &Heard<'_>, data: &Raw, remembered: &mut Remembered, untold: &
     });
     if is_new {
         let data = Raw::from_value(&asked).expect("payloads always encode");
-        untold.push(Untold { kind: Kind::ExternalInput, data, text: Some(asked.prompt) });
+        untold.push(HookOnlyEvent { kind: Kind::ExternalInput, data, text: Some(asked.prompt) });
     }
 }
 
 /// A call begins that would not if somebody had not allowed it.
-fn begun(heard: &Heard<'_>, data: &Raw, remembered: &mut Remembered, untold: &mut Vec<Untold>) {
+fn begun(
+    heard: &Heard<'_>,
+    data: &Raw,
+    remembered: &mut Remembered,
+    untold: &mut Vec<HookOnlyEvent>,
+) {
     let Ok(begun) = data.read::<Made>() else { return };
     let asked = remembered.made(None, &given(&begun.tool, &begun.input));
     untold.extend(asked.map(|asked| answered(heard, asked, "it was begun", remembered)));
 }
 
-fn made(heard: &Heard<'_>, data: &Raw, remembered: &mut Remembered, untold: &mut Vec<Untold>) {
+fn made(
+    heard: &Heard<'_>,
+    data: &Raw,
+    remembered: &mut Remembered,
+    untold: &mut Vec<HookOnlyEvent>,
+) {
     let Ok(made) = data.read::<Made>() else { return };
     let given = given(&made.tool, &made.input);
     let call_id = Some(made.call_id.as_str()).filter(|id| !id.is_empty());
@@ -278,11 +298,16 @@ fn made(heard: &Heard<'_>, data: &Raw, remembered: &mut Remembered, untold: &mut
     let tool = Some(tool);
     let result = ToolResult { call_id, tool, outcome, output, ..ToolResult::default() };
     let data = Raw::from_value(&result).expect("payloads always encode");
-    untold.push(Untold { kind: Kind::ToolResult, data, text });
+    untold.push(HookOnlyEvent { kind: Kind::ToolResult, data, text });
 }
 
 /// What was asked is answered, as what happens next shows.
-fn answered(heard: &Heard<'_>, asked: Asked, reason: &str, remembered: &mut Remembered) -> Untold {
+fn answered(
+    heard: &Heard<'_>,
+    asked: Asked,
+    reason: &str,
+    remembered: &mut Remembered,
+) -> HookOnlyEvent {
     if asked.is_question {
         return replied(asked, InputStatus::Received);
     }
@@ -298,7 +323,7 @@ fn answered(heard: &Heard<'_>, asked: Asked, reason: &str, remembered: &mut Reme
         automated: false,
     };
     let data = Raw::from_value(&resolved).expect("payloads always encode");
-    Untold { kind: Kind::ApprovalResolved, data, text: None }
+    HookOnlyEvent { kind: Kind::ApprovalResolved, data, text: None }
 }
 
 /// Whether a decision is told for the first time: an agent may tell one in several ways.
@@ -309,7 +334,7 @@ fn is_decided_now(heard: &Heard<'_>, data: &Raw, remembered: &mut Remembered) ->
 }
 
 /// Nobody will answer what was asked.
-fn cancel(remembered: &mut Remembered, reason: &str, untold: &mut Vec<Untold>) {
+fn cancel(remembered: &mut Remembered, reason: &str, untold: &mut Vec<HookOnlyEvent>) {
     untold.extend(remembered.ended().into_iter().map(|asked| {
         if asked.is_question {
             return replied(asked, InputStatus::Canceled);
@@ -320,15 +345,15 @@ fn cancel(remembered: &mut Remembered, reason: &str, untold: &mut Vec<Untold>) {
             reason: reason.to_owned(),
         };
         let data = Raw::from_value(&canceled).expect("payloads always encode");
-        Untold { kind: Kind::ApprovalCanceled, data, text: None }
+        HookOnlyEvent { kind: Kind::ApprovalCanceled, data, text: None }
     }));
 }
 
-fn replied(asked: Asked, status: InputStatus) -> Untold {
+fn replied(asked: Asked, status: InputStatus) -> HookOnlyEvent {
     let request_id = asked.approval_id;
     let replied = ExternalInput { request_id, prompt: String::new(), status, input: None };
     let data = Raw::from_value(&replied).expect("payloads always encode");
-    Untold { kind: Kind::ExternalInput, data, text: None }
+    HookOnlyEvent { kind: Kind::ExternalInput, data, text: None }
 }
 
 /// An id for what the agent gave none.

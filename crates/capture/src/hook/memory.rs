@@ -146,10 +146,10 @@ impl Remembered {
 /// it; otherwise all of it, whatever the order of its arguments.
 pub(super) fn given(tool: &str, input: &Raw) -> String {
     #[derive(Deserialize)]
-    struct Command {
+    struct CommandInput {
         command: String,
     }
-    if let Ok(Command { command }) = input.read() {
+    if let Ok(CommandInput { command }) = input.read() {
         return short_hash(&["command", &command]);
     }
     let value: Option<serde_json::Value> = input.read().ok();

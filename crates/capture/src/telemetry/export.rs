@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny};
 use serde_json::Value;
 
-use super::protobuf::{Field, Fields, Malformed};
+use super::protobuf::{Malformed, WireField, WireFields};
 
 /// Records in one body. An exporter sends some hundred at a time.
 const RECORDS_MAX: usize = 10_000;
@@ -21,7 +21,7 @@ const NAME_CHARS_MAX: usize = 200;
 
 /// What is exported.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Signal {
+pub enum OtlpSignal {
     Logs,
     Traces,
     /// Taken, and not read.
@@ -30,14 +30,14 @@ pub enum Signal {
 
 /// How it is written down.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Encoding {
+pub enum OtlpEncoding {
     Json,
     Protobuf,
 }
 
 /// One record or span.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Exported {
+pub struct OtlpRecord {
     /// What exported it, by its own name.
     pub service: String,
     pub name: String,
@@ -64,22 +64,22 @@ impl From<Malformed> for TelemetryError {
 
 /// Reads everything in a body.
 pub(super) fn read(
-    signal: Signal,
-    encoding: Encoding,
+    signal: OtlpSignal,
+    encoding: OtlpEncoding,
     body: &[u8],
-) -> Result<Vec<Exported>, TelemetryError> {
+) -> Result<Vec<OtlpRecord>, TelemetryError> {
     match (signal, encoding) {
-        (Signal::Metrics, Encoding::Json) => {
+        (OtlpSignal::Metrics, OtlpEncoding::Json) => {
             serde_json::from_slice::<IgnoredAny>(body).map_err(TelemetryError::Json)?;
             Ok(Vec::new())
         }
-        (Signal::Metrics, Encoding::Protobuf) => {
-            Fields(body).try_for_each(|field| field.map(drop))?;
+        (OtlpSignal::Metrics, OtlpEncoding::Protobuf) => {
+            WireFields(body).try_for_each(|field| field.map(drop))?;
             Ok(Vec::new())
         }
-        (_, Encoding::Json) => read_json(body),
-        (Signal::Logs, Encoding::Protobuf) => read_protobuf(body, &LOG_RECORD),
-        (Signal::Traces, Encoding::Protobuf) => read_protobuf(body, &SPAN),
+        (_, OtlpEncoding::Json) => read_json(body),
+        (OtlpSignal::Logs, OtlpEncoding::Protobuf) => read_protobuf(body, &LOG_RECORD),
+        (OtlpSignal::Traces, OtlpEncoding::Protobuf) => read_protobuf(body, &SPAN),
     }
 }
 
@@ -91,15 +91,15 @@ const EVENT: &str = "event.name";
 #[derive(Deserialize)]
 struct Export {
     #[serde(default, rename = "resourceLogs", alias = "resourceSpans")]
-    resources: Vec<Resource>,
+    resources: Vec<ExportedResource>,
 }
 
 #[derive(Deserialize)]
-struct Resource {
+struct ExportedResource {
     #[serde(default)]
     resource: Option<Holder>,
     #[serde(default, rename = "scopeLogs", alias = "scopeSpans")]
-    scopes: Vec<Scope>,
+    scopes: Vec<ExportedScope>,
 }
 
 #[derive(Deserialize, Default)]
@@ -109,14 +109,14 @@ struct Holder {
 }
 
 #[derive(Deserialize)]
-struct Scope {
+struct ExportedScope {
     #[serde(default, rename = "logRecords", alias = "spans")]
-    records: Vec<Record>,
+    records: Vec<ExportedRecord>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Record {
+struct ExportedRecord {
     #[serde(default, alias = "eventName")]
     name: Option<String>,
     #[serde(default, alias = "startTimeUnixNano", deserialize_with = "nanos")]
@@ -141,7 +141,7 @@ fn nanos<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
     Ok(value.as_u64().or(text).unwrap_or_default())
 }
 
-fn read_json(body: &[u8]) -> Result<Vec<Exported>, TelemetryError> {
+fn read_json(body: &[u8]) -> Result<Vec<OtlpRecord>, TelemetryError> {
     let export: Export = serde_json::from_slice(body).map_err(TelemetryError::Json)?;
     let mut read = Vec::new();
     for resource in export.resources {
@@ -154,7 +154,7 @@ fn read_json(body: &[u8]) -> Result<Vec<Exported>, TelemetryError> {
             let attributes = texts(record.attributes);
             let times = [record.time_unix_nano, record.observed_time_unix_nano];
             let name = record.name.unwrap_or_default();
-            read.push(Exported::of(service.clone(), name, times, attributes));
+            read.push(OtlpRecord::of(service.clone(), name, times, attributes));
         }
     }
     Ok(read)
@@ -192,7 +192,7 @@ const RESOURCE_ATTRIBUTES: u64 = 1;
 const KEY: u64 = 1;
 const VALUE: u64 = 2;
 
-fn read_protobuf(body: &[u8], numbers: &Numbers) -> Result<Vec<Exported>, TelemetryError> {
+fn read_protobuf(body: &[u8], numbers: &Numbers) -> Result<Vec<OtlpRecord>, TelemetryError> {
     let mut read = Vec::new();
     for resource in messages(body, RESOURCES) {
         let resource = resource?;
@@ -215,8 +215,8 @@ fn read_protobuf(body: &[u8], numbers: &Numbers) -> Result<Vec<Exported>, Teleme
 
 /// The messages within a message that have this number.
 fn messages(message: &[u8], number: u64) -> impl Iterator<Item = Result<&[u8], Malformed>> {
-    Fields(message).filter_map(move |field| match field {
-        Ok((found, Field::Bytes(bytes))) if found == number => Some(Ok(bytes)),
+    WireFields(message).filter_map(move |field| match field {
+        Ok((found, WireField::Bytes(bytes))) if found == number => Some(Ok(bytes)),
         Ok(_) => None,
         Err(malformed) => Some(Err(malformed)),
     })
@@ -226,13 +226,13 @@ fn record_of(
     record: &[u8],
     numbers: &Numbers,
     service: String,
-) -> Result<Exported, TelemetryError> {
+) -> Result<OtlpRecord, TelemetryError> {
     let mut name = String::new();
     let mut times = [0, 0];
-    for field in Fields(record) {
+    for field in WireFields(record) {
         match field? {
-            (number, Field::Bytes(bytes)) if number == numbers.name => name = text(bytes),
-            (number, Field::Fixed64(nanos)) => {
+            (number, WireField::Bytes(bytes)) if number == numbers.name => name = text(bytes),
+            (number, WireField::Fixed64(nanos)) => {
                 if let Some(place) = numbers.times.iter().position(|time| *time == number) {
                     times[place] = nanos;
                 }
@@ -240,7 +240,7 @@ fn record_of(
             _ => {}
         }
     }
-    Ok(Exported::of(service, name, times, attributes(record, numbers.attributes)?))
+    Ok(OtlpRecord::of(service, name, times, attributes(record, numbers.attributes)?))
 }
 
 fn attributes(message: &[u8], number: u64) -> Result<BTreeMap<String, String>, Malformed> {
@@ -249,10 +249,10 @@ fn attributes(message: &[u8], number: u64) -> Result<BTreeMap<String, String>, M
         let attribute = attribute?;
         let mut key = None;
         let mut value = None;
-        for part in Fields(attribute) {
+        for part in WireFields(attribute) {
             match part? {
-                (KEY, Field::Bytes(bytes)) => key = Some(text(bytes)),
-                (VALUE, Field::Bytes(bytes)) => value = plain(bytes)?,
+                (KEY, WireField::Bytes(bytes)) => key = Some(text(bytes)),
+                (VALUE, WireField::Bytes(bytes)) => value = plain(bytes)?,
                 _ => {}
             }
         }
@@ -263,12 +263,12 @@ fn attributes(message: &[u8], number: u64) -> Result<BTreeMap<String, String>, M
 
 /// A value without parts: text, truth, whole number or fraction, by the number of its field.
 fn plain(value: &[u8]) -> Result<Option<String>, Malformed> {
-    let Some(field) = Fields(value).next() else { return Ok(None) };
+    let Some(field) = WireFields(value).next() else { return Ok(None) };
     Ok(match field? {
-        (1, Field::Bytes(bytes)) => Some(text(bytes)),
-        (2, Field::Varint(truth)) => Some((truth != 0).to_string()),
-        (3, Field::Varint(number)) => Some(number.cast_signed().to_string()),
-        (4, Field::Fixed64(bits)) => Some(f64::from_bits(bits).to_string()),
+        (1, WireField::Bytes(bytes)) => Some(text(bytes)),
+        (2, WireField::Varint(truth)) => Some((truth != 0).to_string()),
+        (3, WireField::Varint(number)) => Some(number.cast_signed().to_string()),
+        (4, WireField::Fixed64(bits)) => Some(f64::from_bits(bits).to_string()),
         _ => None,
     })
 }
@@ -285,7 +285,7 @@ fn cut(name: String) -> String {
     }
 }
 
-impl Exported {
+impl OtlpRecord {
     /// Its own name counts only where no attribute has one: some exporters put a place in their
     /// source there. Of its times the first that is set counts.
     fn of(
@@ -293,10 +293,10 @@ impl Exported {
         name: String,
         times: [u64; 2],
         attributes: BTreeMap<String, String>,
-    ) -> Exported {
+    ) -> OtlpRecord {
         let name = cut(attributes.get(EVENT).cloned().unwrap_or(name));
         let at = times.into_iter().find(|nanos| *nanos != 0);
         let at = at.map(|nanos| Time::from_nanos(i128::from(nanos)));
-        Exported { service, name, at, attributes }
+        OtlpRecord { service, name, at, attributes }
     }
 }

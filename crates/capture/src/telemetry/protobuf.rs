@@ -2,7 +2,7 @@
 
 /// A field as it stands there.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(super) enum Field<'a> {
+pub(super) enum WireField<'a> {
     Varint(u64),
     Fixed64(u64),
     Bytes(&'a [u8]),
@@ -14,10 +14,10 @@ pub(super) enum Field<'a> {
 pub(super) struct Malformed;
 
 /// What is left of a message.
-pub(super) struct Fields<'a>(pub &'a [u8]);
+pub(super) struct WireFields<'a>(pub &'a [u8]);
 
-impl<'a> Iterator for Fields<'a> {
-    type Item = Result<(u64, Field<'a>), Malformed>;
+impl<'a> Iterator for WireFields<'a> {
+    type Item = Result<(u64, WireField<'a>), Malformed>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.0.is_empty() {
@@ -31,17 +31,17 @@ impl<'a> Iterator for Fields<'a> {
     }
 }
 
-impl<'a> Fields<'a> {
-    fn field(&mut self) -> Option<(u64, Field<'a>)> {
+impl<'a> WireFields<'a> {
+    fn field(&mut self) -> Option<(u64, WireField<'a>)> {
         let key = self.varint()?;
         let field = match key & 7 {
-            0 => Field::Varint(self.varint()?),
-            1 => Field::Fixed64(u64::from_le_bytes(*self.take(8)?.first_chunk()?)),
+            0 => WireField::Varint(self.varint()?),
+            1 => WireField::Fixed64(u64::from_le_bytes(*self.take(8)?.first_chunk()?)),
             2 => {
                 let length = usize::try_from(self.varint()?).ok()?;
-                Field::Bytes(self.take(length)?)
+                WireField::Bytes(self.take(length)?)
             }
-            5 => Field::Fixed32(u32::from_le_bytes(*self.take(4)?.first_chunk()?)),
+            5 => WireField::Fixed32(u32::from_le_bytes(*self.take(4)?.first_chunk()?)),
             // Groups are long gone, and nothing else was ever defined.
             _ => return None,
         };
@@ -72,8 +72,8 @@ impl<'a> Fields<'a> {
 mod tests {
     use super::*;
 
-    fn fields(bytes: &[u8]) -> Vec<Result<(u64, Field<'_>), Malformed>> {
-        Fields(bytes).collect()
+    fn fields(bytes: &[u8]) -> Vec<Result<(u64, WireField<'_>), Malformed>> {
+        WireFields(bytes).collect()
     }
 
     #[test]
@@ -85,10 +85,10 @@ mod tests {
             0x25, 7, 0, 0, 0, // 4: 7, in four bytes
         ];
         let read = [
-            Ok((1, Field::Varint(150))),
-            Ok((2, Field::Fixed64(1))),
-            Ok((3, Field::Bytes(b"hi"))),
-            Ok((4, Field::Fixed32(7))),
+            Ok((1, WireField::Varint(150))),
+            Ok((2, WireField::Fixed64(1))),
+            Ok((3, WireField::Bytes(b"hi"))),
+            Ok((4, WireField::Fixed32(7))),
         ];
         assert_eq!(fields(&bytes), read);
     }

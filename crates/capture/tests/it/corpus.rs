@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-use capture::{AGENTS, Environment, Pump, Summary, Warning, WarningKind};
+use capture::{AGENTS, Environment, IngestSummary, Ingester, Warning, WarningKind};
 use event::payload::{
     AssistantMessage, AssistantThinking, SessionMode, SessionStarted, StepCompleted, StopReason,
     ToolCall, ToolResult, TurnCompleted, Unknown, UserPrompt,
@@ -106,13 +106,13 @@ fn read(provider: &str, variable: &str, tree: &Path) -> Memory {
     sink
 }
 
-fn pass(provider: &str, variable: &str, tree: &Path, sink: &mut Memory) -> Summary {
+fn pass(provider: &str, variable: &str, tree: &Path, sink: &mut Memory) -> IngestSummary {
     let folder = tree.join(provider).to_str().unwrap().to_owned();
     let environment = Environment::new(tree.join("home"), [(variable.to_owned(), folder)]);
     let agents: Vec<_> =
         AGENTS.iter().copied().filter(|agent| agent.provider() == provider).collect();
     let clock = || Time::from_millis(NOW);
-    Pump::new(&agents, &environment, &clock).once(sink, &mut |_| {}).unwrap()
+    Ingester::new(&agents, &environment, &clock).once(sink, &mut |_| {}).unwrap()
 }
 
 /// What is counted of one session.

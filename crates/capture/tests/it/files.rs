@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
 use capture::{
-    Batch, CaptureError, Environment, Kept, KnownSource, Original, Progress, Pump, Sink, SinkError,
-    Stop, UnknownRecord, WarningKind,
+    Batch, CaptureError, Environment, IngestProgress, Ingester, KnownSource, Original, Sink,
+    SinkError, StopFlag, StoredOriginal, UnknownRecord, WarningKind,
 };
 use event::{EventId, Kind, SessionId, Time};
 use tempfile::TempDir;
@@ -483,8 +483,8 @@ fn what_is_deleted_between_listing_and_reading_is_no_fault() {
     let environment = Environment::new(world.home.path(), []);
     let agents = [agent("claude")];
     let clock = || Time::from_millis(NOW);
-    let pump = Pump::new(&agents, &environment, &clock);
-    let mut delete = |_: &Progress| fs::remove_file(&path).unwrap_or_default();
+    let pump = Ingester::new(&agents, &environment, &clock);
+    let mut delete = |_: &IngestProgress| fs::remove_file(&path).unwrap_or_default();
     let summary = pump.once(&mut world.sink, &mut delete).unwrap();
     assert_eq!((summary.warnings, world.said()), (Vec::new(), Vec::new()));
 }
@@ -522,7 +522,7 @@ impl Sink for Failing {
         self.memory.settle()
     }
 
-    fn original(&self, source: &str, generation: u32) -> Result<Option<Kept>, SinkError> {
+    fn original(&self, source: &str, generation: u32) -> Result<Option<StoredOriginal>, SinkError> {
         self.memory.original(source, generation)
     }
 
@@ -567,11 +567,11 @@ fn asked_to_stop_a_pass_ends_and_the_next_one_goes_on() {
     let environment = Environment::new(world.home.path(), []);
     let clock = || Time::from_millis(NOW);
     for steps in 1..6 {
-        let stop = Stop::default();
+        let stop = StopFlag::default();
         let mut sink = Memory::default();
         let mut told = 0;
         let agents = [agent("claude")];
-        let pump = Pump::new(&agents, &environment, &clock).until(stop.clone());
+        let pump = Ingester::new(&agents, &environment, &clock).until(stop.clone());
         pump.once(&mut sink, &mut |_| {
             told += 1;
             if told == steps {
@@ -595,7 +595,7 @@ fn whole(home: &Path) -> Memory {
 fn once(home: &Path, sink: &mut dyn Sink) -> Result<(), CaptureError> {
     let environment = Environment::new(home, []);
     let clock = || Time::from_millis(NOW);
-    Pump::new(&[agent("claude")], &environment, &clock).once(sink, &mut |_| {}).map(drop)
+    Ingester::new(&[agent("claude")], &environment, &clock).once(sink, &mut |_| {}).map(drop)
 }
 
 fn sorted_prompts(sink: &Memory) -> Vec<(String, Option<String>)> {

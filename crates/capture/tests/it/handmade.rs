@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 
-use capture::{Agent, Summary};
+use capture::{Agent, IngestSummary};
 use tempfile::TempDir;
 
 use crate::memory::Memory;
@@ -40,7 +40,7 @@ impl Home {
         file.set_modified(UNIX_EPOCH + Duration::from_millis(now)).unwrap();
     }
 
-    pub(crate) fn read(&mut self, agent: &dyn Agent) -> Summary {
+    pub(crate) fn read(&mut self, agent: &dyn Agent) -> IngestSummary {
         read(agent, self.dir.path(), &mut self.sink)
     }
 

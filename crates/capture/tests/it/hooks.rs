@@ -6,8 +6,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use capture::{
-    Environment, Heard, HookMemory, Hooked, Payload, Pump, Sign, SignKind, Summary, Untold, hooked,
-    untold,
+    Environment, Heard, HookMemory, HookOnlyEvent, Hooked, IngestSummary, Ingester, Payload,
+    SessionSignal, SignalKind, hook_only_events, hooked,
 };
 use event::payload::{ApprovalResolved, Decision};
 use event::{EventId, Kind, Raw, Source, Time};
@@ -37,18 +37,18 @@ fn told(agent: &str, calls: &[(&str, Value)]) -> Vec<(String, Value)> {
     let told = calls.iter().enumerate().flat_map(|(number, (event, payload))| {
         let at = Time::from_millis(1_800_000_000_000 + number as i64 * 1_000);
         let Some(hooked) = read(agent, event, payload) else { return Vec::new() };
-        hear(agent, &hooked, &number.to_string(), at, &mut memory)
+        ingest_hook(agent, &hooked, &number.to_string(), at, &mut memory)
     });
     told.map(|told| (told.kind.to_string(), told.data.read().unwrap())).collect()
 }
 
-fn hear(
+fn ingest_hook(
     agent: &str,
     hooked: &Hooked,
     name: &str,
     at: Time,
     memory: &mut HookMemory,
-) -> Vec<Untold> {
+) -> Vec<HookOnlyEvent> {
     let heard = Heard {
         name,
         provider: agent,
@@ -59,7 +59,7 @@ fn hear(
         sign: hooked.sign,
         facts: &hooked.facts,
     };
-    untold(&heard, memory)
+    hook_only_events(&heard, memory)
 }
 
 /// The recordings that have calls of hooks: the agent, the folder, the calls.
@@ -93,7 +93,7 @@ fn every_recorded_call_is_understood() {
                 None => "nothing".to_owned(),
                 Some(hooked) => {
                     let at = Time::from_millis((call.t * 1_000.0) as i64);
-                    let told = hear(&tool, &hooked, &number.to_string(), at, &mut memory);
+                    let told = ingest_hook(&tool, &hooked, &number.to_string(), at, &mut memory);
                     describe(&hooked, &told)
                 }
             };
@@ -107,7 +107,7 @@ fn every_recorded_call_is_understood() {
     expect_file!["../fixtures/hooks.txt"].assert_eq(&table);
 }
 
-fn describe(hooked: &Hooked, told: &[Untold]) -> String {
+fn describe(hooked: &Hooked, told: &[HookOnlyEvent]) -> String {
     let mut words = vec!["news".to_owned()];
     words.extend(hooked.sign.map(|sign| format!("sign {sign:?}")));
     words.extend(hooked.facts.iter().map(|(kind, _)| format!("says {kind}")));
@@ -162,8 +162,8 @@ fn call_all(tool: &str, home: &Path, calls: &[Call], sink: &mut Memory) {
     let environment = Environment::new(home, []);
     let agents = [agent(tool)];
     let clock = || Time::from_millis(NOW);
-    let pump = Pump::new(&agents, &environment, &clock);
-    let (mut memory, mut summary) = (HookMemory::default(), Summary::default());
+    let pump = Ingester::new(&agents, &environment, &clock);
+    let (mut memory, mut summary) = (HookMemory::default(), IngestSummary::default());
     for (number, call) in calls.iter().enumerate() {
         let text = call.stdin.to_string().replace("/home/dev/", &format!("{}/", home.display()));
         let Some(hooked) = hooked(tool, &call.event, &Payload::parse(&text).unwrap()) else {
@@ -183,9 +183,9 @@ fn call_all(tool: &str, home: &Path, calls: &[Call], sink: &mut Memory) {
         if let Some(path) = &hooked.transcript {
             pump.look_at(tool, path, sink, &mut summary).unwrap();
         }
-        pump.hear(&heard, &mut memory, sink, &mut summary).unwrap();
+        pump.ingest_hook(&heard, &mut memory, sink, &mut summary).unwrap();
         if let Some(kind) = hooked.sign {
-            let sign = Sign {
+            let sign = SessionSignal {
                 name: &name,
                 kind,
                 provider: tool,
@@ -195,7 +195,7 @@ fn call_all(tool: &str, home: &Path, calls: &[Call], sink: &mut Memory) {
                 reason: hooked.reason.as_deref(),
                 is_followed: false,
             };
-            pump.heed(&sign, sink, &mut summary).unwrap();
+            pump.apply_signal(&sign, sink, &mut summary).unwrap();
         }
     }
 }
@@ -218,13 +218,13 @@ fn a_source_that_nobody_names_is_looked_for_once() {
     let environment = Environment::new(home.path(), []);
     let agents = [agent("claude")];
     let clock = || Time::from_millis(NOW);
-    let pump = Pump::new(&agents, &environment, &clock);
-    let (mut memory, mut summary) = (HookMemory::default(), Summary::default());
+    let pump = Ingester::new(&agents, &environment, &clock);
+    let (mut memory, mut summary) = (HookMemory::default(), IngestSummary::default());
     let mut sink = Memory::default();
     pump.once(&mut sink, &mut |_| {}).unwrap();
     sink.asked_for_all.set(0);
     // Another one has to look for itself.
-    let pump = Pump::new(&agents, &environment, &clock);
+    let pump = Ingester::new(&agents, &environment, &clock);
     for number in 0..20 {
         let command = format!("make part_{number}");
         let asked = json!({"session_id": "s1", "tool_name": "Bash",
@@ -241,7 +241,7 @@ fn a_source_that_nobody_names_is_looked_for_once() {
             sign: None,
             facts: &hooked.facts,
         };
-        pump.hear(&heard, &mut memory, &mut sink, &mut summary).unwrap();
+        pump.ingest_hook(&heard, &mut memory, &mut sink, &mut summary).unwrap();
     }
     let asked = sink.events().filter(|event| event.kind == Kind::ApprovalRequested);
     assert_eq!((asked.count(), sink.asked_for_all.get()), (20, 1));
@@ -255,12 +255,12 @@ fn sessions_that_nobody_told_of_are_not_looked_for() {
     let environment = Environment::new(home.path(), []);
     let agents = [agent("codex")];
     let clock = || Time::from_millis(NOW);
-    let pump = Pump::new(&agents, &environment, &clock);
-    let (mut memory, mut summary) = (HookMemory::default(), Summary::default());
+    let pump = Ingester::new(&agents, &environment, &clock);
+    let (mut memory, mut summary) = (HookMemory::default(), IngestSummary::default());
     let mut sink = Memory::default();
     let retry = event::payload::Retry { attempt: 1, ..Default::default() };
     let facts = [(Kind::Retry, event::Raw::from_value(&retry).unwrap())];
-    let mut hear = |session: &str, sink: &mut Memory| {
+    let mut ingest_session = |session: &str, sink: &mut Memory| {
         let heard = Heard {
             name: session,
             provider: "codex",
@@ -271,10 +271,10 @@ fn sessions_that_nobody_told_of_are_not_looked_for() {
             sign: None,
             facts: &facts,
         };
-        pump.hear(&heard, &mut memory, sink, &mut summary).unwrap()
+        pump.ingest_hook(&heard, &mut memory, sink, &mut summary).unwrap()
     };
     for number in 0..5_000 {
-        hear(&format!("thread-{number}"), &mut sink);
+        ingest_session(&format!("thread-{number}"), &mut sink);
     }
     assert_eq!((sink.events().count(), sink.asked_for_all.get()), (0, 1));
     // One that begins meanwhile is known at once.
@@ -286,7 +286,7 @@ fn sessions_that_nobody_told_of_are_not_looked_for() {
     let file = folder.join(format!("rollout-2026-03-02T09-00-00-{thread}.jsonl"));
     fs::write(file, format!("{line}\n{prompt}\n")).unwrap();
     pump.once(&mut sink, &mut |_| {}).unwrap();
-    hear(thread, &mut sink);
+    ingest_session(thread, &mut sink);
     assert!(sink.events().any(|event| event.kind == Kind::Retry));
 }
 
@@ -395,7 +395,7 @@ fn a_decision_that_is_told_twice_is_one() {
     let mut memory = HookMemory::default();
     let at = Time::from_millis(1_800_000_000_000);
     for (name, event) in [("1", "PreToolUse"), ("2", "PermissionRequest"), ("3", "PostToolUse")] {
-        hear("codex", &read("codex", event, &call).unwrap(), name, at, &mut memory);
+        ingest_hook("codex", &read("codex", event, &call).unwrap(), name, at, &mut memory);
     }
     let decided = ApprovalResolved {
         approval_id: "e1".to_owned(),
@@ -416,7 +416,7 @@ fn a_decision_that_is_told_twice_is_one() {
             sign: None,
             facts: &facts,
         };
-        untold(&heard, &mut memory).len()
+        hook_only_events(&heard, &mut memory).len()
     };
     assert_eq!(tell("4"), 0);
 }
@@ -448,8 +448,8 @@ fn an_end_that_clears_is_a_clear() {
     let sign = |reason: &str| {
         read("claude", "SessionEnd", &claude(json!({"reason": reason}))).unwrap().sign
     };
-    assert_eq!(sign("clear"), Some(SignKind::Clear));
-    assert_eq!(sign("other"), Some(SignKind::Stop));
+    assert_eq!(sign("clear"), Some(SignalKind::Clear));
+    assert_eq!(sign("other"), Some(SignalKind::Stop));
 }
 
 #[test]
@@ -466,7 +466,7 @@ fn of_a_payload_that_was_cut_the_beginning_counts() {
     let whole = r#"{"session_id":"s1","reason":"other","last":"some long text"}"#;
     let cut = Payload::parse(&whole[..50]).unwrap();
     let hooked = hooked("claude", "SessionEnd", &cut).unwrap();
-    assert_eq!((hooked.session.as_str(), hooked.sign), ("s1", Some(SignKind::Stop)));
+    assert_eq!((hooked.session.as_str(), hooked.sign), ("s1", Some(SignalKind::Stop)));
     for nothing in ["", "null", "[1]", "\"text\"", "7", "{", "not json"] {
         assert!(Payload::parse(nothing).is_err(), "{nothing}");
     }

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use capture::{Agent, Environment, Pump, Sink, Summary, Tellers, Watch};
+use capture::{Agent, Environment, IngestSummary, Ingester, Sink, SourceIndex, SourceWatcher};
 use event::payload::{SessionStarted, SettingsChanged, UserPrompt};
 use event::{Kind, Time};
 use proptest::prelude::*;
@@ -266,11 +266,11 @@ fn who_tells_of_a_session_is_looked_up_once_for_many_passes() {
     let clock = || Time::from_millis(NOW);
     let agents = [agent("codex")];
     let mut sink = Memory::default();
-    let mut known = Tellers::default();
+    let mut known = SourceIndex::default();
     for (name, parent, asked_for_all) in [("c", Some("b"), 2), ("d", None, 1), ("a", None, 1)] {
         put(home.path(), &rollout(name, parent, &["one", name]));
         sink.asked_for_all.set(0);
-        let pump = Pump::new(&agents, &environment, &clock).knowing(known);
+        let pump = Ingester::new(&agents, &environment, &clock).knowing(known);
         pump.once(&mut sink, &mut |_| {}).unwrap();
         known = pump.into_known();
         // Once to see who has news, and once to see who tells of whom.
@@ -280,14 +280,14 @@ fn who_tells_of_a_session_is_looked_up_once_for_many_passes() {
 }
 
 /// Follows what Claude writes in a home, until `is_enough` says so: it is asked after every round.
-fn follow(home: &Path, is_enough: &mut dyn FnMut(&dyn Sink, &Summary) -> bool) -> Memory {
+fn follow(home: &Path, is_enough: &mut dyn FnMut(&dyn Sink, &IngestSummary) -> bool) -> Memory {
     let environment = Environment::new(home, []);
     let clock = || Time::from_millis(NOW);
     let agents = [agent("claude")];
-    let mut watch = Watch::new(Pump::new(&agents, &environment, &clock), Vec::new());
+    let mut watch = SourceWatcher::new(Ingester::new(&agents, &environment, &clock), Vec::new());
     let stopper = watch.stopper();
     let mut sink = Memory::default();
-    let mut errand = |_: &Pump<'_>, sink: &mut dyn Sink, summary: &mut Summary| {
+    let mut errand = |_: &Ingester<'_>, sink: &mut dyn Sink, summary: &mut IngestSummary| {
         if is_enough(sink, summary) {
             stopper.stop();
         }
@@ -384,7 +384,7 @@ fn a_session_that_has_only_begun_is_there_after_a_second() {
     // What follows at once shows whether it is a copy.
     for (millis, sessions) in [(999, 0), (1_000, 1)] {
         let clock = || Time::from_millis(NOW + millis);
-        Pump::new(&agents, &environment, &clock).once(&mut sink, &mut |_| {}).unwrap();
+        Ingester::new(&agents, &environment, &clock).once(&mut sink, &mut |_| {}).unwrap();
         assert_eq!(sink.sessions.len(), sessions, "after {millis} ms");
     }
 }
@@ -655,7 +655,7 @@ fn a_crash_between_the_link_of_a_fork_and_its_late_parent_loses_and_doubles_noth
     let clock = || Time::from_millis(NOW);
     let agents = [agent("claude")];
     let once =
-        |sink: &mut Failing| Pump::new(&agents, &environment, &clock).once(sink, &mut |_| {});
+        |sink: &mut Failing| Ingester::new(&agents, &environment, &clock).once(sink, &mut |_| {});
     let fork = transcript("fork", Some(9), &["one", "two", "other"], "");
     let parent = transcript("parent", Some(0), &["one", "two", "three"], "");
     let whole =

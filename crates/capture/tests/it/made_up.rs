@@ -4,8 +4,8 @@ use std::fs;
 use std::path::Path;
 
 use capture::{
-    AGENTS, Agent, Environment, Form, Found, Identity, Parser, Record, Role, Root, Settings,
-    Source, Text, Told,
+    AGENTS, Agent, Environment, EventBuilder, EventIdentity, Parser, RecognizedSource, RecordText,
+    SessionSettings, Source, SourceForm, SourceRecord, SourceRole, SourceRoot,
 };
 use event::Time;
 use event::payload::{AssistantMessage, Content};
@@ -24,14 +24,18 @@ impl Agent for Parrot {
         "parrot"
     }
 
-    fn roots(&self, environment: &Environment) -> Vec<Root> {
-        vec![Root { path: environment.folder("PARROT_HOME", ".parrot"), depth_max: 1 }]
+    fn roots(&self, environment: &Environment) -> Vec<SourceRoot> {
+        vec![SourceRoot { path: environment.folder("PARROT_HOME", ".parrot"), depth_max: 1 }]
     }
 
-    fn recognise(&self, path: &Path) -> Option<Found> {
+    fn recognise(&self, path: &Path) -> Option<RecognizedSource> {
         let is_talk = path.extension().is_some_and(|kind| kind == "talk");
         let talk = path.file_stem().and_then(|stem| stem.to_str()).filter(|_| is_talk)?;
-        Some(Found { form: Form::Lines, session: talk.to_owned(), role: Role::Main })
+        Some(RecognizedSource {
+            form: SourceForm::Lines,
+            session: talk.to_owned(),
+            role: SourceRole::Main,
+        })
     }
 
     fn parser(&self, _source: &Source, _saved: Option<&str>) -> Box<dyn Parser> {
@@ -48,19 +52,19 @@ struct Talk;
 #[derive(Deserialize)]
 struct Said<'a> {
     #[serde(borrow)]
-    who: Text<'a>,
+    who: RecordText<'a>,
     #[serde(borrow, default)]
-    said: Text<'a>,
+    said: RecordText<'a>,
     at: Option<Time>,
 }
 
 impl Parser for Talk {
-    fn record(&mut self, record: &Record<'_>, told: &mut Told<'_>) {
+    fn record(&mut self, record: &SourceRecord<'_>, told: &mut EventBuilder<'_>) {
         let Said { who, said, at } = match record.read() {
             Ok(said) => said,
             Err(error) => return told.unknown(record, "no talk", Some(&error.to_string())),
         };
-        let identity = Identity::in_session(&[&told.place()]);
+        let identity = EventIdentity::in_session(&[&told.place()]);
         match &*who {
             "person" => {
                 told.turn_opened(None);
@@ -74,7 +78,7 @@ impl Parser for Talk {
             }
             "cage" => {
                 let cwd = Some(said.into_owned());
-                told.settings(at, Settings { cwd, ..Settings::default() });
+                told.settings(at, SessionSettings { cwd, ..SessionSettings::default() });
             }
             "clock" => told.silent(),
             "snake" => panic!("Parrot has never seen a snake"),

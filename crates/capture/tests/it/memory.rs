@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::Cursor;
 
-use capture::{Batch, Kept, KnownSource, Original, Sink, SinkError, UnknownRecord};
+use capture::{Batch, KnownSource, Original, Sink, SinkError, StoredOriginal, UnknownRecord};
 use event::{Event, EventId, Kind, SessionId};
 
 #[derive(Default)]
@@ -48,7 +48,9 @@ impl Memory {
 impl Sink for Memory {
     fn sources(&self, show: &mut dyn FnMut(KnownSource<'_>)) -> Result<(), SinkError> {
         self.asked_for_all.set(self.asked_for_all.get() + 1);
-        self.positions.iter().for_each(|(key, position)| show(KnownSource { key, position }));
+        self.positions
+            .iter()
+            .for_each(|(key, position)| show(KnownSource { key, checkpoint: position }));
         Ok(())
     }
 
@@ -65,14 +67,14 @@ impl Sink for Memory {
         Ok(())
     }
 
-    fn original(&self, source: &str, generation: u32) -> Result<Option<Kept>, SinkError> {
+    fn original(&self, source: &str, generation: u32) -> Result<Option<StoredOriginal>, SinkError> {
         let kept = self.originals.get(&(source.to_owned(), generation)).cloned();
         // What a session repeats of another is not kept with it.
         let begin = |kept: &[u8]| kept.iter().take_while(|byte| **byte == 0).count();
         Ok(kept.map(|kept| {
             let begin = begin(&kept);
             let bytes = Box::new(Cursor::new(kept[begin..].to_vec()));
-            Kept { from: begin as u64, bytes }
+            StoredOriginal { from: begin as u64, bytes }
         }))
     }
 

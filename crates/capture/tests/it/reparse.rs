@@ -4,7 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use capture::{
-    Agent, Environment, Found, Kin, Parser, Pump, Record, Root, Schema, Source, Summary, Told,
+    Agent, DatabaseSchema, Environment, EventBuilder, IngestSummary, Ingester, LineageHint, Parser,
+    RecognizedSource, Source, SourceRecord, SourceRoot,
 };
 use event::{Event, Kind, Time};
 use tempfile::TempDir;
@@ -25,19 +26,19 @@ impl Agent for Forgetful {
         self.0.provider()
     }
 
-    fn roots(&self, environment: &Environment) -> Vec<Root> {
+    fn roots(&self, environment: &Environment) -> Vec<SourceRoot> {
         self.0.roots(environment)
     }
 
-    fn recognise(&self, path: &Path) -> Option<Found> {
+    fn recognise(&self, path: &Path) -> Option<RecognizedSource> {
         self.0.recognise(path)
     }
 
-    fn kin(&self, head: &[u8]) -> Kin {
-        self.0.kin(head)
+    fn lineage_hint(&self, head: &[u8]) -> LineageHint {
+        self.0.lineage_hint(head)
     }
 
-    fn schemas(&self) -> &'static [Schema] {
+    fn schemas(&self) -> &'static [DatabaseSchema] {
         self.0.schemas()
     }
 
@@ -47,7 +48,7 @@ impl Agent for Forgetful {
 }
 
 impl Parser for ForgetfulParser {
-    fn record(&mut self, record: &Record<'_>, told: &mut Told<'_>) {
+    fn record(&mut self, record: &SourceRecord<'_>, told: &mut EventBuilder<'_>) {
         match record.text.contains(self.1) {
             true => told.unknown(record, "news", None),
             false => self.0.record(record, told),
@@ -62,7 +63,7 @@ impl Parser for ForgetfulParser {
         self.0.holds()
     }
 
-    fn rest(&mut self, told: &mut Told<'_>) {
+    fn rest(&mut self, told: &mut EventBuilder<'_>) {
         self.0.rest(told);
     }
 
@@ -75,11 +76,11 @@ impl Parser for ForgetfulParser {
     }
 }
 
-fn again(agent: &dyn Agent, home: &Path, sink: &mut Memory) -> Summary {
+fn again(agent: &dyn Agent, home: &Path, sink: &mut Memory) -> IngestSummary {
     let environment = Environment::new(home, []);
     let clock = || Time::from_millis(NOW);
     let agents = [agent];
-    let pump = Pump::new(&agents, &environment, &clock);
+    let pump = Ingester::new(&agents, &environment, &clock);
     pump.reparse(agent.provider(), sink, &mut |_| {}).unwrap()
 }
 
@@ -232,7 +233,7 @@ fn reading_again_that_fails_at_any_point_is_finished_by_the_next() {
         let mut memory = Memory::default();
         read(&Forgetful(claude, "question"), home.path(), &mut memory);
         let mut sink = Failing { memory, puts_left };
-        let pump = Pump::new(&agents, &environment, &clock);
+        let pump = Ingester::new(&agents, &environment, &clock);
         let _ = pump.reparse("claude", &mut sink, &mut |_| {});
         sink.puts_left = usize::MAX;
         pump.reparse("claude", &mut sink, &mut |_| {}).unwrap();

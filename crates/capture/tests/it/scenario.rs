@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
-use capture::{AGENTS, Agent, Environment, Pump, Summary};
+use capture::{AGENTS, Agent, Environment, IngestSummary, Ingester};
 use event::{Event, Time};
 use expect_test::expect_file;
 
@@ -30,11 +30,11 @@ pub(crate) fn agent(provider: &str) -> &'static dyn Agent {
 }
 
 /// Reads a home with one agent.
-pub(crate) fn read(agent: &dyn Agent, home: &Path, sink: &mut Memory) -> Summary {
+pub(crate) fn read(agent: &dyn Agent, home: &Path, sink: &mut Memory) -> IngestSummary {
     let environment = Environment::new(home, []);
     let agents = [agent];
     let clock = || Time::from_millis(NOW);
-    Pump::new(&agents, &environment, &clock).once(sink, &mut |_| {}).expect("it can be read")
+    Ingester::new(&agents, &environment, &clock).once(sink, &mut |_| {}).expect("it can be read")
 }
 
 /// Makes a file one that was written just now.

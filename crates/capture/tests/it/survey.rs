@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use capture::{Environment, Surveyed, WarningKind, survey};
+use capture::{Environment, SourceSurvey, WarningKind, survey_sources};
 use event::Time;
 
 use crate::handmade::Home;
@@ -10,11 +10,11 @@ use crate::scenario::{NOW, agent};
 
 const FOLDER: &str = ".claude/projects/-home-dev-project";
 
-fn surveyed(home: &Home) -> Surveyed {
+fn surveyed(home: &Home) -> SourceSurvey {
     let agents = [agent("claude")];
     let environment = Environment::new(home.path(), []);
     let sources: Vec<(String, String)> = home.sink.positions.clone().into_iter().collect();
-    survey(&agents, &environment, &sources, Time::from_millis(NOW)).remove(0)
+    survey_sources(&agents, &environment, &sources, Time::from_millis(NOW)).remove(0)
 }
 
 fn prompt(text: &str) -> String {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use capture::{Encoding, Signal, Telemetry, TelemetryError, telemetry};
+use capture::{OtlpEncoding, OtlpSignal, Telemetry, TelemetryError, telemetry};
 use event::Kind;
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
@@ -19,7 +19,7 @@ fn check_recorded(agent: &str, expected: Expect) {
     bodies.sort();
     let mut counted = BTreeMap::new();
     for path in bodies {
-        let said = telemetry(signal(&path), Encoding::Json, &fs::read(&path).unwrap()).unwrap();
+        let said = telemetry(signal(&path), OtlpEncoding::Json, &fs::read(&path).unwrap()).unwrap();
         assert_eq!(said.reported, [], "the recording has no failures and no person");
         for (key, count) in said.counted {
             *counted.entry(key).or_insert(0) += count;
@@ -29,12 +29,12 @@ fn check_recorded(agent: &str, expected: Expect) {
     expected.assert_eq(&lines.collect::<String>());
 }
 
-fn signal(path: &Path) -> Signal {
+fn signal(path: &Path) -> OtlpSignal {
     let name = path.file_name().unwrap().to_str().unwrap();
     match name.split('.').nth(1) {
-        Some("logs") => Signal::Logs,
-        Some("traces") => Signal::Traces,
-        _ => Signal::Metrics,
+        Some("logs") => OtlpSignal::Logs,
+        Some("traces") => OtlpSignal::Traces,
+        _ => OtlpSignal::Metrics,
     }
 }
 
@@ -107,8 +107,8 @@ fn codex(attributes: &[(&str, &str)]) -> Telemetry {
             .map(|(key, value)| (key.to_string(), (*value).into()))
             .collect(),
     };
-    let body = as_json(Signal::Logs, "codex_cli", &[record]);
-    telemetry(Signal::Logs, Encoding::Json, body.to_string().as_bytes()).unwrap()
+    let body = as_json(OtlpSignal::Logs, "codex_cli", &[record]);
+    telemetry(OtlpSignal::Logs, OtlpEncoding::Json, body.to_string().as_bytes()).unwrap()
 }
 
 #[test]
@@ -181,7 +181,7 @@ impl From<&str> for Attribute {
     }
 }
 
-fn as_json(signal: Signal, service: &str, records: &[Record]) -> Value {
+fn as_json(signal: OtlpSignal, service: &str, records: &[Record]) -> Value {
     let value = |attribute: &Attribute| match attribute {
         Attribute::Text(text) => json!({"stringValue": text}),
         Attribute::Truth(truth) => json!({"boolValue": truth}),
@@ -189,7 +189,7 @@ fn as_json(signal: Signal, service: &str, records: &[Record]) -> Value {
         Attribute::Nothing => json!({}),
     };
     let pair = |(key, found): &(String, Attribute)| json!({"key": key, "value": value(found)});
-    let is_span = signal == Signal::Traces;
+    let is_span = signal == OtlpSignal::Traces;
     let record = |record: &Record| {
         let attributes: Vec<Value> = record.attributes.iter().map(pair).collect();
         let (name, time) =
@@ -205,8 +205,9 @@ fn as_json(signal: Signal, service: &str, records: &[Record]) -> Value {
     json!({all: [{"resource": {"attributes": service}, scopes: [{each: records}]}]})
 }
 
-fn as_protobuf(signal: Signal, service: &str, records: &[Record]) -> Vec<u8> {
-    let [name, time, attributes] = if signal == Signal::Traces { [5, 7, 9] } else { [12, 1, 6] };
+fn as_protobuf(signal: OtlpSignal, service: &str, records: &[Record]) -> Vec<u8> {
+    let [name, time, attributes] =
+        if signal == OtlpSignal::Traces { [5, 7, 9] } else { [12, 1, 6] };
     let mut scope = Vec::new();
     for record in records {
         let mut message = bytes(name, record.name.as_bytes());
@@ -277,11 +278,11 @@ proptest! {
         is_span: bool,
         records in prop::collection::vec(any_record(), 0..8),
     ) {
-        let signal = if is_span { Signal::Traces } else { Signal::Logs };
+        let signal = if is_span { OtlpSignal::Traces } else { OtlpSignal::Logs };
         let body = as_json(signal, "codex_exec", &records).to_string();
-        let in_json = telemetry(signal, Encoding::Json, body.as_bytes()).unwrap();
+        let in_json = telemetry(signal, OtlpEncoding::Json, body.as_bytes()).unwrap();
         let body = as_protobuf(signal, "codex_exec", &records);
-        prop_assert_eq!(telemetry(signal, Encoding::Protobuf, &body).unwrap(), in_json);
+        prop_assert_eq!(telemetry(signal, OtlpEncoding::Protobuf, &body).unwrap(), in_json);
     }
 
     #[test]
@@ -290,27 +291,27 @@ proptest! {
         records in prop::collection::vec(any_record(), 0..3),
         at: prop::sample::Index,
     ) {
-        for signal in [Signal::Logs, Signal::Traces, Signal::Metrics] {
-            for encoding in [Encoding::Json, Encoding::Protobuf] {
+        for signal in [OtlpSignal::Logs, OtlpSignal::Traces, OtlpSignal::Metrics] {
+            for encoding in [OtlpEncoding::Json, OtlpEncoding::Protobuf] {
                 let _ = telemetry(signal, encoding, &body);
             }
         }
         // A good one that ends too early.
-        body = as_protobuf(Signal::Logs, "codex_exec", &records);
+        body = as_protobuf(OtlpSignal::Logs, "codex_exec", &records);
         body.truncate(at.index(body.len()));
-        let _ = telemetry(Signal::Logs, Encoding::Protobuf, &body);
+        let _ = telemetry(OtlpSignal::Logs, OtlpEncoding::Protobuf, &body);
     }
 }
 
 #[test]
 fn what_is_no_export_is_refused() {
-    let refused = |encoding, body: &[u8]| telemetry(Signal::Logs, encoding, body).unwrap_err();
-    assert!(matches!(refused(Encoding::Json, b"{"), TelemetryError::Json(_)));
-    assert!(matches!(refused(Encoding::Json, b"[1]"), TelemetryError::Json(_)));
-    assert!(matches!(refused(Encoding::Protobuf, b"{}"), TelemetryError::Protobuf));
+    let refused = |encoding, body: &[u8]| telemetry(OtlpSignal::Logs, encoding, body).unwrap_err();
+    assert!(matches!(refused(OtlpEncoding::Json, b"{"), TelemetryError::Json(_)));
+    assert!(matches!(refused(OtlpEncoding::Json, b"[1]"), TelemetryError::Json(_)));
+    assert!(matches!(refused(OtlpEncoding::Protobuf, b"{}"), TelemetryError::Protobuf));
     let empty = Record { name: String::new(), nanos: 0, attributes: Vec::new() };
-    let body = as_protobuf(Signal::Logs, "codex_exec", &vec![empty; 10_001]);
-    assert!(matches!(refused(Encoding::Protobuf, &body), TelemetryError::TooMany));
+    let body = as_protobuf(OtlpSignal::Logs, "codex_exec", &vec![empty; 10_001]);
+    assert!(matches!(refused(OtlpEncoding::Protobuf, &body), TelemetryError::TooMany));
 }
 
 #[test]
@@ -321,7 +322,8 @@ fn of_a_name_the_beginning_counts() {
         "resource": {"attributes": [{"key": "service.name", "value": {"stringValue": long}}]},
         "scopeLogs": [{"logRecords": [record]}],
     }]});
-    let said = telemetry(Signal::Logs, Encoding::Json, body.to_string().as_bytes()).unwrap();
+    let said =
+        telemetry(OtlpSignal::Logs, OtlpEncoding::Json, body.to_string().as_bytes()).unwrap();
     let (service, name) = said.counted.keys().next().unwrap();
     assert_eq!((service.len(), name.len()), (200, 200));
 }

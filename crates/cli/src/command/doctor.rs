@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use capture::Surveyed;
+use capture::SourceSurvey;
 use clap::Args;
 use daemon::{Condition, Settings, Switches};
 use event::Time;
@@ -122,7 +122,7 @@ fn sources(journal: &Journal, is_followed: bool) -> Result<Vec<CheckShape>, CliE
     let environment = world::environment(None)?;
     let now = world::now();
     let mut checks = Vec::new();
-    for agent in capture::survey(capture::AGENTS, &environment, &journal.sources()?, now) {
+    for agent in capture::survey_sources(capture::AGENTS, &environment, &journal.sources()?, now) {
         let troubles = troubles(&agent, is_followed, now);
         if agent.sources == 0 && troubles.is_empty() {
             continue;
@@ -148,7 +148,7 @@ fn one_line(path: &Path) -> String {
 }
 
 /// What somebody should look at.
-fn troubles(agent: &Surveyed, is_followed: bool, now: Time) -> Vec<String> {
+fn troubles(agent: &SourceSurvey, is_followed: bool, now: Time) -> Vec<String> {
     let emptied = agent.emptied.iter();
     let mut troubles: Vec<String> =
         emptied.map(|root| format!("`{}` had sessions and has none now", one_line(root))).collect();

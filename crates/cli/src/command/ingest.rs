@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use capture::{AGENTS, Progress, Stop, Summary};
+use capture::{AGENTS, IngestProgress, IngestSummary, StopFlag};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use daemon::{Ingest as Pass, Ingested, Running};
@@ -101,12 +101,12 @@ impl Ingest {
         if !self.once && self.reparse.is_none() {
             return follow(&pass, &journal, output);
         }
-        let stop = Stop::default();
+        let stop = StopFlag::default();
         // No thread waits for them: most runs are over before it would have begun.
         for signal in [SIGINT, SIGTERM] {
             signal_hook::flag::register(signal, stop.flag())?;
         }
-        let mut tell = |progress: &Progress| output.progress(|| told(progress, begun));
+        let mut tell = |progress: &IngestProgress| output.progress(|| told(progress, begun));
         let ingested = match &self.reparse {
             Some(agent) => pass.again(agent, &stop, &mut tell)?,
             None => pass.once(&stop, &mut tell)?,
@@ -154,7 +154,7 @@ pub(super) fn on_signal(mut signals: Signals, act: impl FnOnce() + Send + 'stati
 }
 
 /// One line per round that brought something.
-fn print_round(round: &Summary, output: &mut Output) {
+fn print_round(round: &IngestSummary, output: &mut Output) {
     for warning in &round.warnings {
         let place = warning.path.as_ref().map(|path| format!("{}: ", path.display()));
         output.warn(format!("warning: {}{}", place.unwrap_or_default(), warning.message));
@@ -216,8 +216,8 @@ impl Report {
     }
 }
 
-fn told(progress: &Progress, begun: Instant) -> String {
-    let Progress { sources, sources_total, bytes, bytes_total, events } = *progress;
+fn told(progress: &IngestProgress, begun: Instant) -> String {
+    let IngestProgress { sources, sources_total, bytes, bytes_total, events } = *progress;
     let share = bytes.saturating_mul(100).checked_div(bytes_total).unwrap_or(100).min(100);
     let seconds = begun.elapsed().as_secs_f64();
     let left = match bytes {

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use capture::SignKind;
+use capture::SignalKind;
 use daemon::{Signal, Signals};
 use event::Time;
 use serde_json::{Value, json};
@@ -90,7 +90,7 @@ pub(crate) fn live(world: &World, session: &str, round: u32) {
     let file = world.home().join(format!(".claude/projects/-home-dev-app/{session}.jsonl"));
     append(&file, format!("{line}\n").as_bytes());
     let signal = Signal {
-        kind: SignKind::Stop,
+        kind: SignalKind::Stop,
         provider: "claude".to_owned(),
         session: session.to_owned(),
         // Behind what was written.

@@ -76,6 +76,6 @@ fn room_taken_for_a_file_that_never_came_is_given_back() {
     let entries = fs::read_dir(spool.folder()).unwrap().flatten();
     let files = entries.filter(|entry| entry.file_name() != ".taken");
     files.for_each(|entry| fs::remove_file(entry.path()).unwrap());
-    spool.handle(Time::from_millis(NOW), &mut |_| Ok(Heeded::Done)).unwrap();
+    spool.handle(Time::from_millis(NOW), &mut |_| Ok(SignalOutcome::Done)).unwrap();
     assert_eq!(fs::metadata(spool.folder().join(".taken")).unwrap().len(), 0);
 }

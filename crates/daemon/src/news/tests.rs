@@ -103,7 +103,7 @@ proptest! {
     #[test]
     fn what_is_told_is_the_journal_in_its_order_each_event_once(acts in acts()) {
         let mut stage = Stage::new();
-        let over = Stop::default();
+        let over = StopFlag::default();
         over.ask();
         let mut news = stage.news();
         let mut wanted = Vec::new();
@@ -114,12 +114,12 @@ proptest! {
                 }
                 Act::History(session, count) => {
                     // It is read while catching up, after everything before it was told.
-                    news.catch_up(&Stop::default()).expect("it can be read");
+                    news.catch_up(&StopFlag::default()).expect("it can be read");
                     stage.record(&format!("old{session}"), 0, count);
-                    news.catch_up(&Stop::default()).expect("it can be read");
+                    news.catch_up(&StopFlag::default()).expect("it can be read");
                 }
                 Act::Follow => news.follow(&over, &Waker::default()).expect("it can be read"),
-                Act::CatchUp => news.catch_up(&Stop::default()).expect("it can be read"),
+                Act::CatchUp => news.catch_up(&StopFlag::default()).expect("it can be read"),
                 Act::Restart => news = stage.news(),
             }
         }
@@ -134,7 +134,7 @@ fn all_there_is_before_the_first_time_is_history() {
     stage.record("s", NOW, 3);
     let mut news = stage.news();
     let wanted = stage.record("s", NOW, 2);
-    news.catch_up(&Stop::default()).expect("it can be read");
+    news.catch_up(&StopFlag::default()).expect("it can be read");
     drop(news);
     assert_eq!(stage.told(), wanted);
 }
@@ -143,7 +143,7 @@ fn all_there_is_before_the_first_time_is_history() {
 fn what_somebody_imports_meanwhile_is_history_and_what_is_old_and_seen_now_is_news() {
     let mut stage = Stage::new();
     let mut news = stage.news();
-    let over = Stop::default();
+    let over = StopFlag::default();
     over.ask();
     stage.record_seen("imported", 0, 0, 3);
     let wanted = stage.record("s", 0, 2);
@@ -157,11 +157,11 @@ fn a_run_that_was_told_is_told_to_its_end_after_a_long_absence() {
     let mut stage = Stage::new();
     let mut news = stage.news();
     let mut wanted = stage.record("s", NOW, 1);
-    news.catch_up(&Stop::default()).expect("it can be read");
+    news.catch_up(&StopFlag::default()).expect("it can be read");
     // As long ago as it is, it ends what somebody was told has begun.
     let mut later = stage.news();
     wanted.extend(stage.record("s", 0, 1));
-    later.catch_up(&Stop::default()).expect("it can be read");
+    later.catch_up(&StopFlag::default()).expect("it can be read");
     drop((news, later));
     assert_eq!(stage.told(), wanted);
 }

@@ -4,7 +4,7 @@
 
 use std::path::PathBuf;
 
-use capture::{Sign, SignKind};
+use capture::{SessionSignal, SignalKind};
 use event::Time;
 use serde::{Deserialize, Serialize};
 
@@ -21,7 +21,7 @@ const VERSION: u32 = 1;
 /// Says that something happened to a session.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Signal {
-    pub kind: SignKind,
+    pub kind: SignalKind,
     pub provider: String,
     /// The provider's id of the session. It is never part of a path.
     pub session: String,
@@ -102,8 +102,8 @@ impl Signal {
         })
     }
 
-    pub(crate) fn sign<'a>(&'a self, name: &'a str) -> Sign<'a> {
-        Sign {
+    pub(crate) fn sign<'a>(&'a self, name: &'a str) -> SessionSignal<'a> {
+        SessionSignal {
             name: name.trim_end_matches(".json"),
             kind: self.kind,
             provider: &self.provider,
@@ -120,20 +120,20 @@ impl Signal {
     }
 }
 
-const KINDS: &[(&str, SignKind)] = &[
-    ("turn_end", SignKind::TurnEnd),
-    ("compact", SignKind::Compact),
-    ("clear", SignKind::Clear),
-    ("stop", SignKind::Stop),
+const KINDS: &[(&str, SignalKind)] = &[
+    ("turn_end", SignalKind::TurnEnd),
+    ("compact", SignalKind::Compact),
+    ("clear", SignalKind::Clear),
+    ("stop", SignalKind::Stop),
 ];
 
 /// What a kind of signal is called.
-pub(crate) fn word(kind: SignKind) -> &'static str {
+pub(crate) fn word(kind: SignalKind) -> &'static str {
     KINDS.iter().find(|(_, known)| *known == kind).map_or("", |(word, _)| word)
 }
 
 /// The kind of signal that is called this.
-pub(crate) fn kind(word: &str) -> Option<SignKind> {
+pub(crate) fn kind(word: &str) -> Option<SignalKind> {
     KINDS.iter().find(|(known, _)| *known == word).map(|(_, kind)| *kind)
 }
 

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::time::{Duration, UNIX_EPOCH};
 
-use capture::{CaptureError, Heeded, SignKind};
+use capture::{CaptureError, SignalKind, SignalOutcome};
 use daemon::{Round, Signal, Signals};
 use event::Time;
 use tempfile::TempDir;
@@ -28,7 +28,7 @@ impl World {
         World { dir, signals, heard: Vec::new() }
     }
 
-    fn leave(&self, kind: SignKind, session: &str, millis: i64, dice: u8) {
+    fn leave(&self, kind: SignalKind, session: &str, millis: i64, dice: u8) {
         let at = Time::from_millis(NOW + millis);
         self.signals.leave(&Signal { kind, at, ..signal(session) }, at, [dice; 4]).unwrap();
     }
@@ -43,7 +43,7 @@ impl World {
     }
 
     /// Handles what is there, some time later; every signal is answered the same.
-    fn handle(&mut self, millis: i64, answer: Heeded) -> Round {
+    fn handle(&mut self, millis: i64, answer: SignalOutcome) -> Round {
         let World { signals, heard, .. } = self;
         let now = Time::from_millis(NOW + millis);
         let round = signals.handle(now, &mut |sign| {
@@ -67,7 +67,7 @@ impl World {
 
 fn signal(session: &str) -> Signal {
     Signal {
-        kind: SignKind::Stop,
+        kind: SignalKind::Stop,
         provider: "claude".to_owned(),
         session: session.to_owned(),
         at: Time::from_millis(NOW),
@@ -81,10 +81,10 @@ fn signal(session: &str) -> Signal {
 #[test]
 fn signals_are_heard_in_the_order_they_happened_and_then_removed() {
     let mut world = World::new();
-    world.leave(SignKind::Stop, "s1", 2, 1);
-    world.leave(SignKind::Compact, "s1", 1, 2);
-    world.leave(SignKind::TurnEnd, "s2", 1, 1);
-    let round = world.handle(10, Heeded::Done);
+    world.leave(SignalKind::Stop, "s1", 2, 1);
+    world.leave(SignalKind::Compact, "s1", 1, 2);
+    world.leave(SignalKind::TurnEnd, "s2", 1, 1);
+    let round = world.handle(10, SignalOutcome::Done);
     assert_eq!(round, Round { handled: 3, ..Round::default() });
     assert_eq!(world.heard, ["TurnEnd claude:s2", "Compact claude:s1 followed", "Stop claude:s1"]);
     assert_eq!(world.files(""), [""; 0]);
@@ -93,7 +93,7 @@ fn signals_are_heard_in_the_order_they_happened_and_then_removed() {
 #[test]
 fn a_signal_is_one_small_private_file_under_a_name_of_its_own() {
     let world = World::new();
-    world.leave(SignKind::Compact, "../s/1", 123, 0xab);
+    world.leave(SignalKind::Compact, "../s/1", 123, 0xab);
     let name = "1800000000123000000-abababab.json";
     assert_eq!(world.files(""), [name]);
     let path = world.signals.folder().join(name);
@@ -109,38 +109,38 @@ fn a_signal_is_one_small_private_file_under_a_name_of_its_own() {
 #[test]
 fn two_at_the_same_instant_both_survive() {
     let mut world = World::new();
-    world.leave(SignKind::TurnEnd, "s1", 0, 1);
-    world.leave(SignKind::TurnEnd, "s1", 0, 2);
-    assert_eq!(world.handle(1, Heeded::Done).handled, 2);
+    world.leave(SignalKind::TurnEnd, "s1", 0, 1);
+    world.leave(SignalKind::TurnEnd, "s1", 0, 2);
+    assert_eq!(world.handle(1, SignalOutcome::Done).handled, 2);
 }
 
 #[test]
 fn one_that_waits_stays_and_is_asked_more_and_more_rarely() {
     let mut world = World::new();
-    world.leave(SignKind::Compact, "s1", 0, 1);
+    world.leave(SignalKind::Compact, "s1", 0, 1);
     for millis in [0, 500, 1_000, 2_000, 3_000, 4_000] {
-        world.handle(millis, Heeded::Waits);
+        world.handle(millis, SignalOutcome::Pending);
     }
     assert_eq!(world.heard.len(), 3);
-    assert_eq!(world.handle(60_000, Heeded::Done).handled, 1);
+    assert_eq!(world.handle(60_000, SignalOutcome::Done).handled, 1);
     assert_eq!(world.files(""), [""; 0]);
 }
 
 #[test]
 fn one_whose_session_nobody_comes_to_know_is_dropped_after_a_week() {
     let mut world = World::new();
-    world.leave(SignKind::Stop, "s1", 0, 1);
-    world.handle(0, Heeded::Unknown);
-    world.handle(6 * DAY, Heeded::Unknown);
+    world.leave(SignalKind::Stop, "s1", 0, 1);
+    world.handle(0, SignalOutcome::UnknownSession);
+    world.handle(6 * DAY, SignalOutcome::UnknownSession);
     assert_eq!(world.files("").len(), 1);
-    assert_eq!(world.handle(7 * DAY, Heeded::Unknown).orphaned, 1);
+    assert_eq!(world.handle(7 * DAY, SignalOutcome::UnknownSession).orphaned, 1);
     assert_eq!(world.files(""), [""; 0]);
 }
 
 #[test]
 fn a_failure_leaves_the_signal_where_it_is() {
     let mut world = World::new();
-    world.leave(SignKind::Stop, "s1", 0, 1);
+    world.leave(SignalKind::Stop, "s1", 0, 1);
     let failed = capture::SinkError(Box::new(std::io::Error::other("full")));
     let mut failed = Some(failed);
     let now = Time::from_millis(NOW);
@@ -148,7 +148,7 @@ fn a_failure_leaves_the_signal_where_it_is() {
         world.signals.handle(now, &mut |_| Err(CaptureError::Positions(failed.take().unwrap())));
     assert!(round.is_err());
     assert_eq!(world.files("").len(), 1);
-    assert_eq!(world.handle(0, Heeded::Done).handled, 1);
+    assert_eq!(world.handle(0, SignalOutcome::Done).handled, 1);
 }
 
 #[test]
@@ -163,13 +163,13 @@ fn what_others_name_after_a_session_is_heard_and_may_be_written_again() {
         heard.push((sign.provider.to_owned(), sign.session.to_owned()));
         // A second one is written while the first is handled.
         fs::write(folder.join("s-1.json"), r#"{"type":"stop","ts":1799999999.9}"#).unwrap();
-        Ok(Heeded::Done)
+        Ok(SignalOutcome::Done)
     });
     assert_eq!(round.unwrap().handled, 2);
     let told = |(provider, session): &(String, String)| format!("{provider}:{session}");
     assert_eq!(heard.iter().map(told).collect::<Vec<_>>(), ["claude:s-1", "codex:s-2"]);
     assert_eq!(world.files(""), ["s-1.json"]);
-    assert_eq!(world.handle(10, Heeded::Done).handled, 1);
+    assert_eq!(world.handle(10, SignalOutcome::Done).handled, 1);
 }
 
 #[test]
@@ -188,11 +188,11 @@ fn what_is_no_signal_is_moved_aside_once_with_the_reason() {
     for (name, text, _) in cases {
         world.write(name, text);
     }
-    let round = world.handle(0, Heeded::Done);
+    let round = world.handle(0, SignalOutcome::Done);
     let mut refused: Vec<_> = round.refused.iter().map(|(name, why)| (&name[29..], *why)).collect();
     refused.sort_unstable();
     assert_eq!(refused, cases.map(|(name, _, why)| (name, why)));
-    assert_eq!(world.handle(0, Heeded::Done), Round::default());
+    assert_eq!(world.handle(0, SignalOutcome::Done), Round::default());
     assert_eq!(world.files("").len(), 0);
     assert_eq!(world.files("rejected").len(), 2 * cases.len());
     assert_eq!(world.heard, [""; 0]);
@@ -206,8 +206,8 @@ fn what_may_still_be_written_is_left_alone() {
     let file = fs::File::options().append(true).open(path).unwrap();
     let now = u64::try_from(NOW / 1_000).unwrap();
     file.set_modified(UNIX_EPOCH + Duration::from_secs(now)).unwrap();
-    assert_eq!(world.handle(0, Heeded::Done), Round::default());
-    assert_eq!(world.handle(5_000, Heeded::Done).refused.len(), 1);
+    assert_eq!(world.handle(0, SignalOutcome::Done), Round::default());
+    assert_eq!(world.handle(5_000, SignalOutcome::Done).refused.len(), 1);
 }
 
 #[test]
@@ -217,6 +217,6 @@ fn thousands_are_handled_in_rounds() {
         let name = format!("{number:019}-00000000.json");
         world.write(&name, r#"{"type":"turn_end","session_id":"s","ts":1799999999}"#);
     }
-    let rounds = [0; 4].map(|_| world.handle(0, Heeded::Done).handled);
+    let rounds = [0; 4].map(|_| world.handle(0, SignalOutcome::Done).handled);
     assert_eq!(rounds, [1_000, 1_000, 500, 0]);
 }

@@ -4,7 +4,7 @@ use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use capture::{Encoding, Signal};
+use capture::{OtlpEncoding, OtlpSignal};
 
 use crate::answer::Refusal;
 use crate::door::Inside;
@@ -13,21 +13,21 @@ use crate::door::Inside;
 pub(crate) const EXPORT_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 pub(crate) async fn logs(inside: State<Inside>, headers: HeaderMap, body: Bytes) -> Taken {
-    take(Signal::Logs, inside, headers, body).await
+    take(OtlpSignal::Logs, inside, headers, body).await
 }
 
 pub(crate) async fn traces(inside: State<Inside>, headers: HeaderMap, body: Bytes) -> Taken {
-    take(Signal::Traces, inside, headers, body).await
+    take(OtlpSignal::Traces, inside, headers, body).await
 }
 
 pub(crate) async fn metrics(inside: State<Inside>, headers: HeaderMap, body: Bytes) -> Taken {
-    take(Signal::Metrics, inside, headers, body).await
+    take(OtlpSignal::Metrics, inside, headers, body).await
 }
 
 type Taken = Result<Response, Refusal>;
 
 async fn take(
-    signal: Signal,
+    signal: OtlpSignal,
     State(inside): State<Inside>,
     headers: HeaderMap,
     body: Bytes,
@@ -36,20 +36,20 @@ async fn take(
     inside.ask(move |sources| sources.telemetry(signal, encoding, &body)).await?;
     // All of it was taken: an answer without members, in the encoding of the question.
     let nothing = match encoding {
-        Encoding::Json => "{}",
-        Encoding::Protobuf => "",
+        OtlpEncoding::Json => "{}",
+        OtlpEncoding::Protobuf => "",
     };
     Ok(([(header::CONTENT_TYPE, kind)], nothing).into_response())
 }
 
-fn encoding(headers: &HeaderMap) -> Result<(Encoding, &'static str), Refusal> {
+fn encoding(headers: &HeaderMap) -> Result<(OtlpEncoding, &'static str), Refusal> {
     let text = |name| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let packed = text(header::CONTENT_ENCODING);
     let kind = text(header::CONTENT_TYPE).split(';').next().unwrap_or_default().trim();
     match kind {
         _ if !packed.is_empty() && packed != "identity" => Err(unreadable(packed)),
-        "application/json" => Ok((Encoding::Json, "application/json")),
-        "application/x-protobuf" => Ok((Encoding::Protobuf, "application/x-protobuf")),
+        "application/json" => Ok((OtlpEncoding::Json, "application/json")),
+        "application/x-protobuf" => Ok((OtlpEncoding::Protobuf, "application/x-protobuf")),
         kind => Err(unreadable(kind)),
     }
 }

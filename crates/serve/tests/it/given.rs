@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, RwLock};
 use std::time::Duration;
 
 use bus::Server;
-use capture::{Encoding, Signal};
+use capture::{OtlpEncoding, OtlpSignal};
 use event::{Draft, EventId, Kind, Raw, SessionId, Time};
 use journal::{Batch, Journal, Query};
 use serde_json::{Value, json};
@@ -40,7 +40,7 @@ pub(crate) struct House {
 }
 
 /// The exports that were taken, with their lengths.
-type Exported = Arc<Mutex<Vec<(Signal, Encoding, usize)>>>;
+type Exported = Arc<Mutex<Vec<(OtlpSignal, OtlpEncoding, usize)>>>;
 
 /// Answers that say as little as the shapes allow.
 struct Made {
@@ -118,7 +118,7 @@ impl House {
     }
 
     /// The exports it took so far.
-    pub(crate) fn exported(&self) -> Vec<(Signal, Encoding, usize)> {
+    pub(crate) fn exported(&self) -> Vec<(OtlpSignal, OtlpEncoding, usize)> {
         self.exported.lock().unwrap().clone()
     }
 
@@ -406,8 +406,8 @@ impl Sources for Made {
 
     fn telemetry(
         &self,
-        signal: Signal,
-        encoding: Encoding,
+        signal: OtlpSignal,
+        encoding: OtlpEncoding,
         body: &[u8],
     ) -> Result<(), SourceError> {
         capture::telemetry(signal, encoding, body)?;

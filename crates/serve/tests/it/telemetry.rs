@@ -1,6 +1,6 @@
 //! Exports of agents: taken in either encoding, at the paths exporters know, from nobody else.
 
-use capture::{Encoding, Signal};
+use capture::{OtlpEncoding, OtlpSignal};
 
 use crate::given::{House, Said};
 
@@ -28,9 +28,9 @@ fn exports_are_taken_in_either_encoding() {
         assert_eq!(said.status, 200, "{said:?}");
     }
     let taken = [
-        (Signal::Logs, Encoding::Json, 2),
-        (Signal::Traces, Encoding::Protobuf, 0),
-        (Signal::Metrics, Encoding::Json, 22),
+        (OtlpSignal::Logs, OtlpEncoding::Json, 2),
+        (OtlpSignal::Traces, OtlpEncoding::Protobuf, 0),
+        (OtlpSignal::Metrics, OtlpEncoding::Json, 22),
     ];
     assert_eq!(house.exported(), taken);
 }

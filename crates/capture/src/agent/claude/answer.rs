@@ -11,11 +11,11 @@ use serde_json::value::RawValue;
 use super::line::{Block, Line, Message, blocks};
 use super::meaning::{Meaning, remembered};
 use super::{State, Transcript, identity};
-use crate::agent::Role;
+use crate::agent::SourceRole;
 use crate::agent::calls::{Calls, Nothing};
-use crate::record::{Record, Text};
-use crate::thread::Settings;
-use crate::told::Told;
+use crate::event_builder::EventBuilder;
+use crate::record::{RecordText, SourceRecord};
+use crate::thread_state::SessionSettings;
 
 /// Who speaks where no model was asked.
 const NO_MODEL: &str = "<synthetic>";
@@ -26,55 +26,55 @@ const NO_ANSWER: &str = "No response requested.";
 impl Transcript {
     pub(super) fn assistant(
         &mut self,
-        record: &Record<'_>,
+        record: &SourceRecord<'_>,
         line: &Line<'_>,
-        told: &mut Told<'_>,
+        builder: &mut EventBuilder<'_>,
     ) -> Result<(), serde_json::Error> {
         let message: Message<'_> = serde_json::from_str(line.message.map_or("{}", RawValue::get))?;
         let blocks = message.content.map(blocks).transpose()?.unwrap_or_default();
         let model = message.model.as_deref().unwrap_or_default();
-        self.close_boundary(None, told);
-        self.surroundings(line, told);
+        self.close_boundary(None, builder);
+        self.surroundings(line, builder);
         if line.is_api_error_message || model == NO_MODEL {
-            self.state.requests.tell_held(told);
-            self.made_up(line, &blocks, told);
+            self.state.requests.tell_held(builder);
+            self.made_up(line, &blocks, builder);
             return Ok(());
         }
-        let is_of_session = !line.is_sidechain || self.role != Role::Main;
-        if is_of_session && !model.is_empty() && told.known().model.as_deref() != Some(model) {
+        let is_of_session = !line.is_sidechain || self.role != SourceRole::Main;
+        if is_of_session && !model.is_empty() && builder.known().model.as_deref() != Some(model) {
             let model = Some(model.to_owned());
-            told.settings(line.at(), Settings { model, ..Settings::default() });
+            builder.settings(line.at(), SessionSettings { model, ..SessionSettings::default() });
         }
         let State { requests, calls, .. } = &mut self.state;
         let uuid = line.uuid.as_deref().unwrap_or_default();
         let message_id = message.id.as_deref().unwrap_or(uuid);
-        let request = requests.open(message_id, line.request_id.as_deref(), told);
+        let request = requests.open(message_id, line.request_id.as_deref(), builder);
         for (number, block) in blocks.iter().enumerate() {
             let part = Part { line, message: &message, message_id, number, block };
-            if part.tell(request.blocks, calls, told) {
+            if part.tell(request.blocks, calls, builder) {
                 request.blocks = request.blocks.saturating_add(1);
             } else {
-                told.unknown(record, &format!("assistant {}", &*block.kind), None);
+                builder.unknown(record, &format!("assistant {}", &*block.kind), None);
             }
         }
         let is_last = message.stop_reason.is_some();
         request.uses(record, line, &message)?;
         if is_last {
-            request.tell(told);
+            request.tell(builder);
         }
         if message.stop_reason.as_deref() == Some("end_turn") && is_of_session {
-            told.turn_answered();
+            builder.turn_answered();
         }
         Ok(())
     }
 
     /// An answer that no model gave: what went wrong, in the agent's words.
-    fn made_up(&mut self, line: &Line<'_>, blocks: &[Block<'_>], told: &mut Told<'_>) {
+    fn made_up(&mut self, line: &Line<'_>, blocks: &[Block<'_>], builder: &mut EventBuilder<'_>) {
         let texts: Vec<&str> = blocks.iter().filter_map(|block| block.text.as_deref()).collect();
         let message = texts.join("\n");
-        let identity = identity(line, "made up", told);
+        let identity = identity(line, "made up", builder);
         if message == NO_ANSWER {
-            told.note(identity, line.at(), "repair", message);
+            builder.note(identity, line.at(), "repair", message);
             return;
         }
         let error = ErrorRaised {
@@ -83,9 +83,9 @@ impl Transcript {
             scope: Some("model".to_owned()),
             recoverable: None,
         };
-        told.error(identity, line.at(), &error);
+        builder.error(identity, line.at(), &error);
         if line.is_api_error_message && !self.is_subagent(line) {
-            self.turn_over(line, StopReason::Completed, Some(message), told);
+            self.turn_over(line, StopReason::Completed, Some(message), builder);
         }
     }
 }
@@ -102,10 +102,10 @@ struct Part<'a> {
 
 impl Part<'_> {
     /// Tells it as number `block` of the answer; says whether it is understood.
-    fn tell(&self, block: u32, calls: &mut Calls<Nothing>, told: &mut Told<'_>) -> bool {
+    fn tell(&self, block: u32, calls: &mut Calls<Nothing>, builder: &mut EventBuilder<'_>) -> bool {
         let Part { line, message_id, block: said, .. } = self;
         let message_id = (*message_id).to_owned();
-        let identity = identity(line, &format!("block {}", self.number), told);
+        let identity = identity(line, &format!("block {}", self.number), builder);
         match &*said.kind {
             "text" => {
                 let message = AssistantMessage {
@@ -115,10 +115,10 @@ impl Part<'_> {
                     name: None,
                     stop_reason: self.message.stop_reason.as_deref().map(str::to_owned),
                 };
-                told.message(identity, line.at(), &message);
+                builder.message(identity, line.at(), &message);
             }
             "thinking" | "redacted_thinking" => {
-                let owned = |text: &Option<Text<'_>>| text.as_deref().map(str::to_owned);
+                let owned = |text: &Option<RecordText<'_>>| text.as_deref().map(str::to_owned);
                 let thinking = AssistantThinking {
                     message_id,
                     block,
@@ -126,10 +126,10 @@ impl Part<'_> {
                     signature: owned(&said.signature),
                     redacted: owned(&said.data),
                 };
-                told.thinking(identity, line.at(), &thinking);
+                builder.thinking(identity, line.at(), &thinking);
             }
             "tool_use" | "server_tool_use" | "mcp_tool_use" => {
-                self.call(message_id, block, calls, told);
+                self.call(message_id, block, calls, builder);
             }
             _ => return false,
         }
@@ -141,7 +141,7 @@ impl Part<'_> {
         message_id: String,
         block: u32,
         calls: &mut Calls<Nothing>,
-        told: &mut Told<'_>,
+        builder: &mut EventBuilder<'_>,
     ) {
         let Part { line, block: said, .. } = self;
         let call = ToolCall {
@@ -153,14 +153,14 @@ impl Part<'_> {
             index: None,
             idempotency_key: None,
         };
-        let of_call = identity(line, &format!("block {}", self.number), told);
-        let event = told.call(of_call.clone(), line.at(), &call).id;
+        let of_call = identity(line, &format!("block {}", self.number), builder);
+        let event = builder.call(of_call.clone(), line.at(), &call).id;
         calls.open(remembered(&call.call_id, &call.tool, event));
         match Meaning::of(&call.tool) {
             Meaning::Nothing => {}
             Meaning::Child => {
                 let requested = requested(&call, event);
-                told.fact(of_call.and("child"), line.at(), &requested).parent_id = Some(event);
+                builder.fact(of_call.and("child"), line.at(), &requested).parent_id = Some(event);
             }
             Meaning::Question => {
                 let question = ExternalInput {
@@ -169,7 +169,7 @@ impl Part<'_> {
                     status: InputStatus::Pending,
                     input: Some(call.input),
                 };
-                let draft = told.fact(of_call.and("question"), line.at(), &question);
+                let draft = builder.fact(of_call.and("question"), line.at(), &question);
                 draft.parent_id = Some(event);
                 draft.text = Some(question.prompt);
             }

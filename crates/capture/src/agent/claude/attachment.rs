@@ -8,18 +8,18 @@ use serde_json::value::RawValue;
 use super::line::{Line, blocks, text};
 use super::user::content;
 use super::{Transcript, identity};
-use crate::record::{Record, Text};
-use crate::told::Told;
+use crate::event_builder::EventBuilder;
+use crate::record::{RecordText, SourceRecord};
 
 #[derive(Deserialize, Default)]
 #[serde(default, rename_all = "camelCase")]
 struct Attachment<'a> {
     #[serde(rename = "type", borrow)]
-    kind: Text<'a>,
+    kind: RecordText<'a>,
     #[serde(borrow)]
     prompt: Option<&'a RawValue>,
     #[serde(borrow)]
-    command_mode: Option<Text<'a>>,
+    command_mode: Option<RecordText<'a>>,
     #[serde(borrow)]
     content: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -31,26 +31,26 @@ struct Attachment<'a> {
 impl Transcript {
     pub(super) fn attachment(
         &mut self,
-        record: &Record<'_>,
+        record: &SourceRecord<'_>,
         line: &Line<'_>,
-        told: &mut Told<'_>,
+        builder: &mut EventBuilder<'_>,
     ) -> Result<(), serde_json::Error> {
         let Some(raw) = line.attachment else {
-            told.unknown(record, "attachment", Some("it has no attachment"));
+            builder.unknown(record, "attachment", Some("it has no attachment"));
             return Ok(());
         };
         let attachment: Attachment<'_> = serde_json::from_str(raw.get())?;
-        self.surroundings(line, told);
+        self.surroundings(line, builder);
         match &*attachment.kind {
             // The whole system prompt and all tools, once a request.
-            "prompt_snapshot" => told.silent(),
-            "queued_command" => self.handed_over(line, &attachment, told)?,
+            "prompt_snapshot" => builder.silent(),
+            "queued_command" => self.handed_over(line, &attachment, builder)?,
             _ => {
                 let text = rendered(line).unwrap_or_else(|| attachment.text());
                 if text.is_empty() {
-                    told.silent();
+                    builder.silent();
                 } else {
-                    context(line, &attachment.kind, Content::text(text), told);
+                    context(line, &attachment.kind, Content::text(text), builder);
                 }
             }
         }
@@ -62,20 +62,20 @@ impl Transcript {
         &mut self,
         line: &Line<'_>,
         attachment: &Attachment<'_>,
-        told: &mut Told<'_>,
+        builder: &mut EventBuilder<'_>,
     ) -> Result<(), serde_json::Error> {
         let blocks = attachment.prompt.map(blocks).transpose()?.unwrap_or_default();
         let content = content(&blocks);
         let is_prompt = attachment.command_mode.as_deref().is_none_or(|mode| mode == "prompt");
         if !is_prompt || self.is_subagent(line) {
             let text = content.joined_text();
-            context(line, &attachment.kind, content, told);
-            self.notified(line, &text, told);
+            context(line, &attachment.kind, content, builder);
+            self.notified(line, &text, builder);
             return Ok(());
         }
         let text = content.joined_text();
-        let identity = identity(line, "prompt", told);
-        told.fact(identity, line.at(), &UserPrompt { content, queued: true }).text = Some(text);
+        let identity = identity(line, "prompt", builder);
+        builder.fact(identity, line.at(), &UserPrompt { content, queued: true }).text = Some(text);
         Ok(())
     }
 }
@@ -85,7 +85,7 @@ impl Attachment<'_> {
     fn text(&self) -> String {
         let all = [self.content, self.text, self.snippet, self.prompt];
         let text = all.into_iter().flatten().find_map(text);
-        text.map(Text::into_owned).unwrap_or_default()
+        text.map(RecordText::into_owned).unwrap_or_default()
     }
 }
 
@@ -104,7 +104,7 @@ fn rendered(line: &Line<'_>) -> Option<String> {
     Some(texts.join("\n"))
 }
 
-fn context(line: &Line<'_>, kind: &str, content: Content, told: &mut Told<'_>) {
+fn context(line: &Line<'_>, kind: &str, content: Content, builder: &mut EventBuilder<'_>) {
     let added = ContextAdded {
         kind: Some(ContextKind::Harness),
         placement: Some(Placement::History),
@@ -112,8 +112,8 @@ fn context(line: &Line<'_>, kind: &str, content: Content, told: &mut Told<'_>) {
         covers: None,
     };
     let text = added.content.joined_text();
-    let identity = identity(line, "context", told);
-    let draft = told.fact(identity, line.at(), &added);
-    draft.text = Some(crate::told::shown(&text));
+    let identity = identity(line, "context", builder);
+    let draft = builder.fact(identity, line.at(), &added);
+    draft.text = Some(crate::event_builder::shown(&text));
     draft.metadata.insert("attachment".to_owned(), Raw::from_value(kind).expect("a text encodes"));
 }

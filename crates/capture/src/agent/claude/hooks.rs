@@ -7,7 +7,7 @@ use event::Kind;
 use event::payload::Outcome;
 
 use crate::hook::{HookForm, HookMap, HookPlace, HookRow, Says, Subagent};
-use crate::sign::SignKind;
+use crate::signal::SignalKind;
 
 pub(super) static HOOKS: HookMap = HookMap {
     subagent: Some(Subagent { id: "agent_id", prefix: "agent-", folder: "subagents" }),
@@ -22,15 +22,15 @@ pub(super) static HOOKS: HookMap = HookMap {
         HookRow { event: "PermissionRequest", when: &[], says: Says::Asks },
         HookRow { event: "PostToolUse", when: &[], says: Says::Made(Outcome::Ok) },
         HookRow { event: "PostToolUseFailure", when: &[], says: Says::Made(Outcome::Error) },
-        HookRow { event: "Stop", when: &[], says: Says::Sign(SignKind::TurnEnd) },
-        HookRow { event: "StopFailure", when: &[], says: Says::Sign(SignKind::TurnEnd) },
+        HookRow { event: "Stop", when: &[], says: Says::Sign(SignalKind::TurnEnd) },
+        HookRow { event: "StopFailure", when: &[], says: Says::Sign(SignalKind::TurnEnd) },
         HookRow { event: "PreCompact", when: &[], says: Says::Compacting },
         HookRow {
             event: "SessionEnd",
             when: &[("reason", "clear")],
-            says: Says::Sign(SignKind::Clear),
+            says: Says::Sign(SignalKind::Clear),
         },
-        HookRow { event: "SessionEnd", when: &[], says: Says::Sign(SignKind::Stop) },
+        HookRow { event: "SessionEnd", when: &[], says: Says::Sign(SignalKind::Stop) },
         // Once per piece of an answer.
         HookRow { event: "MessageDisplay", when: &[], says: Says::Nothing },
     ],

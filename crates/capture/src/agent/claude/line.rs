@@ -4,35 +4,35 @@ use event::Time;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::record::Text;
+use crate::record::RecordText;
 
 /// One line of a transcript. What is large or varies stays as it is written.
 #[derive(Deserialize, Default)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct Line<'a> {
     #[serde(rename = "type", borrow)]
-    pub kind: Text<'a>,
+    pub kind: RecordText<'a>,
     #[serde(borrow)]
-    pub subtype: Option<Text<'a>>,
+    pub subtype: Option<RecordText<'a>>,
     #[serde(borrow)]
-    pub uuid: Option<Text<'a>>,
+    pub uuid: Option<RecordText<'a>>,
     #[serde(borrow)]
-    pub parent_uuid: Option<Text<'a>>,
+    pub parent_uuid: Option<RecordText<'a>>,
     #[serde(borrow)]
     timestamp: Option<&'a RawValue>,
     #[serde(borrow)]
-    pub session_id: Option<Text<'a>>,
+    pub session_id: Option<RecordText<'a>>,
 
     #[serde(borrow)]
-    pub version: Option<Text<'a>>,
+    pub version: Option<RecordText<'a>>,
     #[serde(borrow)]
-    pub cwd: Option<Text<'a>>,
+    pub cwd: Option<RecordText<'a>>,
     #[serde(borrow)]
-    pub git_branch: Option<Text<'a>>,
+    pub git_branch: Option<RecordText<'a>>,
     #[serde(borrow)]
-    pub entrypoint: Option<Text<'a>>,
+    pub entrypoint: Option<RecordText<'a>>,
     #[serde(borrow)]
-    pub permission_mode: Option<Text<'a>>,
+    pub permission_mode: Option<RecordText<'a>>,
 
     #[serde(borrow)]
     pub forked_from: Option<&'a RawValue>,
@@ -41,13 +41,13 @@ pub(super) struct Line<'a> {
     pub is_compact_summary: bool,
     pub is_api_error_message: bool,
     #[serde(borrow)]
-    pub prompt_id: Option<Text<'a>>,
+    pub prompt_id: Option<RecordText<'a>>,
     #[serde(borrow)]
-    pub turn_origin: Option<Text<'a>>,
+    pub turn_origin: Option<RecordText<'a>>,
     #[serde(borrow)]
-    pub prompt_source: Option<Text<'a>>,
+    pub prompt_source: Option<RecordText<'a>>,
     #[serde(borrow)]
-    pub request_id: Option<Text<'a>>,
+    pub request_id: Option<RecordText<'a>>,
 
     #[serde(borrow)]
     pub message: Option<&'a RawValue>,
@@ -56,7 +56,7 @@ pub(super) struct Line<'a> {
     #[serde(borrow)]
     pub permission_decision: Option<&'a RawValue>,
     #[serde(borrow)]
-    pub tool_denial_kind: Option<Text<'a>>,
+    pub tool_denial_kind: Option<RecordText<'a>>,
     #[serde(borrow)]
     pub attachment: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -71,20 +71,20 @@ pub(super) struct Line<'a> {
     pub api_error_status: Option<&'a RawValue>,
     pub retry_attempt: Option<u64>,
     #[serde(borrow)]
-    pub operation: Option<Text<'a>>,
+    pub operation: Option<RecordText<'a>>,
 
     #[serde(borrow)]
-    pub summary: Option<Text<'a>>,
+    pub summary: Option<RecordText<'a>>,
     #[serde(borrow)]
-    pub ai_title: Option<Text<'a>>,
+    pub ai_title: Option<RecordText<'a>>,
     #[serde(borrow)]
-    pub custom_title: Option<Text<'a>>,
+    pub custom_title: Option<RecordText<'a>>,
     #[serde(borrow)]
-    pub agent_name: Option<Text<'a>>,
+    pub agent_name: Option<RecordText<'a>>,
     #[serde(borrow)]
-    pub relocated_cwd: Option<Text<'a>>,
+    pub relocated_cwd: Option<RecordText<'a>>,
     #[serde(borrow)]
-    pub pr_url: Option<Text<'a>>,
+    pub pr_url: Option<RecordText<'a>>,
     #[serde(borrow)]
     pub hook_errors: Option<&'a RawValue>,
 }
@@ -100,14 +100,14 @@ impl Line<'_> {
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct Copied<'a> {
     #[serde(borrow)]
-    pub session_id: Option<Text<'a>>,
+    pub session_id: Option<RecordText<'a>>,
 }
 
 /// What a record that does not fit calls itself.
 #[derive(Deserialize)]
 pub(super) struct Kind<'a> {
     #[serde(rename = "type", borrow)]
-    pub kind: Text<'a>,
+    pub kind: RecordText<'a>,
 }
 
 /// What an agent or a person said.
@@ -115,13 +115,13 @@ pub(super) struct Kind<'a> {
 #[serde(default)]
 pub(super) struct Message<'a> {
     #[serde(borrow)]
-    pub id: Option<Text<'a>>,
+    pub id: Option<RecordText<'a>>,
     #[serde(borrow)]
-    pub model: Option<Text<'a>>,
+    pub model: Option<RecordText<'a>>,
     #[serde(borrow)]
     pub content: Option<&'a RawValue>,
     #[serde(borrow)]
-    pub stop_reason: Option<Text<'a>>,
+    pub stop_reason: Option<RecordText<'a>>,
     #[serde(borrow)]
     pub usage: Option<&'a RawValue>,
 }
@@ -131,24 +131,24 @@ pub(super) struct Message<'a> {
 #[serde(default)]
 pub(super) struct Block<'a> {
     #[serde(rename = "type", borrow)]
-    pub kind: Text<'a>,
+    pub kind: RecordText<'a>,
     #[serde(borrow)]
-    pub text: Option<Text<'a>>,
+    pub text: Option<RecordText<'a>>,
     #[serde(borrow)]
-    pub thinking: Option<Text<'a>>,
+    pub thinking: Option<RecordText<'a>>,
     #[serde(borrow)]
-    pub signature: Option<Text<'a>>,
+    pub signature: Option<RecordText<'a>>,
     /// What a redacted thought is kept as.
     #[serde(borrow)]
-    pub data: Option<Text<'a>>,
+    pub data: Option<RecordText<'a>>,
     #[serde(borrow)]
-    pub id: Option<Text<'a>>,
+    pub id: Option<RecordText<'a>>,
     #[serde(borrow)]
-    pub name: Option<Text<'a>>,
+    pub name: Option<RecordText<'a>>,
     #[serde(borrow)]
     pub input: Option<&'a RawValue>,
     #[serde(borrow)]
-    pub tool_use_id: Option<Text<'a>>,
+    pub tool_use_id: Option<RecordText<'a>>,
     #[serde(borrow)]
     pub content: Option<&'a RawValue>,
     pub is_error: Option<bool>,
@@ -177,6 +177,6 @@ pub(super) struct Meta {
 }
 
 /// A JSON string, or `None` for any other value.
-pub(super) fn text(raw: &RawValue) -> Option<Text<'_>> {
+pub(super) fn text(raw: &RawValue) -> Option<RecordText<'_>> {
     serde_json::from_str(raw.get()).ok()
 }

@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 
 use super::line::{Line, Message};
 use super::short;
-use crate::identity::Identity;
-use crate::record::Record;
-use crate::told::Told;
+use crate::event_builder::EventBuilder;
+use crate::identity::EventIdentity;
+use crate::record::SourceRecord;
 
 /// Answers that may be in the middle of coming. A block of an older one would begin it anew.
 const REQUESTS_MAX: usize = 6;
@@ -54,9 +54,9 @@ impl Requests {
 
     /// Another record follows, so that nothing more is expected of what came before; but an
     /// answer that goes on is left alone.
-    pub(super) fn tell_held(&mut self, told: &mut Told<'_>) {
+    pub(super) fn tell_held(&mut self, builder: &mut EventBuilder<'_>) {
         for request in &mut self.0 {
-            request.tell(told);
+            request.tell(builder);
         }
     }
 
@@ -65,12 +65,12 @@ impl Requests {
         &mut self,
         message: &str,
         request: Option<&str>,
-        told: &mut Told<'_>,
+        builder: &mut EventBuilder<'_>,
     ) -> &mut Request {
         let (message, request) = (short(message), short(request.unwrap_or_default()));
         let is_it = |other: &Request| other.message == message && other.request == request;
         for other in self.0.iter_mut().filter(|other| !is_it(other)) {
-            other.tell(told);
+            other.tell(builder);
         }
         match self.0.iter().position(is_it) {
             Some(place) => &mut self.0[place],
@@ -89,7 +89,7 @@ impl Request {
     /// A record of the answer says what it used so far.
     pub(super) fn uses(
         &mut self,
-        record: &Record<'_>,
+        record: &SourceRecord<'_>,
         line: &Line<'_>,
         message: &Message<'_>,
     ) -> Result<(), serde_json::Error> {
@@ -121,7 +121,7 @@ impl Request {
     }
 
     /// Tells what is held back; a second time in place of the first.
-    pub(super) fn tell(&mut self, told: &mut Told<'_>) {
+    pub(super) fn tell(&mut self, builder: &mut EventBuilder<'_>) {
         let Some(held) = self.held.take() else { return };
         let Held { uuid, offset, length, at, model, usage } = held;
         let output = usage.output_tokens.unwrap_or_default();
@@ -132,12 +132,12 @@ impl Request {
             usage: Some(usage),
             error: None,
         };
-        told.at_record(offset, length, |told| {
+        builder.at_record(offset, length, |builder| {
             let identity = match uuid {
-                Some(uuid) => Identity::everywhere(&[&uuid, "step"]),
-                None => Identity::in_session(&["at", &told.place(), "step"]),
+                Some(uuid) => EventIdentity::everywhere(&[&uuid, "step"]),
+                None => EventIdentity::in_session(&["at", &builder.place(), "step"]),
             };
-            let draft = told.fact(identity, at, &step);
+            let draft = builder.fact(identity, at, &step);
             if let Some((first, _)) = self.told {
                 let first = Raw::from_value(&first).expect("an id encodes");
                 draft.metadata.insert(AMENDS.to_owned(), first);

@@ -13,8 +13,8 @@ use super::meaning::{Meaning, known_as};
 use super::user::content;
 use super::{Transcript, identity};
 use crate::agent::calls::{Call, Nothing};
-use crate::record::Text;
-use crate::told::{Told, shown};
+use crate::event_builder::{EventBuilder, shown};
+use crate::record::RecordText;
 
 impl Transcript {
     pub(super) fn result(
@@ -22,20 +22,20 @@ impl Transcript {
         line: &Line<'_>,
         number: usize,
         block: &Block<'_>,
-        told: &mut Told<'_>,
+        builder: &mut EventBuilder<'_>,
     ) {
         let call_id = block.tool_use_id.as_deref().unwrap_or_default();
-        let mode = told.known().permission_mode.clone();
+        let mode = builder.known().permission_mode.clone();
         let ruling = Ruling::of(line, mode.as_deref());
         let call = self.state.calls.close(&known_as(call_id));
         let meaning = call.as_ref().map_or(Meaning::Nothing, |call| Meaning::of(&call.tool));
         if let Some(resolved) = ruling.resolved(call_id).filter(|_| meaning != Meaning::Question) {
-            let identity = identity(line, &format!("approval {number}"), told);
-            told.fact(identity, line.at(), &resolved);
+            let identity = identity(line, &format!("approval {number}"), builder);
+            builder.fact(identity, line.at(), &resolved);
         }
         let is_error = block.is_error.unwrap_or(false);
         let output = Output::of(block.content);
-        let whole = self.whole(&output, told);
+        let whole = self.whole(&output, builder);
         let outcome = match ruling.outcome {
             Some(outcome) => outcome,
             None if is_error => Outcome::Error,
@@ -51,18 +51,18 @@ impl Transcript {
             parts: output.parts,
             ..ToolResult::default()
         };
-        let identity = identity(line, &format!("result {number}"), told);
-        told.result(identity, line.at(), &result).parent_id =
+        let identity = identity(line, &format!("result {number}"), builder);
+        builder.result(identity, line.at(), &result).parent_id =
             call.as_ref().map(|call| call.event_id);
         match (meaning, call) {
-            (Meaning::Question, _) => answered(line, call_id, &outcome, told),
-            (Meaning::Child, Some(call)) => self.child(line, call_id, call, &result, told),
+            (Meaning::Question, _) => answered(line, call_id, &outcome, builder),
+            (Meaning::Child, Some(call)) => self.child(line, call_id, call, &result, builder),
             _ => {}
         }
     }
 
     /// The whole of an output that was moved to a file, of which the transcript has the beginning.
-    fn whole(&self, output: &Output, told: &Told<'_>) -> Option<Raw> {
+    fn whole(&self, output: &Output, builder: &EventBuilder<'_>) -> Option<Raw> {
         if !output.json.get().starts_with("\"<persisted-output>") {
             return None;
         }
@@ -75,7 +75,7 @@ impl Transcript {
         let is_plain = [name, folder, session].iter().all(|name| !matches!(*name, "" | "." | ".."));
         let up = "../".repeat(self.folders);
         let path = format!("{up}{session}/{folder}/{name}");
-        let whole = is_plain.then(|| told.beside(&path)).flatten()?;
+        let whole = is_plain.then(|| builder.beside(&path)).flatten()?;
         Raw::from_value(&whole).ok()
     }
 
@@ -86,29 +86,29 @@ impl Transcript {
         call_id: &str,
         call: Call<Nothing>,
         result: &ToolResult,
-        told: &mut Told<'_>,
+        builder: &mut EventBuilder<'_>,
     ) {
         #[derive(Deserialize, Default)]
         #[serde(default, rename_all = "camelCase")]
         struct Report<'a> {
             #[serde(borrow)]
-            agent_id: Option<Text<'a>>,
+            agent_id: Option<RecordText<'a>>,
             #[serde(borrow)]
-            agent_type: Option<Text<'a>>,
+            agent_type: Option<RecordText<'a>>,
             #[serde(borrow)]
-            status: Option<Text<'a>>,
+            status: Option<RecordText<'a>>,
         }
         let report = line.tool_use_result.map(RawValue::get);
         let report = report.and_then(|report| serde_json::from_str::<Report<'_>>(report).ok());
         let report = report.unwrap_or_default();
-        let session = report.agent_id.as_deref().map(|id| session_of(id, told));
-        let child = Child { call_id, session: session.unwrap_or_default() };
+        let session = report.agent_id.as_deref().map(|id| session_of(id, builder));
+        let child = ChildCall { call_id, session: session.unwrap_or_default() };
         if result.is_error() {
             let error = result.output_text().unwrap_or_default();
-            return child.failed(line, shown(&error), told);
+            return child.failed(line, shown(&error), builder);
         }
         if report.status.as_deref() != Some("async_launched") {
-            return child.completed(line, None, told);
+            return child.completed(line, None, builder);
         }
         // It goes on in the background; a notification tells its end.
         self.state.calls.open(call);
@@ -116,28 +116,33 @@ impl Transcript {
             child_id: call_id.to_owned(),
             child_session_id: child.session,
             metadata: None,
-            agent_id: report.agent_type.map(Text::into_owned).unwrap_or_default(),
+            agent_id: report.agent_type.map(RecordText::into_owned).unwrap_or_default(),
         };
-        let identity = identity(line, &format!("child {call_id}"), told);
-        told.fact(identity, line.at(), &started);
+        let identity = identity(line, &format!("child {call_id}"), builder);
+        builder.fact(identity, line.at(), &started);
     }
 }
 
 /// The session of a subagent.
-pub(super) fn session_of(agent: &str, told: &Told<'_>) -> String {
-    told.session_of(&format!("agent-{agent}")).to_string()
+pub(super) fn session_of(agent: &str, builder: &EventBuilder<'_>) -> String {
+    builder.session_of(&format!("agent-{agent}")).to_string()
 }
 
 /// A subagent, seen from its parent.
-pub(super) struct Child<'a> {
+pub(super) struct ChildCall<'a> {
     pub call_id: &'a str,
     /// Its session, if it is told.
     pub session: String,
 }
 
-impl Child<'_> {
-    pub(super) fn completed(self, line: &Line<'_>, summary: Option<String>, told: &mut Told<'_>) {
-        let identity = identity(line, &format!("child {}", self.call_id), told);
+impl ChildCall<'_> {
+    pub(super) fn completed(
+        self,
+        line: &Line<'_>,
+        summary: Option<String>,
+        builder: &mut EventBuilder<'_>,
+    ) {
+        let identity = identity(line, &format!("child {}", self.call_id), builder);
         let completed = ChildCompleted {
             child_id: self.call_id.to_owned(),
             child_session_id: self.session,
@@ -147,23 +152,23 @@ impl Child<'_> {
             episode_id: None,
             usage: None,
         };
-        told.fact(identity, line.at(), &completed);
+        builder.fact(identity, line.at(), &completed);
     }
 
-    pub(super) fn failed(self, line: &Line<'_>, error: String, told: &mut Told<'_>) {
-        let identity = identity(line, &format!("child {}", self.call_id), told);
+    pub(super) fn failed(self, line: &Line<'_>, error: String, builder: &mut EventBuilder<'_>) {
+        let identity = identity(line, &format!("child {}", self.call_id), builder);
         let failed = ChildFailed {
             child_id: self.call_id.to_owned(),
             child_session_id: self.session,
             metadata: None,
             error,
         };
-        told.fact(identity, line.at(), &failed);
+        builder.fact(identity, line.at(), &failed);
     }
 }
 
 /// A person has answered, or would not.
-fn answered(line: &Line<'_>, call_id: &str, outcome: &Outcome, told: &mut Told<'_>) {
+fn answered(line: &Line<'_>, call_id: &str, outcome: &Outcome, builder: &mut EventBuilder<'_>) {
     let is_received = *outcome == Outcome::Ok;
     let input = ExternalInput {
         request_id: call_id.to_owned(),
@@ -171,8 +176,8 @@ fn answered(line: &Line<'_>, call_id: &str, outcome: &Outcome, told: &mut Told<'
         status: if is_received { InputStatus::Received } else { InputStatus::Canceled },
         input: line.tool_use_result.filter(|_| is_received).map(Raw::from),
     };
-    let identity = identity(line, &format!("answer {call_id}"), told);
-    told.fact(identity, line.at(), &input);
+    let identity = identity(line, &format!("answer {call_id}"), builder);
+    builder.fact(identity, line.at(), &input);
 }
 
 /// Whether the call was let through, and who said so.
@@ -190,11 +195,11 @@ impl Ruling {
         #[serde(default, rename_all = "camelCase")]
         struct Permission<'a> {
             #[serde(borrow)]
-            decision: Option<Text<'a>>,
+            decision: Option<RecordText<'a>>,
             #[serde(borrow)]
-            source: Option<Text<'a>>,
+            source: Option<RecordText<'a>>,
             #[serde(borrow)]
-            reason_code: Option<Text<'a>>,
+            reason_code: Option<RecordText<'a>>,
         }
         let permission = line.permission_decision.map(RawValue::get);
         let permission: Permission<'_> =
@@ -217,7 +222,7 @@ impl Ruling {
             }
             Some(_) => (Some(Outcome::Rejected), denied, false),
         };
-        let reason = permission.reason_code.map(Text::into_owned);
+        let reason = permission.reason_code.map(RecordText::into_owned);
         Ruling { outcome, decision, is_repair, reason }
     }
 

@@ -8,10 +8,10 @@ use serde_json::value::RawValue;
 use super::line::{Line, text};
 use super::wrapper::{Said, said};
 use super::{Transcript, identity, short};
-use crate::identity::Identity;
-use crate::record::{Record, Text};
-use crate::thread::Settings;
-use crate::told::Told;
+use crate::event_builder::EventBuilder;
+use crate::identity::EventIdentity;
+use crate::record::{RecordText, SourceRecord};
+use crate::thread_state::SessionSettings;
 
 /// A compaction that was announced; its summary is the next thing said.
 #[derive(Serialize, Deserialize)]
@@ -26,23 +26,23 @@ pub(super) struct Boundary {
 impl Transcript {
     pub(super) fn system(
         &mut self,
-        record: &Record<'_>,
+        record: &SourceRecord<'_>,
         line: &Line<'_>,
-        told: &mut Told<'_>,
+        builder: &mut EventBuilder<'_>,
     ) -> Result<(), serde_json::Error> {
-        self.state.requests.tell_held(told);
-        self.close_boundary(None, told);
-        self.surroundings(line, told);
+        self.state.requests.tell_held(builder);
+        self.close_boundary(None, builder);
+        self.surroundings(line, builder);
         match line.subtype.as_deref().unwrap_or_default() {
             // A hook that did not agree keeps the agent at work.
             "stop_hook_summary" if line.hook_errors.is_some_and(|list| list.get() != "[]") => {
-                told.silent();
+                builder.silent();
             }
             "turn_duration" | "stop_hook_summary" => {
-                self.turn_over(line, StopReason::Completed, None, told);
+                self.turn_over(line, StopReason::Completed, None, builder);
             }
             "compact_boundary" => self.boundary(record, line)?,
-            "api_error" => retry(line, told)?,
+            "api_error" => retry(line, builder)?,
             "local_command"
             | "informational"
             | "away_summary"
@@ -52,10 +52,10 @@ impl Transcript {
             | "scheduled_task_fire"
             | "microcompact_boundary" => {
                 let content = line.content.and_then(text);
-                note(line, content.as_deref().unwrap_or_default(), told);
+                note(line, content.as_deref().unwrap_or_default(), builder);
             }
-            "api_metrics" | "thinking" => told.silent(),
-            subtype => told.unknown(record, &format!("system {subtype}"), None),
+            "api_metrics" | "thinking" => builder.silent(),
+            subtype => builder.unknown(record, &format!("system {subtype}"), None),
         }
         Ok(())
     }
@@ -66,16 +66,20 @@ impl Transcript {
         line: &Line<'_>,
         stop_reason: StopReason,
         error: Option<String>,
-        told: &mut Told<'_>,
+        builder: &mut EventBuilder<'_>,
     ) {
         if std::mem::replace(&mut self.state.is_turn_over, true) {
-            return told.silent();
+            return builder.silent();
         }
-        let identity = identity(line, "turn", told);
-        told.turn_completed(line.at(), identity, stop_reason, error);
+        let identity = identity(line, "turn", builder);
+        builder.turn_completed(line.at(), identity, stop_reason, error);
     }
 
-    fn boundary(&mut self, record: &Record<'_>, line: &Line<'_>) -> Result<(), serde_json::Error> {
+    fn boundary(
+        &mut self,
+        record: &SourceRecord<'_>,
+        line: &Line<'_>,
+    ) -> Result<(), serde_json::Error> {
         #[derive(Deserialize, Default)]
         #[serde(default, rename_all = "camelCase")]
         struct Metadata {
@@ -95,59 +99,69 @@ impl Transcript {
 
     /// Tells the compaction that was announced, with its summary if there is one. Says whether
     /// there was one to tell.
-    pub(super) fn close_boundary(&mut self, summary: Option<String>, told: &mut Told<'_>) -> bool {
+    pub(super) fn close_boundary(
+        &mut self,
+        summary: Option<String>,
+        builder: &mut EventBuilder<'_>,
+    ) -> bool {
         let Some(boundary) = self.state.boundary.take() else { return false };
         let Boundary { uuid, offset, length, at, tokens_before } = boundary;
-        told.at_record(offset, length, |told| {
+        builder.at_record(offset, length, |builder| {
             let identity = match uuid {
-                Some(uuid) => Identity::everywhere(&[&uuid, "compaction"]),
-                None => Identity::in_session(&["at", &told.place(), "compaction"]),
+                Some(uuid) => EventIdentity::everywhere(&[&uuid, "compaction"]),
+                None => EventIdentity::in_session(&["at", &builder.place(), "compaction"]),
             };
-            told.compacted(identity, at, summary, tokens_before);
+            builder.compacted(identity, at, summary, tokens_before);
         });
         true
     }
 
     /// A prompt that waits is only noted: it counts when it is handed over.
-    pub(super) fn queue(&mut self, line: &Line<'_>, told: &mut Told<'_>) {
+    pub(super) fn queue(&mut self, line: &Line<'_>, builder: &mut EventBuilder<'_>) {
         #[derive(Serialize)]
         struct Queued<'a> {
             queued: &'a RawValue,
         }
         let is_new = line.operation.as_deref() == Some("enqueue");
         // The first prompt of a run without a screen passes through the queue, too.
-        let is_news = is_new && told.has_begun() && !self.state.is_left;
-        let Some(queued) = line.content.filter(|_| is_news) else { return told.silent() };
+        let is_news = is_new && builder.has_begun() && !self.state.is_left;
+        let Some(queued) = line.content.filter(|_| is_news) else { return builder.silent() };
         let about = Raw::from_value(&Queued { queued }).ok();
         let note = Note { text: "a prompt waits".to_owned(), about };
-        let identity = identity(line, "queue", told);
-        let draft = told.fact(identity, line.at(), &note);
+        let identity = identity(line, "queue", builder);
+        let draft = builder.fact(identity, line.at(), &note);
         draft.text = Some(note.text);
     }
 
-    pub(super) fn titled(&mut self, line: &Line<'_>, by_person: bool, told: &mut Told<'_>) {
+    pub(super) fn titled(
+        &mut self,
+        line: &Line<'_>,
+        by_person: bool,
+        builder: &mut EventBuilder<'_>,
+    ) {
         let titles = [&line.custom_title, &line.agent_name, &line.ai_title, &line.summary];
         let title = titles.into_iter().flatten().next().map(|title| title.trim().to_owned());
         if self.state.has_own_title && !by_person {
-            return told.silent();
+            return builder.silent();
         }
         self.state.has_own_title |= by_person;
-        told.settings(line.at(), Settings { title, ..Settings::default() });
+        builder.settings(line.at(), SessionSettings { title, ..SessionSettings::default() });
     }
 }
 
 /// A request that failed is made again.
-fn retry(line: &Line<'_>, told: &mut Told<'_>) -> Result<(), serde_json::Error> {
+fn retry(line: &Line<'_>, builder: &mut EventBuilder<'_>) -> Result<(), serde_json::Error> {
     #[derive(Deserialize, Default)]
     #[serde(default)]
     struct Failure<'a> {
         #[serde(borrow)]
-        formatted: Option<Text<'a>>,
+        formatted: Option<RecordText<'a>>,
         #[serde(borrow)]
-        message: Option<Text<'a>>,
+        message: Option<RecordText<'a>>,
     }
     let failure: Failure<'_> = serde_json::from_str(line.error.map_or("{}", RawValue::get))?;
-    let error = failure.formatted.or(failure.message).map(Text::into_owned).unwrap_or_default();
+    let error =
+        failure.formatted.or(failure.message).map(RecordText::into_owned).unwrap_or_default();
     let retry = Retry {
         agent_id: String::new(),
         scope: "model".to_owned(),
@@ -155,18 +169,18 @@ fn retry(line: &Line<'_>, told: &mut Told<'_>) -> Result<(), serde_json::Error> 
         attempt: line.retry_attempt.unwrap_or_default(),
         error: error.clone(),
     };
-    let identity = identity(line, "retry", told);
-    told.fact(identity, line.at(), &retry).text = Some(error);
+    let identity = identity(line, "retry", builder);
+    builder.fact(identity, line.at(), &retry).text = Some(error);
     Ok(())
 }
 
 /// A command for the agent itself, what it printed, or a word of the agent to its user.
-pub(super) fn note(line: &Line<'_>, content: &str, told: &mut Told<'_>) {
+pub(super) fn note(line: &Line<'_>, content: &str, builder: &mut EventBuilder<'_>) {
     let (text, about) = match said(content) {
         Said::Command(command) => (command, "command"),
         Said::Output(output) => (output, "command output"),
         _ => (content.to_owned(), "agent"),
     };
-    let identity = identity(line, "note", told);
-    told.note(identity, line.at(), about, text);
+    let identity = identity(line, "note", builder);
+    builder.note(identity, line.at(), about, text);
 }

@@ -6,49 +6,49 @@ use serde_json::value::RawValue;
 
 use super::line::{Block, Line, Message, blocks};
 use super::meaning::{Meaning, known_as};
-use super::result::{Child, session_of};
+use super::result::{ChildCall, session_of};
 use super::state::note;
 use super::wrapper::{Said, said, tagged};
 use super::{Transcript, identity};
-use crate::agent::Role;
-use crate::told::{Told, shown};
+use crate::agent::SourceRole;
+use crate::event_builder::{EventBuilder, shown};
 
 impl Transcript {
     pub(super) fn user(
         &mut self,
         line: &Line<'_>,
-        told: &mut Told<'_>,
+        builder: &mut EventBuilder<'_>,
     ) -> Result<(), serde_json::Error> {
         let message: Message<'_> = serde_json::from_str(line.message.map_or("{}", RawValue::get))?;
         let blocks = message.content.map(blocks).transpose()?.unwrap_or_default();
-        self.state.requests.tell_held(told);
+        self.state.requests.tell_held(builder);
         if line.is_compact_summary {
-            self.summary(line, &blocks, told);
+            self.summary(line, &blocks, builder);
             return Ok(());
         }
-        self.close_boundary(None, told);
-        self.surroundings(line, told);
+        self.close_boundary(None, builder);
+        self.surroundings(line, builder);
         let has_results = blocks.iter().any(|block| &*block.kind == "tool_result");
         for (number, block) in blocks.iter().enumerate() {
             if &*block.kind == "tool_result" {
-                self.result(line, number, block, told);
+                self.result(line, number, block, builder);
             }
         }
         let rest: Vec<&Block<'_>> =
             blocks.iter().filter(|block| &*block.kind != "tool_result").collect();
         if !rest.is_empty() {
-            self.said(line, &rest, has_results, told);
+            self.said(line, &rest, has_results, builder);
         }
         Ok(())
     }
 
     /// What an agent's history was replaced by.
-    fn summary(&mut self, line: &Line<'_>, blocks: &[Block<'_>], told: &mut Told<'_>) {
+    fn summary(&mut self, line: &Line<'_>, blocks: &[Block<'_>], builder: &mut EventBuilder<'_>) {
         let content = content(blocks);
-        if !self.close_boundary(Some(content.joined_text()), told) {
-            context(line, 0, Some(ContextKind::Summary), content, told);
+        if !self.close_boundary(Some(content.joined_text()), builder) {
+            context(line, 0, Some(ContextKind::Summary), content, builder);
         }
-        self.surroundings(line, told);
+        self.surroundings(line, builder);
     }
 }
 
@@ -59,82 +59,85 @@ impl Transcript {
         line: &Line<'_>,
         blocks: &[&Block<'_>],
         has_results: bool,
-        told: &mut Told<'_>,
+        builder: &mut EventBuilder<'_>,
     ) {
         let is_context = |block: &&Block<'_>| {
             block.text.as_deref().is_some_and(|text| said(text) == Said::Context)
         };
         for (number, block) in blocks.iter().enumerate().filter(|(_, block)| is_context(block)) {
-            context(line, number + 1, None, content([*block]), told);
+            context(line, number + 1, None, content([*block]), builder);
         }
         let rest = blocks.iter().filter(|block| !is_context(block)).copied();
         let content = content(rest);
         if !content.has_substance() {
-            return told.silent();
+            return builder.silent();
         }
         let first = content.0.iter().find_map(|part| part.text.as_deref()).unwrap_or_default();
         let is_notification = line.turn_origin.as_deref() == Some("task_notification")
             || line.prompt_source.as_deref() == Some("system");
         match said(first) {
-            Said::Interruption => self.turn_over(line, StopReason::Interrupted, None, told),
-            Said::Notification => self.notification(line, content, told),
+            Said::Interruption => self.turn_over(line, StopReason::Interrupted, None, builder),
+            Said::Notification => self.notification(line, content, builder),
             Said::Prompt | Said::Context if is_notification => {
-                self.notification(line, content, told);
+                self.notification(line, content, builder);
             }
             Said::Command(_) | Said::Output(_) => {
                 // It may open a turn: some commands are prompts that were written down before.
                 if line.prompt_id.is_some() {
-                    self.open_turn(line, told);
-                    told.turn_answered();
+                    self.open_turn(line, builder);
+                    builder.turn_answered();
                 }
-                note(line, first, told);
+                note(line, first, builder);
             }
-            _ if line.is_meta || has_results || line.is_sidechain && self.role == Role::Main => {
-                context(line, 0, None, content, told);
+            _ if line.is_meta
+                || has_results
+                || line.is_sidechain && self.role == SourceRole::Main =>
+            {
+                context(line, 0, None, content, builder);
             }
-            _ if self.role != Role::Main => {
-                self.open_turn(line, told);
-                context(line, 0, None, content, told);
+            _ if self.role != SourceRole::Main => {
+                self.open_turn(line, builder);
+                context(line, 0, None, content, builder);
             }
-            _ => self.prompt(line, content, told),
+            _ => self.prompt(line, content, builder),
         }
     }
 
-    fn prompt(&mut self, line: &Line<'_>, content: Content, told: &mut Told<'_>) {
-        let last = told.last(line.at());
+    fn prompt(&mut self, line: &Line<'_>, content: Content, builder: &mut EventBuilder<'_>) {
+        let last = builder.last(line.at());
         let goes_back_to = self.state.branches.next(line.parent_uuid.as_deref(), last);
-        self.open_turn(line, told);
-        let identity = identity(line, "prompt", told);
-        told.prompt(identity, line.at(), content).parent_id = goes_back_to;
+        self.open_turn(line, builder);
+        let identity = identity(line, "prompt", builder);
+        builder.prompt(identity, line.at(), content).parent_id = goes_back_to;
     }
 
     /// Work in the background has come to an end, and the agent goes on by itself.
-    fn notification(&mut self, line: &Line<'_>, content: Content, told: &mut Told<'_>) {
-        self.open_turn(line, told);
+    fn notification(&mut self, line: &Line<'_>, content: Content, builder: &mut EventBuilder<'_>) {
+        self.open_turn(line, builder);
         let text = content.joined_text();
-        context(line, 0, None, content, told);
-        self.notified(line, &text, told);
+        context(line, 0, None, content, builder);
+        self.notified(line, &text, builder);
     }
 
     /// A notification may be about a subagent.
-    pub(super) fn notified(&mut self, line: &Line<'_>, text: &str, told: &mut Told<'_>) {
+    pub(super) fn notified(&mut self, line: &Line<'_>, text: &str, builder: &mut EventBuilder<'_>) {
         let Some(call_id) = tagged(text, "tool-use-id") else { return };
         let call = self.state.calls.close(&known_as(call_id));
         if call.is_none_or(|call| Meaning::of(&call.tool) != Meaning::Child) {
             return;
         }
-        let session = tagged(text, "task-id").map(|id| session_of(id, told));
-        let child = Child { call_id, session: session.unwrap_or_default() };
+        let session = tagged(text, "task-id").map(|id| session_of(id, builder));
+        let child = ChildCall { call_id, session: session.unwrap_or_default() };
         let summary = tagged(text, "summary").unwrap_or_default().to_owned();
         match tagged(text, "status") {
-            Some("failed" | "killed" | "stopped") => child.failed(line, summary, told),
-            _ => child.completed(line, Some(summary), told),
+            Some("failed" | "killed" | "stopped") => child.failed(line, summary, builder),
+            _ => child.completed(line, Some(summary), builder),
         }
     }
 
-    fn open_turn(&mut self, line: &Line<'_>, told: &mut Told<'_>) {
+    fn open_turn(&mut self, line: &Line<'_>, builder: &mut EventBuilder<'_>) {
         self.state.is_turn_over = false;
-        told.turn_opened(line.prompt_id.as_deref().or(line.uuid.as_deref()));
+        builder.turn_opened(line.prompt_id.as_deref().or(line.uuid.as_deref()));
     }
 }
 
@@ -163,10 +166,10 @@ fn context(
     number: usize,
     kind: Option<ContextKind>,
     content: Content,
-    told: &mut Told<'_>,
+    builder: &mut EventBuilder<'_>,
 ) {
     let text = content.joined_text();
     let added = ContextAdded { kind, placement: None, content, covers: None };
-    let identity = identity(line, &format!("context {number}"), told);
-    told.fact(identity, line.at(), &added).text = Some(shown(&text));
+    let identity = identity(line, &format!("context {number}"), builder);
+    builder.fact(identity, line.at(), &added).text = Some(shown(&text));
 }

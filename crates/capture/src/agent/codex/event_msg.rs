@@ -7,13 +7,15 @@ use event::{Raw, Time};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::rollout::{Completed, Duration, TokenInfo, Told as Message, TurnContext, joined};
+use super::rollout::{
+    Completed, Duration, RolloutNotice as Message, TokenInfo, TurnContext, joined,
+};
 use super::{Known, Rollout, Understood, step};
-use crate::identity::Identity;
+use crate::event_builder::{ChildCall, EventBuilder, shown};
+use crate::identity::EventIdentity;
 use crate::json;
 use crate::limit::SHOWN_CHARS_MAX;
-use crate::thread::Settings;
-use crate::told::{Child, Told, shown};
+use crate::thread_state::SessionSettings;
 
 /// Messages that only move the screen, or repeat what other records tell.
 const SILENT: &[&str] = &[
@@ -70,18 +72,18 @@ impl Rollout {
         &mut self,
         json: &str,
         at: Option<Time>,
-        told: &mut Told<'_>,
+        builder: &mut EventBuilder<'_>,
     ) -> Understood {
         let message: Message<'_> = serde_json::from_str(json)?;
         if SILENT.contains(&message.kind.as_str()) {
             return Ok(Known::Silent);
         }
         match message.kind.as_str() {
-            "token_count" => return self.token_count(&message, at, told),
-            "item_completed" => return self.item_completed(&message, at, told),
-            "task_started" | "turn_started" => self.turn_started(message.turn_id, at, told),
-            "task_complete" | "turn_complete" => self.turn_completed(&message, at, told),
-            "turn_aborted" => self.turn_aborted(&message, at, told),
+            "token_count" => return self.token_count(&message, at, builder),
+            "item_completed" => return self.item_completed(&message, at, builder),
+            "task_started" | "turn_started" => self.turn_started(message.turn_id, at, builder),
+            "task_complete" | "turn_complete" => self.turn_completed(&message, at, builder),
+            "turn_aborted" => self.turn_aborted(&message, at, builder),
             // The text of these is owned by the response items, where there are any.
             "user_message"
             | "agent_message"
@@ -92,34 +94,34 @@ impl Rollout {
                 return Ok(Known::Silent);
             }
             "user_message" => {
-                self.prompt(Content::text(text(message.message)), at, told);
+                self.prompt(Content::text(text(message.message)), at, builder);
             }
-            "agent_message" => self.answer(None, text(message.message), at, told),
+            "agent_message" => self.answer(None, text(message.message), at, builder),
             "agent_reasoning" | "agent_reasoning_raw_content" => {
-                self.thinking(text(message.text), at, told);
+                self.thinking(text(message.text), at, builder);
             }
             "exec_command_end" | "patch_apply_end" => {
                 let is_patch = message.kind == "patch_apply_end";
                 let tool = if is_patch { "apply_patch" } else { "exec_command" };
                 let item = serde_json::from_str(json)?;
-                return self.command(&item, tool, message.turn_id.as_deref(), at, told);
+                return self.command(&item, tool, message.turn_id.as_deref(), at, builder);
             }
-            "context_compacted" => return Ok(self.compaction_shown(at, told)),
-            "thread_rolled_back" => self.rolled_back(message.num_turns.unwrap_or(1), at, told),
-            "thread_settings_applied" => return self.thread_settings(&message, at, told),
+            "context_compacted" => return Ok(self.compaction_shown(at, builder)),
+            "thread_rolled_back" => self.rolled_back(message.num_turns.unwrap_or(1), at, builder),
+            "thread_settings_applied" => return self.thread_settings(&message, at, builder),
             "thread_name_updated" => {
                 let title = message.thread_name;
-                told.settings(at, Settings { title, ..Settings::default() });
+                builder.settings(at, SessionSettings { title, ..SessionSettings::default() });
             }
-            "error" => self.error(text(message.message), at, told),
-            "stream_error" => self.retry(text(message.message), at, told),
+            "error" => self.error(text(message.message), at, builder),
+            "stream_error" => self.retry(text(message.message), at, builder),
             "warning" | "deprecation_notice" | "background_event" | "guardian_warning" => {
-                self.note(text(message.message), &message.kind, at, told);
+                self.note(text(message.message), &message.kind, at, builder);
             }
             "entered_review_mode" | "exited_review_mode" => {
-                self.note(message.kind.replace('_', " "), &message.kind, at, told);
+                self.note(message.kind.replace('_', " "), &message.kind, at, builder);
             }
-            "collab_agent_spawn_end" => return self.spawned(json, at, told),
+            "collab_agent_spawn_end" => return self.spawned(json, at, builder),
             "collab_waiting_end" | "collab_close_end" | "collab_resume_end" => {
                 return Ok(Known::Silent);
             }
@@ -128,40 +130,60 @@ impl Rollout {
         Ok(Known::Told)
     }
 
-    fn turn_started(&mut self, turn_id: Option<String>, at: Option<Time>, told: &mut Told<'_>) {
+    fn turn_started(
+        &mut self,
+        turn_id: Option<String>,
+        at: Option<Time>,
+        builder: &mut EventBuilder<'_>,
+    ) {
         self.state.enter(turn_id.as_deref());
         match turn_id {
-            Some(turn_id) => told.turn_started(at, &turn_id),
+            Some(turn_id) => builder.turn_started(at, &turn_id),
             None => {
-                told.turn_opened(None);
-                let identity = self.state.identity(told, "started");
-                told.fact(identity, at, &TurnStarted::default());
+                builder.turn_opened(None);
+                let identity = self.state.identity(builder, "started");
+                builder.fact(identity, at, &TurnStarted::default());
             }
         }
     }
 
-    fn turn_completed(&mut self, message: &Message<'_>, at: Option<Time>, told: &mut Told<'_>) {
+    fn turn_completed(
+        &mut self,
+        message: &Message<'_>,
+        at: Option<Time>,
+        builder: &mut EventBuilder<'_>,
+    ) {
         let error = message.error.filter(|error| error.get() != "null").map(error_text);
-        let identity = self.turn_end(message, "completed", told);
-        told.turn_completed(at, identity, StopReason::Completed, error);
+        let identity = self.turn_end(message, "completed", builder);
+        builder.turn_completed(at, identity, StopReason::Completed, error);
     }
 
-    fn turn_aborted(&mut self, message: &Message<'_>, at: Option<Time>, told: &mut Told<'_>) {
+    fn turn_aborted(
+        &mut self,
+        message: &Message<'_>,
+        at: Option<Time>,
+        builder: &mut EventBuilder<'_>,
+    ) {
         let stop_reason = match message.reason.as_deref() {
             None | Some("interrupted" | "replaced" | "review_ended") => StopReason::Interrupted,
             Some("budget_limited") => StopReason::BudgetExhausted,
             Some(reason) => StopReason::from(reason),
         };
-        let identity = self.turn_end(message, "aborted", told);
-        told.turn_completed(at, identity, stop_reason, None);
+        let identity = self.turn_end(message, "aborted", builder);
+        builder.turn_completed(at, identity, stop_reason, None);
     }
 
     /// A turn ends once in each way; a copy that was cut short ends in another way than the turn
     /// itself.
-    fn turn_end(&mut self, message: &Message<'_>, how: &str, told: &Told<'_>) -> Identity {
+    fn turn_end(
+        &mut self,
+        message: &Message<'_>,
+        how: &str,
+        builder: &EventBuilder<'_>,
+    ) -> EventIdentity {
         match &message.turn_id {
-            Some(turn) => Identity::everywhere(&[turn, how]),
-            None => self.state.identity(told, how),
+            Some(turn) => EventIdentity::everywhere(&[turn, how]),
+            None => self.state.identity(builder, how),
         }
     }
 
@@ -171,7 +193,7 @@ impl Rollout {
         &mut self,
         message: &Message<'_>,
         at: Option<Time>,
-        told: &mut Told<'_>,
+        builder: &mut EventBuilder<'_>,
     ) -> Understood {
         let Some(info) = message.info.filter(|info| info.get() != "null") else {
             return Ok(Known::Silent);
@@ -180,8 +202,8 @@ impl Rollout {
         if !self.state.is_new_total(info.total_token_usage.total_tokens) {
             return Ok(Known::Silent);
         }
-        let identity = self.state.identity(told, "usage");
-        let draft = step(identity, at, None, &info.last_token_usage, told);
+        let identity = self.state.identity(builder, "usage");
+        let draft = step(identity, at, None, &info.last_token_usage, builder);
         if let Some(limits) = message.rate_limits.filter(|limits| limits.get() != "null") {
             draft.metadata.insert("rate_limits".to_owned(), Raw::from(limits));
         }
@@ -192,7 +214,7 @@ impl Rollout {
         &mut self,
         message: &Message<'_>,
         at: Option<Time>,
-        told: &mut Told<'_>,
+        builder: &mut EventBuilder<'_>,
     ) -> Understood {
         let Some(item) = message.item else { return Ok(Known::Silent) };
         self.state.tells_ends = true;
@@ -201,19 +223,19 @@ impl Rollout {
             "UserMessage" | "AgentMessage" | "Reasoning" if self.state.has_items => {
                 return Ok(Known::Silent);
             }
-            "UserMessage" => self.prompt(Content::text(joined(item.content)), at, told),
-            "AgentMessage" => self.answer(item.id.clone(), joined(item.content), at, told),
-            "Reasoning" => self.thinking(lines(item.summary_text), at, told),
+            "UserMessage" => self.prompt(Content::text(joined(item.content)), at, builder),
+            "AgentMessage" => self.answer(item.id.clone(), joined(item.content), at, builder),
+            "Reasoning" => self.thinking(lines(item.summary_text), at, builder),
             "CommandExecution" | "FileChange" => {
                 let tool = if item.changes.is_some() { "apply_patch" } else { "exec_command" };
-                return self.command(&item, tool, message.turn_id.as_deref(), at, told);
+                return self.command(&item, tool, message.turn_id.as_deref(), at, builder);
             }
-            "ContextCompaction" => return Ok(self.compaction_shown(at, told)),
-            "SubAgentActivity" => return Ok(self.activity(&item, at, told)),
-            "CollabAgentToolCall" => return Ok(self.collaboration(&item, at, told)),
+            "ContextCompaction" => return Ok(self.compaction_shown(at, builder)),
+            "SubAgentActivity" => return Ok(self.activity(&item, at, builder)),
+            "CollabAgentToolCall" => return Ok(self.collaboration(&item, at, builder)),
             "EnteredReviewMode" | "ExitedReviewMode" => {
                 let text = item.kind.replace("ReviewMode", " review mode").to_lowercase();
-                self.note(text, &item.kind, at, told);
+                self.note(text, &item.kind, at, builder);
             }
             kind if SILENT_ITEMS.contains(&kind) => return Ok(Known::Silent),
             kind => return Ok(Known::Unknown(format!("item_completed {kind}"))),
@@ -229,12 +251,12 @@ impl Rollout {
         tool: &str,
         turn_id: Option<&str>,
         at: Option<Time>,
-        told: &mut Told<'_>,
+        builder: &mut EventBuilder<'_>,
     ) -> Understood {
         let id = item.id.clone().unwrap_or_default();
         if let Some(open) = self.state.calls.get(&id) {
             if open.more.running.is_some() {
-                self.over(item.result(id), turn_id, at, told);
+                self.over(item.result(id), turn_id, at, builder);
                 return Ok(Known::Told);
             }
             open.more.exit_code = item.exit_code;
@@ -254,8 +276,8 @@ impl Rollout {
         })?;
         let call =
             ToolCall { call_id: id.clone(), tool: tool.to_owned(), input, ..ToolCall::default() };
-        let identity = self.state.identity(told, "command");
-        let draft = told.call(identity, at, &call);
+        let identity = self.state.identity(builder, "command");
+        let draft = builder.call(identity, at, &call);
         draft.parent_id = program;
         // One that runs in the background may end long after its turn.
         let turn_id = turn_id.map(str::to_owned).or(draft.turn_id.take());
@@ -263,8 +285,8 @@ impl Rollout {
         let call_event_id = draft.id;
         let (mut result, text) = item.result(id);
         result.tool = Some(tool.to_owned());
-        let identity = self.state.identity(told, "command result");
-        let draft = told.fact(identity, at, &result);
+        let identity = self.state.identity(builder, "command result");
+        let draft = builder.fact(identity, at, &result);
         draft.text = text;
         draft.parent_id = Some(call_event_id);
         draft.turn_id = turn_id;
@@ -277,11 +299,11 @@ impl Rollout {
         (result, text): (ToolResult, Option<String>),
         turn_id: Option<&str>,
         at: Option<Time>,
-        told: &mut Told<'_>,
+        builder: &mut EventBuilder<'_>,
     ) {
         let Some(call) = self.state.calls.close(&result.call_id) else { return };
-        let identity = self.state.identity(told, "command over");
-        let draft = told.fact(identity, at, &result);
+        let identity = self.state.identity(builder, "command over");
+        let draft = builder.fact(identity, at, &result);
         draft.text = text;
         draft.parent_id = Some(call.event_id);
         draft.turn_id = turn_id.map(str::to_owned).or(draft.turn_id.take());
@@ -291,66 +313,77 @@ impl Rollout {
     }
 
     /// The screen was told of a compaction: the second record of one, unless there was no first.
-    fn compaction_shown(&mut self, at: Option<Time>, told: &mut Told<'_>) -> Known {
+    fn compaction_shown(&mut self, at: Option<Time>, builder: &mut EventBuilder<'_>) -> Known {
         if self.state.compaction_seen() {
             return Known::Silent;
         }
-        let identity = self.state.identity(told, "compaction");
-        told.compacted(identity, at, None, None);
+        let identity = self.state.identity(builder, "compaction");
+        builder.compacted(identity, at, None, None);
         Known::Told
     }
 
     /// Turns were taken back: what follows goes on from before them.
-    fn rolled_back(&mut self, turns: u64, at: Option<Time>, told: &mut Told<'_>) {
+    fn rolled_back(&mut self, turns: u64, at: Option<Time>, builder: &mut EventBuilder<'_>) {
         let effective = self.state.take_back(turns);
-        let identity = self.state.identity(told, "rewind");
-        told.rewound(identity, at, effective);
+        let identity = self.state.identity(builder, "rewind");
+        builder.rewound(identity, at, effective);
     }
 
     fn thread_settings(
         &mut self,
         message: &Message<'_>,
         at: Option<Time>,
-        told: &mut Told<'_>,
+        builder: &mut EventBuilder<'_>,
     ) -> Understood {
         let Some(settings) = message.thread_settings else { return Ok(Known::Silent) };
         let settings: TurnContext<'_> = serde_json::from_str(settings.get())?;
-        told.settings(
+        builder.settings(
             at,
-            Settings {
+            SessionSettings {
                 model: settings.model,
                 cwd: settings.cwd,
                 permission_mode: settings.approval_policy.and_then(json::text),
-                ..Settings::default()
+                ..SessionSettings::default()
             },
         );
         Ok(Known::Told)
     }
 
-    fn error(&mut self, message: String, at: Option<Time>, told: &mut Told<'_>) {
-        let identity = self.state.identity(told, "error");
-        told.error(identity, at, &ErrorRaised { message, ..ErrorRaised::default() });
+    fn error(&mut self, message: String, at: Option<Time>, builder: &mut EventBuilder<'_>) {
+        let identity = self.state.identity(builder, "error");
+        builder.error(identity, at, &ErrorRaised { message, ..ErrorRaised::default() });
     }
 
-    fn retry(&mut self, error: String, at: Option<Time>, told: &mut Told<'_>) {
-        let identity = self.state.identity(told, "retry");
+    fn retry(&mut self, error: String, at: Option<Time>, builder: &mut EventBuilder<'_>) {
+        let identity = self.state.identity(builder, "retry");
         let text = error.clone();
         let retry = Retry { scope: "model".to_owned(), error, ..Retry::default() };
-        told.fact(identity, at, &retry).text = Some(text);
+        builder.fact(identity, at, &retry).text = Some(text);
     }
 
-    fn note(&mut self, text: String, about: &str, at: Option<Time>, told: &mut Told<'_>) {
-        let identity = self.state.identity(told, "note");
-        told.note(identity, at, about, text);
+    fn note(
+        &mut self,
+        text: String,
+        about: &str,
+        at: Option<Time>,
+        builder: &mut EventBuilder<'_>,
+    ) {
+        let identity = self.state.identity(builder, "note");
+        builder.note(identity, at, about, text);
     }
 
     /// What a subagent does, seen from its parent.
-    fn activity(&mut self, item: &Completed<'_>, at: Option<Time>, told: &mut Told<'_>) -> Known {
+    fn activity(
+        &mut self,
+        item: &Completed<'_>,
+        at: Option<Time>,
+        builder: &mut EventBuilder<'_>,
+    ) -> Known {
         let Some(session) = &item.agent_thread_id else { return Known::Silent };
         let outcome = match item.activity.as_deref() {
             Some("started") => {
                 let agent = item.agent_path.clone().unwrap_or_default();
-                self.child_requested(session, agent, None, item.id.as_deref(), at, told);
+                self.child_requested(session, agent, None, item.id.as_deref(), at, builder);
                 return Known::Told;
             }
             Some("completed") => Outcome::Ok,
@@ -358,7 +391,7 @@ impl Rollout {
             Some("failed" | "errored") => Outcome::Error,
             _ => return Known::Silent,
         };
-        told.child_ended(at, session, &ToolResult { outcome, ..ToolResult::default() });
+        builder.child_ended(at, session, &ToolResult { outcome, ..ToolResult::default() });
         Known::Told
     }
 
@@ -367,7 +400,7 @@ impl Rollout {
         &mut self,
         item: &Completed<'_>,
         at: Option<Time>,
-        told: &mut Told<'_>,
+        builder: &mut EventBuilder<'_>,
     ) -> Known {
         let tool = item.tool.and_then(json::text).unwrap_or_default();
         if !matches!(tool.as_str(), "spawnAgent" | "spawn_agent" | "spawn") {
@@ -375,13 +408,18 @@ impl Rollout {
         }
         for session in &item.receiver_thread_ids {
             let (task, call_id) = (item.prompt.clone(), item.id.as_deref());
-            self.child_requested(session, String::new(), task, call_id, at, told);
+            self.child_requested(session, String::new(), task, call_id, at, builder);
         }
         Known::Told
     }
 
     /// The oldest form: an event of its own.
-    fn spawned(&mut self, json: &str, at: Option<Time>, told: &mut Told<'_>) -> Understood {
+    fn spawned(
+        &mut self,
+        json: &str,
+        at: Option<Time>,
+        builder: &mut EventBuilder<'_>,
+    ) -> Understood {
         #[derive(Deserialize)]
         struct Spawned {
             call_id: Option<String>,
@@ -393,7 +431,7 @@ impl Rollout {
         let Some(session) = spawned.new_thread_id else { return Ok(Known::Silent) };
         let agent = spawned.new_agent_nickname.unwrap_or_default();
         let call_id = spawned.call_id.as_deref();
-        self.child_requested(&session, agent, spawned.prompt, call_id, at, told);
+        self.child_requested(&session, agent, spawned.prompt, call_id, at, builder);
         Ok(Known::Told)
     }
 
@@ -404,12 +442,12 @@ impl Rollout {
         task: Option<String>,
         call_id: Option<&str>,
         at: Option<Time>,
-        told: &mut Told<'_>,
+        builder: &mut EventBuilder<'_>,
     ) {
         let call = call_id.and_then(|call_id| self.state.calls.get(call_id));
         let (event_id, asked) = call.map(|call| (call.event_id, call.task.take())).unzip();
         let task = task.or(asked.flatten()).unwrap_or_default();
-        told.child_requested(at, Child { session, agent, task, call: event_id });
+        builder.child_requested(at, ChildCall { session, agent, task, call: event_id });
     }
 }
 

@@ -7,7 +7,7 @@ use event::Kind;
 use event::payload::Outcome;
 
 use crate::hook::{HookForm, HookMap, HookPlace, HookRow, Says};
-use crate::sign::SignKind;
+use crate::signal::SignalKind;
 
 pub(super) static HOOKS: HookMap = HookMap {
     // The thread, where a call names it; a subagent's own before that of the root.
@@ -17,10 +17,10 @@ pub(super) static HOOKS: HookMap = HookMap {
         HookRow { event: "PermissionRequest", when: &[], says: Says::Asks },
         HookRow { event: "PostToolUse", when: &[], says: Says::Made(Outcome::Ok) },
         HookRow { event: "Interrupt", when: &[], says: Says::Interrupted },
-        HookRow { event: "Stop", when: &[], says: Says::Sign(SignKind::TurnEnd) },
-        HookRow { event: "notify", when: &[], says: Says::Sign(SignKind::TurnEnd) },
+        HookRow { event: "Stop", when: &[], says: Says::Sign(SignalKind::TurnEnd) },
+        HookRow { event: "notify", when: &[], says: Says::Sign(SignalKind::TurnEnd) },
         HookRow { event: "PreCompact", when: &[], says: Says::Compacting },
-        HookRow { event: "SessionEnd", when: &[], says: Says::Sign(SignKind::Stop) },
+        HookRow { event: "SessionEnd", when: &[], says: Says::Sign(SignalKind::Stop) },
         HookRow { event: "PreModelRequest", when: &[], says: Says::Nothing },
         HookRow { event: "PostModelRequest", when: &[], says: Says::Nothing },
     ],

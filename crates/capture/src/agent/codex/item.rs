@@ -11,9 +11,9 @@ use super::rollout::{self, Item, joined};
 use super::state::Ran;
 use super::{Known, Rollout, Understood};
 use crate::agent::calls::Call;
+use crate::event_builder::{EventBuilder, shown};
 use crate::json;
 use crate::limit::SHOWN_CHARS_MAX;
-use crate::told::{Told, shown};
 
 /// Items that say nothing to people: definitions, and what only the model can read.
 const SILENT: &[&str] = &[
@@ -54,28 +54,33 @@ const LOOKS_AFTER: &str = "write_stdin";
 const PROGRAM: &str = "exec";
 
 impl Rollout {
-    pub(super) fn item(&mut self, json: &str, at: Option<Time>, told: &mut Told<'_>) -> Understood {
+    pub(super) fn item(
+        &mut self,
+        json: &str,
+        at: Option<Time>,
+        builder: &mut EventBuilder<'_>,
+    ) -> Understood {
         let item: Item<'_> = serde_json::from_str(json)?;
         if SILENT.contains(&item.kind.as_str()) {
             return Ok(Known::Silent);
         }
         match (item.kind.as_str(), item.role.as_deref()) {
             ("message", Some("assistant")) => {
-                self.answer(item.id, joined(item.content), at, told);
+                self.answer(item.id, joined(item.content), at, builder);
             }
-            ("message", Some("user")) => self.user_message(&item, at, told),
+            ("message", Some("user")) => self.user_message(&item, at, builder),
             ("message", Some(_)) | ("agent_message", _) => {
                 self.state.has_task |= item.kind == "agent_message";
-                self.context(joined(item.content), at, told);
+                self.context(joined(item.content), at, builder);
             }
-            ("reasoning", _) => self.reasoning(&item, at, told),
+            ("reasoning", _) => self.reasoning(&item, at, builder),
             ("function_call" | "custom_tool_call" | "tool_search_call" | "local_shell_call", _) => {
-                self.call(item, at, told);
+                self.call(item, at, builder);
             }
             ("function_call_output" | "custom_tool_call_output" | "tool_search_output", _) => {
-                self.result(&item, at, told);
+                self.result(&item, at, builder);
             }
-            ("web_search_call" | "image_generation_call", _) => self.done(item, at, told),
+            ("web_search_call" | "image_generation_call", _) => self.done(item, at, builder),
             _ => return Ok(Known::Unknown(item.kind)),
         }
         self.state.has_items = true;
@@ -87,35 +92,45 @@ impl Rollout {
         id: Option<String>,
         text: String,
         at: Option<Time>,
-        told: &mut Told<'_>,
+        builder: &mut EventBuilder<'_>,
     ) {
-        let identity = self.state.identity(told, "message");
-        let message_id = id.unwrap_or_else(|| told.place());
+        let identity = self.state.identity(builder, "message");
+        let message_id = id.unwrap_or_else(|| builder.place());
         let content = Content::text(text);
         let message = AssistantMessage { message_id, content, ..AssistantMessage::default() };
-        self.state.last_said = Some(told.message(identity, at, &message).id);
+        self.state.last_said = Some(builder.message(identity, at, &message).id);
     }
 
-    pub(super) fn thinking(&mut self, thinking: String, at: Option<Time>, told: &mut Told<'_>) {
-        let identity = self.state.identity(told, "thinking");
+    pub(super) fn thinking(
+        &mut self,
+        thinking: String,
+        at: Option<Time>,
+        builder: &mut EventBuilder<'_>,
+    ) {
+        let identity = self.state.identity(builder, "thinking");
         let thinking = AssistantThinking { thinking, ..AssistantThinking::default() };
-        told.thinking(identity, at, &thinking);
+        builder.thinking(identity, at, &thinking);
     }
 
-    fn reasoning(&mut self, item: &Item<'_>, at: Option<Time>, told: &mut Told<'_>) {
+    fn reasoning(&mut self, item: &Item<'_>, at: Option<Time>, builder: &mut EventBuilder<'_>) {
         let summary = joined(item.summary);
         let content = joined(item.content);
         let text = if content.is_empty() { summary } else { content };
-        self.thinking(text, at, told);
+        self.thinking(text, at, builder);
     }
 
-    pub(super) fn context(&mut self, text: String, at: Option<Time>, told: &mut Told<'_>) {
-        let identity = self.state.identity(told, "context");
-        told.context(identity, at, None, text);
+    pub(super) fn context(
+        &mut self,
+        text: String,
+        at: Option<Time>,
+        builder: &mut EventBuilder<'_>,
+    ) {
+        let identity = self.state.identity(builder, "context");
+        builder.context(identity, at, None, text);
     }
 
     /// A user's message holds what was typed, what the agent added, or both.
-    fn user_message(&mut self, item: &Item<'_>, at: Option<Time>, told: &mut Told<'_>) {
+    fn user_message(&mut self, item: &Item<'_>, at: Option<Time>, builder: &mut EventBuilder<'_>) {
         let kinds = item.part_kinds();
         let mut typed = Vec::new();
         let mut injected = Vec::new();
@@ -135,39 +150,44 @@ impl Rollout {
             }
         }
         if !injected.is_empty() {
-            self.context(injected.join("\n"), at, told);
+            self.context(injected.join("\n"), at, builder);
         }
         if !typed.is_empty() {
-            self.prompt(Content(typed), at, told);
+            self.prompt(Content(typed), at, builder);
         }
     }
 
     /// What a person typed, or the task of a subagent.
-    pub(super) fn prompt(&mut self, content: Content, at: Option<Time>, told: &mut Told<'_>) {
+    pub(super) fn prompt(
+        &mut self,
+        content: Content,
+        at: Option<Time>,
+        builder: &mut EventBuilder<'_>,
+    ) {
         if self.state.is_child && !self.state.has_task {
             self.state.has_task = true;
             // Known by the same name as a prompt: it may repeat one of the parent's.
-            let identity = self.state.identity(told, "prompt");
-            told.context(identity, at, None, content.joined_text());
+            let identity = self.state.identity(builder, "prompt");
+            builder.context(identity, at, None, content.joined_text());
             return;
         }
         if self.state.turn_id().is_none() {
-            told.turn_opened(None);
+            builder.turn_opened(None);
         }
-        self.state.mark(told, at);
-        let identity = self.state.identity(told, "prompt");
-        self.state.last_said = Some(told.prompt(identity, at, content).id);
+        self.state.mark(builder, at);
+        let identity = self.state.identity(builder, "prompt");
+        self.state.last_said = Some(builder.prompt(identity, at, content).id);
     }
 
-    fn call(&mut self, item: Item<'_>, at: Option<Time>, told: &mut Told<'_>) {
+    fn call(&mut self, item: Item<'_>, at: Option<Time>, builder: &mut EventBuilder<'_>) {
         let call_id = item.call_id.or(item.id).unwrap_or_default();
         let tool = item.name.unwrap_or_else(|| tool_of(&item.kind).to_owned());
         let input = input(item.arguments.or(item.input).or(item.action));
-        let mut call = self.told_call(call_id, tool, input.clone(), at, told);
+        let mut call = self.told_call(call_id, tool, input.clone(), at, builder);
         call.more.is_program = call.tool == PROGRAM && item.kind == "custom_tool_call";
         call.more.asks = call.tool == ASKING;
         if call.more.asks {
-            told.asked(at, &call.call_id, &questions(&input));
+            builder.asked(at, &call.call_id, &questions(&input));
         }
         call.more.process = process(&call.tool, &input);
         call.task = task(&call.tool, &input);
@@ -180,17 +200,17 @@ impl Rollout {
         tool: String,
         input: Raw,
         at: Option<Time>,
-        told: &mut Told<'_>,
+        builder: &mut EventBuilder<'_>,
     ) -> Call<Ran> {
-        let identity = self.state.identity(told, "call");
+        let identity = self.state.identity(builder, "call");
         let call = ToolCall { call_id, tool, input, ..ToolCall::default() };
-        let event_id = told.call(identity, at, &call).id;
+        let event_id = builder.call(identity, at, &call).id;
         self.state.last_said = Some(event_id);
         let ToolCall { call_id, tool, .. } = call;
         Call { call_id, event_id, tool, task: None, more: Ran::default() }
     }
 
-    fn result(&mut self, item: &Item<'_>, at: Option<Time>, told: &mut Told<'_>) {
+    fn result(&mut self, item: &Item<'_>, at: Option<Time>, builder: &mut EventBuilder<'_>) {
         let call_id = item.call_id.clone().unwrap_or_default();
         let open = self.state.calls.close(&call_id);
         let output = item.output.or(item.tools);
@@ -217,8 +237,8 @@ impl Rollout {
             background: self.goes_on(open.as_ref(), &head) && exit_code.is_none(),
             ..ToolResult::default()
         };
-        let identity = self.state.identity(told, "result");
-        let draft = told.fact(identity, at, &result);
+        let identity = self.state.identity(builder, "result");
+        let draft = builder.fact(identity, at, &result);
         draft.text = Some(shown(&head.text));
         draft.parent_id = open.as_ref().map(|open| open.event_id);
         let result_id = draft.id;
@@ -229,9 +249,9 @@ impl Rollout {
             open.more.process = head.process;
             self.state.calls.open(open);
         } else if open.more.asks {
-            told.answered(at, "", &result);
+            builder.answered(at, "", &result);
         } else if exit_code.is_some() {
-            self.process_over(open.more.process, exit_code, at, told);
+            self.process_over(open.more.process, exit_code, at, builder);
         }
     }
 
@@ -248,7 +268,7 @@ impl Rollout {
         process: Option<u64>,
         exit_code: Option<i64>,
         at: Option<Time>,
-        told: &mut Told<'_>,
+        builder: &mut EventBuilder<'_>,
     ) {
         let is_it = |call: &&Call<Ran>| call.more.running.is_some() && call.more.process == process;
         let running = process.and_then(|_| self.state.calls.iter().find(is_it));
@@ -258,19 +278,19 @@ impl Rollout {
             _ => Outcome::Error,
         };
         let result = ToolResult { call_id, outcome, exit_code, ..ToolResult::default() };
-        self.over((result, None), None, at, told);
+        self.over((result, None), None, at, builder);
     }
 
     /// A call that the model's own service has answered: no result follows.
-    fn done(&mut self, item: Item<'_>, at: Option<Time>, told: &mut Told<'_>) {
-        let call_id = item.call_id.or(item.id).unwrap_or_else(|| told.place());
+    fn done(&mut self, item: Item<'_>, at: Option<Time>, builder: &mut EventBuilder<'_>) {
+        let call_id = item.call_id.or(item.id).unwrap_or_else(|| builder.place());
         let input = input(item.action);
-        let open = self.told_call(call_id, tool_of(&item.kind).to_owned(), input, at, told);
+        let open = self.told_call(call_id, tool_of(&item.kind).to_owned(), input, at, builder);
         let is_failed = item.status.and_then(json::text).is_some_and(|status| status == "failed");
         let outcome = if is_failed { Outcome::Error } else { Outcome::Ok };
         let result = ToolResult { call_id: open.call_id, outcome, ..ToolResult::default() };
-        let identity = self.state.identity(told, "result");
-        told.fact(identity, at, &result).parent_id = Some(open.event_id);
+        let identity = self.state.identity(builder, "result");
+        builder.fact(identity, at, &result).parent_id = Some(open.event_id);
     }
 }
 

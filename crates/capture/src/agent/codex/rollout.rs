@@ -196,7 +196,7 @@ pub(super) fn joined(content: Option<&RawValue>) -> String {
 
 /// An `event_msg`: what the agent told its screen.
 #[derive(Deserialize)]
-pub(super) struct Told<'a> {
+pub(super) struct RolloutNotice<'a> {
     #[serde(rename = "type")]
     pub kind: String,
     pub turn_id: Option<String>,

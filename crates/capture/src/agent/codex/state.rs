@@ -6,8 +6,8 @@ use event::{EventId, Time};
 use serde::{Deserialize, Serialize};
 
 use crate::agent::calls::{Calls, ID_BYTES_MAX};
-use crate::identity::Identity;
-use crate::told::Told;
+use crate::event_builder::EventBuilder;
+use crate::identity::EventIdentity;
 
 /// Turns that can be taken back by name. Going back further is told without saying to where.
 const MARKS_MAX: usize = 24;
@@ -93,23 +93,23 @@ impl State {
 
     /// Which fact the next one of a sort is. Lines have no ids of their own, and a fork repeats
     /// them under new times: what stays is the turn and their order in it.
-    pub(super) fn identity(&mut self, told: &Told<'_>, sort: &str) -> Identity {
+    pub(super) fn identity(&mut self, builder: &EventBuilder<'_>, sort: &str) -> EventIdentity {
         let Some(turn) = &self.turn.id else {
-            return Identity::in_session(&[sort, &told.place()]);
+            return EventIdentity::in_session(&[sort, &builder.place()]);
         };
         let count = match self.turn.counts.get_mut(sort) {
             Some(count) => count,
             None => self.turn.counts.entry(sort.to_owned()).or_default(),
         };
         *count = count.saturating_add(1);
-        Identity::everywhere(&[turn, sort, &count.to_string()])
+        EventIdentity::everywhere(&[turn, sort, &count.to_string()])
     }
 
     /// Which fact something is that the agent names within the turn.
-    pub(super) fn named(&self, sort: &str, name: &str) -> Identity {
+    pub(super) fn named(&self, sort: &str, name: &str) -> EventIdentity {
         match &self.turn.id {
-            Some(turn) => Identity::everywhere(&[turn, sort, name]),
-            None => Identity::in_session(&[sort, name]),
+            Some(turn) => EventIdentity::everywhere(&[turn, sort, name]),
+            None => EventIdentity::in_session(&[sort, name]),
         }
     }
 
@@ -119,11 +119,11 @@ impl State {
     }
 
     /// A prompt begins something that can be taken back, up to what was said before.
-    pub(super) fn mark(&mut self, told: &mut Told<'_>, at: Option<Time>) {
+    pub(super) fn mark(&mut self, builder: &mut EventBuilder<'_>, at: Option<Time>) {
         if self.marks.len() == MARKS_MAX {
             self.marks.pop_front();
         }
-        self.marks.push_back(self.last_said.or_else(|| told.last(at)));
+        self.marks.push_back(self.last_said.or_else(|| builder.last(at)));
     }
 
     /// Takes the last turns back; the last thing that still holds, as far as it is known.

@@ -1,7 +1,7 @@
 //! What Codex exports that its rollouts do not tell: requests that failed, and who decided about a
 //! call.
 
-use crate::telemetry::{TelemetryMap, TelemetryRow, Tells};
+use crate::telemetry::{TelemetryMap, TelemetryMeaning, TelemetryRow};
 
 pub(super) static TELEMETRY: TelemetryMap = TelemetryMap {
     service: "codex",
@@ -9,7 +9,7 @@ pub(super) static TELEMETRY: TelemetryMap = TelemetryMap {
     rows: &[
         TelemetryRow {
             name: "codex.api_request",
-            tells: Tells::Retry {
+            tells: TelemetryMeaning::Retry {
                 status: "http.response.status_code",
                 error: "error.message",
                 attempt: "attempt",
@@ -17,7 +17,7 @@ pub(super) static TELEMETRY: TelemetryMap = TelemetryMap {
         },
         TelemetryRow {
             name: "codex.tool_decision",
-            tells: Tells::Decided {
+            tells: TelemetryMeaning::Decided {
                 call: "call_id",
                 decision: "decision",
                 allows: "approved",

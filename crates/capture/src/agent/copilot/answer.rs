@@ -8,15 +8,15 @@ use event::payload::{
 
 use super::log::{Answer, Line, UsageRecord, Used};
 use super::{Known, Log};
-use crate::identity::Identity;
-use crate::told::Told;
+use crate::event_builder::EventBuilder;
+use crate::identity::EventIdentity;
 
 impl Log {
     /// One record is one answer: thoughts, words and calls, in this order.
     pub(super) fn answer(
         &mut self,
         line: &Line<'_>,
-        told: &mut Told<'_>,
+        builder: &mut EventBuilder<'_>,
     ) -> Result<(), serde_json::Error> {
         let Answer { message_id, content, reasoning_text, tool_requests } = line.read()?;
         let at = line.at();
@@ -25,14 +25,14 @@ impl Log {
             let message_id = message_id.clone();
             let thinking =
                 AssistantThinking { message_id, block, thinking, ..AssistantThinking::default() };
-            told.thinking(line.identity("thinking"), at, &thinking);
+            builder.thinking(line.identity("thinking"), at, &thinking);
             block += 1;
         }
         if !content.is_empty() {
             let (message_id, content) = (message_id.clone(), Content::text(content));
             let message =
                 AssistantMessage { message_id, block, content, ..AssistantMessage::default() };
-            told.message(line.identity("message"), at, &message);
+            builder.message(line.identity("message"), at, &message);
             block += 1;
         }
         let requests = tool_requests.unwrap_or_default();
@@ -46,54 +46,54 @@ impl Log {
                 block,
                 ..ToolCall::default()
             };
-            self.call(line, call, told);
+            self.call(line, call, builder);
             block += 1;
         }
         Ok(())
     }
 
     /// What the agent calls a turn is one request to the model.
-    pub(super) fn step_started(&mut self, line: &Line<'_>, told: &mut Told<'_>) {
+    pub(super) fn step_started(&mut self, line: &Line<'_>, builder: &mut EventBuilder<'_>) {
         self.state.talk(line.agent()).wants_tools = None;
-        let model = told.known().model.clone();
+        let model = builder.known().model.clone();
         let started = StepStarted { model, ..StepStarted::default() };
-        told.fact(line.identity(""), line.at(), &started);
+        builder.fact(line.identity(""), line.at(), &started);
     }
 
     /// An answer that wants no tools is the last of its turn.
-    pub(super) fn step_ended(&mut self, line: &Line<'_>, told: &mut Told<'_>) -> Known {
+    pub(super) fn step_ended(&mut self, line: &Line<'_>, builder: &mut EventBuilder<'_>) -> Known {
         let talk = self.state.talk(line.agent());
         if talk.wants_tools != Some(false) || !talk.is_turn_open {
             return Known::Silent;
         }
-        self.turn_ended(line, told, StopReason::Completed, None);
+        self.turn_ended(line, builder, StopReason::Completed, None);
         Known::Told
     }
 
     pub(super) fn usage(
         &mut self,
         line: &Line<'_>,
-        told: &mut Told<'_>,
+        builder: &mut EventBuilder<'_>,
     ) -> Result<(), serde_json::Error> {
         let UsageRecord { usage } = line.read()?;
         let identity = match &usage.accounting {
-            Some(accounting) => Identity::everywhere(&[
+            Some(accounting) => EventIdentity::everywhere(&[
                 "usage",
                 &accounting.source_session_id,
                 &accounting.usage_id,
             ]),
             None => line.identity("usage"),
         };
-        self.step_completed(identity, line.at(), &usage, told);
+        self.step_completed(identity, line.at(), &usage, builder);
         Ok(())
     }
 
     pub(super) fn step_completed(
         &self,
-        identity: Identity,
+        identity: EventIdentity,
         at: Option<Time>,
         used: &Used,
-        told: &mut Told<'_>,
+        builder: &mut EventBuilder<'_>,
     ) {
         // What was cached is part of the input, but for servers that count it beside.
         let cached = used.cache_read_tokens.saturating_add(used.cache_write_tokens);
@@ -107,11 +107,11 @@ impl Log {
             ..TokenUsage::default()
         };
         let step = StepCompleted {
-            model: used.model.clone().or_else(|| told.known().model.clone()),
+            model: used.model.clone().or_else(|| builder.known().model.clone()),
             response_id: used.api_call_id.clone(),
             usage: Some(usage),
             ..StepCompleted::default()
         };
-        told.fact(identity, at, &step);
+        builder.fact(identity, at, &step);
     }
 }

@@ -5,7 +5,7 @@
 //! nothing of waiting.
 
 use crate::hook::{HookForm, HookMap, HookPlace, HookRow, Says};
-use crate::sign::SignKind;
+use crate::signal::SignalKind;
 
 pub(super) static HOOKS: HookMap = HookMap {
     session: &["sessionId"],
@@ -14,9 +14,9 @@ pub(super) static HOOKS: HookMap = HookMap {
     input: &["toolArgs", "toolInput"],
     call: &[],
     rows: &[
-        HookRow { event: "agentStop", when: &[], says: Says::Sign(SignKind::TurnEnd) },
-        HookRow { event: "preCompact", when: &[], says: Says::Sign(SignKind::Compact) },
-        HookRow { event: "sessionEnd", when: &[], says: Says::Sign(SignKind::Stop) },
+        HookRow { event: "agentStop", when: &[], says: Says::Sign(SignalKind::TurnEnd) },
+        HookRow { event: "preCompact", when: &[], says: Says::Sign(SignalKind::Compact) },
+        HookRow { event: "sessionEnd", when: &[], says: Says::Sign(SignalKind::Stop) },
         HookRow { event: "userPromptTransformed", when: &[], says: Says::Nothing },
     ],
     place: HookPlace {

@@ -4,9 +4,9 @@ use event::{Raw, Time};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::identity::Identity;
+use crate::identity::EventIdentity;
 use crate::json;
-use crate::thread::Settings;
+use crate::thread_state::SessionSettings;
 
 /// An event.
 #[derive(Deserialize)]
@@ -38,8 +38,8 @@ impl<'a> Line<'a> {
     }
 
     /// The event's id is the same in every copy; a part tells what was made of it.
-    pub(super) fn identity(&self, part: &str) -> Identity {
-        Identity::everywhere(&[&self.id, part])
+    pub(super) fn identity(&self, part: &str) -> EventIdentity {
+        EventIdentity::everywhere(&[&self.id, part])
     }
 }
 
@@ -112,16 +112,16 @@ struct Context {
 }
 
 impl Session {
-    pub(super) fn settings(self) -> Settings {
+    pub(super) fn settings(self) -> SessionSettings {
         let context = self.context.unwrap_or(self.bare);
-        Settings {
+        SessionSettings {
             agent_version: self.copilot_version,
             model: self.selected_model,
             cwd: context.cwd,
             branch: context.branch,
             remote: context.repository,
             title: self.title,
-            ..Settings::default()
+            ..SessionSettings::default()
         }
     }
 }
@@ -288,7 +288,7 @@ pub(super) struct PermissionResult {
 /// An error, a warning, an information or a shutdown.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Reported {
+pub(super) struct TelemetryFact {
     #[serde(default)]
     pub message: Option<String>,
     #[serde(default)]

@@ -11,10 +11,10 @@ use super::log::{
 };
 use super::state::Asking;
 use crate::agent::calls::Call;
-use crate::identity::Identity;
+use crate::event_builder::{EventBuilder, shown};
+use crate::identity::EventIdentity;
 use crate::json;
 use crate::limit::SHOWN_CHARS_MAX;
-use crate::told::{Told, shown};
 
 /// The tool that asks a person.
 const ASKING: &str = "ask_user";
@@ -26,18 +26,18 @@ const TASK: &str = "task";
 const MADE_UP: &str = "resumed";
 
 impl Log {
-    pub(super) fn call(&mut self, line: &Line<'_>, call: ToolCall, told: &mut Told<'_>) {
+    pub(super) fn call(&mut self, line: &Line<'_>, call: ToolCall, builder: &mut EventBuilder<'_>) {
         // The same whether the answer tells of it or, without one, its beginning.
         let turn = self.state.talk(line.agent()).turn.clone().unwrap_or_default();
-        let identity = Identity::everywhere(&["call", &turn, &call.call_id]);
-        let event_id = told.call(identity, line.at(), &call).id;
+        let identity = EventIdentity::everywhere(&["call", &turn, &call.call_id]);
+        let event_id = builder.call(identity, line.at(), &call).id;
         let ToolCall { call_id, tool, input, .. } = call;
         let (mut task, asks) = (None, tool == ASKING);
         if asks || tool == TASK {
             let words: Words = input.read().unwrap_or_default();
             task = words.prompt;
             if asks {
-                told.asked(line.at(), &call_id, &words.question.unwrap_or_default());
+                builder.asked(line.at(), &call_id, &words.question.unwrap_or_default());
             }
         }
         self.state.calls.open(Call { call_id, event_id, tool, task, more: Asking { asks } });
@@ -46,25 +46,25 @@ impl Log {
     pub(super) fn tool_started(
         &mut self,
         line: &Line<'_>,
-        told: &mut Told<'_>,
+        builder: &mut EventBuilder<'_>,
     ) -> Result<(), serde_json::Error> {
         let request: ToolRequest = line.read()?;
         let (call_id, tool) = (request.tool_call_id, request.name);
         if self.state.calls.get(&call_id).is_none() {
             let (call_id, tool, input) = (call_id.clone(), tool.clone(), request.arguments);
-            self.call(line, ToolCall { call_id, tool, input, ..ToolCall::default() }, told);
+            self.call(line, ToolCall { call_id, tool, input, ..ToolCall::default() }, builder);
         }
         let effect = Effect::from("unknown");
         let started = ToolStarted { call_id, tool, idempotency_key: String::new(), effect };
         let identity = line.identity("");
-        told.fact(identity, line.at(), &started).text = Some(started.tool.clone());
+        builder.fact(identity, line.at(), &started).text = Some(started.tool.clone());
         Ok(())
     }
 
     pub(super) fn tool_completed(
         &mut self,
         line: &Line<'_>,
-        told: &mut Told<'_>,
+        builder: &mut EventBuilder<'_>,
     ) -> Result<(), serde_json::Error> {
         let completed: ToolCompleted = line.read()?;
         let call = self.state.calls.close(&completed.tool_call_id);
@@ -89,11 +89,11 @@ impl Log {
         };
         let said = result.output.as_ref();
         let said = said.and_then(|said| json::beginning(said.get(), SHOWN_CHARS_MAX + 1));
-        let draft = told.fact(line.identity(""), line.at(), &result);
+        let draft = builder.fact(line.identity(""), line.at(), &result);
         draft.text = said.or_else(|| result.error.clone()).map(|said| shown(&said));
         draft.parent_id = call.as_ref().map(|call| call.event_id);
         if call.is_some_and(|call| call.more.asks) {
-            told.answered(line.at(), "", &result);
+            builder.answered(line.at(), "", &result);
         }
         Ok(())
     }
@@ -101,7 +101,7 @@ impl Log {
     pub(super) fn approval_requested(
         &mut self,
         line: &Line<'_>,
-        told: &mut Told<'_>,
+        builder: &mut EventBuilder<'_>,
     ) -> Result<(), serde_json::Error> {
         let requested: PermissionRequested = line.read()?;
         let permission: Permission = json::read(requested.permission_request.get())?;
@@ -118,14 +118,14 @@ impl Log {
             ..ApprovalRequested::default()
         };
         let text = request.resource.clone().unwrap_or_else(|| request.tool.clone());
-        told.fact(line.identity(""), line.at(), &request).text = Some(shown(&text));
+        builder.fact(line.identity(""), line.at(), &request).text = Some(shown(&text));
         Ok(())
     }
 
     pub(super) fn approval_resolved(
         &mut self,
         line: &Line<'_>,
-        told: &mut Told<'_>,
+        builder: &mut EventBuilder<'_>,
     ) -> Result<(), serde_json::Error> {
         let PermissionCompleted { request_id, result, decision_source } = line.read()?;
         let (identity, at) = (line.identity(""), line.at());
@@ -133,7 +133,7 @@ impl Log {
         if result.kind == "cancelled" {
             let reason = reason.unwrap_or_else(|| result.kind.clone());
             let canceled = ApprovalCanceled { approval_id: request_id, tool: None, reason };
-            told.fact(identity, at, &canceled).text = Some(result.kind);
+            builder.fact(identity, at, &canceled).text = Some(result.kind);
             return Ok(());
         }
         let decision = match result.kind.starts_with("approved") {
@@ -148,7 +148,7 @@ impl Log {
             by: Some(if is_person { "person" } else { "rule" }.to_owned()),
             automated: !is_person,
         };
-        told.fact(identity, at, &resolved).text = Some(result.kind);
+        builder.fact(identity, at, &resolved).text = Some(result.kind);
         Ok(())
     }
 }

@@ -7,7 +7,7 @@ use event::Kind;
 use event::payload::Outcome;
 
 use crate::hook::{HookForm, HookMap, HookPlace, HookRow, Says};
-use crate::sign::SignKind;
+use crate::signal::SignalKind;
 
 pub(super) static HOOKS: HookMap = HookMap {
     session: &["conversation_id", "session_id"],
@@ -16,9 +16,9 @@ pub(super) static HOOKS: HookMap = HookMap {
     rows: &[
         HookRow { event: "postToolUse", when: &[], says: Says::Made(Outcome::Ok) },
         HookRow { event: "postToolUseFailure", when: &[], says: Says::Made(Outcome::Error) },
-        HookRow { event: "stop", when: &[], says: Says::Sign(SignKind::TurnEnd) },
-        HookRow { event: "preCompact", when: &[], says: Says::Sign(SignKind::Compact) },
-        HookRow { event: "sessionEnd", when: &[], says: Says::Sign(SignKind::Stop) },
+        HookRow { event: "stop", when: &[], says: Says::Sign(SignalKind::TurnEnd) },
+        HookRow { event: "preCompact", when: &[], says: Says::Sign(SignalKind::Compact) },
+        HookRow { event: "sessionEnd", when: &[], says: Says::Sign(SignalKind::Stop) },
     ],
     untold: &[Kind::ToolResult],
     place: HookPlace {

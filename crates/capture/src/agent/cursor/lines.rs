@@ -9,10 +9,10 @@ use serde::{Deserialize, Serialize};
 
 use super::prompt::Prompt;
 use crate::agent::Parser;
-use crate::identity::Identity;
-use crate::record::Record;
-use crate::thread::Settings;
-use crate::told::{Told, argument};
+use crate::event_builder::{EventBuilder, argument};
+use crate::identity::EventIdentity;
+use crate::record::SourceRecord;
+use crate::thread_state::SessionSettings;
 
 pub(super) struct Transcript {
     /// The session this one works for.
@@ -73,22 +73,22 @@ impl Transcript {
 }
 
 impl Parser for Transcript {
-    fn record(&mut self, record: &Record<'_>, told: &mut Told<'_>) {
+    fn record(&mut self, record: &SourceRecord<'_>, builder: &mut EventBuilder<'_>) {
         if let Some(parent) = &self.parent {
-            told.parent(parent, SessionMode::Child, None);
+            builder.parent(parent, SessionMode::Child, None);
         }
         let line: Line = match record.read() {
             Ok(line) => line,
-            Err(error) => return told.unknown(record, "line", Some(&error.to_string())),
+            Err(error) => return builder.unknown(record, "line", Some(&error.to_string())),
         };
         match (line.role.as_deref(), line.kind.as_deref()) {
             (Some(role @ ("user" | "assistant")), _) => match parts(&line) {
-                Ok(parts) if role == "user" => self.user(&parts, record, told),
-                Ok(parts) => self.assistant(&parts, record, told),
-                Err(error) => told.unknown(record, role, Some(&error.to_string())),
+                Ok(parts) if role == "user" => self.user(&parts, record, builder),
+                Ok(parts) => self.assistant(&parts, record, builder),
+                Err(error) => builder.unknown(record, role, Some(&error.to_string())),
             },
-            (_, Some("turn_ended")) => self.ended(&line, told),
-            (role, kind) => told.unknown(record, kind.or(role).unwrap_or("line"), None),
+            (_, Some("turn_ended")) => self.ended(&line, builder),
+            (role, kind) => builder.unknown(record, kind.or(role).unwrap_or("line"), None),
         }
     }
 
@@ -98,29 +98,34 @@ impl Parser for Transcript {
 }
 
 impl Transcript {
-    fn user(&mut self, parts: &[Part], record: &Record<'_>, told: &mut Told<'_>) {
+    fn user(&mut self, parts: &[Part], record: &SourceRecord<'_>, builder: &mut EventBuilder<'_>) {
         let texts = parts.iter().filter(|part| part.kind == "text");
         let text = texts.map(|part| part.text.as_str()).collect::<Vec<_>>().join("\n");
         let is_child = self.parent.is_some();
         if !text.is_empty() {
-            tell_prompt(&text, is_child, &mut self.state.at, told);
+            tell_prompt(&text, is_child, &mut self.state.at, builder);
         }
         for (number, part) in parts.iter().enumerate() {
             match part.kind.as_str() {
                 "text" => {}
-                "tool_result" => self.result(part, number, told),
-                kind => told.unknown(record, &format!("user {kind}"), None),
+                "tool_result" => self.result(part, number, builder),
+                kind => builder.unknown(record, &format!("user {kind}"), None),
             }
         }
     }
 
-    fn assistant(&mut self, parts: &[Part], record: &Record<'_>, told: &mut Told<'_>) {
+    fn assistant(
+        &mut self,
+        parts: &[Part],
+        record: &SourceRecord<'_>,
+        builder: &mut EventBuilder<'_>,
+    ) {
         let at = self.state.at;
-        let message_id = told.place();
+        let message_id = builder.place();
         let mut block = 0;
         for (number, part) in parts.iter().enumerate() {
             let name = number.to_string();
-            let identity = Identity::in_session(&[&message_id, &name]);
+            let identity = EventIdentity::in_session(&[&message_id, &name]);
             match part.kind.as_str() {
                 "text" if part.text.trim().is_empty() => continue,
                 "text" => {
@@ -130,7 +135,7 @@ impl Transcript {
                         content: Content::text(part.text.as_str()),
                         ..AssistantMessage::default()
                     };
-                    told.message(identity, at, &message);
+                    builder.message(identity, at, &message);
                 }
                 "thinking" | "reasoning" => {
                     let words = if part.thinking.is_empty() { &part.text } else { &part.thinking };
@@ -140,11 +145,14 @@ impl Transcript {
                         thinking: words.clone(),
                         ..AssistantThinking::default()
                     };
-                    told.thinking(identity, at, &thinking);
+                    builder.thinking(identity, at, &thinking);
                 }
                 "tool_use" => {
                     if let Some(cwd) = argument(&part.input, "working_directory") {
-                        told.settings(at, Settings { cwd: Some(cwd), ..Settings::default() });
+                        builder.settings(
+                            at,
+                            SessionSettings { cwd: Some(cwd), ..SessionSettings::default() },
+                        );
                     }
                     let call = ToolCall {
                         call_id: part.id.clone().unwrap_or(format!("{message_id}#{number}")),
@@ -154,10 +162,10 @@ impl Transcript {
                         block,
                         ..ToolCall::default()
                     };
-                    told.call(identity, at, &call);
+                    builder.call(identity, at, &call);
                 }
                 kind => {
-                    told.unknown(record, &format!("assistant {kind}"), None);
+                    builder.unknown(record, &format!("assistant {kind}"), None);
                     continue;
                 }
             }
@@ -165,19 +173,19 @@ impl Transcript {
         }
     }
 
-    fn result(&mut self, part: &Part, number: usize, told: &mut Told<'_>) {
-        let identity = Identity::in_session(&[&told.place(), &number.to_string()]);
+    fn result(&mut self, part: &Part, number: usize, builder: &mut EventBuilder<'_>) {
+        let identity = EventIdentity::in_session(&[&builder.place(), &number.to_string()]);
         let result = ToolResult {
             call_id: part.tool_use_id.clone().unwrap_or_default(),
             outcome: if part.is_error { Outcome::Error } else { Outcome::Ok },
             output: part.content.clone(),
             ..ToolResult::default()
         };
-        told.result(identity, self.state.at, &result);
+        builder.result(identity, self.state.at, &result);
     }
 
-    fn ended(&mut self, line: &Line, told: &mut Told<'_>) {
-        let identity = Identity::in_session(&["ended", &told.place()]);
+    fn ended(&mut self, line: &Line, builder: &mut EventBuilder<'_>) {
+        let identity = EventIdentity::in_session(&["ended", &builder.place()]);
         let status = line.status.as_deref().unwrap_or_default();
         let error = line.error.as_ref().filter(|error| !error.is_null());
         let error = error.map(|error| error.text().unwrap_or_else(|| error.get().to_owned()));
@@ -186,26 +194,31 @@ impl Transcript {
             "error" | "failed" => (StopReason::Completed, Some(error.unwrap_or(status.to_owned()))),
             _ => (StopReason::Completed, error),
         };
-        told.turn_completed(self.state.at, identity, reason, error);
+        builder.turn_completed(self.state.at, identity, reason, error);
     }
 }
 
 /// A user's message: the prompt, and what the editor added to it.
-pub(super) fn tell_prompt(text: &str, is_child: bool, at: &mut Option<Time>, told: &mut Told<'_>) {
+pub(super) fn tell_prompt(
+    text: &str,
+    is_child: bool,
+    at: &mut Option<Time>,
+    builder: &mut EventBuilder<'_>,
+) {
     let prompt = Prompt::of(text);
     *at = prompt.at.or(*at);
-    let place = told.place();
+    let place = builder.place();
     if !prompt.added.is_empty() {
-        told.context(Identity::in_session(&["added", &place]), *at, None, prompt.added);
+        builder.context(EventIdentity::in_session(&["added", &place]), *at, None, prompt.added);
     }
     let Some(query) = prompt.query.filter(|query| !query.is_empty()) else { return };
-    let identity = Identity::in_session(&["prompt", &place]);
+    let identity = EventIdentity::in_session(&["prompt", &place]);
     if is_child {
         // A subagent's query is its parent's task.
-        told.context(identity, *at, None, query.to_owned());
+        builder.context(identity, *at, None, query.to_owned());
     } else {
-        told.turn_opened(Some(&place));
-        told.prompt(identity, *at, Content::text(query));
+        builder.turn_opened(Some(&place));
+        builder.prompt(identity, *at, Content::text(query));
     }
 }
 

@@ -11,14 +11,14 @@ use event::{AMENDS, Draft, EventId, Raw, Time};
 use serde::{Deserialize, Serialize};
 
 use crate::agent::Parser;
-use crate::identity::Identity;
-use crate::record::Record;
-use crate::rows::{Schema, Way};
+use crate::event_builder::EventBuilder;
+use crate::identity::EventIdentity;
+use crate::record::SourceRecord;
+use crate::row_reader::{DatabaseSchema, RowQuery};
 use crate::source::short_hash;
-use crate::thread::Settings;
-use crate::told::Told;
+use crate::thread_state::SessionSettings;
 
-pub(super) static SCHEMAS: &[Schema] = &[Schema {
+pub(super) static SCHEMAS: &[DatabaseSchema] = &[DatabaseSchema {
     tables: &["cursorDiskKV"],
     sessions: "
         SELECT substr(c.key, 14) AS id, NULL AS parent, NULL AS family, 'bubbles' AS way,
@@ -29,7 +29,7 @@ pub(super) static SCHEMAS: &[Schema] = &[Schema {
                     AND b.key < 'bubbleId:' || substr(c.key, 14) || ';'), 0) AS digest
         FROM cursorDiskKV c WHERE c.key >= 'composerData:' AND c.key < 'composerData;'
         ORDER BY c.rowid DESC",
-    ways: &[Way {
+    ways: &[RowQuery {
         name: "bubbles",
         head: None,
         rows: "
@@ -152,24 +152,24 @@ impl Store {
 }
 
 impl Parser for Store {
-    fn record(&mut self, record: &Record<'_>, told: &mut Told<'_>) {
+    fn record(&mut self, record: &SourceRecord<'_>, builder: &mut EventBuilder<'_>) {
         let row: Row = match record.read() {
             Ok(row) => row,
-            Err(error) => return told.unknown(record, "row", Some(&error.to_string())),
+            Err(error) => return builder.unknown(record, "row", Some(&error.to_string())),
         };
         if let Some(parent) = &self.state.parent {
-            told.parent(parent, SessionMode::Child, None);
+            builder.parent(parent, SessionMode::Child, None);
         }
         let value = row.value.filter(|value| !value.is_null());
-        let Some(value) = value else { return told.silent() };
+        let Some(value) = value else { return builder.silent() };
         let known = match row.kind.as_str() {
-            "composer" => value.read().map(|composer| self.composer(composer, told)),
-            _ => value.read().map(|bubble| self.bubble(&bubble, told)),
+            "composer" => value.read().map(|composer| self.composer(composer, builder)),
+            _ => value.read().map(|bubble| self.bubble(&bubble, builder)),
         };
         match known {
             Ok(true) => {}
-            Ok(false) => told.unknown(record, &row.kind, None),
-            Err(error) => told.unknown(record, &row.kind, Some(&error.to_string())),
+            Ok(false) => builder.unknown(record, &row.kind, None),
+            Err(error) => builder.unknown(record, &row.kind, Some(&error.to_string())),
         }
     }
 
@@ -179,54 +179,57 @@ impl Parser for Store {
 }
 
 impl Store {
-    fn composer(&mut self, composer: Composer, told: &mut Told<'_>) -> bool {
+    fn composer(&mut self, composer: Composer, builder: &mut EventBuilder<'_>) -> bool {
         let Composer { name, created_at, model, cwd, parent } = composer;
         if let Some(parent) = parent {
-            told.parent(&parent, SessionMode::Child, None);
+            builder.parent(&parent, SessionMode::Child, None);
             self.state.parent = Some(parent);
         }
         let at = created_at.as_ref().and_then(time);
-        told.settings(at, Settings { title: name, model, cwd, ..Settings::default() });
-        told.silent();
+        builder.settings(
+            at,
+            SessionSettings { title: name, model, cwd, ..SessionSettings::default() },
+        );
+        builder.silent();
         true
     }
 
     /// One bubble. Whether its type is known.
-    fn bubble(&mut self, bubble: &Bubble, told: &mut Told<'_>) -> bool {
+    fn bubble(&mut self, bubble: &Bubble, builder: &mut EventBuilder<'_>) -> bool {
         let at = bubble.created_at.as_ref().and_then(time);
         let id = bubble.bubble_id.as_str();
         let text = bubble.text.as_deref().unwrap_or_default();
         match bubble.kind {
-            USER if text.trim().is_empty() => told.silent(),
-            USER => self.prompt(id, text, at, told),
+            USER if text.trim().is_empty() => builder.silent(),
+            USER => self.prompt(id, text, at, builder),
             ASSISTANT if bubble.capability_type == Some(COMPACTION) => {
                 let summary = Some(text.to_owned()).filter(|text| !text.is_empty());
                 if self.is_new(id, "compaction") {
-                    let identity = Identity::in_session(&["compaction", id]);
-                    let event = told.compacted(identity, at, summary, None);
+                    let identity = EventIdentity::in_session(&["compaction", id]);
+                    let event = builder.compacted(identity, at, summary, None);
                     self.remember(id, "compaction", "", event);
                 }
             }
-            ASSISTANT => self.answer(bubble, at, told),
+            ASSISTANT => self.answer(bubble, at, builder),
             _ => return false,
         }
         true
     }
 
-    fn prompt(&mut self, id: &str, text: &str, at: Option<Time>, told: &mut Told<'_>) {
+    fn prompt(&mut self, id: &str, text: &str, at: Option<Time>, builder: &mut EventBuilder<'_>) {
         if self.state.parent.is_some() {
-            self.tell(id, "prompt", text, told, |identity, told| {
-                told.context(identity, at, None, text.to_owned())
+            self.tell(id, "prompt", text, builder, |identity, builder| {
+                builder.context(identity, at, None, text.to_owned())
             });
             return;
         }
-        told.turn_opened(Some(id));
-        self.tell(id, "prompt", text, told, |identity, told| {
-            told.prompt(identity, at, Content::text(text))
+        builder.turn_opened(Some(id));
+        self.tell(id, "prompt", text, builder, |identity, builder| {
+            builder.prompt(identity, at, Content::text(text))
         });
     }
 
-    fn answer(&mut self, bubble: &Bubble, at: Option<Time>, told: &mut Told<'_>) {
+    fn answer(&mut self, bubble: &Bubble, at: Option<Time>, builder: &mut EventBuilder<'_>) {
         let id = bubble.bubble_id.as_str();
         let mut block = 0;
         let thinking = bubble.thinking.as_ref().map(thought).unwrap_or_default();
@@ -237,8 +240,8 @@ impl Store {
                 thinking: thinking.clone(),
                 ..AssistantThinking::default()
             };
-            self.tell(id, "thinking", &thinking, told, |identity, told| {
-                told.thinking(identity, at, &event)
+            self.tell(id, "thinking", &thinking, builder, |identity, builder| {
+                builder.thinking(identity, at, &event)
             });
             block += 1;
         }
@@ -250,19 +253,19 @@ impl Store {
                 content: Content::text(text),
                 ..AssistantMessage::default()
             };
-            self.tell(id, "message", text, told, |identity, told| {
-                told.message(identity, at, &event)
+            self.tell(id, "message", text, builder, |identity, builder| {
+                builder.message(identity, at, &event)
             });
             block += 1;
         }
         if let Some(tool) = &bubble.tool_former_data {
-            self.tool(id, block, tool, at, told);
+            self.tool(id, block, tool, at, builder);
         }
         if let Some(error) = bubble.error_details.as_ref().filter(|error| !error.is_null()) {
             let message = error.text().unwrap_or_else(|| error.get().to_owned());
             let raised = ErrorRaised { message: message.clone(), ..ErrorRaised::default() };
-            self.tell(id, "error", &message, told, |identity, told| {
-                told.error(identity, at, &raised)
+            self.tell(id, "error", &message, builder, |identity, builder| {
+                builder.error(identity, at, &raised)
             });
         }
         // What is not recorded is zero here.
@@ -276,16 +279,25 @@ impl Store {
             };
             let said = format!("{}/{}", count.input_tokens, count.output_tokens);
             let step = StepCompleted {
-                model: told.known().model.clone(),
+                model: builder.known().model.clone(),
                 response_id: Some(id.to_owned()),
                 usage: Some(usage),
                 ..StepCompleted::default()
             };
-            self.tell(id, "step", &said, told, |identity, told| told.fact(identity, at, &step));
+            self.tell(id, "step", &said, builder, |identity, builder| {
+                builder.fact(identity, at, &step)
+            });
         }
     }
 
-    fn tool(&mut self, id: &str, block: u32, tool: &Tool, at: Option<Time>, told: &mut Told<'_>) {
+    fn tool(
+        &mut self,
+        id: &str,
+        block: u32,
+        tool: &Tool,
+        at: Option<Time>,
+        builder: &mut EventBuilder<'_>,
+    ) {
         let call_id = tool.tool_call_id.clone().unwrap_or(id.to_owned());
         let name = tool.name.clone().unwrap_or_default();
         let input = tool.raw_args.as_ref().or(tool.params.as_ref()).map(embedded);
@@ -306,7 +318,9 @@ impl Store {
             _ => None,
         };
         let said = call.input.get().to_owned();
-        self.tell(id, "call", &said, told, |identity, told| told.call(identity, at, &call));
+        self.tell(id, "call", &said, builder, |identity, builder| {
+            builder.call(identity, at, &call)
+        });
         let Some(outcome) = outcome else { return };
         let result = ToolResult {
             call_id,
@@ -317,7 +331,9 @@ impl Store {
             ..ToolResult::default()
         };
         let said = Raw::from_value(&result).expect("payloads encode").get().to_owned();
-        self.tell(id, "result", &said, told, |identity, told| told.result(identity, at, &result));
+        self.tell(id, "result", &said, builder, |identity, builder| {
+            builder.result(identity, at, &result)
+        });
     }
 
     /// Tells a fact of a bubble. What it says now stands in for what it said before.
@@ -326,17 +342,17 @@ impl Store {
         id: &str,
         fact: &str,
         said: &str,
-        told: &'t mut Told<'s>,
-        tell: impl FnOnce(Identity, &'t mut Told<'s>) -> &'t mut Draft,
+        builder: &'t mut EventBuilder<'s>,
+        tell: impl FnOnce(EventIdentity, &'t mut EventBuilder<'s>) -> &'t mut Draft,
     ) {
         let said = short_hash(&[said]);
         let name = short_hash(&[id, fact]);
         let known = self.state.recent.iter().find(|known| known.0 == name).cloned();
         if known.as_ref().is_some_and(|known| known.1 == said) {
-            return told.silent();
+            return builder.silent();
         }
-        let identity = Identity::in_session(&[fact, id, &said]);
-        let draft = tell(identity, told);
+        let identity = EventIdentity::in_session(&[fact, id, &said]);
+        let draft = tell(identity, builder);
         if let Some((_, _, first)) = known {
             let first = Raw::from_value(&first).expect("an id encodes");
             draft.metadata.insert(AMENDS.to_owned(), first);

@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use super::lines::tell_prompt;
 use crate::agent::Parser;
-use crate::identity::Identity;
-use crate::record::Record;
-use crate::told::Told;
+use crate::event_builder::EventBuilder;
+use crate::identity::EventIdentity;
+use crate::record::SourceRecord;
 
 /// Calls that wait for their result. Of more, the oldest stay without one.
 const OPEN_CALLS_MAX: usize = 16;
@@ -58,7 +58,7 @@ impl Text {
 }
 
 impl Parser for Text {
-    fn record(&mut self, record: &Record<'_>, told: &mut Told<'_>) {
+    fn record(&mut self, record: &SourceRecord<'_>, builder: &mut EventBuilder<'_>) {
         let marked = MARKS.iter().find_map(|(mark, kind)| {
             let rest = record.text.strip_prefix(mark)?;
             Some((rest.trim(), *kind))
@@ -66,16 +66,16 @@ impl Parser for Text {
         let (text, kind) = marked.unwrap_or((record.text.trim(), self.state.last));
         self.state.last = kind;
         match kind {
-            _ if text.is_empty() => told.silent(),
+            _ if text.is_empty() => builder.silent(),
             Kind::Head => {
-                let identity = Identity::in_session(&["head", &told.place()]);
-                told.context(identity, self.state.at, None, text.to_owned());
+                let identity = EventIdentity::in_session(&["head", &builder.place()]);
+                builder.context(identity, self.state.at, None, text.to_owned());
             }
-            Kind::User => tell_prompt(text, false, &mut self.state.at, told),
-            Kind::Assistant => self.assistant(text, told),
-            Kind::Thinking => self.thinking(text, 0, told),
-            Kind::Call => self.call(text, told),
-            Kind::Result => self.result(text, marked.is_some(), told),
+            Kind::User => tell_prompt(text, false, &mut self.state.at, builder),
+            Kind::Assistant => self.assistant(text, builder),
+            Kind::Thinking => self.thinking(text, 0, builder),
+            Kind::Call => self.call(text, builder),
+            Kind::Result => self.result(text, marked.is_some(), builder),
         }
     }
 
@@ -86,53 +86,53 @@ impl Parser for Text {
 
 impl Text {
     /// Words, and thoughts between their tags. A tag that is not closed ends with the block.
-    fn assistant(&mut self, text: &str, told: &mut Told<'_>) {
+    fn assistant(&mut self, text: &str, builder: &mut EventBuilder<'_>) {
         let mut block = 0;
         let mut rest = text;
         while let Some((before, after)) = rest.split_once(THINK.0) {
-            self.message(before, &mut block, told);
+            self.message(before, &mut block, builder);
             let (thought, behind) = after.split_once(THINK.1).unwrap_or((after, ""));
-            self.thinking(thought.trim(), block, told);
+            self.thinking(thought.trim(), block, builder);
             block += 1;
             rest = behind;
         }
-        self.message(rest, &mut block, told);
+        self.message(rest, &mut block, builder);
     }
 
-    fn message(&self, text: &str, block: &mut u32, told: &mut Told<'_>) {
+    fn message(&self, text: &str, block: &mut u32, builder: &mut EventBuilder<'_>) {
         let text = text.trim();
         if text.is_empty() {
             return;
         }
-        let message_id = told.place();
-        let identity = Identity::in_session(&["message", &message_id, &block.to_string()]);
+        let message_id = builder.place();
+        let identity = EventIdentity::in_session(&["message", &message_id, &block.to_string()]);
         let message = AssistantMessage {
             message_id,
             block: *block,
             content: Content::text(text),
             ..AssistantMessage::default()
         };
-        told.message(identity, self.state.at, &message);
+        builder.message(identity, self.state.at, &message);
         *block += 1;
     }
 
-    fn thinking(&self, text: &str, block: u32, told: &mut Told<'_>) {
-        let message_id = told.place();
-        let identity = Identity::in_session(&["thinking", &message_id, &block.to_string()]);
+    fn thinking(&self, text: &str, block: u32, builder: &mut EventBuilder<'_>) {
+        let message_id = builder.place();
+        let identity = EventIdentity::in_session(&["thinking", &message_id, &block.to_string()]);
         let thinking = AssistantThinking {
             message_id,
             block,
             thinking: text.to_owned(),
             ..AssistantThinking::default()
         };
-        told.thinking(identity, self.state.at, &thinking);
+        builder.thinking(identity, self.state.at, &thinking);
     }
 
     /// The name on the first line, then `key: value`, a value on as many lines as it takes.
-    fn call(&mut self, text: &str, told: &mut Told<'_>) {
+    fn call(&mut self, text: &str, builder: &mut EventBuilder<'_>) {
         let (tool, rest) = text.split_once('\n').unwrap_or((text, ""));
         let tool = tool.trim().to_owned();
-        let call_id = told.place();
+        let call_id = builder.place();
         let call = ToolCall {
             call_id: call_id.clone(),
             tool: tool.clone(),
@@ -140,8 +140,8 @@ impl Text {
             message_id: call_id.clone(),
             ..ToolCall::default()
         };
-        let identity = Identity::in_session(&["call", &call_id]);
-        told.call(identity, self.state.at, &call).confidence = Confidence::Medium;
+        let identity = EventIdentity::in_session(&["call", &call_id]);
+        builder.call(identity, self.state.at, &call).confidence = Confidence::Medium;
         if self.state.open.len() == OPEN_CALLS_MAX {
             self.state.open.remove(0);
         }
@@ -149,7 +149,7 @@ impl Text {
     }
 
     /// All text up to the next mark, for the first open call of that name.
-    fn result(&mut self, text: &str, is_marked: bool, told: &mut Told<'_>) {
+    fn result(&mut self, text: &str, is_marked: bool, builder: &mut EventBuilder<'_>) {
         let (tool, output) = match text.split_once('\n') {
             _ if !is_marked => ("", text),
             Some((tool, output)) => (tool.trim(), output),
@@ -166,8 +166,8 @@ impl Text {
             output: Some(Raw::from_value(output.trim_end()).expect("a text encodes")),
             ..ToolResult::default()
         };
-        let identity = Identity::in_session(&["result", &told.place()]);
-        told.result(identity, self.state.at, &result).confidence = Confidence::Medium;
+        let identity = EventIdentity::in_session(&["result", &builder.place()]);
+        builder.result(identity, self.state.at, &result).confidence = Confidence::Medium;
     }
 }
 

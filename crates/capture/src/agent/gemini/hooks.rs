@@ -7,7 +7,7 @@ use event::Kind;
 use event::payload::Outcome;
 
 use crate::hook::{HookForm, HookMap, HookPlace, HookRow, Says};
-use crate::sign::SignKind;
+use crate::signal::SignalKind;
 
 pub(super) static HOOKS: HookMap = HookMap {
     rows: &[
@@ -24,8 +24,8 @@ pub(super) static HOOKS: HookMap = HookMap {
             says: Says::AsksForLast("details"),
         },
         HookRow { event: "AfterTool", when: &[], says: Says::Made(Outcome::Ok) },
-        HookRow { event: "AfterAgent", when: &[], says: Says::Sign(SignKind::TurnEnd) },
-        HookRow { event: "SessionEnd", when: &[], says: Says::Sign(SignKind::Stop) },
+        HookRow { event: "AfterAgent", when: &[], says: Says::Sign(SignalKind::TurnEnd) },
+        HookRow { event: "SessionEnd", when: &[], says: Says::Sign(SignalKind::Stop) },
         // Before every request, or once per piece of an answer.
         HookRow { event: "PreCompress", when: &[], says: Says::Nothing },
         HookRow { event: "BeforeModel", when: &[], says: Says::Nothing },

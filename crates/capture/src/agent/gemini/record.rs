@@ -5,7 +5,7 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-use crate::record::Record;
+use crate::record::SourceRecord;
 
 /// Any line. Which one it is follows from the names it has.
 pub(super) enum Line {
@@ -18,7 +18,7 @@ pub(super) enum Line {
 }
 
 impl Line {
-    pub(super) fn read(record: &Record<'_>) -> Result<Line, serde_json::Error> {
+    pub(super) fn read(record: &SourceRecord<'_>) -> Result<Line, serde_json::Error> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Names {

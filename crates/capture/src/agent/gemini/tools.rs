@@ -5,9 +5,9 @@ use event::{Raw, Time};
 
 use super::record::{Call, Response};
 use super::{GeminiParser, time};
-use crate::identity::Identity;
+use crate::event_builder::{ChildCall, EventBuilder, argument, questions};
+use crate::identity::EventIdentity;
 use crate::source::short_hash;
-use crate::told::{Child, Told, argument, questions};
 
 const RESULTS_MAX: usize = 64;
 
@@ -19,7 +19,13 @@ const WHOLE_OUTPUT_MARK: &str = "For full output see: ";
 
 impl GeminiParser {
     /// A call that is over: it is not written before.
-    pub(super) fn call(&mut self, id: &str, call: &Call, at: Option<Time>, told: &mut Told<'_>) {
+    pub(super) fn call(
+        &mut self,
+        id: &str,
+        call: &Call,
+        at: Option<Time>,
+        builder: &mut EventBuilder<'_>,
+    ) {
         let Call { id: call_id, name, args, .. } = call;
         let tool_call = ToolCall {
             call_id: call_id.clone(),
@@ -29,41 +35,48 @@ impl GeminiParser {
             block: self.state.answer.next_block(),
             ..ToolCall::default()
         };
-        let call_event = told.call(Identity::in_session(&["call", id, call_id]), at, &tool_call).id;
+        let call_event =
+            builder.call(EventIdentity::in_session(&["call", id, call_id]), at, &tool_call).id;
         let asks = (name == ASK).then(|| questions(args));
         if let Some(question) = &asks {
-            told.asked(at, call_id, question);
+            builder.asked(at, call_id, question);
         }
         if let Some(session) = &call.agent_id {
             let agent = argument(args, "agent_name").unwrap_or_default();
             let task = argument(args, "prompt").unwrap_or_default();
-            told.child_requested(at, Child { session, agent, task, call: Some(call_event) });
+            builder.child_requested(at, ChildCall { session, agent, task, call: Some(call_event) });
         }
         let at = time(call.timestamp.as_deref()).or(at);
         let response = call.result.0.iter().find_map(|part| part.function_response.as_ref());
-        let mut result = result(told, call_id, name, response);
+        let mut result = result(builder, call_id, name, response);
         result.outcome = outcome(&call.status, &result);
-        let draft = told.result(Identity::in_session(&["result", id, call_id]), at, &result);
+        let draft =
+            builder.result(EventIdentity::in_session(&["result", id, call_id]), at, &result);
         draft.parent_id = Some(call_event);
         self.state.last_event = Some(draft.id);
         self.remember_result(call_id);
         if let Some(question) = &asks {
-            told.answered(at, question, &result);
+            builder.answered(at, question, &result);
         }
         if let Some(session) = &call.agent_id {
-            told.child_ended(at, session, &result);
+            builder.child_ended(at, session, &result);
         }
     }
 
     /// What the model got; told if the call itself has not told it.
-    pub(super) fn response(&mut self, response: &Response, at: Option<Time>, told: &mut Told<'_>) {
+    pub(super) fn response(
+        &mut self,
+        response: &Response,
+        at: Option<Time>,
+        builder: &mut EventBuilder<'_>,
+    ) {
         if self.state.results.contains(&short_hash(&[&response.id])) {
             return;
         }
         let answer = self.state.answer.id.clone();
-        let result = result(told, &response.id, &response.name, Some(response));
-        let identity = Identity::in_session(&["result", &answer, &response.id]);
-        self.state.last_event = Some(told.result(identity, at, &result).id);
+        let result = result(builder, &response.id, &response.name, Some(response));
+        let identity = EventIdentity::in_session(&["result", &answer, &response.id]);
+        self.state.last_event = Some(builder.result(identity, at, &result).id);
         self.remember_result(&response.id);
     }
 
@@ -75,7 +88,12 @@ impl GeminiParser {
     }
 }
 
-fn result(told: &Told<'_>, call_id: &str, tool: &str, response: Option<&Response>) -> ToolResult {
+fn result(
+    builder: &EventBuilder<'_>,
+    call_id: &str,
+    tool: &str,
+    response: Option<&Response>,
+) -> ToolResult {
     let mut result = ToolResult {
         call_id: call_id.to_owned(),
         tool: Some(tool.to_owned()).filter(|tool| !tool.is_empty()),
@@ -91,7 +109,7 @@ fn result(told: &Told<'_>, call_id: &str, tool: &str, response: Option<&Response
     if tool == SHELL {
         result.exit_code = exit_code(&text);
     }
-    if let Some(whole) = whole_output(told, &text) {
+    if let Some(whole) = whole_output(builder, &text) {
         result.output = Some(Raw::from_value(&whole).expect("a text encodes"));
         result.shown = Some(text);
     }
@@ -118,7 +136,7 @@ pub(in crate::agent) fn exit_code(output: &str) -> Option<i64> {
 }
 
 /// The whole of an output that was moved to a file.
-fn whole_output(told: &Told<'_>, text: &str) -> Option<String> {
+fn whole_output(builder: &EventBuilder<'_>, text: &str) -> Option<String> {
     let (_, rest) = text.split_once(WHOLE_OUTPUT_MARK)?;
-    told.beside(rest.lines().next()?.trim())
+    builder.beside(rest.lines().next()?.trim())
 }

@@ -5,7 +5,7 @@
 use event::Kind;
 
 use crate::hook::{HookForm, HookMap, HookPlace, HookRow, Says};
-use crate::sign::SignKind;
+use crate::signal::SignalKind;
 
 pub(super) static HOOKS: HookMap = HookMap {
     session: &["properties.sessionID", "input.sessionID"],
@@ -25,7 +25,7 @@ pub(super) static HOOKS: HookMap = HookMap {
                 denies: &["reject"],
             },
         },
-        HookRow { event: "session.idle", when: &[], says: Says::Sign(SignKind::TurnEnd) },
+        HookRow { event: "session.idle", when: &[], says: Says::Sign(SignalKind::TurnEnd) },
         HookRow { event: "message.part.delta", when: &[], says: Says::Nothing },
     ],
     untold: &[Kind::ApprovalRequested, Kind::ApprovalResolved],

@@ -3,10 +3,10 @@
 //! Its log of events has everything in order. Sessions from before that log, or whose log was
 //! pruned, are read from the tables, where rows change in place.
 
-use crate::rows::{Schema, Way};
+use crate::row_reader::{DatabaseSchema, RowQuery};
 
-pub(super) static SCHEMAS: &[Schema] = &[
-    Schema {
+pub(super) static SCHEMAS: &[DatabaseSchema] = &[
+    DatabaseSchema {
         tables: &["session", "message", "part", "event"],
         sessions: "
             SELECT s.id AS id, s.parent_id AS parent,
@@ -35,7 +35,7 @@ pub(super) static SCHEMAS: &[Schema] = &[
             FROM session s ORDER BY s.time_created DESC, s.id DESC",
         ways: &[EVENTS, TABLES],
     },
-    Schema {
+    DatabaseSchema {
         tables: &["session", "message", "part"],
         sessions: "
             SELECT s.id AS id, s.parent_id AS parent,
@@ -56,7 +56,7 @@ pub(super) static SCHEMAS: &[Schema] = &[
     },
 ];
 
-const EVENTS: Way = Way {
+const EVENTS: RowQuery = RowQuery {
     name: "events",
     head: None,
     rows: "
@@ -73,7 +73,7 @@ const EVENTS: Way = Way {
 };
 
 /// The session, then each message: as it began, its parts, as it ended. Ids rise with time.
-const TABLES: Way = Way {
+const TABLES: RowQuery = RowQuery {
     name: "tables",
     head: None,
     rows: "

@@ -5,8 +5,8 @@ use event::{EventId, Raw, Time};
 
 use super::OpenCodeParser;
 use super::record::{Part, State, time};
-use crate::identity::Identity;
-use crate::told::{Child, Told, argument, questions};
+use crate::event_builder::{ChildCall, EventBuilder, argument, questions};
+use crate::identity::EventIdentity;
 
 const ASK: &str = "question";
 /// What the agent writes when a person, or a rule, said no.
@@ -18,37 +18,44 @@ const CANCELED: &[&str] = &["Tool execution aborted", "dismissed this question"]
 const ABORTED_MARK: &str = "User aborted the command";
 
 impl OpenCodeParser {
-    pub(super) fn tool(&mut self, part: &Part, created: &str, told: &mut Told<'_>) {
+    pub(super) fn tool(&mut self, part: &Part, created: &str, builder: &mut EventBuilder<'_>) {
         let block = self.memory.block(&part.message_id, &part.id);
-        let Some(state) = &part.state else { return told.silent() };
+        let Some(state) = &part.state else { return builder.silent() };
         if state.status == "pending" {
-            return told.silent();
+            return builder.silent();
         }
         let is_first = self.memory.is_first_call(&part.id);
         let is_over = matches!(state.status.as_str(), "completed" | "error");
         if is_first {
-            self.call(part, state, block, created, told);
+            self.call(part, state, block, created, builder);
         }
         if let Some(session) = &state.metadata.session_id {
             let agent = argument(&state.input, "subagent_type").unwrap_or_default();
             let task = argument(&state.input, "prompt").unwrap_or_default();
             // The child's session is known a moment after the call.
             if self.memory.is_first_call(session) {
-                let call = call_event(part, state, created, told);
-                told.child_requested(
+                let call = call_event(part, state, created, builder);
+                builder.child_requested(
                     time(state.time.start),
-                    Child { session, agent, task, call: Some(call) },
+                    ChildCall { session, agent, task, call: Some(call) },
                 );
             }
         }
         if is_over {
-            self.result(part, state, created, told);
+            self.result(part, state, created, builder);
         } else if !is_first {
-            told.silent();
+            builder.silent();
         }
     }
 
-    fn call(&mut self, part: &Part, state: &State, block: u32, created: &str, told: &mut Told<'_>) {
+    fn call(
+        &mut self,
+        part: &Part,
+        state: &State,
+        block: u32,
+        created: &str,
+        builder: &mut EventBuilder<'_>,
+    ) {
         let at = time(state.time.start);
         let call = ToolCall {
             call_id: part.call_id.clone(),
@@ -58,48 +65,54 @@ impl OpenCodeParser {
             block,
             ..ToolCall::default()
         };
-        let event = told.call(call_identity(part, created), at, &call).id;
+        let event = builder.call(call_identity(part, created), at, &call).id;
         self.memory.last_event = Some(event);
         if part.tool == ASK {
-            told.asked(at, &part.call_id, &questions(&state.input));
+            builder.asked(at, &part.call_id, &questions(&state.input));
         }
     }
 
-    fn result(&mut self, part: &Part, state: &State, created: &str, told: &mut Told<'_>) {
+    fn result(
+        &mut self,
+        part: &Part,
+        state: &State,
+        created: &str,
+        builder: &mut EventBuilder<'_>,
+    ) {
         let at = time(state.time.end);
-        let result = result(part, state, told);
+        let result = result(part, state, builder);
         let error = state.error.as_deref().unwrap_or_default();
         let is_blocking = BLOCKING.iter().any(|mark| error.ends_with(mark));
         if let Some(message) = self.memory.message(&part.message_id) {
             message.is_blocked |= is_blocking;
         }
-        let call = call_event(part, state, created, told);
-        let identity = Identity::everywhere(&["result", created, &part.call_id]);
-        let draft = told.result(identity, at, &result);
+        let call = call_event(part, state, created, builder);
+        let identity = EventIdentity::everywhere(&["result", created, &part.call_id]);
+        let draft = builder.result(identity, at, &result);
         draft.parent_id = Some(call);
         self.memory.last_event = Some(draft.id);
         if part.tool == ASK {
-            told.answered(at, &questions(&state.input), &result);
+            builder.answered(at, &questions(&state.input), &result);
         }
         if let Some(session) = &state.metadata.session_id {
-            told.child_ended(at, session, &result);
+            builder.child_ended(at, session, &result);
         }
     }
 }
 
-fn call_identity(part: &Part, created: &str) -> Identity {
-    Identity::everywhere(&["call", created, &part.call_id])
+fn call_identity(part: &Part, created: &str) -> EventIdentity {
+    EventIdentity::everywhere(&["call", created, &part.call_id])
 }
 
 /// The id of the call, whether it was told now or long ago.
-fn call_event(part: &Part, state: &State, created: &str, told: &Told<'_>) -> EventId {
+fn call_event(part: &Part, state: &State, created: &str, builder: &EventBuilder<'_>) -> EventId {
     let at = time(state.time.start).unwrap_or(Time::from_millis(0));
-    told.event_id(&call_identity(part, created), at)
+    builder.event_id(&call_identity(part, created), at)
 }
 
-fn result(part: &Part, state: &State, told: &Told<'_>) -> ToolResult {
+fn result(part: &Part, state: &State, builder: &EventBuilder<'_>) -> ToolResult {
     let output = state.output.as_deref();
-    let whole = state.metadata.output_path.as_deref().and_then(|path| told.beside(path));
+    let whole = state.metadata.output_path.as_deref().and_then(|path| builder.beside(path));
     let duration = state.time.start.zip(state.time.end).map(|(start, end)| end - start);
     ToolResult {
         call_id: part.call_id.clone(),

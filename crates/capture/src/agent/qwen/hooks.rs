@@ -7,7 +7,7 @@
 use event::Kind;
 
 use crate::hook::{HookForm, HookMap, HookPlace, HookRow, Says};
-use crate::sign::SignKind;
+use crate::signal::SignalKind;
 
 pub(super) static HOOKS: HookMap = HookMap {
     call: &[],
@@ -15,10 +15,10 @@ pub(super) static HOOKS: HookMap = HookMap {
         HookRow { event: "PermissionRequest", when: &[], says: Says::Asks },
         // It comes after the decision; the records tell that when the call is done.
         HookRow { event: "PreToolUse", when: &[], says: Says::Begins },
-        HookRow { event: "Stop", when: &[], says: Says::Sign(SignKind::TurnEnd) },
-        HookRow { event: "StopFailure", when: &[], says: Says::Sign(SignKind::TurnEnd) },
+        HookRow { event: "Stop", when: &[], says: Says::Sign(SignalKind::TurnEnd) },
+        HookRow { event: "StopFailure", when: &[], says: Says::Sign(SignalKind::TurnEnd) },
         HookRow { event: "PreCompact", when: &[], says: Says::Compacting },
-        HookRow { event: "SessionEnd", when: &[], says: Says::Sign(SignKind::Stop) },
+        HookRow { event: "SessionEnd", when: &[], says: Says::Sign(SignalKind::Stop) },
     ],
     untold: &[
         Kind::ApprovalRequested,

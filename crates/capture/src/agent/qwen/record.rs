@@ -4,7 +4,7 @@ use event::payload::{Content, ContentPart, TokenUsage};
 use event::{Raw, Time};
 use serde::Deserialize;
 
-use crate::identity::Identity;
+use crate::identity::EventIdentity;
 
 /// One line of a transcript.
 #[derive(Deserialize)]
@@ -30,8 +30,8 @@ pub(super) struct Line {
 }
 
 impl Line {
-    pub(super) fn identity(&self, part: &str) -> Identity {
-        Identity::everywhere(&[&self.uuid, part])
+    pub(super) fn identity(&self, part: &str) -> EventIdentity {
+        EventIdentity::everywhere(&[&self.uuid, part])
     }
 
     /// What a person said. Bytes of pictures stay where they are.

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use capture::{Agent, Batch, Environment, KnownSource, Original, Pump, Sink, SinkError};
+use capture::{Agent, Batch, Environment, Ingester, KnownSource, Original, Sink, SinkError};
 use event::{Draft, EventId, Raw, SessionId, Time};
 
 /// Bytes of what a parser may keep for later.
@@ -42,7 +42,7 @@ impl Home {
 
     pub(super) fn read(&self, agent: &dyn Agent, now: Time, taken: &mut Taken) {
         let environment = Environment::new(Path::new(&self.0), []);
-        Pump::new(&[agent], &environment, &|| now)
+        Ingester::new(&[agent], &environment, &|| now)
             .once(taken, &mut |_| {})
             .expect("nothing ends a pass but its sink");
     }
@@ -92,7 +92,9 @@ impl Taken {
 
 impl Sink for Taken {
     fn sources(&self, show: &mut dyn FnMut(KnownSource<'_>)) -> Result<(), SinkError> {
-        self.positions.iter().for_each(|(key, position)| show(KnownSource { key, position }));
+        self.positions
+            .iter()
+            .for_each(|(key, position)| show(KnownSource { key, checkpoint: position }));
         Ok(())
     }
 

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use capture::{Heard, HookMemory, Payload, SignKind, Untold, hooked, untold};
+use capture::{Heard, HookMemory, HookOnlyEvent, Payload, SignalKind, hook_only_events, hooked};
 use event::{Draft, Event, EventId, Kind, Raw, SessionId, Source};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -41,10 +41,10 @@ fn told(call: &Call, number: usize, tool: &str, memory: &mut HookMemory) -> Vec<
         sign: hooked.sign,
         facts: &hooked.facts,
     };
-    let mut untold = untold(&heard, memory);
+    let mut untold = hook_only_events(&heard, memory);
     untold.extend(hooked.sign.and_then(|sign| said(sign, tool)));
     let session_id = SessionId::new(format!("{tool}:{}", hooked.session)).unwrap();
-    let events = untold.into_iter().enumerate().map(|(place, Untold { kind, data, .. })| {
+    let events = untold.into_iter().enumerate().map(|(place, HookOnlyEvent { kind, data, .. })| {
         let key = [number.to_be_bytes(), place.to_be_bytes()].concat();
         let id = EventId::derived(at, "hook", &hooked.session, &key);
         let mut draft = Draft::with_data(id, session_id.clone(), at, kind, data);
@@ -56,14 +56,14 @@ fn told(call: &Call, number: usize, tool: &str, memory: &mut HookMemory) -> Vec<
 }
 
 /// What a signal comes to while the files are silent about it.
-fn said(sign: SignKind, tool: &str) -> Option<Untold> {
+fn said(sign: SignalKind, tool: &str) -> Option<HookOnlyEvent> {
     let (kind, data) = match sign {
-        SignKind::Stop => (Kind::SessionExited, json!({})),
+        SignalKind::Stop => (Kind::SessionExited, json!({})),
         // The others write ends of turns down, and theirs is waited for.
-        SignKind::TurnEnd if ["gemini", "qwen"].contains(&tool) => {
+        SignalKind::TurnEnd if ["gemini", "qwen"].contains(&tool) => {
             (Kind::TurnCompleted, json!({"agent_id": "", "stop_reason": "completed"}))
         }
         _ => return None,
     };
-    Some(Untold { kind, data: Raw::from_value(&data).unwrap(), text: None })
+    Some(HookOnlyEvent { kind, data: Raw::from_value(&data).unwrap(), text: None })
 }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use capture::{Environment, Stop};
+use capture::{Environment, StopFlag};
 use daemon::{Ingest, ProcessTable, Sought, Started, Surroundings, facts_of};
 use event::payload::SessionMode;
 use event::{Event, Time};
@@ -63,7 +63,7 @@ impl Recording {
         let environment = Environment::new(home, []);
         let clock = || Time::from_millis(NOW);
         let ingest = Ingest { journal: &journal, environment: &environment, clock: &clock };
-        ingest.once(&Stop::default(), &mut |_| {}).unwrap();
+        ingest.once(&StopFlag::default(), &mut |_| {}).unwrap();
         let listed = journal.sessions(&SessionFilter::default(), None, 100).unwrap();
         let own = listed.items.into_iter().filter(|info| info.mode() != Some(&SessionMode::Child));
         let sessions = own.map(|info| Played::new(&journal, info, &files)).collect();

@@ -10,23 +10,23 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use serde::Deserialize;
 
+use crate::checkpoint::Checkpoint;
 use crate::limit::KINDRED_MAX;
-use crate::position::Position;
-use crate::sign::Known;
+use crate::signal::RecordedCheckpoint;
 use crate::sink::{Sink, SinkError};
-use crate::thread::Parent;
+use crate::thread_state::ParentLink;
 
 /// What sources tell of which sessions, as far as somebody has asked.
 #[derive(Default)]
-pub struct Tellers {
+pub struct SourceIndex {
     /// What all sources say of sessions, once somebody has asked.
-    sessions: RefCell<Option<Sessions>>,
+    sessions: RefCell<Option<SessionIndex>>,
 }
 
 /// Sessions by their hashes: of many, their names would take long to read and much to hold.
 #[derive(Default)]
-struct Sessions {
-    tellers: HashMap<u64, Teller>,
+struct SessionIndex {
+    source_index: HashMap<u64, IndexedSource>,
     /// By provider, those that others say they come from and that nobody has told of yet.
     awaited: HashMap<String, HashSet<u64>>,
     /// By provider and session, those in which a part of it may be told: whom it comes from, and who
@@ -35,36 +35,37 @@ struct Sessions {
 }
 
 /// The newest source that tells of a session.
-struct Teller {
+struct IndexedSource {
     key: Box<str>,
     /// When something was added to it.
     grown: i64,
 }
 
-impl Tellers {
+impl SourceIndex {
     /// The source that tells of a session, and how far it was read.
     pub(crate) fn find(
         &self,
         provider: &str,
         session: &str,
         sink: &dyn Sink,
-    ) -> Result<Option<Known>, SinkError> {
+    ) -> Result<Option<RecordedCheckpoint>, SinkError> {
         let hash = hash(provider, session);
         let key = self.ask(sink, |sessions| {
-            sessions.tellers.get(&hash).map(|teller| teller.key.clone().into_string())
+            sessions.source_index.get(&hash).map(|teller| teller.key.clone().into_string())
         })?;
         let Some(key) = key else { return Ok(None) };
-        let position = sink.source(&key)?.and_then(|text| Some((Position::parse(&text)?, text)));
-        let its = position.filter(|(position, _)| position.threads.contains_key(session));
-        Ok(its.map(|(position, recorded)| (key, position, recorded)))
+        let checkpoint =
+            sink.source(&key)?.and_then(|text| Some((Checkpoint::parse(&text)?, text)));
+        let its = checkpoint.filter(|(checkpoint, _)| checkpoint.threads.contains_key(session));
+        Ok(its.map(|(checkpoint, recorded)| (key, checkpoint, recorded)))
     }
 
     /// A source was read so far.
-    pub(crate) fn put(&self, key: &str, position: &Position) {
+    pub(crate) fn put(&self, key: &str, checkpoint: &Checkpoint) {
         if let Some(sessions) = &mut *self.sessions.borrow_mut() {
-            let threads = position.threads.iter();
+            let threads = checkpoint.threads.iter();
             let threads = threads.map(|(session, thread)| (session, thread.parent.as_ref()));
-            sessions.add(key, position.grown, threads);
+            sessions.add(key, checkpoint.grown, threads);
         }
     }
 
@@ -94,12 +95,17 @@ impl Tellers {
         self.ask(sink, |sessions| sessions.kindred(provider, of))
     }
 
-    fn ask<T>(&self, sink: &dyn Sink, ask: impl FnOnce(&Sessions) -> T) -> Result<T, SinkError> {
+    fn ask<T>(
+        &self,
+        sink: &dyn Sink,
+        ask: impl FnOnce(&SessionIndex) -> T,
+    ) -> Result<T, SinkError> {
         let mut sessions = self.sessions.borrow_mut();
         if sessions.is_none() {
-            let mut all = Sessions::default();
+            let mut all = SessionIndex::default();
             sink.sources(&mut |known| {
-                let Threads { grown, threads } = Threads::parse(known.position);
+                let CheckpointThreads { grown, threads } =
+                    CheckpointThreads::parse(known.checkpoint);
                 let threads = threads.iter().map(|(session, it)| (session, it.parent.as_ref()));
                 all.add(known.key, grown, threads);
             })?;
@@ -109,12 +115,12 @@ impl Tellers {
     }
 }
 
-impl Sessions {
+impl SessionIndex {
     fn add<'s>(
         &mut self,
         key: &str,
         grown: i64,
-        threads: impl Iterator<Item = (&'s String, Option<&'s Parent>)>,
+        threads: impl Iterator<Item = (&'s String, Option<&'s ParentLink>)>,
     ) {
         let provider = key.split_once(':').map_or("", |(provider, _)| provider);
         for (session, parent) in threads {
@@ -141,7 +147,7 @@ impl Sessions {
     }
 
     /// A session begins with what another one said.
-    fn join(&mut self, provider: &str, session: &String, parent: &Parent) {
+    fn join(&mut self, provider: &str, session: &String, parent: &ParentLink) {
         let kindred = self.kindred.entry(provider.to_owned()).or_default();
         let mut add = |one: &str, other: &String| {
             let others = kindred.entry(hash(provider, one)).or_default();
@@ -156,7 +162,7 @@ impl Sessions {
         // What it shows nothing of it may have told itself.
         add(&parent.session, session);
         let parent = hash(provider, &parent.session);
-        if !self.tellers.contains_key(&parent) {
+        if !self.source_index.contains_key(&parent) {
             self.awaited.entry(provider.to_owned()).or_default().insert(parent);
         }
     }
@@ -165,11 +171,11 @@ impl Sessions {
         if let Some(awaited) = self.awaited.get_mut(provider) {
             awaited.remove(&hash);
         }
-        match self.tellers.get_mut(&hash) {
+        match self.source_index.get_mut(&hash) {
             Some(teller) if *teller.key == *key || teller.grown > grown => {
                 teller.grown = teller.grown.max(grown);
             }
-            _ => drop(self.tellers.insert(hash, Teller { key: key.into(), grown })),
+            _ => drop(self.source_index.insert(hash, IndexedSource { key: key.into(), grown })),
         }
     }
 }
@@ -183,21 +189,21 @@ fn hash(provider: &str, session: &str) -> u64 {
 /// What is read here of a position; the rest is skipped, which is most of it.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Threads {
+struct CheckpointThreads {
     grown: i64,
-    threads: BTreeMap<String, Descent>,
+    threads: BTreeMap<String, ThreadParent>,
 }
 
 /// What is read here of a session in it.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Descent {
-    parent: Option<Parent>,
+struct ThreadParent {
+    parent: Option<ParentLink>,
 }
 
-impl Threads {
+impl CheckpointThreads {
     /// What was recorded. Of what nobody can go on from, nothing is known.
-    fn parse(recorded: &str) -> Threads {
+    fn parse(recorded: &str) -> CheckpointThreads {
         serde_json::from_str(recorded).unwrap_or_default()
     }
 }
@@ -208,9 +214,9 @@ mod tests {
 
     #[test]
     fn of_a_large_family_some_are_asked() {
-        let mut sessions = Sessions::default();
+        let mut sessions = SessionIndex::default();
         for fork in 0..2 * KINDRED_MAX {
-            sessions.join("parrot", &fork.to_string(), &Parent::unseen("parent"));
+            sessions.join("parrot", &fork.to_string(), &ParentLink::unseen("parent"));
         }
         assert_eq!(sessions.kindred("parrot", &["parent"]).len(), KINDRED_MAX);
     }

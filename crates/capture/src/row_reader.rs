@@ -12,26 +12,26 @@ use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Row, Statement, named_params};
 use serde::{Deserialize, Serialize};
 
-use crate::agent::{Agent, Kin};
+use crate::agent::{Agent, LineageHint};
 use crate::database::Database;
 use crate::limit::{BATCH_BYTES_MAX, PAGE_ROWS_MAX};
-use crate::records::{Next, Records};
+use crate::record_reader::{NextRecord, RecordReader};
 use crate::source::short_hash;
 
 /// How the database of an agent is asked. An agent may give several; the first whose tables are
 /// all there is used.
-pub struct Schema {
+pub struct DatabaseSchema {
     pub tables: &'static [&'static str],
     /// Every session, the newest first: `id`, `parent` (whose subagent it is), `family` (what it
     /// has in common with those it may repeat), `way` (the name of one of the ways), `active`
     /// (when something was said in it last, in milliseconds), `digest` (which changes with
     /// everything that is said in it).
     pub sessions: &'static str,
-    pub ways: &'static [Way],
+    pub ways: &'static [RowQuery],
 }
 
 /// How the rows of one session are followed.
-pub struct Way {
+pub struct RowQuery {
     pub name: &'static str,
     /// What is said of `:session` itself: a record in front of every pass over its rows.
     pub head: Option<&'static str>,
@@ -49,16 +49,16 @@ pub struct Way {
 }
 
 /// A session of a database.
-pub(crate) struct Listed {
+pub(crate) struct ListedSession {
     pub session: String,
     pub parent: Option<String>,
-    pub kin: Kin,
+    pub hint: LineageHint,
     pub active: i64,
     pub digest: String,
 }
 
 /// Everything a database has; nothing if it is not one of the agent's.
-pub(crate) fn list(agent: &dyn Agent, path: &Path) -> io::Result<Vec<Listed>> {
+pub(crate) fn list(agent: &dyn Agent, path: &Path) -> io::Result<Vec<ListedSession>> {
     let database = Database::open(path)?;
     let listed = list_from(agent, database.connection());
     if database.is_unchanged()? {
@@ -68,17 +68,17 @@ pub(crate) fn list(agent: &dyn Agent, path: &Path) -> io::Result<Vec<Listed>> {
     list_from(agent, database.connection()).map_err(io::Error::other)
 }
 
-fn list_from(agent: &dyn Agent, connection: &Connection) -> rusqlite::Result<Vec<Listed>> {
+fn list_from(agent: &dyn Agent, connection: &Connection) -> rusqlite::Result<Vec<ListedSession>> {
     let Some(schema) = schema(agent, connection)? else { return Ok(Vec::new()) };
     let mut statement = connection.prepare(schema.sessions)?;
     let mut rows = statement.query([])?;
     let mut listed = Vec::new();
     while let Some(row) = rows.next()? {
         let family: Option<String> = row.get("family")?;
-        listed.push(Listed {
+        listed.push(ListedSession {
             session: row.get("id")?,
             parent: row.get("parent")?,
-            kin: Kin { family, ..Kin::default() },
+            hint: LineageHint { family, ..LineageHint::default() },
             active: row.get("active")?,
             digest: text(row.get_ref("digest")?),
         });
@@ -86,7 +86,10 @@ fn list_from(agent: &dyn Agent, connection: &Connection) -> rusqlite::Result<Vec
     Ok(listed)
 }
 
-fn schema(agent: &dyn Agent, connection: &Connection) -> rusqlite::Result<Option<&'static Schema>> {
+fn schema(
+    agent: &dyn Agent,
+    connection: &Connection,
+) -> rusqlite::Result<Option<&'static DatabaseSchema>> {
     let mut statement = connection.prepare("SELECT 1 FROM sqlite_schema WHERE name = ?1")?;
     for schema in agent.schemas() {
         let mut fits = true;
@@ -101,15 +104,15 @@ fn schema(agent: &dyn Agent, connection: &Connection) -> rusqlite::Result<Option
 }
 
 /// The rows of one session from a watermark on.
-pub(crate) struct Rows {
+pub(crate) struct RowReader {
     path: PathBuf,
     database: Database,
     session: String,
     /// `None` for a session that is gone.
-    way: Option<&'static Way>,
+    way: Option<&'static RowQuery>,
     /// Behind the last row that was given.
-    mark: Mark,
-    page: VecDeque<Found>,
+    mark: RowMark,
+    page: VecDeque<FetchedRow>,
     offset: u64,
     has_begun: bool,
 }
@@ -117,7 +120,7 @@ pub(crate) struct Rows {
 /// How far a session was read.
 #[derive(Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
-struct Mark {
+struct RowMark {
     way: String,
     after: String,
     key: String,
@@ -129,31 +132,31 @@ struct Mark {
     until: Option<i64>,
 }
 
-struct Found {
+struct FetchedRow {
     after: String,
     key: String,
     json: String,
 }
 
-impl Rows {
+impl RowReader {
     pub(crate) fn open(
         agent: &dyn Agent,
         path: &Path,
         session: &str,
         offset: u64,
         watermark: Option<&str>,
-    ) -> io::Result<Rows> {
+    ) -> io::Result<RowReader> {
         let database = Database::open(path)?;
         let mark = watermark.and_then(|mark| serde_json::from_str(mark).ok());
-        let mut mark: Mark = mark.unwrap_or_default();
+        let mut mark: RowMark = mark.unwrap_or_default();
         let way = way(agent, database.connection(), session, &mark).map_err(io::Error::other)?;
         if let Some(way) = way {
             let connection = database.connection();
             if !mark.fits(way, connection, session).map_err(io::Error::other)? {
-                mark = Mark { way: way.name.to_owned(), ..Mark::default() };
+                mark = RowMark { way: way.name.to_owned(), ..RowMark::default() };
             }
         }
-        Ok(Rows {
+        Ok(RowReader {
             path: path.to_owned(),
             database,
             session: session.to_owned(),
@@ -166,7 +169,7 @@ impl Rows {
     }
 
     /// Reads the next page; whether there was anything.
-    fn turn(&mut self, way: &'static Way) -> io::Result<bool> {
+    fn turn(&mut self, way: &'static RowQuery) -> io::Result<bool> {
         let mut read = self.read(way);
         if !self.database.is_unchanged()? {
             self.database = Database::open_shared(&self.path)?;
@@ -179,7 +182,10 @@ impl Rows {
         Ok(!self.page.is_empty())
     }
 
-    fn read(&self, way: &'static Way) -> rusqlite::Result<(VecDeque<Found>, Option<i64>)> {
+    fn read(
+        &self,
+        way: &'static RowQuery,
+    ) -> rusqlite::Result<(VecDeque<FetchedRow>, Option<i64>)> {
         let connection = self.database.connection();
         // One snapshot for all that is asked.
         let snapshot = connection.unchecked_transaction()?;
@@ -197,7 +203,7 @@ impl Rows {
             while let Some(row) = rows.next()? {
                 let json = record(row, 0, way.json)?;
                 let key = format!("head {}", short_hash(&[&json]));
-                page.push_back(Found { after: self.mark.after.clone(), key, json });
+                page.push_back(FetchedRow { after: self.mark.after.clone(), key, json });
             }
         }
         let mut statement = connection.prepare_cached(way.rows)?;
@@ -236,18 +242,18 @@ impl Rows {
     }
 }
 
-impl Records for Rows {
-    fn next<'a>(&'a mut self, kept: &'a mut Vec<u8>) -> io::Result<Next<'a>> {
-        let Some(way) = self.way else { return Ok(Next::End) };
+impl RecordReader for RowReader {
+    fn next<'a>(&'a mut self, kept: &'a mut Vec<u8>) -> io::Result<NextRecord<'a>> {
+        let Some(way) = self.way else { return Ok(NextRecord::End) };
         if self.page.is_empty() && !self.turn(way)? {
             if way.newest.is_some() {
                 self.mark.after.clear();
                 self.mark.since = self.mark.until.take();
             }
-            return Ok(Next::End);
+            return Ok(NextRecord::End);
         }
-        let Some(Found { after, key, json }) = self.page.pop_front() else {
-            return Ok(Next::End);
+        let Some(FetchedRow { after, key, json }) = self.page.pop_front() else {
+            return Ok(NextRecord::End);
         };
         let (start, offset) = (kept.len(), self.offset);
         kept.extend(json.as_bytes());
@@ -256,7 +262,7 @@ impl Records for Rows {
         self.offset += bytes.len() as u64;
         self.mark.after = after;
         self.mark.key = key;
-        Ok(Next::Whole { offset, bytes, key: &self.mark.key })
+        Ok(NextRecord::Whole { offset, bytes, key: &self.mark.key })
     }
 
     fn watermark(&self) -> Option<String> {
@@ -264,9 +270,14 @@ impl Records for Rows {
     }
 }
 
-impl Mark {
+impl RowMark {
     /// Whether the database still has what was read last.
-    fn fits(&self, way: &Way, connection: &Connection, session: &str) -> rusqlite::Result<bool> {
+    fn fits(
+        &self,
+        way: &RowQuery,
+        connection: &Connection,
+        session: &str,
+    ) -> rusqlite::Result<bool> {
         if self.way != way.name {
             return Ok(false);
         }
@@ -286,8 +297,8 @@ fn way(
     agent: &dyn Agent,
     connection: &Connection,
     session: &str,
-    mark: &Mark,
-) -> rusqlite::Result<Option<&'static Way>> {
+    mark: &RowMark,
+) -> rusqlite::Result<Option<&'static RowQuery>> {
     let Some(schema) = schema(agent, connection)? else { return Ok(None) };
     let named = |name: &str| schema.ways.iter().find(|way| way.name == name);
     if let Some(way) = named(&mark.way) {
@@ -301,11 +312,11 @@ fn way(
     Ok(named(&name))
 }
 
-fn found(row: &Row<'_>, json_members: &[&str]) -> rusqlite::Result<Found> {
+fn found(row: &Row<'_>, json_members: &[&str]) -> rusqlite::Result<FetchedRow> {
     const NOT_OF_THE_RECORD: usize = 2;
     let after = text(row.get_ref("after")?);
     let key = text(row.get_ref("key")?);
-    Ok(Found { after, key, json: record(row, NOT_OF_THE_RECORD, json_members)? })
+    Ok(FetchedRow { after, key, json: record(row, NOT_OF_THE_RECORD, json_members)? })
 }
 
 /// A row as a record, from a column on: one JSON object.

@@ -11,12 +11,12 @@ use crate::error::{Warning, WarningKind};
 const PLACES_MAX: usize = 1_024;
 
 #[derive(Default)]
-pub(crate) struct Troubles {
+pub(crate) struct WarningDedup {
     /// Why a place cannot be read, as it was said last.
     said: HashMap<PathBuf, String>,
 }
 
-impl Troubles {
+impl WarningDedup {
     /// Leaves those warnings that say something new.
     pub(crate) fn keep_new(&mut self, warnings: &mut Vec<Warning>) {
         warnings.retain(|warning| match &warning.path {
@@ -70,12 +70,12 @@ mod tests {
             (dir.path().join("folder"), dir.path().join("gone"), dir.path().join("a.jsonl"));
         fs::create_dir(&folder).unwrap();
         fs::write(&file, "").unwrap();
-        let mut troubles = Troubles::default();
+        let mut warning_dedup = WarningDedup::default();
         let mut is_said = |path: &Path| {
             let error = Error::from(ErrorKind::PermissionDenied);
             let mut warnings = vec![Warning::unreadable("parrot", path, &error)];
-            troubles.keep_new(&mut warnings);
-            troubles.forget_past(&[]);
+            warning_dedup.keep_new(&mut warnings);
+            warning_dedup.forget_past(&[]);
             !warnings.is_empty()
         };
         for (path, again) in [(&folder, true), (&gone, true), (&file, false)] {

@@ -5,17 +5,17 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::PathBuf;
 
 use crate::agent::Agent;
-use crate::discover::Discovered;
+use crate::checkpoint::{Checkpoint, file_of};
+use crate::checkpoint_stat::CheckpointStat;
+use crate::discover::DiscoveredSource;
 use crate::error::CaptureError;
-use crate::position::{Position, file_of};
-use crate::seen::Seen;
 use crate::silence::OpenEpochs;
 use crate::sink::{Batch, KnownSource, Sink};
 use crate::source::Source;
 
 /// What the journal knows of sources, by name and by file.
 pub(crate) struct KnownSources {
-    by_key: HashMap<String, Seen>,
+    by_key: HashMap<String, CheckpointStat>,
     by_file: HashMap<(u64, u64), String>,
     /// The files that are there now and where, as far as they were listed.
     pub present: HashMap<(u64, u64), PathBuf>,
@@ -36,7 +36,9 @@ impl KnownFiles {
         let mut files = self.0.borrow_mut();
         if files.is_none() {
             let mut known = HashSet::new();
-            let show = &mut |one: KnownSource<'_>| known.extend([Seen::parse(one.position).file()]);
+            let show = &mut |one: KnownSource<'_>| {
+                known.extend([CheckpointStat::parse(one.checkpoint).file()])
+            };
             sink.sources(show).map_err(CaptureError::Positions)?;
             *files = Some(known);
         }
@@ -57,13 +59,13 @@ impl KnownSources {
         let mut by_file = HashMap::new();
         let mut open = BTreeSet::new();
         let show = &mut |known: KnownSource<'_>| {
-            let seen = Seen::parse(known.position);
+            let seen = CheckpointStat::parse(known.checkpoint);
             // A file that is many sources is not known by its place on the disk.
             if seen.had_place() && !seen.is_missing && seen.is_whole_file() {
                 by_file.insert(seen.file(), known.key.to_owned());
             }
             by_key.insert(known.key.to_owned(), seen);
-            if OpenEpochs::is_in(known.position) {
+            if OpenEpochs::is_in(known.checkpoint) {
                 open.insert(known.key.to_owned());
             }
         };
@@ -74,7 +76,7 @@ impl KnownSources {
 
     /// What was seen of a source, if it is one that was read before: the same file wherever it is
     /// now, else what stands at the same path, unless that has only moved away.
-    pub(crate) fn claim(&mut self, found: &mut Discovered) -> Option<Seen> {
+    pub(crate) fn claim(&mut self, found: &mut DiscoveredSource) -> Option<CheckpointStat> {
         let file = file_of(&found.metadata);
         let source = &mut found.source;
         if source.digest.is_some() {
@@ -88,7 +90,7 @@ impl KnownSources {
             return known;
         }
         let at_path = source.key();
-        let has_moved = |was_here: &Seen| {
+        let has_moved = |was_here: &CheckpointStat| {
             let now_at = self.present.get(&was_here.file()).unwrap_or(&was_here.path);
             was_here.file() != file && *now_at != source.path && was_here.is_at(now_at)
         };
@@ -132,10 +134,10 @@ impl KnownSources {
                 continue;
             }
             // One that nobody can go on from is left as it is.
-            if let Some((position, recorded)) = position_of(&key, sink)?
-                && position != Position::default()
+            if let Some((checkpoint, recorded)) = position_of(&key, sink)?
+                && checkpoint != Checkpoint::default()
             {
-                let to = Position { is_missing: true, ..position }.encode();
+                let to = Checkpoint { is_missing: true, ..checkpoint }.encode();
                 batches.push(Batch { source: key, from: Some(recorded), to, drafts: Vec::new() });
             }
         }
@@ -148,7 +150,7 @@ impl KnownSources {
 pub(crate) fn position_of(
     key: &str,
     sink: &dyn Sink,
-) -> Result<Option<(Position, String)>, CaptureError> {
+) -> Result<Option<(Checkpoint, String)>, CaptureError> {
     let recorded = sink.source(key).map_err(CaptureError::Positions)?;
-    Ok(recorded.map(|recorded| (Position::parse(&recorded).unwrap_or_default(), recorded)))
+    Ok(recorded.map(|recorded| (Checkpoint::parse(&recorded).unwrap_or_default(), recorded)))
 }

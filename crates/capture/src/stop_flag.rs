@@ -6,17 +6,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Asks for an end, from any thread. What was read by then is recorded, and the next pass goes on
 /// behind it.
 #[derive(Clone, Debug, Default)]
-pub struct Stop {
+pub struct StopFlag {
     asked: Arc<AtomicBool>,
     /// Somebody who may ask as well.
     other: Option<Arc<AtomicBool>>,
 }
 
-impl Stop {
+impl StopFlag {
     /// One that can be asked by itself, and is asked when this one is.
     #[must_use]
-    pub fn or_earlier(&self) -> Stop {
-        Stop { asked: Arc::default(), other: Some(Arc::clone(&self.asked)) }
+    pub fn or_earlier(&self) -> StopFlag {
+        StopFlag { asked: Arc::default(), other: Some(Arc::clone(&self.asked)) }
     }
 
     pub fn ask(&self) {

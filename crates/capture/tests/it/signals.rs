@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::path::PathBuf;
 use std::time::{Duration, UNIX_EPOCH};
 
-use capture::{Environment, Heeded, Pump, Sign, SignKind, Summary};
+use capture::{Environment, IngestSummary, Ingester, SessionSignal, SignalKind, SignalOutcome};
 use event::{Kind, Time};
 use tempfile::TempDir;
 
@@ -61,13 +61,13 @@ impl World {
     fn with_pump<T>(
         &mut self,
         minute: i64,
-        act: impl FnOnce(&Pump<'_>, &mut Memory, &mut Summary) -> T,
+        act: impl FnOnce(&Ingester<'_>, &mut Memory, &mut IngestSummary) -> T,
     ) -> T {
         let environment = Environment::new(self.home.path(), []);
         let clock = || at(minute);
         let agents = [agent("claude")];
-        let pump = Pump::new(&agents, &environment, &clock);
-        act(&pump, &mut self.sink, &mut Summary::default())
+        let pump = Ingester::new(&agents, &environment, &clock);
+        act(&pump, &mut self.sink, &mut IngestSummary::default())
     }
 
     /// Reads everything and asks for silence; how many epochs that closed.
@@ -85,12 +85,12 @@ impl World {
     }
 
     /// A hook leaves a sign at a minute, and it is looked at in another.
-    fn heed(&mut self, kind: SignKind, minute: i64, seen: i64) -> Heeded {
-        self.heed_sign(&Sign { kind, at: at(minute), ..sign() }, seen)
+    fn apply_signal(&mut self, kind: SignalKind, minute: i64, seen: i64) -> SignalOutcome {
+        self.heed_sign(&SessionSignal { kind, at: at(minute), ..sign() }, seen)
     }
 
-    fn heed_sign(&mut self, sign: &Sign<'_>, seen: i64) -> Heeded {
-        self.with_pump(seen, |pump, sink, summary| pump.heed(sign, sink, summary).unwrap())
+    fn heed_sign(&mut self, sign: &SessionSignal<'_>, seen: i64) -> SignalOutcome {
+        self.with_pump(seen, |pump, sink, summary| pump.apply_signal(sign, sink, summary).unwrap())
     }
 
     /// Everything but what was said: kinds, causes and reasons.
@@ -114,10 +114,10 @@ fn at(minute: i64) -> Time {
     Time::from_millis(NOW + minute * MINUTE)
 }
 
-fn sign() -> Sign<'static> {
-    Sign {
+fn sign() -> SessionSignal<'static> {
+    SessionSignal {
         name: "1800000000000000000-00000001",
-        kind: SignKind::Stop,
+        kind: SignalKind::Stop,
         provider: "claude",
         session: "s1",
         transcript: None,
@@ -212,11 +212,11 @@ fn a_stop_ends_session_and_epoch_once() {
     world.ask(0, true);
     // Nobody has read the session yet: it is read because of the sign.
     let path = world.path();
-    let stop = Sign { at: at(1), transcript: Some(&path), ..sign() };
-    assert_eq!(world.heed_sign(&stop, 1), Heeded::Done);
+    let stop = SessionSignal { at: at(1), transcript: Some(&path), ..sign() };
+    assert_eq!(world.heed_sign(&stop, 1), SignalOutcome::Done);
     let told = ["session.started", "session.exited logout", "epoch.closed exit"];
     assert_eq!(world.facts(), told);
-    assert_eq!(world.heed_sign(&stop, 2), Heeded::Done);
+    assert_eq!(world.heed_sign(&stop, 2), SignalOutcome::Done);
     assert_eq!(world.facts(), told);
     let exited = world.sink.events().find(|event| event.kind == Kind::SessionExited).unwrap();
     assert_eq!(exited.source.as_str(), "hook");
@@ -228,13 +228,13 @@ fn a_session_that_goes_on_after_its_end_is_resumed() {
     let mut world = World::new();
     world.ask(0, true);
     world.read(0);
-    world.heed(SignKind::Stop, 1, 1);
+    world.apply_signal(SignalKind::Stop, 1, 1);
     world.ask(5, true);
     world.read(5);
     let told = ["session.started", "session.exited logout", "epoch.closed exit"];
     assert_eq!(world.facts(), [&told[..], &["session.started resumed"]].concat());
     // The same sign again is about the life that is over.
-    assert_eq!(world.heed(SignKind::Stop, 1, 6), Heeded::Done);
+    assert_eq!(world.apply_signal(SignalKind::Stop, 1, 6), SignalOutcome::Done);
     assert_eq!(world.facts().len(), 4);
 }
 
@@ -243,10 +243,10 @@ fn a_compaction_that_only_a_hook_tells_closes_the_epoch_after_a_while() {
     let mut world = World::new();
     world.ask(0, true);
     world.read(0);
-    assert_eq!(world.heed(SignKind::Compact, 1, 1), Heeded::Waits);
-    assert_eq!(world.heed(SignKind::Compact, 1, 3), Heeded::Done);
+    assert_eq!(world.apply_signal(SignalKind::Compact, 1, 1), SignalOutcome::Pending);
+    assert_eq!(world.apply_signal(SignalKind::Compact, 1, 3), SignalOutcome::Done);
     assert_eq!(world.facts(), ["session.started", "epoch.closed compaction"]);
-    assert_eq!(world.heed(SignKind::Compact, 1, 4), Heeded::Done);
+    assert_eq!(world.apply_signal(SignalKind::Compact, 1, 4), SignalOutcome::Done);
     assert_eq!(world.facts().len(), 2);
 }
 
@@ -255,9 +255,10 @@ fn a_compaction_and_then_an_end_are_both_told() {
     let mut world = World::new();
     world.ask(0, true);
     world.read(0);
-    let compact = Sign { kind: SignKind::Compact, at: at(1), is_followed: true, ..sign() };
-    assert_eq!(world.heed_sign(&compact, 1), Heeded::Done);
-    assert_eq!(world.heed(SignKind::Stop, 1, 1), Heeded::Done);
+    let compact =
+        SessionSignal { kind: SignalKind::Compact, at: at(1), is_followed: true, ..sign() };
+    assert_eq!(world.heed_sign(&compact, 1), SignalOutcome::Done);
+    assert_eq!(world.apply_signal(SignalKind::Stop, 1, 1), SignalOutcome::Done);
     let told = ["session.started", "epoch.closed compaction", "session.exited logout"];
     assert_eq!(world.facts(), told);
 }
@@ -267,9 +268,9 @@ fn a_clear_closes_the_epoch_it_is_about() {
     let mut world = World::new();
     world.ask(0, true);
     world.read(0);
-    assert_eq!(world.heed(SignKind::Clear, 1, 1), Heeded::Done);
+    assert_eq!(world.apply_signal(SignalKind::Clear, 1, 1), SignalOutcome::Done);
     world.ask(2, true);
-    assert_eq!(world.heed(SignKind::Clear, 1, 3), Heeded::Done);
+    assert_eq!(world.apply_signal(SignalKind::Clear, 1, 3), SignalOutcome::Done);
     assert_eq!(world.facts(), ["session.started", "epoch.closed clear"]);
 }
 
@@ -278,9 +279,9 @@ fn the_end_of_a_turn_is_told_if_the_source_does_not() {
     let mut world = World::new();
     world.ask(0, false);
     world.read(0);
-    assert_eq!(world.heed(SignKind::TurnEnd, 1, 1), Heeded::Waits);
-    assert_eq!(world.heed(SignKind::TurnEnd, 1, 3), Heeded::Done);
-    assert_eq!(world.heed(SignKind::TurnEnd, 1, 4), Heeded::Done);
+    assert_eq!(world.apply_signal(SignalKind::TurnEnd, 1, 1), SignalOutcome::Pending);
+    assert_eq!(world.apply_signal(SignalKind::TurnEnd, 1, 3), SignalOutcome::Done);
+    assert_eq!(world.apply_signal(SignalKind::TurnEnd, 1, 4), SignalOutcome::Done);
     assert_eq!(world.facts(), ["session.started", "turn.completed completed"]);
 }
 
@@ -290,7 +291,7 @@ fn three_ends_of_turns_are_one_epoch() {
     for minute in 0..3 {
         world.ask(minute, true);
         world.read(minute);
-        assert_eq!(world.heed(SignKind::TurnEnd, minute, minute), Heeded::Done);
+        assert_eq!(world.apply_signal(SignalKind::TurnEnd, minute, minute), SignalOutcome::Done);
     }
     assert_eq!(world.facts(), ["session.started"]);
 }
@@ -301,9 +302,9 @@ fn nobody_is_believed_outside_the_folders_of_the_agent() {
     let elsewhere = world.home.path().join("s1.jsonl");
     world.ask(0, true);
     fs::rename(world.path(), &elsewhere).unwrap();
-    let stop = Sign { transcript: Some(&elsewhere), ..sign() };
-    assert_eq!(world.heed_sign(&stop, 1), Heeded::Unknown);
-    let other = Sign { provider: "nobody", ..stop };
-    assert_eq!(world.heed_sign(&other, 1), Heeded::Unknown);
+    let stop = SessionSignal { transcript: Some(&elsewhere), ..sign() };
+    assert_eq!(world.heed_sign(&stop, 1), SignalOutcome::UnknownSession);
+    let other = SessionSignal { provider: "nobody", ..stop };
+    assert_eq!(world.heed_sign(&other, 1), SignalOutcome::UnknownSession);
     assert_eq!(world.sink.events().count(), 0);
 }

@@ -1,11 +1,11 @@
 //! What a parser makes of records: drafts with ids, times and places, in the order told.
 
-mod talk; // what is told most
-mod stands_for; // what a call stands for beside itself
-mod input; // what the input of a call says
+mod messages; // what is told most
+mod children; // what a call stands for beside itself
+mod tool_input; // what the input of a call says
 
-pub use input::{argument, brief, questions};
-pub use stands_for::Child;
+pub use children::ChildCall;
+pub use tool_input::{argument, brief, questions};
 
 use std::collections::BTreeMap;
 
@@ -16,11 +16,11 @@ use event::payload::{
 };
 use event::{Confidence, Draft, EventId, Kind, Raw, SessionId, Source as How, Time};
 
-use crate::identity::Identity;
+use crate::identity::EventIdentity;
 use crate::limit::{SHOWN_CHARS_MAX, SILENCE_MILLIS, UNKNOWN_BYTES_MAX};
-use crate::record::Record;
+use crate::record::SourceRecord;
 use crate::source::Source;
-use crate::thread::{Parent, Settings, Thread};
+use crate::thread_state::{ParentLink, SessionSettings, ThreadState};
 
 /// The session of ours that a provider's session is.
 pub(crate) fn session_id(provider: &str, session: &str) -> SessionId {
@@ -36,10 +36,10 @@ pub(crate) fn session_id(provider: &str, session: &str) -> SessionId {
 }
 
 /// Collects what the records of one source tell.
-pub struct Told<'a> {
+pub struct EventBuilder<'a> {
     source: &'a Source,
     generation: u32,
-    threads: &'a mut BTreeMap<String, Thread>,
+    threads: &'a mut BTreeMap<String, ThreadState>,
     beside: &'a dyn Fn(&str) -> Option<String>,
     now: Time,
     /// The session that is being told of.
@@ -52,14 +52,14 @@ pub struct Told<'a> {
     drafts: Vec<Draft>,
     /// For each draft, whether a copy of it in another session would be the same fact, and where
     /// its record ends.
-    places: Vec<Place>,
+    places: Vec<DraftPlace>,
     silent: u64,
     unknown: BTreeMap<(String, String), u64>,
 }
 
 /// Where a draft comes from.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place {
+pub(crate) struct DraftPlace {
     /// A copy of it in another session would be the same fact.
     pub is_everywhere: bool,
     /// Behind its record.
@@ -68,23 +68,23 @@ pub(crate) struct Place {
 
 /// What was told of some records.
 #[derive(Debug, Default)]
-pub(crate) struct Telling {
+pub(crate) struct ParsedEvents {
     pub drafts: Vec<Draft>,
-    pub places: Vec<Place>,
+    pub places: Vec<DraftPlace>,
     pub silent: u64,
     /// Records that were not understood, by the agent's version and what it calls them.
     pub unknown: BTreeMap<(String, String), u64>,
 }
 
-impl<'a> Told<'a> {
+impl<'a> EventBuilder<'a> {
     pub(crate) fn new(
         source: &'a Source,
         generation: u32,
-        threads: &'a mut BTreeMap<String, Thread>,
+        threads: &'a mut BTreeMap<String, ThreadState>,
         beside: &'a dyn Fn(&str) -> Option<String>,
         now: Time,
-    ) -> Told<'a> {
-        Told {
+    ) -> EventBuilder<'a> {
+        EventBuilder {
             source,
             generation,
             threads,
@@ -103,7 +103,7 @@ impl<'a> Told<'a> {
     }
 
     /// Everything that follows stands in this record.
-    pub(crate) fn begin(&mut self, record: &Record<'_>) {
+    pub(crate) fn begin(&mut self, record: &SourceRecord<'_>) {
         self.offset = record.offset;
         self.length = record.length;
         record.key.clone_into(&mut self.key);
@@ -114,13 +114,18 @@ impl<'a> Told<'a> {
         self.drafts.len()
     }
 
-    pub(crate) fn finish(self) -> Telling {
-        let Told { drafts, places, silent, unknown, .. } = self;
-        Telling { drafts, places, silent, unknown }
+    pub(crate) fn finish(self) -> ParsedEvents {
+        let EventBuilder { drafts, places, silent, unknown, .. } = self;
+        ParsedEvents { drafts, places, silent, unknown }
     }
 
     /// Tells what an earlier record said, as standing there.
-    pub fn at_record(&mut self, offset: u64, length: u64, tell: impl FnOnce(&mut Told<'a>)) {
+    pub fn at_record(
+        &mut self,
+        offset: u64,
+        length: u64,
+        tell: impl FnOnce(&mut EventBuilder<'a>),
+    ) {
         let here = (self.offset, self.length);
         (self.offset, self.length) = (offset, length);
         tell(self);
@@ -163,7 +168,7 @@ impl<'a> Told<'a> {
         let thread = self.thread();
         if !thread.is_started {
             // Whom it works for counts more than whom it repeats.
-            thread.parent = Some(Parent { mode, label, ..Parent::unseen(session) });
+            thread.parent = Some(ParentLink { mode, label, ..ParentLink::unseen(session) });
         } else if is_fork {
             self.comes_from(session);
         }
@@ -183,10 +188,10 @@ impl<'a> Told<'a> {
 
     /// Says which session this one goes on with, where that is seen only after it has begun.
     pub(crate) fn comes_from(&mut self, session: &str) {
-        self.thread().parent = Some(Parent::unseen(session));
+        self.thread().parent = Some(ParentLink::unseen(session));
         let session_id = self.session_of(session);
         let parent = Some(SessionParent { session_id, seq: 0, event_id: None });
-        let identity = Identity::in_session(&["comes from", session]);
+        let identity = EventIdentity::in_session(&["comes from", session]);
         self.fact(identity, None, &SettingsChanged { parent, ..SettingsChanged::default() });
     }
 
@@ -201,25 +206,25 @@ impl<'a> Told<'a> {
     }
 
     /// What the agent says of the session. What is new becomes an event once it has begun.
-    pub fn settings(&mut self, at: Option<Time>, news: Settings) {
+    pub fn settings(&mut self, at: Option<Time>, news: SessionSettings) {
         let thread = self.thread();
         let changed = thread.settings.change(news);
         if let Some(changed) = changed.filter(|_| thread.is_started) {
             let what = Raw::from_value(&changed).expect("settings always encode");
-            let identity = Identity::in_session(&["settings", &self.place(), what.get()]);
+            let identity = EventIdentity::in_session(&["settings", &self.place(), what.get()]);
             self.fact(identity, at, &changed);
         }
     }
 
     /// The settings known so far.
-    pub fn known(&mut self) -> &Settings {
+    pub fn known(&mut self) -> &SessionSettings {
         &self.thread().settings
     }
 
     /// An event. Its time is the provider's, else the nearest earlier one.
     pub fn fact<P: Payload>(
         &mut self,
-        identity: Identity,
+        identity: EventIdentity,
         at: Option<Time>,
         payload: &P,
     ) -> &mut Draft {
@@ -230,7 +235,7 @@ impl<'a> Told<'a> {
     /// An event whose payload is JSON already.
     pub fn data(
         &mut self,
-        identity: Identity,
+        identity: EventIdentity,
         at: Option<Time>,
         kind: Kind,
         data: Raw,
@@ -238,7 +243,7 @@ impl<'a> Told<'a> {
         self.start(at);
         if kind.is_shown() {
             if self.thread().is_exited {
-                self.go_on(Identity::in_session(&["resumed", &self.place()]), at);
+                self.go_on(EventIdentity::in_session(&["resumed", &self.place()]), at);
             }
             self.notice_silence(at);
         }
@@ -249,7 +254,7 @@ impl<'a> Told<'a> {
     pub fn turn_started(&mut self, at: Option<Time>, turn_id: &str) {
         self.start(at);
         self.turn_opened(Some(turn_id));
-        let identity = Identity::in_session(&["turn", turn_id, "started"]);
+        let identity = EventIdentity::in_session(&["turn", turn_id, "started"]);
         self.fact(identity, at, &TurnStarted::default());
     }
 
@@ -270,7 +275,7 @@ impl<'a> Told<'a> {
     pub fn turn_completed(
         &mut self,
         at: Option<Time>,
-        identity: Identity,
+        identity: EventIdentity,
         stop_reason: StopReason,
         error: Option<String>,
     ) {
@@ -282,7 +287,7 @@ impl<'a> Told<'a> {
     /// The agent replaced its history by a summary; the epoch ends.
     pub fn compacted(
         &mut self,
-        identity: Identity,
+        identity: EventIdentity,
         at: Option<Time>,
         summary: Option<String>,
         tokens_before: Option<u64>,
@@ -306,7 +311,7 @@ impl<'a> Told<'a> {
     }
 
     /// The agent took back what came after an event; the next prompt continues behind it.
-    pub fn rewound(&mut self, identity: Identity, at: Option<Time>, to: Option<EventId>) {
+    pub fn rewound(&mut self, identity: EventIdentity, at: Option<Time>, to: Option<EventId>) {
         let text = match to {
             Some(id) => format!("rewound to {id}"),
             None => "rewound to the beginning".to_owned(),
@@ -328,7 +333,7 @@ impl<'a> Told<'a> {
     }
 
     /// The agent says that it ended; so does the epoch.
-    pub fn exited(&mut self, identity: Identity, at: Option<Time>, reason: Option<String>) {
+    pub fn exited(&mut self, identity: EventIdentity, at: Option<Time>, reason: Option<String>) {
         let text = reason.clone();
         let exited = SessionExited { reason, ..SessionExited::default() };
         self.fact(identity, at, &exited).text = text;
@@ -341,7 +346,7 @@ impl<'a> Told<'a> {
     }
 
     /// The agent was started again and goes on with the session; a new epoch begins.
-    pub fn resumed(&mut self, identity: Identity, at: Option<Time>) {
+    pub fn resumed(&mut self, identity: EventIdentity, at: Option<Time>) {
         if !self.thread().is_started {
             return;
         }
@@ -353,7 +358,7 @@ impl<'a> Told<'a> {
     }
 
     /// The session goes on after its end.
-    fn go_on(&mut self, identity: Identity, at: Option<Time>) {
+    fn go_on(&mut self, identity: EventIdentity, at: Option<Time>) {
         self.thread().is_exited = false;
         let agent = Some(self.source.provider.to_owned());
         let started = SessionStarted { agent, resumed: true, ..SessionStarted::default() };
@@ -393,12 +398,12 @@ impl<'a> Told<'a> {
             ..EpochClosed::default()
         };
         let data = Raw::from_value(&closed).expect("payloads always encode");
-        let identity = Identity::in_session(&["epoch", &number.to_string()]);
+        let identity = EventIdentity::in_session(&["epoch", &number.to_string()]);
         self.push(identity, at, Kind::EpochClosed, data);
     }
 
     /// The id an event of the session has, or will have.
-    pub fn event_id(&self, identity: &Identity, at: Time) -> EventId {
+    pub fn event_id(&self, identity: &EventIdentity, at: Time) -> EventId {
         identity.event_id(at, self.source.provider, &self.session)
     }
 
@@ -408,7 +413,7 @@ impl<'a> Told<'a> {
     }
 
     /// A record that nobody understands is kept, and counted by what the agent calls it.
-    pub fn unknown(&mut self, record: &Record<'_>, record_type: &str, error: Option<&str>) {
+    pub fn unknown(&mut self, record: &SourceRecord<'_>, record_type: &str, error: Option<&str>) {
         self.unknown_because(record.text.as_ref(), record_type, error);
     }
 
@@ -426,7 +431,7 @@ impl<'a> Told<'a> {
             record_type: Some(record_type.to_owned()),
             error: error.map(str::to_owned),
         };
-        let identity = Identity::in_session(&["unknown", &self.place()]);
+        let identity = EventIdentity::in_session(&["unknown", &self.place()]);
         self.fact(identity, None, &unknown);
     }
 
@@ -440,13 +445,13 @@ impl<'a> Told<'a> {
             record_type: None,
             error: Some("torn".to_owned()),
         };
-        let identity = Identity::in_session(&["torn", &self.place(), &length.to_string()]);
+        let identity = EventIdentity::in_session(&["torn", &self.place(), &length.to_string()]);
         self.fact(identity, None, &unknown).id
     }
 
     /// Tells what was told before and went nowhere.
     pub(crate) fn take_over(&mut self, drafts: Vec<Draft>) {
-        let place = Place { is_everywhere: false, end: self.offset };
+        let place = DraftPlace { is_everywhere: false, end: self.offset };
         self.places.extend(drafts.iter().map(|_| place));
         self.drafts.extend(drafts);
     }
@@ -466,9 +471,9 @@ impl<'a> Told<'a> {
         }
     }
 
-    pub(crate) fn thread(&mut self) -> &mut Thread {
+    pub(crate) fn thread(&mut self) -> &mut ThreadState {
         if !self.threads.contains_key(&self.session) {
-            self.threads.insert(self.session.clone(), Thread::default());
+            self.threads.insert(self.session.clone(), ThreadState::default());
         }
         self.threads.get_mut(&self.session).expect("it was just put there")
     }
@@ -515,7 +520,7 @@ impl<'a> Told<'a> {
             ..SessionStarted::default()
         };
         let data = Raw::from_value(&started).expect("payloads always encode");
-        self.push(Identity::in_session(&["started"]), at, Kind::SessionStarted, data);
+        self.push(EventIdentity::in_session(&["started"]), at, Kind::SessionStarted, data);
     }
 
     /// A long pause between two turns ends the epoch.
@@ -533,7 +538,13 @@ impl<'a> Told<'a> {
         thread.epoch_from = thread.epoch_from.or(at).or(thread.last_at);
     }
 
-    fn push(&mut self, identity: Identity, at: Option<Time>, kind: Kind, data: Raw) -> &mut Draft {
+    fn push(
+        &mut self,
+        identity: EventIdentity,
+        at: Option<Time>,
+        kind: Kind,
+        data: Raw,
+    ) -> &mut Draft {
         let is_everywhere = identity.is_everywhere();
         let thread = self.thread();
         let known_at = at.or(thread.last_at);
@@ -560,7 +571,7 @@ impl<'a> Told<'a> {
         draft.confidence = Confidence::High;
         draft.turn_id = turn_id;
         draft.parent_id = parent_id;
-        let Told { source, generation, offset, length, .. } = self;
+        let EventBuilder { source, generation, offset, length, .. } = self;
         let record = format!("{}/{generation}/{offset}+{length}", source.name);
         draft
             .metadata
@@ -571,7 +582,7 @@ impl<'a> Told<'a> {
                 .insert("time".to_owned(), Raw::from_value("inferred").expect("a text encodes"));
         }
         self.drafts.push(draft);
-        self.places.push(Place { is_everywhere, end: self.offset + self.length });
+        self.places.push(DraftPlace { is_everywhere, end: self.offset + self.length });
         self.drafts.last_mut().expect("it was just put there")
     }
 }

@@ -50,14 +50,14 @@ pub fn argument(input: &Raw, name: &str) -> Option<String> {
 /// What a question tool asks, one question a line.
 pub fn questions(input: &Raw) -> String {
     #[derive(Deserialize)]
-    struct Asked {
-        questions: Vec<Question>,
+    struct QuestionList {
+        questions: Vec<QuestionText>,
     }
     #[derive(Deserialize)]
-    struct Question {
+    struct QuestionText {
         question: String,
     }
-    let Ok(Asked { questions }) = input.read() else { return String::new() };
+    let Ok(QuestionList { questions }) = input.read() else { return String::new() };
     questions.into_iter().map(|asked| asked.question).collect::<Vec<_>>().join("\n")
 }
 

@@ -14,7 +14,7 @@ const MANY: usize = 3;
 const WITHIN: Duration = Duration::from_secs(10 * 60);
 
 #[derive(Default)]
-pub(crate) struct Misses {
+pub(crate) struct MissedEvents {
     /// Sources with something new that somebody has told of, since they were looked at last.
     told: HashSet<PathBuf>,
     /// Sources that had grown though nobody had told so, and when that was seen.
@@ -25,13 +25,13 @@ pub(crate) struct Misses {
 
 /// What has become of suspicions.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Missed {
+pub(crate) struct MissReport {
     pub count: u64,
     /// Folders that had too many.
     pub roots: Vec<PathBuf>,
 }
 
-impl Misses {
+impl MissedEvents {
     /// Somebody has told of a source, or it is known anyway that there is more.
     pub(crate) fn tell(&mut self, path: &Path) {
         self.suspected.remove(path);
@@ -50,8 +50,8 @@ impl Misses {
 
     /// Counts those of which nobody has told by now. What lies in no folder of `watched` was not
     /// to be told of.
-    pub(crate) fn settle(&mut self, watched: &BTreeSet<PathBuf>, now: Moment) -> Missed {
-        let mut missed = Missed::default();
+    pub(crate) fn settle(&mut self, watched: &BTreeSet<PathBuf>, now: Moment) -> MissReport {
+        let mut missed = MissReport::default();
         let is_late = |since: &Moment| now.saturating_sub(*since) >= UNDER_WAY;
         for (path, since) in self.suspected.extract_if(.., |_, since| is_late(since)) {
             let Some(root) = watched.iter().find(|root| path.starts_with(root)) else { continue };
@@ -86,19 +86,19 @@ mod tests {
 
     #[test]
     fn what_was_told_before_or_shortly_after_is_not_missed() {
-        let mut misses = Misses::default();
+        let mut misses = MissedEvents::default();
         let source = Path::new(SOURCE);
         misses.tell(source);
         misses.looked(source, true, seconds(1));
         misses.looked(source, true, seconds(2));
         misses.tell(source);
         misses.looked(source, false, seconds(3));
-        assert_eq!(misses.settle(&watched(), seconds(100)), Missed::default());
+        assert_eq!(misses.settle(&watched(), seconds(100)), MissReport::default());
     }
 
     #[test]
     fn what_nobody_tells_of_is_missed_once() {
-        let mut misses = Misses::default();
+        let mut misses = MissedEvents::default();
         let sources = [SOURCE, "/home/dev/.codex/sessions/rollout.jsonl"];
         for source in sources {
             misses.looked(Path::new(source), true, seconds(1));
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn a_folder_with_many_misses_in_a_short_time_is_named() {
-        let mut misses = Misses::default();
+        let mut misses = MissedEvents::default();
         let mut named = |at: u64| {
             misses.looked(Path::new(SOURCE), true, seconds(at));
             misses.settle(&watched(), seconds(at + 10)).roots.len()

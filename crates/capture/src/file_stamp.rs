@@ -10,16 +10,16 @@ use std::path::{Path, PathBuf};
 
 use event::Time;
 
-use crate::position::{changed, file_of, is_quiet, is_settled};
+use crate::checkpoint::{changed, file_of, is_quiet, is_settled};
 
 /// How sources looked, of those that are looked at again and again.
 #[derive(Default)]
-pub(crate) struct Glances(HashMap<PathBuf, Glance>);
+pub(crate) struct FileStamps(HashMap<PathBuf, FileStamp>);
 
 /// Everything a look goes by, as far as the file system tells.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Glance {
-    file: Option<Stamp>,
+pub(crate) struct FileStamp {
+    file: Option<StampFields>,
     /// Of the log beside it: what happens to a database happens there first. When something else
     /// than its bytes was changed says nothing: a reader may do that by opening it.
     log: Option<(FileId, u64, i64)>,
@@ -29,26 +29,27 @@ pub(crate) struct Glance {
 }
 
 /// A file, its size, and when its bytes and what is known of it were changed last.
-type Stamp = (FileId, u64, i64, (i64, i64));
+type StampFields = (FileId, u64, i64, (i64, i64));
 
 type FileId = (u64, u64);
 
-impl Glances {
+impl FileStamps {
     /// Whether a source looks as it did when a look found nothing more.
-    pub(crate) fn has(&self, path: &Path, glance: &Glance) -> bool {
-        self.0.get(path) == Some(glance)
+    pub(crate) fn has(&self, path: &Path, stamp: &FileStamp) -> bool {
+        self.0.get(path) == Some(stamp)
     }
 
     /// Whether nothing has happened to a source since then, but that nobody has written for long.
-    pub(crate) fn only_fell_silent(&self, path: &Path, glance: &Glance) -> bool {
-        let is_so = |seen: &Glance| *seen == Glance { is_quiet: seen.is_quiet, ..glance.clone() };
+    pub(crate) fn only_fell_silent(&self, path: &Path, stamp: &FileStamp) -> bool {
+        let is_so =
+            |seen: &FileStamp| *seen == FileStamp { is_quiet: seen.is_quiet, ..stamp.clone() };
         self.0.get(path).is_some_and(is_so)
     }
 
     /// A look that was begun after this glance has found all there was.
-    pub(crate) fn put(&mut self, path: &Path, glance: Glance) {
-        if glance.is_settled {
-            self.0.insert(path.to_owned(), glance);
+    pub(crate) fn put(&mut self, path: &Path, stamp: FileStamp) {
+        if stamp.is_settled {
+            self.0.insert(path.to_owned(), stamp);
         } else {
             self.forget(path);
         }
@@ -60,8 +61,8 @@ impl Glances {
     }
 }
 
-impl Glance {
-    pub(crate) fn at(path: &Path, now: Time) -> Glance {
+impl FileStamp {
+    pub(crate) fn at(path: &Path, now: Time) -> FileStamp {
         let mut log = OsString::from(path);
         log.push("-wal");
         let both = [fs::metadata(path).ok(), fs::metadata(log).ok()];
@@ -70,11 +71,11 @@ impl Glance {
             (all(&|metadata| is_quiet(metadata, now)), all(&|metadata| is_settled(metadata, now)));
         let [file, log] = both.map(|metadata| metadata.as_ref().map(stamp));
         let log = log.map(|(file, size, changed, _)| (file, size, changed));
-        Glance { file, log, is_quiet, is_settled }
+        FileStamp { file, log, is_quiet, is_settled }
     }
 }
 
-fn stamp(metadata: &Metadata) -> Stamp {
+fn stamp(metadata: &Metadata) -> StampFields {
     let known = (metadata.ctime(), metadata.ctime_nsec());
     (file_of(metadata), metadata.size(), changed(metadata), known)
 }
@@ -109,11 +110,11 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.jsonl");
         let mut file = file_of_yesterday(&path);
-        let mut glances = Glances::default();
-        glances.put(&path, Glance::at(&path, now()));
-        assert!(glances.has(&path, &Glance::at(&path, now())));
+        let mut stamps = FileStamps::default();
+        stamps.put(&path, FileStamp::at(&path, now()));
+        assert!(stamps.has(&path, &FileStamp::at(&path, now())));
         file.write_all(b"more\n").unwrap();
-        assert!(!glances.has(&path, &Glance::at(&path, now())));
+        assert!(!stamps.has(&path, &FileStamp::at(&path, now())));
     }
 
     #[test]
@@ -122,10 +123,10 @@ mod tests {
         let path = dir.path().join("a.db");
         file_of_yesterday(&path);
         let mut log = file_of_yesterday(&dir.path().join("a.db-wal"));
-        let mut glances = Glances::default();
-        glances.put(&path, Glance::at(&path, now()));
+        let mut stamps = FileStamps::default();
+        stamps.put(&path, FileStamp::at(&path, now()));
         log.write_all(b"a page").unwrap();
-        assert!(!glances.has(&path, &Glance::at(&path, now())));
+        assert!(!stamps.has(&path, &FileStamp::at(&path, now())));
     }
 
     #[test]
@@ -134,11 +135,11 @@ mod tests {
         let path = dir.path().join("a.db");
         file_of_yesterday(&path);
         let log = file_of_yesterday(&dir.path().join("a.db-wal"));
-        let mut glances = Glances::default();
-        glances.put(&path, Glance::at(&path, now()));
+        let mut stamps = FileStamps::default();
+        stamps.put(&path, FileStamp::at(&path, now()));
         // Changes when something was changed last, and nothing else.
         log.set_permissions(log.metadata().unwrap().permissions()).unwrap();
-        assert!(glances.has(&path, &Glance::at(&path, now())));
+        assert!(stamps.has(&path, &FileStamp::at(&path, now())));
     }
 
     #[test]
@@ -149,13 +150,13 @@ mod tests {
         let written = now();
         file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_nanos(written.nanos() as u64))
             .unwrap();
-        let mut glances = Glances::default();
-        glances.put(&path, Glance::at(&path, later(written, 2)));
-        assert!(glances.has(&path, &Glance::at(&path, later(written, 60))));
-        assert!(!glances.has(&path, &Glance::at(&path, later(written, 60 * 60))));
-        assert!(glances.only_fell_silent(&path, &Glance::at(&path, later(written, 60 * 60))));
+        let mut stamps = FileStamps::default();
+        stamps.put(&path, FileStamp::at(&path, later(written, 2)));
+        assert!(stamps.has(&path, &FileStamp::at(&path, later(written, 60))));
+        assert!(!stamps.has(&path, &FileStamp::at(&path, later(written, 60 * 60))));
+        assert!(stamps.only_fell_silent(&path, &FileStamp::at(&path, later(written, 60 * 60))));
         fs::write(&path, "more\n").unwrap();
-        assert!(!glances.only_fell_silent(&path, &Glance::at(&path, later(written, 60 * 60))));
+        assert!(!stamps.only_fell_silent(&path, &FileStamp::at(&path, later(written, 60 * 60))));
     }
 
     #[test]
@@ -163,10 +164,10 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.jsonl");
         File::create(&path).unwrap();
-        let glance = Glance::at(&path, now());
-        let mut glances = Glances::default();
-        glances.put(&path, glance.clone());
-        assert!(!glances.has(&path, &glance));
+        let stamp = FileStamp::at(&path, now());
+        let mut stamps = FileStamps::default();
+        stamps.put(&path, stamp.clone());
+        assert!(!stamps.has(&path, &stamp));
     }
 
     #[test]
@@ -174,10 +175,10 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.jsonl");
         file_of_yesterday(&path);
-        let glance = Glance::at(&path, now());
-        let mut glances = Glances::default();
-        glances.put(&path, glance.clone());
-        glances.forget(&path);
-        assert!(!glances.has(&path, &glance));
+        let stamp = FileStamp::at(&path, now());
+        let mut stamps = FileStamps::default();
+        stamps.put(&path, stamp.clone());
+        stamps.forget(&path);
+        assert!(!stamps.has(&path, &stamp));
     }
 }

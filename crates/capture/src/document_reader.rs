@@ -8,21 +8,21 @@ use event::Raw;
 use sha2::{Digest, Sha256};
 
 use crate::limit::DOCUMENT_BYTES_MAX;
-use crate::records::{Next, Records};
+use crate::record_reader::{NextRecord, RecordReader};
 use crate::source::hex;
 
 /// The entries of a document that were not there when it was read last.
-pub(crate) struct Document {
+pub(crate) struct DocumentReader {
     /// The whole text where it is no document.
     broken: Option<Vec<u8>>,
-    fresh: std::vec::IntoIter<Entry>,
+    fresh: std::vec::IntoIter<DocumentEntry>,
     key: String,
     offset: u64,
     /// The prints of all entries that were told, one after the other.
     told: String,
 }
 
-struct Entry {
+struct DocumentEntry {
     json: String,
     print: String,
 }
@@ -30,15 +30,15 @@ struct Entry {
 /// Hex digits that tell an entry from the others of its document.
 const PRINT_LEN: usize = 16;
 
-impl Document {
+impl DocumentReader {
     /// Reads the file whole. `offset` is where the next record is kept, `watermark` what
-    /// [`Records::watermark`] gave before.
+    /// [`RecordReader::watermark`] gave before.
     pub(crate) fn read(
         file: File,
         list: &str,
         offset: u64,
         watermark: Option<&str>,
-    ) -> io::Result<Document> {
+    ) -> io::Result<DocumentReader> {
         let mut bytes = Vec::new();
         file.take(DOCUMENT_BYTES_MAX + 1).read_to_end(&mut bytes)?;
         if bytes.len() as u64 > DOCUMENT_BYTES_MAX {
@@ -56,30 +56,32 @@ impl Document {
         for json in entries.unwrap_or_default() {
             let print = print(json.as_bytes());
             if !known.contains(print.as_str()) {
-                fresh.push(Entry { json, print });
+                fresh.push(DocumentEntry { json, print });
             }
         }
         let fresh = fresh.into_iter();
-        Ok(Document { broken, fresh, key: String::new(), offset, told })
+        Ok(DocumentReader { broken, fresh, key: String::new(), offset, told })
     }
 }
 
-impl Records for Document {
-    fn next<'a>(&'a mut self, kept: &'a mut Vec<u8>) -> io::Result<Next<'a>> {
+impl RecordReader for DocumentReader {
+    fn next<'a>(&'a mut self, kept: &'a mut Vec<u8>) -> io::Result<NextRecord<'a>> {
         let (start, offset) = (kept.len(), self.offset);
         if let Some(broken) = &self.broken {
             kept.extend(broken);
             let bytes = &kept[start..];
-            return Ok(Next::Open { offset, length: bytes.len() as u64, bytes });
+            return Ok(NextRecord::Open { offset, length: bytes.len() as u64, bytes });
         }
-        let Some(Entry { json, print }) = self.fresh.next() else { return Ok(Next::End) };
+        let Some(DocumentEntry { json, print }) = self.fresh.next() else {
+            return Ok(NextRecord::End);
+        };
         kept.extend(json.as_bytes());
         kept.push(b'\n');
         let bytes = &kept[start..];
         self.offset += bytes.len() as u64;
         self.told.push_str(&print);
         self.key = print;
-        Ok(Next::Whole { offset, bytes, key: &self.key })
+        Ok(NextRecord::Whole { offset, bytes, key: &self.key })
     }
 
     fn watermark(&self) -> Option<String> {

@@ -11,20 +11,20 @@ use event::{Draft, Kind, Raw, Source as How, Time};
 
 use crate::admission::admit;
 use crate::agent::Agent;
+use crate::checkpoint::Checkpoint;
 use crate::discover::discover_at;
 use crate::error::CaptureError;
+use crate::event_builder::{EventBuilder, ParsedEvents};
 use crate::hook::Heard;
-use crate::identity::Identity;
+use crate::identity::EventIdentity;
+use crate::ingester::{IngestSummary, Ingester};
 use crate::limit::{LATE_MILLIS, SIGN_WAITS_MILLIS};
-use crate::position::Position;
-use crate::pump::{Pump, Summary};
 use crate::sink::{Batch, Sink};
 use crate::source::Source;
-use crate::told::{Telling, Told};
 
 /// What a sign says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum SignKind {
+pub enum SignalKind {
     /// One turn is over.
     TurnEnd,
     /// The history is about to be compacted.
@@ -37,10 +37,10 @@ pub enum SignKind {
 
 /// A sign of one session.
 #[derive(Clone, Copy, Debug)]
-pub struct Sign<'a> {
+pub struct SessionSignal<'a> {
     /// Its own name, kept with what comes of it.
     pub name: &'a str,
-    pub kind: SignKind,
+    pub kind: SignalKind,
     pub provider: &'a str,
     /// The provider's id of the session.
     pub session: &'a str,
@@ -54,46 +54,46 @@ pub struct Sign<'a> {
 
 /// What came of a sign.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Heeded {
+pub enum SignalOutcome {
     /// It is done with: recorded, or there was nothing to add.
     Done,
     /// The source may still tell it better; to be asked again.
-    Waits,
-    /// Nobody knows the session yet.
-    Unknown,
+    Pending,
+    /// No source of the session was read yet.
+    UnknownSession,
 }
 
 /// Which session something is about, as somebody beside it says.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct About<'a> {
+pub(crate) struct SessionRef<'a> {
     pub provider: &'a str,
     pub session: &'a str,
     pub transcript: Option<&'a Path>,
 }
 
-impl<'a> About<'a> {
-    pub(crate) fn of(heard: &Heard<'a>) -> About<'a> {
+impl<'a> SessionRef<'a> {
+    pub(crate) fn of(heard: &Heard<'a>) -> SessionRef<'a> {
         let Heard { provider, session, transcript, .. } = *heard;
-        About { provider, session, transcript }
+        SessionRef { provider, session, transcript }
     }
 }
 
-impl Pump<'_> {
+impl Ingester<'_> {
     /// Reads the session a sign is about to its end, and records what only the sign tells.
-    pub fn heed(
+    pub fn apply_signal(
         &self,
-        sign: &Sign<'_>,
+        sign: &SessionSignal<'_>,
         sink: &mut dyn Sink,
-        summary: &mut Summary,
-    ) -> Result<Heeded, CaptureError> {
+        summary: &mut IngestSummary,
+    ) -> Result<SignalOutcome, CaptureError> {
         let Some(agent) = self.agents.iter().find(|agent| agent.provider() == sign.provider) else {
-            return Ok(Heeded::Unknown);
+            return Ok(SignalOutcome::UnknownSession);
         };
-        let Sign { provider, session, transcript, .. } = *sign;
-        let about = About { provider, session, transcript };
+        let SessionSignal { provider, session, transcript, .. } = *sign;
+        let about = SessionRef { provider, session, transcript };
         match self.read_on(*agent, &about, sink, summary)? {
             Some(known) => self.record(*agent, sign, known, sink, summary),
-            None => Ok(Heeded::Unknown),
+            None => Ok(SignalOutcome::UnknownSession),
         }
     }
 
@@ -101,14 +101,14 @@ impl Pump<'_> {
     pub(crate) fn read_on(
         &self,
         agent: &dyn Agent,
-        about: &About<'_>,
+        about: &SessionRef<'_>,
         sink: &mut dyn Sink,
-        summary: &mut Summary,
-    ) -> Result<Option<Known>, CaptureError> {
+        summary: &mut IngestSummary,
+    ) -> Result<Option<RecordedCheckpoint>, CaptureError> {
         let named = about.transcript.and_then(|path| self.named_place(agent, path, summary));
         let place = match named {
             Some(path) => Some(path),
-            None => self.known(about, sink)?.map(|(_, position, _)| position.path),
+            None => self.known(about, sink)?.map(|(_, checkpoint, _)| checkpoint.path),
         };
         if let Some(path) = &place {
             self.look(path, u64::MAX, sink, summary)?;
@@ -116,11 +116,11 @@ impl Pump<'_> {
             for found in discover_at(agent, self.environment, path, &mut summary.warnings) {
                 let key = found.source.key();
                 let recorded = sink.source(&key).map_err(CaptureError::Positions)?;
-                let position = recorded.and_then(|text| Some((Position::parse(&text)?, text)));
-                if let Some((position, recorded)) = position
-                    && position.threads.contains_key(about.session)
+                let checkpoint = recorded.and_then(|text| Some((Checkpoint::parse(&text)?, text)));
+                if let Some((checkpoint, recorded)) = checkpoint
+                    && checkpoint.threads.contains_key(about.session)
                 {
-                    return Ok(Some((key, position, recorded)));
+                    return Ok(Some((key, checkpoint, recorded)));
                 }
             }
         }
@@ -128,8 +128,12 @@ impl Pump<'_> {
         self.known(about, sink)
     }
 
-    fn known(&self, about: &About<'_>, sink: &dyn Sink) -> Result<Option<Known>, CaptureError> {
-        let known = self.tellers.find(about.provider, about.session, sink);
+    fn known(
+        &self,
+        about: &SessionRef<'_>,
+        sink: &dyn Sink,
+    ) -> Result<Option<RecordedCheckpoint>, CaptureError> {
+        let known = self.source_index.find(about.provider, about.session, sink);
         known.map_err(CaptureError::Positions)
     }
 
@@ -138,7 +142,7 @@ impl Pump<'_> {
         &self,
         agent: &dyn Agent,
         path: &Path,
-        summary: &mut Summary,
+        summary: &mut IngestSummary,
     ) -> Option<PathBuf> {
         let path = path.canonicalize().ok()?;
         let found = discover_at(agent, self.environment, &path, &mut summary.warnings);
@@ -148,41 +152,42 @@ impl Pump<'_> {
     fn record(
         &self,
         agent: &dyn Agent,
-        sign: &Sign<'_>,
-        (key, mut position, recorded): Known,
+        sign: &SessionSignal<'_>,
+        (key, mut checkpoint, recorded): RecordedCheckpoint,
         sink: &mut dyn Sink,
-        summary: &mut Summary,
-    ) -> Result<Heeded, CaptureError> {
-        let path = position.path.clone();
+        summary: &mut IngestSummary,
+    ) -> Result<SignalOutcome, CaptureError> {
+        let path = checkpoint.path.clone();
         let source = Source::known(agent.provider(), &key, &path);
         let now = (self.clock)();
         let nothing_beside = |_: &str| None;
-        let generation = position.generation;
-        let mut told = Told::new(&source, generation, &mut position.threads, &nothing_beside, now);
-        told.session(sign.session);
+        let generation = checkpoint.generation;
+        let mut builder =
+            EventBuilder::new(&source, generation, &mut checkpoint.threads, &nothing_beside, now);
+        builder.session(sign.session);
         let untold = agent.hooks().map_or(&[][..], |hooks| hooks.untold);
-        if !told.heed(sign, now, untold.contains(&Kind::TurnCompleted)) {
-            return Ok(Heeded::Waits);
+        if !builder.apply_signal(sign, now, untold.contains(&Kind::TurnCompleted)) {
+            return Ok(SignalOutcome::Pending);
         }
-        let Telling { mut drafts, .. } = told.finish();
+        let ParsedEvents { mut drafts, .. } = builder.finish();
         if drafts.is_empty() {
-            return Ok(Heeded::Done);
+            return Ok(SignalOutcome::Done);
         }
         drafts.iter_mut().for_each(|draft| mark(draft, sign));
-        admit(agent.provider(), &position.threads, &mut drafts, sink);
+        admit(agent.provider(), &checkpoint.threads, &mut drafts, sink);
         summary.add(agent.provider(), &drafts);
         self.open_epochs.may_be_in(key.clone());
-        let batch = Batch { source: key, from: Some(recorded), to: position.encode(), drafts };
+        let batch = Batch { source: key, from: Some(recorded), to: checkpoint.encode(), drafts };
         sink.put(batch).map_err(|source| CaptureError::Sink { path, source })?;
         sink.settle().map_err(CaptureError::Unrecorded)?;
-        Ok(Heeded::Done)
+        Ok(SignalOutcome::Done)
     }
 }
 
-impl Told<'_> {
+impl EventBuilder<'_> {
     /// Tells what a sign adds to what the source told; `false` if the source may still do so. It
     /// never does where ends of turns are `untold`.
-    fn heed(&mut self, sign: &Sign<'_>, now: Time, is_untold: bool) -> bool {
+    fn apply_signal(&mut self, sign: &SessionSignal<'_>, now: Time, is_untold: bool) -> bool {
         let at = Some(sign.at);
         let thread = self.thread();
         let has_newer = thread.last_at.is_some_and(|last| last > sign.at);
@@ -190,24 +195,24 @@ impl Told<'_> {
         let waited = now.nanos() - sign.at.nanos();
         let has_waited = waited >= i128::from(SIGN_WAITS_MILLIS) * 1_000_000;
         match sign.kind {
-            SignKind::TurnEnd if !thread.is_turn_open || has_newer => {}
-            SignKind::TurnEnd if has_waited || is_untold => {
-                let identity = Identity::in_session(&["turn ended", sign.name]);
+            SignalKind::TurnEnd if !thread.is_turn_open || has_newer => {}
+            SignalKind::TurnEnd if has_waited || is_untold => {
+                let identity = EventIdentity::in_session(&["turn ended", sign.name]);
                 self.turn_completed(at, identity, StopReason::Completed, None);
             }
-            SignKind::Compact if !is_open => {}
-            SignKind::Compact if has_waited || sign.is_followed => {
+            SignalKind::Compact if !is_open => {}
+            SignalKind::Compact if has_waited || sign.is_followed => {
                 self.close_epoch(at, "compaction");
             }
-            SignKind::TurnEnd | SignKind::Compact => return false,
-            SignKind::Clear if is_open => self.close_epoch(at, "clear"),
-            SignKind::Clear => {}
-            SignKind::Stop => {
+            SignalKind::TurnEnd | SignalKind::Compact => return false,
+            SignalKind::Clear if is_open => self.close_epoch(at, "clear"),
+            SignalKind::Clear => {}
+            SignalKind::Stop => {
                 let late = i128::from(LATE_MILLIS) * 1_000_000;
                 let is_stale =
                     thread.last_at.is_some_and(|last| last.nanos() - sign.at.nanos() > late);
                 if thread.is_started && !thread.is_exited && !is_stale {
-                    let identity = Identity::in_session(&["stopped", sign.name]);
+                    let identity = EventIdentity::in_session(&["stopped", sign.name]);
                     self.exited(identity, at, sign.reason.map(str::to_owned));
                 }
             }
@@ -217,10 +222,10 @@ impl Told<'_> {
 }
 
 /// The key of a source, and how far it was read: parsed, and as it is recorded.
-pub(crate) type Known = (String, Position, String);
+pub(crate) type RecordedCheckpoint = (String, Checkpoint, String);
 
 /// Says of an event that it comes from a sign and stands in no record.
-fn mark(draft: &mut Draft, sign: &Sign<'_>) {
+fn mark(draft: &mut Draft, sign: &SessionSignal<'_>) {
     draft.source = How::Hook;
     draft.metadata.remove("record");
     draft.metadata.insert("signal".to_owned(), Raw::from_value(sign.name).expect("a text encodes"));

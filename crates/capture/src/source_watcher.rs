@@ -11,15 +11,15 @@ use notify::{Config, RecommendedWatcher, RecursiveMode, Watcher};
 
 use crate::database;
 use crate::error::{CaptureError, Warning};
-use crate::glance::{Glance, Glances};
+use crate::file_stamp::{FileStamp, FileStamps};
 use crate::hints::{HINTS_MAX, Hints, Wake, missing_out, not_watched};
+use crate::ingester::{IngestSummary, Ingester, Poll};
 use crate::limit::TURN_BYTES;
-use crate::misses::Misses;
-use crate::pump::{Looked, Pump, Summary};
+use crate::missed_events::MissedEvents;
 use crate::schedule::{Moment, Schedule};
 use crate::sink::Sink;
-use crate::stop::Stop;
-use crate::troubles::Troubles;
+use crate::stop_flag::StopFlag;
+use crate::warning_dedup::WarningDedup;
 
 /// Everything is listed again this often, whatever was noticed meanwhile.
 const SWEEP: Duration = Duration::from_secs(10 * 60);
@@ -51,25 +51,25 @@ const WAKES_MAX: usize = 4_096;
 
 /// Has a watch make another round, from another thread.
 #[derive(Clone)]
-pub struct Ringer {
+pub struct Waker {
     wakes: SyncSender<Wake>,
 }
 
-impl Ringer {
-    pub fn ring(&self) {
+impl Waker {
+    pub fn wake(&self) {
         // One that has so much to do makes another round anyway.
-        let _ = self.wakes.try_send(Wake::Errand);
+        let _ = self.wakes.try_send(Wake::RoundTask);
     }
 }
 
 /// Ends a watch from another thread.
 #[derive(Clone)]
-pub struct Stopper {
-    stop: Stop,
+pub struct WatchStopper {
+    stop: StopFlag,
     wakes: SyncSender<Wake>,
 }
 
-impl Stopper {
+impl WatchStopper {
     pub fn stop(&self) {
         self.stop.ask();
         // A watch that has ended needs no waking, nor does one that has so much to do.
@@ -78,12 +78,12 @@ impl Stopper {
 }
 
 /// What is done with every round beside looking at sources.
-pub type Errand<'e> =
-    &'e mut dyn FnMut(&Pump<'_>, &mut dyn Sink, &mut Summary) -> Result<(), CaptureError>;
+pub type RoundTask<'e> =
+    &'e mut dyn FnMut(&Ingester<'_>, &mut dyn Sink, &mut IngestSummary) -> Result<(), CaptureError>;
 
 /// Follows all sources until it is stopped.
-pub struct Watch<'a> {
-    pump: Pump<'a>,
+pub struct SourceWatcher<'a> {
+    ingester: Ingester<'a>,
     /// Folders of ours; whatever is put into one is a reason for another round.
     bells: Vec<PathBuf>,
     wakes: Receiver<Wake>,
@@ -97,9 +97,9 @@ pub struct Watch<'a> {
     /// Where a folder that is not there would be seen to come: the nearest one above it that is.
     doorsteps: BTreeSet<PathBuf>,
     schedule: Schedule,
-    glances: Glances,
-    misses: Misses,
-    troubles: Troubles,
+    stamps: FileStamps,
+    misses: MissedEvents,
+    warning_dedup: WarningDedup,
     /// Sources with news that nobody told of, in the order they are read.
     backlog: VecDeque<PathBuf>,
     /// Folders that are listed again, and when.
@@ -107,10 +107,10 @@ pub struct Watch<'a> {
     begun: Instant,
 }
 
-impl<'a> Watch<'a> {
+impl<'a> SourceWatcher<'a> {
     /// `bells` are folders in which anything may be put to have another round, unless its name is
     /// hidden.
-    pub fn new(pump: Pump<'a>, bells: Vec<PathBuf>) -> Watch<'a> {
+    pub fn new(ingester: Ingester<'a>, bells: Vec<PathBuf>) -> SourceWatcher<'a> {
         let (sender, wakes) = mpsc::sync_channel(HINTS_MAX);
         let has_lost_count = Arc::new(AtomicBool::new(false));
         let hints = Hints { sender: sender.clone(), has_lost_count: Arc::clone(&has_lost_count) };
@@ -123,8 +123,8 @@ impl<'a> Watch<'a> {
                 let _ = watcher.watch(bell, RecursiveMode::NonRecursive);
             }
         }
-        Watch {
-            pump,
+        SourceWatcher {
+            ingester,
             bells,
             wakes,
             sender,
@@ -134,21 +134,21 @@ impl<'a> Watch<'a> {
             refused: BTreeMap::new(),
             doorsteps: BTreeSet::new(),
             schedule: Schedule::default(),
-            glances: Glances::default(),
-            misses: Misses::default(),
-            troubles: Troubles::default(),
+            stamps: FileStamps::default(),
+            misses: MissedEvents::default(),
+            warning_dedup: WarningDedup::default(),
             backlog: VecDeque::new(),
             appeared: VecDeque::new(),
             begun: Instant::now(),
         }
     }
 
-    pub fn stopper(&self) -> Stopper {
-        Stopper { stop: self.pump.stop.clone(), wakes: self.sender.clone() }
+    pub fn stopper(&self) -> WatchStopper {
+        WatchStopper { stop: self.ingester.stop.clone(), wakes: self.sender.clone() }
     }
 
-    pub fn ringer(&self) -> Ringer {
-        Ringer { wakes: self.sender.clone() }
+    pub fn waker(&self) -> Waker {
+        Waker { wakes: self.sender.clone() }
     }
 
     /// Follows until it is stopped. `errand` is run with every round, a few seconds apart at most;
@@ -156,13 +156,13 @@ impl<'a> Watch<'a> {
     pub fn run(
         &mut self,
         sink: &mut dyn Sink,
-        errand: Errand<'_>,
-        tell: &mut dyn FnMut(&Summary),
+        errand: RoundTask<'_>,
+        tell: &mut dyn FnMut(&IngestSummary),
     ) -> Result<(), CaptureError> {
         let mut warnings = Vec::new();
         self.watch_roots(&mut warnings);
         // Watched first: what is written meanwhile is told. Nobody is kept waiting yet.
-        let mut summary = self.pump.once(sink, &mut |_| {})?;
+        let mut summary = self.ingester.once(sink, &mut |_| {})?;
         self.hint_recent(&mut summary);
         let mut next_sweep = self.now() + self.sweep_pause();
         let mut next_roots = self.now() + self.roots_pause();
@@ -183,18 +183,18 @@ impl<'a> Watch<'a> {
             self.look(sink, &mut summary)?;
             self.catch_up(sink, &mut summary)?;
             self.settle_misses(&mut summary);
-            errand(&self.pump, sink, &mut summary)?;
-            self.troubles.keep_new(&mut summary.warnings);
-            if summary != Summary::default() {
+            errand(&self.ingester, sink, &mut summary)?;
+            self.warning_dedup.keep_new(&mut summary.warnings);
+            if summary != IngestSummary::default() {
                 summary.conclude();
                 tell(&summary);
-                summary = Summary::default();
+                summary = IngestSummary::default();
             }
             let due = self.next_due().min(next_sweep).min(next_roots);
             match self.wait_until(due, &mut warnings) {
-                Waited::GoOn => {}
-                Waited::AtTheDoor => next_roots = self.now(),
-                Waited::Stop => return Ok(()),
+                WaitOutcome::GoOn => {}
+                WaitOutcome::AtTheDoor => next_roots = self.now(),
+                WaitOutcome::Stop => return Ok(()),
             }
         }
     }
@@ -210,15 +210,19 @@ impl<'a> Watch<'a> {
     }
 
     /// Lists everything; what has news is read as others leave time for it.
-    fn sweep(&mut self, sink: &mut dyn Sink, summary: &mut Summary) -> Result<(), CaptureError> {
-        self.backlog = self.pump.sweep(sink, summary)?.into();
-        self.troubles.forget_past(&summary.warnings);
+    fn sweep(
+        &mut self,
+        sink: &mut dyn Sink,
+        summary: &mut IngestSummary,
+    ) -> Result<(), CaptureError> {
+        self.backlog = self.ingester.sweep(sink, summary)?.into();
+        self.warning_dedup.forget_past(&summary.warnings);
         self.hint_recent(summary);
         Ok(())
     }
 
     /// Goes on looking at what somebody wrote to a short while ago.
-    fn hint_recent(&mut self, summary: &mut Summary) {
+    fn hint_recent(&mut self, summary: &mut IngestSummary) {
         let now = self.now();
         for path in summary.recent.drain(..) {
             self.schedule.hint(&path, now);
@@ -235,35 +239,41 @@ impl<'a> Watch<'a> {
 
     fn hint_below(&mut self, folder: &Path, warnings: &mut Vec<Warning>) {
         let now = self.now();
-        for path in self.pump.sources_below(folder, warnings) {
+        for path in self.ingester.sources_below(folder, warnings) {
             self.hint(&path, now);
         }
     }
 
     /// Looks at every source that is due, a turn each.
-    fn look(&mut self, sink: &mut dyn Sink, summary: &mut Summary) -> Result<(), CaptureError> {
+    fn look(
+        &mut self,
+        sink: &mut dyn Sink,
+        summary: &mut IngestSummary,
+    ) -> Result<(), CaptureError> {
         let now = self.now();
         let mut looked = Vec::new();
         let mut has_looked = false;
-        while let Some(path) = self.schedule.take_due(now).filter(|_| !self.pump.stop.is_asked()) {
-            let glance = Glance::at(&path, (self.pump.clock)());
-            if self.glances.has(&path, &glance) {
-                looked.push((path, Looked::Whole, false, false));
+        while let Some(path) =
+            self.schedule.take_due(now).filter(|_| !self.ingester.stop.is_asked())
+        {
+            let stamp = FileStamp::at(&path, (self.ingester.clock)());
+            if self.stamps.has(&path, &stamp) {
+                looked.push((path, Poll::Complete, false, false));
                 continue;
             }
             let (bytes, warnings) = (summary.bytes, summary.warnings.len());
-            let found = self.pump.look(&path, TURN_BYTES, sink, summary)?;
+            let found = self.ingester.look(&path, TURN_BYTES, sink, summary)?;
             let has_grown = summary.bytes > bytes;
             // Of what counts only because nobody goes on with it, nobody tells.
-            let is_news = has_grown && !self.glances.only_fell_silent(&path, &glance);
+            let is_news = has_grown && !self.stamps.only_fell_silent(&path, &stamp);
             has_looked = true;
             // What could not be read may be readable next time.
             let is_well = summary.warnings.len() == warnings;
             if is_well {
-                self.troubles.forget(&path);
+                self.warning_dedup.forget(&path);
             }
-            if is_well && matches!(found, Looked::Whole | Looked::NotYet) {
-                self.glances.put(&path, glance);
+            if is_well && matches!(found, Poll::Complete | Poll::Deferred) {
+                self.stamps.put(&path, stamp);
             }
             looked.push((path, found, has_grown, is_news));
         }
@@ -275,14 +285,14 @@ impl<'a> Watch<'a> {
             self.misses.looked(&path, is_news, now);
             let is_kept = match found {
                 // Whatever else somebody keeps there.
-                Looked::Nothing => self.schedule.forget(&path),
-                Looked::Whole => self.schedule.looked(&path, has_grown, now),
-                Looked::NotYet => {
+                Poll::NoSource => self.schedule.forget(&path),
+                Poll::Complete => self.schedule.looked(&path, has_grown, now),
+                Poll::Deferred => {
                     // That it is read later is nobody's miss.
                     self.misses.tell(&path);
                     self.schedule.looked(&path, has_grown, now)
                 }
-                Looked::Part => {
+                Poll::Partial => {
                     self.schedule.looked(&path, has_grown, now);
                     self.schedule.hint(&path, now);
                     self.misses.tell(&path);
@@ -290,7 +300,7 @@ impl<'a> Watch<'a> {
                 }
             };
             if !is_kept {
-                self.glances.forget(&path);
+                self.stamps.forget(&path);
             }
         }
         Ok(())
@@ -298,7 +308,7 @@ impl<'a> Watch<'a> {
 
     /// Counts what the system should have told and did not. A folder where that happens again and
     /// again is looked at as if it could not be watched, and watched anew after a while.
-    fn settle_misses(&mut self, summary: &mut Summary) {
+    fn settle_misses(&mut self, summary: &mut IngestSummary) {
         let now = self.now();
         let missed = self.misses.settle(&self.watched, now);
         summary.misses += missed.count;
@@ -306,7 +316,7 @@ impl<'a> Watch<'a> {
             let _ = self.watcher.as_mut().map(|watcher| watcher.unwatch(&root));
             self.watched.remove(&root);
             let provider =
-                self.pump.roots().into_iter().find_map(|(provider, its)| {
+                self.ingester.roots().into_iter().find_map(|(provider, its)| {
                     (its.canonicalize().ok()? == root).then_some(provider)
                 });
             summary.warnings.push(missing_out(provider.unwrap_or_default(), &root));
@@ -316,13 +326,17 @@ impl<'a> Watch<'a> {
     }
 
     /// Reads on in what a sweep has found, for a while.
-    fn catch_up(&mut self, sink: &mut dyn Sink, summary: &mut Summary) -> Result<(), CaptureError> {
+    fn catch_up(
+        &mut self,
+        sink: &mut dyn Sink,
+        summary: &mut IngestSummary,
+    ) -> Result<(), CaptureError> {
         let until = self.now() + BACKLOG_TURN;
         let mut has_looked = false;
-        while self.now() < until && !self.pump.stop.is_asked() {
+        while self.now() < until && !self.ingester.stop.is_asked() {
             let Some(path) = self.backlog.pop_front() else { break };
             has_looked = true;
-            if self.pump.look(&path, TURN_BYTES, sink, summary)? == Looked::Part {
+            if self.ingester.look(&path, TURN_BYTES, sink, summary)? == Poll::Partial {
                 self.backlog.push_front(path);
             }
         }
@@ -333,9 +347,9 @@ impl<'a> Watch<'a> {
     }
 
     /// Waits for something to do, and takes in everything that was told meanwhile.
-    fn wait_until(&mut self, due: Moment, warnings: &mut Vec<Warning>) -> Waited {
+    fn wait_until(&mut self, due: Moment, warnings: &mut Vec<Warning>) -> WaitOutcome {
         let mut pause = due.saturating_sub(self.now());
-        let mut waited = Waited::GoOn;
+        let mut waited = WaitOutcome::GoOn;
         let mut taken = 0;
         loop {
             taken += 1;
@@ -343,13 +357,13 @@ impl<'a> Watch<'a> {
             if taken > WAKES_MAX {
                 return waited;
             }
-            if self.pump.stop.is_asked() {
-                return Waited::Stop;
+            if self.ingester.stop.is_asked() {
+                return WaitOutcome::Stop;
             }
             let now = self.now();
             match self.wakes.recv_timeout(pause) {
-                Ok(Wake::Stop) | Err(RecvTimeoutError::Disconnected) => return Waited::Stop,
-                Ok(Wake::Errand) => {}
+                Ok(Wake::Stop) | Err(RecvTimeoutError::Disconnected) => return WaitOutcome::Stop,
+                Ok(Wake::RoundTask) => {}
                 // What is hidden is not put there yet, or is a note of whoever puts things there.
                 Ok(Wake::Changed(path)) if self.is_on_a_bell(&path) && is_hidden(&path) => {
                     pause = pause.min(due.saturating_sub(now));
@@ -357,7 +371,7 @@ impl<'a> Watch<'a> {
                 }
                 Ok(Wake::Changed(path)) if self.is_on_a_bell(&path) => {}
                 Ok(Wake::Folder(path)) if self.is_at_the_door(&path) => {
-                    waited = Waited::AtTheDoor;
+                    waited = WaitOutcome::AtTheDoor;
                 }
                 // Whatever else happens there is nothing to us.
                 Ok(Wake::Changed(path)) if self.is_at_the_door(&path) => {
@@ -370,7 +384,7 @@ impl<'a> Watch<'a> {
                 {
                     // One that was moved is still watched where it is now.
                     let _ = self.watcher.as_mut().map(|watcher| watcher.unwatch(&path));
-                    waited = Waited::AtTheDoor;
+                    waited = WaitOutcome::AtTheDoor;
                 }
                 // What happens to a database happens in its log first.
                 Ok(Wake::Changed(path) | Wake::Gone(path)) => {
@@ -392,7 +406,7 @@ impl<'a> Watch<'a> {
 
     /// Something was told of a source: it is looked at, whatever it looks like.
     fn hint(&mut self, path: &Path, now: Moment) {
-        self.glances.forget(path);
+        self.stamps.forget(path);
         self.misses.tell(path);
         self.schedule.hint(path, now);
     }
@@ -410,7 +424,7 @@ impl<'a> Watch<'a> {
     /// Watches the folders that are there and were not watched; whether there are any.
     fn watch_roots(&mut self, warnings: &mut Vec<Warning>) -> bool {
         let mut has_news = false;
-        for (provider, root) in self.pump.roots() {
+        for (provider, root) in self.ingester.roots() {
             if !root.exists() {
                 self.watch_doorstep(&root);
             }
@@ -475,7 +489,7 @@ fn is_hidden(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."))
 }
 
-enum Waited {
+enum WaitOutcome {
     GoOn,
     /// Something happened where a folder is missing.
     AtTheDoor,

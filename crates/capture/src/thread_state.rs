@@ -7,12 +7,12 @@ use serde::{Deserialize, Serialize};
 /// One session of a source.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct Thread {
+pub(crate) struct ThreadState {
     /// Its first event was told.
     pub is_started: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub parent: Option<Parent>,
-    pub settings: Settings,
+    pub parent: Option<ParentLink>,
+    pub settings: SessionSettings,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub turn_id: Option<String>,
     pub is_turn_open: bool,
@@ -37,9 +37,9 @@ pub(crate) struct Thread {
     pub is_exited: bool,
 }
 
-impl Thread {
+impl ThreadState {
     /// Goes on as a session of its own with what was learned from the one it repeats.
-    pub(crate) fn leave(&mut self, parent: Option<Parent>) {
+    pub(crate) fn leave(&mut self, parent: Option<ParentLink>) {
         self.is_started = false;
         self.turn_id = None;
         self.epoch = 0;
@@ -49,14 +49,14 @@ impl Thread {
     }
 
     /// Whom it works for. Then it does not go on with whom it repeats.
-    pub(crate) fn works(&self) -> Option<Parent> {
+    pub(crate) fn works(&self) -> Option<ParentLink> {
         self.parent.clone().filter(|parent| parent.mode == SessionMode::Child)
     }
 }
 
 /// Where a session comes from.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub(crate) struct Parent {
+pub(crate) struct ParentLink {
     /// The provider's id of the parent.
     pub session: String,
     pub mode: SessionMode,
@@ -71,16 +71,16 @@ pub(crate) struct Parent {
     pub is_copied: bool,
 }
 
-impl Parent {
+impl ParentLink {
     /// One that is known by its name only.
-    pub(crate) fn unseen(session: &str) -> Parent {
-        Parent::shown(session, 0)
+    pub(crate) fn unseen(session: &str) -> ParentLink {
+        ParentLink::shown(session, 0)
     }
 
     /// One that is gone on with behind an event of it.
-    pub(crate) fn shown(session: &str, seq: u64) -> Parent {
+    pub(crate) fn shown(session: &str, seq: u64) -> ParentLink {
         let (session, mode) = (session.to_owned(), SessionMode::Fork);
-        Parent { session, mode, seq, label: None, is_copied: false }
+        ParentLink { session, mode, seq, label: None, is_copied: false }
     }
 
     /// Whether the session begins with what its parent said.
@@ -92,7 +92,7 @@ impl Parent {
 /// What an agent says of a session beside its talk. Absent is unknown, not unset.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Settings {
+pub struct SessionSettings {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent_version: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -111,11 +111,11 @@ pub struct Settings {
     pub title: Option<String>,
 }
 
-impl Settings {
+impl SessionSettings {
     /// Takes over what `news` says; the changes, if there are any.
-    pub(crate) fn change(&mut self, news: Settings) -> Option<SettingsChanged> {
+    pub(crate) fn change(&mut self, news: SessionSettings) -> Option<SettingsChanged> {
         let mut changed = SettingsChanged::default();
-        let Settings {
+        let SessionSettings {
             agent_version,
             model,
             cwd,

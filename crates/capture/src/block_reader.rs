@@ -2,15 +2,15 @@
 
 use std::io::{self, Read};
 
-use crate::agent::Marks;
+use crate::agent::BlockMarks;
 use crate::limit::RECORD_BYTES_MAX;
-use crate::lines::Lines;
-use crate::records::{Next, Records};
+use crate::line_reader::LineReader;
+use crate::record_reader::{NextRecord, RecordReader};
 
 /// Reads block by block from a known place on. The last one stays open until another begins.
-pub(crate) struct Blocks<R> {
-    lines: Lines<R>,
-    marks: Marks,
+pub(crate) struct BlockReader<R> {
+    lines: LineReader<R>,
+    marks: BlockMarks,
     /// Where the next block begins.
     offset: u64,
     /// The line that begins the next block.
@@ -19,15 +19,15 @@ pub(crate) struct Blocks<R> {
     is_quoted: bool,
 }
 
-impl<R: Read> Blocks<R> {
+impl<R: Read> BlockReader<R> {
     /// `offset` is where `input` stands in its source.
-    pub(crate) fn new(input: R, offset: u64, marks: Marks) -> Blocks<R> {
-        let lines = Lines::new(input, offset);
-        Blocks { lines, marks, offset, ahead: Vec::new(), is_quoted: false }
+    pub(crate) fn new(input: R, offset: u64, marks: BlockMarks) -> BlockReader<R> {
+        let lines = LineReader::new(input, offset);
+        BlockReader { lines, marks, offset, ahead: Vec::new(), is_quoted: false }
     }
 
     fn notice_quote(&mut self, line: &[u8]) {
-        let Marks { quote: (open, close), .. } = self.marks;
+        let BlockMarks { quote: (open, close), .. } = self.marks;
         let opened = line.windows(open.len()).rposition(|part| part == open.as_bytes());
         let closed = line.windows(close.len()).rposition(|part| part == close.as_bytes());
         if opened.is_some() || closed.is_some() {
@@ -36,8 +36,8 @@ impl<R: Read> Blocks<R> {
     }
 }
 
-impl<R: Read> Records for Blocks<R> {
-    fn next<'a>(&'a mut self, kept: &'a mut Vec<u8>) -> io::Result<Next<'a>> {
+impl<R: Read> RecordReader for BlockReader<R> {
+    fn next<'a>(&'a mut self, kept: &'a mut Vec<u8>) -> io::Result<NextRecord<'a>> {
         let (start, offset) = (kept.len(), self.offset);
         kept.append(&mut self.ahead);
         self.notice_quote(&kept[start..]);
@@ -45,24 +45,24 @@ impl<R: Read> Records for Blocks<R> {
             let line_start = kept.len();
             let before = (line_start - start) as u64;
             match self.lines.next(kept)? {
-                Next::Whole { .. } => {}
-                Next::TooLong { length, .. } => {
+                NextRecord::Whole { .. } => {}
+                NextRecord::TooLong { length, .. } => {
                     let length = before + length;
                     self.offset += length;
                     kept.truncate(start);
-                    return Ok(Next::TooLong { offset, length });
+                    return Ok(NextRecord::TooLong { offset, length });
                 }
-                Next::Open { length, bytes, .. } => {
+                NextRecord::Open { length, bytes, .. } => {
                     let length = before + length;
                     // Too long to be held, and so is its block.
                     if bytes.is_empty() {
                         kept.truncate(start);
                     }
-                    return Ok(Next::Open { offset, length, bytes: &kept[start..] });
+                    return Ok(NextRecord::Open { offset, length, bytes: &kept[start..] });
                 }
-                Next::End if before == 0 => return Ok(Next::End),
-                Next::End => {
-                    return Ok(Next::Open { offset, length: before, bytes: &kept[start..] });
+                NextRecord::End if before == 0 => return Ok(NextRecord::End),
+                NextRecord::End => {
+                    return Ok(NextRecord::Open { offset, length: before, bytes: &kept[start..] });
                 }
             }
             let line = &kept[line_start..];
@@ -72,7 +72,7 @@ impl<R: Read> Records for Blocks<R> {
                 self.ahead = kept.split_off(line_start);
                 self.is_quoted = false;
                 self.offset += before;
-                return Ok(Next::Whole { offset, bytes: &kept[start..], key: "" });
+                return Ok(NextRecord::Whole { offset, bytes: &kept[start..], key: "" });
             }
             self.notice_quote(line);
         }

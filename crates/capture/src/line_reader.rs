@@ -3,18 +3,18 @@
 use std::io::{self, BufRead, BufReader, Read};
 
 use crate::limit::RECORD_BYTES_MAX;
-use crate::records::{Next, Records};
+use crate::record_reader::{NextRecord, RecordReader};
 
 /// Reads line by line from a known place on.
-pub(crate) struct Lines<R> {
+pub(crate) struct LineReader<R> {
     input: BufReader<R>,
     offset: u64,
 }
 
-impl<R: Read> Lines<R> {
+impl<R: Read> LineReader<R> {
     /// `offset` is where `input` stands in its source.
-    pub(crate) fn new(input: R, offset: u64) -> Lines<R> {
-        Lines { input: BufReader::with_capacity(256 * 1024, input), offset }
+    pub(crate) fn new(input: R, offset: u64) -> LineReader<R> {
+        LineReader { input: BufReader::with_capacity(256 * 1024, input), offset }
     }
 
     /// Adds the next line, as far as it is there and not too long.
@@ -59,8 +59,8 @@ impl<R: Read> Lines<R> {
     }
 }
 
-impl<R: Read> Records for Lines<R> {
-    fn next<'a>(&'a mut self, kept: &'a mut Vec<u8>) -> io::Result<Next<'a>> {
+impl<R: Read> RecordReader for LineReader<R> {
+    fn next<'a>(&'a mut self, kept: &'a mut Vec<u8>) -> io::Result<NextRecord<'a>> {
         let (start, offset) = (kept.len(), self.offset);
         self.fill(kept)?;
         let length = (kept.len() - start) as u64;
@@ -69,15 +69,15 @@ impl<R: Read> Records for Lines<R> {
             kept.truncate(start);
             kept.shrink_to_fit();
             return Ok(match self.pass_over()? {
-                (rest, true) => Next::TooLong { offset, length: length + rest },
-                (rest, false) => Next::Open { offset, length: length + rest, bytes: &[] },
+                (rest, true) => NextRecord::TooLong { offset, length: length + rest },
+                (rest, false) => NextRecord::Open { offset, length: length + rest, bytes: &[] },
             });
         }
         let bytes = &kept[start..];
         Ok(match bytes.last() {
-            None => Next::End,
-            Some(b'\n') => Next::Whole { offset, bytes, key: "" },
-            Some(_) => Next::Open { offset, length, bytes },
+            None => NextRecord::End,
+            Some(b'\n') => NextRecord::Whole { offset, bytes, key: "" },
+            Some(_) => NextRecord::Open { offset, length, bytes },
         })
     }
 }

@@ -9,29 +9,29 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use event::{Draft, Kind, Time};
 use memchr::memmem;
 
-use crate::agent::{Agent, Form, Parser};
-use crate::blocks::Blocks;
-use crate::documents::Document;
+use crate::agent::{Agent, Parser, SourceForm};
+use crate::block_reader::BlockReader;
+use crate::checkpoint::{Checkpoint, TornLine, file_of, is_quiet, is_settled};
+use crate::document_reader::DocumentReader;
 use crate::error::{Warning, WarningKind};
-use crate::identity::Identity;
+use crate::event_builder::{EventBuilder, ParsedEvents};
+use crate::identity::EventIdentity;
 use crate::limit::{BATCH_BYTES_MAX, BATCH_EVENTS_MAX, BESIDE_BYTES_MAX, RECORD_BYTES_MAX};
-use crate::lines::Lines;
-use crate::position::{Position, Torn, file_of, is_quiet, is_settled};
-use crate::record::Record;
-use crate::records::{Next, Records};
-use crate::rows::Rows;
+use crate::line_reader::LineReader;
+use crate::record::SourceRecord;
+use crate::record_reader::{NextRecord, RecordReader};
+use crate::row_reader::RowReader;
 use crate::sink::Batch;
 use crate::source::Source;
-use crate::told::{Telling, Told};
 
 /// A source that is being read.
-pub(crate) struct Reading<'a> {
+pub(crate) struct Tailer<'a> {
     source: &'a Source,
     file: File,
     metadata: Metadata,
-    records: Box<dyn Records>,
+    records: Box<dyn RecordReader>,
     parser: Box<dyn Parser>,
-    pub position: Position,
+    pub checkpoint: Checkpoint,
     /// The position as it was recorded last.
     recorded: Option<String>,
     warnings: Vec<Warning>,
@@ -46,10 +46,10 @@ pub(crate) struct Reading<'a> {
 }
 
 /// What was read in one go.
-pub(crate) struct Chunk {
+pub(crate) struct ParsedChunk {
     /// Absent if there is nothing to record.
     pub batch: Option<Batch>,
-    pub telling: Telling,
+    pub parsed: ParsedEvents,
     pub generation: u32,
     /// The bytes it was made of: from and behind.
     pub from: u64,
@@ -58,29 +58,31 @@ pub(crate) struct Chunk {
     pub kept: Option<Vec<u8>>,
 }
 
-impl<'a> Reading<'a> {
+impl<'a> Tailer<'a> {
     /// Goes on where `known` ends, or begins anew if the file is not the one it was.
     pub(crate) fn open(
         agent: &'a dyn Agent,
         source: &'a Source,
-        known: Option<(Position, String)>,
-    ) -> io::Result<Reading<'a>> {
+        known: Option<(Checkpoint, String)>,
+    ) -> io::Result<Tailer<'a>> {
         let file = File::open(&source.path)?;
         let metadata = file.metadata()?;
-        let (position, recorded) = match known {
-            None => (Position::default(), None),
-            Some((position, recorded)) => {
+        let (checkpoint, recorded) = match known {
+            None => (Checkpoint::default(), None),
+            Some((checkpoint, recorded)) => {
                 let goes_on = match source.form {
-                    Form::Lines | Form::Blocks(_) => position.fits(&file, metadata.size())?,
-                    Form::PackedLines => position.fits_packed(&file, metadata.size())?,
-                    Form::Document { .. } => true,
-                    Form::Rows => position.file() == file_of(&metadata),
+                    SourceForm::Lines | SourceForm::Blocks(_) => {
+                        checkpoint.fits(&file, metadata.size())?
+                    }
+                    SourceForm::PackedLines => checkpoint.fits_packed(&file, metadata.size())?,
+                    SourceForm::Document { .. } => true,
+                    SourceForm::Rows => checkpoint.file() == file_of(&metadata),
                 };
-                let position = if goes_on { position } else { position.renewed() };
-                (position, Some(recorded))
+                let checkpoint = if goes_on { checkpoint } else { checkpoint.renewed() };
+                (checkpoint, Some(recorded))
             }
         };
-        Reading::at(agent, source, file, metadata, position, recorded)
+        Tailer::at(agent, source, file, metadata, checkpoint, recorded)
     }
 
     fn at(
@@ -88,40 +90,40 @@ impl<'a> Reading<'a> {
         source: &'a Source,
         mut file: File,
         metadata: Metadata,
-        mut position: Position,
+        mut checkpoint: Checkpoint,
         recorded: Option<String>,
-    ) -> io::Result<Reading<'a>> {
-        position.path.clone_from(&source.path);
-        let offset = position.offset;
-        let watermark = position.watermark.as_deref();
-        let records: Box<dyn Records> = match source.form {
-            Form::Lines => {
+    ) -> io::Result<Tailer<'a>> {
+        checkpoint.path.clone_from(&source.path);
+        let offset = checkpoint.offset;
+        let watermark = checkpoint.watermark.as_deref();
+        let records: Box<dyn RecordReader> = match source.form {
+            SourceForm::Lines => {
                 file.seek(SeekFrom::Start(offset))?;
-                Box::new(Lines::new(file.try_clone()?, offset))
+                Box::new(LineReader::new(file.try_clone()?, offset))
             }
-            Form::PackedLines => {
+            SourceForm::PackedLines => {
                 let mut plain = zstd::Decoder::new(file.try_clone()?)?;
                 io::copy(&mut plain.by_ref().take(offset), &mut io::sink())?;
-                Box::new(Lines::new(plain, offset))
+                Box::new(LineReader::new(plain, offset))
             }
-            Form::Blocks(marks) => {
+            SourceForm::Blocks(marks) => {
                 file.seek(SeekFrom::Start(offset))?;
-                Box::new(Blocks::new(file.try_clone()?, offset, marks))
+                Box::new(BlockReader::new(file.try_clone()?, offset, marks))
             }
-            Form::Document { list } => {
-                Box::new(Document::read(file.try_clone()?, list, offset, watermark)?)
+            SourceForm::Document { list } => {
+                Box::new(DocumentReader::read(file.try_clone()?, list, offset, watermark)?)
             }
-            Form::Rows => {
-                Box::new(Rows::open(agent, &source.path, &source.session, offset, watermark)?)
+            SourceForm::Rows => {
+                Box::new(RowReader::open(agent, &source.path, &source.session, offset, watermark)?)
             }
         };
-        Ok(Reading {
+        Ok(Tailer {
             source,
-            parser: agent.parser(source, position.state.as_deref()),
+            parser: agent.parser(source, checkpoint.state.as_deref()),
             records,
             file,
             metadata,
-            position,
+            checkpoint,
             recorded,
             warnings: Vec::new(),
             not_text: 0,
@@ -132,31 +134,31 @@ impl<'a> Reading<'a> {
     }
 
     /// The next records; `None` when there are no more.
-    pub(crate) fn chunk(&mut self, now: Time) -> io::Result<Option<Chunk>> {
+    pub(crate) fn chunk(&mut self, now: Time) -> io::Result<Option<ParsedChunk>> {
         if self.is_at_end {
             return Ok(None);
         }
-        let from = self.position.offset;
-        let generation = self.position.generation;
+        let from = self.checkpoint.offset;
+        let generation = self.checkpoint.generation;
         // Growing step by step would copy most of it several times.
         let rest = self.metadata.len().saturating_sub(from);
         self.kept.reserve(rest.min(BATCH_BYTES_MAX as u64) as usize);
-        let (telling, torn) = self.tell(now, u64::MAX)?;
-        let to = self.position.offset;
-        let batch = self.batch(&telling, from, torn)?;
+        let (parsed, torn) = self.tell(now, u64::MAX)?;
+        let to = self.checkpoint.offset;
+        let batch = self.batch(&parsed, from, torn)?;
         let kept = std::mem::take(&mut self.kept);
         // A record that is too long is nowhere but in the file.
         let is_all = !self.source.form.is_in_place() || kept.len() as u64 == to - from;
         let kept = is_all.then_some(kept);
-        Ok(Some(Chunk { batch, telling, generation, from, to, kept }))
+        Ok(Some(ParsedChunk { batch, parsed, generation, from, to, kept }))
     }
 
     /// What the next record tells; `None` when there are no more.
-    pub(crate) fn step(&mut self, now: Time) -> io::Result<Option<Telling>> {
+    pub(crate) fn step(&mut self, now: Time) -> io::Result<Option<ParsedEvents>> {
         if self.is_at_end {
             return Ok(None);
         }
-        let next = self.position.offset + 1;
+        let next = self.checkpoint.offset + 1;
         Ok(Some(self.tell(now, next)?.0))
     }
 
@@ -164,20 +166,21 @@ impl<'a> Reading<'a> {
     /// that nobody could repeat, because they have no name.
     pub(crate) fn skip_to(&mut self, end: u64, now: Time) -> io::Result<Vec<Draft>> {
         let mut own = Vec::new();
-        while self.position.offset < end && !self.is_at_end {
-            let (Telling { drafts, places, .. }, _) = self.tell(now, end)?;
-            let told = drafts.into_iter().zip(places);
-            let prompts = told
+        while self.checkpoint.offset < end && !self.is_at_end {
+            let (ParsedEvents { drafts, places, .. }, _) = self.tell(now, end)?;
+            let placed = drafts.into_iter().zip(places);
+            let prompts = placed
                 .filter(|(draft, place)| draft.kind == Kind::UserPrompt && !place.is_everywhere);
             own.extend(prompts.map(|(draft, _)| draft));
         }
         // That they were passed over is recorded, also if nothing follows.
         self.is_at_end = false;
         // What is held back of them was told there, too.
-        let Reading { source, parser, position, .. } = self;
+        let Tailer { source, parser, checkpoint, .. } = self;
         let beside = |path: &str| beside(source, path);
-        let mut told = Told::new(source, position.generation, &mut position.threads, &beside, now);
-        parser.rest(&mut told);
+        let mut builder =
+            EventBuilder::new(source, checkpoint.generation, &mut checkpoint.threads, &beside, now);
+        parser.rest(&mut builder);
         parser.own_begins();
         Ok(own)
     }
@@ -207,13 +210,13 @@ impl<'a> Reading<'a> {
 
     /// Reads records until there are enough of them, or up to `end`. Beside what they tell, the
     /// last line if it was never finished.
-    fn tell(&mut self, now: Time, end: u64) -> io::Result<(Telling, Option<Torn>)> {
-        let Reading {
+    fn tell(&mut self, now: Time, end: u64) -> io::Result<(ParsedEvents, Option<TornLine>)> {
+        let Tailer {
             source,
             file,
             records,
             parser,
-            position,
+            checkpoint,
             metadata,
             warnings,
             not_text,
@@ -224,123 +227,140 @@ impl<'a> Reading<'a> {
         let source = *source;
         kept.clear();
         let beside = |path: &str| beside(source, path);
-        let generation = position.generation;
-        let begin = position.offset;
-        let mut told = Told::new(source, generation, &mut position.threads, &beside, now);
+        let generation = checkpoint.generation;
+        let begin = checkpoint.offset;
+        let mut builder =
+            EventBuilder::new(source, generation, &mut checkpoint.threads, &beside, now);
         let mut torn_now = None;
         if let Some((words, own)) = opening.take() {
-            turn_to(&**parser, &mut told, &place(begin, 0, position.records));
-            told.note(Identity::in_session(&["opening"]), None, "beginning", words);
-            told.take_over(own);
+            turn_to(&**parser, &mut builder, &place(begin, 0, checkpoint.records));
+            builder.note(EventIdentity::in_session(&["opening"]), None, "beginning", words);
+            builder.take_over(own);
         }
         loop {
-            let read = position.offset - begin;
-            let is_full = told.len() >= BATCH_EVENTS_MAX || read >= BATCH_BYTES_MAX as u64;
-            if is_full || position.offset >= end {
+            let read = checkpoint.offset - begin;
+            let is_full = builder.len() >= BATCH_EVENTS_MAX || read >= BATCH_BYTES_MAX as u64;
+            if is_full || checkpoint.offset >= end {
                 break;
             }
             let kept_before = kept.len();
             match records.next(kept)? {
-                Next::Whole { offset, bytes, .. } if has_slipped(source, file, offset, bytes)? => {
+                NextRecord::Whole { offset, bytes, .. }
+                    if has_slipped(source, file, offset, bytes)? =>
+                {
                     self.is_at_end = true;
                     kept.truncate(kept_before);
                     break;
                 }
-                Next::Whole { offset, bytes, key } => {
-                    let before = told.len();
-                    let at = Record { key, ..place(offset, bytes.len() as u64, position.records) };
-                    *not_text += u64::from(!feed(&mut **parser, &mut told, at, bytes));
-                    position.offset = offset + bytes.len() as u64;
-                    position.records += 1;
-                    take_back(position.torn.take(), &mut told, before);
+                NextRecord::Whole { offset, bytes, key } => {
+                    let before = builder.len();
+                    let at = SourceRecord {
+                        key,
+                        ..place(offset, bytes.len() as u64, checkpoint.records)
+                    };
+                    *not_text += u64::from(!feed(&mut **parser, &mut builder, at, bytes));
+                    checkpoint.offset = offset + bytes.len() as u64;
+                    checkpoint.records += 1;
+                    take_back(checkpoint.torn.take(), &mut builder, before);
                 }
-                Next::TooLong { offset, length } => {
-                    let before = told.len();
-                    turn_to(&**parser, &mut told, &place(offset, length, position.records));
-                    told.unknown_because("", "too long", Some("longer than any record may be"));
+                NextRecord::TooLong { offset, length } => {
+                    let before = builder.len();
+                    turn_to(&**parser, &mut builder, &place(offset, length, checkpoint.records));
+                    builder.unknown_because("", "too long", Some("longer than any record may be"));
                     warnings.push(too_long(source, length));
-                    position.offset = offset + length;
-                    position.records += 1;
-                    take_back(position.torn.take(), &mut told, before);
+                    checkpoint.offset = offset + length;
+                    checkpoint.records += 1;
+                    take_back(checkpoint.torn.take(), &mut builder, before);
                 }
-                Next::Open { offset, length, bytes } if is_quiet(metadata, now) && length > 0 => {
+                NextRecord::Open { offset, length, bytes }
+                    if is_quiet(metadata, now) && length > 0 =>
+                {
                     self.is_at_end = true;
-                    let before = told.len();
-                    let is_block = matches!(source.form, Form::Blocks(_)) && !bytes.is_empty();
+                    let before = builder.len();
+                    let is_block =
+                        matches!(source.form, SourceForm::Blocks(_)) && !bytes.is_empty();
                     if is_block || is_whole_json(bytes) {
-                        let at = place(offset, length, position.records);
-                        *not_text += u64::from(!feed(&mut **parser, &mut told, at, bytes));
-                        position.offset = offset + length;
-                        position.records += 1;
-                        take_back(position.torn.take(), &mut told, before);
+                        let at = place(offset, length, checkpoint.records);
+                        *not_text += u64::from(!feed(&mut **parser, &mut builder, at, bytes));
+                        checkpoint.offset = offset + length;
+                        checkpoint.records += 1;
+                        take_back(checkpoint.torn.take(), &mut builder, before);
                         break;
                     }
-                    if position.torn.as_ref().is_none_or(|torn| torn.length != length) {
-                        turn_to(&**parser, &mut told, &place(offset, length, position.records));
-                        let event_id = told.torn(length, &String::from_utf8_lossy(bytes));
+                    if checkpoint.torn.as_ref().is_none_or(|torn| torn.length != length) {
+                        turn_to(
+                            &**parser,
+                            &mut builder,
+                            &place(offset, length, checkpoint.records),
+                        );
+                        let event_id = builder.torn(length, &String::from_utf8_lossy(bytes));
                         match bytes {
                             [] => warnings.push(endless(source, length)),
                             text if is_text_so_far(text) => warnings.push(torn(source, length)),
                             _ => *not_text += 1,
                         }
-                        take_back(position.torn.take(), &mut told, before);
-                        torn_now = Some(Torn { length, event_id });
+                        take_back(checkpoint.torn.take(), &mut builder, before);
+                        torn_now = Some(TornLine { length, event_id });
                     }
                     kept.truncate(kept_before);
                     break;
                 }
-                Next::Open { .. } | Next::End => {
+                NextRecord::Open { .. } | NextRecord::End => {
                     self.is_at_end = true;
                     if parser.holds() && is_quiet(metadata, now) {
-                        turn_to(&**parser, &mut told, &place(position.offset, 0, position.records));
-                        parser.rest(&mut told);
+                        turn_to(
+                            &**parser,
+                            &mut builder,
+                            &place(checkpoint.offset, 0, checkpoint.records),
+                        );
+                        parser.rest(&mut builder);
                     }
                     kept.truncate(kept_before);
                     break;
                 }
             }
         }
-        let telling = told.finish();
-        let has_grown = position.offset != begin || position.grown == 0;
-        position.grow(source, metadata, has_grown, now);
-        Ok((telling, torn_now))
+        let parsed = builder.finish();
+        let has_grown = checkpoint.offset != begin || checkpoint.grown == 0;
+        checkpoint.grow(source, metadata, has_grown, now);
+        Ok((parsed, torn_now))
     }
 
     fn batch(
         &mut self,
-        telling: &Telling,
+        parsed: &ParsedEvents,
         from: u64,
-        torn: Option<Torn>,
+        torn: Option<TornLine>,
     ) -> io::Result<Option<Batch>> {
-        let Reading { source, file, metadata, records, parser, position, recorded, .. } = self;
-        position.watermark = records.watermark();
+        let Tailer { source, file, metadata, records, parser, checkpoint, recorded, .. } = self;
+        checkpoint.watermark = records.watermark();
         // Before its end a session has no digest that is the right one.
         let digest = source.digest.as_ref();
-        position.digest = digest.map(|digest| match self.is_at_end {
+        checkpoint.digest = digest.map(|digest| match self.is_at_end {
             true => digest.clone(),
             false => String::new(),
         });
         match source.form {
-            Form::Lines | Form::Blocks(_) if position.offset != from => {
-                let offset = position.offset;
-                position.advance(file, offset)?;
+            SourceForm::Lines | SourceForm::Blocks(_) if checkpoint.offset != from => {
+                let offset = checkpoint.offset;
+                checkpoint.advance(file, offset)?;
             }
-            Form::PackedLines => position.print_packed(file, metadata.size())?,
+            SourceForm::PackedLines => checkpoint.print_packed(file, metadata.size())?,
             _ => {}
         }
         if torn.is_some() {
-            position.torn = torn;
+            checkpoint.torn = torn;
         }
         // As it was before reading: what came meanwhile is looked at next time.
-        position.see(metadata);
+        checkpoint.see(metadata);
         if !self.is_at_end {
             // Read in part: whatever has become of the file, there is more.
-            position.size = 0;
+            checkpoint.size = 0;
         }
-        position.state = Some(parser.state());
-        position.holds = parser.holds();
-        let to = position.encode();
-        if telling.drafts.is_empty() && recorded.as_ref() == Some(&to) {
+        checkpoint.state = Some(parser.state());
+        checkpoint.holds = parser.holds();
+        let to = checkpoint.encode();
+        if parsed.drafts.is_empty() && recorded.as_ref() == Some(&to) {
             return Ok(None);
         }
         let from = recorded.replace(to.clone());
@@ -352,8 +372,8 @@ impl<'a> Reading<'a> {
 /// parser is kept like any other that is not understood: no source ends with it.
 pub(crate) fn feed(
     parser: &mut dyn Parser,
-    told: &mut Told<'_>,
-    at: Record<'_>,
+    builder: &mut EventBuilder<'_>,
+    at: SourceRecord<'_>,
     bytes: &[u8],
 ) -> bool {
     const MARK: &[u8] = "\u{feff}".as_bytes();
@@ -365,36 +385,40 @@ pub(crate) fn feed(
     // Almost everything is text, which is quicker to see than to mend.
     let text = str::from_utf8(line).map_or_else(|_| String::from_utf8_lossy(line), Cow::Borrowed);
     let is_text = matches!(text, Cow::Borrowed(_)) && has_no_zeros(line);
-    let record = Record { text: with_whole_pairs(text), ..at };
-    turn_to(parser, told, &record);
+    let record = SourceRecord { text: with_whole_pairs(text), ..at };
+    turn_to(parser, builder, &record);
     // What was told of it before stays: nothing else would be true of the session.
-    let read = catch_unwind(AssertUnwindSafe(|| parser.record(&record, told)));
+    let read = catch_unwind(AssertUnwindSafe(|| parser.record(&record, builder)));
     if let Err(panic) = read {
         let why = panic.downcast_ref::<String>().map(String::as_str);
         let why = why.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no reason");
         // The parser may have been about to tell of another record, or another session.
-        turn_to(parser, told, &record);
-        told.unknown(&record, "broken", Some(&format!("the parser failed: {why}")));
+        turn_to(parser, builder, &record);
+        builder.unknown(&record, "broken", Some(&format!("the parser failed: {why}")));
     }
     is_text
 }
 
 /// Lets what was told since `from` stand in for a line that seemed to be never finished.
-fn take_back(torn: Option<Torn>, told: &mut Told<'_>, from: usize) {
+fn take_back(torn: Option<TornLine>, builder: &mut EventBuilder<'_>, from: usize) {
     let Some(torn) = torn else { return };
-    if told.len() == from {
+    if builder.len() == from {
         // The line says nothing to people, but that it is whole.
-        let identity = Identity::in_session(&["finished", &torn.event_id.to_string()]);
-        told.note(identity, None, "torn", "a line that was cut off has its end".to_owned());
+        let identity = EventIdentity::in_session(&["finished", &torn.event_id.to_string()]);
+        builder.note(identity, None, "torn", "a line that was cut off has its end".to_owned());
     }
-    told.amend(from, torn.event_id);
+    builder.amend(from, torn.event_id);
 }
 
 /// What is told from now on stands in this record.
-pub(crate) fn turn_to(parser: &dyn Parser, told: &mut Told<'_>, record: &Record<'_>) {
-    told.begin(record);
+pub(crate) fn turn_to(
+    parser: &dyn Parser,
+    builder: &mut EventBuilder<'_>,
+    record: &SourceRecord<'_>,
+) {
+    builder.begin(record);
     if let Some(session) = parser.session() {
-        told.session(session);
+        builder.session(session);
     }
 }
 
@@ -409,8 +433,8 @@ fn with_whole_pairs(text: Cow<'_, str>) -> Cow<'_, str> {
     text
 }
 
-pub(crate) fn place(offset: u64, length: u64, number: u64) -> Record<'static> {
-    Record { text: Cow::Borrowed(""), offset, length, number, key: "" }
+pub(crate) fn place(offset: u64, length: u64, number: u64) -> SourceRecord<'static> {
+    SourceRecord { text: Cow::Borrowed(""), offset, length, number, key: "" }
 }
 
 pub(crate) fn is_whole_json(bytes: &[u8]) -> bool {
@@ -435,7 +459,7 @@ fn too_long(source: &Source, length: u64) -> Warning {
 /// Whether a record is not what stands in the file. Whoever reads while another cuts a file off may
 /// be given zeros for what was there, and for what is there again a moment later.
 fn has_slipped(source: &Source, file: &File, offset: u64, bytes: &[u8]) -> io::Result<bool> {
-    if !matches!(source.form, Form::Lines | Form::Blocks(_)) || has_no_zeros(bytes) {
+    if !matches!(source.form, SourceForm::Lines | SourceForm::Blocks(_)) || has_no_zeros(bytes) {
         return Ok(false);
     }
     let mut again = vec![0; bytes.len()];
@@ -515,23 +539,23 @@ mod tests {
     use crate::agent::AGENTS;
 
     #[test]
-    fn zeros_that_do_not_stand_in_the_file_are_not_told() {
+    fn zeros_that_do_not_stand_in_the_file_are_not_read_chunk() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("s.jsonl");
         let line = b"{\"type\":\"summary\"}\n";
         let read = line.map(|byte| if byte == b'u' { 0 } else { byte });
         let source = Source::known(AGENTS[0].provider(), "s", &path);
         let now = Time::from_millis(0);
-        let told = |there: &[u8]| {
+        let read_chunk = |there: &[u8]| {
             fs::write(&path, there).unwrap();
-            let mut reading = Reading::open(AGENTS[0], &source, None).unwrap();
-            reading.records = Box::new(Lines::new(io::Cursor::new(read), 0));
-            let chunk = reading.chunk(now).unwrap().unwrap();
-            (chunk.to, chunk.telling.drafts.is_empty(), chunk.kept)
+            let mut tailer = Tailer::open(AGENTS[0], &source, None).unwrap();
+            tailer.records = Box::new(LineReader::new(io::Cursor::new(read), 0));
+            let chunk = tailer.chunk(now).unwrap().unwrap();
+            (chunk.to, chunk.parsed.drafts.is_empty(), chunk.kept)
         };
-        assert_eq!(told(line), (0, true, Some(Vec::new())), "it is as it was again");
-        assert_eq!(told(&line[..4]), (0, true, Some(Vec::new())), "it is gone");
-        let (to, is_silent, kept) = told(&read);
+        assert_eq!(read_chunk(line), (0, true, Some(Vec::new())), "it is as it was again");
+        assert_eq!(read_chunk(&line[..4]), (0, true, Some(Vec::new())), "it is gone");
+        let (to, is_silent, kept) = read_chunk(&read);
         assert_eq!((to, is_silent), (read.len() as u64, false), "it stands there");
         assert_eq!(kept, Some(read.to_vec()));
     }

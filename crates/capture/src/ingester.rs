@@ -10,39 +10,39 @@ use event::{Draft, SessionId, Time};
 
 use crate::admission::admit;
 use crate::age::ages;
-use crate::agent::{Agent, Form, Kin};
-use crate::discover::{Discovered, discover, discover_at, discover_below};
+use crate::agent::{Agent, LineageHint, SourceForm};
+use crate::checkpoint::{Checkpoint, changed, file_of, is_older};
+use crate::checkpoint_stat::CheckpointStat;
+use crate::discover::{DiscoveredSource, discover, discover_at, discover_below};
 use crate::environment::Environment;
 use crate::error::{CaptureError, Warning, WarningKind};
-use crate::known::{KnownFiles, KnownSources, position_of};
-use crate::late::Newcomer;
+use crate::event_builder::session_id;
+use crate::known_sources::{KnownFiles, KnownSources, position_of};
+use crate::late_parent::LateParent;
 use crate::limit::{BATCH_BYTES_MAX, KIN_BYTES, PASSED_OVER_MAX, RECENT_MILLIS};
 use crate::origin::Beginning;
-use crate::position::{Position, changed, file_of, is_older};
-use crate::reading::{Chunk, Reading};
-use crate::seen::Seen;
 use crate::silence::OpenEpochs;
 use crate::sink::{Batch, Original, Sink, SinkError};
 use crate::source::Source;
-use crate::stop::Stop;
-use crate::tellers::Tellers;
-use crate::told::session_id;
+use crate::source_index::SourceIndex;
+use crate::stop_flag::StopFlag;
+use crate::tailer::{ParsedChunk, Tailer};
 
 /// Reads what agents have written into a sink.
-pub struct Pump<'a> {
+pub struct Ingester<'a> {
     pub(crate) agents: &'a [&'a dyn Agent],
     pub(crate) environment: &'a Environment,
     pub(crate) clock: &'a dyn Fn() -> Time,
-    pub(crate) stop: Stop,
+    pub(crate) stop: StopFlag,
     /// Which sources tell of sessions that somebody asked for.
-    pub(crate) tellers: Tellers,
+    pub(crate) source_index: SourceIndex,
     files: KnownFiles,
     pub(crate) open_epochs: OpenEpochs,
 }
 
 /// How far a pass has got.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Progress {
+pub struct IngestProgress {
     pub sources: u64,
     pub sources_total: u64,
     pub bytes: u64,
@@ -52,7 +52,7 @@ pub struct Progress {
 
 /// What a pass has done.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Summary {
+pub struct IngestSummary {
     pub events: u64,
     pub bytes: u64,
     pub sources: u64,
@@ -78,54 +78,54 @@ pub struct ProviderSummary {
 
 /// What a look has found.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) enum Looked {
-    /// No source is there.
-    Nothing,
-    /// All there was.
-    Whole,
-    /// It may be a copy that is still being made: it is looked at again.
-    NotYet,
-    /// There may be more.
-    Part,
+pub(crate) enum Poll {
+    /// The path holds no source.
+    NoSource,
+    /// The source was read to its end.
+    Complete,
+    /// The source may be a copy that is still being written, so nothing was read yet.
+    Deferred,
+    /// The byte limit was reached first; there may be more.
+    Partial,
 }
 
 /// A source with news.
-struct Candidate<'a> {
+struct SourceCandidate<'a> {
     agent: &'a dyn Agent,
-    found: Discovered,
-    known: Option<(Position, String)>,
-    kin: Kin,
+    found: DiscoveredSource,
+    known: Option<(Checkpoint, String)>,
+    hint: LineageHint,
     /// Somebody it may repeat is read in the same pass, so it has to be there first.
     has_kin_here: bool,
     /// Another one says that it comes from it: it is no copy that is still being made.
     is_forked: bool,
 }
 
-impl<'a> Pump<'a> {
+impl<'a> Ingester<'a> {
     pub fn new(
         agents: &'a [&'a dyn Agent],
         environment: &'a Environment,
         clock: &'a dyn Fn() -> Time,
-    ) -> Pump<'a> {
-        let (stop, tellers, files, open_epochs) = Default::default();
-        Pump { agents, environment, clock, stop, tellers, files, open_epochs }
+    ) -> Ingester<'a> {
+        let (stop, source_index, files, open_epochs) = Default::default();
+        Ingester { agents, environment, clock, stop, source_index, files, open_epochs }
     }
 
     /// Ends every pass early once it is asked to.
     #[must_use]
-    pub fn until(self, stop: Stop) -> Pump<'a> {
-        Pump { stop, ..self }
+    pub fn until(self, stop: StopFlag) -> Ingester<'a> {
+        Ingester { stop, ..self }
     }
 
     /// Goes on with what another one has come to know, which is not looked up again.
     #[must_use]
-    pub fn knowing(self, tellers: Tellers) -> Pump<'a> {
-        Pump { tellers, ..self }
+    pub fn knowing(self, source_index: SourceIndex) -> Ingester<'a> {
+        Ingester { source_index, ..self }
     }
 
     /// What it has come to know, for the next one: good for as long as nobody else reads.
-    pub fn into_known(self) -> Tellers {
-        self.tellers
+    pub fn into_known(self) -> SourceIndex {
+        self.source_index
     }
 
     /// Reads every source to its end, or until it is asked to stop. What one of them cannot give is
@@ -133,14 +133,14 @@ impl<'a> Pump<'a> {
     pub fn once(
         &self,
         sink: &mut dyn Sink,
-        tell: &mut dyn FnMut(&Progress),
-    ) -> Result<Summary, CaptureError> {
-        let mut summary = Summary::default();
+        tell: &mut dyn FnMut(&IngestProgress),
+    ) -> Result<IngestSummary, CaptureError> {
+        let mut summary = IngestSummary::default();
         let candidates = in_order(self.candidates(sink, &mut summary)?);
-        let mut progress = Progress {
+        let mut progress = IngestProgress {
             sources_total: candidates.len() as u64,
-            bytes_total: candidates.iter().map(Candidate::news).sum(),
-            ..Progress::default()
+            bytes_total: candidates.iter().map(SourceCandidate::news).sum(),
+            ..IngestProgress::default()
         };
         for candidate in candidates {
             if self.stop.is_asked() {
@@ -165,11 +165,11 @@ impl<'a> Pump<'a> {
     pub(crate) fn sweep(
         &self,
         sink: &mut dyn Sink,
-        summary: &mut Summary,
+        summary: &mut IngestSummary,
     ) -> Result<Vec<PathBuf>, CaptureError> {
         let mut paths = Vec::new();
         for candidate in in_order(self.candidates(sink, summary)?) {
-            if candidate.found.source.form == Form::Rows {
+            if candidate.found.source.form == SourceForm::Rows {
                 self.drain(candidate, u64::MAX, sink, summary, &mut |_, _| {})?;
             } else {
                 paths.push(candidate.found.source.path);
@@ -184,18 +184,18 @@ impl<'a> Pump<'a> {
         path: &Path,
         bytes_max: u64,
         sink: &mut dyn Sink,
-        summary: &mut Summary,
-    ) -> Result<Looked, CaptureError> {
-        let mut looked = Looked::Nothing;
+        summary: &mut IngestSummary,
+    ) -> Result<Poll, CaptureError> {
+        let mut looked = Poll::NoSource;
         for agent in self.agents {
             let found = discover_at(*agent, self.environment, path, &mut summary.warnings);
             if !found.is_empty() {
-                looked = looked.max(Looked::Whole);
+                looked = looked.max(Poll::Complete);
             }
             for mut candidate in self.with_news(*agent, found, sink)? {
                 let has_told =
-                    candidate.known.as_ref().is_some_and(|(position, _)| position.has_told());
-                if !has_told && candidate.kin != Kin::default() {
+                    candidate.known.as_ref().is_some_and(|(checkpoint, _)| checkpoint.has_told());
+                if !has_told && candidate.hint != LineageHint::default() {
                     self.look_at_kin(&candidate, sink, summary)?;
                     candidate.has_kin_here = true;
                 }
@@ -210,19 +210,19 @@ impl<'a> Pump<'a> {
     /// first.
     fn look_at_kin(
         &self,
-        candidate: &Candidate<'a>,
+        candidate: &SourceCandidate<'a>,
         sink: &mut dyn Sink,
-        summary: &mut Summary,
+        summary: &mut IngestSummary,
     ) -> Result<(), CaptureError> {
-        let Candidate { agent, found, kin, .. } = candidate;
+        let SourceCandidate { agent, found, hint, .. } = candidate;
         let own = &found.source;
-        let named = kin.parent.as_ref().map(|parent| session_id(own.provider, parent));
+        let named = hint.parent.as_ref().map(|parent| session_id(own.provider, parent));
         // A source that cannot be read says so when it is read.
         let first = || self.first_teller(*agent, own, sink).unwrap_or_default();
         let is_named = candidate.forked_from().is_some();
         let Some(session) = named.or_else(first) else { return Ok(()) };
-        for kin in discover(*agent, self.environment, &mut summary.warnings) {
-            let source = kin.source;
+        for hint in discover(*agent, self.environment, &mut summary.warnings) {
+            let source = hint.source;
             if session_id(source.provider, &source.session) == session && source.path != own.path {
                 let warnings = &mut summary.warnings;
                 let found = discover_at(*agent, self.environment, &source.path, warnings);
@@ -241,21 +241,21 @@ impl<'a> Pump<'a> {
     fn with_news(
         &self,
         agent: &'a dyn Agent,
-        found: Vec<Discovered>,
+        found: Vec<DiscoveredSource>,
         sink: &dyn Sink,
-    ) -> Result<Vec<Candidate<'a>>, CaptureError> {
+    ) -> Result<Vec<SourceCandidate<'a>>, CaptureError> {
         let mut candidates = Vec::new();
         for mut found in found {
             let recorded = sink.source(&found.source.key()).map_err(CaptureError::Positions)?;
             let now = (self.clock)();
-            let known = match recorded.as_deref().map(Seen::parse) {
+            let known = match recorded.as_deref().map(CheckpointStat::parse) {
                 Some(seen) if seen.path == found.source.path => Some(seen),
                 None if !self.files.may_be(file_of(&found.metadata), sink)? => None,
                 // New at this place: it may have moved here.
                 _ => KnownSources::load(sink)?.claim(&mut found),
             };
             if !is_current(known.as_ref(), &found, now) {
-                candidates.push(Candidate::new(agent, found, known.is_some(), sink)?);
+                candidates.push(SourceCandidate::new(agent, found, known.is_some(), sink)?);
             }
         }
         Ok(candidates)
@@ -283,15 +283,16 @@ impl<'a> Pump<'a> {
     fn candidates(
         &self,
         sink: &mut dyn Sink,
-        summary: &mut Summary,
-    ) -> Result<Vec<Candidate<'a>>, CaptureError> {
+        summary: &mut IngestSummary,
+    ) -> Result<Vec<SourceCandidate<'a>>, CaptureError> {
         let mut known = KnownSources::load(sink)?;
         self.open_epochs.are(std::mem::take(&mut known.open));
         let now = (self.clock)();
         let mut candidates = Vec::new();
         for agent in self.agents {
             let discovered = discover(*agent, self.environment, &mut summary.warnings);
-            let place = |found: &Discovered| (file_of(&found.metadata), found.source.path.clone());
+            let place =
+                |found: &DiscoveredSource| (file_of(&found.metadata), found.source.path.clone());
             known.present = discovered.iter().map(place).collect();
             for mut found in discovered {
                 if self.stop.is_asked() {
@@ -303,7 +304,7 @@ impl<'a> Pump<'a> {
                 }
                 let known = known.claim(&mut found);
                 if !is_current(known.as_ref(), &found, now) {
-                    candidates.push(Candidate::new(*agent, found, known.is_some(), sink)?);
+                    candidates.push(SourceCandidate::new(*agent, found, known.is_some(), sink)?);
                 }
             }
         }
@@ -318,25 +319,25 @@ impl<'a> Pump<'a> {
     /// next pass.
     fn drain(
         &self,
-        candidate: Candidate<'a>,
+        candidate: SourceCandidate<'a>,
         bytes_max: u64,
         sink: &mut dyn Sink,
-        summary: &mut Summary,
+        summary: &mut IngestSummary,
         tell: &mut dyn FnMut(u64, u64),
-    ) -> Result<Looked, CaptureError> {
+    ) -> Result<Poll, CaptureError> {
         let source = candidate.found.source.clone();
         match self.read(candidate, bytes_max, sink, summary, tell) {
             Ok(looked) => Ok(looked),
             // Deleted since it was listed: the next pass sees that it is gone.
-            Err(Failed::Source(error)) if error.kind() == io::ErrorKind::NotFound => {
-                Ok(Looked::Whole)
+            Err(IngestFailure::Source(error)) if error.kind() == io::ErrorKind::NotFound => {
+                Ok(Poll::Complete)
             }
-            Err(Failed::Source(error)) => {
+            Err(IngestFailure::Source(error)) => {
                 let warning = Warning::unreadable(source.provider, &source.path, &error);
                 summary.warnings.push(warning);
-                Ok(Looked::Whole)
+                Ok(Poll::Complete)
             }
-            Err(Failed::Sink(error)) => {
+            Err(IngestFailure::Sink(error)) => {
                 Err(CaptureError::Sink { path: source.path, source: error })
             }
         }
@@ -345,51 +346,51 @@ impl<'a> Pump<'a> {
     /// Begins behind what others have told of a new source.
     fn begin(
         &self,
-        candidate: &Candidate<'a>,
-        reading: &mut Reading<'_>,
+        candidate: &SourceCandidate<'a>,
+        tailer: &mut Tailer<'_>,
         sink: &mut dyn Sink,
-        summary: &mut Summary,
-    ) -> Result<Begun, Failed> {
-        let Candidate { agent, ref found, ref kin, is_forked, .. } = *candidate;
-        let Discovered { source, metadata, .. } = found;
-        if kin.begins_at.is_some() {
-            self.go_on(agent, reading, source, kin, sink)?;
+        summary: &mut IngestSummary,
+    ) -> Result<Begun, IngestFailure> {
+        let SourceCandidate { agent, ref found, ref hint, is_forked, .. } = *candidate;
+        let DiscoveredSource { source, metadata, .. } = found;
+        if hint.begins_at.is_some() {
+            self.go_on(agent, tailer, source, hint, sink)?;
             return Ok(Begun::Now);
         }
-        let beginning = self.beginning(agent, source, kin, sink)?;
+        let beginning = self.beginning(agent, source, hint, sink)?;
         let now = (self.clock)();
         let is_open = match &beginning {
             // Somebody may be using it, and it may never have a name. A copy that is still being
             // made may then be told twice, which is better than a session that nobody sees.
             Beginning::Unnamed { has_spoken } => {
                 let Source { provider, session, .. } = source;
-                let may_repeat = *kin != Kin::default()
-                    || self.tellers.may_have_told(provider, session, sink)?;
-                may_repeat && !has_spoken && !reading.is_settled(now)
+                let may_repeat = *hint != LineageHint::default()
+                    || self.source_index.may_have_told(provider, session, sink)?;
+                may_repeat && !has_spoken && !tailer.is_settled(now)
             }
             Beginning::Own => false,
-            Beginning::Told(origin) => origin.is_all && !is_forked && !reading.is_quiet(now),
+            Beginning::Told(origin) => origin.is_all && !is_forked && !tailer.is_quiet(now),
         };
         if is_open {
             return Ok(Begun::NotYet);
         }
         let Beginning::Told(origin) = beginning else { return Ok(Begun::Now) };
-        let newcomer = Newcomer { agent, source, metadata, kin, origin: &origin };
+        let newcomer = LateParent { agent, source, metadata, hint, origin: &origin };
         match self.late(&newcomer, sink, summary)? {
-            Some(late) => self.begin_after(reading, source, origin, late)?,
-            None => self.begin_behind(reading, source, kin, origin)?,
+            Some(late) => self.begin_after(tailer, source, origin, late)?,
+            None => self.begin_behind(tailer, source, hint, origin)?,
         }
         Ok(Begun::Now)
     }
 
     fn read(
         &self,
-        mut candidate: Candidate<'a>,
+        mut candidate: SourceCandidate<'a>,
         bytes_max: u64,
         sink: &mut dyn Sink,
-        summary: &mut Summary,
+        summary: &mut IngestSummary,
         tell: &mut dyn FnMut(u64, u64),
-    ) -> Result<Looked, Failed> {
+    ) -> Result<Poll, IngestFailure> {
         let mut known = candidate.known.take();
         let source = &candidate.found.source;
         self.open_epochs.may_be_in(source.key());
@@ -399,54 +400,54 @@ impl<'a> Pump<'a> {
             known = known.and(sink.source(&source.key())?).map(position_in);
         }
         let was_read = known.is_some();
-        let mut reading = Reading::open(candidate.agent, source, known)?;
-        let is_new = !reading.position.has_told();
+        let mut tailer = Tailer::open(candidate.agent, source, known)?;
+        let is_new = !tailer.checkpoint.has_told();
         // Others may have told of it: whom it repeats, who repeats it, or the same before somebody
         // forgot how far it was read.
-        let may_be_told = was_read || candidate.kin != Kin::default();
+        let may_be_told = was_read || candidate.hint != LineageHint::default();
         // Asked of every new one: whoever is asked first looks through what is recorded, which has to
         // be before anything new waits to be.
         let is_known =
-            is_new && self.tellers.may_have_told(source.provider, &source.session, sink)?;
+            is_new && self.source_index.may_have_told(source.provider, &source.session, sink)?;
         if is_known || is_new && may_be_told {
-            let begun = self.begin(&candidate, &mut reading, sink, summary)?;
+            let begun = self.begin(&candidate, &mut tailer, sink, summary)?;
             if begun == Begun::NotYet {
-                return Ok(Looked::NotYet);
+                return Ok(Poll::Deferred);
             }
         }
         // One that waits is still new to the next look.
         self.files.put(file_of(&candidate.found.metadata));
         summary.sources += 1;
         let bytes_max = match source.form {
-            Form::Lines | Form::Blocks(_) | Form::Rows => bytes_max,
-            Form::PackedLines | Form::Document { .. } => {
-                bytes_max.max(reading.position.offset / PASSED_OVER_MAX)
+            SourceForm::Lines | SourceForm::Blocks(_) | SourceForm::Rows => bytes_max,
+            SourceForm::PackedLines | SourceForm::Document { .. } => {
+                bytes_max.max(tailer.checkpoint.offset / PASSED_OVER_MAX)
             }
         };
         let mut bytes = 0;
-        let mut looked = Looked::Whole;
+        let mut looked = Poll::Complete;
         // Something is read of whatever is begun: one who has little time gets on, too.
-        while let Some(mut chunk) = reading.chunk((self.clock)())? {
-            let drafts = &mut chunk.telling.drafts;
-            let is_whole = admit(source.provider, &reading.position.threads, drafts, sink);
+        while let Some(mut chunk) = tailer.chunk((self.clock)())? {
+            let drafts = &mut chunk.parsed.drafts;
+            let is_whole = admit(source.provider, &tailer.checkpoint.threads, drafts, sink);
             summary.take(source, &chunk);
-            tell(chunk.to - chunk.from, chunk.telling.drafts.len() as u64);
+            tell(chunk.to - chunk.from, chunk.parsed.drafts.len() as u64);
             if is_whole {
                 keep(sink, source, &chunk)?;
             }
             // Whoever takes the events may be busy with others for a while.
             chunk.kept = None;
             if let Some(batch) = chunk.batch {
-                self.tellers.put(&batch.source, &reading.position);
-                sink.put(Batch { drafts: chunk.telling.drafts, ..batch })?;
+                self.source_index.put(&batch.source, &tailer.checkpoint);
+                sink.put(Batch { drafts: chunk.parsed.drafts, ..batch })?;
             }
             bytes += chunk.to - chunk.from;
             if bytes >= bytes_max || self.stop.is_asked() {
-                looked = Looked::Part;
+                looked = Poll::Partial;
                 break;
             }
         }
-        summary.warnings.extend(reading.take_warnings());
+        summary.warnings.extend(tailer.take_warnings());
         Ok(looked)
     }
 }
@@ -461,34 +462,34 @@ enum Begun {
 }
 
 /// A pass stops at the sink; a source that fails is left for the next pass.
-pub(crate) enum Failed {
+pub(crate) enum IngestFailure {
     Source(io::Error),
     Sink(SinkError),
 }
 
-impl From<io::Error> for Failed {
-    fn from(error: io::Error) -> Failed {
-        Failed::Source(error)
+impl From<io::Error> for IngestFailure {
+    fn from(error: io::Error) -> IngestFailure {
+        IngestFailure::Source(error)
     }
 }
 
-impl From<SinkError> for Failed {
-    fn from(error: SinkError) -> Failed {
-        Failed::Sink(error)
+impl From<SinkError> for IngestFailure {
+    fn from(error: SinkError) -> IngestFailure {
+        IngestFailure::Sink(error)
     }
 }
 
-impl<'a> Candidate<'a> {
+impl<'a> SourceCandidate<'a> {
     fn new(
         agent: &'a dyn Agent,
-        found: Discovered,
+        found: DiscoveredSource,
         is_known: bool,
         sink: &dyn Sink,
-    ) -> Result<Candidate<'a>, CaptureError> {
+    ) -> Result<SourceCandidate<'a>, CaptureError> {
         let known = if is_known { position_of(&found.source.key(), sink)? } else { None };
         // One that is known may still be repeated by others.
-        let kin = found.kin.clone().unwrap_or_else(|| kin(agent, &found.source));
-        Ok(Candidate { agent, found, known, kin, has_kin_here: false, is_forked: false })
+        let hint = found.hint.clone().unwrap_or_else(|| lineage_hint(agent, &found.source));
+        Ok(SourceCandidate { agent, found, known, hint, has_kin_here: false, is_forked: false })
     }
 
     /// About the bytes that wait.
@@ -496,13 +497,13 @@ impl<'a> Candidate<'a> {
         if self.found.source.digest.is_some() {
             return 0;
         }
-        let read = self.known.as_ref().map_or(0, |(position, _)| position.offset);
+        let read = self.known.as_ref().map_or(0, |(checkpoint, _)| checkpoint.offset);
         self.found.metadata.len().saturating_sub(read)
     }
 
     /// Whom it says it comes from.
     fn forked_from(&self) -> Option<&String> {
-        self.kin.parent.as_ref().filter(|parent| **parent != self.found.source.session)
+        self.hint.parent.as_ref().filter(|parent| **parent != self.found.source.session)
     }
 
     fn session(&self) -> (&'static str, &str) {
@@ -512,14 +513,14 @@ impl<'a> Candidate<'a> {
 
 /// Newest first, because that is what people look for; but whoever is repeated comes before those
 /// who repeat it.
-fn in_order(mut candidates: Vec<Candidate<'_>>) -> Vec<Candidate<'_>> {
+fn in_order(mut candidates: Vec<SourceCandidate<'_>>) -> Vec<SourceCandidate<'_>> {
     candidates.sort_by_key(|candidate| std::cmp::Reverse(changed(&candidate.found.metadata)));
     let mut families: HashMap<(&str, String), Vec<usize>> = HashMap::new();
     let mut sessions: HashMap<(&str, String), Vec<usize>> = HashMap::new();
     for (number, candidate) in candidates.iter().enumerate() {
         let (provider, session) = candidate.session();
         sessions.entry((provider, session.to_owned())).or_default().push(number);
-        if let Some(family) = &candidate.kin.family {
+        if let Some(family) = &candidate.hint.family {
             families.entry((provider, family.clone())).or_default().push(number);
         }
     }
@@ -528,7 +529,7 @@ fn in_order(mut candidates: Vec<Candidate<'_>>) -> Vec<Candidate<'_>> {
     let mut has_family = BTreeSet::new();
     for family in families.values() {
         let member =
-            |number: &usize| (&candidates[*number].kin, &candidates[*number].found.metadata);
+            |number: &usize| (&candidates[*number].hint, &candidates[*number].found.metadata);
         let members: Vec<_> = family.iter().map(member).collect();
         let mut by_age: Vec<_> = ages(&members).into_iter().zip(family).collect();
         by_age.sort_by_key(|(age, _)| std::cmp::Reverse(*age));
@@ -538,7 +539,7 @@ fn in_order(mut candidates: Vec<Candidate<'_>>) -> Vec<Candidate<'_>> {
         }
     }
     // A session in several files is told in the order they were written, if they do not say more.
-    let is_numbered = |number: &usize| candidates[*number].kin.begins_at.is_some();
+    let is_numbered = |number: &usize| candidates[*number].hint.begins_at.is_some();
     for files in sessions.values().filter(|files| !files.iter().any(is_numbered)) {
         for pair in files.windows(2) {
             waits_for[pair[0]] = Some(pair[1]);
@@ -547,12 +548,12 @@ fn in_order(mut candidates: Vec<Candidate<'_>>) -> Vec<Candidate<'_>> {
     for (number, candidate) in candidates.iter().enumerate() {
         let Source { provider, session, .. } = &candidate.found.source;
         let name = |number: usize| candidates[number].found.source.file_name();
-        let parent = candidate.kin.parent.as_ref().unwrap_or(session);
+        let parent = candidate.hint.parent.as_ref().unwrap_or(session);
         let parents = sessions.get(&(*provider, parent.clone())).into_iter().flatten().copied();
         // Of several sources of one session the last is waited for, or the one before its own.
         let before = parents.filter(|other| parent != session || name(*other) < name(number));
         let before = before.max_by_key(|other| name(*other));
-        let is_asked = candidate.kin.parent.is_some() || candidate.kin.begins_at.is_some();
+        let is_asked = candidate.hint.parent.is_some() || candidate.hint.begins_at.is_some();
         waits_for[number] = before.filter(|_| is_asked).or(waits_for[number]);
     }
     for number in 0..candidates.len() {
@@ -568,7 +569,7 @@ fn in_order(mut candidates: Vec<Candidate<'_>>) -> Vec<Candidate<'_>> {
             candidates[*parent].is_forked = true;
         }
     }
-    let mut rest: Vec<Option<Candidate<'_>>> = candidates.into_iter().map(Some).collect();
+    let mut rest: Vec<Option<SourceCandidate<'_>>> = candidates.into_iter().map(Some).collect();
     let mut ordered = Vec::with_capacity(rest.len());
     for number in 0..rest.len() {
         let mut chain = vec![number];
@@ -586,45 +587,45 @@ fn in_order(mut candidates: Vec<Candidate<'_>>) -> Vec<Candidate<'_>> {
 }
 
 /// Whether nothing has happened to what was found since it was read. That it has moved is noted.
-fn is_current(known: Option<&Seen>, found: &Discovered, now: Time) -> bool {
-    let Discovered { source, metadata, .. } = found;
+fn is_current(known: Option<&CheckpointStat>, found: &DiscoveredSource, now: Time) -> bool {
+    let DiscoveredSource { source, metadata, .. } = found;
     known.is_some_and(|seen| seen.path == source.path && seen.is_current(source, metadata, now))
 }
 
 /// How far a source was read, by the text that says so.
-fn position_in(recorded: String) -> (Position, String) {
-    (Position::parse(&recorded).unwrap_or_default(), recorded)
+fn position_in(recorded: String) -> (Checkpoint, String) {
+    (Checkpoint::parse(&recorded).unwrap_or_default(), recorded)
 }
 
 /// Whom a source may repeat; nobody, if it cannot be read.
-pub(crate) fn kin(agent: &dyn Agent, source: &Source) -> Kin {
-    head(source).map_or_else(|_| Kin::default(), |head| agent.kin(&head))
+pub(crate) fn lineage_hint(agent: &dyn Agent, source: &Source) -> LineageHint {
+    head(source).map_or_else(|_| LineageHint::default(), |head| agent.lineage_hint(&head))
 }
 
 fn head(source: &Source) -> io::Result<Vec<u8>> {
     let file = File::open(&source.path)?;
     let mut head = Vec::new();
     match source.form {
-        Form::Lines | Form::Blocks(_) | Form::Document { .. } => {
+        SourceForm::Lines | SourceForm::Blocks(_) | SourceForm::Document { .. } => {
             file.take(KIN_BYTES as u64).read_to_end(&mut head)?
         }
-        Form::PackedLines => {
+        SourceForm::PackedLines => {
             zstd::Decoder::new(file)?.take(KIN_BYTES as u64).read_to_end(&mut head)?
         }
         // A database has no beginning.
-        Form::Rows => 0,
+        SourceForm::Rows => 0,
     };
     Ok(head)
 }
 
 /// Keeps the bytes of a chunk as they are. Archives that are compressed already are kept as
 /// events only.
-fn keep(sink: &mut dyn Sink, source: &Source, chunk: &Chunk) -> Result<(), Failed> {
-    if source.form == Form::PackedLines || chunk.from == chunk.to {
+fn keep(sink: &mut dyn Sink, source: &Source, chunk: &ParsedChunk) -> Result<(), IngestFailure> {
+    if source.form == SourceForm::PackedLines || chunk.from == chunk.to {
         return Ok(());
     }
     if let Some(bytes) = &chunk.kept {
-        let Chunk { generation, from: offset, .. } = *chunk;
+        let ParsedChunk { generation, from: offset, .. } = *chunk;
         sink.keep(Original { source: &source.name, generation, offset, bytes })?;
         return Ok(());
     }
@@ -641,16 +642,16 @@ fn keep(sink: &mut dyn Sink, source: &Source, chunk: &Chunk) -> Result<(), Faile
     Ok(())
 }
 
-impl Summary {
-    fn take(&mut self, source: &Source, chunk: &Chunk) {
-        let telling = &chunk.telling;
-        let unknown: u64 = telling.unknown.values().sum();
+impl IngestSummary {
+    fn take(&mut self, source: &Source, chunk: &ParsedChunk) {
+        let parsed = &chunk.parsed;
+        let unknown: u64 = parsed.unknown.values().sum();
         self.bytes += chunk.to - chunk.from;
-        self.silent += telling.silent;
+        self.silent += parsed.silent;
         self.unknown += unknown;
-        self.add(source.provider, &telling.drafts);
+        self.add(source.provider, &parsed.drafts);
         self.by_provider.entry(source.provider).or_default().bytes += chunk.to - chunk.from;
-        for ((version, kind), count) in &telling.unknown {
+        for ((version, kind), count) in &parsed.unknown {
             let key = (source.provider, version.clone(), kind.clone());
             *self.unknown_kinds.entry(key).or_default() += count;
         }

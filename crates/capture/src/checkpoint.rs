@@ -11,17 +11,17 @@ use event::{EventId, SessionId, Time};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use crate::event_builder::session_id;
 use crate::limit::{
     COUNT_MAX, HEAD_BYTES, SETTLED_MILLIS, SILENCE_MILLIS, TAIL_BYTES, TORN_AFTER_MILLIS,
 };
 use crate::source::{Source, hex};
-use crate::thread::Thread;
-use crate::told::session_id;
+use crate::thread_state::ThreadState;
 
 /// Committed together with the events read up to it.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct Position {
+pub(crate) struct Checkpoint {
     pub path: PathBuf,
     pub device: u64,
     pub inode: u64,
@@ -36,8 +36,8 @@ pub(crate) struct Position {
     pub offset: u64,
     pub records: u64,
     /// What a file has to begin and, up to `offset`, to end with to be the same one.
-    pub head: Print,
-    pub tail: Print,
+    pub head: Fingerprint,
+    pub tail: Fingerprint,
     /// Behind what was accepted, for a form that does not go by places in a file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub watermark: Option<String>,
@@ -46,12 +46,12 @@ pub(crate) struct Position {
     pub digest: Option<String>,
     /// The incomplete last line that was told.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub torn: Option<Torn>,
+    pub torn: Option<TornLine>,
     /// The agent deleted it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_missing: bool,
-    /// Behind all that tells whether there is news: see [`Seen`](crate::seen::Seen).
-    pub threads: BTreeMap<String, Thread>,
+    /// Behind all that tells whether there is news: see [`CheckpointStat`](crate::checkpoint_stat::CheckpointStat).
+    pub threads: BTreeMap<String, ThreadState>,
     /// The parser holds something back that is told when more comes, or nothing ever will.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub holds: bool,
@@ -62,22 +62,22 @@ pub(crate) struct Position {
 
 /// A last line that was never finished, as far as anybody knows.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub(crate) struct Torn {
+pub(crate) struct TornLine {
     pub length: u64,
     pub event_id: EventId,
 }
 
 /// Some bytes, told by their hash.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Print {
+pub(crate) struct Fingerprint {
     pub length: u64,
     pub hash: String,
 }
 
-impl Position {
+impl Checkpoint {
     /// What was recorded; `None` for what nobody can go on from.
-    pub(crate) fn parse(text: &str) -> Option<Position> {
-        serde_json::from_str(text).ok().filter(Position::is_sound)
+    pub(crate) fn parse(text: &str) -> Option<Checkpoint> {
+        serde_json::from_str(text).ok().filter(Checkpoint::is_sound)
     }
 
     /// Whether its numbers can be those of a file, and counted on.
@@ -175,8 +175,12 @@ impl Position {
     }
 
     /// The same source, begun anew.
-    pub(crate) fn renewed(&self) -> Position {
-        Position { path: self.path.clone(), generation: self.generation + 1, ..Position::default() }
+    pub(crate) fn renewed(&self) -> Checkpoint {
+        Checkpoint {
+            path: self.path.clone(),
+            generation: self.generation + 1,
+            ..Checkpoint::default()
+        }
     }
 }
 
@@ -192,11 +196,11 @@ pub fn sessions_without_source(sources: &[(String, String)]) -> BTreeSet<Session
     }
     let mut gone = BTreeSet::new();
     let mut there = BTreeSet::new();
-    for (key, position) in sources {
-        let Ok(position) = serde_json::from_str::<Place>(position) else { continue };
+    for (key, checkpoint) in sources {
+        let Ok(checkpoint) = serde_json::from_str::<Place>(checkpoint) else { continue };
         let provider = key.split_once(':').map_or("", |(provider, _)| provider);
-        let sessions = position.threads.keys().map(|session| session_id(provider, session));
-        if position.is_missing { &mut gone } else { &mut there }.extend(sessions);
+        let sessions = checkpoint.threads.keys().map(|session| session_id(provider, session));
+        if checkpoint.is_missing { &mut gone } else { &mut there }.extend(sessions);
     }
     gone.retain(|session| !there.contains(session));
     gone
@@ -204,9 +208,9 @@ pub fn sessions_without_source(sources: &[(String, String)]) -> BTreeSet<Session
 
 /// The sessions each source told of, by the name its originals are kept under.
 pub fn sessions_by_source(sources: &[(String, String)]) -> Vec<(String, Vec<SessionId>)> {
-    let told = sources.iter().filter_map(|(key, position)| {
+    let told = sources.iter().filter_map(|(key, checkpoint)| {
         let (provider, name) = key.split_once(':')?;
-        let threads = Position::parse(position)?.threads;
+        let threads = Checkpoint::parse(checkpoint)?.threads;
         let sessions = threads.keys().map(|session| session_id(provider, session));
         Some((name.to_owned(), sessions.collect()))
     });
@@ -226,11 +230,11 @@ pub struct SessionFile {
 /// The files that tell of one session each, by session. A database tells of many, and when it was
 /// written says nothing about one of them.
 pub fn files_of_sessions(sources: &[(String, String)]) -> BTreeMap<SessionId, SessionFile> {
-    sources.iter().filter_map(|(key, position)| file_of_session(key, position)).collect()
+    sources.iter().filter_map(|(key, checkpoint)| file_of_session(key, checkpoint)).collect()
 }
 
 /// The session that a source tells of and its file, if it is the only one there.
-pub fn file_of_session(source: &str, position: &str) -> Option<(SessionId, SessionFile)> {
+pub fn file_of_session(source: &str, checkpoint: &str) -> Option<(SessionId, SessionFile)> {
     /// What is read of a position here; the rest is skipped.
     #[derive(Deserialize)]
     struct Place {
@@ -243,7 +247,7 @@ pub fn file_of_session(source: &str, position: &str) -> Option<(SessionId, Sessi
         threads: BTreeMap<String, serde::de::IgnoredAny>,
     }
     let (provider, _) = source.split_once(':')?;
-    let place: Place = serde_json::from_str(position).ok()?;
+    let place: Place = serde_json::from_str(checkpoint).ok()?;
     if place.watermark.is_some() || place.threads.len() != 1 {
         return None;
     }
@@ -286,16 +290,18 @@ pub(crate) fn made(metadata: &Metadata) -> i64 {
     created.unwrap_or_else(|| changed(metadata))
 }
 
-pub(crate) fn print(file: &File, offset: u64, length: u64) -> io::Result<Print> {
+pub(crate) fn print(file: &File, offset: u64, length: u64) -> io::Result<Fingerprint> {
     if length == 0 {
-        return Ok(Print::default());
+        return Ok(Fingerprint::default());
     }
     let mut bytes = vec![0; length as usize];
     match file.read_exact_at(&mut bytes, offset) {
         Ok(()) => {}
         // Shorter than it was: a print that fits nothing.
-        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(Print::default()),
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+            return Ok(Fingerprint::default());
+        }
         Err(error) => return Err(error),
     }
-    Ok(Print { length, hash: hex(&Sha256::digest(&bytes)[..8]) })
+    Ok(Fingerprint { length, hash: hex(&Sha256::digest(&bytes)[..8]) })
 }

@@ -6,11 +6,11 @@ use event::payload::{
 };
 use event::{EventId, Time};
 
-use crate::identity::Identity;
-use crate::told::Told;
+use crate::event_builder::EventBuilder;
+use crate::identity::EventIdentity;
 
 /// A subagent, as its parent's call names it.
-pub struct Child<'a> {
+pub struct ChildCall<'a> {
     /// The provider's id of its session.
     pub session: &'a str,
     pub agent: String,
@@ -19,9 +19,9 @@ pub struct Child<'a> {
     pub call: Option<EventId>,
 }
 
-impl Told<'_> {
-    pub fn child_requested(&mut self, at: Option<Time>, child: Child<'_>) {
-        let Child { session, agent, task, call } = child;
+impl EventBuilder<'_> {
+    pub fn child_requested(&mut self, at: Option<Time>, child: ChildCall<'_>) {
+        let ChildCall { session, agent, task, call } = child;
         let requested = ChildRequested {
             child_id: session.to_owned(),
             child_session_id: self.session_of(session).to_string(),
@@ -33,7 +33,7 @@ impl Told<'_> {
             context: None,
             shared_prefix_key: None,
         };
-        self.fact(Identity::in_session(&["child", session, "requested"]), at, &requested);
+        self.fact(EventIdentity::in_session(&["child", session, "requested"]), at, &requested);
     }
 
     /// The call of a child got its result.
@@ -41,7 +41,7 @@ impl Told<'_> {
         let child_id = session.to_owned();
         let child_session_id = self.session_of(session).to_string();
         let said = result.output_text().or_else(|| result.error.clone());
-        let identity = Identity::in_session(&["child", session, "ended"]);
+        let identity = EventIdentity::in_session(&["child", session, "ended"]);
         let metadata = None;
         match result.outcome {
             Outcome::Ok => {
@@ -72,7 +72,7 @@ impl Told<'_> {
     /// A call asks the user something.
     pub fn asked(&mut self, at: Option<Time>, call_id: &str, prompt: &str) {
         let status = InputStatus::Pending;
-        let identity = Identity::in_session(&["input", call_id, status.as_str()]);
+        let identity = EventIdentity::in_session(&["input", call_id, status.as_str()]);
         let (request_id, prompt) = (call_id.to_owned(), prompt.to_owned());
         self.fact(identity, at, &ExternalInput { request_id, prompt, status, input: None });
     }
@@ -84,7 +84,7 @@ impl Told<'_> {
             _ => InputStatus::Canceled,
         };
         let request_id = result.call_id.clone();
-        let identity = Identity::in_session(&["input", &request_id, "ended"]);
+        let identity = EventIdentity::in_session(&["input", &request_id, "ended"]);
         let (prompt, input) = (prompt.to_owned(), result.output.clone());
         self.fact(identity, at, &ExternalInput { request_id, prompt, status, input });
     }

@@ -12,30 +12,30 @@ use event::payload::SessionMode;
 
 use crate::admission::admit;
 use crate::age::ages;
-use crate::agent::{Agent, Kin, Role};
+use crate::agent::{Agent, LineageHint, SourceRole};
+use crate::checkpoint::Checkpoint;
 use crate::discover::discover_at;
+use crate::event_builder::EventBuilder;
+use crate::ingester::{IngestFailure, IngestSummary, Ingester, lineage_hint};
 use crate::limit::LINEAGE_MAX;
 use crate::origin::Origin;
-use crate::position::Position;
-use crate::pump::{Failed, Pump, Summary, kin};
 use crate::sink::{Batch, Sink};
 use crate::source::Source;
-use crate::thread::{Parent, Thread};
-use crate::told::Told;
+use crate::thread_state::{ParentLink, ThreadState};
 
 /// A source that is read for the first time and repeats what others have told.
-pub(crate) struct Newcomer<'a> {
+pub(crate) struct LateParent<'a> {
     pub agent: &'a dyn Agent,
     pub source: &'a Source,
     pub metadata: &'a Metadata,
-    pub kin: &'a Kin,
+    pub hint: &'a LineageHint,
     pub origin: &'a Origin,
 }
 
 /// What is known of a session that was repeated before it was read.
 pub(crate) struct Late {
     /// Where it comes from itself.
-    pub parent: Option<Parent>,
+    pub parent: Option<ParentLink>,
 }
 
 /// A session that was read before.
@@ -43,20 +43,20 @@ struct Reader {
     /// The provider's id of the session.
     name: String,
     key: String,
-    position: Position,
+    checkpoint: Checkpoint,
     recorded: String,
 }
 
-impl Pump<'_> {
+impl Ingester<'_> {
     /// Whether others go on with what the newcomer says, though they were read before it. Then one
     /// that does not know yet where it comes from is told; one that does keeps its parent.
     pub(crate) fn late(
         &self,
-        newcomer: &Newcomer<'_>,
+        newcomer: &LateParent<'_>,
         sink: &mut dyn Sink,
-        summary: &mut Summary,
-    ) -> Result<Option<Late>, Failed> {
-        let Newcomer { source, kin, origin, .. } = *newcomer;
+        summary: &mut IngestSummary,
+    ) -> Result<Option<Late>, IngestFailure> {
+        let LateParent { source, hint, origin, .. } = *newcomer;
         let named = origin.named.as_deref();
         sink.settle()?;
         let line = self.line(source.provider, origin.name(), sink)?;
@@ -66,7 +66,7 @@ impl Pump<'_> {
         };
         let is_below = |line: &[Reader]| line.iter().any(|it| it.comes_from(&source.session));
         // Nobody comes from one that comes from it.
-        let by_name = || named.filter(|_| !is_below(&elders)).map(Parent::unseen);
+        let by_name = || named.filter(|_| !is_below(&elders)).map(ParentLink::unseen);
         if is_below(&line) {
             return Ok(Some(Late { parent: by_name() }));
         }
@@ -81,7 +81,7 @@ impl Pump<'_> {
         let is_named_silent = named.is_some() && !elders.first().is_some_and(Reader::has_told);
         let goes_behind = is_named_silent && line.last().is_some_and(|it| it.parent().is_none());
         // Forks of this agent say whose they are.
-        if kin.family.is_none() {
+        if hint.family.is_none() {
             return Ok((!goes_behind).then(|| Late { parent: by_name() }));
         }
         // Whom it comes from by name is not its heir, whatever else is known of them.
@@ -102,16 +102,21 @@ impl Pump<'_> {
     }
 
     /// A session and those it comes from, as far as they were read, youngest first.
-    fn line(&self, provider: &str, first: &str, sink: &dyn Sink) -> Result<Vec<Reader>, Failed> {
+    fn line(
+        &self,
+        provider: &str,
+        first: &str,
+        sink: &dyn Sink,
+    ) -> Result<Vec<Reader>, IngestFailure> {
         let mut line: Vec<Reader> = Vec::new();
         let mut next = Some(first.to_owned());
         while let Some(name) = next.take().filter(|_| line.len() < LINEAGE_MAX) {
             if line.iter().any(|reader| reader.name == name) {
                 break;
             }
-            let known = self.tellers.find(provider, &name, sink)?;
-            let Some((key, position, recorded)) = known else { break };
-            let reader = Reader { name, key, position, recorded };
+            let known = self.source_index.find(provider, &name, sink)?;
+            let Some((key, checkpoint, recorded)) = known else { break };
+            let reader = Reader { name, key, checkpoint, recorded };
             next = reader.forked_from().map(|parent| parent.session.clone());
             line.push(reader);
         }
@@ -120,16 +125,17 @@ impl Pump<'_> {
 
     /// Whether the newcomer was there before one that was read before it, where neither says that it
     /// comes from the other.
-    fn is_older(&self, newcomer: &Newcomer<'_>, reader: &Reader) -> bool {
-        let Newcomer { agent, source, metadata, kin: own, origin } = *newcomer;
-        let path = &reader.position.path;
+    fn is_older(&self, newcomer: &LateParent<'_>, reader: &Reader) -> bool {
+        let LateParent { agent, source, metadata, hint: own, origin } = *newcomer;
+        let path = &reader.checkpoint.path;
         let found = discover_at(agent, self.environment, path, &mut Vec::new());
         let found = found.into_iter().find(|found| found.source.session == reader.name);
         let mut is_older_file = false;
         if let Some(found) = found {
-            let its = found.kin.unwrap_or_else(|| kin(agent, &found.source));
+            let its = found.hint.unwrap_or_else(|| lineage_hint(agent, &found.source));
             // A file that was only copied calls itself what the other is called.
-            if its.named.as_ref() == Some(&source.session) && found.source.role == Role::Main {
+            if its.named.as_ref() == Some(&source.session) && found.source.role == SourceRole::Main
+            {
                 return true;
             }
             let ages = ages(&[(own, metadata), (&its, &found.metadata)]);
@@ -150,33 +156,34 @@ impl Pump<'_> {
     /// Records of a session that it comes from the newcomer.
     fn tell_parent(
         &self,
-        newcomer: &Newcomer<'_>,
+        newcomer: &LateParent<'_>,
         heir: Reader,
         sink: &mut dyn Sink,
-        summary: &mut Summary,
-    ) -> Result<(), Failed> {
+        summary: &mut IngestSummary,
+    ) -> Result<(), IngestFailure> {
         let provider = newcomer.source.provider;
-        let Reader { name, key, mut position, recorded } = heir;
-        let source = Source::known(provider, &key, &position.path);
+        let Reader { name, key, mut checkpoint, recorded } = heir;
+        let source = Source::known(provider, &key, &checkpoint.path);
         let nothing_beside = |_: &str| None;
-        let (generation, now) = (position.generation, (self.clock)());
-        let mut told = Told::new(&source, generation, &mut position.threads, &nothing_beside, now);
-        told.session(&name);
-        told.comes_from(&newcomer.source.session);
-        let mut drafts = told.finish().drafts;
+        let (generation, now) = (checkpoint.generation, (self.clock)());
+        let mut builder =
+            EventBuilder::new(&source, generation, &mut checkpoint.threads, &nothing_beside, now);
+        builder.session(&name);
+        builder.comes_from(&newcomer.source.session);
+        let mut drafts = builder.finish().drafts;
         // It stands in no record.
         drafts.iter_mut().for_each(|draft| drop(draft.metadata.remove("record")));
-        admit(provider, &position.threads, &mut drafts, sink);
+        admit(provider, &checkpoint.threads, &mut drafts, sink);
         summary.add(provider, &drafts);
-        self.tellers.put(&key, &position);
-        sink.put(Batch { source: key, from: Some(recorded), to: position.encode(), drafts })?;
+        self.source_index.put(&key, &checkpoint);
+        sink.put(Batch { source: key, from: Some(recorded), to: checkpoint.encode(), drafts })?;
         Ok(sink.settle()?)
     }
 }
 
 impl Reader {
-    fn thread(&self) -> Option<&Thread> {
-        self.position.threads.get(&self.name)
+    fn thread(&self) -> Option<&ThreadState> {
+        self.checkpoint.threads.get(&self.name)
     }
 
     fn has_told(&self) -> bool {
@@ -189,12 +196,12 @@ impl Reader {
     }
 
     /// The session it goes on with, or works for.
-    fn parent(&self) -> Option<&Parent> {
+    fn parent(&self) -> Option<&ParentLink> {
         self.thread()?.parent.as_ref()
     }
 
     /// The session it goes on with.
-    fn forked_from(&self) -> Option<&Parent> {
+    fn forked_from(&self) -> Option<&ParentLink> {
         self.parent().filter(|parent| parent.mode == SessionMode::Fork)
     }
 }

@@ -6,12 +6,17 @@ use event::payload::{
 };
 use event::{Draft, Raw, Time};
 
-use crate::identity::Identity;
-use crate::told::{Told, brief, shown, shown_json};
+use crate::event_builder::{EventBuilder, brief, shown, shown_json};
+use crate::identity::EventIdentity;
 
-impl Told<'_> {
+impl EventBuilder<'_> {
     /// What a person asked.
-    pub fn prompt(&mut self, identity: Identity, at: Option<Time>, content: Content) -> &mut Draft {
+    pub fn prompt(
+        &mut self,
+        identity: EventIdentity,
+        at: Option<Time>,
+        content: Content,
+    ) -> &mut Draft {
         let text = content.joined_text();
         let draft = self.fact(identity, at, &UserPrompt::new(content));
         draft.text = Some(text);
@@ -21,7 +26,7 @@ impl Told<'_> {
     /// What the agent put in front of the model by itself.
     pub fn context(
         &mut self,
-        identity: Identity,
+        identity: EventIdentity,
         at: Option<Time>,
         kind: Option<ContextKind>,
         text: String,
@@ -37,7 +42,7 @@ impl Told<'_> {
     /// The words of an answer.
     pub fn message(
         &mut self,
-        identity: Identity,
+        identity: EventIdentity,
         at: Option<Time>,
         message: &AssistantMessage,
     ) -> &mut Draft {
@@ -48,7 +53,7 @@ impl Told<'_> {
 
     pub fn thinking(
         &mut self,
-        identity: Identity,
+        identity: EventIdentity,
         at: Option<Time>,
         thinking: &AssistantThinking,
     ) -> &mut Draft {
@@ -57,7 +62,12 @@ impl Told<'_> {
         draft
     }
 
-    pub fn call(&mut self, identity: Identity, at: Option<Time>, call: &ToolCall) -> &mut Draft {
+    pub fn call(
+        &mut self,
+        identity: EventIdentity,
+        at: Option<Time>,
+        call: &ToolCall,
+    ) -> &mut Draft {
         let draft = self.fact(identity, at, call);
         draft.text = Some(brief(&call.tool, &call.input));
         draft
@@ -65,7 +75,7 @@ impl Told<'_> {
 
     pub fn result(
         &mut self,
-        identity: Identity,
+        identity: EventIdentity,
         at: Option<Time>,
         result: &ToolResult,
     ) -> &mut Draft {
@@ -79,7 +89,7 @@ impl Told<'_> {
     /// Something people may want to know that is no talk.
     pub fn note(
         &mut self,
-        identity: Identity,
+        identity: EventIdentity,
         at: Option<Time>,
         about: &str,
         text: String,
@@ -93,7 +103,7 @@ impl Told<'_> {
 
     pub fn error(
         &mut self,
-        identity: Identity,
+        identity: EventIdentity,
         at: Option<Time>,
         error: &ErrorRaised,
     ) -> &mut Draft {

@@ -24,7 +24,7 @@ struct Places {
 impl Sink for Places {
     fn sources(&self, show: &mut dyn FnMut(KnownSource<'_>)) -> Result<(), SinkError> {
         self.asked_for_all.set(self.asked_for_all.get() + 1);
-        self.positions.iter().for_each(|(key, position)| show(KnownSource { key, position }));
+        self.positions.iter().for_each(|(key, checkpoint)| show(KnownSource { key, checkpoint }));
         Ok(())
     }
 
@@ -61,11 +61,11 @@ fn a_folder_that_cannot_be_watched_is_told_with_the_first_sweep() {
     fs::create_dir_all(home.path().join(".claude/projects")).unwrap();
     let environment = Environment::new(home.path(), []);
     let clock = || Time::from_millis(0);
-    let pump = Pump::new(AGENTS, &environment, &clock);
-    let mut watch = Watch { watcher: None, ..Watch::new(pump, Vec::new()) };
+    let ingester = Ingester::new(AGENTS, &environment, &clock);
+    let mut watch = SourceWatcher { watcher: None, ..SourceWatcher::new(ingester, Vec::new()) };
     watch.stopper().stop();
     let mut told = Vec::new();
-    let mut tell = |summary: &Summary| told.extend(summary.warnings.clone());
+    let mut tell = |summary: &IngestSummary| told.extend(summary.warnings.clone());
     watch.run(&mut Places::default(), &mut |_, _, _| Ok(()), &mut tell).unwrap();
     let kinds: Vec<WarningKind> = told.iter().map(|warning| warning.kind).collect();
     assert_eq!(kinds, [WarningKind::NotWatched]);
@@ -78,10 +78,10 @@ fn a_file_where_one_that_has_moved_was_is_a_source_of_its_own() {
     fs::create_dir_all(&folder).unwrap();
     let environment = Environment::new(home.path(), []);
     let clock = || Time::from_millis(0);
-    let pump = Pump::new(AGENTS, &environment, &clock);
+    let ingester = Ingester::new(AGENTS, &environment, &clock);
     let mut sink = Places::default();
     let mut look = |path: &Path| {
-        pump.look(path, TURN_BYTES, &mut sink, &mut Summary::default()).unwrap();
+        ingester.look(path, TURN_BYTES, &mut sink, &mut IngestSummary::default()).unwrap();
         let mut names: Vec<String> = sink.positions.keys().cloned().collect();
         names.sort();
         names
@@ -112,7 +112,7 @@ fn every_bell_is_heard() {
     let clock = || Time::from_millis(0);
     let bells = ["signals", "spool"].map(|name| home.join(name));
     bells.iter().for_each(|bell| fs::create_dir(bell).unwrap());
-    let mut watch = Watch::new(Pump::new(AGENTS, &environment, &clock), bells.to_vec());
+    let mut watch = SourceWatcher::new(Ingester::new(AGENTS, &environment, &clock), bells.to_vec());
     for bell in &bells {
         let due = watch.now() + Duration::from_secs(60);
         fs::write(bell.join("1.json"), "").unwrap();
@@ -122,9 +122,9 @@ fn every_bell_is_heard() {
 }
 
 /// Whether something happens that is a reason to look for folders, within a minute.
-fn wait_at_the_door(watch: &mut Watch<'_>) -> bool {
+fn wait_at_the_door(watch: &mut SourceWatcher<'_>) -> bool {
     let due = watch.now() + Duration::from_secs(60);
-    matches!(watch.wait_until(due, &mut Vec::new()), Waited::AtTheDoor)
+    matches!(watch.wait_until(due, &mut Vec::new()), WaitOutcome::AtTheDoor)
 }
 
 #[test]
@@ -133,8 +133,8 @@ fn a_folder_that_comes_later_or_comes_again_is_watched() {
     let home = home.path().canonicalize().unwrap();
     let environment = Environment::new(&home, []);
     let clock = || Time::from_millis(0);
-    let pump = Pump::new(AGENTS, &environment, &clock);
-    let mut watch = Watch::new(pump, Vec::new());
+    let ingester = Ingester::new(AGENTS, &environment, &clock);
+    let mut watch = SourceWatcher::new(ingester, Vec::new());
     let mut warnings = Vec::new();
     let root = home.join(".claude/projects");
     assert!(!watch.watch_roots(&mut warnings));
@@ -179,7 +179,7 @@ fn home_with(transcripts: &[(&str, usize)]) -> (tempfile::TempDir, PathBuf, Envi
 fn a_long_source_is_read_in_turns_and_others_have_theirs_between() {
     let (_home, folder, environment) = home_with(&[("long", 12_000), ("short", 1)]);
     let clock = || Time::from_millis(0);
-    let mut watch = Watch::new(Pump::new(AGENTS, &environment, &clock), Vec::new());
+    let mut watch = SourceWatcher::new(Ingester::new(AGENTS, &environment, &clock), Vec::new());
     let mut sink = Places::default();
     let size = fs::metadata(folder.join("long.jsonl")).unwrap().len();
     assert!(size > 3 * TURN_BYTES);
@@ -187,7 +187,7 @@ fn a_long_source_is_read_in_turns_and_others_have_theirs_between() {
     watch.hint(&folder.join("long.jsonl"), watch.now());
     while read.iter().sum::<u64>() < size {
         assert!(read.len() < 10, "{size}: {read:?}");
-        let mut summary = Summary::default();
+        let mut summary = IngestSummary::default();
         watch.look(&mut sink, &mut summary).unwrap();
         read.push(summary.bytes);
         assert!(summary.bytes < 2 * TURN_BYTES, "{read:?}");
@@ -206,12 +206,12 @@ fn a_packed_source_is_read_in_turns_that_go_on_where_the_last_ended() {
     let line = format!("{{\"type\":\"other\",\"text\":\"{}\"}}\n", "word ".repeat(2_000));
     let text = line.repeat(3 * TURN_BYTES as usize / line.len());
     fs::write(folder.join(name), zstd::encode_all(text.as_bytes(), 1).unwrap()).unwrap();
-    let mut watch = Watch::new(Pump::new(AGENTS, &environment, &clock), Vec::new());
+    let mut watch = SourceWatcher::new(Ingester::new(AGENTS, &environment, &clock), Vec::new());
     let mut sink = Places::default();
     watch.hint(&folder.join(name), watch.now());
     let mut read = Vec::new();
     while read.last() != Some(&0) {
-        let mut summary = Summary::default();
+        let mut summary = IngestSummary::default();
         watch.look(&mut sink, &mut summary).unwrap();
         read.push(summary.bytes);
         assert!(summary.bytes < 2 * TURN_BYTES, "{read:?}");
@@ -233,14 +233,14 @@ fn what_may_be_a_copy_waits_for_a_second_and_costs_little_meanwhile() {
     let written = written.duration_since(SystemTime::UNIX_EPOCH).unwrap().as_millis() as i64;
     let millis = Cell::new(written);
     let clock = || Time::from_millis(millis.get());
-    let mut watch = Watch::new(Pump::new(AGENTS, &environment, &clock), Vec::new());
+    let mut watch = SourceWatcher::new(Ingester::new(AGENTS, &environment, &clock), Vec::new());
     let mut sink = Places::default();
     let mut asked = Vec::new();
     for later in [0, 300, 600, 2_000] {
         millis.set(written + later);
         assert_eq!(sink.positions.len(), 0, "{later} ms later");
         watch.hint(&log, watch.now());
-        watch.look(&mut sink, &mut Summary::default()).unwrap();
+        watch.look(&mut sink, &mut IngestSummary::default()).unwrap();
         asked.push(sink.asked_for_all.take());
     }
     assert_eq!(sink.positions.len(), 1);
@@ -253,11 +253,11 @@ fn a_folder_that_is_called_like_a_transcript_is_said_with_the_first_sweep() {
     let (_home, folder, environment) = home_with(&[]);
     fs::create_dir(folder.join("folder.jsonl")).unwrap();
     let clock = || Time::from_millis(0);
-    let mut watch = Watch::new(Pump::new(AGENTS, &environment, &clock), Vec::new());
+    let mut watch = SourceWatcher::new(Ingester::new(AGENTS, &environment, &clock), Vec::new());
     let said = [(); 3].map(|()| {
-        let mut summary = Summary::default();
+        let mut summary = IngestSummary::default();
         watch.sweep(&mut Places::default(), &mut summary).unwrap();
-        watch.troubles.keep_new(&mut summary.warnings);
+        watch.warning_dedup.keep_new(&mut summary.warnings);
         summary.warnings.len()
     });
     assert_eq!(said, [1, 0, 0]);
@@ -267,15 +267,15 @@ fn a_folder_that_is_called_like_a_transcript_is_said_with_the_first_sweep() {
 fn what_a_sweep_finds_waits_for_what_was_just_written() {
     let (_home, folder, environment) = home_with(&[("long", 12_000), ("short", 1)]);
     let clock = || Time::from_millis(0);
-    let mut watch = Watch::new(Pump::new(AGENTS, &environment, &clock), Vec::new());
+    let mut watch = SourceWatcher::new(Ingester::new(AGENTS, &environment, &clock), Vec::new());
     let mut sink = Places::default();
-    watch.sweep(&mut sink, &mut Summary::default()).unwrap();
+    watch.sweep(&mut sink, &mut IngestSummary::default()).unwrap();
     assert_eq!((watch.backlog.len(), sink.positions.len()), (2, 0), "nothing is read yet");
     watch.schedule = Schedule::default();
     watch.hint(&folder.join("short.jsonl"), watch.now());
-    watch.look(&mut sink, &mut Summary::default()).unwrap();
-    assert!(sink.positions.values().all(|position| position.contains("short.jsonl")));
-    let mut summary = Summary::default();
+    watch.look(&mut sink, &mut IngestSummary::default()).unwrap();
+    assert!(sink.positions.values().all(|checkpoint| checkpoint.contains("short.jsonl")));
+    let mut summary = IngestSummary::default();
     while !watch.backlog.is_empty() {
         watch.catch_up(&mut sink, &mut summary).unwrap();
     }
@@ -288,7 +288,7 @@ fn a_folder_whose_changes_are_not_told_is_looked_at_more_often() {
     for now in [0, 4_000_000_000_000] {
         let (_home, folder, environment) = home_with(&[("a", 1), ("b", 1), ("c", 1)]);
         let clock = || Time::from_millis(now);
-        let mut watch = Watch::new(Pump::new(AGENTS, &environment, &clock), Vec::new());
+        let mut watch = SourceWatcher::new(Ingester::new(AGENTS, &environment, &clock), Vec::new());
         watch.watch_roots(&mut Vec::new());
         let root = folder.parent().unwrap().to_owned();
         assert!(watch.watched.contains(&root) && watch.schedule.is_watched);
@@ -296,8 +296,8 @@ fn a_folder_whose_changes_are_not_told_is_looked_at_more_often() {
         for name in ["a", "b", "c"] {
             watch.schedule.hint(&folder.join(name).with_extension("jsonl"), watch.now());
         }
-        watch.look(&mut Places::default(), &mut Summary::default()).unwrap();
-        let mut summary = Summary::default();
+        watch.look(&mut Places::default(), &mut IngestSummary::default()).unwrap();
+        let mut summary = IngestSummary::default();
         watch.begun -= Duration::from_secs(60);
         watch.settle_misses(&mut summary);
         assert_eq!((summary.misses, summary.warnings.len()), (3, 1));
@@ -315,13 +315,13 @@ fn what_cannot_be_read_is_said_once_until_it_could_be() {
     let folder = home.path().canonicalize().unwrap().join(".local/share/opencode");
     let path = folder.join("opencode.db");
     fs::create_dir_all(&folder).unwrap();
-    let mut watch = Watch::new(Pump::new(AGENTS, &environment, &clock), Vec::new());
+    let mut watch = SourceWatcher::new(Ingester::new(AGENTS, &environment, &clock), Vec::new());
     let mut said = |bytes: &str| {
         fs::write(&path, bytes).unwrap();
         watch.hint(&path, watch.now());
-        let mut summary = Summary::default();
+        let mut summary = IngestSummary::default();
         watch.look(&mut Places::default(), &mut summary).unwrap();
-        watch.troubles.keep_new(&mut summary.warnings);
+        watch.warning_dedup.keep_new(&mut summary.warnings);
         summary.warnings.len()
     };
     let odd = "no database ".repeat(100);
@@ -332,10 +332,10 @@ fn what_cannot_be_read_is_said_once_until_it_could_be() {
 fn what_is_no_source_is_not_looked_at_again() {
     let (_home, folder, environment) = home_with(&[]);
     let clock = || Time::from_millis(0);
-    let mut watch = Watch::new(Pump::new(AGENTS, &environment, &clock), Vec::new());
+    let mut watch = SourceWatcher::new(Ingester::new(AGENTS, &environment, &clock), Vec::new());
     fs::write(folder.join("notes.txt"), "").unwrap();
     watch.hint(&folder.join("notes.txt"), watch.now());
-    watch.look(&mut Places::default(), &mut Summary::default()).unwrap();
+    watch.look(&mut Places::default(), &mut IngestSummary::default()).unwrap();
     assert_eq!(watch.schedule.next_due(), None);
 }
 
@@ -343,12 +343,12 @@ fn what_is_no_source_is_not_looked_at_again() {
 fn a_link_that_leads_out_is_not_followed_when_it_is_told_of() {
     let (home, folder, environment) = home_with(&[("a", 1)]);
     let clock = || Time::from_millis(0);
-    let mut watch = Watch::new(Pump::new(AGENTS, &environment, &clock), Vec::new());
+    let mut watch = SourceWatcher::new(Ingester::new(AGENTS, &environment, &clock), Vec::new());
     fs::rename(folder.join("a.jsonl"), home.path().join("secret.jsonl")).unwrap();
     std::os::unix::fs::symlink(home.path().join("secret.jsonl"), folder.join("a.jsonl")).unwrap();
     watch.hint(&folder.join("a.jsonl"), watch.now());
     let mut sink = Places::default();
-    watch.look(&mut sink, &mut Summary::default()).unwrap();
+    watch.look(&mut sink, &mut IngestSummary::default()).unwrap();
     assert_eq!(sink.positions.len(), 0);
 }
 
@@ -356,8 +356,8 @@ fn a_link_that_leads_out_is_not_followed_when_it_is_told_of() {
 fn a_folder_that_has_appeared_is_listed_twice() {
     let (_home, folder, environment) = home_with(&[]);
     let clock = || Time::from_millis(0);
-    let pump = Pump::new(AGENTS, &environment, &clock);
-    let mut watch = Watch { watcher: None, ..Watch::new(pump, Vec::new()) };
+    let ingester = Ingester::new(AGENTS, &environment, &clock);
+    let mut watch = SourceWatcher { watcher: None, ..SourceWatcher::new(ingester, Vec::new()) };
     watch.sender.send(Wake::Folder(folder.clone())).unwrap();
     watch.wait_until(watch.now() + APPEARED, &mut Vec::new());
     assert_eq!(watch.schedule.next_due(), None, "nothing is there yet");
@@ -372,7 +372,7 @@ fn a_folder_that_has_appeared_is_listed_twice() {
 fn a_folder_that_could_not_be_watched_is_tried_again() {
     let (_home, _folder, environment) = home_with(&[]);
     let clock = || Time::from_millis(0);
-    let mut watch = Watch::new(Pump::new(AGENTS, &environment, &clock), Vec::new());
+    let mut watch = SourceWatcher::new(Ingester::new(AGENTS, &environment, &clock), Vec::new());
     let mut warnings = Vec::new();
     let watcher = watch.watcher.take();
     assert!(watch.watch_roots(&mut warnings) && !watch.watch_roots(&mut warnings));
@@ -397,9 +397,9 @@ fn what_waits_for_its_first_name_is_no_miss() {
     let written = written.duration_since(SystemTime::UNIX_EPOCH).unwrap().as_millis() as i64;
     let now = Cell::new(written);
     let clock = || Time::from_millis(now.get());
-    let mut watch = Watch::new(Pump::new(AGENTS, &environment, &clock), Vec::new());
+    let mut watch = SourceWatcher::new(Ingester::new(AGENTS, &environment, &clock), Vec::new());
     watch.watch_roots(&mut Vec::new());
-    let (mut sink, mut summary) = (Places::default(), Summary::default());
+    let (mut sink, mut summary) = (Places::default(), IngestSummary::default());
     watch.misses.tell(&file);
     for later in [0, 2_000] {
         now.set(written + later);

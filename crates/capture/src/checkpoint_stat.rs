@@ -12,20 +12,20 @@ use memchr::memmem;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use crate::position::{Print, changed, file_of, is_quiet, print};
+use crate::checkpoint::{Fingerprint, changed, file_of, is_quiet, print};
 use crate::source::Source;
 
-/// The part of a [`Position`](crate::position::Position) that tells whether there is news.
+/// The part of a [`Checkpoint`](crate::checkpoint::Checkpoint) that tells whether there is news.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct Seen {
+pub(crate) struct CheckpointStat {
     pub path: PathBuf,
     device: u64,
     inode: u64,
     size: u64,
     changed: i64,
     offset: u64,
-    head: Print,
+    head: Fingerprint,
     watermark: Option<IgnoredAny>,
     digest: Option<String>,
     torn: Option<IgnoredAny>,
@@ -34,19 +34,19 @@ pub(crate) struct Seen {
     state: Option<IgnoredAny>,
 }
 
-impl Seen {
+impl CheckpointStat {
     /// What was recorded. Of what nobody can go on from, nothing was seen.
-    pub(crate) fn parse(recorded: &str) -> Seen {
-        Seen::at_a_glance(recorded)
+    pub(crate) fn parse(recorded: &str) -> CheckpointStat {
+        CheckpointStat::at_a_glance(recorded)
             .unwrap_or_else(|| serde_json::from_str(recorded).unwrap_or_default())
     }
 
     /// The same without what is only read on from, where all that counts stands before it.
-    fn at_a_glance(recorded: &str) -> Option<Seen> {
+    fn at_a_glance(recorded: &str) -> Option<CheckpointStat> {
         // Within a text every quote has a mark before it, so that these are the names they look
         // like.
         let (head, rest) = recorded.split_at(memmem::find(recorded.as_bytes(), b",\"threads\":")?);
-        let seen: Seen = serde_json::from_str(&format!("{head}}}")).ok()?;
+        let seen: CheckpointStat = serde_json::from_str(&format!("{head}}}")).ok()?;
         let is_all = !seen.has_rest() && memmem::find(rest.as_bytes(), b"\"holds\":").is_none();
         is_all.then_some(seen)
     }
@@ -112,8 +112,12 @@ mod tests {
 
     fn check(rest: &str) {
         let recorded = format!("{{{HEAD},{rest}}}");
-        let whole: Seen = serde_json::from_str(&recorded).unwrap_or_default();
-        assert_eq!(format!("{:?}", Seen::parse(&recorded)), format!("{whole:?}"), "{rest}");
+        let whole: CheckpointStat = serde_json::from_str(&recorded).unwrap_or_default();
+        assert_eq!(
+            format!("{:?}", CheckpointStat::parse(&recorded)),
+            format!("{whole:?}"),
+            "{rest}"
+        );
     }
 
     #[test]
@@ -121,7 +125,7 @@ mod tests {
         // Read to its end: what stands behind the threads says nothing.
         let recorded =
             format!("{{{HEAD},\"size\":9,\"offset\":9,\"threads\":{{}},\"state\":\"{{}}\"}}");
-        let seen = Seen::at_a_glance(&recorded).unwrap();
+        let seen = CheckpointStat::at_a_glance(&recorded).unwrap();
         assert_eq!((seen.file(), seen.size, seen.state.is_none()), ((1, 2), 9, true));
         assert!(seen.path.ends_with(",\"threads\":.jsonl"));
         for rest in [

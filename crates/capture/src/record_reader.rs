@@ -3,10 +3,10 @@
 use std::io;
 
 /// The records of a source from a known place on, in its order.
-pub(crate) trait Records {
+pub(crate) trait RecordReader {
     /// The next record. Its bytes are put behind what is kept already, so that those of many are
     /// together; of one that is too long to be held nothing is.
-    fn next<'a>(&'a mut self, kept: &'a mut Vec<u8>) -> io::Result<Next<'a>>;
+    fn next<'a>(&'a mut self, kept: &'a mut Vec<u8>) -> io::Result<NextRecord<'a>>;
 
     /// Where reading has to go on behind what [`next`](Records::next) gave, for a form that does
     /// not go by places in a file.
@@ -17,7 +17,7 @@ pub(crate) trait Records {
 
 /// What comes next.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Next<'a> {
+pub(crate) enum NextRecord<'a> {
     /// A whole record: a line with its end, a row, an entry.
     Whole {
         offset: u64,
