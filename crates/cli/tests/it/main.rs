@@ -8,6 +8,7 @@ mod hostile; // text that wants to command the terminal
 mod totals; // what is counted, by us and by the generator of transcripts
 mod writer; // agents at work
 mod ingest; // transcripts read once, and again after anything happened to them
+mod fingerprints; // every output about the recordings and a generated tree is unchanged
 mod ingest_crash; // killed at any instant
 mod ingest_bad; // what is no transcript, or a broken one
 mod follow; // as agents write
