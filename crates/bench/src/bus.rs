@@ -244,7 +244,7 @@ fn wait_until(socket: &Path, is_so: impl Fn() -> bool) -> Outcome<()> {
     let until = Instant::now() + Duration::from_secs(30);
     while !is_so() {
         if Instant::now() > until {
-            return Err(format!("nobody listens at `{}`", socket.display()).into());
+            return Err(format!("no bus listens at `{}`", socket.display()).into());
         }
         std::thread::yield_now();
     }

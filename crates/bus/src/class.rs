@@ -1,16 +1,16 @@
-//! How much a message matters to one who falls behind.
+//! Message classes: what the bus drops first for a client that falls behind.
 
-/// In the order they are given up.
+/// A message's class. Variants are in the order in which the bus drops them.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum Class {
-    /// Lines of output and live deltas: skipped for a client that is far behind.
+    /// Output lines and live deltas. The bus skips them for a client that is far behind.
     Bulk,
-    /// `*.status`: the newest of each sender and tract is enough.
+    /// `*.status`. The bus keeps only the newest of each sender and tract.
     Status,
-    /// What can be read from the journal.
+    /// Messages that a client can also read from the journal.
     Recorded,
     Ordinary,
-    /// Somebody waits for it: kept aside for the client.
+    /// Requests, answers and changes of state that clients wait for. The bus retains them for a client.
     Lifecycle,
 }
 
@@ -18,8 +18,8 @@ impl Class {
     pub(crate) const ALL: [Class; 5] =
         [Class::Bulk, Class::Status, Class::Recorded, Class::Ordinary, Class::Lifecycle];
 
-    /// The class of a message by its names.
-    pub fn of(tract: &str, event: &str) -> Class {
+    /// Returns the class of a message with these names.
+    pub fn for_event(tract: &str, event: &str) -> Class {
         match (tract, event) {
             (_, "status") => Class::Status,
             ("logs", "line") => Class::Bulk,

@@ -1,8 +1,8 @@
-//! A connection that lives long: it comes back by itself, hears everything and says what it is
-//! given, without making anybody wait.
+//! A long-lived client connection that reconnects by itself.
 //!
-//! One thread drains the socket all the time, another writes. Between them and the caller are two
-//! bounded queues, and whatever does not fit is told.
+//! One thread reads from the socket without pause, another writes. A bounded queue lies between
+//! each of them and the caller, so neither the server nor the caller waits for the other. The
+//! client reports what did not fit into a queue.
 
 mod inbound;
 mod outbound;
@@ -18,101 +18,102 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::control::Begin;
+use crate::control::StartPosition;
 use crate::filter::Filter;
-use crate::lines::Lines;
+use crate::line_decoder::LineDecoder;
 use crate::message::{Draft, Message};
 
 use inbound::Inbound;
 pub use outbound::EmitError;
 use outbound::Outbound;
 
-/// The first wait between two attempts to connect; it doubles up to the last.
+/// The first delay between two attempts to connect. It doubles up to `RETRY_LAST`.
 const RETRY_FIRST: Duration = Duration::from_millis(100);
 const RETRY_LAST: Duration = Duration::from_secs(2);
 
-/// How long a server may take to say that it knows subscriptions.
+/// How long a server may take to confirm a subscription.
 const SUBSCRIBED_WITHIN: Duration = Duration::from_secs(1);
 
-/// Bytes read at a time.
+/// Bytes of one read.
 const READ_MAX: usize = 64 << 10;
 
-/// What a client is told at the start.
+/// Options of a [`Client`].
 #[derive(Clone, Debug, Default)]
 pub struct ClientSettings {
-    /// What it wants to hear; everything, if nothing is said. A server that knows no
-    /// subscriptions sends everything, and the client chooses by itself.
+    /// Which messages the client delivers; the default is all. A server without support for
+    /// subscriptions sends everything, and the client applies the filter itself.
     pub filter: Filter,
-    /// Whether it wants to hear what it says itself.
+    /// Leaves out the messages that this client sends.
     pub no_echo: bool,
-    /// Where in the record to begin. After that nothing recorded is missed, also across restarts
-    /// of the server.
-    pub from: Option<Begin>,
-    /// How it is called in the server's `stats`.
+    /// Where in the journal to start. From there on the client misses no recorded message, also
+    /// across restarts of the server.
+    pub from: Option<StartPosition>,
+    /// The client's name in the server's `stats`.
     pub name: Option<String>,
-    /// Fields that every message gets, unless it has them. `null` is left out.
+    /// Fields that every message gets unless it has them already. `null` is left out.
     pub defaults: Vec<(String, Value)>,
-    /// Refuse messages while there is no connection, instead of holding them for 10 s.
+    /// Refuses messages while there is no connection, instead of holding them for 10 s.
     pub no_hold: bool,
 }
 
-/// What a client hears.
+/// What a client reports to its caller.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Item {
+pub enum ClientEvent {
     Message(Message),
     Connected,
-    /// There is no connection any more, or none to begin with; told once, until there is one.
+    /// The connection ended, or the first attempt failed. Reported once until a connection stands.
     Disconnected,
-    /// The server told of a gap (its `callosum.lagged`), or we were too slow to take what came.
+    /// The server reported a gap (`callosum.lagged`), or the caller was too slow for our queue.
     Lagged {
         dropped: u64,
     },
-    /// Messages that were queued and could not be written.
+    /// This many queued messages could not be written.
     Lost(u64),
-    /// What was recorded before has been heard; what follows is news.
+    /// All recorded messages up to `position` have been delivered; live messages follow.
     CaughtUp {
         position: u64,
     },
-    /// The server does not do what was asked, and why.
+    /// The server refused the subscription, for this reason.
     Refused {
         reason: String,
     },
 }
 
-/// A connection that lives long. Stopped when dropped.
+/// A long-lived client connection. Dropping it stops it.
 pub struct Client {
-    shared: Arc<Shared>,
+    shared: Arc<ClientShared>,
     threads: Vec<JoinHandle<()>>,
     defaults: Vec<(String, Value)>,
 }
 
-struct Shared {
+struct ClientShared {
     path: PathBuf,
     settings: ClientSettings,
     inbound: Inbound,
     outbound: Outbound,
-    /// The newest position that was heard.
-    heard: AtomicU64,
-    /// The stream that is read from now, so that stopping can end it.
+    /// The newest journal position delivered; a new connection resumes behind it.
+    last_position: AtomicU64,
+    /// The stream that the reader thread blocks on, so that stopping can shut it down.
     stream: Mutex<Option<UnixStream>>,
 }
 
 impl Client {
-    /// Begins to connect, in the background, and goes on for ever.
+    /// Starts connecting in the background and reconnects until the client is stopped.
     pub fn start(path: &Path, settings: ClientSettings) -> io::Result<Client> {
         let defaults = settings.defaults.clone();
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(ClientShared {
             path: path.to_owned(),
             outbound: Outbound::new(!settings.no_hold),
-            // The server has a record for those who are slow: nothing needs to be given up here.
+            // With a start position, the server replays from the journal what a slow client misses, so
+            // the queue can block the reader and drops nothing.
             inbound: Inbound::new(settings.from.is_some()),
             settings,
-            heard: AtomicU64::new(0),
+            last_position: AtomicU64::new(0),
             stream: Mutex::new(None),
         });
         let mut client = Client { shared, threads: Vec::new(), defaults };
         let shared = Arc::clone(&client.shared);
-        client.spawn("bus-read", move || shared.hear())?;
+        client.spawn("bus-read", move || shared.run_reader())?;
         let shared = Arc::clone(&client.shared);
         client.spawn("bus-write", move || shared.outbound.write_all(&shared.inbound))?;
         Ok(client)
@@ -124,17 +125,17 @@ impl Client {
         Ok(())
     }
 
-    /// What comes next; `None` when the time is over, or the client was stopped.
-    pub fn next(&self, limit: Duration) -> Option<Item> {
+    /// Returns the next event; `None` after the limit or once the client is stopped.
+    pub fn next(&self, limit: Duration) -> Option<ClientEvent> {
         self.shared.inbound.next(Some(limit))
     }
 
-    /// What comes next, however long it takes; `None` once the client was stopped.
-    pub fn wait(&self) -> Option<Item> {
+    /// Waits for the next event without a limit; `None` once the client is stopped.
+    pub fn wait(&self) -> Option<ClientEvent> {
         self.shared.inbound.next(None)
     }
 
-    /// Queues a message with fields. Never waits.
+    /// Queues a message with fields. Never blocks.
     pub fn emit(
         &self,
         tract: &str,
@@ -155,44 +156,44 @@ impl Client {
         self.shared.outbound.put(message.line())
     }
 
-    /// Waits until everything queued is written; how many are not when the time is over.
+    /// Waits until all queued messages are written; returns how many are not after the limit.
     pub fn flush(&self, limit: Duration) -> usize {
         self.shared.outbound.flush(limit)
     }
 
-    /// Writes what is queued, up to a limit, then ends; how many were not written.
+    /// Flushes up to the limit, then stops; returns how many messages were not written.
     pub fn stop(mut self, limit: Duration) -> usize {
         let left = self.flush(limit);
-        self.end();
+        self.shut_down();
         left
     }
 
-    /// Whether it was stopped: nothing more comes.
+    /// Returns whether the client was stopped, so that no further event comes.
     pub fn is_stopped(&self) -> bool {
         self.shared.inbound.is_closed()
     }
 
-    /// A way to stop it from another thread.
+    /// Returns a handle that stops the client from another thread.
     pub fn stopper(&self) -> Stopper {
         Stopper { shared: Arc::clone(&self.shared) }
     }
 
-    fn end(&mut self) {
+    fn shut_down(&mut self) {
         self.stopper().stop();
         if let Some(stream) = self.shared.stream().as_ref() {
-            // It may be closed already.
+            // The server may have closed it already.
             let _ = stream.shutdown(Shutdown::Both);
         }
         for thread in self.threads.drain(..) {
-            // A thread that panicked has nothing more to say.
+            // A panicked thread has nothing to return.
             let _ = thread.join();
         }
     }
 }
 
-/// Stops a client from another thread: it hears nothing more, and takes nothing more.
+/// Stops a client from another thread: it delivers and accepts nothing more.
 pub struct Stopper {
-    shared: Arc<Shared>,
+    shared: Arc<ClientShared>,
 }
 
 impl Stopper {
@@ -204,53 +205,53 @@ impl Stopper {
 
 impl Drop for Client {
     fn drop(&mut self) {
-        self.end();
+        self.shut_down();
     }
 }
 
-impl Shared {
+impl ClientShared {
     fn stream(&self) -> std::sync::MutexGuard<'_, Option<UnixStream>> {
         self.stream.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Connects, hears, and connects again, until the client is stopped.
-    fn hear(&self) {
-        let mut waits = Waits::default();
+    /// Connects, reads and reconnects until the client is stopped.
+    fn run_reader(&self) {
+        let mut backoff = Backoff::default();
         let mut is_plain = false;
         let mut is_told = false;
         while !self.inbound.is_closed() {
-            let wait = waits.next(part_of_a_second());
+            let wait = backoff.next(jitter());
             if !wait.is_zero() && self.inbound.wait_closed(wait) {
                 return;
             }
             let Ok(stream) = UnixStream::connect(&self.path) else {
-                waits.connected_for(Duration::ZERO);
+                backoff.attempt_ended(Duration::ZERO);
                 if !std::mem::replace(&mut is_told, true) {
-                    self.inbound.put(Item::Disconnected);
+                    self.inbound.put(ClientEvent::Disconnected);
                 }
                 continue;
             };
             let began = Instant::now();
-            if self.begin(&stream, is_plain).is_ok() {
-                self.inbound.put(Item::Connected);
-                is_plain = self.hear_stream(stream, is_plain);
+            if self.begin_session(&stream, is_plain).is_ok() {
+                self.inbound.put(ClientEvent::Connected);
+                is_plain = self.read_stream(stream, is_plain);
                 self.outbound.disconnect();
                 *self.stream() = None;
-                self.inbound.put(Item::Disconnected);
+                self.inbound.put(ClientEvent::Disconnected);
                 is_told = true;
             }
-            waits.connected_for(began.elapsed());
+            backoff.attempt_ended(began.elapsed());
         }
     }
 
-    /// Says what we want to hear, and lets the writer begin.
-    fn begin(&self, stream: &UnixStream, is_plain: bool) -> io::Result<()> {
+    /// Sends the subscription and hands the stream to the writer.
+    fn begin_session(&self, stream: &UnixStream, is_plain: bool) -> io::Result<()> {
         let mut writer = stream.try_clone()?;
-        if let Some(line) = self.subscription().filter(|_| !is_plain) {
+        if let Some(line) = self.subscribe_line().filter(|_| !is_plain) {
             writer.write_all(&line)?;
         }
         *self.stream() = Some(stream.try_clone()?);
-        // Stopped meanwhile: nobody would end this stream.
+        // A stop that came before the stream was stored could not shut this stream down.
         if self.inbound.is_closed() {
             return Err(ErrorKind::Interrupted.into());
         }
@@ -258,7 +259,7 @@ impl Shared {
         Ok(())
     }
 
-    fn subscription(&self) -> Option<Vec<u8>> {
+    fn subscribe_line(&self) -> Option<Vec<u8>> {
         let ClientSettings { filter, no_echo, name, from, .. } = &self.settings;
         if filter.is_everything() && !no_echo && name.is_none() && from.is_none() {
             return None;
@@ -274,22 +275,22 @@ impl Shared {
             .with("fields", fields)
             .with("echo", !no_echo)
             .with("name", name);
-        let draft = match (from, self.heard.load(Ordering::Relaxed)) {
+        let draft = match (from, self.last_position.load(Ordering::Relaxed)) {
             (None, _) => draft,
-            (Some(Begin::Now), 0) => draft.with("from", "now"),
-            (Some(Begin::After(position)), 0) => draft.with("from", position),
-            (Some(_), heard) => draft.with("from", heard),
+            (Some(StartPosition::Now), 0) => draft.with("from", "now"),
+            (Some(StartPosition::After(position)), 0) => draft.with("from", position),
+            (Some(_), last_position) => draft.with("from", last_position),
         };
         let mut line = draft.build().ok()?.line().to_vec();
         line.push(b'\n');
         Some(line)
     }
 
-    /// Hears until the connection ends; whether the server turned out to know no subscriptions.
-    fn hear_stream(&self, mut stream: UnixStream, was_plain: bool) -> bool {
+    /// Reads until the connection ends; returns whether the server knows no subscriptions.
+    fn read_stream(&self, mut stream: UnixStream, was_plain: bool) -> bool {
         let asked = Instant::now();
-        let mut manners = Manners::default();
-        let mut lines = Lines::default();
+        let mut probe = ServerProbe::default();
+        let mut lines = LineDecoder::default();
         let mut buffer = vec![0; READ_MAX];
         loop {
             let count = match stream.read(&mut buffer) {
@@ -300,15 +301,15 @@ impl Shared {
             };
             lines.feed(&buffer[..count], |line| {
                 if let Ok(message) = line {
-                    manners.note(&message);
-                    self.take(message);
+                    probe.note(&message);
+                    self.handle_message(message);
                 }
             });
         }
-        was_plain || (self.subscription().is_some() && manners.are_plain(asked.elapsed()))
+        was_plain || (self.subscribe_line().is_some() && probe.is_plain_server(asked.elapsed()))
     }
 
-    fn take(&self, message: Message) {
+    fn handle_message(&self, message: Message) {
         if message.tract().is_some_and(|tract| tract == "callosum") {
             let event = message.event().unwrap_or_default();
             let number = |name| {
@@ -319,22 +320,23 @@ impl Shared {
                 "subscribed" => return,
                 "caught_up" => {
                     let position = number("position").unwrap_or(0);
-                    self.heard.fetch_max(position, Ordering::Relaxed);
-                    return self.inbound.put(Item::CaughtUp { position });
+                    self.last_position.fetch_max(position, Ordering::Relaxed);
+                    return self.inbound.put(ClientEvent::CaughtUp { position });
                 }
                 "refused" => {
                     let reason = message.field("reason").and_then(|field| field.text());
                     let reason = reason.unwrap_or_default().into_owned();
                     if reason == "beyond" {
-                        self.heard.store(number("position").unwrap_or(0), Ordering::Relaxed);
+                        self.last_position
+                            .store(number("position").unwrap_or(0), Ordering::Relaxed);
                     }
-                    return self.inbound.put(Item::Refused { reason });
+                    return self.inbound.put(ClientEvent::Refused { reason });
                 }
                 "lagged" => {
                     let dropped = number("dropped").unwrap_or(0);
-                    return self.inbound.put(Item::Lagged { dropped });
+                    return self.inbound.put(ClientEvent::Lagged { dropped });
                 }
-                // Our own question, from a server that takes it for a message.
+                // A server without subscriptions relays our request back as an ordinary message.
                 "subscribe" => return,
                 _ => {}
             }
@@ -343,61 +345,61 @@ impl Shared {
             && let Some(position) = message.field("position").and_then(|field| field.integer())
             && let Ok(position) = u64::try_from(position)
         {
-            self.heard.fetch_max(position, Ordering::Relaxed);
+            self.last_position.fetch_max(position, Ordering::Relaxed);
         }
-        if self.settings.filter.takes(&message) {
-            self.inbound.put(Item::Message(message));
+        if self.settings.filter.matches(&message) {
+            self.inbound.put(ClientEvent::Message(message));
         }
     }
 }
 
-/// How a server behaves that was asked for something.
+/// Finds out whether a server supports subscriptions.
 #[derive(Default)]
-struct Manners {
+struct ServerProbe {
     has_spoken: bool,
-    /// Also that it does not do what was asked.
+    /// The server confirmed or refused the subscription: both show that it knows them.
     has_answered: bool,
 }
 
-impl Manners {
+impl ServerProbe {
     fn note(&mut self, message: &Message) {
         self.has_spoken = true;
         self.has_answered |=
-            message.is("callosum", "subscribed") || message.is("callosum", "refused");
+            message.is_event("callosum", "subscribed") || message.is_event("callosum", "refused");
     }
 
-    /// Whether it speaks and knows no subscriptions. One that said nothing at all was in trouble:
-    /// whoever comes next may know better.
-    fn are_plain(&self, time: Duration) -> bool {
+    /// Returns whether the server sends messages but ignores subscriptions. A server that sent
+    /// nothing at all proves nothing, because it may have been stuck.
+    fn is_plain_server(&self, time: Duration) -> bool {
         self.has_spoken && !self.has_answered && time > SUBSCRIBED_WITHIN
     }
 }
 
-/// How long to wait before the next attempt to connect.
+/// The delay before the next attempt to connect.
 #[derive(Default)]
-struct Waits {
+struct Backoff {
     longest: Duration,
 }
 
-impl Waits {
-    /// An attempt is over. After a good time the next one is made at once; whoever is not there, or
-    /// hangs up at once, is asked ever more rarely.
-    fn connected_for(&mut self, time: Duration) {
+impl Backoff {
+    /// Notes the end of an attempt. After a connection that lasted, the next attempt follows at
+    /// once. After a failed or short one, the delay doubles.
+    fn attempt_ended(&mut self, time: Duration) {
         self.longest = match time > RETRY_FIRST {
             true => Duration::ZERO,
             false => (self.longest * 2).clamp(RETRY_FIRST, RETRY_LAST),
         };
     }
 
-    /// Somewhere between half and all of it by chance, a number from 0 to 1: not everybody comes
-    /// back at the same instant.
+    /// Returns between half and all of the delay; `chance` is from 0 to 1. Clients of a restarted
+    /// server must not all reconnect in the same instant.
     fn next(&self, chance: f64) -> Duration {
         self.longest.mul_f64(0.5 + chance / 2.0)
     }
 }
 
-/// Chance enough to tell clients apart.
-fn part_of_a_second() -> f64 {
+/// Returns a number from 0 to 1 that differs enough between clients to spread them.
+fn jitter() -> f64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     f64::from(since.map_or(0, |since| since.subsec_micros()) % 1_000) / 1_000.0
 }
@@ -407,37 +409,37 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whoever_is_not_there_is_asked_ever_more_rarely_and_at_once_after_a_good_time() {
-        let millis = |waits: &Waits| [0.0, 1.0].map(|chance| waits.next(chance).as_millis());
-        let mut waits = Waits::default();
-        assert_eq!(millis(&waits), [0, 0]);
+    fn backoff_doubles_and_resets() {
+        let millis = |backoff: &Backoff| [0.0, 1.0].map(|chance| backoff.next(chance).as_millis());
+        let mut backoff = Backoff::default();
+        assert_eq!(millis(&backoff), [0, 0]);
         for longest in [100, 200, 400, 800, 1_600, 2_000, 2_000] {
-            waits.connected_for(Duration::ZERO);
-            assert_eq!(millis(&waits), [longest / 2, longest]);
+            backoff.attempt_ended(Duration::ZERO);
+            assert_eq!(millis(&backoff), [longest / 2, longest]);
         }
-        waits.connected_for(Duration::from_secs(1));
-        assert_eq!(millis(&waits), [0, 0]);
-        // One that hangs up at once is like one that is not there.
+        backoff.attempt_ended(Duration::from_secs(1));
+        assert_eq!(millis(&backoff), [0, 0]);
+        // A server that hangs up at once counts like one that is absent.
         for longest in [100, 200] {
-            waits.connected_for(Duration::from_millis(1));
-            assert_eq!(millis(&waits), [longest / 2, longest]);
+            backoff.attempt_ended(Duration::from_millis(1));
+            assert_eq!(millis(&backoff), [longest / 2, longest]);
         }
     }
 
     #[test]
-    fn a_server_is_plain_that_speaks_and_does_not_answer() {
-        let manners = |said: &[(&str, &str)]| {
-            let mut manners = Manners::default();
+    fn silent_answer_means_plain_server() {
+        let probe = |said: &[(&str, &str)]| {
+            let mut probe = ServerProbe::default();
             for (tract, event) in said {
-                manners.note(&Draft::new(tract, event).build().unwrap());
+                probe.note(&Draft::new(tract, event).build().unwrap());
             }
-            manners.are_plain(SUBSCRIBED_WITHIN * 2)
+            probe.is_plain_server(SUBSCRIBED_WITHIN * 2)
         };
-        // What was asked comes back as a message like any other.
-        assert!(manners(&[("callosum", "subscribe")]));
-        assert!(manners(&[("cortex", "info"), ("callosum", "other")]));
-        assert!(!manners(&[("cortex", "info"), ("callosum", "subscribed")]));
-        assert!(!manners(&[("callosum", "refused")]), "a bus without a journal");
-        assert!(!manners(&[]), "one that hung");
+        // A plain server relays our request back as an ordinary message.
+        assert!(probe(&[("callosum", "subscribe")]));
+        assert!(probe(&[("cortex", "info"), ("callosum", "other")]));
+        assert!(!probe(&[("cortex", "info"), ("callosum", "subscribed")]));
+        assert!(!probe(&[("callosum", "refused")]), "a bus without a journal");
+        assert!(!probe(&[]), "one that hung");
     }
 }

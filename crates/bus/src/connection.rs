@@ -1,24 +1,24 @@
-//! One client: its stream, the line it is in, and what it still has to be sent.
+//! One client of the server: its stream, its unfinished input line and its outbox.
 
 use std::io::{self, ErrorKind, Read};
 
 use mio::net::UnixStream;
 
-use crate::outbox::{Flushed, Outbox};
+use crate::outbox::{FlushOutcome, Outbox};
 use crate::scan::Scanner;
 use crate::socket::Peer;
 use crate::tape::Tape;
 
 pub(crate) struct Connection {
     pub(crate) stream: UnixStream,
-    /// Rises from 1; never used again.
+    /// Counts up from 1. It wraps around only after four billion connections.
     pub(crate) id: u32,
     pub(crate) peer: Peer,
-    /// What it calls itself.
+    /// The name that the client gave itself in a subscription.
     pub(crate) name: Option<String>,
     pub(crate) since_ms: u64,
     pub(crate) scanner: Scanner,
-    /// The beginning of a line whose end has not come yet.
+    /// The beginning of a line whose newline has not arrived.
     pub(crate) partial: Vec<u8>,
     pub(crate) outbox: Outbox,
     pub(crate) received: u64,
@@ -26,19 +26,19 @@ pub(crate) struct Connection {
     pub(crate) noticed_ms: Option<u64>,
     pub(crate) is_readable: bool,
     pub(crate) is_writable: bool,
-    /// Whether we asked to be told when it takes more.
+    /// Whether the poll reports when the stream becomes writable.
     pub(crate) is_watched: bool,
-    /// It takes nothing any more; what it still says is heard.
+    /// A write failed. The server sends nothing more to it, and still reads what it sends.
     pub(crate) is_deaf: bool,
     pub(crate) is_ended: bool,
 }
 
-/// What a turn of reading gave.
-pub(crate) enum Heard {
+/// What one read returned.
+pub(crate) enum ReadOutcome {
     Bytes(usize),
-    /// Nothing for now.
-    Silence,
-    /// It says no more.
+    /// No input for now.
+    WouldBlock,
+    /// The client closed its writing side.
     End,
 }
 
@@ -70,39 +70,41 @@ impl Connection {
         }
     }
 
-    pub(crate) fn read(&mut self, buffer: &mut [u8]) -> Heard {
+    pub(crate) fn read(&mut self, buffer: &mut [u8]) -> ReadOutcome {
         loop {
             match self.stream.read(buffer) {
-                Ok(0) => return Heard::End,
-                Ok(count) => return Heard::Bytes(count),
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return Heard::Silence,
+                Ok(0) => return ReadOutcome::End,
+                Ok(count) => return ReadOutcome::Bytes(count),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    return ReadOutcome::WouldBlock;
+                }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                // What came before a reset has been read by now.
-                Err(_) => return Heard::End,
+                // A reset ends the input; the bytes before it were returned by earlier reads.
+                Err(_) => return ReadOutcome::End,
             }
         }
     }
 
-    /// Gives it what it takes. One that cannot be written to is deaf, and is still heard.
-    pub(crate) fn write(&mut self, tape: &Tape, now_ms: u64) -> Flushed {
+    /// Writes as much as the client takes. A client with a failed write is deaf, and still read.
+    pub(crate) fn write(&mut self, tape: &Tape, now_ms: u64) -> FlushOutcome {
         let Connection { stream, outbox, .. } = self;
-        let flushed: io::Result<Flushed> = outbox.flush(stream, tape, now_ms);
+        let flushed: io::Result<FlushOutcome> = outbox.flush(stream, tape, now_ms);
         match flushed {
             Ok(flushed) => flushed,
             Err(_) => {
                 self.is_deaf = true;
-                Flushed::All
+                FlushOutcome::Drained
             }
         }
     }
 
-    /// The word for how it does.
+    /// Returns the word for the client's state in `stats`.
     pub(crate) fn state(&self, tape: &Tape) -> &'static str {
         match () {
             () if self.is_deaf => "deaf",
             () if self.outbox.is_stalled() => "stalled",
             () if self.outbox.is_reading() => "catching_up",
-            () if self.outbox.has_nothing(tape) => "current",
+            () if self.outbox.is_drained(tape) => "current",
             () => "behind",
         }
     }

@@ -1,44 +1,44 @@
-//! Lines that are for the bus itself: who wants what, and how it goes.
+//! Control lines: what clients ask of the bus itself.
 
 use serde::Deserialize;
 
 use crate::dialect;
 use crate::filter::Filter;
-use crate::scan::Key;
+use crate::scan::HeaderKey;
 
-/// Bytes of a control line. A longer one is refused.
+/// Bytes of a control line. The bus refuses a longer one.
 const CONTROL_MAX: usize = 64 << 10;
 
-/// Names and fields in one subscription. More are refused.
+/// Names and fields in one subscription. The bus refuses more.
 const FILTERS_MAX: usize = 64;
 
-/// Bytes of the name a client gives itself, as it is shown.
+/// Bytes of a client's name; the rest is cut off.
 const NAME_MAX: usize = 128;
 
-/// The tract of whole events, for those who name it.
+/// The tract of whole events. Only subscriptions that name it get it.
 pub(crate) const JOURNAL: &str = "journal";
 
 /// What a client asks of the bus.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Control {
-    Subscribe { filter: Filter, echo: bool, name: Option<String>, from: Option<Begin> },
+    Subscribe { filter: Filter, echo: bool, name: Option<String>, from: Option<StartPosition> },
     Unsubscribe,
     Stats,
     Refused { reason: &'static str },
 }
 
-/// Where in the record a subscriber begins.
+/// Where in the journal a subscriber starts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Begin {
-    /// With what comes next; from then on nothing recorded is missed.
+pub enum StartPosition {
+    /// At its present end. From then on the subscriber misses no recorded message.
     Now,
     /// Behind this position.
     After(u64),
 }
 
 impl Control {
-    /// What a line asks for; `None` if it is a message like any other. Without a record nobody can
-    /// begin in the past.
+    /// Reads a control line; `None` if the line is an ordinary message. Without a record, the bus
+    /// refuses every start position.
     pub(crate) fn read(tract: &str, event: &str, line: &[u8], has_record: bool) -> Option<Control> {
         if tract != "callosum" {
             return None;
@@ -78,14 +78,14 @@ struct Subscribe {
 
 fn subscription(line: &[u8], has_record: bool) -> Result<Control, &'static str> {
     let asked: Subscribe =
-        serde_json::from_value(dialect::value(line)).map_err(|_| "bad_subscription")?;
+        serde_json::from_value(dialect::decode_value(line)).map_err(|_| "bad_subscription")?;
     if asked.tracts.len() + asked.events.len() + asked.fields.len() > FILTERS_MAX {
         return Err("too_many_filters");
     }
     let wants_journal = asked.tracts.iter().any(|tract| tract == JOURNAL);
     let from = match asked.from {
-        // Tract `journal` is only in the record.
-        None => wants_journal.then_some(Begin::Now),
+        // Messages of the tract `journal` are never on the tape, only in the record.
+        None => wants_journal.then_some(StartPosition::Now),
         Some(from) => Some(begin(&from).ok_or("bad_subscription")?),
     };
     if from.is_some() && !has_record {
@@ -93,7 +93,8 @@ fn subscription(line: &[u8], has_record: bool) -> Result<Control, &'static str> 
     }
     let mut fields = Vec::new();
     for (name, value) in asked.fields {
-        let key = Key::of(&name).filter(|key| key.is_filter()).ok_or("unknown_field")?;
+        let key =
+            HeaderKey::from_name(&name).filter(|key| key.is_filter()).ok_or("unknown_field")?;
         if value.is_array() || value.is_object() {
             return Err("bad_subscription");
         }
@@ -107,9 +108,9 @@ fn subscription(line: &[u8], has_record: bool) -> Result<Control, &'static str> 
     Ok(Control::Subscribe { filter, echo: asked.echo.unwrap_or(true), name, from })
 }
 
-fn begin(from: &serde_json::Value) -> Option<Begin> {
+fn begin(from: &serde_json::Value) -> Option<StartPosition> {
     match from {
-        serde_json::Value::String(word) if word == "now" => Some(Begin::Now),
-        from => from.as_u64().map(Begin::After),
+        serde_json::Value::String(word) if word == "now" => Some(StartPosition::Now),
+        from => from.as_u64().map(StartPosition::After),
     }
 }

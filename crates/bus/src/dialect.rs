@@ -1,40 +1,41 @@
-//! JSON as Python writes it, read without a tree. Everything here takes bytes that have passed
-//! the check.
+//! Reads JSON as Python writes it, without building a tree. All functions expect bytes that the
+//! scanner has accepted.
 
 use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
-use crate::scan::{Scanner, Verdict};
+use crate::scan::{LineVerdict, Scanner};
 
-/// Text of a JSON string, quotes and all; `None` if it is no string. Half a surrogate pair reads
-/// as U+FFFD.
-pub(crate) fn text(raw: &[u8]) -> Option<Cow<'_, str>> {
+/// Decodes a JSON string with its quotes; `None` if the value is not a string. Half a surrogate
+/// pair becomes U+FFFD.
+pub(crate) fn decode_text(raw: &[u8]) -> Option<Cow<'_, str>> {
     let inner = raw.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
     if memchr::memchr(b'\\', inner).is_none() {
-        // Almost all of it is text, which is quicker to see than to mend.
+        // Strict decoding borrows the bytes; nearly all strings are valid UTF-8, so the lossy copy is
+        // rare.
         let whole = std::str::from_utf8(inner).map(Cow::Borrowed);
         return Some(whole.unwrap_or_else(|_| String::from_utf8_lossy(inner)));
     }
-    Some(Cow::Owned(String::from_utf16_lossy(&units(raw)?)))
+    Some(Cow::Owned(String::from_utf16_lossy(&utf16_units(raw)?)))
 }
 
-/// The units of a JSON string; half a surrogate pair is one of them.
-fn units(raw: &[u8]) -> Option<Vec<u16>> {
+/// Returns the UTF-16 units of a JSON string; half a surrogate pair is one of them.
+fn utf16_units(raw: &[u8]) -> Option<Vec<u16>> {
     let inner = raw.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
     let mut units = Vec::with_capacity(inner.len());
     let letters = String::from_utf8_lossy(inner);
     let mut letters = letters.chars();
     while let Some(letter) = letters.next() {
         match letter {
-            '\\' => units.push(unescaped(&mut letters)?),
+            '\\' => units.push(unescape_unit(&mut letters)?),
             letter => units.extend_from_slice(letter.encode_utf16(&mut [0; 2])),
         }
     }
     Some(units)
 }
 
-fn unescaped(letters: &mut std::str::Chars<'_>) -> Option<u16> {
+fn unescape_unit(letters: &mut std::str::Chars<'_>) -> Option<u16> {
     Some(match letters.next()? {
         'b' => 0x08,
         'f' => 0x0C,
@@ -53,31 +54,31 @@ fn unescaped(letters: &mut std::str::Chars<'_>) -> Option<u16> {
     })
 }
 
-/// A token of checked JSON.
+/// A token of scanned JSON.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Token<'a> {
+pub(crate) enum JsonToken<'a> {
     /// A bracket, a comma or a colon.
     Mark(u8),
     Text(&'a [u8]),
-    /// A number or a word.
+    /// A number or a literal such as `true`.
     Bare(&'a [u8]),
 }
 
-/// The tokens of checked JSON, blanks left out.
-pub(crate) struct Tokens<'a> {
+/// Iterates over the tokens of scanned JSON, without whitespace.
+pub(crate) struct JsonTokens<'a> {
     rest: &'a [u8],
 }
 
-impl<'a> Tokens<'a> {
-    pub(crate) fn of(json: &'a [u8]) -> Tokens<'a> {
-        Tokens { rest: json }
+impl<'a> JsonTokens<'a> {
+    pub(crate) fn new(json: &'a [u8]) -> JsonTokens<'a> {
+        JsonTokens { rest: json }
     }
 }
 
-impl<'a> Iterator for Tokens<'a> {
-    type Item = Token<'a>;
+impl<'a> Iterator for JsonTokens<'a> {
+    type Item = JsonToken<'a>;
 
-    fn next(&mut self) -> Option<Token<'a>> {
+    fn next(&mut self) -> Option<JsonToken<'a>> {
         self.rest = self.rest.trim_ascii_start();
         let first = *self.rest.first()?;
         let is_bare = |byte: &u8| !b"[]{},:\" \t\r\n".contains(byte);
@@ -89,9 +90,9 @@ impl<'a> Iterator for Tokens<'a> {
         let (token, rest) = self.rest.split_at(len);
         self.rest = rest;
         Some(match first {
-            b'"' => Token::Text(token),
-            first if !is_bare(&first) => Token::Mark(first),
-            _ => Token::Bare(token),
+            b'"' => JsonToken::Text(token),
+            first if !is_bare(&first) => JsonToken::Mark(first),
+            _ => JsonToken::Bare(token),
         })
     }
 }
@@ -108,21 +109,21 @@ fn text_len(json: &[u8]) -> usize {
     json.len()
 }
 
-/// The raw value of a field at the top of an object: the last one of that name.
-pub(crate) fn field<'a>(object: &'a [u8], name: &str) -> Option<&'a [u8]> {
+/// Returns the raw value of a top-level field. Of doubled keys the last one counts.
+pub(crate) fn find_field<'a>(object: &'a [u8], name: &str) -> Option<&'a [u8]> {
     let mut found = None;
     let mut depth = 0_usize;
     let mut start = None;
     let mut is_key = false;
-    let mut tokens = Tokens::of(object);
+    let mut tokens = JsonTokens::new(object);
     while let Some(token) = tokens.next() {
         let end = object.len() - tokens.rest.len();
         match token {
-            Token::Mark(b'{' | b'[') => {
+            JsonToken::Mark(b'{' | b'[') => {
                 depth += 1;
                 is_key = depth == 1;
             }
-            Token::Mark(mark @ (b'}' | b']')) => {
+            JsonToken::Mark(mark @ (b'}' | b']')) => {
                 depth -= 1;
                 if depth == 0
                     && mark == b'}'
@@ -131,47 +132,49 @@ pub(crate) fn field<'a>(object: &'a [u8], name: &str) -> Option<&'a [u8]> {
                     found = Some(object[start..end - 1].trim_ascii());
                 }
             }
-            Token::Mark(b',') if depth == 1 => {
+            JsonToken::Mark(b',') if depth == 1 => {
                 if let Some(start) = start.take() {
                     found = Some(object[start..end - 1].trim_ascii());
                 }
                 is_key = true;
             }
-            Token::Text(raw) if depth == 1 && is_key => {
+            JsonToken::Text(raw) if depth == 1 && is_key => {
                 is_key = false;
-                if text(raw).is_some_and(|key| key == name) {
+                if decode_text(raw).is_some_and(|key| key == name) {
                     start = Some(end);
                 }
             }
             _ => {}
         }
     }
-    // What was noted begins with the colon.
+    // The noted range begins right after the key, with the colon.
     found.map(|value| value.strip_prefix(b":").unwrap_or(value).trim_ascii())
 }
 
-/// The value as a tree, without recursion: it may be nested deeper than a stack goes. What JSON
-/// does not know becomes `null`, half a surrogate pair U+FFFD.
-pub(crate) fn value(json: &[u8]) -> Value {
+/// Builds a tree without recursion, because nesting may exceed what a call stack holds. Values
+/// that JSON does not have become `null`, half a surrogate pair U+FFFD.
+pub(crate) fn decode_value(json: &[u8]) -> Value {
     let mut open: Vec<Container> = Vec::new();
-    for token in Tokens::of(json) {
+    for token in JsonTokens::new(json) {
         let done = match token {
-            Token::Mark(b'{') => {
+            JsonToken::Mark(b'{') => {
                 open.push(Container::Object(Map::new(), None));
                 continue;
             }
-            Token::Mark(b'[') => {
+            JsonToken::Mark(b'[') => {
                 open.push(Container::List(Vec::new()));
                 continue;
             }
-            Token::Mark(b'}' | b']') => match open.pop() {
+            JsonToken::Mark(b'}' | b']') => match open.pop() {
                 Some(container) => container.close(),
                 None => return Value::Null,
             },
-            Token::Mark(_) => continue,
-            Token::Text(raw) => Value::String(text(raw).unwrap_or_default().into_owned()),
-            // `NaN`, infinities, a number that no float holds.
-            Token::Bare(raw) => serde_json::from_slice(raw).unwrap_or(Value::Null),
+            JsonToken::Mark(_) => continue,
+            JsonToken::Text(raw) => {
+                Value::String(decode_text(raw).unwrap_or_default().into_owned())
+            }
+            // `NaN`, infinities and numbers beyond a float have no JSON value.
+            JsonToken::Bare(raw) => serde_json::from_slice(raw).unwrap_or(Value::Null),
         };
         match open.last_mut() {
             None => return done,
@@ -185,7 +188,7 @@ pub(crate) fn value(json: &[u8]) -> Value {
     Value::Null
 }
 
-/// A list or an object that has begun, with the key whose value comes next.
+/// An open list or object, with the key whose value comes next.
 enum Container {
     List(Vec<Value>),
     Object(Map<String, Value>, Option<String>),
@@ -200,31 +203,31 @@ impl Container {
     }
 }
 
-/// The same value on one line. Numbers stay as they are typed; letters are readable, but for half
-/// surrogate pairs.
+/// Returns the value on one line with unescaped characters, except half surrogate pairs. Numbers
+/// keep their spelling.
 pub(crate) fn readable_line(json: &[u8]) -> String {
     let mut out = String::with_capacity(json.len());
-    for token in Tokens::of(json) {
+    for token in JsonTokens::new(json) {
         match token {
-            Token::Mark(mark) => out.push(mark as char),
-            Token::Text(raw) => readable(raw, |_| false, &mut out),
-            Token::Bare(raw) => out.push_str(&String::from_utf8_lossy(raw)),
+            JsonToken::Mark(mark) => out.push(mark as char),
+            JsonToken::Text(raw) => push_readable(raw, |_| false, &mut out),
+            JsonToken::Bare(raw) => out.push_str(&String::from_utf8_lossy(raw)),
         }
     }
     out
 }
 
-/// The value indented by two. Numbers stay as they are typed; letters are readable, but for those
-/// that `hides` names and half surrogate pairs.
+/// Returns the value indented by two spaces with unescaped characters, except those that `hides`
+/// selects and half surrogate pairs. Numbers keep their spelling.
 pub(crate) fn pretty(json: &[u8], hides: fn(char) -> bool) -> String {
     let mut out = String::with_capacity(json.len() * 2);
     let mut depth = 0;
-    let mut tokens = Tokens::of(json).peekable();
+    let mut tokens = JsonTokens::new(json).peekable();
     while let Some(token) = tokens.next() {
         match token {
-            Token::Mark(open @ (b'{' | b'[')) => {
+            JsonToken::Mark(open @ (b'{' | b'[')) => {
                 out.push(open as char);
-                if let Some(Token::Mark(close @ (b'}' | b']'))) = tokens.peek() {
+                if let Some(JsonToken::Mark(close @ (b'}' | b']'))) = tokens.peek() {
                     out.push(*close as char);
                     tokens.next();
                 } else {
@@ -232,18 +235,18 @@ pub(crate) fn pretty(json: &[u8], hides: fn(char) -> bool) -> String {
                     new_line(&mut out, depth);
                 }
             }
-            Token::Mark(close @ (b'}' | b']')) => {
+            JsonToken::Mark(close @ (b'}' | b']')) => {
                 depth -= 1;
                 new_line(&mut out, depth);
                 out.push(close as char);
             }
-            Token::Mark(b',') => {
+            JsonToken::Mark(b',') => {
                 out.push(',');
                 new_line(&mut out, depth);
             }
-            Token::Mark(_) => out.push_str(": "),
-            Token::Text(raw) => readable(raw, hides, &mut out),
-            Token::Bare(raw) => out.push_str(&String::from_utf8_lossy(raw)),
+            JsonToken::Mark(_) => out.push_str(": "),
+            JsonToken::Text(raw) => push_readable(raw, hides, &mut out),
+            JsonToken::Bare(raw) => out.push_str(&String::from_utf8_lossy(raw)),
         }
     }
     out
@@ -254,8 +257,8 @@ fn new_line(out: &mut String, depth: usize) {
     out.extend(std::iter::repeat_n("  ", depth));
 }
 
-fn readable(raw: &[u8], hides: fn(char) -> bool, out: &mut String) {
-    let units = units(raw).unwrap_or_default();
+fn push_readable(raw: &[u8], hides: fn(char) -> bool, out: &mut String) {
+    let units = utf16_units(raw).unwrap_or_default();
     out.push('"');
     for letter in char::decode_utf16(units) {
         match letter {
@@ -275,17 +278,17 @@ fn readable(raw: &[u8], hides: fn(char) -> bool, out: &mut String) {
     out.push('"');
 }
 
-/// Whether these bytes are one JSON value in the dialect and nothing else.
+/// Returns whether these bytes are exactly one JSON value in the dialect.
 pub(crate) fn is_one_value(json: &[u8]) -> bool {
     let mut depth = 0_i64;
     let mut ended = false;
-    for token in Tokens::of(json) {
+    for token in JsonTokens::new(json) {
         if ended {
             return false;
         }
         match token {
-            Token::Mark(b'{' | b'[') => depth += 1,
-            Token::Mark(b'}' | b']') => depth -= 1,
+            JsonToken::Mark(b'{' | b'[') => depth += 1,
+            JsonToken::Mark(b'}' | b']') => depth -= 1,
             _ => {}
         }
         if depth < 0 {
@@ -293,5 +296,5 @@ pub(crate) fn is_one_value(json: &[u8]) -> bool {
         }
         ended = depth == 0;
     }
-    ended && !matches!(Scanner::check(json), Verdict::Blank)
+    ended && !matches!(Scanner::check(json), LineVerdict::Blank)
 }

@@ -1,4 +1,4 @@
-//! Lines in, the tape on, listeners told: the middle of the bus, without sockets.
+//! The core of the bus without sockets: takes lines, appends them to the tape, feeds listeners.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -10,81 +10,81 @@ use crate::class::Class;
 use crate::connection::Connection;
 use crate::control::Control;
 use crate::dialect;
-use crate::handle::Queue;
+use crate::handle::ListenerQueue;
 use crate::message::Message;
 use crate::outbox::Subscription;
-use crate::relay::{LINE_MAX, Names, relay};
-use crate::scan::{Fault, Shape, Span, Verdict};
-use crate::tape::{Mark, Tape};
+use crate::relay::{LINE_MAX, NameSpans, write_relayed};
+use crate::scan::{LineFault, LineLayout, LineVerdict, Span};
+use crate::tape::{LineMeta, Tape};
 
-/// Bytes without a newline. One who sends more is hung up on.
+/// Bytes without a newline. The server hangs up on a client that sends more.
 const UNENDED_MAX: usize = 64 << 20;
 
-/// Tracts that are counted by name; the messages of further ones are counted together.
-const TALLIES_MAX: usize = 256;
+/// Tracts that are counted by name. Messages of further tracts share one count.
+const TRACT_COUNTS_MAX: usize = 256;
 
-/// Bytes of a tract's name in the counts.
-const TALLY_NAME_MAX: usize = 64;
+/// Bytes of a tract's name in the counts; a longer name goes to the shared count.
+const TRACT_NAME_MAX: usize = 64;
 
-/// Something is said about a client at most this often.
+/// The time between two notices about bad lines of one client.
 const NOTICE_EVERY_MS: u64 = 60_000;
 
-/// Bytes of a buffer that a quiet client may keep.
+/// Bytes of line buffer that a client may keep between lines.
 const IDLE_BUFFER_MAX: usize = 4 << 10;
 
 #[derive(Default)]
 pub(crate) struct Exchange {
     pub(crate) tape: Tape,
-    /// Whether somebody can begin in the past.
+    /// Whether clients may subscribe from a journal position.
     has_record: bool,
-    listeners: Vec<Arc<Queue>>,
-    ignored: HashMap<Fault, u64>,
-    tallies: Tallies,
+    listeners: Vec<Arc<ListenerQueue>>,
+    ignored: HashMap<LineFault, u64>,
+    counts: TractCounts,
 }
 
-/// What was relayed, by tract.
+/// Relayed messages and bytes by tract.
 #[derive(Default)]
-struct Tallies {
+struct TractCounts {
     numbers: HashMap<String, usize>,
-    list: Vec<(String, Tally)>,
-    /// The one counted last: most messages are of the tract of the one before.
+    list: Vec<(String, TractCount)>,
+    /// The entry counted last, tried first: messages of one tract usually come in a row.
     last: usize,
-    other: Tally,
+    other: TractCount,
 }
 
 #[derive(Clone, Copy, Default)]
-struct Tally {
+struct TractCount {
     messages: u64,
     bytes: u64,
 }
 
-/// The names of a message as texts; one that is no text is nobody's name.
-struct Said<'a> {
+/// A message's names as texts. A name that is not a string is empty.
+struct EventNames<'a> {
     tract: Cow<'a, str>,
     event: Cow<'a, str>,
 }
 
-impl<'a> Said<'a> {
-    fn of(object: &'a [u8], shape: &Shape) -> Said<'a> {
-        let names = Names::of(shape);
-        let text = |span: Span| dialect::text(&object[span.range()]).unwrap_or_default();
-        Said { tract: text(names.tract), event: text(names.event) }
+impl<'a> EventNames<'a> {
+    fn decode(object: &'a [u8], layout: &LineLayout) -> EventNames<'a> {
+        let names = NameSpans::from_layout(layout);
+        let text = |span: Span| dialect::decode_text(&object[span.range()]).unwrap_or_default();
+        EventNames { tract: text(names.tract), event: text(names.event) }
     }
 }
 
-/// Where a message comes from: a connection, or ourselves and perhaps the record.
+/// Where a message comes from: a connection, or this process and perhaps its journal.
 #[derive(Clone, Copy)]
-struct Origin {
+struct LineOrigin {
     sender: u32,
-    /// Its position in the record, and whether it is the last of that position.
+    /// Its journal position, and whether it is the last message of that position.
     recorded: Option<(u64, bool)>,
 }
 
-/// What the server has to do about what a client said.
+/// What the server has to do after it has read from a client.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Ask {
+pub(crate) enum ServerAction {
     Stats { to: u32 },
-    Notice { pid: Option<u32>, fault: Fault },
+    Notice { pid: Option<u32>, fault: LineFault },
     HangUp { on: u32 },
 }
 
@@ -93,18 +93,18 @@ impl Exchange {
         Exchange { has_record, ..Exchange::default() }
     }
 
-    /// Takes what a client said.
-    pub(crate) fn take(
+    /// Takes bytes that a client sent.
+    pub(crate) fn receive(
         &mut self,
         client: &mut Connection,
         bytes: &[u8],
         now_ms: u64,
-        asks: &mut Vec<Ask>,
+        actions: &mut Vec<ServerAction>,
     ) {
         let mut rest = bytes;
         while !rest.is_empty() {
             let Some((used, verdict)) = client.scanner.feed(rest) else {
-                return self.keep_partial(client, rest, now_ms, asks);
+                return self.keep_partial(client, rest, now_ms, actions);
             };
             let (piece, behind) = rest.split_at(used);
             rest = behind;
@@ -118,13 +118,16 @@ impl Exchange {
             };
             let line = whole.as_deref().unwrap_or(piece);
             match verdict {
-                Verdict::Blank => {}
-                Verdict::Good(shape) if line.len() <= LINE_MAX + 1 => {
-                    self.good(client, line, &shape, now_ms, asks);
+                LineVerdict::Blank => {}
+                LineVerdict::Good(layout) if line.len() <= LINE_MAX + 1 => {
+                    self.accept_line(client, line, &layout, now_ms, actions);
                 }
-                Verdict::Good(_) => self.ignore(client, Fault::TooLong, now_ms, asks),
-                Verdict::Bad(fault) => self.ignore(client, fault, now_ms, asks),
+                LineVerdict::Good(_) => {
+                    self.count_ignored(client, LineFault::TooLong, now_ms, actions)
+                }
+                LineVerdict::Bad(fault) => self.count_ignored(client, fault, now_ms, actions),
             }
+            // Keep a small buffer for the next split line, and free a large one.
             if let Some(mut whole) = whole
                 && whole.capacity() <= IDLE_BUFFER_MAX
             {
@@ -134,34 +137,34 @@ impl Exchange {
         }
     }
 
-    /// Takes a message from inside the process.
+    /// Takes a message from this process.
     pub(crate) fn publish(&mut self, message: &Message, now_ms: u64) {
         self.relay_own(message, None, now_ms);
     }
 
-    /// Takes what is in the record at a position. What is not news there is left out.
+    /// Takes the messages of a journal position. Positions that were announced before are skipped.
     pub(crate) fn publish_recorded(&mut self, messages: &[Message], position: u64, now_ms: u64) {
-        if position <= self.tape.recorded() {
+        if position <= self.tape.recorded_position() {
             return;
         }
         for (number, message) in messages.iter().enumerate() {
             let is_last = number + 1 == messages.len();
             self.relay_own(message, Some((position, is_last)), now_ms);
         }
-        self.tape.record(position);
+        self.tape.advance_recorded(position);
     }
 
     fn relay_own(&mut self, message: &Message, recorded: Option<(u64, bool)>, now_ms: u64) {
-        let shape = message.shape();
-        let said = Said::of(&message.line()[shape.object.range()], shape);
-        self.relay(message.line(), shape, &said, Origin { sender: 0, recorded }, now_ms);
+        let layout = message.layout();
+        let names = EventNames::decode(&message.line()[layout.object.range()], layout);
+        self.relay(message.line(), layout, &names, LineOrigin { sender: 0, recorded }, now_ms);
     }
 
-    pub(crate) fn listen(&mut self, queue: Arc<Queue>) {
+    pub(crate) fn listen(&mut self, queue: Arc<ListenerQueue>) {
         self.listeners.push(queue);
     }
 
-    /// Tells listeners inside the process that nothing more comes.
+    /// Ends all listeners of this process.
     pub(crate) fn close(&mut self) {
         for listener in self.listeners.drain(..) {
             listener.close();
@@ -173,16 +176,17 @@ impl Exchange {
         client: &mut Connection,
         piece: &[u8],
         now_ms: u64,
-        asks: &mut Vec<Ask>,
+        actions: &mut Vec<ServerAction>,
     ) {
         if client.scanner.line_len() > LINE_MAX {
-            client.scanner.give_up(Fault::TooLong);
+            client.scanner.give_up(LineFault::TooLong);
         }
         let len = client.scanner.line_len();
-        // Once: what else was on its way is read before it is hung up.
+        // Only at the moment the limit is crossed, because input that is already on its way is still
+        // read before the server hangs up.
         if len > UNENDED_MAX && len - piece.len() <= UNENDED_MAX {
-            self.ignore(client, Fault::TooLong, now_ms, asks);
-            asks.push(Ask::HangUp { on: client.id });
+            self.count_ignored(client, LineFault::TooLong, now_ms, actions);
+            actions.push(ServerAction::HangUp { on: client.id });
         }
         if client.scanner.has_fault() {
             client.partial = Vec::new();
@@ -191,65 +195,74 @@ impl Exchange {
         }
     }
 
-    fn good(
+    fn accept_line(
         &mut self,
         client: &mut Connection,
         line: &[u8],
-        shape: &Shape,
+        layout: &LineLayout,
         now_ms: u64,
-        asks: &mut Vec<Ask>,
+        actions: &mut Vec<ServerAction>,
     ) {
-        let object = &line[shape.object.range()];
-        let said = Said::of(object, shape);
-        match Control::read(&said.tract, &said.event, object, self.has_record) {
+        let object = &line[layout.object.range()];
+        let names = EventNames::decode(object, layout);
+        match Control::read(&names.tract, &names.event, object, self.has_record) {
             None => {
                 client.received += 1;
                 self.relay(
                     line,
-                    shape,
-                    &said,
-                    Origin { sender: client.id, recorded: None },
+                    layout,
+                    &names,
+                    LineOrigin { sender: client.id, recorded: None },
                     now_ms,
                 );
             }
-            Some(Control::Stats) => asks.push(Ask::Stats { to: client.id }),
+            Some(Control::Stats) => actions.push(ServerAction::Stats { to: client.id }),
             Some(Control::Refused { reason }) => {
                 let answer = control_line("refused", &[("reason", json!(reason))], now_ms);
-                client.outbox.answer(&self.tape, &answer);
+                client.outbox.push_reply(&self.tape, &answer);
             }
             Some(Control::Unsubscribe) => {
-                let answer = self.subscribed(now_ms);
+                let answer = self.subscribed_line(now_ms);
                 client.outbox.subscribe(&self.tape, Subscription::default(), answer);
             }
             Some(Control::Subscribe { filter, echo, name, from }) => {
                 client.name = name.or(client.name.take());
-                let answer = self.subscribed(now_ms);
+                let answer = self.subscribed_line(now_ms);
                 client.outbox.subscribe(&self.tape, Subscription { filter, echo, from }, answer);
             }
         }
     }
 
-    fn relay(&mut self, line: &[u8], shape: &Shape, said: &Said<'_>, origin: Origin, now_ms: u64) {
-        let class = match (origin.recorded, Class::of(&said.tract, &said.event)) {
+    fn relay(
+        &mut self,
+        line: &[u8],
+        layout: &LineLayout,
+        names: &EventNames<'_>,
+        origin: LineOrigin,
+        now_ms: u64,
+    ) {
+        let class = match (origin.recorded, Class::for_event(&names.tract, &names.event)) {
+            // Lifecycle and bulk stay what they are: the class says how to treat a slow client, and
+            // only ordinary messages are treated differently for being in the journal.
             (Some(_), Class::Ordinary) => Class::Recorded,
             (_, class) => class,
         };
-        let Exchange { tape, listeners, tallies, .. } = self;
+        let Exchange { tape, listeners, counts, .. } = self;
         tape.append(|out| {
             let start = out.len();
-            let names = relay(line, shape, now_ms, out);
+            let spans = write_relayed(line, layout, now_ms, out);
             let line = &out[start..];
-            tallies.count(&said.tract, line.len());
-            tell(listeners, line, &names);
-            let Origin { sender, recorded } = origin;
+            counts.count(&names.tract, line.len());
+            deliver_inside(listeners, line, &spans);
+            let LineOrigin { sender, recorded } = origin;
             let (position, is_last) = recorded.unwrap_or((0, true));
-            Mark { end: 0, names, class, sender, ts: now_ms, position, is_last }
+            LineMeta { end: 0, names: spans, class, sender, ts: now_ms, position, is_last }
         });
     }
 
-    fn subscribed(&self, now_ms: u64) -> Vec<u8> {
+    fn subscribed_line(&self, now_ms: u64) -> Vec<u8> {
         let version = env!("CARGO_PKG_VERSION");
-        let position = self.has_record.then(|| self.tape.recorded());
+        let position = self.has_record.then(|| self.tape.recorded_position());
         let fields = [
             ("server", json!("hansard")),
             ("version", json!(version)),
@@ -258,23 +271,29 @@ impl Exchange {
         control_line("subscribed", &fields, now_ms)
     }
 
-    fn ignore(&mut self, client: &mut Connection, fault: Fault, now_ms: u64, asks: &mut Vec<Ask>) {
+    fn count_ignored(
+        &mut self,
+        client: &mut Connection,
+        fault: LineFault,
+        now_ms: u64,
+        actions: &mut Vec<ServerAction>,
+    ) {
         *self.ignored.entry(fault).or_default() += 1;
         if client.noticed_ms.is_none_or(|at| now_ms >= at + NOTICE_EVERY_MS) {
             client.noticed_ms = Some(now_ms);
-            asks.push(Ask::Notice { pid: client.peer.pid, fault });
+            actions.push(ServerAction::Notice { pid: client.peer.pid, fault });
         }
     }
 
-    /// What was counted here, for `stats`.
+    /// Returns the counts for `stats`.
     pub(crate) fn counts(&self) -> Vec<(&'static str, Value)> {
-        let ignored = Fault::ALL.iter().map(|fault| {
+        let ignored = LineFault::ALL.iter().map(|fault| {
             let count = self.ignored.get(fault).copied().unwrap_or(0);
             (fault.reason().to_owned(), json!(count))
         });
-        let by_tract = |of: fn(&Tally) -> u64| {
-            let Tallies { list, other, .. } = &self.tallies;
-            let named = list.iter().map(|(name, tally)| (name.clone(), json!(of(tally))));
+        let by_tract = |of: fn(&TractCount) -> u64| {
+            let TractCounts { list, other, .. } = &self.counts;
+            let named = list.iter().map(|(name, count)| (name.clone(), json!(of(count))));
             let mut map: Map<String, Value> = named.collect();
             if other.messages > 0 {
                 map.insert("*".to_owned(), json!(of(other)));
@@ -283,29 +302,29 @@ impl Exchange {
         };
         vec![
             ("ignored", Value::Object(ignored.collect())),
-            ("messages", by_tract(|tally| tally.messages)),
-            ("bytes", by_tract(|tally| tally.bytes)),
-            ("tape_bytes", json!(self.tape.len())),
+            ("messages", by_tract(|count| count.messages)),
+            ("bytes", by_tract(|count| count.bytes)),
+            ("tape_bytes", json!(self.tape.byte_len())),
         ]
     }
 }
 
-impl Tallies {
+impl TractCounts {
     fn count(&mut self, tract: &str, len: usize) {
-        let tally = self.of(tract);
-        tally.messages += 1;
-        tally.bytes += len as u64;
+        let count = self.entry_for(tract);
+        count.messages += 1;
+        count.bytes += len as u64;
     }
 
-    fn of(&mut self, tract: &str) -> &mut Tally {
+    fn entry_for(&mut self, tract: &str) -> &mut TractCount {
         let is_last = self.list.get(self.last).is_some_and(|(name, _)| name == tract);
         if !is_last {
-            let is_name = !tract.is_empty() && tract.len() <= TALLY_NAME_MAX;
+            let is_name = !tract.is_empty() && tract.len() <= TRACT_NAME_MAX;
             self.last = match self.numbers.get(tract) {
                 Some(number) => *number,
-                None if is_name && self.list.len() < TALLIES_MAX => {
+                None if is_name && self.list.len() < TRACT_COUNTS_MAX => {
                     self.numbers.insert(tract.to_owned(), self.list.len());
-                    self.list.push((tract.to_owned(), Tally::default()));
+                    self.list.push((tract.to_owned(), TractCount::default()));
                     self.list.len() - 1
                 }
                 None => return &mut self.other,
@@ -315,13 +334,14 @@ impl Tallies {
     }
 }
 
-fn tell(listeners: &mut Vec<Arc<Queue>>, line: &[u8], names: &Names) {
+fn deliver_inside(listeners: &mut Vec<Arc<ListenerQueue>>, line: &[u8], names: &NameSpans) {
     if listeners.is_empty() {
         return;
     }
+    // Parsed at most once, and only if a listener wants it.
     let mut message = None;
     listeners.retain(|listener| {
-        if !listener.filter.passes(line, names) {
+        if !listener.filter.matches_line(line, names) {
             return listener.is_open();
         }
         let parsed = message.get_or_insert_with(|| Message::relayed(line));
@@ -332,18 +352,18 @@ fn tell(listeners: &mut Vec<Arc<Queue>>, line: &[u8], names: &Names) {
     });
 }
 
-/// A line of the bus itself.
+/// Builds a line that the bus itself sends.
 pub(crate) fn control_line(event: &str, fields: &[(&str, Value)], now_ms: u64) -> Vec<u8> {
     let mut line = format!("{{\"tract\":\"callosum\",\"event\":\"{event}\"");
     for (name, value) in fields {
         line.push_str(&format!(",\"{name}\":{value}"));
     }
     line.push_str(&format!(",\"ts\":{now_ms}}}\n"));
-    ascii(line)
+    into_ascii(line)
 }
 
-/// Names that clients gave themselves may hold anything.
-fn ascii(line: String) -> Vec<u8> {
+/// Escapes everything above ASCII: clients choose their names freely.
+fn into_ascii(line: String) -> Vec<u8> {
     if line.is_ascii() {
         return line.into_bytes();
     }

@@ -1,35 +1,35 @@
-//! What a client has missed, until it is told.
+//! What a client has missed and has not been told yet.
 
 use std::fmt::Write;
 
 use crate::class::Class;
-use crate::outbox::Lost;
-use crate::tape::Mark;
+use crate::outbox::DiscardedLines;
+use crate::tape::LineMeta;
 
 #[derive(Default)]
 pub(crate) struct Gap {
-    /// The tape went past the client: it is told before anything else.
+    /// The tape dropped a chunk before the client read it. The report goes out before all else.
     pub(crate) passed: bool,
-    /// What was kept for it has been given up too.
+    /// The bus also dropped what it had retained for the client.
     pub(crate) is_stalled: bool,
     by: [u64; Class::ALL.len()],
     lifecycle_lost: u64,
     since: Option<u64>,
     until: u64,
-    /// From where the journal has what is missing.
+    /// The journal position behind which the missed messages can be read.
     position: Option<u64>,
-    /// What this client has missed in its life.
+    /// Everything this client has missed since it connected.
     total: [u64; Class::ALL.len()],
 }
 
 impl Gap {
-    pub(crate) fn drop_line(&mut self, mark: &Mark) {
-        self.by[mark.class as usize] += 1;
-        self.total[mark.class as usize] += 1;
-        self.since.get_or_insert(mark.ts);
-        self.until = mark.ts;
-        if mark.position > 0 {
-            self.position.get_or_insert(mark.position - 1);
+    pub(crate) fn drop_line(&mut self, meta: &LineMeta) {
+        self.by[meta.class as usize] += 1;
+        self.total[meta.class as usize] += 1;
+        self.since.get_or_insert(meta.ts);
+        self.until = meta.ts;
+        if meta.position > 0 {
+            self.position.get_or_insert(meta.position - 1);
         }
     }
 
@@ -38,25 +38,25 @@ impl Gap {
         self.total[Class::Lifecycle as usize] += count;
     }
 
-    /// What was kept is given up.
-    pub(crate) fn stall(&mut self, lost: Lost) {
+    /// Counts retained lines that the bus dropped.
+    pub(crate) fn mark_stalled(&mut self, lost: DiscardedLines) {
         self.is_stalled = true;
         self.lose_lifecycle(lost.lifecycle);
         self.by[Class::Status as usize] += lost.status;
         self.total[Class::Status as usize] += lost.status;
     }
 
-    /// Whether the client has to be told now. While only bulk is skipped for it, it is told once
-    /// it has come near.
+    /// Returns whether the report is due. While the bus skips only bulk lines, the report waits
+    /// until the client has nearly caught up, so that one report covers the whole gap.
     pub(crate) fn is_due(&self, is_near: bool) -> bool {
-        self.dropped() > 0 && (self.passed || is_near)
+        self.dropped_count() > 0 && (self.passed || is_near)
     }
 
-    /// The line that tells it, and a new beginning.
-    pub(crate) fn take(&mut self, now_ms: u64) -> Vec<u8> {
+    /// Returns the `callosum.lagged` line and starts counting anew.
+    pub(crate) fn take_report(&mut self, now_ms: u64) -> Vec<u8> {
         let mut line = String::from(r#"{"tract":"callosum","event":"lagged","dropped":"#);
-        // Writing into a text does not fail.
-        let _ = write!(line, "{},\"by\":{{", self.dropped());
+        // Writing into a string cannot fail.
+        let _ = write!(line, "{},\"by\":{{", self.dropped_count());
         let counts = Class::ALL.iter().map(|class| (class, self.by[*class as usize]));
         let counts: Vec<String> = counts
             .filter(|(_, count)| *count > 0)
@@ -76,12 +76,12 @@ impl Gap {
         line.into_bytes()
     }
 
-    /// What was missed so far, by class.
-    pub(crate) fn total(&self) -> impl Iterator<Item = (Class, u64)> {
+    /// Returns what the client missed since it connected, by class.
+    pub(crate) fn lifetime_counts(&self) -> impl Iterator<Item = (Class, u64)> {
         Class::ALL.into_iter().map(|class| (class, self.total[class as usize]))
     }
 
-    fn dropped(&self) -> u64 {
+    fn dropped_count(&self) -> u64 {
         self.by.iter().sum::<u64>() + self.lifecycle_lost
     }
 }

@@ -1,4 +1,4 @@
-//! The bus from inside the process: publish and listen without a socket, and stop.
+//! Access to the bus from inside its process: publish, listen and stop without a socket.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -11,43 +11,43 @@ use crate::class::Class;
 use crate::error::PublishError;
 use crate::filter::Filter;
 use crate::message::Message;
-use crate::record::Answer;
+use crate::replay::PageResult;
 
-/// Messages from inside that wait for the server's turn. With more, the publisher is told `Full`:
-/// it must never wait.
+/// Messages from inside that wait for the server thread. Beyond that, publishing returns `Full`,
+/// because publishers must never block.
 const INBOX_MAX: usize = 65_536;
 
-/// Bytes of them.
+/// Bytes of those messages; the same happens beyond it.
 const INBOX_BYTES_MAX: usize = 64 << 20;
 
-/// The part of both that lines of output and live deltas may fill, as a divisor: a flood of them
-/// leaves room for what somebody waits for.
+/// Bulk messages (output lines, live deltas) may fill one part in this many of the inbox, so that
+/// a flood of them leaves room for the messages that clients wait for.
 const BULK_SHARE: usize = 2;
 
-/// Messages that wait for one listener inside. With more, the newest are given up and counted.
+/// Messages that wait for one listener. Beyond that, the newest are dropped and counted.
 const LISTENER_MAX: usize = 65_536;
 
-/// A way to a running server, for as many threads as want one.
+/// Access to a running server. Clones share it between threads.
 #[derive(Clone)]
 pub struct Handle {
-    shared: Arc<Shared>,
+    shared: Arc<HandleShared>,
 }
 
-/// What somebody inside the process hears.
+/// Receives messages inside the process.
 pub struct Listener {
-    queue: Arc<Queue>,
-    /// Where it is counted among those who may want lines of output, if it is.
-    shared: Option<Arc<Shared>>,
+    queue: Arc<ListenerQueue>,
+    /// Set if this listener is counted in `line_listeners`.
+    shared: Option<Arc<HandleShared>>,
 }
 
 impl Handle {
     pub(crate) fn new(waker: Waker) -> Handle {
         Handle {
-            shared: Arc::new(Shared {
+            shared: Arc::new(HandleShared {
                 waker,
                 inbox: Mutex::default(),
                 taken: Condvar::new(),
-                is_called: AtomicBool::new(false),
+                is_woken: AtomicBool::new(false),
                 clients: AtomicUsize::new(0),
                 line_listeners: AtomicUsize::new(0),
                 has_line_clients: AtomicBool::new(false),
@@ -55,13 +55,13 @@ impl Handle {
         }
     }
 
-    /// Gives everybody a message. Never waits.
+    /// Sends a message to all clients and listeners. Never blocks.
     pub fn publish(&self, message: Message) -> Result<(), PublishError> {
-        self.put(Inside::Publish(message))
+        self.enqueue(InboxItem::Publish(message))
     }
 
-    /// The same for one who may wait: it is tried again when the server has taken what was there
-    /// before, for as long as that takes or the limit allows.
+    /// Publishes like [`Handle::publish`], but retries within the limit when the inbox is full, each
+    /// time the server has emptied it.
     pub fn publish_within(&self, message: Message, limit: Duration) -> Result<(), PublishError> {
         let until = Instant::now() + limit;
         loop {
@@ -70,27 +70,27 @@ impl Handle {
             if published != Err(PublishError::Full) || left.is_zero() {
                 return published;
             }
-            self.settle(left);
+            self.wait_taken(left);
         }
     }
 
-    /// Gives everybody what is in the record at a position: who misses it can read it there.
-    /// Positions rise; what lies between two of them is in the record and not on the bus.
+    /// Publishes the messages of a journal position; a client that misses them can read them there.
+    /// Positions rise. Positions in between have no messages on the bus.
     pub fn publish_recorded(
         &self,
         messages: Vec<Message>,
         position: u64,
     ) -> Result<(), PublishError> {
-        self.put(Inside::Recorded { messages, position })
+        self.enqueue(InboxItem::Recorded { messages, position })
     }
 
-    /// Says how far the record goes: those who began in the past read on by themselves.
-    pub fn recorded_up_to(&self, position: u64) -> Result<(), PublishError> {
-        self.put(Inside::Recorded { messages: Vec::new(), position })
+    /// Announces how far the journal goes, so that subscribers with a start position read on.
+    pub fn announce_position(&self, position: u64) -> Result<(), PublishError> {
+        self.enqueue(InboxItem::Recorded { messages: Vec::new(), position })
     }
 
-    /// Waits until the server has taken everything that was published; whether it has in time.
-    pub fn settle(&self, limit: Duration) -> bool {
+    /// Waits until the server has taken everything published; returns whether it did in time.
+    pub fn wait_taken(&self, limit: Duration) -> bool {
         let until = Instant::now() + limit;
         let mut inbox = self.shared.lock();
         while !inbox.queue.is_empty() && !inbox.is_closed {
@@ -104,46 +104,46 @@ impl Handle {
         inbox.queue.is_empty()
     }
 
-    /// Hears what passes the filter, from now on.
+    /// Starts a listener for the messages that match the filter from now on.
     pub fn listen(&self, filter: Filter) -> Result<Listener, PublishError> {
-        self.listen_or(filter, |_| ())
+        self.listen_with_overflow(filter, |_| ())
     }
 
-    /// The same; a message that finds no room is given to `overflow`, on the server's own thread,
-    /// where nobody may wait.
-    pub fn listen_or(
+    /// Starts a listener whose messages go to `overflow` when its queue is full. `overflow` runs on
+    /// the server's thread and must not block.
+    pub fn listen_with_overflow(
         &self,
         filter: Filter,
         overflow: impl Fn(&Message) + Send + Sync + 'static,
     ) -> Result<Listener, PublishError> {
-        let shared = filter.may_take("logs", "line").then(|| Arc::clone(&self.shared));
-        let queue = Arc::new(Queue {
+        let shared = filter.may_match("logs", "line").then(|| Arc::clone(&self.shared));
+        let queue = Arc::new(ListenerQueue {
             filter,
             state: Mutex::default(),
             news: Condvar::new(),
             overflow: Box::new(overflow),
         });
-        self.put(Inside::Listen(Arc::clone(&queue)))?;
+        self.enqueue(InboxItem::Listen(Arc::clone(&queue)))?;
         if let Some(shared) = &shared {
             shared.line_listeners.fetch_add(1, Ordering::AcqRel);
         }
         Ok(Listener { queue, shared })
     }
 
-    /// Asks the server to stop: what was published before goes out first.
+    /// Asks the server to stop. Messages published before still go out.
     pub fn stop(&self) {
         self.shared.lock().is_stopping = true;
-        self.call();
+        self.wake_server();
     }
 
-    /// Clients that are connected now.
+    /// Returns the number of connected clients.
     pub fn clients(&self) -> usize {
         self.shared.clients.load(Ordering::Relaxed)
     }
 
-    /// Whether somebody may want `logs.line`. Programs print so many of them that they need not be
-    /// made for nobody.
-    pub fn hears_lines(&self) -> bool {
+    /// Returns whether a client or listener may want `logs.line`. Programs print so many lines that
+    /// the publisher should not build messages that have no reader.
+    pub fn wants_log_lines(&self) -> bool {
         self.shared.has_line_clients.load(Ordering::Acquire)
             || self.shared.line_listeners.load(Ordering::Acquire) > 0
     }
@@ -156,13 +156,15 @@ impl Handle {
         self.shared.clients.store(count, Ordering::Relaxed);
     }
 
-    /// What came in since the last time, and whether to stop.
-    pub(crate) fn take(&self) -> Taken {
-        self.shared.is_called.store(false, Ordering::Release);
+    /// Takes everything from the inbox, and whether to stop.
+    pub(crate) fn take_inbox(&self) -> InboxBatch {
+        // Reset before taking: a publisher that comes in between wakes the server once too often,
+        // never once too little.
+        self.shared.is_woken.store(false, Ordering::Release);
         let mut inbox = self.shared.lock();
         inbox.bytes = 0;
         self.shared.taken.notify_all();
-        Taken {
+        InboxBatch {
             inside: std::mem::take(&mut inbox.queue),
             pages: std::mem::take(&mut inbox.pages),
             is_stopping: inbox.is_stopping,
@@ -178,13 +180,13 @@ impl Handle {
         self.shared.lock().is_closed
     }
 
-    /// Gives the server a page that somebody waits for: one for each client at most.
-    pub(crate) fn hand_over(&self, answer: Answer) {
+    /// Hands a replay page to the server. The inbox needs no limit: each client waits for one page.
+    pub(crate) fn hand_over(&self, answer: PageResult) {
         self.shared.lock().pages.push(answer);
-        self.call();
+        self.wake_server();
     }
 
-    fn put(&self, inside: Inside) -> Result<(), PublishError> {
+    fn enqueue(&self, inside: InboxItem) -> Result<(), PublishError> {
         let share = if inside.is_bulk() { BULK_SHARE } else { 1 };
         let mut inbox = self.shared.lock();
         if inbox.is_closed || inbox.is_stopping {
@@ -197,21 +199,21 @@ impl Handle {
         inbox.bytes += len;
         inbox.queue.push_back(inside);
         drop(inbox);
-        self.call();
+        self.wake_server();
         Ok(())
     }
 
-    /// Wakes the server, once for everything it has not looked at yet.
-    fn call(&self) {
-        if !self.shared.is_called.swap(true, Ordering::AcqRel) {
-            // It fails only if the server is gone, and then nobody is to be woken.
+    /// Wakes the server, at most once until it empties the inbox.
+    fn wake_server(&self) {
+        if !self.shared.is_woken.swap(true, Ordering::AcqRel) {
+            // Waking fails only after the server is gone.
             let _ = self.shared.waker.wake();
         }
     }
 }
 
 impl Listener {
-    /// The next message; `None` when the time is over or the server has stopped.
+    /// Returns the next message; `None` after the limit or once the server has stopped.
     pub fn next(&self, limit: Duration) -> Option<Message> {
         let until = Instant::now() + limit;
         let mut state = self.queue.lock();
@@ -228,18 +230,18 @@ impl Listener {
         }
     }
 
-    /// Hears nothing more: whoever waits in [`Listener::next`] waits no longer.
+    /// Closes the listener: a thread that waits in [`Listener::next`] returns.
     pub fn close(&self) {
         self.queue.close();
     }
 
-    /// Whether more may come.
+    /// Returns whether more messages may come.
     pub fn is_open(&self) -> bool {
         let state = self.queue.lock();
         !state.is_closed || !state.messages.is_empty()
     }
 
-    /// How many messages found no room since the last call.
+    /// Returns how many messages were dropped since the last call.
     pub fn missed(&self) -> u64 {
         std::mem::take(&mut self.queue.lock().missed)
     }
@@ -254,88 +256,88 @@ impl Drop for Listener {
     }
 }
 
-struct Shared {
+struct HandleShared {
     waker: Waker,
     inbox: Mutex<Inbox>,
-    /// Signalled when the server has taken what was there, and when it ends.
+    /// Notified when the server has emptied the inbox, and when it stops.
     taken: Condvar,
-    is_called: AtomicBool,
+    is_woken: AtomicBool,
     clients: AtomicUsize,
-    /// Those inside the process who may want lines of output, and whether a client may.
+    /// Listeners that may want `logs.line`, and whether a client may.
     line_listeners: AtomicUsize,
     has_line_clients: AtomicBool,
 }
 
-impl Shared {
+impl HandleShared {
     fn lock(&self) -> MutexGuard<'_, Inbox> {
-        // Nobody panics while holding it; if somebody did, what is there is still whole.
+        // No code panics while holding the lock, and the inbox would still be whole.
         self.inbox.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 #[derive(Default)]
 struct Inbox {
-    queue: VecDeque<Inside>,
+    queue: VecDeque<InboxItem>,
     bytes: usize,
-    pages: Vec<Answer>,
+    pages: Vec<PageResult>,
     is_stopping: bool,
     is_closed: bool,
 }
 
-/// What came in since the server looked last.
-pub(crate) struct Taken {
-    pub(crate) inside: VecDeque<Inside>,
-    pub(crate) pages: Vec<Answer>,
+/// Everything that came in since the server last looked.
+pub(crate) struct InboxBatch {
+    pub(crate) inside: VecDeque<InboxItem>,
+    pub(crate) pages: Vec<PageResult>,
     pub(crate) is_stopping: bool,
 }
 
-/// What comes from inside the process.
-pub(crate) enum Inside {
+/// A request from inside the process.
+pub(crate) enum InboxItem {
     Publish(Message),
     Recorded { messages: Vec<Message>, position: u64 },
-    Listen(Arc<Queue>),
+    Listen(Arc<ListenerQueue>),
 }
 
-impl Inside {
+impl InboxItem {
     fn len(&self) -> usize {
         match self {
-            Inside::Publish(message) => message.line().len(),
-            Inside::Recorded { messages, .. } => {
+            InboxItem::Publish(message) => message.line().len(),
+            InboxItem::Recorded { messages, .. } => {
                 messages.iter().map(|message| message.line().len()).sum()
             }
-            Inside::Listen(_) => 0,
+            InboxItem::Listen(_) => 0,
         }
     }
 
     fn is_bulk(&self) -> bool {
         match self {
-            Inside::Publish(message) => {
+            InboxItem::Publish(message) => {
                 let tract = message.tract().unwrap_or_default();
                 let event = message.event().unwrap_or_default();
-                Class::of(&tract, &event) == Class::Bulk
+                Class::for_event(&tract, &event) == Class::Bulk
             }
-            Inside::Recorded { .. } | Inside::Listen(_) => false,
+            InboxItem::Recorded { .. } | InboxItem::Listen(_) => false,
         }
     }
 }
 
-/// What waits for a listener inside the process.
-pub(crate) struct Queue {
+/// The queue of one listener.
+pub(crate) struct ListenerQueue {
     pub(crate) filter: Filter,
-    state: Mutex<Waiting>,
+    state: Mutex<ListenerState>,
     news: Condvar,
     overflow: Box<dyn Fn(&Message) + Send + Sync>,
 }
 
 #[derive(Default)]
-struct Waiting {
+struct ListenerState {
     messages: VecDeque<Message>,
     missed: u64,
     is_closed: bool,
 }
 
-impl Queue {
-    /// Gives it a message; whether it still listens.
+impl ListenerQueue {
+    /// Queues a message; returns whether the listener is still open.
     pub(crate) fn push(&self, message: Message) -> bool {
         let mut state = self.lock();
         if state.is_closed {
@@ -345,6 +347,7 @@ impl Queue {
             state.messages.push_back(message);
         } else {
             state.missed += 1;
+            // Unlock first: `overflow` may publish and must not hold up this listener.
             drop(state);
             (self.overflow)(&message);
         }
@@ -361,7 +364,7 @@ impl Queue {
         self.news.notify_all();
     }
 
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
+    fn lock(&self) -> MutexGuard<'_, ListenerState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,35 +1,37 @@
-//! A JSON value as text: put into messages as it is, never taken apart.
+//! A JSON value kept as text: it is put into messages unchanged and never parsed into a tree.
 //!
-//! A tree cannot hold everything that is on the bus: half a surrogate pair, integers of thirty
-//! digits. It cannot be serialised on purpose: only text can carry it, and what goes through a tree
-//! of values would fail there.
+//! A tree cannot hold everything that the bus carries, such as half a surrogate pair or integers
+//! of thirty digits. `Json` deliberately does not implement `Serialize`: serializers that go
+//! through a tree would fail on such values.
 
 use serde::Serialize;
 
 use crate::dialect;
-use crate::message::Field;
-use crate::scan::{Fault, Scanner, Verdict};
+use crate::message::FieldValue;
+use crate::scan::{LineFault, LineVerdict, Scanner};
 
-/// A JSON value in the dialect of the bus, checked.
+/// A checked JSON value in the dialect of the bus.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Json(String);
 
 impl Json {
-    /// A value of our own.
-    pub fn of(value: impl Serialize) -> Json {
-        // A map with keys that are no texts is all that fails; there is nothing to say then.
+    /// Serializes a Rust value.
+    pub fn from_value(value: impl Serialize) -> Json {
+        // Only a map whose keys are not strings fails; it has no JSON form.
         Json(serde_json::to_string(&value).unwrap_or_else(|_| "null".to_owned()))
     }
 
-    /// Checks a text; digits stay as they are.
-    pub fn parse(text: &str) -> Result<Json, Fault> {
+    /// Checks a text and keeps its spelling, digits included.
+    pub fn parse(text: &str) -> Result<Json, LineFault> {
         let text = text.trim_matches([' ', '\t', '\r', '\n']);
         let probe = format!("{{\"tract\":0,\"event\":0,\"value\":{text}}}");
         match Scanner::check(probe.as_bytes()) {
-            // A value that ends the object early is none.
-            Verdict::Good(_) if dialect::is_one_value(text.as_bytes()) => Ok(Json(text.to_owned())),
-            Verdict::Bad(fault) => Err(fault),
-            _ => Err(Fault::Malformed),
+            // Text such as `1},{` closes the probe's object early and is not one value.
+            LineVerdict::Good(_) if dialect::is_one_value(text.as_bytes()) => {
+                Ok(Json(text.to_owned()))
+            }
+            LineVerdict::Bad(fault) => Err(fault),
+            _ => Err(LineFault::Malformed),
         }
     }
 
@@ -39,8 +41,9 @@ impl Json {
     }
 
     pub fn object<'a>(fields: impl IntoIterator<Item = (&'a str, Json)>) -> Json {
-        let fields =
-            fields.into_iter().map(|(name, value)| format!("{}:{}", Json::of(name).0, value.0));
+        let fields = fields
+            .into_iter()
+            .map(|(name, value)| format!("{}:{}", Json::from_value(name).0, value.0));
         Json(format!("{{{}}}", fields.collect::<Vec<String>>().join(",")))
     }
 
@@ -48,15 +51,15 @@ impl Json {
         &self.0
     }
 
-    /// The one spelling that all spellings of a text share. Numbers stay as they are typed.
+    /// Returns a normal form: equal strings have one spelling. Numbers keep theirs.
     pub fn spelling(&self) -> String {
         dialect::readable_line(self.0.as_bytes())
     }
 }
 
-impl From<Field<'_>> for Json {
-    /// The value of a field as it was said.
-    fn from(field: Field<'_>) -> Json {
+impl From<FieldValue<'_>> for Json {
+    /// Takes the value with the spelling of the message.
+    fn from(field: FieldValue<'_>) -> Json {
         Json(String::from_utf8_lossy(field.raw()).into_owned())
     }
 }

@@ -1,51 +1,51 @@
-//! Every message to every listener on this machine: the Callosum protocol.
+//! A message bus for one user on one machine: the Callosum protocol.
 //!
-//! One JSON object per line over a Unix socket, for one user. Whatever has a `tract` and an
-//! `event` goes to everybody who is connected, in one order, byte for byte as it came. A client
-//! that is slow, stuck or flooding delays nobody: what it misses it is told.
+//! Clients send one JSON object per line over a Unix socket. The bus relays every object with a
+//! `tract` and an `event` to all clients, in one order and byte for byte. A slow, stuck or flooding
+//! client delays no other client; the bus tells it what it missed.
 //!
 //! Not here: journals, processes, what a message means, printing.
 
-mod scan; // the check of a line, as its bytes arrive
+mod scan; // checks a line as its bytes arrive
 mod dialect; // JSON as Python writes it, read without a tree
-mod message; // a message, to be read and to be made
-mod json; // a value that no tree can hold
-mod lines; // messages out of a stream of bytes
-pub mod registry; // what is said on the bus, by whom
-mod class; // how much it matters to one who falls behind
-mod filter; // which messages somebody asked for
-mod relay; // what goes out for what came in
-mod tape; // what goes out to everybody, once
+mod message; // reads and builds messages
+mod json; // a JSON value kept as text
+mod line_decoder; // messages out of a stream of bytes
+pub mod registry; // all tracts, events and fields that Hansard uses
+mod class; // what is dropped first for a slow client
+mod filter; // which messages a subscriber wants
+mod relay; // the outgoing form of a line
+mod tape; // relayed lines, shared by all clients
 mod gap; // what one client has missed
-mod record; // what was recorded, for those who begin in the past
-mod following; // history and news as one stream
+mod replay; // recorded messages for subscribers that start in the past
+mod replay_cursor; // joins recorded and live messages into one stream
 mod outbox; // what one client still has to be sent
-mod control; // lines for the bus itself
-mod exchange; // lines in, the tape on, listeners told
+mod control; // lines that ask something of the bus itself
+mod exchange; // lines in, tape and listeners out
 mod connection; // one client
 mod socket; // one server at a path, for one user
-mod notice; // what somebody may want to log
-mod server; // the loop
-mod handle; // the bus from inside the process
-mod send; // one message, and gone
-mod ask; // how a server does
-mod client; // a connection that lives long
-mod error; // what can go wrong
+mod notice; // events worth logging
+mod server; // the poll loop
+mod handle; // the bus from inside its process
+mod send; // sends one message and disconnects
+mod stats; // asks a server for its counts
+mod client; // a long-lived connection
+mod error; // errors
 
-pub use ask::{AskError, stats};
 pub use class::Class;
-pub use client::{Client, ClientSettings, EmitError, Item, Stopper};
-pub use control::Begin;
+pub use client::{Client, ClientEvent, ClientSettings, EmitError, Stopper};
+pub use control::StartPosition;
 pub use error::{BindError, PublishError, RunError};
 pub use filter::Filter;
 pub use handle::{Handle, Listener};
 pub use json::Json;
-pub use lines::Lines;
-pub use message::{Draft, DraftError, Field, Message};
+pub use line_decoder::LineDecoder;
+pub use message::{Draft, DraftError, FieldValue, Message};
 pub use notice::Notice;
-pub use record::{PAGE_BYTES, Page, Record, RecordError, Wanted};
 pub use relay::LINE_MAX;
-pub use scan::{Fault, Key};
-pub use send::{Sent, send, send_within};
-pub use server::{Server, Settings};
+pub use replay::{PAGE_BYTES, PageRequest, ReplayError, ReplayPage, ReplaySource};
+pub use scan::{HeaderKey, LineFault};
+pub use send::{SendOutcome, send, send_within};
+pub use server::{Server, ServerSettings};
 pub use socket::{Socket, lock_for_life, make_private};
+pub use stats::{StatsError, query_stats};

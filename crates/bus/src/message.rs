@@ -1,4 +1,4 @@
-//! A message, to be read and to be made.
+//! Messages: reading and building them.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -8,147 +8,149 @@ use serde::Serialize;
 use crate::dialect;
 use crate::json::Json;
 use crate::relay::{self, LINE_MAX};
-use crate::scan::{Fault, Key, Scanner, Shape, Verdict};
+use crate::scan::{HeaderKey, LineFault, LineLayout, LineVerdict, Scanner};
 
-/// A message as it is on the wire, checked.
+/// A checked message as it is on the wire.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Message {
     line: Arc<[u8]>,
-    shape: Arc<Shape>,
+    layout: Arc<LineLayout>,
 }
 
-/// The value of a field, as it was written.
+/// The raw value of a field.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Field<'a>(&'a [u8]);
+pub struct FieldValue<'a>(&'a [u8]);
 
 impl Message {
     /// Checks a line, with or without its newline.
-    pub fn parse(line: &[u8]) -> Result<Message, Fault> {
+    pub fn parse(line: &[u8]) -> Result<Message, LineFault> {
         let line = line.strip_suffix(b"\n").unwrap_or(line);
         if line.len() > LINE_MAX {
-            return Err(Fault::TooLong);
+            return Err(LineFault::TooLong);
         }
         Message::relayed(line)
     }
 
-    /// Checks a line as it goes out: a time and escapes may have made it longer than it was sent.
-    pub(crate) fn relayed(line: &[u8]) -> Result<Message, Fault> {
+    /// Checks a relayed line. A timestamp and escapes may have made it longer than `LINE_MAX`.
+    pub(crate) fn relayed(line: &[u8]) -> Result<Message, LineFault> {
         let line = line.strip_suffix(b"\n").unwrap_or(line);
         match Scanner::check(line) {
-            Verdict::Good(shape) => Ok(Message::checked(line.into(), shape)),
-            Verdict::Bad(fault) => Err(fault),
-            Verdict::Blank => Err(Fault::NotObject),
+            LineVerdict::Good(layout) => Ok(Message::checked(line.into(), layout)),
+            LineVerdict::Bad(fault) => Err(fault),
+            LineVerdict::Blank => Err(LineFault::NotObject),
         }
     }
 
-    /// A line that has passed the check.
-    pub(crate) fn checked(line: Arc<[u8]>, shape: Shape) -> Message {
-        Message { line, shape: Arc::new(shape) }
+    /// Wraps a line that the scanner has accepted.
+    pub(crate) fn checked(line: Arc<[u8]>, layout: LineLayout) -> Message {
+        Message { line, layout: Arc::new(layout) }
     }
 
-    /// The line as it came, without its newline.
+    /// Returns the line as received, without its newline.
     pub fn line(&self) -> &[u8] {
         &self.line
     }
 
-    pub(crate) fn shape(&self) -> &Shape {
-        &self.shape
+    pub(crate) fn layout(&self) -> &LineLayout {
+        &self.layout
     }
 
-    /// The topic, if it is a text.
+    /// Returns the topic if it is a string.
     pub fn tract(&self) -> Option<Cow<'_, str>> {
-        self.key(Key::Tract)?.text()
+        self.key(HeaderKey::Tract)?.text()
     }
 
-    /// What happened, if it is a text.
+    /// Returns what happened if it is a string.
     pub fn event(&self) -> Option<Cow<'_, str>> {
-        self.key(Key::Event)?.text()
+        self.key(HeaderKey::Event)?.text()
     }
 
-    /// When it was sent, in milliseconds, if it says so.
-    pub fn ts(&self) -> Option<i64> {
-        self.key(Key::Ts)?.integer()
+    /// Returns the time of sending in milliseconds since 1970, if the message has one.
+    pub fn timestamp_ms(&self) -> Option<i64> {
+        self.key(HeaderKey::Ts)?.integer()
     }
 
-    /// Whether it has these names.
-    pub fn is(&self, tract: &str, event: &str) -> bool {
+    /// Returns whether the message has these two names.
+    pub fn is_event(&self, tract: &str, event: &str) -> bool {
         self.tract().is_some_and(|is| is == tract) && self.event().is_some_and(|is| is == event)
     }
 
-    /// The value of a field at the top: the last one, if it is there several times.
-    pub fn field(&self, name: &str) -> Option<Field<'_>> {
-        match Key::of(name) {
+    /// Returns a top-level field. Of doubled keys the last one counts.
+    pub fn field(&self, name: &str) -> Option<FieldValue<'_>> {
+        match HeaderKey::from_name(name) {
             Some(key) => self.key(key),
-            None => dialect::field(&self.line[self.shape.object.range()], name).map(Field),
+            None => {
+                dialect::find_field(&self.line[self.layout.object.range()], name).map(FieldValue)
+            }
         }
     }
 
-    fn key(&self, key: Key) -> Option<Field<'_>> {
-        self.shape.field(key).map(|span| Field(&self.line[span.range()]))
+    fn key(&self, key: HeaderKey) -> Option<FieldValue<'_>> {
+        self.layout.field(key).map(|span| FieldValue(&self.line[span.range()]))
     }
 
-    /// The line with everything above ASCII escaped, as our server sends it.
+    /// Returns the line with everything above ASCII escaped, as our server sends it.
     pub fn ascii_line(&self) -> String {
         let mut line = Vec::with_capacity(self.line.len());
-        relay::escape(&self.line[self.shape.object.range()], &mut line);
+        relay::escape(&self.line[self.layout.object.range()], &mut line);
         String::from_utf8(line).expect("all of it is ASCII")
     }
 
-    /// The line with its letters readable; everything else as it was said.
+    /// Returns the line with unescaped characters; all else keeps its spelling.
     pub fn readable_line(&self) -> String {
-        dialect::readable_line(&self.line[self.shape.object.range()])
+        dialect::readable_line(&self.line[self.layout.object.range()])
     }
 
-    /// The message indented, for people: letters readable, what `hides` names escaped.
+    /// Returns the message indented, with unescaped characters except those that `hides` selects.
     pub fn pretty(&self, hides: fn(char) -> bool) -> String {
-        dialect::pretty(&self.line[self.shape.object.range()], hides)
+        dialect::pretty(&self.line[self.layout.object.range()], hides)
     }
 
-    /// All of it. What JSON does not know becomes `null` (`NaN`, infinities) or U+FFFD (half a
-    /// surrogate pair).
+    /// Returns the message as a tree. Values that JSON does not have become `null` (`NaN`,
+    /// infinities) or U+FFFD (half a surrogate pair).
     pub fn to_json(&self) -> serde_json::Value {
-        Field(&self.line[self.shape.object.range()]).json()
+        FieldValue(&self.line[self.layout.object.range()]).json()
     }
 }
 
-impl<'a> Field<'a> {
-    /// A value that is in no message.
-    pub fn of(value: &'a Json) -> Field<'a> {
-        Field(value.as_str().as_bytes())
+impl<'a> FieldValue<'a> {
+    /// Views a value that is not part of a message.
+    pub fn from_json(value: &'a Json) -> FieldValue<'a> {
+        FieldValue(value.as_str().as_bytes())
     }
 
-    /// The bytes of the value.
+    /// Returns the bytes of the value.
     pub fn raw(self) -> &'a [u8] {
         self.0
     }
 
     pub fn text(self) -> Option<Cow<'a, str>> {
-        dialect::text(self.0)
+        dialect::decode_text(self.0)
     }
 
     pub fn integer(self) -> Option<i64> {
         std::str::from_utf8(self.0).ok()?.parse().ok()
     }
 
-    /// The value. What JSON does not know becomes `null` or U+FFFD.
+    /// Returns the value as a tree. Values that JSON does not have become `null` or U+FFFD.
     pub fn json(self) -> serde_json::Value {
-        dialect::value(self.0)
+        dialect::decode_value(self.0)
     }
 }
 
-/// A message in the making: names first, then fields in the order they are given.
+/// Builds a message: the names first, then fields in the order they are added.
 #[derive(Clone, Debug)]
 pub struct Draft {
     line: String,
 }
 
-/// Why a message cannot be made.
+/// Why a message cannot be built.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum DraftError {
-    #[error("a message has at most {LINE_MAX} bytes, this one {len}")]
+    #[error("a message may have at most {LINE_MAX} bytes; this one has {len}")]
     TooLong { len: usize },
     #[error("field `{name}`: {fault}")]
-    BadValue { name: String, fault: Fault },
+    BadValue { name: String, fault: LineFault },
 }
 
 impl Draft {
@@ -159,20 +161,20 @@ impl Draft {
         draft
     }
 
-    /// The same with a field.
+    /// Adds a field.
     #[must_use]
     pub fn with(self, name: &str, value: impl Serialize) -> Draft {
-        self.with_json(name, &Json::of(value))
+        self.with_json(name, &Json::from_value(value))
     }
 
-    /// The same with a field whose value is JSON already.
+    /// Adds a field whose value is JSON already.
     #[must_use]
     pub fn with_json(mut self, name: &str, value: &Json) -> Draft {
         self.push(name, value.as_str());
         self
     }
 
-    /// The same with a field whose value somebody wrote in JSON; digits stay as they are.
+    /// Adds a field whose value is JSON text, which is checked; digits keep their spelling.
     pub fn with_raw(self, name: &str, value: &str) -> Result<Draft, DraftError> {
         match Json::parse(value) {
             Ok(value) => Ok(self.with_json(name, &value)),
@@ -185,7 +187,7 @@ impl Draft {
         let len = self.line.len();
         match Message::parse(self.line.as_bytes()) {
             Ok(message) => Ok(message),
-            Err(Fault::TooLong) => Err(DraftError::TooLong { len }),
+            Err(LineFault::TooLong) => Err(DraftError::TooLong { len }),
             Err(fault) => Err(DraftError::BadValue { name: String::new(), fault }),
         }
     }

@@ -1,21 +1,21 @@
-//! What somebody may want to log.
+//! Events of the server that are worth logging.
 
 use std::fmt;
 
-use crate::scan::Fault;
+use crate::scan::LineFault;
 
-/// What somebody may want to log.
+/// An event of the server that is worth logging.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Notice {
-    /// A client said something that is not relayed; told once per client and minute.
-    Ignored { pid: Option<u32>, fault: Fault },
-    /// Somebody else tried to connect; told once per user.
+    /// A client sent a line that is not relayed. Reported once per client and minute.
+    Ignored { pid: Option<u32>, fault: LineFault },
+    /// A process of another user tried to connect. Reported once per user.
     RefusedPeer { uid: u32 },
-    /// A client was cut off: it sent a line without end, or there was no room for all.
+    /// The server hung up on a client that sent an endless line or used up shared room.
     CutOff { pid: Option<u32> },
-    /// There was no room for a newcomer.
+    /// The server had no room for another client.
     TooManyClients,
-    /// What was recorded could not be read for a client.
+    /// The journal could not be read for a client.
     Unreadable { pid: Option<u32>, why: String },
 }
 
@@ -23,23 +23,23 @@ impl fmt::Display for Notice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Notice::Ignored { pid, fault } => {
-                write!(f, "{} sent a line that was not relayed: {fault}", Who(*pid))
+                write!(f, "{} sent a line that was not relayed: {fault}", PeerName(*pid))
             }
             Notice::RefusedPeer { uid } => {
                 write!(f, "user {uid} tried to connect and was refused")
             }
-            Notice::CutOff { pid } => write!(f, "{} was cut off", Who(*pid)),
+            Notice::CutOff { pid } => write!(f, "{} was disconnected", PeerName(*pid)),
             Notice::TooManyClients => f.write_str("there was no room for another client"),
             Notice::Unreadable { pid, why } => {
-                write!(f, "what was recorded cannot be read for {}: {why}", Who(*pid))
+                write!(f, "cannot read the journal for {}: {why}", PeerName(*pid))
             }
         }
     }
 }
 
-struct Who(Option<u32>);
+struct PeerName(Option<u32>);
 
-impl fmt::Display for Who {
+impl fmt::Display for PeerName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             Some(pid) => write!(f, "process {pid}"),

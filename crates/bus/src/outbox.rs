@@ -1,7 +1,8 @@
-//! What one client still has to be sent: its place on the tape, lines of its own, and what was
-//! kept for it when the tape went past it.
+//! What one client still has to be sent.
 //!
-//! Pure but for [`Outbox::flush`], which writes as much as the client takes and never waits.
+//! An outbox holds the client's cursor on the tape, lines for this client alone, and lines that it
+//! retained when the tape dropped their chunk. It is pure except for [`Outbox::flush`], which
+//! writes as much as the client takes and never blocks.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::io::{self, IoSlice, Write};
@@ -10,93 +11,93 @@ use std::sync::Arc;
 use serde_json::json;
 
 use crate::class::Class;
-use crate::control::{Begin, JOURNAL};
+use crate::control::{JOURNAL, StartPosition};
 use crate::exchange::control_line;
 use crate::filter::Filter;
-use crate::following::{Following, Met};
 use crate::gap::Gap;
-use crate::record::{Page, Wanted};
-use crate::relay::relay;
-use crate::tape::{Chunk, Line, Tape};
+use crate::relay::write_relayed;
+use crate::replay::{PageRequest, ReplayPage};
+use crate::replay_cursor::{RecordOrder, ReplayCursor};
+use crate::tape::{Tape, TapeChunk, TapeLine};
 
-/// Bytes a client may be behind before bulk is skipped for it.
+/// Bytes that a client may be behind before bulk lines are skipped for it.
 const BULK_BEHIND_MAX: u64 = 1 << 20;
 
-/// Bytes kept for one client that lags. With more it is stalled: what was kept is given up.
-const KEPT_MAX: usize = 1 << 20;
+/// Bytes retained for one slow client. Beyond that all of them are dropped, and it is stalled.
+const RETAINED_MAX: usize = 1 << 20;
 
-/// Answers that wait for one client, each at its place on the tape. With more, or with more than
-/// [`KEPT_MAX`] bytes of them, the newest is given up and counted; what it changes takes effect.
-const INSERTS_MAX: usize = 1_024;
+/// Replies that wait for one client, each at its offset on the tape. With more of them, or with
+/// more than [`RETAINED_MAX`] bytes, the newest is dropped and counted; its change takes effect.
+const REPLIES_MAX: usize = 1_024;
 
-/// Bytes written to one client before it is the next one's turn.
+/// Bytes written to one client before the next client has its turn.
 const WRITE_TURN: usize = 256 << 10;
 
-/// Bytes picked from the tape at a time for a client that does not want all of it.
+/// Bytes copied from the tape at a time for a client that skips some lines.
 const STAGE_MAX: usize = 64 << 10;
 
-/// Chunks in one call.
+/// Chunks in one vectored write.
 const SLICES_MAX: usize = 16;
 
 pub(crate) struct Outbox {
-    /// The connection it belongs to.
+    /// The id of the connection.
     client: u32,
     cursor: u64,
     filter: Filter,
     wants_echo: bool,
-    /// For one that wants everything recorded.
-    following: Option<Following>,
+    /// Set for a subscriber that wants every recorded message.
+    replay: Option<ReplayCursor>,
     /// Counts subscriptions.
     ticket: u32,
-    /// Answers, and what they change, at their places on the tape.
-    inserts: VecDeque<Insert>,
-    /// Bytes of them.
-    inserts_len: usize,
-    /// The rest of a line whose chunk has left the tape.
-    cut: Option<Cut>,
-    /// Lines of its own, sent before the tape goes on.
+    /// Control replies and the changes they confirm, at their offsets on the tape.
+    replies: VecDeque<PendingReply>,
+    /// Bytes of `replies`.
+    replies_len: usize,
+    /// The rest of a half-sent line whose chunk has left the tape.
+    unfinished: Option<UnfinishedLine>,
+    /// Lines for this client alone. They go out before the tape continues.
     own: Vec<u8>,
     own_sent: usize,
     gap: Gap,
-    kept: Kept,
+    retained: RetainedLines,
     pub(crate) sent_bytes: u64,
 }
 
-/// What happens when a client reaches a place on the tape.
-struct Insert {
+/// A reply that goes out when the cursor reaches an offset on the tape.
+struct PendingReply {
     at: u64,
-    answer: Vec<u8>,
-    change: Option<Change>,
+    line: Vec<u8>,
+    change: Option<SubscriptionChange>,
 }
 
-/// What is wanted from some place on.
-struct Change {
+/// What the client wants from some offset on.
+struct SubscriptionChange {
     filter: Filter,
     wants_echo: bool,
-    following: Option<Following>,
+    replay: Option<ReplayCursor>,
 }
 
-impl Insert {
+impl PendingReply {
     fn bytes(&self) -> usize {
-        self.answer.len() + self.change.as_ref().map_or(0, |change| change.filter.bytes())
+        self.line.len() + self.change.as_ref().map_or(0, |change| change.filter.memory_bytes())
     }
 }
 
-/// What a client asked for.
+/// What a client subscribed to.
 pub(crate) struct Subscription {
     pub(crate) filter: Filter,
     pub(crate) echo: bool,
-    pub(crate) from: Option<Begin>,
+    pub(crate) from: Option<StartPosition>,
 }
 
 impl Default for Subscription {
-    /// Everything from now on, as somebody gets who has not asked.
+    /// Everything from now on: what a client gets without a subscription.
     fn default() -> Subscription {
         Subscription { filter: Filter::default(), echo: true, from: None }
     }
 }
 
-struct Cut {
+struct UnfinishedLine {
     chunk: Arc<Vec<u8>>,
     at: usize,
     end: usize,
@@ -104,13 +105,13 @@ struct Cut {
 
 /// How a turn of writing ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Flushed {
-    /// It has everything.
-    All,
-    /// It takes no more for now.
+pub(crate) enum FlushOutcome {
+    /// The client has everything, or waits for a replay page.
+    Drained,
+    /// The socket takes no more for now.
     Blocked,
-    /// Its turn is over.
-    Turn,
+    /// The client used up its turn and can take more.
+    TurnOver,
 }
 
 impl Outbox {
@@ -120,226 +121,236 @@ impl Outbox {
             cursor,
             filter: Filter::default(),
             wants_echo: true,
-            following: None,
+            replay: None,
             ticket: 0,
-            inserts: VecDeque::new(),
-            inserts_len: 0,
-            cut: None,
+            replies: VecDeque::new(),
+            replies_len: 0,
+            unfinished: None,
             own: Vec::new(),
             own_sent: 0,
             gap: Gap::default(),
-            kept: Kept::default(),
+            retained: RetainedLines::default(),
             sent_bytes: 0,
         }
     }
 
-    /// Whether a message of these names may be wanted, now or at a place it has not reached yet.
+    /// Returns whether a message with these names may be wanted, now or after a pending change.
     pub(crate) fn may_want(&self, tract: &str, event: &str) -> bool {
-        let changes = self.inserts.iter().filter_map(|insert| insert.change.as_ref());
+        let changes = self.replies.iter().filter_map(|reply| reply.change.as_ref());
         let mut filters = changes.map(|change| &change.filter).chain([&self.filter]);
-        filters.any(|filter| filter.may_take(tract, event))
+        filters.any(|filter| filter.may_match(tract, event))
     }
 
     pub(crate) fn cursor(&self) -> u64 {
         self.cursor
     }
 
-    pub(crate) fn behind(&self, tape: &Tape) -> u64 {
-        tape.end() - self.cursor
+    pub(crate) fn bytes_behind(&self, tape: &Tape) -> u64 {
+        tape.end_offset() - self.cursor
     }
 
     pub(crate) fn gap(&self) -> &Gap {
         &self.gap
     }
 
-    /// Bytes that are kept for it alone and can be given up: what is on its way arrives whole.
-    pub(crate) fn spare_len(&self) -> usize {
-        self.kept.len + self.inserts_len
+    /// Returns the bytes that can be dropped. Lines being sent do not count: they arrive whole.
+    pub(crate) fn retained_bytes(&self) -> usize {
+        self.retained.len + self.replies_len
     }
 
-    /// Whether what was kept for it has been given up, and it has read nothing since.
+    /// Returns whether retained lines were dropped and the client has read nothing since.
     pub(crate) fn is_stalled(&self) -> bool {
         self.gap.is_stalled
     }
 
-    pub(crate) fn has_nothing(&self, tape: &Tape) -> bool {
-        self.cursor == tape.end()
-            && self.inserts.is_empty()
-            && self.cut.is_none()
+    pub(crate) fn is_drained(&self, tape: &Tape) -> bool {
+        self.cursor == tape.end_offset()
+            && self.replies.is_empty()
+            && self.unfinished.is_none()
             && self.own_sent == self.own.len()
             && !self.gap.is_due(true)
-            && self.kept.lines.is_empty()
-            && self.following.as_ref().is_none_or(|it| it.is_current(tape.recorded()))
+            && self.retained.lines.is_empty()
+            && self.replay.as_ref().is_none_or(|it| it.is_current(tape.recorded_position()))
     }
 
-    /// Whether it is being served from the record.
+    /// Returns whether the client waits for a page of the record.
     pub(crate) fn is_reading(&self) -> bool {
-        self.following.as_ref().is_some_and(Following::is_reading)
+        self.replay.as_ref().is_some_and(ReplayCursor::is_reading)
     }
 
-    /// What should be read from the record for it now, and for which of its subscriptions.
-    pub(crate) fn ask(&mut self) -> Option<(u32, Wanted)> {
-        let following = self.following.as_mut()?;
-        Some((following.ticket(), following.ask()?))
+    /// Returns the page to read next, with the number of the subscription that needs it.
+    pub(crate) fn next_read(&mut self) -> Option<(u32, PageRequest)> {
+        let replay = self.replay.as_mut()?;
+        Some((replay.ticket(), replay.next_request()?))
     }
 
-    /// There was no room for the question: it is asked the next time.
-    pub(crate) fn ask_again(&mut self, wanted: Wanted) {
-        if let Some(following) = &mut self.following {
-            following.ask_again(wanted);
+    /// Keeps the request for the next turn, because the reader's queue was full.
+    pub(crate) fn retry_read(&mut self, wanted: PageRequest) {
+        if let Some(replay) = &mut self.replay {
+            replay.retry_request(wanted);
         }
     }
 
-    /// Takes a page of the record. One that cannot be read ends the following, and so does a
-    /// beginning that the record has not come to: what is live goes on, and the client is told
-    /// from where the record is missing, or where it ends.
-    pub(crate) fn take_page(&mut self, ticket: u32, page: Option<Page>, now_ms: u64) {
-        let Some(following) = self.following.as_mut().filter(|it| it.ticket() == ticket) else {
+    /// Takes a page of the record. If the page cannot be read, or the record ends before the
+    /// client's start position, the replay ends: the client is told the position, and live messages
+    /// go on.
+    pub(crate) fn take_page(&mut self, ticket: u32, page: Option<ReplayPage>, now_ms: u64) {
+        let Some(replay) = self.replay.as_mut().filter(|it| it.ticket() == ticket) else {
             return;
         };
         let Some(page) = page else {
-            let fields = [("reason", json!("unreadable")), ("position", json!(following.at()))];
+            let fields = [("reason", json!("unreadable")), ("position", json!(replay.position()))];
             self.own.extend(control_line("refused", &fields, now_ms));
-            self.following = None;
+            self.replay = None;
             return;
         };
-        if page.up_to < following.at() {
+        if page.up_to < replay.position() {
             let fields = [("reason", json!("beyond")), ("position", json!(page.up_to))];
             self.own.extend(control_line("refused", &fields, now_ms));
-            self.following = None;
+            self.replay = None;
             return;
         }
-        following.has_read(page.up_to);
-        for message in page.messages.iter().filter(|message| self.filter.takes(message)) {
-            relay(message.line(), message.shape(), now_ms, &mut self.own);
+        replay.apply_page(page.up_to);
+        for message in page.messages.iter().filter(|message| self.filter.matches(message)) {
+            write_relayed(message.line(), message.layout(), now_ms, &mut self.own);
         }
     }
 
-    /// Puts an answer at the end of what is there now.
-    pub(crate) fn answer(&mut self, tape: &Tape, answer: &[u8]) {
-        if self.has_room(answer.len()) {
-            self.insert(Insert { at: tape.end(), answer: answer.to_vec(), change: None });
+    /// Queues a reply behind everything that is on the tape now.
+    pub(crate) fn push_reply(&mut self, tape: &Tape, line: &[u8]) {
+        if self.has_room(line.len()) {
+            self.queue_reply(PendingReply {
+                at: tape.end_offset(),
+                line: line.to_vec(),
+                change: None,
+            });
         } else {
             self.gap.lose_lifecycle(1);
         }
     }
 
-    /// Changes what is wanted of everything that comes from now on.
-    pub(crate) fn subscribe(&mut self, tape: &Tape, wanted: Subscription, answer: Vec<u8>) {
+    /// Changes what the client wants of everything that comes from now on.
+    pub(crate) fn subscribe(&mut self, tape: &Tape, wanted: Subscription, line: Vec<u8>) {
         let Subscription { filter, echo: wants_echo, from } = wanted;
         self.ticket = self.ticket.wrapping_add(1);
         let with_journal = filter.tracts.iter().any(|tract| tract == JOURNAL);
-        let following = from.map(|from| {
+        let replay = from.map(|from| {
             let from = match from {
-                Begin::Now => tape.recorded(),
-                Begin::After(position) => position,
+                StartPosition::Now => tape.recorded_position(),
+                StartPosition::After(position) => position,
             };
-            Following::new(from, tape.recorded(), with_journal, self.ticket)
+            ReplayCursor::new(from, tape.recorded_position(), with_journal, self.ticket)
         });
-        let change = Some(Change { filter, wants_echo, following });
-        let mut insert = Insert { at: tape.end(), answer, change };
-        if !self.has_room(insert.bytes()) {
-            insert.answer = Vec::new();
+        let change = Some(SubscriptionChange { filter, wants_echo, replay });
+        let mut reply = PendingReply { at: tape.end_offset(), line, change };
+        if !self.has_room(reply.bytes()) {
+            reply.line = Vec::new();
             self.gap.lose_lifecycle(1);
-            // Of changes that nobody has been told of, the newest is enough.
-            if let Some(last) = self.inserts.pop_back_if(|last| last.answer.is_empty()) {
-                self.inserts_len -= last.bytes();
+            // Only the newest of several unconfirmed changes can matter.
+            if let Some(last) = self.replies.pop_back_if(|last| last.line.is_empty()) {
+                self.replies_len -= last.bytes();
             }
         }
-        self.insert(insert);
+        self.queue_reply(reply);
     }
 
     fn has_room(&self, bytes: usize) -> bool {
-        self.inserts.len() < INSERTS_MAX && self.inserts_len + bytes <= KEPT_MAX
+        self.replies.len() < REPLIES_MAX && self.replies_len + bytes <= RETAINED_MAX
     }
 
-    fn insert(&mut self, insert: Insert) {
-        self.inserts_len += insert.bytes();
-        self.inserts.push_back(insert);
+    fn queue_reply(&mut self, reply: PendingReply) {
+        self.replies_len += reply.bytes();
+        self.replies.push_back(reply);
     }
 
-    /// The next answer, if the client has come to its place.
-    fn reach_insert(&mut self) -> Option<Insert> {
-        let insert = self.inserts.pop_front_if(|insert| insert.at <= self.cursor)?;
-        self.inserts_len -= insert.bytes();
-        Some(insert)
+    /// Takes the next reply off the queue if the cursor has reached its offset.
+    fn pop_reached_reply(&mut self) -> Option<PendingReply> {
+        let reply = self.replies.pop_front_if(|reply| reply.at <= self.cursor)?;
+        self.replies_len -= reply.bytes();
+        Some(reply)
     }
 
-    /// The tape lets go of a chunk that this client has not read to its end.
-    pub(crate) fn pass(&mut self, chunk: &Chunk) {
-        if self.cursor >= chunk.end() {
+    /// Handles that the tape drops a chunk which this client has not read to its end.
+    pub(crate) fn skip_chunk(&mut self, chunk: &TapeChunk) {
+        if self.cursor >= chunk.end_offset() {
             return;
         }
+        // Three cases for each unread line of the chunk:
+        // - half sent: hold the chunk until the rest is written, so that no client sees a cut line;
+        // - worth retaining (lifecycle, newest status): copy it;
+        // - otherwise: count it in the gap.
         let mut start = self.cursor.max(chunk.base);
         for line in chunk.lines_from(start) {
             let begins = line.end - line.bytes.len() as u64;
             if begins < start {
                 let end = (line.end - chunk.base) as usize;
                 let at = (start - chunk.base) as usize;
-                self.cut = Some(Cut { chunk: Arc::clone(&chunk.bytes), at, end });
+                self.unfinished = Some(UnfinishedLine { chunk: Arc::clone(&chunk.bytes), at, end });
             } else {
+                // A reply at this offset may change the filter, so it comes before the line.
                 self.cursor = begins;
-                self.reach_inserts_while_passing();
-                self.give_up(&line);
+                self.retain_reached_replies();
+                self.retain_or_drop(&line);
             }
             start = line.end;
         }
-        self.cursor = chunk.end();
+        self.cursor = chunk.end_offset();
         self.gap.passed = true;
     }
 
-    /// Gives up everything that is kept, answers too: others need the room.
-    pub(crate) fn stall(&mut self) {
-        let mut lost = self.kept.clear();
-        for insert in self.inserts.iter_mut().filter(|insert| !insert.answer.is_empty()) {
-            self.inserts_len -= insert.answer.len();
-            insert.answer = Vec::new();
+    /// Drops all retained lines and queued replies, because the shared room is used up.
+    pub(crate) fn discard_retained(&mut self) {
+        let mut lost = self.retained.clear();
+        for reply in self.replies.iter_mut().filter(|reply| !reply.line.is_empty()) {
+            self.replies_len -= reply.line.len();
+            reply.line = Vec::new();
             lost.lifecycle += 1;
         }
-        self.gap.stall(lost);
+        self.gap.mark_stalled(lost);
     }
 
-    fn give_up(&mut self, line: &Line<'_>) {
-        let is_in_record = self.following.is_some() && line.mark.position > 0;
-        if is_in_record || !self.wants(line) {
+    fn retain_or_drop(&mut self, line: &TapeLine<'_>) {
+        // A replaying client reads recorded lines from the record instead, so they are no loss.
+        let is_in_record = self.replay.is_some() && line.meta.position > 0;
+        if is_in_record || !self.wants_line(line) {
             return;
         }
-        match line.mark.class {
-            Class::Lifecycle => self.kept.push(line.bytes.to_vec(), None),
+        match line.meta.class {
+            Class::Lifecycle => self.retained.push(line.bytes.to_vec(), None),
             Class::Status => {
-                let tract = line.bytes[line.mark.names.tract.range()].to_vec();
-                if self.kept.push_newest((line.mark.sender, tract), line.bytes.to_vec()) {
-                    self.gap.drop_line(line.mark);
+                let tract = line.bytes[line.meta.names.tract.range()].to_vec();
+                if self.retained.push_newest((line.meta.sender, tract), line.bytes.to_vec()) {
+                    self.gap.drop_line(line.meta);
                 }
             }
-            _ => self.gap.drop_line(line.mark),
+            _ => self.gap.drop_line(line.meta),
         }
-        // What is on its way already has no part in it: one long line would take the place of all.
-        if self.kept.len + self.inserts_len > KEPT_MAX {
-            self.stall();
+        // Lines being sent do not count: one long line would push out everything retained.
+        if self.retained.len + self.replies_len > RETAINED_MAX {
+            self.discard_retained();
         }
     }
 
-    fn reach_inserts_while_passing(&mut self) {
-        while let Some(insert) = self.reach_insert() {
-            if !insert.answer.is_empty() {
-                self.kept.push(insert.answer, None);
+    fn retain_reached_replies(&mut self) {
+        while let Some(reply) = self.pop_reached_reply() {
+            if !reply.line.is_empty() {
+                self.retained.push(reply.line, None);
             }
-            self.change(insert.change);
+            self.apply_change(reply.change);
         }
     }
 
-    fn change(&mut self, change: Option<Change>) {
-        if let Some(Change { filter, wants_echo, following }) = change {
+    fn apply_change(&mut self, change: Option<SubscriptionChange>) {
+        if let Some(SubscriptionChange { filter, wants_echo, replay }) = change {
             self.filter = filter;
             self.wants_echo = wants_echo;
-            self.following = following;
+            self.replay = replay;
         }
     }
 
-    fn wants(&self, line: &Line<'_>) -> bool {
-        (self.wants_echo || line.mark.sender != self.client)
-            && self.filter.passes(line.bytes, &line.mark.names)
+    fn wants_line(&self, line: &TapeLine<'_>) -> bool {
+        (self.wants_echo || line.meta.sender != self.client)
+            && self.filter.matches_line(line.bytes, &line.meta.names)
     }
 
     /// Writes what there is, up to one turn.
@@ -348,38 +359,40 @@ impl Outbox {
         out: &mut impl Write,
         tape: &Tape,
         now_ms: u64,
-    ) -> io::Result<Flushed> {
+    ) -> io::Result<FlushOutcome> {
+        // The order matters: first the rest of a line that has begun, then own lines, then the
+        // tape. Own lines are only filled between two lines of the tape.
         let mut turn = 0;
         while turn < WRITE_TURN {
-            let written = if let Some(cut) = &self.cut {
-                write(out, &[IoSlice::new(&cut.chunk[cut.at..cut.end])])?
+            let written = if let Some(unfinished) = &self.unfinished {
+                write_some(out, &[IoSlice::new(&unfinished.chunk[unfinished.at..unfinished.end])])?
             } else if self.own_sent < self.own.len() {
-                write(out, &[IoSlice::new(&self.own[self.own_sent..])])?
-            } else if self.refill(tape, now_ms) {
+                write_some(out, &[IoSlice::new(&self.own[self.own_sent..])])?
+            } else if self.refill_own(tape, now_ms) {
                 continue;
-            } else if self.cursor == tape.end() || self.is_reading() {
-                return Ok(Flushed::All);
+            } else if self.cursor == tape.end_offset() || self.is_reading() {
+                return Ok(FlushOutcome::Drained);
             } else {
                 self.write_tape(out, tape)?
             };
-            let Some(written) = written else { return Ok(Flushed::Blocked) };
+            let Some(written) = written else { return Ok(FlushOutcome::Blocked) };
             self.advance(written);
             turn += written;
         }
-        Ok(Flushed::Turn)
+        Ok(FlushOutcome::TurnOver)
     }
 
     fn advance(&mut self, written: usize) {
         self.sent_bytes += written as u64;
-        if let Some(cut) = &mut self.cut {
-            cut.at += written;
-            if cut.at == cut.end {
-                self.cut = None;
+        if let Some(unfinished) = &mut self.unfinished {
+            unfinished.at += written;
+            if unfinished.at == unfinished.end {
+                self.unfinished = None;
             }
         } else if self.own_sent < self.own.len() {
             self.own_sent += written;
             if self.own_sent == self.own.len() {
-                // An idle client holds nothing.
+                // Free the buffer: an idle client should hold no memory.
                 self.own = Vec::new();
                 self.own_sent = 0;
             }
@@ -388,47 +401,52 @@ impl Outbox {
         }
     }
 
-    /// Puts the next lines of its own together, if it is their turn; whether there is news.
-    fn refill(&mut self, tape: &Tape, now_ms: u64) -> bool {
-        let is_near = self.behind(tape) <= BULK_BEHIND_MAX;
-        let has_own = self.gap.is_due(is_near) || !self.kept.lines.is_empty();
-        if has_own && self.end_line(tape) {
+    /// Fills `own` with the next lines for this client alone; returns whether anything changed.
+    fn refill_own(&mut self, tape: &Tape, now_ms: u64) -> bool {
+        let is_near = self.bytes_behind(tape) <= BULK_BEHIND_MAX;
+        let has_own = self.gap.is_due(is_near) || !self.retained.lines.is_empty();
+        // A gap report or retained lines in the middle of a half-sent line would corrupt it.
+        if has_own && self.finish_line(tape) {
             return true;
         }
+        // The report goes first: it explains why what follows is not contiguous.
         if self.gap.is_due(is_near) {
-            self.own = self.gap.take(now_ms);
-            self.own.extend(self.kept.take());
+            self.own = self.gap.take_report(now_ms);
+            self.own.extend(self.retained.take());
             return true;
         }
-        if !self.kept.lines.is_empty() {
-            self.own = self.kept.take();
+        if !self.retained.lines.is_empty() {
+            self.own = self.retained.take();
             self.gap.passed = false;
             return true;
         }
-        if let Some(insert) = self.reach_insert() {
-            self.own = insert.answer;
-            self.change(insert.change);
+        if let Some(reply) = self.pop_reached_reply() {
+            self.own = reply.line;
+            self.apply_change(reply.change);
             return true;
         }
-        if let Some(following) = &mut self.following {
-            if following.is_reading() || following.wants_history() {
+        if let Some(replay) = &mut self.replay {
+            if replay.is_reading() || replay.request_history() {
                 return false;
             }
-            if let Some(position) = following.joins() {
+            if let Some(position) = replay.take_join() {
                 self.own = control_line("caught_up", &[("position", json!(position))], now_ms);
                 return true;
             }
-            return self.stage(tape);
+            return self.stage_lines(tape);
         }
+        // A client that wants everything is written straight from the tape, without a copy. Only
+        // one that skips lines needs staging.
         let is_choosy = !self.wants_echo || !self.filter.is_everything();
-        let skips_bulk = !is_near && tape.from(self.cursor).next().is_some_and(|c| c.has_bulk);
-        (is_choosy || skips_bulk) && self.stage(tape)
+        let skips_bulk =
+            !is_near && tape.chunks_from(self.cursor).next().is_some_and(|c| c.has_bulk);
+        (is_choosy || skips_bulk) && self.stage_lines(tape)
     }
 
-    /// Copies the rest of a line that was begun; whether there is one. Lines of its own go
-    /// between lines.
-    fn end_line(&mut self, tape: &Tape) -> bool {
-        let chunk = tape.from(self.cursor).next();
+    /// Moves the rest of a half-sent line to `own`; returns whether there is one. Own lines may only
+    /// go out between lines.
+    fn finish_line(&mut self, tape: &Tape) -> bool {
+        let chunk = tape.chunks_from(self.cursor).next();
         let Some(line) = chunk.and_then(|chunk| chunk.lines_from(self.cursor).next()) else {
             return false;
         };
@@ -441,76 +459,80 @@ impl Outbox {
         true
     }
 
-    /// Copies the lines it wants, so that many small ones go out in one call.
-    fn stage(&mut self, tape: &Tape) -> bool {
-        let until = self.inserts.front().map_or(tape.end(), |insert| insert.at);
+    /// Copies wanted lines to `own`, so that many small ones go out in one write.
+    fn stage_lines(&mut self, tape: &Tape) -> bool {
+        // Stop at the next reply: it may change the filter for the lines behind it.
+        let until = self.replies.front().map_or(tape.end_offset(), |reply| reply.at);
         let from = self.cursor;
-        for chunk in tape.from(from) {
+        for chunk in tape.chunks_from(from) {
             for line in chunk.lines_from(self.cursor) {
                 if self.cursor >= until || self.own.len() >= STAGE_MAX {
                     return self.cursor > from;
                 }
                 let begins = line.end - line.bytes.len() as u64;
                 let is_begun = begins < self.cursor;
-                let is_far = tape.end() - line.end > BULK_BEHIND_MAX;
-                let met = self.following.as_ref().map_or(Met::Live, |it| it.meets(line.mark));
-                if met == Met::Hole && !is_begun {
-                    self.want_past(tape);
+                let is_far = tape.end_offset() - line.end > BULK_BEHIND_MAX;
+                let order = self
+                    .replay
+                    .as_ref()
+                    .map_or(RecordOrder::Unrecorded, |it| it.classify(line.meta));
+                if order == RecordOrder::Gap && !is_begun {
+                    self.request_replay(tape);
                     return self.cursor > from;
                 }
                 if is_begun {
                     let rest = (self.cursor - begins) as usize;
                     self.own.extend_from_slice(&line.bytes[rest..]);
-                } else if met != Met::Known && self.wants(&line) {
-                    if line.mark.class == Class::Bulk && is_far {
-                        self.gap.drop_line(line.mark);
+                } else if order != RecordOrder::AlreadySent && self.wants_line(&line) {
+                    if line.meta.class == Class::Bulk && is_far {
+                        self.gap.drop_line(line.meta);
                     } else {
                         self.own.extend_from_slice(line.bytes);
                     }
                 }
                 self.cursor = line.end;
-                if let Some(following) = self.following.as_mut().filter(|_| met == Met::Next) {
-                    following.pass(line.mark);
+                if let Some(replay) = self.replay.as_mut().filter(|_| order == RecordOrder::Next) {
+                    replay.line_sent(line.meta);
                 }
             }
         }
-        if self.cursor == tape.end() {
-            self.want_past(tape);
+        if self.cursor == tape.end_offset() {
+            self.request_replay(tape);
         }
         self.cursor > from
     }
 
-    /// Something recorded was not on the tape, or the tape has gone past it.
-    fn want_past(&mut self, tape: &Tape) {
-        if let Some(following) = &mut self.following {
-            following.wants(tape.recorded());
+    /// Requests from the record what was not on the tape or has left it.
+    fn request_replay(&mut self, tape: &Tape) {
+        if let Some(replay) = &mut self.replay {
+            replay.request_up_to(tape.recorded_position());
         }
     }
 
     fn write_tape(&self, out: &mut impl Write, tape: &Tape) -> io::Result<Option<usize>> {
-        let until = self.inserts.front().map_or(tape.end(), |insert| insert.at);
+        let until = self.replies.front().map_or(tape.end_offset(), |reply| reply.at);
         let mut slices = [IoSlice::new(&[]); SLICES_MAX];
         let mut count = 0;
         let mut at = self.cursor;
-        for chunk in tape.from(self.cursor).take(SLICES_MAX) {
+        for chunk in tape.chunks_from(self.cursor).take(SLICES_MAX) {
             let start = (at - chunk.base) as usize;
-            let end = (until.min(chunk.end()) - chunk.base) as usize;
+            let end = (until.min(chunk.end_offset()) - chunk.base) as usize;
             if start >= end {
                 break;
             }
             slices[count] = IoSlice::new(&chunk.bytes[start..end]);
             count += 1;
-            at = chunk.end();
+            at = chunk.end_offset();
             if at - self.cursor > WRITE_TURN as u64 {
                 break;
             }
         }
-        write(out, &slices[..count])
+        write_some(out, &slices[..count])
     }
 }
 
-/// Bytes written; `None` if there is no room for any.
-fn write(out: &mut impl Write, slices: &[IoSlice<'_>]) -> io::Result<Option<usize>> {
+/// Writes once; returns the bytes written, or `None` if the socket takes none now.
+fn write_some(out: &mut impl Write, slices: &[IoSlice<'_>]) -> io::Result<Option<usize>> {
     loop {
         match out.write_vectored(slices) {
             Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
@@ -524,25 +546,25 @@ fn write(out: &mut impl Write, slices: &[IoSlice<'_>]) -> io::Result<Option<usiz
 
 /// Lines that outlive their chunk, in order.
 #[derive(Default)]
-struct Kept {
-    lines: BTreeMap<u64, (Vec<u8>, Option<StatusOf>)>,
-    newest: HashMap<StatusOf, u64>,
+struct RetainedLines {
+    lines: BTreeMap<u64, (Vec<u8>, Option<StatusKey>)>,
+    newest: HashMap<StatusKey, u64>,
     next: u64,
     len: usize,
 }
 
-/// Whose status, on which tract.
-type StatusOf = (u32, Vec<u8>);
+/// The sender and the tract of a status.
+type StatusKey = (u32, Vec<u8>);
 
-impl Kept {
-    fn push(&mut self, line: Vec<u8>, status: Option<StatusOf>) {
+impl RetainedLines {
+    fn push(&mut self, line: Vec<u8>, status: Option<StatusKey>) {
         self.len += line.len();
         self.lines.insert(self.next, (line, status));
         self.next += 1;
     }
 
-    /// Keeps a status in place of the one before it; whether there was one.
-    fn push_newest(&mut self, of: StatusOf, line: Vec<u8>) -> bool {
+    /// Retains a status in place of the previous one; returns whether there was one.
+    fn push_newest(&mut self, of: StatusKey, line: Vec<u8>) -> bool {
         let former = self.newest.insert(of.clone(), self.next);
         let former = former.and_then(|place| self.lines.remove(&place));
         if let Some((line, _)) = &former {
@@ -557,9 +579,9 @@ impl Kept {
         lines.into_values().flat_map(|(line, _)| line).collect()
     }
 
-    /// Forgets everything; how many lines of each kind that were.
-    fn clear(&mut self) -> Lost {
-        let mut lost = Lost::default();
+    /// Drops everything; returns how many lines of each class.
+    fn clear(&mut self) -> DiscardedLines {
+        let mut lost = DiscardedLines::default();
         for (_, status) in std::mem::take(self).lines.into_values() {
             match status {
                 Some(_) => lost.status += 1,
@@ -570,9 +592,9 @@ impl Kept {
     }
 }
 
-/// Lines that were kept and then given up.
+/// Retained lines that were dropped.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Lost {
+pub(crate) struct DiscardedLines {
     pub(crate) status: u64,
     pub(crate) lifecycle: u64,
 }

@@ -1,7 +1,7 @@
-//! What is said on the bus: the names of all tracts and events, their fields, and who says them.
+//! The registry of all tracts and events, their fields, their senders and their handlers.
 //!
-//! Anybody may say anything; this is what Hansard itself says and acts on. `docs/tracts.md` and the
-//! types of the TypeScript client are made from it.
+//! The bus relays any message; the registry lists those that Hansard itself sends or handles.
+//! `docs/tracts.md` and the types of the TypeScript client are generated from it.
 
 use serde_json::Value;
 
@@ -9,39 +9,39 @@ use crate::class::Class;
 
 /// An event of a tract.
 #[derive(Clone, Copy, Debug)]
-pub struct Entry {
+pub struct EventSpec {
     pub tract: &'static str,
-    /// `*` stands for any.
+    /// The event's name; `*` stands for any.
     pub event: &'static str,
-    /// One after the other; see [`Entry::fields`].
+    /// The fields in the short notation of [`EventSpec::fields`].
     fields: &'static str,
-    /// Who says it, and who acts on it.
+    /// Which part sends it and which part handles it.
     pub way: &'static str,
 }
 
 /// A field of a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Field {
+pub struct FieldSpec {
     pub name: &'static str,
-    pub shape: Shape,
+    pub field_type: FieldType,
     pub is_optional: bool,
 }
 
-impl Field {
-    /// Whether a value has its shape. A ref is echoed as it was given.
+impl FieldSpec {
+    /// Returns whether a value has this type. A `ref` may be a number, as its sender gave it.
     fn takes(&self, value: &Value) -> bool {
-        match self.shape {
-            Shape::Text => value.is_string() || (self.name == "ref" && value.is_number()),
-            Shape::Number => value.is_number(),
-            Shape::Flag => value.is_boolean(),
-            Shape::List => value.is_array(),
-            Shape::Object => value.is_object(),
+        match self.field_type {
+            FieldType::Text => value.is_string() || (self.name == "ref" && value.is_number()),
+            FieldType::Number => value.is_number(),
+            FieldType::Flag => value.is_boolean(),
+            FieldType::List => value.is_array(),
+            FieldType::Object => value.is_object(),
         }
     }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Shape {
+pub enum FieldType {
     Text,
     Number,
     Flag,
@@ -49,44 +49,45 @@ pub enum Shape {
     Object,
 }
 
-impl Entry {
-    /// The fields beside `tract`, `event` and `ts`. Written as names with a mark: `#` for a number,
-    /// `!` for true or false, `[]` for a list, `{}` for an object, `?` at the end for one that may
-    /// be absent.
-    pub fn fields(&self) -> impl Iterator<Item = Field> {
+impl EventSpec {
+    /// Parses the fields beside `tract`, `event` and `ts`. They are written as names with a mark: `#`
+    /// for a number, `!` for a boolean, `[]` for a list, `{}` for an object, and `?` at the end for
+    /// an optional field.
+    pub fn fields(&self) -> impl Iterator<Item = FieldSpec> {
         self.fields.split_whitespace().map(|word| {
             let bare = word.trim_end_matches('?');
             let marks = [
-                ("#", Shape::Number),
-                ("!", Shape::Flag),
-                ("[]", Shape::List),
-                ("{}", Shape::Object),
+                ("#", FieldType::Number),
+                ("!", FieldType::Flag),
+                ("[]", FieldType::List),
+                ("{}", FieldType::Object),
             ];
-            let marked =
-                marks.iter().find_map(|(mark, shape)| Some((bare.strip_suffix(mark)?, *shape)));
-            let (name, shape) = marked.unwrap_or((bare, Shape::Text));
-            Field { name, shape, is_optional: bare.len() < word.len() }
+            let marked = marks
+                .iter()
+                .find_map(|(mark, field_type)| Some((bare.strip_suffix(mark)?, *field_type)));
+            let (name, field_type) = marked.unwrap_or((bare, FieldType::Text));
+            FieldSpec { name, field_type, is_optional: bare.len() < word.len() }
         })
     }
 
-    /// How much it matters to one who falls behind.
+    /// Returns the event's class.
     pub fn class(&self) -> Class {
-        Class::of(self.tract, self.event)
+        Class::for_event(self.tract, self.event)
     }
 }
 
-/// Whether the registry has an event.
+/// Returns whether the registry has an event.
 pub fn is_known(tract: &str, event: &str) -> bool {
     ENTRIES.iter().any(|entry| entry.tract == tract && (entry.event == event || entry.event == "*"))
 }
 
-/// What a message of ours says that the registry does not have, or leaves out that it should say;
-/// `None` if all is as it is written there.
+/// Returns how one of our messages differs from the registry: an unknown name, a missing field or
+/// a wrong type. `None` if it conforms.
 pub fn fault(message: &Value) -> Option<String> {
     let text = |name: &str| message[name].as_str().unwrap_or_default();
     let (tract, event) = (text("tract"), text("event"));
     let fits =
-        |entry: &&Entry| entry.tract == tract && (entry.event == event || entry.event == "*");
+        |entry: &&EventSpec| entry.tract == tract && (entry.event == event || entry.event == "*");
     let Some(entry) = ENTRIES.iter().find(fits) else {
         return Some(format!("there is no {tract}.{event}"));
     };
@@ -103,11 +104,11 @@ pub fn fault(message: &Value) -> Option<String> {
     unknown.map(|name| format!("{tract}.{event} has no `{name}`"))
 }
 
-/// What every message of ours may have.
+/// Fields that every message of ours may have.
 const COMMON: &[&str] = &["tract", "event", "ts", "rev"];
 
-/// Everything that is said, tract by tract.
-pub const ENTRIES: &[Entry] = &[
+/// All events, tract by tract.
+pub const ENTRIES: &[EventSpec] = &[
     entry(
         "cortex",
         "request",
@@ -271,7 +272,7 @@ pub const ENTRIES: &[Entry] = &[
     entry("journal", "*", "event{}", "every stored event, to those who name the tract"),
 ];
 
-/// What all messages about a session have, and what each adds.
+/// The fields of all messages about a session, and the fields that each adds.
 macro_rules! of_session {
     ($($name:ident $fields:literal)*) => {
         $(const $name: &str = concat!(
@@ -290,7 +291,7 @@ of_session! {
     CORTEX_INFO "kind message? severity?"
 }
 
-/// The end of a run; one that was requested and never began has no session and no events.
+/// The end of a run. A requested run that never started has no session and no events.
 macro_rules! of_end {
     ($($name:ident $fields:literal)*) => {
         $(const $name: &str = concat!(
@@ -314,6 +315,6 @@ const fn entry(
     event: &'static str,
     fields: &'static str,
     way: &'static str,
-) -> Entry {
-    Entry { tract, event, fields, way }
+) -> EventSpec {
+    EventSpec { tract, event, fields, way }
 }

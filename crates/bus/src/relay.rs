@@ -1,45 +1,51 @@
-//! What goes out for a line that came in: the same bytes, in ASCII, with a time.
+//! The outgoing form of a line: the same bytes, escaped to ASCII, with a timestamp.
 
-use crate::scan::{Key, Scanner, Shape, Span, Verdict};
+use crate::scan::{HeaderKey, LineLayout, LineVerdict, Scanner, Span};
 
 /// Bytes of a message. A longer line is skipped and counted.
 pub const LINE_MAX: usize = 16 << 20;
 
-/// Where the names of a line that goes out are, counted from its beginning.
+/// Where a relayed line has its names, counted from its beginning.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub(crate) struct Names {
+pub(crate) struct NameSpans {
     pub(crate) tract: Span,
     pub(crate) event: Span,
 }
 
-impl Names {
-    pub(crate) fn of(shape: &Shape) -> Names {
-        let span = |key| shape.field(key).unwrap_or_default().less(shape.object.start);
-        Names { tract: span(Key::Tract), event: span(Key::Event) }
+impl NameSpans {
+    pub(crate) fn from_layout(layout: &LineLayout) -> NameSpans {
+        let span = |key| layout.field(key).unwrap_or_default().shifted_left(layout.object.start);
+        NameSpans { tract: span(HeaderKey::Tract), event: span(HeaderKey::Event) }
     }
 }
 
-/// Writes a good line as it goes out, its newline too, and says where its names are.
-pub(crate) fn relay(line: &[u8], shape: &Shape, now_ms: u64, out: &mut Vec<u8>) -> Names {
+/// Writes an accepted line in its outgoing form with a newline; returns where its names are.
+pub(crate) fn write_relayed(
+    line: &[u8],
+    layout: &LineLayout,
+    now_ms: u64,
+    out: &mut Vec<u8>,
+) -> NameSpans {
     let begin = out.len();
-    let object = &line[shape.object.range()];
+    let object = &line[layout.object.range()];
     let brace = object.len() - 1;
-    if shape.is_ascii {
+    if layout.is_ascii {
         out.extend_from_slice(&object[..brace]);
     } else {
         escape(&object[..brace], out);
     }
-    if shape.field(Key::Ts).is_none() {
+    if layout.field(HeaderKey::Ts).is_none() {
         out.extend_from_slice(b",\"ts\":");
         push_number(now_ms, out);
     }
     out.extend_from_slice(b"}");
-    let names = if shape.is_ascii { Names::of(shape) } else { names_again(&out[begin..]) };
+    let names =
+        if layout.is_ascii { NameSpans::from_layout(layout) } else { rescan_names(&out[begin..]) };
     out.push(b'\n');
     names
 }
 
-/// Writes a number in digits.
+/// Writes a number in decimal. Done by hand because it runs for every message without a time.
 fn push_number(mut number: u64, out: &mut Vec<u8>) {
     let mut digits = [0; 20];
     let mut begin = digits.len();
@@ -54,15 +60,16 @@ fn push_number(mut number: u64, out: &mut Vec<u8>) {
     out.extend_from_slice(&digits[begin..]);
 }
 
-/// Escapes have moved the names.
-fn names_again(line: &[u8]) -> Names {
+/// Finds the names again after escaping has moved them.
+fn rescan_names(line: &[u8]) -> NameSpans {
     match Scanner::check(line) {
-        Verdict::Good(shape) => Names::of(&shape),
-        _ => Names::default(),
+        LineVerdict::Good(layout) => NameSpans::from_layout(&layout),
+        _ => NameSpans::default(),
     }
 }
 
-/// Everything above ASCII as `\uXXXX`: a reader that decodes block by block cuts no letter.
+/// Escapes everything above ASCII as `\uXXXX`, so that a reader that decodes block by block never
+/// splits a character.
 pub(crate) fn escape(text: &[u8], out: &mut Vec<u8>) {
     for chunk in text.utf8_chunks() {
         let mut rest = chunk.valid();

@@ -1,22 +1,22 @@
-//! The check of a line, as its bytes arrive.
+//! Checks a line while its bytes arrive.
 //!
-//! A state machine that keeps its state between reads: one pass, no tree, no recursion. It takes
-//! JSON as Python writes it (`NaN`, infinities, lone surrogates as escapes, doubled keys) and
-//! notes where the fields are that the bus looks at, so that a line can go out as it came.
+//! A state machine that keeps its state between reads: one pass, no tree, no recursion. It accepts
+//! JSON as Python writes it (`NaN`, infinities, lone surrogates as escapes, doubled keys) and notes
+//! the places of the fields that the bus reads, so that the line can be relayed unchanged.
 //!
-//! Not here: what goes out (`relay`), and what the fields mean.
+//! Not here: the outgoing form (`relay`), and what the fields mean.
 
 use std::ops::Range;
 
-/// Levels of nesting. A deeper line is ignored: readers in other languages recurse.
+/// Levels of nesting. A deeper line is ignored, because readers in other languages recurse.
 pub(crate) const DEPTH_MAX: usize = 512;
 
-/// Digits of an integer. Python refuses to read a longer one.
+/// Digits of an integer. Python refuses to parse a longer one.
 const DIGITS_MAX: u32 = 4_300;
 
-/// The fields at the top of a message that the bus looks at.
+/// The top-level fields that the bus reads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Key {
+pub enum HeaderKey {
     Tract,
     Event,
     Ts,
@@ -33,46 +33,46 @@ pub enum Key {
     Facet,
 }
 
-impl Key {
-    const ALL: [(Key, &'static str); 14] = [
-        (Key::Tract, "tract"),
-        (Key::Event, "event"),
-        (Key::Ts, "ts"),
-        (Key::Ref, "ref"),
-        (Key::Service, "service"),
-        (Key::Command, "command"),
-        (Key::Name, "name"),
-        (Key::SessionId, "session_id"),
-        (Key::AgentId, "agent_id"),
-        (Key::ImportId, "import_id"),
-        (Key::Day, "day"),
-        (Key::Segment, "segment"),
-        (Key::Stream, "stream"),
-        (Key::Facet, "facet"),
+impl HeaderKey {
+    const ALL: [(HeaderKey, &'static str); 14] = [
+        (HeaderKey::Tract, "tract"),
+        (HeaderKey::Event, "event"),
+        (HeaderKey::Ts, "ts"),
+        (HeaderKey::Ref, "ref"),
+        (HeaderKey::Service, "service"),
+        (HeaderKey::Command, "command"),
+        (HeaderKey::Name, "name"),
+        (HeaderKey::SessionId, "session_id"),
+        (HeaderKey::AgentId, "agent_id"),
+        (HeaderKey::ImportId, "import_id"),
+        (HeaderKey::Day, "day"),
+        (HeaderKey::Segment, "segment"),
+        (HeaderKey::Stream, "stream"),
+        (HeaderKey::Facet, "facet"),
     ];
 
-    /// The key of this name, if it is one the bus looks at.
-    pub fn of(name: &str) -> Option<Key> {
-        Key::of_bytes(name.as_bytes())
+    /// Returns the key with this name.
+    pub fn from_name(name: &str) -> Option<HeaderKey> {
+        HeaderKey::from_bytes(name.as_bytes())
     }
 
     pub(crate) fn name(self) -> &'static str {
-        Key::ALL[self as usize].1
+        HeaderKey::ALL[self as usize].1
     }
 
-    /// Whether a subscription may ask for its value.
+    /// Returns whether a subscription may filter by it.
     pub(crate) fn is_filter(self) -> bool {
-        !matches!(self, Key::Tract | Key::Event | Key::Ts)
+        !matches!(self, HeaderKey::Tract | HeaderKey::Event | HeaderKey::Ts)
     }
 
-    fn of_bytes(name: &[u8]) -> Option<Key> {
-        Key::ALL.iter().find(|(_, known)| known.as_bytes() == name).map(|(key, _)| *key)
+    fn from_bytes(name: &[u8]) -> Option<HeaderKey> {
+        HeaderKey::ALL.iter().find(|(_, known)| known.as_bytes() == name).map(|(key, _)| *key)
     }
 }
 
 /// Why a line is not relayed.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, thiserror::Error)]
-pub enum Fault {
+pub enum LineFault {
     #[error("it is not JSON")]
     Malformed,
     #[error("`tract` or `event` is missing")]
@@ -89,32 +89,32 @@ pub enum Fault {
     TooLong,
 }
 
-impl Fault {
-    pub(crate) const ALL: [Fault; 7] = [
-        Fault::Malformed,
-        Fault::Incomplete,
-        Fault::NotObject,
-        Fault::Encoding,
-        Fault::Number,
-        Fault::Depth,
-        Fault::TooLong,
+impl LineFault {
+    pub(crate) const ALL: [LineFault; 7] = [
+        LineFault::Malformed,
+        LineFault::Incomplete,
+        LineFault::NotObject,
+        LineFault::Encoding,
+        LineFault::Number,
+        LineFault::Depth,
+        LineFault::TooLong,
     ];
 
-    /// The word under which it is counted.
+    /// Returns the name under which `stats` counts it.
     pub fn reason(self) -> &'static str {
         match self {
-            Fault::Malformed => "malformed",
-            Fault::Incomplete => "incomplete",
-            Fault::NotObject => "not_object",
-            Fault::Encoding => "encoding",
-            Fault::Number => "number",
-            Fault::Depth => "depth",
-            Fault::TooLong => "too_long",
+            LineFault::Malformed => "malformed",
+            LineFault::Incomplete => "incomplete",
+            LineFault::NotObject => "not_object",
+            LineFault::Encoding => "encoding",
+            LineFault::Number => "number",
+            LineFault::Depth => "depth",
+            LineFault::TooLong => "too_long",
         }
     }
 }
 
-/// A part of a line. Lines are shorter than 4 GiB by far.
+/// A range of a line. `u32` is enough: `LINE_MAX` is far below 4 GiB.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Span {
     pub(crate) start: u32,
@@ -126,48 +126,48 @@ impl Span {
         self.start as usize..self.end as usize
     }
 
-    /// The same part once `count` bytes before it are gone.
-    pub(crate) fn less(self, count: u32) -> Span {
+    /// Returns the range after `count` bytes before it were removed.
+    pub(crate) fn shifted_left(self, count: u32) -> Span {
         Span { start: self.start - count, end: self.end - count }
     }
 }
 
-/// Where in a good line things are.
+/// Where an accepted line has its object and its fields.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Shape {
-    /// The object, without the blanks around it.
+pub(crate) struct LineLayout {
+    /// The object without the whitespace around it.
     pub(crate) object: Span,
     pub(crate) is_ascii: bool,
-    fields: [Option<Span>; Key::ALL.len()],
+    fields: [Option<Span>; HeaderKey::ALL.len()],
 }
 
-impl Shape {
-    /// Where the value of a key is: of the last one, if there are several.
-    pub(crate) fn field(&self, key: Key) -> Option<Span> {
+impl LineLayout {
+    /// Returns the range of a field's value. Of doubled keys the last one counts.
+    pub(crate) fn field(&self, key: HeaderKey) -> Option<Span> {
         self.fields[key as usize]
     }
 }
 
-/// What a line turned out to be.
+/// The result of checking a line.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Verdict {
+pub(crate) enum LineVerdict {
     Blank,
-    Good(Shape),
-    Bad(Fault),
+    Good(LineLayout),
+    Bad(LineFault),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum State {
-    /// Before a value; after `[` a closing bracket may stand there too.
+enum ScanState {
+    /// Before a value; after `[` also before a closing bracket.
     Value {
         or_close: bool,
     },
-    /// Before a key; after `{` a closing brace may stand there too.
+    /// Before a key; after `{` also before a closing brace.
     Key {
         or_close: bool,
     },
     Colon,
-    /// After a value: a comma, a closing bracket, or the end.
+    /// After a value: a comma, a closing bracket or the end of the line.
     After,
     Text,
     Escape,
@@ -175,8 +175,8 @@ enum State {
         left: u8,
         value: u16,
     },
-    /// Inside a character of several bytes: how many are to come, and what the next one may be.
-    Wide {
+    /// Inside a UTF-8 sequence: continuation bytes left, and the range of the next one.
+    Multibyte {
         left: u8,
         low: u8,
         high: u8,
@@ -196,23 +196,23 @@ enum State {
     Skipping,
 }
 
-/// The letters of a key that can matter; no key of ours is longer.
+/// Bytes of the longest key in [`HeaderKey`] (`session_id`); a longer key is not ours.
 const KEY_BYTES_MAX: usize = 10;
 
 /// Checks one line after another.
 #[derive(Clone)]
 pub(crate) struct Scanner {
-    state: State,
+    state: ScanState,
     /// Bytes of this line so far.
     offset: usize,
-    fault: Option<Fault>,
-    /// How deep we are, and for each level whether it is an object.
+    fault: Option<LineFault>,
+    /// Levels of open containers; bit `n` of `is_object` says whether level `n` is an object.
     depth: usize,
     is_object: [u64; DEPTH_MAX / 64],
-    /// Whether the text being read is a key, and whether it is one at the top.
+    /// Whether the string being read is a key, and whether it is a top-level key.
     is_key_text: bool,
     in_key: bool,
-    /// The key at the top that is being read or was read last; too long ones have no use.
+    /// The last top-level key. A key that is too long gets an impossible length instead.
     key: [u8; KEY_BYTES_MAX],
     key_len: usize,
     top_start: usize,
@@ -222,7 +222,7 @@ pub(crate) struct Scanner {
     is_ascii: bool,
     top_is_object: bool,
     object: Span,
-    fields: [Option<Span>; Key::ALL.len()],
+    fields: [Option<Span>; HeaderKey::ALL.len()],
 }
 
 impl Default for Scanner {
@@ -234,7 +234,7 @@ impl Default for Scanner {
 impl Scanner {
     pub(crate) fn new() -> Scanner {
         Scanner {
-            state: State::Value { or_close: false },
+            state: ScanState::Value { or_close: false },
             offset: 0,
             fault: None,
             depth: 0,
@@ -250,25 +250,25 @@ impl Scanner {
             is_ascii: true,
             top_is_object: false,
             object: Span::default(),
-            fields: [None; Key::ALL.len()],
+            fields: [None; HeaderKey::ALL.len()],
         }
     }
 
-    /// Takes bytes up to the end of a line, and says what it was. `None`: all of them were taken,
-    /// and the line goes on.
-    pub(crate) fn feed(&mut self, bytes: &[u8]) -> Option<(usize, Verdict)> {
+    /// Takes bytes up to the end of a line; returns how many, and the verdict on the line. `None`
+    /// means that all bytes were taken and the line goes on.
+    pub(crate) fn feed(&mut self, bytes: &[u8]) -> Option<(usize, LineVerdict)> {
         let mut at = 0;
         while at < bytes.len() {
             at = match self.state {
-                State::Text => self.text(bytes, at),
-                State::Skipping => self.skip(bytes, at),
+                ScanState::Text => self.scan_text(bytes, at),
+                ScanState::Skipping => self.skip_line(bytes, at),
                 _ if bytes[at] == b'\n' => {
-                    let verdict = self.end();
+                    let verdict = self.finish_line();
                     *self = Scanner::new();
                     return Some((at + 1, verdict));
                 }
                 _ => {
-                    self.byte(bytes[at]);
+                    self.scan_byte(bytes[at]);
                     self.offset += 1;
                     at + 1
                 }
@@ -277,138 +277,140 @@ impl Scanner {
         None
     }
 
-    /// Checks a whole line that has no newline at its end.
-    pub(crate) fn check(line: &[u8]) -> Verdict {
+    /// Checks a whole line without its newline.
+    pub(crate) fn check(line: &[u8]) -> LineVerdict {
         let mut scanner = Scanner::new();
         match scanner.feed(line) {
-            // A newline inside is no part of one line.
-            Some(_) => Verdict::Bad(Fault::Malformed),
-            None => scanner.end(),
+            // A newline inside means that this was not one line.
+            Some(_) => LineVerdict::Bad(LineFault::Malformed),
+            None => scanner.finish_line(),
         }
     }
 
-    /// Bytes of the line that has begun.
+    /// Returns the bytes of the current line so far.
     pub(crate) fn line_len(&self) -> usize {
         self.offset
     }
 
-    /// Whether nothing of this line will be used.
+    /// Returns whether the current line was found faulty.
     pub(crate) fn has_fault(&self) -> bool {
         self.fault.is_some()
     }
 
-    /// Skips the rest of this line.
-    pub(crate) fn give_up(&mut self, fault: Fault) {
+    /// Records a fault, unless there is one, and skips the rest of the line.
+    pub(crate) fn give_up(&mut self, fault: LineFault) {
         self.fault.get_or_insert(fault);
-        self.state = State::Skipping;
+        self.state = ScanState::Skipping;
     }
 
-    /// The plain letters of a text in one go, up to the byte that needs a look.
-    fn text(&mut self, bytes: &[u8], at: usize) -> usize {
+    /// Consumes a run of plain characters of a string, and the byte that ends the run.
+    fn scan_text(&mut self, bytes: &[u8], at: usize) -> usize {
         let rest = &bytes[at..];
         let count = plain_len(rest);
         if self.in_key {
-            self.note_key(&rest[..count]);
+            self.collect_key(&rest[..count]);
         }
         self.offset += count;
         let Some(byte) = rest.get(count) else { return bytes.len() };
         match byte {
             b'"' => self.close_text(),
-            b'\\' => self.state = State::Escape,
-            0x80.. => self.wide(*byte),
-            // A control character; a newline is looked at again, as the end of the line.
+            b'\\' => self.state = ScanState::Escape,
+            0x80.. => self.begin_multibyte(*byte),
+            // A control character. A newline is not consumed here, so that `feed` ends the line.
             _ => {
-                self.give_up(Fault::Malformed);
+                self.give_up(LineFault::Malformed);
                 return at + count;
             }
         }
-        if self.state == State::Skipping {
+        if self.state == ScanState::Skipping {
             return at + count;
         }
         self.offset += 1;
         at + count + 1
     }
 
-    fn skip(&mut self, bytes: &[u8], at: usize) -> usize {
+    fn skip_line(&mut self, bytes: &[u8], at: usize) -> usize {
         let count = memchr::memchr(b'\n', &bytes[at..]).unwrap_or(bytes.len() - at);
         self.offset += count;
         if at + count < bytes.len() {
-            // The newline itself belongs to `feed`.
-            self.state = State::After;
+            // Leave the newline to `feed`; every state but these two lets it through.
+            self.state = ScanState::After;
         }
         at + count
     }
 
-    fn byte(&mut self, byte: u8) {
+    fn scan_byte(&mut self, byte: u8) {
         match self.state {
-            State::Value { or_close } => match byte {
+            ScanState::Value { or_close } => match byte {
                 b' ' | b'\t' | b'\r' => {}
-                b']' if or_close => self.close(false),
-                _ => self.begin(byte),
+                b']' if or_close => self.close_container(false),
+                _ => self.begin_value(byte),
             },
-            State::Key { or_close } => match byte {
+            ScanState::Key { or_close } => match byte {
                 b' ' | b'\t' | b'\r' => {}
-                b'}' if or_close => self.close(true),
+                b'}' if or_close => self.close_container(true),
                 b'"' => {
                     self.in_key = self.depth == 1;
                     if self.in_key {
                         self.key_len = 0;
                     }
                     self.is_key_text = true;
-                    self.state = State::Text;
+                    self.state = ScanState::Text;
                 }
-                _ => self.refuse(byte),
+                _ => self.reject_byte(byte),
             },
-            State::Colon => match byte {
+            ScanState::Colon => match byte {
                 b' ' | b'\t' | b'\r' => {}
-                b':' => self.state = State::Value { or_close: false },
-                _ => self.refuse(byte),
+                b':' => self.state = ScanState::Value { or_close: false },
+                _ => self.reject_byte(byte),
             },
-            State::After => self.after(byte),
-            State::Text | State::Skipping => unreachable!("taken in runs"),
-            State::Escape => match byte {
+            ScanState::After => self.scan_after_value(byte),
+            ScanState::Text | ScanState::Skipping => unreachable!("taken in runs"),
+            ScanState::Escape => match byte {
                 b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => {
                     if self.in_key {
-                        // No key of ours has one of these letters in it.
+                        // No key of ours contains one of these characters.
                         self.key_len = KEY_BYTES_MAX + 1;
                     }
-                    self.state = State::Text;
+                    self.state = ScanState::Text;
                 }
-                b'u' => self.state = State::Hex { left: 4, value: 0 },
-                _ => self.refuse(byte),
+                b'u' => self.state = ScanState::Hex { left: 4, value: 0 },
+                _ => self.reject_byte(byte),
             },
-            State::Hex { left, value } => {
-                let Some(digit) = (byte as char).to_digit(16) else { return self.refuse(byte) };
+            ScanState::Hex { left, value } => {
+                let Some(digit) = (byte as char).to_digit(16) else {
+                    return self.reject_byte(byte);
+                };
                 let value = value << 4 | digit as u16;
                 self.state = if left > 1 {
-                    State::Hex { left: left - 1, value }
+                    ScanState::Hex { left: left - 1, value }
                 } else {
                     if self.in_key {
-                        // Whatever is not ASCII is in no key of ours.
-                        self.note_key(&[u8::try_from(value).unwrap_or(0xFF)]);
+                        // No key of ours contains a character above ASCII.
+                        self.collect_key(&[u8::try_from(value).unwrap_or(0xFF)]);
                     }
-                    State::Text
+                    ScanState::Text
                 };
             }
-            State::Wide { left, low, high } => {
+            ScanState::Multibyte { left, low, high } => {
                 if !(low..=high).contains(&byte) {
-                    self.give_up(Fault::Encoding);
+                    self.give_up(LineFault::Encoding);
                 } else if left > 1 {
-                    self.state = State::Wide { left: left - 1, low: 0x80, high: 0xBF };
+                    self.state = ScanState::Multibyte { left: left - 1, low: 0x80, high: 0xBF };
                 } else {
-                    self.state = State::Text;
+                    self.state = ScanState::Text;
                 }
             }
-            State::Word { rest } => match rest {
-                [expected] if *expected == byte => self.value_ended(1),
-                [expected, rest @ ..] if *expected == byte => self.state = State::Word { rest },
-                _ => self.refuse(byte),
+            ScanState::Word { rest } => match rest {
+                [expected] if *expected == byte => self.end_value(1),
+                [expected, rest @ ..] if *expected == byte => self.state = ScanState::Word { rest },
+                _ => self.reject_byte(byte),
             },
-            _ => self.number(byte),
+            _ => self.scan_number(byte),
         }
     }
 
-    fn begin(&mut self, byte: u8) {
+    fn begin_value(&mut self, byte: u8) {
         match self.depth {
             0 => self.top_start = self.offset,
             1 => self.value_start = self.offset,
@@ -416,83 +418,91 @@ impl Scanner {
         }
         self.is_blank = false;
         self.state = match byte {
-            b'{' => return self.open(true),
-            b'[' => return self.open(false),
+            b'{' => return self.open_container(true),
+            b'[' => return self.open_container(false),
             b'"' => {
                 self.in_key = false;
                 self.is_key_text = false;
-                State::Text
+                ScanState::Text
             }
-            b't' => State::Word { rest: b"rue" },
-            b'f' => State::Word { rest: b"alse" },
-            b'n' => State::Word { rest: b"ull" },
-            b'N' => State::Word { rest: b"aN" },
-            b'I' => State::Word { rest: b"nfinity" },
-            b'-' => State::Minus,
-            b'0' => State::Zero,
+            b't' => ScanState::Word { rest: b"rue" },
+            b'f' => ScanState::Word { rest: b"alse" },
+            b'n' => ScanState::Word { rest: b"ull" },
+            b'N' => ScanState::Word { rest: b"aN" },
+            b'I' => ScanState::Word { rest: b"nfinity" },
+            b'-' => ScanState::Minus,
+            b'0' => ScanState::Zero,
             b'1'..=b'9' => {
                 self.digits = 1;
-                State::Integer
+                ScanState::Integer
             }
-            _ => return self.refuse(byte),
+            _ => return self.reject_byte(byte),
         };
     }
 
-    fn number(&mut self, byte: u8) {
+    fn scan_number(&mut self, byte: u8) {
         self.state = match (self.state, byte) {
-            (State::Minus, b'I') => State::Word { rest: b"nfinity" },
-            (State::Minus, b'0') => State::Zero,
-            (State::Minus, b'1'..=b'9') => {
+            (ScanState::Minus, b'I') => ScanState::Word { rest: b"nfinity" },
+            (ScanState::Minus, b'0') => ScanState::Zero,
+            (ScanState::Minus, b'1'..=b'9') => {
                 self.digits = 1;
-                State::Integer
+                ScanState::Integer
             }
-            (State::Integer, b'0'..=b'9') => {
+            (ScanState::Integer, b'0'..=b'9') => {
                 self.digits = self.digits.saturating_add(1);
-                State::Integer
+                ScanState::Integer
             }
-            (State::Zero | State::Integer, b'.') => State::Dot,
-            (State::Dot | State::Fraction, b'0'..=b'9') => State::Fraction,
-            (State::Zero | State::Integer | State::Fraction, b'e' | b'E') => State::E,
-            (State::E, b'+' | b'-') => State::ESign,
-            (State::E | State::ESign | State::Exponent, b'0'..=b'9') => State::Exponent,
-            (State::Zero | State::Integer | State::Fraction | State::Exponent, _) => {
-                self.number_ended();
+            (ScanState::Zero | ScanState::Integer, b'.') => ScanState::Dot,
+            (ScanState::Dot | ScanState::Fraction, b'0'..=b'9') => ScanState::Fraction,
+            (ScanState::Zero | ScanState::Integer | ScanState::Fraction, b'e' | b'E') => {
+                ScanState::E
+            }
+            (ScanState::E, b'+' | b'-') => ScanState::ESign,
+            (ScanState::E | ScanState::ESign | ScanState::Exponent, b'0'..=b'9') => {
+                ScanState::Exponent
+            }
+            (
+                ScanState::Zero | ScanState::Integer | ScanState::Fraction | ScanState::Exponent,
+                _,
+            ) => {
+                // Only the byte behind a number shows its end, so that byte is scanned again.
+                self.end_number();
                 if self.fault.is_none() {
-                    self.after(byte);
+                    self.scan_after_value(byte);
                 }
                 return;
             }
-            _ => return self.refuse(byte),
+            _ => return self.reject_byte(byte),
         };
     }
 
-    fn number_ended(&mut self) {
-        if self.state == State::Integer && self.digits > DIGITS_MAX {
-            self.give_up(Fault::Number);
+    fn end_number(&mut self) {
+        if self.state == ScanState::Integer && self.digits > DIGITS_MAX {
+            self.give_up(LineFault::Number);
         } else {
-            self.value_ended(0);
+            self.end_value(0);
         }
     }
 
-    fn after(&mut self, byte: u8) {
+    fn scan_after_value(&mut self, byte: u8) {
         match byte {
             b' ' | b'\t' | b'\r' => {}
             b',' if self.depth > 0 => {
-                self.state = if self.inside_object() {
-                    State::Key { or_close: false }
+                self.state = if self.is_in_object() {
+                    ScanState::Key { or_close: false }
                 } else {
-                    State::Value { or_close: false }
+                    ScanState::Value { or_close: false }
                 };
             }
-            b'}' if self.depth > 0 => self.close(true),
-            b']' if self.depth > 0 => self.close(false),
-            _ => self.refuse(byte),
+            b'}' if self.depth > 0 => self.close_container(true),
+            b']' if self.depth > 0 => self.close_container(false),
+            _ => self.reject_byte(byte),
         }
     }
 
-    fn open(&mut self, is_object: bool) {
+    fn open_container(&mut self, is_object: bool) {
         if self.depth == DEPTH_MAX {
-            return self.give_up(Fault::Depth);
+            return self.give_up(LineFault::Depth);
         }
         if self.depth == 0 {
             self.top_is_object = is_object;
@@ -504,19 +514,22 @@ impl Scanner {
             self.is_object[word] &= !bit;
         }
         self.depth += 1;
-        self.state =
-            if is_object { State::Key { or_close: true } } else { State::Value { or_close: true } };
+        self.state = if is_object {
+            ScanState::Key { or_close: true }
+        } else {
+            ScanState::Value { or_close: true }
+        };
     }
 
-    fn close(&mut self, is_object: bool) {
-        if self.inside_object() != is_object {
-            return self.give_up(Fault::Malformed);
+    fn close_container(&mut self, is_object: bool) {
+        if self.is_in_object() != is_object {
+            return self.give_up(LineFault::Malformed);
         }
         self.depth -= 1;
-        self.value_ended(1);
+        self.end_value(1);
     }
 
-    fn inside_object(&self) -> bool {
+    fn is_in_object(&self) -> bool {
         let level = self.depth - 1;
         self.is_object[level / 64] >> (level % 64) & 1 == 1
     }
@@ -524,15 +537,16 @@ impl Scanner {
     fn close_text(&mut self) {
         if self.is_key_text {
             self.in_key = false;
-            self.state = State::Colon;
+            self.state = ScanState::Colon;
         } else {
-            self.value_ended(1);
+            self.end_value(1);
         }
     }
 
-    /// Ends a value; `more` bytes of it are not counted yet.
-    fn value_ended(&mut self, more: usize) {
-        self.state = State::After;
+    /// Ends a value of which `more` bytes are not counted in `offset` yet.
+    fn end_value(&mut self, more: usize) {
+        self.state = ScanState::After;
+        // `value_start` is only kept for level 1; deeper values have no span of their own.
         let start = if self.depth == 0 { self.top_start } else { self.value_start };
         let span = Span { start: start as u32, end: (self.offset + more) as u32 };
         if self.depth == 0 {
@@ -540,13 +554,13 @@ impl Scanner {
         } else if self.depth == 1
             && self.top_is_object
             && let Some(name) = self.key.get(..self.key_len)
-            && let Some(key) = Key::of_bytes(name)
+            && let Some(key) = HeaderKey::from_bytes(name)
         {
             self.fields[key as usize] = Some(span);
         }
     }
 
-    fn note_key(&mut self, letters: &[u8]) {
+    fn collect_key(&mut self, letters: &[u8]) {
         let end = self.key_len + letters.len();
         match self.key.get_mut(self.key_len..end) {
             Some(place) => {
@@ -557,11 +571,13 @@ impl Scanner {
         }
     }
 
-    fn wide(&mut self, byte: u8) {
+    fn begin_multibyte(&mut self, byte: u8) {
         self.is_ascii = false;
         if self.in_key {
             self.key_len = KEY_BYTES_MAX + 1;
         }
+        // The second byte has a narrower range after E0 and F0 (overlong forms), ED (surrogates)
+        // and F4 (beyond U+10FFFF).
         let (left, low, high) = match byte {
             0xC2..=0xDF => (1, 0x80, 0xBF),
             0xE0 => (2, 0xA0, 0xBF),
@@ -570,50 +586,59 @@ impl Scanner {
             0xF0 => (3, 0x90, 0xBF),
             0xF1..=0xF3 => (3, 0x80, 0xBF),
             0xF4 => (3, 0x80, 0x8F),
-            _ => return self.give_up(Fault::Encoding),
+            // Continuation bytes, overlong forms (C0, C1) and values above U+10FFFF (F5..).
+            _ => return self.give_up(LineFault::Encoding),
         };
-        self.state = State::Wide { left, low, high };
+        self.state = ScanState::Multibyte { left, low, high };
     }
 
-    /// A byte that cannot stand here.
-    fn refuse(&mut self, byte: u8) {
+    /// Rejects a byte that is not allowed here.
+    fn reject_byte(&mut self, byte: u8) {
         let is_encoding = byte >= 0x80 && !(0xC2..=0xF4).contains(&byte);
         self.is_blank = false;
-        self.give_up(if is_encoding { Fault::Encoding } else { Fault::Malformed });
+        self.give_up(if is_encoding { LineFault::Encoding } else { LineFault::Malformed });
     }
 
-    fn end(&mut self) -> Verdict {
-        if matches!(self.state, State::Zero | State::Integer | State::Fraction | State::Exponent) {
-            self.number_ended();
+    fn finish_line(&mut self) -> LineVerdict {
+        if matches!(
+            self.state,
+            ScanState::Zero | ScanState::Integer | ScanState::Fraction | ScanState::Exponent
+        ) {
+            self.end_number();
         }
-        if matches!(self.state, State::Wide { .. }) {
-            self.give_up(Fault::Encoding);
+        if matches!(self.state, ScanState::Multibyte { .. }) {
+            self.give_up(LineFault::Encoding);
         }
         if let Some(fault) = self.fault {
-            return Verdict::Bad(fault);
+            return LineVerdict::Bad(fault);
         }
         if self.is_blank {
-            return Verdict::Blank;
+            return LineVerdict::Blank;
         }
-        if self.state != State::After || self.depth > 0 {
-            return Verdict::Bad(Fault::Malformed);
+        if self.state != ScanState::After || self.depth > 0 {
+            return LineVerdict::Bad(LineFault::Malformed);
         }
         if !self.top_is_object {
-            return Verdict::Bad(Fault::NotObject);
+            return LineVerdict::Bad(LineFault::NotObject);
         }
-        if self.fields[Key::Tract as usize].is_none() || self.fields[Key::Event as usize].is_none()
+        if self.fields[HeaderKey::Tract as usize].is_none()
+            || self.fields[HeaderKey::Event as usize].is_none()
         {
-            return Verdict::Bad(Fault::Incomplete);
+            return LineVerdict::Bad(LineFault::Incomplete);
         }
-        Verdict::Good(Shape { object: self.object, is_ascii: self.is_ascii, fields: self.fields })
+        LineVerdict::Good(LineLayout {
+            object: self.object,
+            is_ascii: self.is_ascii,
+            fields: self.fields,
+        })
     }
 }
 
-/// How many bytes may stand in a text without a further look: eight at a time, then one by one.
+/// Returns the length of the run of plain string bytes: eight at a time, then one by one.
 fn plain_len(bytes: &[u8]) -> usize {
     let (words, rest) = bytes.as_chunks::<8>();
     for (number, word) in words.iter().enumerate() {
-        let odd = odd_bytes(u64::from_le_bytes(*word));
+        let odd = special_bytes(u64::from_le_bytes(*word));
         if odd != 0 {
             return 8 * number + odd.trailing_zeros() as usize / 8;
         }
@@ -622,18 +647,19 @@ fn plain_len(bytes: &[u8]) -> usize {
     plain + rest.iter().position(|byte| !IS_PLAIN[*byte as usize]).unwrap_or(rest.len())
 }
 
-/// The highest bit of the first byte that is not plain is set, and none before it; 0 if all are.
-fn odd_bytes(word: u64) -> u64 {
+/// Marks special bytes of a word. The lowest set bit belongs to the first byte that is not plain;
+/// 0 if all are.
+fn special_bytes(word: u64) -> u64 {
     const ONES: u64 = u64::from_le_bytes([1; 8]);
     const HIGH: u64 = ONES << 7;
-    // What is borrowed for one byte spoils those above it, which nobody looks at then.
+    // A borrow can set wrong bits above a special byte, never below. Only the lowest bit is used.
     let less = |word: u64, than: u64| word.wrapping_sub(ONES * than) & !word;
     let quote = less(word ^ (ONES * b'"' as u64), 1);
     let backslash = less(word ^ (ONES * b'\\' as u64), 1);
     (less(word, 0x20) | quote | backslash | word) & HIGH
 }
 
-/// Bytes that may stand in a text without a further look.
+/// Bytes that need no further look inside a string.
 const IS_PLAIN: [bool; 256] = {
     let mut plain = [false; 256];
     let mut byte = 0x20;

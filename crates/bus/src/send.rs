@@ -1,4 +1,4 @@
-//! One message, or a few, and gone.
+//! Sends one message or a few over a connection of their own.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::Shutdown;
@@ -8,31 +8,31 @@ use std::time::{Duration, Instant};
 
 use crate::message::Message;
 
-/// How long the server may take to say that it has read everything.
+/// How long the server may take to confirm that it has read everything.
 const RECEIPT: Duration = Duration::from_secs(2);
 
-/// How a one-shot message fared.
+/// What became of a one-shot message.
 #[derive(Debug)]
-pub enum Sent {
+pub enum SendOutcome {
     /// The server has read all of it.
-    Taken,
-    /// It was written, and the server did not say in time that it has read it.
+    Delivered,
+    /// It was written, and the server did not confirm it in time.
     Written,
-    /// It was not written, or the server hung up without having read it.
+    /// It was not written, or the server hung up before it read it.
     NotSent(io::Error),
 }
 
-/// Sends messages over a connection of their own and waits for the server to take them. Works
-/// with any server: the end of the connection is the receipt.
-pub fn send(path: &Path, messages: &[Message]) -> Sent {
+/// Sends messages and waits until the server has read them. It works with any Callosum server,
+/// because the end of the connection is the receipt.
+pub fn send(path: &Path, messages: &[Message]) -> SendOutcome {
     send_within(path, messages, RECEIPT)
 }
 
-/// The same for one who waits longer or shorter for the receipt.
-pub fn send_within(path: &Path, messages: &[Message], limit: Duration) -> Sent {
+/// Sends like [`send`], with another limit for the receipt.
+pub fn send_within(path: &Path, messages: &[Message], limit: Duration) -> SendOutcome {
     let mut stream = match UnixStream::connect(path) {
         Ok(stream) => stream,
-        Err(error) => return Sent::NotSent(error),
+        Err(error) => return SendOutcome::NotSent(error),
     };
     let mut bytes = Vec::new();
     for message in messages {
@@ -44,27 +44,27 @@ pub fn send_within(path: &Path, messages: &[Message], limit: Duration) -> Sent {
         .and_then(|()| stream.write_all(&bytes))
         .and_then(|()| stream.shutdown(Shutdown::Write));
     if let Err(error) = written {
-        return Sent::NotSent(error);
+        return SendOutcome::NotSent(error);
     }
     drain(&mut stream, limit)
 }
 
-/// Reads what the bus tells everybody until it hangs up.
-fn drain(stream: &mut UnixStream, limit: Duration) -> Sent {
+/// Discards what the bus relays until it hangs up.
+fn drain(stream: &mut UnixStream, limit: Duration) -> SendOutcome {
     let until = Instant::now() + limit;
     let mut ignored = [0; 16 << 10];
     loop {
         let left = until.saturating_duration_since(Instant::now());
         if left.is_zero() || stream.set_read_timeout(Some(left)).is_err() {
-            return Sent::Written;
+            return SendOutcome::Written;
         }
         match stream.read(&mut ignored) {
-            Ok(0) => return Sent::Taken,
+            Ok(0) => return SendOutcome::Delivered,
             Ok(_) => {}
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            Err(error) if is_late(&error) => return Sent::Written,
-            // The system says so of a connection that was closed before its input was read.
-            Err(error) => return Sent::NotSent(error),
+            Err(error) if is_late(&error) => return SendOutcome::Written,
+            // A connection that was closed with unread input reports a reset.
+            Err(error) => return SendOutcome::NotSent(error),
         }
     }
 }

@@ -1,7 +1,8 @@
-//! The loop: one thread that accepts, reads, relays and writes, and never waits for anybody.
+//! The server: one thread that accepts, reads, relays and writes, and never waits for a client.
 //!
-//! A turn reads a little from whoever has something to say, puts it on the tape, and then gives
-//! everybody what they take. Who takes nothing keeps nobody: the tape goes past them.
+//! Each turn reads a limited amount from every client with input, appends it to the tape, and
+//! writes to every client what its socket takes. A client that reads nothing falls behind on the
+//! tape; it does not slow the others.
 
 use std::collections::{HashMap, VecDeque};
 use std::io::{self, ErrorKind};
@@ -13,66 +14,66 @@ use mio::net::UnixListener;
 use mio::{Events, Interest, Poll, Token, Waker};
 use serde_json::{Map, Value, json};
 
-use crate::connection::{Connection, Heard};
+use crate::connection::{Connection, ReadOutcome};
 use crate::error::{BindError, RunError};
-use crate::exchange::{Ask, Exchange, control_line};
-use crate::handle::{Handle, Inside, Taken};
+use crate::exchange::{Exchange, ServerAction, control_line};
+use crate::handle::{Handle, InboxBatch, InboxItem};
 use crate::notice::Notice;
-use crate::outbox::Flushed;
-use crate::record::{Answer, Reader, Record, Request};
+use crate::outbox::FlushOutcome;
+use crate::replay::{PageResult, QueuedRead, ReplayReader, ReplaySource};
 use crate::socket::{Socket, peer};
 
-/// Clients at a time. With more, the one that has stalled longest is cut off; if none has, the
-/// newcomer is.
+/// Connected clients. Beyond that the server closes the client that has been stalled longest, or
+/// the new one if none is stalled.
 const CLIENTS_MAX: usize = 1_024;
 
-/// Descriptors to ask for: clients, and whatever else the process has open.
+/// File descriptors to ask for: clients, and what else the process has open.
 const DESCRIPTORS: u64 = 4_096;
 
-/// Bytes read from one client before it is the next one's turn.
+/// Bytes read from one client before the next client has its turn.
 const READ_TURN: usize = 64 << 10;
 
-/// Bytes read from all clients before everybody is written to.
+/// Bytes read from all clients before the server writes.
 const READ_ROUND: usize = 256 << 10;
 
-/// Bytes of lines that are not at their end, of all clients. With more, the owner of the longest
-/// is hung up on.
+/// Bytes of unfinished input lines, all clients together. Beyond that the server hangs up on the
+/// client with the longest.
 const PARTIAL_MAX: usize = 64 << 20;
 
-/// Bytes kept for all clients that lag, unless somebody says otherwise.
-const KEPT_ALL_MAX: usize = 64 << 20;
+/// Bytes retained for all slow clients, by default.
+const RETAINED_ALL_MAX: usize = 64 << 20;
 
-/// How long pending output may take when the server stops.
+/// How long the server goes on writing when it stops.
 const STOP_MAX: Duration = Duration::from_secs(1);
 
-/// Time until those who wait are tried again when there was no descriptor for them.
+/// The delay before accepting again when the process had no file descriptor left.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 
 const LISTENER: Token = Token(0);
 const WAKER: Token = Token(1);
-/// The token of the client in slot 0.
+/// The poll token of the client in slot 0.
 const FIRST_CLIENT: usize = 2;
 
-/// What a server is told at the start.
-pub struct Settings {
-    /// Whose processes may connect.
+/// Options of a [`Server`].
+pub struct ServerSettings {
+    /// The user whose processes may connect.
     pub uid: u32,
-    /// The time in milliseconds since 1970.
+    /// Returns the time in milliseconds since 1970.
     pub clock: fn() -> u64,
-    /// Bytes kept for all clients that lag. With more, the one with the most loses what was kept.
-    pub kept_max: usize,
-    /// Where recorded messages can be read; without it nobody begins in the past.
-    pub record: Option<Arc<dyn Record>>,
-    /// Told what somebody may want to log.
+    /// Bytes retained for all slow clients. Beyond that the client with the most loses its own.
+    pub retained_max: usize,
+    /// Where recorded messages are read. Without it, the server refuses start positions.
+    pub record: Option<Arc<dyn ReplaySource>>,
+    /// Receives events that are worth logging.
     pub notice: Box<dyn FnMut(Notice) + Send>,
 }
 
-impl Default for Settings {
-    fn default() -> Settings {
-        Settings {
+impl Default for ServerSettings {
+    fn default() -> ServerSettings {
+        ServerSettings {
             uid: rustix::process::geteuid().as_raw(),
             clock: system_clock,
-            kept_max: KEPT_ALL_MAX,
+            retained_max: RETAINED_ALL_MAX,
             record: None,
             notice: Box::new(|_| {}),
         }
@@ -85,26 +86,27 @@ pub struct Server {
     listener: UnixListener,
     poll: Poll,
     handle: Handle,
-    settings: Settings,
+    settings: ServerSettings,
     exchange: Exchange,
     slots: Vec<Option<Box<Connection>>>,
     free: Vec<usize>,
-    /// Who has something to say, in the order they get their turn.
-    talking: VecDeque<usize>,
-    /// Reads the record; none without one, and before the server runs.
-    reader: Option<Reader>,
+    /// Slots of clients with unread input, in the order of their turns.
+    readable: VecDeque<usize>,
+    /// Reads recorded messages; set once the server runs with a replay source.
+    reader: Option<ReplayReader>,
     next_id: u32,
     began: Instant,
     refused: HashMap<u32, u64>,
     closed_newcomers: u64,
-    /// Somebody waits whom we have no descriptor for; nothing tells us when there is one.
+    /// A connection waits for which there was no descriptor. The poll is edge-triggered and does not
+    /// report it again.
     has_backlog: bool,
     buffer: Vec<u8>,
 }
 
 impl Server {
-    /// Takes the path: afterwards clients may connect, and are served once [`Server::run`] runs.
-    pub fn bind(path: &Path, settings: Settings) -> Result<Server, BindError> {
+    /// Binds the path. From then on clients may connect; [`Server::run`] serves them.
+    pub fn bind(path: &Path, settings: ServerSettings) -> Result<Server, BindError> {
         raise_descriptors();
         let mut socket = Socket::bind(path)?;
         let listener = socket.listener.take().expect("a bound socket listens");
@@ -115,7 +117,7 @@ impl Server {
             let waker = Waker::new(poll.registry(), WAKER)?;
             Ok((poll, waker))
         };
-        let (poll, waker) = made().map_err(BindError::io(path))?;
+        let (poll, waker) = made().map_err(BindError::at_path(path))?;
         let has_record = settings.record.is_some();
         Ok(Server {
             socket,
@@ -127,7 +129,7 @@ impl Server {
             reader: None,
             slots: Vec::new(),
             free: Vec::new(),
-            talking: VecDeque::new(),
+            readable: VecDeque::new(),
             next_id: 1,
             began: Instant::now(),
             refused: HashMap::new(),
@@ -141,20 +143,22 @@ impl Server {
         self.socket.path()
     }
 
-    /// A way to publish, listen and stop from inside the process.
+    /// Returns a handle to publish, listen and stop from inside the process.
     pub fn handle(&self) -> Handle {
         self.handle.clone()
     }
 
-    /// Serves until somebody calls [`Handle::stop`]. Pending output gets a second more; then
-    /// clients see the end, and the socket's file goes.
+    /// Serves until [`Handle::stop`] is called. Pending output gets one more second; then the server
+    /// closes all connections and removes the socket's file.
     pub fn run(mut self) -> Result<(), RunError> {
         let mut events = Events::with_capacity(1_024);
         let mut is_busy = false;
         if let Some(record) = self.settings.record.take() {
-            let reader = Reader::start(record, self.handle());
+            let reader = ReplayReader::start(record, self.handle());
             self.reader = Some(reader.map_err(|source| self.failed(source))?);
         }
+        // Order within a turn: read before write, so that a message goes out in the turn that read
+        // it. A busy turn polls without waiting, so that new clients and the handle get their turn.
         loop {
             let limit = match is_busy {
                 true => Some(Duration::ZERO),
@@ -168,8 +172,8 @@ impl Server {
             if self.has_backlog {
                 self.accept();
             }
-            self.hear(READ_ROUND);
-            is_busy = self.tell() || !self.talking.is_empty();
+            self.read_clients(READ_ROUND);
+            is_busy = self.write_clients() || !self.readable.is_empty();
         }
         self.finish(&mut events)
     }
@@ -185,13 +189,13 @@ impl Server {
         RunError { path: self.socket.path().to_owned(), source }
     }
 
-    /// Notes what happened; whether to stop.
+    /// Takes note of poll events; returns whether to stop.
     fn take_events(&mut self, events: &Events) -> bool {
         let mut is_stopping = false;
         for event in events {
             match event.token() {
                 LISTENER => self.accept(),
-                WAKER => is_stopping |= self.take_inside(),
+                WAKER => is_stopping |= self.drain_inbox(),
                 Token(token) => {
                     let slot = token - FIRST_CLIENT;
                     let Some(client) = self.slots.get_mut(slot).and_then(Option::as_mut) else {
@@ -201,7 +205,7 @@ impl Server {
                     let is_news = event.is_readable() || event.is_read_closed() || event.is_error();
                     if is_news && !client.is_readable {
                         client.is_readable = true;
-                        self.talking.push_back(slot);
+                        self.readable.push_back(slot);
                     }
                 }
             }
@@ -209,7 +213,7 @@ impl Server {
         is_stopping
     }
 
-    /// Accepts all that wait. They hear what is relayed from now on.
+    /// Accepts all waiting connections. They get what is relayed from now on.
     fn accept(&mut self) {
         loop {
             let stream = match self.listener.accept() {
@@ -220,7 +224,7 @@ impl Server {
                     self.has_backlog = false;
                     return;
                 }
-                // Out of descriptors: one that is cut off makes room for the next.
+                // Out of descriptors: closing a stalled client frees one.
                 Err(_) if self.cut_longest_stalled() => continue,
                 Err(_) => {
                     if !std::mem::replace(&mut self.has_backlog, true) {
@@ -229,12 +233,12 @@ impl Server {
                     return;
                 }
             };
-            self.welcome(stream);
+            self.admit_client(stream);
         }
     }
 
-    fn welcome(&mut self, mut stream: mio::net::UnixStream) {
-        // One whose kernel does not say who it is is nobody we know.
+    fn admit_client(&mut self, mut stream: mio::net::UnixStream) {
+        // Refuse a peer whose user the kernel does not name.
         let Ok(peer) = peer(&stream) else { return };
         if peer.uid != self.settings.uid {
             let count = self.refused.entry(peer.uid).or_default();
@@ -244,7 +248,7 @@ impl Server {
             }
             return;
         }
-        if self.clients() >= CLIENTS_MAX && !self.cut_longest_stalled() {
+        if self.client_count() >= CLIENTS_MAX && !self.cut_longest_stalled() {
             self.closed_newcomers += 1;
             (self.settings.notice)(Notice::TooManyClients);
             return;
@@ -258,30 +262,31 @@ impl Server {
         if slot == self.slots.len() {
             self.slots.push(None);
         }
-        let end = self.exchange.tape.end();
+        let end = self.exchange.tape.end_offset();
         let now_ms = (self.settings.clock)();
         let client = Connection::new(stream, self.next_id, peer, end, now_ms);
         self.next_id = self.next_id.wrapping_add(1).max(1);
         self.slots[slot] = Some(Box::new(client));
-        self.talking.push_back(slot);
+        self.readable.push_back(slot);
+        // A new client wants everything until it subscribes.
         self.handle.set_line_clients(true);
-        self.handle.set_clients(self.clients());
+        self.handle.set_clients(self.client_count());
     }
 
-    fn take_inside(&mut self) -> bool {
-        let Taken { inside, pages, is_stopping } = self.handle.take();
+    fn drain_inbox(&mut self) -> bool {
+        let InboxBatch { inside, pages, is_stopping } = self.handle.take_inbox();
         let now_ms = (self.settings.clock)();
         for inside in inside {
             match inside {
-                Inside::Publish(message) => self.exchange.publish(&message, now_ms),
-                Inside::Recorded { messages, position } => {
+                InboxItem::Publish(message) => self.exchange.publish(&message, now_ms),
+                InboxItem::Recorded { messages, position } => {
                     self.exchange.publish_recorded(&messages, position, now_ms);
                 }
-                Inside::Listen(queue) => self.exchange.listen(queue),
+                InboxItem::Listen(queue) => self.exchange.listen(queue),
             }
         }
-        for Answer { client, ticket, page } in pages {
-            if let Some(client) = find(&mut self.slots, client) {
+        for PageResult { client, ticket, page } in pages {
+            if let Some(client) = find_client(&mut self.slots, client) {
                 if let Err(error) = &page {
                     let why = error.0.to_string();
                     let pid = client.peer.pid;
@@ -293,59 +298,60 @@ impl Server {
         is_stopping
     }
 
-    /// Asks for what a client needs from the record.
-    fn read_for(&mut self, slot: usize) {
+    /// Queues the read of the page that a client needs.
+    fn request_page(&mut self, slot: usize) {
         let Some(client) = self.slots[slot].as_mut() else { return };
-        let Some((ticket, wanted)) = client.outbox.ask() else { return };
-        let request = Request { client: client.id, ticket, wanted };
+        let Some((ticket, wanted)) = client.outbox.next_read() else { return };
+        let request = QueuedRead { client: client.id, ticket, wanted };
         if !self.reader.as_ref().is_some_and(|reader| reader.ask(request)) {
-            client.outbox.ask_again(wanted);
+            client.outbox.retry_read(wanted);
         }
     }
 
-    /// Reads from those who have something to say, in turn, up to `limit` bytes in all.
-    fn hear(&mut self, limit: usize) {
+    /// Reads from clients with input, in turn, up to `limit` bytes in all.
+    fn read_clients(&mut self, limit: usize) {
         let now_ms = (self.settings.clock)();
-        let mut asks = Vec::new();
+        let mut actions = Vec::new();
         let mut total = 0;
         while total < limit
-            && let Some(slot) = self.talking.pop_front()
+            && let Some(slot) = self.readable.pop_front()
         {
             let Some(client) = self.slots[slot].as_mut() else { continue };
             match client.read(&mut self.buffer) {
-                Heard::Silence => client.is_readable = false,
-                Heard::End => {
+                ReadOutcome::WouldBlock => client.is_readable = false,
+                ReadOutcome::End => {
                     client.is_readable = false;
                     client.is_ended = true;
                 }
-                Heard::Bytes(count) => {
+                ReadOutcome::Bytes(count) => {
                     total += count;
-                    self.exchange.take(client, &self.buffer[..count], now_ms, &mut asks);
-                    self.talking.push_back(slot);
+                    self.exchange.receive(client, &self.buffer[..count], now_ms, &mut actions);
+                    self.readable.push_back(slot);
                 }
             }
         }
         let mut stats = None;
-        for ask in asks {
-            self.answer(ask, &mut stats, now_ms);
+        for ask in actions {
+            self.perform(ask, &mut stats, now_ms);
         }
         self.bound_partials();
     }
 
-    /// Does what somebody asks for. Everybody who asks in one turn for how the bus does is told
-    /// the same.
-    fn answer(&mut self, ask: Ask, stats: &mut Option<Vec<u8>>, now_ms: u64) {
+    /// Performs an action. All clients that ask for stats in one turn get the same line.
+    fn perform(&mut self, ask: ServerAction, stats: &mut Option<Vec<u8>>, now_ms: u64) {
         match ask {
-            Ask::Stats { to } => {
+            ServerAction::Stats { to } => {
                 let stats = stats.get_or_insert_with(|| self.stats(now_ms));
                 let tape = &self.exchange.tape;
-                if let Some(client) = find(&mut self.slots, to) {
-                    client.outbox.answer(tape, stats);
+                if let Some(client) = find_client(&mut self.slots, to) {
+                    client.outbox.push_reply(tape, stats);
                 }
             }
-            Ask::Notice { pid, fault } => (self.settings.notice)(Notice::Ignored { pid, fault }),
-            Ask::HangUp { on } => {
-                if let Some(client) = find(&mut self.slots, on) {
+            ServerAction::Notice { pid, fault } => {
+                (self.settings.notice)(Notice::Ignored { pid, fault })
+            }
+            ServerAction::HangUp { on } => {
+                if let Some(client) = find_client(&mut self.slots, on) {
                     client.is_ended = true;
                     (self.settings.notice)(Notice::CutOff { pid: client.peer.pid });
                 }
@@ -367,38 +373,39 @@ impl Server {
         }
     }
 
-    /// Gives everybody what they take; whether somebody takes more at once.
-    fn tell(&mut self) -> bool {
+    /// Writes to every client what it takes; returns whether a client can take more at once.
+    fn write_clients(&mut self) -> bool {
         let now_ms = (self.settings.clock)();
         let mut is_busy = false;
+        // Every client each turn: appending to the tape touches no client, so none is queued.
         for slot in 0..self.slots.len() {
             let Some(client) = self.slots[slot].as_mut() else { continue };
             if client.is_writable
                 && !client.is_deaf
-                && !client.outbox.has_nothing(&self.exchange.tape)
+                && !client.outbox.is_drained(&self.exchange.tape)
             {
                 let flushed = client.write(&self.exchange.tape, now_ms);
-                is_busy |= flushed == Flushed::Turn;
-                client.is_writable = flushed != Flushed::Blocked;
-                let is_watched = flushed == Flushed::Blocked;
+                is_busy |= flushed == FlushOutcome::TurnOver;
+                client.is_writable = flushed != FlushOutcome::Blocked;
+                let is_watched = flushed == FlushOutcome::Blocked;
                 if is_watched != client.is_watched {
-                    self.watch(slot, is_watched);
+                    self.set_write_interest(slot, is_watched);
                 }
-                self.read_for(slot);
+                self.request_page(slot);
             }
             if self.slots[slot].as_ref().is_some_and(|client| client.is_ended) {
                 self.close(slot);
             }
         }
-        self.shed(now_ms);
+        self.trim_tape(now_ms);
         let mut clients = self.slots.iter().flatten();
-        let hears_lines = clients.any(|it| !it.is_deaf && it.outbox.may_want("logs", "line"));
-        self.handle.set_line_clients(hears_lines);
+        let wants_log_lines = clients.any(|it| !it.is_deaf && it.outbox.may_want("logs", "line"));
+        self.handle.set_line_clients(wants_log_lines);
         is_busy
     }
 
-    /// Asks to be told when a client takes more, or no longer.
-    fn watch(&mut self, slot: usize, is_watched: bool) {
+    /// Asks the poll to report when a client becomes writable, or no longer.
+    fn set_write_interest(&mut self, slot: usize, is_watched: bool) {
         let Some(client) = self.slots[slot].as_mut() else { return };
         let interest =
             if is_watched { Interest::READABLE | Interest::WRITABLE } else { Interest::READABLE };
@@ -409,39 +416,42 @@ impl Server {
         }
     }
 
-    /// Lets go of what everybody has, and of what is too much for those who do not take it.
-    fn shed(&mut self, now_ms: u64) {
+    /// Frees what all clients have read, and drops the oldest chunks beyond the tape's limit.
+    fn trim_tape(&mut self, now_ms: u64) {
         let tape = &mut self.exchange.tape;
-        let mut slowest = tape.end();
+        let mut slowest = tape.end_offset();
         let mut kept = 0;
         for client in self.slots.iter().flatten().filter(|client| !client.is_deaf) {
             slowest = slowest.min(client.outbox.cursor());
-            kept += client.outbox.spare_len();
+            kept += client.outbox.retained_bytes();
         }
         tape.trim(slowest);
         let mut has_shed = false;
-        while let Some(chunk) = tape.shed() {
+        while let Some(chunk) = tape.pop_overflow() {
             has_shed = true;
             for client in self.slots.iter_mut().flatten().filter(|client| !client.is_deaf) {
-                client.outbox.pass(&chunk);
+                client.outbox.skip_chunk(&chunk);
             }
         }
-        if has_shed || kept > self.settings.kept_max {
-            self.bound_kept(now_ms);
+        if has_shed || kept > self.settings.retained_max {
+            self.bound_retained(now_ms);
         }
     }
 
-    fn bound_kept(&mut self, now_ms: u64) {
+    fn bound_retained(&mut self, now_ms: u64) {
         loop {
-            let kept = self.slots.iter().flatten().map(|client| client.outbox.spare_len());
-            if kept.sum::<usize>() <= self.settings.kept_max {
+            let kept = self.slots.iter().flatten().map(|client| client.outbox.retained_bytes());
+            if kept.sum::<usize>() <= self.settings.retained_max {
                 break;
             }
             let most = self.slots.iter_mut().flatten();
-            let Some(client) = most.max_by_key(|client| client.outbox.spare_len()) else { break };
-            let before = client.outbox.spare_len();
-            client.outbox.stall();
-            if client.outbox.spare_len() == before {
+            let Some(client) = most.max_by_key(|client| client.outbox.retained_bytes()) else {
+                break;
+            };
+            let before = client.outbox.retained_bytes();
+            client.outbox.discard_retained();
+            // Pending filter changes cannot be dropped; without this check the loop would not end.
+            if client.outbox.retained_bytes() == before {
                 break;
             }
         }
@@ -470,36 +480,36 @@ impl Server {
 
     fn close(&mut self, slot: usize) {
         if let Some(mut client) = self.slots[slot].take() {
-            // It is closed in any case.
+            // Dropping the stream closes it anyway.
             let _ = self.poll.registry().deregister(&mut client.stream);
             self.free.push(slot);
-            // A slot may be used again before its turn comes.
+            // The slot may be reused before its turn comes.
             if client.is_readable {
-                self.talking.retain(|talking| *talking != slot);
+                self.readable.retain(|readable| *readable != slot);
             }
-            self.handle.set_clients(self.clients());
+            self.handle.set_clients(self.client_count());
         }
     }
 
-    fn clients(&self) -> usize {
+    fn client_count(&self) -> usize {
         self.slots.len() - self.free.len()
     }
 
-    /// Reads what has been sent so far, and gives pending output its last chance.
+    /// Reads what was sent so far and writes pending output, up to a second.
     fn finish(&mut self, events: &mut Events) -> Result<(), RunError> {
         self.handle.close();
-        self.take_inside();
+        self.drain_inbox();
         self.accept();
         let until = Instant::now() + STOP_MAX;
         loop {
-            self.hear(READ_ROUND);
-            let is_busy = self.tell() || !self.talking.is_empty();
+            self.read_clients(READ_ROUND);
+            let is_busy = self.write_clients() || !self.readable.is_empty();
             let tape = &self.exchange.tape;
             let mut clients = self.slots.iter().flatten();
-            // Who is in the past would never be done; the next server goes on with it.
+            // A client in the middle of a replay would never be done; it resumes at the next server.
             let is_done = clients.all(|client| {
                 let outbox = &client.outbox;
-                client.is_deaf || outbox.is_reading() || outbox.has_nothing(tape)
+                client.is_deaf || outbox.is_reading() || outbox.is_drained(tape)
             });
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() || (is_done && !is_busy) {
@@ -518,7 +528,7 @@ impl Server {
     fn stats(&self, now_ms: u64) -> Vec<u8> {
         let tape = &self.exchange.tape;
         let clients = self.slots.iter().flatten().map(|client| {
-            let dropped = client.outbox.gap().total().filter(|(_, count)| *count > 0);
+            let dropped = client.outbox.gap().lifetime_counts().filter(|(_, count)| *count > 0);
             let dropped: Map<String, Value> =
                 dropped.map(|(class, count)| (class.word().to_owned(), json!(count))).collect();
             json!({
@@ -528,7 +538,7 @@ impl Server {
                 "since": client.since_ms,
                 "sent": client.outbox.sent_bytes,
                 "received": client.received,
-                "behind_bytes": if client.is_deaf { 0 } else { client.outbox.behind(tape) },
+                "behind_bytes": if client.is_deaf { 0 } else { client.outbox.bytes_behind(tape) },
                 "dropped": dropped,
                 "state": client.state(tape),
             })
@@ -544,17 +554,17 @@ impl Server {
     }
 }
 
-fn find(slots: &mut [Option<Box<Connection>>], id: u32) -> Option<&mut Connection> {
+fn find_client(slots: &mut [Option<Box<Connection>>], id: u32) -> Option<&mut Connection> {
     slots.iter_mut().flatten().map(Box::as_mut).find(|client| client.id == id)
 }
 
-/// As many descriptors as clients may need, if the system lets us.
+/// Raises the limit of file descriptors to what clients may need, if the system allows it.
 fn raise_descriptors() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);
     let wanted = limit.maximum.map_or(DESCRIPTORS, |maximum| maximum.min(DESCRIPTORS));
     if limit.current.is_some_and(|current| current < wanted) {
-        // With fewer, fewer clients find room; they are told.
+        // With a lower limit the server takes fewer clients and says so.
         let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), ..limit });
     }
 }

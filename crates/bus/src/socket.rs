@@ -1,4 +1,4 @@
-//! The socket: one server at a path, for one user.
+//! The socket file: one server at a path, for one user.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions, TryLockError};
 use std::io::{self, Read, Seek, Write};
@@ -17,17 +17,17 @@ use rustix::process::Pid;
 
 use crate::error::BindError;
 
-/// Bytes of a socket's path, without the zero at its end.
+/// Bytes of a socket's path without the final zero; the size of `sun_path`.
 const PATH_MAX: usize = if cfg!(target_os = "linux") { 107 } else { 103 };
 
-/// Connections that wait to be accepted. A burst of one-shot senders is refused by no one.
+/// Connections that wait to be accepted. Enough for a burst of one-shot senders.
 const BACKLOG: i32 = 4_096;
 
-/// How long a child of a process that was killed may take to become a program of its own.
+/// How long the child of a killed process may take to reach `exec`.
 const CHILD_WITHIN: Duration = Duration::from_secs(5);
 
-/// A bound socket. Its lock is held, and its file is removed when it is dropped, for as long as
-/// it is ours.
+/// A bound socket with its lock. Dropping it removes the socket's file, unless the file at the path
+/// is another one by then.
 pub struct Socket {
     path: PathBuf,
     file: (u64, u64),
@@ -35,30 +35,30 @@ pub struct Socket {
     _lock: File,
 }
 
-/// Who is at the other end.
+/// The process at the other end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Peer {
     pub(crate) uid: u32,
     pub(crate) pid: Option<u32>,
 }
 
-/// Makes a folder that only we can look into, or takes everybody else's rights to it away.
+/// Creates a folder for this user alone, or restricts an existing one to this user.
 pub fn make_private(folder: &Path) -> Result<(), BindError> {
     let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
-    made.map_err(BindError::io(folder))?;
-    let found = fs::metadata(folder).map_err(BindError::io(folder))?;
+    made.map_err(BindError::at_path(folder))?;
+    let found = fs::metadata(folder).map_err(BindError::at_path(folder))?;
     if found.uid() != rustix::process::geteuid().as_raw() {
         return Err(BindError::NotPrivate { path: folder.to_owned() });
     }
     if found.mode() & 0o777 != 0o700 {
         let private = Permissions::from_mode(0o700);
-        fs::set_permissions(folder, private).map_err(BindError::io(folder))?;
+        fs::set_permissions(folder, private).map_err(BindError::at_path(folder))?;
     }
     Ok(())
 }
 
 impl Socket {
-    /// Takes the place at a path, for as long as this is held.
+    /// Binds the path for as long as the socket lives.
     pub fn bind(path: &Path) -> Result<Socket, BindError> {
         let len = path.as_os_str().len();
         if len > PATH_MAX {
@@ -72,11 +72,11 @@ impl Socket {
             .recursive(true)
             .mode(0o700)
             .create(folder)
-            .map_err(BindError::io(path))?;
+            .map_err(BindError::at_path(path))?;
         let lock = take_place(path)?;
         clear(path)?;
-        let listener = listen(path, folder).map_err(BindError::io(path))?;
-        let found = fs::symlink_metadata(path).map_err(BindError::io(path))?;
+        let listener = listen(path, folder).map_err(BindError::at_path(path))?;
+        let found = fs::symlink_metadata(path).map_err(BindError::at_path(path))?;
         let file = (found.dev(), found.ino());
         Ok(Socket { path: path.to_owned(), file, listener: Some(listener), _lock: lock })
     }
@@ -85,8 +85,8 @@ impl Socket {
         &self.path
     }
 
-    /// Waits for the next connection, for one who serves one at a time, until the other end of
-    /// `end` is dropped; `None` then, and if it is another user's.
+    /// Waits for the next connection, or until the other end of `end` is dropped. Returns `None` then,
+    /// and for a connection of another user. For servers that handle one connection at a time.
     pub fn accept(&self, end: &impl AsFd) -> io::Result<Option<UnixStream>> {
         let listener = self.listener.as_ref().ok_or(io::ErrorKind::NotConnected)?;
         let mut waited_for =
@@ -97,7 +97,7 @@ impl Socket {
         };
         let stream = match stream {
             Ok(stream) => stream,
-            // Nobody is there, or not any more.
+            // The connection is gone, or `end` woke us.
             Err(error) if is_passing(&error) => return Ok(None),
             Err(error) => return Err(error),
         };
@@ -112,7 +112,7 @@ impl Drop for Socket {
         let is_ours = fs::symlink_metadata(&self.path)
             .is_ok_and(|found| (found.dev(), found.ino()) == self.file);
         if is_ours {
-            // A leftover is recognised and removed by the next server.
+            // The next server recognises a leftover and removes it.
             let _ = fs::remove_file(&self.path);
         }
     }
@@ -122,16 +122,16 @@ fn is_passing(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
 }
 
-/// Takes the lock beside the socket, for life.
+/// Takes the lock beside the socket for the life of the process.
 fn take_place(path: &Path) -> Result<File, BindError> {
     let mut name = path.as_os_str().to_owned();
     name.push(".lock");
     let name = PathBuf::from(name);
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false).mode(0o600);
-    let mut file = options.open(&name).map_err(BindError::io(&name))?;
+    let mut file = options.open(&name).map_err(BindError::at_path(&name))?;
     let mut pid = String::new();
-    // Whoever holds it may not have written its number yet.
+    // The holder may not have written its process id yet.
     let _ = file.read_to_string(&mut pid);
     let pid = pid.trim().parse().ok();
     let mut file = match lock_for_life(file, pid) {
@@ -139,19 +139,19 @@ fn take_place(path: &Path) -> Result<File, BindError> {
         Err(TryLockError::WouldBlock) => {
             return Err(BindError::InUse { path: path.to_owned(), pid });
         }
-        Err(TryLockError::Error(error)) => return Err(BindError::io(&name)(error)),
+        Err(TryLockError::Error(error)) => return Err(BindError::at_path(&name)(error)),
     };
-    file.rewind().map_err(BindError::io(&name))?;
+    file.rewind().map_err(BindError::at_path(&name))?;
     let pid = std::process::id();
     let written = file.set_len(0).and_then(|()| writeln!(file, "{pid}"));
-    written.map_err(BindError::io(&name))?;
+    written.map_err(BindError::at_path(&name))?;
     Ok(file)
 }
 
 /// Locks a file that one process holds for its life.
 ///
-/// If that process is dead, the lock is held by a child that it had just begun and that has not
-/// become a program of its own yet. It lets go in an instant, and is waited for.
+/// If that process is dead, a child that it had just forked still holds the lock, because the child
+/// inherits it until it reaches `exec`. That takes an instant, so the lock is waited for.
 pub fn lock_for_life(file: File, holder: Option<u32>) -> Result<File, TryLockError> {
     match file.try_lock() {
         Err(TryLockError::WouldBlock) if holder.is_some_and(is_dead) => {}
@@ -160,7 +160,8 @@ pub fn lock_for_life(file: File, holder: Option<u32>) -> Result<File, TryLockErr
     let (answer, answered) = mpsc::sync_channel(1);
     std::thread::spawn(move || {
         let locked = file.lock().map(|()| file);
-        // One who came too late holds it until the process ends, which is about to.
+        // If the receiver has given up, this thread holds the lock until the process exits, which is
+        // about to happen.
         let _ = answer.send(locked);
     });
     match answered.recv_timeout(CHILD_WITHIN) {
@@ -174,12 +175,12 @@ fn is_dead(pid: u32) -> bool {
     pid.is_some_and(|pid| rustix::process::test_kill_process(pid) == Err(Errno::SRCH))
 }
 
-/// Removes what a server that is gone has left behind, and nothing else.
+/// Removes the socket of a server that is gone, and nothing else.
 fn clear(path: &Path) -> Result<(), BindError> {
     let found = match fs::symlink_metadata(path) {
         Ok(found) => found,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(BindError::io(path)(error)),
+        Err(error) => return Err(BindError::at_path(path)(error)),
     };
     if !found.file_type().is_socket() {
         return Err(BindError::NotASocket { path: path.to_owned() });
@@ -190,13 +191,14 @@ fn clear(path: &Path) -> Result<(), BindError> {
             Err(BindError::InUse { path: path.to_owned(), pid })
         }
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-            fs::remove_file(path).map_err(BindError::io(path))
+            fs::remove_file(path).map_err(BindError::at_path(path))
         }
-        Err(error) => Err(BindError::io(path)(error)),
+        Err(error) => Err(BindError::at_path(path)(error)),
     }
 }
 
-/// Listens under a private name first: at its own name the socket was never open to others.
+/// Listens under a temporary name and renames it, so that the socket is never open to others
+/// under its own name.
 fn listen(path: &Path, folder: &Path) -> io::Result<UnixListener> {
     let private = folder.join(format!(".{}", std::process::id()));
     let address = SocketAddrUnix::new(private.as_os_str().as_bytes())?;
@@ -211,7 +213,7 @@ fn listen(path: &Path, folder: &Path) -> io::Result<UnixListener> {
         .and_then(|()| Ok(rustix::net::listen(&socket, BACKLOG)?))
         .and_then(|()| fs::rename(&private, path));
     if let Err(error) = made {
-        // It is nobody's yet.
+        // Nothing can have connected under the temporary name.
         let _ = fs::remove_file(&private);
         return Err(error);
     }
@@ -220,7 +222,7 @@ fn listen(path: &Path, folder: &Path) -> io::Result<UnixListener> {
     Ok(listener)
 }
 
-/// Who connected, according to the kernel.
+/// Returns the peer as the kernel names it.
 #[cfg(target_os = "linux")]
 pub(crate) fn peer(stream: &impl AsFd) -> io::Result<Peer> {
     let peer = rustix::net::sockopt::socket_peercred(stream)?;
@@ -228,7 +230,7 @@ pub(crate) fn peer(stream: &impl AsFd) -> io::Result<Peer> {
     Ok(Peer { uid: peer.uid.as_raw(), pid })
 }
 
-/// Who connected. Where the kernel is not asked, the rights of the socket's file have decided.
+/// Returns this user. Here the kernel is not asked; the permissions of the socket's file decided.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn peer(_: &impl AsFd) -> io::Result<Peer> {
     Ok(Peer { uid: rustix::process::geteuid().as_raw(), pid: None })

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::io;
 use std::process::ExitCode;
 
-use bus::{AskError, BindError, DraftError, RunError};
+use bus::{BindError, DraftError, RunError, StatsError};
 use daemon::{
     DeleteError, DreamError, EndError, HookInstallError, IngestError, InstanceError, ListingError,
     SegmentError, SettingsError, TokenError, UpError,
@@ -357,13 +357,13 @@ impl From<RunError> for CliError {
     }
 }
 
-impl From<AskError> for CliError {
-    fn from(error: AskError) -> CliError {
+impl From<StatsError> for CliError {
+    fn from(error: StatsError) -> CliError {
         match &error {
-            AskError::Nobody { .. } => {
+            StatsError::NotRunning { .. } => {
                 CliError::of("no_bus", &error).hint("`hansard bus serve` starts one").absent()
             }
-            AskError::NoAnswer { .. } => CliError::of("no_answer", &error)
+            StatsError::NoAnswer { .. } => CliError::of("no_answer", &error)
                 .hint("the server speaks plain Callosum, or is busy; try again"),
         }
     }

@@ -19,7 +19,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use bus::{Field, Message};
+use bus::{FieldValue, Message};
 use event::{Kind, SessionId, Time};
 use journal::{AppendError, Journal, ReadError, Recorded, SessionInfo};
 use projection::{Chronicle, Projection};
@@ -359,7 +359,7 @@ impl Chain {
 
     /// Writes down what somebody else put on the bus.
     pub fn note(&mut self, message: &Message) -> Result<(), ChainError> {
-        if message.field("by").and_then(Field::text).is_some_and(|by| by == BY) {
+        if message.field("by").and_then(FieldValue::text).is_some_and(|by| by == BY) {
             return Ok(());
         }
         let failed = |cause| ChainError::Events { path: self.root.clone(), cause };

@@ -468,7 +468,8 @@ mod tests {
     fn what_somebody_has_to_know_is_a_card_and_in_the_log() {
         let dir = tempfile::tempdir().expect("a folder can be made");
         let socket = dir.path().join("bus.sock");
-        let server = bus::Server::bind(&socket, bus::Settings::default()).expect("it is bound");
+        let server =
+            bus::Server::bind(&socket, bus::ServerSettings::default()).expect("it is bound");
         let bus = server.handle();
         let thread = std::thread::spawn(move || server.run());
         let clock = || Time::from_millis(0);

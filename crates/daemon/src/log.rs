@@ -220,7 +220,8 @@ mod tests {
     #[test]
     fn what_is_said_of_the_bus_is_not_said_on_it() {
         let dir = tempfile::TempDir::new().expect("a folder can be made");
-        let server = bus::Server::bind(&dir.path().join("bus.sock"), bus::Settings::default());
+        let server =
+            bus::Server::bind(&dir.path().join("bus.sock"), bus::ServerSettings::default());
         let server = server.expect("it can be bound");
         let handle = server.handle();
         let heard = handle.listen(bus::Filter::default()).expect("it listens");

@@ -70,7 +70,7 @@ impl News {
             at_work: AtWork::default(),
         };
         // A bus that has stopped needs no news.
-        let _ = news.bus.recorded_up_to(at);
+        let _ = news.bus.announce_position(at);
         news.save();
         Ok(news)
     }
@@ -83,7 +83,7 @@ impl News {
     /// Passes over everything recorded so far: it is history.
     pub(crate) fn skip(&mut self) -> Result<(), ReadError> {
         self.at = self.opened.journal().tail()?.max(self.at);
-        let _ = self.bus.recorded_up_to(self.at);
+        let _ = self.bus.announce_position(self.at);
         self.save();
         Ok(())
     }
@@ -167,7 +167,7 @@ impl News {
         self.cortex.pass(&recorded.event, journal);
         self.at = recorded.position;
         // One of many: when there is no room, the next one says it.
-        let _ = self.bus.recorded_up_to(self.at);
+        let _ = self.bus.announce_position(self.at);
     }
 
     fn tell(&mut self, recorded: &Recorded, journal: &Journal) {
@@ -176,11 +176,11 @@ impl News {
         self.at = *position;
         self.note(event);
         let mut told = self.bus.publish_recorded(messages.clone(), *position);
-        if told == Err(PublishError::Full) && self.bus.settle(ROOM_WITHIN) {
+        if told == Err(PublishError::Full) && self.bus.wait_taken(ROOM_WITHIN) {
             told = self.bus.publish_recorded(messages, *position);
         }
         // Those who follow the record read it there; a bus that has stopped needs nothing.
-        let _ = told.or_else(|_| self.bus.recorded_up_to(*position));
+        let _ = told.or_else(|_| self.bus.announce_position(*position));
     }
 
     /// Keeps account of who is at work.

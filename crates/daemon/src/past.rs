@@ -3,7 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use bus::{Draft, Message, PAGE_BYTES, Page, Record, RecordError, Wanted};
+use bus::{Draft, Message, PAGE_BYTES, PageRequest, ReplayError, ReplayPage, ReplaySource};
 use event::SessionId;
 use journal::{Ended, Followed, From, Journal, OnLag, Recorded, Selection, Subscription};
 
@@ -43,7 +43,7 @@ impl Past {
     }
 
     /// The reading that has come to a position, or a new one.
-    fn take(&self, after: u64, journal: &Journal) -> Result<Reading, RecordError> {
+    fn take(&self, after: u64, journal: &Journal) -> Result<Reading, ReplayError> {
         let mut readings = self.readings.lock().unwrap_or_else(PoisonError::into_inner);
         let known = readings.iter().rposition(|reading| reading.at == after);
         if let Some(known) = known {
@@ -63,8 +63,8 @@ impl Past {
     }
 }
 
-impl Record for Past {
-    fn page(&self, wanted: Wanted) -> Result<Page, RecordError> {
+impl ReplaySource for Past {
+    fn read_page(&self, wanted: PageRequest) -> Result<ReplayPage, ReplayError> {
         let journal = self.opened.journal();
         let mut reading = self.take(wanted.after, &journal)?;
         let page = reading.page(wanted, &journal)?;
@@ -75,13 +75,13 @@ impl Record for Past {
         Ok(page)
     }
 
-    fn tail(&self) -> Result<u64, RecordError> {
+    fn last_position(&self) -> Result<u64, ReplayError> {
         self.opened.journal().tail().map_err(unreadable)
     }
 }
 
 impl Reading {
-    fn page(&mut self, wanted: Wanted, journal: &Journal) -> Result<Page, RecordError> {
+    fn page(&mut self, wanted: PageRequest, journal: &Journal) -> Result<ReplayPage, ReplayError> {
         let mut messages = Vec::new();
         let mut bytes = 0;
         for _ in 0..EVENTS_MAX {
@@ -105,11 +105,11 @@ impl Reading {
                 break;
             }
         }
-        Ok(Page { messages, up_to: self.at })
+        Ok(ReplayPage { messages, up_to: self.at })
     }
 
     /// The next event that is recorded already.
-    fn following(&mut self) -> Result<Option<std::sync::Arc<Recorded>>, RecordError> {
+    fn following(&mut self) -> Result<Option<std::sync::Arc<Recorded>>, ReplayError> {
         if let Some(next) = self.next.take() {
             return Ok(Some(next));
         }
@@ -173,6 +173,6 @@ fn whole(recorded: &Recorded) -> Message {
     named().unwrap_or_else(short)
 }
 
-fn unreadable(error: journal::ReadError) -> RecordError {
-    RecordError(Box::new(error))
+fn unreadable(error: journal::ReadError) -> ReplayError {
+    ReplayError(Box::new(error))
 }

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::time::Duration;
 
-use bus::{Draft, Field, Filter, Handle, Json, Listener, Message, PublishError};
+use bus::{Draft, FieldValue, Filter, Handle, Json, Listener, Message, PublishError};
 
 use crate::cortex::REV;
 
@@ -79,7 +79,7 @@ impl Claims {
 fn answer(request: &Message) -> Draft {
     let fault = fault(request);
     let event = if fault.is_some() { "error" } else { "finish" };
-    let id = request.field("agent_id").map_or_else(|| Json::of(()), Json::from);
+    let id = request.field("agent_id").map_or_else(|| Json::from_value(()), Json::from);
     let mut draft = Draft::new("cortex", event).with("rev", REV).with_json("agent_id", &id);
     let name = text(request, "name").unwrap_or_else(|| "default".to_owned());
     draft = draft.with("name", name).with("hosted", true);
@@ -104,7 +104,7 @@ fn fault(request: &Message) -> Option<&'static str> {
         return Some("`prompt` is missing");
     }
     let provider = request.field("provider").filter(|field| field.raw() != b"null");
-    match provider.map(Field::text) {
+    match provider.map(FieldValue::text) {
         Some(None) => Some("`provider` is no name"),
         Some(Some(name)) if !is_provider(&name) => Some("`provider` is nobody we know"),
         _ => None,
@@ -117,7 +117,7 @@ fn is_provider(name: &str) -> bool {
 }
 
 fn text(request: &Message, name: &str) -> Option<String> {
-    Some(request.field(name).and_then(Field::text)?.into_owned())
+    Some(request.field(name).and_then(FieldValue::text)?.into_owned())
 }
 
 #[cfg(test)]

@@ -189,7 +189,7 @@ impl Daemon {
             let _ = notices.try_send(notice);
         });
         let bus_settings =
-            bus::Settings { record: Some(record), notice, ..bus::Settings::default() };
+            bus::ServerSettings { record: Some(record), notice, ..bus::ServerSettings::default() };
         let server = Server::bind(&socket(&folder), bus_settings)?;
         let bus = server.handle();
         let log = Log::open(&health(&folder), bus.clone(), clock, echo);

@@ -71,8 +71,9 @@ pub(crate) fn stopped(stopped: &Stopped) -> Draft {
 pub(crate) fn queue(command: &str, snapshot: &Snapshot<'_>) -> Draft {
     let shown = snapshot.shown.iter().map(|entry| {
         let refs = entry.refs.iter().map(|reference| reference.json().clone());
-        let mut shown = vec![("refs", Json::list(refs)), ("cmd", Json::of(&entry.work.cmd))];
-        shown.extend(entry.day.map(|day| ("day", Json::of(day))));
+        let mut shown =
+            vec![("refs", Json::list(refs)), ("cmd", Json::from_value(&entry.work.cmd))];
+        shown.extend(entry.day.map(|day| ("day", Json::from_value(day))));
         Json::object(shown)
     });
     draft(SUPERVISOR, "queue")
@@ -84,7 +85,7 @@ pub(crate) fn queue(command: &str, snapshot: &Snapshot<'_>) -> Draft {
 
 /// A run, or nothing where there is none.
 fn name_of(reference: Option<&Ref>) -> Json {
-    reference.map_or_else(|| Json::of(()), |reference| reference.json().clone())
+    reference.map_or_else(|| Json::from_value(()), |reference| reference.json().clone())
 }
 
 pub(crate) fn skipped(reference: &Ref, active: Option<&Ref>, work: &Work, reason: &str) -> Draft {
@@ -163,9 +164,9 @@ impl LineMaker {
                 "{{\"tract\":\"logs\",\"event\":\"line\",\"rev\":\"{REV}\",\"ref\":{},\
                  \"name\":{},\"pid\":{},\"stream\":{},\"line\":",
                 who.reference.json().as_str(),
-                Json::of(&who.name).as_str(),
+                Json::from_value(&who.name).as_str(),
                 who.pid,
-                Json::of(stream).as_str(),
+                Json::from_value(stream).as_str(),
             ),
         }
     }

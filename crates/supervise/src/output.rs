@@ -105,7 +105,7 @@ impl Shared {
         let is_rest = piece.part.is_some_and(|part| part > 1);
         self.log.line(stream, is_rest, piece.bytes);
         self.lines += u64::from(piece.is_last);
-        if self.is_told && self.bus.hears_lines() {
+        if self.is_told && self.bus.wants_log_lines() {
             let message = maker.line(piece.bytes, piece.part);
             // The file has the line; whoever counts sees that it is missing here.
             if message.is_none_or(|message| self.bus.publish(message).is_err()) {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bus::{Field, Message};
+use bus::{FieldValue, Message};
 
 use crate::day::Day;
 use crate::run_ref::Ref;
@@ -96,7 +96,7 @@ fn choice(message: &Message, name: &str, words: &[&str]) -> Result<Option<usize>
 }
 
 /// A field that says something: `null` is how some languages leave one out.
-fn present<'a>(message: &'a Message, name: &str) -> Option<Field<'a>> {
+fn present<'a>(message: &'a Message, name: &str) -> Option<FieldValue<'a>> {
     message.field(name).filter(|field| field.raw() != b"null")
 }
 

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
-use bus::{Field, Json};
+use bus::{FieldValue, Json};
 
 /// Bytes of a name.
 const REF_MAX: usize = 256;
@@ -32,7 +32,7 @@ impl Ref {
     }
 
     /// Reads the name in a message: a text or an integer. `None` for anything else.
-    pub(crate) fn read(field: Field<'_>) -> Option<Ref> {
+    pub(crate) fn read(field: FieldValue<'_>) -> Option<Ref> {
         let json = Json::from(field);
         let text = match field.text() {
             Some(text) => text.into_owned(),
@@ -53,7 +53,7 @@ impl Ref {
     }
 
     fn made(text: String) -> Ref {
-        let json = Json::of(&text);
+        let json = Json::from_value(&text);
         Ref { spelling: json.spelling(), json, text }
     }
 }
@@ -87,7 +87,7 @@ impl fmt::Debug for Ref {
 pub(crate) mod stored {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-    use super::{Field, Json, Ref};
+    use super::{FieldValue, Json, Ref};
 
     #[derive(Serialize, Deserialize)]
     #[serde(untagged)]
@@ -119,8 +119,8 @@ pub(crate) mod stored {
     fn restore(stored: Stored) -> Option<Ref> {
         match stored {
             Stored::Text(text) => Ref::text(text),
-            Stored::Integer(number) => Ref::read(Field::of(&Json::of(number))),
-            Stored::Odd { json } => Ref::read(Field::of(&Json::parse(&json).ok()?)),
+            Stored::Integer(number) => Ref::read(FieldValue::from_json(&Json::from_value(number))),
+            Stored::Odd { json } => Ref::read(FieldValue::from_json(&Json::parse(&json).ok()?)),
         }
     }
 }

@@ -55,10 +55,10 @@ impl Look<'_> {
     fn services(&self, now: Moment) -> Json {
         let one = |name: &str, reference: &Ref, pid: u32, since: Moment| {
             Json::object([
-                ("name", Json::of(name)),
+                ("name", Json::from_value(name)),
                 ("ref", reference.json().clone()),
-                ("pid", Json::of(pid)),
-                ("uptime_seconds", Json::of(now.saturating_sub(since).as_secs())),
+                ("pid", Json::from_value(pid)),
+                ("uptime_seconds", Json::from_value(now.saturating_sub(since).as_secs())),
             ])
         };
         let own = one(&self.own.name, &self.own.reference, self.own.pid, Moment::ZERO);
@@ -80,8 +80,8 @@ impl Look<'_> {
         Json::list(self.queue.running().map(|(reference, name, since)| {
             Json::object([
                 ("ref", reference.json().clone()),
-                ("name", Json::of(name)),
-                ("duration_seconds", Json::of(now.saturating_sub(since).as_secs())),
+                ("name", Json::from_value(name)),
+                ("duration_seconds", Json::from_value(now.saturating_sub(since).as_secs())),
             ])
         }))
     }

@@ -157,5 +157,8 @@ fn flood(mut stream: &UnixStream) -> bool {
 
 fn one_shot(path: &Path) -> bool {
     let message = ::bus::Draft::new("bench", "shot").build().expect("it is a good message");
-    matches!(::bus::send(path, &[message]), ::bus::Sent::Taken | ::bus::Sent::Written)
+    matches!(
+        ::bus::send(path, &[message]),
+        ::bus::SendOutcome::Delivered | ::bus::SendOutcome::Written
+    )
 }

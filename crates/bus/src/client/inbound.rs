@@ -1,39 +1,39 @@
-//! What was heard and not yet taken.
+//! The queue of received events that the caller has not taken yet.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::Item;
+use super::ClientEvent;
 
-/// Messages that wait for the caller. With more, the oldest are given up, and it is told; or
-/// nothing more is read from the server until there is room.
+/// Messages that wait for the caller. Beyond that, a lossy queue drops the oldest and counts
+/// them; a blocking one stops reading from the server until there is room.
 pub(super) const MESSAGES_MAX: usize = 10_000;
 
-/// Bytes of them.
+/// Bytes of those messages; the same happens beyond it.
 const BYTES_MAX: usize = 16 << 20;
 
 pub(super) struct Inbound {
-    state: Mutex<Waiting>,
+    state: Mutex<InboundState>,
     news: Condvar,
     room: Condvar,
-    /// Whether whoever puts something in waits until there is room.
+    /// Whether `put` blocks until there is room instead of dropping the oldest.
     is_patient: bool,
 }
 
 #[derive(Default)]
-struct Waiting {
-    items: VecDeque<Item>,
+struct InboundState {
+    items: VecDeque<ClientEvent>,
     messages: usize,
     bytes: usize,
-    /// Given up since the caller was told last.
+    /// Messages dropped since the last report to the caller.
     lagged: u64,
-    /// Queued messages that could not be written, since then.
+    /// Queued outgoing messages that could not be written, since the last report.
     lost: u64,
     is_closed: bool,
 }
 
-impl Waiting {
+impl InboundState {
     fn is_full(&self) -> bool {
         self.messages >= MESSAGES_MAX || self.bytes >= BYTES_MAX
     }
@@ -48,21 +48,22 @@ impl Inbound {
         Inbound { state: Mutex::default(), news: Condvar::new(), room: Condvar::new(), is_patient }
     }
 
-    pub(super) fn put(&self, item: Item) {
+    pub(super) fn put(&self, item: ClientEvent) {
         let mut state = self.lock();
         while self.is_patient && state.is_full() && !state.is_closed {
             state = self.room.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
-        if let Item::Message(message) = &item {
+        if let ClientEvent::Message(message) = &item {
             state.messages += 1;
             state.bytes += message.line().len();
         }
         state.items.push_back(item);
-        // The one that was just put in stays, however long it is.
+        // The newest message stays even if it alone exceeds the limit: dropping it would lose it
+        // although the queue is empty otherwise.
         while !self.is_patient && state.is_overfull() {
-            let is_message = |item: &Item| matches!(item, Item::Message(_));
+            let is_message = |item: &ClientEvent| matches!(item, ClientEvent::Message(_));
             let Some(oldest) = state.items.iter().position(is_message) else { break };
-            if let Some(Item::Message(message)) = state.items.remove(oldest) {
+            if let Some(ClientEvent::Message(message)) = state.items.remove(oldest) {
                 state.messages -= 1;
                 state.bytes -= message.line().len();
                 state.lagged += 1;
@@ -71,26 +72,26 @@ impl Inbound {
         self.news.notify_all();
     }
 
-    /// Notes messages that could not be written. Never waits: whoever says so may be what the caller
-    /// waits for.
+    /// Counts messages that could not be written. Never blocks: the caller may be waiting for the
+    /// writer thread that calls this.
     pub(super) fn lose(&self, count: u64) {
         self.lock().lost += count;
         self.news.notify_all();
     }
 
-    /// The next item; `None` when the time is over or the client was stopped.
-    pub(super) fn next(&self, limit: Option<Duration>) -> Option<Item> {
+    /// Returns the next event; `None` after the limit or once the client is stopped.
+    pub(super) fn next(&self, limit: Option<Duration>) -> Option<ClientEvent> {
         let until = limit.map(|limit| Instant::now() + limit);
         let mut state = self.lock();
         loop {
             if state.lagged > 0 {
-                return Some(Item::Lagged { dropped: std::mem::take(&mut state.lagged) });
+                return Some(ClientEvent::Lagged { dropped: std::mem::take(&mut state.lagged) });
             }
             if state.lost > 0 {
-                return Some(Item::Lost(std::mem::take(&mut state.lost)));
+                return Some(ClientEvent::Lost(std::mem::take(&mut state.lost)));
             }
             if let Some(item) = state.items.pop_front() {
-                if let Item::Message(message) = &item {
+                if let ClientEvent::Message(message) = &item {
                     state.messages -= 1;
                     state.bytes -= message.line().len();
                     self.room.notify_one();
@@ -124,7 +125,7 @@ impl Inbound {
         self.lock().is_closed
     }
 
-    /// Waits for the client to be stopped; whether it was.
+    /// Waits for the client to be stopped; returns whether it was.
     pub(super) fn wait_closed(&self, limit: Duration) -> bool {
         let until = Instant::now() + limit;
         let mut state = self.lock();
@@ -138,7 +139,7 @@ impl Inbound {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
+    fn lock(&self) -> MutexGuard<'_, InboundState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -148,26 +149,26 @@ mod tests {
     use super::*;
     use crate::message::Draft;
 
-    fn message(number: usize, len: usize) -> Item {
+    fn message(number: usize, len: usize) -> ClientEvent {
         let draft = Draft::new("test", "note").with("n", number).with("text", "x".repeat(len));
-        Item::Message(draft.build().unwrap())
+        ClientEvent::Message(draft.build().unwrap())
     }
 
     #[test]
-    fn too_many_bytes_for_a_slow_taker_are_given_up() {
+    fn inbound_is_limited_by_bytes() {
         let inbound = Inbound::new(false);
         for number in 0..3 {
             inbound.put(message(number, 7 << 20));
         }
         let next = || inbound.next(Some(Duration::ZERO));
-        assert_eq!(next(), Some(Item::Lagged { dropped: 1 }));
+        assert_eq!(next(), Some(ClientEvent::Lagged { dropped: 1 }));
         assert_eq!(next(), Some(message(1, 7 << 20)));
         assert_eq!(next(), Some(message(2, 7 << 20)));
-        // The newest stays, however long it is.
+        // The newest message stays, however long it is.
         let longest = message(3, (16 << 20) - 100);
         inbound.put(message(4, 1_000));
         inbound.put(longest.clone());
-        assert_eq!(next(), Some(Item::Lagged { dropped: 1 }));
+        assert_eq!(next(), Some(ClientEvent::Lagged { dropped: 1 }));
         assert_eq!(next(), Some(longest));
         assert_eq!(next(), None);
     }

@@ -1,4 +1,4 @@
-//! What was queued and not yet written.
+//! The queue of messages that are not written yet, and the thread that writes them.
 
 use std::collections::VecDeque;
 use std::io::Write;
@@ -9,13 +9,13 @@ use std::time::{Duration, Instant};
 use super::inbound::Inbound;
 use crate::relay::LINE_MAX;
 
-/// Messages that wait to be written. With more, `emit` says `Full`.
+/// Messages that wait to be written. Beyond that, `emit` returns `Full`.
 const MESSAGES_MAX: usize = 1_000;
 
-/// Bytes of them. A single longer message is taken if nothing else waits.
+/// Bytes of those messages. One longer message is accepted if the queue is empty.
 const BYTES_MAX: usize = 4 << 20;
 
-/// How long a message is held while there is no connection; then it is lost, and told so.
+/// How long a message is held without a connection. Then it is dropped and reported as lost.
 const HELD_MAX: Duration = Duration::from_secs(10);
 
 /// Why a message was not queued.
@@ -25,7 +25,7 @@ pub enum EmitError {
     Full,
     #[error("there is no connection to the bus")]
     Down,
-    #[error("a message has at most {LINE_MAX} bytes")]
+    #[error("a message may have at most {LINE_MAX} bytes")]
     TooLong,
     #[error("the client was stopped")]
     Stopped,
@@ -33,18 +33,18 @@ pub enum EmitError {
 
 pub(super) struct Outbound {
     holds: bool,
-    state: Mutex<Queue>,
+    state: Mutex<OutboundState>,
     news: Condvar,
 }
 
 #[derive(Default)]
-struct Queue {
+struct OutboundState {
     lines: VecDeque<(Vec<u8>, Instant)>,
     bytes: usize,
-    /// The line that is being written now.
+    /// The writer has taken a line off the queue and has not finished writing it.
     is_writing: bool,
     stream: Option<UnixStream>,
-    /// Counts connections: one that breaks must not take the next one along.
+    /// Counts connections. A write that failed on an old one must not close the new one.
     connection: u64,
     is_closed: bool,
 }
@@ -92,7 +92,7 @@ impl Outbound {
         self.news.notify_all();
     }
 
-    /// Waits until everything is written; how many are not when the time is over.
+    /// Waits until everything is written; returns how many lines are not after the limit.
     pub(super) fn flush(&self, limit: Duration) -> usize {
         let until = Instant::now() + limit;
         let mut state = self.lock();
@@ -136,7 +136,8 @@ impl Outbound {
             let mut state = self.lock();
             state.is_writing = false;
             if !is_written {
-                // Half of it may be out, and the server throws half a line away.
+                // Half of the line may have been sent. The server discards an unfinished line, so
+                // the message is lost.
                 told.lose(1);
                 if state.connection == connection {
                     state.stream = None;
@@ -146,8 +147,8 @@ impl Outbound {
         }
     }
 
-    /// Waits for news, or until the oldest line has been held long enough.
-    fn wait<'a>(&self, state: MutexGuard<'a, Queue>) -> MutexGuard<'a, Queue> {
+    /// Waits for a change, or until the oldest line has been held for its full time.
+    fn wait<'a>(&self, state: MutexGuard<'a, OutboundState>) -> MutexGuard<'a, OutboundState> {
         let Some((_, queued)) = state.lines.front() else {
             return self.news.wait(state).unwrap_or_else(PoisonError::into_inner);
         };
@@ -156,13 +157,13 @@ impl Outbound {
         waited.unwrap_or_else(PoisonError::into_inner).0
     }
 
-    fn lock(&self) -> MutexGuard<'_, Queue> {
+    fn lock(&self) -> MutexGuard<'_, OutboundState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Queue {
-    /// Gives up what has been held too long without a connection; how many that were.
+impl OutboundState {
+    /// Drops lines that were held too long without a connection; returns how many.
     fn give_up_old(&mut self) -> u64 {
         let mut count = 0;
         while self.stream.is_none()
@@ -182,16 +183,16 @@ mod tests {
     use std::sync::{Arc, mpsc};
 
     use super::*;
-    use crate::client::Item;
+    use crate::client::ClientEvent;
     use crate::client::inbound::MESSAGES_MAX as INBOUND_MAX;
     use crate::message::Draft;
 
     #[test]
-    fn one_whose_hands_are_full_is_told_what_was_lost_and_waits_for_nobody() {
+    fn writer_never_waits_for_full_inbound() {
         let message = Draft::new("test", "note").build().unwrap();
         let inbound = Arc::new(Inbound::new(true));
         for _ in 0..INBOUND_MAX {
-            inbound.put(Item::Message(message.clone()));
+            inbound.put(ClientEvent::Message(message.clone()));
         }
         let outbound = Arc::new(Outbound::new(true));
         let (ours, theirs) = UnixStream::pair().unwrap();
@@ -199,7 +200,7 @@ mod tests {
         outbound.connect(ours);
         let (told, writer) = (Arc::clone(&inbound), Arc::clone(&outbound));
         std::thread::spawn(move || writer.write_all(&told));
-        // Nobody takes anything meanwhile.
+        // The caller takes nothing off the inbound queue meanwhile.
         let (done, is_done) = mpsc::sync_channel(1);
         let caller = Arc::clone(&outbound);
         std::thread::spawn(move || {
@@ -208,7 +209,7 @@ mod tests {
             done.send((left, caller.put(message.line()))).unwrap();
         });
         assert_eq!(is_done.recv_timeout(Duration::from_secs(60)), Ok((0, Ok(()))));
-        assert_eq!(inbound.next(Some(Duration::ZERO)), Some(Item::Lost(1)));
+        assert_eq!(inbound.next(Some(Duration::ZERO)), Some(ClientEvent::Lost(1)));
         outbound.close();
     }
 }

@@ -5,24 +5,26 @@ use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::time::Duration;
 
-use bus::{Client, ClientSettings, EmitError, Filter, Item, Message, Sent, send, send_within};
+use bus::{
+    Client, ClientEvent, ClientSettings, EmitError, Filter, Message, SendOutcome, send, send_within,
+};
 use serde_json::json;
 
-use crate::hall::{Hall, NOW, PATIENCE, note, plain_server, rude_server};
+use crate::harness::{NOW, PATIENCE, TestServer, note, plain_server, rude_server};
 
 fn start(path: &Path, settings: ClientSettings) -> Client {
     Client::start(path, settings).unwrap()
 }
 
 #[track_caller]
-fn hear(client: &Client) -> Item {
+fn hear(client: &Client) -> ClientEvent {
     client.next(PATIENCE).unwrap()
 }
 
 #[track_caller]
 fn hear_line(client: &Client) -> String {
     match hear(client) {
-        Item::Message(message) => String::from_utf8(message.line().to_vec()).unwrap(),
+        ClientEvent::Message(message) => String::from_utf8(message.line().to_vec()).unwrap(),
         item => panic!("no message but {item:?}"),
     }
 }
@@ -37,63 +39,65 @@ fn server<T: Send + 'static>(
 }
 
 #[test]
-fn a_client_hears_and_says() {
-    let hall = Hall::open();
-    let mut guest = hall.guest();
+fn client_receives_and_sends() {
+    let test_server = TestServer::open();
+    let mut peer = test_server.client();
     let defaults = vec![("who".to_owned(), json!("me")), ("gone".to_owned(), json!(null))];
-    let client = start(hall.path(), ClientSettings { defaults, ..ClientSettings::default() });
-    assert_eq!(hear(&client), Item::Connected);
+    let client =
+        start(test_server.path(), ClientSettings { defaults, ..ClientSettings::default() });
+    assert_eq!(hear(&client), ClientEvent::Connected);
     client.emit("a", "b", &[("n", json!(1))]).unwrap();
     let line = format!(r#"{{"tract":"a","event":"b","who":"me","n":1,"ts":{NOW}}}"#);
     assert_eq!(hear_line(&client), line);
-    assert_eq!(guest.hear(), line);
+    assert_eq!(peer.hear(), line);
     client.emit("a", "b", &[("who", json!("you"))]).unwrap();
-    assert_eq!(guest.hear(), format!(r#"{{"tract":"a","event":"b","who":"you","ts":{NOW}}}"#));
+    assert_eq!(peer.hear(), format!(r#"{{"tract":"a","event":"b","who":"you","ts":{NOW}}}"#));
     assert_eq!(client.stop(PATIENCE), 0);
 }
 
 #[test]
-fn a_client_comes_before_its_server_and_survives_it() {
-    let mut hall = Hall::open();
-    hall.close();
-    let client = start(hall.path(), ClientSettings::default());
+fn client_outlives_its_server() {
+    let mut test_server = TestServer::open();
+    test_server.close();
+    let client = start(test_server.path(), ClientSettings::default());
     client.emit("test", "early", &[]).unwrap();
-    assert_eq!(hear(&client), Item::Disconnected);
-    hall.reopen();
-    assert_eq!(hear(&client), Item::Connected);
+    assert_eq!(hear(&client), ClientEvent::Disconnected);
+    test_server.reopen();
+    assert_eq!(hear(&client), ClientEvent::Connected);
     assert_eq!(hear_line(&client), format!(r#"{{"tract":"test","event":"early","ts":{NOW}}}"#));
-    hall.close();
-    assert_eq!(hear(&client), Item::Disconnected);
-    hall.reopen();
-    assert_eq!(hear(&client), Item::Connected);
-    let mut guest = hall.guest();
-    guest.say(&note(1));
+    test_server.close();
+    assert_eq!(hear(&client), ClientEvent::Disconnected);
+    test_server.reopen();
+    assert_eq!(hear(&client), ClientEvent::Connected);
+    let mut peer = test_server.client();
+    peer.say(&note(1));
     assert_eq!(hear_line(&client), note(1));
 }
 
 #[test]
-fn a_subscription_is_taken_up_again() {
-    let mut hall = Hall::open();
+fn subscription_survives_reconnect() {
+    let mut test_server = TestServer::open();
     let filter = Filter { tracts: vec!["test".to_owned()], ..Filter::default() };
-    let client = start(hall.path(), ClientSettings { filter, ..ClientSettings::default() });
+    let client = start(test_server.path(), ClientSettings { filter, ..ClientSettings::default() });
     for _ in 0..2 {
-        assert_eq!(hear(&client), Item::Connected);
+        assert_eq!(hear(&client), ClientEvent::Connected);
         client.emit("other", "x", &[]).unwrap();
         client.emit("test", "x", &[]).unwrap();
         assert!(hear_line(&client).contains(r#""tract":"test""#));
-        hall.close();
-        assert_eq!(hear(&client), Item::Disconnected);
-        hall.reopen();
+        test_server.close();
+        assert_eq!(hear(&client), ClientEvent::Disconnected);
+        test_server.reopen();
     }
 }
 
 #[test]
-fn emit_tells_the_truth() {
-    let mut hall = Hall::open();
-    hall.close();
-    let client = start(hall.path(), ClientSettings { no_hold: true, ..ClientSettings::default() });
+fn emit_reports_what_happened() {
+    let mut test_server = TestServer::open();
+    test_server.close();
+    let client =
+        start(test_server.path(), ClientSettings { no_hold: true, ..ClientSettings::default() });
     assert_eq!(client.emit("a", "b", &[]), Err(EmitError::Down));
-    let client = start(hall.path(), ClientSettings::default());
+    let client = start(test_server.path(), ClientSettings::default());
     let taken = (0..2_000).take_while(|_| client.emit("a", "b", &[]).is_ok()).count();
     assert_eq!(taken, 1_000);
     assert_eq!(client.emit("a", "b", &[]), Err(EmitError::Full));
@@ -103,18 +107,18 @@ fn emit_tells_the_truth() {
 }
 
 #[test]
-fn a_slow_taker_lags_by_itself() {
-    let hall = Hall::open();
-    let client = start(hall.path(), ClientSettings::default());
-    assert_eq!(hear(&client), Item::Connected);
-    let mut guest = hall.guest();
+fn slow_caller_lags_alone() {
+    let test_server = TestServer::open();
+    let client = start(test_server.path(), ClientSettings::default());
+    assert_eq!(hear(&client), ClientEvent::Connected);
+    let mut peer = test_server.client();
     for number in 0..12_000 {
-        guest.say(&note(number));
-        assert_eq!(guest.hear(), note(number));
+        peer.say(&note(number));
+        assert_eq!(peer.hear(), note(number));
     }
     // What the server holds for it is nothing: it has drained its socket all the time.
     let stats = loop {
-        let stats = bus::stats(hall.path()).unwrap().to_json();
+        let stats = bus::query_stats(test_server.path()).unwrap().to_json();
         if stats["clients"][0]["behind_bytes"] == 0 {
             break stats;
         }
@@ -124,8 +128,8 @@ fn a_slow_taker_lags_by_itself() {
     let mut dropped = 0;
     while heard + dropped < 12_000 {
         match hear(&client) {
-            Item::Message(_) => heard += 1,
-            Item::Lagged { dropped: more } => dropped += more,
+            ClientEvent::Message(_) => heard += 1,
+            ClientEvent::Lagged { dropped: more } => dropped += more,
             item => panic!("{item:?}"),
         }
     }
@@ -134,78 +138,78 @@ fn a_slow_taker_lags_by_itself() {
 }
 
 #[test]
-fn a_plain_server_is_served_too() {
-    let hall = Hall::open();
-    let path = hall.folder().join("plain.sock");
+fn plain_server_works() {
+    let test_server = TestServer::open();
+    let path = test_server.folder().join("plain.sock");
     plain_server(&path);
     let filter = Filter { tracts: vec!["test".to_owned()], ..Filter::default() };
     let client = start(&path, ClientSettings { filter, ..ClientSettings::default() });
-    assert_eq!(hear(&client), Item::Connected);
+    assert_eq!(hear(&client), ClientEvent::Connected);
     client.emit("other", "x", &[]).unwrap();
     client.emit("test", "x", &[]).unwrap();
     assert_eq!(hear_line(&client), r#"{"tract":"test","event":"x"}"#, "it chooses by itself");
     let message = Message::parse(note(1).as_bytes()).unwrap();
-    assert!(matches!(send(&path, &[message]), Sent::Taken));
+    assert!(matches!(send(&path, &[message]), SendOutcome::Delivered));
     assert_eq!(hear_line(&client), note(1));
-    assert!(matches!(bus::stats(&path), Err(bus::AskError::NoAnswer { .. })));
+    assert!(matches!(bus::query_stats(&path), Err(bus::StatsError::NoAnswer { .. })));
 }
 
 #[test]
-fn one_shot_without_a_server_creates_nothing() {
-    let hall = Hall::open();
-    let path = hall.folder().join("none.sock");
+fn send_without_server_creates_nothing() {
+    let test_server = TestServer::open();
+    let path = test_server.folder().join("none.sock");
     let message = Message::parse(note(1).as_bytes()).unwrap();
-    assert!(matches!(send(&path, &[message]), Sent::NotSent(_)));
+    assert!(matches!(send(&path, &[message]), SendOutcome::NotSent(_)));
     assert!(!path.exists());
-    assert!(matches!(bus::stats(&path), Err(bus::AskError::Nobody { .. })));
+    assert!(matches!(bus::query_stats(&path), Err(bus::StatsError::NotRunning { .. })));
 }
 
 #[test]
-fn a_one_shot_message_is_taken_when_the_server_says_so() {
-    let hall = Hall::open();
-    let mut guest = hall.guest();
+fn send_is_delivered_on_receipt() {
+    let test_server = TestServer::open();
+    let mut peer = test_server.client();
     let messages: Vec<Message> =
         (0..3).map(|number| Message::parse(note(number).as_bytes()).unwrap()).collect();
-    assert!(matches!(send(hall.path(), &messages), Sent::Taken));
+    assert!(matches!(send(test_server.path(), &messages), SendOutcome::Delivered));
     for number in 0..3 {
-        assert_eq!(guest.hear(), note(number));
+        assert_eq!(peer.hear(), note(number));
     }
 }
 
 #[test]
-fn what_a_server_says_nothing_of_was_written() {
+fn send_without_receipt_is_written() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("bus.sock");
-    // It never gets round to anybody.
+    // This server never reads.
     let _listener = UnixListener::bind(&path).unwrap();
     let message = Message::parse(note(1).as_bytes()).unwrap();
     let sent = send_within(&path, &[message], Duration::from_millis(1));
-    assert!(matches!(sent, Sent::Written), "{sent:?}");
+    assert!(matches!(sent, SendOutcome::Written), "{sent:?}");
 }
 
 #[test]
-fn what_a_server_did_not_read_was_not_sent() {
-    let hall = Hall::open();
-    let path = hall.folder().join("rude.sock");
+fn unread_message_counts_as_not_sent() {
+    let test_server = TestServer::open();
+    let path = test_server.folder().join("rude.sock");
     rude_server(&path);
     let message = Message::parse(note(1).as_bytes()).unwrap();
     let sent = send(&path, &[message]);
-    assert!(matches!(sent, Sent::NotSent(_)), "{sent:?}");
+    assert!(matches!(sent, SendOutcome::NotSent(_)), "{sent:?}");
 }
 
 #[test]
-fn what_was_queued_and_never_written_is_told_as_lost() {
-    let hall = Hall::open();
-    let client = start(&hall.folder().join("none.sock"), ClientSettings::default());
+fn expired_messages_are_reported_lost() {
+    let test_server = TestServer::open();
+    let client = start(&test_server.folder().join("none.sock"), ClientSettings::default());
     for _ in 0..3 {
         client.emit("a", "b", &[]).unwrap();
     }
-    assert_eq!(hear(&client), Item::Disconnected);
-    // It is held for a while; nobody comes.
+    assert_eq!(hear(&client), ClientEvent::Disconnected);
+    // The message is held for a while; no server comes.
     let mut lost = 0;
     while lost < 3 {
         match hear(&client) {
-            Item::Lost(more) => lost += more,
+            ClientEvent::Lost(more) => lost += more,
             item => panic!("{item:?}"),
         }
     }
@@ -214,9 +218,9 @@ fn what_was_queued_and_never_written_is_told_as_lost() {
 }
 
 #[test]
-fn of_a_connection_that_breaks_only_the_message_in_hand_is_lost() {
-    let hall = Hall::open();
-    let path = hall.folder().join("breaks.sock");
+fn broken_connection_loses_one_message() {
+    let test_server = TestServer::open();
+    let path = test_server.folder().join("breaks.sock");
     let server = server(&path, move |listener| {
         // Of the first connection it takes one byte, of the second everything.
         let (mut first, _) = listener.accept().unwrap();
@@ -231,7 +235,7 @@ fn of_a_connection_that_breaks_only_the_message_in_hand_is_lost() {
         lines.map(number).take(9).collect::<Vec<u64>>()
     });
     let client = start(&path, ClientSettings::default());
-    assert_eq!(hear(&client), Item::Connected);
+    assert_eq!(hear(&client), ClientEvent::Connected);
     // More than a socket takes: the writer is in the middle of it.
     client.emit("a", "b", &[("n", json!(0)), ("c", json!("x".repeat(3 << 20)))]).unwrap();
     for number in 1..10 {
@@ -239,14 +243,14 @@ fn of_a_connection_that_breaks_only_the_message_in_hand_is_lost() {
     }
     let mut heard = [hear(&client), hear(&client), hear(&client)];
     heard.sort_by_key(|item| format!("{item:?}"));
-    assert_eq!(heard, [Item::Connected, Item::Disconnected, Item::Lost(1)]);
+    assert_eq!(heard, [ClientEvent::Connected, ClientEvent::Disconnected, ClientEvent::Lost(1)]);
     assert_eq!(server.join().unwrap(), (1..10).collect::<Vec<u64>>(), "all that waited");
 }
 
 #[test]
-fn too_many_bytes_are_too_many() {
-    let hall = Hall::open();
-    let client = start(&hall.folder().join("none.sock"), ClientSettings::default());
+fn emit_is_limited_by_bytes() {
+    let test_server = TestServer::open();
+    let client = start(&test_server.folder().join("none.sock"), ClientSettings::default());
     let text = json!("x".repeat(1 << 20));
     let emit = || client.emit("a", "b", &[("c", text.clone())]);
     assert_eq!([emit(), emit(), emit()], [Ok(()); 3]);
@@ -255,10 +259,10 @@ fn too_many_bytes_are_too_many() {
 }
 
 #[test]
-fn one_that_was_stopped_says_so() {
-    let hall = Hall::open();
-    let client = start(hall.path(), ClientSettings::default());
-    assert_eq!(hear(&client), Item::Connected);
+fn stopped_client_says_so() {
+    let test_server = TestServer::open();
+    let client = start(test_server.path(), ClientSettings::default());
+    assert_eq!(hear(&client), ClientEvent::Connected);
     client.emit("a", "b", &[]).unwrap();
     assert_eq!(client.flush(PATIENCE), 0, "it is written");
     client.stopper().stop();
@@ -268,9 +272,9 @@ fn one_that_was_stopped_says_so() {
 }
 
 #[test]
-fn half_a_line_of_the_old_connection_is_thrown_away() {
-    let hall = Hall::open();
-    let path = hall.folder().join("half.sock");
+fn half_line_of_old_connection_is_discarded() {
+    let test_server = TestServer::open();
+    let path = test_server.folder().join("half.sock");
     let server = server(&path, |listener| {
         let say = |text: String| {
             let (mut stream, _) = listener.accept().unwrap();
@@ -284,19 +288,19 @@ fn half_a_line_of_the_old_connection_is_thrown_away() {
         stream.read_to_end(&mut Vec::new()).unwrap();
     });
     let client = start(&path, ClientSettings::default());
-    assert_eq!(hear(&client), Item::Connected);
+    assert_eq!(hear(&client), ClientEvent::Connected);
     assert_eq!(hear_line(&client), note(0));
-    assert_eq!(hear(&client), Item::Disconnected);
-    assert_eq!(hear(&client), Item::Connected);
+    assert_eq!(hear(&client), ClientEvent::Disconnected);
+    assert_eq!(hear(&client), ClientEvent::Connected);
     assert_eq!(hear_line(&client), note(2));
     drop(client);
     server.join().unwrap();
 }
 
 #[test]
-fn a_gap_that_the_server_tells_of_is_told_on() {
-    let hall = Hall::open();
-    let path = hall.folder().join("gap.sock");
+fn server_gap_is_passed_on() {
+    let test_server = TestServer::open();
+    let path = test_server.folder().join("gap.sock");
     let server = server(&path, |listener| {
         let (mut stream, _) = listener.accept().unwrap();
         stream.write_all(br#"{"tract":"callosum","event":"lagged","dropped":7}"#).unwrap();
@@ -304,19 +308,19 @@ fn a_gap_that_the_server_tells_of_is_told_on() {
         stream.read_to_end(&mut Vec::new()).unwrap();
     });
     let client = start(&path, ClientSettings::default());
-    assert_eq!(hear(&client), Item::Connected);
-    assert_eq!(hear(&client), Item::Lagged { dropped: 7 });
+    assert_eq!(hear(&client), ClientEvent::Connected);
+    assert_eq!(hear(&client), ClientEvent::Lagged { dropped: 7 });
     drop(client);
     server.join().unwrap();
 }
 
 #[test]
-fn a_plain_server_is_asked_once_and_never_again() {
-    let hall = Hall::open();
-    let path = hall.folder().join("asked.sock");
+fn plain_server_is_asked_once() {
+    let test_server = TestServer::open();
+    let path = test_server.folder().join("asked.sock");
     let server = server(&path, |listener| {
         let (first, _) = listener.accept().unwrap();
-        // Longer than it may take to answer; it gives back what it was told, as to everybody.
+        // Longer than a server may take to confirm; then it relays the request like any message.
         first.set_read_timeout(Some(Duration::from_millis(1_200))).unwrap();
         let mut first = BufReader::new(first);
         let mut asked = String::new();
@@ -331,7 +335,7 @@ fn a_plain_server_is_asked_once_and_never_again() {
     });
     let filter = Filter { tracts: vec!["test".to_owned()], ..Filter::default() };
     let client = start(&path, ClientSettings { filter, ..ClientSettings::default() });
-    for item in [Item::Connected, Item::Disconnected, Item::Connected] {
+    for item in [ClientEvent::Connected, ClientEvent::Disconnected, ClientEvent::Connected] {
         assert_eq!(hear(&client), item);
     }
     client.emit("test", "x", &[]).unwrap();

@@ -1,10 +1,10 @@
-//! Bytes nobody would send. The fuzzer looks for more of them.
+//! Bytes that no proper client sends. The fuzzer looks for more of them.
 
 mod bus;
 
 use proptest::prelude::*;
 
-/// Pieces that lines are made of, whole ones and broken ones.
+/// Pieces of lines, valid and broken.
 const PIECES: &[&[u8]] = &[
     b"{",
     b"}",
@@ -50,14 +50,14 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
     #[test]
-    fn the_check_agrees_with_a_plain_one(
+    fn scanner_matches_reference(
         pieces in prop::collection::vec(prop::sample::select(PIECES), 0..24),
     ) {
         bus::check(&pieces.concat());
     }
 
     #[test]
-    fn what_others_can_read_is_read_the_same(
+    fn values_decode_like_serde_json(
         pieces in prop::collection::vec(prop::sample::select(PIECES), 0..12),
     ) {
         let line = [&b"{\"tract\":1,\"event\":2,\"a\":["[..], &pieces.concat(), b"]}"].concat();
@@ -69,7 +69,7 @@ proptest! {
 }
 
 #[test]
-fn the_check_agrees_with_a_plain_one_at_its_limits() {
+fn scanner_matches_reference_at_limits() {
     for depth in [511, 512, 513, 2_000] {
         let line = format!("{}{}", "[".repeat(depth), "]".repeat(depth));
         bus::check(line.as_bytes());

@@ -1,10 +1,10 @@
-//! Who falls behind is told, exactly, and loses what matters least first.
+//! Slow clients: the bus drops the least important messages first and reports exactly what.
 
-use bus::Settings;
+use bus::ServerSettings;
 use proptest::prelude::*;
 use serde_json::Value;
 
-use crate::hall::{Guest, Hall, note, settings};
+use crate::harness::{TestClient, TestServer, note, settings};
 
 /// Names of one message of each class, in the order classes are given up.
 const NAMES: [(&str, &str); 4] =
@@ -20,34 +20,34 @@ fn line(class: usize, number: usize, len: usize) -> String {
 }
 
 /// Says it and waits until it has gone through.
-fn say(sender: &mut Guest, line: &str) {
+fn say(sender: &mut TestClient, line: &str) {
     sender.say(line);
     assert_eq!(sender.hear(), line);
 }
 
-/// What somebody hears who has not read until now.
+/// What a client receives that has not read until now.
 struct Account {
     /// Class and number of each message, in order.
     heard: Vec<(usize, usize)>,
-    /// Messages that were told as missing, by class.
+    /// Messages reported as dropped, by class.
     dropped: [u64; 4],
     lifecycle_lost: u64,
     gaps: usize,
 }
 
-fn account(guest: Guest, sender: &mut Guest) -> Account {
-    account_until(LAST, guest, sender)
+fn account(client: TestClient, sender: &mut TestClient) -> Account {
+    account_until(LAST, client, sender)
 }
 
 /// The same up to a line that is said now, and was never said before.
-fn account_until(last: &str, mut guest: Guest, sender: &mut Guest) -> Account {
+fn account_until(last: &str, mut client: TestClient, sender: &mut TestClient) -> Account {
     let last = last.to_owned();
     let reader = std::thread::spawn({
         let last = last.clone();
         move || {
             let mut lines = Vec::new();
             loop {
-                let line = guest.hear();
+                let line = client.hear();
                 if line == last {
                     return lines;
                 }
@@ -73,7 +73,7 @@ fn account_until(last: &str, mut guest: Guest, sender: &mut Guest) -> Account {
             continue;
         }
         let is = |names: &(&str, &str)| message["tract"] == names.0 && message["event"] == names.1;
-        // What the guest has said itself is none of them.
+        // What the client has said itself is none of them.
         let Some(class) = NAMES.iter().position(is) else { continue };
         account.heard.push((class, usize::try_from(message["n"].as_u64().unwrap()).unwrap()));
     }
@@ -81,25 +81,25 @@ fn account_until(last: &str, mut guest: Guest, sender: &mut Guest) -> Account {
 }
 
 #[test]
-fn one_who_lags_a_little_misses_nothing() {
-    let hall = Hall::open();
-    let (guest, mut sender) = (hall.guest(), hall.guest());
+fn slightly_slow_client_misses_nothing() {
+    let server = TestServer::open();
+    let (client, mut sender) = (server.client(), server.client());
     for number in 0..100 {
         say(&mut sender, &line(number % 4, number, 5_000));
     }
-    let account = account(guest, &mut sender);
+    let account = account(client, &mut sender);
     assert_eq!(account.heard.len(), 100);
     assert_eq!(account.gaps, 0);
 }
 
 #[test]
 fn bulk_is_skipped_first_and_counted() {
-    let hall = Hall::open();
-    let (guest, mut sender) = (hall.guest(), hall.guest());
+    let server = TestServer::open();
+    let (client, mut sender) = (server.client(), server.client());
     for number in 0..300 {
         say(&mut sender, &line(if number % 3 == 0 { 2 } else { 0 }, number, 20_000));
     }
-    let account = account(guest, &mut sender);
+    let account = account(client, &mut sender);
     let ordinary = account.heard.iter().filter(|(class, _)| *class == 2).count();
     assert_eq!(ordinary, 100, "only bulk was skipped");
     assert!(account.dropped[0] > 0);
@@ -108,28 +108,28 @@ fn bulk_is_skipped_first_and_counted() {
 }
 
 #[test]
-fn a_gap_is_told_between_lines() {
-    let hall = Hall::open();
-    let (guest, mut sender) = (hall.guest(), hall.guest());
+fn gap_report_comes_between_lines() {
+    let server = TestServer::open();
+    let (client, mut sender) = (server.client(), server.client());
     // Bulk to be skipped, then lines that are longer than what a socket takes at a time.
     for number in 0..250 {
         let (class, len) = if number < 100 { (0, 20_000) } else { (2, 70_001) };
         say(&mut sender, &line(class, number, len));
     }
-    let account = account(guest, &mut sender);
+    let account = account(client, &mut sender);
     assert!(account.dropped[0] > 0);
     assert_eq!(account.heard.len() as u64 + account.dropped[0], 250);
     assert_eq!(account.gaps, 1);
 }
 
 #[test]
-fn lifecycle_outlives_a_flood() {
-    let hall = Hall::open();
-    let (guest, mut sender) = (hall.guest(), hall.guest());
+fn lifecycle_survives_a_flood() {
+    let server = TestServer::open();
+    let (client, mut sender) = (server.client(), server.client());
     for number in 0..3_000 {
         say(&mut sender, &line(if number % 100 == 0 { 3 } else { 0 }, number, 10_000));
     }
-    let account = account(guest, &mut sender);
+    let account = account(client, &mut sender);
     let kept: Vec<usize> =
         account.heard.iter().filter(|(class, _)| *class == 3).map(|(_, number)| *number).collect();
     assert_eq!(kept, (0..3_000).step_by(100).collect::<Vec<_>>());
@@ -137,34 +137,34 @@ fn lifecycle_outlives_a_flood() {
 }
 
 #[test]
-fn a_long_message_on_its_way_takes_no_place_of_what_is_kept() {
-    let hall = Hall::open();
-    let (mut guest, mut sender) = (hall.guest(), hall.guest());
-    // One who chooses has what it is sent copied for it.
-    guest.say(r#"{"tract":"callosum","event":"subscribe","echo":false}"#);
-    assert_eq!(guest.hear_json()["event"], "subscribed");
+fn half_sent_line_does_not_count_as_retained() {
+    let server = TestServer::open();
+    let (mut client, mut sender) = (server.client(), server.client());
+    // A client with a filter gets copies, not slices of the tape.
+    client.say(r#"{"tract":"callosum","event":"subscribe","echo":false}"#);
+    assert_eq!(client.hear_json()["event"], "subscribed");
     say(&mut sender, &line(2, 0, 2 << 20));
     for number in 1..201 {
         say(&mut sender, &line(if number % 10 == 0 { 3 } else { 2 }, number, 100_000));
     }
-    let account = account(guest, &mut sender);
+    let account = account(client, &mut sender);
     let kept = account.heard.iter().filter(|(class, _)| *class == 3).count();
     assert_eq!((kept, account.lifecycle_lost), (20, 0));
     assert!(account.dropped[2] > 0, "the tape has gone past it");
 }
 
 #[test]
-fn what_is_kept_for_all_has_a_limit() {
-    let hall = Hall::open_with(Settings { kept_max: 1_700_000, ..settings() });
-    let guests = [hall.guest(), hall.guest(), hall.guest()];
-    let mut sender = hall.guest();
+fn retained_bytes_have_a_shared_limit() {
+    let server = TestServer::open_with(ServerSettings { retained_max: 1_700_000, ..settings() });
+    let guests = [server.client(), server.client(), server.client()];
+    let mut sender = server.client();
     for number in 0..250 {
         say(&mut sender, &line(if number < 9 { 3 } else { 2 }, number, 100_000));
     }
     let mut lost = 0;
-    for (number, guest) in guests.into_iter().enumerate() {
+    for (number, client) in guests.into_iter().enumerate() {
         let last = format!(r#"{{"tract":"test","event":"last","n":{number},"ts":0}}"#);
-        let account = account_until(&last, guest, &mut sender);
+        let account = account_until(&last, client, &mut sender);
         let kept = account.heard.iter().filter(|(class, _)| *class == 3).count() as u64;
         assert_eq!(kept + account.lifecycle_lost, 9);
         lost += usize::from(account.lifecycle_lost > 0);
@@ -173,7 +173,7 @@ fn what_is_kept_for_all_has_a_limit() {
 }
 
 #[test]
-fn what_matters_most_is_as_the_table_says() {
+fn classes_match_the_documented_table() {
     use bus::Class::{Bulk, Lifecycle, Ordinary, Status};
     for (class, names) in [
         (Bulk, "logs.line journal.assistant.delta journal.tool.delta"),
@@ -187,16 +187,16 @@ fn what_matters_most_is_as_the_table_says() {
     ] {
         for name in names.split(' ') {
             let (tract, event) = name.split_once('.').unwrap();
-            assert_eq!(bus::Class::of(tract, event), class, "{name}");
+            assert_eq!(bus::Class::for_event(tract, event), class, "{name}");
         }
     }
 }
 
 #[test]
-fn of_each_sender_and_tract_the_newest_status_is_kept() {
-    let hall = Hall::open();
-    let mut guest = hall.guest();
-    let mut senders = [hall.guest(), hall.guest()];
+fn newest_status_per_sender_is_retained() {
+    let server = TestServer::open();
+    let mut client = server.client();
+    let mut senders = [server.client(), server.client()];
     let status = |tract: &str, of: usize, number: usize| {
         format!(r#"{{"tract":"{tract}","event":"status","of":{of},"n":{number},"ts":1}}"#)
     };
@@ -204,7 +204,7 @@ fn of_each_sender_and_tract_the_newest_status_is_kept() {
         senders[sender].say(line);
         senders.iter_mut().for_each(|it| assert_eq!(it.hear(), line));
     };
-    // Enough that nothing of what follows is in the guest's socket, then much more than the tape.
+    // Enough that nothing of what follows is in the client's socket, then much more than the tape.
     let ordinary = line(2, 0, 100_000);
     for _ in 0..20 {
         say(0, &ordinary);
@@ -221,7 +221,7 @@ fn of_each_sender_and_tract_the_newest_status_is_kept() {
     let mut kept = Vec::new();
     let mut dropped = 0;
     loop {
-        let line = guest.hear();
+        let line = client.hear();
         let heard: Value = serde_json::from_str(&line).unwrap();
         match heard["event"].as_str().unwrap() {
             "status" => kept.push(line),
@@ -235,30 +235,30 @@ fn of_each_sender_and_tract_the_newest_status_is_kept() {
 }
 
 #[test]
-fn the_tape_is_bounded_however_many_are_stuck_and_empty_when_they_are_gone() {
-    let hall = Hall::open();
-    let stuck: Vec<Guest> = (0..20).map(|_| hall.guest()).collect();
-    let mut sender = hall.guest();
+fn tape_is_bounded_and_freed() {
+    let server = TestServer::open();
+    let stuck: Vec<TestClient> = (0..20).map(|_| server.client()).collect();
+    let mut sender = server.client();
     let text = line(2, 0, 1_000_000);
     let mut tape_bytes = 0;
     for _ in 0..40 {
         say(&mut sender, &text);
-        let stats = bus::stats(hall.path()).unwrap().to_json();
+        let stats = bus::query_stats(server.path()).unwrap().to_json();
         tape_bytes = stats["tape_bytes"].as_u64().unwrap();
         assert!(tape_bytes <= (16 << 20) + 2 * 1_000_100, "{tape_bytes}");
     }
     assert!(tape_bytes > 15 << 20, "what fits is kept for them: {tape_bytes}");
     drop(stuck);
     // They are gone once the server has seen it.
-    while bus::stats(hall.path()).unwrap().to_json()["tape_bytes"] != 0 {}
+    while bus::query_stats(server.path()).unwrap().to_json()["tape_bytes"] != 0 {}
 }
 
 #[test]
-fn those_who_stand_still_or_crawl_set_nobodys_pace() {
+fn stuck_clients_do_not_slow_others() {
     const COUNT: usize = 4_000;
-    let hall = Hall::open();
-    let stuck: Vec<Guest> = (0..20).map(|_| hall.guest()).collect();
-    let (mut crawling, mut fast, mut sender) = (hall.guest(), hall.guest(), hall.guest());
+    let server = TestServer::open();
+    let stuck: Vec<TestClient> = (0..20).map(|_| server.client()).collect();
+    let (mut crawling, mut fast, mut sender) = (server.client(), server.client(), server.client());
     let mut crawled = 0;
     for number in 0..COUNT {
         let line = line(2, number, 2_000);
@@ -271,7 +271,7 @@ fn those_who_stand_still_or_crawl_set_nobodys_pace() {
         }
     }
     assert_eq!(crawled, COUNT / 40, "it is far behind, and nobody has waited for it");
-    let stats = bus::stats(hall.path()).unwrap().to_json();
+    let stats = bus::query_stats(server.path()).unwrap().to_json();
     let clients = stats["clients"].as_array().unwrap();
     let behind = clients.iter().filter(|it| it["behind_bytes"].as_u64() > Some(0)).count();
     assert_eq!(behind, stuck.len() + 1, "{stats}");
@@ -280,23 +280,23 @@ fn those_who_stand_still_or_crawl_set_nobodys_pace() {
 }
 
 #[test]
-fn one_whose_kept_messages_overflow_is_stalled_and_still_heard() {
-    let hall = Hall::open();
-    let (mut guest, mut sender) = (hall.guest(), hall.guest());
+fn stalled_client_is_still_read() {
+    let server = TestServer::open();
+    let (mut client, mut sender) = (server.client(), server.client());
     for number in 0..2_400 {
         say(&mut sender, &line(3, number, 10_000));
     }
     sender.say(r#"{"tract":"callosum","event":"stats"}"#);
     let stats = sender.hear_json();
     assert_eq!(stats["clients"][0]["state"], "stalled", "{stats}");
-    guest.say(&note(1));
+    client.say(&note(1));
     assert_eq!(sender.hear(), note(1));
-    let account = account(guest, &mut sender);
+    let account = account(client, &mut sender);
     assert!(account.lifecycle_lost > 0);
     assert_eq!(account.heard.len() as u64 + account.lifecycle_lost, 2_400);
 }
 
-/// Everything that was said since somebody came is heard, in order, or counted.
+/// Every message since a client connected arrives in order or is counted.
 fn check(account: &Account, said: &[(usize, usize)]) -> Result<(), TestCaseError> {
     let mut numbers: Vec<usize> = account.heard.iter().map(|(_, number)| *number).collect();
     prop_assert!(numbers.is_sorted(), "one order for all");
@@ -320,13 +320,13 @@ fn moderate(class: usize, len: usize) -> usize {
 /// What happens on a bus.
 #[derive(Clone, Debug)]
 enum Act {
-    /// Somebody comes, and reads nothing until it is asked to.
+    /// A client connects and reads nothing until `CatchUp`.
     Come,
-    /// Somebody who is there says something of a class and a length.
+    /// A connected client sends a message of a class and a length.
     Say(prop::sample::Index, usize, usize),
-    /// Somebody leaves in mid-line, with everything unread.
+    /// A client leaves in mid-line with everything unread.
     HangUp(prop::sample::Index),
-    /// Somebody reads everything, and leaves.
+    /// A client reads everything and leaves.
     CatchUp(prop::sample::Index),
 }
 
@@ -346,58 +346,58 @@ proptest! {
 
     /// Order, and every message either heard or counted, for whatever was said.
     #[test]
-    fn every_message_is_heard_or_counted(
+    fn every_message_arrives_or_is_counted(
         classes in prop::collection::vec((0..4_usize, 1_000..12_000_usize), 3_500),
     ) {
-        let hall = Hall::open();
-        let (guest, mut sender) = (hall.guest(), hall.guest());
+        let server = TestServer::open();
+        let (client, mut sender) = (server.client(), server.client());
         let mut said = Vec::new();
         for (number, (class, len)) in classes.iter().enumerate() {
             said.push((*class, number));
             say(&mut sender, &line(*class, number, moderate(*class, *len)));
         }
-        check(&account(guest, &mut sender), &said)?;
+        check(&account(client, &mut sender), &said)?;
     }
 
-    /// The same for whoever comes, speaks without ever reading, hangs up or catches up meanwhile.
+    /// The same while clients connect, send without ever reading, hang up or catch up.
     #[test]
-    fn whoever_comes_and_goes_hears_or_is_told_of_everything(
+    fn late_joiners_get_or_count_every_message(
         acts in prop::collection::vec(act(), 3_500),
     ) {
-        let hall = Hall::open();
-        let mut witness = hall.guest();
+        let server = TestServer::open();
+        let mut witness = server.client();
         let mut said = Vec::new();
         // Each with what had been said when it came.
-        let mut guests: Vec<(Guest, usize)> = vec![(hall.guest(), 0)];
+        let mut guests: Vec<(TestClient, usize)> = vec![(server.client(), 0)];
         let mut caught_up = 0;
         for act in acts {
             match act {
-                Act::Come => guests.push((hall.guest(), said.len())),
+                Act::Come => guests.push((server.client(), said.len())),
                 Act::Say(who, class, len) => {
                     let line = line(class, said.len(), moderate(class, len));
                     said.push((class, said.len()));
-                    // The witness speaks for nobody.
+                    // The witness sends nothing.
                     let who = who.index(guests.len() + 1);
                     let speaker = guests.get_mut(who);
-                    speaker.map_or(&mut witness, |(guest, _)| guest).say(&line);
+                    speaker.map_or(&mut witness, |(client, _)| client).say(&line);
                     prop_assert_eq!(witness.hear(), line, "whoever reads hears it at once");
                 }
                 Act::HangUp(who) if !guests.is_empty() => {
-                    let (mut guest, _) = guests.swap_remove(who.index(guests.len()));
-                    guest.say_bytes(br#"{"tract":"half"#);
+                    let (mut client, _) = guests.swap_remove(who.index(guests.len()));
+                    client.say_bytes(br#"{"tract":"half"#);
                 }
                 Act::CatchUp(who) if !guests.is_empty() => {
-                    let (guest, from) = guests.swap_remove(who.index(guests.len()));
+                    let (client, from) = guests.swap_remove(who.index(guests.len()));
                     caught_up += 1;
                     let last = note(caught_up);
-                    check(&account_until(&last, guest, &mut witness), &said[from..])?;
+                    check(&account_until(&last, client, &mut witness), &said[from..])?;
                 }
                 Act::HangUp(_) | Act::CatchUp(_) => {}
             }
         }
-        for (guest, from) in guests {
+        for (client, from) in guests {
             caught_up += 1;
-            check(&account_until(&note(caught_up), guest, &mut witness), &said[from..])?;
+            check(&account_until(&note(caught_up), client, &mut witness), &said[from..])?;
         }
     }
 }

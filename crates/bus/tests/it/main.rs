@@ -2,16 +2,16 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
-mod hall; // a server to talk to, and people who talk
+mod harness; // a running server and raw clients
 mod wire; // what is relayed, line by line
-mod server; // who hears what, and who waits for whom
-mod place; // the socket: one server, one user
-mod extras; // subscriptions and counts
-mod lag; // who falls behind is told
-mod past; // beginning in the past
-mod inside; // the bus from inside the process
-mod clients; // what our clients promise
-mod hostile; // bytes nobody would send
-mod python; // a client written from the public description, and the one we ship
+mod server; // who receives what, and that no client waits for another
+mod socket; // the socket file: one server, one user
+mod subscriptions; // subscriptions and stats
+mod lag; // slow clients
+mod replay; // subscribers that start in the past
+mod handle; // the bus from inside its process
+mod clients; // our clients against our server and a plain one
+mod hostile; // bytes that no proper client sends
+mod python; // a client from the public description, and the one we ship
 mod typescript; // the client for Node
-mod registry; // what is said on the bus
+mod registry; // tracts, events and fields

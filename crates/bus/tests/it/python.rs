@@ -5,10 +5,10 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use bus::{Client, ClientSettings, Filter, Item, Message, Sent, send};
+use bus::{Client, ClientEvent, ClientSettings, Filter, Message, SendOutcome, send};
 use serde_json::json;
 
-use crate::hall::{Hall, PATIENCE, plain_server, rude_server};
+use crate::harness::{PATIENCE, TestServer, plain_server, rude_server};
 
 /// The folder of the client we ship.
 fn clients() -> PathBuf {
@@ -38,35 +38,35 @@ fn rude_beside(path: &Path) {
 }
 
 #[test]
-fn a_client_from_the_public_description_works() {
-    is_well(script("plain.py", Hall::open().path(), ""));
+fn client_from_public_description_works() {
+    is_well(script("plain.py", TestServer::open().path(), ""));
 }
 
 #[test]
-fn the_shipped_python_client_keeps_its_promises() {
-    let hall = Hall::open();
-    rude_beside(hall.path());
-    is_well(script("shipped.py", hall.path(), "ours"));
+fn shipped_python_client_works() {
+    let server = TestServer::open();
+    rude_beside(server.path());
+    is_well(script("shipped.py", server.path(), "ours"));
 }
 
 #[test]
-fn the_shipped_python_client_works_with_a_plain_server() {
-    let hall = Hall::open();
-    let path = hall.folder().join("plain.sock");
+fn shipped_python_client_accepts_plain_server() {
+    let server = TestServer::open();
+    let path = server.folder().join("plain.sock");
     plain_server(&path);
     rude_beside(&path);
     is_well(script("shipped.py", &path, "plain"));
 }
 
 #[test]
-fn the_shipped_python_client_survives_its_server() {
-    let mut hall = Hall::open();
-    let mut command = script("shipped.py", hall.path(), "restarts");
+fn shipped_python_client_outlives_its_server() {
+    let mut server = TestServer::open();
+    let mut command = script("shipped.py", server.path(), "restarts");
     let mut client = command.stdout(Stdio::piped()).spawn().expect("`python3` starts");
     let mut said = BufReader::new(client.stdout.take().unwrap()).lines().map(Result::unwrap);
     assert_eq!(said.next().as_deref(), Some("first"));
-    hall.close();
-    hall.reopen();
+    server.close();
+    server.reopen();
     assert_eq!(said.next().as_deref(), Some("again"));
     assert!(client.wait().unwrap().success());
 }
@@ -83,36 +83,36 @@ fn own_program(file: &Path, path: &Path, part: &str) -> Command {
 }
 
 #[test]
-fn the_protocols_own_client_works_with_our_server() {
+fn reference_client_works_with_our_server() {
     let Some(file) = std::env::var_os(OWN).map(PathBuf::from) else {
         println!("SKIPPED: `{OWN}` does not say where the protocol's own `callosum.py` is");
         return;
     };
-    is_well(own_program(&file, Hall::open().path(), "client"));
+    is_well(own_program(&file, TestServer::open().path(), "client"));
 }
 
 #[test]
-fn our_clients_work_with_the_protocols_own_server() {
+fn our_clients_work_with_reference_server() {
     let Some(file) = std::env::var_os(OWN).map(PathBuf::from) else {
         println!("SKIPPED: `{OWN}` does not say where the protocol's own `callosum.py` is");
         return;
     };
-    let hall = Hall::open();
-    let path = hall.folder().join("own.sock");
+    let server = TestServer::open();
+    let path = server.folder().join("own.sock");
     let mut server =
         own_program(&file, &path, "server").stdin(Stdio::piped()).spawn().expect("it starts");
     let filter = Filter { tracts: vec!["test".to_owned()], ..Filter::default() };
     let client = Client::start(&path, ClientSettings { filter, ..ClientSettings::default() });
     let client = client.unwrap();
-    while client.next(PATIENCE).unwrap() != Item::Connected {}
+    while client.next(PATIENCE).unwrap() != ClientEvent::Connected {}
     client.emit("other", "x", &[]).unwrap();
     client.emit("test", "x", &[("n", json!(1))]).unwrap();
-    let Some(Item::Message(message)) = client.next(PATIENCE) else { panic!("no message") };
+    let Some(ClientEvent::Message(message)) = client.next(PATIENCE) else { panic!("no message") };
     assert_eq!(message.field("n").and_then(|field| field.integer()), Some(1));
     let shot = Message::parse(br#"{"tract":"test","event":"shot"}"#).unwrap();
-    assert!(matches!(send(&path, &[shot]), Sent::Taken));
-    let Some(Item::Message(message)) = client.next(PATIENCE) else { panic!("no message") };
-    assert!(message.is("test", "shot"));
+    assert!(matches!(send(&path, &[shot]), SendOutcome::Delivered));
+    let Some(ClientEvent::Message(message)) = client.next(PATIENCE) else { panic!("no message") };
+    assert!(message.is_event("test", "shot"));
     drop(client);
     rude_beside(&path);
     is_well(script("shipped.py", &path, "times"));
@@ -121,7 +121,7 @@ fn our_clients_work_with_the_protocols_own_server() {
 }
 
 #[test]
-fn the_shipped_python_client_finds_the_bus_like_everybody() {
+fn shipped_python_client_finds_the_socket() {
     let find = |variables: &[(&str, &str)]| {
         let mut command = Command::new("python3");
         command.args(["-B", "-c", "import hansard_bus; print(hansard_bus.default_socket_path())"]);

@@ -1,11 +1,11 @@
-//! The registry of tracts: what is made from it, and that nobody says what it does not have.
+//! The registry of tracts: what is generated from it, and that the code uses nothing else.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use bus::registry::{ENTRIES, Entry, Shape, is_known};
+use bus::registry::{ENTRIES, EventSpec, FieldType, is_known};
 use expect_test::expect_file;
 
 fn root() -> PathBuf {
@@ -18,12 +18,12 @@ fn tracts() -> Vec<&'static str> {
     tracts
 }
 
-fn entries(tract: &str) -> impl Iterator<Item = &'static Entry> {
+fn entries(tract: &str) -> impl Iterator<Item = &'static EventSpec> {
     ENTRIES.iter().filter(move |entry| entry.tract == tract)
 }
 
 #[test]
-fn every_event_is_there_once_and_tracts_are_together() {
+fn registry_entries_are_unique_and_grouped() {
     let names: BTreeSet<_> = ENTRIES.iter().map(|entry| (entry.tract, entry.event)).collect();
     assert_eq!(names.len(), ENTRIES.len());
     let tracts = tracts();
@@ -31,7 +31,7 @@ fn every_event_is_there_once_and_tracts_are_together() {
 }
 
 #[test]
-fn the_page_about_tracts_says_what_the_registry_has() {
+fn tracts_page_matches_registry() {
     let mut page = String::from(
         "# Tracts\n\nWhat is said on the bus, by whom and to whom. Every message also has `tract`, \
          `event` and `ts`; those of the daemon have `rev`. A `?` marks what may be absent. The class \
@@ -48,15 +48,15 @@ fn the_page_about_tracts_says_what_the_registry_has() {
             let fields: Vec<String> = entry
                 .fields()
                 .map(|field| {
-                    let shape = match field.shape {
-                        Shape::Text => "",
-                        Shape::Number => " (number)",
-                        Shape::Flag => " (true or false)",
-                        Shape::List => " (list)",
-                        Shape::Object => " (object)",
+                    let field_type = match field.field_type {
+                        FieldType::Text => "",
+                        FieldType::Number => " (number)",
+                        FieldType::Flag => " (true or false)",
+                        FieldType::List => " (list)",
+                        FieldType::Object => " (object)",
                     };
                     let mark = if field.is_optional { "?" } else { "" };
-                    format!("`{}{mark}`{shape}", field.name)
+                    format!("`{}{mark}`{field_type}", field.name)
                 })
                 .collect();
             let event = entry.event.replace('*', "any");
@@ -74,7 +74,7 @@ fn the_page_about_tracts_says_what_the_registry_has() {
 }
 
 #[test]
-fn the_types_for_typescript_say_the_same() {
+fn typescript_types_match_registry() {
     let mut types = String::from(
         "// What Hansard says on its bus. Made from crates/bus/src/registry.rs; not edited by hand.\n\n\
          export interface Tracts {\n",
@@ -85,15 +85,15 @@ fn the_types_for_typescript_say_the_same() {
             let event = if entry.event == "*" { "[event: string]" } else { entry.event };
             writeln!(types, "    {event}: {{").unwrap();
             for field in entry.fields() {
-                let shape = match field.shape {
-                    Shape::Text => "string",
-                    Shape::Number => "number",
-                    Shape::Flag => "boolean",
-                    Shape::List => "unknown[]",
-                    Shape::Object => "Record<string, unknown>",
+                let field_type = match field.field_type {
+                    FieldType::Text => "string",
+                    FieldType::Number => "number",
+                    FieldType::Flag => "boolean",
+                    FieldType::List => "unknown[]",
+                    FieldType::Object => "Record<string, unknown>",
                 };
                 let mark = if field.is_optional { "?" } else { "" };
-                writeln!(types, "      {}{mark}: {shape};", field.name).unwrap();
+                writeln!(types, "      {}{mark}: {field_type};", field.name).unwrap();
             }
             writeln!(types, "    }};").unwrap();
         }
@@ -104,13 +104,14 @@ fn the_types_for_typescript_say_the_same() {
 }
 
 /// What stands before the names of a message wherever one is made, or looked for.
-const OPENINGS: [&str; 6] = ["Draft::new(", ".is(", "draft(", "tract: ", "\"tract\": ", "(Some("];
+const OPENINGS: [&str; 6] =
+    ["Draft::new(", ".is_event(", "draft(", "tract: ", "\"tract\": ", "(Some("];
 
 /// What may stand between the two names.
 const BETWEEN: [&str; 6] = [",", ")", "Some(", "event: ", "\"event\": ", "json!("];
 
 #[test]
-fn nobody_says_or_waits_for_what_the_registry_does_not_have() {
+fn code_uses_only_registered_events() {
     let mut said = BTreeSet::new();
     let mut unknown = Vec::new();
     for code in crates() {
@@ -154,17 +155,17 @@ const HOMES: [(&str, &str); 9] = [
     ("callosum", "bus"),
 ];
 
-/// How it is written that something is said by others.
+/// How the registry says that a message comes from outside the home crate.
 const OTHERS: [&str; 4] = ["any", "a client", "`hansard reload`", "anybody"];
 
 #[test]
-fn whatever_somebody_may_wait_for_is_said_and_whatever_is_asked_is_heard() {
+fn registered_events_are_sent_and_handled() {
     let homes: HashMap<&str, &str> = HOMES.into_iter().collect();
     let mut faults = Vec::new();
     for entry in ENTRIES.iter().filter(|entry| entry.event != "*") {
         let home = code_of(homes[entry.tract]);
         let is_asked = OTHERS.iter().any(|others| entry.way.starts_with(others));
-        // Whoever only waits for something does not say it.
+        // Code that only waits for a message does not send it.
         let code = if is_asked { home } else { without_heard(&home) };
         let has = |word: &str| code.contains(&format!("\"{word}\""));
         if !has(entry.tract) || !has(entry.event) {
@@ -176,11 +177,11 @@ fn whatever_somebody_may_wait_for_is_said_and_whatever_is_asked_is_heard() {
 }
 
 /// What stands before the names of a message that is looked for.
-const HEARD: [&str; 2] = [".is(", "(Some("];
+const HEARD: [&str; 2] = [".is_event(", "(Some("];
 
 #[test]
-fn what_is_only_waited_for_is_not_taken_for_said() {
-    let code = r#"if it.is("dream", "started") { say(Draft::new("dream", "completed")) }"#;
+fn awaited_event_does_not_count_as_sent() {
+    let code = r#"if it.is_event("dream", "started") { say(Draft::new("dream", "completed")) }"#;
     let said = without_heard(code);
     assert!(!said.contains("started") && said.contains(r#"("dream", "completed")"#), "{said}");
 }

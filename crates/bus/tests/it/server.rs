@@ -1,4 +1,4 @@
-//! Who hears what, and who waits for whom.
+//! Who receives what, and that no client waits for another.
 
 use std::io::Write;
 use std::net::Shutdown;
@@ -6,40 +6,40 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use bus::{Message, Sent, Settings, send};
+use bus::{Message, SendOutcome, ServerSettings, send};
 
-use crate::hall::{Guest, Hall, note, settings};
+use crate::harness::{TestClient, TestServer, note, settings};
 
 #[test]
-fn everybody_hears_a_message_once_the_sender_too() {
-    let hall = Hall::open();
-    let mut guests: Vec<Guest> = (0..4).map(|_| hall.guest()).collect();
+fn every_client_gets_a_message_once() {
+    let server = TestServer::open();
+    let mut guests: Vec<TestClient> = (0..4).map(|_| server.client()).collect();
     guests[0].say(&note(1));
     guests[0].say(&note(2));
-    for guest in &mut guests {
-        assert_eq!(guest.hear(), note(1));
-        assert_eq!(guest.hear(), note(2));
+    for client in &mut guests {
+        assert_eq!(client.hear(), note(1));
+        assert_eq!(client.hear(), note(2));
     }
 }
 
 #[test]
-fn all_listeners_see_one_order() {
+fn all_clients_see_one_order() {
     const EACH: usize = 100;
-    let hall = Hall::open();
-    let mut listeners: Vec<Guest> = (0..3).map(|_| hall.guest()).collect();
+    let server = TestServer::open();
+    let mut listeners: Vec<TestClient> = (0..3).map(|_| server.client()).collect();
     let senders: Vec<_> = (0..4)
         .map(|sender| {
-            let mut guest = Guest::connect(hall.path());
+            let mut client = TestClient::connect(server.path());
             std::thread::spawn(move || {
-                (0..EACH).for_each(|number| guest.say(&note(sender * 1_000 + number)));
-                guest.leave();
+                (0..EACH).for_each(|number| client.say(&note(sender * 1_000 + number)));
+                client.leave();
             })
         })
         .collect();
     senders.into_iter().for_each(|sender| sender.join().unwrap());
     let mut heard = listeners
         .iter_mut()
-        .map(|guest| (0..4 * EACH).map(|_| guest.hear()).collect::<Vec<String>>());
+        .map(|client| (0..4 * EACH).map(|_| client.hear()).collect::<Vec<String>>());
     let first = heard.next().unwrap();
     for other in heard {
         assert_eq!(other, first);
@@ -52,38 +52,38 @@ fn all_listeners_see_one_order() {
 }
 
 #[test]
-fn a_line_in_pieces_is_put_together() {
-    let hall = Hall::open();
-    let mut guest = hall.guest();
+fn split_line_is_joined() {
+    let server = TestServer::open();
+    let mut client = server.client();
     let line = format!("{}\n", note(7));
     for piece in line.as_bytes().chunks(17) {
-        guest.say_bytes(piece);
+        client.say_bytes(piece);
     }
-    assert_eq!(guest.hear(), note(7));
+    assert_eq!(client.hear(), note(7));
 }
 
 #[test]
-fn many_lines_in_one_write_come_in_order() {
-    let hall = Hall::open();
-    let mut guest = hall.guest();
+fn many_lines_in_one_write_keep_order() {
+    let server = TestServer::open();
+    let mut client = server.client();
     let lines: String = (0..100).map(|number| note(number) + "\n").collect();
-    guest.say_bytes(lines.as_bytes());
+    client.say_bytes(lines.as_bytes());
     for number in 0..100 {
-        assert_eq!(guest.hear(), note(number));
+        assert_eq!(client.hear(), note(number));
     }
 }
 
 #[test]
-fn clients_that_vanish_in_mid_line_are_nobodys_business() {
-    let hall = Hall::open();
-    let mut listener = hall.guest();
+fn client_may_vanish_in_mid_line() {
+    let server = TestServer::open();
+    let mut listener = server.client();
     for number in 0..200 {
-        let mut guest = Guest::connect(hall.path());
-        guest.say(&note(number));
-        guest.say_bytes(b"{\"tract\":\"half");
+        let mut client = TestClient::connect(server.path());
+        client.say(&note(number));
+        client.say_bytes(b"{\"tract\":\"half");
         // Every other one leaves with what it was sent unread.
         if number % 2 == 0 {
-            guest.hear();
+            client.hear();
         }
     }
     let mut heard: Vec<String> = (0..200).map(|_| listener.hear()).collect();
@@ -96,11 +96,11 @@ fn clients_that_vanish_in_mid_line_are_nobodys_business() {
 }
 
 #[test]
-fn a_sender_that_is_gone_before_it_is_read_is_heard() {
-    let hall = Hall::open();
-    let mut listener = hall.guest();
+fn message_of_gone_sender_is_relayed() {
+    let server = TestServer::open();
+    let mut listener = server.client();
     for number in 0..1_000 {
-        let mut stream = UnixStream::connect(hall.path()).unwrap();
+        let mut stream = UnixStream::connect(server.path()).unwrap();
         stream.write_all((note(number) + "\n").as_bytes()).unwrap();
     }
     let mut heard: Vec<String> = (0..1_000).map(|_| listener.hear()).collect();
@@ -114,18 +114,18 @@ fn a_sender_that_is_gone_before_it_is_read_is_heard() {
 fn no_one_shot_message_of_ten_thousand_is_lost() {
     const THREADS: usize = 16;
     const EACH: usize = 625;
-    let hall = Hall::open();
-    let path = Arc::new(hall.path().to_owned());
+    let server = TestServer::open();
+    let path = Arc::new(server.path().to_owned());
     let listener = std::thread::spawn({
-        let mut guest = hall.guest();
+        let mut client = server.client();
         move || {
-            let mut heard: Vec<String> = (0..THREADS * EACH).map(|_| guest.hear()).collect();
+            let mut heard: Vec<String> = (0..THREADS * EACH).map(|_| client.hear()).collect();
             heard.sort();
             heard
         }
     });
-    // Somebody who never reads what is sent.
-    let mut stuck = hall.guest();
+    // A client that never reads.
+    let mut stuck = server.client();
     stuck.say(r#"{"tract":"callosum","event":"subscribe","tracts":["test"]}"#);
     let senders: Vec<_> = (0..THREADS)
         .map(|thread| {
@@ -135,7 +135,10 @@ fn no_one_shot_message_of_ten_thousand_is_lost() {
                     let line = note(thread * EACH + number);
                     let message = Message::parse(line.as_bytes()).unwrap();
                     let sent = send(&path, &[message]);
-                    assert!(matches!(sent, Sent::Taken | Sent::Written), "{sent:?}");
+                    assert!(
+                        matches!(sent, SendOutcome::Delivered | SendOutcome::Written),
+                        "{sent:?}"
+                    );
                 }
             })
         })
@@ -147,11 +150,11 @@ fn no_one_shot_message_of_ten_thousand_is_lost() {
 }
 
 #[test]
-fn one_who_never_reads_holds_up_nobody_and_is_heard() {
-    let hall = Hall::open();
-    let mut stuck = Guest::connect(hall.path());
-    let mut sender = hall.guest();
-    let mut listener = hall.guest();
+fn client_that_never_reads_delays_no_other() {
+    let server = TestServer::open();
+    let mut stuck = TestClient::connect(server.path());
+    let mut sender = server.client();
+    let mut listener = server.client();
     // More than any socket takes.
     let text = "x".repeat(10_000);
     for number in 0..1_000 {
@@ -166,85 +169,85 @@ fn one_who_never_reads_holds_up_nobody_and_is_heard() {
 
 #[test]
 fn long_messages_arrive_whole() {
-    let hall = Hall::open();
-    let mut listener = hall.guest();
+    let server = TestServer::open();
+    let mut listener = server.client();
     for mib in [1, 4, 15] {
         let text = "y".repeat(mib << 20);
         let line = format!(r#"{{"tract":"test","event":"long","c":"{text}","ts":1}}"#);
         let sender = std::thread::spawn({
             let (path, message) =
-                (hall.path().to_owned(), Message::parse(line.as_bytes()).unwrap());
+                (server.path().to_owned(), Message::parse(line.as_bytes()).unwrap());
             move || send(&path, &[message])
         });
         assert!(listener.hear() == line, "{mib} MiB are whole");
-        assert!(matches!(sender.join().unwrap(), Sent::Taken));
+        assert!(matches!(sender.join().unwrap(), SendOutcome::Delivered));
     }
 }
 
 #[test]
-fn the_end_of_input_is_answered_by_the_end_of_output() {
-    let hall = Hall::open();
-    let mut guest = hall.guest();
-    guest.say(&note(1));
-    guest.stream.shutdown(Shutdown::Write).unwrap();
-    assert_eq!(guest.hear_all(), [note(1)]);
+fn end_of_input_closes_output() {
+    let server = TestServer::open();
+    let mut client = server.client();
+    client.say(&note(1));
+    client.stream.shutdown(Shutdown::Write).unwrap();
+    assert_eq!(client.hear_all(), [note(1)]);
 }
 
 #[test]
-fn a_newcomer_hears_nothing_from_before() {
-    let hall = Hall::open();
-    let mut early = hall.guest();
+fn new_client_gets_no_old_messages() {
+    let server = TestServer::open();
+    let mut early = server.client();
     early.say(&note(1));
     assert_eq!(early.hear(), note(1));
-    let mut late = hall.guest();
+    let mut late = server.client();
     early.say(&note(2));
     assert_eq!(late.hear(), note(2));
 }
 
 #[test]
-fn when_all_places_are_taken_a_newcomer_is_closed() {
-    let hall = Hall::open();
-    let mut guests: Vec<Guest> = (0..1_024).map(|_| hall.guest()).collect();
-    let newcomer = Guest::connect(hall.path());
+fn client_beyond_limit_is_closed() {
+    let server = TestServer::open();
+    let mut guests: Vec<TestClient> = (0..1_024).map(|_| server.client()).collect();
+    let newcomer = TestClient::connect(server.path());
     assert_eq!(newcomer.hear_all(), [""; 0]);
     // However much of a message was written by then, it was not sent.
     let message = Message::parse(note(0).as_bytes()).unwrap();
     for _ in 0..200 {
-        let sent = send(hall.path(), std::slice::from_ref(&message));
-        assert!(matches!(sent, Sent::NotSent(_)), "{sent:?}");
+        let sent = send(server.path(), std::slice::from_ref(&message));
+        assert!(matches!(sent, SendOutcome::NotSent(_)), "{sent:?}");
     }
     guests[0].say(&note(1));
-    for guest in &mut guests {
-        assert_eq!(guest.hear(), note(1));
+    for client in &mut guests {
+        assert_eq!(client.hear(), note(1));
     }
     guests[0].say(r#"{"tract":"callosum","event":"stats"}"#);
     assert_eq!(guests[0].hear_json()["refused_clients"], 201);
     guests.pop().unwrap().leave();
-    hall.guest();
+    server.client();
 }
 
 #[test]
-fn one_who_takes_nothing_does_not_hold_up_the_end() {
-    let mut hall = Hall::open();
-    let (stuck, mut guest) = (hall.guest(), hall.guest());
+fn stuck_client_does_not_delay_stop() {
+    let mut server = TestServer::open();
+    let (stuck, mut client) = (server.client(), server.client());
     for number in 0..20 {
         let text = "x".repeat(100_000);
         let line = format!(r#"{{"tract":"test","event":"long","n":{number},"c":"{text}","ts":1}}"#);
-        guest.say(&line);
-        assert_eq!(guest.hear(), line);
+        client.say(&line);
+        assert_eq!(client.hear(), line);
     }
-    guest.say(&note(1));
-    hall.close();
-    assert_eq!(guest.hear_all(), [note(1)]);
+    client.say(&note(1));
+    server.close();
+    assert_eq!(client.hear_all(), [note(1)]);
     drop(stuck);
 }
 
 #[test]
-fn a_newcomer_gets_the_place_of_the_one_that_has_stalled_longest() {
+fn new_client_replaces_longest_stalled() {
     static NOW_MS: AtomicU64 = AtomicU64::new(0);
     let clock = || NOW_MS.load(Ordering::SeqCst);
-    let hall = Hall::open_with(Settings { clock, ..settings() });
-    let (mut late, early, mut sender) = (hall.guest(), hall.guest(), hall.guest());
+    let server = TestServer::open_with(ServerSettings { clock, ..settings() });
+    let (mut late, early, mut sender) = (server.client(), server.client(), server.client());
     // More than the tape and what is kept aside, twice.
     let text = "x".repeat(100_000);
     let line = format!(r#"{{"tract":"supervisor","event":"stopped","c":"{text}","ts":1}}"#);
@@ -257,8 +260,8 @@ fn a_newcomer_gets_the_place_of_the_one_that_has_stalled_longest() {
             NOW_MS.store(1, Ordering::SeqCst);
         }
     }
-    let _others: Vec<Guest> = (3..1_024).map(|_| hall.guest()).collect();
-    let mut newcomer = hall.guest();
+    let _others: Vec<TestClient> = (3..1_024).map(|_| server.client()).collect();
+    let mut newcomer = server.client();
     sender.say(&note(1));
     assert_eq!((newcomer.hear(), sender.hear()), (note(1), note(1)));
     // It has been cut off: what is in its socket is all there is.
@@ -268,15 +271,15 @@ fn a_newcomer_gets_the_place_of_the_one_that_has_stalled_longest() {
 }
 
 #[test]
-fn stopping_sends_what_is_pending_and_removes_the_socket() {
-    let mut hall = Hall::open();
-    let mut sender = hall.guest();
-    let listener = hall.guest();
+fn stop_flushes_and_removes_socket() {
+    let mut server = TestServer::open();
+    let mut sender = server.client();
+    let listener = server.client();
     for number in 0..500 {
         sender.say(&note(number));
     }
-    hall.close();
-    assert!(!hall.path().exists());
+    server.close();
+    assert!(!server.path().exists());
     let expected: Vec<String> = (0..500).map(note).collect();
     assert_eq!(listener.hear_all(), expected);
 }

@@ -4,14 +4,14 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use crate::hall::{Hall, plain_server, rude_server};
+use crate::harness::{TestServer, plain_server, rude_server};
 
 /// The compiler that is asked for the types.
 const COMPILER: &str = "typescript@5.9.3";
 const TYPES: &str = "@types/node@20.19.25";
 
 #[test]
-fn the_shipped_typescript_client_keeps_its_promises() {
+fn shipped_typescript_client_works() {
     if Command::new("node").arg("--version").output().is_err() {
         println!("SKIPPED: `node` is not installed");
         return;
@@ -37,23 +37,23 @@ fn the_shipped_typescript_client_keeps_its_promises() {
         is_well(&output);
         assert_eq!(String::from_utf8_lossy(&output.stdout).trim_end(), "ok");
     };
-    let mut hall = Hall::open();
-    node(hall.path(), "ours");
-    let plain = hall.folder().join("plain.sock");
+    let mut server = TestServer::open();
+    node(server.path(), "ours");
+    let plain = server.folder().join("plain.sock");
     plain_server(&plain);
     node(&plain, "plain");
-    survives(&mut hall, dir.path());
+    survives(&mut server, dir.path());
 }
 
 /// It comes back by itself after a restart of the server.
-fn survives(hall: &mut Hall, dir: &Path) {
+fn survives(server: &mut TestServer, dir: &Path) {
     let mut command = Command::new("node");
-    command.arg("shipped.js").arg(hall.path()).arg("restarts").current_dir(dir);
+    command.arg("shipped.js").arg(server.path()).arg("restarts").current_dir(dir);
     let mut client = command.stdout(Stdio::piped()).spawn().unwrap();
     let mut said = BufReader::new(client.stdout.take().unwrap()).lines().map(Result::unwrap);
     assert_eq!(said.next().as_deref(), Some("first"));
-    hall.close();
-    hall.reopen();
+    server.close();
+    server.reopen();
     assert_eq!(said.next().as_deref(), Some("again"));
     assert!(client.wait().unwrap().success());
 }

@@ -2,32 +2,32 @@
 
 use proptest::prelude::*;
 
-use crate::hall::{Guest, Hall, NOW};
+use crate::harness::{NOW, TestClient, TestServer};
 
 const BETWEEN: &str = r#"{"tract":"test","event":"between","ts":0}"#;
 const LAST: &str = r#"{"tract":"test","event":"last","ts":0}"#;
 
-/// What everybody hears of these bytes, and the count of lines ignored under a reason.
+/// What a client receives for these bytes, and the count of lines ignored for a reason.
 fn relayed(bytes: &[u8]) -> (Vec<String>, serde_json::Value) {
-    let hall = Hall::open();
-    let mut guest = hall.guest();
-    guest.say_bytes(bytes);
-    heard(&mut guest)
+    let server = TestServer::open();
+    let mut client = server.client();
+    client.say_bytes(bytes);
+    heard(&mut client)
 }
 
-fn heard(guest: &mut Guest) -> (Vec<String>, serde_json::Value) {
-    guest.say_bytes(b"\n");
-    guest.say(LAST);
+fn heard(client: &mut TestClient) -> (Vec<String>, serde_json::Value) {
+    client.say_bytes(b"\n");
+    client.say(LAST);
     let mut lines = Vec::new();
     loop {
-        let line = guest.hear();
+        let line = client.hear();
         if line == LAST {
             break;
         }
         lines.push(line);
     }
-    guest.say(r#"{"tract":"callosum","event":"stats"}"#);
-    (lines, guest.hear_json()["ignored"].take())
+    client.say(r#"{"tract":"callosum","event":"stats"}"#);
+    (lines, client.hear_json()["ignored"].take())
 }
 
 #[track_caller]
@@ -52,12 +52,12 @@ fn check_ignored(line: impl AsRef<[u8]>, reason: &str) {
 }
 
 #[test]
-fn a_message_without_a_time_gets_one() {
+fn missing_timestamp_is_added() {
     check(r#"{"tract":"a","event":"b"}"#, &format!(r#"{{"tract":"a","event":"b","ts":{NOW}}}"#));
 }
 
 #[test]
-fn a_time_that_is_given_stays() {
+fn given_timestamp_stays() {
     check_same(r#"{"tract":"a","event":"b","ts":1}"#);
     check_same(r#"{"ts":null,"tract":"a","event":"b"}"#);
     check_same(r#"{"ts":"x","tract":"a","event":"b"}"#);
@@ -70,7 +70,7 @@ fn a_time_that_is_given_stays() {
 }
 
 #[test]
-fn blanks_around_a_message_are_taken_away() {
+fn surrounding_whitespace_is_removed() {
     let plain = r#"{"tract":"a","event":"b","ts":1}"#;
     check(format!("{plain}\r"), plain);
     check(format!(" \t {plain} \t\r"), plain);
@@ -78,7 +78,7 @@ fn blanks_around_a_message_are_taken_away() {
 }
 
 #[test]
-fn what_is_no_json_is_malformed() {
+fn invalid_json_is_malformed() {
     for line in [
         "{oops",
         r#"{"tract":"a","event":"b"} x"#,
@@ -109,7 +109,7 @@ fn what_is_no_json_is_malformed() {
 }
 
 #[test]
-fn a_message_needs_both_names() {
+fn message_needs_both_names() {
     check_ignored(r#"{"tract":"a"}"#, "incomplete");
     check_ignored(r#"{"event":"b"}"#, "incomplete");
     check_ignored("{}", "incomplete");
@@ -132,14 +132,14 @@ fn keys_may_be_doubled_and_escaped() {
 }
 
 #[test]
-fn a_key_with_other_letters_is_another_key() {
+fn similar_keys_are_different_keys() {
     check_ignored(r#"{"tr\u0161ct":"a","event":"b"}"#, "incomplete");
     check_ignored(r#"{"tract\n":"a","event":"b"}"#, "incomplete");
     check_ignored("{\"tracté\":\"a\",\"event\":\"b\"}", "incomplete");
 }
 
 #[test]
-fn the_dialect_of_python_passes_unchanged() {
+fn python_dialect_passes_unchanged() {
     let digits = "1".repeat(4_300);
     for value in [
         "NaN",
@@ -166,7 +166,7 @@ fn the_dialect_of_python_passes_unchanged() {
 }
 
 #[test]
-fn an_integer_that_python_cannot_read_is_ignored() {
+fn overlong_integer_is_ignored() {
     let digits = "1".repeat(4_301);
     check_ignored(format!(r#"{{"tract":"a","event":"b","c":{digits}}}"#), "number");
     check_ignored(format!(r#"{{"tract":"a","event":"b","c":[-{digits}]}}"#), "number");
@@ -174,7 +174,7 @@ fn an_integer_that_python_cannot_read_is_ignored() {
 }
 
 #[test]
-fn letters_above_ascii_are_escaped() {
+fn characters_above_ascii_are_escaped() {
     check(
         "{\"tract\":\"ä\",\"event\":\"用\",\"c\":\"x😀y\",\"ts\":1}",
         r#"{"tract":"\u00e4","event":"\u7528","c":"x\ud83d\ude00y","ts":1}"#,
@@ -182,7 +182,7 @@ fn letters_above_ascii_are_escaped() {
 }
 
 #[test]
-fn what_is_no_utf8_is_ignored() {
+fn invalid_utf8_is_ignored() {
     let line = |bytes: &[u8]| [b"{\"tract\":\"a\",\"event\":\"", bytes, b"\"}"].concat();
     for bytes in [
         &b"\xff"[..],
@@ -203,7 +203,7 @@ fn what_is_no_utf8_is_ignored() {
 }
 
 #[test]
-fn what_is_no_object_is_ignored() {
+fn non_objects_are_ignored() {
     for line in
         ["42", "null", "true", "NaN", r#""tract event ts""#, "[1,2]", r#"["tract","event","ts"]"#]
     {
@@ -212,7 +212,7 @@ fn what_is_no_object_is_ignored() {
 }
 
 #[test]
-fn nesting_has_a_limit_and_nobody_recurses() {
+fn nesting_is_limited_without_recursion() {
     let nested = |depth: usize| {
         let (open, close) = ("[".repeat(depth - 1), "]".repeat(depth - 1));
         format!(r#"{{"tract":"a","event":"b","c":{open}{close},"ts":1}}"#)
@@ -223,7 +223,7 @@ fn nesting_has_a_limit_and_nobody_recurses() {
 }
 
 #[test]
-fn a_line_may_be_long_but_not_too_long() {
+fn line_length_is_limited() {
     let line = |len: usize| {
         let frame = r#"{"tract":"a","event":"b","ts":1,"c":""}"#.len();
         format!(r#"{{"tract":"a","event":"b","ts":1,"c":"{}"}}"#, "x".repeat(len - frame))
@@ -234,10 +234,10 @@ fn a_line_may_be_long_but_not_too_long() {
 }
 
 #[test]
-fn what_has_no_newline_is_no_message() {
-    let hall = Hall::open();
-    let mut listener = hall.guest();
-    let mut sender = Guest::connect(hall.path());
+fn line_needs_its_newline() {
+    let server = TestServer::open();
+    let mut listener = server.client();
+    let mut sender = TestClient::connect(server.path());
     sender.say_bytes(br#"{"tract":"a","event":"b","ts":1}"#);
     sender.leave();
     listener.say(LAST);
@@ -245,14 +245,14 @@ fn what_has_no_newline_is_no_message() {
 }
 
 #[test]
-fn a_line_that_never_ends_is_hung_up_on() {
-    let hall = Hall::open();
-    let mut sender = Guest::connect(hall.path());
+fn endless_line_ends_the_connection() {
+    let server = TestServer::open();
+    let mut sender = TestClient::connect(server.path());
     let block = vec![b'x'; 1 << 20];
     // The server hangs up at some point, and the rest cannot be written.
     let refused = (0..80).any(|_| std::io::Write::write_all(&mut sender.stream, &block).is_err());
     assert!(refused);
-    let mut other = hall.guest();
+    let mut other = server.client();
     other.say(LAST);
     assert_eq!(other.hear(), LAST);
     other.say(r#"{"tract":"callosum","event":"stats"}"#);
@@ -260,18 +260,18 @@ fn a_line_that_never_ends_is_hung_up_on() {
 }
 
 #[test]
-fn of_too_many_unended_lines_the_longest_is_hung_up_on() {
-    let hall = Hall::open();
-    let mut listener = hall.guest();
+fn longest_unfinished_line_is_cut_off() {
+    let server = TestServer::open();
+    let mut listener = server.client();
     let mib = 1 << 20;
     let begin = |len: usize| {
-        let mut sender = Guest::connect(hall.path());
+        let mut sender = TestClient::connect(server.path());
         sender.say_bytes(br#"{"tract":"a","event":"b","ts":1,"x":""#);
         sender.say_bytes(&vec![b'x'; len]);
         sender
     };
     let longest = begin(15 * mib);
-    let others: Vec<Guest> = [14, 13, 12, 11].map(|len| begin(len * mib)).into();
+    let others: Vec<TestClient> = [14, 13, 12, 11].map(|len| begin(len * mib)).into();
     assert_eq!(longest.hear_all(), [""; 0]);
     for mut other in others {
         other.say("\"}");
@@ -293,16 +293,16 @@ const LINES: &str = concat!(
 fn lines_are_the_same_cut_at_every_byte() {
     let (whole, _) = relayed(LINES.as_bytes());
     assert_eq!(whole.len(), 4, "{whole:?}");
-    let hall = Hall::open();
-    let mut guest = hall.guest();
+    let server = TestServer::open();
+    let mut client = server.client();
     for at in 0..=LINES.len() {
-        guest.say_bytes(&LINES.as_bytes()[..at]);
+        client.say_bytes(&LINES.as_bytes()[..at]);
         // An answer in between makes sure that the halves are read apart from each other.
-        let mut other = hall.guest();
+        let mut other = server.client();
         other.say(BETWEEN);
         while other.hear() != BETWEEN {}
-        guest.say_bytes(&LINES.as_bytes()[at..]);
-        let (lines, _) = heard(&mut guest);
+        client.say_bytes(&LINES.as_bytes()[at..]);
+        let (lines, _) = heard(&mut client);
         let lines: Vec<String> = lines.into_iter().filter(|line| line != BETWEEN).collect();
         assert_eq!(lines, whole, "cut at {at}");
     }
@@ -316,14 +316,14 @@ proptest! {
         let (whole, counted) = relayed(LINES.as_bytes());
         let mut cuts = cuts;
         cuts.sort_unstable();
-        let hall = Hall::open();
-        let mut guest = hall.guest();
+        let server = TestServer::open();
+        let mut client = server.client();
         let mut from = 0;
         for cut in cuts.into_iter().chain([LINES.len()]) {
-            guest.say_bytes(&LINES.as_bytes()[from..cut]);
+            client.say_bytes(&LINES.as_bytes()[from..cut]);
             from = cut;
         }
-        let (lines, ignored) = heard(&mut guest);
+        let (lines, ignored) = heard(&mut client);
         prop_assert_eq!(lines, whole);
         prop_assert_eq!(ignored, counted);
     }

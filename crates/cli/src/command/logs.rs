@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use bus::{Client, ClientSettings, Filter, Item, Message};
+use bus::{Client, ClientEvent, ClientSettings, Filter, Message};
 use clap::Args;
 use serde_json::json;
 use supervise::{Day, safe_form};
@@ -85,7 +85,7 @@ fn follow(
         }
         for _ in 0..ITEMS_MAX {
             let Some(said) = item else { break };
-            if let Item::Message(message) = said {
+            if let ClientEvent::Message(message) = said {
                 begun.extend(log_of(&message, name).filter(|_| found.is_by_name));
             }
             item = client.next(Duration::ZERO);
@@ -104,7 +104,7 @@ fn follow(
 /// The log of a run of that name that begins.
 fn log_of(message: &Message, name: &str) -> Option<PathBuf> {
     let text = |field: &str| Some(message.field(field)?.text()?.into_owned());
-    let is_it = message.is("logs", "exec") && text("name")? == name;
+    let is_it = message.is_event("logs", "exec") && text("name")? == name;
     let log = PathBuf::from(text("log_path").filter(|_| is_it)?);
     Some(log.canonicalize().unwrap_or(log))
 }

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use bus::{Client, ClientSettings, Filter, Item, Message};
+use bus::{Client, ClientEvent, ClientSettings, Filter, Message};
 use serde_json::Value;
 
 use crate::error::CliError;
@@ -33,8 +33,8 @@ impl Talk {
         let talk = Talk { client, path };
         loop {
             match talk.client.next(SILENCE_MAX) {
-                Some(Item::Connected) => return Ok(talk),
-                Some(Item::Disconnected) | None => return Err(talk.nobody()),
+                Some(ClientEvent::Connected) => return Ok(talk),
+                Some(ClientEvent::Disconnected) | None => return Err(talk.nobody()),
                 Some(_) => {}
             }
         }
@@ -55,15 +55,15 @@ impl Talk {
         let mut silent_until = Instant::now() + SILENCE_MAX;
         loop {
             match self.client.next(silent_until.saturating_duration_since(Instant::now())) {
-                Some(Item::Message(message)) => {
-                    if message.is(SUPERVISOR, "status") {
+                Some(ClientEvent::Message(message)) => {
+                    if message.is_event(SUPERVISOR, "status") {
                         silent_until = Instant::now() + SILENCE_MAX;
                     }
                     if let Some(said) = says(&message) {
                         return Ok(said);
                     }
                 }
-                Some(Item::Disconnected) | None => return Err(self.nobody()),
+                Some(ClientEvent::Disconnected) | None => return Err(self.nobody()),
                 Some(_) => {}
             }
         }
@@ -78,12 +78,12 @@ impl Talk {
         let until = Instant::now() + limit;
         loop {
             match self.client.next(until.saturating_duration_since(Instant::now()))? {
-                Item::Message(message) => {
+                ClientEvent::Message(message) => {
                     if let Some(said) = says(&message) {
                         return Some(said);
                     }
                 }
-                Item::Disconnected => return None,
+                ClientEvent::Disconnected => return None,
                 _ => {}
             }
         }
@@ -91,7 +91,7 @@ impl Talk {
 
     /// How the daemon is.
     pub(super) fn status(&self) -> Result<Value, CliError> {
-        self.wait(|message| message.is(SUPERVISOR, "status").then(|| message.to_json()))
+        self.wait(|message| message.is_event(SUPERVISOR, "status").then(|| message.to_json()))
     }
 
     fn nobody(&self) -> CliError {
@@ -107,13 +107,13 @@ pub(super) fn text<'a>(value: &'a Value, name: &str) -> &'a str {
 
 /// Whether a message is the answer to a ref.
 pub(super) fn answers(message: &Message, event: &str, reference: &str) -> bool {
-    message.is(SUPERVISOR, event)
+    message.is_event(SUPERVISOR, event)
         && message.field("ref").and_then(|field| field.text()).is_some_and(|it| it == reference)
 }
 
 /// Whether a message is about a service.
 pub(super) fn is_about(message: &Message, event: &str, service: &str) -> bool {
-    message.is(SUPERVISOR, event)
+    message.is_event(SUPERVISOR, event)
         && message.field("service").and_then(|it| it.text()).is_some_and(|it| it == service)
 }
 

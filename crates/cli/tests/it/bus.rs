@@ -200,7 +200,7 @@ fn a_bus_that_is_not_there_is_exit_3() {
     let world = empty();
     expect![[r#"
         --- stderr
-        error: nobody listens at `~/.local/share/hansard/health/callosum.sock`
+        error: no bus listens at `~/.local/share/hansard/health/callosum.sock`
         hint: `hansard bus serve` starts one
         --- exit 3
     "#]]
@@ -342,7 +342,7 @@ fn an_import_tells_how_it_goes() {
     let first = lines.lines().next().unwrap();
     assert_eq!(import(&world, first).code, Some(0));
     let socket = world.home().join(".local/share/hansard/health/callosum.sock");
-    let server = bus::Server::bind(&socket, bus::Settings::default()).unwrap();
+    let server = bus::Server::bind(&socket, bus::ServerSettings::default()).unwrap();
     let handle = server.handle();
     let tracts = vec!["importer".to_owned()];
     let heard = handle.listen(bus::Filter { tracts, ..bus::Filter::default() }).unwrap();

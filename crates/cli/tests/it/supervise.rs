@@ -37,7 +37,7 @@ impl Supervised {
         fs::create_dir_all(journal(&world)).unwrap();
         write_services(&world, services);
         let settings = Settings::new(journal(&world), env!("CARGO_BIN_EXE_hansard").into());
-        let server = Server::bind(&settings.socket, bus::Settings::default()).unwrap();
+        let server = Server::bind(&settings.socket, bus::ServerSettings::default()).unwrap();
         let bus = server.handle();
         let thread = Some(std::thread::spawn(move || server.run().unwrap()));
         let supervisor = Supervisor::start(settings, bus.clone()).unwrap();

@@ -29,7 +29,7 @@ impl Stage {
         let dir = TempDir::new().expect("a folder can be made");
         let opened = Opened::open(dir.path().join("journal")).expect("it can be made");
         let path = dir.path().join("bus.sock");
-        let server = Server::bind(&path, bus::Settings::default()).expect("it can be bound");
+        let server = Server::bind(&path, bus::ServerSettings::default()).expect("it can be bound");
         let bus = server.handle();
         let filter = Filter { tracts: vec!["cortex".to_owned()], ..Filter::default() };
         let heard = bus.listen(filter).expect("it listens");

@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader, Write};
 use std::sync::Arc;
 
-use bus::{Draft, Filter, Message, Page, Record, RecordError, Wanted};
+use bus::{Draft, Filter, Message, PageRequest, ReplayError, ReplayPage, ReplaySource};
 use serde_json::{Value, json};
 
 use crate::given::{House, WITHIN};
@@ -23,12 +23,15 @@ fn a_page_hears_what_it_asked_for() {
 /// A record that goes as far as somebody wants.
 struct Endless;
 
-impl Record for Endless {
-    fn page(&self, Wanted { after, up_to, .. }: Wanted) -> Result<Page, RecordError> {
-        Ok(Page { messages: (after + 1..=up_to).map(recorded).collect(), up_to })
+impl ReplaySource for Endless {
+    fn read_page(
+        &self,
+        PageRequest { after, up_to, .. }: PageRequest,
+    ) -> Result<ReplayPage, ReplayError> {
+        Ok(ReplayPage { messages: (after + 1..=up_to).map(recorded).collect(), up_to })
     }
 
-    fn tail(&self) -> Result<u64, RecordError> {
+    fn last_position(&self) -> Result<u64, ReplayError> {
         Ok(u64::MAX)
     }
 }
@@ -71,8 +74,8 @@ fn stream(
 
 #[test]
 fn an_event_stream_of_the_bus_goes_on_where_it_was() {
-    let record: Arc<dyn Record> = Arc::new(Endless);
-    let settings = bus::Settings { record: Some(record), ..bus::Settings::default() };
+    let record: Arc<dyn ReplaySource> = Arc::new(Endless);
+    let settings = bus::ServerSettings { record: Some(record), ..bus::ServerSettings::default() };
     let house = House::open_with(settings);
     house.bus.publish_recorded(vec![recorded(5)], 5).unwrap();
     for (query, header, first) in [

@@ -54,20 +54,20 @@ struct Made {
 
 impl House {
     pub(crate) fn open() -> House {
-        House::made("127.0.0.1:0", bus::Settings::default())
+        House::made("127.0.0.1:0", bus::ServerSettings::default())
     }
 
     /// One whose door listens here.
     pub(crate) fn open_at(listen: &str) -> House {
-        House::made(listen, bus::Settings::default())
+        House::made(listen, bus::ServerSettings::default())
     }
 
     /// One with a bus of these settings.
-    pub(crate) fn open_with(bus: bus::Settings) -> House {
+    pub(crate) fn open_with(bus: bus::ServerSettings) -> House {
         House::made("127.0.0.1:0", bus)
     }
 
-    fn made(listen: &str, bus: bus::Settings) -> House {
+    fn made(listen: &str, bus: bus::ServerSettings) -> House {
         let folder = TempDir::new().unwrap();
         let socket = folder.path().join("bus.sock");
         let server = Server::bind(&socket, bus).unwrap();

@@ -30,7 +30,8 @@ impl Listening {
         let events = ASKED.map(str::to_owned).to_vec();
         let filter = Filter { events, ..Filter::default() };
         let refuser = bus.clone();
-        let asked = Arc::new(bus.listen_or(filter, move |missed| refuse(missed, &refuser))?);
+        let asked =
+            Arc::new(bus.listen_with_overflow(filter, move |missed| refuse(missed, &refuser))?);
         hear(Arc::clone(&asked), news.clone(), Incoming::Said).map_err(StartError::Thread)?;
         Ok(Listening { bus, news, asked, reactions: None })
     }
@@ -70,7 +71,7 @@ impl Listening {
 
 /// Answers a request that found no room, so that nobody waits for it.
 fn refuse(missed: &Message, bus: &Handle) {
-    if !missed.is(NAME, "request") {
+    if !missed.is_event(NAME, "request") {
         return;
     }
     let AskedRef::Good(reference) = AskedRef::read(missed) else { return };
@@ -98,14 +99,15 @@ fn hear(
 
 #[cfg(test)]
 mod tests {
-    use bus::{Draft, Server, Settings};
+    use bus::{Draft, Server, ServerSettings};
 
     use super::*;
 
     #[test]
     fn a_request_that_finds_no_room_is_told_so() {
         let folder = tempfile::tempdir().unwrap();
-        let server = Server::bind(&folder.path().join("bus.sock"), Settings::default()).unwrap();
+        let server =
+            Server::bind(&folder.path().join("bus.sock"), ServerSettings::default()).unwrap();
         let bus = server.handle();
         let heard = bus.listen(Filter::default()).unwrap();
         let thread = std::thread::spawn(move || server.run().unwrap());

@@ -32,7 +32,7 @@ impl House {
         fs::write(&path, services).unwrap();
         fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
         let settings = Settings::new(journal, "/bin/true".into());
-        let server = Server::bind(&settings.socket, bus::Settings::default()).unwrap();
+        let server = Server::bind(&settings.socket, bus::ServerSettings::default()).unwrap();
         let bus = server.handle();
         let thread = std::thread::spawn(move || server.run().unwrap());
         let heard = bus.listen(Filter::default()).unwrap();
@@ -165,7 +165,7 @@ fn requests_that_were_lost_are_an_alarm() {
             house.bus.publish(status.clone()).unwrap();
         }
         let heard = std::iter::from_fn(|| house.heard.next(PATIENCE));
-        assert_eq!(heard.filter(|it| it.is("part", "status")).take(BATCH).count(), BATCH);
+        assert_eq!(heard.filter(|it| it.is_event("part", "status")).take(BATCH).count(), BATCH);
     }
     let told = house.until(5);
     assert_eq!(cards(&told), ["Requests were lost"]);

@@ -119,7 +119,7 @@ fn a_daemon_for_other_tests() {
     let folder = std::path::PathBuf::from(folder);
     let mut settings = supervise::Settings::new(folder.join("journal"), folder.join("bin/hansard"));
     settings.search_path = Some(format!("{}:/usr/bin:/bin", folder.join("bin").display()).into());
-    let server = Server::bind(&settings.socket, bus::Settings::default()).unwrap();
+    let server = Server::bind(&settings.socket, bus::ServerSettings::default()).unwrap();
     let supervisor = Supervisor::start(settings, server.handle()).unwrap();
     let keep = |script: &str| {
         let cmd = ["tool", "chain", script].map(str::to_owned).to_vec();
@@ -202,7 +202,7 @@ fn what_a_killed_daemon_left_is_ended_and_answered_by_the_next() {
     }
     // Somebody listens when the next daemon begins.
     let server =
-        Server::bind(&place.journal().join("health/callosum.sock"), bus::Settings::default());
+        Server::bind(&place.journal().join("health/callosum.sock"), bus::ServerSettings::default());
     let server = server.unwrap();
     let bus = server.handle();
     let thread = std::thread::spawn(move || server.run().unwrap());
@@ -279,7 +279,7 @@ fn what_waits_survives_if_the_file_says_so() {
     guest.hear("supervisor", "status");
     daemon.kill();
     let server =
-        Server::bind(&place.journal().join("health/callosum.sock"), bus::Settings::default());
+        Server::bind(&place.journal().join("health/callosum.sock"), bus::ServerSettings::default());
     let server = server.unwrap();
     let bus = server.handle();
     let thread = std::thread::spawn(move || server.run().unwrap());

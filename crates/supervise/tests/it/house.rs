@@ -83,7 +83,7 @@ impl Place {
 
     pub(crate) fn open(self) -> House {
         let socket = self.journal().join("health/callosum.sock");
-        let server = Server::bind(&socket, bus::Settings::default()).unwrap();
+        let server = Server::bind(&socket, bus::ServerSettings::default()).unwrap();
         let bus = server.handle();
         let thread = std::thread::spawn(move || server.run().unwrap());
         // Somebody is there from the beginning.

@@ -251,8 +251,10 @@ fn what_runs_is_our_own_file_whatever_the_path_finds() {
     place.program("hansard", "echo another");
     let mut settings = place.settings();
     settings.program = own.join("hansard");
-    let server =
-        bus::Server::bind(&place.journal().join("health/callosum.sock"), bus::Settings::default());
+    let server = bus::Server::bind(
+        &place.journal().join("health/callosum.sock"),
+        bus::ServerSettings::default(),
+    );
     let server = server.unwrap();
     let bus = server.handle();
     let thread = std::thread::spawn(move || server.run().unwrap());

@@ -1,6 +1,6 @@
 //! Any bytes as lines on the bus, compared with a plain recursive check of the same rules.
 
-use ::bus::{Fault, Lines, Message};
+use ::bus::{LineDecoder, LineFault, Message};
 
 /// Fails if what is made of these bytes depends on how they are cut, or differs from what the
 /// plain check says.
@@ -13,7 +13,7 @@ pub(crate) fn check(bytes: &[u8]) {
     let mut ended: Vec<&[u8]> = bytes.split(|byte| *byte == b'\n').collect();
     // What stands behind the last newline is no line.
     ended.pop();
-    let expected: Vec<Result<Vec<u8>, Fault>> = ended
+    let expected: Vec<Result<Vec<u8>, LineFault>> = ended
         .into_iter()
         .filter_map(|line| plain(line).map(|said| said.map(|()| trimmed(line))))
         .collect();
@@ -37,9 +37,9 @@ fn check_message(line: &[u8]) {
     assert!(message.field("tract").is_some() && message.field("event").is_some());
 }
 
-fn lines(pieces: &[&[u8]]) -> Vec<Result<Vec<u8>, Fault>> {
+fn lines(pieces: &[&[u8]]) -> Vec<Result<Vec<u8>, LineFault>> {
     let mut heard = Vec::new();
-    let mut lines = Lines::default();
+    let mut lines = LineDecoder::default();
     for piece in pieces {
         lines.feed(piece, |line| heard.push(line.map(|message| trimmed(message.line()))));
     }
@@ -54,7 +54,7 @@ fn trimmed(line: &[u8]) -> Vec<u8> {
 }
 
 /// What a line is; `None` for a blank one. The first fault from the left decides.
-fn plain(line: &[u8]) -> Option<Result<(), Fault>> {
+fn plain(line: &[u8]) -> Option<Result<(), LineFault>> {
     let mut reader = Reader { rest: line, keys: Vec::new() };
     reader.blanks();
     if reader.rest.is_empty() {
@@ -65,12 +65,12 @@ fn plain(line: &[u8]) -> Option<Result<(), Fault>> {
         reader.blanks();
         match reader.rest.first() {
             Some(byte) => Err(fault_of(*byte)),
-            None if !is_object => Err(Fault::NotObject),
+            None if !is_object => Err(LineFault::NotObject),
             None if !["tract", "event"]
                 .iter()
                 .all(|key| reader.keys.iter().any(|is| is == key)) =>
             {
-                Err(Fault::Incomplete)
+                Err(LineFault::Incomplete)
             }
             None => Ok(()),
         }
@@ -90,13 +90,13 @@ impl Reader<'_> {
         }
     }
 
-    fn next(&mut self) -> Result<u8, Fault> {
-        let (first, rest) = self.rest.split_first().ok_or(Fault::Malformed)?;
+    fn next(&mut self) -> Result<u8, LineFault> {
+        let (first, rest) = self.rest.split_first().ok_or(LineFault::Malformed)?;
         self.rest = rest;
         Ok(*first)
     }
 
-    fn expect(&mut self, word: &[u8]) -> Result<(), Fault> {
+    fn expect(&mut self, word: &[u8]) -> Result<(), LineFault> {
         for expected in word {
             let byte = self.next()?;
             if byte != *expected {
@@ -106,10 +106,10 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn value(&mut self, depth: usize) -> Result<(), Fault> {
+    fn value(&mut self, depth: usize) -> Result<(), LineFault> {
         self.blanks();
         match self.next()? {
-            b'{' | b'[' if depth == 512 => Err(Fault::Depth),
+            b'{' | b'[' if depth == 512 => Err(LineFault::Depth),
             b'{' => self.members(depth + 1),
             b'[' => self.elements(depth + 1),
             b'"' => self.text().map(drop),
@@ -128,7 +128,7 @@ impl Reader<'_> {
         }
     }
 
-    fn members(&mut self, depth: usize) -> Result<(), Fault> {
+    fn members(&mut self, depth: usize) -> Result<(), LineFault> {
         self.blanks();
         if let [b'}', rest @ ..] = self.rest {
             self.rest = rest;
@@ -156,7 +156,7 @@ impl Reader<'_> {
         }
     }
 
-    fn elements(&mut self, depth: usize) -> Result<(), Fault> {
+    fn elements(&mut self, depth: usize) -> Result<(), LineFault> {
         self.blanks();
         if let [b']', rest @ ..] = self.rest {
             self.rest = rest;
@@ -173,7 +173,7 @@ impl Reader<'_> {
         }
     }
 
-    fn number(&mut self, first: u8) -> Result<(), Fault> {
+    fn number(&mut self, first: u8) -> Result<(), LineFault> {
         let whole = if first == b'0' { 1 } else { 1 + self.digits() };
         let mut is_integer = true;
         if let [b'.', rest @ ..] = self.rest {
@@ -189,7 +189,7 @@ impl Reader<'_> {
             }
             self.some_digits()?;
         }
-        if is_integer && whole > 4_300 { Err(Fault::Number) } else { Ok(()) }
+        if is_integer && whole > 4_300 { Err(LineFault::Number) } else { Ok(()) }
     }
 
     fn digits(&mut self) -> usize {
@@ -198,18 +198,18 @@ impl Reader<'_> {
         count
     }
 
-    fn some_digits(&mut self) -> Result<(), Fault> {
+    fn some_digits(&mut self) -> Result<(), LineFault> {
         match self.rest.first() {
             Some(b'0'..=b'9') => {
                 self.digits();
                 Ok(())
             }
             Some(byte) => Err(fault_of(*byte)),
-            None => Err(Fault::Malformed),
+            None => Err(LineFault::Malformed),
         }
     }
 
-    fn text(&mut self) -> Result<String, Fault> {
+    fn text(&mut self) -> Result<String, LineFault> {
         let mut text = String::new();
         loop {
             match self.next()? {
@@ -227,27 +227,31 @@ impl Reader<'_> {
                     }
                     byte => return Err(fault_of(byte)),
                 },
-                ..0x20 => return Err(Fault::Malformed),
+                ..0x20 => return Err(LineFault::Malformed),
                 byte @ ..0x80 => text.push(byte as char),
                 first => text.push(self.letter(first)?),
             }
         }
     }
 
-    fn letter(&mut self, first: u8) -> Result<char, Fault> {
+    fn letter(&mut self, first: u8) -> Result<char, LineFault> {
         for more in 1..=3 {
             let bytes: Vec<u8> =
                 [first].iter().chain(self.rest.iter().take(more)).copied().collect();
             if let Ok(letter) = std::str::from_utf8(&bytes) {
                 self.rest = &self.rest[more..];
-                return letter.chars().next().ok_or(Fault::Encoding);
+                return letter.chars().next().ok_or(LineFault::Encoding);
             }
         }
-        Err(Fault::Encoding)
+        Err(LineFault::Encoding)
     }
 }
 
 /// The fault that a byte is which cannot stand where it stands.
-fn fault_of(byte: u8) -> Fault {
-    if byte >= 0x80 && !(0xC2..=0xF4).contains(&byte) { Fault::Encoding } else { Fault::Malformed }
+fn fault_of(byte: u8) -> LineFault {
+    if byte >= 0x80 && !(0xC2..=0xF4).contains(&byte) {
+        LineFault::Encoding
+    } else {
+        LineFault::Malformed
+    }
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 
-use bus::{Begin, Client, ClientSettings, Filter, Item, Message};
+use bus::{Client, ClientEvent, ClientSettings, Filter, Message, StartPosition};
 
 use super::{Done, end_on_signal};
 use crate::error::CliError;
@@ -19,10 +19,10 @@ pub(crate) struct Listen {
     /// Only this event; may be given several times
     #[arg(long = "event", value_name = "EVENT")]
     events: Vec<String>,
-    /// Begin behind this position of the journal, or with `now`: recorded messages come first,
+    /// StartPosition behind this position of the journal, or with `now`: recorded messages come first,
     /// and none is missed
     #[arg(long, value_name = "POSITION", value_parser = begin)]
-    from: Option<Begin>,
+    from: Option<StartPosition>,
     /// Indent messages, for people
     #[arg(long, short)]
     pretty: bool,
@@ -61,12 +61,12 @@ impl Listen {
                 return Ok(if is_late { Done::NotSo } else { Done::Yes });
             };
             match item {
-                Item::Message(message) => {
+                ClientEvent::Message(message) => {
                     self.print(&message, output)?;
                     left -= 1;
                 }
-                Item::Disconnected => {
-                    let told = format!("nobody listens at `{}`", path.display());
+                ClientEvent::Disconnected => {
+                    let told = format!("no bus listens at `{}`", path.display());
                     if self.no_wait {
                         return Err(CliError::new("no_bus", told)
                             .hint("`hansard bus serve` starts one")
@@ -74,13 +74,13 @@ impl Listen {
                     }
                     output.note(format!("{told}; waiting"));
                 }
-                Item::Lagged { dropped } => {
+                ClientEvent::Lagged { dropped } => {
                     output.note(format!("{dropped} messages were missed here"));
                 }
-                Item::CaughtUp { position } => {
+                ClientEvent::CaughtUp { position } => {
                     output.note(format!("caught up at position {position}"));
                 }
-                Item::Refused { reason } => {
+                ClientEvent::Refused { reason } => {
                     let told = format!("the bus at `{}` refuses: {reason}", path.display());
                     let hint = match reason.as_str() {
                         "beyond" => "the journal does not go that far; `--from now` is its end",
@@ -88,7 +88,7 @@ impl Listen {
                     };
                     return Err(CliError::new("refused", told).hint(hint));
                 }
-                Item::Connected | Item::Lost(_) => {}
+                ClientEvent::Connected | ClientEvent::Lost(_) => {}
             }
         }
         Ok(Done::Yes)
@@ -105,12 +105,12 @@ impl Listen {
     }
 }
 
-fn begin(text: &str) -> Result<Begin, String> {
+fn begin(text: &str) -> Result<StartPosition, String> {
     match text {
-        "now" => Ok(Begin::Now),
+        "now" => Ok(StartPosition::Now),
         text => {
             let position = text.parse().map_err(|_| "it is neither a position nor `now`")?;
-            Ok(Begin::After(position))
+            Ok(StartPosition::After(position))
         }
     }
 }

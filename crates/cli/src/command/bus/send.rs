@@ -5,7 +5,7 @@ use std::path::Path;
 
 use clap::Args;
 
-use bus::{Draft, Fault, Message, Sent};
+use bus::{Draft, LineFault, Message, SendOutcome};
 
 use super::Done;
 use super::texts::Texts;
@@ -43,16 +43,16 @@ impl Send {
 
 pub(super) fn send(path: &Path, message: &Message, output: &mut Output) -> Result<(), CliError> {
     match bus::send(path, std::slice::from_ref(message)) {
-        Sent::Taken => Ok(()),
-        Sent::Written => {
+        SendOutcome::Delivered => Ok(()),
+        SendOutcome::Written => {
             output.note("the bus has not said that it has read the message");
             Ok(())
         }
-        Sent::NotSent(error) => {
+        SendOutcome::NotSent(error) => {
             let is_absent =
                 matches!(error.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused);
             let told = if is_absent {
-                format!("nobody listens at `{}`", path.display())
+                format!("no bus listens at `{}`", path.display())
             } else {
                 format!("cannot send to `{}`: {error}", path.display())
             };
@@ -73,7 +73,7 @@ fn send_stdin(path: &Path, output: &mut Output) -> Result<Done, CliError> {
         } else {
             texts.feed(&buffer[..count])
         };
-        let bad = |line: u64, fault: Fault, sent: u64| {
+        let bad = |line: u64, fault: LineFault, sent: u64| {
             let told = format!("line {line} of the input: {fault}");
             CliError::new("bad_message", told).hint(format!("{sent} sent before it"))
         };
@@ -84,7 +84,7 @@ fn send_stdin(path: &Path, output: &mut Output) -> Result<Done, CliError> {
         }
         // One that never ends would take all memory.
         if let Some(line) = texts.too_long() {
-            return Err(bad(line, Fault::TooLong, sent));
+            return Err(bad(line, LineFault::TooLong, sent));
         }
         if count == 0 {
             break;

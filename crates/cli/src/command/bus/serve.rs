@@ -4,7 +4,7 @@ use clap::Args;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use bus::{Notice, Server, Settings, make_private};
+use bus::{Notice, Server, ServerSettings, make_private};
 
 use super::{At, Done, Global};
 use crate::error::CliError;
@@ -29,7 +29,7 @@ impl Serve {
         }
         let log = output.log();
         let notice = move |notice: Notice| log.say(notice.to_string());
-        let settings = Settings { notice: Box::new(notice), ..Settings::default() };
+        let settings = ServerSettings { notice: Box::new(notice), ..ServerSettings::default() };
         let server = Server::bind(&path, settings)?;
         let mut signals = Signals::new([SIGINT, SIGTERM])?;
         let signaled = signals.handle();

@@ -29,7 +29,7 @@ const NAME_MAX: usize = 24;
 
 impl Stats {
     pub(super) fn run(&self, path: &Path, output: &mut Output) -> Result<Done, CliError> {
-        print(&bus::stats(path)?, output)?;
+        print(&bus::query_stats(path)?, output)?;
         if !self.watch {
             return Ok(Done::Yes);
         }
@@ -40,7 +40,7 @@ impl Stats {
             drop(stopped);
         });
         while stop.recv_timeout(EVERY) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
-            print(&bus::stats(path)?, output)?;
+            print(&bus::query_stats(path)?, output)?;
         }
         Ok(Done::Yes)
     }

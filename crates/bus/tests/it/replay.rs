@@ -1,16 +1,16 @@
-//! Beginning in the past: what was recorded comes first, then the news, as one sequence.
+//! Starting in the past: recorded messages first, then live ones, as one sequence.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use bus::{
-    Begin, Client, ClientSettings, Draft, Filter, Item, Message, Page, Record, RecordError,
-    Settings, Wanted,
+    Client, ClientEvent, ClientSettings, Draft, Filter, Message, PageRequest, ReplayError,
+    ReplayPage, ReplaySource, ServerSettings, StartPosition,
 };
 use proptest::prelude::*;
 
-use crate::hall::{Guest, Hall, PATIENCE, note, settings};
+use crate::harness::{PATIENCE, TestClient, TestServer, note, settings};
 
 /// A record in memory.
 #[derive(Default)]
@@ -29,14 +29,14 @@ impl Shelf {
     }
 }
 
-impl Record for Shelf {
-    fn page(&self, wanted: Wanted) -> Result<Page, RecordError> {
+impl ReplaySource for Shelf {
+    fn read_page(&self, wanted: PageRequest) -> Result<ReplayPage, ReplayError> {
         if self.is_broken {
-            return Err(RecordError("a bad block".into()));
+            return Err(ReplayError("a bad block".into()));
         }
-        let Wanted { after, up_to, with_journal } = wanted;
+        let PageRequest { after, up_to, with_journal } = wanted;
         let events = self.events.lock().unwrap();
-        let mut page = Page { messages: Vec::new(), up_to };
+        let mut page = ReplayPage { messages: Vec::new(), up_to };
         for (position, text) in events.range(after + 1..=up_to) {
             if page.messages.len() >= 7 {
                 page.up_to = position - 1;
@@ -50,7 +50,7 @@ impl Record for Shelf {
         Ok(page)
     }
 
-    fn tail(&self) -> Result<u64, RecordError> {
+    fn last_position(&self) -> Result<u64, ReplayError> {
         Ok(self.tail.load(Ordering::Relaxed))
     }
 }
@@ -60,76 +60,76 @@ fn told(tract: &str, position: u64, text: &str) -> Message {
     draft.with("ts", 1).build().unwrap()
 }
 
-fn hall(shelf: &Arc<Shelf>) -> Hall {
-    let record: Arc<dyn Record> = Arc::<Shelf>::clone(shelf);
-    Hall::open_with(Settings { record: Some(record), ..settings() })
+fn server(shelf: &Arc<Shelf>) -> TestServer {
+    let record: Arc<dyn ReplaySource> = Arc::<Shelf>::clone(shelf);
+    TestServer::open_with(ServerSettings { record: Some(record), ..settings() })
 }
 
-fn subscribe(guest: &mut Guest, rest: &str) {
-    guest.say(&format!(r#"{{"tract":"callosum","event":"subscribe",{rest}}}"#));
+fn subscribe(client: &mut TestClient, rest: &str) {
+    client.say(&format!(r#"{{"tract":"callosum","event":"subscribe",{rest}}}"#));
 }
 
 /// Publishes what is recorded.
-fn publish(hall: &Hall, shelf: &Shelf, positions: impl IntoIterator<Item = u64>) {
+fn publish(server: &TestServer, shelf: &Shelf, positions: impl IntoIterator<Item = u64>) {
     for position in positions {
         let message = shelf.put(position, "x");
-        hall.handle.publish_recorded(vec![message], position).unwrap();
+        server.handle.publish_recorded(vec![message], position).unwrap();
     }
 }
 
 #[test]
-fn history_comes_first_and_the_join_is_marked() {
+fn history_precedes_caught_up() {
     let shelf = Arc::new(Shelf::default());
-    let hall = hall(&shelf);
-    publish(&hall, &shelf, 1..=20);
-    let mut guest = hall.guest();
-    subscribe(&mut guest, r#""from":3"#);
-    let answer = guest.hear_json();
+    let server = server(&shelf);
+    publish(&server, &shelf, 1..=20);
+    let mut client = server.client();
+    subscribe(&mut client, r#""from":3"#);
+    let answer = client.hear_json();
     assert_eq!((&answer["event"], &answer["position"]), (&"subscribed".into(), &20.into()));
-    guest.say(&note(1));
+    client.say(&note(1));
     for position in 4..=20 {
-        assert_eq!(guest.hear_json()["position"], position);
+        assert_eq!(client.hear_json()["position"], position);
     }
-    let join = guest.hear_json();
+    let join = client.hear_json();
     assert_eq!((&join["event"], &join["position"]), (&"caught_up".into(), &20.into()));
-    assert_eq!(guest.hear(), note(1));
-    publish(&hall, &shelf, [21]);
-    assert_eq!(guest.hear_json()["position"], 21);
+    assert_eq!(client.hear(), note(1));
+    publish(&server, &shelf, [21]);
+    assert_eq!(client.hear_json()["position"], 21);
 }
 
 #[test]
-fn one_who_begins_now_misses_nothing_recorded_from_then_on() {
+fn start_now_misses_nothing_recorded() {
     let shelf = Arc::new(Shelf::default());
-    let hall = hall(&shelf);
-    publish(&hall, &shelf, 1..=5);
-    let mut guest = hall.guest();
-    subscribe(&mut guest, r#""from":"now""#);
-    assert_eq!(guest.hear_json()["position"], 5);
-    assert_eq!(guest.hear_json()["event"], "caught_up");
+    let server = server(&shelf);
+    publish(&server, &shelf, 1..=5);
+    let mut client = server.client();
+    subscribe(&mut client, r#""from":"now""#);
+    assert_eq!(client.hear_json()["position"], 5);
+    assert_eq!(client.hear_json()["event"], "caught_up");
     // Recorded, and not on the bus one by one.
     for position in 6..=9 {
         shelf.put(position, "x");
     }
-    hall.handle.recorded_up_to(9).unwrap();
+    server.handle.announce_position(9).unwrap();
     for position in 6..=9 {
-        assert_eq!(guest.hear_json()["position"], position);
+        assert_eq!(client.hear_json()["position"], position);
     }
 }
 
 #[test]
-fn whole_events_are_for_those_who_name_their_tract() {
+fn journal_tract_must_be_named() {
     let shelf = Arc::new(Shelf::default());
-    let hall = hall(&shelf);
-    publish(&hall, &shelf, 1..=2);
-    let (mut plain, mut guest, mut both) = (hall.guest(), hall.guest(), hall.guest());
-    subscribe(&mut guest, r#""tracts":["journal"]"#);
-    assert_eq!(guest.hear_json()["event"], "subscribed");
-    assert_eq!(guest.hear_json()["event"], "caught_up");
+    let server = server(&shelf);
+    publish(&server, &shelf, 1..=2);
+    let (mut plain, mut client, mut both) = (server.client(), server.client(), server.client());
+    subscribe(&mut client, r#""tracts":["journal"]"#);
+    assert_eq!(client.hear_json()["event"], "subscribed");
+    assert_eq!(client.hear_json()["event"], "caught_up");
     subscribe(&mut both, r#""tracts":["journal","cortex"],"from":1"#);
     both.hear();
-    publish(&hall, &shelf, [3]);
+    publish(&server, &shelf, [3]);
     assert_eq!(plain.hear_json()["tract"], "cortex");
-    let heard = guest.hear_json();
+    let heard = client.hear_json();
     assert_eq!((&heard["tract"], &heard["position"]), (&"journal".into(), &3.into()));
     let heard: Vec<String> = (0..5).map(|_| both.hear_json()["tract"].to_string()).collect();
     let wanted = ["cortex", "journal", "callosum", "cortex", "journal"];
@@ -137,113 +137,113 @@ fn whole_events_are_for_those_who_name_their_tract() {
 }
 
 #[test]
-fn one_who_lags_is_served_from_the_record_and_sees_no_gap() {
+fn slow_subscriber_is_replayed_without_gap() {
     let shelf = Arc::new(Shelf::default());
-    let hall = hall(&shelf);
-    let (mut guest, mut other) = (hall.guest(), hall.guest());
-    subscribe(&mut guest, r#""from":0"#);
-    guest.hear();
-    guest.hear();
+    let server = server(&shelf);
+    let (mut client, mut other) = (server.client(), server.client());
+    subscribe(&mut client, r#""from":0"#);
+    client.hear();
+    client.hear();
     let text = "x".repeat(20_000);
     for position in 1..=1_100 {
         let message = shelf.put(position, &text);
-        hall.handle.publish_recorded(vec![message], position).unwrap();
+        server.handle.publish_recorded(vec![message], position).unwrap();
         assert_eq!(other.hear_json()["position"], position);
     }
     for position in 1..=1_100 {
-        assert_eq!(guest.hear_json()["position"], position, "none missing, none twice");
+        assert_eq!(client.hear_json()["position"], position, "none missing, none twice");
     }
 }
 
 #[test]
-fn a_record_that_cannot_be_read_is_told_and_the_news_go_on() {
+fn unreadable_record_is_reported() {
     let shelf = Arc::new(Shelf { is_broken: true, ..Shelf::default() });
-    let hall = hall(&shelf);
-    publish(&hall, &shelf, 1..=3);
-    let mut guest = hall.guest();
-    subscribe(&mut guest, r#""from":1"#);
-    guest.hear();
-    let refused = guest.hear_json();
+    let server = server(&shelf);
+    publish(&server, &shelf, 1..=3);
+    let mut client = server.client();
+    subscribe(&mut client, r#""from":1"#);
+    client.hear();
+    let refused = client.hear_json();
     assert_eq!((&refused["reason"], &refused["position"]), (&"unreadable".into(), &1.into()));
-    publish(&hall, &shelf, [4]);
-    assert_eq!(guest.hear_json()["position"], 4);
+    publish(&server, &shelf, [4]);
+    assert_eq!(client.hear_json()["position"], 4);
 }
 
 #[test]
-fn where_to_begin_is_a_position_or_now() {
+fn start_is_a_position_or_now() {
     let shelf = Arc::new(Shelf::default());
-    let hall = hall(&shelf);
+    let server = server(&shelf);
     for from in ["-1", "1.5", r#""then""#, "[]"] {
-        let mut guest = hall.guest();
-        subscribe(&mut guest, &format!(r#""from":{from}"#));
-        assert_eq!(guest.hear_json()["reason"], "bad_subscription", "{from}");
+        let mut client = server.client();
+        subscribe(&mut client, &format!(r#""from":{from}"#));
+        assert_eq!(client.hear_json()["reason"], "bad_subscription", "{from}");
     }
 }
 
 #[test]
-fn one_who_begins_beyond_the_record_is_told_where_it_ends_and_hears_the_news() {
+fn start_beyond_the_record_is_refused() {
     let shelf = Arc::new(Shelf::default());
-    let hall = hall(&shelf);
-    publish(&hall, &shelf, 1..=5);
-    let mut guest = hall.guest();
-    subscribe(&mut guest, r#""from":500"#);
-    assert_eq!(guest.hear_json()["event"], "subscribed");
-    let refused = guest.hear_json();
+    let server = server(&shelf);
+    publish(&server, &shelf, 1..=5);
+    let mut client = server.client();
+    subscribe(&mut client, r#""from":500"#);
+    assert_eq!(client.hear_json()["event"], "subscribed");
+    let refused = client.hear_json();
     assert_eq!((&refused["reason"], &refused["position"]), (&"beyond".into(), &5.into()));
-    publish(&hall, &shelf, 6..=7);
-    assert_eq!(guest.hear_json()["position"], 6);
-    assert_eq!(guest.hear_json()["position"], 7);
+    publish(&server, &shelf, 6..=7);
+    assert_eq!(client.hear_json()["position"], 6);
+    assert_eq!(client.hear_json()["position"], 7);
 }
 
 #[test]
-fn one_who_has_more_than_the_bus_was_told_goes_on_there() {
+fn start_beyond_the_announced_position_works() {
     let shelf = Arc::new(Shelf::default());
-    let hall = hall(&shelf);
+    let server = server(&shelf);
     // A bus that has just started, beside a record that has not.
     for position in 1..=9 {
         shelf.put(position, "x");
     }
-    hall.handle.recorded_up_to(4).unwrap();
-    let mut guest = hall.guest();
-    subscribe(&mut guest, r#""from":7"#);
-    assert_eq!(guest.hear_json()["position"], 4);
-    let join = guest.hear_json();
+    server.handle.announce_position(4).unwrap();
+    let mut client = server.client();
+    subscribe(&mut client, r#""from":7"#);
+    assert_eq!(client.hear_json()["position"], 4);
+    let join = client.hear_json();
     assert_eq!((&join["event"], &join["position"]), (&"caught_up".into(), &7.into()));
-    publish(&hall, &shelf, 5..=10);
+    publish(&server, &shelf, 5..=10);
     for position in 8..=10 {
-        assert_eq!(guest.hear_json()["position"], position, "none missing, none twice");
+        assert_eq!(client.hear_json()["position"], position, "none missing, none twice");
     }
 }
 
 #[test]
-fn a_client_goes_on_where_it_was_and_waits_for_its_caller() {
+fn client_resumes_and_blocks_for_its_caller() {
     let shelf = Arc::new(Shelf::default());
-    let mut hall = hall(&shelf);
-    publish(&hall, &shelf, 1..=30_000);
+    let mut server = server(&shelf);
+    publish(&server, &shelf, 1..=30_000);
     let filter = Filter { tracts: vec!["cortex".to_owned()], ..Filter::default() };
-    let from = Some(Begin::After(0));
+    let from = Some(StartPosition::After(0));
     let client =
-        Client::start(hall.path(), ClientSettings { filter, from, ..ClientSettings::default() });
+        Client::start(server.path(), ClientSettings { filter, from, ..ClientSettings::default() });
     let client = client.unwrap();
     let mut next = 1;
     let mut hear_up_to = |last: u64| {
         while next <= last {
             match client.next(PATIENCE).expect("more was recorded") {
-                Item::Message(message) => {
+                ClientEvent::Message(message) => {
                     let position = message.field("position").unwrap().integer();
                     assert_eq!(position, Some(i64::try_from(next).unwrap()));
                     next += 1;
                 }
-                Item::Lagged { dropped } => panic!("{dropped} were given up"),
+                ClientEvent::Lagged { dropped } => panic!("{dropped} were given up"),
                 _ => {}
             }
         }
     };
     hear_up_to(30_000);
-    hall.close();
-    let record: Arc<dyn Record> = Arc::<Shelf>::clone(&shelf);
-    hall.reopen_with(Settings { record: Some(record), ..settings() });
-    publish(&hall, &shelf, 30_001..=30_010);
+    server.close();
+    let record: Arc<dyn ReplaySource> = Arc::<Shelf>::clone(&shelf);
+    server.reopen_with(ServerSettings { record: Some(record), ..settings() });
+    publish(&server, &shelf, 30_001..=30_010);
     hear_up_to(30_010);
 }
 
@@ -254,13 +254,13 @@ enum Act {
     News(u64),
     /// So many events are recorded and not published.
     History(u64),
-    /// Positions that nobody will ever use.
+    /// Positions that stay without messages.
     Deleted(u64),
-    /// Somebody begins at this part of what there is.
+    /// A client starts at this part of the record.
     Subscribe(prop::sample::Index),
-    /// Everybody hears what there is.
+    /// All clients read what there is.
     Hear,
-    /// Somebody says something.
+    /// A client sends a message.
     Say,
 }
 
@@ -279,16 +279,16 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
-    fn from_anywhere_everything_recorded_comes_once_and_in_order(acts in acts()) {
+    fn recorded_messages_come_once_in_order(acts in acts()) {
         let shelf = Arc::new(Shelf::default());
-        let hall = hall(&shelf);
-        let mut speaker = hall.guest();
+        let server = server(&shelf);
+        let mut speaker = server.client();
         let mut tail = 0;
-        let mut subscribers: Vec<(Guest, u64)> = Vec::new();
+        let mut subscribers: Vec<(TestClient, u64)> = Vec::new();
         for act in acts.into_iter().chain([Act::Hear]) {
             match act {
                 Act::News(count) => {
-                    publish(&hall, &shelf, tail + 1..=tail + count);
+                    publish(&server, &shelf, tail + 1..=tail + count);
                     tail += count;
                 }
                 Act::History(count) => {
@@ -296,7 +296,7 @@ proptest! {
                         shelf.put(position, "x");
                     }
                     tail += count;
-                    hall.handle.recorded_up_to(tail).unwrap();
+                    server.handle.announce_position(tail).unwrap();
                 }
                 Act::Deleted(count) => {
                     tail += count;
@@ -304,22 +304,22 @@ proptest! {
                 }
                 Act::Subscribe(index) => {
                     let from = index.index(usize::try_from(tail).unwrap() + 1) as u64;
-                    let mut guest = hall.guest();
-                    subscribe(&mut guest, &format!(r#""from":{from},"tracts":["cortex"]"#));
-                    while guest.hear_json()["event"] != "subscribed" {}
-                    subscribers.push((guest, from));
+                    let mut client = server.client();
+                    subscribe(&mut client, &format!(r#""from":{from},"tracts":["cortex"]"#));
+                    while client.hear_json()["event"] != "subscribed" {}
+                    subscribers.push((client, from));
                 }
                 Act::Say => speaker.say(&note(1)),
                 Act::Hear => {
                     let recorded: Vec<u64> =
                         shelf.events.lock().unwrap().keys().copied().collect();
                     let last = recorded.last().copied().unwrap_or(0);
-                    for (guest, at) in &mut subscribers {
+                    for (client, at) in &mut subscribers {
                         for position in recorded.iter().filter(|position| **position > *at) {
-                            let mut heard = guest.hear_json();
+                            let mut heard = client.hear_json();
                             while heard["tract"] == "callosum" {
                                 prop_assert!(heard["event"] != "lagged");
-                                heard = guest.hear_json();
+                                heard = client.hear_json();
                             }
                             prop_assert_eq!(&heard["position"], position);
                         }

@@ -1,4 +1,4 @@
-//! How a server does, in its own words.
+//! Asks a server for its `callosum.stats`.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -13,25 +13,25 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(2);
 
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
-pub enum AskError {
-    #[error("nobody listens at `{path}`")]
-    Nobody { path: PathBuf, source: io::Error },
-    #[error("the bus at `{path}` does not say how it does")]
+pub enum StatsError {
+    #[error("no bus listens at `{path}`")]
+    NotRunning { path: PathBuf, source: io::Error },
+    #[error("the bus at `{path}` does not answer a request for its stats")]
     NoAnswer { path: PathBuf },
 }
 
 /// Asks the server at a path for its `callosum.stats`.
-pub fn stats(path: &Path) -> Result<Message, AskError> {
-    let nobody = |source| AskError::Nobody { path: path.to_owned(), source };
+pub fn query_stats(path: &Path) -> Result<Message, StatsError> {
+    let nobody = |source| StatsError::NotRunning { path: path.to_owned(), source };
     let stream = UnixStream::connect(path).map_err(nobody)?;
     let until = Instant::now() + ANSWER_WITHIN;
-    ask(stream, until).ok().flatten().ok_or_else(|| AskError::NoAnswer { path: path.to_owned() })
+    ask(stream, until).ok().flatten().ok_or_else(|| StatsError::NoAnswer { path: path.to_owned() })
 }
 
 fn ask(mut stream: UnixStream, until: Instant) -> io::Result<Option<Message>> {
     stream.set_write_timeout(Some(ANSWER_WITHIN))?;
-    // Nothing but the answer is of interest; a server that knows no subscriptions sends the rest
-    // too, until our time is over.
+    // A server without subscriptions also sends all messages; they are skipped until the time is
+    // over.
     stream.write_all(b"{\"tract\":\"callosum\",\"event\":\"stats\"}\n")?;
     let mut reader = BufReader::new(stream);
     loop {
@@ -41,14 +41,14 @@ fn ask(mut stream: UnixStream, until: Instant) -> io::Result<Option<Message>> {
         }
         reader.get_ref().set_read_timeout(Some(left))?;
         let mut line = Vec::new();
-        // Escapes can make a line three times as long as it was.
+        // Escaping can make a line three times as long as its sender wrote it.
         let limit = LINE_MAX as u64 * 3;
         if reader.by_ref().take(limit).read_until(b'\n', &mut line)? == 0 {
             return Ok(None);
         }
-        // A server that knows no questions gives ours back: an answer has something to say.
+        // A server that does not know the request relays it back. Only an answer has `clients`.
         if let Ok(message) = Message::parse(&line)
-            && message.is("callosum", "stats")
+            && message.is_event("callosum", "stats")
             && message.field("clients").is_some()
         {
             return Ok(Some(message));

@@ -1,4 +1,4 @@
-//! A server to talk to, and people who talk.
+//! A running server and raw clients to talk to it.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::Shutdown;
@@ -8,33 +8,33 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use bus::{Handle, Server, Settings};
+use bus::{Handle, Server, ServerSettings};
 use tempfile::TempDir;
 
-/// How long anything is waited for. Whoever waits in vain has found a bug, not a slow machine.
+/// How long a test waits. Reaching it means a bug, not a slow machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The time on the bus, for messages that bring none.
 pub(crate) const NOW: u64 = 1_700_000_000_000;
 
 /// A running server. Stopped when dropped.
-pub(crate) struct Hall {
+pub(crate) struct TestServer {
     pub(crate) handle: Handle,
     path: PathBuf,
     thread: Option<JoinHandle<()>>,
     folder: TempDir,
 }
 
-impl Hall {
-    pub(crate) fn open() -> Hall {
-        Hall::open_with(settings())
+impl TestServer {
+    pub(crate) fn open() -> TestServer {
+        TestServer::open_with(settings())
     }
 
-    pub(crate) fn open_with(settings: Settings) -> Hall {
+    pub(crate) fn open_with(settings: ServerSettings) -> TestServer {
         let folder = tempfile::Builder::new().prefix("bus").tempdir().unwrap();
         let path = folder.path().join("bus.sock");
         let (handle, thread) = serve(&path, settings);
-        Hall { handle, path, thread: Some(thread), folder }
+        TestServer { handle, path, thread: Some(thread), folder }
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -58,31 +58,31 @@ impl Hall {
         self.reopen_with(settings());
     }
 
-    pub(crate) fn reopen_with(&mut self, settings: Settings) {
+    pub(crate) fn reopen_with(&mut self, settings: ServerSettings) {
         let (handle, thread) = serve(&self.path, settings);
         (self.handle, self.thread) = (handle, Some(thread));
     }
 
-    /// Somebody who is connected, and certainly hears what comes from now on.
-    pub(crate) fn guest(&self) -> Guest {
-        let mut guest = Guest::connect(&self.path);
-        guest.say(r#"{"tract":"callosum","event":"unsubscribe"}"#);
-        while !guest.hear().contains(r#""event":"subscribed""#) {}
-        guest
+    /// Returns a connected client that receives everything from now on.
+    pub(crate) fn client(&self) -> TestClient {
+        let mut client = TestClient::connect(&self.path);
+        client.say(r#"{"tract":"callosum","event":"unsubscribe"}"#);
+        while !client.hear().contains(r#""event":"subscribed""#) {}
+        client
     }
 }
 
-impl Drop for Hall {
+impl Drop for TestServer {
     fn drop(&mut self) {
         self.close();
     }
 }
 
-pub(crate) fn settings() -> Settings {
-    Settings { clock: || NOW, ..Settings::default() }
+pub(crate) fn settings() -> ServerSettings {
+    ServerSettings { clock: || NOW, ..ServerSettings::default() }
 }
 
-fn serve(path: &Path, settings: Settings) -> (Handle, JoinHandle<()>) {
+fn serve(path: &Path, settings: ServerSettings) -> (Handle, JoinHandle<()>) {
     let server = Server::bind(path, settings).unwrap();
     let handle = server.handle();
     (handle, std::thread::spawn(move || server.run().unwrap()))
@@ -109,7 +109,7 @@ pub(crate) fn plain_server(path: &Path) {
     });
 }
 
-/// A server that hangs up on everybody once there is something to read, and reads none of it.
+/// A server that hangs up as soon as there is input, and reads none of it.
 pub(crate) fn rude_server(path: &Path) {
     use rustix::net::{RecvFlags, recv};
     let listener = UnixListener::bind(path).unwrap();
@@ -121,17 +121,17 @@ pub(crate) fn rude_server(path: &Path) {
 }
 
 /// A plain client, by hand.
-pub(crate) struct Guest {
+pub(crate) struct TestClient {
     pub(crate) stream: UnixStream,
     reader: BufReader<UnixStream>,
 }
 
-impl Guest {
-    pub(crate) fn connect(path: &Path) -> Guest {
+impl TestClient {
+    pub(crate) fn connect(path: &Path) -> TestClient {
         let stream = UnixStream::connect(path).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         let reader = BufReader::new(stream.try_clone().unwrap());
-        Guest { stream, reader }
+        TestClient { stream, reader }
     }
 
     pub(crate) fn say(&mut self, line: &str) {
@@ -172,7 +172,7 @@ impl Guest {
     }
 }
 
-/// A small message that can be told from others.
+/// A small numbered message.
 pub(crate) fn note(number: usize) -> String {
     format!(r#"{{"tract":"test","event":"note","n":{number},"ts":1}}"#)
 }
