@@ -6,10 +6,12 @@ use std::process::ExitCode;
 
 use bus::{BindError, DraftError, RunError, StatsError};
 use daemon::{
-    DeleteError, DreamError, EndError, HookInstallError, IngestError, InstanceError, ListingError,
-    SegmentError, SettingsError, TokenError, UpError,
+    DeleteError, EndError, InstanceError, ListingError, SettingsError, TokenError, UpError,
 };
+use hooks::HookInstallError;
+use ingest::IngestError;
 use journal::{AppendError, ClaimError, LineageError, OpenError, ReadError};
+use segments::{DreamError, SegmentError};
 use session::{BundleError, SessionError};
 
 use crate::output::plain;
@@ -246,7 +248,6 @@ impl From<IngestError> for CliError {
             ),
             IngestError::Claim(error) => CliError::of("io", &error),
             IngestError::Storage(error) => CliError::of("storage", &error),
-            IngestError::Settings(error) => error.into(),
             IngestError::Thread(_) => CliError::of("io", &error),
             IngestError::Capture(error) => CliError::of("ingest", &error)
                 .hint("nothing is lost: the next `hansard ingest` goes on where this one stopped"),

@@ -16,7 +16,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use capture::{Payload, hooked};
-use daemon::{HookLog, Signals, Spool, hook_call, signal_of};
+use hooks::{HookLog, Signals, Spool};
+use ingest::{hook_call, signal_of};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 use wire::hook::{HookCall, hand_over, socket};

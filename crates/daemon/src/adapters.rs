@@ -9,9 +9,9 @@ use journal::{Journal, ReadError, SessionFilter};
 use projection::UnknownCount;
 use wire::{Adapter, Hooks, Root, Unknown};
 
-use crate::facts::HeldFacts;
-use crate::hook_install::HookInstall;
 use crate::statuses::SessionStatus;
+use hooks::HookInstall;
+use views::HeldFacts;
 
 /// Sessions read at a time.
 const PAGE: usize = 500;

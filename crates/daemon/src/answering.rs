@@ -17,11 +17,9 @@ use crate::answers;
 use crate::asked::{self, approvals};
 use crate::documents::{Secrets, WriteError, handoff_note, write_document, write_events};
 use crate::facets::facets;
-use crate::facts::HeldFacts;
 use crate::family::family;
 use crate::feed::{Place, feed};
 use crate::health::{Condition, Health};
-use crate::hots::Hots;
 use crate::listing::{Listing, ListingError, prices, spending_of, without_source};
 use crate::live::Live;
 use crate::log::{Log, Part};
@@ -29,8 +27,10 @@ use crate::opened::Opened;
 use crate::pictures::picture;
 use crate::resume::Way;
 use crate::telemetry::Telemeter;
-use crate::turns::HeldTurns;
 use crate::work::Worked;
+use views::HeldFacts;
+use views::HeldTurns;
+use views::Hots;
 
 /// What rows of use can stand for, by the names people give them.
 const GROUPINGS: &[(&str, Grouping)] = &[

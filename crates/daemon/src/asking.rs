@@ -24,13 +24,13 @@ use wire::ModelHealth;
 
 use crate::capturing::give_way;
 use crate::health::Health;
-use crate::instance::health;
 use crate::log::{Log, Part};
 use crate::opened::Opened;
-use crate::segment::SegmentError;
-use crate::zone::Zone;
 use matter::{Matter, describe_again};
+use segments::SegmentError;
+use segments::Zone;
 use spool::Spool;
+use wire::health_dir;
 
 /// How often it is looked whether to end, or to ask somebody else.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
@@ -173,7 +173,7 @@ fn run(tools: &Tools, shared: &Shared, woken: &Receiver<()>) {
 }
 
 fn folder(tools: &Tools) -> PathBuf {
-    health(tools.opened.folder())
+    health_dir(tools.opened.folder())
 }
 
 /// Hears what is recorded and asks, until another model is meant or none.

@@ -14,14 +14,14 @@ use journal::{AppendError, ClaimError, Waker};
 use wire::Backlog;
 
 use crate::health::Health;
-use crate::hearing::{Hearing, leave_all};
-use crate::import::Import;
-use crate::ingest::{Caught, Ingest, IngestError};
-use crate::intake::Intake;
 use crate::log::{Log, Part};
 use crate::news::News;
 use crate::opened::Opened;
 use crate::settings::Settings;
+use ingest::Import;
+use ingest::Intake;
+use ingest::{Caught, Ingest, IngestError};
+use ingest::{Hearing, leave_all};
 
 /// Time between two tries when nothing can be recorded; it doubles up to the last.
 const RETRY_FIRST: Duration = Duration::from_secs(1);
@@ -229,25 +229,25 @@ impl Worker {
         let journal = self.tools.opened.journal();
         let environment = self.tools.environment.clone();
         let clock = self.tools.clock;
-        let ingest = Ingest { journal: &journal, environment: &environment, clock: &clock };
-        let _claim = ingest.claim()?;
         let (settings, edition) = self.control.settings();
+        let policy = settings.recording();
+        let ingest = Ingest { journal: &journal, environment: &environment, clock: &clock, policy };
+        let _claim = ingest.claim()?;
         self.tools.health.set_part("capture", "catching_up");
         let mut hearing = Hearing::of(&journal, self.tools.intake.clone());
-        self.catch_up(&ingest, &settings, edition, &mut hearing)?;
+        self.catch_up(&ingest, edition, &mut hearing)?;
         if self.control.is_over(edition) {
             return Ok(());
         }
         self.recover();
         self.tools.health.set_part("capture", "running");
-        self.follow(&ingest, &settings, edition, &mut hearing)
+        self.follow(&ingest, edition, &mut hearing)
     }
 
     /// Reads what is there, in slices, giving way to others.
     fn catch_up(
         &mut self,
         ingest: &Ingest<'_>,
-        settings: &Settings,
         edition: u64,
         hearing: &mut Hearing,
     ) -> Result<(), IngestError> {
@@ -272,8 +272,7 @@ impl Worker {
                             tools.show(backlog);
                         }
                     };
-                    let caught =
-                        ingest.catch_up(settings, hearing, &mut known, &stop, SLICE, tell)?;
+                    let caught = ingest.catch_up(hearing, &mut known, &stop, SLICE, tell)?;
                     if told.take().is_some() {
                         tools.recover();
                     }
@@ -312,7 +311,6 @@ impl Worker {
     fn follow(
         &mut self,
         ingest: &Ingest<'_>,
-        settings: &Settings,
         edition: u64,
         hearing: &mut Hearing,
     ) -> Result<(), IngestError> {
@@ -343,7 +341,7 @@ impl Worker {
                 health.add_misses(summary.misses);
                 warn(log, summary);
             };
-            let followed = ingest.follow_with(settings, hearing, begun, tell);
+            let followed = ingest.follow_with(hearing, begun, tell);
             is_over.ask();
             waker.wake();
             let told = told.join().unwrap_or_else(|panic| resume_unwind(panic));

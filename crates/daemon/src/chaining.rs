@@ -17,14 +17,14 @@ use serde_json::{Value, json};
 use supervise::{EnqueueError, Run, RunNews, Supervisor, Task, fill};
 
 use crate::capturing::{Farewell, give_way};
-use crate::chain::{Begun, Chain, ChainError, Hands, HandsError, REVISION, Site, Went};
-use crate::dream::Dream;
 use crate::health::Health;
 use crate::log::{Log, Part};
 use crate::opened::Opened;
-use crate::segment::SegmentKey;
-use crate::zone::Zone;
 use busy::{Busy, Handling};
+use segments::Dream;
+use segments::SegmentKey;
+use segments::Zone;
+use segments::{Begun, Chain, ChainError, Hands, HandsError, REVISION, Site, Went};
 
 /// How often the journal is looked at while nothing is said; more and more rarely while it has
 /// nothing new either. An epoch is over after minutes of silence: nobody waits for these seconds.

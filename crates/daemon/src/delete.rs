@@ -3,7 +3,8 @@
 use event::{SessionId, Time};
 use journal::{Forks, Journal, LineageError, ReadError, StorageError};
 
-use crate::segment::{SegmentError, forget_segments};
+use ingest::remove_originals;
+use segments::{SegmentError, forget_segments};
 
 #[derive(Debug, thiserror::Error)]
 pub enum DeleteError {
@@ -34,20 +35,5 @@ pub fn delete(
     if let Some(root) = journal.dir() {
         forget_segments(root, session)?;
     }
-    remove_originals(journal)
-}
-
-/// Removes the originals that tell of nobody but deleted sessions.
-pub(crate) fn remove_originals(journal: &Journal) -> Result<(), DeleteError> {
-    for (source, told) in capture::sessions_by_source(&journal.sources()?) {
-        let (mut is_left, mut is_deleted) = (false, false);
-        for session in &told {
-            is_left |= journal.exists(session)?;
-            is_deleted |= journal.deleted_at(session)?.is_some();
-        }
-        if is_deleted && !is_left {
-            journal.originals().remove(&source)?;
-        }
-    }
-    Ok(())
+    Ok(remove_originals(journal)?)
 }

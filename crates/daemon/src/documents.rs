@@ -9,8 +9,8 @@ use projection::document::{Document, Format, Head, Options, handoff};
 use projection::{Chronicle, Projection, Redact, redacted};
 use redact::Redactor;
 
-use crate::facts::facts_of;
 use crate::resume::Way;
+use views::facts_of;
 
 /// Whether secrets stay in what is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

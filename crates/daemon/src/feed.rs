@@ -12,7 +12,7 @@ use projection::ToolUse;
 use redact::Redactor;
 
 use crate::facets::project_of;
-use crate::facts::HeldFacts;
+use views::HeldFacts;
 
 /// Letters of a text in it.
 const TEXT_CHARS_MAX: usize = 240;

@@ -13,17 +13,17 @@ use serve::{Board, Door, OpenError, Opening};
 pub use serve::{Keys, TokenError};
 
 use crate::answering::Answering;
-use crate::facts::HeldFacts;
 use crate::health::Health;
 use crate::instance;
-use crate::intake::Intake;
 use crate::live::Live;
 use crate::log::{Log, Part};
 use crate::opened::Opened;
 use crate::settings::Http;
 use crate::telemetry::Telemeter;
-use crate::turns::HeldTurns;
 use crate::work::Worked;
+use ingest::Intake;
+use views::HeldFacts;
+use views::HeldTurns;
 
 /// Where it listens unless somebody says otherwise: what one types for H A N S on a telephone.
 const PORT: u16 = 4267;
@@ -48,7 +48,7 @@ pub(crate) struct Tools {
 
 /// The secrets of a journal's door, and its address.
 pub fn keys(journal: &Path) -> Keys {
-    Keys::in_folder(instance::health(journal))
+    Keys::in_folder(wire::health_dir(journal))
 }
 
 impl Front {

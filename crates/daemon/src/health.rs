@@ -12,7 +12,8 @@ use serde::{Deserialize, Serialize};
 use supervise::Supervisor;
 use wire::{Backlog, ModelHealth};
 
-use crate::instance::{Running, health};
+use crate::instance::Running;
+use wire::health_dir;
 
 /// Bytes of the file. It is made at the start and then written over, which a full disk takes too.
 const FILE_BYTES: usize = 4_096;
@@ -45,7 +46,8 @@ impl Condition {
     /// How the daemon of a journal does; `None` if none runs.
     pub fn of(journal: &Path) -> Option<Condition> {
         Running::find(journal)?;
-        let read = |_| serde_json::from_slice(&std::fs::read(path(&health(journal))).ok()?).ok();
+        let read =
+            |_| serde_json::from_slice(&std::fs::read(path(&health_dir(journal))).ok()?).ok();
         (0..READS_MAX).find_map(read)
     }
 
@@ -179,9 +181,9 @@ mod tests {
     #[test]
     fn those_who_only_look_see_what_is_said() {
         let dir = tempfile::tempdir().expect("a folder can be made");
-        std::fs::create_dir(health(dir.path())).expect("a folder can be made");
+        std::fs::create_dir(health_dir(dir.path())).expect("a folder can be made");
         let instance = Instance::take(dir.path()).expect("nobody else is here");
-        let said = Health::open(&health(dir.path()));
+        let said = Health::open(&health_dir(dir.path()));
         let seen = || Condition::of(dir.path());
         said.set_part("capture", "running");
         assert_eq!(seen().expect("it was said").trouble(), None);

@@ -6,6 +6,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use rustix::process::{Pid, Signal};
+use wire::health_dir;
 
 /// This process is the daemon of a journal, for as long as it lives.
 #[derive(Debug)]
@@ -23,14 +24,9 @@ pub enum InstanceError {
     Io { path: PathBuf, source: io::Error },
 }
 
-/// The folder of a journal that is about its running: sockets, locks, logs.
-pub(crate) fn health(journal: &Path) -> PathBuf {
-    journal.join("health")
-}
-
 /// The socket of a journal's bus.
 pub fn socket(journal: &Path) -> PathBuf {
-    health(journal).join("callosum.sock")
+    health_dir(journal).join("callosum.sock")
 }
 
 impl Instance {
@@ -110,11 +106,11 @@ impl Running {
 }
 
 fn lock_path(journal: &Path) -> PathBuf {
-    health(journal).join("supervisor.lock")
+    health_dir(journal).join("supervisor.lock")
 }
 
 fn pid_path(journal: &Path) -> PathBuf {
-    health(journal).join("supervisor.pid")
+    health_dir(journal).join("supervisor.pid")
 }
 
 fn pid(journal: &Path) -> Option<u32> {

@@ -10,7 +10,7 @@ use journal::{Journal, ReadError, SessionFilter, SessionInfo};
 use projection::{BadPrices, Day, Facts, Grouping, PriceTable, Spending, Within};
 
 use crate::answers;
-use crate::facts::{HeldFacts, KeptFacts};
+use views::{HeldFacts, KeptFacts};
 
 /// Sessions read at a time.
 const PAGE: usize = 500;

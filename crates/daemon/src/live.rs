@@ -20,8 +20,9 @@ use serve::Board;
 
 use crate::answers;
 use crate::opened::Opened;
-use crate::statuses::{Again, SessionStatus, Statuses, prepare};
-use crate::surroundings::Processes;
+use crate::statuses::{Again, SessionStatus, Statuses};
+use host::Processes;
+use views::prepare_signs;
 
 /// The least time between two values of what a session is doing.
 const SHOWN_EVERY: Duration = Duration::from_millis(100);
@@ -133,7 +134,7 @@ impl Live {
     pub(crate) fn of(&self, info: SessionInfo) -> Result<SessionStatus, ReadError> {
         let is_near = self.statuses().statuses.is_near(&info);
         if !is_near {
-            prepare(&self.opened.journal(), &info)?;
+            prepare_signs(&self.opened.journal(), &info)?;
         }
         let mut kept = self.statuses();
         let Kept { statuses, processes, .. } = &mut *kept;

@@ -19,13 +19,13 @@ use serve::Board;
 use supervise::{Supervisor, Task, fill};
 
 use crate::cortex::{REV, compact};
-use crate::instance::health;
 use crate::live::Live;
 use crate::log::{Log, Part};
 use crate::opened::Opened;
-use crate::segment::put_whole;
-use crate::zone::Zone;
 use rules::{Doing, Notice, Told, Watch};
+use segments::Zone;
+use segments::put_whole;
+use wire::health_dir;
 
 pub(crate) use rules::Notifications;
 
@@ -120,7 +120,7 @@ fn run(tools: &Tools, wanted: &Mutex<Notifications>, board: &Board, woken: &Rece
 /// What was told before. What cannot be read is told again.
 fn kept(tools: &Tools) -> Vec<Told> {
     let journal = tools.opened.journal();
-    let text = journal.dir().and_then(|dir| std::fs::read(health(dir).join(TOLD)).ok());
+    let text = journal.dir().and_then(|dir| std::fs::read(health_dir(dir).join(TOLD)).ok());
     text.and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default()
 }
 
@@ -130,7 +130,7 @@ fn keep(watch: &Watch, tools: &Tools) {
         && let Ok(text) = serde_json::to_vec(watch.told())
     {
         // On a full disk it is told again after a restart.
-        let _ = put_whole(&health(dir), TOLD, &text);
+        let _ = put_whole(&health_dir(dir), TOLD, &text);
     }
 }
 

@@ -6,7 +6,7 @@ use capture::AGENTS;
 use event::payload::SessionMode;
 use journal::{Journal, ReadError, SessionInfo};
 
-use crate::facts::facts_of;
+use views::facts_of;
 
 /// How to go on with a session.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -3,13 +3,12 @@
 //! A file that cannot be understood stops capture: to record what somebody does not want recorded
 //! is worse than to record nothing.
 
-use std::fmt;
 use std::fs;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 
-use capture::Admission;
+use ingest::{CaptureRules, RecordingPolicy, Retention};
 use serde::Deserialize;
 
 use crate::notifications::Notifications;
@@ -21,7 +20,7 @@ const NAME: &str = "config.toml";
 #[derive(Clone, PartialEq, Eq, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
-    pub(crate) capture: Capture,
+    pub(crate) capture: CaptureRules,
     pub(crate) originals: Retention,
     pub(crate) http: Http,
     pub(crate) notifications: Notifications,
@@ -43,50 +42,6 @@ pub(crate) struct Http {
 impl Default for Http {
     fn default() -> Http {
         Http { enabled: true, listen: IpAddr::V4(Ipv4Addr::LOCALHOST), port: None }
-    }
-}
-
-#[derive(Clone, PartialEq, Eq, Debug, Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub(crate) struct Capture {
-    /// What is left out.
-    off: Vec<Rule>,
-}
-
-/// Leaves out the sessions that everything in it fits.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct Rule {
-    agent: Option<String>,
-    session: Option<String>,
-    project: Option<String>,
-    /// A folder and everything below; `*` stands for any part of a name, `**` for any folders.
-    path: Option<String>,
-    keep: Keep,
-}
-
-/// What is still recorded of a session that is left out.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum Keep {
-    #[default]
-    Nothing,
-    Status,
-}
-
-/// How long something is kept. Absent is for ever.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub(crate) struct Retention {
-    /// Whether it is kept at all.
-    pub keep: bool,
-    pub days: Option<u32>,
-    pub bytes: Option<u64>,
-}
-
-impl Default for Retention {
-    fn default() -> Retention {
-        Retention { keep: true, days: None, bytes: None }
     }
 }
 
@@ -130,7 +85,7 @@ impl Settings {
                 return Err(SettingsError::NotUnderstood { path, line, why });
             }
         };
-        if settings.capture.off.iter().any(Rule::is_empty) {
+        if settings.capture.has_empty_rule() {
             return Err(SettingsError::Everything { path });
         }
         let listen = settings.http.listen;
@@ -144,9 +99,14 @@ impl Settings {
         Ok(settings)
     }
 
+    /// What capture records, and how long originals are kept.
+    pub fn recording(&self) -> RecordingPolicy {
+        RecordingPolicy { capture: self.capture.clone(), originals: self.originals }
+    }
+
     /// The switches that decide about people's words.
     pub fn switches(&self) -> Switches {
-        let left_out = match self.capture.off.len() {
+        let left_out = match self.capture.len() {
             0 => String::new(),
             1 => "; one rule leaves out sessions".to_owned(),
             rules => format!("; {rules} rules leave out sessions"),
@@ -165,167 +125,11 @@ impl Settings {
             },
         }
     }
-
-    /// How much of a session is recorded, as far as these say.
-    pub(crate) fn admits(
-        &self,
-        session: &str,
-        cwd: Option<&str>,
-        project: Option<&str>,
-    ) -> Admission {
-        let fits = self.capture.off.iter().filter(|rule| rule.fits(session, cwd, project));
-        let kept = fits.map(|rule| match rule.keep {
-            Keep::Nothing => Admission::Nothing,
-            Keep::Status => Admission::Status,
-        });
-        strictest(kept)
-    }
-}
-
-impl fmt::Display for Retention {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match *self {
-            Retention { keep: false, .. } => out.write_str("originals are not kept"),
-            Retention { days: None, bytes: None, .. } => out.write_str("originals are kept"),
-            Retention { days: Some(days), bytes: None, .. } => {
-                write!(out, "originals are kept for {days} days")
-            }
-            Retention { days: None, bytes: Some(bytes), .. } => {
-                write!(out, "originals are kept up to {bytes} bytes")
-            }
-            Retention { days: Some(days), bytes: Some(bytes), .. } => {
-                write!(out, "originals are kept for {days} days, up to {bytes} bytes")
-            }
-        }
-    }
-}
-
-/// Whoever wants less recorded has their way.
-pub(crate) fn strictest(admissions: impl Iterator<Item = Admission>) -> Admission {
-    let strictness = |admission: &Admission| match admission {
-        Admission::All => 0,
-        Admission::Status => 1,
-        Admission::Nothing => 2,
-    };
-    admissions.max_by_key(strictness).unwrap_or_default()
-}
-
-impl Rule {
-    fn is_empty(&self) -> bool {
-        let Rule { agent, session, project, path, keep: _ } = self;
-        [agent, session, project, path].into_iter().all(Option::is_none)
-    }
-
-    fn fits(&self, session: &str, cwd: Option<&str>, project: Option<&str>) -> bool {
-        let agent = session.split_once(':').map_or(session, |(agent, _)| agent);
-        let is = |rule: &Option<String>, is: Option<&str>| {
-            rule.as_deref().is_none_or(|rule| Some(rule) == is)
-        };
-        let is_below = |pattern: &String| cwd.is_some_and(|cwd| is_at_or_below(pattern, cwd));
-        is(&self.agent, Some(agent))
-            && is(&self.session, Some(session))
-            && is(&self.project, project)
-            && self.path.as_ref().is_none_or(is_below)
-    }
-}
-
-/// Whether a path is what a pattern names, or lies below it.
-fn is_at_or_below(pattern: &str, path: &str) -> bool {
-    let parts = |path| str::split(path, '/').filter(|part| !part.is_empty()).collect::<Vec<_>>();
-    fits_parts(&parts(pattern), &parts(path))
-}
-
-fn fits_parts(pattern: &[&str], path: &[&str]) -> bool {
-    match pattern {
-        [] => true,
-        ["**", rest @ ..] => (0..=path.len()).any(|skipped| fits_parts(rest, &path[skipped..])),
-        [first, rest @ ..] => path.split_first().is_some_and(|(part, below)| {
-            fits_part(first.as_bytes(), part.as_bytes()) && fits_parts(rest, below)
-        }),
-    }
-}
-
-/// Whether a name fits a pattern with stars. Goes back to the last star only, so that the work
-/// stays within pattern times name.
-fn fits_part(pattern: &[u8], name: &[u8]) -> bool {
-    let (mut at, mut in_name) = (0, 0);
-    let mut star = None;
-    while in_name < name.len() {
-        match pattern.get(at) {
-            Some(b'*') => {
-                star = Some((at + 1, in_name));
-                at += 1;
-            }
-            Some(byte) if *byte == name[in_name] => {
-                at += 1;
-                in_name += 1;
-            }
-            _ => {
-                let Some((behind, from)) = star else { return false };
-                star = Some((behind, from + 1));
-                (at, in_name) = (behind, from + 1);
-            }
-        }
-    }
-    pattern[at..].iter().all(|byte| *byte == b'*')
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn admits(rules: &str, session: &str, cwd: &str, project: &str) -> Admission {
-        let settings: Settings = toml::from_str(rules).expect("it is understood");
-        settings.admits(session, Some(cwd), Some(project))
-    }
-
-    #[test]
-    fn a_rule_leaves_out_what_all_of_it_fits() {
-        let rules = r#"
-            [capture]
-            off = [
-                { agent = "goose" },
-                { session = "claude:s1" },
-                { project = "org/secret", keep = "status" },
-                { agent = "codex", path = "/home/dev/*/private" },
-            ]"#;
-        for (session, cwd, project, admission) in [
-            ("goose:1", "/", "x", Admission::Nothing),
-            ("claude:s1", "/", "x", Admission::Nothing),
-            ("claude:s10", "/", "x", Admission::All),
-            ("claude:s2", "/", "org/secret", Admission::Status),
-            ("claude:s2", "/", "org/secret2", Admission::All),
-            ("goose:2", "/", "org/secret", Admission::Nothing),
-            ("codex:1", "/home/dev/x/private/app", "x", Admission::Nothing),
-            ("codex:1", "/home/dev/x/privately", "x", Admission::All),
-            ("claude:3", "/home/dev/x/private", "x", Admission::All),
-        ] {
-            assert_eq!(
-                admits(rules, session, cwd, project),
-                admission,
-                "{session} {cwd} {project}"
-            );
-        }
-    }
-
-    #[test]
-    fn patterns_name_folders() {
-        for (pattern, path, fits) in [
-            ("/a/b", "/a/b", true),
-            ("/a/b/", "/a/b/c", true),
-            ("/a/b", "/a/bc", false),
-            ("/a/*/c", "/a/b/c/d", true),
-            ("/a/*/c", "/a/b/x/c", false),
-            ("/a/**/c", "/a/b/x/c", true),
-            ("/a/**/c", "/a/c", true),
-            ("**/secret-*", "/home/dev/secret-app", true),
-            ("**/secret-*", "/home/dev/app", false),
-            ("/a/x*y*z", "/a/xyyyzz", true),
-            ("/a/x*y*z", "/a/xyyy", false),
-        ] {
-            assert_eq!(is_at_or_below(pattern, path), fits, "{pattern} {path}");
-        }
-    }
 
     #[test]
     fn what_is_not_understood_stops_capture() {

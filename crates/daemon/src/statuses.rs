@@ -10,16 +10,16 @@ use std::sync::Arc;
 use capture::{Environment, SessionFile, file_of_session, files_of_sessions};
 use event::payload::SessionMode;
 use event::{SessionId, Time};
-use journal::{Journal, ReadError, Selection, SessionFilter, SessionInfo, View};
+use journal::{Journal, ReadError, SessionFilter, SessionInfo};
 use projection::status::{
     Attention, Life, Outside, Signs, Summary, Verdict, Want, attention, stands_until, summary,
     verdict,
 };
 use projection::{Facts, Projection, TitleOrigin};
 use redact::Redactor;
+use views::{facts_of, fold_facts, fold_signs, kept_signs};
 
-use crate::facts;
-use crate::surroundings::{ProcessTable, Sought, Surroundings};
+use host::{HostProbe, ProbeTarget, ProcessTable};
 
 /// How long ago a session may have been active to be looked at.
 const LATELY_NANOS: i128 = 24 * 60 * 60 * 1_000_000_000;
@@ -57,7 +57,7 @@ struct Known {
 
 /// What a session was weighed with last.
 struct Weighed {
-    sought: Option<Sought>,
+    sought: Option<ProbeTarget>,
     outside: Outside,
     /// The clock alone changes nothing before this.
     until: Option<Time>,
@@ -149,7 +149,7 @@ impl Statuses {
         now: Time,
     ) -> Result<Vec<SessionStatus>, ReadError> {
         let environment = Arc::clone(&self.environment);
-        let surroundings = Surroundings::look(&environment, processes);
+        let surroundings = HostProbe::look(&environment, processes);
         let mut asking = Vec::new();
         let mut asked = HashMap::new();
         let mut after = None;
@@ -162,7 +162,7 @@ impl Statuses {
                 }
                 let is_asking = match self.asked.get(&info.id) {
                     Some((seq, is_asking)) if *seq == info.tail_seq => *is_asking,
-                    _ => kept(&self.journal, &info.id)?.is_some_and(|it| it.is_asking()),
+                    _ => kept_signs(&self.journal, &info.id)?.is_some_and(|it| it.is_asking()),
                 };
                 asked.insert(info.id.clone(), (info.tail_seq, is_asking));
                 if is_asking {
@@ -191,7 +191,7 @@ impl Statuses {
     /// Whether a session is known up to its last event, or nearly so.
     pub(crate) fn is_near(&self, info: &SessionInfo) -> bool {
         let seq = self.known.get(&info.id).map_or(0, |known| known.signs.seq());
-        info.tail_seq.saturating_sub(seq) <= FAR
+        views::is_near(info, seq)
     }
 
     /// One session.
@@ -202,7 +202,7 @@ impl Statuses {
         now: Time,
     ) -> Result<SessionStatus, ReadError> {
         let environment = Arc::clone(&self.environment);
-        let surroundings = Surroundings::look(&environment, processes);
+        let surroundings = HostProbe::look(&environment, processes);
         self.find_files(std::slice::from_ref(&info))?;
         self.status(info, &surroundings, now)
     }
@@ -216,7 +216,7 @@ impl Statuses {
         now: Time,
     ) -> Result<Vec<SessionStatus>, ReadError> {
         let environment = Arc::clone(&self.environment);
-        let surroundings = Surroundings::look(&environment, processes);
+        let surroundings = HostProbe::look(&environment, processes);
         let mut statuses = Vec::new();
         for id in ids {
             match self.journal.stat(id) {
@@ -242,7 +242,7 @@ impl Statuses {
         now: Time,
     ) -> Result<Option<Vec<SessionStatus>>, ReadError> {
         let environment = Arc::clone(&self.environment);
-        let surroundings = Surroundings::look(&environment, processes);
+        let surroundings = HostProbe::look(&environment, processes);
         if open(&surroundings) != self.open {
             return Ok(None);
         }
@@ -268,7 +268,7 @@ impl Statuses {
         now: Time,
     ) -> Result<Vec<SessionStatus>, ReadError> {
         let environment = Arc::clone(&self.environment);
-        let surroundings = Surroundings::look(&environment, processes);
+        let surroundings = HostProbe::look(&environment, processes);
         let filter = SessionFilter { active_since, ..SessionFilter::default() };
         let mut statuses = Vec::new();
         let mut listed = BTreeSet::new();
@@ -299,14 +299,14 @@ impl Statuses {
     fn status(
         &mut self,
         info: SessionInfo,
-        surroundings: &Surroundings<'_>,
+        surroundings: &HostProbe<'_>,
         now: Time,
     ) -> Result<SessionStatus, ReadError> {
         let mut known = self.take(&info)?;
         let is_child = known.signs.is_child() || info.mode() == Some(&SessionMode::Child);
         let root = if is_child { self.root_of(&info)? } else { None };
         let file = self.files.as_ref().and_then(|files| files.get(&info.id));
-        let sought = info.provider_session_id.as_ref().map(|session| Sought {
+        let sought = info.provider_session_id.as_ref().map(|session| ProbeTarget {
             provider: info.provider.clone(),
             session: session.clone(),
             agent_version: known.facts.about().agent_version.clone(),
@@ -391,19 +391,19 @@ impl Statuses {
             return Ok(known.expect("it was just looked at"));
         }
         let (signs, facts) = match known {
-            Some(known) => (known.signs, facts::fold(&self.journal, info, Some(known.facts))?),
+            Some(known) => (known.signs, fold_facts(&self.journal, info, Some(known.facts))?),
             None => {
-                let signs = kept(&self.journal, &info.id)?.unwrap_or_default();
-                (signs, facts::facts_of(&self.journal, info)?)
+                let signs = kept_signs(&self.journal, &info.id)?.unwrap_or_default();
+                (signs, facts_of(&self.journal, info)?)
             }
         };
-        Ok(Known { signs: fold(&self.journal, info, signs)?, facts, weighed: None })
+        Ok(Known { signs: fold_signs(&self.journal, info, signs)?, facts, weighed: None })
     }
 }
 
 impl Weighed {
     /// Whether everything is as it was when it was weighed.
-    fn stands(&self, which: Again, surroundings: &Surroundings<'_>, now: Time) -> bool {
+    fn stands(&self, which: Again, surroundings: &HostProbe<'_>, now: Time) -> bool {
         if self.until.is_some_and(|until| until <= now) {
             return false;
         }
@@ -425,88 +425,10 @@ impl Weighed {
 }
 
 /// Sessions that agents say they have open.
-fn open(surroundings: &Surroundings<'_>) -> BTreeSet<SessionId> {
+fn open(surroundings: &HostProbe<'_>) -> BTreeSet<SessionId> {
     let open = surroundings.open();
     open.filter_map(|(provider, session)| SessionId::new(format!("{provider}:{session}")).ok())
         .collect()
-}
-
-/// Sessions whose signs are held in memory while they go on. With more all are forgotten, and those
-/// that go on are loaded again.
-const FRESH_MAX: usize = 512;
-
-/// The signs of sessions that go on, kept beside the log so that a look costs only what is new.
-#[derive(Default)]
-pub(crate) struct FreshSigns(HashMap<SessionId, Signs>);
-
-impl FreshSigns {
-    /// Brings the signs of these sessions up to date and keeps them; not of those that have long
-    /// been over.
-    pub(crate) fn keep<'a>(
-        &mut self,
-        journal: &Journal,
-        sessions: impl IntoIterator<Item = &'a SessionId>,
-        now: Time,
-    ) -> Result<(), ReadError> {
-        if self.0.len() > FRESH_MAX {
-            self.0.clear();
-        }
-        let mut saved = Vec::new();
-        for id in sessions {
-            let info = match journal.stat(id) {
-                // Deleted meanwhile, or never more than a sighting.
-                Err(ReadError::SessionNotFound(_)) => continue,
-                info => info?,
-            };
-            if now.nanos() - info.last_event_at.nanos() > LATELY_NANOS {
-                continue;
-            }
-            let known = match self.0.remove(id) {
-                Some(signs) => signs,
-                None => kept(journal, id)?.unwrap_or_default(),
-            };
-            let signs = fold(journal, &info, known)?;
-            saved.extend(signs.save().map(|saved| (id, signs.seq(), saved)));
-            self.0.insert(id.clone(), signs);
-        }
-        let views: Vec<View<'_>> = saved
-            .iter()
-            .map(|(session_id, up_to_seq, bytes)| View { session_id, up_to_seq: *up_to_seq, bytes })
-            .collect();
-        journal.save_views(Signs::NAME, &views)
-    }
-}
-
-/// Events that are folded while others wait. With more, they are folded before.
-const FAR: u64 = 2_000;
-
-/// Folds and keeps the signs of a session whose log is long and was not folded up to here, so that
-/// whoever holds [`Statuses`] for it does not do so while the whole log is read.
-pub(crate) fn prepare(journal: &Journal, info: &SessionInfo) -> Result<(), ReadError> {
-    let known = kept(journal, &info.id)?.unwrap_or_default();
-    if info.tail_seq.saturating_sub(known.seq()) <= FAR {
-        return Ok(());
-    }
-    let signs = fold(journal, info, known)?;
-    let Some(bytes) = signs.save() else { return Ok(()) };
-    let view = View { session_id: &info.id, up_to_seq: signs.seq(), bytes: &bytes };
-    journal.save_views(Signs::NAME, &[view])
-}
-
-fn kept(journal: &Journal, id: &SessionId) -> Result<Option<Signs>, ReadError> {
-    let saved = journal.saved_view(id, Signs::NAME)?;
-    Ok(saved.and_then(|(_, bytes)| Signs::load(&bytes)))
-}
-
-fn fold(journal: &Journal, info: &SessionInfo, kept: Signs) -> Result<Signs, ReadError> {
-    // Signs that are ahead belong to a log that was put back.
-    let mut signs = if kept.seq() <= info.tail_seq { kept } else { Signs::default() };
-    if signs.seq() < info.tail_seq {
-        for event in journal.events(&info.id, Selection::after(signs.seq()))? {
-            signs.apply(&event?);
-        }
-    }
-    Ok(signs)
 }
 
 /// Whether a file is longer than it was when it was read.
@@ -522,7 +444,8 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::surroundings::Processes;
+    use host::Processes;
+    use views::{FreshSigns, prepare_signs};
 
     const BEGUN: i64 = 1_800_000_000_000;
 
@@ -547,10 +470,10 @@ mod tests {
         let mut fresh = FreshSigns::default();
         let day_after = Time::from_millis(BEGUN + 25 * 60 * 60 * 1_000);
         fresh.keep(&journal, [&id], day_after).unwrap();
-        assert_eq!(kept(&journal, &id).unwrap(), None);
+        assert_eq!(kept_signs(&journal, &id).unwrap(), None);
         let now = Time::from_millis(BEGUN + 5_000);
         fresh.keep(&journal, [&id], now).unwrap();
-        assert_eq!(kept(&journal, &id).unwrap().unwrap().seq(), 2);
+        assert_eq!(kept_signs(&journal, &id).unwrap().unwrap().seq(), 2);
         let environment = Environment::new(dir.path(), []);
         let mut statuses = Statuses::new(journal.clone(), environment.clone());
         let look = |statuses: &mut Statuses| {
@@ -571,9 +494,9 @@ mod tests {
         let journal = Journal::open_or_create(&folder, &journal::Options::default()).unwrap();
         let id = SessionId::new("made-up:s").unwrap();
         add(&journal, 0, "user.prompt", json!({"content": "go"}));
-        prepare(&journal, &journal.stat(&id).unwrap()).unwrap();
-        assert_eq!(kept(&journal, &id).unwrap(), None, "a short one costs nothing");
-        let events = (0..FAR).map(|number| {
+        prepare_signs(&journal, &journal.stat(&id).unwrap()).unwrap();
+        assert_eq!(kept_signs(&journal, &id).unwrap(), None, "a short one costs nothing");
+        let events = (0..2_001_u64).map(|number| {
             let at = Time::from_millis(BEGUN + 1_000);
             let event_id = EventId::derived(at, "made up", "s", &number.to_be_bytes());
             let data = Raw::from_value(&json!({"content": "more"})).unwrap();
@@ -583,8 +506,8 @@ mod tests {
         let info = journal.stat(&id).unwrap();
         let mut statuses = Statuses::new(journal.clone(), Environment::new(dir.path(), []));
         assert!(!statuses.is_near(&info));
-        prepare(&journal, &info).unwrap();
-        assert_eq!(kept(&journal, &id).unwrap().unwrap().seq(), info.tail_seq);
+        prepare_signs(&journal, &info).unwrap();
+        assert_eq!(kept_signs(&journal, &id).unwrap().unwrap().seq(), info.tail_seq);
         statuses.of(info.clone(), &Processes::default(), Time::from_millis(BEGUN)).unwrap();
         assert!(statuses.is_near(&info));
     }
@@ -597,7 +520,7 @@ mod tests {
     }
 
     impl ProcessTable for Counting {
-        fn life(&self, _: u32, _: crate::surroundings::Started<'_>) -> (Life, bool) {
+        fn life(&self, _: u32, _: host::Started<'_>) -> (Life, bool) {
             (self.runs(""), true)
         }
 

@@ -7,7 +7,7 @@ use capture::{Telemetry, TelemetryFact};
 use event::Source;
 use wire::hook::{HookCall, HookFact, VERSION};
 
-use crate::intake::Intake;
+use ingest::Intake;
 
 /// Names that are counted. Further ones are counted together.
 const NAMES_MAX: usize = 1_000;

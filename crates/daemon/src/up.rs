@@ -15,14 +15,14 @@ use capture::Environment;
 use event::Time;
 use journal::{OpenError, ReadError};
 use supervise::Supervisor;
+use wire::health_dir;
 
 use crate::asking::{self, Asking};
 use crate::capturing::{Capturing, Farewell, Tools};
 use crate::chaining::{self, Chaining, ChainingError};
 use crate::front::{self, Front};
 use crate::health::Health;
-use crate::instance::{Instance, InstanceError, health, socket};
-use crate::intake::{Door, Intake};
+use crate::instance::{Instance, InstanceError, socket};
 use crate::log::{Echo, Log, Part};
 use crate::news::News;
 use crate::notifications::{self, Notifying};
@@ -30,7 +30,8 @@ use crate::opened::Opened;
 use crate::past::Past;
 use crate::requests::{self, RequestsError};
 use crate::settings::{Settings, SettingsError};
-use crate::zone::Zone;
+use ingest::{Door, Intake};
+use segments::Zone;
 
 /// How long capture may take to end; what it has not recorded by then is read again next time.
 const CAPTURE_WITHIN: Duration = Duration::from_secs(5);
@@ -174,7 +175,7 @@ impl Daemon {
     /// Starts everything; the bus answers when this returns.
     pub fn start(up: Up) -> Result<Daemon, UpError> {
         let Up { journal: folder, program, environment, clock, echo } = up;
-        make_private(&health(&folder))?;
+        make_private(&health_dir(&folder))?;
         let instance = Instance::take(&folder)?;
         let settings = Settings::load(&folder)?;
         let opened = Opened::open(folder.clone())?;
@@ -192,7 +193,7 @@ impl Daemon {
             bus::ServerSettings { record: Some(record), notice, ..bus::ServerSettings::default() };
         let server = Server::bind(&socket(&folder), bus_settings)?;
         let bus = server.handle();
-        let log = Log::open(&health(&folder), bus.clone(), clock, echo);
+        let log = Log::open(&health_dir(&folder), bus.clone(), clock, echo);
         let news = News::open(opened.clone(), bus.clone(), clock)?;
         let bus_thread = serve(server, &remote)?;
         note(told, log.clone())?;
@@ -202,11 +203,11 @@ impl Daemon {
             log.warn(Part::Journal, format!("{}; {}", finding.damage, finding.remedy));
         }
 
-        let intake = Intake::with_daybook(&health(&folder)).unwrap_or_else(|error| {
+        let intake = Intake::with_daybook(&health_dir(&folder)).unwrap_or_else(|error| {
             log.warn(Part::Daemon, format!("calls of hooks cannot be written down: {error}"));
             Intake::default()
         });
-        let health = Health::open(&health(&folder));
+        let health = Health::open(&health_dir(&folder));
         health.set_part("bus", "running");
         health.set_part("journal", "running");
         let tools = Tools {

@@ -83,7 +83,7 @@ impl HookCall {
 
 /// Where the daemon of a journal takes calls.
 pub fn socket(journal: &Path) -> PathBuf {
-    journal.join("health/hook.sock")
+    crate::health_dir(journal).join("hook.sock")
 }
 
 /// Hands one call over; whether somebody holds it now.

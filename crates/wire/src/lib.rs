@@ -4,6 +4,7 @@
 //! what is not known is `null`.
 
 pub mod hook; // a call of a hook
+mod place; // where a daemon's sockets, locks and logs lie
 mod session; // sessions, their turns and counts
 mod recent; // the newest part of one
 mod status; // what a session is doing, and why we think so
@@ -30,6 +31,7 @@ pub use feed::Happening;
 pub use health::{Backlog, Follower, Health, ModelHealth, StreamStatus};
 pub use live::{Asked, Frame, Place, StreamState};
 pub use page::{Messages, Page, RecordedEvent};
+pub use place::health_dir;
 pub use recent::{Glance, Recent, RecentTurn, Said};
 pub use resume::Resume;
 pub use search::{Found, Hit};

@@ -2,8 +2,9 @@
 
 use capture::argument;
 use clap::Args;
-use daemon::{Processes, Statuses, Which, approvals};
+use daemon::{Statuses, Which, approvals};
 use event::{Raw, Time};
+use host::Processes;
 use wire::Approval;
 
 use super::{Done, Global};

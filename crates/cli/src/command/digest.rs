@@ -1,9 +1,9 @@
 //! `hansard digest`: what was done on a day, project by project.
 
 use clap::Args;
-use daemon::{Day, DayDigest, ProjectDay, SessionDay, Zone};
 use projection::Activity;
 use projection::digest::summary;
+use segments::{Day, DayDigest, ProjectDay, SessionDay, Zone};
 
 use super::{Done, Global};
 use crate::error::CliError;

@@ -205,7 +205,7 @@ fn model(model: ModelHealth) -> CheckShape {
 
 /// Whether agents write what we understand. What we do not is kept, so it is no damage.
 fn formats(journal: &Journal) -> Result<CheckShape, CliError> {
-    let unknown = daemon::unknown_records(journal)?;
+    let unknown = views::unknown_records(journal)?;
     let told: Vec<String> = unknown
         .iter()
         .map(|((provider, version, kind), count)| {

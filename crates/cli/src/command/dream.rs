@@ -2,7 +2,7 @@
 
 use bus::Draft;
 use clap::Args;
-use daemon::{Day, Dream as Mode, SegmentKey, Told, Zone};
+use segments::{Day, Dream as Mode, SegmentKey, Told, Zone};
 
 use super::bus::At;
 use super::{Done, Global};

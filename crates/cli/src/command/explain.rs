@@ -1,8 +1,9 @@
 //! `hansard explain`: why a session is taken to do what it does.
 
 use clap::Args;
-use daemon::{Processes, SessionStatus, Statuses, answers};
+use daemon::{SessionStatus, Statuses, answers};
 use event::Time;
+use host::Processes;
 use projection::Origin;
 use projection::status::Evidence;
 

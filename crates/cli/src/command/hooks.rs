@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use clap::{Args, Subcommand};
-use daemon::{
+use hooks::{
     HookChange, HookFailure, HookInstall, HookInstallError, HookStatus, agents_with_hooks,
 };
 use serde::Serialize;

@@ -5,8 +5,8 @@ use std::io::{BufRead, BufReader, Cursor, Read, stdin};
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use daemon::{Import as Account, Slice, Stage};
 use event::Draft;
+use ingest::{Import as Account, Slice, Stage};
 use journal::{BATCH_BYTES_MAX, BATCH_EVENTS_MAX, Batch, Journal, Options, Recording, StoreKind};
 use serde::Serialize;
 use session::Imported;

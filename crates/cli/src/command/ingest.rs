@@ -7,8 +7,9 @@ use std::time::Instant;
 use capture::{AGENTS, IngestProgress, IngestSummary, StopFlag};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
-use daemon::{Ingest as Pass, Ingested, Running};
+use daemon::{Running, Settings};
 use event::Time;
+use ingest::{Ingest as Pass, Ingested};
 use journal::{Journal, Options};
 use serde::Serialize;
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -89,8 +90,8 @@ impl Ingest {
         let environment = world::environment(self.home.as_deref())?;
         let journal = world::journal_to_fill(global, &Options::default(), output)?;
         let begun = Instant::now();
-        let pass = Pass { journal: &journal, environment: &environment, clock: &world::now };
-        if let Some(running) = Running::find(&world::folder(global)?) {
+        let folder = world::folder(global)?;
+        if let Some(running) = Running::find(&folder) {
             let told =
                 format!("the daemon (pid {}) records what agents write already", running.pid);
             return Err(CliError::new("held", told).hint(
@@ -98,6 +99,9 @@ impl Ingest {
                  the daemon",
             ));
         }
+        let policy = Settings::load(&folder)?.recording();
+        let clock = &world::now;
+        let pass = Pass { journal: &journal, environment: &environment, clock, policy };
         if !self.once && self.reparse.is_none() {
             return follow(&pass, &journal, output);
         }

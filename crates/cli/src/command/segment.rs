@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use daemon::Segment;
+use segments::Segment;
 use serde::Serialize;
 
 use super::{Done, Global};

@@ -5,8 +5,9 @@ use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
 use clap::Args;
-use daemon::{Condition, Processes, SessionStatus, Statuses, answers};
+use daemon::{Condition, SessionStatus, Statuses, answers};
 use event::Time;
+use host::Processes;
 use journal::Journal;
 use projection::status::Status as Doing;
 use signal_hook::consts::{SIGINT, SIGTERM};

@@ -1,7 +1,8 @@
 //! `hansard statusline`: who needs you, in one line for a prompt or tmux.
 
 use clap::Args;
-use daemon::{Processes, SessionStatus, Statuses};
+use daemon::{SessionStatus, Statuses};
+use host::Processes;
 use projection::status::Status;
 use serde::Serialize;
 

@@ -12,11 +12,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use daemon::{Processes, SessionStatus, Statuses, Way, answers, facts_of, prices};
+use daemon::{SessionStatus, Statuses, Way, answers, prices};
 use event::{SessionId, Time};
+use host::Processes;
 use journal::{Hit, Journal, Query, Ranking, ReadError, Selection, SessionInfo};
 use projection::Origin;
 use signal_hook::consts::SIGTERM;
+use views::facts_of;
 
 use super::status::{GROUPS, age, condition, group, place};
 use super::{Done, Global};

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use capture::SignalKind;
-use daemon::{Signal, Signals};
 use event::Time;
+use hooks::{Signal, Signals};
 use serde_json::{Value, json};
 use testkit::{Dice, World};
 

@@ -6,10 +6,10 @@ use journal::{AppendError, Batch, Journal, ReadError, Selection, SessionInfo};
 use model::{Ask, Ended, Failure, Known, Question};
 use projection::{Chapter, Chronicle, Origin, TitleOrigin};
 
-use crate::chronicles::chronicle_of;
-use crate::facts::facts_of;
-use crate::segment::{Segment, SegmentError, SegmentKey};
-use crate::zone::Zone;
+use segments::Zone;
+use segments::{Segment, SegmentError, SegmentKey};
+use views::chronicle_of;
+use views::facts_of;
 
 /// Who such notes come from, in their ids.
 const MODEL: &str = "model";

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use model::Queue;
 
-use crate::segment::{SegmentError, write_whole};
+use segments::{SegmentError, write_whole};
 
 /// The name of the file.
 const NAME: &str = "model.json";

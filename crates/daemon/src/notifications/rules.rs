@@ -10,7 +10,7 @@ use event::{SessionId, Time};
 use serde::de::{self, Deserializer};
 use serde::{Deserialize, Serialize};
 
-use crate::zone::Zone;
+use segments::Zone;
 
 /// Time between two words of one rule on one session.
 const AGAIN_AFTER_SECONDS: i128 = 10 * 60;

@@ -4,14 +4,16 @@ use std::fs;
 use std::path::Path;
 
 use capture::{Environment, StopFlag};
-use daemon::{Ingest, ProcessTable, Sought, Started, Surroundings, facts_of};
 use event::payload::SessionMode;
 use event::{Event, Time};
+use host::{HostProbe, ProbeTarget, ProcessTable, Started};
+use ingest::{Ingest, RecordingPolicy};
 use journal::{Journal, Selection, SessionFilter, SessionInfo};
 use projection::Projection;
 use projection::status::{Life, Outside, Signs};
 use serde::Deserialize;
 use tempfile::TempDir;
+use views::facts_of;
 
 use super::hooks;
 use super::timeline::{Timeline, time};
@@ -62,7 +64,8 @@ impl Recording {
         let home = if is_made { made.path().to_owned() } else { dir.join("home") };
         let environment = Environment::new(home, []);
         let clock = || Time::from_millis(NOW);
-        let ingest = Ingest { journal: &journal, environment: &environment, clock: &clock };
+        let policy = RecordingPolicy::default();
+        let ingest = Ingest { journal: &journal, environment: &environment, clock: &clock, policy };
         ingest.once(&StopFlag::default(), &mut |_| {}).unwrap();
         let listed = journal.sessions(&SessionFilter::default(), None, 100).unwrap();
         let own = listed.items.into_iter().filter(|info| info.mode() != Some(&SessionMode::Child));
@@ -102,7 +105,7 @@ impl Recording {
         let environment = Environment::new(home.path(), []);
         let processes = AsRecorded { is_alive: timeline.is_alive(at) };
         let played = self.current(at).unwrap();
-        let sought = Sought {
+        let sought = ProbeTarget {
             provider: played.info.provider.clone(),
             session: played.info.provider_session_id.clone().unwrap(),
             agent_version: played.agent_version.clone(),
@@ -110,7 +113,7 @@ impl Recording {
             is_child: false,
             root: None,
         };
-        let outside = Surroundings::look(&environment, &processes).of(&sought);
+        let outside = HostProbe::look(&environment, &processes).of(&sought);
         Outside { grown_at: self.grown_at(at), ..outside }
     }
 

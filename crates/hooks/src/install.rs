@@ -1,0 +1,251 @@
+//! Our entries in the settings of agents: put there, renewed, removed, and looked at.
+//!
+//! A file is changed as little as can be and never half: it is copied to `backups/` of the
+//! journal's folder first, written anew beside itself, and put in its place only if nobody has
+//! changed it meanwhile. What cannot be understood is left alone and named.
+
+mod jsonc; // JSON that people write, changed without touching the rest
+mod entries; // our entries in a file of hooks
+mod plugin; // the program that OpenCode loads
+mod trust; // whether Codex runs them
+mod place; // a file that is changed safely
+
+use std::path::{Path, PathBuf};
+
+use capture::{AGENTS, Environment, HookForm, HookPlace};
+use event::Time;
+
+pub use entries::EntriesError;
+pub use jsonc::SyntaxError;
+pub use place::PlaceError;
+
+use entries::{Changed, Entries, Found};
+use place::{Action, Place};
+use trust::{Trust, trust};
+
+use crate::hook_log::{HookFailure, HookLog};
+
+/// What is needed to change the settings of agents.
+#[derive(Debug)]
+pub struct HookInstall<'a> {
+    pub environment: &'a Environment,
+    /// The folder of the journal.
+    pub journal: &'a Path,
+    /// What agents run, as words of a shell: a program, and its options.
+    pub command: String,
+    /// The folder of a project, for the hooks of that alone.
+    pub project: Option<PathBuf>,
+    pub now: Time,
+}
+
+/// What was done about one agent, or would be.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct HookChange {
+    pub agent: &'static str,
+    pub path: PathBuf,
+    pub is_changed: bool,
+}
+
+/// How it stands with one agent.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct HookStatus {
+    pub agent: &'static str,
+    /// The agent's folder is there.
+    pub is_present: bool,
+    pub path: PathBuf,
+    /// Events that call us.
+    pub events: Vec<String>,
+    /// What the agent runs for each of them.
+    pub commands: Vec<String>,
+    /// Whether the agent runs them; `None` where it does not ask anybody, or nobody knows.
+    pub is_trusted: Option<bool>,
+    pub last_call_at: Option<Time>,
+    /// Calls that came to nothing, oldest first, as far as they are remembered.
+    pub failures: Vec<HookFailure>,
+    pub problem: Option<String>,
+}
+
+/// Why nothing was done about an agent.
+#[derive(Debug, thiserror::Error)]
+pub enum HookInstallError {
+    #[error("`{0}` has no hooks that are understood")]
+    NoHooks(String),
+    #[error("`{path}` is left alone")]
+    Entries { path: PathBuf, source: EntriesError },
+    #[error(transparent)]
+    Place(#[from] PlaceError),
+}
+
+/// The agents that have hooks.
+pub fn agents_with_hooks() -> impl Iterator<Item = &'static str> {
+    AGENTS.iter().filter(|agent| agent.hooks().is_some()).map(|agent| agent.provider())
+}
+
+impl HookInstall<'_> {
+    /// Whether an agent is on this machine.
+    pub fn is_present(&self, agent: &str) -> bool {
+        find(agent).is_some_and(|(_, place)| place.folder(self.environment).is_dir())
+    }
+
+    /// Puts our entries in, or renews them. `is_dry` only says what would be done.
+    pub fn install(&self, agent: &str, is_dry: bool) -> Result<HookChange, HookInstallError> {
+        let (agent, hooks) = find(agent).ok_or(HookInstallError::NoHooks(agent.to_owned()))?;
+        let place = self.place(agent, hooks);
+        let command = self.command_for(agent);
+        let is_changed = place.change(Action::Install, is_dry, &mut |text| {
+            let text = text.unwrap_or_default();
+            if hooks.form == HookForm::Plugin {
+                if !text.trim().is_empty() && !plugin::is_ours(text) {
+                    return Err(EntriesError::NotOurs);
+                }
+                let text = plugin::text(&command, hooks.events);
+                return Ok(Changed { text, made: vec![String::new()] });
+            }
+            Entries { agent, place: hooks }.install(text, &command)
+        });
+        self.done(agent, place, is_changed)
+    }
+
+    /// Takes our entries out, and what was made for them.
+    pub fn uninstall(&self, agent: &str, is_dry: bool) -> Result<HookChange, HookInstallError> {
+        let (agent, hooks) = find(agent).ok_or(HookInstallError::NoHooks(agent.to_owned()))?;
+        let place = self.place(agent, hooks);
+        let made = place.made();
+        let is_changed = place.change(Action::Uninstall, is_dry, &mut |text| {
+            let Some(text) = text else { return Ok(Changed::default()) };
+            if hooks.form == HookForm::Plugin {
+                let rest = if plugin::is_ours(text) { "" } else { text };
+                return Ok(Changed { text: rest.to_owned(), made: Vec::new() });
+            }
+            let entries = Entries { agent, place: hooks };
+            let rest = entries.uninstall(text, made.as_deref())?;
+            let is_ours = hooks.form == HookForm::OwnFile
+                || made.as_ref().is_some_and(|made| made.iter().any(String::is_empty));
+            let text = match is_ours && rest != text && entries.is_bare(&rest)? {
+                true => String::new(),
+                false => rest,
+            };
+            Ok(Changed { text, made: Vec::new() })
+        });
+        self.done(agent, place, is_changed)
+    }
+
+    /// How it stands with an agent.
+    pub fn status(&self, agent: &str) -> Option<HookStatus> {
+        let (agent, hooks) = find(agent)?;
+        let place = self.place(agent, hooks);
+        let log = HookLog::of(self.journal);
+        let mut status = HookStatus {
+            agent,
+            is_present: self.is_present(agent),
+            path: place.path.clone(),
+            events: Vec::new(),
+            commands: Vec::new(),
+            is_trusted: None,
+            last_call_at: log.last_call(agent),
+            failures: log.failures().into_iter().filter(|failed| failed.agent == agent).collect(),
+            problem: None,
+        };
+        let text = match place.read() {
+            Ok(text) => text.unwrap_or_default(),
+            Err(error) => {
+                status.problem = Some(error.to_string());
+                return Some(status);
+            }
+        };
+        if hooks.form == HookForm::Plugin {
+            let is_present = text == plugin::text(&self.command_for(agent), hooks.events);
+            if plugin::is_ours(&text) {
+                status.events = hooks.events.iter().map(|(event, _)| (*event).to_owned()).collect();
+                let command = plugin::command(&text).unwrap_or_default();
+                status.commands =
+                    status.events.iter().map(|event| format!("{command} {event}")).collect();
+                status.problem = (!is_present).then(|| RENEW.to_owned());
+            }
+            return Some(status);
+        }
+        match (Entries { agent, place: hooks }).found(&text) {
+            Ok(found) => self.judge(hooks, &text, &found, &mut status),
+            Err(error) => status.problem = Some(error.to_string()),
+        }
+        Some(status)
+    }
+
+    fn judge(&self, hooks: &HookPlace, text: &str, found: &Found, status: &mut HookStatus) {
+        status.events = found.events.iter().map(|(event, ..)| event.clone()).collect();
+        let found_commands = status.events.iter().zip(&found.commands);
+        status.commands =
+            found_commands.map(|(event, command)| format!("{command} {event}")).collect();
+        if status.events.is_empty() {
+            return;
+        }
+        let command = self.command_for(status.agent);
+        let is_missing = |event: &&&str| !status.events.iter().any(|known| known == **event);
+        let events = hooks.events.iter().map(|(event, _)| event);
+        let missing: Vec<&str> = events.filter(is_missing).copied().collect();
+        if status.agent == "codex" {
+            let config = hooks.folder(self.environment).join("config.toml");
+            let trust = match trust(&config, &status.path, text, found) {
+                // Whoever calls is trusted, whatever its hash means.
+                Trust::OfOthers if has_called_since_changed(status) => Trust::Accepted,
+                trust => trust,
+            };
+            status.is_trusted = Some(trust == Trust::Accepted);
+            status.problem = match trust {
+                Trust::Accepted => None,
+                Trust::OfOthers => Some(ACCEPT_AGAIN.to_owned()),
+                Trust::Never => Some(ACCEPT.to_owned()),
+            };
+        }
+        if let Some(switch) = found.switched_off {
+            status.problem = Some(format!("hooks are switched off by `{switch}`"));
+        } else if found.commands.iter().any(|known| *known != command) {
+            status.problem = Some(RENEW.to_owned());
+        } else if !missing.is_empty() {
+            status.problem = Some(format!("no entry for {}", missing.join(", ")));
+        }
+    }
+
+    fn place(&self, agent: &'static str, hooks: &HookPlace) -> Place<'_> {
+        let path = match &self.project {
+            Some(project) => project.join(hooks.project_file),
+            None => hooks.folder(self.environment).join(hooks.file),
+        };
+        let project = self.project.as_deref();
+        let is_whole = hooks.form == HookForm::Plugin;
+        Place { agent, path, project, is_whole, journal: self.journal, now: self.now }
+    }
+
+    /// What comes before the event.
+    fn command_for(&self, agent: &str) -> String {
+        format!("{} hook {agent}", self.command)
+    }
+
+    fn done(
+        &self,
+        agent: &'static str,
+        place: Place<'_>,
+        is_changed: Result<bool, HookInstallError>,
+    ) -> Result<HookChange, HookInstallError> {
+        Ok(HookChange { agent, is_changed: is_changed?, path: place.path })
+    }
+}
+
+/// What is said of entries that run another program, or an older form of this one.
+const RENEW: &str = "its entries are of another program or version; `hooks install` renews them";
+
+/// What is said of entries that Codex does not run.
+const ACCEPT: &str = "Codex asks once whether it may run them: start it and accept";
+const ACCEPT_AGAIN: &str =
+    "Codex has accepted other commands than these and runs none of them: start it and accept";
+
+/// Whether the agent has called since the file was as it is.
+fn has_called_since_changed(status: &HookStatus) -> bool {
+    let changed_at = host::modified_at(&status.path);
+    changed_at.is_some() && status.last_call_at > changed_at
+}
+
+fn find(agent: &str) -> Option<(&'static str, &'static HookPlace)> {
+    let known = AGENTS.iter().find(|known| known.provider() == agent)?;
+    Some((known.provider(), &known.hooks()?.place))
+}

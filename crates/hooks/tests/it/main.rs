@@ -1,0 +1,6 @@
+//! The crate at its border.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
+mod install; // our entries in the settings of agents
+mod signals; // what hooks leave

@@ -1,0 +1,298 @@
+//! Everything agents have written, into the journal.
+
+use std::cell::{OnceCell, RefCell};
+use std::collections::BTreeSet;
+use std::io;
+use std::panic::resume_unwind;
+use std::time::{Duration, Instant};
+
+use capture::{
+    AGENTS, CaptureError, Environment, IngestProgress, IngestSummary, Ingester, Sink, SourceIndex,
+    SourceWatcher, StopFlag, Waker, WatchStopper,
+};
+use event::Time;
+use journal::{Claim, ClaimError, Journal, ReadError, StorageError};
+
+use crate::admission::Gate;
+use crate::hearing::Hearing;
+use crate::import::Slice;
+use crate::intake::Intake;
+use crate::keeping::Keeping;
+use crate::policy::{RecordingPolicy, Retention};
+use crate::recorder::Recorder;
+use host::{HostProbe, Processes};
+use views::FreshFacts;
+
+/// Facts of sessions that are being written are kept at most this often.
+const KEEP_EVERY: Duration = Duration::from_secs(2);
+
+/// How often it is asked which sessions have fallen silent, and what is kept for too long.
+const UPKEEP_EVERY: Duration = Duration::from_secs(5 * 60);
+
+/// What only one process does at a time: two would read the same lines and keep their originals
+/// twice.
+const TASK: &str = "ingest";
+
+/// Reads what agents write.
+pub struct Ingest<'a> {
+    pub journal: &'a Journal,
+    pub environment: &'a Environment,
+    pub clock: &'a (dyn Fn() -> Time + Sync),
+    pub policy: RecordingPolicy,
+}
+
+/// What a pass has brought.
+#[derive(Debug)]
+pub struct Ingested {
+    /// Sessions nobody knew before.
+    pub sessions_new: u64,
+    /// Known sessions with news.
+    pub sessions_updated: u64,
+    pub sessions_total: u64,
+    /// Events that are now recorded and were not before.
+    pub events: u64,
+    pub read: IngestSummary,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum IngestError {
+    #[error(transparent)]
+    Capture(#[from] CaptureError),
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+    #[error("cannot read what agents write: {0}")]
+    Claim(#[from] ClaimError),
+    #[error("no thread can be started to read what agents write")]
+    Thread(#[source] io::Error),
+}
+
+/// What one slice of catching up has brought.
+#[derive(Debug)]
+pub struct Caught {
+    pub slice: Slice,
+    /// Everything there is was read.
+    pub is_current: bool,
+    /// A session that was known before has gone on.
+    pub goes_on: bool,
+}
+
+impl Ingest<'_> {
+    /// Reads every source to its end, counts it and makes it searchable. Asked to stop, it leaves
+    /// the rest to the next time.
+    pub fn once(
+        &self,
+        stop: &StopFlag,
+        tell: &mut dyn FnMut(&IngestProgress),
+    ) -> Result<Ingested, IngestError> {
+        let _claim = self.claim()?;
+        let facts = RefCell::default();
+        let mut recorder = Recorder::new(self.journal, Gate::new(self.policy.clone()), &facts);
+        let pump = Ingester::new(AGENTS, self.environment, self.clock).until(stop.clone());
+        let mut read = pump.once(&mut recorder, tell)?;
+        let mut hearing = Hearing::of(self.journal, Intake::default());
+        self.ingest_hooks(&mut hearing, &pump, &mut recorder, &mut read)?;
+        self.close_silent(&pump, &mut recorder, &mut read)?;
+        self.retain(self.policy.originals)?;
+        self.conclude(stop, &facts, &recorder, read)
+    }
+
+    /// Reads everything of one agent again with the present parsers, from what was kept of it, and
+    /// adds what was not understood before.
+    pub fn again(
+        &self,
+        provider: &str,
+        stop: &StopFlag,
+        tell: &mut dyn FnMut(&IngestProgress),
+    ) -> Result<Ingested, IngestError> {
+        let _claim = self.claim()?;
+        let facts = RefCell::default();
+        let mut recorder = Recorder::new(self.journal, Gate::new(self.policy.clone()), &facts);
+        let pump = Ingester::new(AGENTS, self.environment, self.clock).until(stop.clone());
+        let read = pump.reparse(provider, &mut recorder, tell)?;
+        self.conclude(stop, &facts, &recorder, read)
+    }
+
+    /// The right to read what agents write, for as long as it is held.
+    pub fn claim(&self) -> Result<Claim, ClaimError> {
+        self.journal.claim(TASK)
+    }
+
+    /// Reads what there is for some time, what was written last first. What sources tell of which
+    /// sessions is `known` from one slice to the next.
+    pub fn catch_up(
+        &self,
+        hearing: &mut Hearing,
+        known: &mut SourceIndex,
+        stop: &StopFlag,
+        slice: Duration,
+        tell: &mut dyn FnMut(&IngestProgress),
+    ) -> Result<Caught, IngestError> {
+        let begun = Instant::now();
+        let pause = stop.or_earlier();
+        let facts = RefCell::default();
+        let mut recorder = Recorder::new(self.journal, Gate::new(self.policy.clone()), &facts);
+        let pump = Ingester::new(AGENTS, self.environment, self.clock).until(pause.clone());
+        let pump = pump.knowing(std::mem::take(known));
+        let mut read = pump.once(&mut recorder, &mut |progress| {
+            if begun.elapsed() >= slice {
+                pause.ask();
+            }
+            tell(progress);
+        })?;
+        // What hooks say is news, however much history there is.
+        self.ingest_hooks(hearing, &pump, &mut recorder, &mut read)?;
+        if !pause.is_asked() {
+            // What has long been silent belongs to the history, too.
+            self.close_silent(&pump, &mut recorder, &mut read)?;
+        }
+        *known = pump.into_known();
+        if !stop.is_asked() {
+            // What is not kept now is folded when somebody asks for it.
+            let _ = facts.borrow_mut().keep(self.journal, recorder.sessions.keys());
+        }
+        Ok(Caught {
+            slice: Slice {
+                sources: read.sources,
+                bytes: read.bytes,
+                events: recorder.recorded,
+                span: recorder.span,
+            },
+            is_current: !pause.is_asked(),
+            goes_on: recorder.sessions.values().any(|is_known| *is_known),
+        })
+    }
+
+    /// Counts what a pass brought and makes it searchable.
+    fn conclude(
+        &self,
+        stop: &StopFlag,
+        facts: &RefCell<FreshFacts>,
+        recorder: &Recorder<'_>,
+        read: IngestSummary,
+    ) -> Result<Ingested, IngestError> {
+        self.journal.originals().sync().map_err(ReadError::from)?;
+        facts.borrow_mut().keep(self.journal, recorder.sessions.keys())?;
+        while !stop.is_asked() && self.journal.index()?.is_some() {}
+        let known = recorder.sessions.values().filter(|is_known| **is_known).count();
+        Ok(Ingested {
+            sessions_new: (recorder.sessions.len() - known) as u64,
+            sessions_updated: known as u64,
+            sessions_total: self.journal.session_count()?,
+            events: recorder.recorded,
+            read,
+        })
+    }
+
+    /// Reads everything there is, and goes on as agents write until it is stopped.
+    ///
+    /// `begun` is given the way to stop it; `tell` hears of every round that brought something.
+    pub fn follow(
+        &self,
+        begun: impl FnOnce(WatchStopper),
+        tell: &mut dyn FnMut(&IngestSummary),
+    ) -> Result<(), IngestError> {
+        let _claim = self.claim()?;
+        let mut hearing = Hearing::of(self.journal, Intake::default());
+        self.follow_with(&mut hearing, |stopper, _| begun(stopper), tell)
+    }
+
+    /// The same for one who holds the claim already.
+    pub fn follow_with(
+        &self,
+        hearing: &mut Hearing,
+        begun: impl FnOnce(WatchStopper, Waker),
+        tell: &mut dyn FnMut(&IngestSummary),
+    ) -> Result<(), IngestError> {
+        if self.journal.dir().is_some() {
+            hearing.make_bells();
+        }
+        let pump = Ingester::new(AGENTS, self.environment, self.clock);
+        let mut watch = SourceWatcher::new(pump, hearing.bells().to_vec());
+        begun(watch.stopper(), watch.waker());
+        let facts: RefCell<FreshFacts> = RefCell::default();
+        let mut recorder =
+            Recorder::new(self.journal, Gate::new(self.policy.clone()), &facts).of_news();
+        let mut upkeep_at = (self.clock)();
+        let mut hear = |pump: &Ingester<'_>, sink: &mut dyn Sink, summary: &mut IngestSummary| {
+            let now = (self.clock)();
+            if now >= upkeep_at {
+                upkeep_at = Time::from_nanos(now.nanos() + UPKEEP_EVERY.as_nanos() as i128);
+                self.close_silent(pump, sink, summary)?;
+                // What cannot be removed now is removed the next time.
+                let _ = self.retain(self.policy.originals);
+            }
+            self.ingest_hooks(hearing, pump, sink, summary)
+        };
+        let keeping = Keeping::new(self.journal, self.clock);
+        let stopper = watch.stopper();
+        std::thread::scope(|scope| {
+            let thread = std::thread::Builder::new().name("keeping".to_owned());
+            let kept = thread.spawn_scoped(scope, || {
+                let kept = keeping.run();
+                // Nobody goes on as if what was kept were safe.
+                stopper.stop();
+                kept
+            });
+            let kept = kept.map_err(IngestError::Thread)?;
+            let mut kept_at = Instant::now();
+            let mut touched = BTreeSet::new();
+            let watched = watch.run(&mut recorder, &mut hear, &mut |summary| {
+                for provider in summary.by_provider.values() {
+                    touched.extend(provider.sessions.iter().cloned());
+                }
+                if kept_at.elapsed() >= KEEP_EVERY {
+                    keeping.hand_over(facts.borrow_mut().of(&touched));
+                    touched.clear();
+                    kept_at = Instant::now();
+                }
+                tell(summary);
+            });
+            keeping.hand_over(facts.borrow_mut().of(&touched));
+            keeping.finish();
+            let kept = kept.join().unwrap_or_else(|panic| resume_unwind(panic));
+            watched?;
+            Ok(kept?)
+        })
+    }
+
+    /// Closes epochs that are over because nobody says anything.
+    fn close_silent(
+        &self,
+        pump: &Ingester<'_>,
+        sink: &mut dyn Sink,
+        summary: &mut IngestSummary,
+    ) -> Result<(), CaptureError> {
+        // Few are silent in the middle of a turn; only for them somebody looks around, once.
+        let (processes, around) = (Processes::default(), OnceCell::new());
+        let look = || HostProbe::look(self.environment, &processes);
+        let runs = |provider: &str, session: &str| around.get_or_init(look).runs(provider, session);
+        pump.close_silent(sink, summary, &runs)
+    }
+
+    /// Removes originals that are kept for longer than somebody wants.
+    fn retain(&self, retention: Retention) -> Result<(), StorageError> {
+        let Retention { days, bytes, .. } = retention;
+        if days.is_none() && bytes.is_none() {
+            return Ok(());
+        }
+        let age = i128::from(days.unwrap_or(u32::MAX)) * 24 * 60 * 60 * 1_000_000_000;
+        let since = Time::from_nanos((self.clock)().nanos() - age);
+        self.journal.originals().retain(since, bytes.unwrap_or(u64::MAX))
+    }
+
+    /// Hears what hooks say.
+    fn ingest_hooks(
+        &self,
+        hearing: &mut Hearing,
+        pump: &Ingester<'_>,
+        sink: &mut dyn Sink,
+        summary: &mut IngestSummary,
+    ) -> Result<(), CaptureError> {
+        if self.journal.dir().is_none() {
+            return Ok(());
+        }
+        hearing.round(pump, sink, summary, (self.clock)())
+    }
+}

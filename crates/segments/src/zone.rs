@@ -1,0 +1,67 @@
+//! The time on the wall: which day it is where the user is.
+
+use event::Time;
+use jiff::Timestamp;
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+use supervise::Day;
+
+/// A time zone.
+#[derive(Clone, Debug)]
+pub struct Zone(TimeZone);
+
+impl Zone {
+    /// That of the machine, as its `TZ` or its settings say; UTC where they say nothing.
+    pub fn system() -> Zone {
+        Zone(TimeZone::system())
+    }
+
+    pub const UTC: Zone = Zone(TimeZone::UTC);
+
+    /// The day a time lies in.
+    pub fn day(&self, at: Time) -> Day {
+        Day::of(self.zoned(at).date())
+    }
+
+    /// The time of the day, to the second: `143045`.
+    pub fn clock(&self, at: Time) -> String {
+        self.zoned(at).strftime("%H%M%S").to_string()
+    }
+
+    /// The same for people: `14:30`.
+    pub fn hour_and_minute(&self, at: Time) -> String {
+        self.zoned(at).strftime("%H:%M").to_string()
+    }
+
+    /// When a day begins and when the next one does.
+    pub fn bounds(&self, day: Day) -> Option<(Time, Time)> {
+        let begin = |date: Date| {
+            let zoned = date.to_zoned(self.0.clone()).ok()?;
+            Some(Time::from_nanos(zoned.timestamp().as_nanosecond()))
+        };
+        let date = day.date();
+        Some((begin(date)?, begin(date.tomorrow().ok()?)?))
+    }
+
+    fn zoned(&self, at: Time) -> jiff::Zoned {
+        // A time beyond all calendars is as good as the first.
+        let timestamp = Timestamp::from_nanosecond(at.nanos()).unwrap_or(Timestamp::UNIX_EPOCH);
+        timestamp.to_zoned(self.0.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_day_begins_when_the_clock_on_the_wall_says_so() {
+        let zone = Zone(TimeZone::fixed(jiff::tz::offset(5)));
+        let evening: Time = "2026-11-15T20:30:00Z".parse().expect("a time");
+        assert_eq!(zone.day(evening).to_string(), "20261116");
+        assert_eq!(zone.clock(evening), "013000");
+        let (begin, end) = zone.bounds(zone.day(evening)).expect("it has bounds");
+        assert_eq!(begin.to_string(), "2026-11-15T19:00:00Z");
+        assert!(begin <= evening && evening < end);
+    }
+}
