@@ -1,8 +1,8 @@
-//! A value beside a name that says secret.
+//! Finds the value of a name such as `password`.
 //!
 //! `NAME=value`, `name: value`, `"name": "value"` (also inside another string), `name := 'value'`,
-//! `name: &str = "value"`, `--name value`, `<name>value</name>`. What follows is read by hand
-//! and not by a pattern: where a value ends depends on how it begins.
+//! `name: &str = "value"`, `--name value`, `<name>value</name>`. This is code and not a regular
+//! expression, because the end of a value depends on how it begins.
 
 use std::ops::Range;
 
@@ -10,16 +10,16 @@ use crate::Check;
 use crate::value::{self, is_secret};
 use crate::word::{before, ends_escape, ends_with_mark};
 
-/// Blanks on either side of what stands between a name and its value.
+/// The maximum number of blanks on either side of the operator.
 const BLANKS_MAX: usize = 8;
 
-/// What may stand behind the telling part of a name, `_PROD` or `ForTests`.
+/// The maximum length of the rest of a name after its keyword, such as `_PROD` or `ForTests`.
 const REST_MAX: usize = 40;
 
 /// The longest type between a name and its value.
 const TYPE_MAX: usize = 40;
 
-/// Ends of names whose value tells something about a secret, and is none.
+/// Last words of names whose value describes a secret without being one: `token_count`.
 const ABOUT: &str = "\
     age algorithm arn at attempts budget cache checksum class column config count counts \
     digest dir enabled endpoint env error expires expiration expiry field file filename \
@@ -29,52 +29,58 @@ const ABOUT: &str = "\
     rules sha sha1 sha256 size source state status store strength suffix title ttl type uri \
     url usage used validator var variable version window";
 
-/// What stands before `token` where it is no secret: a place in a list, a piece of text.
+/// Words before `token` that make it a cursor or a piece of text: `next_page_token`.
 const NO_SECRET_BEFORE: &str = "\
     bos cancel cancellation cls continuation eos mask next pad page resume sep special start \
     stop sync unk";
 
-/// What stands between the name and the value.
+/// The operator between the name and the value.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Between {
-    /// `=`, with nothing around it.
+enum Operator {
+    /// `=` without blanks around it.
     TightEqual,
     /// `=`, `:=`, `=>`, `==`.
     Equal,
     Colon,
-    /// The end of a tag: the value ends where the next one begins.
+    /// The end of an opening tag: the value ends where the next tag begins.
     Tag,
-    /// Blanks behind an option of a command.
+    /// Blanks after a command-line option.
     Blank,
 }
 
-/// The value that belongs to the name that `keyword` is a part of, if it is a secret. `text` ends
-/// where the window does.
-pub(crate) fn value(text: &[u8], keyword: &Range<usize>, check: Check) -> Option<Range<usize>> {
-    let name = name(text, keyword)?;
-    let (between, from) = between(text, &name)?;
-    let is_variable = between == Between::TightEqual && is_upper(&text[name.clone()]);
-    if let Some(quoted) = quoted(text, from) {
+/// Finds the value of the name that contains `keyword`, if the value is a secret. `text` ends
+/// where the window ends.
+pub(crate) fn find_value(
+    text: &[u8],
+    keyword: &Range<usize>,
+    check: Check,
+) -> Option<Range<usize>> {
+    let name = find_name(text, keyword)?;
+    let (operator, from) = find_operator(text, &name)?;
+    // `NAME=value` is a variable of a shell or a settings file: the value is never code.
+    let is_variable = operator == Operator::TightEqual && is_upper(&text[name.clone()]);
+    if let Some(quoted) = quoted_value(text, from) {
         return is_secret(&text[quoted.clone()], check).then_some(quoted);
     }
-    if between == Between::Colon
-        && let Some(quoted) = behind_type(text, from).and_then(|at| quoted(text, at))
+    if operator == Operator::Colon
+        && let Some(quoted) = skip_type(text, from).and_then(|at| quoted_value(text, at))
     {
         return is_secret(&text[quoted.clone()], check).then_some(quoted);
     }
-    let bare = bare(text, from, between, is_variable);
+    let bare = bare_value(text, from, operator, is_variable);
     let bytes = &text[bare.clone()];
-    let is_plain = is_variable || matches!(between, Between::Tag | Between::Blank);
+    let is_plain = is_variable || matches!(operator, Operator::Tag | Operator::Blank);
     let is_found = is_secret(bytes, check)
         && (is_plain || !value::is_code(bytes, &text[keyword.clone()]))
+        // `token = read(…)` is a call.
         && text.get(bare.end) != Some(&b'(');
     is_found.then_some(bare)
 }
 
-/// The whole name around the keyword, unless it names something else.
-fn name(text: &[u8], keyword: &Range<usize>) -> Option<Range<usize>> {
+/// Returns the whole name around the keyword, unless the name is not about a secret.
+fn find_name(text: &[u8], keyword: &Range<usize>) -> Option<Range<usize>> {
     let rest = text[keyword.end..].iter().take_while(|&&byte| is_name_byte(byte)).count();
-    if rest > REST_MAX || !is_about_itself(text, keyword.end, rest) {
+    if rest > REST_MAX || !names_secret(text, keyword.end, rest) {
         return None;
     }
     let before = before(text, keyword.start);
@@ -94,12 +100,13 @@ fn name(text: &[u8], keyword: &Range<usize>) -> Option<Range<usize>> {
         return None;
     }
     let name = keyword.start - front.len()..keyword.end + rest;
-    // Behind a mark it is the rest of a name.
+    // After a mark it is the rest of a redacted text.
     (!ends_with_mark(&text[..name.start])).then_some(name)
 }
 
-/// Whether the rest of a name begins a new word, and the last one is not about the secret only.
-fn is_about_itself(text: &[u8], end: usize, rest_len: usize) -> bool {
+/// Whether a name with this rest holds the secret itself: the rest begins a new word (`_PROD`,
+/// not the `s` of `tokens`), and its last word does not merely describe the secret.
+fn names_secret(text: &[u8], end: usize, rest_len: usize) -> bool {
     let rest = &text[end..end + rest_len];
     let Some(&first) = rest.first() else { return true };
     let is_new_word = !first.is_ascii_alphabetic()
@@ -114,14 +121,15 @@ fn is_about_itself(text: &[u8], end: usize, rest_len: usize) -> bool {
     is_new_word && !ABOUT.split(' ').any(|word| last.eq_ignore_ascii_case(word.as_bytes()))
 }
 
-/// What follows the name, and where the value begins.
-fn between(text: &[u8], name: &Range<usize>) -> Option<(Between, usize)> {
+/// Returns the operator after the name and where the value begins.
+fn find_operator(text: &[u8], name: &Range<usize>) -> Option<(Operator, usize)> {
     let before = text[..name.start].last();
     let mut at = name.end;
     if before == Some(&b'<') && text.get(at) == Some(&b'>') {
-        return Some((Between::Tag, at + 1));
+        return Some((Operator::Tag, at + 1));
     }
-    if let Some(quote) = quote(text, at) {
+    // `"name"` and `options["name"]`.
+    if let Some(quote) = find_quote(text, at) {
         at = quote.end;
     }
     if text.get(at) == Some(&b']') {
@@ -130,42 +138,44 @@ fn between(text: &[u8], name: &Range<usize>) -> Option<(Between, usize)> {
     let sign = skip_blanks(text, at);
     let is_blank_before = sign > at;
     let rest = &text[sign..];
-    let (between, len) = match rest {
+    let (operator, len) = match rest {
         [b':', b':', ..] => return None,
-        [b':', b'=', ..] | [b'=', b'>', ..] => (Between::Equal, 2),
-        [b'=', b'=', b'=', ..] => (Between::Equal, 3),
-        [b'=', b'=', ..] => (Between::Equal, 2),
-        [b'=', ..] => (Between::Equal, 1),
-        [b':', ..] => (Between::Colon, 1),
-        _ if is_blank_before && text[name.clone()].starts_with(b"--") => (Between::Blank, 0),
+        [b':', b'=', ..] | [b'=', b'>', ..] => (Operator::Equal, 2),
+        [b'=', b'=', b'=', ..] => (Operator::Equal, 3),
+        [b'=', b'=', ..] => (Operator::Equal, 2),
+        [b'=', ..] => (Operator::Equal, 1),
+        [b':', ..] => (Operator::Colon, 1),
+        _ if is_blank_before && text[name.clone()].starts_with(b"--") => (Operator::Blank, 0),
         _ => return None,
     };
     let from = skip_blanks(text, sign + len);
     let is_tight = rest.first() == Some(&b'=') && len == 1 && sign == name.end && from == sign + 1;
-    Some((if is_tight { Between::TightEqual } else { between }, from))
+    Some((if is_tight { Operator::TightEqual } else { operator }, from))
 }
 
-/// Where a value begins that has its type before it: `password: &str = "…"`.
-fn behind_type(text: &[u8], from: usize) -> Option<usize> {
+/// Returns where a value begins that has its type before it: `password: &str = "…"`.
+fn skip_type(text: &[u8], from: usize) -> Option<usize> {
     let rest = &text[from..text.len().min(from + TYPE_MAX)];
     let is_type = |byte: u8| byte.is_ascii_alphanumeric() || b"&'<>[]_ |?.:".contains(&byte);
     let len = rest.iter().take_while(|&&byte| is_type(byte)).count();
     (rest.get(len) == Some(&b'=')).then(|| skip_blanks(text, from + len + 1))
 }
 
-/// The value between quotes that begin at `at`.
-fn quoted(text: &[u8], at: usize) -> Option<Range<usize>> {
-    // Some languages mark a string with a letter: `b"…"`.
-    let is_marked = matches!(text.get(at), Some(b'b' | b'r' | b'u' | b'f' | b'$'));
-    let opening = quote(text, at).or_else(|| quote(text, at + usize::from(is_marked)))?;
+/// Returns the value inside the quotes that begin at `at`.
+fn quoted_value(text: &[u8], at: usize) -> Option<Range<usize>> {
+    // Some languages prefix a string with a letter: `b"…"`.
+    let has_prefix = matches!(text.get(at), Some(b'b' | b'r' | b'u' | b'f' | b'$'));
+    let opening =
+        find_quote(text, at).or_else(|| find_quote(text, at + usize::from(has_prefix)))?;
     let (mark, escapes) = (text[opening.end - 1], opening.len() - 1);
     let mut backslashes = 0;
     for (at, &byte) in text.iter().enumerate().skip(opening.end) {
         match byte {
             b'\\' => backslashes += 1,
             b'\n' | b'\r' => return Some(opening.end..at),
-            // A quote inside has more backslashes than the one that closes, and a backslash at
-            // the end of the value doubles them all.
+            // Inside another string the opening quote has `escapes` backslashes, and so has the
+            // closing one. A quote inside the value has more of them, and a backslash at the end
+            // of the value doubles them all.
             _ if byte == mark
                 && (backslashes < escapes || backslashes % (2 * (escapes + 1)) == escapes) =>
             {
@@ -177,20 +187,20 @@ fn quoted(text: &[u8], at: usize) -> Option<Range<usize>> {
     Some(opening.end..text.len())
 }
 
-/// A quote, with the backslashes it has inside of another string.
-fn quote(text: &[u8], at: usize) -> Option<Range<usize>> {
+/// Returns a quote at `at`, with the backslashes that it has inside another string.
+fn find_quote(text: &[u8], at: usize) -> Option<Range<usize>> {
     const BACKSLASHES_MAX: usize = 7;
     let rest = text.get(at..)?;
     let escapes = rest.iter().take(BACKSLASHES_MAX).take_while(|&&byte| byte == b'\\').count();
     matches!(rest.get(escapes), Some(b'"' | b'\'' | b'`')).then(|| at..at + escapes + 1)
 }
 
-/// The value without quotes that begins at `from`.
-fn bare(text: &[u8], from: usize, between: Between, is_variable: bool) -> Range<usize> {
-    let is_end = |byte: u8| match between {
-        Between::Tag => matches!(byte, b'<' | b'\r' | b'\n'),
+/// Returns the value without quotes that begins at `from`.
+fn bare_value(text: &[u8], from: usize, operator: Operator, is_variable: bool) -> Range<usize> {
+    let is_end = |byte: u8| match operator {
+        Operator::Tag => matches!(byte, b'<' | b'\r' | b'\n'),
         _ if byte == b' ' || byte.is_ascii_control() || b"\"'`\\".contains(&byte) => true,
-        // What a shell or a file of settings takes for a part of the value.
+        // A shell or a settings file takes punctuation as a part of the value.
         _ if is_variable => false,
         _ => b",;)}]>&|<".contains(&byte),
     };
@@ -213,7 +223,7 @@ fn is_upper(name: &[u8]) -> bool {
     name.iter().any(u8::is_ascii_uppercase) && !name.iter().any(u8::is_ascii_lowercase)
 }
 
-/// Bytes cut at the end.
+/// Removal of bytes from the end of a slice.
 trait TrimEnd {
     fn trim_ascii_end_with(&self, is_cut: impl Fn(u8) -> bool) -> &[u8];
 }

@@ -1,28 +1,30 @@
-//! Secrets out of text.
+//! Removal of secrets from text.
 //!
-//! A [`Redactor`] replaces keys, tokens and passwords by marks such as `[redacted:github_token]`:
-//! the same secret by the same mark, different ones of a kind by different marks, for as long as
-//! the redactor lives. Redacting a second time changes nothing. Text in pieces ([`Stream`]) gives
-//! what the whole would have given, wherever it was cut, and the work grows with the text alone.
+//! A [`Redactor`] replaces keys, tokens and passwords by marks such as `[redacted:github_token]`.
+//! As long as the redactor lives, equal secrets get equal marks and different secrets of a kind
+//! get different marks. Redacting a second time changes nothing. A text in pieces ([`Stream`])
+//! gives the same result as the whole text, wherever it was split. The work is linear in the
+//! length of the text.
 //!
-//! What a secret looks like is data: `rules.json` beside this crate, and whatever a user adds in
-//! the same shape. A place is looked at only if it has a word some rule knows. No rule sees
-//! further than a window around that word, so a decision depends on nothing outside of it.
+//! The rules are data: `rules.json` of this crate, and rules of the same form that a user adds.
+//! One automaton (Aho-Corasick) finds the keywords of all rules, and a rule is tried only at its
+//! keywords. No rule sees further than a window around the keyword, so a decision depends on
+//! nothing outside of the window. This is what makes the result independent of the split.
 //!
-//! Not here: what has to be redacted, and when. There is no promise to find a secret that looks
-//! like nothing and stands beside no name.
+//! Not here: what has to be redacted, and when. The redactor does not promise to find a secret
+//! that has no known form and no telling name beside it.
 
 mod redactor; // text in, text without secrets out
-mod stream; // the same, piece by piece
-mod scan; // findings in order, merged, as kept text and marks
-mod mark; // the same secret, the same mark
-mod rule; // what rules look like, as data
-mod rules; // rules made ready to search with
-mod assignment; // a value beside a name that says secret
-mod value; // what is a secret, and what only looks like one
-mod word; // where a word begins
+mod stream; // a text that comes in pieces
+mod scan; // findings sorted, merged and written as text and marks
+mod mark; // equal marks for equal secrets
+mod rule; // the form of rules as data
+mod rules; // compiled rules and the search for findings
+mod assignment; // the value of a name such as `password`
+mod value; // which values are secrets and which only look like one
+mod word; // word boundaries
 mod tail; // secrets longer than a window
-mod cut; // secrets that somebody has cut off
+mod cut; // secrets that were cut off with `…`
 mod error;
 
 pub use error::BadRule;

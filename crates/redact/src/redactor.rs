@@ -1,4 +1,4 @@
-//! Text in, text without secrets out.
+//! The entry point: text in, text without secrets out.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -7,26 +7,27 @@ use crate::mark::Marks;
 use crate::scan::{Piece, Scan};
 use crate::{Rules, Stream};
 
-/// Takes secrets out of texts that belong together, such as those of one session.
+/// Removes secrets from texts that belong together, such as those of one session.
 #[derive(Clone, Debug)]
 pub struct Redactor {
     rules: Arc<Rules>,
     marks: Marks,
-    looked_at: u64,
+    bytes_examined: u64,
 }
 
 impl Redactor {
-    /// Redacts with the rules this program brings.
+    /// Creates a redactor with the built-in rules.
     pub fn new() -> Redactor {
         Redactor::with_rules(Rules::built_in())
     }
 
     pub fn with_rules(rules: Arc<Rules>) -> Redactor {
-        Redactor { rules, marks: Marks::default(), looked_at: 0 }
+        Redactor { rules, marks: Marks::default(), bytes_examined: 0 }
     }
 
-    /// The text with a mark for every secret; the text itself if there is none.
+    /// Replaces every secret by a mark; returns the text itself if it has none.
     pub fn redact<'a>(&mut self, text: &'a str) -> Cow<'a, str> {
+        // Nothing is copied before the first mark: most texts have no secret.
         let mut redacted: Option<String> = None;
         let mut kept_len = 0;
         let mut out = |piece: Piece<'_>| match (piece, &mut redacted) {
@@ -36,12 +37,12 @@ impl Redactor {
                 redacted.get_or_insert_with(|| text[..kept_len].to_owned()).push_str(mark);
             }
         };
-        self.looked_at +=
+        self.bytes_examined +=
             Scan::default().advance(&self.rules, &mut self.marks, text, true, &mut out);
         redacted.map_or(Cow::Borrowed(text), Cow::Owned)
     }
 
-    /// Takes a piece of a text, and appends to `out` what is decided by now.
+    /// Takes a piece of a text and appends to `out` the part that is decided by now.
     pub fn push(&mut self, stream: &mut Stream, piece: &str, out: &mut String) {
         stream.held.push_str(piece);
         if stream.held.len() >= stream.step_min {
@@ -50,21 +51,22 @@ impl Redactor {
         }
     }
 
-    /// Ends a text, and appends to `out` what was held back of it.
+    /// Ends a text and appends to `out` the part that was held back.
     pub fn finish(&mut self, mut stream: Stream, out: &mut String) {
         self.advance(&mut stream, true, out);
     }
 
-    /// Bytes looked at so far, some of them more than once: what the work is measured by.
-    pub fn looked_at(&self) -> u64 {
-        self.looked_at
+    /// Returns the number of bytes examined so far; a byte that was examined twice counts twice.
+    /// It measures the work independently of the machine.
+    pub fn bytes_examined(&self) -> u64 {
+        self.bytes_examined
     }
 
     fn advance(&mut self, stream: &mut Stream, is_all: bool, out: &mut String) {
         let mut write = |piece: Piece<'_>| match piece {
             Piece::Kept(text) | Piece::Mark(text) => out.push_str(text),
         };
-        self.looked_at +=
+        self.bytes_examined +=
             stream.scan.advance(&self.rules, &mut self.marks, &stream.held, is_all, &mut write);
     }
 }

@@ -1,26 +1,25 @@
-//! What rules look like, as data.
+//! The form of rules as data.
 
 use serde::{Deserialize, Serialize};
 
 use crate::BadRule;
 
-/// One thing to look for. It has either `keywords` and a `pattern`, or `names`.
+/// A rule that finds one kind of secret. It has either `keywords` and a `pattern`, or `names`.
 ///
-/// Of two rules that find the same, the earlier one gives the kind.
+/// If two rules find the same secret, the earlier one gives the kind.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rule {
-    /// What the mark says: `github_token`.
+    /// The kind in the mark, such as `github_token`.
     pub kind: String,
-    /// Texts, in any case, one of which every match contains at its place. Nothing is tried where
-    /// none of them stands.
+    /// Texts, in any case. Every match contains one of them; elsewhere the pattern is not tried.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub keywords: Vec<String>,
-    /// A regular expression over bytes that begins where the keyword begins. What its first group
-    /// matched is the secret; without a group, all of it.
+    /// A regular expression over bytes that begins where the keyword begins. Its first group is
+    /// the secret; without a group, the whole match is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pattern: Option<String>,
-    /// How many bytes before the keyword a match may begin.
+    /// The number of bytes before the keyword at which a match may begin.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub lead: usize,
     #[serde(default, skip_serializing_if = "is_default")]
@@ -38,42 +37,42 @@ pub struct Rule {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Begins {
-    /// Where a word begins.
+    /// At the beginning of a word.
     #[default]
     Word,
-    /// In the middle of a word too: for beginnings that nothing else has.
+    /// Also in the middle of a word: for prefixes that no other text has.
     Anywhere,
 }
 
-/// How a secret goes on behind what the pattern saw of it.
+/// How a secret continues after the match.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Continues {
-    /// With characters of a token, if the pattern reached the end of its window.
+    /// With token characters, if the match reached the end of its window.
     #[default]
     Token,
-    /// With further lines of a key, up to the line that ends it.
+    /// With further lines of a key, up to its end marker.
     KeyBlock,
 }
 
-/// What a value has to look like to be taken for a secret. A placeholder never is one.
+/// The form that a value must have to count as a secret. A placeholder never does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Check {
-    /// The pattern says enough.
+    /// Any form: the pattern is specific enough.
     #[default]
     Any,
-    /// As if by chance: letters and digits mixed, no word, no path, no date.
+    /// Random: letters and digits mixed, no word, no path, no date.
     Random,
-    /// Anything that people choose, if it is neither code nor a word of every form.
+    /// A password that a person could choose: not code, and not a common word of a form.
     Password,
-    /// The same, and it may have blanks.
+    /// A password that may contain blanks.
     Phrase,
 }
 
 impl Rule {
     /// Reads a list of rules from JSON.
-    pub fn list(json: &str) -> Result<Vec<Rule>, BadRule> {
+    pub fn parse_list(json: &str) -> Result<Vec<Rule>, BadRule> {
         serde_json::from_str(json).map_err(BadRule::Json)
     }
 }

@@ -1,53 +1,54 @@
-//! Findings in order, merged, as kept text and marks.
+//! Sorts and merges findings and writes the text with marks.
 //!
 //! ```text
-//!            emitted        settled                looked            end of what is here
+//!            emitted        settled                searched          end of the text so far
 //!   ───────────┼───────────────┼──── LEAD_MAX ───────┼─ WINDOW + MARGIN ───┤
-//!    gone out    to go out now   a finding may still   words not looked at
-//!                                begin here, or at     yet
+//!    written     to write now    a finding may still   keywords not
+//!                                begin here, or at     searched yet
 //!                                the start of a run
 //! ```
 //!
-//! Every decision depends on the text around one place and never on where the text was cut, so
-//! any pieces give what the whole gives.
+//! Every decision depends on the text around one place and never on where the text was split, so
+//! any pieces give the same result as the whole. That is why a keyword is searched only when its
+//! whole window is there, and why text is written only when no later keyword can reach back to it.
 
 use crate::cut::run_start;
 use crate::mark::{Hash, Marks};
 use crate::rules::{Finding, LEAD_MAX, MARGIN, Rules, WINDOW};
 use crate::tail::Tail;
 
-/// What becomes of the text, in order.
+/// A part of the redacted text, in order.
 pub(crate) enum Piece<'a> {
     Kept(&'a str),
     Mark(&'a str),
 }
 
-/// How far a text was looked at. Places count from the beginning of what was not forgotten.
+/// The progress in one text. Offsets count from the beginning of the text that is still held.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Scan {
-    /// Words that begin before this were looked at.
-    looked: usize,
-    /// Text before this has gone out, or into the hash of the open secret.
+    /// Keywords that begin before this offset were searched.
+    searched: usize,
+    /// Text before this offset was written, or added to the hash of the open secret.
     emitted: usize,
-    /// Found, but another one may still begin before it.
+    /// Findings before which another one may still begin.
     pending: Vec<Finding>,
-    open: Option<Open>,
+    open: Option<OpenSecret>,
 }
 
 /// A secret whose end is not settled.
 #[derive(Clone, Debug)]
-struct Open {
+struct OpenSecret {
     /// The first of the rules that found it.
     rule: usize,
     end: usize,
-    /// How it goes on, and from where.
+    /// How the secret continues, and from which offset.
     tail: Option<(Tail, usize)>,
     hash: Hash,
 }
 
 impl Scan {
-    /// Goes on as far as the text allows: to its end if nothing comes behind it. Returns how many
-    /// bytes it looked at, some of them more than once.
+    /// Advances as far as the text allows: to its end if `is_all` says that no more text follows.
+    /// Returns how many bytes it examined.
     pub(crate) fn advance(
         &mut self,
         rules: &Rules,
@@ -56,16 +57,17 @@ impl Scan {
         is_all: bool,
         out: &mut dyn FnMut(Piece<'_>),
     ) -> u64 {
-        let mut looked_at = 0;
+        let mut bytes_examined = 0;
+        // A keyword near the end waits for more text: its rules must see the whole window.
         let margin = if is_all { 0 } else { WINDOW + MARGIN };
-        let look_to = text.len().saturating_sub(margin);
-        if look_to > self.looked {
+        let search_to = text.len().saturating_sub(margin);
+        if search_to > self.searched {
             let pending = &mut self.pending;
-            let range = self.looked..look_to;
-            looked_at = rules.search(text.as_bytes(), range, |finding| pending.push(finding));
-            self.looked = look_to;
+            let range = self.searched..search_to;
+            bytes_examined = rules.search(text.as_bytes(), range, |finding| pending.push(finding));
+            self.searched = search_to;
         }
-        let settled = if is_all { self.looked } else { settled(text, self.looked) };
+        let settled = if is_all { self.searched } else { settled_before(text, self.searched) };
         self.settle(rules, marks, text, settled, out);
         if is_all {
             self.close(rules, marks, text, out);
@@ -73,13 +75,14 @@ impl Scan {
         if settled > self.emitted {
             self.emit(text, settled, out);
         }
-        looked_at
+        bytes_examined
     }
 
-    /// Forgets text that has gone out; returns how much, to be taken off its beginning.
+    /// Moves all offsets back by the length of the written text and returns that length. The
+    /// caller removes as many bytes from the beginning of the text.
     pub(crate) fn forget(&mut self) -> usize {
         let gone = std::mem::take(&mut self.emitted);
-        self.looked -= gone;
+        self.searched -= gone;
         for finding in &mut self.pending {
             finding.range = finding.range.start - gone..finding.range.end - gone;
         }
@@ -92,7 +95,7 @@ impl Scan {
         gone
     }
 
-    /// Takes the findings that begin before `settled`: no other can begin before them any more.
+    /// Applies the findings that begin before `settled`. No later finding can begin before them.
     fn settle(
         &mut self,
         rules: &Rules,
@@ -101,6 +104,8 @@ impl Scan {
         settled: usize,
         out: &mut dyn FnMut(Piece<'_>),
     ) {
+        // Findings arrive in the order of their keywords, but a finding may begin before its
+        // keyword. At the same start the earlier rule names the kind.
         self.pending.sort_by_key(|finding| (finding.range.start, finding.rule));
         let count = self.pending.partition_point(|finding| finding.range.start < settled);
         let findings: Vec<Finding> = self.pending.drain(..count).collect();
@@ -112,7 +117,7 @@ impl Scan {
                 _ => {
                     self.close(rules, marks, text, out);
                     self.emit(text, start, out);
-                    self.open = Some(Open::new(&finding));
+                    self.open = Some(OpenSecret::new(&finding));
                 }
             }
         }
@@ -122,6 +127,7 @@ impl Scan {
         }
     }
 
+    /// Follows the tail of the open secret up to an offset.
     fn grow(&mut self, text: &[u8], up_to: usize) {
         let Some(open) = &mut self.open else { return };
         while let Some((tail, from)) = open.tail
@@ -132,7 +138,7 @@ impl Scan {
         }
     }
 
-    /// Text before `to` goes out, or into the hash of the open secret.
+    /// Writes the text before `to`, or adds it to the hash of the open secret.
     fn emit(&mut self, text: &str, to: usize, out: &mut dyn FnMut(Piece<'_>)) {
         match &mut self.open {
             Some(open) => open.hash.add(&text.as_bytes()[self.emitted..to]),
@@ -142,6 +148,7 @@ impl Scan {
         self.emitted = to;
     }
 
+    /// Ends the open secret, if there is one, and writes its mark.
     fn close(
         &mut self,
         rules: &Rules,
@@ -152,30 +159,33 @@ impl Scan {
         let Some(end) = self.open.as_ref().map(|open| open.end) else { return };
         self.emit(text, end, out);
         if let Some(open) = self.open.take() {
-            out(Piece::Mark(&marks.of(&open.hash, rules.kind(open.rule))));
+            out(Piece::Mark(&marks.mark_for(&open.hash, rules.kind(open.rule))));
         }
     }
 }
 
-/// Where no finding can begin any more that is made by words behind `looked`.
-fn settled(text: &str, looked: usize) -> usize {
-    let settled = text.floor_char_boundary(looked.saturating_sub(LEAD_MAX));
-    settled.min(run_start(text.as_bytes(), looked))
+/// Returns the offset before which no keyword at or after `searched` can begin a finding.
+fn settled_before(text: &str, searched: usize) -> usize {
+    // A rule sees LEAD_MAX bytes before its keyword. A cut secret (`…`) reaches back to the start
+    // of its run of token characters, which may be further.
+    let settled = text.floor_char_boundary(searched.saturating_sub(LEAD_MAX));
+    settled.min(run_start(text.as_bytes(), searched))
 }
 
-impl Open {
-    fn new(finding: &Finding) -> Open {
+impl OpenSecret {
+    fn new(finding: &Finding) -> OpenSecret {
         let end = finding.range.end;
         let tail = finding.tail.map(|tail| (tail, end));
-        Open { rule: finding.rule, end, tail, hash: Hash::new() }
+        OpenSecret { rule: finding.rule, end, tail, hash: Hash::new() }
     }
 
-    /// Whether it goes on at `at`, or may.
+    /// Whether the secret covers `at`, or may still grow to cover it.
     fn reaches(&self, at: usize) -> bool {
         self.end > at || self.tail.is_some()
     }
 
-    /// What overlaps is one secret. A tail that is under way is not changed for another one.
+    /// Merges an overlapping finding into this secret. A tail that has begun is kept: replacing
+    /// it would make the end depend on the order of the findings.
     fn merge(&mut self, finding: &Finding) {
         self.rule = self.rule.min(finding.rule);
         self.end = self.end.max(finding.range.end);

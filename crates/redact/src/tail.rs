@@ -1,20 +1,20 @@
 //! Secrets longer than a window.
 //!
-//! A tail is taken byte by byte, so that it needs no memory, and it can be left and taken up again
-//! at any byte.
+//! A tail is followed byte by byte. So it needs no memory, and it can be interrupted and resumed
+//! at any byte: the end of a long secret does not depend on how the text was split.
 
-/// How far a line of a key may be from the one before: a line break, an indent, a line number.
+/// The largest gap between two lines of a key: a line break, an indent, a line number.
 const KEY_GAP_MAX: usize = 40;
 
-/// Fewer characters than this are no line of a key, unless the end of the key follows.
+/// The shortest line of a key, unless the end of the key follows.
 const KEY_LINE_MIN: usize = 16;
 
-/// How far the end of a key may be from its last whole line.
+/// The largest distance from the last whole line of a key to its end marker.
 const KEY_END_MAX: usize = 120;
 
 const KEY_END: &[u8] = b"-----END";
 
-/// How a secret goes on.
+/// How a secret continues after its window.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Tail {
     Token,
@@ -22,20 +22,21 @@ pub(crate) enum Tail {
 }
 
 impl Tail {
-    /// The place up to which the secret goes on from `at`, if it does. Looks at most some 200
-    /// bytes ahead.
+    /// Returns the offset up to which the secret continues from `at`, or `None` at its end.
+    /// Looks at most about 200 bytes ahead.
     pub(crate) fn step(self, text: &[u8], at: usize) -> Option<usize> {
         let rest = &text[at..];
         let is_next = |is_part: fn(u8) -> bool| rest.first().is_some_and(|&byte| is_part(byte));
         match self {
             Tail::Token => is_next(is_token_byte).then_some(at + 1),
             Tail::KeyBlock if is_next(is_key_byte) => Some(at + 1),
+            // The next line is tried first: `key_end` would skip over it to the end marker.
             Tail::KeyBlock => next_key_line(rest).or_else(|| key_end(rest)).map(|len| at + len),
         }
     }
 }
 
-/// The bytes up to the beginning of the next line of a key.
+/// Returns the number of bytes before the next line of a key.
 fn next_key_line(rest: &[u8]) -> Option<usize> {
     let mut line_len = 0;
     for (at, &byte) in rest.iter().enumerate().take(KEY_GAP_MAX + KEY_LINE_MIN) {
@@ -50,7 +51,7 @@ fn next_key_line(rest: &[u8]) -> Option<usize> {
     None
 }
 
-/// The bytes up to behind `-----END … -----`.
+/// Returns the number of bytes up to and including `-----END … -----`.
 fn key_end(rest: &[u8]) -> Option<usize> {
     let near = &rest[..rest.len().min(KEY_END_MAX)];
     let end = near.windows(KEY_END.len()).position(|part| part == KEY_END)?;

@@ -1,12 +1,13 @@
-//! Where a word begins.
+//! Word boundaries.
 //!
-//! Not only behind a blank: text inside of JSON has its line breaks as `\n`, and text from a
-//! terminal has its colours.
+//! A word begins not only after a blank: text inside JSON has its line breaks as `\n`, and text
+//! from a terminal has colour codes.
 
 use crate::mark::last_mark;
 use crate::rules::LEAD_MAX;
 
-/// Whether a word can begin at `at`. Directly behind a mark none does: what was there is gone.
+/// Whether a word can begin at `at`. None begins directly after a mark: the text there is the
+/// rest of a redacted one.
 pub(crate) fn begins_word(text: &[u8], at: usize) -> bool {
     let before = before(text, at);
     match before.last() {
@@ -16,7 +17,7 @@ pub(crate) fn begins_word(text: &[u8], at: usize) -> bool {
     }
 }
 
-/// Whether the text ends with a mark, of which the last [`LEAD_MAX`] bytes tell.
+/// Whether the text ends with a mark. Only its last [`LEAD_MAX`] bytes are examined.
 pub(crate) fn ends_with_mark(text: &[u8]) -> bool {
     let before = before(text, text.len());
     before.last() == Some(&b']') && last_mark(before).is_some()
@@ -28,8 +29,8 @@ pub(crate) fn is_in_mark(text: &[u8], at: usize) -> bool {
     before.last() != Some(&b']') && last_mark(before).is_some()
 }
 
-/// Whether the text ends with an escape whose last byte looks like that of a word: `\n` as it is
-/// written in JSON, `ESC [ 3 2 m` as a terminal gets it.
+/// Whether the text ends with an escape whose last byte looks like a letter of a word: `\n` as
+/// JSON writes it, `ESC [ 3 2 m` as a terminal receives it.
 pub(crate) fn ends_escape(text: &[u8]) -> bool {
     if let [.., b'\\', b'n' | b'r' | b't'] = text {
         return true;
@@ -47,7 +48,8 @@ pub(crate) fn is_word_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_'
 }
 
-/// What a rule sees before `at`: never more, so that it is the same in every piece of a stream.
+/// Returns the bytes that a rule sees before `at`. The limit makes them the same in every piece
+/// of a stream.
 pub(crate) fn before(text: &[u8], at: usize) -> &[u8] {
     &text[at.saturating_sub(LEAD_MAX)..at]
 }

@@ -1,7 +1,7 @@
-//! Secrets and the texts they stand in, made up.
+//! Generated secrets and the texts around them.
 //!
-//! No secret stands here as it is: they are put together when a test runs, so that nobody's
-//! scanner takes this file for a leak.
+//! No secret is written here as a whole. A test puts it together, so that no scanner takes this
+//! file for a leak.
 
 use proptest::prelude::*;
 use proptest::string::string_regex;
@@ -28,7 +28,7 @@ pub(crate) fn key_block(line_break: &str) -> String {
 }
 
 pub(crate) fn built_in() -> Vec<Rule> {
-    Rule::list(Rules::BUILT_IN).expect("our own rules")
+    Rule::parse_list(Rules::BUILT_IN).expect("our own rules")
 }
 
 /// A secret that one of the built-in rules is about, and the whole text that shows it as such.

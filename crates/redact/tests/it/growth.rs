@@ -1,11 +1,11 @@
-//! Work that grows with the text alone: counted in bytes looked at, not in time.
+//! The work is linear in the text. It is counted in bytes examined, not in time.
 
 use redact::{Redactor, Stream};
 
 use crate::given::chance;
 
-/// Bytes looked at for a text that comes in pieces of `piece_len`.
-fn looked_at_in_pieces(text: &str, piece_len: usize) -> u64 {
+/// Bytes examined for a text that comes in pieces of `piece_len`.
+fn examined_in_pieces(text: &str, piece_len: usize) -> u64 {
     let mut redactor = Redactor::new();
     let mut stream = Stream::new();
     let mut out = String::new();
@@ -14,39 +14,39 @@ fn looked_at_in_pieces(text: &str, piece_len: usize) -> u64 {
         redactor.push(&mut stream, piece, &mut out);
     }
     redactor.finish(stream, &mut out);
-    redactor.looked_at()
+    redactor.bytes_examined()
 }
 
-/// Bytes looked at for a text that comes whole.
-fn looked_at(text: &str) -> u64 {
+/// Bytes examined for a text that comes whole.
+fn bytes_examined(text: &str) -> u64 {
     let mut redactor = Redactor::new();
     redactor.redact(text);
-    redactor.looked_at()
+    redactor.bytes_examined()
 }
 
 #[track_caller]
 fn check(part: &str, per_byte_max: u64) {
     let text = part.repeat(2 * 1024 / part.len());
-    let once = looked_at(&text);
+    let once = bytes_examined(&text);
     let per_byte = once / text.len() as u64;
     assert!(per_byte <= per_byte_max, "{per_byte} for each byte of {part:?}");
     for factor in [10, 100] {
         let text = text.repeat(factor);
-        let more = looked_at(&text);
+        let more = bytes_examined(&text);
         assert!(more <= once * factor as u64 * 5 / 4, "{once} then {more} of {part:?}");
-        // What is held back is looked at again, in steps that are long enough.
-        let in_pieces = looked_at_in_pieces(&text, 100);
+        // The text that is held back is searched again, in steps that are long enough.
+        let in_pieces = examined_in_pieces(&text, 100);
         assert!(in_pieces <= more * 5 / 4, "{more} but {in_pieces} in pieces of {part:?}");
     }
 }
 
 #[test]
-fn plain_text_is_looked_at_once() {
+fn plain_text_is_examined_once() {
     check("Nothing of interest happens in this line, nor in any other.\n", 1);
 }
 
 #[test]
-fn usual_code_is_looked_at_a_few_times() {
+fn usual_code_is_examined_few_times() {
     check(
         "fn parse(&mut self) -> Result<Tree, Error> {\n    let mut list = Vec::new();\n    \
          while let Some(part) = self.parts.next() {\n        list.push(self.leaf(part)?);\n    }\n",
@@ -55,25 +55,29 @@ fn usual_code_is_looked_at_a_few_times() {
 }
 
 #[test]
-fn the_worst_text_costs_a_window_for_each_word() {
+fn worst_text_costs_a_window_per_keyword() {
     for part in ["token=", "sk-sk-", "://", "password=\"", "-----BEGIN", "eyJ", "ghp_", "-us:AA"] {
         check(part, 1_200);
     }
 }
 
 #[test]
-fn what_was_cut_is_looked_at_once_more() {
+fn cut_text_costs_one_more_pass() {
     for len in [1, 60, 1_900] {
         let cut = format!("{}…", chance(2, len));
         let mut redactor = Redactor::new();
         let text = cut.repeat(64 * 1024 / cut.len());
         redactor.redact(&text);
-        assert!(redactor.looked_at() <= 12 * text.len() as u64, "{}", redactor.looked_at());
+        assert!(
+            redactor.bytes_examined() <= 12 * text.len() as u64,
+            "{}",
+            redactor.bytes_examined()
+        );
     }
 }
 
 #[test]
-fn secrets_cost_no_more_than_other_text() {
+fn secrets_cost_like_other_text() {
     let token = format!("gh{}_{} ", "p", chance(1, 36));
     check(&token, 64);
 }

@@ -104,7 +104,7 @@ fn hashes_and_ids_stay() {
 
 proptest! {
     #[test]
-    fn text_without_secrets_is_not_even_copied(
+    fn text_without_secrets_is_not_copied(
         pieces in prop::collection::vec(harmless(), 0..60),
     ) {
         let text = pieces.concat();

@@ -1,6 +1,6 @@
-//! Whatever text comes in: no panic, the same in pieces, the same a second time.
+//! Any text is redacted without a panic, alike in pieces and as a whole, and only once.
 //!
-//! The body is shared with `fuzz/`, where a fuzzer chooses the text.
+//! The check is shared with `fuzz/`, where a fuzzer chooses the text.
 
 mod redact;
 
@@ -8,17 +8,17 @@ use proptest::prelude::*;
 
 proptest! {
     #[test]
-    fn any_bytes_are_survived(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+    fn any_bytes_are_safe(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
         redact::check(&bytes);
     }
 
     #[test]
-    fn any_text_is_survived(text in any::<String>()) {
+    fn any_text_is_safe(text in any::<String>()) {
         redact::check(text.as_bytes());
     }
 
     #[test]
-    fn pieces_of_secrets_are_survived(pieces in prop::collection::vec(piece(), 0..30)) {
+    fn pieces_of_secrets_are_safe(pieces in prop::collection::vec(piece(), 0..30)) {
         redact::check(pieces.concat().as_bytes());
     }
 }

@@ -6,7 +6,7 @@ use crate::given::{chance, harmless, key_block, packed, secret};
 use crate::{check, redacted};
 
 #[test]
-fn tokens_are_known_by_their_looks() {
+fn tokens_are_known_by_their_form() {
     let token = format!("gh{}_{}", "p", chance(1, 36));
     check(&format!("use {token}."), "use [redacted:github_token].");
     let key = format!("sk-{}-api03-{}", "ant", chance(2, 80));
@@ -18,14 +18,14 @@ fn tokens_are_known_by_their_looks() {
 }
 
 #[test]
-fn a_web_token_of_any_length_goes_whole() {
+fn web_token_of_any_length_is_redacted() {
     let (head, body, signature) = (chance(1, 20), chance(2, 3_000), chance(3, 43));
     let token = format!("ey{0}{head}.ey{0}{body}.{signature}", "J");
     check(&format!("jwt {token} end"), "jwt [redacted:jwt] end");
 }
 
 #[test]
-fn a_key_goes_with_all_its_lines() {
+fn key_is_redacted_with_all_lines() {
     for line_break in ["\n", "\r\n", "\\n", "\n     7→"] {
         let block = key_block(line_break);
         check(&format!("a\n{block}\nb"), "a\n[redacted:private_key]\nb");
@@ -33,14 +33,14 @@ fn a_key_goes_with_all_its_lines() {
 }
 
 #[test]
-fn a_key_that_was_cut_goes_as_far_as_it_goes() {
+fn cut_key_is_redacted_to_its_end() {
     let block = key_block("\n");
     let cut = &block[..400];
     check(&format!("{cut}\n(cut here)"), "[redacted:private_key]\n(cut here)");
 }
 
 #[test]
-fn the_first_line_of_a_key_alone_is_no_key() {
+fn first_line_alone_is_not_a_key() {
     let line = format!("-----BEGIN {} KEY-----", "PRIVATE");
     check(&format!("grep -l '{line}' *.pem"), &format!("grep -l '{line}' *.pem"));
     check(&format!("{line} is how it begins"), &format!("{line} is how it begins"));
@@ -65,7 +65,7 @@ fn headers_keep_their_scheme() {
 }
 
 #[test]
-fn passwords_in_addresses_go() {
+fn passwords_in_addresses_are_redacted() {
     check(
         "postgres://app:s3cr3t%21x@db:5432/app?a=b",
         "postgres://app:[redacted:url_password]@db:5432/app?a=b",

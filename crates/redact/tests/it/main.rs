@@ -1,15 +1,15 @@
-//! What is taken out of a text, what stays, and at what cost.
+//! What the redactor removes, what it keeps, and at what cost.
 
-mod given; // secrets and the texts they stand in, made up
+mod given; // generated secrets and the texts around them
 mod kinds; // one secret of each kind
 mod names; // values beside names
 mod harmless; // what only looks like a secret
-mod shortened; // what somebody has cut off
-mod marks; // the same secret, the same mark
-mod pieces; // any split gives what the whole gives
-mod growth; // work that grows with the text alone
-mod user_rules; // rules a user adds
-mod hostile; // whatever text comes in
+mod shortened; // secrets that were cut off
+mod marks; // equal marks for equal secrets
+mod pieces; // independence of the split
+mod growth; // linear work
+mod user_rules; // rules that a user adds
+mod hostile; // arbitrary text
 
 use redact::Redactor;
 

@@ -1,4 +1,4 @@
-//! The same secret, the same mark.
+//! Equal marks for equal secrets.
 
 use redact::{Redactor, Stream};
 
@@ -19,7 +19,7 @@ fn equal_secrets_have_equal_marks() {
 }
 
 #[test]
-fn a_secret_keeps_its_mark_in_another_place() {
+fn secret_keeps_its_mark_elsewhere() {
     let key = chance(3, 32);
     check(
         &format!("bearer {key}\nAPI_KEY={key}"),
@@ -41,7 +41,7 @@ fn marks_last_as_long_as_the_redactor() {
 }
 
 #[test]
-fn what_overlaps_is_one_secret() {
+fn overlapping_findings_are_one_secret() {
     let token = token(1);
     check(&format!("TOKEN={token}"), "TOKEN=[redacted:github_token]");
     check(&format!("TOKEN=prefix1-{token}"), "TOKEN=[redacted:github_token]");
@@ -52,7 +52,7 @@ fn what_overlaps_is_one_secret() {
 }
 
 #[test]
-fn ten_thousand_secrets_are_told_apart_and_no_more() {
+fn ten_thousand_secrets_have_own_marks() {
     let mut redactor = Redactor::new();
     for seed in 1..=10_000 {
         redactor.redact(&token(seed));
@@ -63,7 +63,7 @@ fn ten_thousand_secrets_are_told_apart_and_no_more() {
 }
 
 #[test]
-fn a_mark_is_no_secret() {
+fn marks_are_not_secrets() {
     let text = format!("password=hunter2 Authorization: Bearer {}", chance(4, 40));
     let once = redacted(&text);
     check(&once, &once);

@@ -1,9 +1,9 @@
-//! Values beside names that say secret.
+//! Values of names such as `password`.
 
 use crate::check;
 
 #[test]
-fn a_variable_of_the_shell_is_hidden() {
+fn shell_variables_are_redacted() {
     check("export DB_PASSWORD=hunter2", "export DB_PASSWORD=[redacted:password]");
     check("DB_PASSWORD=correcthorse\nX=1", "DB_PASSWORD=[redacted:password]\nX=1");
     check("API_TOKEN=a8f3k2m9 ./run", "API_TOKEN=[redacted:token] ./run");
@@ -11,7 +11,7 @@ fn a_variable_of_the_shell_is_hidden() {
 }
 
 #[test]
-fn a_member_of_json_is_hidden() {
+fn json_members_are_redacted() {
     check(r#"{"password": "hunter2"}"#, r#"{"password": "[redacted:password]"}"#);
     check(r#"{"apiKey":"a8f3k2m9q0"}"#, r#"{"apiKey":"[redacted:api_key]"}"#);
     check(r#"{"password":"a \"b"}"#, r#"{"password":"a \"b"}"#);
@@ -19,14 +19,14 @@ fn a_member_of_json_is_hidden() {
 }
 
 #[test]
-fn json_inside_of_json_is_hidden() {
+fn json_inside_json_is_redacted() {
     check(r#"{\"password\":\"hunter2\"}"#, r#"{\"password\":\"[redacted:password]\"}"#);
     check(r#"\\\"token\\\": \\\"a8f3k2m9\\\","#, r#"\\\"token\\\": \\\"[redacted:token]\\\","#);
     check(r"{\npassword: hunter2\n}", r"{\npassword: [redacted:password]\n}");
 }
 
 #[test]
-fn settings_and_code_are_hidden() {
+fn settings_and_code_are_redacted() {
     check("password: hunter2", "password: [redacted:password]");
     check("  client_secret = 'a8f3k2m9'", "  client_secret = '[redacted:secret]'");
     check(r#"let password: &str = "hunter2";"#, r#"let password: &str = "[redacted:password]";"#);
@@ -38,13 +38,13 @@ fn settings_and_code_are_hidden() {
 }
 
 #[test]
-fn options_of_commands_are_hidden() {
+fn command_options_are_redacted() {
     check("mysql --password=hunter2 db", "mysql --password=[redacted:password] db");
     check("login --token a8f3k2m9 --now", "login --token [redacted:token] --now");
     check("?access_token=a8f3k2m9&page=2", "?access_token=[redacted:token]&page=2");
 }
 
 #[test]
-fn phrases_have_blanks() {
+fn phrases_may_have_blanks() {
     check(r#"passphrase = "correct horse battery""#, r#"passphrase = "[redacted:passphrase]""#);
 }

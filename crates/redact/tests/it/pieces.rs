@@ -1,4 +1,4 @@
-//! Any split gives what the whole gives.
+//! The split of a text does not change the result.
 
 use proptest::prelude::*;
 use redact::{Redactor, Stream};
@@ -6,7 +6,7 @@ use redact::{Redactor, Stream};
 use crate::given::{chance, harmless, key_block, packed, secret};
 use crate::redacted;
 
-/// The text given in the pieces, each decided as soon as it can be.
+/// Redacts the text in pieces.
 pub(crate) fn in_pieces<'a>(pieces: impl IntoIterator<Item = &'a str>, step_min: usize) -> String {
     let mut redactor = Redactor::new();
     let mut stream = Stream::with_step_min(step_min);
@@ -18,7 +18,7 @@ pub(crate) fn in_pieces<'a>(pieces: impl IntoIterator<Item = &'a str>, step_min:
     out
 }
 
-/// The text cut into pieces of the given lengths, over and over.
+/// Cuts the text into pieces of the given lengths, repeated as needed.
 pub(crate) fn cut<'a>(text: &'a str, lens: &[usize]) -> Vec<&'a str> {
     let mut pieces = Vec::new();
     let mut rest = text;
@@ -33,7 +33,7 @@ pub(crate) fn cut<'a>(text: &'a str, lens: &[usize]) -> Vec<&'a str> {
     pieces
 }
 
-/// Texts with secrets in all sorts of places.
+/// Texts with secrets in many places.
 pub(crate) fn text() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         3 => harmless(),
@@ -50,7 +50,7 @@ pub(crate) fn text() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn any_split_gives_what_the_whole_gives(
+    fn split_does_not_change_the_result(
         text in text(),
         lens in prop::collection::vec(1..900usize, 1..6),
         step_min in prop_oneof![Just(1usize), 1..2_000usize],
@@ -59,21 +59,21 @@ proptest! {
     }
 
     #[test]
-    fn a_second_time_changes_nothing(text in text()) {
+    fn redaction_is_idempotent(text in text()) {
         let once = redacted(&text);
         prop_assert_eq!(redacted(&once), once);
     }
 }
 
 #[test]
-fn a_secret_in_single_bytes_is_found() {
+fn secret_in_single_bytes_is_found() {
     let text = format!("a {} b TOKEN={} c", key_block("\n"), chance(1, 5_000)).repeat(3);
     assert_eq!(in_pieces(cut(&text, &[1]), 1), redacted(&text));
     assert!(!redacted(&text).contains(&chance(1, 40)[20..]));
 }
 
 #[test]
-fn little_is_held_back() {
+fn stream_holds_little_back() {
     let mut redactor = Redactor::new();
     let mut stream = Stream::new();
     let mut out = String::new();
@@ -87,7 +87,7 @@ fn little_is_held_back() {
 }
 
 #[test]
-fn a_secret_without_end_is_not_held_back() {
+fn endless_secret_is_not_held_back() {
     let mut redactor = Redactor::new();
     let mut stream = Stream::new();
     let mut out = String::new();

@@ -1,4 +1,4 @@
-//! Texts that end in `…`, because somebody has cut them.
+//! Texts that were cut and end in `…`.
 
 use proptest::prelude::*;
 
@@ -6,7 +6,7 @@ use crate::given::{chance, key_block};
 use crate::{check, check_unchanged, redacted};
 
 #[test]
-fn the_beginning_of_a_secret_goes_with_it() {
+fn beginning_of_a_cut_secret_is_redacted() {
     let token = format!("ghp_{}", chance(1, 36));
     for len in [9, 20, 39] {
         check(&format!("curl -d {}…", &token[..len]), "curl -d [redacted:cut]…");
@@ -18,11 +18,11 @@ fn the_beginning_of_a_secret_goes_with_it() {
 }
 
 #[test]
-fn a_long_secret_leaves_no_beginning() {
+fn long_cut_secret_leaves_no_beginning() {
     for len in [65, 100, 400, 1_900] {
         let token = chance(3, len);
         check(&format!("curl -d {token}…"), "curl -d [redacted:cut]…");
-        // What it stands behind stays, as far as it reads like words.
+        // The text before it stays if it reads like words.
         check(
             &format!("GET https://example.org/archive/{token}…"),
             "GET https://example.org/archive/[redacted:cut]…",
@@ -34,7 +34,7 @@ fn a_long_secret_leaves_no_beginning() {
 }
 
 #[test]
-fn a_key_that_was_cut_leaves_nothing_behind_its_first_line() {
+fn cut_key_is_redacted_after_its_header() {
     let key = key_block("\n");
     for len in (40..key.len()).step_by(7) {
         let left = redacted(&format!("cat key: {}…", &key[..len]));
@@ -44,13 +44,13 @@ fn a_key_that_was_cut_leaves_nothing_behind_its_first_line() {
 }
 
 #[test]
-fn a_long_path_that_was_cut_stays() {
+fn long_cut_path_stays() {
     let path = "crates/capture/src/agent/codex/".repeat(8);
     check_unchanged(&format!("Read {path}lib.rs…"));
 }
 
 #[test]
-fn words_that_were_cut_stay() {
+fn cut_words_stay() {
     check_unchanged("Make the greeting frien…");
     check_unchanged("Read crates/capture/src/agent/claude_co…");
     check_unchanged("Since 2026-03-02 we wait…");
@@ -61,7 +61,7 @@ fn words_that_were_cut_stay() {
 
 proptest! {
     #[test]
-    fn hardly_anything_is_left_of_a_secret_wherever_it_is_cut(
+    fn any_cut_leaves_little_of_a_secret(
         begin in prop::sample::select(vec!["ghp_", "sk-ant-api03-", "AKIA", "xoxb-", "glpat-", ""]),
         seed in 0..10_000u64,
         len in 9..40usize,

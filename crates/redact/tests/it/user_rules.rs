@@ -1,4 +1,4 @@
-//! Rules a user adds.
+//! Rules that a user adds.
 
 use std::sync::Arc;
 
@@ -7,11 +7,11 @@ use redact::{BadRule, Redactor, Rule, Rules};
 use crate::given::chance;
 
 fn rules(json: &str) -> Result<Rules, BadRule> {
-    Rule::list(json).and_then(|rules| Rules::with_built_in(&rules))
+    Rule::parse_list(json).and_then(|rules| Rules::with_built_in(&rules))
 }
 
 #[test]
-fn a_rule_of_the_user_comes_first() {
+fn user_rules_come_first() {
     let rules = rules(
         r#"[{"kind": "badge", "keywords": ["acme-"], "pattern": "acme-[0-9]{6}"},
             {"kind": "acme_token", "names": ["acme_token"], "check": "password"}]"#,
@@ -30,12 +30,12 @@ fn check_refused(json: &str, expected: &str) {
 }
 
 #[test]
-fn a_rule_that_cannot_be_used_is_named() {
+fn invalid_rules_are_named() {
     check_refused("{}", "the rules are not a list of rules");
     check_refused(r#"[{"kind": "a", "nmaes": []}]"#, "the rules are not a list of rules");
     check_refused(
         r#"[{"kind": "A b", "names": ["x1"]}]"#,
-        "`A b` is no kind: it takes 1 to 40 of a-z, 0-9 and _",
+        "`A b` is not a kind: it needs 1 to 40 characters of a-z, 0-9 and _",
     );
     check_refused(
         r#"[{"kind": "a", "keywords": ["ab"]}]"#,
@@ -43,21 +43,21 @@ fn a_rule_that_cannot_be_used_is_named() {
     );
     check_refused(
         r#"[{"kind": "a", "names": ["x"]}]"#,
-        "the rule for `a` has the word `x`: it takes 2 to 32 ASCII characters",
+        "the rule for `a` has the word `x`: it needs 2 to 32 ASCII characters",
     );
     check_refused(
         r#"[{"kind": "a", "keywords": ["ab"], "pattern": "ab("}]"#,
-        "the pattern of the rule for `a` cannot be used",
+        "the pattern of the rule for `a` is not valid",
     );
     check_refused(
         r#"[{"kind": "a", "keywords": ["ab"], "pattern": "ab", "lead": 65}]"#,
-        "the rule for `a` begins 65 bytes before its keyword: at most 64",
+        "the rule for `a` has a lead of 65 bytes: at most 64 are allowed",
     );
 }
 
 #[test]
-fn rules_are_written_as_they_are_read() {
-    let rules = Rule::list(Rules::BUILT_IN).unwrap();
+fn rules_survive_their_json() {
+    let rules = Rule::parse_list(Rules::BUILT_IN).unwrap();
     let json = serde_json::to_string(&rules).unwrap();
-    assert_eq!(Rule::list(&json).unwrap(), rules);
+    assert_eq!(Rule::parse_list(&json).unwrap(), rules);
 }
