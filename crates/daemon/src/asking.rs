@@ -19,7 +19,9 @@ use std::time::{Duration, Instant};
 use capture::Environment;
 use event::Time;
 use journal::{Ended as FollowEnded, Followed, From, Journal, OnLag, ReadError};
-use model::{Ask, Client, Ended, KeyError, Next, Purpose, Queue, Settings};
+use model::{
+    AskOutcome, Client, KeyError, ModelSettings, NextAsk, PendingAsk, Purpose, QuestionQueue,
+};
 use wire::ModelHealth;
 
 use crate::capturing::give_way;
@@ -57,7 +59,7 @@ pub(crate) struct Asking {
 }
 
 struct Shared {
-    wanted: Mutex<Option<Settings>>,
+    wanted: Mutex<Option<ModelSettings>>,
     is_stopping: AtomicBool,
 }
 
@@ -75,7 +77,7 @@ pub(crate) struct Tools {
 }
 
 impl Asking {
-    pub(crate) fn start(tools: Tools, wanted: Option<Settings>) -> io::Result<Asking> {
+    pub(crate) fn start(tools: Tools, wanted: Option<ModelSettings>) -> io::Result<Asking> {
         let log = tools.log.clone();
         warn_of(wanted.as_ref(), &log);
         let is_stopping = AtomicBool::new(false);
@@ -92,7 +94,7 @@ impl Asking {
     }
 
     /// Goes on with another model, or none.
-    pub(crate) fn reload(&self, wanted: Option<Settings>) {
+    pub(crate) fn reload(&self, wanted: Option<ModelSettings>) {
         warn_of(wanted.as_ref(), &self.log);
         *self.shared.lock() = wanted;
         // One that is about to wake needs no second word.
@@ -107,7 +109,7 @@ impl Asking {
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, Option<Settings>> {
+    fn lock(&self) -> MutexGuard<'_, Option<ModelSettings>> {
         self.wanted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -116,7 +118,7 @@ impl Shared {
     }
 
     /// Whether this model is still meant.
-    fn wants(&self, settings: &Settings) -> bool {
+    fn wants(&self, settings: &ModelSettings) -> bool {
         !self.is_stopping() && self.lock().as_ref() == Some(settings)
     }
 }
@@ -133,8 +135,8 @@ enum AskingError {
 }
 
 /// A key in a file that people show each other is soon no secret.
-fn warn_of(wanted: Option<&Settings>, log: &Log) {
-    if wanted.is_some_and(Settings::has_key_inside) {
+fn warn_of(wanted: Option<&ModelSettings>, log: &Log) {
+    if wanted.is_some_and(ModelSettings::has_key_inside) {
         let words = "the key of the model stands in `config.toml` itself; `key_env` or `key_file` \
                      keep it out of what you show to others";
         log.warn(Part::Model, words);
@@ -180,7 +182,7 @@ fn folder(tools: &Tools) -> PathBuf {
 fn follow(
     tools: &Tools,
     shared: &Shared,
-    settings: &Settings,
+    settings: &ModelSettings,
     begin_at: Option<(u64, Time)>,
 ) -> Result<(), AskingError> {
     let Tools { opened, environment, clock, .. } = tools;
@@ -196,32 +198,32 @@ fn follow(
         Some(queue) => queue,
         None => {
             let (position, since) = begin_at.unwrap_or((tail, clock()));
-            Queue::begin_at(position, since)
+            QuestionQueue::begin_at(position, since)
         }
     };
-    queue.turn_to(settings.endpoint(), clock());
+    queue.switch_endpoint(settings.endpoint(), clock());
     let mut subscription = journal.follow(From::At(queue.position() + 1), OnLag::CatchUp)?;
     let client = Client::new(settings, key);
     let mut asker = Asker { tools, settings, client, journal, queue, spool };
     asker.save()?;
     let mut saved_at = Instant::now();
     while shared.wants(settings) && opened.reopened() == reopened {
-        let rest = match asker.queue.next(settings.requests_per_minute, clock()) {
-            Next::Ask(ask) => {
+        let rest = match asker.queue.next_ask(settings.requests_per_minute, clock()) {
+            NextAsk::Ask(ask) => {
                 asker.ask(&ask)?;
                 saved_at = Instant::now();
                 Duration::ZERO
             }
-            Next::At(at) => {
+            NextAsk::At(at) => {
                 let nanos = (at.nanos() - clock().nanos()).max(0);
                 LOOK_EVERY.min(Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX)))
             }
-            Next::Nothing => LOOK_EVERY,
+            NextAsk::Nothing => LOOK_EVERY,
         };
         tools.health.set_model(Some(about(settings, Some(&asker.queue))));
         match subscription.next_within(rest) {
             Ok(Some(Followed::Event(recorded))) => {
-                asker.queue.hear(recorded.position, &recorded.event, clock());
+                asker.queue.apply(recorded.position, &recorded.event, clock());
             }
             Ok(_) => {}
             Err(FollowEnded::Closed) => break,
@@ -236,24 +238,24 @@ fn follow(
 }
 
 /// How it stands with a model.
-fn about(settings: &Settings, queue: Option<&Queue>) -> ModelHealth {
+fn about(settings: &ModelSettings, queue: Option<&QuestionQueue>) -> ModelHealth {
     ModelHealth {
         name: settings.name.clone(),
         endpoint: settings.endpoint().to_owned(),
         waiting: queue.map_or(0, |queue| queue.waiting() as u64),
-        answered: queue.map_or(0, Queue::answered),
-        given_up: queue.map_or(0, Queue::given_up),
-        trouble: queue.and_then(Queue::trouble).map(str::to_owned),
+        answered: queue.map_or(0, QuestionQueue::answered),
+        given_up: queue.map_or(0, QuestionQueue::given_up),
+        trouble: queue.and_then(QuestionQueue::trouble).map(str::to_owned),
     }
 }
 
 /// Asks what is due.
 struct Asker<'a> {
     tools: &'a Tools,
-    settings: &'a Settings,
+    settings: &'a ModelSettings,
     client: Client,
     journal: Journal,
-    queue: Queue,
+    queue: QuestionQueue,
     spool: Spool,
 }
 
@@ -263,15 +265,15 @@ impl Asker<'_> {
     }
 
     /// Asks one question, unless its answer is there already or there is nothing to ask.
-    fn ask(&mut self, ask: &Ask) -> Result<(), AskingError> {
+    fn ask(&mut self, ask: &PendingAsk) -> Result<(), AskingError> {
         let Tools { clock, log, .. } = self.tools;
         let matter = match Matter::of(ask, &self.journal) {
             Ok(Some(matter)) => matter,
-            Ok(None) => return self.end(ask, &Ended::Moot),
+            Ok(None) => return self.end(ask, &AskOutcome::Moot),
             // One session that cannot be read keeps nobody from asking about the next.
             Err(error) => {
                 log.warn(Part::Model, format!("`{}` is not asked about: {error}", ask.session));
-                return self.end(ask, &Ended::Unread);
+                return self.end(ask, &AskOutcome::Unread);
             }
         };
         self.queue.begin(ask, clock());
@@ -279,13 +281,13 @@ impl Asker<'_> {
         self.save()?;
         let model = &self.settings.name;
         let ended = match self.client.ask(&matter.question.prompt) {
-            Ok(said) => match matter.question.answered(&said, model) {
+            Ok(said) => match matter.question.read_answer(&said, model) {
                 Some(words) => matter.record(words, &self.journal, clock()),
-                None => Ended::Junk,
+                None => AskOutcome::Junk,
             },
-            Err(failure) => Ended::Failed(failure),
+            Err(failure) => AskOutcome::Failed(failure),
         };
-        if let Ended::Failed(failure) = &ended
+        if let AskOutcome::Failed(failure) = &ended
             && self.queue.trouble() != Some(&failure.to_string())
         {
             log.warn(Part::Model, format!("`{model}` was asked: {failure}"));
@@ -295,15 +297,15 @@ impl Asker<'_> {
 
     /// Takes a question off the queue. What its answer changes elsewhere is written first: after a
     /// crash in between the answer is found in the journal, and this is done again.
-    fn end(&mut self, ask: &Ask, ended: &Ended) -> Result<(), AskingError> {
+    fn end(&mut self, ask: &PendingAsk, ended: &AskOutcome) -> Result<(), AskingError> {
         let Tools { clock, log, zone, .. } = self.tools;
-        if matches!(ended, Ended::Done | Ended::Moot)
+        if matches!(ended, AskOutcome::Done | AskOutcome::Moot)
             && ask.purpose == Purpose::Digest
             && let Err(error) = describe_again(ask, &self.journal, zone)
         {
             log.warn(Part::Model, format!("a segment keeps what it had: {error}"));
         }
-        self.queue.end(ask, ended, clock());
+        self.queue.finish(ask, ended, clock());
         self.save()
     }
 }

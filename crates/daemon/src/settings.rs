@@ -25,7 +25,7 @@ pub struct Settings {
     pub(crate) http: Http,
     pub(crate) notifications: Notifications,
     /// Absent is none: nothing leaves this machine.
-    pub(crate) model: Option<model::Settings>,
+    pub(crate) model: Option<model::ModelSettings>,
 }
 
 /// The door for pages and programs on this machine.
@@ -64,7 +64,7 @@ pub enum SettingsError {
     #[error("`{path}`: `{listen}` can be reached from other machines")]
     NotLoopback { path: PathBuf, listen: IpAddr },
     #[error("`{path}`: {source}")]
-    Model { path: PathBuf, source: model::SettingsError },
+    Model { path: PathBuf, source: model::ModelSettingsError },
 }
 
 impl Settings {

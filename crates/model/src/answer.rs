@@ -1,24 +1,24 @@
-//! An answer, as a model writes it: bare, in fences, behind what it thought aloud, or no answer.
+//! Finds the JSON object in the answer of a model: bare, in a code fence, or after its thoughts.
 
 use serde::Deserialize;
 
-/// Characters of an answer that are looked at, from its end: what comes last is meant.
+/// Characters of an answer that are examined, from its end: the last object counts.
 const ANSWER_CHARS_MAX: usize = 64 * 1024;
 
-/// Places where an object may begin that are tried. In more than that, there is none.
+/// Braces that are tried as the beginning of an object. It bounds the work on hostile text.
 const BEGINNINGS_MAX: usize = 2_000;
 
-/// Tags that end what a model thought aloud.
+/// Tags that end the thoughts of a model.
 const THOUGHT_ENDS: &[&str] = &["</think>", "</thinking>", "</thought>", "</reasoning>"];
 
-/// What is asked for, each part as far as it was given.
+/// The members that the prompt asks for, as far as the model gave them.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct Answer {
+pub(crate) struct ModelAnswer {
     #[serde(deserialize_with = "lenient")]
     pub(crate) title: Option<String>,
     #[serde(deserialize_with = "list")]
-    pub(crate) facts: Vec<Told>,
+    pub(crate) facts: Vec<AnswerFact>,
     #[serde(deserialize_with = "list")]
     pub(crate) tags: Vec<String>,
     #[serde(deserialize_with = "lenient")]
@@ -27,19 +27,20 @@ pub(crate) struct Answer {
     pub(crate) recent: Option<String>,
 }
 
+/// One fact of an answer.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Deserialize)]
-pub(crate) struct Told {
+pub(crate) struct AnswerFact {
     #[serde(default, deserialize_with = "lenient")]
     pub(crate) topic: Option<String>,
     pub(crate) text: String,
-    /// Numbers of what it was told was found.
+    /// Numbers of the facts in the prompt.
     #[serde(default, deserialize_with = "list")]
     pub(crate) replaces: Vec<usize>,
 }
 
-impl Answer {
-    /// The last object in a text that says something; `None` in junk.
-    pub(crate) fn find(text: &str) -> Option<Answer> {
+impl ModelAnswer {
+    /// Finds the last object in a text that has content; `None` if there is none.
+    pub(crate) fn find_last(text: &str) -> Option<ModelAnswer> {
         let text = tail(text, ANSWER_CHARS_MAX);
         let behind = |end: &&str| text.rfind(*end).map(|place| place + end.len());
         let spoken = THOUGHT_ENDS.iter().filter_map(behind).max().unwrap_or(0);
@@ -51,8 +52,8 @@ impl Answer {
     }
 }
 
-/// Every object in a text that is not inside another one.
-fn objects(text: &str) -> impl Iterator<Item = Answer> {
+/// Iterates over the objects in a text that are not inside another one.
+fn objects(text: &str) -> impl Iterator<Item = ModelAnswer> {
     let mut from = 0;
     let mut beginnings = 0;
     std::iter::from_fn(move || {
@@ -75,13 +76,13 @@ fn objects(text: &str) -> impl Iterator<Item = Answer> {
     })
 }
 
-/// What is of another type was not said.
+/// Reads a string; a value of another type counts as absent.
 fn lenient<'de, D: serde::Deserializer<'de>>(value: D) -> Result<Option<String>, D::Error> {
     let value = serde_json::Value::deserialize(value)?;
     Ok(value.as_str().map(str::to_owned))
 }
 
-/// The elements that are what they should be.
+/// Reads the elements of a list that have the right type.
 fn list<'de, D, T>(value: D) -> Result<Vec<T>, D::Error>
 where
     D: serde::Deserializer<'de>,
@@ -103,14 +104,14 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn whatever_is_said_breaks_nothing(text in r#"([{}\[\]":,\\]|facts|text|</think>|.){0,60}"#) {
-            let _ = Answer::find(&text);
+        fn any_text_is_safe(text in r#"([{}\[\]":,\\]|facts|text|</think>|.){0,60}"#) {
+            let _ = ModelAnswer::find_last(&text);
         }
     }
 
     #[track_caller]
     fn check(text: &str, facts: Option<&[&str]>) {
-        let found = Answer::find(text);
+        let found = ModelAnswer::find_last(text);
         let texts = found.map(|answer| answer.facts.into_iter().map(|fact| fact.text));
         let texts: Option<Vec<String>> = texts.map(Iterator::collect);
         assert_eq!(texts.as_deref(), facts.map(|facts| facts.to_vec()).map(owned).as_deref());
@@ -121,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_found_in_whatever_stands_around_it() {
+    fn answer_is_found_inside_other_text() {
         let bare = r#"{"title":"T","facts":[{"topic":"work","text":"a {b} \"c\""}]}"#;
         let said: &[&str] = &["a {b} \"c\""];
         check(bare, Some(said));
@@ -130,14 +131,14 @@ mod tests {
             &format!("<think>Perhaps {{\"facts\":[{{\"text\":\"no\"}}]}}?</think>\n{bare}"),
             Some(said),
         );
-        // What was thought has no beginning, as some templates leave it out.
+        // Some templates leave out the opening tag of the thoughts.
         check(&format!("first {{\"facts\":[{{\"text\":\"no\"}}]}}</think>{bare}"), Some(said));
-        // Corrected in the middle: the last word counts.
+        // The model corrects itself: the last object counts.
         check(&format!("{{\"facts\":[{{\"text\":\"no\"}}]}} Sorry: {bare}"), Some(said));
     }
 
     #[test]
-    fn what_does_not_fit_is_left_out_and_junk_is_nothing() {
+    fn misfit_members_are_left_out() {
         check(
             r#"{"facts":[7,{"text":8},{"text":"kept","replaces":["x",2]},"no"],"title":[],"tags":3}"#,
             Some(&["kept"]),

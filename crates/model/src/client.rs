@@ -1,4 +1,4 @@
-//! The way to an endpoint: one request, one reply, within limits, and nobody is followed elsewhere.
+//! The HTTP client: one request, one reply, within limits, no redirects.
 
 use std::time::Duration;
 
@@ -6,15 +6,14 @@ use ureq::http::Response;
 use ureq::{Agent, Body};
 
 use crate::dialect::Prompt;
-use crate::{Dialect, Secret, Settings};
+use crate::{Dialect, ModelSettings, Secret};
 
-/// Bytes of a reply. What is longer is no answer to what is asked here.
+/// The maximum length of a reply. A valid answer is far shorter.
 const REPLY_BYTES_MAX: u64 = 1024 * 1024;
 
-/// Who asks.
 const USER_AGENT: &str = concat!("hansard/", env!("CARGO_PKG_VERSION"));
 
-/// One endpoint and the model behind it.
+/// A client for one endpoint and one model.
 pub struct Client {
     agent: Agent,
     dialect: Dialect,
@@ -23,34 +22,34 @@ pub struct Client {
     key: Option<Secret>,
 }
 
-/// Why there is no answer. Says nothing of what was asked, nor of what lets us in.
+/// Why there is no answer. The texts contain neither the question nor the key.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum Failure {
-    /// Nothing was asked of it.
-    #[error("it cannot be reached: {0}")]
+pub enum AskError {
+    /// The request was certainly not sent.
+    #[error("the endpoint cannot be reached: {0}")]
     Unreachable(String),
-    #[error("it has no time now (status {status})")]
+    #[error("the endpoint is busy (status {status})")]
     Busy { status: u16, retry_after: Option<Duration> },
-    #[error("it does not let us in (status {status})")]
+    #[error("the endpoint refuses the key (status {status})")]
     KeyRefused { status: u16 },
-    #[error("it takes no such question (status {status})")]
+    #[error("the endpoint refuses the request (status {status})")]
     Refused { status: u16 },
-    /// It may have been asked.
-    #[error("it does not answer: {0}")]
+    /// The request may have been sent.
+    #[error("the endpoint does not answer: {0}")]
     Failed(String),
 }
 
 impl Client {
-    pub fn new(settings: &Settings, key: Option<Secret>) -> Client {
+    pub fn new(settings: &ModelSettings, key: Option<Secret>) -> Client {
         let mut config = Agent::config_builder()
             .timeout_global(Some(settings.timeout()))
-            // What is meant for one endpoint is nobody else's.
+            // The key and the text are meant for this endpoint only.
             .max_redirects(0)
             .max_redirects_will_error(false)
             .http_status_as_error(false)
             .user_agent(USER_AGENT);
         if settings.is_on_this_machine() {
-            // What is asked here need not leave it on the way.
+            // A request to this machine must not leave it through a proxy.
             config = config.proxy(None);
         }
         Client {
@@ -62,9 +61,10 @@ impl Client {
         }
     }
 
-    /// Asks, and waits for what is said, as long as the settings allow.
-    pub fn ask(&self, prompt: &Prompt) -> Result<String, Failure> {
-        let post = self.dialect.post(&self.endpoint, &self.model, self.key.as_ref(), prompt);
+    /// Sends the prompt and waits for the answer, at most as long as the settings allow.
+    pub fn ask(&self, prompt: &Prompt) -> Result<String, AskError> {
+        let post =
+            self.dialect.build_request(&self.endpoint, &self.model, self.key.as_ref(), prompt);
         let mut request = self.agent.post(&post.url);
         for (name, value) in &post.headers {
             request = request.header(*name, value);
@@ -74,28 +74,28 @@ impl Client {
             return Err(failure);
         }
         let body = reply.body_mut().with_config().limit(REPLY_BYTES_MAX).read_to_vec();
-        let body = body.map_err(|error| Failure::Failed(error.to_string()))?;
-        let answer = self.dialect.answer(&body);
-        answer.ok_or_else(|| Failure::Failed("there is no whole answer in its reply".to_owned()))
+        let body = body.map_err(|error| AskError::Failed(error.to_string()))?;
+        let answer = self.dialect.parse_reply(&body);
+        answer.ok_or_else(|| AskError::Failed("its reply has no complete answer".to_owned()))
     }
 }
 
-fn refusal(reply: &Response<Body>) -> Option<Failure> {
+fn refusal(reply: &Response<Body>) -> Option<AskError> {
     let status = reply.status().as_u16();
     let seconds = reply.headers().get("retry-after");
     let seconds = seconds.and_then(|value| value.to_str().ok()?.trim().parse().ok());
     let retry_after = seconds.map(Duration::from_secs);
     match status {
         200..300 => None,
-        401 | 403 => Some(Failure::KeyRefused { status }),
-        // 529 is how Anthropic says the same.
-        429 | 503 | 529 => Some(Failure::Busy { status, retry_after }),
-        408 | 500.. => Some(Failure::Failed(format!("status {status}"))),
-        _ => Some(Failure::Refused { status }),
+        401 | 403 => Some(AskError::KeyRefused { status }),
+        // 529 is Anthropic's status for "overloaded".
+        429 | 503 | 529 => Some(AskError::Busy { status, retry_after }),
+        408 | 500.. => Some(AskError::Failed(format!("status {status}"))),
+        _ => Some(AskError::Refused { status }),
     }
 }
 
-fn unsent(error: ureq::Error) -> Failure {
+fn unsent(error: ureq::Error) -> AskError {
     use ureq::Timeout::{Connect, Resolve};
     let words = error.to_string();
     match error {
@@ -104,10 +104,10 @@ fn unsent(error: ureq::Error) -> Failure {
         | ureq::Error::ConnectProxyFailed(_)
         | ureq::Error::Tls(_)
         | ureq::Error::Rustls(_)
-        | ureq::Error::Timeout(Connect | Resolve) => Failure::Unreachable(words),
+        | ureq::Error::Timeout(Connect | Resolve) => AskError::Unreachable(words),
         ureq::Error::Io(error) if error.kind() == std::io::ErrorKind::ConnectionRefused => {
-            Failure::Unreachable(words)
+            AskError::Unreachable(words)
         }
-        _ => Failure::Failed(words),
+        _ => AskError::Failed(words),
     }
 }

@@ -1,36 +1,37 @@
-//! How the three kinds of endpoints want to be asked, and where their replies have the answer.
+//! The request and reply formats of the three kinds of endpoints.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::Secret;
 
-/// Tokens an answer may have, where the endpoint wants to be told. Fifteen facts are some 1,500.
+/// The maximum number of tokens in an answer, for endpoints that need a limit. Fifteen facts have
+/// about 1,500.
 const TOKENS_MAX: u32 = 4_000;
 
-/// The one version of its language that Anthropic's endpoint has.
+/// The version of Anthropic's API.
 const ANTHROPIC_VERSION: &str = "2023-06-01";
 
-/// What an endpoint speaks.
+/// The API of an endpoint.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Dialect {
-    /// OpenAI's, and everything compatible with it.
+    /// OpenAI and compatible endpoints.
     Openai,
     Anthropic,
     Mistral,
 }
 
-/// What is said to a model: what it is to do, and what about.
+/// The task of the model and the text it works on.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Prompt {
     pub(crate) task: String,
     pub(crate) text: String,
 }
 
-/// A request, ready to be sent.
+/// An HTTP request.
 #[derive(Debug)]
-pub(crate) struct Post {
+pub(crate) struct PostRequest {
     pub(crate) url: String,
     pub(crate) headers: Vec<(&'static str, String)>,
     pub(crate) body: String,
@@ -45,13 +46,13 @@ impl Dialect {
         }
     }
 
-    pub(crate) fn post(
+    pub(crate) fn build_request(
         self,
         endpoint: &str,
         model: &str,
         key: Option<&Secret>,
         prompt: &Prompt,
-    ) -> Post {
+    ) -> PostRequest {
         let Prompt { task, text } = prompt;
         let path = match self {
             Dialect::Anthropic => "messages",
@@ -62,8 +63,8 @@ impl Dialect {
             {"role": "user", "content": text},
         ]);
         let body = match self {
-            // A limit goes by different names among those who are compatible, so none is set: how
-            // long we listen is limited.
+            // Compatible endpoints have different names for the token limit, so none is set. The
+            // client limits the length of the reply.
             Dialect::Openai => json!({"model": model, "messages": chat}),
             Dialect::Mistral => json!({
                 "model": model, "messages": chat, "max_tokens": TOKENS_MAX,
@@ -85,11 +86,11 @@ impl Dialect {
                 headers.extend(bearer.map(|bearer| ("authorization", bearer)));
             }
         }
-        Post { url: format!("{endpoint}/{path}"), headers, body: body.to_string() }
+        PostRequest { url: format!("{endpoint}/{path}"), headers, body: body.to_string() }
     }
 
-    /// The answer in a reply; `None` if the reply has none, or only the beginning of one.
-    pub(crate) fn answer(self, reply: &[u8]) -> Option<String> {
+    /// Returns the answer in a reply; `None` if the reply has none or was cut off.
+    pub(crate) fn parse_reply(self, reply: &[u8]) -> Option<String> {
         let reply: Value = serde_json::from_slice(reply).ok()?;
         let (content, end) = match self {
             Dialect::Anthropic => (&reply["content"], &reply["stop_reason"]),
@@ -101,7 +102,7 @@ impl Dialect {
         let is_cut = matches!(end.as_str(), Some("length" | "model_length" | "max_tokens"));
         let answer = match content {
             Value::String(text) => text.clone(),
-            // Parts; what a model thought before it spoke is one of another type.
+            // A list of parts. The thoughts of the model are parts of another type.
             Value::Array(parts) => {
                 let texts = parts.iter().filter(|part| part["type"] == "text");
                 texts.filter_map(|part| part["text"].as_str()).collect()

@@ -1,4 +1,4 @@
-//! What lets us in: found where the settings say, shown to nobody.
+//! The API key: found where the settings say, never printed.
 
 use std::fmt;
 use std::fs::File;
@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use crate::Settings;
+use crate::ModelSettings;
 
-/// Bytes of a key. A longer file is something else.
+/// The maximum length of a key file in bytes. A longer file is not a key.
 const KEY_BYTES_MAX: u64 = 16 * 1024;
 
 /// A text that is never printed.
@@ -30,7 +30,7 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// Why there is no key although one is meant.
+/// The settings name a key, but there is none.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
     #[error("the variable `{0}` is not set")]
@@ -39,13 +39,13 @@ pub enum KeyError {
     Unreadable { path: PathBuf, source: io::Error },
     #[error("others may read the key in `{path}` (mode {mode:o}); `chmod 600` helps")]
     NotPrivate { path: PathBuf, mode: u32 },
-    #[error("the key has nothing in it, or what no key has")]
+    #[error("the key is empty or has characters that no key has")]
     NoKey,
 }
 
-impl Settings {
-    /// The key, from a variable, a file of the user's alone, or the settings themselves; `None` if
-    /// none is needed. `~` is `home`.
+impl ModelSettings {
+    /// Finds the key in a variable, in a file that only the user can read, or in the settings;
+    /// `None` if the settings name none. `~` stands for `home`.
     pub fn find_key(
         &self,
         variable: impl Fn(&str) -> Option<String>,
@@ -58,7 +58,7 @@ impl Settings {
             (None, None, None) => return Ok(None),
         };
         let key = found.trim();
-        // It becomes a header, and must not become two.
+        // The key becomes a header. A line break in it would add a second one.
         let is_key = !key.is_empty() && key.chars().all(|letter| letter.is_ascii_graphic());
         if is_key { Ok(Some(Secret(key.to_owned()))) } else { Err(KeyError::NoKey) }
     }

@@ -1,24 +1,24 @@
-//! A language model is asked what was worth keeping of a session, where somebody has set one up.
+//! Asks a language model what was worth keeping of a session, if the user has set one up.
 //!
-//! [`Queue`] says when and about which events, and remembers it over a crash; [`Question`] says
-//! what, after secrets were taken out, and reads what comes back; [`Client`] brings it to one of
-//! three kinds of endpoints. Only the client speaks to another machine, and only when told to.
+//! [`QuestionQueue`] decides when to ask about which events, and survives a crash. [`Question`]
+//! builds the prompt, after secrets were removed, and reads the answer. [`Client`] sends it to
+//! one of three kinds of endpoints. Only the client uses the network, and only when it is called.
 //!
-//! Not here: the journal the events come from and the words go to, threads, files, and what is
-//! shown when nobody was asked or nobody answered (`projection`).
+//! Not here: the journal that the events come from and the answers go to, threads, files, and
+//! what is shown without an answer (`projection`).
 
 mod settings; // which model, where, how often
-mod key; // what lets us in
-mod queue; // what is asked when, and what becomes of it
-mod gathered; // what is new in a session
-mod question; // what is asked, and what its answer says
-mod answer; // an answer, as a model writes it
-mod dialect; // how endpoints want to be asked
-mod client; // the way to them
+mod key; // the API key
+mod queue; // when to ask about which events
+mod unasked; // the new events of a session
+mod question; // the prompt, and the meaning of an answer
+mod answer; // finding the JSON in an answer
+mod dialect; // request and reply formats of the endpoints
+mod client; // HTTP
 
-pub use client::{Client, Failure};
+pub use client::{AskError, Client};
 pub use dialect::Dialect;
 pub use key::{KeyError, Secret};
-pub use question::{Known, Question};
-pub use queue::{Ask, Ended, Next, Purpose, Queue};
-pub use settings::{Settings, SettingsError};
+pub use question::{EpochFacts, Question};
+pub use queue::{AskOutcome, NextAsk, PendingAsk, Purpose, QuestionQueue};
+pub use settings::{ModelSettings, ModelSettingsError};

@@ -1,7 +1,7 @@
-//! What is asked of a model about a range of events, and what its answer says.
+//! The question about a range of events, and the meaning of its answer.
 //!
-//! Secrets are taken out of everything first. What was said in a session is data to the model: it
-//! is told so, and whatever it answers is text for people and nothing else.
+//! Secrets are removed from everything first. The text of a session is data for the model: the
+//! prompt says so, and the answer is used only as text for people.
 
 use std::fmt::Write as _;
 
@@ -12,41 +12,41 @@ use projection::{Calls, DigestFact, SessionText, redacted};
 use redact::Redactor;
 
 use crate::Purpose;
-use crate::answer::Answer;
+use crate::answer::ModelAnswer;
 use crate::dialect::Prompt;
 
-/// Characters of a session that are sent at once, in two parts. Of a range that is longer the
-/// beginning and the end are sent.
+/// The maximum number of characters in each of the two parts that are sent. Of a longer range
+/// the beginning and the end are sent.
 const PART_CHARS_MAX: usize = 12_000;
 
-/// Facts found without a model that are sent along. The rest is not asked about.
+/// The maximum number of facts, found without a model, that are sent along.
 const KNOWN_MAX: usize = 60;
 
-/// How much of an answer is kept.
+/// The limits of an answer; anything beyond them is dropped.
 const FACTS_MAX: usize = 15;
 const TAGS_MAX: usize = 8;
 const TEXT_CHARS_MAX: usize = 400;
 
-/// Marks around what was said in a session, and around what was found in that without a model,
-/// which is made of the same words.
+/// The tags around the text of the session and around the facts that were found without a model.
+/// Those facts are made of the same text, so they are untrusted too.
 const TRANSCRIPT: &str = "transcript";
 const FOUND: &str = "found";
 
-/// Said of what stands on a guess.
+/// The warning for a range with events of low confidence.
 const GUESSED: &str = "Some of this was read off a screen with low confidence, and may be wrong.";
 
 const PRIORITIES: [&str; 3] = ["low", "normal", "high"];
 
-/// What is known of the range without a model.
+/// The facts of the epoch that were found without a model.
 #[derive(Clone, Debug, Default)]
-pub struct Known {
+pub struct EpochFacts {
     /// The name of the epoch.
     pub tag: String,
     pub title: Option<String>,
     pub facts: Vec<DigestFact>,
 }
 
-/// A question, ready to be asked.
+/// A prompt and what is needed to read its answer.
 pub struct Question {
     pub prompt: Prompt,
     purpose: Purpose,
@@ -58,18 +58,18 @@ pub struct Question {
 }
 
 impl Question {
-    /// The question about these events; `None` if nothing was said in them. However many there
-    /// are, no more is held than is asked about.
+    /// Builds the question about these events; `None` if they have no text. Memory is bounded by
+    /// the text that is sent, not by the number of events.
     pub fn about<E>(
         purpose: Purpose,
         (from_seq, to_seq): (u64, u64),
         events: impl IntoIterator<Item = Result<Event, E>>,
-        known: &Known,
+        known: &EpochFacts,
     ) -> Result<Option<Question>, E> {
         let mut redactor = Redactor::new();
         let mut text = SessionText::new(Calls::AsActivity, PART_CHARS_MAX);
         let mut is_guessed = false;
-        let mut ends = Ends::default();
+        let mut ends = FirstAndLast::default();
         for event in events {
             let event = event?;
             is_guessed |= event.confidence == Confidence::Low;
@@ -103,9 +103,10 @@ impl Question {
         }))
     }
 
-    /// The words of the model in what it said; `None` if it is junk.
-    pub fn answered(&self, said: &str, model: &str) -> Option<ModelWords> {
-        let answer = Answer::find(said)?;
+    /// Reads the answer of the model; `None` if it is not usable.
+    pub fn read_answer(&self, said: &str, model: &str) -> Option<ModelWords> {
+        let answer = ModelAnswer::find_last(said)?;
+        // The model may repeat a secret that the redactor did not see as one in its context.
         let mut redactor = Redactor::new();
         let mut clean = |text: &str| {
             let text: String = redactor.redact(text.trim()).chars().take(TEXT_CHARS_MAX).collect();
@@ -124,13 +125,14 @@ impl Question {
                 Some(ModelWords { recent: Some(recent), ..words })
             }
             Purpose::Digest => {
-                let facts = answer.facts.iter().filter_map(|told| {
-                    let known = Topic::ALL.map(Topic::as_str);
-                    let topic = told.topic.as_deref().filter(|topic| known.contains(topic));
-                    let named = told.replaces.iter().filter_map(|number| number.checked_sub(1));
+                let facts = answer.facts.iter().filter_map(|fact| {
+                    let topics = Topic::ALL.map(Topic::as_str);
+                    let topic = fact.topic.as_deref().filter(|topic| topics.contains(topic));
+                    // The facts were numbered from 1; the model may invent numbers.
+                    let named = fact.replaces.iter().filter_map(|number| number.checked_sub(1));
                     Some(ModelFact {
                         topic: topic.unwrap_or(Topic::Fact.as_str()).to_owned(),
-                        text: clean(&told.text)?,
+                        text: clean(&fact.text)?,
                         replaces: named.filter_map(|at| self.names.get(at).cloned()).collect(),
                     })
                 });
@@ -146,24 +148,25 @@ impl Question {
     }
 }
 
-/// A text with marks around it that nothing in it can end.
+/// Wraps a text in tags that the text itself cannot close.
 fn fenced(name: &str, text: &str) -> String {
     let mut text = text.to_owned();
+    // Both closing tags are broken up: the text of one part must not end the other either.
     for name in [FOUND, TRANSCRIPT] {
         text = text.replace(&format!("</{name}"), &format!("</ {name}"));
     }
     format!("<{name}>\n{text}\n</{name}>\n")
 }
 
-/// The first and the last part of a text.
+/// The first and the last part of a long text; the parts in between are dropped.
 #[derive(Default)]
-struct Ends {
+struct FirstAndLast {
     first: Option<String>,
     last: Option<String>,
     is_between: bool,
 }
 
-impl Ends {
+impl FirstAndLast {
     fn push(&mut self, part: String) {
         if self.first.is_none() {
             self.first = Some(part);
@@ -185,7 +188,7 @@ fn task(purpose: Purpose) -> String {
         Purpose::Digest => {
             let topics = Topic::ALL.map(Topic::as_str).join(", ");
             format!(
-                "Write down what is worth knowing of this part of it in a month. Answer with one \
+                "Write down what is worth knowing of this part of it in a month. ModelAnswer with one \
                  JSON object and nothing around it:\n\
                  {{\"title\": \"at most 10 words\", \"facts\": [{{\"topic\": \"work\", \"text\": \
                  \"…\", \"replaces\": [1]}}], \"tags\": [\"…\"], \"priority\": \"normal\"}}\n\
@@ -202,7 +205,7 @@ fn task(purpose: Purpose) -> String {
         }
         Purpose::Recent => "Say in one line of at most 110 characters what was done in it lately, \
              newest last, in the past tense, without a subject, as in: wrote the stream parser, \
-             fixed two status tests, 14 of 15 tests pass. Answer with one JSON object and nothing \
+             fixed two status tests, 14 of 15 tests pass. ModelAnswer with one JSON object and nothing \
              around it: {\"recent\": \"…\"}"
             .to_owned(),
     };

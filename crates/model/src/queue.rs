@@ -1,11 +1,11 @@
-//! What is asked when, and what becomes of it.
+//! Decides when to ask about which events.
 //!
-//! Events in, questions out; time is handed in. All of it can be saved and loaded: what waits is a
-//! range of events and no text, so that nothing that was said lies about. A question that was out
-//! when the program was killed is asked once more, and then no more. Nothing is asked twice that
-//! was answered: a range is taken once, and the next one begins behind it.
+//! Events go in, questions come out; the caller supplies the time. The queue can be saved and
+//! loaded: a pending question is a range of events without text, so that no session text lies in
+//! the file. A question that was in flight when the program was killed is asked once more and
+//! then given up. No answered range is asked again: the next range begins after it.
 //!
-//! An endpoint that fails is left alone for a while, longer each time; so is a question.
+//! After a failure the endpoint is paused, longer each time; so is a question that failed.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -14,56 +14,57 @@ use event::payload::UserPrompt;
 use event::{Event, Kind, SessionId, Time};
 use serde::{Deserialize, Serialize};
 
-use crate::Failure;
-use crate::gathered::Gathered;
+use crate::AskError;
+use crate::unasked::UnaskedEvents;
 
-/// The shape of what is saved. Another one is not continued.
+/// The version of the saved form. A queue of another version is not loaded.
 const VERSION: u32 = 1;
 
-/// What happened longer ago is history: nobody wants to pay for years of it at once.
+/// Older events are history: the user should not pay for years of it at the first start.
 const HISTORY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// What was done lately is asked for while it is so, and not more often than this in one session.
-const LATELY: Duration = Duration::from_secs(60 * 60);
-const LATELY_EVERY: Duration = Duration::from_secs(30);
+/// The age up to which recent work is asked for, and the shortest time between two such questions
+/// about one session.
+const RECENT: Duration = Duration::from_secs(60 * 60);
+const RECENT_EVERY: Duration = Duration::from_secs(30);
 
-/// Sessions that are counted at a time. With more, the one that was heard of longest ago is asked
-/// about and forgotten.
+/// Sessions that are tracked at a time. With more, the least recently active one is asked about
+/// and forgotten.
 const SESSIONS_MAX: usize = 512;
 
-/// Questions that wait. With more, the oldest is given up: what was found without a model stays.
+/// Pending questions. With more, the oldest is given up; the facts found without a model stay.
 const WAITING_MAX: usize = 256;
 
-/// How often one question is asked, and how often if what comes back is junk.
+/// The tries of one question, and the tries if its answers are not usable.
 const TRIES_MAX: u32 = 4;
 const JUNK_TRIES_MAX: u32 = 2;
 
-/// How often a question that was out when the program was killed is asked again.
+/// How often a question that was in flight when the program was killed is asked again.
 const INTERRUPTED_MAX: u32 = 1;
 
-/// How long nothing is asked after a failure, doubled each time up to the most.
+/// The pause after a failure, doubled with each further one up to the maximum.
 const PAUSE: Duration = Duration::from_secs(5);
 const PAUSE_MAX: Duration = Duration::from_secs(10 * 60);
 
-/// How long an endpoint may ask to be left alone.
+/// The longest pause that an endpoint can ask for.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(60 * 60);
 
-/// The span requests are counted in.
+/// The window of the rate limit.
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// What a question is for.
+/// The purpose of a question.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Purpose {
-    /// What is worth keeping of a range.
+    /// The facts of a range that are worth keeping.
     Digest,
-    /// What was done in the last turns, in a line.
+    /// The work of the last turns in one line.
     Recent,
 }
 
-/// A range of events to ask about.
+/// A question about a range of events that waits or is in flight.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Ask {
+pub struct PendingAsk {
     pub purpose: Purpose,
     pub session: SessionId,
     pub from_seq: u64,
@@ -71,12 +72,13 @@ pub struct Ask {
     tries: u32,
     interrupted: u32,
     not_before: Time,
-    /// It was sent and nothing has come back.
+    /// It was sent, and no reply has come yet.
     is_out: bool,
 }
 
-impl Ask {
-    /// What tells it from all others: whoever has an answer to it need not ask.
+impl PendingAsk {
+    /// Returns a key that is unique within the session. A caller that has an answer under this
+    /// key need not ask.
     pub fn key(&self) -> String {
         let purpose = match self.purpose {
             Purpose::Digest => "digest",
@@ -85,70 +87,70 @@ impl Ask {
         format!("{purpose} {} {}", self.from_seq, self.to_seq)
     }
 
-    fn is_same(&self, other: &Ask) -> bool {
+    fn is_same(&self, other: &PendingAsk) -> bool {
         (&self.session, self.key()) == (&other.session, other.key())
     }
 }
 
-/// What is to be done.
+/// What the caller has to do next.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Next {
-    /// This is asked now.
-    Ask(Ask),
-    /// Nothing before this time.
+pub enum NextAsk {
+    /// PendingAsk this now.
+    Ask(PendingAsk),
+    /// Come back at this time.
     At(Time),
-    /// Nothing waits.
+    /// No question waits.
     Nothing,
 }
 
-/// How a question ended.
+/// The outcome of a question.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Ended {
-    /// It was answered, and that is recorded.
+pub enum AskOutcome {
+    /// The answer is recorded.
     Done,
-    /// There is nothing to ask any more.
+    /// The question is no longer needed.
     Moot,
-    /// What it is about could not be read now; nobody was asked.
+    /// The events could not be read now, so no request was sent.
     Unread,
-    /// What came back says nothing.
+    /// The answer is not usable.
     Junk,
-    Failed(Failure),
+    Failed(AskError),
 }
 
-/// Everything that waits, and how it stands with the endpoint.
+/// All pending questions and the state of the endpoint.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Queue {
+pub struct QuestionQueue {
     version: u32,
-    /// The journal was heard up to here.
+    /// The last journal position that was applied.
     position: u64,
-    /// What was said before is history.
+    /// Events before this time are history.
     since: Time,
-    sessions: BTreeMap<SessionId, Gathered>,
-    waiting: VecDeque<Ask>,
-    /// When something was last sent, within a minute.
+    sessions: BTreeMap<SessionId, UnaskedEvents>,
+    waiting: VecDeque<PendingAsk>,
+    /// The times of the requests of the last minute.
     sent: VecDeque<Time>,
-    /// Who is asked.
+    /// The endpoint that the questions are meant for.
     endpoint: String,
-    trouble: Option<Trouble>,
+    trouble: Option<EndpointTrouble>,
     answered: u64,
     given_up: u64,
 }
 
-/// The endpoint does not do what it should.
+/// The failures of the endpoint since its last success.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-struct Trouble {
+struct EndpointTrouble {
     why: String,
     /// In a row.
     failures: u32,
     until: Time,
-    /// It asked for that time itself.
+    /// The endpoint asked for the pause (`retry-after`).
     is_wished: bool,
 }
 
-impl Queue {
-    /// Begins behind a position and a time: what was recorded or said before is history.
-    pub fn begin_at(position: u64, since: Time) -> Queue {
-        Queue {
+impl QuestionQueue {
+    /// Creates an empty queue after a position and a time. Earlier events are history.
+    pub fn begin_at(position: u64, since: Time) -> QuestionQueue {
+        QuestionQueue {
             version: VERSION,
             position,
             since,
@@ -162,10 +164,10 @@ impl Queue {
         }
     }
 
-    /// Goes on with what was saved; `None` where this version cannot. What was out when the
-    /// program ended is asked again, but not for ever.
-    pub fn load(saved: &[u8]) -> Option<Queue> {
-        let mut queue: Queue = serde_json::from_slice(saved).ok()?;
+    /// Loads a saved queue; `None` if it is damaged or of another version. Questions that were in
+    /// flight are asked again, but only [`INTERRUPTED_MAX`] times.
+    pub fn load(saved: &[u8]) -> Option<QuestionQueue> {
+        let mut queue: QuestionQueue = serde_json::from_slice(saved).ok()?;
         if queue.version != VERSION {
             return None;
         }
@@ -173,7 +175,8 @@ impl Queue {
             ask.is_out = false;
             ask.interrupted += 1;
         }
-        // Whoever starts anew may have mended it; only what was asked for is granted.
+        // The user may have fixed the problem before the restart. Only a pause that the endpoint
+        // asked for is kept.
         queue.trouble = queue.trouble.filter(|trouble| trouble.is_wished);
         let before = queue.waiting.len();
         queue.waiting.retain(|ask| ask.interrupted <= INTERRUPTED_MAX);
@@ -185,7 +188,7 @@ impl Queue {
         serde_json::to_vec(self).expect("names and numbers always encode")
     }
 
-    /// The journal was heard up to here.
+    /// Returns the last journal position that was applied.
     pub fn position(&self) -> u64 {
         self.position
     }
@@ -202,14 +205,14 @@ impl Queue {
         self.given_up
     }
 
-    /// What is wrong with the endpoint, if anything is.
+    /// Returns the last failure of the endpoint, unless a request has succeeded since.
     pub fn trouble(&self) -> Option<&str> {
         self.trouble.as_ref().map(|trouble| trouble.why.as_str())
     }
 
-    /// Asks there from now on. What somebody else did is not held against it, and what was meant
-    /// for somebody else does not go there.
-    pub fn turn_to(&mut self, endpoint: &str, now: Time) {
+    /// Switches to an endpoint. A new one starts without the failures of the old one, and no
+    /// question that was meant for the old one is sent to it.
+    pub fn switch_endpoint(&mut self, endpoint: &str, now: Time) {
         if self.endpoint == endpoint {
             return;
         }
@@ -222,57 +225,60 @@ impl Queue {
         self.trouble = None;
     }
 
-    /// Hears what was recorded at a position.
-    pub fn hear(&mut self, position: u64, event: &Event, now: Time) {
+    /// Applies the event at a journal position.
+    pub fn apply(&mut self, position: u64, event: &Event, now: Time) {
         self.position = self.position.max(position);
         let is_history = event.created_at < self.since || is_before(event.created_at, now, HISTORY);
+        // Inherited events of a fork were asked about in the session they come from.
         if event.fork_origin().is_some() || is_history {
             return;
         }
         let id = &event.session_id;
         if !self.sessions.contains_key(id) {
-            if !is_said_or_done(&event.kind) {
+            if !starts_tracking(&event.kind) {
                 return;
             }
             self.make_room();
-            self.sessions.insert(id.clone(), Gathered::new(event.seq, now));
+            self.sessions.insert(id.clone(), UnaskedEvents::new(event.seq, now));
         }
-        let is_lately = !is_before(event.created_at, now, LATELY);
-        // Of a turn whose end nobody told, the next prompt tells it.
-        if is_lately && is_typed(event) {
-            self.ask_lately(id, now);
+        let is_recent = !is_before(event.created_at, now, RECENT);
+        // A turn without a recorded end is ended by the next prompt.
+        if is_recent && begins_turn(event) {
+            self.ask_recent(id, now);
         }
         let gathered = self.sessions.get_mut(id).expect("it was just put there");
         gathered.add(event, now);
         let is_over = matches!(event.kind, Kind::EpochClosed | Kind::SessionExited);
-        let is_worth_it = is_over || gathered.is_much();
+        let is_worth_it = is_over || gathered.is_enough();
         let digest = if is_worth_it { gathered.take() } else { None };
         if let Some(range) = digest {
-            self.put(Purpose::Digest, id, range, now);
+            self.enqueue(Purpose::Digest, id, range, now);
         }
-        if is_lately && matches!(event.kind, Kind::TurnCompleted | Kind::SessionExited) {
-            self.ask_lately(id, now);
+        if is_recent && matches!(event.kind, Kind::TurnCompleted | Kind::SessionExited) {
+            self.ask_recent(id, now);
         }
     }
 
-    /// What is to be done at this time.
-    pub fn next(&self, requests_per_minute: u32, now: Time) -> Next {
+    /// Returns what the caller has to do at this time.
+    pub fn next_ask(&self, requests_per_minute: u32, now: Time) -> NextAsk {
         let Some(soonest) = self.waiting.iter().map(|ask| ask.not_before).min() else {
-            return Next::Nothing;
+            return NextAsk::Nothing;
         };
         let in_pause = self.trouble.as_ref().map(|trouble| trouble.until);
+        // With a full minute, the oldest request that still counts decides when it has room.
         let full = self.sent.len().checked_sub(requests_per_minute.max(1) as usize);
         let in_minute = full.map(|oldest| after(self.sent[oldest], MINUTE));
         let earliest = [Some(soonest), in_pause, in_minute].into_iter().flatten().max();
         if let Some(earliest) = earliest.filter(|earliest| *earliest > now) {
-            return Next::At(earliest);
+            return NextAsk::At(earliest);
         }
         let due = self.waiting.iter().find(|ask| ask.not_before <= now);
-        due.cloned().map_or(Next::At(soonest), Next::Ask)
+        due.cloned().map_or(NextAsk::At(soonest), NextAsk::Ask)
     }
 
-    /// It is sent now. Whoever sends it saves this first.
-    pub fn begin(&mut self, ask: &Ask, now: Time) {
+    /// Marks a question as in flight. The caller must save the queue before it sends the request:
+    /// otherwise a crash would hide that the request may have been sent.
+    pub fn begin(&mut self, ask: &PendingAsk, now: Time) {
         self.sent.retain(|sent| !is_before(*sent, now, MINUTE) && *sent <= now);
         self.sent.push_back(now);
         if let Some(waiting) = self.waiting.iter_mut().find(|waiting| waiting.is_same(ask)) {
@@ -281,33 +287,35 @@ impl Queue {
         }
     }
 
-    /// It has come to an end.
-    pub fn end(&mut self, ask: &Ask, ended: &Ended, now: Time) {
+    /// Applies the outcome of a question.
+    pub fn finish(&mut self, ask: &PendingAsk, ended: &AskOutcome, now: Time) {
         let place = self.waiting.iter().position(|waiting| waiting.is_same(ask));
         let Some(mut ask) = place.and_then(|place| self.waiting.remove(place)) else { return };
         ask.is_out = false;
         let tries_max = match ended {
-            Ended::Moot => return,
-            Ended::Unread => {
+            AskOutcome::Moot => return,
+            AskOutcome::Unread => {
                 ask.tries += 1;
                 TRIES_MAX
             }
-            Ended::Done => {
+            AskOutcome::Done => {
                 self.trouble = None;
                 self.answered += 1;
                 return;
             }
-            Ended::Junk => {
+            AskOutcome::Junk => {
                 self.trouble = None;
                 JUNK_TRIES_MAX
             }
-            Ended::Failed(failure) => {
-                self.suffer(failure, now);
+            AskOutcome::Failed(failure) => {
+                self.note_failure(failure, now);
                 match failure {
-                    Failure::Failed(_) => TRIES_MAX,
-                    Failure::Refused { .. } => 0,
-                    // That is no fault of the question.
-                    Failure::Unreachable(_) | Failure::Busy { .. } | Failure::KeyRefused { .. } => {
+                    AskError::Failed(_) => TRIES_MAX,
+                    AskError::Refused { .. } => 0,
+                    // The question itself did not fail, so the try does not count.
+                    AskError::Unreachable(_)
+                    | AskError::Busy { .. }
+                    | AskError::KeyRefused { .. } => {
                         ask.tries = ask.tries.saturating_sub(1);
                         self.waiting.push_front(ask);
                         return;
@@ -323,47 +331,49 @@ impl Queue {
         self.waiting.push_back(ask);
     }
 
-    fn suffer(&mut self, failure: &Failure, now: Time) {
-        // One question that is refused says nothing about the next.
-        if matches!(failure, Failure::Refused { .. }) {
+    fn note_failure(&mut self, failure: &AskError, now: Time) {
+        // A refused question says nothing about the next one.
+        if matches!(failure, AskError::Refused { .. }) {
             self.trouble = None;
             return;
         }
         let failures = self.trouble.as_ref().map_or(0, |trouble| trouble.failures) + 1;
-        let is_wished = matches!(failure, Failure::Busy { retry_after: Some(_), .. });
+        let is_wished = matches!(failure, AskError::Busy { retry_after: Some(_), .. });
         let rest = match failure {
-            Failure::Busy { retry_after: Some(wish), .. } => {
+            AskError::Busy { retry_after: Some(wish), .. } => {
                 (*wish).clamp(Duration::from_secs(1), RETRY_AFTER_MAX)
             }
-            Failure::KeyRefused { .. } => PAUSE_MAX,
+            AskError::KeyRefused { .. } => PAUSE_MAX,
             _ => pause(failures),
         };
         let until = after(now, rest);
-        self.trouble = Some(Trouble { why: failure.to_string(), failures, until, is_wished });
+        self.trouble =
+            Some(EndpointTrouble { why: failure.to_string(), failures, until, is_wished });
     }
 
-    /// Asks what was done in the last turns. One that waits is asked about these instead.
-    fn ask_lately(&mut self, id: &SessionId, now: Time) {
+    /// Enqueues a question about the last turns, or extends the one that waits.
+    fn ask_recent(&mut self, id: &SessionId, now: Time) {
         let Some(gathered) = self.sessions.get_mut(id) else { return };
         let Some(range) = gathered.take_turns() else { return };
-        let is_waiting =
-            |ask: &&mut Ask| ask.purpose == Purpose::Recent && ask.session == *id && !ask.is_out;
+        let is_waiting = |ask: &&mut PendingAsk| {
+            ask.purpose == Purpose::Recent && ask.session == *id && !ask.is_out
+        };
         if let Some(waiting) = self.waiting.iter_mut().find(is_waiting) {
             (waiting.from_seq, waiting.to_seq) = range;
             return;
         }
-        let earliest = gathered.summed_at.map_or(now, |at| after(at, LATELY_EVERY).max(now));
+        let earliest = gathered.summed_at.map_or(now, |at| after(at, RECENT_EVERY).max(now));
         gathered.summed_at = Some(earliest);
-        self.put(Purpose::Recent, &id.clone(), range, earliest);
+        self.enqueue(Purpose::Recent, &id.clone(), range, earliest);
     }
 
-    fn put(&mut self, purpose: Purpose, id: &SessionId, range: (u64, u64), not_before: Time) {
+    fn enqueue(&mut self, purpose: Purpose, id: &SessionId, range: (u64, u64), not_before: Time) {
         if self.waiting.len() >= WAITING_MAX {
             let oldest = self.waiting.iter().position(|ask| !ask.is_out);
             oldest.and_then(|oldest| self.waiting.remove(oldest));
             self.given_up += 1;
         }
-        self.waiting.push_back(Ask {
+        self.waiting.push_back(PendingAsk {
             purpose,
             session: id.clone(),
             from_seq: range.0,
@@ -385,18 +395,18 @@ impl Queue {
         };
         let range = self.sessions.remove(&id).and_then(|mut gathered| gathered.take());
         if let Some(range) = range {
-            self.put(Purpose::Digest, &id, range, at);
+            self.enqueue(Purpose::Digest, &id, range, at);
         }
     }
 }
 
-/// What a session can be heard of first by.
-fn is_said_or_done(kind: &Kind) -> bool {
+/// Whether an event of this kind makes the queue track its session.
+fn starts_tracking(kind: &Kind) -> bool {
     matches!(kind, Kind::UserPrompt | Kind::AssistantMessage | Kind::ToolCall | Kind::ToolResult)
 }
 
-/// A prompt that begins a turn.
-fn is_typed(event: &Event) -> bool {
+/// Whether the event is a prompt that begins a turn.
+fn begins_turn(event: &Event) -> bool {
     event.readable::<UserPrompt>().is_some_and(|prompt| !prompt.queued)
 }
 
@@ -412,7 +422,7 @@ fn nanos(duration: Duration) -> i128 {
     i128::try_from(duration.as_nanos()).unwrap_or(i128::MAX / 4)
 }
 
-/// How long to wait after so many failures in a row.
+/// Returns the pause after so many failures in a row.
 fn pause(failures: u32) -> Duration {
     let doubled = 2_u32.saturating_pow(failures.saturating_sub(1));
     PAUSE.saturating_mul(doubled).min(PAUSE_MAX)

@@ -1,4 +1,4 @@
-//! `[model]` of `config.toml`: which model is asked, where, and how often.
+//! `[model]` of `config.toml`: the model, its endpoint and the rate of requests.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -8,21 +8,21 @@ use serde::Deserialize;
 
 use crate::{Dialect, Secret};
 
-/// Requests in a minute that may be wished for. A model is asked in the background: nobody waits
-/// for more.
+/// The maximum of `requests_per_minute`. The model is asked in the background, so no user waits
+/// for a faster rate.
 const REQUESTS_MAX: u32 = 600;
 
-/// Seconds an answer may be waited for.
+/// The maximum of `timeout_seconds`.
 const SECONDS_MAX: u64 = 600;
 
-/// A model that somebody has set up.
+/// The model that the user has set up.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Settings {
+pub struct ModelSettings {
     pub kind: Dialect,
-    /// What the endpoint calls the model.
+    /// The endpoint's name for the model.
     pub name: String,
-    /// Absent is the one of those who made that kind.
+    /// If absent, the default of the dialect.
     endpoint: Option<String>,
     pub(crate) key_env: Option<String>,
     pub(crate) key_file: Option<PathBuf>,
@@ -41,14 +41,14 @@ fn seconds_usual() -> u64 {
     60
 }
 
-/// What cannot be so.
+/// The settings are not valid.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum SettingsError {
+pub enum ModelSettingsError {
     #[error("`model.name` is empty")]
     NoName,
-    #[error("`model.endpoint`: `{0}` is no address that begins with https:// or http://")]
+    #[error("`model.endpoint`: `{0}` is not an address that begins with https:// or http://")]
     NoAddress(String),
-    #[error("`model.endpoint`: `{0}` would carry the key over the network for all to read")]
+    #[error("`model.endpoint`: `{0}` would send the key over the network without encryption")]
     InTheClear(String),
     #[error("`model` has more than one of `key_env`, `key_file` and `key`")]
     ManyKeys,
@@ -56,35 +56,35 @@ pub enum SettingsError {
     OutOfRange { name: &'static str, value: u64, max: u64 },
 }
 
-impl Settings {
-    /// Whether all of it can be so.
-    pub fn check(&self) -> Result<(), SettingsError> {
+impl ModelSettings {
+    /// Checks every value and that the key is never sent in the clear.
+    pub fn check(&self) -> Result<(), ModelSettingsError> {
         if self.name.trim().is_empty() {
-            return Err(SettingsError::NoName);
+            return Err(ModelSettingsError::NoName);
         }
         let keys = [self.key_env.is_some(), self.key_file.is_some(), self.key.is_some()];
         let keys = keys.into_iter().filter(|is_given| *is_given).count();
         if keys > 1 {
-            return Err(SettingsError::ManyKeys);
+            return Err(ModelSettingsError::ManyKeys);
         }
         let endpoint = self.endpoint();
         let address = endpoint.strip_prefix("https://").map(|rest| (rest, true));
         let address = address.or(endpoint.strip_prefix("http://").map(|rest| (rest, false)));
-        let no_address = || SettingsError::NoAddress(endpoint.to_owned());
+        let no_address = || ModelSettingsError::NoAddress(endpoint.to_owned());
         let (rest, is_sealed) = address.ok_or_else(no_address)?;
         let host = rest.split('/').next().unwrap_or_default();
-        // A name before the host would be a key in the wrong place.
+        // A user name before the host would be a credential in the wrong place.
         if host.is_empty() || host.contains('@') || rest.contains(['?', '#', ' ']) {
             return Err(no_address());
         }
         if keys > 0 && !is_sealed && !self.is_on_this_machine() {
-            return Err(SettingsError::InTheClear(endpoint.to_owned()));
+            return Err(ModelSettingsError::InTheClear(endpoint.to_owned()));
         }
-        within("requests_per_minute", self.requests_per_minute.into(), REQUESTS_MAX.into())?;
-        within("timeout_seconds", self.timeout_seconds, SECONDS_MAX)
+        check_range("requests_per_minute", self.requests_per_minute.into(), REQUESTS_MAX.into())?;
+        check_range("timeout_seconds", self.timeout_seconds, SECONDS_MAX)
     }
 
-    /// Where it is asked, without a slash at the end.
+    /// Returns the endpoint without a slash at the end.
     pub fn endpoint(&self) -> &str {
         self.endpoint.as_deref().unwrap_or(self.kind.usual_endpoint()).trim_end_matches('/')
     }
@@ -98,18 +98,18 @@ impl Settings {
         name == "localhost" || name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
     }
 
-    /// How long an answer may take, from the first byte that goes out.
+    /// Returns how long a request may take, from the first byte sent.
     pub fn timeout(&self) -> Duration {
         Duration::from_secs(self.timeout_seconds)
     }
 
-    /// Whether the key itself stands in the file, for everybody who is shown it.
+    /// Whether the file contains the key itself, so that every reader of the file sees it.
     pub fn has_key_inside(&self) -> bool {
         self.key.is_some()
     }
 }
 
-fn within(name: &'static str, value: u64, max: u64) -> Result<(), SettingsError> {
+fn check_range(name: &'static str, value: u64, max: u64) -> Result<(), ModelSettingsError> {
     let fits = (1..=max).contains(&value);
-    fits.then_some(()).ok_or(SettingsError::OutOfRange { name, value, max })
+    fits.then_some(()).ok_or(ModelSettingsError::OutOfRange { name, value, max })
 }

@@ -243,7 +243,7 @@ fn without_an_answer_there_is_what_is_found_without_a_model() {
     });
     assert_eq!(doctor["ok"], true, "{doctor}");
     let detail = check(&doctor)["detail"].as_str().unwrap().to_owned();
-    assert!(detail.contains("does not answer: it cannot be reached"), "{detail}");
+    assert!(detail.contains("does not answer: the endpoint cannot be reached"), "{detail}");
     let shown = wait(&world, &["show", "s0"], |shown| shown["title"].is_string());
     assert_eq!(
         (&shown["title"], &shown["title_origin"]),
@@ -330,14 +330,14 @@ fn who_is_asked_can_be_changed_and_stopped_at_any_time() {
     let daemon = up(&world);
     turn(&world, "s0", 0, "Write a stream parser");
     wait(&world, &["doctor"], |doctor| {
-        check(doctor)["detail"].as_str().is_some_and(|told| told.contains("does not let us in"))
+        check(doctor)["detail"].as_str().is_some_and(|told| told.contains("refuses the key"))
     });
     let config = journal(&world).join("config.toml");
     let text = fs::read_to_string(&config).unwrap().replace(&first.url(), &second.url());
     fs::write(&config, text.replace("key = 'k-in-the-file'", "")).unwrap();
     assert_eq!(world.run(&["reload"]).code, Some(0));
     wait(&world, &["doctor"], |doctor| {
-        check(doctor)["detail"].as_str().is_none_or(|told| !told.contains("does not let us in"))
+        check(doctor)["detail"].as_str().is_none_or(|told| !told.contains("refuses the key"))
     });
     // What is said from now on is asked there, and not what waited for somebody else.
     turn(&world, "s1", 0, "Write a lexer");

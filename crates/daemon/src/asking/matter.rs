@@ -3,7 +3,7 @@
 use event::payload::ModelWords;
 use event::{Draft, EventId, Time};
 use journal::{AppendError, Batch, Journal, ReadError, Selection, SessionInfo};
-use model::{Ask, Ended, Failure, Known, Question};
+use model::{AskError, AskOutcome, EpochFacts, PendingAsk, Question};
 use projection::{Chapter, Chronicle, Origin, TitleOrigin};
 
 use segments::Zone;
@@ -26,14 +26,14 @@ pub(super) struct Matter {
 impl Matter {
     /// What is to be asked; `None` if the answer is there, nothing was said, or the session is
     /// deleted.
-    pub(super) fn of(ask: &Ask, journal: &Journal) -> Result<Option<Matter>, ReadError> {
+    pub(super) fn of(ask: &PendingAsk, journal: &Journal) -> Result<Option<Matter>, ReadError> {
         match Matter::find(ask, journal) {
             Err(ReadError::SessionNotFound(_)) => Ok(None),
             matter => matter,
         }
     }
 
-    fn find(ask: &Ask, journal: &Journal) -> Result<Option<Matter>, ReadError> {
+    fn find(ask: &PendingAsk, journal: &Journal) -> Result<Option<Matter>, ReadError> {
         let session = journal.stat(&ask.session)?;
         let (from_seq, to_seq) = (ask.from_seq, ask.to_seq);
         let events = |from_seq| {
@@ -60,16 +60,16 @@ impl Matter {
         // One that is made from the first prompt is nothing to hold on to.
         let is_meant = named.title_origin() != Some(TitleOrigin::Heuristic);
         let title = named.title().filter(|_| is_meant).map(str::to_owned);
-        let known = Known { tag, title, facts };
+        let known = EpochFacts { tag, title, facts };
         let events = events(from_seq)?;
         let question = Question::about(ask.purpose, (from_seq, to_seq), events, &known)?;
         Ok(question.map(|question| Matter { question, id, session, at }))
     }
 
     /// Records what the model said.
-    pub(super) fn record(self, words: ModelWords, journal: &Journal, now: Time) -> Ended {
+    pub(super) fn record(self, words: ModelWords, journal: &Journal, now: Time) -> AskOutcome {
         let Matter { id, session, at, .. } = self;
-        let failed = |why: String| Ended::Failed(Failure::Failed(why));
+        let failed = |why: String| AskOutcome::Failed(AskError::Failed(why));
         let draft = match Draft::new(id, session.id, at, &words.into_note()) {
             Ok(draft) => Draft {
                 observed_at: now,
@@ -81,7 +81,9 @@ impl Matter {
         };
         match journal.append(Batch::observed().with(draft)) {
             // Recorded before, or of no use to anybody any more.
-            Ok(_) | Err(AppendError::DuplicateId { .. } | AppendError::Deleted(..)) => Ended::Done,
+            Ok(_) | Err(AppendError::DuplicateId { .. } | AppendError::Deleted(..)) => {
+                AskOutcome::Done
+            }
             Err(error) => failed(format!("its answer cannot be recorded: {error}")),
         }
     }
@@ -89,7 +91,7 @@ impl Matter {
 
 /// Writes down again what is worth keeping of an epoch, if it is over and was written down.
 pub(super) fn describe_again(
-    ask: &Ask,
+    ask: &PendingAsk,
     journal: &Journal,
     zone: &Zone,
 ) -> Result<(), SegmentError> {
@@ -114,6 +116,6 @@ pub(super) fn describe_again(
 }
 
 /// The epoch a question is about.
-fn chapter_of<'c>(ask: &Ask, chronicle: &'c Chronicle) -> Option<Chapter<'c>> {
+fn chapter_of<'c>(ask: &PendingAsk, chronicle: &'c Chronicle) -> Option<Chapter<'c>> {
     chronicle.chapters().filter(|chapter| chapter.epoch.from_seq <= ask.to_seq).last()
 }

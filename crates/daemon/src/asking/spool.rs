@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use model::Queue;
+use model::QuestionQueue;
 
 use segments::{SegmentError, write_whole};
 
@@ -22,12 +22,12 @@ impl Spool {
 
     /// What was saved; `None` if that is nothing, or nothing this program understands. Then what
     /// waited is lost: what was found without a model stays.
-    pub(super) fn load(&self) -> Option<Queue> {
-        Queue::load(&std::fs::read(self.folder.join(NAME)).ok()?)
+    pub(super) fn load(&self) -> Option<QuestionQueue> {
+        QuestionQueue::load(&std::fs::read(self.folder.join(NAME)).ok()?)
     }
 
     /// Saves it, and returns when a power cut cannot take it back.
-    pub(super) fn save(&mut self, queue: &Queue) -> Result<(), SegmentError> {
+    pub(super) fn save(&mut self, queue: &QuestionQueue) -> Result<(), SegmentError> {
         let bytes = queue.save();
         if bytes != self.saved {
             write_whole(&self.folder, NAME, &bytes)?;

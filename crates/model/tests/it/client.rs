@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use event::Kind;
 use expect_test::{Expect, expect};
-use model::{Client, Failure, Known, Purpose, Question};
+use model::{AskError, Client, EpochFacts, Purpose, Question};
 use serde_json::json;
 use testkit::{Endpoint, Reply};
 
@@ -14,11 +14,11 @@ use crate::{at, event, settings};
 fn question() -> Question {
     let said = json!({"content": "Add a parser"});
     let events = [Ok::<_, ()>(event("s", 1, at(0), Kind::UserPrompt, &said))];
-    Question::about(Purpose::Digest, (1, 1), events, &Known::default()).unwrap().unwrap()
+    Question::about(Purpose::Digest, (1, 1), events, &EpochFacts::default()).unwrap().unwrap()
 }
 
-/// What comes of asking an endpoint of a kind.
-fn ask(kind: &str, url: &str, table: &str) -> Result<String, Failure> {
+/// Asks an endpoint of a kind.
+fn ask(kind: &str, url: &str, table: &str) -> Result<String, AskError> {
     let table = format!("kind = '{kind}'\nname = 'm-1'\nendpoint = '{url}'\n{table}");
     let settings = settings(&table);
     settings.check().unwrap();
@@ -48,7 +48,7 @@ fn check_dialect(kind: &'static str, expected: Expect) {
 }
 
 #[test]
-fn every_kind_is_asked_in_its_own_way() {
+fn each_dialect_has_its_request() {
     check_dialect(
         "openai",
         expect![[r#"
@@ -84,37 +84,37 @@ fn every_kind_is_asked_in_its_own_way() {
     );
 }
 
-/// What comes of one reply.
-fn after(reply: Reply) -> Failure {
+/// The error after one reply.
+fn after(reply: Reply) -> AskError {
     let endpoint = Endpoint::start(move |_, _| reply.clone());
     let failure = ask("openai", &endpoint.url(), "key_env = 'K'\ntimeout_seconds = 5").unwrap_err();
-    // Once: whoever asks again decides so.
+    // The client sends one request; retries are the decision of the caller.
     assert_eq!(endpoint.heard().len(), 1);
     assert!(!failure.to_string().contains("k-123"), "{failure}");
     failure
 }
 
 #[test]
-fn what_an_endpoint_refuses_is_told_apart() {
+fn refusals_are_distinguished() {
     let status = |status| after(Reply::status(status));
-    assert_eq!(status(400), Failure::Refused { status: 400 });
-    assert_eq!(status(404), Failure::Refused { status: 404 });
-    assert_eq!(status(401), Failure::KeyRefused { status: 401 });
-    assert_eq!(status(500), Failure::Failed("status 500".to_owned()));
-    assert_eq!(status(529), Failure::Busy { status: 529, retry_after: None });
-    // Nobody is followed elsewhere with what was meant for one.
+    assert_eq!(status(400), AskError::Refused { status: 400 });
+    assert_eq!(status(404), AskError::Refused { status: 404 });
+    assert_eq!(status(401), AskError::KeyRefused { status: 401 });
+    assert_eq!(status(500), AskError::Failed("status 500".to_owned()));
+    assert_eq!(status(529), AskError::Busy { status: 529, retry_after: None });
+    // Redirects are not followed.
     let headers = vec![("location", "http://127.0.0.1:1/".to_owned())];
     let moved = Reply::Whole { status: 307, headers, body: String::new() };
-    assert_eq!(after(moved), Failure::Refused { status: 307 });
+    assert_eq!(after(moved), AskError::Refused { status: 307 });
     let headers = vec![("retry-after", "17".to_owned())];
     let busy = Reply::Whole { status: 429, headers, body: String::new() };
     let retry_after = Some(Duration::from_secs(17));
-    assert_eq!(after(busy), Failure::Busy { status: 429, retry_after });
+    assert_eq!(after(busy), AskError::Busy { status: 429, retry_after });
 }
 
 #[test]
-fn half_an_answer_is_none() {
-    let is_failed = |reply| matches!(after(reply), Failure::Failed(_));
+fn partial_answer_is_refused() {
+    let is_failed = |reply| matches!(after(reply), AskError::Failed(_));
     assert!(is_failed(Reply::Cut("{\"choices\": [{\"mess".to_owned())));
     let body = |body: &str| Reply::Whole { status: 200, headers: vec![], body: body.to_owned() };
     assert!(is_failed(body("<html>it works</html>")));
@@ -123,21 +123,21 @@ fn half_an_answer_is_none() {
     assert!(is_failed(body(r#"{"choices":[{"message":{"content":null}}]}"#)));
     let cut = r#"{"choices":[{"finish_reason":"length","message":{"content":"{\"a\":"}}]}"#;
     assert!(is_failed(body(cut)));
-    // More than anybody asked for.
+    // A reply that is too long.
     assert!(is_failed(body(&" ".repeat(2_000_000))));
 }
 
 #[test]
-fn nobody_waits_for_ever() {
+fn request_times_out() {
     let endpoint = Endpoint::start(|_, _| Reply::Silence);
     let failure = ask("mistral", &endpoint.url(), "timeout_seconds = 1").unwrap_err();
-    assert!(matches!(failure, Failure::Failed(_)), "{failure}");
-    // One that does not speak TLS is not spoken to.
+    assert!(matches!(failure, AskError::Failed(_)), "{failure}");
+    // An endpoint without TLS.
     let sealed = endpoint.url().replace("http:", "https:");
     ask("openai", &sealed, "key_env = 'K'\ntimeout_seconds = 5").unwrap_err();
     assert_eq!(endpoint.heard().len(), 1);
-    // Nobody is there: nothing was asked.
+    // No listener: nothing was sent.
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let failure = ask("openai", &format!("http://{free}/v1"), "").unwrap_err();
-    assert!(matches!(failure, Failure::Unreachable(_)), "{failure}");
+    assert!(matches!(failure, AskError::Unreachable(_)), "{failure}");
 }

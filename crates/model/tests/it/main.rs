@@ -8,11 +8,11 @@ mod question; // what is asked, and what an answer says
 mod client; // three kinds of endpoints, good and bad
 
 use event::{Draft, Event, EventId, Kind, Raw, SessionId, Time};
-use model::Settings;
+use model::ModelSettings;
 use serde_json::Value;
 
 /// The settings in a `[model]` table.
-fn settings(table: &str) -> Settings {
+fn settings(table: &str) -> ModelSettings {
     toml::from_str(table).unwrap()
 }
 

@@ -1,10 +1,10 @@
-//! What is asked when: tables, and random lives of a queue.
+//! When the queue asks: tables of cases, and random runs.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use event::{Event, Kind, Time};
-use model::{Ask, Ended, Failure, Next, Purpose, Queue};
+use model::{AskError, AskOutcome, NextAsk, PendingAsk, Purpose, QuestionQueue};
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -12,16 +12,20 @@ use crate::{at, event};
 
 const PER_MINUTE: u32 = 6;
 
-/// A session that is told event by event.
-struct Told {
-    queue: Queue,
+/// A queue that gets events one by one.
+struct QueueHarness {
+    queue: QuestionQueue,
     seqs: BTreeMap<String, u64>,
     position: u64,
 }
 
-impl Told {
-    fn new() -> Told {
-        Told { queue: Queue::begin_at(0, Time::EPOCH), seqs: BTreeMap::new(), position: 0 }
+impl QueueHarness {
+    fn new() -> QueueHarness {
+        QueueHarness {
+            queue: QuestionQueue::begin_at(0, Time::EPOCH),
+            seqs: BTreeMap::new(),
+            position: 0,
+        }
     }
 
     fn tell(&mut self, session: &str, at: Time, kind: Kind, chars: usize) -> u64 {
@@ -34,56 +38,56 @@ impl Told {
             _ => json!({}),
         };
         let event: Event = event(session, *seq, at, kind, &data);
-        self.queue.hear(self.position, &event, at);
+        self.queue.apply(self.position, &event, at);
         *seq
     }
 
-    fn next(&self, now: Time) -> Next {
-        self.queue.next(PER_MINUTE, now)
+    fn next(&self, now: Time) -> NextAsk {
+        self.queue.next_ask(PER_MINUTE, now)
     }
 
     /// What is asked now.
     #[track_caller]
-    fn due(&mut self, now: Time) -> Ask {
-        let Next::Ask(ask) = self.next(now) else { panic!("nothing is due: {:?}", self.queue) };
+    fn due(&mut self, now: Time) -> PendingAsk {
+        let NextAsk::Ask(ask) = self.next(now) else { panic!("nothing is due: {:?}", self.queue) };
         self.queue.begin(&ask, now);
         ask
     }
 }
 
-fn range(ask: &Ask) -> (Purpose, u64, u64) {
+fn range(ask: &PendingAsk) -> (Purpose, u64, u64) {
     (ask.purpose, ask.from_seq, ask.to_seq)
 }
 
 #[test]
-fn a_digest_is_asked_for_when_much_is_new_or_at_the_end() {
-    let mut told = Told::new();
+fn digest_is_due_when_enough_is_new() {
+    let mut told = QueueHarness::new();
     told.tell("s", at(0), Kind::UserPrompt, 2_000);
     told.tell("s", at(1), Kind::AssistantMessage, 999);
-    assert_eq!(told.next(at(1)), Next::Nothing);
+    assert_eq!(told.next(at(1)), NextAsk::Nothing);
     told.tell("s", at(2), Kind::AssistantMessage, 1);
     let ask = told.due(at(2));
     assert_eq!(range(&ask), (Purpose::Digest, 1, 3));
-    told.queue.end(&ask, &Ended::Done, at(3));
+    told.queue.finish(&ask, &AskOutcome::Done, at(3));
     // Little said and much done is much, too.
     told.tell("s", at(4), Kind::ToolCall, 9_000);
     told.tell("s", at(4), Kind::ToolCall, 2_000);
     let ask = told.due(at(5));
     assert_eq!(range(&ask), (Purpose::Digest, 4, 5));
-    told.queue.end(&ask, &Ended::Done, at(5));
+    told.queue.finish(&ask, &AskOutcome::Done, at(5));
     told.tell("s", at(6), Kind::AssistantMessage, 2);
     told.tell("s", at(7), Kind::EpochClosed, 0);
     let ask = told.due(at(7));
     assert_eq!(range(&ask), (Purpose::Digest, 6, 7));
-    told.queue.end(&ask, &Ended::Done, at(7));
+    told.queue.finish(&ask, &AskOutcome::Done, at(7));
     // A second end has nothing new.
     told.tell("s", at(8), Kind::EpochClosed, 0);
-    assert_eq!(told.next(at(8)), Next::Nothing);
+    assert_eq!(told.next(at(8)), NextAsk::Nothing);
 }
 
 #[test]
-fn a_turn_that_ends_asks_for_the_last_five_every_half_minute() {
-    let mut told = Told::new();
+fn recent_work_is_due_every_half_minute() {
+    let mut told = QueueHarness::new();
     let mut begins = Vec::new();
     for turn in 0..7 {
         begins.push(told.tell("s", at(turn), Kind::UserPrompt, 10));
@@ -95,56 +99,56 @@ fn a_turn_that_ends_asks_for_the_last_five_every_half_minute() {
     assert_eq!(range(&ask), (Purpose::Recent, begins[2], begins[6] + 1));
     told.tell("s", at(8), Kind::UserPrompt, 10);
     told.tell("s", at(8), Kind::TurnCompleted, 0);
-    told.queue.end(&ask, &Ended::Done, at(9));
-    assert_eq!(told.next(at(9)), Next::At(at(30)));
+    told.queue.finish(&ask, &AskOutcome::Done, at(9));
+    assert_eq!(told.next(at(9)), NextAsk::At(at(30)));
     assert_eq!(told.due(at(30)).purpose, Purpose::Recent);
 }
 
 #[test]
-fn a_turn_whose_end_nobody_told_ends_with_the_next_prompt_or_the_session() {
-    let mut told = Told::new();
+fn next_prompt_ends_an_open_turn() {
+    let mut told = QueueHarness::new();
     told.tell("s", at(0), Kind::UserPrompt, 10);
     told.tell("s", at(1), Kind::AssistantMessage, 10);
-    assert_eq!(told.next(at(1)), Next::Nothing);
+    assert_eq!(told.next(at(1)), NextAsk::Nothing);
     told.tell("s", at(2), Kind::UserPrompt, 10);
     let ask = told.due(at(2));
     assert_eq!(range(&ask), (Purpose::Recent, 1, 2));
-    told.queue.end(&ask, &Ended::Done, at(2));
+    told.queue.finish(&ask, &AskOutcome::Done, at(2));
     told.tell("s", at(3), Kind::SessionExited, 0);
     let ask = told.due(at(3));
     assert_eq!(range(&ask), (Purpose::Digest, 1, 4));
-    told.queue.end(&ask, &Ended::Done, at(3));
+    told.queue.finish(&ask, &AskOutcome::Done, at(3));
     let ask = told.due(at(40));
     assert_eq!(range(&ask), (Purpose::Recent, 1, 4));
-    told.queue.end(&ask, &Ended::Done, at(40));
+    told.queue.finish(&ask, &AskOutcome::Done, at(40));
     // Nothing was done since.
     told.tell("s", at(50), Kind::SessionExited, 0);
-    assert_eq!(told.next(at(200)), Next::Nothing);
+    assert_eq!(told.next(at(200)), NextAsk::Nothing);
 }
 
 #[test]
-fn a_new_start_forgives_all_but_a_wish_for_time() {
+fn restart_keeps_only_requested_pauses() {
     let failures = [
-        (Failure::KeyRefused { status: 401 }, true),
-        (Failure::Unreachable("refused".to_owned()), true),
-        (Failure::Busy { status: 429, retry_after: Some(Duration::from_secs(90)) }, false),
+        (AskError::KeyRefused { status: 401 }, true),
+        (AskError::Unreachable("refused".to_owned()), true),
+        (AskError::Busy { status: 429, retry_after: Some(Duration::from_secs(90)) }, false),
     ];
     for (failure, is_forgiven) in failures {
-        let mut told = Told::new();
-        told.queue.turn_to("https://one.example/v1", at(0));
+        let mut told = QueueHarness::new();
+        told.queue.switch_endpoint("https://one.example/v1", at(0));
         told.tell("s", at(0), Kind::UserPrompt, 5_000);
         let ask = told.due(at(0));
-        told.queue.end(&ask, &Ended::Failed(failure), at(0));
-        told.queue = Queue::load(&told.queue.save()).unwrap();
-        told.queue.turn_to("https://one.example/v1", at(0));
+        told.queue.finish(&ask, &AskOutcome::Failed(failure), at(0));
+        told.queue = QuestionQueue::load(&told.queue.save()).unwrap();
+        told.queue.switch_endpoint("https://one.example/v1", at(0));
         assert_eq!(told.queue.trouble().is_none(), is_forgiven);
-        // Another endpoint has done nothing wrong.
-        told.queue.turn_to("https://two.example/v1", at(1));
+        // A new endpoint starts without failures.
+        told.queue.switch_endpoint("https://two.example/v1", at(1));
         assert_eq!(told.queue.trouble(), None);
-        // What was meant for somebody else, and was said before, is not sent there.
-        assert_eq!(told.next(at(200)), Next::Nothing);
+        // Questions for the old endpoint are not sent to the new one.
+        assert_eq!(told.next(at(200)), NextAsk::Nothing);
         told.tell("t", at(0), Kind::UserPrompt, 5_000);
-        assert_eq!(told.next(at(200)), Next::Nothing);
+        assert_eq!(told.next(at(200)), NextAsk::Nothing);
         told.tell("t", at(2), Kind::UserPrompt, 5_000);
         told.due(at(2));
     }
@@ -152,113 +156,113 @@ fn a_new_start_forgives_all_but_a_wish_for_time() {
 
 #[test]
 fn history_is_not_asked_about() {
-    let mut told = Told::new();
+    let mut told = QueueHarness::new();
     let ago = |hours: i64| at(-hours * 60 * 60);
     for hours in [1_000, 24] {
         let event =
             event("old", 1, ago(hours), Kind::UserPrompt, &json!({"content": "x".repeat(5_000)}));
-        told.queue.hear(1, &event, at(0));
+        told.queue.apply(1, &event, at(0));
     }
-    assert_eq!(told.next(at(0)), Next::Nothing);
+    assert_eq!(told.next(at(0)), NextAsk::Nothing);
     assert_eq!(told.queue.position(), 1);
 }
 
 #[test]
-fn a_question_that_was_out_is_asked_once_more_and_no_more() {
-    let mut told = Told::new();
+fn interrupted_question_is_asked_once_more() {
+    let mut told = QueueHarness::new();
     told.tell("s", at(0), Kind::UserPrompt, 5_000);
     let first = told.due(at(0));
     // Killed.
-    told.queue = Queue::load(&told.queue.save()).unwrap();
+    told.queue = QuestionQueue::load(&told.queue.save()).unwrap();
     let again = told.due(at(1));
     assert_eq!(range(&first), range(&again));
-    told.queue = Queue::load(&told.queue.save()).unwrap();
-    assert_eq!(told.next(at(100)), Next::Nothing);
+    told.queue = QuestionQueue::load(&told.queue.save()).unwrap();
+    assert_eq!(told.next(at(100)), NextAsk::Nothing);
     assert_eq!(told.queue.given_up(), 1);
-    // What only waited was never out.
+    // A question that only waited was never in flight.
     told.tell("s", at(2), Kind::AssistantMessage, 5_000);
     for _ in 0..5 {
-        told.queue = Queue::load(&told.queue.save()).unwrap();
+        told.queue = QuestionQueue::load(&told.queue.save()).unwrap();
     }
     assert_eq!(range(&told.due(at(200))), (Purpose::Digest, 2, 2));
-    assert_eq!(Queue::load(b"{\"version\":99}"), None);
-    assert_eq!(Queue::load(b"\0torn"), None);
+    assert_eq!(QuestionQueue::load(b"{\"version\":99}"), None);
+    assert_eq!(QuestionQueue::load(b"\0torn"), None);
 }
 
 #[test]
-fn an_endpoint_that_fails_is_left_alone_longer_each_time() {
-    let mut told = Told::new();
+fn failing_endpoint_is_paused_longer() {
+    let mut told = QueueHarness::new();
     told.tell("s", at(0), Kind::UserPrompt, 5_000);
-    let unreachable = Ended::Failed(Failure::Unreachable("refused".to_owned()));
+    let unreachable = AskOutcome::Failed(AskError::Unreachable("refused".to_owned()));
     let mut now = 0;
     for pause in [5, 10, 20, 40, 80, 160, 320, 600, 600] {
         let ask = told.due(at(now));
-        told.queue.end(&ask, &unreachable, at(now));
-        assert_eq!(told.queue.trouble(), Some("it cannot be reached: refused"));
+        told.queue.finish(&ask, &unreachable, at(now));
+        assert_eq!(told.queue.trouble(), Some("the endpoint cannot be reached: refused"));
         now += pause;
-        assert_eq!(told.next(at(now - 1)), Next::At(at(now)), "after {pause} s");
+        assert_eq!(told.next(at(now - 1)), NextAsk::At(at(now)), "after {pause} s");
     }
-    // Nobody was asked, so nothing is given up; and once it answers all is well.
+    // No request was sent, so no question is given up; the first answer clears the trouble.
     let ask = told.due(at(now));
-    told.queue.end(&ask, &Ended::Done, at(now));
+    told.queue.finish(&ask, &AskOutcome::Done, at(now));
     assert_eq!((told.queue.trouble(), told.queue.answered(), told.queue.given_up()), (None, 1, 0));
 }
 
 #[test]
-fn who_asks_for_time_gets_it() {
-    let mut told = Told::new();
+fn retry_after_is_respected() {
+    let mut told = QueueHarness::new();
     told.tell("s", at(0), Kind::UserPrompt, 5_000);
-    let end = |told: &mut Told, now, retry_after: Option<u64>| {
+    let end = |told: &mut QueueHarness, now, retry_after: Option<u64>| {
         let ask = told.due(at(now));
         let retry_after = retry_after.map(Duration::from_secs);
-        let busy = Failure::Busy { status: 429, retry_after };
-        told.queue.end(&ask, &Ended::Failed(busy), at(now));
+        let busy = AskError::Busy { status: 429, retry_after };
+        told.queue.finish(&ask, &AskOutcome::Failed(busy), at(now));
         told.next(at(now))
     };
-    assert_eq!(end(&mut told, 0, Some(90)), Next::At(at(90)));
-    assert_eq!(end(&mut told, 90, Some(0)), Next::At(at(91)));
-    assert_eq!(end(&mut told, 200, Some(1_000_000)), Next::At(at(200 + 3_600)));
-    assert_eq!(end(&mut told, 4_000, None), Next::At(at(4_000 + 40)));
+    assert_eq!(end(&mut told, 0, Some(90)), NextAsk::At(at(90)));
+    assert_eq!(end(&mut told, 90, Some(0)), NextAsk::At(at(91)));
+    assert_eq!(end(&mut told, 200, Some(1_000_000)), NextAsk::At(at(200 + 3_600)));
+    assert_eq!(end(&mut told, 4_000, None), NextAsk::At(at(4_000 + 40)));
 }
 
 #[test]
-fn a_question_nobody_can_answer_is_given_up() {
-    let failed = || Ended::Failed(Failure::Failed("status 500".to_owned()));
-    let refused = || Ended::Failed(Failure::Refused { status: 413 });
-    for (ended, tries) in [(failed(), 4), (Ended::Junk, 2), (refused(), 1)] {
-        let mut told = Told::new();
+fn unanswerable_question_is_given_up() {
+    let failed = || AskOutcome::Failed(AskError::Failed("status 500".to_owned()));
+    let refused = || AskOutcome::Failed(AskError::Refused { status: 413 });
+    for (ended, tries) in [(failed(), 4), (AskOutcome::Junk, 2), (refused(), 1)] {
+        let mut told = QueueHarness::new();
         told.tell("s", at(0), Kind::UserPrompt, 5_000);
         for hour in 0..tries {
             let ask = told.due(at(hour * 3_600));
-            told.queue.end(&ask, &ended, at(hour * 3_600));
+            told.queue.finish(&ask, &ended, at(hour * 3_600));
         }
-        assert_eq!(told.next(at(100 * 3_600)), Next::Nothing, "{ended:?}");
+        assert_eq!(told.next(at(100 * 3_600)), NextAsk::Nothing, "{ended:?}");
         assert_eq!(told.queue.given_up(), 1, "{ended:?}");
     }
 }
 
 #[test]
-fn what_cannot_be_read_holds_up_nobody_and_what_is_moot_counts_for_nothing() {
-    let mut told = Told::new();
+fn unread_question_blocks_no_other() {
+    let mut told = QueueHarness::new();
     told.tell("broken", at(0), Kind::UserPrompt, 5_000);
     told.tell("s", at(0), Kind::UserPrompt, 5_000);
-    // Nobody is asked, so nothing is sent.
-    let end = |told: &mut Told, hour: i64, session: &str, ended: Ended| {
-        let Next::Ask(ask) = told.next(at(hour * 3_600)) else { panic!("nothing is due") };
+    // No request is sent.
+    let end = |told: &mut QueueHarness, hour: i64, session: &str, ended: AskOutcome| {
+        let NextAsk::Ask(ask) = told.next(at(hour * 3_600)) else { panic!("nothing is due") };
         assert_eq!(ask.session.as_str(), session);
-        told.queue.end(&ask, &ended, at(hour * 3_600));
+        told.queue.finish(&ask, &ended, at(hour * 3_600));
     };
-    end(&mut told, 0, "claude:broken", Ended::Unread);
-    end(&mut told, 0, "claude:s", Ended::Moot);
-    (1..4).for_each(|hour| end(&mut told, hour, "claude:broken", Ended::Unread));
-    assert_eq!(told.next(at(100 * 3_600)), Next::Nothing);
+    end(&mut told, 0, "claude:broken", AskOutcome::Unread);
+    end(&mut told, 0, "claude:s", AskOutcome::Moot);
+    (1..4).for_each(|hour| end(&mut told, hour, "claude:broken", AskOutcome::Unread));
+    assert_eq!(told.next(at(100 * 3_600)), NextAsk::Nothing);
     assert_eq!((told.queue.answered(), told.queue.given_up()), (0, 1));
     assert_eq!(told.queue.trouble(), None);
 }
 
 #[test]
-fn what_waits_is_bounded() {
-    let mut told = Told::new();
+fn pending_questions_are_bounded() {
+    let mut told = QueueHarness::new();
     for number in 0..2_000 {
         told.tell(&format!("s{number}"), at(number), Kind::UserPrompt, 10);
     }
@@ -286,8 +290,8 @@ fn act() -> impl Strategy<Value = Act> {
 
 proptest! {
     #[test]
-    fn nothing_is_asked_too_often_or_twice(acts in prop::collection::vec(act(), 1..200)) {
-        let mut told = Told::new();
+    fn no_range_is_asked_twice(acts in prop::collection::vec(act(), 1..200)) {
+        let mut told = QueueHarness::new();
         let mut now = 0;
         let mut sent: Vec<i64> = Vec::new();
         let mut digests: BTreeMap<(String, u64, u64), (u32, u32)> = BTreeMap::new();
@@ -307,7 +311,7 @@ proptest! {
                 }
                 Act::Wait(seconds) => now += i64::from(seconds),
                 Act::Send(how) => {
-                    let Next::Ask(ask) = told.next(at(now)) else { continue };
+                    let NextAsk::Ask(ask) = told.next(at(now)) else { continue };
                     told.queue.begin(&ask, at(now));
                     sent.push(now);
                     let id = (ask.session.to_string(), ask.from_seq, ask.to_seq);
@@ -316,24 +320,24 @@ proptest! {
                     }
                     let ended = match how {
                         0 => {
-                            // Killed while it is out.
-                            told.queue = Queue::load(&told.queue.save()).unwrap();
+                            // Killed while the question is in flight.
+                            told.queue = QuestionQueue::load(&told.queue.save()).unwrap();
                             continue;
                         }
-                        1 => Ended::Junk,
-                        2 => Ended::Failed(Failure::Failed("x".to_owned())),
-                        3 => Ended::Failed(Failure::Busy { status: 429, retry_after: None }),
-                        _ => Ended::Done,
+                        1 => AskOutcome::Junk,
+                        2 => AskOutcome::Failed(AskError::Failed("x".to_owned())),
+                        3 => AskOutcome::Failed(AskError::Busy { status: 429, retry_after: None }),
+                        _ => AskOutcome::Done,
                     };
-                    if ended == Ended::Done && ask.purpose == Purpose::Digest {
+                    if ended == AskOutcome::Done && ask.purpose == Purpose::Digest {
                         answered.entry(id.0.clone()).or_default().push((id.1, id.2));
                     }
-                    if matches!(ended, Ended::Failed(Failure::Busy { .. })) {
+                    if matches!(ended, AskOutcome::Failed(AskError::Busy { .. })) {
                         digests.entry(id.clone()).or_default().1 += 1;
                     }
-                    told.queue.end(&ask, &ended, at(now));
+                    told.queue.finish(&ask, &ended, at(now));
                 }
-                Act::Kill => told.queue = Queue::load(&told.queue.save()).unwrap(),
+                Act::Kill => told.queue = QuestionQueue::load(&told.queue.save()).unwrap(),
             }
         }
         for (place, first) in sent.iter().enumerate() {

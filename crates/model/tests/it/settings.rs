@@ -19,7 +19,7 @@ fn check(table: &str, expected: Expect) {
 }
 
 #[test]
-fn every_kind_has_an_endpoint_of_its_own() {
+fn each_dialect_has_an_endpoint() {
     check(
         "kind = 'openai'",
         expect![[r#"
@@ -47,29 +47,29 @@ fn every_kind_has_an_endpoint_of_its_own() {
 }
 
 #[test]
-fn what_cannot_be_so_is_refused() {
+fn invalid_settings_are_refused() {
     check(
         "kind = 'openai'\nendpoint = 'ftp://x'",
         expect![[r#"
-        `model.endpoint`: `ftp://x` is no address that begins with https:// or http://
+        `model.endpoint`: `ftp://x` is not an address that begins with https:// or http://
     "#]],
     );
     check(
         "kind = 'openai'\nendpoint = 'https://me:pw@host/v1'",
         expect![[r#"
-        `model.endpoint`: `https://me:pw@host/v1` is no address that begins with https:// or http://
+        `model.endpoint`: `https://me:pw@host/v1` is not an address that begins with https:// or http://
     "#]],
     );
     check(
         "kind = 'openai'\nkey_env = 'K'\nendpoint = 'http://models.lan/v1'",
         expect![[r#"
-        `model.endpoint`: `http://models.lan/v1` would carry the key over the network for all to read
+        `model.endpoint`: `http://models.lan/v1` would send the key over the network without encryption
     "#]],
     );
     check(
         "kind = 'openai'\nkey_env = 'K'\nendpoint = 'http://127.0.0.1.evil.org/v1'",
         expect![[r#"
-        `model.endpoint`: `http://127.0.0.1.evil.org/v1` would carry the key over the network for all to read
+        `model.endpoint`: `http://127.0.0.1.evil.org/v1` would send the key over the network without encryption
     "#]],
     );
     check(
@@ -105,7 +105,7 @@ fn what_cannot_be_so_is_refused() {
 }
 
 #[test]
-fn a_key_is_found_where_it_is_said_to_be_and_shown_to_nobody() {
+fn key_is_found_and_never_printed() {
     let home = tempfile::tempdir().unwrap();
     let variable = |name: &str| (name == "K").then(|| "from-a-variable".to_owned());
     let find = |table: &str| {

@@ -1,4 +1,4 @@
-//! What is new in a session since a model was last asked about it.
+//! The new events of a session since the last question about it.
 
 use std::collections::VecDeque;
 
@@ -6,32 +6,32 @@ use event::payload::{AssistantMessage, UserPrompt};
 use event::{Event, Kind, Time};
 use serde::{Deserialize, Serialize};
 
-/// So much that is new is worth a question: characters of what was said, bytes of all there is.
+/// The amount that is worth a question: characters of messages, or bytes of all payloads.
 const CHARS_MIN: usize = 3_000;
 const BYTES_MIN: usize = 10_000;
 
-/// Turns that are told together as what was done lately.
+/// Turns that one question about recent work covers.
 const TURNS: usize = 5;
 
-/// Counts what comes, from an event on.
+/// Counts the events from a number on. The field names are part of the saved queue.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub(crate) struct Gathered {
+pub(crate) struct UnaskedEvents {
     from_seq: u64,
     to_seq: u64,
     chars: usize,
     bytes: usize,
-    /// Where the last turns begin.
+    /// The first events of the last turns.
     turns: VecDeque<u64>,
-    /// Something was said or done since it was last asked what was done lately.
+    /// There was activity since the last question about recent work.
     is_unsummed: bool,
-    /// When that was asked.
+    /// The time of that question.
     pub(crate) summed_at: Option<Time>,
     pub(crate) heard_at: Time,
 }
 
-impl Gathered {
-    pub(crate) fn new(seq: u64, now: Time) -> Gathered {
-        Gathered {
+impl UnaskedEvents {
+    pub(crate) fn new(seq: u64, now: Time) -> UnaskedEvents {
+        UnaskedEvents {
             from_seq: seq,
             to_seq: seq,
             chars: 0,
@@ -73,12 +73,12 @@ impl Gathered {
         self.turns.push_back(seq);
     }
 
-    /// Whether it is worth a question although it goes on.
-    pub(crate) fn is_much(&self) -> bool {
+    /// Whether the new events are worth a question before the session ends.
+    pub(crate) fn is_enough(&self) -> bool {
         self.chars >= CHARS_MIN || self.bytes >= BYTES_MIN
     }
 
-    /// The range of what is new, if anything is; what comes behind it is new from then on.
+    /// Takes the range of new events, if there are any. Later events start a new range.
     pub(crate) fn take(&mut self) -> Option<(u64, u64)> {
         let range = (self.from_seq, self.to_seq);
         let is_anything = self.bytes > 0;
@@ -86,8 +86,8 @@ impl Gathered {
         is_anything.then_some(range)
     }
 
-    /// The range of the last turns; `None` if none began, or nothing was done since this was last
-    /// asked for.
+    /// Takes the range of the last turns; `None` if there is no turn, or no activity since the
+    /// last call.
     pub(crate) fn take_turns(&mut self) -> Option<(u64, u64)> {
         let range = (*self.turns.front()?, self.to_seq);
         std::mem::take(&mut self.is_unsummed).then_some(range)
