@@ -109,7 +109,8 @@ fn through_generations(stage: &mut Stage, report: &mut Report) -> Outcome<()> {
 fn prompt(host: &Host, id: &SessionId) -> Outcome<()> {
     let at = host.now();
     let content = Content::text("from here on differently");
-    let draft = event::Draft::new(host.id(at), id.clone(), at, &UserPrompt::new(content))?;
+    let draft =
+        event::Draft::new(host.new_event_id(at), id.clone(), at, &UserPrompt::new(content))?;
     host.journal().append(journal::Batch::observed().with(draft))?;
     Ok(())
 }

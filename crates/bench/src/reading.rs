@@ -98,7 +98,7 @@ fn replayed(ladder: &[Rung], rounds: u32, report: &mut Report) -> Outcome<()> {
             rounds,
             || {
                 let (cost, ()) = time(|| {
-                    let mut replay = Replay::of(rung.session_id.clone());
+                    let mut replay = Replay::for_session(rung.session_id.clone());
                     for event in rung.journal.events(&rung.session_id, Selection::all())? {
                         replay.apply(event?)?;
                     }

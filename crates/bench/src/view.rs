@@ -57,7 +57,12 @@ fn look_after_each(host: &Host, session: &Session, times: &mut Vec<Duration>) ->
     for _ in 0..NEWS {
         let at = host.now();
         let content = Content::text("and now the next one, please");
-        let draft = Draft::new(host.id(at), session.id().clone(), at, &UserPrompt::new(content))?;
+        let draft = Draft::new(
+            host.new_event_id(at),
+            session.session_id().clone(),
+            at,
+            &UserPrompt::new(content),
+        )?;
         host.journal().append(Batch::observed().with(draft))?;
         let (cost, ()) = time(|| {
             session.refresh()?;

@@ -11,9 +11,9 @@ use event::payload::{ContextAdded, Payload, SettingsChanged, UserPrompt};
 use event::{Draft, Event, EventId, SessionId};
 use journal::{AppendError, Appended, Batch, Ticket};
 
-use crate::past::Ahead;
+use crate::lookup::QueuedLookup;
 use crate::reader::SessionReader;
-use crate::rules::{Checked, check_new};
+use crate::rules::{CheckedBatch, check_new};
 use crate::{OpenWork, Scope, Session, SessionError, check_batch};
 
 impl Session {
@@ -69,20 +69,20 @@ impl Session {
     /// A draft of this session, stamped now.
     pub fn draft<P: Payload>(&self, payload: &P) -> Result<Draft, SessionError> {
         let at = self.host().now();
-        Ok(Draft::new(self.host().id(at), self.id().clone(), at, payload)?)
+        Ok(Draft::new(self.host().new_event_id(at), self.session_id().clone(), at, payload)?)
     }
 
     /// Appends, and begins another session in the same transaction.
     pub(crate) fn append_beside(
         &self,
         drafts: &[Draft],
-        beside: Option<&Beside<'_>>,
+        beside: Option<&NewSession<'_>>,
     ) -> Result<Vec<Appended>, SessionError> {
         loop {
             match self.try_append(drafts, None, beside) {
                 // Somebody else was faster; the rules are checked on what is there now.
                 Err(SessionError::Append(AppendError::Conflict { session_id, .. }))
-                    if session_id == *self.id() => {}
+                    if session_id == *self.session_id() => {}
                 other => return other,
             }
         }
@@ -92,18 +92,18 @@ impl Session {
         &self,
         drafts: &[Draft],
         expected: Option<u64>,
-        beside: Option<&Beside<'_>>,
+        beside: Option<&NewSession<'_>>,
     ) -> Result<Vec<Appended>, SessionError> {
         let submitted = self.submit(drafts, expected, beside)?;
         match submitted.ticket.wait() {
             Ok(receipt) => {
                 let mut appended = receipt.events;
                 appended.truncate(drafts.len());
-                self.take_over(submitted.generation, &appended);
+                self.fold_committed(submitted.generation, &appended);
                 Ok(appended)
             }
             Err(error) => {
-                self.gate().distrust(submitted.generation);
+                self.append_state().mark_stale(submitted.generation);
                 Err(error.into())
             }
         }
@@ -114,88 +114,88 @@ impl Session {
         &self,
         drafts: &[Draft],
         expected: Option<u64>,
-        beside: Option<&Beside<'_>>,
-    ) -> Result<Submitted, SessionError> {
+        beside: Option<&NewSession<'_>>,
+    ) -> Result<SubmittedBatch, SessionError> {
         if self.is_past() {
-            return Err(SessionError::ReadOnly(self.id().clone()));
+            return Err(SessionError::ReadOnly(self.session_id().clone()));
         }
-        let mut gate = self.gate();
-        let mut is_fresh = gate.is_stale;
+        let mut state = self.append_state();
+        let mut is_fresh = state.is_stale;
         if is_fresh {
-            self.renew(&mut gate)?;
+            self.reload(&mut state)?;
         }
         let checked = loop {
-            match self.check(&gate, drafts, expected) {
+            match self.check(&state, drafts, expected) {
                 // Perhaps somebody else has appended what this one needs.
                 Err(SessionError::Refused(_) | SessionError::Append(_)) if !is_fresh => {
                     is_fresh = true;
-                    self.renew(&mut gate)?;
+                    self.reload(&mut state)?;
                 }
                 checked => break checked?,
             }
         };
 
-        let tail = gate.tail();
+        let tail = state.tail();
         let reader = self.reader();
         let mut batch = Batch::hosted().with_all(drafts.iter().cloned());
-        batch = match gate.queued.back() {
-            Some(last) => batch.behind(self.id().clone(), tail, last.id),
-            None => batch.expecting(self.id().clone(), tail),
+        batch = match state.queued.back() {
+            Some(last) => batch.behind(self.session_id().clone(), tail, last.id),
+            None => batch.expecting(self.session_id().clone(), tail),
         };
         if let Some(beside) = beside {
-            let last = match gate.queued.back() {
+            let last = match state.queued.back() {
                 Some(last) => Some(last.id),
                 None => reader.event(tail)?.map(|last| last.id),
             };
-            let first = (beside.begin)(Point { seq: tail, event_id: last })?;
+            let first = (beside.first_events)(SessionTail { seq: tail, event_id: last })?;
             let before = OpenWork::new(beside.session_id.clone());
-            let past = SessionReader::of(self.journal().clone(), beside.session_id.clone());
+            let past = SessionReader::new(self.journal().clone(), beside.session_id.clone());
             check_batch(&before, &first, &past)?;
             batch = batch.with_all(first).expecting(beside.session_id.clone(), 0);
         }
         let ticket = self.journal().submit(batch)?;
-        gate.open_work = checked.state;
-        gate.queued.extend(checked.new);
-        Ok(Submitted { ticket, generation: gate.generation })
+        state.open_work = checked.state;
+        state.queued.extend(checked.new);
+        Ok(SubmittedBatch { ticket, generation: state.generation })
     }
 
     /// Checks a batch against what it will meet.
     fn check(
         &self,
-        gate: &Gate,
+        state: &AppendState,
         drafts: &[Draft],
         expected: Option<u64>,
-    ) -> Result<Checked, SessionError> {
-        let actual = gate.tail();
+    ) -> Result<CheckedBatch, SessionError> {
+        let actual = state.tail();
         if let Some(expected) = expected.filter(|expected| *expected != actual) {
-            let session_id = self.id().clone();
+            let session_id = self.session_id().clone();
             return Err(AppendError::Conflict { session_id, expected, actual }.into());
         }
         let reader = self.reader();
-        let mut past = Ahead::of(&reader);
-        gate.queued.iter().for_each(|event| past.push(event.clone()));
-        Ok(check_new(&gate.open_work, drafts, &past)?)
+        let mut past = QueuedLookup::new(&reader);
+        state.queued.iter().for_each(|event| past.push(event.clone()));
+        Ok(check_new(&state.open_work, drafts, &past)?)
     }
 
-    /// Makes the gate forget what is queued and know what is recorded. Whoever is let in now and
+    /// Makes the state forget what is queued and know what is recorded. Whoever is let in now and
     /// comes behind what was queued meets a conflict, and is checked again.
-    fn renew(&self, gate: &mut Gate) -> Result<(), SessionError> {
-        let mut current = self.current();
+    fn reload(&self, state: &mut AppendState) -> Result<(), SessionError> {
+        let mut current = self.state();
         current.catch_up(&self.reader())?;
-        gate.renew(current.live.open_work.clone());
+        state.reload(current.live.open_work.clone());
         Ok(())
     }
 
     /// Folds what was committed. It is recorded whatever happens here: what cannot be folded now
     /// is read again when somebody asks.
-    fn take_over(&self, generation: u64, appended: &[Appended]) {
+    fn fold_committed(&self, generation: u64, appended: &[Appended]) {
         let last = appended.iter().map(|appended| appended.seq).max().unwrap_or(0);
-        let mut gate = self.gate();
+        let mut state = self.append_state();
         // Whatever is queued before a committed event is committed too. Whoever finds its own
         // events gone from the queue waits here until the one who took them has folded them.
-        let committed = gate.take_up_to(generation, last);
-        let mut current = self.current();
-        drop(gate);
+        let committed = state.take_up_to(generation, last);
+        let mut current = self.state();
+        drop(state);
         current.known_tail = current.known_tail.max(last);
         let reader = self.reader();
         let _ = current.fold_all(&committed, &reader);
@@ -204,28 +204,28 @@ impl Session {
 }
 
 /// Another session that begins with an append.
-pub(crate) struct Beside<'a> {
+pub(crate) struct NewSession<'a> {
     pub(crate) session_id: SessionId,
     /// Makes its first events, given where the first one ended before.
-    pub(crate) begin: &'a dyn Fn(Point) -> Result<Vec<Draft>, SessionError>,
+    pub(crate) first_events: &'a dyn Fn(SessionTail) -> Result<Vec<Draft>, SessionError>,
 }
 
 /// Where a session ended when a batch was checked.
-pub(crate) struct Point {
+pub(crate) struct SessionTail {
     pub(crate) seq: u64,
     /// The event there; none before the first.
     pub(crate) event_id: Option<EventId>,
 }
 
-struct Submitted {
+struct SubmittedBatch {
     ticket: Ticket,
     generation: u64,
 }
 
 /// What the next append will meet: the committed state and what is queued on top of it.
-pub(crate) struct Gate {
+pub(crate) struct AppendState {
     open_work: OpenWork,
-    /// Submitted, and not yet known to be committed.
+    /// SubmittedBatch, and not yet known to be committed.
     queued: VecDeque<Event>,
     /// Counts how often the state was read anew; who was let in before speaks of another queue.
     generation: u64,
@@ -233,23 +233,23 @@ pub(crate) struct Gate {
     is_stale: bool,
 }
 
-impl Gate {
-    pub(crate) fn new(open_work: OpenWork, is_stale: bool) -> Gate {
-        Gate { open_work, queued: VecDeque::new(), generation: 0, is_stale }
+impl AppendState {
+    pub(crate) fn new(open_work: OpenWork, is_stale: bool) -> AppendState {
+        AppendState { open_work, queued: VecDeque::new(), generation: 0, is_stale }
     }
 
     fn tail(&self) -> u64 {
         self.open_work.up_to_seq()
     }
 
-    fn renew(&mut self, open_work: OpenWork) {
+    fn reload(&mut self, open_work: OpenWork) {
         self.open_work = open_work;
         self.queued.clear();
         self.generation += 1;
         self.is_stale = false;
     }
 
-    fn distrust(&mut self, generation: u64) {
+    fn mark_stale(&mut self, generation: u64) {
         self.is_stale |= generation == self.generation;
     }
 

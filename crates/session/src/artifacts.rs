@@ -15,8 +15,8 @@ impl Session {
         if recorded.artifact.id.trim().is_empty() {
             return Err(ArtifactError::BadArtifactId(recorded.artifact.id).into());
         }
-        recorded.artifact.producer_session_id.get_or_insert_with(|| self.id().clone());
-        recorded.session_id.get_or_insert_with(|| self.id().clone());
+        recorded.artifact.producer_session_id.get_or_insert_with(|| self.session_id().clone());
+        recorded.session_id.get_or_insert_with(|| self.session_id().clone());
         self.record(&recorded)
     }
 
@@ -33,13 +33,13 @@ impl Session {
             return Err(SessionError::BadArgument { argument: artifact.id, expected });
         };
         if self.is_past() {
-            return Err(SessionError::ReadOnly(self.id().clone()));
+            return Err(SessionError::ReadOnly(self.session_id().clone()));
         }
         let expected = Expected { size: artifact.size, digest: artifact.digest.as_deref() };
         let stored = self.journal().artifacts().put(&artifact.id, body, expected)?;
         artifact.size = Some(stored.size);
         artifact.digest = Some(stored.digest);
-        artifact.producer_session_id.get_or_insert_with(|| self.id().clone());
+        artifact.producer_session_id.get_or_insert_with(|| self.session_id().clone());
         self.record_artifact(ArtifactRecorded {
             artifact: artifact.clone(),
             child_id: None,

@@ -73,6 +73,6 @@ impl Session {
         &self,
         read: impl FnOnce(&mut View, &SessionReader) -> Result<T, ViewError>,
     ) -> Result<T, SessionError> {
-        Ok(read(&mut self.whole()?.view, &self.reader())?)
+        Ok(read(&mut self.state_at_tail()?.view, &self.reader())?)
     }
 }

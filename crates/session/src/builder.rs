@@ -40,7 +40,7 @@ impl ViewBuilder {
         &self,
         events: impl IntoIterator<Item = &'a Event>,
     ) -> Result<EffectiveView, ViewError> {
-        let session = Session::new(events.into_iter().collect())?;
+        let session = IndexedLog::new(events.into_iter().collect())?;
         let mut repairs = Vec::new();
         let base = session.choose_base(&mut repairs);
         let (stream, files) = session.stream(&base, &mut repairs);
@@ -73,7 +73,7 @@ fn list<T: Clone>(elements: Vec<T>) -> List<T> {
 }
 
 /// The log, indexed.
-struct Session<'a> {
+struct IndexedLog<'a> {
     events: Vec<&'a Event>,
     seq_of: HashMap<EventId, u64>,
     /// Whether event `seq` is on the active path, at `seq - 1`.
@@ -85,7 +85,7 @@ struct Session<'a> {
 }
 
 /// An event, or a text of a base, at its place in the history.
-struct Piece<'a> {
+struct HistoryPiece<'a> {
     /// The event that speaks; for a text of a base, the base.
     event: &'a Event,
     /// The place it stands at in the log.
@@ -104,9 +104,9 @@ enum PieceBody {
     Inline(SavedEntry),
 }
 
-impl<'a> Session<'a> {
-    fn new(events: Vec<&'a Event>) -> Result<Session<'a>, ViewError> {
-        let mut session = Session {
+impl<'a> IndexedLog<'a> {
+    fn new(events: Vec<&'a Event>) -> Result<IndexedLog<'a>, ViewError> {
+        let mut session = IndexedLog {
             seq_of: HashMap::new(),
             on_path: vec![false; events.len()],
             place_of: HashMap::new(),
@@ -177,10 +177,10 @@ impl<'a> Session<'a> {
         &self,
         base: &base::Chosen,
         repairs: &mut Vec<Repair>,
-    ) -> (Vec<Piece<'a>>, FileLists) {
+    ) -> (Vec<HistoryPiece<'a>>, FileLists) {
         let (mut stream, files) = self.expand(base, repairs);
         let end = self.events.len() as u64;
-        stream.extend(self.places(base.cutoff_seq(), end).map(|place| Piece {
+        stream.extend(self.places(base.cutoff_seq(), end).map(|place| HistoryPiece {
             event: self.speaker(place),
             place,
             body: PieceBody::Event(None),

@@ -57,7 +57,7 @@ pub enum BundleError {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Header {
+struct BundleHeader {
     hansard_bundle: u32,
     root: SessionId,
     #[serde(default)]
@@ -67,7 +67,7 @@ struct Header {
 /// Every line but the header and the events.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Mark {
+enum BundleLine {
     /// Events of this session follow. Its parent is named if it is in the bundle too.
     Session {
         #[serde(flatten)]

@@ -12,10 +12,10 @@ use event::payload::{
 use event::{Draft, Event, EventId, EventKey, KeyFamily, Kind, Metadata, Raw, SessionId};
 use journal::{AppendError, Appended, ReadError, Selection};
 
-use crate::append::{Beside, Point};
-use crate::children::{ChildStep, Named, children, step};
+use crate::append::{NewSession, SessionTail};
+use crate::children::{ChildRef, ChildStep, children, step};
 use crate::spawn::first_prompt;
-use crate::{ChildRun, Past, Scope, Session, SessionError};
+use crate::{ChildRun, EventLookup, Scope, Session, SessionError};
 
 /// What a child is to do, and what it is given.
 #[derive(Clone, Debug, Default)]
@@ -41,7 +41,7 @@ pub struct ChildSpec {
 }
 
 /// A child that was asked for.
-pub struct Spawned {
+pub struct SpawnedChild {
     pub child_id: String,
     pub session: Session,
     /// What it stamps on its events.
@@ -53,9 +53,10 @@ const DETACHED: &str = "detached";
 
 impl Session {
     /// Asks for a child and begins its session, both or neither.
-    pub fn spawn_child(&self, spec: ChildSpec) -> Result<Spawned, SessionError> {
+    pub fn spawn_child(&self, spec: ChildSpec) -> Result<SpawnedChild, SessionError> {
         let now = self.host().now();
-        let child_id = spec.child_id.clone().unwrap_or_else(|| self.host().id(now).to_string());
+        let child_id =
+            spec.child_id.clone().unwrap_or_else(|| self.host().new_event_id(now).to_string());
         let session_id = match spec.session_id.clone() {
             Some(session_id) => session_id,
             None => SessionId::new(&child_id).map_err(ReadError::from)?,
@@ -63,7 +64,7 @@ impl Session {
         let request = spec.request(child_id.clone(), &session_id)?;
         let requested = self.draft(&request)?;
         let scope = Scope::of_child(&request);
-        let begin = |point: Point| {
+        let begin = |point: SessionTail| {
             let parent = match request.mode {
                 Some(ChildMode::Fork) => (SessionMode::Fork, point.seq, point.event_id),
                 _ => (SessionMode::Child, point.seq + 1, Some(requested.id)),
@@ -71,7 +72,7 @@ impl Session {
             let drafts = self.first_events(&request, &spec.messages, &session_id, parent)?;
             Ok(drafts.into_iter().map(|draft| scope.stamp(draft)).collect())
         };
-        let beside = Beside { session_id: session_id.clone(), begin: &begin };
+        let beside = NewSession { session_id: session_id.clone(), first_events: &begin };
         match self.append_beside(std::slice::from_ref(&requested), Some(&beside)) {
             Err(SessionError::Append(AppendError::Conflict { session_id, .. })) => {
                 return Err(SessionError::SessionExists(session_id));
@@ -79,7 +80,7 @@ impl Session {
             appended => appended?,
         };
         let session = Session::open(self.host(), session_id)?;
-        Ok(Spawned { child_id, session, scope })
+        Ok(SpawnedChild { child_id, session, scope })
     }
 
     fn first_events(
@@ -91,7 +92,7 @@ impl Session {
     ) -> Result<Vec<Draft>, SessionError> {
         let started = SessionStarted {
             agent: Some(request.agent_id.clone()),
-            parent: Some(SessionParent { session_id: self.id().clone(), seq, event_id }),
+            parent: Some(SessionParent { session_id: self.session_id().clone(), seq, event_id }),
             mode: Some(mode),
             ..SessionStarted::default()
         };
@@ -110,12 +111,12 @@ impl Session {
         payload: &P,
     ) -> Result<Draft, SessionError> {
         let at = self.host().now();
-        Ok(Draft::new(self.host().id(at), session_id.clone(), at, payload)?)
+        Ok(Draft::new(self.host().new_event_id(at), session_id.clone(), at, payload)?)
     }
 
     /// Says that a child got to run.
     pub fn start_child(&self, child_id: &str) -> Result<Appended, SessionError> {
-        let Named { child_id, child_session_id, agent_id } = self.named_child(child_id)?;
+        let ChildRef { child_id, child_session_id, agent_id } = self.named_child(child_id)?;
         self.record(&ChildStarted { child_id, child_session_id, metadata: None, agent_id })
     }
 
@@ -125,7 +126,7 @@ impl Session {
         child_id: &str,
         reason: Option<String>,
     ) -> Result<Appended, SessionError> {
-        let Named { child_id, child_session_id, .. } = self.named_child(child_id)?;
+        let ChildRef { child_id, child_session_id, .. } = self.named_child(child_id)?;
         self.record(&ChildCanceled { child_id, child_session_id, metadata: None, reason })
     }
 
@@ -169,14 +170,17 @@ impl Session {
     }
 
     /// How the log names a child, also one that has ended.
-    fn named_child(&self, child_id: &str) -> Result<Named, SessionError> {
+    fn named_child(&self, child_id: &str) -> Result<ChildRef, SessionError> {
         let events = self.reader().find(&EventKey::new(KeyFamily::Child, child_id))?;
         let mut own = events.iter().filter(|event| event.fork_origin().is_none());
-        own.find_map(|event| Named::read(event)).ok_or_else(|| self.no_child(child_id))
+        own.find_map(|event| ChildRef::read(event)).ok_or_else(|| self.no_child(child_id))
     }
 
     fn no_child(&self, child_id: &str) -> SessionError {
-        SessionError::ChildNotFound { session_id: self.id().clone(), child_id: child_id.to_owned() }
+        SessionError::ChildNotFound {
+            session_id: self.session_id().clone(),
+            child_id: child_id.to_owned(),
+        }
     }
 }
 

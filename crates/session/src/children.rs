@@ -72,7 +72,7 @@ impl Children {
             self.artifact(recorded);
             return;
         }
-        let Some(named) = Named::read(event) else { return };
+        let Some(named) = ChildRef::read(event) else { return };
         match (step(self.status(&named.child_id), &event.kind), self.by_id.get_mut(&named.child_id))
         {
             (ChildStep::To(status), Some(child)) => child.go_on(event, status),
@@ -112,7 +112,7 @@ impl Children {
 }
 
 impl ChildRun {
-    fn first_seen(event: &Event, named: Named, status: ChildStatus) -> ChildRun {
+    fn first_seen(event: &Event, named: ChildRef, status: ChildStatus) -> ChildRun {
         ChildRun {
             child_id: named.child_id,
             child_session_id: named.child_session_id,
@@ -193,7 +193,7 @@ pub(crate) fn is_open(status: &ChildStatus) -> bool {
 
 /// Which child an event is about: the fields all of these events share.
 #[derive(Deserialize)]
-pub(crate) struct Named {
+pub(crate) struct ChildRef {
     pub(crate) child_id: String,
     #[serde(default)]
     pub(crate) child_session_id: String,
@@ -201,11 +201,11 @@ pub(crate) struct Named {
     pub(crate) agent_id: String,
 }
 
-impl Named {
-    pub(crate) fn read(event: &Draft) -> Option<Named> {
+impl ChildRef {
+    pub(crate) fn read(event: &Draft) -> Option<ChildRef> {
         if matches!(step(None, &event.kind), ChildStep::Nothing) {
             return None;
         }
-        event.data.read::<Named>().ok().filter(|named| !named.child_id.trim().is_empty())
+        event.data.read::<ChildRef>().ok().filter(|named| !named.child_id.trim().is_empty())
     }
 }

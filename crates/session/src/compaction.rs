@@ -12,7 +12,7 @@ use event::EventId;
 use event::payload::{Compaction, Content, ContextKind, Placement, SavedEntry};
 
 use crate::view::{
-    Covered, EffectiveView, FileLists, FileTools, HistoryEntry, Log, Replaced, Role, View,
+    Covered, EffectiveView, EventLog, FileLists, FileTools, HistoryEntry, Replaced, Role, View,
     ViewError,
 };
 
@@ -69,7 +69,7 @@ pub enum CutoffError {
 
 /// Checks that everything up to `cutoff_seq` can be covered without tearing a call from its
 /// result.
-pub fn check_cutoff(view: &View, cutoff_seq: u64, log: &dyn Log) -> Result<(), CutoffError> {
+pub fn check_cutoff(view: &View, cutoff_seq: u64, log: &dyn EventLog) -> Result<(), CutoffError> {
     if !view.is_on_path(cutoff_seq) {
         return Err(CutoffError::NotFound { cutoff_seq });
     }
@@ -88,7 +88,7 @@ pub fn check_cutoff(view: &View, cutoff_seq: u64, log: &dyn Log) -> Result<(), C
 /// and what is replaced already.
 pub fn long_outputs(
     view: &mut View,
-    log: &dyn Log,
+    log: &dyn EventLog,
     options: &CompactionOptions,
 ) -> Result<Vec<LongOutput>, ViewError> {
     let Some(covered) = view.coverable(log)? else { return Ok(Vec::new()) };
@@ -125,7 +125,7 @@ impl LongOutput {
 /// The view with some outputs replaced; nothing if there is nothing to replace.
 pub fn offload(
     view: &mut View,
-    log: &dyn Log,
+    log: &dyn EventLog,
     replaced: &[Replaced],
     options: &CompactionOptions,
 ) -> Result<Option<Compaction>, ViewError> {
@@ -147,7 +147,7 @@ pub fn offload(
 /// It replaces the summary of the compaction before it. Nothing if there is nothing to cover.
 pub fn summarize(
     view: &mut View,
-    log: &dyn Log,
+    log: &dyn EventLog,
     summary: &str,
     options: &CompactionOptions,
 ) -> Result<Option<Compaction>, ViewError> {
@@ -164,7 +164,7 @@ pub fn summarize(
 /// An answer that was open then comes back by itself when its result does.
 pub fn captured(
     view: &mut View,
-    log: &dyn Log,
+    log: &dyn EventLog,
     summary: Option<&str>,
     options: &CompactionOptions,
 ) -> Result<Option<Compaction>, ViewError> {
@@ -177,7 +177,7 @@ pub fn captured(
 
 fn replace(
     view: &mut View,
-    log: &dyn Log,
+    log: &dyn EventLog,
     strategy: &str,
     covered: Covered,
     summary: Option<&str>,

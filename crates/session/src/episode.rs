@@ -83,7 +83,10 @@ impl Episodes {
     }
 
     /// The episodes of a session, oldest first.
-    pub fn of<'a>(&'a self, session_id: &'a SessionId) -> impl Iterator<Item = &'a Episode> {
+    pub fn by_session<'a>(
+        &'a self,
+        session_id: &'a SessionId,
+    ) -> impl Iterator<Item = &'a Episode> {
         self.0.iter().filter(move |episode| episode.session_id == *session_id)
     }
 

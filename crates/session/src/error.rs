@@ -4,13 +4,13 @@ use event::{BadPayload, SessionId};
 use journal::{AppendError, ArtifactError, LineageError, ReadError};
 
 use crate::view::ViewError;
-use crate::{Refused, ReplayError, TreeError};
+use crate::{ReplayError, RuleViolation, TreeError};
 
 /// Something a session was asked to do did not happen.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum SessionError {
     #[error(transparent)]
-    Refused(#[from] Refused),
+    Refused(#[from] RuleViolation),
     #[error(transparent)]
     Append(AppendError),
     #[error(transparent)]

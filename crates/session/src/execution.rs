@@ -5,7 +5,7 @@ use event::{Event, EventKey, ForkOrigin, KeyFamily, Kind, Raw};
 use journal::ReadError;
 use sha2::{Digest, Sha256};
 
-use crate::Past;
+use crate::EventLookup;
 
 /// A call, its start and its result, as far as they are recorded.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -19,7 +19,7 @@ pub struct ToolExecution {
 
 /// What to do with a call.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Next {
+pub enum CallAction {
     Run,
     /// It ran before: this is what came out, an error included.
     Return(Box<Event>),
@@ -48,7 +48,10 @@ pub fn input_digest(input: &Raw) -> String {
 }
 
 /// What is recorded under an idempotency key, of its newest occurrence.
-pub fn find_execution(past: &dyn Past, key: &str) -> Result<Option<ToolExecution>, ReadError> {
+pub fn find_execution(
+    past: &dyn EventLookup,
+    key: &str,
+) -> Result<Option<ToolExecution>, ReadError> {
     if key.trim().is_empty() {
         return Ok(None);
     }
@@ -101,17 +104,17 @@ impl ToolExecution {
 
 /// What to do before running a tool. Where the start recorded another effect than the tool claims
 /// now, the more careful one counts.
-pub fn decide(execution: Option<&ToolExecution>, effect: &Effect) -> Next {
-    let Some(execution) = execution else { return Next::Run };
+pub fn decide(execution: Option<&ToolExecution>, effect: &Effect) -> CallAction {
+    let Some(execution) = execution else { return CallAction::Run };
     if let Some(result) = &execution.result {
-        return Next::Return(Box::new(result.clone()));
+        return CallAction::Return(Box::new(result.clone()));
     }
-    let Some(started) = &execution.started else { return Next::Run };
+    let Some(started) = &execution.started else { return CallAction::Run };
     let recorded = started.readable::<ToolStarted>().map(|started| started.effect);
     match recorded.iter().map(care).fold(care(effect), Ord::max) {
-        Care::RunAgain => Next::Run,
-        Care::Ask => Next::AskHost,
-        Care::Never => Next::Refuse,
+        Care::RunAgain => CallAction::Run,
+        Care::Ask => CallAction::AskHost,
+        Care::Never => CallAction::Refuse,
     }
 }
 
@@ -140,7 +143,7 @@ pub fn lost(
 }
 
 /// The output of a call as far as it was stored before the result, of its newest occurrence.
-pub fn partial_output(past: &dyn Past, call_id: &str) -> Result<Option<String>, ReadError> {
+pub fn partial_output(past: &dyn EventLookup, call_id: &str) -> Result<Option<String>, ReadError> {
     let events = past.find(&EventKey::new(KeyFamily::Call, call_id))?;
     let begin = events.iter().rposition(is_call).unwrap_or(0);
     let deltas = events[begin..].iter().filter_map(|event| event.readable::<ToolDelta>());

@@ -21,7 +21,7 @@ impl Session {
     /// A session as it was is forked where it ends.
     pub fn fork(&self, new_id: SessionId, options: ForkOptions) -> Result<Appended, SessionError> {
         let at = options.at.or(self.point());
-        fork(self.host(), self.id(), new_id, ForkOptions { at, ..options })
+        fork(self.host(), self.session_id(), new_id, ForkOptions { at, ..options })
     }
 }
 
@@ -53,7 +53,7 @@ pub fn fork(
         ..SessionStarted::default()
     };
     let at = host.now();
-    let draft = Draft::new(host.id(at), new_id.clone(), at, &started)?;
+    let draft = Draft::new(host.new_event_id(at), new_id.clone(), at, &started)?;
     let batch = Batch::hosted().with(draft).expecting(new_id.clone(), 0);
     match host.journal().append(batch) {
         Ok(mut receipt) => Ok(receipt.events.remove(0)),

@@ -34,7 +34,7 @@ impl Host {
     }
 
     /// A fresh id for something that happens at `at`.
-    pub fn id(&self, at: Time) -> EventId {
+    pub fn new_event_id(&self, at: Time) -> EventId {
         EventId::new(at, self.stamps.tail())
     }
 }

@@ -26,13 +26,13 @@ pub struct Latest {
     event: Option<(u64, EventId)>,
     message: Option<MessagePlace>,
     /// The newest answer, whatever it is worth.
-    answer: Option<Answer>,
+    answer: Option<LatestAnswer>,
     /// The newest one before it that said something and asked for no tool.
     final_answer: Option<MessagePlace>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-struct Answer {
+struct LatestAnswer {
     place: MessagePlace,
     has_substance: bool,
     has_calls: bool,
@@ -73,7 +73,7 @@ impl Latest {
             // A fuller account stands where the first one stood.
             None if event.amends().is_some() => {}
             None => {
-                self.message = Some(MessagePlace::of(event, None));
+                self.message = Some(MessagePlace::from_event(event, None));
                 if let Some(answer) = &mut self.answer {
                     answer.is_closed = true;
                 }
@@ -94,20 +94,20 @@ impl Latest {
             return;
         } else {
             let message_id = Some(part.message_id.clone()).filter(|id| !id.is_empty());
-            let next = Answer {
-                place: MessagePlace::of(event, message_id),
+            let next = LatestAnswer {
+                place: MessagePlace::from_event(event, message_id),
                 has_substance: part.has_substance,
                 has_calls: part.call.is_some(),
                 is_closed: false,
             };
-            let before = self.answer.replace(next).filter(Answer::is_final);
+            let before = self.answer.replace(next).filter(LatestAnswer::is_final);
             self.final_answer = before.map(|answer| answer.place).or(self.final_answer.take());
         }
         self.message = self.answer.as_ref().map(|answer| answer.place.clone());
     }
 }
 
-impl Answer {
+impl LatestAnswer {
     fn is_final(&self) -> bool {
         self.has_substance && !self.has_calls
     }
@@ -120,7 +120,7 @@ impl MessagePlace {
         AnswerPart::read(event).is_some_and(|part| part.message_id == *message_id)
     }
 
-    fn of(event: &Event, message_id: Option<String>) -> MessagePlace {
+    fn from_event(event: &Event, message_id: Option<String>) -> MessagePlace {
         MessagePlace {
             kind: event.kind.clone(),
             message_id,

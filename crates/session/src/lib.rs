@@ -8,7 +8,7 @@
 mod host; // a journal, the time, and ids
 mod session; // one session, kept current
 mod append; // the way into it
-mod current; // what its log amounts to
+mod folded; // what its log amounts to
 mod reader; // its log by number, id and key
 mod saved; // its state beside the log
 mod fork; // branching off
@@ -29,9 +29,9 @@ pub mod compaction; // views replaced by shorter ones
 pub mod snapshot; // views saved as facts
 mod rules; // the hosted door
 mod shape; // what a draft must be by itself
-mod refused; // why the door stays shut
+mod violation; // the reasons why a batch is refused
 mod scope; // what a caller stamps on its events
-mod past; // keyed lookups into the log
+mod lookup; // keyed lookups into the log
 mod answer; // which events make one answer
 mod amend; // fuller accounts in place of first ones
 mod open_work; // what was begun and not ended
@@ -44,7 +44,7 @@ mod children; // child runs
 mod settings; // what a session was set to
 mod cost; // own and inherited
 mod latest; // the newest event, message, answer
-mod live; // all of that together
+mod live_state; // all of that together
 mod reduce; // state of the caller's own
 mod replay; // a stream folded in memory
 mod run; // a log as turns and steps
@@ -54,16 +54,16 @@ mod error;
 
 pub use builder::ViewBuilder;
 pub use bundle::{BUNDLE_FORMAT, BundleError, Extent, Imported, export, export_redacted, import};
-pub use child::{ChildSpec, Spawned};
-pub use current::Reduction;
+pub use child::{ChildSpec, SpawnedChild};
 pub use error::SessionError;
+pub use folded::Reduction;
 pub use fork::{ForkOptions, fork};
 pub use host::{Host, Stamps};
 pub use mirror::Mirror;
 pub use reader::{SessionEvents, SessionReader};
-pub use requests::Verdict;
+pub use requests::ApprovalVerdict;
 pub use session::Session;
-pub use tools::Begun;
+pub use tools::ToolStart;
 
 pub use breaker::{DENIALS_MAX, Denials};
 pub use children::{ChildRun, children};
@@ -72,15 +72,14 @@ pub use episode::{Episode, EpisodeCall, Episodes, distill};
 pub use execution::{ToolExecution, find_execution};
 pub use fate::ChildFate;
 pub use latest::{Latest, MessagePlace};
-pub use live::Live;
+pub use live_state::LiveState;
+pub use lookup::EventLookup;
 pub use open_work::{
     Oddity, OpenApproval, OpenCall, OpenChild, OpenQuestion, OpenStep, OpenTurn, OpenWait,
     OpenWork, Opened, StartedCall, Waiting,
 };
-pub use past::Past;
 pub use recover::{Left, LeftOpen, Recovery, Remedy, recover};
 pub use reduce::{Reduced, Reducer};
-pub use refused::{Refused, Subject, Unmatched};
 pub use replay::{Replay, ReplayError};
 pub use rules::check_batch;
 pub use run::{
@@ -88,5 +87,6 @@ pub use run::{
 };
 pub use run_tree::{TreeError, export_run_tree};
 pub use scope::Scope;
-pub use settings::{Settings, settings_at};
+pub use settings::{SessionSettings, settings_at};
 pub use spawn::{blocked, first_prompt, left_behind};
+pub use violation::{RuleViolation, Subject, Unmatched};

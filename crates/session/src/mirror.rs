@@ -29,13 +29,13 @@ const RUNNING: u64 = u64::MAX;
 /// Copies events in order, each once. The source never waits for it and never fails because of
 /// it; what goes wrong is kept and told to whoever asks next.
 pub struct Mirror {
-    shared: Arc<Shared>,
+    shared: Arc<MirrorShared>,
     source: Journal,
     session_id: SessionId,
     thread: Option<JoinHandle<()>>,
 }
 
-struct Shared {
+struct MirrorShared {
     /// The last event to copy, once detaching.
     stop_after: AtomicU64,
     failed: Mutex<Option<SessionError>>,
@@ -45,7 +45,7 @@ impl Session {
     /// Copies this session into `target`, from a point on.
     pub fn mirror(&self, target: &Journal, from: From) -> Result<Mirror, SessionError> {
         let copied = match from {
-            From::Now => tail(self.journal(), self.id())?,
+            From::Now => tail(self.journal(), self.session_id())?,
             From::Beginning => 0,
             From::At(seq) => seq.saturating_sub(1),
         };
@@ -55,21 +55,23 @@ impl Session {
     /// Copies on behind the newest event that `target` has of this session: after a restart
     /// nothing is missing and nothing is copied again.
     pub fn mirror_on(&self, target: &Journal) -> Result<Mirror, SessionError> {
-        let copied = last_copied(self.journal(), target, self.id())?;
+        let copied = last_copied(self.journal(), target, self.session_id())?;
         self.mirror_behind(target, copied)
     }
 
     fn mirror_behind(&self, target: &Journal, copied: u64) -> Result<Mirror, SessionError> {
         if self.journal().is_same(target) {
             return Err(SessionError::BadArgument {
-                argument: self.id().to_string(),
+                argument: self.session_id().to_string(),
                 expected: "a session of another journal than the one it is mirrored into",
             });
         }
         // By number and not from now on: what comes until the stream is open belongs to it.
         let subscription = self.follow(From::At(copied + 1), OnLag::CatchUp)?;
-        let shared =
-            Arc::new(Shared { stop_after: AtomicU64::new(RUNNING), failed: Mutex::new(None) });
+        let shared = Arc::new(MirrorShared {
+            stop_after: AtomicU64::new(RUNNING),
+            failed: Mutex::new(None),
+        });
         let copier = Copier {
             shared: Arc::clone(&shared),
             subscription,
@@ -84,7 +86,7 @@ impl Session {
         Ok(Mirror {
             shared,
             source: self.journal().clone(),
-            session_id: self.id().clone(),
+            session_id: self.session_id().clone(),
             thread: Some(thread),
         })
     }
@@ -123,14 +125,14 @@ impl Drop for Mirror {
     }
 }
 
-impl Shared {
+impl MirrorShared {
     fn failed(&self) -> std::sync::MutexGuard<'_, Option<SessionError>> {
         self.failed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 struct Copier {
-    shared: Arc<Shared>,
+    shared: Arc<MirrorShared>,
     subscription: Subscription,
     source: Journal,
     target: Journal,

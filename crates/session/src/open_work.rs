@@ -156,7 +156,7 @@ impl OpenWork {
         let started = event.readable::<TurnStarted>().unwrap_or_default();
         self.step = None;
         let turn = OpenTurn {
-            opened: Opened::at(event),
+            opened: Opened::from_event(event),
             turn_id: event.turn_id.clone(),
             agent_id: started.agent_id,
         };
@@ -166,7 +166,7 @@ impl OpenWork {
     fn step_started(&mut self, event: &Event) -> Result<(), Oddity> {
         let started = event.readable::<StepStarted>().unwrap_or_default();
         let step = OpenStep {
-            opened: Opened::at(event),
+            opened: Opened::from_event(event),
             turn_id: event.turn_id.clone(),
             agent_id: started.agent_id,
         };
@@ -285,7 +285,7 @@ impl OpenWork {
 }
 
 impl Opened {
-    pub(crate) fn at(event: &Event) -> Opened {
+    pub(crate) fn from_event(event: &Event) -> Opened {
         Opened { event_id: event.id, seq: event.seq, at: event.created_at }
     }
 }

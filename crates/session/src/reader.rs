@@ -3,8 +3,8 @@
 use event::{Cost, Event, EventId, EventKey, SessionId};
 use journal::{Events, Journal, ReadError, Selection};
 
-use crate::view::Log;
-use crate::{MessagePlace, Past};
+use crate::view::EventLog;
+use crate::{EventLookup, MessagePlace};
 
 /// Random access to one session of a journal, or to its beginning.
 pub struct SessionReader {
@@ -20,7 +20,7 @@ pub struct SessionEvents(Option<Events>);
 
 impl SessionReader {
     /// The session as far as it is written.
-    pub(crate) fn of(journal: Journal, id: SessionId) -> SessionReader {
+    pub(crate) fn new(journal: Journal, id: SessionId) -> SessionReader {
         SessionReader { journal, id, to_seq: u64::MAX }
     }
 
@@ -95,7 +95,7 @@ impl SessionReader {
         let mut before = seq;
         let mut first = None;
         loop {
-            let place = Past::seq_of(self, named)?.filter(|place| *place < before);
+            let place = EventLookup::seq_of(self, named)?.filter(|place| *place < before);
             let Some(event) = place.map(|place| self.event(place)).transpose()?.flatten() else {
                 return Ok(first);
             };
@@ -110,7 +110,7 @@ impl SessionReader {
     }
 }
 
-impl Past for SessionReader {
+impl EventLookup for SessionReader {
     fn find(&self, key: &EventKey) -> Result<Vec<Event>, ReadError> {
         let mut found = match self.journal.find(&self.id, key) {
             // Asked before the first event: nothing carries the key.
@@ -129,7 +129,7 @@ impl Past for SessionReader {
     }
 }
 
-impl Log for SessionReader {
+impl EventLog for SessionReader {
     fn read(
         &self,
         from_seq: u64,
@@ -143,7 +143,7 @@ impl Log for SessionReader {
     }
 
     fn seq_of(&self, id: EventId) -> Result<Option<u64>, ReadError> {
-        Past::seq_of(self, id)
+        EventLookup::seq_of(self, id)
     }
 }
 

@@ -15,7 +15,7 @@ use event::{ChildStatus, Draft, EventId, SessionId, Time};
 use journal::ReadError;
 
 use crate::execution::{lost, partial_output};
-use crate::{ChildFate, OpenCall, OpenChild, OpenWork, Opened, Past};
+use crate::{ChildFate, EventLookup, OpenCall, OpenChild, OpenWork, Opened};
 
 /// What closes a turn or step nobody is in any more.
 const INTERRUPTED: &str = "interrupted";
@@ -133,7 +133,7 @@ impl Recovery {
 
     /// The events that close what has ended, innermost first. Calls that may be run, and whatever
     /// somebody can still answer, are not among it.
-    pub fn closing(&self, past: &dyn Past) -> Result<Vec<Draft>, ReadError> {
+    pub fn closing(&self, past: &dyn EventLookup) -> Result<Vec<Draft>, ReadError> {
         let mut ended: Vec<&LeftOpen> =
             self.left.iter().filter(|left| left.remedy() == Remedy::Close).collect();
         ended.sort_by_key(|left| match left.left {
@@ -151,7 +151,11 @@ impl Recovery {
 
     /// The events that close one thing, whatever its remedy says; none for what only others can
     /// end.
-    pub fn give_up(&self, left: &LeftOpen, past: &dyn Past) -> Result<Vec<Draft>, ReadError> {
+    pub fn give_up(
+        &self,
+        left: &LeftOpen,
+        past: &dyn EventLookup,
+    ) -> Result<Vec<Draft>, ReadError> {
         let opened = &left.opened;
         Ok(match &left.left {
             Left::Turn { agent_id, .. } => vec![self.draft(

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use event::{BadEvent, Cost, Draft, Event, EventHead, EventId, SessionId, Time};
 use serde::Deserialize;
 
-use crate::{Live, Reduced, Reducer};
+use crate::{LiveState, Reduced, Reducer};
 
 /// Why a stream cannot be replayed. What came before the event stays as it is.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -27,7 +27,7 @@ pub enum ReplayError {
 /// A replay under way.
 pub struct Replay<R: Reducer = ()> {
     target: Option<SessionId>,
-    live: Option<Live>,
+    live: Option<LiveState>,
     reduced: Reduced<R>,
     counted: Counted,
 }
@@ -39,7 +39,7 @@ impl Replay {
     }
 
     /// A replay that only takes events of one session.
-    pub fn of(session_id: SessionId) -> Replay {
+    pub fn for_session(session_id: SessionId) -> Replay {
         Replay::with_reducer((), Some(session_id))
     }
 }
@@ -53,7 +53,7 @@ impl Default for Replay {
 impl<R: Reducer> Replay<R> {
     /// A replay that also folds a state of the caller's own.
     pub fn with_reducer(reducer: R, target: Option<SessionId>) -> Replay<R> {
-        let live = target.clone().map(Live::new);
+        let live = target.clone().map(LiveState::new);
         Replay { target, live, reduced: Reduced::new(reducer), counted: Counted::default() }
     }
 
@@ -80,7 +80,7 @@ impl<R: Reducer> Replay<R> {
         }
         self.target.get_or_insert_with(|| event.session_id.clone());
         let instead_of = self.counted.apply(&event);
-        let live = self.live.get_or_insert_with(|| Live::new(event.session_id.clone()));
+        let live = self.live.get_or_insert_with(|| LiveState::new(event.session_id.clone()));
         live.apply(&event, instead_of);
         self.reduced.apply(&event);
         Ok(())
@@ -104,7 +104,7 @@ impl<R: Reducer> Replay<R> {
     }
 
     /// The session as far as it has been replayed; `None` as long as it has no id.
-    pub fn session(&self) -> Option<&Live> {
+    pub fn session(&self) -> Option<&LiveState> {
         self.live.as_ref()
     }
 
@@ -117,12 +117,12 @@ impl<R: Reducer> Replay<R> {
     }
 
     fn next_seq(&self) -> u64 {
-        self.live.as_ref().map_or(0, Live::up_to_seq) + 1
+        self.live.as_ref().map_or(0, LiveState::up_to_seq) + 1
     }
 
     fn decode(&self, line: &str) -> Result<(Draft, Option<u64>), Undecoded> {
         #[derive(Deserialize)]
-        struct Known {
+        struct KnownFields {
             #[serde(default)]
             id: String,
             #[serde(default)]
@@ -131,7 +131,7 @@ impl<R: Reducer> Replay<R> {
             created_at: Option<Time>,
             observed_at: Option<Time>,
         }
-        let known: Known = match serde_json::from_str(line) {
+        let known: KnownFields = match serde_json::from_str(line) {
             Ok(known) => known,
             // The full reader says better what is wrong.
             Err(_) => return Draft::decode(line).map_err(Undecoded::Bad),

@@ -12,11 +12,11 @@ use event::{Raw, Time};
 use journal::{AppendError, Appended};
 
 use crate::recover::{Left, recover};
-use crate::{ChildFate, Refused, Session, SessionError};
+use crate::{ChildFate, RuleViolation, Session, SessionError};
 
 /// Who decided about a request, and why.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Verdict {
+pub struct ApprovalVerdict {
     pub reason: Option<String>,
     /// `rule`, `person` or `agent`.
     pub by: Option<String>,
@@ -30,7 +30,7 @@ impl Session {
         &self,
         approval_id: &str,
         decision: Decision,
-        verdict: Verdict,
+        verdict: ApprovalVerdict,
     ) -> Result<Appended, SessionError> {
         self.record(&ApprovalResolved {
             approval_id: approval_id.to_owned(),
@@ -66,7 +66,7 @@ impl Session {
             match self.append_batch(recovery.give_up(left, &self.reader())?) {
                 Ok(_) => expired.push(approval_id.clone()),
                 // Somebody answered it or took it back after all.
-                Err(SessionError::Refused(Refused::AlreadyResolved { .. })) => {}
+                Err(SessionError::Refused(RuleViolation::AlreadyResolved { .. })) => {}
                 Err(SessionError::Append(AppendError::DuplicateId { .. })) => {}
                 Err(error) => return Err(error),
             }

@@ -6,7 +6,7 @@ use event::{Draft, Time};
 use journal::AppendError;
 
 use crate::recover::{Left, Recovery, recover};
-use crate::{ChildFate, OpenChild, Past, Session, SessionError};
+use crate::{ChildFate, EventLookup, OpenChild, Session, SessionError};
 
 impl Session {
     /// Lists what is open. Only reads. `is_running` tells whether somebody runs a child.

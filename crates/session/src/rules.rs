@@ -12,11 +12,11 @@ use event::payload::{
 };
 use event::{ChildStatus, Draft, Event, EventId, EventKey, KeyFamily, Kind, Raw};
 
-use crate::children::{ChildStep, Named, step};
+use crate::children::{ChildRef, ChildStep, step};
+use crate::lookup::QueuedLookup;
 use crate::open_work::OPEN_MAX;
-use crate::past::Ahead;
 use crate::shape::check_drafts;
-use crate::{OpenWork, Past, Refused, Subject, Unmatched};
+use crate::{EventLookup, OpenWork, RuleViolation, Subject, Unmatched};
 
 /// Time between two stored pieces of partial output of one call: enough that a crash keeps most
 /// of it, rare enough that output does not flood the log. What comes sooner is live only.
@@ -28,13 +28,13 @@ const DELTA_INTERVAL_NANOS: i128 = 30_000_000_000;
 pub fn check_batch(
     state: &OpenWork,
     batch: &[Draft],
-    past: &dyn Past,
-) -> Result<OpenWork, Refused> {
+    past: &dyn EventLookup,
+) -> Result<OpenWork, RuleViolation> {
     check_new(state, batch, past).map(|checked| checked.state)
 }
 
 /// A batch that may be appended.
-pub(crate) struct Checked {
+pub(crate) struct CheckedBatch {
     /// The state after it.
     pub(crate) state: OpenWork,
     /// Those of its events that the session does not have yet.
@@ -45,14 +45,14 @@ pub(crate) struct Checked {
 pub(crate) fn check_new(
     state: &OpenWork,
     batch: &[Draft],
-    past: &dyn Past,
-) -> Result<Checked, Refused> {
+    past: &dyn EventLookup,
+) -> Result<CheckedBatch, RuleViolation> {
     check_drafts(batch)?;
     let mut state = state.clone();
-    let mut past = Ahead::of(past);
+    let mut past = QueuedLookup::new(past);
     for draft in batch {
         if draft.session_id != *state.session_id() {
-            return Err(Refused::SessionMismatch {
+            return Err(RuleViolation::SessionMismatch {
                 event_id: draft.id,
                 expected: state.session_id().clone(),
                 found: draft.session_id.clone(),
@@ -61,56 +61,60 @@ pub(crate) fn check_new(
         if past.seq_of(draft.id)?.is_some() {
             continue;
         }
-        Door { state: &state, past: &past, draft }.check()?;
+        BatchRules { state: &state, past: &past, draft }.check()?;
         let event = draft.clone().with_seq(state.up_to_seq() + 1);
         state.apply(&event);
         past.push(event);
     }
-    Ok(Checked { state, new: past.into_events() })
+    Ok(CheckedBatch { state, new: past.into_events() })
 }
 
 /// One draft in front of the state it would meet.
-struct Door<'a> {
+struct BatchRules<'a> {
     state: &'a OpenWork,
-    past: &'a dyn Past,
+    past: &'a dyn EventLookup,
     draft: &'a Draft,
 }
 
-impl Door<'_> {
-    fn check(&self) -> Result<(), Refused> {
+impl BatchRules<'_> {
+    fn check(&self) -> Result<(), RuleViolation> {
         match self.draft.kind {
-            Kind::UserPrompt => self.parent(),
-            Kind::ToolStarted => self.started(),
-            Kind::ToolDelta => self.delta(),
-            Kind::ToolResult => self.result(),
-            Kind::ApprovalRequested => self.requested(),
-            Kind::ApprovalResolved | Kind::ApprovalCanceled => self.answered(),
-            Kind::WaitStarted | Kind::WaitResolved => self.wait(),
-            Kind::ExternalInput => self.question(),
-            Kind::Compaction | Kind::Snapshot => self.cutoff(),
-            Kind::ContextAdded => self.covers(),
-            _ => self.child(),
+            Kind::UserPrompt => self.check_parent(),
+            Kind::ToolStarted => self.check_started(),
+            Kind::ToolDelta => self.check_delta(),
+            Kind::ToolResult => self.check_result(),
+            Kind::ApprovalRequested => self.check_request(),
+            Kind::ApprovalResolved | Kind::ApprovalCanceled => self.check_decision(),
+            Kind::WaitStarted | Kind::WaitResolved => self.check_wait(),
+            Kind::ExternalInput => self.check_question(),
+            Kind::Compaction | Kind::Snapshot => self.check_cutoff(),
+            Kind::ContextAdded => self.check_covers(),
+            _ => self.check_child(),
         }
     }
 
-    fn parent(&self) -> Result<(), Refused> {
+    fn check_parent(&self) -> Result<(), RuleViolation> {
         let Some(parent_id) = self.draft.parent_id else { return Ok(()) };
         match self.past.seq_of(parent_id)? {
             Some(_) => Ok(()),
-            None => Err(Refused::UnknownParent { event_id: self.draft.id, parent_id }),
+            None => Err(RuleViolation::UnknownParent { event_id: self.draft.id, parent_id }),
         }
     }
 
-    fn result(&self) -> Result<(), Refused> {
+    fn check_result(&self) -> Result<(), RuleViolation> {
         let Some(result) = self.draft.readable::<ToolResult>() else { return Ok(()) };
         if self.state.call(&result.call_id, result.idempotency_key.as_deref()).is_some() {
             return Ok(());
         }
         let why = self.why_unmatched(&result.call_id)?;
-        Err(Refused::UnmatchedResult { event_id: self.draft.id, call_id: result.call_id, why })
+        Err(RuleViolation::UnmatchedResult {
+            event_id: self.draft.id,
+            call_id: result.call_id,
+            why,
+        })
     }
 
-    fn why_unmatched(&self, call_id: &str) -> Result<Unmatched, Refused> {
+    fn why_unmatched(&self, call_id: &str) -> Result<Unmatched, RuleViolation> {
         if call_id.trim().is_empty() {
             return Ok(Unmatched::NoCall);
         }
@@ -129,44 +133,45 @@ impl Door<'_> {
     }
 
     /// A tool whose result could not be recorded must not begin.
-    fn started(&self) -> Result<(), Refused> {
+    fn check_started(&self) -> Result<(), RuleViolation> {
         let Some(started) = self.draft.readable::<ToolStarted>() else { return Ok(()) };
         match self.state.call(&started.call_id, Some(&started.idempotency_key)) {
             Some(_) => Ok(()),
-            None => Err(self.illegal(Subject::Call, &started.call_id, None)),
+            None => Err(self.illegal_transition(Subject::Call, &started.call_id, None)),
         }
     }
 
-    fn delta(&self) -> Result<(), Refused> {
+    fn check_delta(&self) -> Result<(), RuleViolation> {
         let Some(delta) = self.draft.readable::<ToolDelta>() else { return Ok(()) };
         let Some(call) = self.state.call(&delta.call_id, None) else {
-            return Err(self.illegal(Subject::Call, &delta.call_id, None));
+            return Err(self.illegal_transition(Subject::Call, &delta.call_id, None));
         };
         let too_soon = call.delta_at.is_some_and(|last| {
             self.draft.created_at.nanos() - last.nanos() < DELTA_INTERVAL_NANOS
         });
         match too_soon {
-            true => {
-                Err(Refused::LiveOnly { event_id: self.draft.id, kind: self.draft.kind.clone() })
-            }
+            true => Err(RuleViolation::LiveOnly {
+                event_id: self.draft.id,
+                kind: self.draft.kind.clone(),
+            }),
             false => Ok(()),
         }
     }
 
-    fn requested(&self) -> Result<(), Refused> {
+    fn check_request(&self) -> Result<(), RuleViolation> {
         let Some(request) = self.draft.readable::<ApprovalRequested>() else { return Ok(()) };
         let open = self.state.approvals();
         match open.get(&request.approval_id) {
-            Some(approval) => Err(Refused::ApprovalExists {
+            Some(approval) => Err(RuleViolation::ApprovalExists {
                 event_id: self.draft.id,
                 approval_id: request.approval_id,
                 open_seq: approval.opened.seq,
             }),
-            None => self.room("approvals", open.len()),
+            None => self.check_room("approvals", open.len()),
         }
     }
 
-    fn answered(&self) -> Result<(), Refused> {
+    fn check_decision(&self) -> Result<(), RuleViolation> {
         let resolved = self.draft.readable::<ApprovalResolved>().map(|answer| answer.approval_id);
         let canceled = self.draft.readable::<ApprovalCanceled>().map(|cancel| cancel.approval_id);
         let Some(approval_id) = resolved.or(canceled) else { return Ok(()) };
@@ -174,53 +179,58 @@ impl Door<'_> {
             return Ok(());
         }
         let event_id = self.draft.id;
-        for event in self.own(KeyFamily::Approval, &approval_id)?.iter().rev() {
+        for event in self.own_events(KeyFamily::Approval, &approval_id)?.iter().rev() {
             if let Some(earlier) = event.readable::<ApprovalResolved>() {
                 let decision = Some(earlier.decision);
                 let at = event.created_at;
-                return Err(Refused::AlreadyResolved { event_id, approval_id, decision, at });
+                return Err(RuleViolation::AlreadyResolved { event_id, approval_id, decision, at });
             }
             if event.kind == Kind::ApprovalCanceled {
                 let at = event.created_at;
-                return Err(Refused::AlreadyResolved { event_id, approval_id, decision: None, at });
+                return Err(RuleViolation::AlreadyResolved {
+                    event_id,
+                    approval_id,
+                    decision: None,
+                    at,
+                });
             }
         }
-        Err(Refused::ApprovalNotFound { event_id, approval_id })
+        Err(RuleViolation::ApprovalNotFound { event_id, approval_id })
     }
 
-    fn wait(&self) -> Result<(), Refused> {
+    fn check_wait(&self) -> Result<(), RuleViolation> {
         let open = self.state.waits();
         if let Some(wait) = self.draft.readable::<WaitStarted>() {
             if open.contains_key(&wait.wait_id) {
-                return Err(self.illegal(Subject::Wait, &wait.wait_id, Some("open")));
+                return Err(self.illegal_transition(Subject::Wait, &wait.wait_id, Some("open")));
             }
-            return self.room("waits", open.len());
+            return self.check_room("waits", open.len());
         }
         let Some(wait) = self.draft.readable::<WaitResolved>() else { return Ok(()) };
         if open.contains_key(&wait.wait_id) {
             return Ok(());
         }
-        let is_known = !self.own(KeyFamily::Wait, &wait.wait_id)?.is_empty();
-        Err(self.illegal(Subject::Wait, &wait.wait_id, is_known.then_some("resolved")))
+        let is_known = !self.own_events(KeyFamily::Wait, &wait.wait_id)?.is_empty();
+        Err(self.illegal_transition(Subject::Wait, &wait.wait_id, is_known.then_some("resolved")))
     }
 
-    fn question(&self) -> Result<(), Refused> {
+    fn check_question(&self) -> Result<(), RuleViolation> {
         let Some(input) = self.draft.readable::<ExternalInput>() else { return Ok(()) };
         match (self.state.question(), input.status) {
             (None, InputStatus::Pending) => Ok(()),
             (Some(open), InputStatus::Pending) => {
-                Err(self.illegal(Subject::Question, &open.request_id, Some("open")))
+                Err(self.illegal_transition(Subject::Question, &open.request_id, Some("open")))
             }
             (Some(open), _) if open.request_id == input.request_id => Ok(()),
             _ => {
-                let is_known = !self.own(KeyFamily::Question, &input.request_id)?.is_empty();
+                let is_known = !self.own_events(KeyFamily::Question, &input.request_id)?.is_empty();
                 let from = is_known.then_some("closed");
-                Err(self.illegal(Subject::Question, &input.request_id, from))
+                Err(self.illegal_transition(Subject::Question, &input.request_id, from))
             }
         }
     }
 
-    fn cutoff(&self) -> Result<(), Refused> {
+    fn check_cutoff(&self) -> Result<(), RuleViolation> {
         let compaction = self
             .draft
             .readable::<Compaction>()
@@ -234,18 +244,18 @@ impl Door<'_> {
         if cutoff_seq > self.state.up_to_seq() {
             let argument = cutoff_seq.to_string();
             let expected = "a cutoff within the session";
-            return Err(Refused::BadArgument { event_id, argument, expected });
+            return Err(RuleViolation::BadArgument { event_id, argument, expected });
         }
         if let Some(named) = cutoff_event_id
             && self.past.seq_of(named)? != Some(cutoff_seq)
         {
             let argument = named.to_string();
             let expected = "the event at the cutoff";
-            return Err(Refused::BadArgument { event_id, argument, expected });
+            return Err(RuleViolation::BadArgument { event_id, argument, expected });
         }
         match (self.state.open_answer_seq(), self.state.calls().first()) {
             (Some(answer_seq), Some(call)) if cutoff_seq >= answer_seq => {
-                Err(Refused::CutoffInOpenExchange {
+                Err(RuleViolation::CutoffInOpenExchange {
                     event_id,
                     cutoff_seq,
                     call_id: call.call_id.clone(),
@@ -257,14 +267,14 @@ impl Door<'_> {
     }
 
     /// A summary of a path that was left names that path by events of this session.
-    fn covers(&self) -> Result<(), Refused> {
+    fn check_covers(&self) -> Result<(), RuleViolation> {
         let Some(context) = self.draft.readable::<ContextAdded>() else { return Ok(()) };
         let Some(covers) = context.covers else { return Ok(()) };
         let (from, to) = (self.place(&covers.from)?, self.place(&covers.to)?);
         if from <= to {
             return Ok(());
         }
-        Err(Refused::BadArgument {
+        Err(RuleViolation::BadArgument {
             event_id: self.draft.id,
             argument: format!("{}..{}", covers.from.get(), covers.to.get()),
             expected: "a path: its first event, then its last",
@@ -272,29 +282,29 @@ impl Door<'_> {
     }
 
     /// The `seq` of an event that is named by it or by its id.
-    fn place(&self, named: &Raw) -> Result<u64, Refused> {
+    fn place(&self, named: &Raw) -> Result<u64, RuleViolation> {
         let place = match named.read::<EventId>() {
             Ok(id) => self.past.seq_of(id)?,
             Err(_) => named.read::<u64>().ok(),
         };
         let is_there = |seq: &u64| (1..=self.state.up_to_seq()).contains(seq);
-        place.filter(is_there).ok_or_else(|| Refused::BadArgument {
+        place.filter(is_there).ok_or_else(|| RuleViolation::BadArgument {
             event_id: self.draft.id,
             argument: named.get().to_owned(),
             expected: "an event of this session",
         })
     }
 
-    fn child(&self) -> Result<(), Refused> {
-        let Some(named) = Named::read(self.draft) else { return Ok(()) };
+    fn check_child(&self) -> Result<(), RuleViolation> {
+        let Some(named) = ChildRef::read(self.draft) else { return Ok(()) };
         let (event_id, kind) = (self.draft.id, &self.draft.kind);
         if *kind == Kind::ChildRequested {
             // Also one the parent of a fork had: its session has that name.
             let known = self.past.find(&EventKey::new(KeyFamily::Child, &named.child_id))?;
-            if known.iter().any(|event| Named::read(event).is_some()) {
-                return Err(Refused::ChildExists { event_id, child_id: named.child_id });
+            if known.iter().any(|event| ChildRef::read(event).is_some()) {
+                return Err(RuleViolation::ChildExists { event_id, child_id: named.child_id });
             }
-            return self.room("children", self.state.children_count());
+            return self.check_room("children", self.state.children_count());
         }
         let from = match self.state.child_status(&named.child_id) {
             Some(status) => Some(status.clone()),
@@ -302,13 +312,13 @@ impl Door<'_> {
         };
         match ChildStatus::after(from.as_ref(), kind) {
             Some(_) => Ok(()),
-            None => Err(Refused::child(event_id, &named.child_id, from.as_ref(), kind)),
+            None => Err(RuleViolation::child(event_id, &named.child_id, from.as_ref(), kind)),
         }
     }
 
     /// How far a child got that the state has forgotten.
-    fn recorded_status(&self, child_id: &str) -> Result<Option<ChildStatus>, Refused> {
-        let events = self.own(KeyFamily::Child, child_id)?;
+    fn recorded_status(&self, child_id: &str) -> Result<Option<ChildStatus>, RuleViolation> {
+        let events = self.own_events(KeyFamily::Child, child_id)?;
         Ok(events.iter().fold(None, |status, event| match step(status.as_ref(), &event.kind) {
             ChildStep::To(next) => Some(next),
             ChildStep::Illegal { .. } | ChildStep::Nothing => status,
@@ -316,20 +326,20 @@ impl Door<'_> {
     }
 
     /// What this session itself recorded: what a fork inherited was asked of somebody else.
-    fn own(&self, family: KeyFamily, id: &str) -> Result<Vec<Event>, Refused> {
+    fn own_events(&self, family: KeyFamily, id: &str) -> Result<Vec<Event>, RuleViolation> {
         let mut events = self.past.find(&EventKey::new(family, id))?;
         events.retain(|event| event.fork_origin().is_none());
         Ok(events)
     }
 
-    fn room(&self, what: &'static str, open: usize) -> Result<(), Refused> {
+    fn check_room(&self, what: &'static str, open: usize) -> Result<(), RuleViolation> {
         match open < OPEN_MAX {
             true => Ok(()),
-            false => Err(Refused::TooMany { event_id: self.draft.id, what, max: OPEN_MAX }),
+            false => Err(RuleViolation::TooMany { event_id: self.draft.id, what, max: OPEN_MAX }),
         }
     }
 
-    fn illegal(&self, subject: Subject, id: &str, from: Option<&str>) -> Refused {
-        Refused::illegal(self.draft.id, subject, id, from, &self.draft.kind)
+    fn illegal_transition(&self, subject: Subject, id: &str, from: Option<&str>) -> RuleViolation {
+        RuleViolation::illegal(self.draft.id, subject, id, from, &self.draft.kind)
     }
 }

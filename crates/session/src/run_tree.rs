@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use event::{Cost, Event, EventId, SessionId};
 
-use crate::amend::{Told, in_place};
+use crate::amend::{AmendedEvent, in_place};
 use crate::run::{Run, export_run};
 
 /// Generations that are followed. Children below have no run of their own in the tree; nobody
@@ -84,7 +84,7 @@ impl<L> Tree<L> {
     /// What the events of one session add to the sum.
     fn count(&mut self, session_id: &SessionId, events: &[Event]) -> Cost {
         let mut sum = Cost::ZERO;
-        for Told { event, cost } in in_place(events) {
+        for AmendedEvent { event, cost } in in_place(events) {
             let Some(cost) = cost else { continue };
             let is_new = self.counted.insert((session_id.clone(), event.id));
             let origin = event.fork_origin();

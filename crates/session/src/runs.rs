@@ -10,7 +10,7 @@ impl Session {
     /// The session as a run: turns, their steps, what went in and what came out.
     pub fn export_run(&self) -> Result<Run, SessionError> {
         let events = self.events()?.collect::<Result<Vec<Event>, ReadError>>()?;
-        Ok(run::export_run(self.id().clone(), &events))
+        Ok(run::export_run(self.session_id().clone(), &events))
     }
 
     /// The run with those of all sessions below it. Its cost counts every event once, also where
@@ -19,7 +19,7 @@ impl Session {
         let mut events = self.events()?.collect::<Result<Vec<Event>, ReadError>>()?;
         name_makers(self.journal(), &mut events)?;
         let load = |id: &SessionId| load(self.journal(), id);
-        Ok(run_tree::export_run_tree(self.id().clone(), &events, load)?)
+        Ok(run_tree::export_run_tree(self.session_id().clone(), &events, load)?)
     }
 
     /// What the run was worth.

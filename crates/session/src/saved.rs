@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::reader::SessionReader;
 use crate::view::{SavedView, View, ViewOptions};
-use crate::{Live, SessionError};
+use crate::{LiveState, SessionError};
 
 /// The name the state is saved under.
 const NAME: &str = "session";
@@ -19,9 +19,9 @@ const VERSION: u32 = 1;
 const EVENTS_MIN: u64 = 256;
 
 #[derive(Serialize, Deserialize)]
-struct Saved {
+struct SavedState {
     version: u32,
-    live: Live,
+    live: LiveState,
 }
 
 /// Whether enough has happened since: so much, and an eighth of what was covered, so that saving
@@ -32,8 +32,12 @@ pub(crate) fn is_due(up_to_seq: u64, saved_up_to: u64) -> bool {
 }
 
 /// Saves the state.
-pub(crate) fn save(reader: &SessionReader, live: &Live, view: &View) -> Result<(), SessionError> {
-    let head = Saved { version: VERSION, live: live.clone() };
+pub(crate) fn save(
+    reader: &SessionReader,
+    live: &LiveState,
+    view: &View,
+) -> Result<(), SessionError> {
+    let head = SavedState { version: VERSION, live: live.clone() };
     let head = serde_json::to_vec(&head).expect("plain data always encodes");
     let mut bytes = (head.len() as u64).to_le_bytes().to_vec();
     bytes.extend(head);
@@ -45,7 +49,7 @@ pub(crate) fn save(reader: &SessionReader, live: &Live, view: &View) -> Result<(
 
 /// The saved state, if there is one that can be used. The log decides: what cannot be read, or
 /// does not fit, is as if it were not there.
-pub(crate) fn load(reader: &SessionReader) -> Result<Option<(Live, View)>, SessionError> {
+pub(crate) fn load(reader: &SessionReader) -> Result<Option<(LiveState, View)>, SessionError> {
     let saved = reader.journal().saved_view(reader.session_id(), NAME);
     let Ok(Some((up_to_seq, bytes))) = saved else { return Ok(None) };
     if up_to_seq > reader.to_seq() {
@@ -60,11 +64,11 @@ pub(crate) fn load(reader: &SessionReader) -> Result<Option<(Live, View)>, Sessi
     Ok(view.map(|view| (live, view)))
 }
 
-fn decode(bytes: &[u8]) -> Option<(Live, SavedView)> {
+fn decode(bytes: &[u8]) -> Option<(LiveState, SavedView)> {
     let (len, rest) = bytes.split_at_checked(8)?;
     let len = u64::from_le_bytes(len.try_into().ok()?);
     let (head, view) = rest.split_at_checked(usize::try_from(len).ok()?)?;
-    let saved: Saved = serde_json::from_slice(head).ok()?;
+    let saved: SavedState = serde_json::from_slice(head).ok()?;
     let view = SavedView::from_bytes(view)?;
     (saved.version == VERSION).then_some((saved.live, view))
 }

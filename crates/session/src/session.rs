@@ -1,4 +1,4 @@
-//! One session: its log, and what follows from it, kept current.
+//! One session: its log, and what follows from it, kept state.
 //!
 //! A handle holds the effective view and the open work, not the log. Several handles and several
 //! processes may append to one session; a handle shows what it appended itself at once, and what
@@ -9,11 +9,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use event::{Event, EventId, Kind, Lane, SessionId, Time};
 use journal::{From, Journal, OnLag, ReadError, Selection, Subscription};
 
-use crate::append::Gate;
-use crate::current::{Current, Reduction};
+use crate::append::AppendState;
+use crate::folded::{FoldedState, Reduction};
 use crate::reader::{SessionEvents, SessionReader};
 use crate::view::EffectiveView;
-use crate::{Host, Live, OpenWork, Reducer, SessionCost, SessionError, Settings, Stamps, Waiting};
+use crate::{
+    Host, LiveState, OpenWork, Reducer, SessionCost, SessionError, SessionSettings, Stamps, Waiting,
+};
 
 /// A session of a journal. Share it between threads by reference or in an `Arc`.
 pub struct Session {
@@ -22,8 +24,8 @@ pub struct Session {
     /// The last event that is shown, for a session as it was; such a one cannot be appended to.
     point: Option<u64>,
     // Locked in this order where both are needed.
-    gate: Mutex<Gate>,
-    current: Mutex<Current>,
+    append_state: Mutex<AppendState>,
+    state: Mutex<FoldedState>,
 }
 
 impl Session {
@@ -83,14 +85,14 @@ impl Session {
     }
 
     fn empty(host: &Host, id: SessionId, point: Option<u64>) -> Session {
-        let current = Current::new(id.clone());
-        let gate = Gate::new(current.live.open_work.clone(), true);
+        let state = FoldedState::new(id.clone());
+        let append_state = AppendState::new(state.live.open_work.clone(), true);
         Session {
             host: host.clone(),
             id,
             point,
-            gate: Mutex::new(gate),
-            current: Mutex::new(current),
+            append_state: Mutex::new(append_state),
+            state: Mutex::new(state),
         }
     }
 
@@ -98,17 +100,17 @@ impl Session {
         let session = Session::empty(host, id, point);
         {
             let reader = session.reader();
-            let mut current = session.current();
-            current.load(&reader)?;
-            current.catch_up(&reader)?;
+            let mut state = session.state();
+            state.load(&reader)?;
+            state.catch_up(&reader)?;
             if point.is_none() {
-                current.save_if_due(&reader);
+                state.save_if_due(&reader);
             }
         }
         Ok(session)
     }
 
-    pub fn id(&self) -> &SessionId {
+    pub fn session_id(&self) -> &SessionId {
         &self.id
     }
 
@@ -122,7 +124,7 @@ impl Session {
 
     /// The last event this handle knows of.
     pub fn seq(&self) -> u64 {
-        self.current().live.up_to_seq()
+        self.state().live.up_to_seq()
     }
 
     /// Whether this is a session as it was, which cannot be appended to.
@@ -133,10 +135,10 @@ impl Session {
     /// Reads what others have appended since.
     pub fn refresh(&self) -> Result<(), SessionError> {
         let reader = self.reader();
-        let mut current = self.current();
-        current.catch_up(&reader)?;
+        let mut state = self.state();
+        state.catch_up(&reader)?;
         if !self.is_past() {
-            current.save_if_due(&reader);
+            state.save_if_due(&reader);
         }
         Ok(())
     }
@@ -164,19 +166,19 @@ impl Session {
     }
 
     pub fn last_event(&self) -> Result<Option<Event>, SessionError> {
-        let Some((seq, _)) = self.whole()?.live.latest.event() else { return Ok(None) };
+        let Some((seq, _)) = self.state_at_tail()?.live.latest.event() else { return Ok(None) };
         Ok(self.reader().event(seq)?)
     }
 
     /// The events of the newest prompt, answer or result; none if nothing was said.
     pub fn last_message(&self) -> Result<Vec<Event>, SessionError> {
-        let place = self.whole()?.live.latest.message().cloned();
+        let place = self.state_at_tail()?.live.latest.message().cloned();
         Ok(self.reader().message(place)?)
     }
 
     /// The events of the newest answer that said something and asked for no tool.
     pub fn last_answer(&self) -> Result<Vec<Event>, SessionError> {
-        let place = self.whole()?.live.latest.answer().cloned();
+        let place = self.state_at_tail()?.live.latest.answer().cloned();
         Ok(self.reader().message(place)?)
     }
 
@@ -188,34 +190,34 @@ impl Session {
 
     /// What a model would see. Cheap to ask for again, and to keep.
     pub fn effective(&self) -> Result<EffectiveView, SessionError> {
-        Ok(self.whole()?.view.effective(&self.reader())?.clone())
+        Ok(self.state_at_tail()?.view.effective(&self.reader())?.clone())
     }
 
     /// What has been begun and not ended.
     pub fn open_work(&self) -> OpenWork {
-        self.current().live.open_work.clone()
+        self.state().live.open_work.clone()
     }
 
     /// Approvals, waits and the question nobody has answered, oldest first.
     pub fn waiting_on(&self) -> Vec<Waiting> {
-        self.current().live.open_work.waiting_on()
+        self.state().live.open_work.waiting_on()
     }
 
     pub fn is_waiting(&self) -> bool {
-        self.current().live.open_work.is_waiting()
+        self.state().live.open_work.is_waiting()
     }
 
     pub fn cost(&self) -> SessionCost {
-        self.current().live.cost
+        self.state().live.cost
     }
 
-    pub fn settings(&self) -> Settings {
-        self.current().live.settings.clone()
+    pub fn settings(&self) -> SessionSettings {
+        self.state().live.settings.clone()
     }
 
     /// The small state, as it is now.
-    pub fn live(&self) -> Live {
-        self.current().live.clone()
+    pub fn live(&self) -> LiveState {
+        self.state().live.clone()
     }
 
     /// Folds all existing events, then every new one, once and in order.
@@ -226,13 +228,13 @@ impl Session {
         R: Reducer + Send + 'static,
         R::State: Send,
     {
-        let mut current = self.whole()?;
-        let up_to = current.live.up_to_seq();
+        let mut state = self.state_at_tail()?;
+        let up_to = state.live.up_to_seq();
         let events = match up_to {
             0 => SessionEvents::default(),
             _ => self.reader().events(Selection::all().up_to(up_to))?,
         };
-        current.reduce(reducer, events)
+        state.reduce(reducer, events)
     }
 
     /// Follows the session: history and news as one stream. It need not have begun yet.
@@ -245,9 +247,9 @@ impl Session {
         }
     }
 
-    /// Keyed lookups into this session, and reading by number.
+    /// KeyIndex lookups into this session, and reading by number.
     pub fn reader(&self) -> SessionReader {
-        let reader = SessionReader::of(self.journal().clone(), self.id.clone());
+        let reader = SessionReader::new(self.journal().clone(), self.id.clone());
         match self.point {
             Some(point) => reader.up_to(point),
             None => reader,
@@ -259,19 +261,19 @@ impl Session {
     }
 
     /// The state with everything this side knows to be recorded.
-    pub(crate) fn whole(&self) -> Result<MutexGuard<'_, Current>, SessionError> {
-        let mut current = self.current();
-        if current.is_behind() {
-            current.catch_up(&self.reader())?;
+    pub(crate) fn state_at_tail(&self) -> Result<MutexGuard<'_, FoldedState>, SessionError> {
+        let mut state = self.state();
+        if state.is_behind() {
+            state.catch_up(&self.reader())?;
         }
-        Ok(current)
+        Ok(state)
     }
 
-    pub(crate) fn current(&self) -> MutexGuard<'_, Current> {
-        self.current.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn state(&self) -> MutexGuard<'_, FoldedState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn gate(&self) -> MutexGuard<'_, Gate> {
-        self.gate.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn append_state(&self) -> MutexGuard<'_, AppendState> {
+        self.append_state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

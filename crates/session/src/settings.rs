@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// The settings of a session. What nobody ever said is absent.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-pub struct Settings {
+pub struct SessionSettings {
     pub agent: Option<String>,
     pub provider: Option<String>,
     pub model: Option<String>,
@@ -20,15 +20,15 @@ pub struct Settings {
 }
 
 /// The settings after the events up to and including `seq`.
-pub fn settings_at<'a>(events: impl IntoIterator<Item = &'a Event>, seq: u64) -> Settings {
-    let mut settings = Settings::default();
+pub fn settings_at<'a>(events: impl IntoIterator<Item = &'a Event>, seq: u64) -> SessionSettings {
+    let mut settings = SessionSettings::default();
     for event in events.into_iter().take_while(|event| event.seq <= seq) {
         settings.apply(event);
     }
     settings
 }
 
-impl Settings {
+impl SessionSettings {
     /// Takes in the next event. What it does not name stays as it was; a fuller account of an
     /// earlier event only fills what nobody has said since.
     pub fn apply(&mut self, event: &Event) {

@@ -7,7 +7,7 @@ use event::payload::{ChildStarted, Payload};
 use event::{ChildStatus, Draft, Event, EventId, Kind, SessionId, Time};
 use journal::{AppendError, Ended, Followed, From, OnLag, ReadError, Selection};
 
-use crate::children::Named;
+use crate::children::ChildRef;
 use crate::recover::{Left, recover};
 use crate::spawn::{blocked, left_behind};
 use crate::{ChildFate, ChildRun, OpenChild, Session, SessionError};
@@ -78,8 +78,8 @@ impl Session {
                 | Kind::WaitStarted
                 | Kind::ExternalInput
         );
-        let about_child = event.session_id == *self.id()
-            && Named::read(event).is_some_and(|named| named.child_id == child.child_id);
+        let about_child = event.session_id == *self.session_id()
+            && ChildRef::read(event).is_some_and(|named| named.child_id == child.child_id);
         (of_child && is_turning_point) || about_child
     }
 
@@ -168,8 +168,8 @@ impl Session {
         payload: &P,
     ) -> Result<Draft, SessionError> {
         let identity = format!("child {} {identity}", child.child_id);
-        let id = EventId::derived(at, "hansard", self.id().as_str(), identity.as_bytes());
-        let mut draft = Draft::new(id, self.id().clone(), at, payload)?;
+        let id = EventId::derived(at, "hansard", self.session_id().as_str(), identity.as_bytes());
+        let mut draft = Draft::new(id, self.session_id().clone(), at, payload)?;
         draft.observed_at = self.host().now();
         Ok(draft)
     }

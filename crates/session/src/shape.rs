@@ -8,14 +8,14 @@ use event::payload::{
 };
 use event::{BadPayload, Draft, Kind, Lane, Raw};
 
-use crate::Refused;
+use crate::RuleViolation;
 use crate::answer::AnswerPart;
 
 /// The metadata key under which an imported message keeps the role it had.
 const ORIGINAL_ROLE: &str = "original_role";
 
 /// Checks each draft of a batch alone, and that each answer in it says something.
-pub(crate) fn check_drafts(batch: &[Draft]) -> Result<(), Refused> {
+pub(crate) fn check_drafts(batch: &[Draft]) -> Result<(), RuleViolation> {
     for draft in batch {
         check_kind(draft)?;
         check_hosted(draft)?;
@@ -25,12 +25,12 @@ pub(crate) fn check_drafts(batch: &[Draft]) -> Result<(), Refused> {
     check_substance(batch)
 }
 
-fn check_kind(draft: &Draft) -> Result<(), Refused> {
+fn check_kind(draft: &Draft) -> Result<(), RuleViolation> {
     match &draft.kind {
         Kind::Heartbeat | Kind::AssistantDelta => {
-            Err(Refused::LiveOnly { event_id: draft.id, kind: draft.kind.clone() })
+            Err(RuleViolation::LiveOnly { event_id: draft.id, kind: draft.kind.clone() })
         }
-        kind if kind.as_str().trim().is_empty() => Err(Refused::BadPayload(BadPayload {
+        kind if kind.as_str().trim().is_empty() => Err(RuleViolation::BadPayload(BadPayload {
             kind: kind.clone(),
             event_id: draft.id,
             path: "kind".to_owned(),
@@ -41,10 +41,10 @@ fn check_kind(draft: &Draft) -> Result<(), Refused> {
 }
 
 /// The lists that are open for reading are closed for those who write.
-fn check_words(draft: &Draft) -> Result<(), Refused> {
+fn check_words(draft: &Draft) -> Result<(), RuleViolation> {
     let bad = |argument: &str, expected| {
         let argument = argument.to_owned();
-        Err(Refused::BadArgument { event_id: draft.id, argument, expected })
+        Err(RuleViolation::BadArgument { event_id: draft.id, argument, expected })
     };
     if let Some(ApprovalResolved { decision: Decision::Other(word), .. }) = draft.readable() {
         return bad(&word, "a decision: allow or deny");
@@ -70,13 +70,13 @@ fn check_words(draft: &Draft) -> Result<(), Refused> {
 }
 
 /// Talk is between people, models and tools; who instructs them all is not in the log.
-fn check_rank(draft: &Draft) -> Result<(), Refused> {
+fn check_rank(draft: &Draft) -> Result<(), RuleViolation> {
     if draft.kind.lane() != Lane::Talk {
         return Ok(());
     }
     match draft.metadata.get(ORIGINAL_ROLE).and_then(Raw::text) {
         Some(role) if is_privileged(&role) => {
-            Err(Refused::PrivilegedRole { event_id: draft.id, role })
+            Err(RuleViolation::PrivilegedRole { event_id: draft.id, role })
         }
         _ => Ok(()),
     }
@@ -88,7 +88,7 @@ fn is_privileged(role: &str) -> bool {
 }
 
 /// An answer may come in several events: it is enough that one of them says something.
-fn check_substance(batch: &[Draft]) -> Result<(), Refused> {
+fn check_substance(batch: &[Draft]) -> Result<(), RuleViolation> {
     let mut answers: Vec<(String, &Draft, bool)> = Vec::new();
     for draft in batch {
         let Some(part) = AnswerPart::read(draft) else { continue };
@@ -99,7 +99,7 @@ fn check_substance(batch: &[Draft]) -> Result<(), Refused> {
     }
     match answers.into_iter().find(|(_, _, said)| !said) {
         Some((message_id, first, _)) => {
-            Err(Refused::EmptyAnswer { event_id: first.id, message_id })
+            Err(RuleViolation::EmptyAnswer { event_id: first.id, message_id })
         }
         None => Ok(()),
     }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use event::Time;
 use event::payload::Snapshot;
 
-use crate::view::{Log, View, ViewError};
+use crate::view::{EventLog, View, ViewError};
 
 /// A snapshot waits until an eighth of what the one before covers is new: then all snapshots of
 /// a session together stay small, however long it gets.
@@ -83,7 +83,7 @@ impl Snapshotter {
         &self,
         view: &View,
         trigger: Trigger,
-        log: &dyn Log,
+        log: &dyn EventLog,
     ) -> Result<Option<Snapshot>, ViewError> {
         let is_news = view.newest_base().is_none_or(|(seq, _)| seq < view.up_to_seq());
         if view.is_silent() || !is_news {
@@ -107,7 +107,7 @@ impl Snapshotter {
         &self,
         view: &View,
         now: Time,
-        log: &dyn Log,
+        log: &dyn EventLog,
     ) -> Result<Option<Snapshot>, ViewError> {
         match self.due(view, now) {
             Some(trigger) => self.snapshot(view, trigger, log),

@@ -3,15 +3,15 @@
 use event::payload::{Effect, ToolStarted};
 use journal::AppendError;
 
-use crate::execution::{self, Next, ToolExecution, decide};
+use crate::execution::{self, CallAction, ToolExecution, decide};
 use crate::origin::first_origin;
 use crate::{OpenCall, Session, SessionError};
 
 /// What came of trying to begin a tool.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Begun {
+pub struct ToolStart {
     /// Whether to run it, or what to do instead.
-    pub next: Next,
+    pub next: CallAction,
     /// The key of the call, for its result.
     pub key: String,
 }
@@ -39,7 +39,7 @@ impl Session {
     /// Asks whether a call may run and, if so, records that it begins.
     ///
     /// Of several who try at once, one begins; the others are told what to do about that.
-    pub fn begin_tool(&self, call: &OpenCall, effect: Effect) -> Result<Begun, SessionError> {
+    pub fn begin_tool(&self, call: &OpenCall, effect: Effect) -> Result<ToolStart, SessionError> {
         loop {
             self.refresh()?;
             let open = self.open_work();
@@ -47,8 +47,8 @@ impl Session {
             let call = open.calls().iter().find(same).ok_or_else(|| self.not_open(call))?;
             let key = self.call_key(call)?;
             let next = decide(self.find_execution(&key)?.as_ref(), &effect);
-            if next != Next::Run {
-                return Ok(Begun { next, key });
+            if next != CallAction::Run {
+                return Ok(ToolStart { next, key });
             }
             let started = self.draft(&ToolStarted {
                 call_id: call.call_id.clone(),
@@ -57,7 +57,7 @@ impl Session {
                 effect: effect.clone(),
             })?;
             match self.append_after(open.up_to_seq(), vec![started]) {
-                Ok(_) => return Ok(Begun { next, key }),
+                Ok(_) => return Ok(ToolStart { next, key }),
                 // Something happened since; perhaps somebody else began.
                 Err(SessionError::Append(AppendError::Conflict { .. })) => {}
                 Err(error) => return Err(error),
@@ -67,7 +67,7 @@ impl Session {
 
     fn not_open(&self, call: &OpenCall) -> SessionError {
         SessionError::CallNotOpen {
-            session_id: self.id().clone(),
+            session_id: self.session_id().clone(),
             call_id: call.call_id.clone(),
             seq: call.opened.seq,
         }

@@ -9,14 +9,14 @@
 
 mod entry; // what the history consists of, and what was set right
 mod effective; // the history as it is handed out
-mod said; // what one event contributes
+mod contribution; // what one event contributes
 mod answer; // parts, calls and results of one answer
 mod fold; // events in, history out
 mod path; // rewinds
 mod amends; // fuller accounts
 mod base; // compactions and snapshots, and which of them counts
 mod plan; // what a base puts in place of the beginning
-mod stretch; // which answer is open at some event
+mod answer_span; // which answer is open at some event
 mod files; // the files worked with
 mod upkeep; // how an event changes a view, and how its entries are read
 mod saved; // the view beside the log
@@ -24,25 +24,25 @@ mod list; // a list that is cheap to copy
 mod log; // how a view reaches back
 mod error;
 
-pub use effective::{EffectiveView, Message};
+pub use effective::{EffectiveView, HistoryMessage};
 pub use entry::{HistoryEntry, Repair, Replaced, Role, ToolNote, Why};
 pub use error::ViewError;
 pub use files::{FILES_MAX, FileLists, FileTools, Touch};
-pub use log::Log;
+pub use log::EventLog;
 pub use saved::SavedView;
 
+pub(crate) use answer_span::AnswerSpan;
+pub(crate) use contribution::{Contribution, joins};
 pub(crate) use entry::{inline_entry, result_content, with_text};
 pub(crate) use list::List;
-pub(crate) use said::{Said, joins};
-pub(crate) use stretch::Stretch;
 
 use event::payload::SavedEntry;
 use event::{Event, EventId, Kind, Time};
 
 use amends::Amends;
 use base::{Bases, Chosen, additions};
+use contribution::matters;
 use path::Path;
-use said::matters;
 use upkeep::Loaded;
 
 /// How a view is rendered.
@@ -91,7 +91,7 @@ impl View {
     }
 
     /// Takes the next event. If it fails, the view is as before.
-    pub fn apply(&mut self, event: &Event, log: &dyn Log) -> Result<(), ViewError> {
+    pub fn apply(&mut self, event: &Event, log: &dyn EventLog) -> Result<(), ViewError> {
         let expected = self.up_to_seq + 1;
         if event.seq != expected {
             let (found, event_id) = (event.seq, event.id);
@@ -107,7 +107,7 @@ impl View {
             self.amends.add(event.seq, target);
             let place = self.amends.place(target);
             // The event at a mark closed what was before it; its fuller account may not.
-            self.hear_anew(|mark| mark < place, self.up_to_seq, None, log);
+            self.replay_from_mark(|mark| mark < place, self.up_to_seq, None, log);
         } else {
             let parent_seq = match event.kind {
                 Kind::UserPrompt => earlier(event.parent_id, event.seq, log)?,
@@ -115,7 +115,7 @@ impl View {
             };
             match parent_seq {
                 Some(parent_seq) => self.continue_after(parent_seq, event, log),
-                None => self.hear(event, log),
+                None => self.apply_plain(event, log),
             }
         }
         if matters(&event.kind) {
@@ -135,7 +135,7 @@ impl View {
     }
 
     /// The history after the last event. Asking again without news costs nothing.
-    pub fn effective(&mut self, log: &dyn Log) -> Result<&EffectiveView, ViewError> {
+    pub fn effective(&mut self, log: &dyn EventLog) -> Result<&EffectiveView, ViewError> {
         let mut loaded = match self.loaded.take() {
             Some(loaded) => loaded,
             None => self.read_back(log)?,
@@ -200,7 +200,7 @@ impl View {
 
     /// The last event that can be covered without tearing an answer from its results: the last
     /// one, or the one before the answer that waits now. None if that is the beginning.
-    pub(crate) fn coverable(&self, log: &dyn Log) -> Result<Option<Covered>, ViewError> {
+    pub(crate) fn coverable(&self, log: &dyn EventLog) -> Result<Option<Covered>, ViewError> {
         let open = self.open_at(self.up_to_seq, log)?;
         let seq = match open.and_then(|stretch| stretch.parts.first().copied()) {
             Some(first) => self.path.before(first),
@@ -213,8 +213,12 @@ impl View {
     }
 
     /// The answer at the end of the path to `seq`, if it waits for results there.
-    pub(crate) fn open_at(&self, seq: u64, log: &dyn Log) -> Result<Option<Stretch>, ViewError> {
-        Ok(Stretch::at(seq, &self.path, &self.amends, log)?.open())
+    pub(crate) fn open_at(
+        &self,
+        seq: u64,
+        log: &dyn EventLog,
+    ) -> Result<Option<AnswerSpan>, ViewError> {
+        Ok(AnswerSpan::ending_at(seq, &self.path, &self.amends, log)?.open())
     }
 
     /// The place where event `seq` is shown: that of the event it is a fuller account of.
@@ -236,7 +240,7 @@ pub(crate) struct Covered {
 }
 
 /// The number of an event, if it is one of those before `seq`.
-fn earlier(id: Option<EventId>, seq: u64, log: &dyn Log) -> Result<Option<u64>, ViewError> {
+fn earlier(id: Option<EventId>, seq: u64, log: &dyn EventLog) -> Result<Option<u64>, ViewError> {
     let Some(id) = id else { return Ok(None) };
     Ok(log.seq_of(id)?.filter(|found| *found < seq))
 }

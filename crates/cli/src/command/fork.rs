@@ -45,7 +45,7 @@ impl Fork {
         let host = world::host(journal);
         let id = match &self.id {
             Some(id) => id.clone(),
-            None => SessionId::new(host.id(host.now()).to_string().to_lowercase())
+            None => SessionId::new(host.new_event_id(host.now()).to_string().to_lowercase())
                 .expect("an event id can be a session id"),
         };
         let options =

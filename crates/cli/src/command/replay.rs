@@ -38,7 +38,7 @@ impl Replay {
         let journal = world::journal_to_read(global, output)?;
         let info = journal.resolve(&self.session)?;
         let kept = Point::open(self.until, &journal, &info)?;
-        let mut replay = session::Replay::of(info.id.clone());
+        let mut replay = session::Replay::for_session(info.id.clone());
         let mut events = Vec::new();
         for event in kept.events()? {
             let event = event?;
@@ -46,7 +46,8 @@ impl Replay {
             replay.apply(event.clone()).map_err(session::SessionError::from)?;
             events.push(event);
         }
-        let live = replay.session().cloned().unwrap_or_else(|| session::Live::new(info.id.clone()));
+        let live =
+            replay.session().cloned().unwrap_or_else(|| session::LiveState::new(info.id.clone()));
         let built = ViewBuilder::default().build(&events).map_err(session::SessionError::from)?;
         let view = kept.effective()?;
         let same_view = view.entries().eq(built.entries()) && view.repairs().eq(built.repairs());

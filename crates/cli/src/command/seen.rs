@@ -35,7 +35,8 @@ impl Seen {
             let about = Raw::from_value(SEEN).expect("a text encodes");
             let note = Note { text: "seen".to_owned(), about: Some(about) };
             let data = Raw::from_value(&note).expect("a note encodes");
-            let draft = Draft::with_data(host.id(now), info.id.clone(), now, Kind::Note, data);
+            let draft =
+                Draft::with_data(host.new_event_id(now), info.id.clone(), now, Kind::Note, data);
             journal.append(Batch::observed().with(draft))?;
             match output.json() {
                 true => output.json_line(&Noted { session_id: info.id })?,

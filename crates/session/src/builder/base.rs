@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, HashMap};
 use event::payload::{Compaction, SavedEntry, Snapshot};
 use event::{Event, EventId, Kind};
 
-use super::{Piece, PieceBody, Session};
-use crate::view::{FileLists, Repair, Replaced, Said, Why, joins};
+use super::{HistoryPiece, IndexedLog, PieceBody};
+use crate::view::{Contribution, FileLists, Repair, Replaced, Why, joins};
 
 /// What the history stands on: a compaction, a snapshot on top of it, either or none.
 pub(super) struct Chosen {
@@ -37,7 +37,7 @@ impl Chosen {
     }
 }
 
-impl<'a> Session<'a> {
+impl<'a> IndexedLog<'a> {
     /// The newest usable compaction on the path, and the newest usable snapshot on top of it.
     pub(super) fn choose_base(&self, repairs: &mut Vec<Repair>) -> Chosen {
         let mut chosen = Chosen { compaction: None, snapshot: None };
@@ -132,7 +132,7 @@ impl<'a> Session<'a> {
         &self,
         chosen: &Chosen,
         repairs: &mut Vec<Repair>,
-    ) -> (Vec<Piece<'a>>, FileLists) {
+    ) -> (Vec<HistoryPiece<'a>>, FileLists) {
         let Some(top) = chosen.newest() else { return (Vec::new(), FileLists::default()) };
         let mut expansion = Expansion {
             session: self,
@@ -158,7 +158,7 @@ impl<'a> Session<'a> {
         let mut waiting: Vec<String> = Vec::new();
         for place in self.places(0, cutoff_seq) {
             let event = self.speaker(place);
-            let said = Said::by(event);
+            let said = Contribution::from_event(event);
             if event.kind == Kind::UserPrompt {
                 (open, places, waiting) = (None, Vec::new(), Vec::new());
             } else if let Some(id) = said.message_id() {
@@ -167,21 +167,21 @@ impl<'a> Session<'a> {
                         (Some((id.to_owned(), false)), Vec::new(), Vec::new());
                 }
                 places.push(place);
-                if let Said::Call(call) = &said
+                if let Contribution::Call(call) = &said
                     && !call.call_id.trim().is_empty()
                 {
                     waiting.push(call.call_id.clone());
                 }
             } else if let Some((_, answered)) = &mut open {
                 match said {
-                    Said::Result(result) => {
+                    Contribution::Result(result) => {
                         *answered = true;
                         places.push(place);
                         if let Some(at) = waiting.iter().position(|id| *id == result.call_id) {
                             waiting.remove(at);
                         }
                     }
-                    Said::Started(_) => places.push(place),
+                    Contribution::Started(_) => places.push(place),
                     _ => {}
                 }
             }
@@ -192,8 +192,8 @@ impl<'a> Session<'a> {
 
 /// The pieces of a base on the way to being complete.
 struct Expansion<'a, 's> {
-    session: &'s Session<'a>,
-    pieces: Vec<Piece<'a>>,
+    session: &'s IndexedLog<'a>,
+    pieces: Vec<HistoryPiece<'a>>,
     /// By place, where in `pieces` it stands.
     placed: HashMap<u64, usize>,
     /// Bases whose entries are taken up, and the files they name.
@@ -202,7 +202,7 @@ struct Expansion<'a, 's> {
 }
 
 /// A base whose entries are being taken up.
-struct Frame {
+struct BaseFrame {
     seq: u64,
     is_snapshot: bool,
     cutoff_seq: u64,
@@ -219,7 +219,7 @@ impl<'a> Expansion<'a, '_> {
     /// below a snapshot that begins with it and only adds what came later.
     fn take_up(&mut self, top: &Base) {
         let mut leader = top.seq;
-        let mut frames = vec![Frame::of(top)];
+        let mut frames = vec![BaseFrame::from_base(top)];
         self.expanded.insert(top.seq, top.files.clone());
         while let Some(frame) = frames.last_mut() {
             let (seq, cutoff_seq) = (frame.seq, frame.cutoff_seq);
@@ -241,7 +241,12 @@ impl<'a> Expansion<'a, '_> {
     }
 
     /// Takes up one entry; one that refers to a base answers with that base.
-    fn take_entry(&mut self, entry: SavedEntry, base_seq: u64, cutoff_seq: u64) -> Option<Frame> {
+    fn take_entry(
+        &mut self,
+        entry: SavedEntry,
+        base_seq: u64,
+        cutoff_seq: u64,
+    ) -> Option<BaseFrame> {
         let named = entry.event_id.and_then(|id| self.session.seq_of.get(&id).copied());
         match (entry.seq, entry.to_seq) {
             (Some(from_seq), Some(to_seq)) => {
@@ -261,7 +266,7 @@ impl<'a> Expansion<'a, '_> {
                 if named.is_some_and(|seq| seq > cutoff_seq) {
                     self.repair(base_seq, Why::EntryBeyondCutoff);
                 } else {
-                    self.pieces.push(Piece {
+                    self.pieces.push(HistoryPiece {
                         event: self.session.event(base_seq),
                         place: base_seq,
                         body: PieceBody::Inline(entry),
@@ -284,7 +289,7 @@ impl<'a> Expansion<'a, '_> {
         entry: SavedEntry,
         base_seq: u64,
         cutoff_seq: u64,
-    ) -> Option<Frame> {
+    ) -> Option<BaseFrame> {
         let place = self.session.place_of.get(&seq).copied().unwrap_or(seq);
         if seq >= base_seq || !self.session.is_on_path(place) {
             self.repair(base_seq, Why::EntryNotFound);
@@ -301,7 +306,7 @@ impl<'a> Expansion<'a, '_> {
                 return None;
             }
             let is_new = self.expanded.insert(base.seq, base.files.clone()).is_none();
-            return is_new.then(|| Frame::of(&base));
+            return is_new.then(|| BaseFrame::from_base(&base));
         }
         if place > cutoff_seq {
             self.repair(base_seq, Why::EntryBeyondCutoff);
@@ -322,7 +327,7 @@ impl<'a> Expansion<'a, '_> {
             return;
         }
         self.placed.insert(place, self.pieces.len());
-        self.pieces.push(Piece {
+        self.pieces.push(HistoryPiece {
             event: self.session.speaker(place),
             place,
             body: PieceBody::Event(replaced),
@@ -351,9 +356,9 @@ impl<'a> Expansion<'a, '_> {
     }
 }
 
-impl Frame {
-    fn of(base: &Base) -> Frame {
-        Frame {
+impl BaseFrame {
+    fn from_base(base: &Base) -> BaseFrame {
+        BaseFrame {
             seq: base.seq,
             is_snapshot: base.is_snapshot,
             cutoff_seq: base.cutoff_seq,

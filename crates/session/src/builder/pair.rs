@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use event::payload::Content;
 
-use super::{Piece, PieceBody};
+use super::{HistoryPiece, PieceBody};
 use crate::view::{
-    HistoryEntry, Repair, Replaced, Role, Said, ToolNote, Why, inline_entry, joins, result_content,
-    with_text,
+    Contribution, HistoryEntry, Repair, Replaced, Role, ToolNote, Why, inline_entry, joins,
+    result_content, with_text,
 };
 
 /// The history, by where its entries stand.
@@ -20,21 +20,21 @@ pub(super) struct Arranged {
 }
 
 /// Turns the stream into entries.
-pub(super) fn arrange(stream: &[Piece<'_>], repairs: &mut Vec<Repair>) -> Arranged {
-    let items: Vec<Item> = stream.iter().map(Item::of).collect();
+pub(super) fn arrange(stream: &[HistoryPiece<'_>], repairs: &mut Vec<Repair>) -> Arranged {
+    let items: Vec<PairItem> = stream.iter().map(PairItem::from_piece).collect();
     let answers = gather_answers(&items);
     let pairs = pair(&items, stream, &answers, repairs);
     let mut arranged = Arranged::default();
     for (at, (item, piece)) in items.iter().zip(stream).enumerate() {
         let mut note = |why| repairs.push(Repair { seq: piece.event.seq, why });
         match item {
-            Item::Prompt(Err(why)) | Item::Broken(why) => note(why.clone()),
-            Item::Prompt(Ok(entry)) | Item::Context(entry) | Item::Answer(entry) => {
+            PairItem::Prompt(Err(why)) | PairItem::Broken(why) => note(why.clone()),
+            PairItem::Prompt(Ok(entry)) | PairItem::Context(entry) | PairItem::Answer(entry) => {
                 if !entry.content.has_substance() {
                     note(Why::Empty);
                     continue;
                 }
-                if matches!(item, Item::Context(_)) && !entry.is_prefix() {
+                if matches!(item, PairItem::Context(_)) && !entry.is_prefix() {
                     let joined_later = pairs.last_joined.get(&answers.stretch_of[at]);
                     if joined_later.is_some_and(|last| *last > at) {
                         note(Why::Moved);
@@ -47,7 +47,7 @@ pub(super) fn arrange(stream: &[Piece<'_>], repairs: &mut Vec<Repair>) -> Arrang
                     (false, _) => arranged.rest.push(entry),
                 }
             }
-            Item::Part(_) => {
+            PairItem::Part(_) => {
                 let parts = &answers.parts[answers.answer_of[&at]];
                 let is_late = answers.stretch_of[at] != answers.stretch_of[parts[0]];
                 if is_late && !piece.dormant {
@@ -58,57 +58,59 @@ pub(super) fn arrange(stream: &[Piece<'_>], repairs: &mut Vec<Repair>) -> Arrang
                     arranged.rest.extend(answer.entries(repairs).into_iter().map(Arc::new));
                 }
             }
-            Item::Result(_) | Item::Started(_) | Item::Nothing => {}
+            PairItem::Result(_) | PairItem::Started(_) | PairItem::Nothing => {}
         }
     }
     arranged
 }
 
 /// What a piece is to the steps below.
-enum Item {
+enum PairItem {
     /// Closes what is open, also if it cannot be read.
     Prompt(Result<HistoryEntry, Why>),
     Context(HistoryEntry),
     /// An answer that a base gives in full; it has no calls.
     Answer(HistoryEntry),
-    Part(Said),
+    Part(Contribution),
     Started(event::payload::ToolStarted),
     Result(event::payload::ToolResult),
     Broken(Why),
     Nothing,
 }
 
-impl Item {
-    fn of(piece: &Piece<'_>) -> Item {
+impl PairItem {
+    fn from_piece(piece: &HistoryPiece<'_>) -> PairItem {
         let replaced = match &piece.body {
             PieceBody::Event(replaced) => replaced.as_ref(),
             PieceBody::Inline(saved) => {
                 return match inline_entry(saved, piece.event.seq, piece.event.id) {
-                    Ok(entry) if entry.context_kind.is_some() => Item::Context(entry),
-                    Ok(entry) if entry.role == Role::Assistant => Item::Answer(entry),
-                    Ok(entry) => Item::Prompt(Ok(entry)),
-                    Err(why) => Item::Broken(why),
+                    Ok(entry) if entry.context_kind.is_some() => PairItem::Context(entry),
+                    Ok(entry) if entry.role == Role::Assistant => PairItem::Answer(entry),
+                    Ok(entry) => PairItem::Prompt(Ok(entry)),
+                    Err(why) => PairItem::Broken(why),
                 };
             }
         };
-        match Said::by(piece.event) {
-            Said::Prompt(content) => {
+        match Contribution::from_event(piece.event) {
+            Contribution::Prompt(content) => {
                 let entry = HistoryEntry::said_by(piece.event, piece.place, Role::User, content);
-                Item::Prompt(Ok(entry.replace(replaced)))
+                PairItem::Prompt(Ok(entry.replace(replaced)))
             }
-            Said::Unreadable(error) if piece.event.kind == event::Kind::UserPrompt => {
-                Item::Prompt(Err(Why::Unreadable(error)))
+            Contribution::Unreadable(error) if piece.event.kind == event::Kind::UserPrompt => {
+                PairItem::Prompt(Err(Why::Unreadable(error)))
             }
-            Said::Unreadable(error) => Item::Broken(Why::Unreadable(error)),
-            Said::Unknown => Item::Broken(Why::UnknownRecord),
-            Said::Context(context) => {
+            Contribution::Unreadable(error) => PairItem::Broken(Why::Unreadable(error)),
+            Contribution::Unknown => PairItem::Broken(Why::UnknownRecord),
+            Contribution::Context(context) => {
                 let entry = HistoryEntry::context(piece.event, piece.place, context);
-                Item::Context(entry.replace(replaced))
+                PairItem::Context(entry.replace(replaced))
             }
-            Said::Result(result) => Item::Result(result),
-            Said::Started(started) => Item::Started(started),
-            Said::Nothing => Item::Nothing,
-            said @ (Said::Message(_) | Said::Thinking(_) | Said::Call(_)) => Item::Part(said),
+            Contribution::Result(result) => PairItem::Result(result),
+            Contribution::Started(started) => PairItem::Started(started),
+            Contribution::Nothing => PairItem::Nothing,
+            said @ (Contribution::Message(_)
+            | Contribution::Thinking(_)
+            | Contribution::Call(_)) => PairItem::Part(said),
         }
     }
 }
@@ -123,7 +125,7 @@ struct Answers {
     stretch_of: Vec<usize>,
 }
 
-fn gather_answers(items: &[Item]) -> Answers {
+fn gather_answers(items: &[PairItem]) -> Answers {
     let mut answers =
         Answers { parts: Vec::new(), answer_of: HashMap::new(), stretch_of: Vec::new() };
     let mut by_id: HashMap<&str, usize> = HashMap::new();
@@ -132,11 +134,11 @@ fn gather_answers(items: &[Item]) -> Answers {
     let mut has_result = false;
     for (at, item) in items.iter().enumerate() {
         match item {
-            Item::Prompt(_) | Item::Answer(_) => {
+            PairItem::Prompt(_) | PairItem::Answer(_) => {
                 stretch += 1;
                 open = None;
             }
-            Item::Part(said) => {
+            PairItem::Part(said) => {
                 let id = said.message_id().unwrap_or_default();
                 let answer = match open {
                     Some((open, answer)) if joins(open, has_result, id) => answer,
@@ -156,7 +158,7 @@ fn gather_answers(items: &[Item]) -> Answers {
                 answers.answer_of.insert(at, answer);
                 open = Some((id, answer));
             }
-            Item::Result(_) => has_result = true,
+            PairItem::Result(_) => has_result = true,
             _ => {}
         }
         answers.stretch_of.push(stretch);
@@ -174,8 +176,8 @@ struct Pairs {
 }
 
 fn pair(
-    items: &[Item],
-    stream: &[Piece<'_>],
+    items: &[PairItem],
+    stream: &[HistoryPiece<'_>],
     answers: &Answers,
     repairs: &mut Vec<Repair>,
 ) -> Pairs {
@@ -185,8 +187,8 @@ fn pair(
     for (at, item) in items.iter().enumerate() {
         let stretch = answers.stretch_of[at];
         match item {
-            Item::Part(said) => {
-                if let Said::Call(call) = said
+            PairItem::Part(said) => {
+                if let Contribution::Call(call) = said
                     && !call.call_id.trim().is_empty()
                 {
                     unanswered.entry((stretch, &call.call_id)).or_default().push_back(at);
@@ -194,13 +196,13 @@ fn pair(
                 }
                 pairs.last_joined.insert(stretch, at);
             }
-            Item::Started(started) => {
+            PairItem::Started(started) => {
                 let calls = unstarted.get_mut(&(stretch, started.call_id.as_str()));
                 if let Some(call) = calls.and_then(VecDeque::pop_front) {
                     pairs.start_of.insert(call, at);
                 }
             }
-            Item::Result(result) => {
+            PairItem::Result(result) => {
                 let calls = unanswered.get_mut(&(stretch, result.call_id.as_str()));
                 let why = if calls.is_some() { Why::SecondResult } else { Why::NoCall };
                 match calls.and_then(VecDeque::pop_front) {
@@ -220,8 +222,8 @@ fn pair(
 
 /// One answer with all that belongs to it.
 struct AnswerAt<'t> {
-    items: &'t [Item],
-    stream: &'t [Piece<'t>],
+    items: &'t [PairItem],
+    stream: &'t [HistoryPiece<'t>],
     pairs: &'t Pairs,
     /// As they came.
     parts: &'t [usize],
@@ -242,7 +244,7 @@ impl AnswerAt<'_> {
         let mut has_calls = false;
         for at in self.in_block_order() {
             match self.said(at) {
-                Said::Message(message) => {
+                Contribution::Message(message) => {
                     let replaced = self.replaced(at);
                     answer.replaced.extend(replaced.cloned());
                     let said = match replaced {
@@ -251,10 +253,10 @@ impl AnswerAt<'_> {
                     };
                     content.extend(Some(said).filter(Content::has_substance).unwrap_or_default().0);
                 }
-                Said::Thinking(thinking) if thinking.has_substance() => {
+                Contribution::Thinking(thinking) if thinking.has_substance() => {
                     answer.thinking.push(Arc::new(thinking.clone()));
                 }
-                Said::Call(call) => {
+                Contribution::Call(call) => {
                     has_calls = true;
                     match self.pairs.result_of.get(&at) {
                         Some(result) => {
@@ -290,18 +292,18 @@ impl AnswerAt<'_> {
     fn in_block_order(&self) -> Vec<usize> {
         let mut parts = self.parts.to_vec();
         parts.sort_by_key(|at| match self.said(*at) {
-            Said::Message(message) => message.block,
-            Said::Thinking(thinking) => thinking.block,
-            Said::Call(call) => call.block,
+            Contribution::Message(message) => message.block,
+            Contribution::Thinking(thinking) => thinking.block,
+            Contribution::Call(call) => call.block,
             _ => 0,
         });
         parts
     }
 
-    fn said(&self, at: usize) -> &Said {
+    fn said(&self, at: usize) -> &Contribution {
         match &self.items[at] {
-            Item::Part(said) => said,
-            _ => &Said::Nothing,
+            PairItem::Part(said) => said,
+            _ => &Contribution::Nothing,
         }
     }
 
@@ -313,18 +315,20 @@ impl AnswerAt<'_> {
     }
 
     fn result_entry(&self, call_at: usize, at: usize) -> HistoryEntry {
-        let (Said::Call(call), Item::Result(result)) = (self.said(call_at), &self.items[at]) else {
+        let (Contribution::Call(call), PairItem::Result(result)) =
+            (self.said(call_at), &self.items[at])
+        else {
             unreachable!("only results are paired with calls");
         };
         let start_at = self.pairs.start_of.get(&call_at).copied();
         let start = start_at.and_then(|start_at| match &self.items[start_at] {
-            Item::Started(started) => Some(started),
+            PairItem::Started(started) => Some(started),
             _ => None,
         });
         let piece = &self.stream[at];
         let content = result_content(result, self.replaced(at));
         let mut entry = HistoryEntry::said_by(piece.event, piece.place, Role::Tool, content);
-        entry.note = Some(ToolNote::of(call, start, result));
+        entry.note = Some(ToolNote::new(call, start, result));
         entry.replaced.extend(self.replaced(at).cloned());
         if let Some(start_at) = start_at {
             entry.sources.push(self.stream[start_at].place);

@@ -9,7 +9,7 @@ use event::{Draft, SessionId};
 use journal::{Ancestry, ArtifactError, Journal, ReadError, Selection, SessionInfo};
 use serde::Serialize;
 
-use super::{BUNDLE_FORMAT, BundleError, Extent, Header, Mark};
+use super::{BUNDLE_FORMAT, BundleError, BundleHeader, BundleLine, Extent};
 use crate::SessionError;
 
 /// Writes a session or a tree as a bundle.
@@ -49,7 +49,7 @@ impl Exporter<'_> {
     fn export(mut self, root: &SessionId, extent: Extent) -> Result<(), BundleError> {
         let parts = parts(self.journal, root, extent)?;
         let redacted = self.redact.is_some();
-        self.line(&Header { hansard_bundle: BUNDLE_FORMAT, root: root.clone(), redacted })?;
+        self.line(&BundleHeader { hansard_bundle: BUNDLE_FORMAT, root: root.clone(), redacted })?;
         for part in parts {
             self.session(part)?;
         }
@@ -59,13 +59,13 @@ impl Exporter<'_> {
             }
         }
         let events = self.events;
-        self.line(&Mark::End { events })?;
+        self.line(&BundleLine::End { events })?;
         self.out.flush()?;
         Ok(())
     }
 
-    fn session(&mut self, part: Part) -> Result<(), BundleError> {
-        let Part { mut ancestry, inherited_seq, up_to_seq } = part;
+    fn session(&mut self, part: BundleSession) -> Result<(), BundleError> {
+        let BundleSession { mut ancestry, inherited_seq, up_to_seq } = part;
         let own = Selection::after(inherited_seq).up_to(up_to_seq).strict();
         let events = self.journal.events(&ancestry.session_id, own).map_err(SessionError::from)?;
         let mut events = events.peekable();
@@ -73,7 +73,7 @@ impl Exporter<'_> {
             // A fork that was given its own copy of what it shows is older than its journal says.
             ancestry.created_at = first.created_at;
         }
-        self.line(&Mark::Session { ancestry, up_to_seq })?;
+        self.line(&BundleLine::Session { ancestry, up_to_seq })?;
         for event in events {
             let mut event = event.map_err(SessionError::from)?;
             self.artifacts.extend(event.artifact_ids());
@@ -89,7 +89,7 @@ impl Exporter<'_> {
 
     fn artifact(&mut self, id: String) -> Result<(), BundleError> {
         match self.journal.artifacts().read(&id) {
-            Ok(bytes) => self.line(&Mark::Artifact { id, body: BASE64.encode(bytes) }),
+            Ok(bytes) => self.line(&BundleLine::Artifact { id, body: BASE64.encode(bytes) }),
             // What only refers to something outside has no body to bring.
             Err(ArtifactError::ArtifactNotFound(_) | ArtifactError::BadArtifactId(_)) => Ok(()),
             Err(error) => Err(SessionError::from(error).into()),
@@ -104,15 +104,15 @@ impl Exporter<'_> {
 }
 
 /// A session of the bundle.
-struct Part {
+struct BundleSession {
     ancestry: Ancestry,
     /// Its own events are those behind this one.
     inherited_seq: u64,
     up_to_seq: u64,
 }
 
-impl Part {
-    fn new(info: SessionInfo, up_to_seq: u64, parent_is_there: bool) -> Part {
+impl BundleSession {
+    fn new(info: SessionInfo, up_to_seq: u64, parent_is_there: bool) -> BundleSession {
         let mut ancestry = info.ancestry;
         // It follows from the rest, and differs where an ancestor is missing.
         ancestry.depth = 0;
@@ -128,19 +128,23 @@ impl Part {
             };
         }
         let inherited_seq = info.inherited_seq;
-        Part { ancestry, inherited_seq, up_to_seq: up_to_seq.max(inherited_seq) }
+        BundleSession { ancestry, inherited_seq, up_to_seq: up_to_seq.max(inherited_seq) }
     }
 }
 
 /// The sessions of a bundle, parents first: what the root stands on, the root, its descendants.
-fn parts(journal: &Journal, root: &SessionId, extent: Extent) -> Result<Vec<Part>, SessionError> {
+fn parts(
+    journal: &Journal,
+    root: &SessionId,
+    extent: Extent,
+) -> Result<Vec<BundleSession>, SessionError> {
     let mut parts = Vec::new();
     let mut info = journal.stat(root)?;
     let mut up_to_seq = info.tail_seq;
     loop {
         let inherited_seq = info.inherited_seq;
         let parent = info.ancestry.parent_session_id.clone().filter(|_| inherited_seq > 0);
-        parts.push(Part::new(info, up_to_seq, parent.is_some()));
+        parts.push(BundleSession::new(info, up_to_seq, parent.is_some()));
         let Some(parent) = parent else { break };
         info = journal.stat(&parent)?;
         up_to_seq = inherited_seq;
@@ -155,7 +159,7 @@ fn parts(journal: &Journal, root: &SessionId, extent: Extent) -> Result<Vec<Part
 fn descendants(
     journal: &Journal,
     root: &SessionId,
-    parts: &mut Vec<Part>,
+    parts: &mut Vec<BundleSession>,
 ) -> Result<(), SessionError> {
     let mut seen: BTreeSet<SessionId> =
         parts.iter().map(|part| part.ancestry.session_id.clone()).collect();
@@ -170,7 +174,7 @@ fn descendants(
             if seen.insert(child.session_id.clone()) {
                 waiting.push(child.session_id);
                 let tail_seq = info.tail_seq;
-                parts.push(Part::new(info, tail_seq, true));
+                parts.push(BundleSession::new(info, tail_seq, true));
             }
         }
     }

@@ -9,7 +9,7 @@ use event::payload::{Artifact, ArtifactRecorded};
 use event::{Event, SessionId};
 use journal::{Ancestry, AppendError, Batch, Expected, Journal, ReadError, Selection};
 
-use super::{BUNDLE_FORMAT, BundleError, EVENT_BEGINS, Header, Imported, Mark};
+use super::{BUNDLE_FORMAT, BundleError, BundleHeader, BundleLine, EVENT_BEGINS, Imported};
 use crate::SessionError;
 
 /// Takes a bundle in: all of it, or nothing. Doing it again changes nothing.
@@ -50,7 +50,7 @@ pub fn import(journal: &Journal, bundle: &mut dyn BufRead) -> Result<Imported, B
 
 /// How far the journal has a session already; what it has must be the same. `None` if it has
 /// never heard of it.
-fn known_up_to(journal: &Journal, session: &Incoming) -> Result<Option<u64>, BundleError> {
+fn known_up_to(journal: &Journal, session: &IncomingSession) -> Result<Option<u64>, BundleError> {
     let id = &session.ancestry.session_id;
     let tail = match journal.stat(id) {
         Ok(info) => info.tail_seq,
@@ -85,18 +85,18 @@ fn known_up_to(journal: &Journal, session: &Incoming) -> Result<Option<u64>, Bun
 #[derive(Default)]
 struct Bundle {
     named: HashSet<SessionId>,
-    sessions: Vec<Incoming>,
+    sessions: Vec<IncomingSession>,
     artifacts: Vec<(String, Vec<u8>)>,
 }
 
-struct Incoming {
+struct IncomingSession {
     ancestry: Ancestry,
     events: Vec<Event>,
     /// What tells each event from the others, whatever its date.
     facts: HashSet<[u8; 10]>,
 }
 
-impl Incoming {
+impl IncomingSession {
     /// How many of its events stand at or before `seq`.
     fn count_up_to(&self, seq: u64) -> usize {
         self.events.partition_point(|event| event.seq <= seq)
@@ -121,7 +121,7 @@ impl Bundle {
     fn read(input: &mut dyn BufRead) -> Result<Bundle, BundleError> {
         let mut lines = input.lines();
         let first = lines.next().transpose()?.unwrap_or_default();
-        let header: Header = serde_json::from_str(&first).map_err(|error| bad(1, &error))?;
+        let header: BundleHeader = serde_json::from_str(&first).map_err(|error| bad(1, &error))?;
         if header.hansard_bundle > BUNDLE_FORMAT {
             let found = header.hansard_bundle;
             return Err(BundleError::NewerFormat { found, supported: BUNDLE_FORMAT });
@@ -143,12 +143,12 @@ impl Bundle {
                 continue;
             }
             match serde_json::from_str(&line).map_err(|error| bad(number, &error))? {
-                Mark::Session { ancestry, .. } => bundle.take_session(ancestry, number)?,
-                Mark::Artifact { id, body } => {
+                BundleLine::Session { ancestry, .. } => bundle.take_session(ancestry, number)?,
+                BundleLine::Artifact { id, body } => {
                     let bytes = BASE64.decode(body).map_err(|error| bad(number, &error))?;
                     bundle.artifacts.push((id, bytes));
                 }
-                Mark::End { events } => announced = Some(events),
+                BundleLine::End { events } => announced = Some(events),
             }
         }
         match announced {
@@ -162,7 +162,7 @@ impl Bundle {
             let why = format!("session `{}` stands twice", ancestry.session_id);
             return Err(bad(number, &why));
         }
-        self.sessions.push(Incoming { ancestry, events: Vec::new(), facts: HashSet::new() });
+        self.sessions.push(IncomingSession { ancestry, events: Vec::new(), facts: HashSet::new() });
         Ok(())
     }
 

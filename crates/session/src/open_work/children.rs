@@ -6,7 +6,7 @@ use event::{ChildStatus, Event};
 use serde::{Deserialize, Serialize};
 
 use super::{Oddity, Opened, give_up_oldest};
-use crate::children::{ChildStep, Named, is_open, step};
+use crate::children::{ChildRef, ChildStep, is_open, step};
 
 /// Children remembered after their end, to know a late event for what it is. One forgotten counts
 /// as never heard of; the hosted door looks it up in the log instead.
@@ -50,7 +50,7 @@ impl OpenChildren {
     }
 
     pub(crate) fn apply(&mut self, event: &Event) -> Result<(), Oddity> {
-        let Some(named) = Named::read(event) else { return Ok(()) };
+        let Some(named) = ChildRef::read(event) else { return Ok(()) };
         match step(self.status(&named.child_id), &event.kind) {
             ChildStep::To(status) => self.set(event, named, status)?,
             ChildStep::Illegal { from } => {
@@ -63,7 +63,7 @@ impl OpenChildren {
         Ok(())
     }
 
-    fn set(&mut self, event: &Event, named: Named, status: ChildStatus) -> Result<(), Oddity> {
+    fn set(&mut self, event: &Event, named: ChildRef, status: ChildStatus) -> Result<(), Oddity> {
         let id = named.child_id.clone();
         if !is_open(&status) {
             self.end(id, status);
@@ -74,7 +74,7 @@ impl OpenChildren {
             child_session_id: named.child_session_id,
             agent_id: named.agent_id,
             status: status.clone(),
-            opened: Opened::at(event),
+            opened: Opened::from_event(event),
         });
         child.status = status;
         match give_up_oldest(&mut self.open, |child| child.opened.seq) {

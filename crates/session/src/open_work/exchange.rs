@@ -55,12 +55,12 @@ impl OpenCall {
 
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Exchange {
-    answer: Option<Answer>,
+    answer: Option<OpenAnswer>,
     calls: Vec<OpenCall>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-struct Answer {
+struct OpenAnswer {
     message_id: String,
     first: Opened,
     /// Where its first event came from, in a fork.
@@ -110,9 +110,9 @@ impl Exchange {
             .is_some_and(|answer| part.continues(&answer.message_id, answer.has_result));
         if !goes_on {
             self.calls.clear();
-            self.answer = Some(Answer {
+            self.answer = Some(OpenAnswer {
                 message_id: part.message_id.clone(),
-                first: Opened::at(event),
+                first: Opened::from_event(event),
                 origin: event.fork_origin(),
                 calls_count: 0,
                 has_result: false,
@@ -133,7 +133,7 @@ impl Exchange {
         self.calls.push(OpenCall {
             call_id: call.call_id.clone(),
             tool: call.tool.clone(),
-            opened: Opened::at(event),
+            opened: Opened::from_event(event),
             index,
             input_digest: input_digest(&call.input),
             idempotency_key: call.idempotency_key.clone().filter(|key| !key.is_empty()),
@@ -148,7 +148,8 @@ impl Exchange {
         let Some(place) = self.start_position(&started.call_id, key.as_deref()) else { return };
         let call = &mut self.calls[place];
         call.idempotency_key = key.or(call.idempotency_key.take());
-        call.started = Some(StartedCall { opened: Opened::at(event), effect: started.effect });
+        call.started =
+            Some(StartedCall { opened: Opened::from_event(event), effect: started.effect });
     }
 
     /// As [`Exchange::position`]; of two calls with one id the one that has not begun comes first.

@@ -81,7 +81,7 @@ impl Pending {
             return Err(odd(event, "approval", &request.approval_id, "is already open"));
         }
         let approval = OpenApproval {
-            opened: Opened::at(event),
+            opened: Opened::from_event(event),
             tool: request.tool,
             call_id: request.call_id,
             expires_at: request.expires_at,
@@ -112,7 +112,7 @@ impl Pending {
             return Err(odd(event, "wait", &wait.wait_id, "is already open"));
         }
         let open = OpenWait {
-            opened: Opened::at(event),
+            opened: Opened::from_event(event),
             reason: wait.reason,
             external_id: wait.external_id,
         };
@@ -147,7 +147,7 @@ impl Pending {
     fn ask(&mut self, event: &Event, input: ExternalInput) -> Result<(), Oddity> {
         let question = OpenQuestion {
             request_id: input.request_id,
-            opened: Opened::at(event),
+            opened: Opened::from_event(event),
             prompt: input.prompt,
         };
         match self.question.replace(question) {

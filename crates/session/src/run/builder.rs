@@ -10,7 +10,7 @@ use event::{BadPayload, Cost, Event, FORK_ORIGIN, Kind, Metadata, SessionId, Tim
 
 use super::step::StepBuilder;
 use super::{Run, RunInput, RunTurn, Skipped};
-use crate::amend::Told;
+use crate::amend::AmendedEvent;
 use crate::answer::AnswerPart;
 use crate::children::Children;
 
@@ -42,7 +42,7 @@ struct TurnBuilder {
 enum OpenTurn {
     None,
     /// Somebody said that it began, and will say when it ends.
-    Told,
+    AmendedEvent,
     /// It began with a prompt and ends with the next.
     Implied,
 }
@@ -76,7 +76,7 @@ impl Builder {
         }
     }
 
-    pub(super) fn apply(&mut self, told: &Told<'_>) {
+    pub(super) fn apply(&mut self, told: &AmendedEvent<'_>) {
         let event = told.event;
         let cost = told.cost.unwrap_or_default();
         let at = event.created_at;
@@ -136,7 +136,7 @@ impl Builder {
 
     fn turn_started(&mut self, event: &Event, started: TurnStarted) {
         self.agent(started.agent_id);
-        self.open_turn(event, OpenTurn::Told);
+        self.open_turn(event, OpenTurn::AmendedEvent);
     }
 
     fn turn_completed(&mut self, event: &Event, completed: TurnCompleted) {
@@ -148,7 +148,7 @@ impl Builder {
         };
         // A turn that failed before anything else was recorded is one all the same.
         if self.turn == OpenTurn::None || !self.turns.last().is_some_and(same) {
-            self.open_turn(event, OpenTurn::Told);
+            self.open_turn(event, OpenTurn::AmendedEvent);
         }
         let turn = &mut self.turns.last_mut().expect("one was just opened or is open").turn;
         turn.usage = completed.usage;
@@ -191,11 +191,11 @@ impl Builder {
             self.turn = OpenTurn::None;
         }
         self.close_answer();
-        self.gathered.push(RunInput::of(event, "user", prompt.content));
+        self.gathered.push(RunInput::from_event(event, "user", prompt.content));
     }
 
     fn context(&mut self, event: &Event, context: ContextAdded) {
-        let mut input = RunInput::of(event, "user", Content::default());
+        let mut input = RunInput::from_event(event, "user", Content::default());
         input.context_kind = Some(context.kind());
         input.placement = Some(context.placement());
         input.content = context.content;
@@ -251,7 +251,7 @@ impl Builder {
             return;
         };
         self.close_answer();
-        let mut input = RunInput::of(event, "tool", shown(&result));
+        let mut input = RunInput::from_event(event, "tool", shown(&result));
         input.call_id = Some(result.call_id.clone());
         self.gathered.push(input);
         self.turns[turn].steps[step].result(event, result, cost);
@@ -282,7 +282,7 @@ impl Builder {
 }
 
 impl RunInput {
-    fn of(event: &Event, role: &'static str, content: Content) -> RunInput {
+    fn from_event(event: &Event, role: &'static str, content: Content) -> RunInput {
         RunInput {
             event_id: event.id,
             seq: event.seq,

@@ -5,17 +5,17 @@ use std::sync::Arc;
 use event::payload::{AssistantThinking, Content, ToolCall, ToolResult, ToolStarted};
 use event::{Event, EventId, Kind};
 
+use super::contribution::Contribution;
 use super::entry::{
     HistoryEntry, Repair, Replaced, Role, ToolNote, Why, result_content, with_text,
 };
-use super::said::Said;
 
 /// An answer as far as it has come.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct AnswerBuilder {
     /// Blank if the provider gave none.
     pub(crate) message_id: String,
-    parts: Vec<Part>,
+    parts: Vec<AnswerBlock>,
     /// Parts from here on can still get a result; those before belong to talk that moved on.
     open_from: usize,
     /// Shows anything that no base covers; only then is it in the history.
@@ -25,24 +25,24 @@ pub(crate) struct Answer {
 }
 
 #[derive(Debug)]
-struct Part {
+struct AnswerBlock {
     block: u32,
     seq: u64,
     event_id: EventId,
     kind: Kind,
     place: u64,
-    body: Body,
+    body: BlockBody,
 }
 
 #[derive(Debug)]
-enum Body {
+enum BlockBody {
     Message(Content, Option<Replaced>),
     Thinking(Arc<AssistantThinking>),
-    Call(Box<Call>),
+    Call(Box<AnswerCall>),
 }
 
 #[derive(Debug)]
-struct Call {
+struct AnswerCall {
     call: Arc<ToolCall>,
     start: Option<(u64, ToolStarted)>,
     result: Option<(ToolResult, Arc<HistoryEntry>)>,
@@ -50,7 +50,7 @@ struct Call {
 
 /// An event at its place, on its way into the history.
 #[derive(Clone, Copy)]
-pub(crate) struct Spoken<'a> {
+pub(crate) struct PlacedEvent<'a> {
     pub(crate) event: &'a Event,
     pub(crate) place: u64,
     pub(crate) replaced: Option<&'a Replaced>,
@@ -58,16 +58,16 @@ pub(crate) struct Spoken<'a> {
     pub(crate) is_dormant: bool,
 }
 
-impl<'a> Spoken<'a> {
+impl<'a> PlacedEvent<'a> {
     /// An event that speaks for itself, where it stands.
-    pub(crate) fn plain(event: &'a Event) -> Spoken<'a> {
-        Spoken { event, place: event.seq, replaced: None, is_dormant: false }
+    pub(crate) fn plain(event: &'a Event) -> PlacedEvent<'a> {
+        PlacedEvent { event, place: event.seq, replaced: None, is_dormant: false }
     }
 }
 
-impl Answer {
-    pub(crate) fn new(message_id: &str) -> Answer {
-        Answer {
+impl AnswerBuilder {
+    pub(crate) fn new(message_id: &str) -> AnswerBuilder {
+        AnswerBuilder {
             message_id: message_id.to_owned(),
             parts: Vec::new(),
             open_from: 0,
@@ -87,25 +87,27 @@ impl Answer {
     }
 
     /// Adds a message, thinking or call; anything else is no part of an answer.
-    pub(crate) fn add(&mut self, said: Said, spoken: Spoken<'_>) {
+    pub(crate) fn add(&mut self, said: Contribution, spoken: PlacedEvent<'_>) {
         let (block, body) = match said {
-            Said::Message(message) => {
+            Contribution::Message(message) => {
                 let content = match spoken.replaced {
                     Some(replaced) => with_text(&message.content, &replaced.text),
                     None => message.content,
                 };
                 self.content = None;
-                (message.block, Body::Message(content, spoken.replaced.cloned()))
+                (message.block, BlockBody::Message(content, spoken.replaced.cloned()))
             }
-            Said::Thinking(thinking) => (thinking.block, Body::Thinking(Arc::new(thinking))),
-            Said::Call(call) => {
-                let call = Call { call: Arc::new(call), start: None, result: None };
-                (call.call.block, Body::Call(Box::new(call)))
+            Contribution::Thinking(thinking) => {
+                (thinking.block, BlockBody::Thinking(Arc::new(thinking)))
+            }
+            Contribution::Call(call) => {
+                let call = AnswerCall { call: Arc::new(call), start: None, result: None };
+                (call.call.block, BlockBody::Call(Box::new(call)))
             }
             _ => return,
         };
         self.is_awake |= !spoken.is_dormant;
-        self.parts.push(Part {
+        self.parts.push(AnswerBlock {
             block,
             seq: spoken.event.seq,
             event_id: spoken.event.id,
@@ -127,7 +129,11 @@ impl Answer {
     }
 
     /// Gives the result to the first call of its id that has none, or says why it cannot.
-    pub(crate) fn result(&mut self, result: ToolResult, spoken: Spoken<'_>) -> Result<(), Why> {
+    pub(crate) fn result(
+        &mut self,
+        result: ToolResult,
+        spoken: PlacedEvent<'_>,
+    ) -> Result<(), Why> {
         let call = self.open_call(&result.call_id, |call| call.result.is_none())?;
         let content = result_content(&result, spoken.replaced);
         let mut entry = HistoryEntry::said_by(spoken.event, spoken.place, Role::Tool, content);
@@ -160,11 +166,11 @@ impl Answer {
         let mut has_calls = false;
         for part in in_block_order(&self.parts) {
             match &part.body {
-                Body::Message(_, replaced) => answer.replaced.extend(replaced.clone()),
-                Body::Thinking(thinking) if thinking.has_substance() => {
+                BlockBody::Message(_, replaced) => answer.replaced.extend(replaced.clone()),
+                BlockBody::Thinking(thinking) if thinking.has_substance() => {
                     answer.thinking.push(Arc::clone(thinking));
                 }
-                Body::Call(call) => {
+                BlockBody::Call(call) => {
                     has_calls = true;
                     match &call.result {
                         Some((_, entry)) => {
@@ -191,7 +197,9 @@ impl Answer {
         let content = self.content.get_or_insert_with(|| {
             let messages =
                 in_block_order(&self.parts).into_iter().filter_map(|part| match &part.body {
-                    Body::Message(content, _) if content.has_substance() => Some(content.0.clone()),
+                    BlockBody::Message(content, _) if content.has_substance() => {
+                        Some(content.0.clone())
+                    }
                     _ => None,
                 });
             Arc::new(Content(messages.flatten().collect()))
@@ -200,11 +208,15 @@ impl Answer {
     }
 
     /// The first free one of the calls of this id that can still be answered.
-    fn open_call(&mut self, id: &str, is_free: fn(&Call) -> bool) -> Result<&mut Call, Why> {
+    fn open_call(
+        &mut self,
+        id: &str,
+        is_free: fn(&AnswerCall) -> bool,
+    ) -> Result<&mut AnswerCall, Why> {
         let mut why = Why::NoCall;
         for part in &mut self.parts[self.open_from..] {
             match &mut part.body {
-                Body::Call(call) if call.call.call_id == id && !id.trim().is_empty() => {
+                BlockBody::Call(call) if call.call.call_id == id && !id.trim().is_empty() => {
                     if is_free(call) {
                         return Ok(call);
                     }
@@ -217,18 +229,18 @@ impl Answer {
     }
 }
 
-impl Call {
+impl AnswerCall {
     fn answer(&mut self, result: ToolResult, mut entry: HistoryEntry) {
         let (place, start) = self.start.as_ref().map(|(place, start)| (*place, start)).unzip();
-        entry.note = Some(ToolNote::of(&self.call, start, &result));
+        entry.note = Some(ToolNote::new(&self.call, start, &result));
         entry.sources.extend(place);
         entry.sources.sort_unstable();
         self.result = Some((result, Arc::new(entry)));
     }
 }
 
-fn in_block_order(parts: &[Part]) -> Vec<&Part> {
-    let mut parts: Vec<&Part> = parts.iter().collect();
+fn in_block_order(parts: &[AnswerBlock]) -> Vec<&AnswerBlock> {
+    let mut parts: Vec<&AnswerBlock> = parts.iter().collect();
     parts.sort_by_key(|part| part.block);
     parts
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::ViewError;
 use super::entry::Why;
 use super::files::FileLists;
-use super::log::Log;
+use super::log::EventLog;
 use super::path::{Path, Range};
 
 /// What is remembered of a compaction or snapshot without its payload.
@@ -47,23 +47,23 @@ pub(crate) struct Bases(Vec<Base>);
 /// What the history stands on.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Chosen {
-    pub(crate) compaction: Option<Root>,
-    pub(crate) snapshot: Option<Root>,
+    pub(crate) compaction: Option<BaseRoot>,
+    pub(crate) snapshot: Option<BaseRoot>,
     /// The base whose entries have to be read: the newest that is more than an addition.
-    pub(crate) root: Option<Root>,
+    pub(crate) root: Option<BaseRoot>,
     /// Newer bases that could not be used; none for a reason means unreadable.
     pub(crate) skipped: Vec<(u64, Option<Why>)>,
 }
 
 /// A base that is used, and the last event it covers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Root {
+pub(crate) struct BaseRoot {
     pub(crate) seq: u64,
     pub(crate) cutoff_seq: u64,
 }
 
 impl Chosen {
-    pub(crate) fn newest(&self) -> Option<Root> {
+    pub(crate) fn newest(&self) -> Option<BaseRoot> {
         self.snapshot.or(self.compaction)
     }
 }
@@ -108,7 +108,7 @@ impl Bases {
             }
         }
         chosen.root = chosen.compaction;
-        let below = chosen.compaction.unwrap_or(Root { seq: 0, cutoff_seq: 0 });
+        let below = chosen.compaction.unwrap_or(BaseRoot { seq: 0, cutoff_seq: 0 });
         for base in back().take_while(|base| base.seq > below.seq) {
             let BaseKind::Snapshot { base_seq, adds_to } = base.kind else { continue };
             let usable = match base.cutoff {
@@ -135,20 +135,20 @@ impl Bases {
 }
 
 impl Base {
-    pub(crate) fn root(&self) -> Option<Root> {
+    pub(crate) fn root(&self) -> Option<BaseRoot> {
         match self.cutoff {
-            Cutoff::At(cutoff_seq) => Some(Root { seq: self.seq, cutoff_seq }),
+            Cutoff::At(cutoff_seq) => Some(BaseRoot { seq: self.seq, cutoff_seq }),
             Cutoff::NotFound | Cutoff::Unreadable => None,
         }
     }
 
-    fn usable(&self, is_on_path: &dyn Fn(u64) -> bool) -> Result<Root, Option<Why>> {
+    fn usable(&self, is_on_path: &dyn Fn(u64) -> bool) -> Result<BaseRoot, Option<Why>> {
         match self.cutoff {
             Cutoff::Unreadable => Err(None),
             Cutoff::NotFound => Err(Some(Why::CutoffNotFound)),
             Cutoff::At(cutoff_seq) if !is_on_path(cutoff_seq) => Err(Some(Why::CutoffOffPath)),
             Cutoff::At(_) if !self.has_entries => Err(Some(Why::NoEntries)),
-            Cutoff::At(cutoff_seq) => Ok(Root { seq: self.seq, cutoff_seq }),
+            Cutoff::At(cutoff_seq) => Ok(BaseRoot { seq: self.seq, cutoff_seq }),
         }
     }
 }
@@ -199,7 +199,7 @@ impl BasePayload {
 
     /// The last event it covers, by number and by id, which may not contradict each other, and
     /// which lies before the base.
-    pub(crate) fn cutoff(&self, seq: u64, log: &dyn Log) -> Result<Cutoff, ViewError> {
+    pub(crate) fn cutoff(&self, seq: u64, log: &dyn EventLog) -> Result<Cutoff, ViewError> {
         let found = match self.cutoff_event_id {
             Some(id) => log.seq_of(id)?.unwrap_or(0),
             None => self.cutoff_seq,
@@ -211,7 +211,7 @@ impl BasePayload {
 }
 
 /// The entries that say: what `root` shows, and everything behind it up to `to_seq`.
-pub(crate) fn additions(root: Option<Root>, path: &Path, to_seq: u64) -> Vec<SavedEntry> {
+pub(crate) fn additions(root: Option<BaseRoot>, path: &Path, to_seq: u64) -> Vec<SavedEntry> {
     let mut entries = Vec::new();
     if let Some(root) = root {
         entries.push(SavedEntry { seq: Some(root.seq), ..SavedEntry::default() });

@@ -35,7 +35,7 @@ pub struct EffectiveView {
 
 /// An entry as it is given to a model: without its origin.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Message {
+pub struct HistoryMessage {
     pub role: Role,
     pub content: Arc<Content>,
     pub thinking: Vec<Arc<AssistantThinking>>,
@@ -72,8 +72,8 @@ impl EffectiveView {
     }
 
     /// The entries without their origin.
-    pub fn messages(&self) -> impl Iterator<Item = Message> {
-        self.entries().map(|entry| Message {
+    pub fn messages(&self) -> impl Iterator<Item = HistoryMessage> {
+        self.entries().map(|entry| HistoryMessage {
             role: entry.role,
             content: Arc::clone(&entry.content),
             thinking: entry.thinking.clone(),

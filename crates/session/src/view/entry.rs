@@ -246,7 +246,7 @@ fn add_line(content: &mut Content, line: &str) {
 
 impl ToolNote {
     /// What call, start and result say together; the first that is not blank wins.
-    pub(crate) fn of(
+    pub(crate) fn new(
         call: &ToolCall,
         start: Option<&ToolStarted>,
         result: &ToolResult,

@@ -11,10 +11,10 @@ use std::sync::Arc;
 use event::payload::SavedEntry;
 use event::{EventId, Kind};
 
-use super::answer::{Answer, Spoken};
+use super::answer::{AnswerBuilder, PlacedEvent};
+use super::contribution::{Contribution, joins};
 use super::entry::{HistoryEntry, Repair, Role, Why, inline_entry};
 use super::list::List;
-use super::said::{Said, joins};
 
 /// Marks that are kept: what happened since the oldest can be heard anew without starting over.
 /// Second accounts and rewinds mostly concern the last few prompts and answers.
@@ -29,15 +29,15 @@ pub(crate) struct Fold {
     pub(crate) repairs: List<Repair>,
     /// Whether what comes now belongs to what the working set stands behind.
     pub(crate) in_base: bool,
-    items: Vec<Item>,
+    items: Vec<FoldItem>,
     /// How many items were settled before the first of `items`.
     settled_items: usize,
     /// By message id, which item an unsettled answer is.
     answers: HashMap<String, usize>,
     settled_answers: SettledAnswers,
-    open: Option<Open>,
+    open: Option<OpenEntry>,
     /// Oldest first.
-    marks: VecDeque<Mark>,
+    marks: VecDeque<RewindPoint>,
     /// Nothing was heard since everything was settled but the open answer.
     is_settled: bool,
 }
@@ -52,7 +52,7 @@ struct SettledAnswers {
 
 /// A moment when everything was settled: how long the lists were before `place` was heard.
 #[derive(Debug)]
-struct Mark {
+struct RewindPoint {
     place: u64,
     prefix: usize,
     settled: usize,
@@ -61,14 +61,14 @@ struct Mark {
 }
 
 #[derive(Debug)]
-enum Item {
+enum FoldItem {
     Entry(Arc<HistoryEntry>),
-    Answer(Box<Answer>),
+    Answer(Box<AnswerBuilder>),
 }
 
 /// The answer that results and further parts go to.
 #[derive(Debug)]
-struct Open {
+struct OpenEntry {
     item: usize,
     has_result: bool,
     /// The talk had moved on and came back to it.
@@ -80,30 +80,30 @@ struct Open {
 /// A part of an answer that is settled: to put it in its place, everything since the answer
 /// began has to be heard anew.
 #[derive(Debug)]
-pub(crate) struct Late {
+pub(crate) struct LatePart {
     pub(crate) place: u64,
 }
 
 impl Fold {
     /// Takes what one event says.
-    pub(crate) fn hear(&mut self, spoken: Spoken<'_>) -> Result<(), Late> {
+    pub(crate) fn apply(&mut self, spoken: PlacedEvent<'_>) -> Result<(), LatePart> {
         let event = spoken.event;
-        match Said::by(event) {
-            Said::Prompt(content) => {
+        match Contribution::from_event(event) {
+            Contribution::Prompt(content) => {
                 let entry = HistoryEntry::said_by(event, spoken.place, Role::User, content);
                 self.close(spoken.place);
                 self.entry(entry.replace(spoken.replaced));
             }
-            Said::Context(context) => {
+            Contribution::Context(context) => {
                 let entry = HistoryEntry::context(event, spoken.place, context);
                 self.context(entry.replace(spoken.replaced));
             }
-            Said::Started(started) => {
+            Contribution::Started(started) => {
                 if let Some((answer, _)) = self.open_answer() {
                     answer.start(started, spoken.place);
                 }
             }
-            Said::Result(result) => {
+            Contribution::Result(result) => {
                 let given = match self.open_answer() {
                     Some((answer, open)) => {
                         open.has_result = true;
@@ -117,15 +117,17 @@ impl Fold {
                     Err(why) => self.repair(event.seq, why),
                 }
             }
-            Said::Unreadable(error) => {
+            Contribution::Unreadable(error) => {
                 if event.kind == Kind::UserPrompt {
                     self.close(spoken.place);
                 }
                 self.repair(event.seq, Why::Unreadable(error));
             }
-            Said::Unknown => self.repair(event.seq, Why::UnknownRecord),
-            Said::Nothing => {}
-            said @ (Said::Message(_) | Said::Thinking(_) | Said::Call(_)) => {
+            Contribution::Unknown => self.repair(event.seq, Why::UnknownRecord),
+            Contribution::Nothing => {}
+            said @ (Contribution::Message(_)
+            | Contribution::Thinking(_)
+            | Contribution::Call(_)) => {
                 self.part(said, spoken)?;
             }
         }
@@ -133,7 +135,7 @@ impl Fold {
     }
 
     /// Takes what a base says in full.
-    pub(crate) fn hear_inline(&mut self, saved: &SavedEntry, base_seq: u64, base_id: EventId) {
+    pub(crate) fn apply_inline(&mut self, saved: &SavedEntry, base_seq: u64, base_id: EventId) {
         match inline_entry(saved, base_seq, base_id) {
             Ok(entry) if entry.context_kind.is_some() => self.context(entry),
             Ok(entry) => {
@@ -155,8 +157,8 @@ impl Fold {
         let (mut entries, mut repairs) = (Vec::new(), Vec::new());
         for item in self.items.drain(..until - self.settled_items) {
             match item {
-                Item::Entry(entry) => entries.push(entry),
-                Item::Answer(mut answer) => {
+                FoldItem::Entry(entry) => entries.push(entry),
+                FoldItem::Answer(mut answer) => {
                     answer.render(&mut entries, &mut repairs);
                     if self.answers.remove(&answer.message_id).is_some() {
                         self.settled_answers.insert(hash(&answer.message_id), answer.place());
@@ -192,14 +194,14 @@ impl Fold {
         let (mut entries, mut repairs) = (Vec::new(), Vec::new());
         for item in &mut self.items {
             match item {
-                Item::Entry(entry) => entries.push(Arc::clone(entry)),
-                Item::Answer(answer) => answer.render(&mut entries, &mut repairs),
+                FoldItem::Entry(entry) => entries.push(Arc::clone(entry)),
+                FoldItem::Answer(answer) => answer.render(&mut entries, &mut repairs),
             }
         }
         (entries, repairs)
     }
 
-    fn part(&mut self, said: Said, spoken: Spoken<'_>) -> Result<(), Late> {
+    fn part(&mut self, said: Contribution, spoken: PlacedEvent<'_>) -> Result<(), LatePart> {
         let id = said.message_id().unwrap_or_default().to_owned();
         let is_same = self
             .open_answer()
@@ -220,19 +222,23 @@ impl Fold {
     }
 
     /// Opens the answer of that id, a new one unless it is known.
-    fn open(&mut self, id: &str, place: u64) -> Result<(), Late> {
+    fn open(&mut self, id: &str, place: u64) -> Result<(), LatePart> {
         let known = self.answers.get(id).copied();
         if known.is_none() {
             if let Some(place) = self.settled_answers.places.get(&hash(id)).copied() {
-                return Err(Late { place });
+                return Err(LatePart { place });
             }
             self.close(place);
         }
         let item = known.unwrap_or(self.settled_items + self.items.len());
-        self.open =
-            Some(Open { item, has_result: false, is_late: known.is_some(), contexts: Vec::new() });
+        self.open = Some(OpenEntry {
+            item,
+            has_result: false,
+            is_late: known.is_some(),
+            contexts: Vec::new(),
+        });
         if known.is_none() {
-            self.items.push(Item::Answer(Box::new(Answer::new(id))));
+            self.items.push(FoldItem::Answer(Box::new(AnswerBuilder::new(id))));
             if !id.is_empty() {
                 self.answers.insert(id.to_owned(), item);
             }
@@ -252,7 +258,7 @@ impl Fold {
         if self.marks.len() == MARKS_MAX {
             self.marks.pop_front();
         }
-        self.marks.push_back(Mark {
+        self.marks.push_back(RewindPoint {
             place,
             prefix: self.prefix.len(),
             settled: self.settled.len(),
@@ -261,11 +267,11 @@ impl Fold {
         });
     }
 
-    fn open_answer(&mut self) -> Option<(&mut Answer, &mut Open)> {
+    fn open_answer(&mut self) -> Option<(&mut AnswerBuilder, &mut OpenEntry)> {
         let open = self.open.as_mut()?;
         match self.items.get_mut(open.item - self.settled_items)? {
-            Item::Answer(answer) => Some((answer, open)),
-            Item::Entry(_) => None,
+            FoldItem::Answer(answer) => Some((answer, open)),
+            FoldItem::Entry(_) => None,
         }
     }
 
@@ -294,7 +300,7 @@ impl Fold {
         match (entry.is_prefix(), self.in_base) {
             (true, true) => self.base_prefix.push(entry),
             (true, false) => self.prefix.push(entry),
-            (false, _) => self.items.push(Item::Entry(entry)),
+            (false, _) => self.items.push(FoldItem::Entry(entry)),
         }
     }
 }

@@ -5,7 +5,7 @@ use journal::ReadError;
 
 /// Random access to the events of one session: all that a view has taken, the one it is taking
 /// now, perhaps more.
-pub trait Log {
+pub trait EventLog {
     /// Calls `each` with the events from `from_seq` to `to_seq`, both included, in order.
     fn read(
         &self,
@@ -18,7 +18,7 @@ pub trait Log {
     fn seq_of(&self, id: EventId) -> Result<Option<u64>, ReadError>;
 }
 
-impl dyn Log + '_ {
+impl dyn EventLog + '_ {
     /// One event, or none where the log ends before it.
     pub(crate) fn event(&self, seq: u64) -> Result<Option<Event>, ReadError> {
         let mut found = None;

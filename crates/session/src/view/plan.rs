@@ -9,17 +9,17 @@ use event::{EventId, Kind};
 
 use super::ViewError;
 use super::amends::Amends;
-use super::base::{BasePayload, Bases, Chosen, Root, covers};
+use super::answer_span::AnswerSpan;
+use super::base::{BasePayload, BaseRoot, Bases, Chosen, covers};
 use super::entry::{Repair, Replaced, Why};
 use super::files::FileLists;
-use super::log::Log;
+use super::log::EventLog;
 use super::path::{Path, Range};
-use super::stretch::Stretch;
 
 /// The beginning of a history, before its events are read.
 #[derive(Debug, Default)]
 pub(crate) struct Plan {
-    pub(crate) steps: Vec<Step>,
+    pub(crate) steps: Vec<PlanStep>,
     /// How many of the steps belong to what the working set stands behind.
     pub(crate) in_base: usize,
     /// By place, the text that stands for the event's own.
@@ -29,7 +29,7 @@ pub(crate) struct Plan {
 }
 
 #[derive(Debug)]
-pub(crate) enum Step {
+pub(crate) enum PlanStep {
     /// A text the base gives in full.
     Inline { saved: Box<SavedEntry>, base_seq: u64, base_id: EventId },
     /// Events of the log.
@@ -39,17 +39,17 @@ pub(crate) enum Step {
 }
 
 /// The log behind a base, as far as planning needs it.
-pub(crate) struct Ground<'a> {
+pub(crate) struct PlanInput<'a> {
     pub(crate) path: &'a Path,
     pub(crate) amends: &'a Amends,
     pub(crate) bases: &'a Bases,
-    pub(crate) log: &'a dyn Log,
+    pub(crate) log: &'a dyn EventLog,
     pub(crate) up_to_seq: u64,
 }
 
 impl Plan {
     /// Plans the entries of the chosen base and of those it refers to.
-    pub(crate) fn of(chosen: &Chosen, ground: &Ground<'_>) -> Result<Plan, ViewError> {
+    pub(crate) fn build(chosen: &Chosen, ground: &PlanInput<'_>) -> Result<Plan, ViewError> {
         let mut planning = Planning {
             ground,
             on_path: ground.path.ranges(0, ground.up_to_seq),
@@ -63,7 +63,7 @@ impl Plan {
 }
 
 struct Planning<'a> {
-    ground: &'a Ground<'a>,
+    ground: &'a PlanInput<'a>,
     on_path: Vec<Range>,
     placed: Seqs,
     /// Bases that count, and the files they name.
@@ -72,8 +72,8 @@ struct Planning<'a> {
 }
 
 /// A base whose entries are being taken up.
-struct Frame {
-    root: Root,
+struct PlanFrame {
+    root: BaseRoot,
     id: EventId,
     is_snapshot: bool,
     entries: std::vec::IntoIter<SavedEntry>,
@@ -88,7 +88,7 @@ impl Planning<'_> {
     /// The working set stands behind the prefix context of `leader`: of the base, or of the one
     /// below a snapshot that begins with it and only adds what came later.
     fn take_up(&mut self, chosen: &Chosen) -> Result<(), ViewError> {
-        let mut frames: Vec<Frame> = Vec::new();
+        let mut frames: Vec<PlanFrame> = Vec::new();
         let mut leader = 0;
         if let Some(root) = chosen.root {
             leader = root.seq;
@@ -120,14 +120,14 @@ impl Planning<'_> {
     }
 
     /// Reads a base and notes its files; none if it was read before.
-    fn open(&mut self, root: Root) -> Result<Option<Frame>, ViewError> {
+    fn open(&mut self, root: BaseRoot) -> Result<Option<PlanFrame>, ViewError> {
         if self.files.contains_key(&root.seq) {
             return Ok(None);
         }
         let Some(event) = self.ground.log.event(root.seq)? else { return Ok(None) };
         let Ok(payload) = BasePayload::read(&event) else { return Ok(None) };
         self.files.insert(root.seq, payload.files);
-        Ok(Some(Frame {
+        Ok(Some(PlanFrame {
             root,
             id: event.id,
             is_snapshot: event.kind == Kind::Snapshot,
@@ -140,9 +140,9 @@ impl Planning<'_> {
     fn take_entry(
         &mut self,
         entry: SavedEntry,
-        base: Root,
+        base: BaseRoot,
         base_id: EventId,
-    ) -> Result<Option<Frame>, ViewError> {
+    ) -> Result<Option<PlanFrame>, ViewError> {
         if let (Some(from_seq), Some(to_seq)) = (entry.seq, entry.to_seq) {
             if from_seq > to_seq {
                 self.repair(base.seq, Why::EntryNotFound);
@@ -150,7 +150,7 @@ impl Planning<'_> {
             if to_seq > base.cutoff_seq {
                 self.repair(base.seq, Why::EntryBeyondCutoff);
             }
-            self.place(Range { from_seq, to_seq: to_seq.min(base.cutoff_seq) }, Step::Events);
+            self.place(Range { from_seq, to_seq: to_seq.min(base.cutoff_seq) }, PlanStep::Events);
             return Ok(None);
         }
         let named = match (entry.seq, entry.event_id) {
@@ -162,7 +162,7 @@ impl Planning<'_> {
                 self.repair(base.seq, Why::EntryBeyondCutoff);
             } else {
                 let saved = Box::new(entry);
-                self.plan.steps.push(Step::Inline { saved, base_seq: base.seq, base_id });
+                self.plan.steps.push(PlanStep::Inline { saved, base_seq: base.seq, base_id });
             }
             return Ok(None);
         }
@@ -173,8 +173,8 @@ impl Planning<'_> {
         &mut self,
         seq: u64,
         entry: SavedEntry,
-        base: Root,
-    ) -> Result<Option<Frame>, ViewError> {
+        base: BaseRoot,
+    ) -> Result<Option<PlanFrame>, ViewError> {
         let place = self.ground.amends.place(seq);
         if seq >= base.seq || !covers(&self.on_path, place) {
             self.repair(base.seq, Why::EntryNotFound);
@@ -189,7 +189,7 @@ impl Planning<'_> {
         } else if place > base.cutoff_seq {
             self.repair(base.seq, Why::EntryBeyondCutoff);
         } else {
-            self.place(Range { from_seq: place, to_seq: place }, Step::Events);
+            self.place(Range { from_seq: place, to_seq: place }, PlanStep::Events);
             if let Some(text) = entry.shown {
                 let replaced = Replaced { seq: place, text, artifact: entry.artifact };
                 self.plan.replaced.insert(place, replaced);
@@ -199,7 +199,7 @@ impl Planning<'_> {
     }
 
     /// Puts what is on the path and not yet placed at the end.
-    fn place(&mut self, range: Range, step: fn(Range) -> Step) {
+    fn place(&mut self, range: Range, step: fn(Range) -> PlanStep) {
         let first = self.on_path.partition_point(|known| known.to_seq < range.from_seq);
         for known in &self.on_path[first..] {
             let from_seq = known.from_seq.max(range.from_seq);
@@ -214,13 +214,13 @@ impl Planning<'_> {
     /// An answer that was open at the cutoff comes back behind the base, for its later results;
     /// not if the base shows any part of it.
     fn reenter(&mut self, cutoff_seq: u64) -> Result<(), ViewError> {
-        let Ground { path, amends, log, .. } = *self.ground;
-        let Some(stretch) = Stretch::at(cutoff_seq, path, amends, log)?.open() else {
+        let PlanInput { path, amends, log, .. } = *self.ground;
+        let Some(stretch) = AnswerSpan::ending_at(cutoff_seq, path, amends, log)?.open() else {
             return Ok(());
         };
         if !stretch.parts.iter().any(|place| self.placed.contains(*place)) {
             for place in stretch.places {
-                self.place(Range { from_seq: place, to_seq: place }, Step::Dormant);
+                self.place(Range { from_seq: place, to_seq: place }, PlanStep::Dormant);
             }
         }
         Ok(())

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::amends::Amends;
 use super::base::{Base, Bases};
 use super::path::{Path, Rewind};
-use super::{Log, View, ViewError, ViewOptions};
+use super::{EventLog, View, ViewError, ViewOptions};
 
 /// The form written here. Others are not read: the view is made again.
 const VERSION: u32 = 1;
@@ -93,7 +93,7 @@ impl View {
     pub fn restore(
         saved: &SavedView,
         options: ViewOptions,
-        log: &dyn Log,
+        log: &dyn EventLog,
     ) -> Result<Option<View>, ViewError> {
         let last = log.event(saved.up_to_seq)?.map(|event| event.id);
         if saved.up_to_seq == 0 || last.is_none() || last != saved.last_id {

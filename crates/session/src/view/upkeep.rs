@@ -5,15 +5,15 @@ use std::sync::Arc;
 
 use event::{Event, Kind};
 
-use super::answer::Spoken;
+use super::answer::PlacedEvent;
+use super::answer_span::for_each_account;
 use super::base::{Base, BaseKind, BasePayload, Cutoff};
 use super::entry::{HistoryEntry, Repair, Replaced, Why};
 use super::files::FileLists;
-use super::fold::{Fold, Late};
+use super::fold::{Fold, LatePart};
 use super::path::{Range, Rewind};
-use super::plan::{Ground, Plan, Step};
-use super::stretch::each_speaker;
-use super::{EffectiveView, Log, View, ViewError};
+use super::plan::{Plan, PlanInput, PlanStep};
+use super::{EffectiveView, EventLog, View, ViewError};
 
 /// The entries of a view, and what belongs to them.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ pub(super) struct Loaded {
 
 impl View {
     /// Moves to the path that continues after `parent_seq` with this prompt.
-    pub(super) fn continue_after(&mut self, parent_seq: u64, prompt: &Event, log: &dyn Log) {
+    pub(super) fn continue_after(&mut self, parent_seq: u64, prompt: &Event, log: &dyn EventLog) {
         let prompt_seq = prompt.seq;
         if parent_seq + 1 < prompt_seq {
             self.path.rewind(Rewind { prompt_seq, parent_seq });
@@ -36,7 +36,7 @@ impl View {
         // Agents name the last thing said, so facts are left behind all the time; that changes
         // no history.
         if self.mattering_seq <= parent_seq {
-            return self.hear(prompt, log);
+            return self.apply_plain(prompt, log);
         }
         let chosen = self.bases.choose(&self.path, prompt_seq);
         if chosen != self.chosen {
@@ -44,16 +44,16 @@ impl View {
             self.loaded = None;
         }
         // A rewind behind a mark drops it, so a mark before the parent is on the parent's path.
-        self.hear_anew(|mark| mark <= parent_seq, parent_seq, Some(prompt), log);
+        self.replay_from_mark(|mark| mark <= parent_seq, parent_seq, Some(prompt), log);
     }
 
-    pub(super) fn hear(&mut self, event: &Event, log: &dyn Log) {
+    pub(super) fn apply_plain(&mut self, event: &Event, log: &dyn EventLog) {
         let Some(loaded) = &mut self.loaded else { return };
         loaded.effective = None;
-        match loaded.fold.hear(Spoken::plain(event)) {
+        match loaded.fold.apply(PlacedEvent::plain(event)) {
             Ok(()) => loaded.fold.settle(),
-            Err(Late { place }) => {
-                self.hear_anew(|mark| mark <= place, self.up_to_seq, Some(event), log);
+            Err(LatePart { place }) => {
+                self.replay_from_mark(|mark| mark <= place, self.up_to_seq, Some(event), log);
             }
         }
     }
@@ -61,12 +61,12 @@ impl View {
     /// Returns to the newest fitting mark and hears from there what is on the path to `to_seq`,
     /// then `event`. Where that is not possible, the history is read from its base when
     /// somebody asks.
-    pub(super) fn hear_anew(
+    pub(super) fn replay_from_mark(
         &mut self,
         fits: impl Fn(u64) -> bool,
         to_seq: u64,
         event: Option<&Event>,
-        log: &dyn Log,
+        log: &dyn EventLog,
     ) {
         let Some(mut loaded) = self.loaded.take() else { return };
         loaded.effective = None;
@@ -79,7 +79,7 @@ impl View {
             }
         }
         if let Some(event) = event
-            && loaded.fold.hear(Spoken::plain(event)).is_err()
+            && loaded.fold.apply(PlacedEvent::plain(event)).is_err()
         {
             return;
         }
@@ -87,7 +87,7 @@ impl View {
         self.loaded = Some(loaded);
     }
 
-    pub(super) fn read_base(&self, event: &Event, log: &dyn Log) -> Result<Base, ViewError> {
+    pub(super) fn read_base(&self, event: &Event, log: &dyn EventLog) -> Result<Base, ViewError> {
         let is_snapshot = event.kind == Kind::Snapshot;
         let Ok(payload) = BasePayload::read(event) else {
             let kind = match is_snapshot {
@@ -138,29 +138,29 @@ impl View {
     }
 
     /// Reads the history from its base on.
-    pub(super) fn read_back(&self, log: &dyn Log) -> Result<Loaded, ViewError> {
-        let ground = Ground {
+    pub(super) fn read_back(&self, log: &dyn EventLog) -> Result<Loaded, ViewError> {
+        let ground = PlanInput {
             path: &self.path,
             amends: &self.amends,
             bases: &self.bases,
             log,
             up_to_seq: self.up_to_seq,
         };
-        let plan = Plan::of(&self.chosen, &ground)?;
-        let mut repairs = self.skipped(log)?;
+        let plan = Plan::build(&self.chosen, &ground)?;
+        let mut repairs = self.skipped_bases(log)?;
         repairs.extend(plan.repairs.iter().cloned());
 
         let mut fold = Fold::default();
         for (at, step) in plan.steps.iter().enumerate() {
             fold.in_base = at < plan.in_base;
             match step {
-                Step::Inline { saved, base_seq, base_id } => {
-                    fold.hear_inline(saved, *base_seq, *base_id);
+                PlanStep::Inline { saved, base_seq, base_id } => {
+                    fold.apply_inline(saved, *base_seq, *base_id);
                 }
-                Step::Events(range) => {
+                PlanStep::Events(range) => {
                     self.read_range(*range, &plan.replaced, false, &mut fold, log)?;
                 }
-                Step::Dormant(range) => {
+                PlanStep::Dormant(range) => {
                     self.read_range(*range, &plan.replaced, true, &mut fold, log)?;
                 }
             }
@@ -186,21 +186,21 @@ impl View {
         replaced: &HashMap<u64, Replaced>,
         is_dormant: bool,
         fold: &mut Fold,
-        log: &dyn Log,
+        log: &dyn EventLog,
     ) -> Result<bool, ViewError> {
         let mut is_whole = true;
-        each_speaker(range, &self.amends, log, &mut |place, event| {
+        for_each_account(range, &self.amends, log, &mut |place, event| {
             if event.seq != place && event.kind.is_shown() && !is_dormant {
                 fold.repair(place, Why::Amended);
             }
             let replaced = replaced.get(&place);
-            is_whole &= fold.hear(Spoken { event, place, replaced, is_dormant }).is_ok();
+            is_whole &= fold.apply(PlacedEvent { event, place, replaced, is_dormant }).is_ok();
         })?;
         Ok(is_whole)
     }
 
     /// The bases that could not be used, as repairs.
-    fn skipped(&self, log: &dyn Log) -> Result<Vec<Repair>, ViewError> {
+    fn skipped_bases(&self, log: &dyn EventLog) -> Result<Vec<Repair>, ViewError> {
         let mut repairs = Vec::new();
         for (seq, why) in &self.chosen.skipped {
             let why = match why {

@@ -4,7 +4,7 @@ use std::sync::{Arc, Barrier};
 
 use event::Raw;
 use event::payload::{ApprovalRequested, ApprovalResolved, Decision, WaitResolved, WaitStarted};
-use session::{DENIALS_MAX, Refused, Session, SessionError, Verdict};
+use session::{ApprovalVerdict, DENIALS_MAX, RuleViolation, Session, SessionError};
 
 use crate::drafts::at;
 use crate::worlds::{all, every_store, id, kinds, write};
@@ -20,7 +20,7 @@ fn request(session: &Session, approval_id: &str) {
 }
 
 fn allow(session: &Session, approval_id: &str) -> Result<(), SessionError> {
-    session.resolve_approval(approval_id, Decision::Allow, Verdict::default()).map(drop)
+    session.resolve_approval(approval_id, Decision::Allow, ApprovalVerdict::default()).map(drop)
 }
 
 fn wait(wait_id: &str) -> WaitStarted {
@@ -49,7 +49,7 @@ every_store! {
         assert_eq!(again.waiting_on()[0].id, "a1");
         allow(&again, "a1").unwrap();
         let late = allow(&world.session("s"), "a1");
-        assert!(matches!(late, Err(SessionError::Refused(Refused::AlreadyResolved {
+        assert!(matches!(late, Err(SessionError::Refused(RuleViolation::AlreadyResolved {
             decision: Some(Decision::Allow), ..
         }))));
     }
@@ -58,16 +58,16 @@ every_store! {
         let session = world.session("s");
         request(&session, "a1");
         let unknown = allow(&session, "a9");
-        assert!(matches!(unknown, Err(SessionError::Refused(Refused::ApprovalNotFound { .. }))));
-        let neither = session.resolve_approval("a1", Decision::Other("maybe".into()), Verdict::default());
-        assert!(matches!(neither, Err(SessionError::Refused(Refused::BadArgument { .. }))));
+        assert!(matches!(unknown, Err(SessionError::Refused(RuleViolation::ApprovalNotFound { .. }))));
+        let neither = session.resolve_approval("a1", Decision::Other("maybe".into()), ApprovalVerdict::default());
+        assert!(matches!(neither, Err(SessionError::Refused(RuleViolation::BadArgument { .. }))));
         let again = session.record(&ApprovalRequested {
             approval_id: "a1".to_owned(), tool: "bash".to_owned(), ..Default::default()
         });
-        assert!(matches!(again, Err(SessionError::Refused(Refused::ApprovalExists { .. }))));
+        assert!(matches!(again, Err(SessionError::Refused(RuleViolation::ApprovalExists { .. }))));
         session.cancel_approval("a1", "changed my mind").unwrap();
         let late = allow(&session, "a1");
-        assert!(matches!(late, Err(SessionError::Refused(Refused::AlreadyResolved {
+        assert!(matches!(late, Err(SessionError::Refused(RuleViolation::AlreadyResolved {
             decision: None, ..
         }))));
         assert_eq!(kinds(&all(&session)), ["approval.requested", "approval.canceled"]);
@@ -90,14 +90,14 @@ every_store! {
                 std::thread::spawn(move || {
                     barrier.wait();
                     let decision = if n % 2 == 0 { Decision::Allow } else { Decision::Deny };
-                    session.resolve_approval(&name, decision, Verdict::default())
+                    session.resolve_approval(&name, decision, ApprovalVerdict::default())
                 })
             }).collect();
             let answers: Vec<_> = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
             let won = answers.iter().filter(|answer| answer.is_ok()).count();
             assert_eq!(won, 1, "{answers:?}");
             assert!(answers.iter().filter(|answer| answer.is_err()).all(|answer| matches!(
-                answer, Err(SessionError::Refused(Refused::AlreadyResolved { .. }))
+                answer, Err(SessionError::Refused(RuleViolation::AlreadyResolved { .. }))
             )));
         }
         let session = world.open("s");
@@ -119,7 +119,7 @@ every_store! {
         assert_eq!(session.expire_approvals(at(30)).unwrap(), ["a1"]);
         assert!(other.expire_approvals(at(31)).unwrap().is_empty());
         let late = allow(&other, "a1");
-        assert!(matches!(late, Err(SessionError::Refused(Refused::AlreadyResolved {
+        assert!(matches!(late, Err(SessionError::Refused(RuleViolation::AlreadyResolved {
             decision: None, ..
         }))));
         assert_eq!(session.waiting_on().len(), 2);
@@ -130,7 +130,7 @@ every_store! {
         let session = world.session("s");
         let deny = |name: &str| {
             request(&session, name);
-            let verdict = Verdict { by: Some("rule".to_owned()), is_automated: true, reason: None };
+            let verdict = ApprovalVerdict { by: Some("rule".to_owned()), is_automated: true, reason: None };
             session.resolve_approval(name, Decision::Deny, verdict).unwrap();
         };
         deny("a1");
@@ -140,7 +140,7 @@ every_store! {
         let again = Session::open(&world.reopened(), id("s")).unwrap();
         assert!(again.open_work().denials().policy_is_off(DENIALS_MAX));
         request(&again, "a4");
-        let person = Verdict { by: Some("person".to_owned()), ..Verdict::default() };
+        let person = ApprovalVerdict { by: Some("person".to_owned()), ..ApprovalVerdict::default() };
         again.resolve_approval("a4", Decision::Allow, person).unwrap();
         assert!(!again.open_work().denials().policy_is_off(DENIALS_MAX));
     }
@@ -152,7 +152,7 @@ every_store! {
         session.cancel_question("q1").unwrap();
         session.ask("q2", "how?").unwrap();
         let stale = session.answer("q1", Raw::from_value("because").unwrap());
-        assert!(matches!(stale, Err(SessionError::Refused(Refused::IllegalTransition { .. }))));
+        assert!(matches!(stale, Err(SessionError::Refused(RuleViolation::IllegalTransition { .. }))));
         assert_eq!(session.waiting_on()[0].id, "q2");
         let other = Session::open(&world.reopened(), id("s")).unwrap();
         other.answer("q2", Raw::from_value("like this").unwrap()).unwrap();

@@ -8,7 +8,7 @@ use event::payload::{
 };
 use event::{ChildStatus, Raw};
 use journal::{From, OnLag};
-use session::{ChildSpec, Refused, Session, SessionError, Spawned};
+use session::{ChildSpec, RuleViolation, Session, SessionError, SpawnedChild};
 
 use crate::drafts::{drafts_of, metadata};
 use crate::worlds::{World, all, every_store, id, kinds, told, write};
@@ -27,7 +27,7 @@ fn dig(child_id: &str) -> ChildSpec {
     }
 }
 
-fn spawn(session: &Session, spec: ChildSpec) -> Spawned {
+fn spawn(session: &Session, spec: ChildSpec) -> SpawnedChild {
     session.spawn_child(spec).unwrap()
 }
 
@@ -59,7 +59,7 @@ every_store! {
         parent.append_prompt("hello").unwrap();
         let spec = ChildSpec { child_id: None, ..dig("") };
         let spawned = spawn(&parent, spec);
-        assert_eq!(spawned.session.id().as_str(), spawned.child_id);
+        assert_eq!(spawned.session.session_id().as_str(), spawned.child_id);
         let request = parent.last_event().unwrap().unwrap();
         let request = request.payload::<ChildRequested>().unwrap().unwrap();
         assert_eq!(request.mode, Some(ChildMode::Handoff));
@@ -67,7 +67,7 @@ every_store! {
         assert_eq!(prompts(&spawned.session), ["Task: dig"]);
         let listed = parent.children().unwrap();
         assert_eq!((listed.len(), &listed[0].status), (1, &ChildStatus::Requested));
-        let ancestry = world.journal().stat(spawned.session.id()).unwrap().ancestry;
+        let ancestry = world.journal().stat(spawned.session.session_id()).unwrap().ancestry;
         assert_eq!(ancestry.parent_session_id, Some(id("p")));
         assert_eq!((ancestry.fork_point_seq, ancestry.depth), (2, 1));
         assert_eq!(ancestry.fork_point_event_id, Some(parent.last_event().unwrap().unwrap().id));
@@ -113,16 +113,16 @@ every_store! {
         assert!(matches!(exists, Err(SessionError::SessionExists(name)) if name == id("taken")));
         let mode = Some(ChildMode::Other("clone".into()));
         let unknown = parent.spawn_child(ChildSpec { mode, ..dig("c") });
-        assert!(matches!(unknown, Err(SessionError::Refused(Refused::BadArgument { .. }))));
+        assert!(matches!(unknown, Err(SessionError::Refused(RuleViolation::BadArgument { .. }))));
         let nobody = parent.spawn_child(ChildSpec { agent_id: String::new(), ..dig("c") });
-        assert!(matches!(nobody, Err(SessionError::Refused(Refused::BadPayload(_)))));
+        assert!(matches!(nobody, Err(SessionError::Refused(RuleViolation::BadPayload(_)))));
         let no_object = ChildSpec { metadata: Some(Raw::from_value("x").unwrap()), ..dig("c") };
         assert!(matches!(parent.spawn_child(no_object), Err(SessionError::BadArgument { .. })));
         assert!(!world.journal().exists(&id("c")).unwrap());
         spawn(&parent, dig("c"));
         let session_id = Some(id("d"));
         let twice = parent.spawn_child(ChildSpec { session_id, ..dig("c") });
-        assert!(matches!(twice, Err(SessionError::Refused(Refused::ChildExists { .. }))));
+        assert!(matches!(twice, Err(SessionError::Refused(RuleViolation::ChildExists { .. }))));
         assert!(!world.journal().exists(&id("d")).unwrap());
         assert_eq!(kinds(&all(&parent)), ["user.prompt", "child.requested"]);
     }
@@ -263,7 +263,7 @@ every_store! {
         assert_eq!(kinds(&queued.collect::<Vec<_>>()), ["child.requested", "child.canceled"]);
         // Canceled is final, and waiting for it gives that.
         assert!(matches!(parent.start_child("queued"),
-            Err(SessionError::Refused(Refused::IllegalTransition { .. }))));
+            Err(SessionError::Refused(RuleViolation::IllegalTransition { .. }))));
         let ended = parent.wait_child("queued", NOW).unwrap().unwrap();
         assert_eq!(ended.reason.as_deref(), Some("parent stopped"));
     }

@@ -16,7 +16,7 @@
 
 use event::{Cost, Draft, Event, EventId, EventKey, Kind, Metadata, Raw, SessionId, Time};
 use journal::ReadError;
-use session::Past;
+use session::EventLookup;
 
 /// 2026-01-01T12:00:00Z, in seconds.
 const NOON: i64 = 1_767_268_800;
@@ -170,7 +170,7 @@ pub(crate) fn numbered(text: &str) -> String {
 /// A whole log that can be asked.
 pub(crate) struct Recorded<'a>(pub(crate) &'a [Event]);
 
-impl Past for Recorded<'_> {
+impl EventLookup for Recorded<'_> {
     fn find(&self, key: &EventKey) -> Result<Vec<Event>, ReadError> {
         Ok(self.0.iter().filter(|event| event.keys().contains(key)).cloned().collect())
     }

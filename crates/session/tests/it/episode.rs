@@ -70,7 +70,7 @@ fn episodes_are_put_by_id_and_found_newest_first() {
     episodes.put(said("s", "old sandwich"));
     episodes.put(said("t", "fresh Sandwich"));
     episodes.put(said("s", "new sandwich"));
-    let listed: Vec<String> = episodes.of(&session_id("s")).map(Episode::text).collect();
+    let listed: Vec<String> = episodes.by_session(&session_id("s")).map(Episode::text).collect();
     assert_eq!(listed, ["new sandwich"], "the same id is the same episode");
     let found = |words, limit| {
         let found = episodes.search(words, limit);

@@ -3,7 +3,7 @@
 use event::payload::{Effect, ToolResult};
 use event::{ForkOrigin, Raw};
 use expect_test::expect;
-use session::execution::{Next, decide, idempotency_key, input_digest, lost, partial_output};
+use session::execution::{CallAction, decide, idempotency_key, input_digest, lost, partial_output};
 use session::{OpenWork, find_execution};
 
 use crate::drafts::{Recorded, id, log, session_id};
@@ -12,7 +12,7 @@ fn next(text: &str, key: &str, effect: Effect) -> String {
     let events = log(text);
     let execution = find_execution(&Recorded(&events), key).unwrap();
     match decide(execution.as_ref(), &effect) {
-        Next::Return(result) => format!("return {}", result.seq),
+        CallAction::Return(result) => format!("return {}", result.seq),
         other => format!("{other:?}").to_lowercase(),
     }
 }

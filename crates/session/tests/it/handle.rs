@@ -5,7 +5,7 @@ use std::sync::{Arc, Barrier};
 use event::payload::{SettingsChanged, UserPrompt};
 use event::{Draft, Event, Metadata, Raw};
 use journal::{AppendError, Batch, ReadError, Recording};
-use session::{Reducer, Refused, Scope, Session, SessionError};
+use session::{Reducer, RuleViolation, Scope, Session, SessionError};
 
 use crate::drafts::{at, drafts_of, id as line_id};
 use crate::worlds::{Kept, World, all, every_store, id, kinds, observe, told, write};
@@ -68,7 +68,7 @@ every_store! {
         write(&session, 1, "prompt hello");
         let batch = drafts_of("s", 2, "prompt one \n result c1 ok done \n prompt two");
         let refused = session.append_batch(batch);
-        assert!(matches!(refused, Err(SessionError::Refused(Refused::UnmatchedResult { .. }))));
+        assert!(matches!(refused, Err(SessionError::Refused(RuleViolation::UnmatchedResult { .. }))));
         write(&session, 9, "prompt after");
         assert_eq!(kinds(&all(&session)), ["user.prompt", "user.prompt"]);
         assert_eq!(session.seq(), 2);
@@ -77,7 +77,7 @@ every_store! {
     fn an_event_of_another_session_is_stored_nowhere(world) {
         let session = world.session("s");
         let refused = session.append_batch(drafts_of("t", 1, "prompt hello"));
-        assert!(matches!(refused, Err(SessionError::Refused(Refused::SessionMismatch { .. }))));
+        assert!(matches!(refused, Err(SessionError::Refused(RuleViolation::SessionMismatch { .. }))));
         assert!(!world.journal().exists(&id("s")).unwrap());
         assert!(!world.journal().exists(&id("t")).unwrap());
     }
@@ -139,7 +139,7 @@ every_store! {
         write(&one, 1, "prompt hello \n call m1 c1 bash ls");
         write(&other, 3, "result c1 ok done");
         let second = one.append_batch(drafts_of("s", 4, "result c1 ok done"));
-        assert!(matches!(second, Err(SessionError::Refused(Refused::UnmatchedResult { .. }))));
+        assert!(matches!(second, Err(SessionError::Refused(RuleViolation::UnmatchedResult { .. }))));
         assert!(one.open_work().calls().is_empty());
         assert_eq!(one.seq(), 3);
     }

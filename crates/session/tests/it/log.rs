@@ -7,7 +7,7 @@ use event::payload::{
 use event::{AMENDS, Draft, Event, EventId, Kind, Raw, SessionId, Time};
 use journal::ReadError;
 use session::builder::ViewBuilder;
-use session::view::{EffectiveView, HistoryEntry, Log, Role, View, ViewOptions};
+use session::view::{EffectiveView, EventLog, HistoryEntry, Role, View, ViewOptions};
 
 /// A session in memory. Events are numbered as they are written; each method answers with the
 /// number.
@@ -16,7 +16,7 @@ pub(crate) struct TestLog {
     pub(crate) events: Vec<Event>,
 }
 
-impl Log for TestLog {
+impl EventLog for TestLog {
     fn read(
         &self,
         from_seq: u64,

@@ -3,7 +3,7 @@
 use event::{Draft, Event, Kind, Metadata};
 use journal::{Batch, Journal};
 use proptest::prelude::*;
-use session::{ForkOptions, Live, Reducer, Replay, Session, ViewBuilder};
+use session::{ForkOptions, LiveState, Reducer, Replay, Session, ViewBuilder};
 
 use crate::drafts::drafts_of;
 use crate::log::render;
@@ -82,7 +82,7 @@ fn observe(journal: &Journal, drafts: &[Draft], sizes: &[usize], mut after: impl
     }
 }
 
-fn replayed(events: &[Event]) -> (Live, <Seen as Reducer>::State) {
+fn replayed(events: &[Event]) -> (LiveState, <Seen as Reducer>::State) {
     let mut replay = Replay::with_reducer(Seen, Some(id("s")));
     replay.run(events.to_vec()).unwrap();
     (replay.session().unwrap().clone(), replay.into_state())
@@ -138,7 +138,7 @@ proptest! {
         while !rest.is_empty() {
             let (batch, behind) = rest.split_at(sizes.next().unwrap().min(rest.len()));
             let handle = if *by_other.next().unwrap() { &other } else { &session };
-            // Refused or not: what is refused leaves no trace.
+            // RuleViolation or not: what is refused leaves no trace.
             let _ = handle.append_batch(batch.to_vec());
             rest = behind;
         }

@@ -3,7 +3,7 @@
 use event::{Event, Raw};
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
-use session::{Live, Reduced, Reducer, Replay, ReplayError};
+use session::{LiveState, Reduced, Reducer, Replay, ReplayError};
 
 use crate::drafts::{drafts, id, log, log_of, numbered, session_id};
 use crate::open_work::{any_log, cases};
@@ -42,14 +42,14 @@ fn a_blank_target_takes_the_first_events_id() {
 
 #[test]
 fn an_empty_stream_gives_an_empty_session() {
-    let mut replay = Replay::of(session_id("t"));
+    let mut replay = Replay::for_session(session_id("t"));
     replay.run([]).unwrap();
-    assert_eq!(*replay.session().unwrap(), Live::new(session_id("t")));
+    assert_eq!(*replay.session().unwrap(), LiveState::new(session_id("t")));
 }
 
 #[test]
 fn the_first_error_stops_and_names_the_event() {
-    let mut replay = Replay::of(session_id("s"));
+    let mut replay = Replay::for_session(session_id("s"));
     fails(
         replay.run(log("prompt a \n [session=t] prompt b \n prompt c")),
         expect!["event #2 is of session `t`, not of `s`"],
@@ -89,7 +89,7 @@ fn a_line_may_lack_session_and_seq() {
             id(n)
         )
     };
-    let mut replay = Replay::of(session_id("s"));
+    let mut replay = Replay::for_session(session_id("s"));
     replay.apply_line(&line(1, "")).unwrap();
     replay.apply_line(&line(2, r#","session_id":"","seq":2"#)).unwrap();
     replay.apply_line(&line(3, r#","session_id":"s""#)).unwrap();
@@ -110,8 +110,8 @@ fn a_line_may_lack_session_and_seq() {
     );
 }
 
-fn live(text: &str) -> Live {
-    let mut replay = Replay::of(session_id("s"));
+fn live(text: &str) -> LiveState {
+    let mut replay = Replay::for_session(session_id("s"));
     replay.run(log(text)).unwrap();
     replay.session().unwrap().clone()
 }
@@ -198,12 +198,12 @@ proptest! {
         let mut whole = Replay::with_reducer(Counting, Some(session_id("s")));
         whole.run(events.clone()).unwrap();
 
-        // Live: saved somewhere on the way, read back, gone on; replayed: from lines.
+        // LiveState: saved somewhere on the way, read back, gone on; replayed: from lines.
         let split = split.min(events.len());
-        let mut live = Replay::of(session_id("s"));
+        let mut live = Replay::for_session(session_id("s"));
         live.run(events[..split].to_vec()).unwrap();
         let saved = serde_json::to_string(live.session().unwrap()).unwrap();
-        let mut live: Live = serde_json::from_str(&saved).unwrap();
+        let mut live: LiveState = serde_json::from_str(&saved).unwrap();
         for event in &events[split..] {
             let instead_of = event.amends().and_then(|first| counted(&events, event.seq, first));
             live.apply(event, instead_of);

@@ -4,7 +4,7 @@ use std::sync::{Arc, Barrier};
 
 use event::ChildStatus;
 use event::payload::Effect;
-use session::execution::Next;
+use session::execution::CallAction;
 use session::{ChildSpec, Left, Session, SessionError};
 
 use crate::drafts::{at, drafts_of};
@@ -50,7 +50,7 @@ every_store! {
         assert_eq!(left.left().len(), 4);
         assert!(session.is_waiting());
         let call = session.open_work().calls()[0].clone();
-        assert_eq!(session.begin_tool(&call, Effect::NeverReplay).unwrap().next, Next::Run);
+        assert_eq!(session.begin_tool(&call, Effect::NeverReplay).unwrap().next, CallAction::Run);
     }
 
     fn two_that_close_at_once_add_nothing_twice(world) {
@@ -114,10 +114,10 @@ every_store! {
         write(&session, 1, "prompt go \n call m1 c1 bash rm");
         let call = session.open_work().calls()[0].clone();
         let begun = session.begin_tool(&call, Effect::NeverReplay).unwrap();
-        assert_eq!(begun.next, Next::Run);
+        assert_eq!(begun.next, CallAction::Run);
         let again = Session::open(&world.reopened(), id("s")).unwrap();
-        assert_eq!(again.begin_tool(&call, Effect::NeverReplay).unwrap().next, Next::Refuse);
-        assert_eq!(again.begin_tool(&call, Effect::Reconcile).unwrap().next, Next::Refuse);
+        assert_eq!(again.begin_tool(&call, Effect::NeverReplay).unwrap().next, CallAction::Refuse);
+        assert_eq!(again.begin_tool(&call, Effect::Reconcile).unwrap().next, CallAction::Refuse);
         let found = again.find_execution(&begun.key).unwrap().unwrap();
         assert!(found.call.is_some() && found.started.is_some() && found.result.is_none());
         write(&session, 10, "result c1 ok done");
@@ -140,9 +140,9 @@ every_store! {
                 session.begin_tool(&call, Effect::NeverReplay).unwrap().next
             })
         }).collect();
-        let nexts: Vec<Next> = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
-        assert_eq!(nexts.iter().filter(|next| **next == Next::Run).count(), 1);
-        assert_eq!(nexts.iter().filter(|next| **next == Next::Refuse).count(), 3);
+        let nexts: Vec<CallAction> = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
+        assert_eq!(nexts.iter().filter(|next| **next == CallAction::Run).count(), 1);
+        assert_eq!(nexts.iter().filter(|next| **next == CallAction::Refuse).count(), 3);
     }
 
     fn a_tool_that_may_run_again_does(world) {
@@ -150,9 +150,9 @@ every_store! {
         write(&session, 1, "prompt go \n call m1 c1 cat a");
         let call = session.open_work().calls()[0].clone();
         for _ in 0..2 {
-            assert_eq!(session.begin_tool(&call, Effect::ReplaySafe).unwrap().next, Next::Run);
+            assert_eq!(session.begin_tool(&call, Effect::ReplaySafe).unwrap().next, CallAction::Run);
         }
-        assert_eq!(session.begin_tool(&call, Effect::Reconcile).unwrap().next, Next::AskHost);
+        assert_eq!(session.begin_tool(&call, Effect::Reconcile).unwrap().next, CallAction::AskHost);
     }
 
     fn partial_output_survives(world) {

@@ -3,12 +3,12 @@
 use event::{Draft, Event};
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
-use session::{OpenWork, Refused, check_batch};
+use session::{OpenWork, RuleViolation, check_batch};
 
 use crate::drafts::{Recorded, drafts, log, numbered, session_id};
 use crate::open_work::{any_log, cases};
 
-fn door(history: &str, batch: &str) -> Result<OpenWork, Refused> {
+fn door(history: &str, batch: &str) -> Result<OpenWork, RuleViolation> {
     let events = log(history);
     let mut state = OpenWork::new(session_id("s"));
     events.iter().for_each(|event| state.apply(event));
@@ -82,7 +82,7 @@ fn a_kind_without_a_name_is_refused() {
     batch[0].kind = event::Kind::from(" ");
     let state = OpenWork::new(session_id("s"));
     let error = check_batch(&state, &batch, &Recorded(&[])).unwrap_err();
-    assert!(matches!(error, Refused::BadPayload(bad) if bad.path == "kind"));
+    assert!(matches!(error, RuleViolation::BadPayload(bad) if bad.path == "kind"));
 }
 
 #[test]
@@ -466,7 +466,7 @@ fn children_only_take_legal_steps() {
     ] {
         let before = if before.is_empty() { String::new() } else { child(before) };
         let error = door(&format!("{REQUEST}\n{before}"), &child(kind)).unwrap_err();
-        assert!(matches!(error, Refused::IllegalTransition { .. }), "{error}");
+        assert!(matches!(error, RuleViolation::IllegalTransition { .. }), "{error}");
     }
     refused(
         "",
@@ -504,7 +504,7 @@ fn a_forgotten_child_is_looked_up() {
     taken(&history, &child("merged"));
     let error = door(&history, &child("started")).unwrap_err();
     assert!(
-        matches!(error, Refused::IllegalTransition { from: Some(from), .. } if from == "completed")
+        matches!(error, RuleViolation::IllegalTransition { from: Some(from), .. } if from == "completed")
     );
 }
 

@@ -12,7 +12,7 @@ use event::{Event, EventId, Kind, Raw};
 use expect_test::{Expect, expect};
 use journal::ReadError;
 use session::builder::{Mode, ViewBuilder};
-use session::view::{Log, Role, SavedView, View, ViewError, ViewOptions};
+use session::view::{EventLog, Role, SavedView, View, ViewError, ViewOptions};
 
 use crate::log::{TestLog, id_at, result, shown};
 

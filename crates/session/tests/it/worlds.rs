@@ -130,7 +130,7 @@ fn journal(kept: Kept, dir: Option<&TempDir>) -> Journal {
 
 /// Appends the lines one by one, with ids from `first` on (see `drafts`).
 pub(crate) fn write(session: &Session, first: u64, text: &str) -> Vec<Appended> {
-    let drafts = drafts_of(session.id().as_str(), first, text);
+    let drafts = drafts_of(session.session_id().as_str(), first, text);
     drafts.into_iter().map(|draft| session.append(draft).unwrap()).collect()
 }
 

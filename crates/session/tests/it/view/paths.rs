@@ -376,7 +376,7 @@ struct Counting<'a> {
     read: Cell<u64>,
 }
 
-impl Log for Counting<'_> {
+impl EventLog for Counting<'_> {
     fn read(
         &self,
         from_seq: u64,

@@ -6,7 +6,7 @@ use journal::ReadError;
 
 /// The batch breaks a rule. Nothing of it is recorded.
 #[derive(Debug, Clone, thiserror::Error)]
-pub enum Refused {
+pub enum RuleViolation {
     #[error("event {event_id} is of session `{found}`, not of `{expected}`")]
     SessionMismatch { event_id: EventId, expected: SessionId, found: SessionId },
     #[error(transparent)]
@@ -98,15 +98,15 @@ impl std::fmt::Display for Subject {
     }
 }
 
-impl Refused {
+impl RuleViolation {
     pub(crate) fn child(
         event_id: EventId,
         child_id: &str,
         from: Option<&ChildStatus>,
         kind: &Kind,
-    ) -> Refused {
+    ) -> RuleViolation {
         let from = from.map(|status| status.as_str());
-        Refused::illegal(event_id, Subject::Child, child_id, from, kind)
+        RuleViolation::illegal(event_id, Subject::Child, child_id, from, kind)
     }
 
     pub(crate) fn illegal(
@@ -115,9 +115,9 @@ impl Refused {
         id: &str,
         from: Option<&str>,
         kind: &Kind,
-    ) -> Refused {
+    ) -> RuleViolation {
         let from = from.map(str::to_owned);
-        Refused::IllegalTransition {
+        RuleViolation::IllegalTransition {
             event_id,
             subject,
             id: id.to_owned(),

@@ -10,11 +10,11 @@ use journal::{ReadError, Selection};
 use crate::reader::SessionReader;
 use crate::saved;
 use crate::view::{View, ViewOptions};
-use crate::{Live, Reduced, Reducer, SessionError};
+use crate::{LiveState, Reduced, Reducer, SessionError};
 
 /// The folded state of a session, up to the last event this side knows of.
-pub(crate) struct Current {
-    pub(crate) live: Live,
+pub(crate) struct FoldedState {
+    pub(crate) live: LiveState,
     pub(crate) view: View,
     /// The last event that is known to be recorded; folded or still to be read.
     pub(crate) known_tail: u64,
@@ -28,11 +28,11 @@ pub struct Reduction<R: Reducer> {
     reduced: Arc<Mutex<Reduced<R>>>,
 }
 
-impl Current {
+impl FoldedState {
     /// Of a session in which nothing has happened yet.
-    pub(crate) fn new(id: SessionId) -> Current {
-        Current {
-            live: Live::new(id),
+    pub(crate) fn new(id: SessionId) -> FoldedState {
+        FoldedState {
+            live: LiveState::new(id),
             view: View::new(ViewOptions::default()),
             known_tail: 0,
             reducers: Vec::new(),

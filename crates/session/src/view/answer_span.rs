@@ -4,40 +4,40 @@ use event::{Event, Kind};
 use journal::ReadError;
 
 use super::amends::Amends;
-use super::log::Log;
+use super::contribution::{Contribution, joins};
+use super::log::EventLog;
 use super::path::{Path, Range};
-use super::said::{Said, joins};
 
 /// Events read back first; each further step reads twice as many.
 const WINDOW: u64 = 16;
 
 /// An answer and what followed it, with no prompt and no other answer behind it.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Stretch {
+pub(crate) struct AnswerSpan {
     /// Its parts, starts and results, in order.
     pub(crate) places: Vec<u64>,
     /// The parts among them.
     pub(crate) parts: Vec<u64>,
     /// The calls without a result.
-    pub(crate) waiting: Vec<Waiting>,
+    pub(crate) waiting: Vec<UnansweredCall>,
 }
 
 /// A call that nobody answered yet.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Waiting {
+pub(crate) struct UnansweredCall {
     pub(crate) call_id: String,
     pub(crate) place: u64,
 }
 
-impl Stretch {
+impl AnswerSpan {
     /// The stretch at the end of the path to `seq`. Costs what the stretch is long.
-    pub(crate) fn at(
+    pub(crate) fn ending_at(
         seq: u64,
         path: &Path,
         amends: &Amends,
-        log: &dyn Log,
-    ) -> Result<Stretch, ReadError> {
-        let mut back: Vec<Heard> = Vec::new();
+        log: &dyn EventLog,
+    ) -> Result<AnswerSpan, ReadError> {
+        let mut back: Vec<PlacedContribution> = Vec::new();
         let mut answer: Option<String> = None;
         'back: for range in path.back_from(seq) {
             let (mut to_seq, mut window) = (range.to_seq, WINDOW);
@@ -60,28 +60,28 @@ impl Stretch {
                 (to_seq, window) = (from_seq - 1, window * 2);
             }
         }
-        Ok(Stretch::last_of(back.into_iter().rev()))
+        Ok(AnswerSpan::last_of(back.into_iter().rev()))
     }
 
     /// The last stretch of a talk without prompts.
-    fn last_of(talk: impl Iterator<Item = Heard>) -> Stretch {
-        let mut stretch = Stretch::default();
+    fn last_of(talk: impl Iterator<Item = PlacedContribution>) -> AnswerSpan {
+        let mut stretch = AnswerSpan::default();
         let mut open: Option<(String, bool)> = None;
-        for Heard { place, said, .. } in talk {
+        for PlacedContribution { place, said, .. } in talk {
             if let Some(id) = said.message_id() {
                 if !open.as_ref().is_some_and(|(open, answered)| joins(open, *answered, id)) {
-                    stretch = Stretch::default();
+                    stretch = AnswerSpan::default();
                     open = Some((id.to_owned(), false));
                 }
                 stretch.places.push(place);
                 stretch.parts.push(place);
             }
             match (said, &mut open) {
-                (Said::Call(call), _) if !call.call_id.trim().is_empty() => {
-                    stretch.waiting.push(Waiting { call_id: call.call_id, place });
+                (Contribution::Call(call), _) if !call.call_id.trim().is_empty() => {
+                    stretch.waiting.push(UnansweredCall { call_id: call.call_id, place });
                 }
-                (Said::Started(_), Some(_)) => stretch.places.push(place),
-                (Said::Result(result), Some((_, answered))) => {
+                (Contribution::Started(_), Some(_)) => stretch.places.push(place),
+                (Contribution::Result(result), Some((_, answered))) => {
                     *answered = true;
                     stretch.places.push(place);
                     let mut waiting = stretch.waiting.iter();
@@ -96,33 +96,37 @@ impl Stretch {
     }
 
     /// The stretch, unless nothing in it waits.
-    pub(crate) fn open(self) -> Option<Stretch> {
+    pub(crate) fn open(self) -> Option<AnswerSpan> {
         (!self.waiting.is_empty()).then_some(self)
     }
 }
 
 /// What was said at a place.
-struct Heard {
+struct PlacedContribution {
     place: u64,
-    said: Said,
+    said: Contribution,
     is_prompt: bool,
 }
 
 /// What is said in a range, fuller accounts at the places they belong to.
-fn hear(range: Range, amends: &Amends, log: &dyn Log) -> Result<Vec<Heard>, ReadError> {
+fn hear(
+    range: Range,
+    amends: &Amends,
+    log: &dyn EventLog,
+) -> Result<Vec<PlacedContribution>, ReadError> {
     let mut heard = Vec::new();
-    each_speaker(range, amends, log, &mut |place, event| {
+    for_each_account(range, amends, log, &mut |place, event| {
         let is_prompt = event.kind == Kind::UserPrompt;
-        heard.push(Heard { place, said: Said::by(event), is_prompt });
+        heard.push(PlacedContribution { place, said: Contribution::from_event(event), is_prompt });
     })?;
     Ok(heard)
 }
 
 /// Calls `each` with every place of the range and the event that speaks there.
-pub(crate) fn each_speaker(
+pub(crate) fn for_each_account(
     range: Range,
     amends: &Amends,
-    log: &dyn Log,
+    log: &dyn EventLog,
     each: &mut dyn FnMut(u64, &Event),
 ) -> Result<(), ReadError> {
     let plain = |from_seq, to_seq, each: &mut dyn FnMut(u64, &Event)| match from_seq > to_seq {

@@ -4,25 +4,25 @@ use event::{Cost, Event, SessionId};
 use serde::{Deserialize, Serialize};
 
 use crate::answer::AnswerPart;
-use crate::{Latest, OpenWork, SessionCost, Settings};
+use crate::{Latest, OpenWork, SessionCost, SessionSettings};
 
 /// What is known of a session without reading it again. Bounded, and the same whether it was
 /// folded live, in pieces or from the whole log.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Live {
+pub struct LiveState {
     pub open_work: OpenWork,
     pub cost: SessionCost,
     pub latest: Latest,
-    pub settings: Settings,
+    pub settings: SessionSettings,
 }
 
-impl Live {
-    pub fn new(session_id: SessionId) -> Live {
-        Live {
+impl LiveState {
+    pub fn new(session_id: SessionId) -> LiveState {
+        LiveState {
             open_work: OpenWork::new(session_id),
             cost: SessionCost::default(),
             latest: Latest::default(),
-            settings: Settings::default(),
+            settings: SessionSettings::default(),
         }
     }
 

@@ -8,7 +8,7 @@ use event::{BadPayload, Event, Kind};
 
 /// The contribution of an event.
 #[derive(Debug)]
-pub(crate) enum Said {
+pub(crate) enum Contribution {
     Prompt(Content),
     Message(AssistantMessage),
     Thinking(AssistantThinking),
@@ -24,28 +24,32 @@ pub(crate) enum Said {
     Nothing,
 }
 
-impl Said {
-    pub(crate) fn by(event: &Event) -> Said {
+impl Contribution {
+    pub(crate) fn from_event(event: &Event) -> Contribution {
         match event.kind {
-            Kind::UserPrompt => read(event, |prompt: UserPrompt| Said::Prompt(prompt.content)),
-            Kind::AssistantMessage => read(event, Said::Message),
-            Kind::AssistantThinking => read(event, Said::Thinking),
-            Kind::ToolCall => read(event, Said::Call),
-            Kind::ToolResult => read(event, Said::Result),
-            Kind::ContextAdded => read(event, Said::Context),
+            Kind::UserPrompt => {
+                read(event, |prompt: UserPrompt| Contribution::Prompt(prompt.content))
+            }
+            Kind::AssistantMessage => read(event, Contribution::Message),
+            Kind::AssistantThinking => read(event, Contribution::Thinking),
+            Kind::ToolCall => read(event, Contribution::Call),
+            Kind::ToolResult => read(event, Contribution::Result),
+            Kind::ContextAdded => read(event, Contribution::Context),
             // A start only fills gaps; one that cannot be read fills none.
-            Kind::ToolStarted => event.readable().map_or(Said::Nothing, Said::Started),
-            Kind::Unknown => Said::Unknown,
-            _ => Said::Nothing,
+            Kind::ToolStarted => {
+                event.readable().map_or(Contribution::Nothing, Contribution::Started)
+            }
+            Kind::Unknown => Contribution::Unknown,
+            _ => Contribution::Nothing,
         }
     }
 
     /// The answer this is a part of.
     pub(crate) fn message_id(&self) -> Option<&str> {
         match self {
-            Said::Message(message) => Some(&message.message_id),
-            Said::Thinking(thinking) => Some(&thinking.message_id),
-            Said::Call(call) => Some(&call.message_id),
+            Contribution::Message(message) => Some(&message.message_id),
+            Contribution::Thinking(thinking) => Some(&thinking.message_id),
+            Contribution::Call(call) => Some(&call.message_id),
             _ => None,
         }
     }
@@ -65,10 +69,10 @@ pub(crate) fn joins(open: &str, open_has_result: bool, next: &str) -> bool {
     open == next && (!next.is_empty() || !open_has_result)
 }
 
-fn read<P: Payload>(event: &Event, said: impl FnOnce(P) -> Said) -> Said {
+fn read<P: Payload>(event: &Event, said: impl FnOnce(P) -> Contribution) -> Contribution {
     match event.payload::<P>() {
         Ok(Some(payload)) => said(payload),
-        Ok(None) => Said::Nothing,
-        Err(error) => Said::Unreadable(Box::new(error)),
+        Ok(None) => Contribution::Nothing,
+        Err(error) => Contribution::Unreadable(Box::new(error)),
     }
 }

@@ -6,10 +6,10 @@ use std::collections::HashMap;
 use event::{Event, EventId, EventKey};
 use journal::ReadError;
 
-/// Keyed lookups into one session, as far as it is written or queued to be written.
+/// KeyIndex lookups into one session, as far as it is written or queued to be written.
 ///
 /// A fork answers for what it inherited too.
-pub trait Past {
+pub trait EventLookup {
     /// The events that carry the key, oldest first.
     fn find(&self, key: &EventKey) -> Result<Vec<Event>, ReadError>;
 
@@ -18,24 +18,24 @@ pub trait Past {
 }
 
 /// A past with events on top that are not written yet.
-pub(crate) struct Ahead<'a> {
-    past: &'a dyn Past,
+pub(crate) struct QueuedLookup<'a> {
+    past: &'a dyn EventLookup,
     events: Vec<Event>,
     places: HashMap<EventId, u64>,
-    keyed: RefCell<Keyed>,
+    keyed: RefCell<KeyIndex>,
 }
 
 /// The events by key, as far as somebody asked: most batches are never asked.
 #[derive(Default)]
-struct Keyed {
+struct KeyIndex {
     up_to: usize,
     events: HashMap<EventKey, Vec<usize>>,
 }
 
-impl<'a> Ahead<'a> {
-    pub(crate) fn of(past: &'a dyn Past) -> Ahead<'a> {
+impl<'a> QueuedLookup<'a> {
+    pub(crate) fn new(past: &'a dyn EventLookup) -> QueuedLookup<'a> {
         let (events, places) = (Vec::new(), HashMap::new());
-        Ahead { past, events, places, keyed: RefCell::default() }
+        QueuedLookup { past, events, places, keyed: RefCell::default() }
     }
 
     pub(crate) fn push(&mut self, event: Event) {
@@ -49,7 +49,7 @@ impl<'a> Ahead<'a> {
     }
 }
 
-impl Past for Ahead<'_> {
+impl EventLookup for QueuedLookup<'_> {
     fn find(&self, key: &EventKey) -> Result<Vec<Event>, ReadError> {
         let mut found = self.past.find(key)?;
         let mut keyed = self.keyed.borrow_mut();
