@@ -165,7 +165,7 @@ impl QuestionQueue {
     }
 
     /// Loads a saved queue; `None` if it is damaged or of another version. Questions that were in
-    /// flight are asked again, but only [`INTERRUPTED_MAX`] times.
+    /// flight are asked again, but only `INTERRUPTED_MAX` times.
     pub fn load(saved: &[u8]) -> Option<QuestionQueue> {
         let mut queue: QuestionQueue = serde_json::from_slice(saved).ok()?;
         if queue.version != VERSION {

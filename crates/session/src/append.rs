@@ -1,9 +1,10 @@
-//! The way into a session: a batch is checked against the state it will meet, queued, committed,
-//! and only then folded into what readers see.
+//! Appending to a session: a batch is checked against the state it will meet, queued, committed,
+//! and only then folded into the state that readers see.
 //!
-//! Appends of many threads are queued on top of each other without waiting for the disk between
-//! them. Each names the event it was checked behind, so that one that did not make it takes with
-//! it what was built on it; who expected nothing in particular is checked again on what is there.
+//! Threads can queue appends on top of each other without waiting for the disk in between. Each
+//! batch names the event it was checked behind. If an append fails, the journal therefore refuses
+//! all appends that were checked on top of it; those without an expected `seq` are checked again
+//! on the recorded state and retried.
 
 use std::collections::VecDeque;
 
@@ -23,7 +24,7 @@ impl Session {
         Ok(appended.remove(0))
     }
 
-    /// Appends events that become part of the session together or not at all.
+    /// Appends a batch: either all of its events become part of the session or none.
     pub fn append_batch(&self, drafts: Vec<Draft>) -> Result<Vec<Appended>, SessionError> {
         self.append_beside(&drafts, None)
     }
@@ -46,33 +47,33 @@ impl Session {
         self.append_batch(drafts.into_iter().map(|draft| scope.stamp(draft)).collect())
     }
 
-    /// Appends a fact that happens now.
+    /// Appends an event that happens now.
     pub fn record<P: Payload>(&self, payload: &P) -> Result<Appended, SessionError> {
         self.append(self.draft(payload)?)
     }
 
-    /// Appends what a person says.
+    /// Appends a prompt of the user.
     pub fn append_prompt(&self, text: impl Into<String>) -> Result<Appended, SessionError> {
         self.record(&UserPrompt::text(text))
     }
 
-    /// Appends what the model is to be shown beside the talk.
+    /// Appends context for the model.
     pub fn append_context(&self, context: &ContextAdded) -> Result<Appended, SessionError> {
         self.record(context)
     }
 
-    /// Gives the session the name people call it by.
+    /// Sets the title of the session.
     pub fn rename(&self, title: impl Into<String>) -> Result<Appended, SessionError> {
         self.record(&SettingsChanged { title: Some(title.into()), ..SettingsChanged::default() })
     }
 
-    /// A draft of this session, stamped now.
+    /// Creates a draft of this session with the current time and a new id.
     pub fn draft<P: Payload>(&self, payload: &P) -> Result<Draft, SessionError> {
         let at = self.host().now();
         Ok(Draft::new(self.host().new_event_id(at), self.session_id().clone(), at, payload)?)
     }
 
-    /// Appends, and begins another session in the same transaction.
+    /// Appends and begins a new session in the same transaction.
     pub(crate) fn append_beside(
         &self,
         drafts: &[Draft],
@@ -80,7 +81,8 @@ impl Session {
     ) -> Result<Vec<Appended>, SessionError> {
         loop {
             match self.try_append(drafts, None, beside) {
-                // Somebody else was faster; the rules are checked on what is there now.
+                // Another writer was faster. The batch is checked again on the new state. The loop
+                // ends because every conflict means that another writer has made progress.
                 Err(SessionError::Append(AppendError::Conflict { session_id, .. }))
                     if session_id == *self.session_id() => {}
                 other => return other,
@@ -109,7 +111,9 @@ impl Session {
         }
     }
 
-    /// Checks a batch and hands it to the journal, both while nobody else does.
+    /// Checks a batch and submits it to the journal.
+    ///
+    /// Both happen under one lock: the next batch must be checked on top of this one.
     fn submit(
         &self,
         drafts: &[Draft],
@@ -126,7 +130,8 @@ impl Session {
         }
         let checked = loop {
             match self.check(&state, drafts, expected) {
-                // Perhaps somebody else has appended what this one needs.
+                // Another process may have appended the event that this batch needs. One reload is
+                // enough: a refusal on the recorded state is final.
                 Err(SessionError::Refused(_) | SessionError::Append(_)) if !is_fresh => {
                     is_fresh = true;
                     self.reload(&mut state)?;
@@ -147,6 +152,8 @@ impl Session {
                 Some(last) => Some(last.id),
                 None => reader.event(tail)?.map(|last| last.id),
             };
+            // A child names the event of the parent that it begins behind, which may be queued
+            // and not committed yet.
             let first = (beside.first_events)(SessionTail { seq: tail, event_id: last })?;
             let before = OpenWork::new(beside.session_id.clone());
             let past = SessionReader::new(self.journal().clone(), beside.session_id.clone());
@@ -159,7 +166,7 @@ impl Session {
         Ok(SubmittedBatch { ticket, generation: state.generation })
     }
 
-    /// Checks a batch against what it will meet.
+    /// Checks a batch against the recorded and the queued events.
     fn check(
         &self,
         state: &AppendState,
@@ -177,8 +184,8 @@ impl Session {
         Ok(check_new(&state.open_work, drafts, &past)?)
     }
 
-    /// Makes the state forget what is queued and know what is recorded. Whoever is let in now and
-    /// comes behind what was queued meets a conflict, and is checked again.
+    /// Replaces the queue by the recorded state. Batches that are queued now and turn out to be
+    /// behind unknown events get a conflict and are checked again.
     fn reload(&self, state: &mut AppendState) -> Result<(), SessionError> {
         let mut current = self.state();
         current.catch_up(&self.reader())?;
@@ -186,13 +193,15 @@ impl Session {
         Ok(())
     }
 
-    /// Folds what was committed. It is recorded whatever happens here: what cannot be folded now
-    /// is read again when somebody asks.
+    /// Folds the committed events. They are recorded even if this fails: `known_tail` then makes
+    /// the next reader catch up from the log.
     fn fold_committed(&self, generation: u64, appended: &[Appended]) {
         let last = appended.iter().map(|appended| appended.seq).max().unwrap_or(0);
         let mut state = self.append_state();
-        // Whatever is queued before a committed event is committed too. Whoever finds its own
-        // events gone from the queue waits here until the one who took them has folded them.
+        // All events queued before a committed one are committed too, so this thread takes and
+        // folds them as well. A thread whose events were taken by another one must not return
+        // before they are folded: it waits here for the lock of the folded state, which the other
+        // thread acquired before it released the queue.
         let committed = state.take_up_to(generation, last);
         let mut current = self.state();
         drop(state);
@@ -203,33 +212,34 @@ impl Session {
     }
 }
 
-/// Another session that begins with an append.
+/// A session that begins in the same transaction as an append.
 pub(crate) struct NewSession<'a> {
     pub(crate) session_id: SessionId,
-    /// Makes its first events, given where the first one ended before.
+    /// Builds its first events, given the tail of the appending session.
     pub(crate) first_events: &'a dyn Fn(SessionTail) -> Result<Vec<Draft>, SessionError>,
 }
 
-/// Where a session ended when a batch was checked.
+/// The end of a session when a batch was checked.
 pub(crate) struct SessionTail {
     pub(crate) seq: u64,
-    /// The event there; none before the first.
+    /// The last event; `None` in an empty session.
     pub(crate) event_id: Option<EventId>,
 }
 
+/// A batch that the journal has accepted for commit.
 struct SubmittedBatch {
     ticket: Ticket,
     generation: u64,
 }
 
-/// What the next append will meet: the committed state and what is queued on top of it.
+/// The state that the next append will meet: the committed one and the queue on top of it.
 pub(crate) struct AppendState {
     open_work: OpenWork,
-    /// SubmittedBatch, and not yet known to be committed.
+    /// Events that were submitted and are not known to be committed.
     queued: VecDeque<Event>,
-    /// Counts how often the state was read anew; who was let in before speaks of another queue.
+    /// Counts the reloads. A batch of an older generation belongs to a queue that is gone.
     generation: u64,
-    /// Something happened that this side does not know; it has to be read again.
+    /// The state is out of date and must be reloaded before the next check.
     is_stale: bool,
 }
 

@@ -1,7 +1,7 @@
-//! Switches an approval policy off that only ever says no.
+//! Switches off an approval policy that only denies.
 //!
-//! A row of automated denials usually means that policy and agent talk past each other. The
-//! breaker leaves the decision to people until one of them allows something.
+//! A row of automated denials usually means that the policy does not fit the work. The breaker
+//! then leaves decisions to people until one of them allows a request.
 
 use event::Event;
 use event::payload::{ApprovalResolved, Decision};
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 /// Automated denials in a row that switch the policy off, unless the host says otherwise.
 pub const DENIALS_MAX: u32 = 3;
 
-/// The row of automated denials since a person last allowed something.
+/// The row of automated denials since a person last allowed a request.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Denials {
     in_a_row: u32,
@@ -40,7 +40,7 @@ impl Denials {
             (Decision::Allow, false) if is_person(resolved.by.as_deref()) => {
                 *self = Denials::default();
             }
-            // A person who denies agrees with the policy; that says nothing in its favour.
+            // A person who denies agrees with the policy; this does not switch it on again.
             _ => {}
         }
     }

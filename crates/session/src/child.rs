@@ -1,9 +1,9 @@
-//! Sessions that work for this one: asked for, begun, canceled, listed.
+//! Child sessions: request, start, cancel, list.
 //!
-//! The parent's log says what was asked and what came of it, the child's own log says what it
-//! did. Who runs a child is the host's business.
+//! The parent's log records the request and the outcome, the child's own log records its work.
+//! The host runs the child.
 //!
-//! Not here: bringing the parent's account up to date (`settle`).
+//! Not here: updating the parent's log from the child's (`settle`).
 
 use event::payload::{
     ChildCanceled, ChildMode, ChildRequested, ChildStarted, Content, Payload, SessionMode,

@@ -166,7 +166,7 @@ pub(crate) enum ChildStep {
     Nothing,
 }
 
-/// The next status of a child. One nobody has heard of is taken to be where the event says: a log
+/// The next status of a child. An unknown child is taken to be where the event says: a log
 /// that is watched from the middle has no requests.
 pub(crate) fn step(from: Option<&ChildStatus>, kind: &Kind) -> ChildStep {
     let told = match kind {
@@ -186,7 +186,7 @@ pub(crate) fn step(from: Option<&ChildStatus>, kind: &Kind) -> ChildStep {
     }
 }
 
-/// Whether a child may still do something.
+/// Whether a child is not final.
 pub(crate) fn is_open(status: &ChildStatus) -> bool {
     matches!(status, ChildStatus::Requested | ChildStatus::Running | ChildStatus::Blocked)
 }

@@ -1,10 +1,10 @@
-//! Compaction: payloads that replace the view of what came before by a shorter one.
+//! Compaction: payloads that replace the earlier history by a shorter one.
 //!
-//! Nothing is deleted. A compaction refers to the events that stay and gives in full only what
-//! is new: a summary, a text in place of a long output.
+//! Nothing is deleted. A compaction refers to the events that stay and contains only new text: a
+//! summary, or a replacement for a long output.
 //!
-//! Not here: when to compact and who writes the summary (the host), where bodies of artifacts
-//! are kept, and appending.
+//! Not here: the decision to compact and the text of the summary (the host), the storage of
+//! artifacts, and appending.
 
 use std::sync::Arc;
 
@@ -16,17 +16,17 @@ use crate::view::{
     ViewError,
 };
 
-/// The kind of artifact that holds an output [`offload`] replaced.
+/// The kind of an artifact with an output that [`offload`] replaced.
 pub const CONTEXT_OFFLOAD: &str = "context_offload";
 
-/// What the host decided about a compaction.
+/// The options of a compaction.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CompactionOptions {
-    /// The newest entries that stay as they are.
+    /// The number of newest entries that stay unchanged.
     pub keep: usize,
-    /// Bytes a tool's output may have and still stay in the view.
+    /// The maximum bytes of a tool output that stays in the view.
     pub output_max: usize,
-    /// Which calls touch files.
+    /// The tools that read and modify files.
     pub tools: FileTools,
     pub max_tokens: Option<u64>,
     pub threshold_pct: Option<u64>,
@@ -46,7 +46,7 @@ impl Default for CompactionOptions {
     }
 }
 
-/// A tool's output that is too long to stay in the view.
+/// A tool output that is too long to stay in the view.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LongOutput {
     pub seq: u64,
@@ -56,7 +56,7 @@ pub struct LongOutput {
     pub text: String,
 }
 
-/// A cutoff that a session we host may not use.
+/// A cutoff is not allowed in a hosted session.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum CutoffError {
     #[error("event {cutoff_seq} is not on the active path")]
@@ -67,7 +67,7 @@ pub enum CutoffError {
     View(#[from] ViewError),
 }
 
-/// Checks that everything up to `cutoff_seq` can be covered without tearing a call from its
+/// Checks that a base can cover everything up to `cutoff_seq` without separating a call from its
 /// result.
 pub fn check_cutoff(view: &View, cutoff_seq: u64, log: &dyn EventLog) -> Result<(), CutoffError> {
     if !view.is_on_path(cutoff_seq) {
@@ -84,8 +84,8 @@ pub fn check_cutoff(view: &View, cutoff_seq: u64, log: &dyn EventLog) -> Result<
     }
 }
 
-/// The outputs that [`offload`] should replace: those over the limit, but for the newest entries
-/// and what is replaced already.
+/// Returns the outputs that [`offload`] should replace: those over the limit, except in the
+/// newest entries and those replaced before.
 pub fn long_outputs(
     view: &mut View,
     log: &dyn EventLog,
@@ -111,7 +111,7 @@ pub fn long_outputs(
 }
 
 impl LongOutput {
-    /// The text that stands for the output once `artifact` holds it.
+    /// Returns the replacement text once `artifact` holds the output.
     pub fn replaced_by(&self, artifact: &str) -> Replaced {
         let text = format!(
             "[The output of `{}` ({} bytes) is kept as artifact `{artifact}`.]",
@@ -122,7 +122,7 @@ impl LongOutput {
     }
 }
 
-/// The view with some outputs replaced; nothing if there is nothing to replace.
+/// Builds a compaction that replaces some outputs; `None` if there is none to replace.
 pub fn offload(
     view: &mut View,
     log: &dyn EventLog,
@@ -135,16 +135,18 @@ pub fn offload(
     if texts.is_empty() {
         return Ok(None);
     }
-    // The view as it is, all by reference; a text that comes later counts at the event's place.
+    // First the present view, all by reference, then the replacements. A later entry for the same
+    // event replaces its text but keeps its place.
     let mut entries = view.references(covered.seq);
     entries.extend(texts);
     let files = files(view.effective(log)?, covered, options);
     Ok(Some(compaction("offload", covered, entries, files, options)))
 }
 
-/// A summary in place of everything but the newest entries and other context.
+/// Builds a compaction with a summary in place of everything but the newest entries and other
+/// context.
 ///
-/// It replaces the summary of the compaction before it. Nothing if there is nothing to cover.
+/// It replaces the summary of the last compaction. `None` if there are no new events to cover.
 pub fn summarize(
     view: &mut View,
     log: &dyn EventLog,
@@ -158,10 +160,10 @@ pub fn summarize(
     replace(view, log, "summarize", covered, Some(summary), options)
 }
 
-/// What the agent itself did: everything up to the event before is gone but for its summary and
-/// other context. Nothing if nothing would be left to show.
+/// Builds the compaction that an agent made itself: it covers everything up to the last event
+/// except its summary and other context. `None` if no entry would be left.
 ///
-/// An answer that was open then comes back by itself when its result does.
+/// An answer that was open at that point returns to the history when its result comes.
 pub fn captured(
     view: &mut View,
     log: &dyn EventLog,
@@ -190,6 +192,7 @@ fn replace(
         .filter(|entry| !entry.is_prefix() && begins_in(entry, covered))
         .collect();
     let kept_from = kept_from(&talk, options.keep);
+    // A derived entry, the working set, is made again from the file lists.
     for entry in effective.entries().filter(|entry| entry.is_prefix()) {
         let is_replaced = entry.context_kind == Some(ContextKind::Summary);
         let is_derived = entry.event_id.is_none();
@@ -198,6 +201,7 @@ fn replace(
         }
     }
     for (at, entry) in talk.iter().enumerate() {
+        // An entry with parts on both sides of the cutoff must stay whole.
         let is_torn = entry.sources.iter().any(|seq| *seq > covered.seq);
         if at >= kept_from || entry.context_kind.is_some() || is_torn {
             saved(entry, covered, &mut rest);
@@ -238,18 +242,19 @@ fn compaction(
     }
 }
 
-/// The file lists of the base, and behind them what was touched since.
+/// Returns the file lists of the base, followed by the files touched since.
 fn files(view: &EffectiveView, covered: Covered, options: &CompactionOptions) -> FileLists {
     let entries = view.entries().map(Arc::as_ref).filter(|entry| begins_in(entry, covered));
     view.files().union(&FileLists::touched(entries, &options.tools))
 }
 
-/// Whether an entry has anything to do with what is covered.
+/// Whether an entry begins in the covered events.
 fn begins_in(entry: &HistoryEntry, covered: Covered) -> bool {
     entry.sources.is_empty() || entry.sources.iter().any(|seq| *seq <= covered.seq)
 }
 
-/// Where the newest `keep` entries begin, with the answer that the first of them belongs to.
+/// Returns where the newest `keep` entries begin. If the first of them is a result, the answer
+/// with its call is included: a result without its call would be dropped.
 fn kept_from(talk: &[&Arc<HistoryEntry>], keep: usize) -> usize {
     let mut from = talk.len().saturating_sub(keep);
     if talk.get(from).is_some_and(|entry| entry.role == Role::Tool) {
@@ -259,7 +264,7 @@ fn kept_from(talk: &[&Arc<HistoryEntry>], keep: usize) -> usize {
     from
 }
 
-/// The entry as a base says it: by reference, in full only if no event says it.
+/// Writes an entry as a base stores it: by reference, in full only if it has no event.
 fn saved(entry: &HistoryEntry, covered: Covered, list: &mut Vec<SavedEntry>) {
     if entry.sources.is_empty() {
         let role = match entry.role {

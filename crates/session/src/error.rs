@@ -1,4 +1,4 @@
-//! What a session says when it cannot do something.
+//! The errors of a session.
 
 use event::{BadPayload, SessionId};
 use journal::{AppendError, ArtifactError, LineageError, ReadError};
@@ -6,7 +6,7 @@ use journal::{AppendError, ArtifactError, LineageError, ReadError};
 use crate::view::ViewError;
 use crate::{ReplayError, RuleViolation, TreeError};
 
-/// Something a session was asked to do did not happen.
+/// A call on a session failed.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum SessionError {
     #[error(transparent)]
@@ -43,7 +43,7 @@ pub enum SessionError {
     BadArgument { argument: String, expected: &'static str },
 }
 
-/// What the journal says about sessions that exist or not is said the same way here.
+/// Maps journal errors about the existence of sessions to the variants of this crate.
 impl From<AppendError> for SessionError {
     fn from(error: AppendError) -> SessionError {
         match error {

@@ -23,7 +23,7 @@ pub enum CallAction {
     Run,
     /// It ran before: this is what came out, an error included.
     Return(Box<Event>),
-    /// It was begun and nobody knows how it ended; the host can find out.
+    /// It was started and its end is unknown; the host can find out.
     AskHost,
     /// It was begun and must not be begun again; the model is told so with [`lost`].
     Refuse,
@@ -32,7 +32,7 @@ pub enum CallAction {
 /// The key of a call: the same for the same call however often it is tried, and independent of the
 /// id the provider gave it.
 ///
-/// `answer` is where the answer's first event was first recorded, in whatever ancestor that was.
+/// `answer` is where the answer's first event was first recorded, possibly in an ancestor.
 pub fn idempotency_key(answer: &ForkOrigin, tool: &str, index: u32, input_digest: &str) -> String {
     format!("{}:{}:{tool}:{index}:{input_digest}", answer.session_id, answer.event_id)
 }

@@ -8,7 +8,7 @@ use crate::Latest;
 /// How a child stands.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ChildFate {
-    /// Somebody runs it, or it waits for somebody.
+    /// It is running, or it waits for an answer.
     Running,
     Completed {
         summary: Option<String>,
@@ -21,13 +21,13 @@ pub enum ChildFate {
     Canceled {
         reason: Option<String>,
     },
-    /// It has no end, and nobody runs it.
+    /// It has no recorded end and no process.
     Lost,
 }
 
 impl ChildFate {
     /// Reads the fate of a child from the events of its own session. An end that is found there
-    /// counts, whether or not somebody still runs it.
+    /// counts even if its process is still running.
     pub fn from_log(events: &[Event], is_running: bool) -> ChildFate {
         let mut end = None;
         for event in events {

@@ -1,6 +1,6 @@
-//! What the committed log of a session amounts to, kept current event by event.
+//! The state of the committed log, maintained event by event.
 //!
-//! Not here: what is queued and not committed yet (`append`).
+//! Not here: queued events that are not committed yet (`append`).
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
@@ -12,24 +12,24 @@ use crate::saved;
 use crate::view::{View, ViewOptions};
 use crate::{LiveState, Reduced, Reducer, SessionError};
 
-/// The folded state of a session, up to the last event this side knows of.
+/// The folded state of a session.
 pub(crate) struct FoldedState {
     pub(crate) live: LiveState,
     pub(crate) view: View,
-    /// The last event that is known to be recorded; folded or still to be read.
+    /// The last event that is known to be recorded, whether it is folded or not.
     pub(crate) known_tail: u64,
     reducers: Vec<Weak<Mutex<dyn Fold>>>,
-    /// Where the state was last saved, or should have been.
+    /// The last event of the last save, also of one that failed.
     saved_up_to: u64,
 }
 
-/// A state of the caller's own that is kept current with a session.
+/// A state of the caller that is maintained with a session.
 pub struct Reduction<R: Reducer> {
     reduced: Arc<Mutex<Reduced<R>>>,
 }
 
 impl FoldedState {
-    /// Of a session in which nothing has happened yet.
+    /// The state of an empty session.
     pub(crate) fn new(id: SessionId) -> FoldedState {
         FoldedState {
             live: LiveState::new(id),
@@ -40,7 +40,7 @@ impl FoldedState {
         }
     }
 
-    /// Begins with what was saved, if that can be used.
+    /// Starts with the saved state, if it can be used.
     pub(crate) fn load(&mut self, reader: &SessionReader) -> Result<(), SessionError> {
         if let Some((live, view)) = saved::load(reader)? {
             self.saved_up_to = live.up_to_seq();
@@ -55,7 +55,7 @@ impl FoldedState {
         self.live.up_to_seq() < self.known_tail
     }
 
-    /// Takes in what was committed, in order; what does not follow is read.
+    /// Folds committed events in order and reads those that are missing in between.
     pub(crate) fn fold_all(
         &mut self,
         events: &[Event],
@@ -69,12 +69,12 @@ impl FoldedState {
         if self.is_behind() { self.catch_up(reader) } else { Ok(()) }
     }
 
-    /// Reads what has been appended since, by whomever.
+    /// Reads and folds all events since the last one, of any writer.
     pub(crate) fn catch_up(&mut self, reader: &SessionReader) -> Result<(), SessionError> {
         let after = self.live.up_to_seq();
         let events = match reader.events(Selection::after(after)) {
             Ok(events) => events,
-            // Not a single event yet: there is nothing to catch up with.
+            // The session is empty, so the journal does not know it.
             Err(ReadError::SessionNotFound(_)) if after == 0 => return Ok(()),
             Err(error) => return Err(error.into()),
         };
@@ -100,10 +100,10 @@ impl FoldedState {
         Ok(())
     }
 
-    /// Saves the state where enough has happened since.
+    /// Saves the state if there are enough new events.
     ///
-    /// It is housekeeping and never anybody's error: what could not be saved is saved when as
-    /// much has happened again.
+    /// A failure is ignored, because the saved state only makes opening faster. The next try
+    /// comes after as many new events again.
     pub(crate) fn save_if_due(&mut self, reader: &SessionReader) {
         let up_to_seq = self.live.up_to_seq();
         if saved::is_due(up_to_seq, self.saved_up_to) {
@@ -112,7 +112,7 @@ impl FoldedState {
         }
     }
 
-    /// Folds all events so far into a state of the caller's own, and every later one as it comes.
+    /// Folds all events so far into a state of the caller, and every later one when it comes.
     pub(crate) fn reduce<R>(
         &mut self,
         reducer: R,

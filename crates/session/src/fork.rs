@@ -1,4 +1,7 @@
-//! Branching off: a new session that shows another one's events up to a point as its beginning.
+//! Forks: new sessions that inherit another session's events up to a point.
+//!
+//! A fork copies nothing. Its first event names the parent and the last inherited event; the
+//! journal shows the parent's events up to there as the beginning of the fork.
 
 use event::payload::{SessionMode, SessionParent, SessionStarted};
 use event::{Draft, EventId, SessionId};
@@ -6,26 +9,27 @@ use journal::{AppendError, Appended, Batch, ReadError, Selection};
 
 use crate::{Host, Session, SessionError};
 
-/// Where to branch off, and why.
+/// The fork point and its description.
 #[derive(Clone, Debug, Default)]
 pub struct ForkOptions {
-    /// The last event the fork shows; the parent's last one if absent.
+    /// The last inherited event; the parent's last one if absent.
     pub at: Option<u64>,
     pub label: Option<String>,
     pub reason: Option<String>,
 }
 
 impl Session {
-    /// Makes `new_id` a fork of this session. Costs one event, whatever the length of the log.
+    /// Creates the session `new_id` as a fork of this one. It costs one event at any length of
+    /// the log.
     ///
-    /// A session as it was is forked where it ends.
+    /// A read-only handle on an earlier state is forked at its point.
     pub fn fork(&self, new_id: SessionId, options: ForkOptions) -> Result<Appended, SessionError> {
         let at = options.at.or(self.point());
         fork(self.host(), self.session_id(), new_id, ForkOptions { at, ..options })
     }
 }
 
-/// Makes `new_id` a fork of the session `parent`, without opening either.
+/// Creates the session `new_id` as a fork of `parent` without opening either.
 pub fn fork(
     host: &Host,
     parent: &SessionId,
@@ -54,6 +58,7 @@ pub fn fork(
     };
     let at = host.now();
     let draft = Draft::new(host.new_event_id(at), new_id.clone(), at, &started)?;
+    // The expected tail 0 makes the creation atomic: of two forks with one id, one fails.
     let batch = Batch::hosted().with(draft).expecting(new_id.clone(), 0);
     match host.journal().append(batch) {
         Ok(mut receipt) => Ok(receipt.events.remove(0)),
@@ -62,7 +67,7 @@ pub fn fork(
     }
 }
 
-/// The id under which the parent shows the event at the fork point; none before its first.
+/// Returns the parent's id of the event at the fork point; `None` for the point 0.
 fn event_id_at(host: &Host, parent: &SessionId, seq: u64) -> Result<Option<EventId>, ReadError> {
     let selection = Selection { from_seq: seq, to_seq: seq, ..Selection::all() };
     let event = host.journal().events(parent, selection)?.next().transpose()?;

@@ -1,22 +1,22 @@
-//! What a session needs of the world: a journal, the time, and ids.
+//! The dependencies of a session: a journal, the time and ids.
 
 use std::sync::Arc;
 
 use event::{EventId, Time};
 use journal::Journal;
 
-/// Where sessions live. Cheap to clone.
+/// A journal and the source of times and ids. Cheap to clone.
 #[derive(Clone)]
 pub struct Host {
     journal: Journal,
     stamps: Arc<dyn Stamps>,
 }
 
-/// The clock and the dice, handed in so that tests can fix them.
+/// The clock and the random source, passed in so that tests can fix them.
 pub trait Stamps: Send + Sync {
     fn now(&self) -> Time;
 
-    /// Ten bytes nobody has drawn before.
+    /// Returns ten random bytes for a new event id.
     fn tail(&self) -> [u8; 10];
 }
 
@@ -33,7 +33,7 @@ impl Host {
         self.stamps.now()
     }
 
-    /// A fresh id for something that happens at `at`.
+    /// Creates the id of an event that happens at `at`.
     pub fn new_event_id(&self, at: Time) -> EventId {
         EventId::new(at, self.stamps.tail())
     }

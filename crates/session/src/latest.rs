@@ -1,6 +1,6 @@
 //! Where the newest event, message and answer stand.
 //!
-//! Places only: what they say is read from the log when somebody asks.
+//! Only their places are held; the content is read from the log on request.
 
 use event::{Event, EventId, Kind, Lane};
 use serde::{Deserialize, Serialize};
@@ -25,9 +25,9 @@ pub struct MessagePlace {
 pub struct Latest {
     event: Option<(u64, EventId)>,
     message: Option<MessagePlace>,
-    /// The newest answer, whatever it is worth.
+    /// The newest answer, with or without content.
     answer: Option<LatestAnswer>,
-    /// The newest one before it that said something and asked for no tool.
+    /// The newest answer before it that has content and no tool call.
     final_answer: Option<MessagePlace>,
 }
 

@@ -1,55 +1,97 @@
-//! A session as a log: what may be appended to it, what a model would see of it, what it has open,
-//! how it branches, and how it travels.
+//! Sessions on top of a journal: append rules, effective history, open work, forks, replay.
 //!
-//! Pure parts fold events; [`Session`] keeps them current over a journal.
+//! The crate is a library: a program that runs its own agent can embed it to record its sessions.
+//! Pure parts fold events; [`Session`] keeps their state current over a journal. It promises:
 //!
-//! Not here: stores and commits (`journal`), agents' files (`capture`), talking to models.
+//! - **Recorded means durable.** [`Session::append`] returns after the commit. A batch is recorded
+//!   as a whole or not at all.
+//! - **Rules.** A batch that breaks a rule is refused with a [`RuleViolation`] and leaves no trace.
+//!   Appending the same event again changes nothing.
+//! - **Many writers.** Threads, handles and processes may append to one session. Each append is
+//!   checked against the state that it really follows.
+//! - **One history.** [`Session::effective`] is the history that a model would see. It is maintained
+//!   at a cost per event that does not depend on the length of the log, and it always equals what
+//!   [`ViewBuilder`] computes from the whole log.
+//! - **Recovery.** After a crash, [`recover`] lists what is open and builds the events that close
+//!   it. Closing twice adds nothing.
+//! - **Time and ids** come from the caller ([`Stamps`]), so that tests can fix them.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use std::sync::atomic::{AtomicU8, Ordering};
+//!
+//! use event::{SessionId, Time};
+//! use session::{Session, SessionError, Stamps};
+//!
+//! /// A clock that stands still and ids that count.
+//! #[derive(Default)]
+//! struct TestStamps(AtomicU8);
+//!
+//! impl Stamps for TestStamps {
+//!     fn now(&self) -> Time {
+//!         Time::EPOCH
+//!     }
+//!
+//!     fn tail(&self) -> [u8; 10] {
+//!         [self.0.fetch_add(1, Ordering::Relaxed); 10]
+//!     }
+//! }
+//!
+//! let id = SessionId::new("example").expect("a valid id");
+//! let session = Session::in_memory(id, Arc::new(TestStamps::default()));
+//! let appended = session.append_prompt("What does this crate do?")?;
+//! assert_eq!(appended.seq, 1);
+//! assert_eq!(session.effective()?.len(), 1);
+//! # Ok::<(), SessionError>(())
+//! ```
+//!
+//! Not here: stores and commits (`journal`), agents' files (`capture`), requests to models.
 
-mod host; // a journal, the time, and ids
-mod session; // one session, kept current
-mod append; // the way into it
-mod folded; // what its log amounts to
-mod reader; // its log by number, id and key
-mod saved; // its state beside the log
-mod fork; // branching off
-mod mirror; // a copy in another journal, as it happens
-mod bundle; // a file another journal can take in
+mod host; // a journal, the time and ids
+mod session; // the handle on one session
+mod append; // checking, queueing and committing batches
+mod folded; // the folded state of the committed log
+mod reader; // the log by number, id and key
+mod saved; // the folded state beside the log
+mod fork; // new sessions that inherit events
+mod mirror; // a live copy in another journal
+mod bundle; // export to a file, and import
 mod requests; // approvals, waits and questions
-mod tools; // beginning a tool
-mod artifacts; // bodies and their descriptions
-mod bases; // snapshots and compactions
-mod child; // sessions that work for this one
-mod settle; // how they fare
-mod restart; // what was left open, and closing it
-mod runs; // runs as a journal has them
+mod tools; // the start of a tool
+mod artifacts; // artifacts and their bodies
+mod bases; // appending snapshots and compactions
+mod child; // child sessions
+mod settle; // the parent's log updated from a child's
+mod restart; // closing open work after a crash
+mod runs; // runs read from a journal
 mod origin; // where an event was first recorded
-pub mod view; // the effective history
-pub mod builder; // the same from nothing: the oracle
-pub mod compaction; // views replaced by shorter ones
-pub mod snapshot; // views saved as facts
-mod rules; // the hosted door
-mod shape; // what a draft must be by itself
+pub mod view; // the maintained effective history
+pub mod builder; // the same from the whole log: the oracle
+pub mod compaction; // payloads that shorten the history
+pub mod snapshot; // payloads that save the history
+mod rules; // the append rules
+mod shape; // checks of one draft without the state
 mod violation; // the reasons why a batch is refused
-mod scope; // what a caller stamps on its events
-mod lookup; // keyed lookups into the log
-mod answer; // which events make one answer
-mod amend; // fuller accounts in place of first ones
-mod open_work; // what was begun and not ended
-mod breaker; // a policy that only says no
-pub mod execution; // whether a tool may run
-mod spawn; // asking for a child, hearing from it
+mod scope; // metadata that a caller adds to its events
+mod lookup; // events by key and id
+mod answer; // the events that make up one answer
+mod amend; // events that replace earlier ones
+mod open_work; // what has begun and not ended
+mod breaker; // switches off a policy that only denies
+pub mod execution; // the decision whether a tool may run
+mod spawn; // the events of requesting a child
 mod fate; // how a child ended
-mod recover; // what a crash left open
+mod recover; // open work and the events that close it
 mod children; // child runs
-mod settings; // what a session was set to
-mod cost; // own and inherited
-mod latest; // the newest event, message, answer
-mod live_state; // all of that together
-mod reduce; // state of the caller's own
+mod settings; // the settings of a session
+mod cost; // own and inherited cost
+mod latest; // the newest event, message and answer
+mod live_state; // the small state of a session
+mod reduce; // states of the caller
 mod replay; // a stream folded in memory
 mod run; // a log as turns and steps
-mod run_tree; // a run with those of its children
-mod episode; // what a run taught
+mod run_tree; // a run with the runs of its children
+mod episode; // the lessons of a run
 mod error;
 
 pub use builder::ViewBuilder;

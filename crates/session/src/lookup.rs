@@ -1,4 +1,4 @@
-//! What a session can be asked about its history without reading it.
+//! Keyed lookups into the log of a session.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -6,18 +6,18 @@ use std::collections::HashMap;
 use event::{Event, EventId, EventKey};
 use journal::ReadError;
 
-/// KeyIndex lookups into one session, as far as it is written or queued to be written.
+/// Looks up events of one session, written or queued, by key and id.
 ///
-/// A fork answers for what it inherited too.
+/// The inherited events of a fork are found too.
 pub trait EventLookup {
-    /// The events that carry the key, oldest first.
+    /// Returns the events that have the key, oldest first.
     fn find(&self, key: &EventKey) -> Result<Vec<Event>, ReadError>;
 
-    /// The place of an event, if the session has it.
+    /// Returns the number of an event, if the session has it.
     fn seq_of(&self, id: EventId) -> Result<Option<u64>, ReadError>;
 }
 
-/// A past with events on top that are not written yet.
+/// A lookup with queued events on top of the written ones.
 pub(crate) struct QueuedLookup<'a> {
     past: &'a dyn EventLookup,
     events: Vec<Event>,
@@ -25,7 +25,7 @@ pub(crate) struct QueuedLookup<'a> {
     keyed: RefCell<KeyIndex>,
 }
 
-/// The events by key, as far as somebody asked: most batches are never asked.
+/// The queued events by key. It is built at the first lookup, because most batches need none.
 #[derive(Default)]
 struct KeyIndex {
     up_to: usize,
@@ -43,7 +43,7 @@ impl<'a> QueuedLookup<'a> {
         self.events.push(event);
     }
 
-    /// What was pushed, in order.
+    /// Returns the pushed events in order.
     pub(crate) fn into_events(self) -> Vec<Event> {
         self.events
     }
@@ -61,7 +61,7 @@ impl EventLookup for QueuedLookup<'_> {
         keyed.up_to = self.events.len();
         for place in keyed.events.get(key).into_iter().flatten() {
             let event = &self.events[*place];
-            // It may have been written since it was queued.
+            // The event may have been written since it was queued.
             if !found.iter().any(|written| written.id == event.id) {
                 found.push(event.clone());
             }

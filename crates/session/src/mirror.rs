@@ -27,7 +27,7 @@ const COPY_MAX: usize = 256;
 const RUNNING: u64 = u64::MAX;
 
 /// Copies events in order, each once. The source never waits for it and never fails because of
-/// it; what goes wrong is kept and told to whoever asks next.
+/// it; the first error is kept for the next call of `check` or `detach`.
 pub struct Mirror {
     shared: Arc<MirrorShared>,
     source: Journal,
@@ -120,7 +120,7 @@ impl Mirror {
 
 impl Drop for Mirror {
     fn drop(&mut self) {
-        // The first error is for `check` and `detach`; whoever drops a mirror has not asked.
+        // Only `check` and `detach` report the first error; dropping a mirror ignores it.
         let _ = self.stop();
     }
 }
@@ -190,7 +190,8 @@ impl Copier {
         }
         let receipt = self.target.import(Batch::observed().with_all(drafts))?;
         if receipt.events.iter().any(|appended| appended.outcome == Recording::Ignored) {
-            // The target has deleted the session. The other door says so.
+            // An ignored event means that the target has deleted the session. A hosted append
+            // gives the proper error for it.
             self.target.append(Batch::hosted().with(first))?;
         }
         Ok(())
@@ -198,7 +199,7 @@ impl Copier {
 
     fn put_body(&self, id: &str) -> Result<(), SessionError> {
         let body = match self.source.artifacts().open(id) {
-            // What only refers to something outside has no body to bring.
+            // A reference to a file outside has no body to copy.
             Err(ArtifactError::ArtifactNotFound(_) | ArtifactError::BadArtifactId(_)) => {
                 return Ok(());
             }

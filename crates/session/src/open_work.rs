@@ -37,7 +37,7 @@ pub use pending::{OpenApproval, OpenQuestion, OpenWait, Waiting};
 /// an observed log the oldest is given up, since nobody answers that many.
 pub(crate) const OPEN_MAX: usize = 1_024;
 
-/// The event that began something.
+/// The event that opened an item.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Opened {
     pub event_id: EventId,
@@ -132,7 +132,7 @@ impl OpenWork {
         match event.kind {
             Kind::TurnStarted => self.turn_started(event),
             Kind::TurnCompleted => {
-                // A turn takes its step with it, whether anybody said so or not.
+                // The end of a turn also ends its step, recorded or not.
                 self.step = None;
                 self.turn = None;
                 Ok(())
@@ -244,7 +244,7 @@ impl OpenWork {
         self.pending.question.as_ref()
     }
 
-    /// Approvals, waits and the question nobody has answered, oldest first.
+    /// Returns the open approvals, waits and question, oldest first.
     pub fn waiting_on(&self) -> Vec<Waiting> {
         self.pending.list()
     }

@@ -1,9 +1,10 @@
-//! What a session left open, and the events that would close it.
+//! Lists the work that a crash left open, and the events that close it.
 //!
-//! [`recover`] only lists. Closing is a second step the caller asks for: its events have ids
-//! derived from what they close, so that closing twice adds nothing.
+//! [`recover`] only lists. Closing is a second step that the caller requests. The ids of closing
+//! events are derived from what they close, so that closing twice, even by two processes, adds
+//! nothing.
 //!
-//! A closing event is dated at the last sign of life: nobody knows more about when things ended.
+//! A closing event is dated at the last recorded event, the best estimate of when the work ended.
 
 use std::time::Duration;
 
@@ -17,33 +18,33 @@ use journal::ReadError;
 use crate::execution::{lost, partial_output};
 use crate::{ChildFate, EventLookup, OpenCall, OpenChild, OpenWork, Opened};
 
-/// What closes a turn or step nobody is in any more.
+/// The error of a turn or step whose process is gone.
 const INTERRUPTED: &str = "interrupted";
-/// What closes a child nobody runs any more.
+/// The error of a child whose process is gone.
 const LOST: &str = "lost";
 const EXPIRED: &str = "expired";
 
-/// Everything a session left open, oldest first.
+/// The open work of a session, oldest first.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Recovery {
     session_id: SessionId,
     now: Time,
-    /// When closing events say it ended.
+    /// The time of closing events.
     ended_at: Time,
     turn_id: Option<String>,
     left: Vec<LeftOpen>,
 }
 
-/// One thing left open.
+/// One open item.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LeftOpen {
     pub left: Left,
-    /// Where it began.
+    /// The event that opened it.
     pub opened: Opened,
     pub age: Duration,
 }
 
-/// What kind of thing it is.
+/// The kind of an open item.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Left {
     Turn { turn_id: Option<String>, agent_id: String },
@@ -55,22 +56,22 @@ pub enum Left {
     Child { child: OpenChild, fate: ChildFate },
 }
 
-/// What can be done about it.
+/// What the caller can do about an open item.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Remedy {
-    /// It has ended; the log only does not say so yet.
+    /// It has ended, but the log does not say so yet.
     Close,
-    /// Nothing has happened yet.
+    /// It has not started and may run.
     MayRun,
-    /// It was begun and may be begun again.
+    /// It has started and may safely start again.
     RunAgain,
-    /// It was begun; only the host can find out what it did.
+    /// It has started; only the host can find out what it did.
     AskHost,
-    /// It goes on, or somebody can still answer it.
+    /// It is still running, or a person can still answer it.
     LeaveOpen,
 }
 
-/// Lists what is open. `fate` tells what has become of a child.
+/// Lists the open work. `fate` returns the state of a child.
 pub fn recover(
     open: &OpenWork,
     now: Time,
@@ -124,18 +125,19 @@ impl Recovery {
         &self.left
     }
 
-    /// The same list without what has been closed since, as `open` tells.
+    /// Returns the list without the items that `open` shows as closed.
     pub(crate) fn still_open(&self, open: &OpenWork) -> Recovery {
         let mut recovery = self.clone();
         recovery.left.retain(|left| left.is_open(open));
         recovery
     }
 
-    /// The events that close what has ended, innermost first. Calls that may be run, and whatever
-    /// somebody can still answer, are not among it.
+    /// Returns the events that close ended items. Calls that may run and requests that a person
+    /// can still answer stay open.
     pub fn closing(&self, past: &dyn EventLookup) -> Result<Vec<Draft>, ReadError> {
         let mut ended: Vec<&LeftOpen> =
             self.left.iter().filter(|left| left.remedy() == Remedy::Close).collect();
+        // Innermost first, as the log would have them without the crash.
         ended.sort_by_key(|left| match left.left {
             Left::Call(_) => 0,
             Left::Turn { .. } => 3,
@@ -149,8 +151,8 @@ impl Recovery {
         Ok(drafts)
     }
 
-    /// The events that close one thing, whatever its remedy says; none for what only others can
-    /// end.
+    /// Returns the events that close one item in spite of its remedy; none for a wait or a
+    /// question, which only its answer can end.
     pub fn give_up(
         &self,
         left: &LeftOpen,
@@ -201,7 +203,8 @@ impl Recovery {
             ChildFate::Running => Vec::new(),
             ChildFate::Completed { summary, artifact_ids, usage } => {
                 let mut drafts = Vec::new();
-                // Its start went unrecorded, and nothing completes that never ran.
+                // The start was not recorded, and the append rules refuse the completion of a
+                // child that never started.
                 if child.status == ChildStatus::Requested {
                     drafts.push(self.draft(
                         opened,
@@ -256,7 +259,7 @@ impl Recovery {
 }
 
 impl LeftOpen {
-    /// Whether it is open still: the same thing, not another one of its name.
+    /// Whether this item is still open. A later item with the same name does not count.
     fn is_open(&self, open: &OpenWork) -> bool {
         let opened = match &self.left {
             Left::Turn { .. } => open.turn().map(|turn| &turn.opened),
@@ -296,13 +299,14 @@ impl LeftOpen {
     }
 }
 
-/// The id of the event that closes another: the same whenever and by whomever it is closed.
+/// Derives the id of a closing event from the event that it closes. It depends neither on the
+/// time nor on the process that closes.
 fn closing_id(session_id: &SessionId, opened: &Opened, kind: &str) -> EventId {
     let identity = format!("recovered:{kind}:{}", opened.event_id);
     EventId::derived(opened.at, "hansard", session_id.as_str(), identity.as_bytes())
 }
 
-/// The time that has passed; none where the clocks disagree.
+/// Returns the time since an event; zero if the clocks disagree.
 fn age(since: Time, now: Time) -> Duration {
     let nanos = (now.nanos() - since.nanos()).clamp(0, i128::from(u64::MAX));
     Duration::from_nanos(nanos as u64)

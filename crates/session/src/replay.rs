@@ -1,8 +1,8 @@
-//! A stream of events folded into a session that exists only in memory.
+//! Folds a stream of events into a session that exists only in memory.
 //!
-//! No rules, nothing stored, nobody told. The state is the one an open session keeps, so live and
-//! replayed sessions are equal. What else should be folded along, the effective view for one, is
-//! the reducer.
+//! No rules are checked and nothing is stored or published. The state is the same type that an
+//! open session maintains, so a live and a replayed session are equal. A reducer can fold more
+//! along, such as the effective view.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ use serde::Deserialize;
 
 use crate::{LiveState, Reduced, Reducer};
 
-/// Why a stream cannot be replayed. What came before the event stays as it is.
+/// A stream cannot be replayed. The state up to the event before is unchanged.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ReplayError {
     #[error("event {event_id} is of session `{found}`, not of `{expected}`")]
@@ -24,7 +24,7 @@ pub enum ReplayError {
     BadEvent { after_seq: u64, source: BadEvent },
 }
 
-/// A replay under way.
+/// The state of a replay.
 pub struct Replay<R: Reducer = ()> {
     target: Option<SessionId>,
     live: Option<LiveState>,
@@ -33,12 +33,12 @@ pub struct Replay<R: Reducer = ()> {
 }
 
 impl Replay {
-    /// A replay that takes the id of its first event.
+    /// Creates a replay that takes the session id of its first event.
     pub fn new() -> Replay {
         Replay::with_reducer((), None)
     }
 
-    /// A replay that only takes events of one session.
+    /// Creates a replay that accepts events of one session only.
     pub fn for_session(session_id: SessionId) -> Replay {
         Replay::with_reducer((), Some(session_id))
     }
@@ -51,18 +51,18 @@ impl Default for Replay {
 }
 
 impl<R: Reducer> Replay<R> {
-    /// A replay that also folds a state of the caller's own.
+    /// Creates a replay that also folds a state of the caller.
     pub fn with_reducer(reducer: R, target: Option<SessionId>) -> Replay<R> {
         let live = target.clone().map(LiveState::new);
         Replay { target, live, reduced: Reduced::new(reducer), counted: Counted::default() }
     }
 
-    /// Takes in all events of a stream; the first that does not fit stops it.
+    /// Applies all events of a stream and stops at the first error.
     pub fn run(&mut self, events: impl IntoIterator<Item = Event>) -> Result<(), ReplayError> {
         events.into_iter().try_for_each(|event| self.apply(event))
     }
 
-    /// Takes in the next event.
+    /// Applies the next event.
     pub fn apply(&mut self, event: Event) -> Result<(), ReplayError> {
         if let Some(target) = &self.target
             && event.session_id != *target
@@ -86,14 +86,14 @@ impl<R: Reducer> Replay<R> {
         Ok(())
     }
 
-    /// Takes in the next event of a stream that does not number its events: its order counts.
+    /// Applies the next event of a stream without numbers; the order of the stream numbers them.
     pub fn apply_draft(&mut self, draft: Draft) -> Result<(), ReplayError> {
         let seq = self.next_seq();
         self.apply(draft.with_seq(seq))
     }
 
-    /// Takes in an event as a line of JSON. It may lack the session, then it is the target's, and
-    /// the `seq`, then it is the next.
+    /// Applies an event as a line of JSON. A missing session id means the target, a missing `seq`
+    /// the next number.
     pub fn apply_line(&mut self, line: &str) -> Result<(), ReplayError> {
         let after_seq = self.next_seq() - 1;
         let (draft, seq) = self.decode(line).map_err(|error| match error {
@@ -103,7 +103,7 @@ impl<R: Reducer> Replay<R> {
         self.apply(draft.with_seq(seq.unwrap_or(after_seq + 1)))
     }
 
-    /// The session as far as it has been replayed; `None` as long as it has no id.
+    /// Returns the state so far; `None` while the session id is unknown.
     pub fn session(&self) -> Option<&LiveState> {
         self.live.as_ref()
     }
@@ -133,7 +133,7 @@ impl<R: Reducer> Replay<R> {
         }
         let known: KnownFields = match serde_json::from_str(line) {
             Ok(known) => known,
-            // The full reader says better what is wrong.
+            // The full decoder has the better error.
             Err(_) => return Draft::decode(line).map_err(Undecoded::Bad),
         };
         if known.session_id.is_some_and(|id| !id.trim().is_empty()) {
@@ -157,17 +157,17 @@ enum Undecoded {
     Bad(BadEvent),
 }
 
-/// What has been counted for each event that had a cost, so that a fuller account can stand in for
-/// it. Grows with the stream, by an id per event.
+/// The cost of each event, so that an amendment replaces the cost instead of adding to it. The
+/// memory grows with the stream by an id per event.
 #[derive(Default)]
 struct Counted {
     costs: HashMap<EventId, Cost>,
-    /// Every event, and the first telling it leads back to.
+    /// The first event of the chain of amendments that each event belongs to.
     first: HashMap<EventId, EventId>,
 }
 
 impl Counted {
-    /// What the event stands in for.
+    /// Returns the cost that the event replaces.
     fn apply(&mut self, event: &Event) -> Option<Cost> {
         // One that names nothing that was told is a telling of its own.
         let first = event.amends().and_then(|named| self.first.get(&named).copied());

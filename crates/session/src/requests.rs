@@ -1,8 +1,7 @@
-//! Approvals, waits and questions: asked once, answered once.
+//! Approvals, waits and questions: requested once, answered once.
 //!
-//! The log is the list of what is pending, so anybody can answer, from any process and after any
-//! restart. Of several answers exactly one is recorded; the others are refused with what was
-//! decided.
+//! The log is the list of pending requests, so any process can answer, also after a restart. Of
+//! several answers exactly one is recorded; the others are refused with the recorded decision.
 
 use event::payload::{
     ApprovalCanceled, ApprovalResolved, Decision, ExternalInput, InputStatus, WaitResolved,
@@ -14,13 +13,13 @@ use journal::{AppendError, Appended};
 use crate::recover::{Left, recover};
 use crate::{ChildFate, RuleViolation, Session, SessionError};
 
-/// Who decided about a request, and why.
+/// A decision on a request, with its author and reason.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct ApprovalVerdict {
     pub reason: Option<String>,
     /// `rule`, `person` or `agent`.
     pub by: Option<String>,
-    /// Nobody looked at this very request.
+    /// A rule decided without a look at this request.
     pub is_automated: bool,
 }
 
@@ -56,7 +55,7 @@ impl Session {
         })
     }
 
-    /// Takes back what nobody answered in time, and tells what that was.
+    /// Cancels the requests that expired without an answer and returns them.
     pub fn expire_approvals(&self, now: Time) -> Result<Vec<String>, SessionError> {
         self.refresh()?;
         let recovery = recover(&self.open_work(), now, |_| ChildFate::Running);
@@ -65,7 +64,7 @@ impl Session {
             let Left::Approval { approval_id, is_expired: true, .. } = &left.left else { continue };
             match self.append_batch(recovery.give_up(left, &self.reader())?) {
                 Ok(_) => expired.push(approval_id.clone()),
-                // Somebody answered it or took it back after all.
+                // Another caller answered or canceled it in the meantime.
                 Err(SessionError::Refused(RuleViolation::AlreadyResolved { .. })) => {}
                 Err(SessionError::Append(AppendError::DuplicateId { .. })) => {}
                 Err(error) => return Err(error),
@@ -74,17 +73,17 @@ impl Session {
         Ok(expired)
     }
 
-    /// Says that the session waits for something outside.
+    /// Records that the session waits for an external event.
     pub fn start_wait(&self, wait: &WaitStarted) -> Result<Appended, SessionError> {
         self.record(wait)
     }
 
-    /// Says that it waits for it no longer.
+    /// Records that the wait is over.
     pub fn resolve_wait(&self, wait: &WaitResolved) -> Result<Appended, SessionError> {
         self.record(wait)
     }
 
-    /// Asks the user something. Only one question is open at a time.
+    /// Asks the user a question. Only one question can be open at a time.
     pub fn ask(
         &self,
         request_id: &str,
@@ -117,7 +116,7 @@ impl Session {
         self.refresh()?;
         let open = self.open_work();
         let asked = open.question().filter(|question| question.request_id == request_id);
-        // The rules need some prompt to refuse an answer that nobody waits for.
+        // The payload needs a prompt before the rules can refuse an answer without a question.
         let prompt = asked.map_or_else(|| request_id.to_owned(), |asked| asked.prompt.clone());
         let request_id = request_id.to_owned();
         self.record(&ExternalInput { request_id, prompt, status, input })

@@ -9,7 +9,7 @@ use crate::recover::{Left, Recovery, recover};
 use crate::{ChildFate, EventLookup, OpenChild, Session, SessionError};
 
 impl Session {
-    /// Lists what is open. Only reads. `is_running` tells whether somebody runs a child.
+    /// Lists the open work without writing. `is_running` says whether a child has a process.
     pub fn recover(
         &self,
         now: Time,
@@ -48,7 +48,7 @@ impl Session {
                 return Ok(());
             }
             match self.append_batch(drafts.clone()) {
-                // Somebody else closed part of it; what is left is tried again.
+                // Another process closed a part of it; the rest is tried again.
                 Err(
                     SessionError::Refused(_)
                     | SessionError::Append(AppendError::DuplicateId { .. }),

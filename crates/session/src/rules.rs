@@ -1,10 +1,10 @@
-//! The hosted door: what may be appended to a session we host.
+//! The append rules of a hosted session.
 //!
-//! Pure: the state is handed in, what lies further back is looked up by key. An event whose id the
-//! session has already is a retry; it is passed over here, and the journal says whether it is
-//! really the same.
+//! They are pure: the caller passes the state, and older events are looked up by key. An event
+//! whose id the session already has is a retry. It is skipped here, and the journal checks that
+//! its content is the same.
 //!
-//! Not here: the expected tail and the commit (`Session`), what an event looks like (`event`).
+//! Not here: the expected tail and the commit (`Session`), the shape of payloads (`event`).
 
 use event::payload::{
     ApprovalCanceled, ApprovalRequested, ApprovalResolved, Compaction, ContextAdded, ExternalInput,
@@ -18,13 +18,14 @@ use crate::open_work::OPEN_MAX;
 use crate::shape::check_drafts;
 use crate::{EventLookup, OpenWork, RuleViolation, Subject, Unmatched};
 
-/// Time between two stored pieces of partial output of one call: enough that a crash keeps most
-/// of it, rare enough that output does not flood the log. What comes sooner is live only.
+/// The minimum time between two stored pieces of partial output of one call: short enough that a
+/// crash loses little, long enough that output does not flood the log. Pieces in between are only
+/// published live.
 const DELTA_INTERVAL_NANOS: i128 = 30_000_000_000;
 
 /// Checks a batch against the state it would be appended to, and returns the state after it.
 ///
-/// `past` answers for everything `state` has taken in.
+/// `past` must know all events that `state` has applied.
 pub fn check_batch(
     state: &OpenWork,
     batch: &[Draft],
@@ -33,15 +34,15 @@ pub fn check_batch(
     check_new(state, batch, past).map(|checked| checked.state)
 }
 
-/// A batch that may be appended.
+/// A batch that passed the rules.
 pub(crate) struct CheckedBatch {
-    /// The state after it.
+    /// The state after the batch.
     pub(crate) state: OpenWork,
-    /// Those of its events that the session does not have yet.
+    /// The events of the batch that the session does not have yet.
     pub(crate) new: Vec<Event>,
 }
 
-/// As [`check_batch`], also telling what is new.
+/// Checks as [`check_batch`] does and also returns the new events.
 pub(crate) fn check_new(
     state: &OpenWork,
     batch: &[Draft],
@@ -69,7 +70,7 @@ pub(crate) fn check_new(
     Ok(CheckedBatch { state, new: past.into_events() })
 }
 
-/// One draft in front of the state it would meet.
+/// The rules for one draft, with the state that it would be appended to.
 struct BatchRules<'a> {
     state: &'a OpenWork,
     past: &'a dyn EventLookup,
@@ -123,7 +124,7 @@ impl BatchRules<'_> {
         let Some(newest) = events.iter().rev().find_map(call) else {
             return Ok(Unmatched::NoCall);
         };
-        // One id used twice in an answer wants two results.
+        // An answer may use one call id twice; then it needs two results.
         let same_answer =
             |event: &Event| call(event).is_some_and(|call| call.message_id == newest.message_id);
         let first = events.iter().position(same_answer).expect("the newest call is one");
@@ -132,7 +133,7 @@ impl BatchRules<'_> {
         Ok(if results >= calls { Unmatched::Answered } else { Unmatched::TalkMovedOn })
     }
 
-    /// A tool whose result could not be recorded must not begin.
+    /// Refuses the start of a tool whose result could not be recorded later.
     fn check_started(&self) -> Result<(), RuleViolation> {
         let Some(started) = self.draft.readable::<ToolStarted>() else { return Ok(()) };
         match self.state.call(&started.call_id, Some(&started.idempotency_key)) {
@@ -266,7 +267,7 @@ impl BatchRules<'_> {
         }
     }
 
-    /// A summary of a path that was left names that path by events of this session.
+    /// Checks that a summary of an abandoned path names events of this session, in order.
     fn check_covers(&self) -> Result<(), RuleViolation> {
         let Some(context) = self.draft.readable::<ContextAdded>() else { return Ok(()) };
         let Some(covers) = context.covers else { return Ok(()) };
@@ -281,7 +282,7 @@ impl BatchRules<'_> {
         })
     }
 
-    /// The `seq` of an event that is named by it or by its id.
+    /// Resolves a reference by `seq` or by id to the `seq`.
     fn place(&self, named: &Raw) -> Result<u64, RuleViolation> {
         let place = match named.read::<EventId>() {
             Ok(id) => self.past.seq_of(id)?,
@@ -316,7 +317,7 @@ impl BatchRules<'_> {
         }
     }
 
-    /// How far a child got that the state has forgotten.
+    /// Returns the status of a child that the bounded state no longer holds.
     fn recorded_status(&self, child_id: &str) -> Result<Option<ChildStatus>, RuleViolation> {
         let events = self.own_events(KeyFamily::Child, child_id)?;
         Ok(events.iter().fold(None, |status, event| match step(status.as_ref(), &event.kind) {
@@ -325,7 +326,8 @@ impl BatchRules<'_> {
         }))
     }
 
-    /// What this session itself recorded: what a fork inherited was asked of somebody else.
+    /// Returns the events of this session itself. Inherited requests of a fork belong to its
+    /// parent.
     fn own_events(&self, family: KeyFamily, id: &str) -> Result<Vec<Event>, RuleViolation> {
         let mut events = self.past.find(&EventKey::new(family, id))?;
         events.retain(|event| event.fork_origin().is_none());

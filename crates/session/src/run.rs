@@ -34,7 +34,7 @@ pub struct Run {
     pub turns: Vec<RunTurn>,
     /// By time of request, then id.
     pub children: Vec<ChildRun>,
-    /// Input nobody has answered yet.
+    /// Input without an answer yet.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub pending_input: Vec<RunInput>,
     /// Events that found no place.
@@ -80,7 +80,7 @@ pub struct RunStep {
     pub metrics: RunMetrics,
 }
 
-/// Something the model was given, and where it stands in the log.
+/// An input of the model and its place in the log.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct RunInput {
     pub event_id: EventId,

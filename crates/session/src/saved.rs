@@ -1,7 +1,7 @@
-//! The state of a session, saved beside the log so that opening it need not read the log.
+//! The folded state of a session, saved beside the log so that opening need not read the log.
 //!
-//! Not an event: it can be deleted at any time and is made again. It holds references, never
-//! text, so it stays a small share of what it covers.
+//! It is not an event: it can be deleted at any time and is built again. It holds references and
+//! no text, so it stays small compared with the log.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,13 +9,13 @@ use crate::reader::SessionReader;
 use crate::view::{SavedView, View, ViewOptions};
 use crate::{LiveState, SessionError};
 
-/// The name the state is saved under.
+/// The name of the saved view in the journal.
 const NAME: &str = "session";
 
-/// Raised when the saved form changes its meaning; another number is made anew.
+/// The version of the saved form. A state of another version is built again from the log.
 const VERSION: u32 = 1;
 
-/// Events behind the saved state that make saving again worth while.
+/// The minimum number of new events before the state is saved again.
 const EVENTS_MIN: u64 = 256;
 
 #[derive(Serialize, Deserialize)]
@@ -24,8 +24,8 @@ struct SavedState {
     live: LiveState,
 }
 
-/// Whether enough has happened since: so much, and an eighth of what was covered, so that saving
-/// stays a constant share of the work.
+/// Whether there are enough new events: the minimum, and an eighth of the covered ones. The
+/// geometric growth keeps the total cost of saving linear in the length of the log.
 pub(crate) fn is_due(up_to_seq: u64, saved_up_to: u64) -> bool {
     let since = up_to_seq - saved_up_to.min(up_to_seq);
     since >= EVENTS_MIN && since >= saved_up_to / 8
@@ -47,11 +47,12 @@ pub(crate) fn save(
     Ok(())
 }
 
-/// The saved state, if there is one that can be used. The log decides: what cannot be read, or
-/// does not fit, is as if it were not there.
+/// Loads the saved state, if it can be used. A state that is damaged or does not fit the log is
+/// ignored.
 pub(crate) fn load(reader: &SessionReader) -> Result<Option<(LiveState, View)>, SessionError> {
     let saved = reader.journal().saved_view(reader.session_id(), NAME);
     let Ok(Some((up_to_seq, bytes))) = saved else { return Ok(None) };
+    // A read-only handle on an earlier state cannot start from a later one.
     if up_to_seq > reader.to_seq() {
         return Ok(None);
     }

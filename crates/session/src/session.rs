@@ -1,8 +1,8 @@
-//! One session: its log, and what follows from it, kept state.
+//! A handle on one session and its folded state.
 //!
 //! A handle holds the effective view and the open work, not the log. Several handles and several
-//! processes may append to one session; a handle shows what it appended itself at once, and what
-//! others did after [`Session::refresh`].
+//! processes may append to one session. A handle shows its own appends at once and those of
+//! others after [`Session::refresh`].
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -21,15 +21,15 @@ use crate::{
 pub struct Session {
     host: Host,
     id: SessionId,
-    /// The last event that is shown, for a session as it was; such a one cannot be appended to.
+    /// The last event that a read-only handle on an earlier state shows.
     point: Option<u64>,
-    // Locked in this order where both are needed.
+    // Lock order: `append_state` before `state`.
     append_state: Mutex<AppendState>,
     state: Mutex<FoldedState>,
 }
 
 impl Session {
-    /// A session that does not exist yet.
+    /// Creates a session; fails if it exists. Nothing is written before the first append.
     pub fn create(host: &Host, id: SessionId) -> Result<Session, SessionError> {
         if host.journal().exists(&id)? {
             return Err(SessionError::SessionExists(id));
@@ -37,7 +37,7 @@ impl Session {
         Ok(Session::empty(host, id, None))
     }
 
-    /// A session that exists.
+    /// Opens a session; fails if it does not exist.
     pub fn open(host: &Host, id: SessionId) -> Result<Session, SessionError> {
         if !host.journal().exists(&id)? {
             return Err(ReadError::SessionNotFound(id).into());
@@ -45,17 +45,17 @@ impl Session {
         Session::load(host, id, None)
     }
 
-    /// A session that nobody else sees and that ends with its handles.
+    /// Creates a session in a journal in memory, which lives as long as its handles.
     pub fn in_memory(id: SessionId, stamps: Arc<dyn Stamps>) -> Session {
         Session::empty(&Host::new(Journal::in_memory(), stamps), id, None)
     }
 
-    /// The one or the other; nothing is written before the first append.
+    /// Opens a session or creates it. Nothing is written before the first append.
     pub fn open_or_create(host: &Host, id: SessionId) -> Result<Session, SessionError> {
         Session::load(host, id, None)
     }
 
-    /// The session as it was after the event `seq`. Read-only.
+    /// Opens the session read-only as it was after event `seq`.
     pub fn at_seq(host: &Host, id: SessionId, seq: u64) -> Result<Session, SessionError> {
         let tail = host.journal().stat(&id)?.tail_seq;
         if seq > tail {
@@ -64,7 +64,7 @@ impl Session {
         Session::load(host, id, Some(seq))
     }
 
-    /// The session as it was after this event. Read-only.
+    /// Opens the session read-only as it was after this event.
     pub fn at_event(
         host: &Host,
         id: SessionId,
@@ -76,8 +76,8 @@ impl Session {
         Session::load(host, id, Some(seq))
     }
 
-    /// The session as it was at an instant: up to the last event created at or before it.
-    /// Read-only.
+    /// Opens the session read-only as it was at an instant: up to the last event created at or
+    /// before it.
     pub fn at_time(host: &Host, id: SessionId, at: Time) -> Result<Session, SessionError> {
         let selection = Selection { until: Some(at), ..Selection::all() }.newest_first();
         let last = host.journal().events(&id, selection)?.next().transpose()?;
@@ -122,17 +122,17 @@ impl Session {
         self.host.journal()
     }
 
-    /// The last event this handle knows of.
+    /// Returns the last event that this handle has folded.
     pub fn seq(&self) -> u64 {
         self.state().live.up_to_seq()
     }
 
-    /// Whether this is a session as it was, which cannot be appended to.
+    /// Whether this is a read-only handle on an earlier state.
     pub fn is_past(&self) -> bool {
         self.point.is_some()
     }
 
-    /// Reads what others have appended since.
+    /// Folds the events that other handles and processes have appended.
     pub fn refresh(&self) -> Result<(), SessionError> {
         let reader = self.reader();
         let mut state = self.state();
@@ -143,7 +143,7 @@ impl Session {
         Ok(())
     }
 
-    /// The events, lazily, as far as this handle shows them.
+    /// Iterates lazily over the events that this handle shows.
     pub fn events(&self) -> Result<SessionEvents, SessionError> {
         self.select(Selection::all())
     }
@@ -156,10 +156,10 @@ impl Session {
         self.select(Selection::after(seq))
     }
 
-    /// Events by `seq`, time and kind.
+    /// Iterates over events by `seq`, time and kind.
     pub fn select(&self, selection: Selection) -> Result<SessionEvents, SessionError> {
         match self.reader().events(selection) {
-            // Not a single event yet.
+            // The session has no event yet, so the journal does not know it.
             Err(ReadError::SessionNotFound(_)) if self.seq() == 0 => Ok(SessionEvents::default()),
             other => Ok(other?),
         }
@@ -170,35 +170,36 @@ impl Session {
         Ok(self.reader().event(seq)?)
     }
 
-    /// The events of the newest prompt, answer or result; none if nothing was said.
+    /// Returns the events of the newest prompt, answer or result.
     pub fn last_message(&self) -> Result<Vec<Event>, SessionError> {
         let place = self.state_at_tail()?.live.latest.message().cloned();
         Ok(self.reader().message(place)?)
     }
 
-    /// The events of the newest answer that said something and asked for no tool.
+    /// Returns the events of the newest answer that has content and no tool call.
     pub fn last_answer(&self) -> Result<Vec<Event>, SessionError> {
         let place = self.state_at_tail()?.live.latest.answer().cloned();
         Ok(self.reader().message(place)?)
     }
 
-    /// The talk in log order: no compaction, no context.
+    /// Iterates over the talk in log order, without compaction and context.
     pub fn transcript(&self) -> Result<SessionEvents, SessionError> {
         let talk = Kind::KNOWN.iter().filter(|kind| kind.lane() == Lane::Talk);
         self.select(Selection::all().of_kinds(talk.cloned()))
     }
 
-    /// What a model would see. Cheap to ask for again, and to keep.
+    /// Returns the effective history, which a model would see. A second call without new events
+    /// costs nothing, and a copy is cheap to keep.
     pub fn effective(&self) -> Result<EffectiveView, SessionError> {
         Ok(self.state_at_tail()?.view.effective(&self.reader())?.clone())
     }
 
-    /// What has been begun and not ended.
+    /// Returns what has begun and not ended.
     pub fn open_work(&self) -> OpenWork {
         self.state().live.open_work.clone()
     }
 
-    /// Approvals, waits and the question nobody has answered, oldest first.
+    /// Returns the open approvals, waits and question, oldest first.
     pub fn waiting_on(&self) -> Vec<Waiting> {
         self.state().live.open_work.waiting_on()
     }
@@ -215,14 +216,14 @@ impl Session {
         self.state().live.settings.clone()
     }
 
-    /// The small state, as it is now.
+    /// Returns a copy of the small state.
     pub fn live(&self) -> LiveState {
         self.state().live.clone()
     }
 
     /// Folds all existing events, then every new one, once and in order.
     ///
-    /// The reducer runs while the session is locked: it must not ask it anything.
+    /// The reducer runs while the session is locked: it must not call the session.
     pub fn reduce<R>(&self, reducer: R) -> Result<Reduction<R>, SessionError>
     where
         R: Reducer + Send + 'static,
@@ -237,7 +238,7 @@ impl Session {
         state.reduce(reducer, events)
     }
 
-    /// Follows the session: history and news as one stream. It need not have begun yet.
+    /// Follows the session: history and new events as one stream. The session may still be empty.
     pub fn follow(&self, from: From, on_lag: OnLag) -> Result<Subscription, SessionError> {
         match self.journal().follow_session(&self.id, from, on_lag) {
             Err(ReadError::SessionNotFound(_)) if self.seq() == 0 => {
@@ -247,7 +248,7 @@ impl Session {
         }
     }
 
-    /// KeyIndex lookups into this session, and reading by number.
+    /// Returns a reader by number, id and key.
     pub fn reader(&self) -> SessionReader {
         let reader = SessionReader::new(self.journal().clone(), self.id.clone());
         match self.point {
@@ -260,7 +261,7 @@ impl Session {
         self.point
     }
 
-    /// The state with everything this side knows to be recorded.
+    /// Locks the state after folding all events that are known to be recorded.
     pub(crate) fn state_at_tail(&self) -> Result<MutexGuard<'_, FoldedState>, SessionError> {
         let mut state = self.state();
         if state.is_behind() {

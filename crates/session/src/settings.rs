@@ -4,7 +4,7 @@ use event::payload::{SessionStarted, SettingsChanged};
 use event::{Event, Raw};
 use serde::{Deserialize, Serialize};
 
-/// The settings of a session. What nobody ever said is absent.
+/// The settings of a session. A setting that was never recorded is absent.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct SessionSettings {
     pub agent: Option<String>,
@@ -49,7 +49,7 @@ impl SessionSettings {
         }
     }
 
-    /// How the model is to think: `off` until somebody says otherwise.
+    /// The thinking mode of the model; the default is `off`.
     pub fn thinking(&self) -> Raw {
         self.thinking
             .clone()

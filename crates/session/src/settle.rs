@@ -1,5 +1,4 @@
-//! Bringing a parent's account of a child up to date with the child's own log, and waiting for
-//! its end.
+//! Updates the parent's log from a child's log, and waits for the end of a child.
 
 use std::time::Duration;
 
@@ -26,7 +25,7 @@ impl Session {
             }
             match self.append_batch(drafts) {
                 Ok(_) => return self.child(child_id),
-                // Somebody else told it first.
+                // Another caller recorded it first.
                 Err(
                     SessionError::Refused(_)
                     | SessionError::Append(AppendError::DuplicateId { .. }),
@@ -44,7 +43,7 @@ impl Session {
         child_id: &str,
         patience: Duration,
     ) -> Result<Option<ChildRun>, SessionError> {
-        // First the stream, then the look: what happens in between is in the stream.
+        // The stream is opened before the state is read, so that no event in between is missed.
         let mut news = self.journal().follow(From::Now, OnLag::CatchUp)?;
         loop {
             let child = self.settle_child(child_id)?;

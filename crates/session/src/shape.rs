@@ -1,4 +1,4 @@
-//! What a draft must be by itself, before anybody looks at the session.
+//! The checks of a draft that do not need the state of the session.
 //!
 //! Not here: how large it may be (`journal`).
 
@@ -14,7 +14,7 @@ use crate::answer::AnswerPart;
 /// The metadata key under which an imported message keeps the role it had.
 const ORIGINAL_ROLE: &str = "original_role";
 
-/// Checks each draft of a batch alone, and that each answer in it says something.
+/// Checks each draft of a batch alone, and that each answer in it has content.
 pub(crate) fn check_drafts(batch: &[Draft]) -> Result<(), RuleViolation> {
     for draft in batch {
         check_kind(draft)?;
@@ -40,7 +40,8 @@ fn check_kind(draft: &Draft) -> Result<(), RuleViolation> {
     }
 }
 
-/// The lists that are open for reading are closed for those who write.
+/// Unknown names in the open enums are accepted when reading, but a hosted session must not write
+/// them.
 fn check_words(draft: &Draft) -> Result<(), RuleViolation> {
     let bad = |argument: &str, expected| {
         let argument = argument.to_owned();
@@ -69,7 +70,7 @@ fn check_words(draft: &Draft) -> Result<(), RuleViolation> {
     Ok(())
 }
 
-/// Talk is between people, models and tools; who instructs them all is not in the log.
+/// Talk has the roles of people, models and tools; system instructions are not in the log.
 fn check_rank(draft: &Draft) -> Result<(), RuleViolation> {
     if draft.kind.lane() != Lane::Talk {
         return Ok(());
@@ -87,7 +88,7 @@ fn is_privileged(role: &str) -> bool {
     role.eq_ignore_ascii_case("system") || role.eq_ignore_ascii_case("developer")
 }
 
-/// An answer may come in several events: it is enough that one of them says something.
+/// An answer may come in several events: one of them with content is enough.
 fn check_substance(batch: &[Draft]) -> Result<(), RuleViolation> {
     let mut answers: Vec<(String, &Draft, bool)> = Vec::new();
     for draft in batch {

@@ -1,6 +1,6 @@
 //! What passes between a session and its child: the task going down, waiting and work coming up.
 //!
-//! Not here: starting anything. Who runs a child is the host's business.
+//! Not here: starting a process. The host runs the child.
 
 use event::payload::{ArtifactRecorded, ChildBlocked, ChildMode, ChildRequested};
 use event::{Event, Raw, SessionId};

@@ -38,7 +38,8 @@ impl Session {
 
     /// Asks whether a call may run and, if so, records that it begins.
     ///
-    /// Of several who try at once, one begins; the others are told what to do about that.
+    /// If several callers try at once, one of them begins; the others get the action that follows
+    /// from it.
     pub fn begin_tool(&self, call: &OpenCall, effect: Effect) -> Result<ToolStart, SessionError> {
         loop {
             self.refresh()?;
@@ -58,7 +59,7 @@ impl Session {
             })?;
             match self.append_after(open.up_to_seq(), vec![started]) {
                 Ok(_) => return Ok(ToolStart { next, key }),
-                // Something happened since; perhaps somebody else began.
+                // Another event came in between; another caller may have begun the tool.
                 Err(SessionError::Append(AppendError::Conflict { .. })) => {}
                 Err(error) => return Err(error),
             }

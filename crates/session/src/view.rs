@@ -1,27 +1,28 @@
-//! What a model would see of a session, kept current event by event.
+//! The effective history: what a model would see of a session, maintained event by event.
 //!
-//! A plain event costs its own entry, whatever the length of the session. What reaches a little
-//! back (a rewind, a fuller account) costs what came since. What changes the beginning (a
-//! compaction) costs nothing until somebody asks; then the history is read from its base on.
+//! A plain event costs its own entry at any length of the session. An event that changes the
+//! recent past (a rewind, an amendment) costs the events since. An event that changes the
+//! beginning (a compaction) costs nothing until the history is requested; then it is read from
+//! its base on.
 //!
-//! Not here: appending, the clock, and who asks. [`ViewBuilder`](crate::builder::ViewBuilder)
-//! builds the same from nothing.
+//! Not here: appending and the clock. [`ViewBuilder`](crate::builder::ViewBuilder) builds the
+//! same history from the whole log and is the oracle in tests.
 
-mod entry; // what the history consists of, and what was set right
-mod effective; // the history as it is handed out
+mod entry; // entries of the history and their repairs
+mod effective; // the history as callers get it
 mod contribution; // what one event contributes
 mod answer; // parts, calls and results of one answer
 mod fold; // events in, history out
-mod path; // rewinds
-mod amends; // fuller accounts
-mod base; // compactions and snapshots, and which of them counts
-mod plan; // what a base puts in place of the beginning
-mod answer_span; // which answer is open at some event
-mod files; // the files worked with
-mod upkeep; // how an event changes a view, and how its entries are read
+mod path; // rewinds and the active path
+mod amends; // events that replace earlier ones
+mod base; // compactions and snapshots, and which of them is used
+mod plan; // the entries that a base puts in place of the beginning
+mod answer_span; // the open answer at a given event
+mod files; // the working set of files
+mod upkeep; // applying events to a view, and reading its entries
 mod saved; // the view beside the log
 mod list; // a list that is cheap to copy
-mod log; // how a view reaches back
+mod log; // access of a view to the log
 mod error;
 
 pub use effective::{EffectiveView, HistoryMessage};
@@ -52,7 +53,7 @@ pub struct ViewOptions {
     pub files_max: usize,
 }
 
-/// The effective history of a session, maintained.
+/// The maintained effective history of a session.
 #[derive(Debug)]
 pub struct View {
     options: ViewOptions,
@@ -62,13 +63,13 @@ pub struct View {
     amends: Amends,
     bases: Bases,
     chosen: Chosen,
-    /// The newest event on the path that can matter to a history.
+    /// The newest event on the path that can change a history.
     mattering_seq: u64,
     /// The newest talk or context on the path; 0 if there was none.
     shown_seq: u64,
-    /// When the first event behind the newest base happened.
+    /// The time of the first event after the newest base.
     uncovered_at: Option<Time>,
-    /// The entries; none until somebody asks, or if they have to be read again.
+    /// The entries; `None` if they must be read from the log at the next request.
     loaded: Option<Loaded>,
 }
 
@@ -90,7 +91,7 @@ impl View {
         }
     }
 
-    /// Takes the next event. If it fails, the view is as before.
+    /// Applies the next event. If it fails, the view is unchanged.
     pub fn apply(&mut self, event: &Event, log: &dyn EventLog) -> Result<(), ViewError> {
         let expected = self.up_to_seq + 1;
         if event.seq != expected {
@@ -106,7 +107,8 @@ impl View {
         {
             self.amends.add(event.seq, target);
             let place = self.amends.place(target);
-            // The event at a mark closed what was before it; its fuller account may not.
+            // `<` and not `<=`: a mark at this place exists because the old event closed the
+            // answer before it. The amended event may not close it.
             self.replay_from_mark(|mark| mark < place, self.up_to_seq, None, log);
         } else {
             let parent_seq = match event.kind {
@@ -134,7 +136,7 @@ impl View {
         Ok(())
     }
 
-    /// The history after the last event. Asking again without news costs nothing.
+    /// Returns the history after the last event. A second call without new events costs nothing.
     pub fn effective(&mut self, log: &dyn EventLog) -> Result<&EffectiveView, ViewError> {
         let mut loaded = match self.loaded.take() {
             Some(loaded) => loaded,
@@ -147,7 +149,7 @@ impl View {
         Ok(loaded.effective.as_ref().expect("rendered above"))
     }
 
-    /// Drops the entries; they are read again when somebody asks.
+    /// Drops the entries; the next request reads them again.
     pub fn unload(&mut self) {
         self.loaded = None;
     }
@@ -157,17 +159,17 @@ impl View {
         self.loaded.is_some()
     }
 
-    /// The newest event that was applied; 0 if there was none.
+    /// Returns the newest applied event; 0 if there is none.
     pub fn up_to_seq(&self) -> u64 {
         self.up_to_seq
     }
 
-    /// The compaction or snapshot the history stands on.
+    /// Returns the compaction or snapshot that the history is based on.
     pub fn base_seq(&self) -> Option<u64> {
         self.chosen.newest().map(|base| base.seq)
     }
 
-    /// The compaction the history stands on, below any snapshot.
+    /// Returns the compaction that the history is based on, below any snapshot.
     pub fn compaction_seq(&self) -> Option<u64> {
         self.chosen.compaction.map(|base| base.seq)
     }
@@ -177,29 +179,30 @@ impl View {
         self.path.contains(seq, self.up_to_seq)
     }
 
-    /// The last event the base covers; 0 without a base.
+    /// Returns the last event that the base covers; 0 without a base.
     pub(crate) fn cutoff_seq(&self) -> u64 {
         self.chosen.newest().map_or(0, |base| base.cutoff_seq)
     }
 
-    /// Whether nobody has said anything on the path.
+    /// Whether the path has no talk and no context.
     pub(crate) fn is_silent(&self) -> bool {
         self.shown_seq == 0 && self.chosen.newest().is_none()
     }
 
-    /// The newest compaction or snapshot of the log, used or not, and what it covers.
+    /// Returns the newest compaction or snapshot of the log, used or not, and its cutoff.
     pub(crate) fn newest_base(&self) -> Option<(u64, u64)> {
         let base = self.bases.newest()?;
         Some((base.seq, base.root().map_or(0, |root| root.cutoff_seq)))
     }
 
-    /// When the first event behind the newest base happened.
+    /// Returns the time of the first event after the newest base.
     pub(crate) fn uncovered_at(&self) -> Option<Time> {
         self.uncovered_at
     }
 
-    /// The last event that can be covered without tearing an answer from its results: the last
-    /// one, or the one before the answer that waits now. None if that is the beginning.
+    /// Returns the last event that a base can cover without separating an answer from its
+    /// results: the last event, or the one before an answer that waits for results. `None` at the
+    /// beginning of the path.
     pub(crate) fn coverable(&self, log: &dyn EventLog) -> Result<Option<Covered>, ViewError> {
         let open = self.open_at(self.up_to_seq, log)?;
         let seq = match open.and_then(|stretch| stretch.parts.first().copied()) {
@@ -212,7 +215,7 @@ impl View {
         Ok(log.event(seq)?.map(|event| Covered { seq, event_id: event.id }))
     }
 
-    /// The answer at the end of the path to `seq`, if it waits for results there.
+    /// Returns the answer at the end of the path to `seq`, if it waits for results there.
     pub(crate) fn open_at(
         &self,
         seq: u64,
@@ -221,25 +224,25 @@ impl View {
         Ok(AnswerSpan::ending_at(seq, &self.path, &self.amends, log)?.open())
     }
 
-    /// The place where event `seq` is shown: that of the event it is a fuller account of.
+    /// Returns the place where event `seq` is shown: that of the event it amends, if any.
     pub(crate) fn place(&self, seq: u64) -> u64 {
         self.amends.place(seq)
     }
 
-    /// Entries that say what the view shows up to `to_seq`, all by reference.
+    /// Returns entries that reproduce the view up to `to_seq`, all by reference.
     pub(crate) fn references(&self, to_seq: u64) -> Vec<SavedEntry> {
         additions(self.chosen.root, &self.path, to_seq)
     }
 }
 
-/// The last event a new base covers.
+/// The last event that a new base covers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Covered {
     pub(crate) seq: u64,
     pub(crate) event_id: EventId,
 }
 
-/// The number of an event, if it is one of those before `seq`.
+/// Returns the number of an event if it is before `seq`.
 fn earlier(id: Option<EventId>, seq: u64, log: &dyn EventLog) -> Result<Option<u64>, ViewError> {
     let Some(id) = id else { return Ok(None) };
     Ok(log.seq_of(id)?.filter(|found| *found < seq))

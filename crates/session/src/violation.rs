@@ -1,4 +1,4 @@
-//! Why the hosted door does not take an event.
+//! The reasons why the append rules refuse a batch.
 
 use event::payload::Decision;
 use event::{BadPayload, ChildStatus, EventId, Kind, SessionId, Time};
@@ -44,7 +44,7 @@ pub enum RuleViolation {
         event_id: EventId,
         subject: Subject,
         id: String,
-        /// Where it stands; `None` if nobody has heard of it.
+        /// Its present state; `None` if it is unknown.
         from: Option<String>,
         kind: Kind,
     },

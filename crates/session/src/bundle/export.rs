@@ -90,7 +90,7 @@ impl Exporter<'_> {
     fn artifact(&mut self, id: String) -> Result<(), BundleError> {
         match self.journal.artifacts().read(&id) {
             Ok(bytes) => self.line(&BundleLine::Artifact { id, body: BASE64.encode(bytes) }),
-            // What only refers to something outside has no body to bring.
+            // A reference to a file outside has no body to export.
             Err(ArtifactError::ArtifactNotFound(_) | ArtifactError::BadArtifactId(_)) => Ok(()),
             Err(error) => Err(SessionError::from(error).into()),
         }

@@ -92,7 +92,7 @@ struct Bundle {
 struct IncomingSession {
     ancestry: Ancestry,
     events: Vec<Event>,
-    /// What tells each event from the others, whatever its date.
+    /// The identity of each event, independent of its time.
     facts: HashSet<[u8; 10]>,
 }
 

@@ -12,7 +12,7 @@ use crate::children::{ChildRef, ChildStep, is_open, step};
 /// as never heard of; the hosted door looks it up in the log instead.
 const ENDED_MAX: usize = 256;
 
-/// A child that may still do something.
+/// A child that is not final.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct OpenChild {
     pub child_id: String,
@@ -42,7 +42,7 @@ impl OpenChildren {
         self.open.len()
     }
 
-    /// How far a child has got; `None` if nobody remembers it.
+    /// The status of a child; `None` if it is not remembered.
     pub(crate) fn status(&self, child_id: &str) -> Option<&ChildStatus> {
         self.open.get(child_id).map(|child| &child.status).or_else(|| {
             self.ended.iter().find(|(ended, _)| ended == child_id).map(|(_, status)| status)

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Oddity, Opened, give_up_oldest};
 
-/// A request nobody has answered.
+/// A request without an answer.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct OpenApproval {
     pub opened: Opened,
@@ -20,7 +20,7 @@ pub struct OpenApproval {
     pub expires_at: Option<Time>,
 }
 
-/// Something outside the session is waited for.
+/// A wait for an external event.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct OpenWait {
     pub opened: Opened,

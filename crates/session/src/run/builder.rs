@@ -41,7 +41,7 @@ struct TurnBuilder {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum OpenTurn {
     None,
-    /// Somebody said that it began, and will say when it ends.
+    /// Its start is recorded, so its end will be recorded too.
     AmendedEvent,
     /// It began with a prompt and ends with the next.
     Implied,

@@ -1,4 +1,4 @@
-//! One answer while its events come in, in whatever order.
+//! One answer while its events come in, in any order.
 
 use event::payload::{
     AssistantMessage, AssistantThinking, Content, ContentPart, ToolCall, ToolResult,

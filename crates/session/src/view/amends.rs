@@ -1,9 +1,9 @@
-//! Fuller accounts: events that stand in for an earlier one, at its place.
+//! Amendments: events that replace an earlier one at its place.
 
 use std::collections::BTreeMap;
 
-/// Who stands in for whom. It holds for every path: what is known of an event does not depend
-/// on where the talk went later.
+/// The amendments of a session. They apply to every path: a better account of an event does not
+/// depend on later rewinds.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Amends {
     /// By amending event, the place it belongs to.

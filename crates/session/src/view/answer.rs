@@ -20,7 +20,7 @@ pub(crate) struct AnswerBuilder {
     open_from: usize,
     /// Shows anything that no base covers; only then is it in the history.
     is_awake: bool,
-    /// The words, put together when somebody asks.
+    /// The joined content, built on request.
     content: Option<Arc<Content>>,
 }
 

@@ -22,7 +22,7 @@ pub(crate) struct AnswerSpan {
     pub(crate) waiting: Vec<UnansweredCall>,
 }
 
-/// A call that nobody answered yet.
+/// A call without a result.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct UnansweredCall {
     pub(crate) call_id: String,

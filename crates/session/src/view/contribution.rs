@@ -18,7 +18,7 @@ pub(crate) enum Contribution {
     Context(ContextAdded),
     /// Talk or context whose payload does not fit.
     Unreadable(Box<BadPayload>),
-    /// A record nobody understood.
+    /// A record of unknown form.
     Unknown,
     /// A fact the model is not shown.
     Nothing,

@@ -1,4 +1,4 @@
-//! The effective history: what a model would be shown now.
+//! The effective history as callers get it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,9 +11,9 @@ use super::entry::{HistoryEntry, Repair, Role, Why};
 use super::files::FileLists;
 use super::list::List;
 
-/// What a model would be shown after some event, in order, and what was set right for it.
+/// The entries that a model would be shown after an event, in order, and the repairs behind them.
 ///
-/// A copy shares everything with its original and costs the same at any length.
+/// A copy shares its content with the original and costs the same at any length.
 #[derive(Clone)]
 pub struct EffectiveView {
     pub(crate) base_seq: Option<u64>,
@@ -23,9 +23,9 @@ pub struct EffectiveView {
     pub(crate) working_set: Option<Arc<HistoryEntry>>,
     /// Prefix context that came later.
     pub(crate) prefix: List<Arc<HistoryEntry>>,
-    /// Everything else that will not change any more by a plain event.
+    /// All other entries that no plain event can change.
     pub(crate) settled: List<Arc<HistoryEntry>>,
-    /// The last answer, its results, and the context behind them.
+    /// The last answer, its results, and the context after them.
     pub(crate) tail: Arc<[Arc<HistoryEntry>]>,
     pub(crate) base_repairs: Arc<[Repair]>,
     pub(crate) settled_repairs: List<Repair>,
@@ -33,14 +33,14 @@ pub struct EffectiveView {
     pub(crate) files: Arc<FileLists>,
 }
 
-/// An entry as it is given to a model: without its origin.
+/// An entry without its origin, as a model gets it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct HistoryMessage {
     pub role: Role,
     pub content: Arc<Content>,
     pub thinking: Vec<Arc<AssistantThinking>>,
     pub calls: Vec<Arc<ToolCall>>,
-    /// The call a result answers.
+    /// The call that a result belongs to.
     pub call_id: Option<String>,
 }
 
@@ -82,12 +82,12 @@ impl EffectiveView {
         })
     }
 
-    /// Whatever was left out, moved or replaced, in the order it was noticed.
+    /// Iterates over the repairs: what was left out, moved or replaced.
     pub fn repairs(&self) -> impl Iterator<Item = &Repair> {
         self.base_repairs.iter().chain(self.settled_repairs.iter()).chain(self.tail_repairs.iter())
     }
 
-    /// The compaction or snapshot the history stands on.
+    /// Returns the compaction or snapshot that the history is based on.
     pub fn base_seq(&self) -> Option<u64> {
         self.base_seq
     }
@@ -102,9 +102,10 @@ impl EffectiveView {
         &self.files
     }
 
-    /// Fails where strict reading does not work around what the log says.
+    /// Fails if a repair is fatal for a strict reader.
     ///
-    /// A base is named before what it brings up, the newest first; then the oldest event.
+    /// The error names the newest bad base, else the oldest bad event: a bad base is the cause of
+    /// the repairs that follow from it.
     pub fn strict(&self) -> Result<(), ViewError> {
         let fatal = self.repairs().filter_map(|repair| Some((repair, repair.error()?)));
         let worst = fatal.min_by_key(|(repair, _)| {

@@ -9,7 +9,7 @@ use event::payload::{
 };
 use event::{BadPayload, Event, EventId, Kind, Raw};
 
-/// Who says an entry, as the model is told.
+/// The role of an entry, as the model sees it.
 ///
 /// There is no higher rank: what a provider called system or developer is shown as user.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -65,7 +65,7 @@ pub struct ToolNote {
     pub duration_ms: Option<u64>,
 }
 
-/// Something that was left out, moved or replaced to make the history whole.
+/// A change that makes the history valid: an event was left out, moved or replaced.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Repair {
     /// The event it is about.
@@ -78,11 +78,11 @@ pub struct Repair {
 pub enum Why {
     /// The payload does not have the shape of its kind.
     Unreadable(Box<BadPayload>),
-    /// A record nobody understood; it might have been talk.
+    /// A record of unknown form; it may have been talk.
     UnknownRecord,
     /// Nothing but white space.
     Empty,
-    /// A call nobody answered before the talk moved on.
+    /// A call without a result before the talk moved on.
     NoResult,
     /// A result without an open call of its id.
     NoCall,
@@ -106,7 +106,7 @@ pub enum Why {
     EntryNotFound,
     /// A base with an entry that names an event behind its own cutoff.
     EntryBeyondCutoff,
-    /// A base with an entry that does not say who speaks.
+    /// A base with an entry without a role.
     NoRole,
 }
 

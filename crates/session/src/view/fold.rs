@@ -1,8 +1,14 @@
-//! Events in, history out, one at a time.
+//! Folds events into the history, one at a time.
 //!
-//! What can still change by a plain event is the last answer, with its results and the context
-//! around them; everything before is settled. For what reaches further back there are a few
-//! marks to return to.
+//! A plain event can change only the last answer, its results and the context around them;
+//! everything before is settled. For events that change more of the past, the fold keeps a few
+//! marks that it can return to:
+//!
+//! ```text
+//!   settled entries                          items
+//!   ──┬───────────┬───────────┬──────────┬──────────────────────┐
+//!     mark        mark        mark       the open answer, its results, context
+//! ```
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -16,33 +22,35 @@ use super::contribution::{Contribution, joins};
 use super::entry::{HistoryEntry, Repair, Role, Why, inline_entry};
 use super::list::List;
 
-/// Marks that are kept: what happened since the oldest can be heard anew without starting over.
-/// Second accounts and rewinds mostly concern the last few prompts and answers.
+/// The number of marks. Events since the oldest mark can be folded again without starting over.
+/// Amendments and rewinds mostly concern the last few prompts and answers.
 const MARKS_MAX: usize = 64;
 
-/// A history as far as it has come.
+/// The history up to the last applied event.
 #[derive(Debug, Default)]
 pub(crate) struct Fold {
     pub(crate) base_prefix: List<Arc<HistoryEntry>>,
     pub(crate) prefix: List<Arc<HistoryEntry>>,
     pub(crate) settled: List<Arc<HistoryEntry>>,
     pub(crate) repairs: List<Repair>,
-    /// Whether what comes now belongs to what the working set stands behind.
+    /// Whether the next entries belong to the base, before the working set.
     pub(crate) in_base: bool,
     items: Vec<FoldItem>,
-    /// How many items were settled before the first of `items`.
+    /// The number of settled items before the first of `items`.
     settled_items: usize,
-    /// By message id, which item an unsettled answer is.
+    /// The item of each unsettled answer, by message id.
     answers: HashMap<String, usize>,
     settled_answers: SettledAnswers,
     open: Option<OpenEntry>,
     /// Oldest first.
     marks: VecDeque<RewindPoint>,
-    /// Nothing was heard since everything was settled but the open answer.
+    /// Earlier events are settled. False while a whole range is folded, which is settled only at
+    /// its end.
     is_settled: bool,
 }
 
-/// Where each settled answer begins, by the hash of its message id.
+/// The first event of each settled answer, by the hash of its message id. Hashes keep the memory
+/// small; a collision only costs a needless replay.
 #[derive(Debug, Default)]
 struct SettledAnswers {
     places: HashMap<u64, u64>,
@@ -50,7 +58,7 @@ struct SettledAnswers {
     hashes: Vec<u64>,
 }
 
-/// A moment when everything was settled: how long the lists were before `place` was heard.
+/// A mark: the lengths of the lists before the event at `place`, when everything was settled.
 #[derive(Debug)]
 struct RewindPoint {
     place: u64,
@@ -66,26 +74,26 @@ enum FoldItem {
     Answer(Box<AnswerBuilder>),
 }
 
-/// The answer that results and further parts go to.
+/// The answer that receives results and further parts.
 #[derive(Debug)]
 struct OpenEntry {
     item: usize,
     has_result: bool,
-    /// The talk had moved on and came back to it.
+    /// Other talk came in between, and a later part came back to this answer.
     is_late: bool,
-    /// Context since its first part that nothing has moved yet.
+    /// Context since its first part that was not moved yet.
     contexts: Vec<u64>,
 }
 
-/// A part of an answer that is settled: to put it in its place, everything since the answer
-/// began has to be heard anew.
+/// The error for a part of a settled answer: all events since the answer began must be folded
+/// again to put the part in its place.
 #[derive(Debug)]
 pub(crate) struct LatePart {
     pub(crate) place: u64,
 }
 
 impl Fold {
-    /// Takes what one event says.
+    /// Applies one event.
     pub(crate) fn apply(&mut self, spoken: PlacedEvent<'_>) -> Result<(), LatePart> {
         let event = spoken.event;
         match Contribution::from_event(event) {
@@ -134,7 +142,7 @@ impl Fold {
         Ok(())
     }
 
-    /// Takes what a base says in full.
+    /// Applies an entry that a base gives in full.
     pub(crate) fn apply_inline(&mut self, saved: &SavedEntry, base_seq: u64, base_id: EventId) {
         match inline_entry(saved, base_seq, base_id) {
             Ok(entry) if entry.context_kind.is_some() => self.context(entry),
@@ -172,8 +180,8 @@ impl Fold {
         self.is_settled = true;
     }
 
-    /// Forgets everything from the newest fitting mark on and answers with its place: that is
-    /// where to hear on. None if no mark fits; then nothing has changed.
+    /// Drops everything from the newest mark that `fits` on and returns its place, from which the
+    /// caller must fold again. `None` if no mark fits; then the fold is unchanged.
     pub(crate) fn return_to(&mut self, fits: impl Fn(u64) -> bool) -> Option<u64> {
         let at = self.marks.iter().rposition(|mark| fits(mark.place))?;
         self.marks.truncate(at + 1);
@@ -189,7 +197,7 @@ impl Fold {
         Some(mark.place)
     }
 
-    /// The entries that are not settled, and what was left out of them.
+    /// Returns the entries that are not settled and their repairs.
     pub(crate) fn tail(&mut self) -> (Vec<Arc<HistoryEntry>>, Vec<Repair>) {
         let (mut entries, mut repairs) = (Vec::new(), Vec::new());
         for item in &mut self.items {
@@ -221,7 +229,7 @@ impl Fold {
         Ok(())
     }
 
-    /// Opens the answer of that id, a new one unless it is known.
+    /// Opens the answer with this id, or a new one.
     fn open(&mut self, id: &str, place: u64) -> Result<(), LatePart> {
         let known = self.answers.get(id).copied();
         if known.is_none() {
@@ -248,9 +256,10 @@ impl Fold {
         Ok(())
     }
 
-    /// Closes what is open; if that settles everything before `place`, it is marked.
+    /// Closes the open answer. If everything before `place` is settled then, adds a mark.
     fn close(&mut self, place: u64) {
         self.open = None;
+        // While a range is folded, its events are not settled yet, and a mark needs settled lists.
         if !self.is_settled {
             return;
         }
@@ -283,7 +292,8 @@ impl Fold {
         self.entry(entry);
     }
 
-    /// What stood between the open answer and something that goes to it stands behind it now.
+    /// Reports the context between the open answer and a new part or result as moved: it is shown
+    /// after the answer.
     fn move_contexts(&mut self) {
         let Some(open) = &mut self.open else { return };
         for seq in std::mem::take(&mut open.contexts) {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-/// Elements per piece. A push copies at most this many when somebody holds a copy of the list.
+/// Elements per piece. A push copies at most this many if a copy of the list is in use.
 const PIECE: usize = 128;
 
 /// Full pieces that are never touched again, and the one that still grows.

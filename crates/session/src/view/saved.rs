@@ -89,7 +89,7 @@ impl View {
 
     /// The view that was saved, to go on from; nothing if it is not of this log.
     ///
-    /// Its entries are read when somebody asks.
+    /// Its entries are read on request.
     pub fn restore(
         saved: &SavedView,
         options: ViewOptions,

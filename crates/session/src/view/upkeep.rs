@@ -1,4 +1,9 @@
-//! How an event changes a view, and how its entries are read from the log.
+//! Applies events to a view and reads its entries from the log.
+//!
+//! There are three ways, from cheap to expensive. [`View::apply_plain`] adds one event to the
+//! fold. [`View::replay_from_mark`] returns to a recent mark and folds the events since again.
+//! [`View::read_back`] reads the history from its base on; it runs only when the history is
+//! requested, so several expensive changes in a row cost one read.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,14 +20,14 @@ use super::path::{Range, Rewind};
 use super::plan::{Plan, PlanInput, PlanStep};
 use super::{EffectiveView, EventLog, View, ViewError};
 
-/// The entries of a view, and what belongs to them.
+/// The entries of a view, as long as they are in memory.
 #[derive(Debug)]
 pub(super) struct Loaded {
     fold: Fold,
     base_repairs: Arc<[Repair]>,
     files: Arc<FileLists>,
     working_set: Option<Arc<HistoryEntry>>,
-    /// What was handed out, as long as nothing came since.
+    /// The last result of [`View::effective`], until the next event.
     pub(super) effective: Option<EffectiveView>,
 }
 
@@ -33,8 +38,8 @@ impl View {
         if parent_seq + 1 < prompt_seq {
             self.path.rewind(Rewind { prompt_seq, parent_seq });
         }
-        // Agents name the last thing said, so facts are left behind all the time; that changes
-        // no history.
+        // Agents name the last message as the parent. Facts after it are left behind all the time,
+        // which does not change the history: this is the fast path for ordinary prompts.
         if self.mattering_seq <= parent_seq {
             return self.apply_plain(prompt, log);
         }
@@ -43,10 +48,12 @@ impl View {
             self.chosen = chosen;
             self.loaded = None;
         }
-        // A rewind behind a mark drops it, so a mark before the parent is on the parent's path.
+        // A rewind to before a mark drops the mark. So every mark at or before the parent is on
+        // the path that leads to the parent.
         self.replay_from_mark(|mark| mark <= parent_seq, parent_seq, Some(prompt), log);
     }
 
+    /// Adds one event at the end of the path.
     pub(super) fn apply_plain(&mut self, event: &Event, log: &dyn EventLog) {
         let Some(loaded) = &mut self.loaded else { return };
         loaded.effective = None;
@@ -58,9 +65,11 @@ impl View {
         }
     }
 
-    /// Returns to the newest fitting mark and hears from there what is on the path to `to_seq`,
-    /// then `event`. Where that is not possible, the history is read from its base when
-    /// somebody asks.
+    /// Returns to the newest mark that `fits`, folds the path from there to `to_seq` again, and
+    /// then applies `event`.
+    ///
+    /// If that fails, the entries are dropped and the next request reads the history from its
+    /// base. An error of the log is not lost: that read meets it again and returns it.
     pub(super) fn replay_from_mark(
         &mut self,
         fits: impl Fn(u64) -> bool,
@@ -68,6 +77,7 @@ impl View {
         event: Option<&Event>,
         log: &dyn EventLog,
     ) {
+        // Taken out first: every early return below leaves the view without entries.
         let Some(mut loaded) = self.loaded.take() else { return };
         loaded.effective = None;
         let Some(mark) = loaded.fold.return_to(fits) else { return };
@@ -87,6 +97,8 @@ impl View {
         self.loaded = Some(loaded);
     }
 
+    /// Reads a compaction or snapshot. One that cannot be read is a base too: it is skipped with
+    /// a repair when a base is chosen.
     pub(super) fn read_base(&self, event: &Event, log: &dyn EventLog) -> Result<Base, ViewError> {
         let is_snapshot = event.kind == Kind::Snapshot;
         let Ok(payload) = BasePayload::read(event) else {
@@ -112,8 +124,9 @@ impl View {
         Ok(Base { seq: event.seq, kind, cutoff, has_entries: !payload.entries.is_empty() })
     }
 
-    /// The base a snapshot adds to, if it says nothing else than that everything behind it
-    /// belongs to the history.
+    /// Returns the base that a snapshot merely extends: all its entries are references to what
+    /// that base shows and to the events after it. The history can then be read without the
+    /// snapshot, and adopting it does not drop the loaded entries.
     fn adds_to(&self, payload: &BasePayload, cutoff: Cutoff) -> Option<u64> {
         let Cutoff::At(cutoff_seq) = cutoff else { return None };
         let is_plain = self.is_on_path(cutoff_seq)
@@ -124,10 +137,11 @@ impl View {
         is_plain.then(|| self.chosen.root.map_or(0, |root| root.seq))
     }
 
-    /// Takes a base at the end of the log; `up_to_seq` is still the event before.
+    /// Adds a base at the end of the log. `up_to_seq` is still the event before it.
     pub(super) fn adopt(&mut self, base: Base) {
         self.bases.push(base);
         let chosen = self.bases.choose(&self.path, base.seq);
+        // Only a new root changes the entries. A snapshot that merely extends the root does not.
         if chosen.root != self.chosen.root || chosen.skipped != self.chosen.skipped {
             self.loaded = None;
         }
@@ -160,6 +174,7 @@ impl View {
                 PlanStep::Events(range) => {
                     self.read_range(*range, &plan.replaced, false, &mut fold, log)?;
                 }
+                // Covered by the base, but a later result may bring its answer back.
                 PlanStep::Dormant(range) => {
                     self.read_range(*range, &plan.replaced, true, &mut fold, log)?;
                 }
@@ -180,6 +195,8 @@ impl View {
         })
     }
 
+    /// Folds the events of a range, amended ones in their latest form. Returns `false` if a part
+    /// came too late for its answer and the fold is incomplete.
     fn read_range(
         &self,
         range: Range,
@@ -199,7 +216,7 @@ impl View {
         Ok(is_whole)
     }
 
-    /// The bases that could not be used, as repairs.
+    /// Returns the bases that could not be used as repairs.
     fn skipped_bases(&self, log: &dyn EventLog) -> Result<Vec<Repair>, ViewError> {
         let mut repairs = Vec::new();
         for (seq, why) in &self.chosen.skipped {

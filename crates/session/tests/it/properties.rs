@@ -138,7 +138,7 @@ proptest! {
         while !rest.is_empty() {
             let (batch, behind) = rest.split_at(sizes.next().unwrap().min(rest.len()));
             let handle = if *by_other.next().unwrap() { &other } else { &session };
-            // RuleViolation or not: what is refused leaves no trace.
+            // A refused batch leaves no trace.
             let _ = handle.append_batch(batch.to_vec());
             rest = behind;
         }

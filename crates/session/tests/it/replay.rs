@@ -198,7 +198,7 @@ proptest! {
         let mut whole = Replay::with_reducer(Counting, Some(session_id("s")));
         whole.run(events.clone()).unwrap();
 
-        // LiveState: saved somewhere on the way, read back, gone on; replayed: from lines.
+        // One state is saved on the way and loaded again; the other is replayed from lines.
         let split = split.min(events.len());
         let mut live = Replay::for_session(session_id("s"));
         live.run(events[..split].to_vec()).unwrap();

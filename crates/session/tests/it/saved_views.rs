@@ -118,7 +118,7 @@ fn everything_beside_the_log_can_be_deleted_and_is_rebuilt() {
         let again = Session::open(&host, id("s")).unwrap();
         let fork = Session::open(&host, id("f")).unwrap();
         assert_eq!((told(&again), again.live(), all(&fork)), before);
-        // KeyIndex lookups need the index, and get it.
+        // Keyed lookups need the index.
         assert!(again.find_execution("nothing").unwrap().is_none());
         assert!(again.append_batch(drafts_of("s", 70_000, "result c7 ok late")).is_err());
         assert!(saved(host.journal(), "s").is_some(), "saved again");
