@@ -14,7 +14,7 @@ use bus::{Filter, Handle, Listener, Message, PublishError};
 use event::Time;
 use journal::Journal;
 use serde_json::{Value, json};
-use supervise::{EnqueueError, Run, RunNews, Supervisor, Task, fill};
+use supervise::{DaemonTask, EnqueueError, RunEvent, Supervisor, TaskRun, fill_placeholders};
 
 use crate::capturing::{Farewell, give_way};
 use crate::health::Health;
@@ -243,13 +243,13 @@ struct Working {
     clock: fn() -> Time,
     woken: Receiver<()>,
     /// Runs that were started and nobody has asked for the end of.
-    runs: HashMap<String, Run>,
+    runs: HashMap<String, TaskRun>,
     busy: Busy,
 }
 
 impl Working {
     /// Waits for news of a run; `None` if all this is to end.
-    fn wait_for(&mut self, run: &Run) -> Option<RunNews> {
+    fn wait_for(&mut self, run: &TaskRun) -> Option<RunEvent> {
         while !self.is_stopping() {
             self.say_what_is_due();
             let news = run.next(STOP_EVERY);
@@ -333,7 +333,7 @@ impl Hands for Working {
         let configuration = self.supervisor.configuration();
         let own = configuration.handlers.iter().find(|own| own.name == handler);
         let cmd = match own {
-            Some(own) => fill(&own.cmd, |name| match name {
+            Some(own) => fill_placeholders(&own.cmd, |name| match name {
                 "file" => json!(file),
                 "day" => json!(site.key.day()),
                 "segment" => json!(site.key.segment()),
@@ -343,18 +343,18 @@ impl Hands for Working {
             .map_err(never)?,
             None => vec!["hansard".to_owned(), handler.to_owned()],
         };
-        let task = Task {
+        let task = DaemonTask {
             day: Some(site.key.day()),
             cwd: Some(site.folder.clone()),
             env: vec![("SEGMENT_META".to_owned(), site.meta.to_string())],
             timeout: own.and_then(|own| own.timeout).or(Some(HANDLER_TIMEOUT)),
-            ..Task::new(cmd)
+            ..DaemonTask::new(cmd)
         };
         let run = self.supervisor.run(task).map_err(refused)?;
         Ok(match self.wait_for(&run) {
             None => Begun::Stopped,
-            Some(RunNews::Ended(code)) => Begun::Ended(code),
-            Some(RunNews::Started) => {
+            Some(RunEvent::Ended(code)) => Begun::Ended(code),
+            Some(RunEvent::Started) => {
                 let reference = run.reference().as_str().to_owned();
                 self.busy.began(Handling {
                     handler: handler.to_owned(),
@@ -375,7 +375,7 @@ impl Hands for Working {
             for (number, name) in runs.iter().enumerate() {
                 // The first is waited for, the others are looked at every now and then.
                 let limit = if number == 0 { STOP_EVERY } else { Duration::ZERO };
-                let Some(RunNews::Ended(code)) = self.runs.get(*name)?.next(limit) else {
+                let Some(RunEvent::Ended(code)) = self.runs.get(*name)?.next(limit) else {
                     continue;
                 };
                 // One that ends because everything does has not failed.
@@ -409,7 +409,7 @@ impl Hands for Working {
             Dream::Activity { facet, id, .. } => (None, Some((facet, id))),
             Dream::Segments(_) | Dream::Daily(_) => (None, None),
         };
-        let cmd = fill(&words, |name| match name {
+        let cmd = fill_placeholders(&words, |name| match name {
             "day" => json!(dream.day()),
             "segment" => json!(key.map(SegmentKey::segment)),
             "stream" => json!(key.map(SegmentKey::stream)),
@@ -417,7 +417,11 @@ impl Hands for Working {
             "id" => json!(activity.map(|(_, id)| id)),
             _ => Value::Null,
         });
-        let task = Task { day: Some(dream.day()), keep: true, ..Task::new(cmd.map_err(never)?) };
+        let task = DaemonTask {
+            day: Some(dream.day()),
+            keep: true,
+            ..DaemonTask::new(cmd.map_err(never)?)
+        };
         self.supervisor.enqueue(task).map(drop).map_err(refused)
     }
 
@@ -460,7 +464,7 @@ fn refused(error: EnqueueError) -> HandsError {
 
 #[cfg(test)]
 mod tests {
-    use supervise::Settings;
+    use supervise::SupervisorSettings;
 
     use super::*;
 
@@ -474,7 +478,7 @@ mod tests {
         let thread = std::thread::spawn(move || server.run());
         let clock = || Time::from_millis(0);
         let log = Log::open(dir.path(), bus.clone(), clock, Box::new(|_| {}));
-        let settings = Settings::new(dir.path().to_owned(), "/bin/false".into());
+        let settings = SupervisorSettings::new(dir.path().to_owned(), "/bin/false".into());
         let supervisor = Supervisor::start(settings, bus.clone()).expect("it starts");
         let tracts = vec!["notification".to_owned()];
         let heard = bus.listen(Filter { tracts, ..Filter::default() }).expect("it listens");

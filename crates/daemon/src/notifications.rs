@@ -16,7 +16,7 @@ use capture::Environment;
 use event::Time;
 use serde_json::{Value, json};
 use serve::Board;
-use supervise::{Supervisor, Task, fill};
+use supervise::{DaemonTask, Supervisor, fill_placeholders};
 
 use crate::cortex::{REV, compact};
 use crate::live::Live;
@@ -171,7 +171,7 @@ fn tell(notice: &Notice, wanted: &Notifications, tools: &Tools) {
         enqueue(desktop(title, message), tools);
     }
     if let Some(command) = &wanted.command {
-        let filled = fill(command, |name| match name {
+        let filled = fill_placeholders(command, |name| match name {
             "title" => json!(title),
             "message" => json!(message),
             "session" => json!(session.as_str()),
@@ -226,7 +226,7 @@ fn literal(text: &str) -> String {
 }
 
 fn enqueue(command: Vec<String>, tools: &Tools) {
-    let task = Task { timeout: Some(TELL_WITHIN), ..Task::new(command) };
+    let task = DaemonTask { timeout: Some(TELL_WITHIN), ..DaemonTask::new(command) };
     if let Err(error) = tools.supervisor.enqueue(task) {
         tools.log.warn(Part::Daemon, format!("nobody was told: {error}"));
     }

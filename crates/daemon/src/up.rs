@@ -233,7 +233,7 @@ impl Daemon {
                 .map_err(UpError::Thread)?;
         let door = Door::open(&wire::hook::socket(&folder), intake)?;
         // Last: after a crash it ends what the former daemon left running first.
-        let supervisor = supervise::Settings::new(folder.clone(), program);
+        let supervisor = supervise::SupervisorSettings::new(folder.clone(), program);
         let farewell = remote.farewell_of(Lost::Supervisor);
         let supervisor = Arc::new(Supervisor::start_with(supervisor, bus.clone(), farewell)?);
         health.tell_by(Arc::clone(&supervisor));

@@ -20,7 +20,7 @@ impl Zone {
 
     /// The day a time lies in.
     pub fn day(&self, at: Time) -> Day {
-        Day::of(self.zoned(at).date())
+        Day::from_date(self.zoned(at).date())
     }
 
     /// The time of the day, to the second: `143045`.

@@ -1,21 +1,21 @@
-//! How often somebody is told the same thing: at once, then ever more rarely.
+//! How often the same alert is repeated: at once, then ever more rarely.
 
 use std::time::Duration;
 
 use crate::clock::Moment;
 
-/// Time until it is told again; it doubles up to the last.
+/// The first delay until an alert is repeated. It doubles up to `LAST`.
 const FIRST: Duration = Duration::from_secs(60);
 const LAST: Duration = Duration::from_secs(3_600);
 
-/// When to tell next.
+/// When an alert is due next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Alert {
     next: Option<(Moment, Duration)>,
 }
 
 impl Alert {
-    /// Whether it is time to tell; if so, it was told now.
+    /// Returns whether the alert is due; if so, it counts as sent now.
     pub(crate) fn is_due(&mut self, now: Moment) -> bool {
         match self.next {
             Some((at, _)) if now < at => false,
@@ -31,7 +31,7 @@ impl Alert {
         }
     }
 
-    /// It is over: the next time is the first again.
+    /// Resets the delays, because the cause is gone.
     pub(crate) fn clear(&mut self) {
         self.next = None;
     }

@@ -1,56 +1,56 @@
-//! What the supervisor says on the bus, message by message.
+//! Builds the messages that the supervisor publishes.
 
 use bus::{Draft, Json, Message};
 
-use crate::queue::{Snapshot, Stopped, Work};
+use crate::queue::{QueueSnapshot, Stopped, TaskCommand};
 use crate::run_ref::Ref;
 use crate::services::Instance;
 
 const SUPERVISOR: &str = "supervisor";
 const LOGS: &str = "logs";
 
-/// The build, in every message of the daemon.
+/// The version of this build, in every message of the daemon.
 const REV: &str = env!("CARGO_PKG_VERSION");
 
-/// A message of ours.
+/// Starts a message of the daemon.
 pub(crate) fn draft(tract: &str, event: &str) -> Draft {
     Draft::new(tract, event).with("rev", REV)
 }
 
-/// A process, as every message about it names it.
+/// A process as every message about it names it.
 #[derive(Clone, Debug)]
-pub(crate) struct Who {
+pub(crate) struct RunLabel {
     pub reference: Ref,
     pub name: String,
     pub pid: u32,
 }
 
-/// What `logs.exit` tells beyond `logs.exec`.
+/// What `logs.exit` adds to `logs.exec`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Account {
+pub(crate) struct RunSummary {
     pub duration_ms: u64,
     pub lines: u64,
     pub bytes: u64,
-    /// Lines that are not in the file.
+    /// Lines that could not be written to the log file.
     pub unwritten: u64,
-    /// Lines that are in the file and found no room on the bus.
-    pub untold: u64,
+    /// Lines that are in the log file but found no room on the bus.
+    pub unpublished: u64,
 }
 
-pub(crate) fn started(who: &Who) -> Draft {
-    life("started", who)
+pub(crate) fn started(label: &RunLabel) -> Draft {
+    lifecycle("started", label)
 }
 
 pub(crate) fn restarting(instance: &Instance) -> Draft {
     let Instance { name, pid, reference, .. } = instance.clone();
-    life("restarting", &Who { reference, name, pid })
+    lifecycle("restarting", &RunLabel { reference, name, pid })
 }
 
-fn life(event: &str, who: &Who) -> Draft {
+fn lifecycle(event: &str, label: &RunLabel) -> Draft {
     draft(SUPERVISOR, event)
-        .with("service", &who.name)
-        .with("pid", who.pid)
-        .with_json("ref", who.reference.json())
+        .with("service", &label.name)
+        .with("pid", label.pid)
+        .with_json("ref", label.reference.json())
 }
 
 pub(crate) fn stopped(stopped: &Stopped) -> Draft {
@@ -68,7 +68,7 @@ pub(crate) fn stopped(stopped: &Stopped) -> Draft {
     draft
 }
 
-pub(crate) fn queue(command: &str, snapshot: &Snapshot<'_>) -> Draft {
+pub(crate) fn queue(command: &str, snapshot: &QueueSnapshot<'_>) -> Draft {
     let shown = snapshot.shown.iter().map(|entry| {
         let refs = entry.refs.iter().map(|reference| reference.json().clone());
         let mut shown =
@@ -78,21 +78,26 @@ pub(crate) fn queue(command: &str, snapshot: &Snapshot<'_>) -> Draft {
     });
     draft(SUPERVISOR, "queue")
         .with("command", command)
-        .with_json("running", &name_of(snapshot.running))
+        .with_json("running", &ref_or_null(snapshot.running))
         .with("queued", snapshot.queued)
         .with_json("queue", &Json::list(shown))
 }
 
-/// A run, or nothing where there is none.
-fn name_of(reference: Option<&Ref>) -> Json {
+/// Returns a run's ref, or `null` if there is none.
+fn ref_or_null(reference: Option<&Ref>) -> Json {
     reference.map_or_else(|| Json::from_value(()), |reference| reference.json().clone())
 }
 
-pub(crate) fn skipped(reference: &Ref, active: Option<&Ref>, work: &Work, reason: &str) -> Draft {
+pub(crate) fn skipped(
+    reference: &Ref,
+    active: Option<&Ref>,
+    work: &TaskCommand,
+    reason: &str,
+) -> Draft {
     draft(SUPERVISOR, "skipped")
         .with("service", &work.name)
         .with_json("ref", reference.json())
-        .with_json("active_ref", &name_of(active))
+        .with_json("active_ref", &ref_or_null(active))
         .with("cmd", &work.cmd)
         .with("reason", reason)
 }
@@ -109,18 +114,18 @@ pub(crate) fn reloaded(reference: Option<&Ref>, error: Option<&str>) -> Draft {
     draft
 }
 
-pub(crate) fn exec(who: &Who, cmd: &[String], log_path: &str) -> Draft {
-    about_run("exec", who, cmd, log_path)
+pub(crate) fn exec(label: &RunLabel, cmd: &[String], log_path: &str) -> Draft {
+    about_run("exec", label, cmd, log_path)
 }
 
 pub(crate) fn exit(
-    who: &Who,
+    label: &RunLabel,
     cmd: &[String],
     log_path: &str,
     exit_code: i32,
-    account: &Account,
+    account: &RunSummary,
 ) -> Draft {
-    let mut draft = about_run("exit", who, cmd, log_path)
+    let mut draft = about_run("exit", label, cmd, log_path)
         .with("exit_code", exit_code)
         .with("duration_ms", account.duration_ms)
         .with("lines", account.lines)
@@ -128,22 +133,22 @@ pub(crate) fn exit(
     if account.unwritten > 0 {
         draft = draft.with("unwritten", account.unwritten);
     }
-    if account.untold > 0 {
-        draft = draft.with("untold", account.untold);
+    if account.unpublished > 0 {
+        draft = draft.with("untold", account.unpublished);
     }
     draft
 }
 
-fn about_run(event: &str, who: &Who, cmd: &[String], log_path: &str) -> Draft {
+fn about_run(event: &str, label: &RunLabel, cmd: &[String], log_path: &str) -> Draft {
     draft(LOGS, event)
-        .with_json("ref", who.reference.json())
-        .with("name", &who.name)
-        .with("pid", who.pid)
+        .with_json("ref", label.reference.json())
+        .with("name", &label.name)
+        .with("pid", label.pid)
         .with("cmd", cmd)
         .with("log_path", log_path)
 }
 
-/// Something a person should see.
+/// A card that a person should see.
 pub(crate) fn notice(title: &str, message: &str) -> Draft {
     draft("notification", "show")
         .with("title", title)
@@ -151,21 +156,21 @@ pub(crate) fn notice(title: &str, message: &str) -> Draft {
         .with("app", SUPERVISOR)
 }
 
-/// Makes `logs.line` messages of one stream: everything but the line is the same each time.
+/// Builds `logs.line` messages of one stream. All fields but the line are encoded once.
 #[derive(Clone, Debug)]
 pub(crate) struct LineMaker {
     head: String,
 }
 
 impl LineMaker {
-    pub(crate) fn new(who: &Who, stream: &str) -> LineMaker {
+    pub(crate) fn new(label: &RunLabel, stream: &str) -> LineMaker {
         LineMaker {
             head: format!(
                 "{{\"tract\":\"logs\",\"event\":\"line\",\"rev\":\"{REV}\",\"ref\":{},\
                  \"name\":{},\"pid\":{},\"stream\":{},\"line\":",
-                who.reference.json().as_str(),
-                Json::from_value(&who.name).as_str(),
-                who.pid,
+                label.reference.json().as_str(),
+                Json::from_value(&label.name).as_str(),
+                label.pid,
                 Json::from_value(stream).as_str(),
             ),
         }

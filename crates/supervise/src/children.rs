@@ -1,4 +1,4 @@
-//! The processes that run now, on disk: whoever comes after a crash can end them.
+//! The list of running processes on disk. After a crash the next daemon ends what it names.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -7,37 +7,37 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 
-use crate::group::{self, Identity};
+use crate::group::{self, ProcessIdentity};
 use crate::queue::RunId;
 use crate::run_ref::{Ref, stored};
 use crate::state_file;
 
-/// How long orphans have to end by themselves.
+/// How long orphans have to end after SIGTERM.
 const ORPHANS_GRACE: Duration = Duration::from_secs(5);
 
-/// How long the kernel may take to end those that did not.
+/// How long the kernel may take to end an orphan after SIGKILL.
 const KILLED_WITHIN: Duration = Duration::from_secs(2);
 
-/// A process that was started, the leader of its group.
+/// A started process, the leader of its group.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub(crate) struct Orphan {
+pub(crate) struct ChildRecord {
     pub pid: u32,
-    pub identity: Option<Identity>,
+    pub identity: Option<ProcessIdentity>,
     pub name: String,
-    /// The run it was started for, as its environment names it.
+    /// The ref of the run in the process's environment (`HANSARD_REF`).
     #[serde(rename = "ref")]
     pub reference: String,
-    /// Everybody who waits for its end; nobody does for a service.
+    /// All refs that wait for its end; none for a service.
     #[serde(with = "stored")]
     pub refs: Vec<Ref>,
 }
 
-/// Those of ours that live, and the file that lists them.
+/// The running processes and the file that lists them.
 #[derive(Debug)]
 pub(crate) struct Children {
     path: PathBuf,
-    living: BTreeMap<RunId, Orphan>,
-    /// Whether the file does not say it all.
+    living: BTreeMap<RunId, ChildRecord>,
+    /// Whether the file is out of date.
     has_changed: bool,
 }
 
@@ -46,8 +46,8 @@ impl Children {
         Children { path, living: BTreeMap::new(), has_changed: false }
     }
 
-    /// Notes a process, before anything else is done with it. What fails is told: after a crash
-    /// nobody would end it.
+    /// Adds a process, before anything else is done with it, and saves the list. A process that is not
+    /// on the list would survive a crash of the daemon.
     pub(crate) fn add(
         &mut self,
         run: RunId,
@@ -56,9 +56,9 @@ impl Children {
         reference: &Ref,
         refs: &[Ref],
     ) -> std::io::Result<()> {
-        let child = Orphan {
+        let child = ChildRecord {
             pid,
-            identity: Identity::of(pid),
+            identity: ProcessIdentity::from_pid(pid),
             name: name.to_owned(),
             reference: reference.as_str().to_owned(),
             refs: refs.to_vec(),
@@ -68,8 +68,8 @@ impl Children {
         self.save()
     }
 
-    /// One who waited is answered: after a crash it is not answered again. Its process may live on.
-    pub(crate) fn answered(&mut self, reference: &Ref) {
+    /// Removes an answered ref, so that a crash does not answer it twice. The process may live on.
+    pub(crate) fn ref_answered(&mut self, reference: &Ref) {
         for child in self.living.values_mut() {
             let before = child.refs.len();
             child.refs.retain(|waiting| waiting != reference);
@@ -81,50 +81,53 @@ impl Children {
         self.has_changed |= self.living.remove(&run).is_some();
     }
 
-    /// Writes the list, if it has changed. What fails is tried again the next time.
+    /// Writes the list if it has changed. The next call retries a failed write.
     pub(crate) fn save(&mut self) -> std::io::Result<()> {
         if !self.has_changed {
             return Ok(());
         }
-        let living: Vec<&Orphan> = self.living.values().collect();
-        // Not synced: after the machine has gone down there is nobody left to end.
-        state_file::write(&self.path, &living, state_file::Sync::No)?;
+        let living: Vec<&ChildRecord> = self.living.values().collect();
+        // Not synced: a machine that went down took the processes with it.
+        state_file::write_json(&self.path, &living, state_file::SyncMode::Unsynced)?;
         self.has_changed = false;
         Ok(())
     }
 }
 
-/// Ends what an earlier daemon has left running; what it was.
-pub(crate) fn end_orphans(path: &Path, journal: &Path) -> Vec<Orphan> {
-    // A list that cannot be read names nobody whom we could be sure of.
-    let orphans: Vec<Orphan> = state_file::read(path).unwrap_or_default();
-    let is_ours = |orphan: &&Orphan| is_ours(orphan, journal);
-    let living: Vec<&Orphan> = orphans.iter().filter(is_ours).collect();
+/// Ends what an earlier daemon left running; returns its list.
+pub(crate) fn end_orphans(path: &Path, journal: &Path) -> Vec<ChildRecord> {
+    // An unreadable list names no process that we may safely kill.
+    let orphans: Vec<ChildRecord> = state_file::read_json(path).unwrap_or_default();
+    let is_ours = |orphan: &&ChildRecord| is_ours(orphan, journal);
+    let living: Vec<&ChildRecord> = orphans.iter().filter(is_ours).collect();
     for orphan in &living {
-        group::signal(orphan.pid, Signal::TERM);
+        group::send_signal(orphan.pid, Signal::TERM);
     }
+    // One grace time for all together: a start after a crash must not wait for each in turn.
     let until = Instant::now() + ORPHANS_GRACE;
     for orphan in &living {
         let left = until.saturating_duration_since(Instant::now());
-        if !group::wait_gone(orphan.pid, left) {
-            group::signal(orphan.pid, Signal::KILL);
-            group::wait_gone(orphan.pid, KILLED_WITHIN);
+        if !group::wait_until_gone(orphan.pid, left) {
+            group::send_signal(orphan.pid, Signal::KILL);
+            group::wait_until_gone(orphan.pid, KILLED_WITHIN);
         }
     }
     orphans
 }
 
-/// Whether the group is the one that was started then, and not one that has its number now.
-fn is_ours(orphan: &Orphan, journal: &Path) -> bool {
-    if orphan.identity.is_some() && Identity::of(orphan.pid) == orphan.identity {
-        return group::is_ours_and_lives(orphan.pid);
+/// Returns whether the group is the one that was started, and not a new one with the same number.
+fn is_ours(orphan: &ChildRecord, journal: &Path) -> bool {
+    if orphan.identity.is_some() && ProcessIdentity::from_pid(orphan.pid) == orphan.identity {
+        return group::can_signal(orphan.pid);
     }
-    // The leader is gone, others of its group may not be: they were told the same.
-    group::members(orphan.pid).into_iter().any(|member| was_told(member, orphan, journal))
+    // The leader is gone, but members may live. They inherited our environment variables.
+    group::living_members(orphan.pid)
+        .into_iter()
+        .any(|member| has_our_environment(member, orphan, journal))
 }
 
-/// Whether a process has our variables in its environment.
-fn was_told(pid: u32, orphan: &Orphan, journal: &Path) -> bool {
+/// Returns whether a process has our variables in its environment.
+fn has_our_environment(pid: u32, orphan: &ChildRecord, journal: &Path) -> bool {
     use std::os::unix::ffi::OsStrExt;
     let Ok(environment) = std::fs::read(format!("/proc/{pid}/environ")) else { return false };
     let has = |name: &str, value: &[u8]| {

@@ -1,4 +1,4 @@
-//! The clocks of this machine: one for people, one for waiting.
+//! Two clocks: wall time for people, monotonic time for waiting.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -8,62 +8,61 @@ use jiff::{Timestamp, Zoned};
 
 use crate::day::Day;
 
-/// Time on the supervisor's own clock: it begins at 0, never goes back, and stands still while
-/// the machine sleeps.
+/// Monotonic time since the supervisor started. It stands still while the machine sleeps.
 pub(crate) type Moment = Duration;
 
-/// The two clocks, and where on earth they hang.
+/// Both clocks and the time zone.
 #[derive(Clone, Debug)]
 pub(crate) struct Clock {
-    source: Source,
+    source: ClockSource,
     pub(crate) zone: Zone,
 }
 
-/// What the clocks go by.
+/// Where the time comes from.
 #[derive(Clone, Debug)]
-enum Source {
+enum ClockSource {
     System {
         began: Instant,
     },
-    /// Whoever set it; both clocks show the seconds since it was made.
+    /// A clock that a test sets; both clocks show these seconds.
     #[cfg(test)]
     Set(std::sync::Arc<std::sync::atomic::AtomicU64>),
 }
 
-/// Turns instants into what a clock on the wall shows, and back.
+/// Converts instants to local time and back.
 #[derive(Clone, Debug)]
 pub(crate) struct Zone(TimeZone);
 
 impl Clock {
     pub(crate) fn system() -> Clock {
-        let source = Source::System { began: Instant::now() };
+        let source = ClockSource::System { began: Instant::now() };
         Clock { source, zone: Zone(TimeZone::system()) }
     }
 
-    /// One that stands still until its seconds are set.
+    /// Returns a clock that stands still until a test sets its seconds.
     #[cfg(test)]
     pub(crate) fn set_by(seconds: &std::sync::Arc<std::sync::atomic::AtomicU64>) -> Clock {
-        Clock { source: Source::Set(seconds.clone()), zone: Zone(TimeZone::UTC) }
+        Clock { source: ClockSource::Set(seconds.clone()), zone: Zone(TimeZone::UTC) }
     }
 
     pub(crate) fn moment(&self) -> Moment {
         match &self.source {
-            Source::System { began } => began.elapsed(),
+            ClockSource::System { began } => began.elapsed(),
             #[cfg(test)]
-            Source::Set(seconds) => {
+            ClockSource::Set(seconds) => {
                 Moment::from_secs(seconds.load(std::sync::atomic::Ordering::Relaxed))
             }
         }
     }
 
-    /// Milliseconds since 1970.
+    /// Returns milliseconds since 1970.
     pub(crate) fn now_ms(&self) -> i64 {
         let since = match &self.source {
-            Source::System { .. } => {
+            ClockSource::System { .. } => {
                 SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
             }
             #[cfg(test)]
-            Source::Set(_) => self.moment(),
+            ClockSource::Set(_) => self.moment(),
         };
         i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
     }
@@ -80,16 +79,16 @@ impl Zone {
     }
 
     pub(crate) fn day(&self, ms: i64) -> Day {
-        Day::of(self.local(ms).date())
+        Day::from_date(self.local(ms).date())
     }
 
-    /// What the clock on the wall shows.
+    /// Converts an instant to local time.
     pub(crate) fn local(&self, ms: i64) -> DateTime {
         self.zoned(ms).datetime()
     }
 
-    /// When the clock on the wall shows this. A time that is skipped counts as the one it is
-    /// skipped to, one that comes twice as the first.
+    /// Converts local time to an instant. A time that daylight saving skips counts as the one behind
+    /// the gap; a time that occurs twice counts as the first.
     pub(crate) fn instant(&self, local: DateTime) -> i64 {
         let instant = self.0.to_ambiguous_timestamp(local).compatible();
         instant.map_or(i64::MAX, Timestamp::as_millisecond)

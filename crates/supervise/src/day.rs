@@ -1,16 +1,16 @@
-//! A day as folders are called: `YYYYMMDD`, a date that exists.
+//! A day in the form of folder names: `YYYYMMDD`, a date that exists.
 
 use std::fmt;
 
 use jiff::civil::Date;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A day on the calendar of the user.
+/// A day in the user's calendar.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct Day(Date);
 
 impl Day {
-    /// Reads eight digits that are a date; `None` for anything else.
+    /// Parses eight digits; `None` if they are not an existing date.
     pub fn parse(text: &str) -> Option<Day> {
         if text.len() != 8 || !text.bytes().all(|byte| byte.is_ascii_digit()) {
             return None;
@@ -20,7 +20,7 @@ impl Day {
         Date::new(year, month, day).ok().map(Day)
     }
 
-    pub fn of(date: Date) -> Day {
+    pub fn from_date(date: Date) -> Day {
         Day(date)
     }
 
@@ -32,7 +32,7 @@ impl Day {
         Day(self.0.yesterday().unwrap_or(self.0))
     }
 
-    /// For people: `Monday, 2026-11-16`.
+    /// Returns a form for people: `Monday, 2026-11-16`.
     pub fn in_words(self) -> String {
         self.0.strftime("%A, %Y-%m-%d").to_string()
     }
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_day_is_eight_digits_and_exists() {
+    fn day_is_eight_digits_and_exists() {
         let day = Day::parse("20240229").expect("a leap day");
         assert_eq!(day.to_string(), "20240229");
         assert_eq!(day.in_words(), "Thursday, 2024-02-29");

@@ -1,33 +1,33 @@
-//! A group of processes: who is in it, how it is told to end, and waiting until it has.
+//! Process groups: their members, signals to all of them, and waiting for their end.
 //!
-//! Waiting never asks again and again where the kernel can tell: on Linux every member is watched.
+//! On Linux waiting uses a pidfd for every member instead of polling.
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
-/// Sends a signal to everybody in the group of a process that we started.
-pub(crate) fn signal(leader: u32, signal: Signal) {
-    if let Some(group) = pid(leader) {
-        // It may be gone already, which is what the signal was for.
+/// Sends a signal to all processes of a group that we started.
+pub(crate) fn send_signal(leader: u32, signal: Signal) {
+    if let Some(group) = to_pid(leader) {
+        // The group may be gone already.
         let _ = kill_process_group(group, signal);
     }
 }
 
-/// Whether a process lives, and is ours to signal.
-pub(crate) fn is_ours_and_lives(number: u32) -> bool {
-    pid(number).is_some_and(|pid| rustix::process::test_kill_process(pid).is_ok())
+/// Returns whether a process lives and we may signal it.
+pub(crate) fn can_signal(number: u32) -> bool {
+    to_pid(number).is_some_and(|pid| rustix::process::test_kill_process(pid).is_ok())
 }
 
-fn pid(number: u32) -> Option<Pid> {
+fn to_pid(number: u32) -> Option<Pid> {
     Pid::from_raw(i32::try_from(number).ok()?)
 }
 
 #[cfg(target_os = "linux")]
-pub(crate) use linux::{Identity, lives, members, wait_gone};
+pub(crate) use linux::{ProcessIdentity, is_alive, living_members, wait_until_gone};
 
 #[cfg(not(target_os = "linux"))]
-pub(crate) use elsewhere::{Identity, lives, members, wait_gone};
+pub(crate) use elsewhere::{ProcessIdentity, is_alive, living_members, wait_until_gone};
 
-/// What tells a process from another that has its number later.
+/// Process groups through `/proc` and pidfds.
 #[cfg(target_os = "linux")]
 mod linux {
     use std::fs;
@@ -38,24 +38,27 @@ mod linux {
     use rustix::process::{PidfdFlags, pidfd_open};
     use serde::{Deserialize, Serialize};
 
-    use super::pid;
+    use super::to_pid;
 
-    /// When a process was started, since which start of the machine.
+    /// The boot and the start time of a process. Process numbers are reused; this pair is not.
     #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-    pub(crate) struct Identity {
+    pub(crate) struct ProcessIdentity {
         boot: String,
         ticks: u64,
     }
 
-    impl Identity {
-        pub(crate) fn of(number: u32) -> Option<Identity> {
+    impl ProcessIdentity {
+        pub(crate) fn from_pid(number: u32) -> Option<ProcessIdentity> {
             let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
-            Some(Identity { boot: boot.trim().to_owned(), ticks: Stat::of(number)?.started })
+            Some(ProcessIdentity {
+                boot: boot.trim().to_owned(),
+                ticks: ProcStat::read(number)?.started,
+            })
         }
     }
 
-    /// The processes of a group that live, with what each was told in its environment.
-    pub(crate) fn members(leader: u32) -> Vec<u32> {
+    /// Returns the living processes of a group.
+    pub(crate) fn living_members(leader: u32) -> Vec<u32> {
         let own = rustix::process::geteuid().as_raw();
         let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
         let numbers = entries.filter_map(|entry| {
@@ -64,35 +67,36 @@ mod linux {
             (entry.metadata().ok()?.uid() == own).then_some(number)
         });
         let is_member = |number: &u32| {
-            Stat::of(*number).is_some_and(|stat| stat.group == leader && stat.is_alive)
+            ProcStat::read(*number).is_some_and(|stat| stat.group == leader && stat.is_alive)
         };
         numbers.filter(is_member).collect()
     }
 
-    /// Whether anybody of a group lives.
-    pub(crate) fn lives(leader: u32) -> bool {
-        // Most groups are gone with their leader, and asking the kernel is cheap. Those who are
-        // only waiting to be buried count for the kernel, and not for us.
-        pid(leader).is_some_and(|pid| rustix::process::test_kill_process_group(pid).is_ok())
-            && !members(leader).is_empty()
+    /// Returns whether a process of the group lives.
+    pub(crate) fn is_alive(leader: u32) -> bool {
+        // Asking the kernel is cheap, and most groups are gone with their leader. The kernel also
+        // counts zombies, so a group that it reports must be checked member by member.
+        to_pid(leader).is_some_and(|pid| rustix::process::test_kill_process_group(pid).is_ok())
+            && !living_members(leader).is_empty()
     }
 
-    /// Waits until nobody of a group lives; whether it is so when the time is over.
-    pub(crate) fn wait_gone(leader: u32, limit: Duration) -> bool {
+    /// Waits until no process of a group lives; returns whether that is so after the limit.
+    pub(crate) fn wait_until_gone(leader: u32, limit: Duration) -> bool {
         let until = Instant::now() + limit;
         loop {
-            let members = members(leader);
+            let members = living_members(leader);
             if members.is_empty() {
                 return true;
             }
+            // Members may fork while we wait, so the list is read again until it is empty.
             for member in members {
-                let watched = pid(member).map(|pid| pidfd_open(pid, PidfdFlags::empty()));
+                let watched = to_pid(member).map(|pid| pidfd_open(pid, PidfdFlags::empty()));
                 // It has just ended.
                 let Some(Ok(watched)) = watched else { continue };
                 let left = until.saturating_duration_since(Instant::now());
                 let left = Timespec::try_from(left).ok();
                 let mut waiting = [PollFd::new(&watched, PollFlags::IN)];
-                // An interrupted wait begins anew with the next look.
+                // After a signal the outer loop looks again.
                 if poll(&mut waiting, left.as_ref()) == Ok(0) {
                     return false;
                 }
@@ -100,60 +104,60 @@ mod linux {
         }
     }
 
-    /// What the kernel says of a process.
-    struct Stat {
+    /// Fields of `/proc/PID/stat`.
+    struct ProcStat {
         is_alive: bool,
         group: u32,
         started: u64,
     }
 
-    impl Stat {
-        fn of(number: u32) -> Option<Stat> {
+    impl ProcStat {
+        fn read(number: u32) -> Option<ProcStat> {
             let stat = fs::read_to_string(format!("/proc/{number}/stat")).ok()?;
-            // The name of the program may hold anything, so fields are counted from behind it.
+            // The program's name may hold spaces and parentheses, so fields are counted behind the last `)`.
             let (_, fields) = stat.rsplit_once(')')?;
             let mut fields = fields.split_whitespace();
             let state = fields.next()?;
             let group = fields.nth(1)?.parse().ok()?;
             let started = fields.nth(16)?.parse().ok()?;
-            Some(Stat { is_alive: !matches!(state, "Z" | "X"), group, started })
+            Some(ProcStat { is_alive: !matches!(state, "Z" | "X"), group, started })
         }
     }
 }
 
-/// Where the kernel does not tell who is in a group: less is known, and it is asked for.
+/// Process groups by signals and polling, where the kernel does not list the members of a group.
 #[cfg(not(target_os = "linux"))]
 mod elsewhere {
     use std::time::{Duration, Instant};
 
     use serde::{Deserialize, Serialize};
 
-    use super::pid;
+    use super::to_pid;
 
-    /// Time between two looks.
+    /// The time between two looks.
     const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-    /// Nothing tells a process from another with its number.
+    /// Empty: here a reused process number cannot be recognised.
     #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-    pub(crate) struct Identity {}
+    pub(crate) struct ProcessIdentity {}
 
-    impl Identity {
-        pub(crate) fn of(_: u32) -> Option<Identity> {
+    impl ProcessIdentity {
+        pub(crate) fn from_pid(_: u32) -> Option<ProcessIdentity> {
             None
         }
     }
 
-    pub(crate) fn members(_: u32) -> Vec<u32> {
+    pub(crate) fn living_members(_: u32) -> Vec<u32> {
         Vec::new()
     }
 
-    pub(crate) fn lives(leader: u32) -> bool {
-        pid(leader).is_some_and(|pid| rustix::process::test_kill_process_group(pid).is_ok())
+    pub(crate) fn is_alive(leader: u32) -> bool {
+        to_pid(leader).is_some_and(|pid| rustix::process::test_kill_process_group(pid).is_ok())
     }
 
-    pub(crate) fn wait_gone(leader: u32, limit: Duration) -> bool {
+    pub(crate) fn wait_until_gone(leader: u32, limit: Duration) -> bool {
         let until = Instant::now() + limit;
-        while lives(leader) {
+        while is_alive(leader) {
             if Instant::now() >= until {
                 return false;
             }

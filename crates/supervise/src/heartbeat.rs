@@ -1,9 +1,9 @@
-//! Who says regularly that it is well, and who has stopped saying so.
+//! Heartbeats: which senders of `status` have fallen silent.
 //!
-//! A `status` is kept per sender. Stale is one that was heard, was not idle, and has said nothing
-//! for a minute.
+//! A sender is stale if it was heard, did not report itself idle, and has sent no `status` for a
+//! minute.
 //!
-//! Not here: messages, clocks, what is done about it.
+//! Not here: messages, clocks, reactions.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,26 +13,26 @@ use bus::Message;
 use crate::alert::Alert;
 use crate::clock::Moment;
 
-/// Silence of this length is stale.
+/// The length of silence that makes a sender stale.
 const STALE_AFTER: Duration = Duration::from_secs(60);
 
-/// Nobody is remembered for longer.
+/// Senders are forgotten after this long.
 const FORGET_AFTER: Duration = Duration::from_secs(24 * 3_600);
 
-/// Senders that are remembered. Further ones are not watched; they are counted.
+/// Senders that are watched. Further ones are only counted.
 const SENDERS_MAX: usize = 1_024;
 
-/// Who sends a `status`.
+/// The sender of a `status`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct Sender {
     pub tract: String,
     pub stream: Option<String>,
-    /// The service, or the host.
-    pub who: Option<String>,
+    /// The service or the host.
+    pub origin: Option<String>,
 }
 
 impl Sender {
-    pub(crate) fn of(message: &Message) -> Option<Sender> {
+    pub(crate) fn from_message(message: &Message) -> Option<Sender> {
         let text = |name: &str| {
             let field = message.field(name)?;
             Some(field.text()?.into_owned())
@@ -40,20 +40,20 @@ impl Sender {
         Some(Sender {
             tract: message.tract()?.into_owned(),
             stream: text("stream"),
-            who: text("service").or_else(|| text("host")),
+            origin: text("service").or_else(|| text("host")),
         })
     }
 
-    /// As it is shown.
+    /// Returns the name for people.
     pub(crate) fn name(&self) -> String {
-        let parts = [Some(&self.tract), self.stream.as_ref(), self.who.as_ref()];
+        let parts = [Some(&self.tract), self.stream.as_ref(), self.origin.as_ref()];
         parts.into_iter().flatten().cloned().collect::<Vec<String>>().join("/")
     }
 }
 
-/// What has changed, or has to be said again.
+/// A change of a sender's state, or a repeated alert.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Change {
+pub(crate) enum HeartbeatChange {
     TurnedStale(Sender),
     StillStale(Sender),
     CameBack(Sender),
@@ -62,7 +62,7 @@ pub(crate) enum Change {
 #[derive(Debug, Default)]
 pub(crate) struct Heartbeats {
     senders: BTreeMap<Sender, Beat>,
-    /// Messages of senders for whom there was no room.
+    /// Messages of senders beyond `SENDERS_MAX`.
     pub(crate) unwatched: u64,
 }
 
@@ -75,14 +75,19 @@ struct Beat {
 }
 
 impl Heartbeats {
-    /// Somebody said how it is.
-    pub(crate) fn heard(&mut self, sender: Sender, is_idle: bool, now: Moment) -> Option<Change> {
+    /// Takes note of a `status`.
+    pub(crate) fn record_status(
+        &mut self,
+        sender: Sender,
+        is_idle: bool,
+        now: Moment,
+    ) -> Option<HeartbeatChange> {
         if let Some(beat) = self.senders.get_mut(&sender) {
             beat.last = now;
             beat.is_idle = is_idle;
             beat.alert.clear();
             let was_stale = std::mem::take(&mut beat.is_stale);
-            return was_stale.then_some(Change::CameBack(sender));
+            return was_stale.then_some(HeartbeatChange::CameBack(sender));
         }
         if self.senders.len() >= SENDERS_MAX {
             self.unwatched += 1;
@@ -93,8 +98,8 @@ impl Heartbeats {
         None
     }
 
-    /// Looks who has fallen silent.
-    pub(crate) fn tick(&mut self, now: Moment) -> Vec<Change> {
+    /// Finds senders that have fallen silent.
+    pub(crate) fn tick(&mut self, now: Moment) -> Vec<HeartbeatChange> {
         self.senders.retain(|_, beat| now.saturating_sub(beat.last) < FORGET_AFTER);
         let mut changes = Vec::new();
         for (sender, beat) in &mut self.senders {
@@ -105,20 +110,20 @@ impl Heartbeats {
             let sender = sender.clone();
             let is_new = !std::mem::replace(&mut beat.is_stale, true);
             changes.push(if is_new {
-                Change::TurnedStale(sender)
+                HeartbeatChange::TurnedStale(sender)
             } else {
-                Change::StillStale(sender)
+                HeartbeatChange::StillStale(sender)
             });
         }
         changes
     }
 
-    /// A service was ended on purpose: nothing is expected of it.
-    pub(crate) fn ended(&mut self, service: &str) {
-        self.senders.retain(|sender, _| sender.who.as_deref() != Some(service));
+    /// Forgets the senders of a service that was stopped on purpose.
+    pub(crate) fn forget_service(&mut self, service: &str) {
+        self.senders.retain(|sender, _| sender.origin.as_deref() != Some(service));
     }
 
-    pub(crate) fn stale(&self) -> impl Iterator<Item = String> {
+    pub(crate) fn stale_names(&self) -> impl Iterator<Item = String> {
         let stale = self.senders.iter().filter(|(_, beat)| beat.is_stale);
         stale.map(|(sender, _)| sender.name())
     }
@@ -129,83 +134,83 @@ mod tests {
     use super::*;
 
     fn sender(tract: &str) -> Sender {
-        Sender { tract: tract.to_owned(), stream: None, who: None }
+        Sender { tract: tract.to_owned(), stream: None, origin: None }
     }
 
-    fn at(seconds: u64) -> Moment {
-        Duration::from_secs(seconds)
-    }
-
-    #[test]
-    fn silence_of_a_minute_is_stale_until_the_next_word() {
-        let mut beats = Heartbeats::default();
-        assert_eq!(beats.heard(sender("observe"), false, at(0)), None);
-        assert_eq!(beats.tick(at(59)), []);
-        assert_eq!(beats.stale().count(), 0);
-        assert_eq!(beats.tick(at(60)), [Change::TurnedStale(sender("observe"))]);
-        assert_eq!(beats.stale().collect::<Vec<_>>(), ["observe"]);
-        let back = beats.heard(sender("observe"), false, at(70));
-        assert_eq!(back, Some(Change::CameBack(sender("observe"))));
-        assert_eq!(beats.stale().count(), 0);
-        assert_eq!(beats.tick(at(75)), []);
-        // It can happen again.
-        assert_eq!(beats.tick(at(130)), [Change::TurnedStale(sender("observe"))]);
+    fn seconds(count: u64) -> Moment {
+        Duration::from_secs(count)
     }
 
     #[test]
-    fn it_is_told_at_once_and_then_ever_more_rarely() {
+    fn sender_is_stale_after_a_minute() {
         let mut beats = Heartbeats::default();
-        beats.heard(sender("sync"), false, at(0));
+        assert_eq!(beats.record_status(sender("observe"), false, seconds(0)), None);
+        assert_eq!(beats.tick(seconds(59)), []);
+        assert_eq!(beats.stale_names().count(), 0);
+        assert_eq!(beats.tick(seconds(60)), [HeartbeatChange::TurnedStale(sender("observe"))]);
+        assert_eq!(beats.stale_names().collect::<Vec<_>>(), ["observe"]);
+        let back = beats.record_status(sender("observe"), false, seconds(70));
+        assert_eq!(back, Some(HeartbeatChange::CameBack(sender("observe"))));
+        assert_eq!(beats.stale_names().count(), 0);
+        assert_eq!(beats.tick(seconds(75)), []);
+        // It can become stale again.
+        assert_eq!(beats.tick(seconds(130)), [HeartbeatChange::TurnedStale(sender("observe"))]);
+    }
+
+    #[test]
+    fn alerts_are_repeated_ever_more_rarely() {
+        let mut beats = Heartbeats::default();
+        beats.record_status(sender("sync"), false, seconds(0));
         let told: Vec<u64> = (0..4 * 3_600)
             .step_by(5)
-            .filter(|second| !beats.tick(at(*second)).is_empty())
+            .filter(|second| !beats.tick(seconds(*second)).is_empty())
             .collect();
         assert_eq!(told, [60, 120, 240, 480, 960, 1_920, 3_840, 7_440, 11_040]);
     }
 
     #[test]
-    fn one_that_was_idle_or_never_heard_is_not_expected() {
+    fn idle_sender_is_not_expected() {
         let mut beats = Heartbeats::default();
-        beats.heard(sender("observe"), true, at(0));
-        assert_eq!(beats.tick(at(1_000)), []);
-        beats.heard(sender("observe"), false, at(1_000));
-        assert_eq!(beats.tick(at(1_060)).len(), 1);
+        beats.record_status(sender("observe"), true, seconds(0));
+        assert_eq!(beats.tick(seconds(1_000)), []);
+        beats.record_status(sender("observe"), false, seconds(1_000));
+        assert_eq!(beats.tick(seconds(1_060)).len(), 1);
     }
 
     #[test]
-    fn a_service_that_was_ended_is_not_expected() {
+    fn stopped_service_is_not_expected() {
         let mut beats = Heartbeats::default();
-        let who = Some("watcher".to_owned());
-        beats.heard(Sender { who, ..sender("watch") }, false, at(0));
-        beats.ended("watcher");
-        assert_eq!(beats.tick(at(100)), []);
+        let origin = Some("watcher".to_owned());
+        beats.record_status(Sender { origin, ..sender("watch") }, false, seconds(0));
+        beats.forget_service("watcher");
+        assert_eq!(beats.tick(seconds(100)), []);
     }
 
     #[test]
-    fn nobody_is_remembered_for_more_than_a_day() {
+    fn senders_are_forgotten_after_a_day() {
         let mut beats = Heartbeats::default();
-        beats.heard(sender("observe"), false, at(0));
-        assert_eq!(beats.tick(at(60)).len(), 1);
-        assert_eq!(beats.tick(at(24 * 3_600)), []);
-        assert_eq!(beats.stale().count(), 0);
+        beats.record_status(sender("observe"), false, seconds(0));
+        assert_eq!(beats.tick(seconds(60)).len(), 1);
+        assert_eq!(beats.tick(seconds(24 * 3_600)), []);
+        assert_eq!(beats.stale_names().count(), 0);
     }
 
     #[test]
-    fn senders_are_told_apart_and_bounded() {
+    fn senders_are_distinct_and_bounded() {
         let mut beats = Heartbeats::default();
         for stream in ["claude", "codex"] {
             let stream = Some(stream.to_owned());
-            beats.heard(Sender { stream, ..sender("observe") }, false, at(0));
+            beats.record_status(Sender { stream, ..sender("observe") }, false, seconds(0));
         }
-        beats.heard(
+        beats.record_status(
             Sender { stream: Some("codex".to_owned()), ..sender("observe") },
             false,
-            at(50),
+            seconds(50),
         );
-        beats.tick(at(60));
-        assert_eq!(beats.stale().collect::<Vec<_>>(), ["observe/claude"]);
+        beats.tick(seconds(60));
+        assert_eq!(beats.stale_names().collect::<Vec<_>>(), ["observe/claude"]);
         for number in 0..2_000 {
-            beats.heard(sender(&number.to_string()), false, at(60));
+            beats.record_status(sender(&number.to_string()), false, seconds(60));
         }
         assert_eq!(beats.unwatched, 2_000 - (1_024 - 2));
     }

@@ -1,12 +1,11 @@
-//! The one thread that decides: it takes what happens, asks the pure parts what follows, and does
-//! it.
+//! The keeper: the one thread that takes all inputs, asks the pure parts what to do, and does it.
 //!
-//! It never waits for a process, a client or a disk beyond its own small files.
+//! It never blocks on a process, a client, or a disk beyond its own small files.
 
-mod listening; // who hears the bus for it
-mod state; // what survives it, on disk
+mod bus_listeners; // forwards bus messages to the keeper
+mod state; // what survives a restart, on disk
 #[cfg(test)]
-mod tests; // what it does as time goes by
+mod tests; // the keeper under a test clock
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::path::Path;
@@ -17,52 +16,52 @@ use std::time::{Duration, SystemTime};
 
 use bus::{Handle, Message};
 
-use crate::announce::{self, LineMaker, Who};
+use crate::announce::{self, LineMaker, RunLabel};
 use crate::children::{self, Children};
 use crate::clock::{Clock, Moment};
-use crate::heartbeat::{Change, Heartbeats, Sender};
-use crate::incoming::Incoming;
+use crate::heartbeat::{HeartbeatChange, Heartbeats, Sender};
+use crate::keeper_input::KeeperInput;
 use crate::log_file::LogFile;
-use crate::output::Output;
-use crate::program::{self, Judged};
-use crate::queue::{self, Kept, Queue, Reason, Request, RunId, Stopped, Work};
+use crate::output::OutputSink;
+use crate::program::{self, ResolvedCommand};
+use crate::publisher::Publisher;
+use crate::queue::{self, Reason, RunId, SavedTasks, Stopped, TaskCommand, TaskQueue, TaskRequest};
 use crate::reaction;
-use crate::request::{Asked, AskedRef};
-use crate::run::{RunNews, Watcher};
-use crate::run_ref::{Ref, RefSource};
-use crate::runs::{LogPlace, Runs, Start};
+use crate::request::{ParsedRequest, RequestRef};
+use crate::run::{RunEvent, Watcher};
+use crate::run_ref::{Ref, RefGenerator};
+use crate::runs::{LogPlace, RunSpec, Runs};
 use crate::schedule::{LastRuns, Schedules};
 use crate::services::{self, Instance, Services};
 use crate::services_file::{FileError, IfBusy, ServicesFile, Stale, check_words};
-use crate::settings::Settings;
-use crate::state_file::{self, Sync};
-use crate::status::Look;
-use crate::supervisor::{EnqueueError, NAME, Shared, StartError, Task};
+use crate::settings::SupervisorSettings;
+use crate::state_file::{self, SyncMode};
+use crate::status::StatusReport;
+use crate::supervisor::{DaemonTask, EnqueueError, NAME, StartError, SupervisorShared};
 use crate::sweep;
-use crate::voice::Voice;
 
-use listening::Listening;
-use state::{Files, next_ref};
+use bus_listeners::BusListeners;
+use state::{StateFiles, next_ref};
 
-/// Time between two looks at the clock, the silent and the whole.
+/// The interval of `supervisor.status`, schedules and heartbeat checks.
 const STATUS_EVERY: Duration = Duration::from_secs(5);
 
-/// How long a task that was asked to end may take.
+/// How long a task has to end after SIGTERM.
 const TASK_GRACE: Duration = Duration::from_secs(10);
 
-/// Time until a bus without room is tried again.
-const VOICE_RETRY: Duration = Duration::from_millis(20);
+/// The delay before a full bus is tried again.
+const PUBLISH_RETRY: Duration = Duration::from_millis(20);
 
-/// Time between two looks for old logs.
+/// The interval of removing old logs.
 const SWEEP_EVERY: Duration = Duration::from_secs(3_600);
 
-/// What is taken in one turn before files are written and the clock is looked at.
+/// Inputs taken in one turn before files are saved and timers are checked.
 const TURN_MAX: usize = 256;
 
-/// Runs of services are numbered from here, those of tasks from 1.
+/// Runs of services are numbered from here, runs of tasks from 1.
 const SERVICE_RUNS: u64 = 1 << 63;
 
-/// What the supervisor is doing about its own end.
+/// How far the supervisor's own shutdown has come.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Phase {
     Working,
@@ -71,44 +70,44 @@ enum Phase {
 }
 
 pub(crate) struct Keeper {
-    settings: Settings,
-    files: Files,
+    settings: SupervisorSettings,
+    files: StateFiles,
     clock: Clock,
-    shared: Arc<Shared>,
+    shared: Arc<SupervisorShared>,
     file: Arc<ServicesFile>,
-    own: Who,
-    voice: Voice,
-    listening: Listening,
-    queue: Queue,
+    own: RunLabel,
+    publisher: Publisher,
+    listening: BusListeners,
+    queue: TaskQueue,
     services: Services,
     runs: Runs,
     schedules: Schedules,
     heartbeats: Heartbeats,
-    refs: RefSource,
+    refs: RefGenerator,
     next_service_run: u64,
     phase: Phase,
     is_hurried: bool,
     status_due: Moment,
     sweep_due: Moment,
     sweeper: Option<JoinHandle<()>>,
-    /// Messages that asked for nothing that can be done.
+    /// Messages that could not be acted on.
     ignored: u64,
     faults: Vec<String>,
-    /// Who waits until the queue is on disk.
+    /// Callers that wait until the queue is on disk.
     enqueued: Vec<(SyncSender<Result<Ref, EnqueueError>>, Ref)>,
-    /// Parts of the daemon that wait for a run of theirs.
+    /// Parts of the daemon that wait for one of their runs.
     watchers: HashMap<Ref, Watcher>,
     kept: Option<Vec<u8>>,
-    /// Why it could not be written the last time.
+    /// The error of the last failed save, so that it is logged once.
     save_error: Option<std::io::ErrorKind>,
 }
 
 impl Keeper {
-    /// Ends orphans, takes up what was left, and is ready to run.
+    /// Ends orphans, restores saved tasks and reads `services.toml`.
     pub(crate) fn open(
-        settings: Settings,
+        settings: SupervisorSettings,
         bus: Handle,
-        news: SyncSender<Incoming>,
+        inputs: SyncSender<KeeperInput>,
         clock: Clock,
     ) -> Result<Keeper, StartError> {
         let health = settings.journal.join("health");
@@ -118,33 +117,35 @@ impl Keeper {
         };
         crate::safe::folder_below(&settings.journal, &["health"]).map_err(state(&health))?;
         let children_path = health.join("children.json");
+        // Before anything is started: an orphan may hold the port or the lock of its successor.
         let orphans = children::end_orphans(&children_path, &settings.journal);
-        let files = Files {
+        let files = StateFiles {
             services: settings.journal.join("services.toml"),
             tasks: health.join("tasks.json"),
             schedules: health.join("schedules.json"),
             last_ref: health.join("last_ref.json"),
         };
-        let kept: Kept = state_file::read(&files.tasks).map_err(state(&files.tasks))?;
+        let kept: SavedTasks = state_file::read_json(&files.tasks).map_err(state(&files.tasks))?;
         let last_runs: LastRuns =
-            state_file::read(&files.schedules).map_err(state(&files.schedules))?;
-        let reserved: u64 = state_file::read(&files.last_ref).map_err(state(&files.last_ref))?;
-        let mut refs = RefSource::above(reserved);
+            state_file::read_json(&files.schedules).map_err(state(&files.schedules))?;
+        let reserved: u64 =
+            state_file::read_json(&files.last_ref).map_err(state(&files.last_ref))?;
+        let mut refs = RefGenerator::above(reserved);
         let reference = next_ref(&mut refs, &clock, &files.last_ref);
-        let own = Who { reference, name: NAME.to_owned(), pid: std::process::id() };
+        let own = RunLabel { reference, name: NAME.to_owned(), pid: std::process::id() };
         let log = LogFile::open(&settings.journal, &own.reference, NAME, None, &clock);
-        let log = Output::new(log, bus.clone());
+        let log = OutputSink::new(log, bus.clone());
         let file = Arc::new(ServicesFile::default());
-        let shared = Shared::new(Arc::clone(&file), log, LineMaker::new(&own, "log"));
-        let listening = Listening::begin(bus.clone(), news.clone())?;
+        let shared = SupervisorShared::new(Arc::clone(&file), log, LineMaker::new(&own, "log"));
+        let listening = BusListeners::begin(bus.clone(), inputs.clone())?;
         let children = Children::new(children_path);
-        let runs = Runs::new(settings.clone(), clock.clone(), bus.clone(), news, children);
+        let runs = Runs::new(settings.clone(), clock.clone(), bus.clone(), inputs, children);
         let mut keeper = Keeper {
-            queue: Queue::new(file.tasks),
+            queue: TaskQueue::new(file.tasks),
             services: Services::default(),
             schedules: Schedules::new(last_runs),
             heartbeats: Heartbeats::default(),
-            voice: Voice::new(bus),
+            publisher: Publisher::new(bus),
             shared: Arc::new(shared),
             next_service_run: SERVICE_RUNS,
             phase: Phase::Working,
@@ -167,126 +168,130 @@ impl Keeper {
             runs,
             refs,
         };
-        keeper.take_up(kept, orphans);
-        // A faulty file was told; there is nothing before it to go back to.
-        let _ = keeper.load();
+        keeper.restore_tasks(kept, orphans);
+        // The error was reported. There is no earlier file to fall back to.
+        let _ = keeper.load_file();
         keeper.save();
         Ok(keeper)
     }
 
-    pub(crate) fn shared(&self) -> &Arc<Shared> {
+    pub(crate) fn shared(&self) -> &Arc<SupervisorShared> {
         &self.shared
     }
 
-    /// Works until it was told to stop and everything has ended.
-    pub(crate) fn run(mut self, incoming: &Receiver<Incoming>) {
+    /// Runs until it was told to stop and everything has ended.
+    pub(crate) fn run(mut self, incoming: &Receiver<KeeperInput>) {
         loop {
             self.tick();
             self.save();
             if self.is_done() {
                 break;
             }
-            let wait = self.due().saturating_sub(self.clock.moment());
+            let wait = self.next_due().saturating_sub(self.clock.moment());
             match incoming.recv_timeout(wait) {
                 Ok(first) => {
-                    self.take(first);
+                    self.handle_input(first);
                     for next in incoming.try_iter().take(TURN_MAX) {
-                        self.take(next);
+                        self.handle_input(next);
                     }
                 }
                 Err(RecvTimeoutError::Timeout) => {}
-                // The handle is gone, and it stops us before it goes.
+                // Dropping the handle stops us first, so this cannot lose work.
                 Err(RecvTimeoutError::Disconnected) => break,
             }
         }
         self.finish();
     }
 
-    fn take(&mut self, incoming: Incoming) {
+    fn handle_input(&mut self, incoming: KeeperInput) {
         let now = self.clock.moment();
         match incoming {
-            Incoming::Said(message) => self.said(&message),
-            Incoming::Heard(message) => self.react(&message),
-            Incoming::Exited { run, exit_code } => self.runs.exited(run, exit_code, now),
-            Incoming::Drained { run } => self.runs.drained(run),
-            Incoming::Gone { run } => self.runs.gone(run),
-            Incoming::Reload { done } => {
-                let loaded = self.load();
-                // Whoever asked may have left.
+            KeeperInput::Request(message) => self.handle_bus_request(&message),
+            KeeperInput::Message(message) => self.run_reactions(&message),
+            KeeperInput::Exited { run, exit_code } => self.runs.exited(run, exit_code, now),
+            KeeperInput::Drained { run } => self.runs.drained(run),
+            KeeperInput::GroupGone { run } => self.runs.group_gone(run),
+            KeeperInput::Reload { done } => {
+                let loaded = self.load_file();
+                // The caller may be gone.
                 let _ = done.send(loaded);
             }
-            Incoming::Enqueue { task, watcher, done } => self.enqueue(task, watcher, done),
-            Incoming::Stop => self.stop(),
-            Incoming::KillAll => {
+            KeeperInput::Enqueue { task, watcher, done } => self.enqueue(task, watcher, done),
+            KeeperInput::Stop => self.begin_stop(),
+            KeeperInput::KillAll => {
                 self.is_hurried = true;
-                // Told first: a service that falls now is not to be started again.
-                self.stop();
+                // Stop before killing, or a killed service would be restarted.
+                self.begin_stop();
                 self.stop_services(now);
                 self.runs.kill_all(now);
             }
         }
     }
 
-    /// Does what the clock asks for.
+    /// Handles everything that is due by the clock.
     fn tick(&mut self) {
-        self.voice.go_on();
+        self.publisher.flush();
         let now = self.clock.moment();
+        // Runs first: an exit may free the room that the queue and the services start into.
         for (run, exit_code) in self.runs.tick(now) {
             if run.0 >= SERVICE_RUNS {
                 let effects = self.services.exited(run, exit_code, now);
-                self.do_services(effects);
+                self.apply_service_effects(effects);
             } else {
                 let effects = self.queue.exited(run, exit_code);
-                self.do_tasks(effects);
+                self.apply_task_effects(effects);
             }
         }
-        self.runs.bury();
+        self.runs.remove_finished();
         let effects = self.queue.tick(now);
-        self.do_tasks(effects);
+        self.apply_task_effects(effects);
         let effects = self.services.tick(now);
-        self.do_services(effects);
-        if self.queue.is_quiet() && self.has_no_task_left() {
+        self.apply_service_effects(effects);
+        if self.queue.is_idle() && self.has_no_task_run() {
             self.stop_services(now);
         }
         if self.status_due <= now {
             self.status_due = now + STATUS_EVERY;
-            self.look_around(now);
+            self.run_periodic(now);
         }
     }
 
-    /// When [`Keeper::tick`] has something to do.
-    fn due(&self) -> Moment {
-        let retry = self.voice.is_waiting().then(|| self.clock.moment() + VOICE_RETRY);
-        let dues = [self.queue.due(), self.services.due(), self.runs.due(), retry];
+    /// Returns when [`Keeper::tick`] has work again.
+    fn next_due(&self) -> Moment {
+        let retry = self.publisher.has_pending().then(|| self.clock.moment() + PUBLISH_RETRY);
+        let dues = [self.queue.next_due(), self.services.next_due(), self.runs.next_due(), retry];
         dues.into_iter().flatten().fold(self.status_due, Moment::min)
     }
 
     fn is_done(&self) -> bool {
-        self.phase == Phase::EndingServices && self.services.is_quiet() && self.runs.is_quiet()
+        self.phase == Phase::EndingServices && self.services.is_idle() && self.runs.is_empty()
     }
 
-    fn has_no_task_left(&self) -> bool {
+    fn has_no_task_run(&self) -> bool {
         self.runs.highest_below(RunId(SERVICE_RUNS)).is_none()
     }
 
-    /// Every few seconds: schedules, the silent, old logs, and a word to everybody.
-    fn look_around(&mut self, now: Moment) {
+    /// Every few seconds: runs schedules, checks heartbeats, sweeps logs, publishes the status.
+    fn run_periodic(&mut self, now: Moment) {
         if self.phase == Phase::Working {
             self.run_schedules();
             for change in self.heartbeats.tick(now) {
-                self.tell_silence(change);
+                self.handle_heartbeat(change);
             }
             if self.sweep_due <= now {
                 self.sweep_due = now + SWEEP_EVERY;
-                self.sweep();
+                self.start_sweep();
             }
         }
         let missed = self.listening.missed();
         if missed > 0 {
             self.ignored += missed;
-            self.alarm("Requests were lost", &format!("{missed} messages found no room"));
+            self.alert_user(
+                "Requests were lost",
+                &format!("{missed} messages did not fit into the queue"),
+            );
         }
-        let look = Look {
+        let report = StatusReport {
             own: &self.own,
             clock: &self.clock,
             services: &self.services,
@@ -294,82 +299,82 @@ impl Keeper {
             heartbeats: &self.heartbeats,
             schedules: &self.schedules,
             health: self.shared.health(),
-            log_error: self.runs.trouble().or_else(|| self.shared.log_trouble()),
-            clients: self.voice.clients(),
+            log_error: self.runs.log_error().or_else(|| self.shared.log_error()),
+            clients: self.publisher.clients(),
             faults: &self.faults,
-            ignored: self.ignored + self.heartbeats.unwatched + self.voice.lost,
+            ignored: self.ignored + self.heartbeats.unwatched + self.publisher.lost,
         };
-        let status = look.message();
-        self.voice.say(status);
+        let status = report.build();
+        self.publisher.publish(status);
     }
 
-    // What is asked for.
+    // Requests.
 
-    fn said(&mut self, message: &Message) {
+    fn handle_bus_request(&mut self, message: &Message) {
         let (tract, event) = (message.tract(), message.event());
         match (tract.as_deref(), event.as_deref()) {
-            (Some(NAME), Some("request")) => self.request(message),
-            (Some(NAME), Some("cancel")) => match AskedRef::read(message) {
-                AskedRef::Good(reference) => {
+            (Some(NAME), Some("request")) => self.queue_request(message),
+            (Some(NAME), Some("cancel")) => match RequestRef::read(message) {
+                RequestRef::Valid(reference) => {
                     let effects = self.queue.cancel(&reference);
-                    self.do_tasks(effects);
+                    self.apply_task_effects(effects);
                 }
-                AskedRef::Absent | AskedRef::Bad => self.ignored += 1,
+                RequestRef::Absent | RequestRef::Invalid => self.ignored += 1,
             },
             (Some(NAME), Some("restart")) => {
                 let name = message.field("service").and_then(|field| field.text());
                 let (is_known, effects) = self.services.restart(&name.unwrap_or_default());
                 self.ignored += u64::from(!is_known);
-                self.do_services(effects);
+                self.apply_service_effects(effects);
             }
             (Some(NAME), Some("reload")) => {
-                let reference = match AskedRef::read(message) {
-                    AskedRef::Good(reference) => Some(reference),
-                    AskedRef::Absent | AskedRef::Bad => None,
+                let reference = match RequestRef::read(message) {
+                    RequestRef::Valid(reference) => Some(reference),
+                    RequestRef::Absent | RequestRef::Invalid => None,
                 };
-                let error = self.load().err().map(|error| error.to_string());
-                self.voice.say(announce::reloaded(reference.as_ref(), error.as_deref()));
+                let error = self.load_file().err().map(|error| error.to_string());
+                self.publisher.publish(announce::reloaded(reference.as_ref(), error.as_deref()));
             }
             (Some(tract), Some("status")) if tract != NAME => {
-                let Some(sender) = Sender::of(message) else { return };
+                let Some(sender) = Sender::from_message(message) else { return };
                 let is_idle = message.field("idle").is_some_and(|idle| idle.raw() == b"true");
-                let change = self.heartbeats.heard(sender, is_idle, self.clock.moment());
+                let change = self.heartbeats.record_status(sender, is_idle, self.clock.moment());
                 if let Some(change) = change {
-                    self.tell_silence(change);
+                    self.handle_heartbeat(change);
                 }
             }
             _ => {}
         }
     }
 
-    fn request(&mut self, message: &Message) {
-        let asked = Asked::read(message);
-        let reference = match AskedRef::read(message) {
-            AskedRef::Good(reference) => reference,
-            // Nobody can be answered by a ref that is none.
-            AskedRef::Bad => return self.ignored += 1,
-            AskedRef::Absent if asked.is_err() => return self.ignored += 1,
-            AskedRef::Absent => self.new_ref(),
+    fn queue_request(&mut self, message: &Message) {
+        let asked = ParsedRequest::read(message);
+        let reference = match RequestRef::read(message) {
+            RequestRef::Valid(reference) => reference,
+            // An answer needs a valid ref.
+            RequestRef::Invalid => return self.ignored += 1,
+            RequestRef::Absent if asked.is_err() => return self.ignored += 1,
+            RequestRef::Absent => self.new_ref(),
         };
         let mut refuse = |service: &str, reason: Reason, error: String| {
             let stopped = Stopped::never_ran(service, reference.clone(), reason);
-            self.voice.say(announce::stopped(&Stopped { error: Some(error), ..stopped }));
+            self.publisher.publish(announce::stopped(&Stopped { error: Some(error), ..stopped }));
         };
         let asked = match asked {
             Ok(asked) => asked,
             Err(why) => return refuse("unknown", Reason::BadRequest, why),
         };
-        let judged = program::judge(&self.file.allow, &self.settings.program, &asked.cmd);
-        let Judged { program, name } = match judged {
+        let judged = program::resolve_allowed(&self.file.allow, &self.settings.program, &asked.cmd);
+        let ResolvedCommand { program, name } = match judged {
             Ok(judged) => judged,
             Err(why) => {
                 let own = &self.settings.program;
-                let name = program::trust(&self.file.allow, own, &asked.cmd).name;
+                let name = program::resolve_trusted(&self.file.allow, own, &asked.cmd).name;
                 return refuse(&name, Reason::NotAllowed, why);
             }
         };
-        let work = Work { name, program, cmd: asked.cmd, cwd: None, env: Vec::new() };
-        let effects = self.queue.request(Request {
+        let work = TaskCommand { name, program, cmd: asked.cmd, cwd: None, env: Vec::new() };
+        let effects = self.queue.request(TaskRequest {
             reference,
             work,
             day: asked.day,
@@ -378,27 +383,28 @@ impl Keeper {
             rerun: asked.rerun,
             keep: false,
         });
-        self.do_tasks(effects);
+        self.apply_task_effects(effects);
     }
 
     fn enqueue(
         &mut self,
-        task: Task,
+        task: DaemonTask,
         watcher: Option<Watcher>,
         done: SyncSender<Result<Ref, EnqueueError>>,
     ) {
-        let Task { cmd, reference, day, cwd, env, timeout, keep } = task;
-        // Whoever asked may have left.
+        let DaemonTask { cmd, reference, day, cwd, env, timeout, keep } = task;
+        // Results of `send` are ignored below: the caller may be gone.
         if let Err(why) = check_words(&cmd) {
             let _ = done.send(Err(EnqueueError::BadCommand(why)));
             return;
         }
         let reference = reference.unwrap_or_else(|| self.new_ref());
         let own = &self.settings.program;
-        let Judged { program, name } = program::trust(&self.file.allow, own, &cmd);
-        let effects = self.queue.request(Request {
+        let ResolvedCommand { program, name } =
+            program::resolve_trusted(&self.file.allow, own, &cmd);
+        let effects = self.queue.request(TaskRequest {
             reference: reference.clone(),
-            work: Work { name, program, cmd, cwd, env },
+            work: TaskCommand { name, program, cmd, cwd, env },
             day,
             timeout,
             if_busy: IfBusy::Queue,
@@ -417,10 +423,10 @@ impl Keeper {
                 self.enqueued.push((done, reference));
             }
         }
-        self.do_tasks(effects);
+        self.apply_task_effects(effects);
     }
 
-    fn react(&mut self, message: &Message) {
+    fn run_reactions(&mut self, message: &Message) {
         if self.phase != Phase::Working {
             return;
         }
@@ -430,13 +436,13 @@ impl Keeper {
                 self.ignored += 1;
                 continue;
             };
-            let Judged { program, name } =
-                program::trust(&file.allow, &self.settings.program, &cmd);
-            let work = Work { name, program, cmd, cwd: None, env: Vec::new() };
+            let ResolvedCommand { program, name } =
+                program::resolve_trusted(&file.allow, &self.settings.program, &cmd);
+            let work = TaskCommand { name, program, cmd, cwd: None, env: Vec::new() };
             let reference = self.new_ref();
             let pid_file = reaction.unless_pid_file.as_deref();
             if pid_file.is_some_and(|file| reaction::is_held(&self.settings.journal, file)) {
-                self.voice.say(announce::skipped(&reference, None, &work, "pid_file"));
+                self.publisher.publish(announce::skipped(&reference, None, &work, "pid_file"));
                 continue;
             }
             let if_busy = reaction.if_busy;
@@ -450,28 +456,30 @@ impl Keeper {
         if due.is_empty() {
             return;
         }
-        // Written before anything runs: after a crash once is better than twice.
+        // Save before running: after a crash a missed run is better than a double one.
         self.save_schedules();
         for schedule in due {
             let own = &self.settings.program;
-            let Judged { program, name } = program::trust(&self.file.allow, own, &schedule.cmd);
-            let work = Work { name, program, cmd: schedule.cmd, cwd: None, env: Vec::new() };
+            let ResolvedCommand { program, name } =
+                program::resolve_trusted(&self.file.allow, own, &schedule.cmd);
+            let work = TaskCommand { name, program, cmd: schedule.cmd, cwd: None, env: Vec::new() };
             let reference = Ref::text(format!("sched:{}:{now_ms}", schedule.name));
             let reference = reference.expect("names in the file are short");
             self.run_trusted(reference, work, IfBusy::Queue);
         }
     }
 
-    fn run_trusted(&mut self, reference: Ref, work: Work, if_busy: IfBusy) {
+    fn run_trusted(&mut self, reference: Ref, work: TaskCommand, if_busy: IfBusy) {
         let (day, timeout) = (None, None);
-        let request = Request { reference, work, day, timeout, if_busy, rerun: false, keep: false };
+        let request =
+            TaskRequest { reference, work, day, timeout, if_busy, rerun: false, keep: false };
         let effects = self.queue.request(request);
-        self.do_tasks(effects);
+        self.apply_task_effects(effects);
     }
 
-    // What follows from it.
+    // Effects.
 
-    fn do_tasks(&mut self, effects: Vec<queue::Effect>) {
+    fn apply_task_effects(&mut self, effects: Vec<queue::Effect>) {
         let mut effects = VecDeque::from(effects);
         while let Some(effect) = effects.pop_front() {
             match effect {
@@ -480,21 +488,26 @@ impl Keeper {
                         effects.push_front(next);
                     }
                 }
-                queue::Effect::End(run) => self.end(run, TASK_GRACE),
+                queue::Effect::End(run) => self.end_run(run, TASK_GRACE),
                 queue::Effect::Stopped(stopped) => {
                     if let Some(watcher) = self.watchers.remove(&stopped.reference) {
-                        tell(&watcher, RunNews::Ended(stopped.exit_code));
+                        notify_watcher(&watcher, RunEvent::Ended(stopped.exit_code));
                     }
-                    self.runs.answered(&stopped.reference);
-                    self.voice.say(announce::stopped(&stopped));
+                    self.runs.ref_answered(&stopped.reference);
+                    self.publisher.publish(announce::stopped(&stopped));
                 }
-                queue::Effect::Over(run) => self.tell_exit(run),
+                queue::Effect::Over(run) => self.publish_exit(run),
                 queue::Effect::Skipped { reference, active, work } => {
-                    self.voice.say(announce::skipped(&reference, active.as_ref(), &work, "busy"));
+                    self.publisher.publish(announce::skipped(
+                        &reference,
+                        active.as_ref(),
+                        &work,
+                        "busy",
+                    ));
                 }
                 queue::Effect::Queue(name) => {
                     let queue = announce::queue(&name, &self.queue.snapshot(&name));
-                    self.voice.say(queue);
+                    self.publisher.publish(queue);
                 }
             }
         }
@@ -503,9 +516,9 @@ impl Keeper {
     fn start_task(&mut self, run: RunId) -> Vec<queue::Effect> {
         let Some(entry) = self.queue.entry(run).cloned() else { return Vec::new() };
         let place = entry.day.map_or(LogPlace::Today, LogPlace::Day);
-        let started = self.start(
+        let started = self.start_run(
             run,
-            &Start {
+            &RunSpec {
                 name: &entry.work.name,
                 reference: &entry.refs[0],
                 refs: &entry.refs,
@@ -520,15 +533,15 @@ impl Keeper {
             Ok(pid) => {
                 self.queue.started(run, pid, self.clock.moment());
                 for watcher in entry.refs.iter().filter_map(|it| self.watchers.get(it)) {
-                    tell(watcher, RunNews::Started);
+                    notify_watcher(watcher, RunEvent::Started);
                 }
                 Vec::new()
             }
-            Err(error) => self.queue.not_started(run, &error),
+            Err(error) => self.queue.start_failed(run, &error),
         }
     }
 
-    fn do_services(&mut self, effects: Vec<services::Effect>) {
+    fn apply_service_effects(&mut self, effects: Vec<services::Effect>) {
         let mut effects = VecDeque::from(effects);
         while let Some(effect) = effects.pop_front() {
             match effect {
@@ -538,20 +551,22 @@ impl Keeper {
                     }
                 }
                 services::Effect::End { run, grace } => {
-                    if let Some((who, ..)) = self.runs.about(run) {
-                        self.heartbeats.ended(&who.name);
+                    if let Some((label, ..)) = self.runs.describe(run) {
+                        self.heartbeats.forget_service(&label.name);
                     }
-                    self.end(run, grace);
+                    self.end_run(run, grace);
                 }
                 services::Effect::Kill(run) => self.runs.kill(run, self.clock.moment()),
                 services::Effect::Restarting(instance) => {
-                    self.voice.say(announce::restarting(&instance));
+                    self.publisher.publish(announce::restarting(&instance));
                 }
-                services::Effect::Stopped(stopped) => self.voice.say(announce::stopped(&stopped)),
-                services::Effect::Over(run) => self.tell_exit(run),
+                services::Effect::Stopped(stopped) => {
+                    self.publisher.publish(announce::stopped(&stopped))
+                }
+                services::Effect::Over(run) => self.publish_exit(run),
                 services::Effect::Alert { name, attempts } => {
                     let text = format!("`{name}` ended again: {attempts} attempts in a row");
-                    self.alarm("A service does not stay up", &text);
+                    self.alert_user("A service does not stay up", &text);
                 }
             }
         }
@@ -563,10 +578,10 @@ impl Keeper {
         let run = RunId(self.next_service_run);
         self.next_service_run += 1;
         let own = &self.settings.program;
-        let program = program::trust(&self.file.allow, own, &service.cmd).program;
-        let started = self.start(
+        let program = program::resolve_trusted(&self.file.allow, own, &service.cmd).program;
+        let started = self.start_run(
             run,
-            &Start {
+            &RunSpec {
                 name,
                 reference: &reference,
                 refs: &[],
@@ -586,26 +601,26 @@ impl Keeper {
             }
             Err(error) => {
                 self.shared.log(&format!("{name}: {error}"));
-                self.services.not_started(name, reference, &error, since)
+                self.services.start_failed(name, reference, &error, since)
             }
         }
     }
 
-    /// Starts a process and says so before it can say anything itself.
-    fn start(&mut self, run: RunId, start: &Start<'_>) -> Result<u32, String> {
-        let newborn = self.runs.start(run, start)?;
-        let Some((who, cmd, log_path)) = self.runs.about(run) else {
-            return Err("it is not among those that run".to_owned());
+    /// Starts a process and publishes `exec` and `started` before any of its output.
+    fn start_run(&mut self, run: RunId, start: &RunSpec<'_>) -> Result<u32, String> {
+        let started_process = self.runs.start(run, start)?;
+        let Some((label, cmd, log_path)) = self.runs.describe(run) else {
+            return Err("the process is not in the list of runs".to_owned());
         };
         let (exec, started, pid) =
-            (announce::exec(who, cmd, log_path), announce::started(who), who.pid);
-        self.voice.say(exec);
-        self.voice.say(started);
-        self.runs.attend(newborn);
+            (announce::exec(label, cmd, log_path), announce::started(label), label.pid);
+        self.publisher.publish(exec);
+        self.publisher.publish(started);
+        self.runs.watch_process(started_process);
         Ok(pid)
     }
 
-    fn end(&mut self, run: RunId, grace: Duration) {
+    fn end_run(&mut self, run: RunId, grace: Duration) {
         let now = self.clock.moment();
         if self.is_hurried {
             self.runs.kill(run, now);
@@ -614,63 +629,65 @@ impl Keeper {
         }
     }
 
-    fn tell_exit(&mut self, run: RunId) {
-        let told = self.runs.about(run).zip(self.runs.account(run));
-        if let Some(((who, cmd, log_path), (exit_code, account))) = told {
-            let exit = announce::exit(who, cmd, log_path, exit_code, &account);
-            self.voice.say(exit);
+    fn publish_exit(&mut self, run: RunId) {
+        let told = self.runs.describe(run).zip(self.runs.summary(run));
+        if let Some(((label, cmd, log_path), (exit_code, account))) = told {
+            let exit = announce::exit(label, cmd, log_path, exit_code, &account);
+            self.publisher.publish(exit);
         }
     }
 
-    fn tell_silence(&mut self, change: Change) {
+    fn handle_heartbeat(&mut self, change: HeartbeatChange) {
         match change {
-            Change::CameBack(sender) => {
-                self.shared.log(&format!("{} is heard again", sender.name()));
+            HeartbeatChange::CameBack(sender) => {
+                self.shared.log(&format!("{} reports its status again", sender.name()));
                 let text = format!("`{}` says again how it is", sender.name());
-                self.voice.say(announce::notice("Heard again", &text));
+                self.publisher.publish(announce::notice("Heard again", &text));
             }
-            Change::StillStale(sender) => self.tell_stale(&sender),
-            Change::TurnedStale(sender) => {
-                self.tell_stale(&sender);
-                let service = sender.who.as_deref().and_then(|who| self.services.service(who));
+            HeartbeatChange::StillStale(sender) => self.report_stale(&sender),
+            HeartbeatChange::TurnedStale(sender) => {
+                self.report_stale(&sender);
+                let service =
+                    sender.origin.as_deref().and_then(|label| self.services.service(label));
                 let wanted = service.filter(|service| service.stale == Stale::Restart);
                 if let Some(name) = wanted.map(|service| service.name.clone()) {
                     let (_, effects) = self.services.restart(&name);
-                    self.do_services(effects);
+                    self.apply_service_effects(effects);
                 }
             }
         }
     }
 
-    fn tell_stale(&mut self, sender: &Sender) {
-        let text = format!("`{}` has said nothing for a minute or more", sender.name());
-        self.alarm("Gone silent", &text);
+    fn report_stale(&mut self, sender: &Sender) {
+        let text = format!("`{}` has reported no status for a minute or more", sender.name());
+        self.alert_user("Gone silent", &text);
     }
 
-    /// Tells a person, in the log and on the bus.
-    fn alarm(&mut self, title: &str, text: &str) {
+    /// Reports a problem to the user, in the log and on the bus.
+    fn alert_user(&mut self, title: &str, text: &str) {
         self.shared.log(text);
-        self.voice.say(announce::notice(title, text));
+        self.publisher.publish(announce::notice(title, text));
     }
 
-    // Beginning, settings, end.
+    // Start, reload, stop.
 
-    /// Takes up the tasks of an earlier daemon, and answers those that died with it.
-    fn take_up(&mut self, kept: Kept, orphans: Vec<children::Orphan>) {
+    /// Restores the tasks of an earlier daemon and answers the refs of tasks that died with it.
+    fn restore_tasks(&mut self, kept: SavedTasks, orphans: Vec<children::ChildRecord>) {
         let entries = kept.running.iter().chain(&kept.waiting);
         let known: HashSet<Ref> = entries.flat_map(|entry| entry.refs.iter().cloned()).collect();
         let effects = self.queue.restore(kept);
+        // Refs of saved tasks are answered by the queue. The list of children names the others.
         for orphan in orphans {
             for reference in orphan.refs.into_iter().filter(|it| !known.contains(it)) {
                 let stopped = Stopped::never_ran(&orphan.name, reference, Reason::DaemonDied);
-                self.voice.say(announce::stopped(&stopped));
+                self.publisher.publish(announce::stopped(&stopped));
             }
         }
-        self.do_tasks(effects);
+        self.apply_task_effects(effects);
     }
 
-    /// Reads `services.toml` and does what it says; one with a fault changes nothing.
-    fn load(&mut self) -> Result<(), FileError> {
+    /// Reads `services.toml` and applies it. A faulty file changes nothing.
+    fn load_file(&mut self) -> Result<(), FileError> {
         if self.phase != Phase::Working {
             return Ok(());
         }
@@ -678,7 +695,7 @@ impl Keeper {
             Ok(file) => Arc::new(file),
             Err(error) => {
                 self.faults = vec![error.to_string()];
-                self.alarm("services.toml is not used", &error.to_string());
+                self.alert_user("services.toml is not used", &error.to_string());
                 return Err(error);
             }
         };
@@ -689,59 +706,60 @@ impl Keeper {
         self.schedules.load(&file.schedules, self.clock.now_ms());
         self.save_schedules();
         let effects = self.queue.set_limits(file.tasks);
-        self.do_tasks(effects);
+        self.apply_task_effects(effects);
         let effects = self.services.load(&file.services);
-        self.do_services(effects);
+        self.apply_service_effects(effects);
         Ok(())
     }
 
-    fn stop(&mut self) {
+    fn begin_stop(&mut self) {
         if self.phase != Phase::Working {
             return;
         }
         self.phase = Phase::EndingTasks;
+        // Tasks end before services, because a task may need a service until its end.
         let effects = self.queue.stop();
-        self.do_tasks(effects);
+        self.apply_task_effects(effects);
         self.runs.end_leftovers(TASK_GRACE, self.clock.moment());
     }
 
-    /// Goes on to services, if tasks are being ended.
+    /// Goes on to stop services once tasks are being stopped.
     fn stop_services(&mut self, now: Moment) {
         if self.phase == Phase::EndingTasks {
             self.phase = Phase::EndingServices;
             let effects = self.services.stop(now);
-            self.do_services(effects);
+            self.apply_service_effects(effects);
         }
     }
 
-    /// Removes old logs, on a thread of its own: there may be many.
-    fn sweep(&mut self) {
+    /// Removes old logs on a separate thread, because there may be many.
+    fn start_sweep(&mut self) {
         if self.sweeper.as_ref().is_some_and(|sweeper| !sweeper.is_finished()) {
             return;
         }
         let mut living = self.runs.log_names();
-        let own = LogFile::name_of(&self.own.reference, NAME);
+        let own = LogFile::file_name(&self.own.reference, NAME);
         living.insert(own);
         let journal = self.settings.journal.clone();
         let sweep = move || sweep::sweep(&journal, &living, SystemTime::now());
-        // Without a thread it is done the next time.
+        // Without a thread the next sweep does it.
         self.sweeper = std::thread::Builder::new().name("sweep".to_owned()).spawn(sweep).ok();
     }
 
-    /// Stops listening, and leaves the files as they should be found.
+    /// Saves the last ref and stops listening.
     fn finish(mut self) {
-        self.voice.go_on();
-        // What fails here costs a few names that are never used.
-        let _ = state_file::write(&self.files.last_ref, &self.refs.last(), Sync::No);
+        self.publisher.flush();
+        // A failure only skips a few refs.
+        let _ = state_file::write_json(&self.files.last_ref, &self.refs.last(), SyncMode::Unsynced);
         self.listening.end();
         if let Some(sweeper) = self.sweeper {
-            // One that panicked has removed less than it could.
+            // A panicked sweep has removed less, nothing else.
             let _ = sweeper.join();
         }
     }
 }
 
-/// Tells a part of the daemon what it waits for; one that has left waits no more.
-fn tell(watcher: &Watcher, news: RunNews) {
-    let _ = watcher.try_send(news);
+/// Notifies a part of the daemon; it may have stopped waiting.
+fn notify_watcher(watcher: &Watcher, inputs: RunEvent) {
+    let _ = watcher.try_send(inputs);
 }

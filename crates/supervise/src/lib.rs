@@ -1,50 +1,50 @@
-//! Keeps services alive, runs tasks in turn, and keeps what they print.
+//! Keeps services alive, runs queued tasks, and stores their output.
 //!
-//! A service is a program of the user's that is started again when it falls. A task runs once, one
-//! of its name at a time; whoever asked for it by a ref is answered exactly once, whatever happens.
-//! Everything is asked and told on the bus; what is asked there runs only if the user has allowed
-//! it. No process outlives the supervisor, not even after a crash.
+//! A service is a program of the user that is restarted when it exits. A task runs once, and only
+//! one of its name runs at a time. Every request with a ref is answered exactly once, also after a
+//! crash. Requests and events go over the bus; a request runs only what the user has allowed. No
+//! process outlives the supervisor: the next daemon ends what a crash left running.
 //!
 //! Not here: what a segment or a session is, the journal, the bus itself, printing.
 
-mod day; // a day as folders are called
-mod run_ref; // the name of one run
-mod run; // one run, as the part that asked for it sees it
-mod safe; // names that become part of a path
-mod clock; // the clocks, as they are handed in
-mod services_file; // what the user wants
-mod program; // what a command means, and whether the bus may run it
-mod request; // messages that ask for something
-mod fill; // commands with gaps
+mod day; // a day in the form of folder names
+mod run_ref; // the ref that names one run
+mod run; // a run, as the part of the daemon sees it that asked for it
+mod safe; // names from messages as parts of paths
+mod clock; // wall and monotonic time
+mod services_file; // services.toml
+mod program; // which program a command means, and whether the bus may run it
+mod request; // parses requests from the bus
+mod fill; // commands with placeholders
 mod reaction; // tasks that answer messages
-mod schedule; // tasks that run at their time
-mod queue; // tasks in turn: pure
-mod alert; // how often the same thing is told
-mod services; // programs that are kept alive: pure
-mod heartbeat; // who has fallen silent: pure
-mod lines; // lines out of what is printed
-mod log_file; // what was printed, on disk
-mod sweep; // old logs go
+mod schedule; // tasks that run at set times
+mod queue; // the task queue: pure
+mod alert; // how often an alert is repeated
+mod services; // service states and restarts: pure
+mod heartbeat; // senders that have fallen silent: pure
+mod line_splitter; // splits output into lines
+mod log_file; // output on disk, with rotation
+mod sweep; // removes old logs
 mod output; // from a pipe into the log and onto the bus
-mod process; // one process
-mod group; // it and all its children
-mod children; // those that live, for whoever comes after a crash
-mod runs; // all processes, their threads and their ends
-mod state_file; // small files of our own
-mod announce; // what is said, message by message
-mod voice; // saying it without waiting
-mod status; // one look at everything
-mod incoming; // everything that can happen
+mod process; // starts one process
+mod group; // process groups: signals and waiting
+mod children; // the list of running processes, for the time after a crash
+mod runs; // all running processes, their threads and the kill ladder
+mod state_file; // small JSON files
+mod announce; // builds messages
+mod publisher; // publishes without blocking
+mod status; // builds supervisor.status
+mod keeper_input; // the inputs of the keeper
 mod keeper; // the one thread that decides
-mod settings; // where things are
-mod supervisor; // all of it, from outside
+mod settings; // paths
+mod supervisor; // the handle for the rest of the program
 
 pub use day::Day;
-pub use fill::{FillError, fill};
+pub use fill::{FillError, fill_placeholders};
 pub use program::GLOBAL_OPTIONS;
-pub use run::{Run, RunNews};
+pub use run::{RunEvent, TaskRun};
 pub use run_ref::Ref;
 pub use safe::safe_form;
 pub use services_file::{Chain, FileError, Handler, ServicesFile};
-pub use settings::Settings;
-pub use supervisor::{EnqueueError, StartError, Supervisor, Task};
+pub use settings::SupervisorSettings;
+pub use supervisor::{DaemonTask, EnqueueError, StartError, Supervisor};

@@ -1,8 +1,14 @@
-//! What a process has printed, on disk: one file per run and day, in parts when it is long, and
-//! links that lead to the newest.
+//! The log file of a run: one per run and day, rotated by size, with links to the newest.
 //!
-//! A full disk stops nobody: lines that could not be written are counted, and the next are tried
-//! again.
+//! ```text
+//! 20250213/health/REF_NAME.log      first part
+//! 20250213/health/REF_NAME.log.1    next part, after PART_MAX bytes
+//! 20250213/health/NAME.log          link to the newest part of that day
+//! health/NAME.log                   link to the newest part of all
+//! ```
+//!
+//! A full disk does not stop the program that prints: lost lines are counted, and later lines are
+//! tried again.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -13,13 +19,13 @@ use crate::day::Day;
 use crate::run_ref::Ref;
 use crate::safe::{append_in, folder_below, link_in, safe_form};
 
-/// Bytes of one part of a file.
+/// Bytes of one part. Then the log goes on in the next part.
 const PART_MAX: u64 = 256 << 20;
 
-/// Bytes held back until the program pauses.
+/// Bytes buffered until the program pauses.
 const BUFFER_MAX: usize = 64 << 10;
 
-/// Where the logs of a day are, below the day.
+/// The folder for logs below a day's folder.
 const FOLDER: &str = "health";
 
 /// An open log.
@@ -29,7 +35,7 @@ pub(crate) struct LogFile {
     name: String,
     base: String,
     clock: Clock,
-    /// The file stays where it is over midnight.
+    /// Whether the log stays in the folder of its day over midnight.
     is_fixed: bool,
     day: Day,
     part: u32,
@@ -38,24 +44,24 @@ pub(crate) struct LogFile {
     file: Option<File>,
     buffer: Vec<u8>,
     buffered_lines: u64,
-    /// A write was cut off: what comes next begins a line of its own.
+    /// The last write failed midway, so the next one starts with a line break.
     is_torn: bool,
-    /// Lines that are not in the file.
+    /// Lines that could not be written.
     pub(crate) unwritten: u64,
     last_error: Option<String>,
-    stamp: Stamp,
+    stamp: LineStamp,
 }
 
-/// The time as it stands before a line, made once per second.
+/// The timestamp before a line, formatted once per second.
 #[derive(Debug, Default)]
-struct Stamp {
+struct LineStamp {
     second: i64,
     text: String,
 }
 
 impl LogFile {
-    /// Opens the log of a run: it stays in the folder of the day given; without one it is today's,
-    /// and goes on in the next day's at midnight.
+    /// Opens the log of a run. With a day it stays in that day's folder; without one it starts in
+    /// today's and moves to the next day's at midnight.
     pub(crate) fn open(
         journal: &Path,
         reference: &Ref,
@@ -63,7 +69,7 @@ impl LogFile {
         day: Option<Day>,
         clock: &Clock,
     ) -> LogFile {
-        let base = LogFile::name_of(reference, name);
+        let base = LogFile::file_name(reference, name);
         let mut log = LogFile {
             journal: journal.to_owned(),
             name: name.to_owned(),
@@ -80,27 +86,27 @@ impl LogFile {
             is_torn: false,
             unwritten: 0,
             last_error: None,
-            stamp: Stamp::default(),
+            stamp: LineStamp::default(),
         };
         log.reopen();
         log
     }
 
-    /// What the log of a run is called.
-    pub(crate) fn name_of(reference: &Ref, name: &str) -> String {
+    /// Returns the file name for a run's log.
+    pub(crate) fn file_name(reference: &Ref, name: &str) -> String {
         format!("{}_{}.log", safe_form(reference.as_str()), safe_form(name))
     }
 
-    /// Where it is now.
+    /// Returns the path of the current part.
     pub(crate) fn path(&self) -> PathBuf {
         self.journal.join(self.day.to_string()).join(FOLDER).join(self.part_name())
     }
 
     /// Adds a line. It is on disk after [`LogFile::flush`].
-    pub(crate) fn line(&mut self, stream: &str, is_rest: bool, text: &[u8]) {
-        self.turn();
+    pub(crate) fn write_line(&mut self, stream: &str, is_rest: bool, text: &[u8]) {
+        self.update_clock();
         let more = if is_rest { "+" } else { "" };
-        // The buffer is memory: it takes everything.
+        // Writing to memory cannot fail.
         let _ = write!(self.buffer, "{} [{}:{stream}{more}] ", self.stamp.text, self.name);
         let text = String::from_utf8_lossy(text);
         self.buffer.extend_from_slice(text.as_bytes());
@@ -111,7 +117,7 @@ impl LogFile {
         }
     }
 
-    /// Writes what was held back.
+    /// Writes the buffered lines.
     pub(crate) fn flush(&mut self) {
         if self.buffer.is_empty() {
             return;
@@ -138,6 +144,7 @@ impl LogFile {
                 self.last_error.get_or_insert(error.to_string());
             }
         }
+        // Lines that could not be written are dropped, or a full disk would fill the memory.
         self.buffer.clear();
         self.buffered_lines = 0;
         if self.part_len >= self.part_max {
@@ -146,21 +153,21 @@ impl LogFile {
         }
     }
 
-    /// Why nothing can be written, if it is so.
-    pub(crate) fn trouble(&self) -> Option<&str> {
+    /// Returns why the log cannot be written, if so.
+    pub(crate) fn last_error(&self) -> Option<&str> {
         self.last_error.as_deref()
     }
 
-    /// Looks at the clock, once per second: the day may have changed.
-    fn turn(&mut self) {
+    /// Updates the timestamp once per second, and moves to the next day's folder at midnight.
+    fn update_clock(&mut self) {
         let now_ms = self.clock.now_ms();
         let second = now_ms.div_euclid(1_000);
         if second == self.stamp.second && !self.stamp.text.is_empty() {
             return;
         }
         let local = self.clock.zone.local(second * 1_000);
-        self.stamp = Stamp { second, text: local.strftime("%Y-%m-%dT%H:%M:%S").to_string() };
-        let day = Day::of(local.date());
+        self.stamp = LineStamp { second, text: local.strftime("%Y-%m-%dT%H:%M:%S").to_string() };
+        let day = Day::from_date(local.date());
         if !self.is_fixed && day != self.day {
             self.flush();
             self.day = day;
@@ -225,13 +232,13 @@ mod tests {
     }
 
     #[test]
-    fn a_long_log_goes_on_in_another_part() {
+    fn long_log_continues_in_next_part() {
         let journal = tempfile::tempdir().unwrap();
         let day = Day::parse("20250213").unwrap();
         let mut log = open(journal.path(), Some(day));
         log.part_max = 100;
         for number in 0..9 {
-            log.line("stdout", false, format!("line {number}").as_bytes());
+            log.write_line("stdout", false, format!("line {number}").as_bytes());
             log.flush();
         }
         drop(log);
@@ -239,13 +246,13 @@ mod tests {
         let all = parts.map(|part| text(journal.path(), "20250213", part));
         assert!(all.iter().all(|part| part.lines().count() == 3), "{all:?}");
         assert!(all[2].ends_with("line 8\n"));
-        // The links lead to the newest, which is empty yet.
+        // The links lead to the newest part, which is still empty.
         let newest = fs::read_link(journal.path().join("health/job.log")).unwrap();
         assert_eq!(newest, Path::new("../20250213/health/r_job.log.3"));
     }
 
     #[test]
-    fn at_midnight_a_log_goes_on_in_the_next_folder_unless_it_has_its_day() {
+    fn log_moves_to_next_day_at_midnight() {
         let journal = tempfile::tempdir().unwrap();
         let yesterday = Day::parse("20250213").unwrap();
         let mut service = open(journal.path(), None);
@@ -255,7 +262,7 @@ mod tests {
         service.day = yesterday;
         service.reopen();
         for log in [&mut service, &mut task] {
-            log.line("stdout", false, b"after midnight");
+            log.write_line("stdout", false, b"after midnight");
             log.flush();
         }
         assert_eq!(text(journal.path(), &today.to_string(), "r_job.log").lines().count(), 1);
@@ -263,20 +270,20 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_could_not_be_written_are_counted_and_the_next_ones_are() {
+    fn lost_lines_are_counted() {
         let journal = tempfile::tempdir().unwrap();
         let day = Day::parse("20250213").unwrap();
         fs::write(journal.path().join("20250213"), "in the way").unwrap();
         let mut log = open(journal.path(), Some(day));
-        log.line("stdout", false, b"one");
-        log.line("stdout", false, b"two");
+        log.write_line("stdout", false, b"one");
+        log.write_line("stdout", false, b"two");
         log.flush();
         assert_eq!(log.unwritten, 2);
-        assert!(log.trouble().is_some());
+        assert!(log.last_error().is_some());
         fs::remove_file(journal.path().join("20250213")).unwrap();
-        log.line("stdout", false, b"three");
+        log.write_line("stdout", false, b"three");
         log.flush();
-        assert_eq!((log.unwritten, log.trouble()), (2, None));
+        assert_eq!((log.unwritten, log.last_error()), (2, None));
         let text = text(journal.path(), "20250213", "r_job.log");
         assert!(text.ends_with(" [job:stdout] three\n"), "{text:?}");
     }

@@ -1,7 +1,7 @@
-//! What one process prints: into its log first, then onto the bus.
+//! The output of one process: into its log first, then onto the bus.
 //!
-//! A thread per stream reads to the end, however fast it comes and whatever it is. Nothing is said
-//! on the bus any more once the end of the run was told; the file takes everything.
+//! A thread per stream reads to the end. Once the end of the run is published, further output goes
+//! only to the log file.
 
 use std::io::{ErrorKind, Read};
 use std::os::fd::AsFd;
@@ -9,47 +9,48 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bus::Handle;
 
-use crate::announce::{LineMaker, Who};
-use crate::lines::{Lines, Piece};
+use crate::announce::{LineMaker, RunLabel};
+use crate::line_splitter::{LinePiece, LineSplitter};
 use crate::log_file::LogFile;
 
-/// Bytes read at a time.
+/// Bytes of one read.
 const READ_MAX: usize = 64 << 10;
 
-/// Where everything goes that a process prints.
+/// The destination of a process's output, shared by its streams.
 #[derive(Clone)]
-pub(crate) struct Output {
-    shared: Arc<Mutex<Shared>>,
+pub(crate) struct OutputSink {
+    shared: Arc<Mutex<OutputState>>,
 }
 
-/// What has come so far.
+/// What came so far.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Counts {
+pub(crate) struct OutputCounts {
     pub lines: u64,
     pub bytes: u64,
     pub unwritten: u64,
-    pub untold: u64,
+    pub unpublished: u64,
 }
 
-struct Shared {
+struct OutputState {
     log: LogFile,
     bus: Handle,
-    is_told: bool,
+    is_published: bool,
     lines: u64,
     bytes: u64,
-    untold: u64,
+    unpublished: u64,
 }
 
-impl Output {
-    pub(crate) fn new(log: LogFile, bus: Handle) -> Output {
-        let shared = Shared { log, bus, is_told: true, lines: 0, bytes: 0, untold: 0 };
-        Output { shared: Arc::new(Mutex::new(shared)) }
+impl OutputSink {
+    pub(crate) fn new(log: LogFile, bus: Handle) -> OutputSink {
+        let shared =
+            OutputState { log, bus, is_published: true, lines: 0, bytes: 0, unpublished: 0 };
+        OutputSink { shared: Arc::new(Mutex::new(shared)) }
     }
 
     /// Reads a stream to its end.
-    pub(crate) fn drain(&self, mut pipe: impl Read + AsFd, who: &Who, stream: &'static str) {
-        let maker = LineMaker::new(who, stream);
-        let mut lines = Lines::default();
+    pub(crate) fn drain(&self, mut pipe: impl Read + AsFd, label: &RunLabel, stream: &'static str) {
+        let maker = LineMaker::new(label, stream);
+        let mut lines = LineSplitter::default();
         let mut buffer = vec![0; READ_MAX];
         loop {
             let count = match pipe.read(&mut buffer) {
@@ -60,66 +61,66 @@ impl Output {
             };
             let mut shared = self.lock();
             shared.bytes += count as u64;
-            lines.feed(&buffer[..count], |piece| shared.take(piece, &maker, stream));
-            // Whoever looks at the file sees everything as soon as the program pauses.
+            lines.feed(&buffer[..count], |piece| shared.take_piece(piece, &maker, stream));
+            // Flush when the program pauses, so that the file is current for its readers.
             if rustix::io::ioctl_fionread(&pipe).map_or(true, |waiting| waiting == 0) {
                 shared.log.flush();
             }
         }
         let mut shared = self.lock();
-        lines.end(|piece| shared.take(piece, &maker, stream));
+        lines.finish(|piece| shared.take_piece(piece, &maker, stream));
         shared.log.flush();
     }
 
-    /// One line of our own.
-    pub(crate) fn say(&self, maker: &LineMaker, stream: &str, text: &str) {
+    /// Adds a text of our own.
+    pub(crate) fn add_text(&self, maker: &LineMaker, stream: &str, text: &str) {
         let mut shared = self.lock();
         for line in text.lines() {
-            let piece = Piece { bytes: line.as_bytes(), part: None, is_last: true };
-            shared.take(piece, maker, stream);
+            let piece = LinePiece { bytes: line.as_bytes(), part: None, is_last: true };
+            shared.take_piece(piece, maker, stream);
         }
         shared.log.flush();
     }
 
-    /// From now on nothing of it goes onto the bus; what came so far.
-    pub(crate) fn mute(&self) -> Counts {
+    /// Stops publishing; returns the counts so far.
+    pub(crate) fn stop_publishing(&self) -> OutputCounts {
         let mut shared = self.lock();
-        shared.is_told = false;
+        shared.is_published = false;
         shared.log.flush();
         shared.counts()
     }
 
-    /// Why the log cannot be written, if it is so.
-    pub(crate) fn trouble(&self) -> Option<String> {
-        self.lock().log.trouble().map(str::to_owned)
+    /// Returns why the log cannot be written, if so.
+    pub(crate) fn last_error(&self) -> Option<String> {
+        self.lock().log.last_error().map(str::to_owned)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Shared> {
-        // Nobody panics while holding it; if somebody did, what is there is still whole.
+    fn lock(&self) -> MutexGuard<'_, OutputState> {
+        // No code panics while holding the lock, and the state would still be whole.
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Shared {
-    fn take(&mut self, piece: Piece<'_>, maker: &LineMaker, stream: &str) {
+impl OutputState {
+    fn take_piece(&mut self, piece: LinePiece<'_>, maker: &LineMaker, stream: &str) {
         let is_rest = piece.part.is_some_and(|part| part > 1);
-        self.log.line(stream, is_rest, piece.bytes);
+        self.log.write_line(stream, is_rest, piece.bytes);
         self.lines += u64::from(piece.is_last);
-        if self.is_told && self.bus.wants_log_lines() {
+        if self.is_published && self.bus.wants_log_lines() {
             let message = maker.line(piece.bytes, piece.part);
-            // The file has the line; whoever counts sees that it is missing here.
+            // The file has the line; the count in `logs.exit` shows that the bus has not.
             if message.is_none_or(|message| self.bus.publish(message).is_err()) {
-                self.untold += 1;
+                self.unpublished += 1;
             }
         }
     }
 
-    fn counts(&self) -> Counts {
-        Counts {
+    fn counts(&self) -> OutputCounts {
+        OutputCounts {
             lines: self.lines,
             bytes: self.bytes,
             unwritten: self.log.unwritten,
-            untold: self.untold,
+            unpublished: self.unpublished,
         }
     }
 }

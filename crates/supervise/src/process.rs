@@ -1,4 +1,4 @@
-//! A process of ours: its own group, nothing to read, nothing inherited.
+//! Starts a process: in a group of its own, without input, without inherited descriptors.
 
 use std::ffi::OsStr;
 use std::io;
@@ -7,19 +7,19 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 
-/// Everything that is needed to start a process.
+/// What to start.
 #[derive(Clone, Debug)]
-pub(crate) struct Launch<'a> {
+pub(crate) struct LaunchSpec<'a> {
     pub program: &'a Path,
-    /// The words as they were given; the first is what the process is called.
+    /// The command as given; its first word becomes `argv[0]`.
     pub cmd: &'a [String],
     pub cwd: Option<&'a Path>,
     pub env: &'a [(&'a str, &'a OsStr)],
 }
 
-/// Starts a process. No shell stands between, and what we have open stays ours: everything that
-/// is opened here is closed in a child.
-pub(crate) fn spawn(launch: &Launch<'_>) -> io::Result<Child> {
+/// Starts a process without a shell. The child inherits no descriptors, because everything that
+/// we open is close-on-exec.
+pub(crate) fn spawn(launch: &LaunchSpec<'_>) -> io::Result<Child> {
     let (name, args) = launch.cmd.split_first().ok_or(io::ErrorKind::InvalidInput)?;
     let mut command = Command::new(launch.program);
     command.arg0(name).args(args).envs(launch.env.iter().copied());
@@ -31,15 +31,15 @@ pub(crate) fn spawn(launch: &Launch<'_>) -> io::Result<Child> {
     command.spawn()
 }
 
-/// The exit code as it is told: negative for a signal.
+/// Returns the exit code as published: negative for a signal.
 pub(crate) fn exit_code(status: ExitStatus) -> i32 {
     status.code().or_else(|| status.signal().map(|signal| -signal)).unwrap_or(-1)
 }
 
-/// The file that a word means.
-pub(crate) fn find(word: &str, search_path: Option<&OsStr>) -> Option<PathBuf> {
+/// Finds an executable in the search path.
+pub(crate) fn find_in_path(word: &str, search_path: Option<&OsStr>) -> Option<PathBuf> {
     let folders = search_path.into_iter().flat_map(std::env::split_paths);
-    // A folder named relatively would be another one in each working directory.
+    // A relative folder would mean another place in each working directory.
     let mut files = folders.filter(|folder| folder.is_absolute()).map(|folder| folder.join(word));
     files.find(|file| {
         let found = file.metadata();

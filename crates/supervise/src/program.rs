@@ -1,4 +1,4 @@
-//! Which program a command means, whether the bus may run it, and what the task is called.
+//! Which program a command means, whether the bus may run it, and the name of its task.
 
 use std::path::{Path, PathBuf};
 
@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::services_file::Allow;
 
-/// What our own program is called in commands.
+/// The word for our own program in commands.
 const OWN: &str = "hansard";
 
-/// Options of our own program that may stand before the sub-command, and whether a value follows.
+/// Options of our own program before the subcommand, and whether a value follows.
 pub const GLOBAL_OPTIONS: &[(&str, bool)] = &[
     ("--journal", true),
     ("--json", false),
@@ -20,17 +20,17 @@ pub const GLOBAL_OPTIONS: &[(&str, bool)] = &[
     ("-v", false),
 ];
 
-/// Sub-commands that run, type or decide for a person: through them everything would be allowed.
+/// Subcommands that run programs, type or decide for a person. Allowing them would allow anything.
 const PERSONAL: &[&str] = &["run", "send", "queue", "task", "up", "approve", "deny"];
 
-/// What a task is called whose command says nothing.
+/// The name of a task whose command does not tell one.
 const UNKNOWN: &str = "unknown";
 
 /// The program behind the first word of a command.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Program {
-    /// The file that runs now, whatever `PATH` finds.
+    /// The running executable, whatever `PATH` finds.
     Own,
     /// Exactly this file.
     File(PathBuf),
@@ -38,17 +38,21 @@ pub(crate) enum Program {
     Word(String),
 }
 
-/// A command that may be run.
+/// A command with its program and task name.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Judged {
+pub(crate) struct ResolvedCommand {
     pub program: Program,
-    /// What the task is called.
+    /// The name of the task.
     pub name: String,
 }
 
-/// Says whether `supervisor.request` may run a command. `own` is the file of our program, its
-/// links resolved; the error says which setting would allow it.
-pub(crate) fn judge(allow: &[Allow], own: &Path, cmd: &[String]) -> Result<Judged, String> {
+/// Resolves a command of `supervisor.request` if it is allowed. `own` is the file of our program,
+/// with links resolved. The error names the setting that would allow the command.
+pub(crate) fn resolve_allowed(
+    allow: &[Allow],
+    own: &Path,
+    cmd: &[String],
+) -> Result<ResolvedCommand, String> {
     let Some((word, args)) = cmd.split_first() else {
         return Err("the command is empty".to_owned());
     };
@@ -56,24 +60,24 @@ pub(crate) fn judge(allow: &[Allow], own: &Path, cmd: &[String]) -> Result<Judge
     if is_own(own, word) {
         let sub = sub_command(args);
         let is_personal = match sub {
-            Sub::None => false,
-            Sub::Word(sub) => PERSONAL.contains(&sub),
-            // What we do not know could be anything.
-            Sub::Hidden => true,
+            SubCommand::None => false,
+            SubCommand::Word(sub) => PERSONAL.contains(&sub),
+            // An option that we do not know could hide any subcommand.
+            SubCommand::Hidden => true,
         };
         let opens = allow.iter().any(|entry| {
             entry.program == OWN && !entry.args.is_empty() && args.starts_with(&entry.args)
         });
         if is_personal && !opens {
             return Err(match sub {
-                Sub::Word(sub) => format!(
+                SubCommand::Word(sub) => format!(
                     "`hansard {sub}` needs {{ program = \"hansard\", args = [\"{sub}\"] }} in \
                      `allow` of services.toml"
                 ),
                 _ => "an option before the sub-command is not known".to_owned(),
             });
         }
-        return Ok(Judged { program: Program::Own, name: own_name(sub) });
+        return Ok(ResolvedCommand { program: Program::Own, name: own_name(sub) });
     }
     let Some(entry) = entry else {
         return Err(format!("`{word}` is not in `allow` of services.toml"));
@@ -90,17 +94,17 @@ pub(crate) fn judge(allow: &[Allow], own: &Path, cmd: &[String]) -> Result<Judge
     } else {
         base_name(word)
     };
-    Ok(Judged { program, name })
+    Ok(ResolvedCommand { program, name })
 }
 
-/// The same for a command of the user's own file or of the daemon, which is trusted.
-pub(crate) fn trust(allow: &[Allow], own: &Path, cmd: &[String]) -> Judged {
+/// Resolves a trusted command: one from the user's own file or from the daemon.
+pub(crate) fn resolve_trusted(allow: &[Allow], own: &Path, cmd: &[String]) -> ResolvedCommand {
     let word = cmd.first().map(String::as_str).unwrap_or_default();
     if is_own(own, word) {
-        return Judged { program: Program::Own, name: own_name(sub_command(&cmd[1..])) };
+        return ResolvedCommand { program: Program::Own, name: own_name(sub_command(&cmd[1..])) };
     }
-    // It may be listed too, and then it is called the same.
-    judge(allow, own, cmd).unwrap_or_else(|_| Judged {
+    // A listed program keeps the task name that the list gives it.
+    resolve_allowed(allow, own, cmd).unwrap_or_else(|_| ResolvedCommand {
         program: if word.contains('/') {
             Program::File(PathBuf::from(word))
         } else {
@@ -110,13 +114,13 @@ pub(crate) fn trust(allow: &[Allow], own: &Path, cmd: &[String]) -> Judged {
     })
 }
 
-/// Whether a word means our own program: its name, its file, or a link that leads there. What runs
-/// is our own file in any case.
+/// Returns whether a word means our own program: its name, its file, or a link to it. In all three
+/// cases our own file is what runs.
 fn is_own(own: &Path, word: &str) -> bool {
     word == OWN || is_plain(word) && (own.as_os_str() == word || leads_to(own, Path::new(word)))
 }
 
-/// Whether an absolute path is spelled without detours.
+/// Returns whether an absolute path has no `.`, `..` or empty parts.
 fn is_plain(word: &str) -> bool {
     let names = word.strip_prefix('/').map(|names| names.split('/'));
     names.is_some_and(|mut names| names.all(|name| !matches!(name, "" | "." | "..")))
@@ -126,20 +130,20 @@ fn leads_to(own: &Path, link: &Path) -> bool {
     link.canonicalize().is_ok_and(|file| file == own)
 }
 
-/// The sub-command of our own program.
+/// The subcommand of our own program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Sub<'a> {
+enum SubCommand<'a> {
     None,
     Word(&'a str),
     /// Behind an option that we do not know.
     Hidden,
 }
 
-fn sub_command(args: &[String]) -> Sub<'_> {
+fn sub_command(args: &[String]) -> SubCommand<'_> {
     let mut args = args.iter().map(String::as_str);
     while let Some(arg) = args.next() {
         if !arg.starts_with('-') {
-            return Sub::Word(arg);
+            return SubCommand::Word(arg);
         }
         let (option, has_value_inside) = match arg.split_once('=') {
             Some((option, _)) => (option, true),
@@ -150,17 +154,19 @@ fn sub_command(args: &[String]) -> Sub<'_> {
                 args.next();
             }
             Some(_) => {}
-            None if matches!(option, "--help" | "-h" | "--version" | "-V") => return Sub::None,
-            None => return Sub::Hidden,
+            None if matches!(option, "--help" | "-h" | "--version" | "-V") => {
+                return SubCommand::None;
+            }
+            None => return SubCommand::Hidden,
         }
     }
-    Sub::None
+    SubCommand::None
 }
 
-fn own_name(sub: Sub<'_>) -> String {
+fn own_name(sub: SubCommand<'_>) -> String {
     match sub {
-        Sub::Word(sub) => sub.to_owned(),
-        Sub::None | Sub::Hidden => UNKNOWN.to_owned(),
+        SubCommand::Word(sub) => sub.to_owned(),
+        SubCommand::None | SubCommand::Hidden => UNKNOWN.to_owned(),
     }
 }
 
@@ -178,7 +184,7 @@ mod tests {
         Allow { program: program.to_owned(), args, has_subcommands }
     }
 
-    fn judged(line: &str) -> Result<Judged, String> {
+    fn judged(line: &str) -> Result<ResolvedCommand, String> {
         let list = [
             allow("rsync", &[], false),
             allow("/opt/tools/report", &[], false),
@@ -186,16 +192,16 @@ mod tests {
             allow("notes", &[], true),
         ];
         let cmd: Vec<String> = line.split(' ').map(str::to_owned).collect();
-        judge(&list, Path::new("/usr/bin/hansard"), &cmd)
+        resolve_allowed(&list, Path::new("/usr/bin/hansard"), &cmd)
     }
 
     #[track_caller]
     fn check(line: &str, program: Program, name: &str) {
-        assert_eq!(judged(line), Ok(Judged { program, name: name.to_owned() }), "{line}");
+        assert_eq!(judged(line), Ok(ResolvedCommand { program, name: name.to_owned() }), "{line}");
     }
 
     #[test]
-    fn our_own_program_is_what_runs_now() {
+    fn own_program_is_the_running_file() {
         check("hansard doctor", Program::Own, "doctor");
         check("/usr/bin/hansard ingest --once", Program::Own, "ingest");
         check("hansard --journal /home/dev/run -q --json dream", Program::Own, "dream");
@@ -205,14 +211,15 @@ mod tests {
     }
 
     #[test]
-    fn a_link_to_our_own_program_is_our_own_program() {
+    fn link_to_own_program_counts_as_own() {
         let dir = tempfile::tempdir().unwrap();
         let folder = dir.path().canonicalize().unwrap();
         let (own, link, other) = (folder.join("own"), folder.join("link"), folder.join("other"));
         std::fs::write(&own, "").unwrap();
         std::fs::write(&other, "").unwrap();
         std::os::unix::fs::symlink(&own, &link).unwrap();
-        let judged = |program: String, word: &str| judge(&[], &own, &[program, word.to_owned()]);
+        let judged =
+            |program: String, word: &str| resolve_allowed(&[], &own, &[program, word.to_owned()]);
         let text = |path: &Path| path.to_str().unwrap().to_owned();
         assert_eq!(judged(text(&link), "doctor").unwrap().program, Program::Own);
         assert!(judged(text(&link), "run").is_err(), "what acts for a person stays refused");
@@ -223,26 +230,29 @@ mod tests {
     }
 
     #[test]
-    fn what_acts_for_a_person_is_refused() {
+    fn personal_subcommands_are_refused() {
         for sub in PERSONAL {
             let refused = judged(&format!("hansard {sub} -- sh")).unwrap_err();
             assert!(refused.contains("services.toml"), "{refused}");
             assert!(judged(&format!("hansard --journal x --json {sub}")).is_err());
             assert!(judged(&format!("/usr/bin/hansard --journal=x {sub}")).is_err());
         }
-        // Nothing that could hide one.
+        // Nothing that could hide a subcommand.
         assert!(judged("hansard --unheard-of run").is_err());
         assert!(judged("hansard -- run").is_err());
         assert!(judged("hansard -qv run").is_err());
         let open = [allow("hansard", &["run"], false)];
         let cmd = ["hansard", "run", "--", "make"].map(str::to_owned);
-        assert_eq!(judge(&open, Path::new("/usr/bin/hansard"), &cmd).unwrap().name, "run");
+        assert_eq!(
+            resolve_allowed(&open, Path::new("/usr/bin/hansard"), &cmd).unwrap().name,
+            "run"
+        );
         let cmd = ["hansard", "up"].map(str::to_owned);
-        assert!(judge(&open, Path::new("/usr/bin/hansard"), &cmd).is_err());
+        assert!(resolve_allowed(&open, Path::new("/usr/bin/hansard"), &cmd).is_err());
     }
 
     #[test]
-    fn only_what_the_list_names_letter_by_letter_is_allowed() {
+    fn allow_list_matches_exactly() {
         check("rsync -a x y", Program::Word("rsync".to_owned()), "rsync");
         check("/opt/tools/report x", Program::File("/opt/tools/report".into()), "report");
         check("git fetch --all", Program::Word("git".to_owned()), "git");
@@ -276,14 +286,14 @@ mod tests {
     }
 
     #[test]
-    fn what_the_user_wrote_is_trusted() {
+    fn commands_of_the_file_are_trusted() {
         let own = Path::new("/usr/bin/hansard");
         let cmd = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
-        assert_eq!(trust(&[], own, &cmd("hansard run -- x")).program, Program::Own);
-        let judged = trust(&[], own, &cmd("/opt/tools/report x"));
+        assert_eq!(resolve_trusted(&[], own, &cmd("hansard run -- x")).program, Program::Own);
+        let judged = resolve_trusted(&[], own, &cmd("/opt/tools/report x"));
         assert_eq!(judged.program, Program::File("/opt/tools/report".into()));
         assert_eq!(judged.name, "report");
         let listed = [allow("notes", &[], true)];
-        assert_eq!(trust(&listed, own, &cmd("notes watch -v")).name, "watch");
+        assert_eq!(resolve_trusted(&listed, own, &cmd("notes watch -v")).name, "watch");
     }
 }

@@ -1,9 +1,9 @@
-//! Tasks that wait for their turn: requests, cancels and ends in; starts, ends and answers out.
+//! The task queue. Requests, cancellations and exits go in; starts, stops and answers come out.
 //!
-//! One task of a name runs at a time, names are independent, equal waiting tasks are one. Every
-//! ref that was taken is answered exactly once.
+//! One task of a name runs at a time, names are independent, and equal waiting tasks are merged.
+//! Every accepted ref is answered exactly once.
 //!
-//! Not here: processes, messages, clocks. Time is handed in.
+//! Not here: processes, messages, clocks. The caller passes the time.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::path::PathBuf;
@@ -18,23 +18,23 @@ use crate::program::Program;
 use crate::run_ref::{Ref, stored};
 use crate::services_file::{IfBusy, TaskLimits};
 
-/// Waiting entries of all names. One more is answered `queue_full`.
+/// Waiting tasks of all names. One more is answered `queue_full`.
 const WAITING_ALL_MAX: usize = 10_000;
 
-/// Refs of one entry. One more is answered `queue_full`.
+/// Refs of one task. One more is answered `queue_full`.
 const REFS_MAX: usize = 1_000;
 
-/// Waiting entries that a `queue` message shows.
+/// Waiting tasks that a `queue` message lists.
 const SHOWN_MAX: usize = 100;
 
-/// Names one run among all processes of this supervisor.
+/// Identifies a run among all processes of this supervisor.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub(crate) struct RunId(pub(crate) u64);
 
-/// What is to be run. Tasks that are equal in this are one while they wait.
+/// What to run. Waiting tasks with equal commands are merged.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
-pub(crate) struct Work {
-    /// What the task is called.
+pub(crate) struct TaskCommand {
+    /// The name of the task.
     pub name: String,
     pub program: Program,
     pub cmd: Vec<String>,
@@ -42,27 +42,27 @@ pub(crate) struct Work {
     pub env: Vec<(String, String)>,
 }
 
-/// Somebody wants something run.
+/// A request to run a task.
 #[derive(Clone, Debug)]
-pub(crate) struct Request {
+pub(crate) struct TaskRequest {
     pub reference: Ref,
-    pub work: Work,
+    pub work: TaskCommand,
     pub day: Option<Day>,
     pub timeout: Option<Duration>,
     pub if_busy: IfBusy,
     /// Run it again if the daemon dies meanwhile.
     pub rerun: bool,
-    /// Keep it over an orderly end too.
+    /// Keep it over an orderly stop too.
     pub keep: bool,
 }
 
-/// A task, with everybody who waits for it.
+/// A task with all refs that wait for it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Entry {
+pub(crate) struct QueuedTask {
     #[serde(with = "stored")]
     pub refs: Vec<Ref>,
     #[serde(with = "shared")]
-    pub work: Arc<Work>,
+    pub work: Arc<TaskCommand>,
     pub day: Option<Day>,
     pub timeout: Option<Duration>,
     pub rerun: bool,
@@ -71,7 +71,7 @@ pub(crate) struct Entry {
     seq: u64,
 }
 
-/// Why a ref got the answer it got.
+/// Why a ref got its answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Reason {
     NotAllowed,
@@ -103,7 +103,7 @@ impl Reason {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Stopped {
     pub service: String,
-    /// 0 if nothing ran for it.
+    /// 0 if nothing ran.
     pub pid: u32,
     pub reference: Ref,
     pub exit_code: i32,
@@ -112,7 +112,7 @@ pub(crate) struct Stopped {
 }
 
 impl Stopped {
-    /// The answer to one for whom nothing ran.
+    /// The answer to a ref for which nothing ran.
     pub(crate) fn never_ran(service: &str, reference: Ref, reason: Reason) -> Stopped {
         Stopped {
             service: service.to_owned(),
@@ -125,58 +125,58 @@ impl Stopped {
     }
 }
 
-/// What has to be done, in this order.
+/// What the caller has to do, in this order.
 #[derive(Clone, Debug)]
 pub(crate) enum Effect {
-    /// Start it; then tell [`Queue::started`] or [`Queue::not_started`].
+    /// Start the run, then call [`TaskQueue::started`] or [`TaskQueue::start_failed`].
     Start(RunId),
-    /// Ask its processes to end, and make them after a while.
+    /// Send SIGTERM to the run's processes, and SIGKILL after a while.
     End(RunId),
     Stopped(Stopped),
-    /// Everybody who waited for the run is answered.
+    /// All refs of the run are answered.
     Over(RunId),
     Skipped {
         reference: Ref,
         active: Option<Ref>,
-        work: Arc<Work>,
+        work: Arc<TaskCommand>,
     },
     /// The queue of this name has changed.
     Queue(String),
 }
 
-/// The queue of one name, as it is told.
+/// The queue of one name, as published.
 #[derive(Clone, PartialEq, Debug)]
-pub(crate) struct Snapshot<'a> {
+pub(crate) struct QueueSnapshot<'a> {
     pub running: Option<&'a Ref>,
     pub queued: usize,
-    pub shown: Vec<&'a Entry>,
+    pub shown: Vec<&'a QueuedTask>,
 }
 
-impl PartialEq for Entry {
-    fn eq(&self, other: &Entry) -> bool {
+impl PartialEq for QueuedTask {
+    fn eq(&self, other: &QueuedTask) -> bool {
         self.refs == other.refs && self.work == other.work && self.day == other.day
     }
 }
 
 /// What survives the daemon.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Kept {
-    pub running: Vec<Entry>,
-    pub waiting: Vec<Entry>,
+pub(crate) struct SavedTasks {
+    pub running: Vec<QueuedTask>,
+    pub waiting: Vec<QueuedTask>,
 }
 
 /// All tasks, waiting and running.
 #[derive(Debug)]
-pub(crate) struct Queue {
+pub(crate) struct TaskQueue {
     limits: TaskLimits,
     lanes: BTreeMap<String, Lane>,
-    running: BTreeMap<RunId, Running>,
-    /// First entries of names of which nothing runs, in the order they came.
+    running: BTreeMap<RunId, RunningTask>,
+    /// The first waiting task of each name without a running one, by sequence number.
     ready: BTreeSet<(u64, String)>,
-    places: HashMap<Ref, Place>,
+    locations: HashMap<Ref, RefLocation>,
     waiting: usize,
     next_seq: u64,
-    /// Counts down, so that what ran before a crash goes before everything else.
+    /// Counts down from `SEQ_FIRST`, so that tasks which ran before a crash go first.
     next_front: u64,
     next_run: u64,
     is_stopping: bool,
@@ -187,13 +187,13 @@ pub(crate) struct Queue {
 #[derive(Debug, Default)]
 struct Lane {
     running: Option<RunId>,
-    waiting: VecDeque<Entry>,
-    by_work: HashMap<Arc<Work>, u64>,
+    waiting: VecDeque<QueuedTask>,
+    by_work: HashMap<Arc<TaskCommand>, u64>,
 }
 
 #[derive(Debug)]
-struct Running {
-    entry: Entry,
+struct RunningTask {
+    entry: QueuedTask,
     pid: u32,
     since: Moment,
     deadline: Option<Moment>,
@@ -202,22 +202,22 @@ struct Running {
 }
 
 #[derive(Clone, Debug)]
-enum Place {
+enum RefLocation {
     Waiting { name: String, seq: u64 },
     Running(RunId),
 }
 
-/// The middle of all numbers: entries are put behind it, and, after a crash, before it.
+/// The middle of the number range: new tasks count up from it, restored ones count down.
 const SEQ_FIRST: u64 = 1 << 62;
 
-impl Queue {
-    pub(crate) fn new(limits: TaskLimits) -> Queue {
-        Queue {
+impl TaskQueue {
+    pub(crate) fn new(limits: TaskLimits) -> TaskQueue {
+        TaskQueue {
             limits,
             lanes: BTreeMap::new(),
             running: BTreeMap::new(),
             ready: BTreeSet::new(),
-            places: HashMap::new(),
+            locations: HashMap::new(),
             waiting: 0,
             next_seq: SEQ_FIRST,
             next_front: SEQ_FIRST,
@@ -227,7 +227,7 @@ impl Queue {
         }
     }
 
-    /// Takes limits of a file that was read again. What waits already stays.
+    /// Applies the limits of a reloaded file. Waiting tasks stay.
     pub(crate) fn set_limits(&mut self, limits: TaskLimits) -> Vec<Effect> {
         self.limits = limits;
         self.has_changed = true;
@@ -236,13 +236,13 @@ impl Queue {
         effects
     }
 
-    /// Takes a request. A ref that waits or runs already is ignored: it gets its answer.
-    pub(crate) fn request(&mut self, request: Request) -> Vec<Effect> {
+    /// Takes a request. A ref that already waits or runs is ignored: its answer is on the way.
+    pub(crate) fn request(&mut self, request: TaskRequest) -> Vec<Effect> {
         let mut effects = Vec::new();
-        if self.places.contains_key(&request.reference) {
+        if self.locations.contains_key(&request.reference) {
             return effects;
         }
-        let Request { reference, work, day, timeout, if_busy, rerun, keep } = request;
+        let TaskRequest { reference, work, day, timeout, if_busy, rerun, keep } = request;
         let never =
             |reason| Effect::Stopped(Stopped::never_ran(&work.name, reference.clone(), reason));
         if self.is_stopping && !keep && !self.limits.persist {
@@ -266,11 +266,12 @@ impl Queue {
                 return vec![never(Reason::QueueFull)];
             }
             entry.refs.push(reference.clone());
+            // The merged task has the strongest wish of all its refs, and the first day.
             entry.rerun |= rerun;
             entry.keep |= keep;
             entry.day = entry.day.take().or(day);
             self.has_changed = true;
-            self.places.insert(reference, Place::Waiting { name: work.name.clone(), seq });
+            self.locations.insert(reference, RefLocation::Waiting { name: work.name.clone(), seq });
             return vec![Effect::Queue(work.name)];
         }
         let in_lane = lane.map_or(0, |lane| lane.waiting.len());
@@ -281,29 +282,37 @@ impl Queue {
         let work = Arc::new(work);
         let seq = self.next_seq;
         self.next_seq += 1;
-        self.put(Entry { refs: vec![reference], work, day, timeout, rerun, keep, seq });
+        self.insert_task(QueuedTask {
+            refs: vec![reference],
+            work,
+            day,
+            timeout,
+            rerun,
+            keep,
+            seq,
+        });
         self.start_ready(&mut effects);
         effects.push(Effect::Queue(name));
         effects
     }
 
-    /// Takes back one ref, and the run if nobody else waits for it. An unknown one is ignored.
+    /// Cancels one ref, and the run if no other ref waits for it. An unknown ref is ignored.
     pub(crate) fn cancel(&mut self, reference: &Ref) -> Vec<Effect> {
-        match self.places.get(reference).cloned() {
+        match self.locations.get(reference).cloned() {
             None => Vec::new(),
-            Some(Place::Waiting { name, seq }) => {
-                self.places.remove(reference);
+            Some(RefLocation::Waiting { name, seq }) => {
+                self.locations.remove(reference);
                 self.has_changed = true;
                 let lane = self.lanes.get_mut(&name).expect("a waiting ref has its lane");
                 let entry = lane.entry(seq).expect("a waiting ref has its entry");
                 entry.refs.retain(|other| other != reference);
                 if entry.refs.is_empty() {
-                    self.remove(&name, seq);
+                    self.remove_task(&name, seq);
                 }
                 let stopped = Stopped::never_ran(&name, reference.clone(), Reason::Canceled);
                 vec![Effect::Stopped(stopped), Effect::Queue(name)]
             }
-            Some(Place::Running(run)) => {
+            Some(RefLocation::Running(run)) => {
                 let running = self.running.get_mut(&run).expect("a running ref has its run");
                 if running.entry.refs.len() == 1 {
                     if running.ending.is_some() {
@@ -313,7 +322,7 @@ impl Queue {
                     return vec![Effect::End(run)];
                 }
                 running.entry.refs.retain(|other| other != reference);
-                self.places.remove(reference);
+                self.locations.remove(reference);
                 self.has_changed = true;
                 let name = running.entry.work.name.clone();
                 let stopped = Stopped::never_ran(&name, reference.clone(), Reason::Canceled);
@@ -322,8 +331,8 @@ impl Queue {
         }
     }
 
-    /// What the run is about, for whoever starts it.
-    pub(crate) fn entry(&self, run: RunId) -> Option<&Entry> {
+    /// Returns the task of a run.
+    pub(crate) fn entry(&self, run: RunId) -> Option<&QueuedTask> {
         self.running.get(&run).map(|running| &running.entry)
     }
 
@@ -335,13 +344,13 @@ impl Queue {
         }
     }
 
-    /// The run could not be started.
-    pub(crate) fn not_started(&mut self, run: RunId, error: &str) -> Vec<Effect> {
-        let Some(running) = self.take_run(run) else { return Vec::new() };
+    /// Answers all refs of a run that could not be started.
+    pub(crate) fn start_failed(&mut self, run: RunId, error: &str) -> Vec<Effect> {
+        let Some(running) = self.remove_run(run) else { return Vec::new() };
         let name = running.entry.work.name.clone();
         let mut effects: Vec<Effect> = Vec::new();
         for reference in running.entry.refs {
-            self.places.remove(&reference);
+            self.locations.remove(&reference);
             let stopped = Stopped::never_ran(&name, reference, Reason::CannotStart);
             effects.push(Effect::Stopped(Stopped { error: Some(error.to_owned()), ..stopped }));
         }
@@ -349,20 +358,20 @@ impl Queue {
         effects
     }
 
-    /// The run has ended, by itself or because it was asked to.
+    /// Takes note that a run has exited, by itself or on request.
     pub(crate) fn exited(&mut self, run: RunId, exit_code: i32) -> Vec<Effect> {
-        let Some(running) = self.take_run(run) else { return Vec::new() };
-        let Running { entry, pid, ending, .. } = running;
+        let Some(running) = self.remove_run(run) else { return Vec::new() };
+        let RunningTask { entry, pid, ending, .. } = running;
         let name = entry.work.name.clone();
         let mut effects = Vec::new();
         if entry.keep && ending == Some(Reason::Stopping) {
-            // It was cut off, and is run again by the next daemon: its answer comes then.
+            // The next daemon runs it again, and answers it then.
             effects.push(Effect::Over(run));
-            self.put_front(entry);
+            self.insert_front(entry);
             return effects;
         }
         for reference in &entry.refs {
-            self.places.remove(reference);
+            self.locations.remove(reference);
             effects.push(Effect::Stopped(Stopped {
                 service: name.clone(),
                 pid,
@@ -377,7 +386,7 @@ impl Queue {
         effects
     }
 
-    /// Ends what has run longer than it may.
+    /// Ends tasks that exceeded their timeout.
     pub(crate) fn tick(&mut self, now: Moment) -> Vec<Effect> {
         let mut effects = Vec::new();
         for (run, running) in &mut self.running {
@@ -392,12 +401,12 @@ impl Queue {
         effects
     }
 
-    /// When [`Queue::tick`] has something to do.
-    pub(crate) fn due(&self) -> Option<Moment> {
+    /// Returns when [`TaskQueue::tick`] has work again.
+    pub(crate) fn next_due(&self) -> Option<Moment> {
         self.running.values().filter_map(|running| running.deadline).min()
     }
 
-    /// Starts nothing more: what waits is answered or kept, what runs is asked to end.
+    /// Stops: waiting tasks are answered or kept, running ones are asked to end.
     pub(crate) fn stop(&mut self) -> Vec<Effect> {
         self.is_stopping = true;
         let mut effects = Vec::new();
@@ -405,7 +414,7 @@ impl Queue {
         let names: Vec<String> = self.lanes.keys().cloned().collect();
         for name in names {
             let lane = self.lanes.get_mut(&name).expect("nobody else removes lanes here");
-            let (kept, gone): (VecDeque<Entry>, VecDeque<Entry>) =
+            let (kept, gone): (VecDeque<QueuedTask>, VecDeque<QueuedTask>) =
                 lane.waiting.drain(..).partition(|entry| entry.keep || persist);
             lane.waiting = kept;
             let lane = &mut *lane;
@@ -415,7 +424,7 @@ impl Queue {
             }
             self.waiting -= gone.len();
             for reference in gone.into_iter().flat_map(|entry| entry.refs) {
-                self.places.remove(&reference);
+                self.locations.remove(&reference);
                 let stopped = Stopped::never_ran(&name, reference, Reason::Stopping);
                 effects.push(Effect::Stopped(stopped));
             }
@@ -431,20 +440,20 @@ impl Queue {
         effects
     }
 
-    /// Whether nothing runs.
-    pub(crate) fn is_quiet(&self) -> bool {
+    /// Returns whether nothing runs.
+    pub(crate) fn is_idle(&self) -> bool {
         self.running.is_empty()
     }
 
-    /// Takes up what an earlier daemon has left.
-    pub(crate) fn restore(&mut self, kept: Kept) -> Vec<Effect> {
+    /// Restores what an earlier daemon saved.
+    pub(crate) fn restore(&mut self, kept: SavedTasks) -> Vec<Effect> {
         let mut effects = Vec::new();
-        // What is answered here must not be answered again after the next crash.
+        // The answers given here must not be given again after the next crash.
         self.has_changed = true;
-        // The last one first, as each goes to the front.
+        // In reverse, because each goes to the front.
         for entry in kept.running.into_iter().rev() {
             if entry.keep || entry.rerun {
-                self.put_front(entry);
+                self.insert_front(entry);
                 continue;
             }
             for reference in entry.refs {
@@ -453,57 +462,57 @@ impl Queue {
             }
         }
         for mut entry in kept.waiting {
-            entry.refs.retain(|reference| !self.places.contains_key(reference));
+            entry.refs.retain(|reference| !self.locations.contains_key(reference));
             let lane = self.lanes.get(&entry.work.name);
             let is_there = lane.is_some_and(|lane| lane.by_work.contains_key(&entry.work));
-            // The file is ours; what does not fit it was changed by somebody.
+            // We wrote this file within the limits, so an entry beyond them was edited by hand.
             if entry.refs.is_empty() || (is_there && self.waiting >= WAITING_ALL_MAX) {
                 continue;
             }
             entry.seq = self.next_seq;
             self.next_seq += 1;
-            self.put(entry);
+            self.insert_task(entry);
         }
         self.start_ready(&mut effects);
         effects
     }
 
-    /// What has to survive the daemon, if it has changed since the last time.
-    pub(crate) fn take_changes(&mut self) -> Option<Kept> {
+    /// Returns what has to survive the daemon, if it has changed since the last call.
+    pub(crate) fn take_changes(&mut self) -> Option<SavedTasks> {
         if !std::mem::take(&mut self.has_changed) {
             return None;
         }
         let persist = self.limits.persist;
-        let is_kept = |entry: &&Entry| entry.keep || persist;
+        let is_kept = |entry: &&QueuedTask| entry.keep || persist;
         let running = self.running.values().map(|running| &running.entry);
-        let mut waiting: Vec<&Entry> =
+        let mut waiting: Vec<&QueuedTask> =
             self.lanes.values().flat_map(|lane| &lane.waiting).filter(is_kept).collect();
         waiting.sort_by_key(|entry| entry.seq);
-        Some(Kept {
+        Some(SavedTasks {
             running: running.filter(is_kept).cloned().collect(),
             waiting: waiting.into_iter().cloned().collect(),
         })
     }
 
-    /// What was to survive could not be written: it is given again.
-    pub(crate) fn not_kept(&mut self) {
+    /// Returns the changes again at the next call, because they could not be written.
+    pub(crate) fn mark_unsaved(&mut self) {
         self.has_changed = true;
     }
 
-    /// What the queue of a name looks like.
-    pub(crate) fn snapshot(&self, name: &str) -> Snapshot<'_> {
+    /// Returns the state of one name's queue.
+    pub(crate) fn snapshot(&self, name: &str) -> QueueSnapshot<'_> {
         let Some(lane) = self.lanes.get(name) else {
-            return Snapshot { running: None, queued: 0, shown: Vec::new() };
+            return QueueSnapshot { running: None, queued: 0, shown: Vec::new() };
         };
         let running = lane.running.and_then(|run| self.running.get(&run));
-        Snapshot {
+        QueueSnapshot {
             running: running.and_then(|running| running.entry.refs.first()),
             queued: lane.waiting.len(),
             shown: lane.waiting.iter().take(SHOWN_MAX).collect(),
         }
     }
 
-    /// What runs: the first ref, the name, since when.
+    /// Lists running tasks: first ref, name, start time.
     pub(crate) fn running(&self) -> impl Iterator<Item = (&Ref, &str, Moment)> {
         self.running.values().filter_map(|running| {
             let first = running.entry.refs.first()?;
@@ -511,17 +520,17 @@ impl Queue {
         })
     }
 
-    /// How much waits, by name.
-    pub(crate) fn lengths(&self) -> impl Iterator<Item = (&str, usize)> {
+    /// Counts waiting tasks by name.
+    pub(crate) fn waiting_counts(&self) -> impl Iterator<Item = (&str, usize)> {
         let lengths = self.lanes.iter().map(|(name, lane)| (name.as_str(), lane.waiting.len()));
         lengths.filter(|(_, len)| *len > 0)
     }
 
-    fn put(&mut self, entry: Entry) {
+    fn insert_task(&mut self, entry: QueuedTask) {
         let name = entry.work.name.clone();
         for reference in &entry.refs {
-            let place = Place::Waiting { name: name.clone(), seq: entry.seq };
-            self.places.insert(reference.clone(), place);
+            let place = RefLocation::Waiting { name: name.clone(), seq: entry.seq };
+            self.locations.insert(reference.clone(), place);
         }
         let lane = self.lanes.entry(name.clone()).or_default();
         lane.by_work.insert(Arc::clone(&entry.work), entry.seq);
@@ -529,33 +538,33 @@ impl Queue {
         lane.waiting.insert(at, entry);
         self.waiting += 1;
         self.has_changed = true;
-        self.note_ready(&name);
+        self.update_ready(&name);
     }
 
-    /// Puts an entry before all others.
-    fn put_front(&mut self, mut entry: Entry) {
+    /// Inserts a task before all others.
+    fn insert_front(&mut self, mut entry: QueuedTask) {
         self.next_front -= 1;
         entry.seq = self.next_front;
-        self.put(entry);
+        self.insert_task(entry);
     }
 
-    fn remove(&mut self, name: &str, seq: u64) -> Option<Entry> {
+    fn remove_task(&mut self, name: &str, seq: u64) -> Option<QueuedTask> {
         let lane = self.lanes.get_mut(name)?;
         let at = lane.waiting.binary_search_by_key(&seq, |entry| entry.seq).ok()?;
         let entry = lane.waiting.remove(at)?;
-        // An equal one may wait beside one that was put to the front.
+        // A task moved to the front may have an equal one waiting, which `by_work` names.
         if lane.by_work.get(&entry.work) == Some(&seq) {
             lane.by_work.remove(&entry.work);
         }
         self.waiting -= 1;
         self.has_changed = true;
         self.ready.remove(&(seq, name.to_owned()));
-        self.note_ready(name);
+        self.update_ready(name);
         Some(entry)
     }
 
-    /// Notes whose turn it is among entries of a name.
-    fn note_ready(&mut self, name: &str) {
+    /// Updates which task of a name is ready to start.
+    fn update_ready(&mut self, name: &str) {
         let Some(lane) = self.lanes.get(name) else { return };
         if lane.running.is_none() && lane.waiting.is_empty() {
             self.lanes.remove(name);
@@ -563,7 +572,7 @@ impl Queue {
         }
         let first = lane.waiting.front().filter(|_| lane.running.is_none() && !self.is_stopping);
         if let Some(first) = first {
-            // One that was first before waits behind it now.
+            // The former first task is second now, and not ready.
             if let Some(second) = lane.waiting.get(1) {
                 self.ready.remove(&(second.seq, name.to_owned()));
             }
@@ -576,22 +585,22 @@ impl Queue {
             let Some((seq, name)) = self.ready.pop_first() else { return };
             let run = RunId(self.next_run);
             self.next_run += 1;
-            // Marked first, so that the next of its name is not taken for ready.
+            // Mark the lane busy first, or `remove_entry` would make the next task of the name ready.
             if let Some(lane) = self.lanes.get_mut(&name) {
                 lane.running = Some(run);
             }
-            let entry = self.remove(&name, seq).expect("what is ready waits");
+            let entry = self.remove_task(&name, seq).expect("what is ready waits");
             for reference in &entry.refs {
-                self.places.insert(reference.clone(), Place::Running(run));
+                self.locations.insert(reference.clone(), RefLocation::Running(run));
             }
             let since = Moment::ZERO;
-            let running = Running { entry, pid: 0, since, deadline: None, ending: None };
+            let running = RunningTask { entry, pid: 0, since, deadline: None, ending: None };
             self.running.insert(run, running);
             effects.push(Effect::Start(run));
         }
     }
 
-    fn take_run(&mut self, run: RunId) -> Option<Running> {
+    fn remove_run(&mut self, run: RunId) -> Option<RunningTask> {
         let running = self.running.remove(&run)?;
         self.has_changed = true;
         if let Some(lane) = self.lanes.get_mut(&running.entry.work.name) {
@@ -601,34 +610,39 @@ impl Queue {
     }
 
     fn finish_lane(&mut self, name: String, effects: &mut Vec<Effect>) {
-        self.note_ready(&name);
+        self.update_ready(&name);
         effects.push(Effect::Queue(name));
         self.start_ready(effects);
     }
 }
 
 impl Lane {
-    fn entry(&mut self, seq: u64) -> Option<&mut Entry> {
+    fn entry(&mut self, seq: u64) -> Option<&mut QueuedTask> {
         let at = self.waiting.binary_search_by_key(&seq, |entry| entry.seq).ok()?;
         self.waiting.get_mut(at)
     }
 }
 
-/// Work on disk is work, whoever else looks at it in memory.
+/// Serializes the shared command as a plain one.
 mod shared {
-    use super::{Arc, Work};
+    use super::{Arc, TaskCommand};
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-    pub(super) fn serialize<S: Serializer>(work: &Arc<Work>, to: S) -> Result<S::Ok, S::Error> {
+    pub(super) fn serialize<S: Serializer>(
+        work: &Arc<TaskCommand>,
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
         work.as_ref().serialize(to)
     }
 
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Arc<Work>, D::Error> {
-        Work::deserialize(from).map(Arc::new)
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<Arc<TaskCommand>, D::Error> {
+        TaskCommand::deserialize(from).map(Arc::new)
     }
 }
 
-fn by_work(waiting: &VecDeque<Entry>) -> HashMap<Arc<Work>, u64> {
+fn by_work(waiting: &VecDeque<QueuedTask>) -> HashMap<Arc<TaskCommand>, u64> {
     waiting.iter().map(|entry| (Arc::clone(&entry.work), entry.seq)).collect()
 }
 

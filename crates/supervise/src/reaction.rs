@@ -1,4 +1,4 @@
-//! Tasks that answer messages: which message, with which words, and when not.
+//! Reactions: tasks that answer messages.
 
 use std::fs::File;
 use std::io::Read;
@@ -6,14 +6,14 @@ use std::path::Path;
 
 use bus::{Filter, Message};
 
-use crate::fill::{FillError, fill};
+use crate::fill::{FillError, fill_placeholders};
 use crate::group;
 use crate::services_file::Reaction;
 
-/// Bytes of a file that names a process.
+/// Bytes read from a pid file.
 const PID_FILE_MAX: u64 = 64;
 
-/// The messages that reactions have to see.
+/// Returns a filter for the messages that reactions need.
 pub(crate) fn filter(reactions: &[Reaction]) -> Option<Filter> {
     if reactions.is_empty() {
         return None;
@@ -29,8 +29,8 @@ pub(crate) fn filter(reactions: &[Reaction]) -> Option<Filter> {
     Some(Filter { tracts, events, fields: Vec::new() })
 }
 
-/// The reactions that answer a message, each with its command; a value that cannot stand in one
-/// is an error.
+/// Returns the reactions to a message with their commands. A value that cannot be an argument is
+/// an error.
 pub(crate) fn answers<'a>(
     reactions: &'a [Reaction],
     message: &Message,
@@ -41,17 +41,17 @@ pub(crate) fn answers<'a>(
         fits(&reaction.tract, tract.as_deref()) && fits(&reaction.event, event.as_deref())
     });
     let value = |name: &str| message.field(name).map_or(serde_json::Value::Null, |it| it.json());
-    fitting.map(|reaction| (reaction, fill(&reaction.cmd, value))).collect()
+    fitting.map(|reaction| (reaction, fill_placeholders(&reaction.cmd, value))).collect()
 }
 
-/// Whether a process that a file names lives. A file that is missing or says anything else, and a
-/// process that is dead or somebody else's, hold nobody up.
+/// Returns whether the process in a pid file lives and belongs to us. A missing or malformed file
+/// does not hold up a reaction.
 pub(crate) fn is_held(journal: &Path, pid_file: &Path) -> bool {
     let mut text = String::new();
     let read = File::open(journal.join(pid_file))
         .and_then(|file| file.take(PID_FILE_MAX).read_to_string(&mut text));
     let pid = text.trim().parse::<u32>().ok().filter(|pid| *pid > 0);
-    read.is_ok() && pid.is_some_and(group::is_ours_and_lives)
+    read.is_ok() && pid.is_some_and(group::can_signal)
 }
 
 #[cfg(test)]
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_whole_arguments_and_missing_ones_take_their_option_along() {
+    fn missing_value_drops_its_option() {
         let all = Some("all".to_owned());
         assert_eq!(
             commands(r#","day":20250213,"mode":"a b""#),
@@ -99,14 +99,14 @@ mod tests {
     }
 
     #[test]
-    fn a_value_that_could_be_something_else_stops_the_run() {
+    fn ambiguous_value_stops_the_run() {
         for bad in [r#""--x""#, r#""a\nb""#, "[1]", "true", r#"{"a":1}"#] {
             assert_eq!(commands(&format!(r#","day":{bad}"#))[0], None, "{bad}");
         }
     }
 
     #[test]
-    fn only_named_messages_are_heard() {
+    fn filter_has_only_named_messages() {
         let filter = filter(&reactions(FILE)).unwrap();
         assert_eq!(filter.tracts, ["*", "dream"]);
         assert_eq!(filter.events, ["*", "completed"]);
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_living_process_of_ours_holds_a_reaction_up() {
+    fn only_our_living_process_holds_a_reaction() {
         let folder = tempfile::tempdir().unwrap();
         let held = |text: &str| {
             std::fs::write(folder.path().join("x.pid"), text).unwrap();
@@ -131,7 +131,7 @@ mod tests {
         dead.wait().unwrap();
         assert!(!held(&dead.id().to_string()));
         assert!(!is_held(folder.path(), Path::new("absent.pid")));
-        // Only where we are not everybody's master there is a foreign one.
+        // Root may signal every process, so for root none is foreign.
         if !rustix::process::geteuid().is_root() {
             assert!(!held("1"));
         }

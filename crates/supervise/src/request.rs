@@ -1,4 +1,4 @@
-//! Messages that ask the supervisor for something, field by field.
+//! Parses requests to the supervisor, field by field.
 
 use std::time::Duration;
 
@@ -8,12 +8,12 @@ use crate::day::Day;
 use crate::run_ref::Ref;
 use crate::services_file::{IfBusy, check_words};
 
-/// The longest a task may be given.
+/// The longest timeout of a task: a year.
 const TIMEOUT_MAX: f64 = 365.0 * 24.0 * 3_600.0;
 
-/// What `supervisor.request` asks for, as far as it could be read.
+/// A parsed `supervisor.request`.
 #[derive(Clone, PartialEq, Debug)]
-pub(crate) struct Asked {
+pub(crate) struct ParsedRequest {
     pub cmd: Vec<String>,
     pub day: Option<Day>,
     pub timeout: Option<Duration>,
@@ -21,41 +21,41 @@ pub(crate) struct Asked {
     pub rerun: bool,
 }
 
-/// The ref of a message: absent, good, or something that is none.
+/// The ref of a request: absent, valid or invalid.
 #[derive(Clone, PartialEq, Debug)]
-pub(crate) enum AskedRef {
+pub(crate) enum RequestRef {
     Absent,
-    Good(Ref),
-    Bad,
+    Valid(Ref),
+    Invalid,
 }
 
-impl AskedRef {
-    pub(crate) fn read(message: &Message) -> AskedRef {
-        match present(message, "ref") {
-            None => AskedRef::Absent,
-            Some(field) => Ref::read(field).map_or(AskedRef::Bad, AskedRef::Good),
+impl RequestRef {
+    pub(crate) fn read(message: &Message) -> RequestRef {
+        match non_null_field(message, "ref") {
+            None => RequestRef::Absent,
+            Some(field) => Ref::read(field).map_or(RequestRef::Invalid, RequestRef::Valid),
         }
     }
 }
 
-impl Asked {
-    /// Reads a request; the error says what is wrong with it.
-    pub(crate) fn read(message: &Message) -> Result<Asked, String> {
-        Ok(Asked {
-            cmd: words(message)?,
-            day: day(message)?,
-            timeout: timeout(message)?,
-            if_busy: match choice(message, "if_busy", &["queue", "skip"])? {
+impl ParsedRequest {
+    /// Parses a request; the error says what is wrong with it.
+    pub(crate) fn read(message: &Message) -> Result<ParsedRequest, String> {
+        Ok(ParsedRequest {
+            cmd: parse_words(message)?,
+            day: parse_day(message)?,
+            timeout: parse_timeout(message)?,
+            if_busy: match parse_choice(message, "if_busy", &["queue", "skip"])? {
                 Some(1) => IfBusy::Skip,
                 _ => IfBusy::Queue,
             },
-            rerun: choice(message, "after_crash", &["drop", "rerun"])? == Some(1),
+            rerun: parse_choice(message, "after_crash", &["drop", "rerun"])? == Some(1),
         })
     }
 }
 
-fn words(message: &Message) -> Result<Vec<String>, String> {
-    let Some(field) = present(message, "cmd") else {
+fn parse_words(message: &Message) -> Result<Vec<String>, String> {
+    let Some(field) = non_null_field(message, "cmd") else {
         return Err("`cmd` is missing".to_owned());
     };
     let words: Vec<String> =
@@ -64,8 +64,8 @@ fn words(message: &Message) -> Result<Vec<String>, String> {
     Ok(words)
 }
 
-fn day(message: &Message) -> Result<Option<Day>, String> {
-    let Some(field) = present(message, "day") else { return Ok(None) };
+fn parse_day(message: &Message) -> Result<Option<Day>, String> {
+    let Some(field) = non_null_field(message, "day") else { return Ok(None) };
     let text = match field.text() {
         Some(text) => text.into_owned(),
         None => field.integer().map(|number| number.to_string()).unwrap_or_default(),
@@ -76,8 +76,8 @@ fn day(message: &Message) -> Result<Option<Day>, String> {
     }
 }
 
-fn timeout(message: &Message) -> Result<Option<Duration>, String> {
-    let Some(field) = present(message, "timeout_seconds") else { return Ok(None) };
+fn parse_timeout(message: &Message) -> Result<Option<Duration>, String> {
+    let Some(field) = non_null_field(message, "timeout_seconds") else { return Ok(None) };
     let seconds = field.json().as_f64().filter(|seconds| (0.001..=TIMEOUT_MAX).contains(seconds));
     match seconds {
         Some(seconds) => Ok(Some(Duration::from_secs_f64(seconds))),
@@ -85,9 +85,9 @@ fn timeout(message: &Message) -> Result<Option<Duration>, String> {
     }
 }
 
-/// Which of some words a field has.
-fn choice(message: &Message, name: &str, words: &[&str]) -> Result<Option<usize>, String> {
-    let Some(field) = present(message, name) else { return Ok(None) };
+/// Returns which of some words a field has.
+fn parse_choice(message: &Message, name: &str, words: &[&str]) -> Result<Option<usize>, String> {
+    let Some(field) = non_null_field(message, name) else { return Ok(None) };
     let text = field.text().unwrap_or_default();
     match words.iter().position(|word| *word == text) {
         Some(at) => Ok(Some(at)),
@@ -95,8 +95,8 @@ fn choice(message: &Message, name: &str, words: &[&str]) -> Result<Option<usize>
     }
 }
 
-/// A field that says something: `null` is how some languages leave one out.
-fn present<'a>(message: &'a Message, name: &str) -> Option<FieldValue<'a>> {
+/// Returns a field unless it is `null`, which is how some languages leave a field out.
+fn non_null_field<'a>(message: &'a Message, name: &str) -> Option<FieldValue<'a>> {
     message.field(name).filter(|field| field.raw() != b"null")
 }
 
@@ -104,18 +104,18 @@ fn present<'a>(message: &'a Message, name: &str) -> Option<FieldValue<'a>> {
 mod tests {
     use super::*;
 
-    fn asked(fields: &str) -> Result<Asked, String> {
+    fn asked(fields: &str) -> Result<ParsedRequest, String> {
         let line = format!(r#"{{"tract":"supervisor","event":"request"{fields}}}"#);
-        Asked::read(&Message::parse(line.as_bytes()).unwrap())
+        ParsedRequest::read(&Message::parse(line.as_bytes()).unwrap())
     }
 
-    fn reference(value: &str) -> AskedRef {
+    fn reference(value: &str) -> RequestRef {
         let line = format!(r#"{{"tract":"supervisor","event":"request","ref":{value}}}"#);
-        AskedRef::read(&Message::parse(line.as_bytes()).unwrap())
+        RequestRef::read(&Message::parse(line.as_bytes()).unwrap())
     }
 
     #[test]
-    fn a_request_is_read_whole() {
+    fn request_is_parsed_whole() {
         let read = asked(
             r#","cmd":["git","fetch"],"day":20250213,"timeout_seconds":1.5,"if_busy":"skip","after_crash":"rerun""#,
         );
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_a_request_is_refused() {
+    fn malformed_request_is_refused() {
         let long = format!(r#","cmd":["{}"]"#, "x".repeat(200_000));
         let many = format!(r#","cmd":[{}"x"]"#, r#""x","#.repeat(256));
         for fields in [
@@ -157,19 +157,19 @@ mod tests {
     }
 
     #[test]
-    fn a_ref_is_a_text_or_an_integer() {
+    fn ref_is_text_or_integer() {
         let good = |value: &str| match reference(value) {
-            AskedRef::Good(reference) => reference.json().as_str().to_owned(),
+            RequestRef::Valid(reference) => reference.json().as_str().to_owned(),
             other => panic!("{value}: {other:?}"),
         };
         for value in [r#""a""#, r#""""#, "7", "-7", "123456789012345678901234567890"] {
             assert_eq!(good(value), value, "given back as it came");
         }
         assert_eq!(good(r#""\ud800""#), r#""\ud800""#);
-        assert_eq!(reference("null"), AskedRef::Absent);
+        assert_eq!(reference("null"), RequestRef::Absent);
         let long = format!(r#""{}""#, "x".repeat(257));
         for value in ["1.5", "1e3", "true", "[]", "{}", &long] {
-            assert_eq!(reference(value), AskedRef::Bad, "{value}");
+            assert_eq!(reference(value), RequestRef::Invalid, "{value}");
         }
         assert_ne!(reference("7"), reference(r#""7""#));
         assert_eq!(reference(r#""\u0061""#), reference(r#""a""#));

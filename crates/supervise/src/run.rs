@@ -1,52 +1,52 @@
-//! A task of the daemon's own, as the part that asked for it sees it: told directly, because what
-//! goes over the bus may be late.
+//! A task of the daemon, as the part sees it that asked for it. It is notified directly, because
+//! messages on the bus may be late.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::Duration;
 
 use crate::run_ref::Ref;
 
-/// What one run has to say: that it began, and how it ended.
+/// A run sends two events: that it started and how it ended.
 const NEWS_MAX: usize = 2;
 
-/// A task that was put into the queue.
+/// A queued task of the daemon.
 #[derive(Debug)]
-pub struct Run {
+pub struct TaskRun {
     reference: Ref,
-    news: Receiver<RunNews>,
+    news: Receiver<RunEvent>,
 }
 
-/// What became of it.
+/// An event of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum RunNews {
+pub enum RunEvent {
     /// Its process exists.
     Started,
-    /// It has ended with this exit code, or never ran.
+    /// It ended with this exit code, or never ran.
     Ended(i32),
 }
 
-/// The other end.
-pub(crate) type Watcher = SyncSender<RunNews>;
+/// The sending end for the keeper.
+pub(crate) type Watcher = SyncSender<RunEvent>;
 
-impl Run {
-    /// The run that `put` puts into the queue, with somebody to be told of it.
-    pub(crate) fn begin<E>(put: impl FnOnce(Watcher) -> Result<Ref, E>) -> Result<Run, E> {
+impl TaskRun {
+    /// Queues a run with `put`, and connects it to its watcher.
+    pub(crate) fn begin<E>(put: impl FnOnce(Watcher) -> Result<Ref, E>) -> Result<TaskRun, E> {
         let (watcher, news) = sync_channel(NEWS_MAX);
-        Ok(Run { reference: put(watcher)?, news })
+        Ok(TaskRun { reference: put(watcher)?, news })
     }
 
-    /// What it is called on the bus.
+    /// Returns its ref on the bus.
     pub fn reference(&self) -> &Ref {
         &self.reference
     }
 
-    /// What became of it next; `None` if nothing did in time. A supervisor that is gone has ended
-    /// everything it ran.
-    pub fn next(&self, limit: Duration) -> Option<RunNews> {
+    /// Returns the next event; `None` after the limit. If the supervisor is gone, the run has ended
+    /// with it.
+    pub fn next(&self, limit: Duration) -> Option<RunEvent> {
         match self.news.recv_timeout(limit) {
             Ok(news) => Some(news),
             Err(RecvTimeoutError::Timeout) => None,
-            Err(RecvTimeoutError::Disconnected) => Some(RunNews::Ended(-1)),
+            Err(RecvTimeoutError::Disconnected) => Some(RunEvent::Ended(-1)),
         }
     }
 }

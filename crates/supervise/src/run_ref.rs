@@ -1,37 +1,37 @@
-//! The name of one run of one process.
+//! The ref: names one run of one process.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
 use bus::{FieldValue, Json};
 
-/// Bytes of a name.
+/// Bytes of a ref.
 const REF_MAX: usize = 256;
 
-/// How far ahead names are reserved. A crash skips at most so many milliseconds.
+/// How far ahead refs are reserved on disk. A crash skips at most this many milliseconds.
 const RESERVED_MS: u64 = 10_000;
 
-/// Names one run of one process: a text, or an integer, given back as it came.
+/// Names one run of one process: a text or an integer, echoed as it was given.
 ///
-/// It cannot be serialised, as a tree of values does not hold every one of them: messages take its
-/// [`Ref::json`], files its `stored` form.
+/// It has no `Serialize`, because a tree of values cannot hold every ref. Messages use
+/// [`Ref::json`], files the `stored` module.
 #[derive(Clone)]
 pub struct Ref {
-    /// As it was given.
+    /// The ref as given.
     json: Json,
-    /// Equal for equal ones, however they were spelled.
+    /// A normal form: equal for equal refs, however they were spelled.
     spelling: String,
     text: String,
 }
 
 impl Ref {
-    /// A text as a name; `None` if it is too long.
+    /// Makes a ref from a text; `None` if it is too long.
     pub fn text(text: impl Into<String>) -> Option<Ref> {
         let text = text.into();
-        (text.len() <= REF_MAX).then(|| Ref::made(text))
+        (text.len() <= REF_MAX).then(|| Ref::from_text(text))
     }
 
-    /// Reads the name in a message: a text or an integer. `None` for anything else.
+    /// Reads the ref of a message; `None` unless it is a text or an integer.
     pub(crate) fn read(field: FieldValue<'_>) -> Option<Ref> {
         let json = Json::from(field);
         let text = match field.text() {
@@ -42,17 +42,17 @@ impl Ref {
         (text.len() <= REF_MAX).then(|| Ref { spelling: json.spelling(), json, text })
     }
 
-    /// The name as text: for file names and the environment.
+    /// Returns the ref as text, for file names and the environment.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// The name as it was given: for messages.
+    /// Returns the ref as given, for messages.
     pub fn json(&self) -> &Json {
         &self.json
     }
 
-    fn made(text: String) -> Ref {
+    fn from_text(text: String) -> Ref {
         let json = Json::from_value(&text);
         Ref { spelling: json.spelling(), json, text }
     }
@@ -83,7 +83,7 @@ impl fmt::Debug for Ref {
     }
 }
 
-/// Names in our own files: as they are where a tree of values holds them, else as text in JSON.
+/// Refs in our own files: plain where a tree of values can hold them, else as JSON text.
 pub(crate) mod stored {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -91,7 +91,7 @@ pub(crate) mod stored {
 
     #[derive(Serialize, Deserialize)]
     #[serde(untagged)]
-    enum Stored {
+    enum StoredRef {
         Text(String),
         Integer(i64),
         Odd { json: String },
@@ -102,55 +102,59 @@ pub(crate) mod stored {
     }
 
     pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Ref>, D::Error> {
-        let all = Vec::<Stored>::deserialize(from)?;
+        let all = Vec::<StoredRef>::deserialize(from)?;
         let refs: Option<Vec<Ref>> = all.into_iter().map(restore).collect();
         refs.ok_or_else(|| serde::de::Error::custom("it names no run"))
     }
 
-    fn store(reference: &Ref) -> Stored {
+    fn store(reference: &Ref) -> StoredRef {
         let json = reference.json.as_str();
         match serde_json::from_str(json) {
-            Ok(stored @ Stored::Text(_)) => stored,
-            Ok(Stored::Integer(number)) if number.to_string() == json => Stored::Integer(number),
-            _ => Stored::Odd { json: json.to_owned() },
+            Ok(stored @ StoredRef::Text(_)) => stored,
+            Ok(StoredRef::Integer(number)) if number.to_string() == json => {
+                StoredRef::Integer(number)
+            }
+            _ => StoredRef::Odd { json: json.to_owned() },
         }
     }
 
-    fn restore(stored: Stored) -> Option<Ref> {
+    fn restore(stored: StoredRef) -> Option<Ref> {
         match stored {
-            Stored::Text(text) => Ref::text(text),
-            Stored::Integer(number) => Ref::read(FieldValue::from_json(&Json::from_value(number))),
-            Stored::Odd { json } => Ref::read(FieldValue::from_json(&Json::parse(&json).ok()?)),
+            StoredRef::Text(text) => Ref::text(text),
+            StoredRef::Integer(number) => {
+                Ref::read(FieldValue::from_json(&Json::from_value(number)))
+            }
+            StoredRef::Odd { json } => Ref::read(FieldValue::from_json(&Json::parse(&json).ok()?)),
         }
     }
 }
 
-/// Makes names up: milliseconds since 1970 as text, each above all before it, also over restarts
-/// and clocks that go back.
+/// Generates refs: milliseconds since 1970 as text. Each is above all earlier ones, also after a
+/// restart or when the clock goes back.
 #[derive(Debug)]
-pub(crate) struct RefSource {
+pub(crate) struct RefGenerator {
     last: u64,
-    /// Names below it may be in use; written down before it is passed.
+    /// Refs below this bound may be in use. A new bound is saved before refs pass it.
     bound: u64,
 }
 
-impl RefSource {
-    /// Goes on above what was reserved before.
-    pub(crate) fn above(reserved: u64) -> RefSource {
-        RefSource { last: reserved, bound: reserved }
+impl RefGenerator {
+    /// Continues above the range that was reserved before.
+    pub(crate) fn above(reserved: u64) -> RefGenerator {
+        RefGenerator { last: reserved, bound: reserved }
     }
 
-    /// The next name; and a bound that has to be written down before the name is used.
+    /// Returns the next ref, and a bound that must be saved before the ref is used.
     pub(crate) fn next(&mut self, now_ms: u64) -> (Ref, Option<u64>) {
         self.last = now_ms.max(self.last.saturating_add(1));
         let has_passed = self.last >= self.bound;
         if has_passed {
             self.bound = self.last.saturating_add(RESERVED_MS);
         }
-        (Ref::made(self.last.to_string()), has_passed.then_some(self.bound))
+        (Ref::from_text(self.last.to_string()), has_passed.then_some(self.bound))
     }
 
-    /// The last name made up: what an orderly end writes down.
+    /// Returns the last generated ref, which an orderly stop saves.
     pub(crate) fn last(&self) -> u64 {
         self.last
     }
@@ -161,8 +165,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn made_up_names_rise_whatever_the_clock_does() {
-        let mut refs = RefSource::above(0);
+    fn generated_refs_rise_under_any_clock() {
+        let mut refs = RefGenerator::above(0);
         let names: Vec<u64> = [1_000, 1_000, 1_000, 500, 0, 2_000]
             .map(|now| refs.next(now).0.as_str().parse().unwrap())
             .to_vec();
@@ -170,8 +174,8 @@ mod tests {
     }
 
     #[test]
-    fn after_a_crash_no_name_is_made_up_again() {
-        let mut refs = RefSource::above(0);
+    fn generated_refs_are_unique_after_crash() {
+        let mut refs = RefGenerator::above(0);
         let mut on_disk = 0;
         let mut writes = 0;
         let mut last = String::new();
@@ -185,7 +189,7 @@ mod tests {
         }
         assert!(writes < 10, "not every name is written down: {writes}");
         // The clock has gone back meanwhile.
-        let (next, _) = RefSource::above(on_disk).next(0);
+        let (next, _) = RefGenerator::above(on_disk).next(0);
         assert!(next.as_str().parse::<u64>().unwrap() > last.parse().unwrap());
     }
 }

@@ -1,10 +1,18 @@
-//! Processes that run: started with their threads, told to end in time, watched until the last of
-//! their group is gone.
+//! Running processes: their start, their threads, and their end.
 //!
-//! A run goes through three ends: its main process exits, its output is read to the end, its group
-//! is empty. The first two, or a little patience, make its end known; only the third forgets it.
+//! A run ends in three steps: its main process exits, its output is read to the end, its group is
+//! empty. The first two, or [`DRAIN_WAIT`] after the first, make the end known; the run is forgotten
+//! only after the third.
 //!
-//! Not here: why something is started or ended, and what is said of it.
+//! The kill ladder is three times of a run, each optional:
+//!
+//! ```text
+//! term_at     send SIGTERM to the group
+//! kill_at     send SIGKILL to the group
+//! give_up_at  the kernel did not end it: report it as killed and forget it
+//! ```
+//!
+//! Not here: why a run is started or ended, and what is published about it.
 
 use std::collections::{BTreeMap, HashSet};
 use std::ffi::{OsStr, OsString};
@@ -19,39 +27,39 @@ use std::time::Duration;
 use bus::Handle;
 use rustix::process::Signal;
 
-use crate::announce::{Account, Who};
+use crate::announce::{RunLabel, RunSummary};
 use crate::children::Children;
 use crate::clock::{Clock, Moment};
 use crate::day::Day;
 use crate::group;
-use crate::incoming::Incoming;
+use crate::keeper_input::KeeperInput;
 use crate::log_file::LogFile;
-use crate::output::Output;
-use crate::process::{self, Launch};
+use crate::output::OutputSink;
+use crate::process::{self, LaunchSpec};
 use crate::program::Program;
 use crate::queue::RunId;
 use crate::run_ref::Ref;
-use crate::settings::Settings;
+use crate::settings::SupervisorSettings;
 
-/// How long the end of a run waits for what its children may still print.
+/// How long the end of a run waits for output that its children may still print.
 const DRAIN_WAIT: Duration = Duration::from_secs(2);
 
-/// How long what is left of a group may live when its main process has ended, and how long it has
-/// after it was asked to end.
+/// How long other processes of a group may live after the main process has exited, and how long
+/// they have after SIGTERM.
 const LEFTOVER_WAIT: Duration = Duration::from_secs(2);
 const LEFTOVER_GRACE: Duration = Duration::from_secs(5);
 
-/// How long the kernel may take to end what was killed. Then it is given up.
+/// How long the kernel may take to end a killed process. Then the run is given up.
 const KILLED_WITHIN: Duration = Duration::from_secs(5);
 
-/// Longer than any group lives that was killed.
+/// Longer than a killed group lives.
 const WATCH_MAX: Duration = Duration::from_secs(30 * 24 * 3_600);
 
 /// What to start.
-pub(crate) struct Start<'a> {
+pub(crate) struct RunSpec<'a> {
     pub name: &'a str,
     pub reference: &'a Ref,
-    /// Everybody who waits for its end.
+    /// All refs that wait for its end.
     pub refs: &'a [Ref],
     pub program: &'a Program,
     pub cmd: &'a [String],
@@ -60,65 +68,69 @@ pub(crate) struct Start<'a> {
     pub place: LogPlace,
 }
 
-/// Where the log of a run is.
+/// Which day's folder has the log of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum LogPlace {
-    /// In the folder of a day.
+    /// The folder of this day.
     Day(Day),
-    /// In the folder of the day it was begun in.
+    /// The folder of the day on which the run started.
     Today,
-    /// In each day's folder.
+    /// Each day's folder in turn.
     EachDay,
 }
 
-/// All processes of ours.
+/// All running processes.
 pub(crate) struct Runs {
-    settings: Settings,
+    settings: SupervisorSettings,
     clock: Clock,
     bus: Handle,
-    news: SyncSender<Incoming>,
+    inputs: SyncSender<KeeperInput>,
     children: Children,
-    runs: BTreeMap<RunId, Run>,
-    /// Why the log of the run that ended last could not be written, if it was so.
-    last_trouble: Option<String>,
+    runs: BTreeMap<RunId, RunState>,
+    /// The log error of the run that ended last, if any.
+    last_log_error: Option<String>,
 }
 
-struct Run {
-    who: Who,
+struct RunState {
+    label: RunLabel,
     cmd: Vec<String>,
     log_path: String,
-    output: Output,
+    output: OutputSink,
     began: Moment,
     exit: Option<(i32, Moment)>,
     is_drained: bool,
-    is_told: bool,
-    account: Account,
+    is_reported: bool,
+    summary: RunSummary,
     term_at: Option<Moment>,
     kill_at: Option<Moment>,
     give_up_at: Option<Moment>,
 }
 
-/// A process that was just started and nobody listens to yet.
-pub(crate) struct Newborn {
+/// A process that was just started and has no threads yet.
+pub(crate) struct StartedProcess {
     run: RunId,
     child: Child,
 }
 
 impl Runs {
     pub(crate) fn new(
-        settings: Settings,
+        settings: SupervisorSettings,
         clock: Clock,
         bus: Handle,
-        news: SyncSender<Incoming>,
+        inputs: SyncSender<KeeperInput>,
         children: Children,
     ) -> Runs {
         let runs = BTreeMap::new();
-        Runs { settings, clock, bus, news, children, runs, last_trouble: None }
+        Runs { settings, clock, bus, inputs, children, runs, last_log_error: None }
     }
 
-    /// Starts a process; the error says why there is none. It is heard after [`Runs::attend`].
-    pub(crate) fn start(&mut self, run: RunId, start: &Start<'_>) -> Result<Newborn, String> {
-        let program = self.file(start.program)?;
+    /// Starts a process. Its output is read after [`Runs::watch_process`].
+    pub(crate) fn start(
+        &mut self,
+        run: RunId,
+        start: &RunSpec<'_>,
+    ) -> Result<StartedProcess, String> {
+        let program = self.resolve_program(start.program)?;
         let today = self.clock.today();
         let day = match start.place {
             LogPlace::Day(day) => day,
@@ -133,12 +145,13 @@ impl Runs {
             ("HANSARD_REF", OsStr::new(start.reference.as_str())),
             ("HANSARD_DAY", OsStr::new(&day_name)),
         ]);
-        let launch = Launch { program: &program, cmd: start.cmd, cwd: start.cwd, env: &env };
+        let launch = LaunchSpec { program: &program, cmd: start.cmd, cwd: start.cwd, env: &env };
         let child = process::spawn(&launch)
             .map_err(|error| format!("cannot start `{}`: {error}", program.display()))?;
         let pid = child.id();
-        let who = Who { reference: start.reference.clone(), name: start.name.to_owned(), pid };
-        // Without the list a crash would leave it running; it is still worth running now.
+        let label =
+            RunLabel { reference: start.reference.clone(), name: start.name.to_owned(), pid };
+        // If the list cannot be saved, a crash would leave the process running. Run it anyway.
         let _ = self.children.add(run, pid, start.name, start.reference, start.refs);
         let kept_day = (start.place != LogPlace::EachDay).then_some(day);
         let log = LogFile::open(
@@ -149,30 +162,30 @@ impl Runs {
             &self.clock,
         );
         let log_path = log.path().to_string_lossy().into_owned();
-        let entry = Run {
-            who,
+        let entry = RunState {
+            label,
             cmd: start.cmd.to_vec(),
             log_path,
-            output: Output::new(log, self.bus.clone()),
+            output: OutputSink::new(log, self.bus.clone()),
             began: self.clock.moment(),
             exit: None,
             is_drained: false,
-            is_told: false,
-            account: Account::default(),
+            is_reported: false,
+            summary: RunSummary::default(),
             term_at: None,
             kill_at: None,
             give_up_at: None,
         };
         self.runs.insert(run, entry);
-        Ok(Newborn { run, child })
+        Ok(StartedProcess { run, child })
     }
 
-    /// Begins to listen to a process, and to wait for its end. The threads that do so end with its
-    /// pipes and with itself; nobody has to wait for them.
-    pub(crate) fn attend(&mut self, newborn: Newborn) {
-        let Newborn { run, mut child } = newborn;
+    /// Starts the threads that read the output and wait for the exit. They end with the pipes and the
+    /// process, so they are not joined.
+    pub(crate) fn watch_process(&mut self, started_process: StartedProcess) {
+        let StartedProcess { run, mut child } = started_process;
         let Some(entry) = self.runs.get_mut(&run) else { return };
-        let pid = entry.who.pid;
+        let pid = entry.label.pid;
         let streams = [
             child.stdout.take().map(|pipe| (std::os::fd::OwnedFd::from(pipe), "stdout")),
             child.stderr.take().map(|pipe| (std::os::fd::OwnedFd::from(pipe), "stderr")),
@@ -180,61 +193,62 @@ impl Runs {
         let open = Arc::new(AtomicUsize::new(streams.len()));
         let mut is_heard = true;
         for (pipe, stream) in streams.into_iter().flatten() {
-            let (output, who, news) = (entry.output.clone(), entry.who.clone(), self.news.clone());
+            let (output, label, inputs) =
+                (entry.output.clone(), entry.label.clone(), self.inputs.clone());
             let open = Arc::clone(&open);
             let reader = Builder::new().name(format!("{stream}-{pid}")).spawn(move || {
-                output.drain(std::fs::File::from(pipe), &who, stream);
+                output.drain(std::fs::File::from(pipe), &label, stream);
                 if open.fetch_sub(1, Ordering::AcqRel) == 1 {
-                    // Nobody to tell: the supervisor has ended.
-                    let _ = news.send(Incoming::Drained { run });
+                    // The send fails only after the supervisor has ended.
+                    let _ = inputs.send(KeeperInput::Drained { run });
                 }
             });
             is_heard &= reader.is_ok();
         }
-        let news = self.news.clone();
+        let inputs = self.inputs.clone();
         let waiter = Builder::new().name(format!("wait-{pid}")).spawn(move || {
             let exit_code = child.wait().map_or(-1, process::exit_code);
-            let _ = news.send(Incoming::Exited { run, exit_code });
+            let _ = inputs.send(KeeperInput::Exited { run, exit_code });
         });
         if waiter.is_err() {
-            // The child went with the thread that there is none of: nobody can wait for it.
+            // Dropping the closure dropped the child, so its exit code is lost.
             is_heard = false;
             entry.exit = Some((-Signal::KILL.as_raw(), self.clock.moment()));
         }
         if !is_heard {
-            // A machine without threads left: what nobody listens to is not left running.
-            group::signal(pid, Signal::KILL);
+            // The machine has no threads left. A process that is not watched must not run.
+            group::send_signal(pid, Signal::KILL);
             entry.is_drained = true;
         }
     }
 
-    /// What every message about a run says of it.
-    pub(crate) fn about(&self, run: RunId) -> Option<(&Who, &[String], &str)> {
-        self.runs.get(&run).map(|run| (&run.who, run.cmd.as_slice(), run.log_path.as_str()))
+    /// Returns what every message about a run names: its label, its command, its log.
+    pub(crate) fn describe(&self, run: RunId) -> Option<(&RunLabel, &[String], &str)> {
+        self.runs.get(&run).map(|run| (&run.label, run.cmd.as_slice(), run.log_path.as_str()))
     }
 
-    /// The exit code and the account of a run whose end is known.
-    pub(crate) fn account(&self, run: RunId) -> Option<(i32, Account)> {
+    /// Returns the exit code and the summary of a run whose end is known.
+    pub(crate) fn summary(&self, run: RunId) -> Option<(i32, RunSummary)> {
         let run = self.runs.get(&run)?;
-        Some((run.exit?.0, run.account))
+        Some((run.exit?.0, run.summary))
     }
 
-    /// Why a log cannot be written, if one cannot. That of a run that is over counts until
-    /// another run has ended well.
-    pub(crate) fn trouble(&self) -> Option<String> {
-        let living = self.runs.values().find_map(|run| run.output.trouble());
-        living.or_else(|| self.last_trouble.clone())
+    /// Returns why a log cannot be written, if so. The error of an ended run stands until another run
+    /// has logged without one.
+    pub(crate) fn log_error(&self) -> Option<String> {
+        let living = self.runs.values().find_map(|run| run.output.last_error());
+        living.or_else(|| self.last_log_error.clone())
     }
 
-    /// Asks everybody in the group of a run to end, and makes them after a while.
+    /// Sends SIGTERM to the group of a run, and SIGKILL after the grace time.
     pub(crate) fn end(&mut self, run: RunId, grace: Duration, now: Moment) {
         let Some(run) = self.runs.get_mut(&run) else { return };
-        group::signal(run.who.pid, Signal::TERM);
+        group::send_signal(run.label.pid, Signal::TERM);
         run.term_at = None;
-        run.kill_by(now + grace);
+        run.schedule_kill(now + grace);
     }
 
-    /// Ends everybody in the group of a run now.
+    /// Sends SIGKILL to the group of a run.
     pub(crate) fn kill(&mut self, run: RunId, now: Moment) {
         if let Some(run) = self.runs.get_mut(&run) {
             run.kill(now);
@@ -247,33 +261,34 @@ impl Runs {
         }
     }
 
-    /// Asks what is left of runs that are over to end, now.
+    /// Sends SIGTERM now to what is left of runs whose main process has exited.
     pub(crate) fn end_leftovers(&mut self, grace: Duration, now: Moment) {
         for run in self.runs.values_mut().filter(|run| run.exit.is_some()) {
             if run.term_at.take().is_some() {
-                group::signal(run.who.pid, Signal::TERM);
-                run.kill_by(now + grace);
+                group::send_signal(run.label.pid, Signal::TERM);
+                run.schedule_kill(now + grace);
             }
         }
     }
 
-    /// The main process has ended; others of its group may not have.
+    /// Takes note that the main process has exited. Others of its group may live.
     pub(crate) fn exited(&mut self, id: RunId, exit_code: i32, now: Moment) {
         let Some(run) = self.runs.get_mut(&id) else { return };
         run.exit = Some((exit_code, now));
-        if !group::lives(run.who.pid) {
-            run.forget_signals();
+        if !group::is_alive(run.label.pid) {
+            run.clear_signals();
             return;
         }
+        // A group that is being ended already keeps its earlier kill time.
         if run.kill_at.is_none() {
             run.term_at = Some(now + LEFTOVER_WAIT);
         }
-        run.kill_by(now + LEFTOVER_WAIT + LEFTOVER_GRACE);
-        let (pid, news) = (run.who.pid, self.news.clone());
-        // Without a thread the group is killed in its time, and then forgotten.
+        run.schedule_kill(now + LEFTOVER_WAIT + LEFTOVER_GRACE);
+        let (pid, inputs) = (run.label.pid, self.inputs.clone());
+        // Without a thread the group is killed at its time and then forgotten.
         let _ = Builder::new().name(format!("group-{pid}")).spawn(move || {
-            group::wait_gone(pid, WATCH_MAX);
-            let _ = news.send(Incoming::Gone { run: id });
+            group::wait_until_gone(pid, WATCH_MAX);
+            let _ = inputs.send(KeeperInput::GroupGone { run: id });
         });
     }
 
@@ -283,36 +298,36 @@ impl Runs {
         }
     }
 
-    pub(crate) fn gone(&mut self, run: RunId) {
+    pub(crate) fn group_gone(&mut self, run: RunId) {
         if let Some(run) = self.runs.get_mut(&run) {
-            run.forget_signals();
+            run.clear_signals();
         }
     }
 
-    /// Sends the signals that are due, and says which runs are over by now.
+    /// Sends the signals that are due; returns the runs whose end is known now.
     pub(crate) fn tick(&mut self, now: Moment) -> Vec<(RunId, i32)> {
         let mut over = Vec::new();
         for (id, run) in &mut self.runs {
             if run.term_at.is_some_and(|at| at <= now) {
                 run.term_at = None;
-                group::signal(run.who.pid, Signal::TERM);
+                group::send_signal(run.label.pid, Signal::TERM);
             }
             if run.kill_at.is_some_and(|at| at <= now) {
                 run.kill(now);
             }
             if run.give_up_at.is_some_and(|at| at <= now) {
-                run.forget_signals();
+                run.clear_signals();
                 run.exit.get_or_insert((-Signal::KILL.as_raw(), now));
                 run.is_drained = true;
             }
             if let Some((exit_code, at)) = run.exit
-                && !run.is_told
+                && !run.is_reported
                 && (run.is_drained || at + DRAIN_WAIT <= now)
             {
-                run.tell(now);
-                // One that printed nothing has tried nothing.
-                if run.account.lines > 0 {
-                    self.last_trouble = run.output.trouble();
+                run.finish_output(now);
+                // A run without output says nothing about the disk.
+                if run.summary.lines > 0 {
+                    self.last_log_error = run.output.last_error();
                 }
                 over.push((*id, exit_code));
             }
@@ -320,20 +335,21 @@ impl Runs {
         over
     }
 
-    /// One who waited for a run is answered.
-    pub(crate) fn answered(&mut self, reference: &Ref) {
-        self.children.answered(reference);
+    /// Takes note that a ref is answered.
+    pub(crate) fn ref_answered(&mut self, reference: &Ref) {
+        self.children.ref_answered(reference);
     }
 
-    /// Writes down who lives and who waits for it, if that has changed.
+    /// Saves the list of processes if it has changed.
     pub(crate) fn save(&mut self) {
-        // A list that is too long ends nobody who is not ours, and is written again soon.
+        // A list with ended processes is harmless, and is saved again soon.
         let _ = self.children.save();
     }
 
-    /// Forgets those that are over and of which nothing lives.
-    pub(crate) fn bury(&mut self) {
-        let is_over = |run: &Run| run.is_told && run.kill_at.is_none() && run.give_up_at.is_none();
+    /// Forgets runs that are reported and whose group is gone.
+    pub(crate) fn remove_finished(&mut self) {
+        let is_over =
+            |run: &RunState| run.is_reported && run.kill_at.is_none() && run.give_up_at.is_none();
         let over = self.runs.iter().filter(|(_, run)| is_over(run)).map(|(id, _)| *id);
         for id in over.collect::<Vec<RunId>>() {
             self.runs.remove(&id);
@@ -341,41 +357,41 @@ impl Runs {
         }
     }
 
-    /// When [`Runs::tick`] has something to do.
-    pub(crate) fn due(&self) -> Option<Moment> {
+    /// Returns when [`Runs::tick`] has work again.
+    pub(crate) fn next_due(&self) -> Option<Moment> {
         let dues = self.runs.values().flat_map(|run| {
             let told_by = run
                 .exit
-                .filter(|_| !run.is_told)
+                .filter(|_| !run.is_reported)
                 .map(|(_, at)| if run.is_drained { Moment::ZERO } else { at + DRAIN_WAIT });
             [run.term_at, run.kill_at, run.give_up_at, told_by]
         });
         dues.flatten().min()
     }
 
-    /// The names of all logs that are being written.
+    /// Returns the names of all logs that are being written.
     pub(crate) fn log_names(&self) -> HashSet<String> {
         let names = self.runs.values();
-        names.map(|run| LogFile::name_of(&run.who.reference, &run.who.name)).collect()
+        names.map(|run| LogFile::file_name(&run.label.reference, &run.label.name)).collect()
     }
 
-    /// The last of the runs that are numbered below another.
+    /// Returns the last run numbered below another.
     pub(crate) fn highest_below(&self, run: RunId) -> Option<RunId> {
         self.runs.range(..run).next_back().map(|(id, _)| *id)
     }
 
-    /// Whether nothing of ours lives.
-    pub(crate) fn is_quiet(&self) -> bool {
+    /// Returns whether no process is left.
+    pub(crate) fn is_empty(&self) -> bool {
         self.runs.is_empty()
     }
 
-    fn file(&self, program: &Program) -> Result<PathBuf, String> {
+    fn resolve_program(&self, program: &Program) -> Result<PathBuf, String> {
         match program {
             Program::Own => Ok(self.settings.program.clone()),
             Program::File(file) => Ok(file.clone()),
             Program::Word(word) => {
                 let search_path: Option<&OsString> = self.settings.search_path.as_ref();
-                process::find(word, search_path.map(OsString::as_os_str))
+                process::find_in_path(word, search_path.map(OsString::as_os_str))
                     .ok_or_else(|| format!("there is no `{word}` in the daemon's PATH"))
             }
         }
@@ -383,45 +399,45 @@ impl Runs {
 }
 
 impl Drop for Runs {
-    /// However the supervisor ends, nobody lives on whom it has started.
+    /// Kills everything that is left: no process may outlive the supervisor.
     fn drop(&mut self) {
-        let is_left = |run: &&Run| run.exit.is_none() || run.term_at.or(run.kill_at).is_some();
+        let is_left = |run: &&RunState| run.exit.is_none() || run.term_at.or(run.kill_at).is_some();
         for run in self.runs.values().filter(is_left) {
-            group::signal(run.who.pid, Signal::KILL);
+            group::send_signal(run.label.pid, Signal::KILL);
         }
     }
 }
 
-impl Run {
-    fn kill_by(&mut self, at: Moment) {
+impl RunState {
+    fn schedule_kill(&mut self, at: Moment) {
         if self.give_up_at.is_none() {
             self.kill_at = Some(self.kill_at.map_or(at, |before| before.min(at)));
         }
     }
 
     fn kill(&mut self, now: Moment) {
-        group::signal(self.who.pid, Signal::KILL);
+        group::send_signal(self.label.pid, Signal::KILL);
         self.term_at = None;
         self.kill_at = None;
         self.give_up_at.get_or_insert(now + KILLED_WITHIN);
     }
 
-    fn forget_signals(&mut self) {
+    fn clear_signals(&mut self) {
         self.term_at = None;
         self.kill_at = None;
         self.give_up_at = None;
     }
 
-    fn tell(&mut self, now: Moment) {
-        let counts = self.output.mute();
-        self.is_told = true;
+    fn finish_output(&mut self, now: Moment) {
+        let counts = self.output.stop_publishing();
+        self.is_reported = true;
         let life = now.saturating_sub(self.began);
-        self.account = Account {
+        self.summary = RunSummary {
             duration_ms: u64::try_from(life.as_millis()).unwrap_or(u64::MAX),
             lines: counts.lines,
             bytes: counts.bytes,
             unwritten: counts.unwritten,
-            untold: counts.untold,
+            unpublished: counts.unpublished,
         };
     }
 }

@@ -1,4 +1,4 @@
-//! Names from messages that become part of a path: made harmless, and folders opened step by step.
+//! Names from messages as parts of paths: made harmless, and opened without following links.
 
 use std::fs::File;
 use std::io;
@@ -9,8 +9,8 @@ use rustix::fs::{Mode, OFlags};
 /// Bytes of a name in a path.
 const NAME_MAX: usize = 100;
 
-/// The name with letters, digits, `.`, `_` and `-` only, without a leading dot and not too long.
-/// If anything had to change, eight digits of a hash tell it from others that look the same.
+/// Returns the name with only letters, digits, `.`, `_` and `-`, without a leading dot, and bounded.
+/// A changed name gets eight digits of a hash, so that different names stay different.
 pub fn safe_form(name: &str) -> String {
     let is_fine = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
     let is_safe = name.chars().all(is_fine)
@@ -29,8 +29,8 @@ pub fn safe_form(name: &str) -> String {
     safe + &hash
 }
 
-/// Opens a folder below another, name by name, making what is missing. A link on the way is an
-/// error: it could lead anywhere.
+/// Opens a folder below another, name by name, and creates missing ones. A link on the way is an
+/// error, because it could lead anywhere.
 pub(crate) fn folder_below(top: &Path, names: &[&str]) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let mut folder = rustix::fs::open(top, flags, Mode::empty())?;
@@ -51,7 +51,7 @@ pub(crate) fn folder_below(top: &Path, names: &[&str]) -> io::Result<File> {
     Ok(File::from(folder))
 }
 
-/// Opens a file in a folder to append to it, for us alone, and never through a link.
+/// Opens a private file in a folder for appending, never through a link.
 pub(crate) fn append_in(folder: &File, name: &str) -> io::Result<File> {
     let flags =
         OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -59,7 +59,7 @@ pub(crate) fn append_in(folder: &File, name: &str) -> io::Result<File> {
     Ok(File::from(file))
 }
 
-/// Lets a name in a folder lead to a target, replacing what it led to in one step.
+/// Makes a link in a folder, replacing an earlier one in one step.
 pub(crate) fn link_in(folder: &File, name: &str, target: &str) -> io::Result<()> {
     let beside = format!(".{name}.{}", std::process::id());
     match rustix::fs::unlinkat(folder, &beside, rustix::fs::AtFlags::empty()) {
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_harmless_name_stays_and_others_are_told_apart() {
+    fn unsafe_names_stay_distinct() {
         for name in ["a", "1739440800123", "import.codex", "A-b_c.1", &"x".repeat(100)] {
             assert_eq!(safe_form(name), name);
         }

@@ -1,8 +1,8 @@
-//! Tasks that run at their time, by the clock on the wall.
+//! Schedules: tasks that run at set local times.
 //!
-//! A time that was missed, in sleep or while no daemon ran, runs once.
+//! A time that was missed, because the machine slept or no daemon ran, runs once.
 //!
-//! Not here: running anything, files, clocks.
+//! Not here: running tasks, files, clocks.
 
 use std::collections::BTreeMap;
 
@@ -12,13 +12,13 @@ use jiff::civil::DateTime;
 use crate::clock::Zone;
 use crate::services_file::{Every, Schedule, Weekday};
 
-/// When each schedule ran last, by name; for one that has not run yet, since when it is known.
+/// The last run of each schedule by name; before the first run, when the schedule was first seen.
 pub(crate) type LastRuns = BTreeMap<String, LastRun>;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct LastRun {
     pub at_ms: i64,
-    /// False as long as it has only been waited for.
+    /// False until the first run.
     pub has_run: bool,
 }
 
@@ -34,7 +34,7 @@ impl Schedules {
         Schedules { schedules: Vec::new(), last_runs }
     }
 
-    /// Takes the schedules of a file. A new one waits for its next time.
+    /// Loads the schedules of a file. A new one waits for its next time.
     pub(crate) fn load(&mut self, schedules: &[Schedule], now_ms: i64) {
         self.schedules = schedules.to_vec();
         for schedule in schedules {
@@ -45,12 +45,12 @@ impl Schedules {
         self.last_runs.retain(|name, _| is_there(name));
     }
 
-    /// What is due now. It counts as run.
+    /// Returns the schedules that are due. They count as run.
     pub(crate) fn take_due(&mut self, now_ms: i64, zone: &Zone) -> Vec<Schedule> {
         let mut due = Vec::new();
         for schedule in &self.schedules {
             let Some(last) = self.last_runs.get_mut(&schedule.name) else { continue };
-            // The clock was wrong then; it must not hold the task up until it is right again.
+            // The clock was ahead then. The task must not wait until that time comes again.
             last.at_ms = last.at_ms.min(now_ms);
             if next_run(schedule, last.at_ms, zone) <= now_ms {
                 *last = LastRun { at_ms: now_ms, has_run: true };
@@ -64,7 +64,7 @@ impl Schedules {
         &self.last_runs
     }
 
-    /// Each with its last run and its next one.
+    /// Lists each schedule with its last and its next run.
     pub(crate) fn all<'a>(
         &'a self,
         zone: &'a Zone,
@@ -77,7 +77,7 @@ impl Schedules {
     }
 }
 
-/// The first time of a schedule after an instant.
+/// Returns the first time of a schedule after an instant.
 fn next_run(schedule: &Schedule, after_ms: i64, zone: &Zone) -> i64 {
     let local = zone.local(after_ms);
     let (hour, minute) = schedule.at;
@@ -90,7 +90,7 @@ fn next_run(schedule: &Schedule, after_ms: i64, zone: &Zone) -> i64 {
             date.at(hour, minute, 0, 0)
         }
     };
-    // The time of this hour, day or week, or, if it is over, of the next.
+    // Try the time of this hour, day or week, then the following ones.
     for count in 0..=2 {
         let at = zone.instant(later(first, schedule.every, count));
         if at > after_ms {
@@ -126,7 +126,7 @@ mod tests {
 
     use super::*;
 
-    /// Two hours east of Greenwich in summer, one in winter, as a rule of its own.
+    /// A zone of its own: UTC+2 in summer, UTC+1 in winter.
     fn zone() -> Zone {
         Zone::new(TimeZone::posix("CET-1CEST,M3.5.0,M10.5.0/3").unwrap())
     }
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn the_next_time_is_the_one_on_the_wall() {
+    fn next_run_follows_local_time() {
         let hourly = schedule(Every::Hourly, (0, 0), Weekday::Mon);
         check(&hourly, "2025-02-13T10:30:00", "2025-02-13T11:00:00");
         check(&hourly, "2025-02-13T11:00:00", "2025-02-13T12:00:00");
@@ -164,18 +164,18 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_is_put_forward_or_back_loses_no_run() {
+    fn daylight_saving_loses_no_run() {
         // On this day 02:30 does not exist.
         let daily = schedule(Every::Daily, (2, 30), Weekday::Mon);
         check(&daily, "2025-03-29T12:00:00", "2025-03-30T03:30:00");
         check(&daily, "2025-03-30T12:00:00", "2025-03-31T02:30:00");
-        // On this one it comes twice, and the first counts.
+        // On this day 02:30 occurs twice; the first counts.
         check(&daily, "2025-10-25T12:00:00", "2025-10-26T02:30:00");
         check(&daily, "2025-10-26T02:30:00", "2025-10-27T02:30:00");
     }
 
     #[test]
-    fn what_was_missed_runs_once() {
+    fn missed_schedule_runs_once() {
         let daily = schedule(Every::Daily, (3, 0), Weekday::Mon);
         let mut schedules = Schedules::default();
         schedules.load(std::slice::from_ref(&daily), local("2025-02-13T10:00:00"));
@@ -187,14 +187,14 @@ mod tests {
         assert_eq!(due("2025-02-20T12:00:00"), 1, "asleep over six days");
         assert_eq!(due("2025-02-20T12:00:05"), 0);
         assert_eq!(due("2025-02-21T03:00:00"), 1);
-        // The next daemon goes on from what was written down.
+        // The next daemon continues from the saved state.
         let mut next = Schedules::new(schedules.last_runs().clone());
         next.load(&[daily], local("2025-02-23T10:00:00"));
         assert_eq!(next.take_due(local("2025-02-23T10:00:00"), &zone()).len(), 1);
     }
 
     #[test]
-    fn a_clock_that_was_years_ahead_holds_nothing_up() {
+    fn clock_set_back_delays_no_run() {
         let daily = schedule(Every::Daily, (3, 0), Weekday::Mon);
         let at_ms = local("2050-01-01T00:00:00");
         let last = BTreeMap::from([("fetch".to_owned(), LastRun { at_ms, has_run: true })]);

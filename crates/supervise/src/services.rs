@@ -1,8 +1,8 @@
-//! Programs that are kept alive: starts, ends and time in; starts, ends and words out.
+//! Service states. Starts, exits and time go in; starts, stops and reports come out.
 //!
-//! Each service waits for itself: nothing one does or fails to do delays another.
+//! Services are independent: no state of one delays another.
 //!
-//! Not here: processes, messages, clocks. Time is handed in.
+//! Not here: processes, messages, clocks. The caller passes the time.
 
 use std::time::Duration;
 
@@ -12,37 +12,37 @@ use crate::queue::{Reason, RunId, Stopped};
 use crate::run_ref::Ref;
 use crate::services_file::{Restart, Service};
 
-/// The wait before a start, by attempts in a row; the last one stays.
+/// The delay before a start, by attempts in a row; the last one repeats.
 const DELAYS: [Duration; 3] = [Duration::ZERO, Duration::from_secs(1), Duration::from_secs(5)];
 
-/// A life of this length ends the row of attempts.
+/// An uptime of this length resets the attempts.
 const GOOD_LIFE: Duration = Duration::from_secs(60);
 
-/// The exit code of a program that is not ready yet, and how long it is left alone.
+/// The exit code (`EX_TEMPFAIL`) of a program that is not ready yet, and the delay after it.
 const NOT_READY: i32 = 75;
 const NOT_READY_DELAY: Duration = Duration::from_secs(15);
 
-/// From this attempt in a row on somebody is told.
+/// The attempt in a row from which the user is alerted.
 const ALERT_FROM: u32 = 5;
 
-/// How long all services together may take to end. A service may have been promised more.
+/// How long all services together may take to stop, unless one was granted more.
 const STOP_ALL: Duration = Duration::from_secs(30);
 
-/// What has to be done, in this order.
+/// What the caller has to do, in this order.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Effect {
-    /// Start it; then tell [`Services::started`] or [`Services::not_started`].
+    /// Start it, then call [`Services::started`] or [`Services::start_failed`].
     Start(String),
-    /// Ask its processes to end, and make them after a while.
+    /// Send SIGTERM to its processes, and SIGKILL after the grace time.
     End {
         run: RunId,
         grace: Duration,
     },
-    /// End its processes now.
+    /// Send SIGKILL to its processes.
     Kill(RunId),
     Restarting(Instance),
     Stopped(Stopped),
-    /// Everything about the run is told.
+    /// Everything about the run is reported.
     Over(RunId),
     Alert {
         name: String,
@@ -50,7 +50,7 @@ pub(crate) enum Effect {
     },
 }
 
-/// One life of a service.
+/// One run of a service.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Instance {
     pub name: String,
@@ -63,104 +63,104 @@ pub(crate) struct Instance {
 /// All services, in the order of the file.
 #[derive(Debug, Default)]
 pub(crate) struct Services {
-    kept: Vec<Kept>,
-    /// When the rest is killed, once the end has begun.
+    slots: Vec<ServiceSlot>,
+    /// Set while stopping: when the rest is killed.
     stopping: Option<Moment>,
 }
 
 #[derive(Debug)]
-struct Kept {
+struct ServiceSlot {
     service: Service,
-    state: State,
+    state: ServiceState,
     attempts: u32,
     alert: Alert,
 }
 
 #[derive(Debug)]
-enum State {
-    /// It does not run and is not about to.
+enum ServiceState {
+    /// It does not run and is not going to.
     Idle,
     Waiting {
         until: Moment,
     },
-    /// It is being started in this very turn.
+    /// It is being started in this turn.
     Starting,
     Running(Instance),
     Ending {
         instance: Instance,
-        then: Then,
+        then: AfterStop,
     },
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Then {
+enum AfterStop {
     Start,
-    Rest,
-    Forget,
+    StayStopped,
+    Remove,
 }
 
 impl Services {
-    /// Takes the services of a file: new ones start, removed ones end, changed ones start anew.
+    /// Applies the services of a file: new ones start, removed ones stop, changed ones restart.
     pub(crate) fn load(&mut self, services: &[Service]) -> Vec<Effect> {
         let mut effects = Vec::new();
-        for kept in &mut self.kept {
-            if !services.iter().any(|service| service.name == kept.service.name) {
-                kept.leave(Then::Forget, &mut effects);
+        for slot in &mut self.slots {
+            if !services.iter().any(|service| service.name == slot.service.name) {
+                slot.stop_instance(AfterStop::Remove, &mut effects);
             }
         }
-        self.kept.retain(|kept| {
-            let is_wanted = services.iter().any(|service| service.name == kept.service.name);
-            is_wanted || matches!(kept.state, State::Ending { .. })
+        self.slots.retain(|slot| {
+            let is_wanted = services.iter().any(|service| service.name == slot.service.name);
+            is_wanted || matches!(slot.state, ServiceState::Ending { .. })
         });
-        let mut before = std::mem::take(&mut self.kept);
+        let mut before = std::mem::take(&mut self.slots);
         for service in services {
-            let at = before.iter().position(|kept| kept.service.name == service.name);
-            let kept = match at.map(|at| before.remove(at)) {
-                None => Kept::new(service.clone(), &mut effects),
-                Some(mut kept) => {
-                    kept.change(service.clone(), &mut effects);
-                    kept
+            let at = before.iter().position(|slot| slot.service.name == service.name);
+            let slot = match at.map(|at| before.remove(at)) {
+                None => ServiceSlot::new(service.clone(), &mut effects),
+                Some(mut slot) => {
+                    slot.apply_definition(service.clone(), &mut effects);
+                    slot
                 }
             };
-            self.kept.push(kept);
+            self.slots.push(slot);
         }
-        self.kept.extend(before);
+        self.slots.extend(before);
         effects
     }
 
-    /// Somebody wants it ended and started anew; whether there is such a service.
+    /// Restarts a service on request; returns whether there is such a service.
     pub(crate) fn restart(&mut self, name: &str) -> (bool, Vec<Effect>) {
         let mut effects = Vec::new();
         let is_stopping = self.stopping.is_some();
-        let kept = self.kept.iter_mut().find(|kept| kept.service.name == name);
-        let Some(kept) = kept.filter(|kept| kept.service.enabled && !is_stopping) else {
+        let slot = self.slots.iter_mut().find(|slot| slot.service.name == name);
+        let Some(slot) = slot.filter(|slot| slot.service.enabled && !is_stopping) else {
             return (false, effects);
         };
-        match &mut kept.state {
-            State::Starting => {}
-            State::Idle | State::Waiting { .. } => kept.start(&mut effects),
-            State::Running(instance) => {
+        match &mut slot.state {
+            ServiceState::Starting => {}
+            ServiceState::Idle | ServiceState::Waiting { .. } => slot.start(&mut effects),
+            ServiceState::Running(instance) => {
                 effects.push(Effect::Restarting(instance.clone()));
-                kept.leave(Then::Start, &mut effects);
+                slot.stop_instance(AfterStop::Start, &mut effects);
             }
-            State::Ending { then: Then::Forget, .. } => return (false, effects),
-            State::Ending { then, .. } => *then = Then::Start,
+            ServiceState::Ending { then: AfterStop::Remove, .. } => return (false, effects),
+            ServiceState::Ending { then, .. } => *then = AfterStop::Start,
         }
         (true, effects)
     }
 
     pub(crate) fn service(&self, name: &str) -> Option<&Service> {
-        self.find(name).map(|kept| &kept.service)
+        self.find(name).map(|slot| &slot.service)
     }
 
     pub(crate) fn started(&mut self, instance: Instance) {
-        if let Some(kept) = self.find_mut(&instance.name) {
-            kept.state = State::Running(instance);
+        if let Some(slot) = self.find_mut(&instance.name) {
+            slot.state = ServiceState::Running(instance);
         }
     }
 
-    /// It could not be started.
-    pub(crate) fn not_started(
+    /// Takes note that a service could not be started.
+    pub(crate) fn start_failed(
         &mut self,
         name: &str,
         reference: Ref,
@@ -170,23 +170,25 @@ impl Services {
         let stopped = Stopped::never_ran(name, reference, Reason::CannotStart);
         let stopped = Stopped { error: Some(error.to_owned()), ..stopped };
         let mut effects = vec![Effect::Stopped(stopped)];
-        if let Some(kept) = self.find_mut(name) {
-            kept.fell(-1, Duration::ZERO, now, &mut effects);
+        if let Some(slot) = self.find_mut(name) {
+            slot.handle_exit(-1, Duration::ZERO, now, &mut effects);
         }
         effects
     }
 
-    /// A run has ended, by itself or because it was asked to.
+    /// Takes note that a run has exited, by itself or on request.
     pub(crate) fn exited(&mut self, run: RunId, exit_code: i32, now: Moment) -> Vec<Effect> {
         let mut effects = Vec::new();
         let is_stopping = self.stopping.is_some();
-        let at = self.kept.iter().position(|kept| kept.instance().is_some_and(|it| it.run == run));
+        let at = self.slots.iter().position(|slot| slot.instance().is_some_and(|it| it.run == run));
         let Some(at) = at else { return effects };
-        let kept = &mut self.kept[at];
-        let (instance, then) = match std::mem::replace(&mut kept.state, State::Idle) {
-            State::Running(instance) => (instance, None),
-            State::Ending { instance, then } => (instance, Some(then)),
-            State::Idle | State::Waiting { .. } | State::Starting => return effects,
+        let slot = &mut self.slots[at];
+        let (instance, then) = match std::mem::replace(&mut slot.state, ServiceState::Idle) {
+            ServiceState::Running(instance) => (instance, None),
+            ServiceState::Ending { instance, then } => (instance, Some(then)),
+            ServiceState::Idle | ServiceState::Waiting { .. } | ServiceState::Starting => {
+                return effects;
+            }
         };
         effects.push(Effect::Stopped(Stopped {
             service: instance.name.clone(),
@@ -201,15 +203,15 @@ impl Services {
             None if is_stopping => {}
             None => {
                 let life = now.saturating_sub(instance.since);
-                kept.fell(exit_code, life, now, &mut effects);
+                slot.handle_exit(exit_code, life, now, &mut effects);
             }
-            Some(Then::Start) if !is_stopping => {
-                kept.attempts = 0;
-                kept.start(&mut effects);
+            Some(AfterStop::Start) if !is_stopping => {
+                slot.attempts = 0;
+                slot.start(&mut effects);
             }
-            Some(Then::Start | Then::Rest) => {}
-            Some(Then::Forget) => {
-                self.kept.remove(at);
+            Some(AfterStop::Start | AfterStop::StayStopped) => {}
+            Some(AfterStop::Remove) => {
+                self.slots.remove(at);
             }
         }
         if is_stopping {
@@ -218,44 +220,45 @@ impl Services {
         effects
     }
 
-    /// Starts what has waited long enough, and kills what takes too long to end.
+    /// Starts services whose delay is over, and kills those that take too long to stop.
     pub(crate) fn tick(&mut self, now: Moment) -> Vec<Effect> {
         let mut effects = Vec::new();
         if let Some(limit) = self.stopping {
             if limit <= now {
+                // Kill once.
                 self.stopping = Some(Moment::MAX);
-                let rest = self.kept.iter().filter_map(Kept::instance);
+                let rest = self.slots.iter().filter_map(ServiceSlot::instance);
                 effects.extend(rest.map(|instance| Effect::Kill(instance.run)));
             }
             return effects;
         }
-        for kept in &mut self.kept {
-            if matches!(kept.state, State::Waiting { until } if until <= now) {
-                kept.start(&mut effects);
+        for slot in &mut self.slots {
+            if matches!(slot.state, ServiceState::Waiting { until } if until <= now) {
+                slot.start(&mut effects);
             }
         }
         effects
     }
 
-    /// When [`Services::tick`] has something to do.
-    pub(crate) fn due(&self) -> Option<Moment> {
+    /// Returns when [`Services::tick`] has work again.
+    pub(crate) fn next_due(&self) -> Option<Moment> {
         if self.stopping.is_some() {
             return self.stopping;
         }
-        let waits = self.kept.iter().filter_map(|kept| match kept.state {
-            State::Waiting { until } => Some(until),
+        let waits = self.slots.iter().filter_map(|slot| match slot.state {
+            ServiceState::Waiting { until } => Some(until),
             _ => None,
         });
         waits.min()
     }
 
-    /// Ends them one after the other, the last one first.
+    /// Stops services one after the other, in reverse order.
     pub(crate) fn stop(&mut self, now: Moment) -> Vec<Effect> {
-        let promised = self.kept.iter().map(|kept| kept.service.stop).max();
+        let promised = self.slots.iter().map(|slot| slot.service.stop).max();
         self.stopping = Some(now + promised.unwrap_or_default().max(STOP_ALL));
-        for kept in &mut self.kept {
-            if matches!(kept.state, State::Waiting { .. }) {
-                kept.state = State::Idle;
+        for slot in &mut self.slots {
+            if matches!(slot.state, ServiceState::Waiting { .. }) {
+                slot.state = ServiceState::Idle;
             }
         }
         let mut effects = Vec::new();
@@ -263,94 +266,99 @@ impl Services {
         effects
     }
 
-    /// Whether none runs.
-    pub(crate) fn is_quiet(&self) -> bool {
-        self.kept.iter().all(|kept| kept.instance().is_none())
+    /// Returns whether no service runs.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.slots.iter().all(|slot| slot.instance().is_none())
     }
 
-    /// Those that run.
+    /// Lists running services.
     pub(crate) fn running(&self) -> impl Iterator<Item = &Instance> {
-        self.kept.iter().filter_map(Kept::instance)
+        self.slots.iter().filter_map(ServiceSlot::instance)
     }
 
-    /// Those that fell and have not lived long enough since, with the attempts made.
+    /// Lists services that exited and have not run long enough since, with the attempts made.
     pub(crate) fn crashed(&self, now: Moment) -> impl Iterator<Item = (&str, u32)> {
-        let fallen = self.kept.iter().filter(move |kept| {
-            let lives_well = matches!(&kept.state, State::Running(instance)
+        let fallen = self.slots.iter().filter(move |slot| {
+            let lives_well = matches!(&slot.state, ServiceState::Running(instance)
                 if now.saturating_sub(instance.since) >= GOOD_LIFE);
-            kept.attempts > 0 && !lives_well
+            slot.attempts > 0 && !lives_well
         });
-        fallen.map(|kept| (kept.service.name.as_str(), kept.attempts))
+        fallen.map(|slot| (slot.service.name.as_str(), slot.attempts))
     }
 
     fn stop_next(&mut self, effects: &mut Vec<Effect>) {
-        let is_ending = |kept: &Kept| matches!(kept.state, State::Ending { .. });
-        if self.kept.iter().any(is_ending) {
+        let is_ending = |slot: &ServiceSlot| matches!(slot.state, ServiceState::Ending { .. });
+        if self.slots.iter().any(is_ending) {
             return;
         }
-        let last = self.kept.iter_mut().rev().find(|kept| kept.instance().is_some());
-        if let Some(kept) = last {
-            kept.leave(Then::Rest, effects);
+        let last = self.slots.iter_mut().rev().find(|slot| slot.instance().is_some());
+        if let Some(slot) = last {
+            slot.stop_instance(AfterStop::StayStopped, effects);
         }
     }
 
-    fn find(&self, name: &str) -> Option<&Kept> {
-        self.kept.iter().find(|kept| kept.service.name == name)
+    fn find(&self, name: &str) -> Option<&ServiceSlot> {
+        self.slots.iter().find(|slot| slot.service.name == name)
     }
 
-    fn find_mut(&mut self, name: &str) -> Option<&mut Kept> {
-        self.kept.iter_mut().find(|kept| kept.service.name == name)
+    fn find_mut(&mut self, name: &str) -> Option<&mut ServiceSlot> {
+        self.slots.iter_mut().find(|slot| slot.service.name == name)
     }
 }
 
-impl Kept {
-    fn new(service: Service, effects: &mut Vec<Effect>) -> Kept {
-        let state = State::Idle;
-        let mut kept = Kept { service, state, attempts: 0, alert: Alert::default() };
-        if kept.service.enabled {
-            kept.start(effects);
+impl ServiceSlot {
+    fn new(service: Service, effects: &mut Vec<Effect>) -> ServiceSlot {
+        let state = ServiceState::Idle;
+        let mut slot = ServiceSlot { service, state, attempts: 0, alert: Alert::default() };
+        if slot.service.enabled {
+            slot.start(effects);
         }
-        kept
+        slot
     }
 
     fn instance(&self) -> Option<&Instance> {
         match &self.state {
-            State::Running(instance) | State::Ending { instance, .. } => Some(instance),
-            State::Idle | State::Waiting { .. } | State::Starting => None,
+            ServiceState::Running(instance) | ServiceState::Ending { instance, .. } => {
+                Some(instance)
+            }
+            ServiceState::Idle | ServiceState::Waiting { .. } | ServiceState::Starting => None,
         }
     }
 
     fn start(&mut self, effects: &mut Vec<Effect>) {
-        self.state = State::Starting;
+        self.state = ServiceState::Starting;
         effects.push(Effect::Start(self.service.name.clone()));
     }
 
-    /// Ends it, on purpose.
-    fn leave(&mut self, then: Then, effects: &mut Vec<Effect>) {
-        match std::mem::replace(&mut self.state, State::Idle) {
-            State::Running(instance) => {
+    /// Stops the instance on purpose.
+    fn stop_instance(&mut self, then: AfterStop, effects: &mut Vec<Effect>) {
+        match std::mem::replace(&mut self.state, ServiceState::Idle) {
+            ServiceState::Running(instance) => {
                 effects.push(Effect::End { run: instance.run, grace: self.service.stop });
-                self.state = State::Ending { instance, then };
+                self.state = ServiceState::Ending { instance, then };
             }
-            State::Ending { instance, .. } => self.state = State::Ending { instance, then },
-            State::Idle | State::Waiting { .. } | State::Starting => {}
+            ServiceState::Ending { instance, .. } => {
+                self.state = ServiceState::Ending { instance, then }
+            }
+            ServiceState::Idle | ServiceState::Waiting { .. } | ServiceState::Starting => {}
         }
     }
 
-    /// Takes what a file that was read again says of it.
-    fn change(&mut self, service: Service, effects: &mut Vec<Effect>) {
-        let is_forgotten = matches!(self.state, State::Ending { then: Then::Forget, .. });
+    /// Applies a reloaded definition.
+    fn apply_definition(&mut self, service: Service, effects: &mut Vec<Effect>) {
+        let is_forgotten =
+            matches!(self.state, ServiceState::Ending { then: AfterStop::Remove, .. });
         if self.service == service && !is_forgotten {
             return;
         }
-        let then = if service.enabled { Then::Start } else { Then::Rest };
+        let then = if service.enabled { AfterStop::Start } else { AfterStop::StayStopped };
         let is_there = self.instance().is_some();
-        if let State::Running(instance) = &self.state
+        if let ServiceState::Running(instance) = &self.state
             && service.enabled
         {
             effects.push(Effect::Restarting(instance.clone()));
         }
-        self.leave(then, effects);
+        self.stop_instance(then, effects);
         self.service = service;
         self.attempts = 0;
         self.alert.clear();
@@ -359,23 +367,30 @@ impl Kept {
         }
     }
 
-    /// It ended without having been asked to.
-    fn fell(&mut self, exit_code: i32, life: Duration, now: Moment, effects: &mut Vec<Effect>) {
+    /// Handles an exit that was not requested.
+    fn handle_exit(
+        &mut self,
+        exit_code: i32,
+        life: Duration,
+        now: Moment,
+        effects: &mut Vec<Effect>,
+    ) {
         let is_wanted = match self.service.restart {
             Restart::Always => true,
             Restart::OnFailure => exit_code != 0,
             Restart::Never => false,
         };
         if !is_wanted {
-            self.state = State::Idle;
+            self.state = ServiceState::Idle;
             return;
         }
         if life >= GOOD_LIFE {
             self.attempts = 0;
             self.alert.clear();
         }
+        // "Not ready" is no failure: it neither counts as an attempt nor raises an alert.
         if exit_code == NOT_READY {
-            self.state = State::Waiting { until: now + NOT_READY_DELAY };
+            self.state = ServiceState::Waiting { until: now + NOT_READY_DELAY };
             return;
         }
         let delay = DELAYS[(self.attempts as usize).min(DELAYS.len() - 1)];
@@ -387,7 +402,7 @@ impl Kept {
         if delay.is_zero() {
             self.start(effects);
         } else {
-            self.state = State::Waiting { until: now + delay };
+            self.state = ServiceState::Waiting { until: now + delay };
         }
     }
 }

@@ -1,11 +1,11 @@
-//! `services.toml`: what the user wants to be kept alive, run in time, and allowed on the bus.
+//! `services.toml`: services, schedules, reactions, and what the bus may run.
 //!
-//! A file that somebody else could have written is refused, and so is one with a fault: nothing is
-//! guessed. Faults name their line.
+//! A file that another user could have written is refused, and so is one with a fault: nothing is
+//! guessed. Errors name the line.
 //!
 //! Not here: doing any of it.
 
-mod shape; // the file as it is written
+mod shape; // the file's syntax and its rules
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -15,10 +15,10 @@ use std::time::Duration;
 
 pub(crate) use shape::{Every, IfBusy, Restart, Stale, Weekday, check_words};
 
-/// Bytes of the file. More is not written by hand.
+/// Bytes of the file. No file written by hand is longer.
 const FILE_MAX: u64 = 1 << 20;
 
-/// Everything `services.toml` says. Without a file: nothing to run, and only ourselves allowed.
+/// The contents of `services.toml`. Without a file nothing runs, and the bus may run only us.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct ServicesFile {
     pub(crate) allow: Vec<Allow>,
@@ -30,13 +30,13 @@ pub struct ServicesFile {
     pub chain: Chain,
 }
 
-/// What `supervisor.request` may run beside ourselves.
+/// A program that `supervisor.request` may run, besides our own.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Allow {
     pub program: String,
-    /// Arguments must begin with these.
+    /// The first arguments must be these.
     pub args: Vec<String>,
-    /// The first argument says what the task is called.
+    /// The first argument names the task.
     pub has_subcommands: bool,
 }
 
@@ -66,7 +66,7 @@ pub(crate) struct Service {
     pub stale: Stale,
 }
 
-/// A task that is run at its time.
+/// A task that runs at set times.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Schedule {
     pub name: String,
@@ -84,21 +84,21 @@ pub(crate) struct Reaction {
     pub event: String,
     pub cmd: Vec<String>,
     pub if_busy: IfBusy,
-    /// Below the journal.
+    /// A path below the journal's folder.
     pub unless_pid_file: Option<PathBuf>,
 }
 
-/// A program that makes something of the files of a segment.
+/// A program that processes the files of a segment.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Handler {
     pub name: String,
-    /// A pattern for names of files.
+    /// A pattern for file names.
     pub files: String,
     pub cmd: Vec<String>,
     pub timeout: Option<Duration>,
 }
 
-/// Commands that take the place of ours.
+/// Commands that replace the built-in ones.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Chain {
     pub segment: Option<Vec<String>>,
@@ -107,10 +107,10 @@ pub struct Chain {
     pub daily: Option<Vec<String>>,
 }
 
-/// Why there is nothing to go by.
+/// Why the file is not used.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
-    #[error("`{path}` is not yours alone: others may write to it, or it belongs to somebody else")]
+    #[error("`{path}` is not private: other users may write to it, or it belongs to another user")]
     NotPrivate { path: PathBuf },
     #[error("`{path}`, line {line}: {why}")]
     Faulty { path: PathBuf, line: usize, why: String },
@@ -118,15 +118,15 @@ pub enum FileError {
     Io { path: PathBuf, source: io::Error },
 }
 
-/// What is wrong at a place in the text.
+/// A fault at a line.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Fault {
+pub(crate) struct FileFault {
     pub line: usize,
     pub why: String,
 }
 
 impl ServicesFile {
-    /// Reads the file at a path. One that is not there says nothing.
+    /// Reads the file at a path. A missing file is empty.
     pub(crate) fn read(path: &Path) -> Result<ServicesFile, FileError> {
         let io = |source| FileError::Io { path: path.to_owned(), source };
         let mut file = match File::open(path) {
@@ -136,7 +136,7 @@ impl ServicesFile {
             }
             Err(error) => return Err(io(error)),
         };
-        // The file that is open is asked, not its name: that may be another by now.
+        // Check the opened file, not its path, which may name another file by now.
         let found = file.metadata().map_err(io)?;
         let is_ours = found.uid() == rustix::process::geteuid().as_raw();
         if !is_ours || found.mode() & 0o022 != 0 {
@@ -145,14 +145,18 @@ impl ServicesFile {
         let mut text = String::new();
         file.by_ref().take(FILE_MAX + 1).read_to_string(&mut text).map_err(io)?;
         let parsed = if text.len() as u64 > FILE_MAX {
-            Err(Fault { line: 1, why: format!("the file has more than {FILE_MAX} bytes") })
+            Err(FileFault { line: 1, why: format!("the file has more than {FILE_MAX} bytes") })
         } else {
             ServicesFile::parse(&text)
         };
-        parsed.map_err(|Fault { line, why }| FileError::Faulty { path: path.to_owned(), line, why })
+        parsed.map_err(|FileFault { line, why }| FileError::Faulty {
+            path: path.to_owned(),
+            line,
+            why,
+        })
     }
 
-    pub(crate) fn parse(text: &str) -> Result<ServicesFile, Fault> {
+    pub(crate) fn parse(text: &str) -> Result<ServicesFile, FileFault> {
         shape::parse(text)
     }
 }

@@ -1,25 +1,25 @@
-//! What the supervisor is told at the start.
+//! Paths for the supervisor.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// Where things are. Read once, at the start.
+/// Paths, read once at the start.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Settings {
-    /// The folder of the journal, absolute: `services.toml`, `health/` and the days are in it.
+pub struct SupervisorSettings {
+    /// The journal's folder, absolute. It has `services.toml`, `health/` and the days' folders.
     pub journal: PathBuf,
-    /// What `hansard` means in a command: our own file, links resolved.
+    /// The file behind `hansard` in commands: our own, with links resolved.
     pub program: PathBuf,
-    /// The socket of the bus, for children.
+    /// The socket of the bus, passed to children.
     pub socket: PathBuf,
-    /// The `PATH` that words in commands are looked for in.
+    /// The `PATH` in which programs are looked up.
     pub search_path: Option<OsString>,
 }
 
-impl Settings {
-    /// Settings for a journal: the bus at its usual place, and the `PATH` of this process.
-    pub fn new(journal: PathBuf, program: PathBuf) -> Settings {
+impl SupervisorSettings {
+    /// Returns the settings for a journal, with the default socket and the `PATH` of this process.
+    pub fn new(journal: PathBuf, program: PathBuf) -> SupervisorSettings {
         let socket = journal.join("health/callosum.sock");
-        Settings { journal, program, socket, search_path: std::env::var_os("PATH") }
+        SupervisorSettings { journal, program, socket, search_path: std::env::var_os("PATH") }
     }
 }

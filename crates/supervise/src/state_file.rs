@@ -1,4 +1,4 @@
-//! Small files of our own: written beside, renamed into place, read whole or not at all.
+//! Small JSON files, replaced by renaming.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -8,33 +8,33 @@ use std::path::Path;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// Whether a file has to survive the machine, or only us.
+/// Whether a file has to survive a crash of the machine, or only one of the daemon.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Sync {
-    Yes,
-    No,
+pub(crate) enum SyncMode {
+    Synced,
+    Unsynced,
 }
 
-/// Replaces a file, for us alone.
-pub(crate) fn write(path: &Path, value: &impl Serialize, sync: Sync) -> io::Result<()> {
+/// Replaces a private file.
+pub(crate) fn write_json(path: &Path, value: &impl Serialize, sync: SyncMode) -> io::Result<()> {
     let beside = path.with_extension("new");
     let mut options = OpenOptions::new();
     let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
     let mut bytes = serde_json::to_vec(value)?;
     bytes.push(b'\n');
     file.write_all(&bytes)?;
-    if sync == Sync::Yes {
+    if sync == SyncMode::Synced {
         file.sync_all()?;
     }
     fs::rename(&beside, path)?;
-    if let (Sync::Yes, Some(folder)) = (sync, path.parent()) {
+    if let (SyncMode::Synced, Some(folder)) = (sync, path.parent()) {
         File::open(folder)?.sync_all()?;
     }
     Ok(())
 }
 
-/// What a file says; nothing if it is not there.
-pub(crate) fn read<T: DeserializeOwned + Default>(path: &Path) -> io::Result<T> {
+/// Reads a file; returns the default if it does not exist.
+pub(crate) fn read_json<T: DeserializeOwned + Default>(path: &Path) -> io::Result<T> {
     match fs::read(path) {
         Ok(bytes) => Ok(serde_json::from_slice(&bytes)?),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(T::default()),

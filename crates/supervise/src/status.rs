@@ -1,35 +1,35 @@
-//! `supervisor.status`: one look at everything.
+//! Builds `supervisor.status`.
 
 use bus::{Draft, Json};
 use serde_json::{Map, Value, json};
 
-use crate::announce::{self, Who};
+use crate::announce::{self, RunLabel};
 use crate::clock::{Clock, Moment};
 use crate::heartbeat::Heartbeats;
-use crate::queue::Queue;
+use crate::queue::TaskQueue;
 use crate::run_ref::Ref;
 use crate::schedule::Schedules;
 use crate::services::Services;
 use crate::services_file::Every;
-use crate::supervisor::Health;
+use crate::supervisor::DaemonHealth;
 
-/// Everything that is looked at.
-pub(crate) struct Look<'a> {
-    pub own: &'a Who,
+/// What the status is built from.
+pub(crate) struct StatusReport<'a> {
+    pub own: &'a RunLabel,
     pub clock: &'a Clock,
     pub services: &'a Services,
-    pub queue: &'a Queue,
+    pub queue: &'a TaskQueue,
     pub heartbeats: &'a Heartbeats,
     pub schedules: &'a Schedules,
-    pub health: Health,
+    pub health: DaemonHealth,
     pub log_error: Option<String>,
     pub clients: usize,
     pub faults: &'a [String],
     pub ignored: u64,
 }
 
-impl Look<'_> {
-    pub(crate) fn message(&self) -> Draft {
+impl StatusReport<'_> {
+    pub(crate) fn build(&self) -> Draft {
         let now = self.clock.moment();
         let disk_error = self.health.disk_error.as_ref().or(self.log_error.as_ref());
         let parts = self.health.parts.iter();
@@ -38,7 +38,7 @@ impl Look<'_> {
             .with("crashed", self.crashed(now))
             .with_json("tasks", &self.tasks(now))
             .with("queues", self.queues())
-            .with("stale_heartbeats", self.heartbeats.stale().collect::<Vec<String>>())
+            .with("stale_heartbeats", self.heartbeats.stale_names().collect::<Vec<String>>())
             .with("schedules", self.schedules())
             .with("callosum_clients", self.clients)
             .with(
@@ -87,7 +87,7 @@ impl Look<'_> {
     }
 
     fn queues(&self) -> Map<String, Value> {
-        self.queue.lengths().map(|(name, len)| (name.to_owned(), json!(len))).collect()
+        self.queue.waiting_counts().map(|(name, len)| (name.to_owned(), json!(len))).collect()
     }
 
     fn schedules(&self) -> Vec<Value> {

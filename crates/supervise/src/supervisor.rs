@@ -1,4 +1,4 @@
-//! The supervisor as the rest of the program sees it.
+//! The supervisor's handle for the rest of the program.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -13,49 +13,49 @@ use bus::{Handle, PublishError};
 use crate::announce::LineMaker;
 use crate::clock::Clock;
 use crate::day::Day;
-use crate::incoming::{INCOMING_MAX, Incoming};
 use crate::keeper::Keeper;
-use crate::output::Output;
-use crate::run::{Run, Watcher};
+use crate::keeper_input::{INPUTS_MAX, KeeperInput};
+use crate::output::OutputSink;
+use crate::run::{TaskRun, Watcher};
 use crate::run_ref::Ref;
 use crate::services_file::{FileError, ServicesFile};
-use crate::settings::Settings;
+use crate::settings::SupervisorSettings;
 
-/// What the supervisor is called where services are named.
+/// The supervisor's own name among services.
 pub(crate) const NAME: &str = "supervisor";
 
-/// The stream that our own words are on.
+/// The stream of our own log lines.
 const OWN_STREAM: &str = "log";
 
-/// Keeps services alive and runs tasks in turn, on a thread of its own.
+/// Keeps services alive and runs queued tasks, on a thread of its own.
 ///
-/// It hears requests from the bus and tells the bus what it does. Dropped without
-/// [`Supervisor::stop`] it kills what it has started.
+/// It takes requests from the bus and publishes what it does. Dropping it without
+/// [`Supervisor::stop`] kills everything it started.
 pub struct Supervisor {
-    news: SyncSender<Incoming>,
-    shared: Arc<Shared>,
+    inputs: SyncSender<KeeperInput>,
+    shared: Arc<SupervisorShared>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// A task of the daemon itself: trusted, and kept if it is asked for.
+/// A task of the daemon itself. It is trusted.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Task {
-    /// The first word is `hansard` for our own program, a word in `PATH` or an absolute path.
+pub struct DaemonTask {
+    /// The first word is `hansard` for our own program, a name in `PATH`, or an absolute path.
     pub cmd: Vec<String>,
-    /// What it is called on the bus; made up if there is none.
+    /// Its ref on the bus; generated if there is none.
     pub reference: Option<Ref>,
     /// The day whose folder has the log.
     pub day: Option<Day>,
     pub cwd: Option<PathBuf>,
     pub env: Vec<(String, String)>,
     pub timeout: Option<Duration>,
-    /// It survives the end of the daemon, orderly or not, and is run again if it was cut off.
+    /// It survives the end of the daemon, orderly or not, and runs again if it was interrupted.
     pub keep: bool,
 }
 
-impl Task {
-    pub fn new(cmd: Vec<String>) -> Task {
-        Task {
+impl DaemonTask {
+    pub fn new(cmd: Vec<String>) -> DaemonTask {
+        DaemonTask {
             cmd,
             reference: None,
             day: None,
@@ -67,7 +67,7 @@ impl Task {
     }
 }
 
-/// Why there is no supervisor.
+/// Why the supervisor did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     #[error("cannot keep state in `{path}`")]
@@ -78,49 +78,49 @@ pub enum StartError {
     Bus(#[from] PublishError),
 }
 
-/// Why a task was not taken.
+/// Why a task was not queued.
 #[derive(Debug, thiserror::Error)]
 pub enum EnqueueError {
-    #[error("too many tasks wait already")]
+    #[error("too many tasks are waiting")]
     Full,
     #[error("the supervisor is stopping")]
     Stopping,
     #[error("the command cannot be run: {0}")]
     BadCommand(&'static str),
-    #[error("the task waits, and could not be written to `{path}`")]
+    #[error("the task is queued, but could not be saved to `{path}`")]
     NotKept { path: PathBuf, source: io::Error },
 }
 
-/// What the supervisor and its handle both look at.
-pub(crate) struct Shared {
+/// State shared by the keeper and its handle.
+pub(crate) struct SupervisorShared {
     file: Mutex<Arc<ServicesFile>>,
-    health: Mutex<Health>,
-    log: Output,
+    health: Mutex<DaemonHealth>,
+    log: OutputSink,
     log_lines: LineMaker,
 }
 
-/// What other parts say for `supervisor.status`.
+/// What other parts report for `supervisor.status`.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Health {
+pub(crate) struct DaemonHealth {
     pub parts: BTreeMap<String, String>,
     pub disk_error: Option<String>,
 }
 
 impl Supervisor {
-    /// Ends what an earlier daemon has left, reads `services.toml`, and begins. A file with a
-    /// fault is told on the bus and does not keep the rest from running.
-    pub fn start(settings: Settings, bus: Handle) -> Result<Supervisor, StartError> {
+    /// Ends what an earlier daemon left running, reads `services.toml`, and starts. A faulty file is
+    /// reported on the bus and does not keep the rest from running.
+    pub fn start(settings: SupervisorSettings, bus: Handle) -> Result<Supervisor, StartError> {
         Supervisor::start_with(settings, bus, ())
     }
 
-    /// The same; `held` is dropped when it has ended, however it ended.
+    /// Starts like [`Supervisor::start`]; `held` is dropped when the supervisor's thread ends.
     pub fn start_with(
-        settings: Settings,
+        settings: SupervisorSettings,
         bus: Handle,
         held: impl Send + 'static,
     ) -> Result<Supervisor, StartError> {
-        let (news, incoming) = sync_channel(INCOMING_MAX);
-        let keeper = Keeper::open(settings, bus, news.clone(), Clock::system())?;
+        let (inputs, incoming) = sync_channel(INPUTS_MAX);
+        let keeper = Keeper::open(settings, bus, inputs.clone(), Clock::system())?;
         let shared = Arc::clone(keeper.shared());
         let thread = std::thread::Builder::new()
             .name(NAME.to_owned())
@@ -129,70 +129,70 @@ impl Supervisor {
                 keeper.run(&incoming);
             })
             .map_err(StartError::Thread)?;
-        Ok(Supervisor { news, shared, thread: Mutex::new(Some(thread)) })
+        Ok(Supervisor { inputs, shared, thread: Mutex::new(Some(thread)) })
     }
 
-    /// Reads `services.toml` again. With a fault the former stays, and the bus is told too.
+    /// Reads `services.toml` again. A faulty file changes nothing, and is also reported on the bus.
     pub fn reload(&self) -> Result<(), FileError> {
         let (done, answer) = sync_channel(1);
-        // One that has ended has nothing to load.
-        if self.news.send(Incoming::Reload { done }).is_err() {
+        // A supervisor that has ended has nothing to reload.
+        if self.inputs.send(KeeperInput::Reload { done }).is_err() {
             return Ok(());
         }
         answer.recv().unwrap_or(Ok(()))
     }
 
-    /// Ends everything in order: requests are answered, then tasks, then services in reverse.
-    /// Returns when all is ended.
+    /// Stops everything in order: answers requests, then ends tasks, then services in reverse. Returns
+    /// when all have ended.
     pub fn stop(&self) {
-        // It has ended already if nobody takes this.
-        let _ = self.news.send(Incoming::Stop);
+        // The send fails if the supervisor has ended already.
+        let _ = self.inputs.send(KeeperInput::Stop);
         let thread = lock(&self.thread).take();
         if let Some(thread) = thread {
-            // One that panicked has nothing more to end.
+            // A panicked thread has nothing to return.
             let _ = thread.join();
         }
     }
 
     /// Kills everything at once. [`Supervisor::stop`] then returns soon.
     pub fn kill_all(&self) {
-        let _ = self.news.send(Incoming::KillAll);
+        let _ = self.inputs.send(KeeperInput::KillAll);
     }
 
-    /// Puts a task of the daemon's own into the queue. One to be kept is on disk afterwards. Its
-    /// end is told on the bus as `supervisor.stopped` with this ref.
-    pub fn enqueue(&self, task: Task) -> Result<Ref, EnqueueError> {
-        self.put(task, None)
+    /// Queues a task of the daemon. A task with `keep` is on disk afterwards. Its end is published as
+    /// `supervisor.stopped` with this ref.
+    pub fn enqueue(&self, task: DaemonTask) -> Result<Ref, EnqueueError> {
+        self.send_task(task, None)
     }
 
-    /// The same for one who waits for its end.
-    pub fn run(&self, task: Task) -> Result<Run, EnqueueError> {
-        Run::begin(|watcher| self.put(task, Some(watcher)))
+    /// Queues a task whose end the caller waits for.
+    pub fn run(&self, task: DaemonTask) -> Result<TaskRun, EnqueueError> {
+        TaskRun::begin(|watcher| self.send_task(task, Some(watcher)))
     }
 
-    fn put(&self, task: Task, watcher: Option<Watcher>) -> Result<Ref, EnqueueError> {
+    fn send_task(&self, task: DaemonTask, watcher: Option<Watcher>) -> Result<Ref, EnqueueError> {
         let (done, answer) = sync_channel(1);
-        let sent = self.news.send(Incoming::Enqueue { task, watcher, done });
+        let sent = self.inputs.send(KeeperInput::Enqueue { task, watcher, done });
         sent.map_err(|_| EnqueueError::Stopping)?;
         answer.recv().unwrap_or(Err(EnqueueError::Stopping))
     }
 
-    /// What `services.toml` says now.
+    /// Returns the present contents of `services.toml`.
     pub fn configuration(&self) -> Arc<ServicesFile> {
         self.shared.file()
     }
 
-    /// Says how a part of the daemon is, for `supervisor.status`.
+    /// Sets the state of a part of the daemon for `supervisor.status`.
     pub fn set_part(&self, name: &str, state: &str) {
         lock(&self.shared.health).parts.insert(name.to_owned(), state.to_owned());
     }
 
-    /// Says how the disk is, for `supervisor.status`.
+    /// Sets the state of the disk for `supervisor.status`.
     pub fn set_disk(&self, error: Option<String>) {
         lock(&self.shared.health).disk_error = error;
     }
 
-    /// Says something in the daemon's own log, and on the bus.
+    /// Adds a line to the daemon's log and publishes it.
     pub fn log(&self, text: &str) {
         self.shared.log(text);
     }
@@ -207,9 +207,13 @@ impl Drop for Supervisor {
     }
 }
 
-impl Shared {
-    pub(crate) fn new(file: Arc<ServicesFile>, log: Output, log_lines: LineMaker) -> Shared {
-        Shared { file: Mutex::new(file), health: Mutex::default(), log, log_lines }
+impl SupervisorShared {
+    pub(crate) fn new(
+        file: Arc<ServicesFile>,
+        log: OutputSink,
+        log_lines: LineMaker,
+    ) -> SupervisorShared {
+        SupervisorShared { file: Mutex::new(file), health: Mutex::default(), log, log_lines }
     }
 
     pub(crate) fn file(&self) -> Arc<ServicesFile> {
@@ -220,21 +224,21 @@ impl Shared {
         *lock(&self.file) = file;
     }
 
-    pub(crate) fn health(&self) -> Health {
+    pub(crate) fn health(&self) -> DaemonHealth {
         lock(&self.health).clone()
     }
 
     pub(crate) fn log(&self, text: &str) {
-        self.log.say(&self.log_lines, OWN_STREAM, text);
+        self.log.add_text(&self.log_lines, OWN_STREAM, text);
     }
 
-    /// Why our own log cannot be written, if it is so.
-    pub(crate) fn log_trouble(&self) -> Option<String> {
-        self.log.trouble()
+    /// Returns why our own log cannot be written, if so.
+    pub(crate) fn log_error(&self) -> Option<String> {
+        self.log.last_error()
     }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nobody panics while holding it; if somebody did, what is there is still whole.
+    // No code panics while holding the lock, and the data would still be whole.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,6 +1,6 @@
-//! Old logs go: by age, then by how much there is.
+//! Removes old logs: by age, then by total size.
 //!
-//! Files of processes that live are never removed.
+//! Logs that are being written are never removed.
 
 use std::collections::HashSet;
 use std::fs;
@@ -15,36 +15,40 @@ const AGE_MAX: Duration = Duration::from_secs(14 * 24 * 3_600);
 /// Bytes of all logs together.
 const SIZE_MAX: u64 = 2 << 30;
 
-/// Removes logs that are too old, and the oldest of the rest if they are too many. `living` are the
-/// names of files, without the numbers of their parts, that are being written.
+/// Removes logs that are too old, then the oldest of the rest while they are too large together.
+/// `living` has the names of logs that are being written, without part numbers.
 pub(crate) fn sweep(journal: &Path, living: &HashSet<String>, now: SystemTime) {
     sweep_within(journal, living, now, SIZE_MAX);
 }
 
-struct Log {
+struct StoredLog {
     path: PathBuf,
     written: SystemTime,
     len: u64,
 }
 
 fn sweep_within(journal: &Path, living: &HashSet<String>, now: SystemTime, size_max: u64) {
-    let mut logs: Vec<Log> = folders(journal).iter().flat_map(|folder| logs(folder)).collect();
+    let mut logs: Vec<StoredLog> =
+        day_folders(journal).iter().flat_map(|folder| list_logs(folder)).collect();
     logs.sort_by_key(|log| log.written);
     let mut size: u64 = logs.iter().map(|log| log.len).sum();
     for log in logs {
         let age = now.duration_since(log.written).unwrap_or_default();
         let is_too_much = age > AGE_MAX || size > size_max;
-        if is_too_much && !living.contains(base(&log.path)) && fs::remove_file(&log.path).is_ok() {
+        if is_too_much
+            && !living.contains(base_name(&log.path))
+            && fs::remove_file(&log.path).is_ok()
+        {
             size -= log.len;
         }
     }
-    for folder in folders(journal).iter().chain([&journal.join("health")]) {
+    for folder in day_folders(journal).iter().chain([&journal.join("health")]) {
         remove_dead_links(folder);
     }
 }
 
-/// The folders of days that have logs.
-fn folders(journal: &Path) -> Vec<PathBuf> {
+/// Returns the log folders of all days.
+fn day_folders(journal: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(journal).into_iter().flatten().flatten();
     let days = entries.filter(|entry| {
         entry.file_name().to_str().is_some_and(|name| Day::parse(name).is_some())
@@ -54,19 +58,19 @@ fn folders(journal: &Path) -> Vec<PathBuf> {
     folders.filter(|folder| folder.symlink_metadata().is_ok_and(|found| found.is_dir())).collect()
 }
 
-fn logs(folder: &Path) -> Vec<Log> {
+fn list_logs(folder: &Path) -> Vec<StoredLog> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let logs = entries.filter_map(|entry| {
         let path = entry.path();
-        base(&path).ends_with(".log").then_some(())?;
+        base_name(&path).ends_with(".log").then_some(())?;
         let found = path.symlink_metadata().ok().filter(|found| found.is_file())?;
-        Some(Log { written: found.modified().ok()?, len: found.len(), path })
+        Some(StoredLog { written: found.modified().ok()?, len: found.len(), path })
     });
     logs.collect()
 }
 
-/// The name of a log without the number of its part.
-fn base(path: &Path) -> &str {
+/// Returns the name of a log without its part number.
+fn base_name(path: &Path) -> &str {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     match name.rsplit_once('.') {
         Some((base, part)) if part.bytes().all(|byte| byte.is_ascii_digit()) => base,
@@ -78,7 +82,7 @@ fn remove_dead_links(folder: &Path) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();
         let is_link = entry.file_type().is_ok_and(|kind| kind.is_symlink());
-        if is_link && base(&path).ends_with(".log") && !path.exists() {
+        if is_link && base_name(&path).ends_with(".log") && !path.exists() {
             // The next log of that name replaces it anyway.
             let _ = fs::remove_file(&path);
         }
@@ -103,7 +107,7 @@ mod tests {
     }
 
     fn names(journal: &Path) -> Vec<String> {
-        let mut names: Vec<String> = folders(journal)
+        let mut names: Vec<String> = day_folders(journal)
             .iter()
             .flat_map(|folder| fs::read_dir(folder).unwrap())
             .map(|entry| entry.unwrap().file_name().into_string().unwrap())
@@ -113,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_two_weeks_old_goes_unless_it_is_being_written() {
+    fn old_logs_are_removed_unless_open() {
         let (journal, now) = (journal(), SystemTime::now());
         log(journal.path(), "20250101", "1_old.log", 1, 20, now);
         log(journal.path(), "20250101", "2_new.log", 1, 1, now);
@@ -129,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn of_too_much_the_oldest_goes() {
+    fn oldest_logs_are_removed_beyond_size() {
         let (journal, now) = (journal(), SystemTime::now());
         for (name, days_old) in [("1_a.log", 3), ("2_a.log", 2), ("3_a.log", 1), ("4_a.log", 0)] {
             log(journal.path(), "20250101", name, 100, days_old, now);

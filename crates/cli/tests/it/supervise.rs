@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::thread::JoinHandle;
 
 use bus::Server;
-use supervise::{Settings, Supervisor};
+use supervise::{Supervisor, SupervisorSettings};
 use testkit::World;
 
 use crate::up::up;
@@ -36,7 +36,8 @@ impl Supervised {
         let world = empty();
         fs::create_dir_all(journal(&world)).unwrap();
         write_services(&world, services);
-        let settings = Settings::new(journal(&world), env!("CARGO_BIN_EXE_hansard").into());
+        let settings =
+            SupervisorSettings::new(journal(&world), env!("CARGO_BIN_EXE_hansard").into());
         let server = Server::bind(&settings.socket, bus::ServerSettings::default()).unwrap();
         let bus = server.handle();
         let thread = Some(std::thread::spawn(move || server.run().unwrap()));

@@ -1,15 +1,15 @@
-//! What survives the supervisor, on disk.
+//! The keeper's state on disk.
 
 use std::path::{Path, PathBuf};
 
 use super::Keeper;
 use crate::clock::Clock;
-use crate::run_ref::{Ref, RefSource};
-use crate::state_file::{self, Sync};
+use crate::run_ref::{Ref, RefGenerator};
+use crate::state_file::{self, SyncMode};
 use crate::supervisor::EnqueueError;
 
-/// Where state is kept.
-pub(super) struct Files {
+/// The paths of state files.
+pub(super) struct StateFiles {
     pub(super) services: PathBuf,
     pub(super) tasks: PathBuf,
     pub(super) schedules: PathBuf,
@@ -21,20 +21,20 @@ impl Keeper {
         next_ref(&mut self.refs, &self.clock, &self.files.last_ref)
     }
 
-    /// Writes what has to survive us, and tells whoever waited for that.
+    /// Saves the state, then answers the callers that waited for it.
     pub(super) fn save(&mut self) {
         self.runs.save();
         let mut written = Ok(());
         if let Some(kept) = self.queue.take_changes() {
             let bytes = serde_json::to_vec(&kept).unwrap_or_default();
             if self.kept.as_ref() != Some(&bytes) {
-                written = state_file::write(&self.files.tasks, &kept, Sync::Yes);
+                written = state_file::write_json(&self.files.tasks, &kept, SyncMode::Synced);
                 self.kept = written.is_ok().then_some(bytes);
             }
         }
         if let Err(error) = &written {
-            self.queue.not_kept();
-            // The same again is no news.
+            self.queue.mark_unsaved();
+            // Log a persistent error once.
             if self.save_error != Some(error.kind()) {
                 let path = self.files.tasks.display();
                 self.shared.log(&format!("cannot write `{path}`: {error}"));
@@ -49,14 +49,17 @@ impl Keeper {
                     source: error.kind().into(),
                 }),
             };
-            // Whoever asked may have left.
+            // The caller may be gone.
             let _ = done.send(answer);
         }
     }
 
     pub(super) fn save_schedules(&mut self) {
-        let written =
-            state_file::write(&self.files.schedules, self.schedules.last_runs(), Sync::Yes);
+        let written = state_file::write_json(
+            &self.files.schedules,
+            self.schedules.last_runs(),
+            SyncMode::Synced,
+        );
         if let Err(error) = written {
             let path = self.files.schedules.display();
             self.shared.log(&format!("cannot write `{path}`: {error}"));
@@ -64,12 +67,12 @@ impl Keeper {
     }
 }
 
-/// The next made-up name. What it reserves is on disk before it is used.
-pub(super) fn next_ref(refs: &mut RefSource, clock: &Clock, path: &Path) -> Ref {
+/// Returns a new ref. The range it reserves is on disk before the ref is used.
+pub(super) fn next_ref(refs: &mut RefGenerator, clock: &Clock, path: &Path) -> Ref {
     let (reference, bound) = refs.next(u64::try_from(clock.now_ms()).unwrap_or(0));
     if let Some(bound) = bound {
-        // On a full disk the clock alone has to keep names apart.
-        let _ = state_file::write(path, &bound, Sync::No);
+        // On a full disk only the clock keeps refs unique.
+        let _ = state_file::write_json(path, &bound, SyncMode::Unsynced);
     }
     reference
 }

@@ -1,4 +1,4 @@
-//! What the keeper does as time goes by, told by what is heard on the bus.
+//! The keeper under a test clock, observed through the bus.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -13,10 +13,10 @@ use super::*;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A keeper whose clock is ours.
+/// A keeper with a clock that the test sets.
 struct House {
     keeper: Keeper,
-    incoming: Receiver<Incoming>,
+    incoming: Receiver<KeeperInput>,
     seconds: Arc<AtomicU64>,
     heard: Listener,
     bus: Handle,
@@ -31,27 +31,27 @@ impl House {
         let path = journal.join("services.toml");
         fs::write(&path, services).unwrap();
         fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
-        let settings = Settings::new(journal, "/bin/true".into());
+        let settings = SupervisorSettings::new(journal, "/bin/true".into());
         let server = Server::bind(&settings.socket, bus::ServerSettings::default()).unwrap();
         let bus = server.handle();
         let thread = std::thread::spawn(move || server.run().unwrap());
         let heard = bus.listen(Filter::default()).unwrap();
         let seconds = Arc::new(AtomicU64::new(0));
         let clock = Clock::set_by(&seconds);
-        let (news, incoming) = sync_channel(crate::incoming::INCOMING_MAX);
+        let (news, incoming) = sync_channel(crate::keeper_input::INPUTS_MAX);
         let keeper = Keeper::open(settings, bus.clone(), news, clock).unwrap();
         let server = Some(thread);
         House { keeper, incoming, seconds, heard, bus, server, folder }
     }
 
-    /// Somebody says how it is.
+    /// Sends a `status`.
     fn status(&mut self, tract: &str, is_idle: bool) {
         let draft = Draft::new(tract, "status").with("service", "one").with("idle", is_idle);
-        self.keeper.take(Incoming::Said(draft.build().unwrap()));
+        self.keeper.handle_input(KeeperInput::Request(draft.build().unwrap()));
     }
 
-    /// The clock goes on to a second, five at a time; what was said meanwhile, the last of it
-    /// being a status, which comes each time.
+    /// Advances the clock to a second, five at a time; returns the messages published meanwhile. The
+    /// last of them is the status that comes each time.
     fn until(&mut self, second: u64) -> Vec<Value> {
         let mut said = Vec::new();
         while self.seconds.load(Ordering::Relaxed) < second {
@@ -69,14 +69,14 @@ impl House {
         said
     }
 
-    /// Waits until a process has ended and everything it printed is read.
+    /// Waits until a process has ended and its output is read.
     fn wait_for_end(&mut self) {
         let (mut is_over, mut is_drained) = (false, false);
         while !is_over || !is_drained {
             let incoming = self.incoming.recv_timeout(PATIENCE).unwrap();
-            is_over |= matches!(incoming, Incoming::Exited { .. });
-            is_drained |= matches!(incoming, Incoming::Drained { .. });
-            self.keeper.take(incoming);
+            is_over |= matches!(incoming, KeeperInput::Exited { .. });
+            is_drained |= matches!(incoming, KeeperInput::Drained { .. });
+            self.keeper.handle_input(incoming);
         }
     }
 }
@@ -102,7 +102,7 @@ fn cards(said: &[Value]) -> Vec<&str> {
 }
 
 #[test]
-fn silence_is_shown_told_ever_more_rarely_and_its_end_is_told() {
+fn silence_is_reported_until_it_ends() {
     let mut house = House::open("");
     house.status("sync", false);
     let said = house.until(55);
@@ -117,14 +117,14 @@ fn silence_is_shown_told_ever_more_rarely_and_its_end_is_told() {
     house.status("sync", false);
     let said = house.until(1_005);
     assert_eq!((stale(&said), cards(&said)), (Vec::new(), vec!["Heard again"]));
-    // One that said it had nothing to do is not expected.
+    // A sender that reported itself idle is not expected.
     house.status("sync", true);
     let said = house.until(2_000);
     assert_eq!((stale(&said), cards(&said).len()), (Vec::new(), 0));
 }
 
 #[test]
-fn a_service_that_falls_silent_is_restarted_if_it_is_to_be() {
+fn silent_service_is_restarted_if_configured() {
     let mut house =
         House::open("[[service]]\nname = 'one'\ncmd = ['/bin/sleep', '1000']\nstale = 'restart'\n");
     house.status("sync", false);
@@ -141,7 +141,7 @@ fn a_service_that_falls_silent_is_restarted_if_it_is_to_be() {
 }
 
 #[test]
-fn a_service_that_does_not_stay_up_is_told_at_the_fifth_attempt() {
+fn failing_service_is_reported_at_fifth_attempt() {
     let mut house = House::open("[[service]]\nname = 'one'\ncmd = ['/nowhere/x']\n");
     // Attempts at 0, 0, 1 and then every five seconds.
     let said = house.until(5);
@@ -154,12 +154,12 @@ fn a_service_that_does_not_stay_up_is_told_at_the_fifth_attempt() {
 }
 
 #[test]
-fn requests_that_were_lost_are_an_alarm() {
+fn lost_requests_raise_an_alert() {
     const BATCH: usize = 10_000;
     let mut house = House::open("");
     let status = Draft::new("part", "status").build().unwrap();
-    // Nobody takes what is said: what is between us and the bus fills up, then its listener.
-    let room = crate::incoming::INCOMING_MAX + 65_536;
+    // The keeper takes no inputs: its channel fills up, then the listener's queue.
+    let room = crate::keeper_input::INPUTS_MAX + 65_536;
     for _ in 0..=room / BATCH {
         for _ in 0..BATCH {
             house.bus.publish(status.clone()).unwrap();
@@ -173,13 +173,13 @@ fn requests_that_were_lost_are_an_alarm() {
 }
 
 #[test]
-fn what_could_not_be_written_is_written_when_it_can_be() {
+fn failed_save_is_retried() {
     let mut house = House::open("tasks = { persist = true }\n");
     let health = house.folder.path().join("health");
-    // Something is in the way of what is written beside.
+    // A folder is in the way of the temporary file.
     fs::create_dir(health.join("tasks.new")).unwrap();
     let request = Draft::new(NAME, "request").with("ref", "r1").with("cmd", ["hansard", "x"]);
-    house.keeper.take(Incoming::Said(request.build().unwrap()));
+    house.keeper.handle_input(KeeperInput::Request(request.build().unwrap()));
     house.keeper.save();
     let tasks = || fs::read_to_string(health.join("tasks.json")).unwrap_or_default();
     assert!(!tasks().contains("r1"));

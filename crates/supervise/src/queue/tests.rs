@@ -1,4 +1,4 @@
-//! The queue against its promise: every ref that was taken is answered exactly once.
+//! The queue against its promise: every accepted ref is answered exactly once.
 
 use std::collections::HashSet;
 
@@ -6,8 +6,8 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn work(name: &str, word: u8) -> Work {
-    Work {
+fn work(name: &str, word: u8) -> TaskCommand {
+    TaskCommand {
         name: name.to_owned(),
         program: Program::Own,
         cmd: vec![name.to_owned(), word.to_string()],
@@ -20,8 +20,8 @@ fn reference(number: usize) -> Ref {
     Ref::text(format!("r{number}")).unwrap()
 }
 
-fn request(number: usize, name: &str, word: u8) -> Request {
-    Request {
+fn request(number: usize, name: &str, word: u8) -> TaskRequest {
+    TaskRequest {
         reference: reference(number),
         work: work(name, word),
         day: None,
@@ -32,9 +32,9 @@ fn request(number: usize, name: &str, word: u8) -> Request {
     }
 }
 
-/// Does what the queue asks for, and counts the answers.
+/// Performs the effects of the queue and counts the answers.
 struct World {
-    queue: Queue,
+    queue: TaskQueue,
     limits: TaskLimits,
     /// Refs that wait for an answer.
     open: HashSet<String>,
@@ -46,7 +46,7 @@ struct World {
 impl World {
     fn new(limits: TaskLimits) -> World {
         World {
-            queue: Queue::new(limits),
+            queue: TaskQueue::new(limits),
             limits,
             open: HashSet::new(),
             alive: Vec::new(),
@@ -55,7 +55,7 @@ impl World {
         }
     }
 
-    fn ask(&mut self, request: Request) {
+    fn ask(&mut self, request: TaskRequest) {
         self.open.insert(request.reference.as_str().to_owned());
         let effects = self.queue.request(request);
         self.work_off(effects);
@@ -71,7 +71,7 @@ impl World {
                     let same = self.names.iter().filter(|(run, _)| self.alive.contains(run));
                     assert!(!same.map(|(_, name)| name).any(|other| *other == name));
                     if self.cannot_start {
-                        effects.extend(self.queue.not_started(run, "no"));
+                        effects.extend(self.queue.start_failed(run, "no"));
                         continue;
                     }
                     self.queue.started(run, 7, Moment::ZERO);
@@ -105,20 +105,21 @@ impl World {
         self.work_off(effects);
     }
 
-    /// The daemon dies; the next one takes up what was on disk.
-    fn crash(&mut self, kept: &Kept) {
+    /// The daemon dies; the next one restores what was on disk.
+    fn crash(&mut self, kept: &SavedTasks) {
         let json = serde_json::to_string(kept).unwrap();
-        let kept: Kept = serde_json::from_str(&json).unwrap();
-        let survives = |entry: &Entry| entry.refs.iter().map(|it| it.as_str().to_owned()).collect();
+        let kept: SavedTasks = serde_json::from_str(&json).unwrap();
+        let survives =
+            |entry: &QueuedTask| entry.refs.iter().map(|it| it.as_str().to_owned()).collect();
         let known: HashSet<String> = kept
             .running
             .iter()
             .chain(&kept.waiting)
             .flat_map(|it| -> Vec<String> { survives(it) })
             .collect();
-        // Those that ran are listed beside, and are answered by whoever reads that list.
+        // Tasks that ran are also in the list of children, whose reader answers them.
         self.open.retain(|reference| known.contains(reference));
-        self.queue = Queue::new(self.limits);
+        self.queue = TaskQueue::new(self.limits);
         self.alive.clear();
         let effects = self.queue.restore(kept);
         self.work_off(effects);
@@ -165,13 +166,13 @@ proptest! {
         let mut world = World::new(TaskLimits { running_max, waiting_max, persist });
         let mut asked = 0;
         let mut is_stopping = false;
-        // What is on disk: written after each step, as the supervisor does.
-        let mut disk = Kept::default();
+        // The state on disk, saved after each step as the keeper does.
+        let mut disk = SavedTasks::default();
         for step in steps {
             match step {
                 Step::Ask { name, word, skip, rerun, keep, timeout } => {
                     asked += 1;
-                    world.ask(Request {
+                    world.ask(TaskRequest {
                         if_busy: if skip { IfBusy::Skip } else { IfBusy::Queue },
                         timeout: timeout.then_some(Duration::from_secs(1)),
                         rerun,
@@ -180,7 +181,7 @@ proptest! {
                     });
                 }
                 Step::AskAgain { at } => {
-                    // One that waits or runs is ignored; one that was answered is new.
+                    // A waiting or running ref is ignored; an answered one is new.
                     let number = 1 + at % (asked + 1);
                     if world.open.contains(&format!("r{number}")) || number <= asked {
                         world.ask(request(number, "0", 9));
@@ -210,7 +211,7 @@ proptest! {
                 disk = kept;
             }
         }
-        // Whatever is left ends; what an orderly end has kept is run by the next daemon.
+        // Everything left ends; the next daemon runs what an orderly stop kept.
         world.cannot_start = false;
         for _ in 0..2 {
             while !world.alive.is_empty() {
@@ -224,7 +225,7 @@ proptest! {
             is_stopping = false;
         }
         prop_assert!(world.open.is_empty(), "not answered: {:?}", world.open);
-        prop_assert!(world.queue.places.is_empty());
+        prop_assert!(world.queue.locations.is_empty());
         prop_assert!(world.queue.lanes.is_empty());
         prop_assert!(world.queue.ready.is_empty());
         prop_assert_eq!(world.queue.waiting, 0);
@@ -232,8 +233,8 @@ proptest! {
 }
 
 #[test]
-fn a_full_queue_says_so_and_takes_those_who_can_wait_together() {
-    let mut queue = Queue::new(TaskLimits { waiting_max: 2, ..TaskLimits::default() });
+fn full_queue_refuses_but_still_merges() {
+    let mut queue = TaskQueue::new(TaskLimits { waiting_max: 2, ..TaskLimits::default() });
     let full = |effects: &[Effect]| {
         effects.iter().any(
             |effect| matches!(effect, Effect::Stopped(it) if it.reason == Some(Reason::QueueFull)),
@@ -252,8 +253,8 @@ fn a_full_queue_says_so_and_takes_those_who_can_wait_together() {
 }
 
 #[test]
-fn equal_ones_keep_the_first_day_and_each_change_is_told() {
-    let mut queue = Queue::new(TaskLimits::default());
+fn merged_tasks_keep_the_first_day() {
+    let mut queue = TaskQueue::new(TaskLimits::default());
     let words = |effects: &[Effect]| -> Vec<&str> {
         let words = effects.iter().map(|effect| match effect {
             Effect::Start(_) => "start",
@@ -263,7 +264,7 @@ fn equal_ones_keep_the_first_day_and_each_change_is_told() {
         });
         words.collect()
     };
-    let of = |number, word, day: Option<&str>| Request {
+    let of = |number, word, day: Option<&str>| TaskRequest {
         day: day.map(|day| Day::parse(day).unwrap()),
         ..request(number, "a", word)
     };
@@ -281,15 +282,15 @@ fn equal_ones_keep_the_first_day_and_each_change_is_told() {
 }
 
 #[test]
-fn ten_thousand_wait_in_all_and_a_hundred_of_a_name_are_shown() {
-    let mut queue = Queue::new(TaskLimits { waiting_max: 1_000, ..TaskLimits::default() });
+fn waiting_tasks_are_bounded() {
+    let mut queue = TaskQueue::new(TaskLimits { waiting_max: 1_000, ..TaskLimits::default() });
     let is_full = |effects: &[Effect]| effects.iter().any(|it| matches!(it, Effect::Stopped(_)));
     let mut ask = |number: usize, name: &str| {
         let mut asked = request(number, name, 0);
         asked.work.cmd.push(number.to_string());
         is_full(&queue.request(asked))
     };
-    // Of each name one runs.
+    // One of each name runs.
     for number in 0..10_010 {
         assert!(!ask(number, &format!("name{}", number / 1_001)), "{number}");
     }
@@ -299,8 +300,8 @@ fn ten_thousand_wait_in_all_and_a_hundred_of_a_name_are_shown() {
 }
 
 #[test]
-fn more_than_may_run_at_once_wait_in_the_order_they_came() {
-    let mut queue = Queue::new(TaskLimits { running_max: 2, ..TaskLimits::default() });
+fn excess_tasks_wait_in_order() {
+    let mut queue = TaskQueue::new(TaskLimits { running_max: 2, ..TaskLimits::default() });
     let starts = |effects: Vec<Effect>| -> Vec<RunId> {
         let starts = effects.into_iter().filter_map(|effect| match effect {
             Effect::Start(run) => Some(run),
@@ -323,42 +324,43 @@ fn more_than_may_run_at_once_wait_in_the_order_they_came() {
 }
 
 #[test]
-fn tasks_of_the_daemon_are_run_again_wherever_they_were_cut_off() {
-    let mut queue = Queue::new(TaskLimits::default());
-    let kept = |number, word| Request { keep: true, rerun: true, ..request(number, "dream", word) };
+fn daemon_tasks_run_again_after_crash() {
+    let mut queue = TaskQueue::new(TaskLimits::default());
+    let kept =
+        |number, word| TaskRequest { keep: true, rerun: true, ..request(number, "dream", word) };
     queue.request(kept(1, 1));
     queue.request(kept(2, 2));
     queue.request(request(3, "other", 0));
     let on_disk = queue.take_changes().unwrap();
     assert_eq!((on_disk.running.len(), on_disk.waiting.len()), (1, 1));
     // After a crash.
-    let mut next = Queue::new(TaskLimits::default());
+    let mut next = TaskQueue::new(TaskLimits::default());
     next.restore(on_disk);
-    let refs = |queue: &Queue| {
+    let refs = |queue: &TaskQueue| {
         let snapshot = queue.snapshot("dream");
         (snapshot.running.cloned(), snapshot.shown[0].refs.clone())
     };
     assert_eq!(refs(&next), (Some(reference(1)), vec![reference(2)]));
-    // After an orderly end.
+    // After an orderly stop.
     next.stop();
     let run = *next.running.keys().next().unwrap();
     let effects = next.exited(run, -15);
     assert!(!effects.iter().any(|effect| matches!(effect, Effect::Stopped(_))));
     let on_disk = next.take_changes().unwrap();
     assert_eq!((on_disk.running.len(), on_disk.waiting.len()), (0, 2));
-    let mut last = Queue::new(TaskLimits::default());
+    let mut last = TaskQueue::new(TaskLimits::default());
     last.restore(on_disk);
     assert_eq!(refs(&last), (Some(reference(1)), vec![reference(2)]));
 }
 
 #[test]
-fn what_ran_in_a_crash_is_answered_unless_it_wanted_to_run_again() {
-    let mut queue = Queue::new(TaskLimits { persist: true, ..TaskLimits::default() });
+fn crashed_runs_are_answered_or_rerun() {
+    let mut queue = TaskQueue::new(TaskLimits { persist: true, ..TaskLimits::default() });
     queue.request(request(1, "a", 1));
-    queue.request(Request { rerun: true, ..request(2, "b", 1) });
+    queue.request(TaskRequest { rerun: true, ..request(2, "b", 1) });
     queue.request(request(3, "a", 2));
     let on_disk = queue.take_changes().unwrap();
-    let mut next = Queue::new(TaskLimits { persist: true, ..TaskLimits::default() });
+    let mut next = TaskQueue::new(TaskLimits { persist: true, ..TaskLimits::default() });
     let effects = next.restore(on_disk);
     let died: Vec<&Ref> = effects
         .iter()

@@ -1,9 +1,9 @@
-//! Services on a clock that a test holds in its hand.
+//! Services under a clock that the test sets.
 
 use super::*;
 use crate::services_file::ServicesFile;
 
-/// Starts what is to be started, and writes down what was said.
+/// Performs starts and records what was reported.
 struct World {
     services: Services,
     now: Moment,
@@ -38,7 +38,7 @@ impl World {
                     let run = RunId(self.next_run);
                     self.next_run += 1;
                     if self.cannot_start {
-                        let more = self.services.not_started(&name, reference, "no", self.now);
+                        let more = self.services.start_failed(&name, reference, "no", self.now);
                         self.work_off(more);
                         continue;
                     }
@@ -71,9 +71,9 @@ impl World {
         is_known
     }
 
-    /// Lets time pass to the next thing that is due.
+    /// Advances the time to the next thing that is due.
     fn wait(&mut self) -> Duration {
-        let due = self.services.due().unwrap();
+        let due = self.services.next_due().unwrap();
         let waited = due.saturating_sub(self.now);
         self.now = due;
         let effects = self.services.tick(self.now);
@@ -108,14 +108,14 @@ fn seconds(seconds: u64) -> Duration {
 }
 
 #[test]
-fn one_that_falls_is_back_after_0_1_5_5_seconds() {
+fn restart_delays_are_0_1_5_5_seconds() {
     let mut world = World::new(TWO);
     world.check(&["start a 1", "start b 2"]);
     world.exit(1, 1);
     world.check(&["stopped a 1", "start a 3"]);
     world.exit(3, -9);
     world.check(&["stopped a -9"]);
-    // Another one falls while the first waits, and is back at once.
+    // Another service exits while the first waits, and restarts at once.
     world.exit(2, 0);
     world.check(&["stopped b 0", "start b 4"]);
     assert_eq!(world.wait(), seconds(1));
@@ -126,7 +126,7 @@ fn one_that_falls_is_back_after_0_1_5_5_seconds() {
     }
     world.check(&["stopped a 1", "start a 6", "stopped a 1", "start a 7"]);
     assert_eq!(world.services.crashed(world.now).collect::<Vec<_>>(), [("a", 4), ("b", 1)]);
-    // A life of a minute ends the row.
+    // A minute of uptime resets the attempts.
     world.pass(60);
     assert_eq!(world.services.crashed(world.now).count(), 0);
     world.exit(7, 1);
@@ -134,7 +134,7 @@ fn one_that_falls_is_back_after_0_1_5_5_seconds() {
 }
 
 #[test]
-fn somebody_is_told_at_the_fifth_attempt_and_then_ever_more_rarely() {
+fn fifth_attempt_raises_an_alert() {
     let mut world = World::new("[[service]]\nname = 'a'\ncmd = ['one']");
     let mut told = Vec::new();
     let mut run = 1;
@@ -144,17 +144,17 @@ fn somebody_is_told_at_the_fifth_attempt_and_then_ever_more_rarely() {
         if world.said.iter().any(|said| said.starts_with("alert")) {
             told.push(world.now.as_secs());
         }
-        if world.services.due().is_some() {
+        if world.services.next_due().is_some() {
             world.wait();
         }
         run = world.next_run - 1;
     }
-    // 0, 1, 5, 5: the fifth end is at 11 s; later ones are told with the next end.
+    // 0, 1, 5, 5: the fifth exit is at 11 s; later alerts come with the next exit.
     assert_eq!(told, [11, 71, 191, 431]);
 }
 
 #[test]
-fn one_that_is_not_ready_is_left_alone_for_a_while() {
+fn unready_service_waits_longer() {
     let mut world = World::new("[[service]]\nname = 'a'\ncmd = ['one']");
     for run in 1..20 {
         world.exit(run, 75);
@@ -165,7 +165,7 @@ fn one_that_is_not_ready_is_left_alone_for_a_while() {
 }
 
 #[test]
-fn the_file_says_when_an_end_is_the_end() {
+fn restart_policy_decides_after_exit() {
     let file = "
         [[service]]
         name = 'always'
@@ -204,12 +204,12 @@ fn the_file_says_when_an_end_is_the_end() {
 }
 
 #[test]
-fn a_restart_ends_it_and_starts_it_without_delay() {
+fn restart_has_no_delay() {
     let mut world = World::new(TWO);
     world.exit(1, 1);
     world.exit(3, 1);
     world.said.clear();
-    // It waits for its turn: it starts now.
+    // It was waiting for its delay: it starts now.
     assert!(world.restart("a"));
     world.check(&["start a 4"]);
     assert!(world.restart("a"));
@@ -222,7 +222,7 @@ fn a_restart_ends_it_and_starts_it_without_delay() {
 }
 
 #[test]
-fn one_that_cannot_be_started_is_tried_like_one_that_falls() {
+fn failed_start_counts_as_exit() {
     let mut world = World::new("");
     world.cannot_start = true;
     world.load("[[service]]\nname = 'a'\ncmd = ['one']");
@@ -237,7 +237,7 @@ fn one_that_cannot_be_started_is_tried_like_one_that_falls() {
 }
 
 #[test]
-fn a_file_read_again_touches_only_what_has_changed() {
+fn reload_touches_only_changed_services() {
     let mut world = World::new(TWO);
     world.said.clear();
     world.load(
@@ -259,7 +259,7 @@ fn a_file_read_again_touches_only_what_has_changed() {
     world.load("[[service]]\nname = 'b'\ncmd = ['two', 'more']");
     world.check(&["end 1 within 15", "end 3 within 15"]);
     world.exit(1, -15);
-    // One that comes back while it ends starts when it has ended.
+    // A service that is re-added while it stops starts when it has stopped.
     world.load(
         "[[service]]\nname = 'b'\ncmd = ['two', 'more']\n[[service]]\nname = 'c'\ncmd = ['new']",
     );
@@ -269,7 +269,7 @@ fn a_file_read_again_touches_only_what_has_changed() {
 }
 
 #[test]
-fn services_end_in_reverse_one_after_the_other() {
+fn services_stop_in_reverse_order() {
     let mut world = World::new(TWO);
     world.said.clear();
     let effects = world.services.stop(world.now);
@@ -277,19 +277,19 @@ fn services_end_in_reverse_one_after_the_other() {
     world.check(&["end 2 within 40"]);
     world.exit(2, -15);
     world.check(&["stopped b -15", "end 1 within 15"]);
-    assert!(!world.services.is_quiet());
+    assert!(!world.services.is_idle());
     world.exit(1, 0);
     world.check(&["stopped a 0"]);
-    assert!(world.services.is_quiet());
+    assert!(world.services.is_idle());
 }
 
 #[test]
-fn what_takes_too_long_to_end_is_killed_together() {
+fn slow_services_are_killed_together() {
     let mut world = World::new(TWO);
     world.said.clear();
     let effects = world.services.stop(world.now);
     world.work_off(effects);
-    // As long as the slowest was promised.
+    // As long as the slowest was granted.
     assert_eq!(world.wait(), seconds(40));
     world.check(&["end 2 within 40", "kill 1", "kill 2"]);
 }

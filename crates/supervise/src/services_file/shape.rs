@@ -1,4 +1,4 @@
-//! The file as it is written, and the rules that its words keep.
+//! The file's syntax, and the rules for its values.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
@@ -11,7 +11,9 @@ use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use toml::Spanned;
 
-use super::{Allow, Chain, Fault, Handler, Reaction, Schedule, Service, ServicesFile, TaskLimits};
+use super::{
+    Allow, Chain, FileFault, Handler, Reaction, Schedule, Service, ServicesFile, TaskLimits,
+};
 
 /// Words of a command, and bytes of all of them.
 pub(crate) const WORDS_MAX: usize = 256;
@@ -20,11 +22,11 @@ pub(crate) const WORDS_BYTES_MAX: usize = 128 << 10;
 /// Entries of one kind.
 const ENTRIES_MAX: usize = 1_000;
 
-/// Seconds a service may take to end.
+/// Seconds that a service may take to stop: the default and the most.
 const STOP_SECONDS: u64 = 15;
 const STOP_SECONDS_MAX: u64 = 90;
 
-/// When a program that ended is started again.
+/// When an exited service is restarted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Restart {
@@ -34,7 +36,7 @@ pub(crate) enum Restart {
     Never,
 }
 
-/// What is done about a service that has gone silent.
+/// What happens when a service has fallen silent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Stale {
@@ -64,7 +66,7 @@ pub(crate) enum Weekday {
     Sun,
 }
 
-/// What becomes of a task whose like is running.
+/// What happens to a task while one of its name runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum IfBusy {
@@ -90,7 +92,7 @@ struct FileShape {
     chain: Option<Spanned<ChainShape>>,
 }
 
-/// A word, or a table that says more.
+/// A program's name, or a table with more.
 struct AllowShape(AllowTable);
 
 #[derive(Deserialize)]
@@ -120,7 +122,7 @@ struct ServiceShape {
     #[serde(default)]
     env: BTreeMap<String, String>,
     cwd: Option<Spanned<PathBuf>>,
-    #[serde(default = "yes")]
+    #[serde(default = "default_true")]
     enabled: bool,
     stop_seconds: Option<Spanned<u64>>,
     #[serde(default)]
@@ -167,7 +169,7 @@ struct ChainShape {
     daily: Option<Spanned<Vec<String>>>,
 }
 
-fn yes() -> bool {
+fn default_true() -> bool {
     true
 }
 
@@ -194,61 +196,62 @@ impl<'de> Deserialize<'de> for AllowShape {
     }
 }
 
-/// What is wrong, and the bytes it is about.
-struct Wrong {
+/// A fault and the bytes it is about.
+struct SpannedFault {
     span: Range<usize>,
     why: String,
 }
 
-fn wrong<T>(span: Range<usize>, why: impl Into<String>) -> Result<T, Wrong> {
-    Err(Wrong { span, why: why.into() })
+fn fault_at<T>(span: Range<usize>, why: impl Into<String>) -> Result<T, SpannedFault> {
+    Err(SpannedFault { span, why: why.into() })
 }
 
-pub(super) fn parse(text: &str) -> Result<ServicesFile, Fault> {
+pub(super) fn parse(text: &str) -> Result<ServicesFile, FileFault> {
     let line_of = |at: usize| 1 + text.bytes().take(at).filter(|byte| *byte == b'\n').count();
     let shape: FileShape = toml::from_str(text).map_err(|error| {
         let at = error.span().map_or(0, |span| span.start);
-        Fault { line: line_of(at), why: error.message().trim().to_owned() }
+        FileFault { line: line_of(at), why: error.message().trim().to_owned() }
     })?;
-    file(shape).map_err(|Wrong { span, why }| Fault { line: line_of(span.start), why })
+    convert_file(shape)
+        .map_err(|SpannedFault { span, why }| FileFault { line: line_of(span.start), why })
 }
 
-fn file(shape: FileShape) -> Result<ServicesFile, Wrong> {
-    let mut names = Names::default();
-    let services = each(shape.service, |service| service_of(service, &mut names))?;
-    let mut names = Names::default();
-    let schedules = each(shape.schedule, |schedule| schedule_of(schedule, &mut names))?;
-    let mut names = Names::default();
-    let handlers = each(shape.handler, |handler| handler_of(handler, &mut names))?;
+fn convert_file(shape: FileShape) -> Result<ServicesFile, SpannedFault> {
+    let mut names = UniqueNames::default();
+    let services = convert_all(shape.service, |service| convert_service(service, &mut names))?;
+    let mut names = UniqueNames::default();
+    let schedules = convert_all(shape.schedule, |schedule| convert_schedule(schedule, &mut names))?;
+    let mut names = UniqueNames::default();
+    let handlers = convert_all(shape.handler, |handler| convert_handler(handler, &mut names))?;
     Ok(ServicesFile {
-        allow: each(shape.allow, allow_of)?,
-        tasks: shape.tasks.map_or(Ok(TaskLimits::default()), tasks_of)?,
+        allow: convert_all(shape.allow, convert_allow)?,
+        tasks: shape.tasks.map_or(Ok(TaskLimits::default()), convert_tasks)?,
         services,
         schedules,
-        reactions: each(shape.reaction, reaction_of)?,
+        reactions: convert_all(shape.reaction, convert_reaction)?,
         handlers,
-        chain: shape.chain.map_or(Ok(Chain::default()), chain_of)?,
+        chain: shape.chain.map_or(Ok(Chain::default()), convert_chain)?,
     })
 }
 
-fn each<S, T>(
+fn convert_all<S, T>(
     shapes: Vec<Spanned<S>>,
-    mut of: impl FnMut(Spanned<S>) -> Result<T, Wrong>,
-) -> Result<Vec<T>, Wrong> {
+    mut of: impl FnMut(Spanned<S>) -> Result<T, SpannedFault>,
+) -> Result<Vec<T>, SpannedFault> {
     if let Some(shape) = shapes.get(ENTRIES_MAX) {
-        return wrong(shape.span(), format!("there are more than {ENTRIES_MAX} of them"));
+        return fault_at(shape.span(), format!("there are more than {ENTRIES_MAX} of them"));
     }
     shapes.into_iter().map(&mut of).collect()
 }
 
-fn allow_of(shape: Spanned<AllowShape>) -> Result<Allow, Wrong> {
+fn convert_allow(shape: Spanned<AllowShape>) -> Result<Allow, SpannedFault> {
     let span = shape.span();
     let AllowTable { program, args, subcommands } = shape.into_inner().0;
     check_program(&program, &span)?;
     Ok(Allow { program, args, has_subcommands: subcommands })
 }
 
-fn tasks_of(shape: Spanned<TasksShape>) -> Result<TaskLimits, Wrong> {
+fn convert_tasks(shape: Spanned<TasksShape>) -> Result<TaskLimits, SpannedFault> {
     let span = shape.span();
     let TasksShape { running_max, waiting_max_per_command, persist } = shape.into_inner();
     let default = TaskLimits::default();
@@ -258,34 +261,37 @@ fn tasks_of(shape: Spanned<TasksShape>) -> Result<TaskLimits, Wrong> {
         persist,
     };
     if !(1..=1_000).contains(&limits.running_max) {
-        return wrong(span, "`running_max` is from 1 to 1000");
+        return fault_at(span, "`running_max` is from 1 to 1000");
     }
     if !(1..=10_000).contains(&limits.waiting_max) {
-        return wrong(span, "`waiting_max_per_command` is from 1 to 10000");
+        return fault_at(span, "`waiting_max_per_command` is from 1 to 10000");
     }
     Ok(limits)
 }
 
-fn service_of(shape: Spanned<ServiceShape>, names: &mut Names) -> Result<Service, Wrong> {
+fn convert_service(
+    shape: Spanned<ServiceShape>,
+    names: &mut UniqueNames,
+) -> Result<Service, SpannedFault> {
     let span = shape.span();
     let shape = shape.into_inner();
     let name = names.take(shape.name)?;
     let is_variable = |name: &str| !name.is_empty() && !name.contains(['=', '\0']);
     for (variable, value) in &shape.env {
         if !is_variable(variable) || value.contains('\0') {
-            return wrong(span, format!("`{variable}` is no variable of an environment"));
+            return fault_at(span, format!("`{variable}` is no variable of an environment"));
         }
     }
     if let Some(cwd) = &shape.cwd
         && !cwd.get_ref().is_absolute()
     {
-        return wrong(cwd.span(), "`cwd` is an absolute path");
+        return fault_at(cwd.span(), "`cwd` is an absolute path");
     }
     let stop_seconds = match shape.stop_seconds {
         None => STOP_SECONDS,
         Some(seconds) if (1..=STOP_SECONDS_MAX).contains(seconds.get_ref()) => *seconds.get_ref(),
         Some(seconds) => {
-            return wrong(
+            return fault_at(
                 seconds.span(),
                 format!("`stop_seconds` is from 1 to {STOP_SECONDS_MAX}"),
             );
@@ -293,7 +299,7 @@ fn service_of(shape: Spanned<ServiceShape>, names: &mut Names) -> Result<Service
     };
     Ok(Service {
         name,
-        cmd: command_of(shape.cmd)?,
+        cmd: convert_command(shape.cmd)?,
         env: shape.env.into_iter().collect(),
         cwd: shape.cwd.map(Spanned::into_inner),
         enabled: shape.enabled,
@@ -303,19 +309,22 @@ fn service_of(shape: Spanned<ServiceShape>, names: &mut Names) -> Result<Service
     })
 }
 
-fn schedule_of(shape: Spanned<ScheduleShape>, names: &mut Names) -> Result<Schedule, Wrong> {
+fn convert_schedule(
+    shape: Spanned<ScheduleShape>,
+    names: &mut UniqueNames,
+) -> Result<Schedule, SpannedFault> {
     let shape = shape.into_inner();
     if let (Every::Hourly, Some(at)) = (shape.every, &shape.at) {
-        return wrong(at.span(), "`at` is for what runs daily or weekly");
+        return fault_at(at.span(), "`at` is for what runs daily or weekly");
     }
     if let (Every::Hourly | Every::Daily, Some(on)) = (shape.every, &shape.on) {
-        return wrong(on.span(), "`on` is for what runs weekly");
+        return fault_at(on.span(), "`on` is for what runs weekly");
     }
     let at = match &shape.at {
         None => (0, 0),
         Some(at) => match time_of_day(at.get_ref()) {
             Some(time) => time,
-            None => return wrong(at.span(), "`at` is a time such as \"03:00\""),
+            None => return fault_at(at.span(), "`at` is a time such as \"03:00\""),
         },
     };
     Ok(Schedule {
@@ -323,7 +332,7 @@ fn schedule_of(shape: Spanned<ScheduleShape>, names: &mut Names) -> Result<Sched
         every: shape.every,
         at,
         on: shape.on.map_or_else(Weekday::default, Spanned::into_inner),
-        cmd: command_of(shape.cmd)?,
+        cmd: convert_command(shape.cmd)?,
     })
 }
 
@@ -337,66 +346,72 @@ fn time_of_day(text: &str) -> Option<(i8, i8)> {
     (hour < 24 && minute < 60).then_some((hour, minute))
 }
 
-fn reaction_of(shape: Spanned<ReactionShape>) -> Result<Reaction, Wrong> {
+fn convert_reaction(shape: Spanned<ReactionShape>) -> Result<Reaction, SpannedFault> {
     let shape = shape.into_inner();
     let on = shape.on.get_ref();
     let names = on.split_once('.').filter(|(tract, event)| !tract.is_empty() && !event.is_empty());
     let Some((tract, event)) = names else {
-        return wrong(shape.on.span(), "`on` is a tract and an event, such as \"dream.completed\"");
+        return fault_at(
+            shape.on.span(),
+            "`on` is a tract and an event, such as \"dream.completed\"",
+        );
     };
     let (tract, event) = (tract.to_owned(), event.to_owned());
     if let Some(path) = &shape.unless_pid_file
         && !is_below(path.get_ref())
     {
-        return wrong(path.span(), "`unless_pid_file` is a path inside the journal");
+        return fault_at(path.span(), "`unless_pid_file` is a path inside the journal");
     }
     Ok(Reaction {
         tract,
         event,
-        cmd: command_of(shape.cmd)?,
+        cmd: convert_command(shape.cmd)?,
         if_busy: shape.if_busy,
         unless_pid_file: shape.unless_pid_file.map(Spanned::into_inner),
     })
 }
 
-fn handler_of(shape: Spanned<HandlerShape>, names: &mut Names) -> Result<Handler, Wrong> {
+fn convert_handler(
+    shape: Spanned<HandlerShape>,
+    names: &mut UniqueNames,
+) -> Result<Handler, SpannedFault> {
     let span = shape.span();
     let shape = shape.into_inner();
     if shape.files.is_empty() || shape.files.contains('/') {
-        return wrong(span, "`files` is a pattern for names of files, such as \"*.jsonl\"");
+        return fault_at(span, "`files` is a pattern for names of files, such as \"*.jsonl\"");
     }
     if shape.timeout_seconds == Some(0) {
-        return wrong(span, "`timeout_seconds` is at least 1");
+        return fault_at(span, "`timeout_seconds` is at least 1");
     }
     Ok(Handler {
         name: names.take(shape.name)?,
         files: shape.files,
-        cmd: command_of(shape.cmd)?,
+        cmd: convert_command(shape.cmd)?,
         timeout: shape.timeout_seconds.map(|seconds| Duration::from_secs(seconds.into())),
     })
 }
 
-fn chain_of(shape: Spanned<ChainShape>) -> Result<Chain, Wrong> {
+fn convert_chain(shape: Spanned<ChainShape>) -> Result<Chain, SpannedFault> {
     let ChainShape { segment, activity, flush, daily } = shape.into_inner();
     Ok(Chain {
-        segment: segment.map(command_of).transpose()?,
-        activity: activity.map(command_of).transpose()?,
-        flush: flush.map(command_of).transpose()?,
-        daily: daily.map(command_of).transpose()?,
+        segment: segment.map(convert_command).transpose()?,
+        activity: activity.map(convert_command).transpose()?,
+        flush: flush.map(convert_command).transpose()?,
+        daily: daily.map(convert_command).transpose()?,
     })
 }
 
-fn command_of(words: Spanned<Vec<String>>) -> Result<Vec<String>, Wrong> {
+fn convert_command(words: Spanned<Vec<String>>) -> Result<Vec<String>, SpannedFault> {
     let span = words.span();
     let words = words.into_inner();
     if let Err(why) = check_words(&words) {
-        return wrong(span, why);
+        return fault_at(span, why);
     }
     check_program(&words[0], &span)?;
     Ok(words)
 }
 
-/// Whether these words can be a command, wherever they come from.
+/// Checks whether these words can be a command.
 pub(crate) fn check_words(words: &[String]) -> Result<(), &'static str> {
     if words.is_empty() {
         return Err("a command has at least one word");
@@ -413,12 +428,15 @@ pub(crate) fn check_words(words: &[String]) -> Result<(), &'static str> {
     Ok(())
 }
 
-fn check_program(program: &str, span: &Range<usize>) -> Result<(), Wrong> {
+fn check_program(program: &str, span: &Range<usize>) -> Result<(), SpannedFault> {
     if program.is_empty() {
-        return wrong(span.clone(), "a program has a name");
+        return fault_at(span.clone(), "a program has a name");
     }
     if program.contains('/') && !Path::new(program).is_absolute() {
-        return wrong(span.clone(), format!("`{program}` is neither a word nor an absolute path"));
+        return fault_at(
+            span.clone(),
+            format!("`{program}` is neither a word nor an absolute path"),
+        );
     }
     Ok(())
 }
@@ -428,12 +446,12 @@ fn is_below(path: &Path) -> bool {
     !path.as_os_str().is_empty() && path.components().all(is_normal)
 }
 
-/// Names of one kind of entry: each once.
+/// The names of one kind of entry, each used once.
 #[derive(Default)]
-struct Names(HashSet<String>);
+struct UniqueNames(HashSet<String>);
 
-impl Names {
-    fn take(&mut self, name: Spanned<String>) -> Result<String, Wrong> {
+impl UniqueNames {
+    fn take(&mut self, name: Spanned<String>) -> Result<String, SpannedFault> {
         let span = name.span();
         let name = name.into_inner();
         let is_inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "_.-".contains(c);
@@ -443,13 +461,13 @@ impl Names {
                 "`{name}` is no name: small letters, digits, `_`, `.`, `-`, and neither of these \
                  three first"
             );
-            return wrong(span, why);
+            return fault_at(span, why);
         }
         if name == "supervisor" {
-            return wrong(span, "`supervisor` is the daemon itself");
+            return fault_at(span, "`supervisor` is the daemon itself");
         }
         if !self.0.insert(name.clone()) {
-            return wrong(span, format!("`{name}` is there twice"));
+            return fault_at(span, format!("`{name}` is there twice"));
         }
         Ok(name)
     }

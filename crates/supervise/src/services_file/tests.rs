@@ -1,9 +1,9 @@
-//! The file row by row: what it says, and which line is wrong.
+//! The file, case by case: what it means, and which line is wrong.
 
 use super::*;
 
 #[test]
-fn everything_the_file_can_say_is_read() {
+fn whole_file_is_parsed() {
     let file = ServicesFile::parse(
         r#"
 allow = [
@@ -67,13 +67,13 @@ fn check(text: &str, line: usize, why: &str) {
     assert!(fault.why.contains(why), "{}", fault.why);
 }
 
-/// A service that is fine, with lines of its own from line 4 on.
+/// A valid service, with further lines from line 4 on.
 fn service(lines: &str) -> String {
     format!("[[service]]\nname = \"a\"\ncmd = [\"x\"]\n{lines}")
 }
 
 #[test]
-fn a_fault_is_found_at_its_line() {
+fn fault_names_its_line() {
     check("allow = [\n  \"a\",\n", 2, "");
     check("\n\nalow = []", 3, "alow");
     check(&service("stop_secs = 3"), 4, "stop_secs");

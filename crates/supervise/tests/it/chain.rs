@@ -1,23 +1,23 @@
-//! Tasks of the daemon itself, and what it says of itself.
+//! Tasks of the daemon itself, and its reported state.
 
 use std::fs;
 use std::time::Duration;
 
 use serde_json::json;
-use supervise::{Day, EnqueueError, Ref, Run, RunNews, Task};
+use supervise::{DaemonTask, Day, EnqueueError, Ref, RunEvent, TaskRun};
 
-use crate::house::{House, Place, is};
+use crate::harness::{Place, TestSupervisor, is};
 
 fn words(words: &[&str]) -> Vec<String> {
     words.iter().map(|word| (*word).to_owned()).collect()
 }
 
 #[test]
-fn a_task_of_the_daemon_needs_no_permission_and_has_its_own_folder() {
-    let house = House::open("");
+fn daemon_task_needs_no_permission() {
+    let house = TestSupervisor::open("");
     let mut guest = house.guest();
     let folder = house.place.path("bin").canonicalize().unwrap();
-    let mut task = Task::new(words(&["sh", "-c", "echo $SEGMENT_META; pwd"]));
+    let mut task = DaemonTask::new(words(&["sh", "-c", "echo $SEGMENT_META; pwd"]));
     task.cwd = Some(folder.clone());
     task.env = vec![("SEGMENT_META".to_owned(), "{}".to_owned())];
     task.day = Day::parse("20250213");
@@ -28,43 +28,45 @@ fn a_task_of_the_daemon_needs_no_permission_and_has_its_own_folder() {
     let lines: Vec<_> =
         heard.iter().filter(|it| is(it, "logs", "line")).map(|it| it["line"].clone()).collect();
     assert_eq!(lines, [json!("{}"), json!(folder.to_str().unwrap())]);
-    let refused = house.supervisor().enqueue(Task::new(Vec::new()));
+    let refused = house.supervisor().enqueue(DaemonTask::new(Vec::new()));
     assert!(matches!(refused, Err(EnqueueError::BadCommand(_))));
 }
 
 #[test]
-fn one_who_waits_for_a_run_is_told_without_the_bus() {
+fn run_is_reported_without_the_bus() {
     let place = Place::new();
     let gate = place.gate("gate");
     let house = place.open();
     let patience = Duration::from_secs(30);
-    let run =
-        |script: &str| house.supervisor().run(Task::new(words(&["sh", "-c", script]))).unwrap();
-    let ended = |run: &Run| std::iter::from_fn(|| run.next(patience)).nth(1);
+    let run = |script: &str| {
+        house.supervisor().run(DaemonTask::new(words(&["sh", "-c", script]))).unwrap()
+    };
+    let ended = |run: &TaskRun| std::iter::from_fn(|| run.next(patience)).nth(1);
     let first = run("exit 3");
-    assert_eq!(first.next(patience), Some(RunNews::Started));
-    assert_eq!(first.next(patience), Some(RunNews::Ended(3)));
+    assert_eq!(first.next(patience), Some(RunEvent::Started));
+    assert_eq!(first.next(patience), Some(RunEvent::Ended(3)));
     let held = run(&gate.wait());
-    assert_eq!(held.next(patience), Some(RunNews::Started));
-    // Equal tasks that wait are one, and everybody who waits for it is told.
+    assert_eq!(held.next(patience), Some(RunEvent::Started));
+    // Equal waiting tasks are merged, and every caller is notified.
     let (one, other) = (run("exit 4"), run("exit 4"));
     assert_eq!(one.next(Duration::ZERO), None);
     gate.open();
-    assert_eq!(ended(&one), Some(RunNews::Ended(4)));
-    assert_eq!(ended(&other), Some(RunNews::Ended(4)));
-    let missing = house.supervisor().run(Task::new(words(&["/no/such/program"]))).unwrap();
-    assert_eq!(missing.next(patience), Some(RunNews::Ended(-1)));
-    // A supervisor that is gone leaves nobody waiting.
+    assert_eq!(ended(&one), Some(RunEvent::Ended(4)));
+    assert_eq!(ended(&other), Some(RunEvent::Ended(4)));
+    let missing = house.supervisor().run(DaemonTask::new(words(&["/no/such/program"]))).unwrap();
+    assert_eq!(missing.next(patience), Some(RunEvent::Ended(-1)));
+    // A run ends when its supervisor is gone.
     house.supervisor().stop();
-    assert_eq!(missing.next(patience), Some(RunNews::Ended(-1)));
+    assert_eq!(missing.next(patience), Some(RunEvent::Ended(-1)));
 }
 
 #[test]
-fn a_task_to_be_kept_is_on_disk_before_anybody_is_told_so() {
+fn kept_task_is_saved_before_reply() {
     let place = Place::new();
     let gate = place.gate("gate");
     let house = place.open();
-    let keep = |script: &str| Task { keep: true, ..Task::new(words(&["sh", "-c", script])) };
+    let keep =
+        |script: &str| DaemonTask { keep: true, ..DaemonTask::new(words(&["sh", "-c", script])) };
     let first = house.supervisor().enqueue(keep(&gate.wait())).unwrap();
     let second = house.supervisor().enqueue(keep("true")).unwrap();
     let kept = fs::read_to_string(house.journal().join("health/tasks.json")).unwrap();
@@ -72,15 +74,15 @@ fn a_task_to_be_kept_is_on_disk_before_anybody_is_told_so() {
     let mut guest = house.guest();
     gate.open();
     guest.stopped(second.as_str());
-    // What is done is not kept.
+    // A finished task is not kept.
     guest.hear("supervisor", "status");
     let kept = fs::read_to_string(house.journal().join("health/tasks.json")).unwrap();
     assert_eq!(kept.trim(), r#"{"running":[],"waiting":[]}"#);
 }
 
 #[test]
-fn what_parts_say_is_in_the_status() {
-    let house = House::open("");
+fn parts_appear_in_the_status() {
+    let house = TestSupervisor::open("");
     house.supervisor().set_part("capture", "watching");
     house.supervisor().set_disk(Some("no space left".to_owned()));
     let mut guest = house.guest();

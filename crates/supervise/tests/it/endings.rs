@@ -1,4 +1,4 @@
-//! Orderly ends, quick ends, crashes, and what they leave behind.
+//! Orderly stops, kills, crashes, and what they leave behind.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -6,13 +6,13 @@ use std::process::{Child, Command, Stdio};
 
 use bus::Server;
 use serde_json::{Value, json};
-use supervise::{Supervisor, Task};
+use supervise::{DaemonTask, Supervisor};
 
-use crate::house::{Guest, House, PATIENCE, Place, TOOL, is, lives};
+use crate::harness::{Guest, PATIENCE, Place, TOOL, TestSupervisor, is, lives};
 
 #[test]
-fn an_orderly_end_answers_everybody_and_leaves_nobody() {
-    let house = House::open(&format!(
+fn stop_answers_all_and_leaves_no_process() {
+    let house = TestSupervisor::open(&format!(
         "{TOOL}[[service]]\nname = 'one'\ncmd = ['sleep', '1000']\n\
          [[service]]\nname = 'two'\ncmd = ['sleep', '1000']\n"
     ));
@@ -27,7 +27,7 @@ fn an_orderly_end_answers_everybody_and_leaves_nobody() {
     assert_eq!((&waits["reason"], &waits["pid"]), (&json!("stopping"), &json!(0)));
     let runs = guest.stopped("runs");
     assert_eq!((&runs["reason"], &runs["exit_code"]), (&json!("stopping"), &json!(-15)));
-    // Services come after tasks, the last one first.
+    // Services stop after tasks, in reverse order.
     for service in ["two", "one"] {
         let stopped = guest.hear("supervisor", "stopped");
         assert_eq!(stopped["service"], service);
@@ -38,8 +38,8 @@ fn an_orderly_end_answers_everybody_and_leaves_nobody() {
 }
 
 #[test]
-fn whoever_has_to_know_is_told_that_it_is_over() {
-    let mut house = House::open(TOOL);
+fn held_value_drops_at_the_end() {
+    let mut house = TestSupervisor::open(TOOL);
     drop(house.supervisor.take());
     let (held, is_over) = std::sync::mpsc::sync_channel::<()>(1);
     let settings = house.place.settings();
@@ -50,8 +50,8 @@ fn whoever_has_to_know_is_told_that_it_is_over() {
 }
 
 #[test]
-fn a_second_wish_ends_what_ignores_the_first() {
-    let house = House::open(TOOL);
+fn kill_all_ends_stubborn_processes() {
+    let house = TestSupervisor::open(TOOL);
     let mut guest = house.guest();
     let stubborn = "trap '' TERM; (trap '' TERM; while :; do sleep 1000; done) & echo $!; wait";
     guest.script("r", "a", stubborn);
@@ -66,8 +66,8 @@ fn a_second_wish_ends_what_ignores_the_first() {
 }
 
 #[test]
-fn a_second_wish_starts_no_service_again() {
-    let mut house = House::open(&format!(
+fn kill_all_restarts_no_service() {
+    let mut house = TestSupervisor::open(&format!(
         "{TOOL}[[service]]\nname = 'one'\ncmd = ['sleep', '1000']\n\
          [[service]]\nname = 'two'\ncmd = ['sleep', '1000']\n"
     ));
@@ -91,8 +91,8 @@ fn a_second_wish_starts_no_service_again() {
 }
 
 #[test]
-fn grandchildren_that_ignore_the_signal_end_with_the_supervisor() {
-    let house = House::open(TOOL);
+fn stubborn_grandchildren_end_with_the_supervisor() {
+    let house = TestSupervisor::open(TOOL);
     let mut guest = house.guest();
     // The main process ends at the signal, its child does not.
     let script = "(trap '' TERM; echo ready; while :; do sleep 1000; done) & echo $!; wait";
@@ -109,22 +109,23 @@ fn grandchildren_that_ignore_the_signal_end_with_the_supervisor() {
     assert_eq!(guest.stopped("r")["exit_code"], -15);
 }
 
-/// The variable that makes this test the daemon of another.
+/// The variable that turns this test into the daemon of another test.
 const JOURNAL: &str = "HOUSE_OF_A_DAEMON";
 
 /// Not a test of its own: the program that other tests kill.
 #[test]
-fn a_daemon_for_other_tests() {
+fn child_daemon_for_other_tests() {
     let Some(folder) = std::env::var_os(JOURNAL) else { return };
     let folder = std::path::PathBuf::from(folder);
-    let mut settings = supervise::Settings::new(folder.join("journal"), folder.join("bin/hansard"));
+    let mut settings =
+        supervise::SupervisorSettings::new(folder.join("journal"), folder.join("bin/hansard"));
     settings.search_path = Some(format!("{}:/usr/bin:/bin", folder.join("bin").display()).into());
     let server = Server::bind(&settings.socket, bus::ServerSettings::default()).unwrap();
     let supervisor = Supervisor::start(settings, server.handle()).unwrap();
     let keep = |script: &str| {
         let cmd = ["tool", "chain", script].map(str::to_owned).to_vec();
         let reference = supervise::Ref::text("chain");
-        supervisor.enqueue(Task { keep: true, reference, ..Task::new(cmd) }).unwrap();
+        supervisor.enqueue(DaemonTask { keep: true, reference, ..DaemonTask::new(cmd) }).unwrap();
     };
     if std::env::var_os("WITH_CHAIN").is_some() {
         keep("echo begun; exec sleep 1000");
@@ -133,13 +134,13 @@ fn a_daemon_for_other_tests() {
     server.run().unwrap();
 }
 
-/// A daemon in a process of its own. Killed when dropped.
+/// A daemon in a process of its own. Dropping it kills it.
 struct Daemon(Child);
 
 impl Daemon {
     fn start(place: &Place, has_chain: bool) -> Daemon {
         let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["--exact", "endings::a_daemon_for_other_tests", "--nocapture"]);
+        command.args(["--exact", "endings::child_daemon_for_other_tests", "--nocapture"]);
         command.env(JOURNAL, place.path("")).stdout(Stdio::piped());
         if has_chain {
             command.env("WITH_CHAIN", "1");
@@ -171,12 +172,12 @@ fn hear_pid(guest: &mut Guest, reference: &str) -> u64 {
 }
 
 #[test]
-fn what_a_killed_daemon_left_is_ended_and_answered_by_the_next() {
+fn next_daemon_ends_and_answers_orphans() {
     let place = Place::new();
     place.write_services(&format!("{TOOL}[[service]]\nname = 'one'\ncmd = ['sleep', '1000']\n"));
     let daemon = Daemon::start(&place, true);
     let mut guest = Guest::connect(&place.journal().join("health/callosum.sock"));
-    // One whose main process is there, one of which only a stubborn child is left.
+    // One task with its main process, one of which only a stubborn child is left.
     guest.script("main", "a", "echo $$; exec sleep 1000");
     let main = hear_pid(&mut guest, "main");
     let stubborn = "(trap '' TERM; while :; do sleep 1000; done) & echo $!; wait";
@@ -200,7 +201,7 @@ fn what_a_killed_daemon_left_is_ended_and_answered_by_the_next() {
     for pid in [main, child, again, service, chain] {
         assert!(lives(pid), "a crash ends nobody");
     }
-    // Somebody listens when the next daemon begins.
+    // Connect before the next daemon starts.
     let server =
         Server::bind(&place.journal().join("health/callosum.sock"), bus::ServerSettings::default());
     let server = server.unwrap();
@@ -221,8 +222,8 @@ fn what_a_killed_daemon_left_is_ended_and_answered_by_the_next() {
         })
         .collect();
     died.sort_unstable();
-    // Nothing is kept of requests unless the file says so: what only waited has ended with the bus
-    // that its sender was connected to. Tasks of the daemon are always kept.
+    // Requests are kept only if the file says so: a request that only waited ended with the bus that
+    // its sender was connected to. Tasks of the daemon are always kept.
     assert_eq!(died, ["again", "child", "main"]);
     let started: Vec<&Value> = heard
         .iter()
@@ -237,8 +238,8 @@ fn what_a_killed_daemon_left_is_ended_and_answered_by_the_next() {
 }
 
 #[test]
-fn who_was_answered_is_not_answered_again_after_a_crash() {
-    let house = House::open(TOOL);
+fn answered_ref_is_not_answered_again() {
+    let house = TestSupervisor::open(TOOL);
     let (first, second) = (house.place.gate("first"), house.place.gate("second"));
     let mut guest = house.guest();
     guest.script("r0", "a", &first.wait());
@@ -264,7 +265,7 @@ fn who_was_answered_is_not_answered_again_after_a_crash() {
 }
 
 #[test]
-fn what_waits_survives_if_the_file_says_so() {
+fn waiting_tasks_survive_if_configured() {
     let place = Place::new();
     place.write_services(&format!("tasks = {{ persist = true }}\n{TOOL}"));
     let daemon = Daemon::start(&place, false);
@@ -275,7 +276,7 @@ fn what_waits_survives_if_the_file_says_so() {
         "after_crash": "rerun", "cmd": ["tool", "b", "echo $$; [ -e $HANSARD_JOURNAL/once ] || \
         { touch $HANSARD_JOURNAL/once; exec sleep 1000; }"]}));
     hear_pid(&mut guest, "again");
-    // The queue is on disk when the next thing is heard.
+    // The queue is on disk when the next message arrives.
     guest.hear("supervisor", "status");
     daemon.kill();
     let server =

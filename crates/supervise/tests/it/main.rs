@@ -2,10 +2,10 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
-mod house; // a bus, a supervisor, and people who talk to it
-mod tasks; // what runs when, and who is answered
-mod output; // what is printed, on disk and on the bus
-mod services; // what is kept alive
+mod harness; // a bus, a supervisor, and clients
+mod tasks; // order, answers and limits of tasks
+mod output; // output on disk and on the bus
+mod services; // services and reactions
 mod settings; // `services.toml`
-mod endings; // orderly ends, crashes, orphans
+mod endings; // orderly stops, crashes, orphans
 mod chain; // tasks of the daemon itself

@@ -1,33 +1,33 @@
-//! What is printed, on disk and on the bus.
+//! Output on disk and on the bus.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
 use serde_json::{Value, json};
-use supervise::{RunNews, Task};
+use supervise::{DaemonTask, RunEvent};
 
-use crate::house::{Guest, House, PATIENCE, TOOL, is, lives};
+use crate::harness::{Guest, PATIENCE, TOOL, TestSupervisor, is, lives};
 
 fn text_of(path: &Value) -> String {
     fs::read_to_string(path.as_str().unwrap()).unwrap()
 }
 
-/// Lines of a log without the time they begin with.
+/// Lines of a log without their timestamps.
 fn lines_of(path: &Value) -> Vec<String> {
     let text = text_of(path);
     text.lines().map(|line| line.split_once(' ').unwrap().1.to_owned()).collect()
 }
 
-/// Runs a script to its end; what was heard meanwhile.
+/// Runs a script to its end; returns the messages heard meanwhile.
 fn run(guest: &mut Guest, reference: &str, script: &str) -> Vec<Value> {
     guest.script(reference, "job", script);
     guest.until(|message| is(message, "logs", "exit") && message["ref"] == reference)
 }
 
 #[test]
-fn a_million_lines_are_all_in_the_file_and_the_end_is_told() {
-    let house = House::open(TOOL);
+fn million_lines_reach_the_file() {
+    let house = TestSupervisor::open(TOOL);
     let mut guest = house.guest();
     guest.script("flood", "job", "seq 1000000");
     let mut told = 0;
@@ -63,19 +63,19 @@ fn a_million_lines_are_all_in_the_file_and_the_end_is_told() {
 }
 
 #[test]
-fn lines_that_nobody_hears_are_in_the_file_all_the_same() {
-    let house = House::open("");
+fn unheard_lines_reach_the_file() {
+    let house = TestSupervisor::open("");
     let cmd = ["sh", "-c", "seq 100000"].map(str::to_owned).to_vec();
-    let run = house.supervisor().run(Task::new(cmd)).unwrap();
-    let ended = std::iter::from_fn(|| run.next(PATIENCE)).find(|it| *it != RunNews::Started);
-    assert_eq!(ended, Some(RunNews::Ended(0)));
+    let run = house.supervisor().run(DaemonTask::new(cmd)).unwrap();
+    let ended = std::iter::from_fn(|| run.next(PATIENCE)).find(|it| *it != RunEvent::Started);
+    assert_eq!(ended, Some(RunEvent::Ended(0)));
     let log = fs::read_to_string(house.journal().join("health/sh.log")).unwrap();
     assert_eq!(log.lines().count(), 100_000);
 }
 
 #[test]
-fn bytes_that_are_no_text_end_nothing() {
-    let house = House::open(TOOL);
+fn invalid_utf8_ends_nothing() {
+    let house = TestSupervisor::open(TOOL);
     let mut guest = house.guest();
     let heard = run(&mut guest, "r", r"printf 'a\377\376b\nlater\r\nno break'");
     let lines: Vec<&Value> =
@@ -90,8 +90,8 @@ fn bytes_that_are_no_text_end_nothing() {
 }
 
 #[test]
-fn a_line_of_ten_megabytes_comes_in_pieces() {
-    let house = House::open(TOOL);
+fn ten_megabyte_line_comes_in_pieces() {
+    let house = TestSupervisor::open(TOOL);
     let mut guest = house.guest();
     let heard = run(&mut guest, "r", "head -c 10000000 /dev/zero | tr '\\0' x; echo; echo after");
     let pieces: Vec<&Value> = heard.iter().filter(|it| is(it, "logs", "line")).collect();
@@ -113,8 +113,8 @@ fn a_line_of_ten_megabytes_comes_in_pieces() {
 }
 
 #[test]
-fn what_a_child_prints_after_the_end_is_in_the_file_only() {
-    let house = House::open(TOOL);
+fn late_output_is_in_the_file_only() {
+    let house = TestSupervisor::open(TOOL);
     let gate = house.place.gate("gate");
     let mut guest = house.guest();
     // It has a session of its own, so it may live on.
@@ -128,23 +128,23 @@ fn what_a_child_prints_after_the_end_is_in_the_file_only() {
 }
 
 #[test]
-fn what_is_left_of_a_group_does_not_outlive_its_task() {
-    let house = House::open(TOOL);
+fn group_does_not_outlive_its_task() {
+    let house = TestSupervisor::open(TOOL);
     let mut guest = house.guest();
     let script =
         "trap '' TERM; (trap '' TERM; while :; do sleep 1000; done) >/dev/null 2>&1 & echo $!";
     let heard = run(&mut guest, "r", script);
     let line = heard.iter().find(|it| is(it, "logs", "line")).unwrap();
     let child: u64 = line["line"].as_str().unwrap().parse().unwrap();
-    // The list of those that live has it until it is gone.
+    // The list of children has it until it is gone.
     while lives(child) {
         guest.hear("supervisor", "status");
     }
 }
 
 #[test]
-fn a_log_is_where_it_should_be_and_ours_alone() {
-    let house = House::open(TOOL);
+fn log_is_in_place_and_private() {
+    let house = TestSupervisor::open(TOOL);
     let mut guest = house.guest();
     guest.say(&json!({"tract": "supervisor", "event": "request", "ref": "r1", "day": "20250213",
         "cmd": ["tool", "job", "echo one"]}));
@@ -158,7 +158,7 @@ fn a_log_is_where_it_should_be_and_ours_alone() {
     let target = |link: &Path| fs::read_link(link).unwrap().to_str().unwrap().to_owned();
     assert_eq!(target(&folder.join("job.log")), "r1_job.log");
     assert_eq!(target(&journal.join("health/job.log")), "../20250213/health/r1_job.log");
-    // Another run of the same name takes the links over.
+    // Another run of the same name takes over the links.
     run(&mut guest, "r2", "echo two");
     let text = fs::read_to_string(journal.join("health/job.log")).unwrap();
     assert!(text.ends_with(" [job:stdout] two\n"), "{text}");
@@ -168,8 +168,8 @@ fn a_log_is_where_it_should_be_and_ours_alone() {
 }
 
 #[test]
-fn no_name_leads_out_of_the_journal() {
-    let house = House::open(TOOL);
+fn names_cannot_leave_the_journal() {
+    let house = TestSupervisor::open(TOOL);
     let mut guest = house.guest();
     let outside = house.place.path("outside");
     fs::create_dir(&outside).unwrap();
@@ -182,7 +182,7 @@ fn no_name_leads_out_of_the_journal() {
         let name = path.file_name().unwrap().to_str().unwrap();
         assert!(!name.starts_with('.') && name.len() < 255, "{name}");
     }
-    // A folder that is a link could lead anywhere: nothing is written there.
+    // A folder that is a link could lead anywhere, so nothing is written there.
     symlink(&outside, house.journal().join("20250101")).unwrap();
     guest.say(&json!({"tract": "supervisor", "event": "request", "ref": "link", "day": "20250101",
         "cmd": ["tool", "job", "echo one"]}));
@@ -192,9 +192,9 @@ fn no_name_leads_out_of_the_journal() {
 }
 
 #[test]
-fn a_disk_that_takes_nothing_stops_nobody() {
-    let house = House::open(TOOL);
-    // Where the folder should be there is a file.
+fn full_disk_stops_no_process() {
+    let house = TestSupervisor::open(TOOL);
+    // A file is in the way of the folder.
     fs::write(house.journal().join("20250102"), "").unwrap();
     let mut guest = house.guest();
     guest.say(&json!({"tract": "supervisor", "event": "request", "ref": "r", "day": "20250102",
@@ -205,7 +205,7 @@ fn a_disk_that_takes_nothing_stops_nobody() {
     assert_eq!(lines, ["one", "two"]);
     let exit = heard.last().unwrap();
     assert_eq!((&exit["exit_code"], &exit["unwritten"]), (&json!(5), &json!(2)));
-    // It stays visible when the run is over, until a log can be written again.
+    // The error stays visible after the run, until a log can be written again.
     for _ in 0..2 {
         assert_ne!(guest.hear("supervisor", "status")["disk"], "ok");
     }

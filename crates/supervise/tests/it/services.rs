@@ -1,11 +1,11 @@
-//! What is kept alive.
+//! Services: restarts, reloads, environments, reactions.
 
 use std::fs;
 use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use crate::house::{Guest, House, PATIENCE, Place, TOOL, is, lives};
+use crate::harness::{Guest, PATIENCE, Place, TOOL, TestSupervisor, is, lives};
 
 const SERVICE: &str = "
 [[service]]
@@ -20,7 +20,7 @@ fn services(status: &Value) -> Vec<(String, u64)> {
         .collect()
 }
 
-/// The service as the next status has it.
+/// The service in the next status.
 fn pid_of(guest: &mut Guest, name: &str) -> u64 {
     let status = guest
         .find(|it| is(it, "supervisor", "status") && services(it).iter().any(|(is, _)| is == name));
@@ -33,8 +33,8 @@ fn kill(pid: u64) {
 }
 
 #[test]
-fn a_service_that_is_killed_is_back_at_once() {
-    let house = House::open(SERVICE);
+fn killed_service_restarts_at_once() {
+    let house = TestSupervisor::open(SERVICE);
     let mut guest = house.guest();
     let pid = pid_of(&mut guest, "watcher");
     kill(pid);
@@ -55,11 +55,11 @@ fn a_service_that_is_killed_is_back_at_once() {
 }
 
 #[test]
-fn a_restart_ends_one_life_and_begins_another() {
-    let house = House::open(SERVICE);
+fn restart_replaces_the_instance() {
+    let house = TestSupervisor::open(SERVICE);
     let mut guest = house.guest();
     let pid = pid_of(&mut guest, "watcher");
-    // Nobody of these is there.
+    // None of these exists.
     guest.supervisor("restart", "service", "unheard-of");
     guest.supervisor("restart", "service", "supervisor");
     guest.supervisor("restart", "service", "watcher");
@@ -80,13 +80,13 @@ fn a_restart_ends_one_life_and_begins_another() {
 }
 
 #[test]
-fn one_that_ignores_a_restart_is_killed_after_its_time() {
+fn service_ignoring_sigterm_is_killed() {
     let place = Place::new();
     place.program("stubborn", "trap '' TERM; echo ready; while :; do sleep 1000; done");
     place.write_services("[[service]]\nname = 'stubborn'\ncmd = ['stubborn']\nstop_seconds = 1\n");
     let house = place.open();
     let mut guest = house.guest();
-    // Whether it is ready was perhaps said before somebody listened; it is in its log.
+    // The line may have been published before the client connected; the log has it.
     let log = house.journal().join("health/stubborn.log");
     let until = Instant::now() + PATIENCE;
     while !fs::read_to_string(&log).is_ok_and(|text| text.contains("ready")) {
@@ -110,8 +110,8 @@ fn one_that_ignores_a_restart_is_killed_after_its_time() {
 }
 
 #[test]
-fn one_that_cannot_be_started_does_not_hold_up_the_others() {
-    let house = House::open(&format!(
+fn broken_service_delays_no_other() {
+    let house = TestSupervisor::open(&format!(
         "{TOOL}[[service]]\nname = 'broken'\ncmd = ['/nowhere/x']\n{SERVICE}"
     ));
     let mut guest = house.guest();
@@ -124,9 +124,9 @@ fn one_that_cannot_be_started_does_not_hold_up_the_others() {
 }
 
 #[test]
-fn a_service_has_its_environment_and_its_folder() {
+fn service_has_environment_and_folder() {
     let place = Place::new();
-    // In one line: the one that runs from the start may be ended between two.
+    // In one line, because the one that runs from the start may be ended between two.
     place.program("show", "echo $LEVEL $(pwd); exec sleep 1000");
     let folder = place.path("bin").canonicalize().unwrap();
     place.write_services(&format!(
@@ -141,7 +141,7 @@ fn a_service_has_its_environment_and_its_folder() {
 }
 
 #[test]
-fn a_message_is_answered_as_the_file_says() {
+fn reaction_runs_as_configured() {
     let place = Place::new();
     place.program("report", "echo \"report $*\"");
     place.write_services(
@@ -158,7 +158,7 @@ fn a_message_is_answered_as_the_file_says() {
     guest.say(&json!({"tract": "dream", "event": "failed"}));
     let skipped = guest.hear("supervisor", "skipped");
     assert_eq!(skipped["reason"], "pid_file");
-    // What is said in the file is not allowed on the bus.
+    // A command of the file is not allowed on the bus for that.
     guest.request("r", &["report"]);
     assert_eq!(guest.stopped("r")["reason"], "not_allowed");
 }

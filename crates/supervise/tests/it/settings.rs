@@ -1,16 +1,16 @@
-//! `services.toml`: who may have written it, faults, and reading it again.
+//! `services.toml`: its owner, its faults, and reloading.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 
 use serde_json::{Value, json};
 
-use crate::house::{House, Place, TOOL, is};
+use crate::harness::{Place, TOOL, TestSupervisor, is};
 
 const ONE: &str = "[[service]]\nname = 'one'\ncmd = ['sleep', '1000']\n";
 const TWO: &str = "[[service]]\nname = 'two'\ncmd = ['sleep', '1000']\n";
 
-fn status(house: &House) -> Value {
+fn status(house: &TestSupervisor) -> Value {
     house.guest().hear("supervisor", "status")
 }
 
@@ -20,7 +20,7 @@ fn names(status: &Value) -> Vec<&str> {
 }
 
 #[test]
-fn a_file_that_others_may_write_is_refused_by_name() {
+fn writable_file_is_refused() {
     let place = Place::new();
     place.write_services(ONE);
     let path = place.journal().join("services.toml");
@@ -35,7 +35,7 @@ fn a_file_that_others_may_write_is_refused_by_name() {
 }
 
 #[test]
-fn a_file_of_somebody_else_is_refused_by_name() {
+fn file_of_other_user_is_refused() {
     if !rustix::process::geteuid().is_root() {
         println!("SKIPPED: only root can give a file away");
         return;
@@ -48,13 +48,13 @@ fn a_file_of_somebody_else_is_refused_by_name() {
     let status = status(&house);
     assert_eq!(names(&status), ["supervisor"]);
     let fault = status["faults"][0].as_str().unwrap();
-    assert!(fault.contains("belongs to somebody else"), "{fault}");
+    assert!(fault.contains("belongs to another user"), "{fault}");
     assert!(fault.contains(path.to_str().unwrap()), "{fault}");
 }
 
 #[test]
-fn a_file_with_a_typo_keeps_nobody_from_starting() {
-    let house = House::open("[[service]]\nname = 'one'\ncmmd = ['sleep']\n");
+fn faulty_file_does_not_prevent_start() {
+    let house = TestSupervisor::open("[[service]]\nname = 'one'\ncmmd = ['sleep']\n");
     let status = status(&house);
     assert_eq!(names(&status), ["supervisor"]);
     assert!(status["faults"][0].as_str().unwrap().contains("line 3"));
@@ -64,8 +64,8 @@ fn a_file_with_a_typo_keeps_nobody_from_starting() {
 }
 
 #[test]
-fn a_changed_file_counts_when_it_is_read_again() {
-    let house = House::open(&format!("{ONE}{TWO}"));
+fn reload_applies_changes() {
+    let house = TestSupervisor::open(&format!("{ONE}{TWO}"));
     let mut guest = house.guest();
     let before = guest.hear("supervisor", "status");
     assert_eq!(names(&before), ["supervisor", "one", "two"]);
@@ -86,10 +86,10 @@ fn a_changed_file_counts_when_it_is_read_again() {
     let after = guest.hear("supervisor", "status");
     assert_eq!(names(&after), ["supervisor", "one", "three"]);
     assert_eq!(after["services"][1]["pid"], before["services"][1]["pid"], "it was not touched");
-    // What the new file allows is allowed.
+    // The new file allows it.
     guest.script("r", "job", "true");
     assert_eq!(guest.stopped("r")["exit_code"], 0);
-    // A fault changes nothing.
+    // A faulty file changes nothing.
     house.place.write_services("nonsense");
     guest.supervisor("reload", "ref", "fault");
     let heard = guest.until(|it| is(it, "supervisor", "reloaded"));
@@ -106,8 +106,9 @@ fn a_changed_file_counts_when_it_is_read_again() {
 }
 
 #[test]
-fn a_schedule_waits_for_its_time_and_tells_when_that_is() {
-    let house = House::open("[[schedule]]\nname = 'fetch'\nevery = 'hourly'\ncmd = ['true']\n");
+fn schedule_reports_its_next_run() {
+    let house =
+        TestSupervisor::open("[[schedule]]\nname = 'fetch'\nevery = 'hourly'\ncmd = ['true']\n");
     let status = status(&house);
     let schedule = &status["schedules"][0];
     assert_eq!((&schedule["name"], &schedule["every"]), (&json!("fetch"), &json!("hourly")));
@@ -117,7 +118,7 @@ fn a_schedule_waits_for_its_time_and_tells_when_that_is() {
 }
 
 #[test]
-fn a_time_that_was_missed_runs_once_at_the_next_start() {
+fn missed_schedule_runs_at_next_start() {
     let place = Place::new();
     place.write_services("[[schedule]]\nname = 'fetch'\nevery = 'hourly'\ncmd = ['true']\n");
     fs::create_dir(place.journal().join("health")).unwrap();

@@ -1,15 +1,15 @@
-//! What runs when, and who is answered.
+//! Tasks: their order, their answers, their limits.
 
 use std::collections::HashMap;
 
 use serde_json::{Value, json};
 use supervise::Supervisor;
 
-use crate::house::{House, PATIENCE, TOOL, has, is};
+use crate::harness::{PATIENCE, TOOL, TestSupervisor, has, is};
 
 #[test]
-fn a_task_is_told_from_its_start_to_its_end() {
-    let house = House::open(TOOL);
+fn task_is_reported_from_start_to_end() {
+    let house = TestSupervisor::open(TOOL);
     let mut guest = house.guest();
     guest.script("r1", "job", "echo out; echo err >&2");
     let heard = guest.until(|message| {
@@ -18,7 +18,7 @@ fn a_task_is_told_from_its_start_to_its_end() {
             && message["running"].is_null()
     });
     let mine = heard.iter().filter(|message| message["event"] != "status");
-    // That it runs may be told before or after its first line.
+    // `started` may come before or after its first line.
     let mine = mine.filter(|message| message["running"] != "r1");
     let told: Vec<String> = mine
         .filter(|message| message["event"] != "request" && message["stream"] != "stderr")
@@ -41,8 +41,8 @@ fn a_task_is_told_from_its_start_to_its_end() {
 }
 
 #[test]
-fn tasks_of_one_name_take_turns_and_names_do_not_wait_for_each_other() {
-    let house = House::open(TOOL);
+fn tasks_of_one_name_take_turns() {
+    let house = TestSupervisor::open(TOOL);
     let gate = house.place.gate("gate");
     let mut guest = house.guest();
     guest.script("a1", "a", &gate.wait());
@@ -51,7 +51,7 @@ fn tasks_of_one_name_take_turns_and_names_do_not_wait_for_each_other() {
     guest.script("c1", "c", "true");
     let heard =
         guest.until(|message| is(message, "supervisor", "stopped") && message["ref"] == "c1");
-    // All but the second of `a` have begun, while the first still runs.
+    // All but the second of `a` have started, while the first still runs.
     let started = |heard: &[Value]| -> Vec<String> {
         let started = heard.iter().filter(|message| is(message, "supervisor", "started"));
         started.map(|message| message["ref"].as_str().unwrap().to_owned()).collect()
@@ -73,8 +73,8 @@ fn tasks_of_one_name_take_turns_and_names_do_not_wait_for_each_other() {
 }
 
 #[test]
-fn equal_requests_that_wait_are_one() {
-    let house = House::open(TOOL);
+fn equal_waiting_requests_are_merged() {
+    let house = TestSupervisor::open(TOOL);
     let gate = house.place.gate("gate");
     let mut guest = house.guest();
     guest.script("r0", "a", &gate.wait());
@@ -104,8 +104,8 @@ fn equal_requests_that_wait_are_one() {
 }
 
 #[test]
-fn of_two_hundred_equal_requests_one_runs_now_and_one_later() {
-    let house = House::open(TOOL);
+fn two_hundred_equal_requests_run_twice() {
+    let house = TestSupervisor::open(TOOL);
     let gate = house.place.gate("gate");
     let mut guest = house.guest();
     for number in 0..200 {
@@ -131,8 +131,8 @@ fn of_two_hundred_equal_requests_one_runs_now_and_one_later() {
 }
 
 #[test]
-fn of_more_requests_than_there_is_room_for_every_one_is_answered_once() {
-    let house = House::open("");
+fn requests_beyond_limits_are_answered() {
+    let house = TestSupervisor::open("");
     let count = 100_000;
     let filter = bus::Filter {
         tracts: vec!["supervisor".to_owned()],
@@ -165,8 +165,9 @@ fn of_more_requests_than_there_is_room_for_every_one_is_answered_once() {
 }
 
 #[test]
-fn the_end_of_a_process_is_told_as_it_was() {
-    let house = House::open("allow = [\"missing\", { program = \"tool\", subcommands = true }]");
+fn exit_code_is_reported() {
+    let house =
+        TestSupervisor::open("allow = [\"missing\", { program = \"tool\", subcommands = true }]");
     let mut guest = house.guest();
     guest.script("exit", "a", "exit 42");
     assert_eq!(guest.stopped("exit")["exit_code"], 42);
@@ -184,8 +185,8 @@ fn the_end_of_a_process_is_told_as_it_was() {
 }
 
 #[test]
-fn a_request_that_cannot_be_one_is_answered_if_it_has_a_ref() {
-    let house = House::open(TOOL);
+fn malformed_request_with_ref_is_answered() {
+    let house = TestSupervisor::open(TOOL);
     let mut guest = house.guest();
     let ask = |fields: Value| {
         let mut message = json!({"tract": "supervisor", "event": "request"});
@@ -207,7 +208,7 @@ fn a_request_that_cannot_be_one_is_answered_if_it_has_a_ref() {
         assert_eq!(stopped["reason"], "bad_request", "{reference}");
         assert_eq!((&stopped["pid"], &stopped["exit_code"]), (&json!(0), &json!(-1)));
     }
-    // Without one, or with one that is none, nobody can be answered, and nothing is done.
+    // Without a valid ref there is no answer, and nothing is done.
     guest.say(&ask(json!({"cmd": []})));
     guest.say(&ask(json!({"cmd": ["tool", "a", "true"], "ref": ["x"]})));
     guest.script("last", "a", "true");
@@ -217,8 +218,8 @@ fn a_request_that_cannot_be_one_is_answered_if_it_has_a_ref() {
 }
 
 #[test]
-fn only_what_is_allowed_runs() {
-    let house = House::open(TOOL);
+fn only_allowed_commands_run() {
+    let house = TestSupervisor::open(TOOL);
     let mut guest = house.guest();
     guest.request("own", &["hansard", "doctor"]);
     let line = guest.hear("logs", "line");
@@ -243,8 +244,8 @@ fn only_what_is_allowed_runs() {
 }
 
 #[test]
-fn what_runs_is_our_own_file_whatever_the_path_finds() {
-    let place = crate::house::Place::new();
+fn own_program_ignores_path() {
+    let place = crate::harness::Place::new();
     let own = place.path("own");
     std::fs::create_dir(&own).unwrap();
     std::fs::rename(place.path("bin/hansard"), own.join("hansard")).unwrap();
@@ -259,7 +260,7 @@ fn what_runs_is_our_own_file_whatever_the_path_finds() {
     let bus = server.handle();
     let thread = std::thread::spawn(move || server.run().unwrap());
     let supervisor = supervise::Supervisor::start(settings, bus.clone()).unwrap();
-    let mut guest = crate::house::Guest::connect(&place.journal().join("health/callosum.sock"));
+    let mut guest = crate::harness::Guest::connect(&place.journal().join("health/callosum.sock"));
     guest.request("r", &["hansard", "doctor"]);
     assert_eq!(guest.hear("logs", "line")["line"], "hansard doctor");
     supervisor.stop();
@@ -268,8 +269,8 @@ fn what_runs_is_our_own_file_whatever_the_path_finds() {
 }
 
 #[test]
-fn one_who_does_not_want_to_wait_any_more_is_told_so() {
-    let house = House::open(TOOL);
+fn canceled_request_is_answered() {
+    let house = TestSupervisor::open(TOOL);
     let gate = house.place.gate("gate");
     let mut guest = house.guest();
     guest.script("r0", "a", "exec sleep 1000");
@@ -279,11 +280,11 @@ fn one_who_does_not_want_to_wait_any_more_is_told_so() {
     guest.supervisor("cancel", "ref", "r3");
     let stopped = guest.stopped("r3");
     assert_eq!((&stopped["reason"], &stopped["pid"]), (&json!("canceled"), &json!(0)));
-    // Alone: its processes end.
+    // The only ref: its processes end.
     guest.supervisor("cancel", "ref", "r0");
     let stopped = guest.stopped("r0");
     assert_eq!((&stopped["reason"], &stopped["exit_code"]), (&json!("canceled"), &json!(-15)));
-    // With another: only it is answered.
+    // One of two refs: only this one is answered.
     guest.find(|message| is(message, "supervisor", "started") && message["ref"] == "r1");
     guest.supervisor("cancel", "ref", "r1");
     assert_eq!(guest.stopped("r1")["reason"], "canceled");
@@ -293,8 +294,8 @@ fn one_who_does_not_want_to_wait_any_more_is_told_so() {
 }
 
 #[test]
-fn a_task_that_takes_too_long_is_ended() {
-    let house = House::open(TOOL);
+fn task_ends_at_its_timeout() {
+    let house = TestSupervisor::open(TOOL);
     let mut guest = house.guest();
     guest.say(&json!({"tract": "supervisor", "event": "request", "ref": "r",
         "cmd": ["tool", "a", "exec sleep 1000"], "timeout_seconds": 0.1}));
@@ -303,8 +304,8 @@ fn a_task_that_takes_too_long_is_ended() {
 }
 
 #[test]
-fn one_who_does_not_want_to_queue_is_told_who_is_first() {
-    let house = House::open(TOOL);
+fn skipped_request_names_the_active_ref() {
+    let house = TestSupervisor::open(TOOL);
     let gate = house.place.gate("gate");
     let mut guest = house.guest();
     guest.script("r1", "a", &gate.wait());
@@ -318,11 +319,11 @@ fn one_who_does_not_want_to_queue_is_told_who_is_first() {
 }
 
 #[test]
-fn a_process_has_its_own_world() {
+fn process_inherits_nothing_unwanted() {
     let list = "ls /proc/self/fd";
-    // What this test was started with, and none of what is opened below.
+    // What this test was started with, and nothing that is opened below.
     let before = std::process::Command::new("sh").args(["-c", list]).output().unwrap().stdout;
-    let house = House::open(TOOL);
+    let house = TestSupervisor::open(TOOL);
     let mut guest = house.guest();
     let journal = house.journal();
     let heard = guest.output_of("echo $HANSARD_REF; echo $HANSARD_JOURNAL; echo $HANSARD_BUS");
@@ -341,8 +342,8 @@ fn a_process_has_its_own_world() {
 }
 
 #[test]
-fn names_that_are_made_up_rise_and_never_meet() {
-    let house = House::open(TOOL);
+fn generated_refs_rise_across_restarts() {
+    let house = TestSupervisor::open(TOOL);
     let mut guest = house.guest();
     for _ in 0..50 {
         guest
@@ -359,12 +360,12 @@ fn names_that_are_made_up_rise_and_never_meet() {
     assert!(refs.is_sorted_by(|one, other| one < other), "{refs:?}");
 }
 
-/// Refs that a tree of values does not hold: half a surrogate pair, and more digits than a number.
+/// Refs that a tree of values cannot hold: half a surrogate pair, and more digits than a number.
 const ODD_REFS: [&str; 2] = [r#""\udcff""#, "-123456789012345678901234567890"];
 
 #[test]
-fn a_ref_is_given_back_as_it_came() {
-    let house = House::open(TOOL);
+fn ref_is_echoed_as_given() {
+    let house = TestSupervisor::open(TOOL);
     let gate = house.place.gate("gate");
     let mut guest = house.guest();
     for odd in ODD_REFS {
@@ -390,8 +391,8 @@ fn a_ref_is_given_back_as_it_came() {
 }
 
 #[test]
-fn a_ref_is_given_back_as_it_came_by_the_next_daemon_too() {
-    let mut house = House::open(&format!("tasks = {{ persist = true }}\n{TOOL}"));
+fn ref_spelling_survives_a_restart() {
+    let mut house = TestSupervisor::open(&format!("tasks = {{ persist = true }}\n{TOOL}"));
     let mut guest = house.guest();
     guest.script("runs", "a", "echo begun; exec sleep 1000");
     guest.hear("logs", "line");

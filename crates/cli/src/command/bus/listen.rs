@@ -19,8 +19,8 @@ pub(crate) struct Listen {
     /// Only this event; may be given several times
     #[arg(long = "event", value_name = "EVENT")]
     events: Vec<String>,
-    /// StartPosition behind this position of the journal, or with `now`: recorded messages come first,
-    /// and none is missed
+    /// Start behind this position of the journal, or at `now`. Recorded messages come first, and
+    /// none is missed
     #[arg(long, value_name = "POSITION", value_parser = begin)]
     from: Option<StartPosition>,
     /// Indent messages, for people

@@ -1,4 +1,4 @@
-//! A bus, a supervisor, and people who talk to it over the socket.
+//! A bus, a supervisor, and clients that talk to it over the socket.
 
 use std::fs::{self, Permissions};
 use std::io::{BufRead, BufReader, Write};
@@ -11,17 +11,17 @@ use std::time::{Duration, Instant};
 
 use bus::{Server, registry};
 use serde_json::{Value, json};
-use supervise::{Settings, Supervisor};
+use supervise::{Supervisor, SupervisorSettings};
 use tempfile::TempDir;
 
-/// How long anything is waited for. Whoever waits in vain has found a bug, not a slow machine.
+/// How long a test waits. Reaching it means a bug, not a slow machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Allows `tool NAME SCRIPT`: a shell script that is queued under a name.
 pub(crate) const TOOL: &str = "allow = [{ program = \"tool\", subcommands = true }]\n";
 
-/// A journal's folder with a running supervisor. Everything ends when it is dropped.
-pub(crate) struct House {
+/// A journal's folder with a running supervisor. Dropping it ends everything.
+pub(crate) struct TestSupervisor {
     pub(crate) supervisor: Option<Supervisor>,
     pub(crate) bus: bus::Handle,
     thread: Option<JoinHandle<()>>,
@@ -53,7 +53,7 @@ impl Place {
         self.folder.path().join(name)
     }
 
-    /// Makes a program that the supervisor finds in its `PATH`.
+    /// Adds a program to the supervisor's `PATH`.
     pub(crate) fn program(&self, name: &str, script: &str) -> PathBuf {
         let path = self.folder.path().join("bin").join(name);
         fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
@@ -67,50 +67,51 @@ impl Place {
         fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
     }
 
-    /// A gate that holds a script up: `read x < gate`.
+    /// Makes a gate that holds a script up: `read x < gate`.
     pub(crate) fn gate(&self, name: &str) -> Gate {
         let path = self.path(name);
         assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
         Gate { path }
     }
 
-    pub(crate) fn settings(&self) -> Settings {
-        let mut settings = Settings::new(self.journal(), self.folder.path().join("bin/hansard"));
+    pub(crate) fn settings(&self) -> SupervisorSettings {
+        let mut settings =
+            SupervisorSettings::new(self.journal(), self.folder.path().join("bin/hansard"));
         let bin = self.folder.path().join("bin");
         settings.search_path = Some(format!("{}:/usr/bin:/bin", bin.display()).into());
         settings
     }
 
-    pub(crate) fn open(self) -> House {
+    pub(crate) fn open(self) -> TestSupervisor {
         let socket = self.journal().join("health/callosum.sock");
         let server = Server::bind(&socket, bus::ServerSettings::default()).unwrap();
         let bus = server.handle();
         let thread = std::thread::spawn(move || server.run().unwrap());
-        // Somebody is there from the beginning.
+        // Connected from the beginning.
         let supervisor = Supervisor::start(self.settings(), bus.clone()).unwrap();
-        House { supervisor: Some(supervisor), bus, thread: Some(thread), place: self }
+        TestSupervisor { supervisor: Some(supervisor), bus, thread: Some(thread), place: self }
     }
 }
 
-/// Scripts wait at it until it is opened.
+/// A named pipe at which scripts wait until it is opened.
 pub(crate) struct Gate {
     path: PathBuf,
 }
 
 impl Gate {
-    /// The words that wait.
+    /// The shell words that wait.
     pub(crate) fn wait(&self) -> String {
         format!("read x < {}", self.path.display())
     }
 
-    /// Waits for one who waits, and lets it through.
+    /// Waits for a script at the gate and lets it through.
     pub(crate) fn open(&self) {
         fs::write(&self.path, "go\n").unwrap();
     }
 }
 
-impl House {
-    pub(crate) fn open(services: &str) -> House {
+impl TestSupervisor {
+    pub(crate) fn open(services: &str) -> TestSupervisor {
         let place = Place::new();
         place.write_services(services);
         place.open()
@@ -120,7 +121,7 @@ impl House {
         self.place.journal()
     }
 
-    /// Somebody who is connected, and hears everything from now on.
+    /// Returns a connected client that receives everything from now on.
     pub(crate) fn guest(&self) -> Guest {
         Guest::connect(&self.journal().join("health/callosum.sock"))
     }
@@ -130,7 +131,7 @@ impl House {
     }
 }
 
-impl Drop for House {
+impl Drop for TestSupervisor {
     fn drop(&mut self) {
         drop(self.supervisor.take());
         self.bus.stop();
@@ -169,7 +170,7 @@ impl Guest {
         self.say(&json!({"tract": "supervisor", "event": "request", "ref": reference, "cmd": cmd}));
     }
 
-    /// Asks for a script under a name.
+    /// Requests a script under a name.
     pub(crate) fn script(&mut self, reference: &str, name: &str, script: &str) {
         self.request(reference, &["tool", name, script]);
     }
@@ -178,7 +179,7 @@ impl Guest {
         self.say(&json!({"tract": "supervisor", "event": event, field: value}));
     }
 
-    /// The next message, whatever it is. What the supervisor says is in the registry as it says it.
+    /// Returns the next message. Messages of the supervisor must match the registry.
     pub(crate) fn next(&mut self) -> Value {
         let message: Value = serde_json::from_str(&self.line()).unwrap();
         if is_ours(&message) {
@@ -188,14 +189,14 @@ impl Guest {
         message
     }
 
-    /// The same as it came.
+    /// Returns the next line as received.
     pub(crate) fn line(&mut self) -> String {
         let mut line = String::new();
         assert!(self.reader.read_line(&mut line).unwrap() > 0, "the bus has hung up");
         line
     }
 
-    /// All lines until one with all of these pieces in it, which is the last.
+    /// Returns all lines up to one that contains all of these pieces.
     pub(crate) fn lines_until(&mut self, pieces: &[&str]) -> Vec<String> {
         let mut heard = Vec::new();
         let until = Instant::now() + PATIENCE;
@@ -208,31 +209,31 @@ impl Guest {
         }
     }
 
-    /// The next message that is asked for.
+    /// Returns the next message that matches.
     pub(crate) fn find(&mut self, mut is_it: impl FnMut(&Value) -> bool) -> Value {
         self.until(|message| is_it(message)).pop().unwrap()
     }
 
-    /// The next message of these names.
+    /// Returns the next message with these names.
     pub(crate) fn hear(&mut self, tract: &str, event: &str) -> Value {
         self.find(|message| message["tract"] == tract && message["event"] == event)
     }
 
-    /// The answer to a ref.
+    /// Returns the answer to a ref.
     pub(crate) fn stopped(&mut self, reference: impl Into<Value>) -> Value {
         let reference = reference.into();
         self.find(|message| is(message, "supervisor", "stopped") && message["ref"] == reference)
     }
 
-    /// The start of a service.
+    /// Returns the start of a service.
     pub(crate) fn started(&mut self, service: &str) -> Value {
         self.find(|message| is(message, "supervisor", "started") && message["service"] == service)
     }
 
-    /// Everything until a message, which is the last.
+    /// Returns all messages up to one that matches.
     pub(crate) fn until(&mut self, mut is_it: impl FnMut(&Value) -> bool) -> Vec<Value> {
         let mut heard = Vec::new();
-        // There is a status every few seconds, whatever else is or is not said.
+        // A status comes every few seconds, so silence means a bug.
         let until = Instant::now() + PATIENCE;
         loop {
             assert!(Instant::now() < until, "waited in vain");
@@ -243,7 +244,7 @@ impl Guest {
         }
     }
 
-    /// Runs a script and gives what it printed on stdout.
+    /// Runs a script and returns its stdout.
     pub(crate) fn output_of(&mut self, script: &str) -> Vec<String> {
         self.script("probe", "probe", script);
         let heard =
@@ -257,7 +258,7 @@ impl Guest {
     }
 }
 
-/// Whether only the supervisor says it.
+/// Returns whether only the supervisor sends it.
 fn is_ours(message: &Value) -> bool {
     let event = message["event"].as_str().unwrap();
     match message["tract"].as_str().unwrap() {
@@ -271,14 +272,14 @@ pub(crate) fn is(message: &Value, tract: &str, event: &str) -> bool {
     message["tract"] == tract && message["event"] == event
 }
 
-/// Whether a line has all of these pieces in it.
+/// Returns whether a line contains all of these pieces.
 pub(crate) fn has(line: &str, pieces: &[&str]) -> bool {
     pieces.iter().all(|piece| line.contains(piece))
 }
 
-/// Whether a process lives.
+/// Returns whether a process lives.
 pub(crate) fn lives(pid: u64) -> bool {
     let Ok(stat) = fs::read_to_string(format!("/proc/{pid}/stat")) else { return false };
-    // One that only waits to be buried is dead.
+    // A zombie is dead.
     !stat.rsplit_once(')').unwrap().1.trim_start().starts_with('Z')
 }

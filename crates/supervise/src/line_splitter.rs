@@ -1,33 +1,33 @@
-//! Lines out of what a program prints, in whatever pieces it comes.
+//! Splits output into lines.
 //!
-//! A long line is handed on in pieces, so that memory is bounded however long it is.
+//! A long line is passed on in pieces, so that memory stays bounded.
 
 use memchr::memchr;
 
-/// Bytes of a piece. A line that is longer comes in several.
+/// Bytes of a piece. A longer line comes in several.
 pub(crate) const PIECE_MAX: usize = 64 << 10;
 
-/// A line, or a piece of one.
+/// A line or a piece of one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Piece<'a> {
-    /// Without its line break.
+pub(crate) struct LinePiece<'a> {
+    /// The bytes without the line break.
     pub bytes: &'a [u8],
-    /// 1 for the first piece of a line that was cut; none for a whole line.
+    /// The number of the piece, from 1; `None` for a whole line.
     pub part: Option<u32>,
-    /// Whether the line ends with it.
+    /// Whether it ends its line.
     pub is_last: bool,
 }
 
-/// Cuts a stream into lines.
+/// Splits a stream into lines.
 #[derive(Debug, Default)]
-pub(crate) struct Lines {
+pub(crate) struct LineSplitter {
     held: Vec<u8>,
     parts: u32,
 }
 
-impl Lines {
-    /// Takes what was read, and hands on what it completes.
-    pub(crate) fn feed(&mut self, mut bytes: &[u8], mut each: impl FnMut(Piece<'_>)) {
+impl LineSplitter {
+    /// Takes bytes and passes on the lines they complete.
+    pub(crate) fn feed(&mut self, mut bytes: &[u8], mut each: impl FnMut(LinePiece<'_>)) {
         while let Some(at) = memchr(b'\n', bytes) {
             let line = &bytes[..at];
             bytes = &bytes[at + 1..];
@@ -35,15 +35,15 @@ impl Lines {
                 each(self.last_piece(without_return(line)));
                 self.parts = 0;
             } else {
-                self.hold(line, &mut each);
+                self.hold_bytes(line, &mut each);
                 self.end_line(&mut each);
             }
         }
-        self.hold(bytes, &mut each);
+        self.hold_bytes(bytes, &mut each);
     }
 
-    /// The stream is over: a line without its break counts too.
-    pub(crate) fn end(&mut self, mut each: impl FnMut(Piece<'_>)) {
+    /// Ends the stream: an unfinished last line counts too.
+    pub(crate) fn finish(&mut self, mut each: impl FnMut(LinePiece<'_>)) {
         if !self.held.is_empty() || self.parts > 0 {
             let held = std::mem::take(&mut self.held);
             each(self.last_piece(&held));
@@ -51,32 +51,32 @@ impl Lines {
         }
     }
 
-    fn hold(&mut self, bytes: &[u8], each: &mut impl FnMut(Piece<'_>)) {
+    fn hold_bytes(&mut self, bytes: &[u8], each: &mut impl FnMut(LinePiece<'_>)) {
         self.held.extend_from_slice(bytes);
         let mut start = 0;
         while self.held.len() - start > PIECE_MAX {
-            let end = start + cut(&self.held[start..start + PIECE_MAX]);
+            let end = start + cut_position(&self.held[start..start + PIECE_MAX]);
             self.parts += 1;
             let bytes = &self.held[start..end];
-            each(Piece { bytes, part: Some(self.parts), is_last: false });
+            each(LinePiece { bytes, part: Some(self.parts), is_last: false });
             start = end;
         }
         self.held.drain(..start);
     }
 
-    fn end_line(&mut self, each: &mut impl FnMut(Piece<'_>)) {
+    fn end_line(&mut self, each: &mut impl FnMut(LinePiece<'_>)) {
         let mut held = std::mem::take(&mut self.held);
         each(self.last_piece(without_return(&held)));
         self.parts = 0;
-        // One long line should not cost its memory for ever, nor each short one an allocation.
+        // Free the memory of a long line, but keep enough for ordinary ones.
         held.clear();
         held.shrink_to(PIECE_MAX);
         self.held = held;
     }
 
-    fn last_piece<'a>(&self, bytes: &'a [u8]) -> Piece<'a> {
+    fn last_piece<'a>(&self, bytes: &'a [u8]) -> LinePiece<'a> {
         let part = (self.parts > 0).then_some(self.parts + 1);
-        Piece { bytes, part, is_last: true }
+        LinePiece { bytes, part, is_last: true }
     }
 }
 
@@ -84,10 +84,10 @@ fn without_return(line: &[u8]) -> &[u8] {
     line.strip_suffix(b"\r").unwrap_or(line)
 }
 
-/// Where to cut: not within a character, and not before what may be half a line break.
-fn cut(bytes: &[u8]) -> usize {
+/// Returns where to cut: not inside a character, and not before a possible `\r\n`.
+fn cut_position(bytes: &[u8]) -> usize {
     let mut at = bytes.len();
-    // A character has at most four bytes; what is longer is none.
+    // A UTF-8 sequence has at most four bytes.
     for back in 1..=3 {
         let byte = bytes[bytes.len() - back];
         if byte & 0xC0 == 0x80 {
@@ -114,9 +114,9 @@ mod tests {
     use super::*;
 
     fn pieces(chunks: &[&[u8]]) -> Vec<(Vec<u8>, Option<u32>, bool)> {
-        let mut lines = Lines::default();
+        let mut lines = LineSplitter::default();
         let mut pieces = Vec::new();
-        let mut each = |piece: Piece<'_>| {
+        let mut each = |piece: LinePiece<'_>| {
             assert!(piece.bytes.len() <= PIECE_MAX);
             pieces.push((piece.bytes.to_vec(), piece.part, piece.is_last));
         };
@@ -124,7 +124,7 @@ mod tests {
             lines.feed(chunk, &mut each);
             assert!(lines.held.len() <= PIECE_MAX);
         }
-        lines.end(&mut each);
+        lines.finish(&mut each);
         pieces
     }
 
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_cut_at_their_breaks() {
+    fn lines_are_split_at_breaks() {
         assert_eq!(
             pieces(&[b"a\nb\r\n\nc\r\r\n"]),
             [whole(b"a"), whole(b"b"), whole(b""), whole(b"c\r")]
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_line_comes_in_numbered_pieces() {
+    fn long_line_comes_in_numbered_pieces() {
         let exact = vec![b'x'; PIECE_MAX];
         let line = [&exact[..], b"\n"].concat();
         assert_eq!(pieces(&[&line]), [whole(&exact)]);
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn no_character_and_no_line_break_is_cut_in_half() {
+    fn pieces_keep_characters_and_breaks_whole() {
         for letter in ["\u{e9}", "\u{20ac}", "\u{1f600}", "\r"] {
             for before in 0..4 {
                 let text = "x".repeat(PIECE_MAX - before) + letter + "y\n";

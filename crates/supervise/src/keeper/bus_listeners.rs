@@ -1,4 +1,4 @@
-//! Hears the bus for the supervisor: what is asked of it, and what reactions answer.
+//! Forwards messages from the bus to the keeper: requests, heartbeats, and what reactions need.
 
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
@@ -7,36 +7,41 @@ use std::time::Duration;
 use bus::{Filter, Handle, Listener, Message, PublishError};
 
 use crate::announce;
-use crate::incoming::Incoming;
+use crate::keeper_input::KeeperInput;
 use crate::queue::{Reason, Stopped};
-use crate::request::AskedRef;
+use crate::request::RequestRef;
 use crate::supervisor::{NAME, StartError};
 
-/// Events that ask something of us, and how others tell that they are well.
-const ASKED: [&str; 5] = ["request", "cancel", "restart", "reload", "status"];
+/// Events that ask something of the supervisor, and heartbeats.
+const REQUEST_EVENTS: [&str; 5] = ["request", "cancel", "restart", "reload", "status"];
 
-/// A listener is asked again after so long without a message.
+/// How long a forwarding thread waits before it checks whether its listener was closed.
 const PAUSE: Duration = Duration::from_secs(3_600);
 
-pub(super) struct Listening {
+pub(super) struct BusListeners {
     bus: Handle,
-    news: SyncSender<Incoming>,
-    asked: Arc<Listener>,
+    inputs: SyncSender<KeeperInput>,
+    requests: Arc<Listener>,
     reactions: Option<(Filter, Arc<Listener>)>,
 }
 
-impl Listening {
-    pub(super) fn begin(bus: Handle, news: SyncSender<Incoming>) -> Result<Listening, StartError> {
-        let events = ASKED.map(str::to_owned).to_vec();
+impl BusListeners {
+    pub(super) fn begin(
+        bus: Handle,
+        inputs: SyncSender<KeeperInput>,
+    ) -> Result<BusListeners, StartError> {
+        let events = REQUEST_EVENTS.map(str::to_owned).to_vec();
         let filter = Filter { events, ..Filter::default() };
         let refuser = bus.clone();
-        let asked =
-            Arc::new(bus.listen_with_overflow(filter, move |missed| refuse(missed, &refuser))?);
-        hear(Arc::clone(&asked), news.clone(), Incoming::Said).map_err(StartError::Thread)?;
-        Ok(Listening { bus, news, asked, reactions: None })
+        let requests = Arc::new(
+            bus.listen_with_overflow(filter, move |missed| refuse_request(missed, &refuser))?,
+        );
+        forward_messages(Arc::clone(&requests), inputs.clone(), KeeperInput::Request)
+            .map_err(StartError::Thread)?;
+        Ok(BusListeners { bus, inputs, requests, reactions: None })
     }
 
-    /// Hears what reactions have to see, from now on.
+    /// Replaces the listener for reactions.
     pub(super) fn set_reactions(&mut self, filter: Option<Filter>) {
         if self.reactions.as_ref().map(|(filter, _)| filter) == filter.as_ref() {
             return;
@@ -47,49 +52,51 @@ impl Listening {
         let Some(filter) = filter else { return };
         let listener = match self.bus.listen(filter.clone()) {
             Ok(listener) => Arc::new(listener),
-            // A bus that has stopped says nothing any more.
+            // A stopped bus delivers nothing more.
             Err(PublishError::Stopped | PublishError::Full) => return,
         };
-        if hear(Arc::clone(&listener), self.news.clone(), Incoming::Heard).is_ok() {
+        if forward_messages(Arc::clone(&listener), self.inputs.clone(), KeeperInput::Message)
+            .is_ok()
+        {
             self.reactions = Some((filter, listener));
         }
     }
 
-    /// How many messages found no room since the last call.
+    /// Returns how many messages were dropped since the last call.
     pub(super) fn missed(&self) -> u64 {
         let reactions = self.reactions.as_ref().map_or(0, |(_, listener)| listener.missed());
-        self.asked.missed() + reactions
+        self.requests.missed() + reactions
     }
 
     pub(super) fn end(&mut self) {
-        self.asked.close();
+        self.requests.close();
         if let Some((_, listener)) = self.reactions.take() {
             listener.close();
         }
     }
 }
 
-/// Answers a request that found no room, so that nobody waits for it.
-fn refuse(missed: &Message, bus: &Handle) {
+/// Answers a request that was dropped for lack of room, so that its sender does not wait forever.
+fn refuse_request(missed: &Message, bus: &Handle) {
     if !missed.is_event(NAME, "request") {
         return;
     }
-    let AskedRef::Good(reference) = AskedRef::read(missed) else { return };
+    let RequestRef::Valid(reference) = RequestRef::read(missed) else { return };
     let stopped = Stopped::never_ran("unknown", reference, Reason::QueueFull);
-    // On a bus without room nobody can be told.
+    // If the bus is full too, the answer is lost.
     let _ = announce::stopped(&stopped).build().map(|message| bus.publish(message));
 }
 
-/// Hands on what a listener hears, on a thread that ends with it, or with us.
-fn hear(
+/// Forwards messages of a listener on a thread that ends with the listener or the keeper.
+fn forward_messages(
     listener: Arc<Listener>,
-    news: SyncSender<Incoming>,
-    incoming: fn(Message) -> Incoming,
+    inputs: SyncSender<KeeperInput>,
+    incoming: fn(Message) -> KeeperInput,
 ) -> std::io::Result<()> {
     let work = move || {
         while listener.is_open() {
             let Some(message) = listener.next(PAUSE) else { continue };
-            if news.send(incoming(message)).is_err() {
+            if inputs.send(incoming(message)).is_err() {
                 return;
             }
         }
@@ -104,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_that_finds_no_room_is_told_so() {
+    fn request_without_room_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let server =
             Server::bind(&folder.path().join("bus.sock"), ServerSettings::default()).unwrap();
@@ -115,10 +122,10 @@ mod tests {
             let draft = Draft::new(NAME, event).with("ref", reference);
             draft.build().unwrap()
         };
-        // Nobody waits for the others by a name.
-        refuse(&message("cancel", Some("r1")), &bus);
-        refuse(&message("request", None), &bus);
-        refuse(&message("request", Some("r1")), &bus);
+        // Only a request with a ref expects an answer.
+        refuse_request(&message("cancel", Some("r1")), &bus);
+        refuse_request(&message("request", None), &bus);
+        refuse_request(&message("request", Some("r1")), &bus);
         let said = heard.next(Duration::from_secs(60)).unwrap().to_json();
         let about = [&said["event"], &said["ref"], &said["reason"], &said["exit_code"]];
         assert_eq!(

@@ -1,28 +1,27 @@
-//! Saying things on the bus without ever waiting for it, and without losing what somebody waits
-//! for.
+//! Publishes messages without blocking and without losing those that clients wait for.
 
 use std::collections::VecDeque;
 
 use bus::{Draft, Handle, Message, PublishError};
 
-/// Messages held back while the bus has no room. With more, the newest are given up and counted.
+/// Messages held back while the bus is full. Beyond that, the newest are dropped and counted.
 const HELD_MAX: usize = 65_536;
 
-pub(crate) struct Voice {
+pub(crate) struct Publisher {
     bus: Handle,
     held: VecDeque<Message>,
-    /// Messages that were given up.
+    /// Messages that were dropped.
     pub(crate) lost: u64,
 }
 
-impl Voice {
-    pub(crate) fn new(bus: Handle) -> Voice {
-        Voice { bus, held: VecDeque::new(), lost: 0 }
+impl Publisher {
+    pub(crate) fn new(bus: Handle) -> Publisher {
+        Publisher { bus, held: VecDeque::new(), lost: 0 }
     }
 
-    /// Says it, after everything that was said before.
-    pub(crate) fn say(&mut self, draft: Draft) {
-        // Too long for a message; whatever is in it, a shorter one could not say it.
+    /// Publishes a message behind all earlier ones.
+    pub(crate) fn publish(&mut self, draft: Draft) {
+        // Too long for a message; there is no shorter form of it.
         let Ok(message) = draft.build() else {
             self.lost += 1;
             return;
@@ -32,22 +31,22 @@ impl Voice {
         } else {
             self.lost += 1;
         }
-        self.go_on();
+        self.flush();
     }
 
-    /// Says what was held back, as far as there is room.
-    pub(crate) fn go_on(&mut self) {
+    /// Publishes what was held back, as far as the bus has room.
+    pub(crate) fn flush(&mut self) {
         while let Some(message) = self.held.front() {
             match self.bus.publish(message.clone()) {
                 Err(PublishError::Full) => return,
-                // A bus that has stopped has nobody to tell.
+                // A stopped bus has no clients left.
                 Ok(()) | Err(PublishError::Stopped) => drop(self.held.pop_front()),
             }
         }
     }
 
-    /// Whether something is held back.
-    pub(crate) fn is_waiting(&self) -> bool {
+    /// Returns whether messages are held back.
+    pub(crate) fn has_pending(&self) -> bool {
         !self.held.is_empty()
     }
 
