@@ -208,7 +208,7 @@ pub fn usage(spending: &projection::Spending) -> wire::Usage {
     wire::Usage { rows: rows.collect(), total: spent(spending.total()) }
 }
 
-pub fn found(found: journal::Found) -> wire::Found {
+pub fn found(found: journal::SearchPage) -> wire::Found {
     wire::Found {
         total: found.total,
         total_is_exact: found.total_is_exact,
@@ -218,7 +218,7 @@ pub fn found(found: journal::Found) -> wire::Found {
     }
 }
 
-fn hit(hit: journal::Hit) -> wire::Hit {
+fn hit(hit: journal::EventHit) -> wire::Hit {
     wire::Hit {
         session_id: hit.session_id,
         seq: hit.seq,

@@ -16,7 +16,7 @@ use crate::known::{KnownIds, Tail, Tails};
 use crate::limit::{GENERATIONS_MAX, KNOWN_SESSIONS_MAX};
 use crate::read::Lineage;
 use crate::store::{
-    Changes, EventRow, Order, Packed, ParentRow, Reader, SeqRange, SessionRow, SightingRow,
+    Changes, Direction, EventRow, Packed, ParentRow, Reader, SeqRange, SessionRow, SightingRow,
     SourceRow, Store, Stored,
 };
 use crate::{AppendError, LineageError, ReadError, StorageError};
@@ -505,7 +505,7 @@ impl<'a> Plan<'a> {
     }
 
     fn read_one(&self, number: u32, seq: u64) -> Result<Option<Found>, AppendError> {
-        let range = SeqRange { from: seq, to: seq, order: Order::OldestFirst };
+        let range = SeqRange { from: seq, to: seq, order: Direction::OldestFirst };
         Ok(self.reader.events(number, range)?.pop().and_then(Found::of))
     }
 
@@ -530,7 +530,7 @@ impl<'a> Plan<'a> {
         let Some(lineage) = &self.lineages[&row.number] else { return Ok(None) };
         let seq = lineage.seq_of(self.reader, *id)?.filter(|seq| *seq <= row.base_seq);
         let Some(seq) = seq else { return Ok(None) };
-        let range = SeqRange { from: seq, to: seq, order: Order::OldestFirst };
+        let range = SeqRange { from: seq, to: seq, order: Direction::OldestFirst };
         Ok(lineage.page(self.reader, range)?.pop().and_then(Found::of))
     }
 

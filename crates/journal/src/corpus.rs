@@ -6,10 +6,10 @@ use std::ops::RangeInclusive;
 use event::{EventId, SessionId};
 
 use crate::backlog::Fresh;
+use crate::event_search::Corpus;
 use crate::feed::Feed;
 use crate::read::{Lineage, salvaged};
-use crate::search::{Corpus, Direction};
-use crate::store::{Order, Reader, SeqRange, Store, Stored};
+use crate::store::{Direction, Reader, SeqRange, Store, Stored};
 use crate::{ReadError, Recorded};
 
 /// Fresh events that are taken in one go.
@@ -42,11 +42,7 @@ impl Corpus for StoreCorpus<'_> {
         let reader = self.store.reader()?;
         let (mut from, mut to) = (*range.start(), (*range.end()).min(i64::MAX as u64));
         loop {
-            let order = match direction {
-                Direction::NewestFirst => Order::NewestFirst,
-                Direction::OldestFirst => Order::OldestFirst,
-            };
-            let rows = reader.positions(SeqRange { from, to, order })?;
+            let rows = reader.positions(SeqRange { from, to, order: direction })?;
             let Some(last) = rows.last().map(|stored| stored.position) else {
                 return Ok(Vec::new());
             };
@@ -76,7 +72,7 @@ impl Corpus for StoreCorpus<'_> {
         let Some(row) = reader.session(session_id)? else { return Ok(None) };
         let place = reader.locate(id)?.filter(|(number, _)| *number == row.number);
         let Some((number, seq)) = place else { return Ok(None) };
-        let range = SeqRange { from: seq, to: seq, order: Order::OldestFirst };
+        let range = SeqRange { from: seq, to: seq, order: Direction::OldestFirst };
         Ok(reader.events(number, range)?.pop().map(|stored| stored.position))
     }
 

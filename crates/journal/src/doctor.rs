@@ -8,8 +8,8 @@ use event::{Event, Time};
 use crate::artifact::Artifacts;
 use crate::corpus::StoreCorpus;
 use crate::derived::Derived;
-use crate::search;
-use crate::store::{Order, Reader, SeqRange, Store};
+use crate::event_search;
+use crate::store::{Direction, Reader, SeqRange, Store};
 use crate::{ArtifactError, ReadError, StorageError};
 
 /// One thing the doctor looked at.
@@ -102,7 +102,7 @@ pub(crate) fn check_artifacts(
     let mut broken = Vec::new();
     let mut from = 1;
     loop {
-        let range = SeqRange { from, to: u64::MAX >> 1, order: Order::OldestFirst };
+        let range = SeqRange { from, to: u64::MAX >> 1, order: Direction::OldestFirst };
         let page = reader.positions(range)?;
         let Some(last) = page.last() else { break };
         from = last.position + 1;
@@ -149,17 +149,17 @@ pub(crate) fn check_derived(
         derived.clear()?;
     }
     loop {
-        let fed = match search::feed(corpus, derived) {
+        let progress = match event_search::index_events(corpus, derived) {
             Err(error) if error.is_newer_format() => {
                 let detail = "a newer version of this program made the index";
                 let fix = "update this program; a repair makes the index anew for this one";
                 return Ok(Check::bad("search", detail, fix));
             }
-            fed => fed?,
+            progress => progress?,
         };
-        if fed.is_current {
+        if progress.is_current {
             let made = if repair { "made anew, " } else { "" };
-            return Ok(Check::good("search", format!("{made}current up to {}", fed.indexed)));
+            return Ok(Check::good("search", format!("{made}current up to {}", progress.indexed)));
         }
     }
 }

@@ -10,7 +10,7 @@ use event::SessionId;
 use crate::feed::{Feed, Item, Live};
 use crate::limit::FEED_EVENTS_MAX;
 use crate::read::{Lineage, salvaged};
-use crate::store::{Order, SeqRange, Store};
+use crate::store::{Direction, SeqRange, Store};
 use crate::{ReadError, Recorded};
 
 /// One of the waits that make up waiting for ever.
@@ -263,7 +263,7 @@ impl Subscription {
                 }
             }
         }
-        let range = SeqRange { from: self.next, to: tail, order: Order::OldestFirst };
+        let range = SeqRange { from: self.next, to: tail, order: Direction::OldestFirst };
         let reader = self.store.reader()?;
         let (page, lineage) = match &self.session {
             None => (reader.positions(range)?, None),

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use crate::corpus::StoreCorpus;
 use crate::derived::Derived;
+use crate::event_search;
 use crate::feed::Feed;
-use crate::search;
 use crate::store::Store;
 
 /// How long the indexer sleeps when nothing is committed; a commit wakes it.
@@ -74,9 +74,11 @@ fn run(store: &dyn Store, feed: &Feed, derived: &Derived) {
                 }
             }
         }
-        match search::feed(&StoreCorpus { store, feed }, derived) {
-            Ok(fed) if fed.is_current => indexed = fed.indexed.max(feed.state().tail()),
-            Ok(fed) => indexed = fed.indexed,
+        match event_search::index_events(&StoreCorpus { store, feed }, derived) {
+            Ok(progress) if progress.is_current => {
+                indexed = progress.indexed.max(feed.state().tail());
+            }
+            Ok(progress) => indexed = progress.indexed,
             // A full disk, or a file somebody else holds: the log is what counts. The next
             // commit is the next try, and a search reads through what is not indexed.
             Err(error) => {

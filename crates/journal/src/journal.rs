@@ -12,6 +12,7 @@ use crate::commit::{Copied, heirs};
 use crate::corpus::StoreCorpus;
 use crate::derived::Derived;
 use crate::doctor::{self, Check};
+use crate::event_search::{self, Query, SearchPage};
 use crate::feed::Feed;
 use crate::follow::{From, OnLag, Subscription};
 use crate::indexer::Indexer;
@@ -22,11 +23,10 @@ use crate::lock::{Claim, ClaimError};
 use crate::options::{Access, Options, StoreKind};
 use crate::originals::Originals;
 use crate::read::{Events, Lineage, Selection};
-use crate::search::{self, Found, Query};
 use crate::store::files::FilesStore;
 use crate::store::memory::MemoryStore;
 use crate::store::sqlite::SqliteStore;
-use crate::store::{Capabilities, Finding, Order, SeqRange, SessionRow, Store};
+use crate::store::{Capabilities, Direction, Finding, SeqRange, SessionRow, Store};
 use crate::writer::{Ticket, Work, Writer};
 use crate::{AppendError, LineageError, OpenError, ReadError, Recorded};
 
@@ -199,7 +199,7 @@ impl Journal {
     /// Events of all sessions from a position on, oldest first, up to a page.
     pub fn recorded_from(&self, position: u64) -> Result<Vec<Recorded>, ReadError> {
         let reader = self.inner.store.reader()?;
-        let range = SeqRange { from: position, to: u64::MAX >> 1, order: Order::OldestFirst };
+        let range = SeqRange { from: position, to: u64::MAX >> 1, order: Direction::OldestFirst };
         let page = reader.positions(range)?;
         page.into_iter()
             .map(|stored| match stored.event {
@@ -397,7 +397,7 @@ impl Journal {
         }
         if let Some(derived) = &self.inner.derived {
             // What cannot be forgotten now is forgotten by whoever feeds the index next.
-            let _ = search::forget(&self.corpus(), derived);
+            let _ = event_search::forget_deleted(&self.corpus(), derived);
         }
         Ok(())
     }
@@ -427,27 +427,29 @@ impl Journal {
     }
 
     /// Answers a query over everything that is committed.
-    pub fn search(&self, query: &Query) -> Result<Found, ReadError> {
+    pub fn search(&self, query: &Query) -> Result<SearchPage, ReadError> {
         // What a few batches can index is quicker indexed than read through.
         for _ in 0..BATCHES_BEFORE_SEARCH {
             if self.index()?.is_none() {
                 break;
             }
         }
-        search::search(&self.corpus(), self.inner.derived.as_deref(), query)
+        event_search::search(&self.corpus(), self.inner.derived.as_deref(), query)
     }
 
     /// Indexes the next events for search; tells up to which position, or `None` if nothing was
     /// left. Happens by itself while somebody appends. The index of a newer program is left to it.
     pub fn index(&self) -> Result<Option<u64>, ReadError> {
         let Some(derived) = &self.inner.derived else { return Ok(None) };
-        match search::feed(&self.corpus(), derived) {
+        match event_search::index_events(&self.corpus(), derived) {
             Err(error) if error.is_newer_format() => {
                 // Nobody here takes what waits for it.
                 self.inner.feed.state().backlog().clear();
                 Ok(None)
             }
-            fed => fed.map(|fed| Some(fed.indexed).filter(|_| !fed.is_current)),
+            progress => {
+                progress.map(|progress| Some(progress.indexed).filter(|_| !progress.is_current))
+            }
         }
     }
 
@@ -460,8 +462,11 @@ impl Journal {
     /// The events of a session that carry a key, oldest first, inherited ones included.
     pub fn find(&self, id: &SessionId, key: &EventKey) -> Result<Vec<Event>, ReadError> {
         let corpus = self.corpus();
-        let found = match search::find(&corpus, self.inner.derived.as_deref(), id, key) {
-            Err(error) if error.is_newer_format() => search::find(&corpus, None, id, key),
+        let derived = self.inner.derived.as_deref();
+        let found = match event_search::find_by_key(&corpus, derived, id, key) {
+            Err(error) if error.is_newer_format() => {
+                event_search::find_by_key(&corpus, None, id, key)
+            }
             found => found,
         }?;
         let mut seqs: Vec<u64> = found.iter().map(|recorded| recorded.event.seq).collect();

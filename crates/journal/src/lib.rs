@@ -24,7 +24,7 @@ mod lineage; // who comes from whom
 mod catalogue; // what there is, without reading events
 mod artifact; // bodies beside the log
 mod originals; // what sources said, byte for byte
-mod search; // what was ever said, done or printed
+mod event_search; // events as documents of the full-text index
 mod corpus; // the log as search reads it
 mod derived; // the search index and saved views, beside the log
 mod indexer; // keeps the index close behind
@@ -37,6 +37,7 @@ mod name; // a file name for any text
 mod limit; // every limit, with its answer
 mod error;
 
+pub use ::search::{HITS_DEFAULT, HITS_MAX, MatchMode, Order};
 pub use artifact::{ArtifactBody, Artifacts, BodyReader, Expected};
 pub use batch::{Ancestry, Appended, Batch, Door, Receipt, Recording, SourceMove};
 pub use catalogue::{SessionFilter, SessionInfo, SessionPage};
@@ -44,6 +45,7 @@ pub use doctor::Check;
 pub use error::{
     AppendError, ArtifactError, Damage, LineageError, OpenError, ReadError, StorageError,
 };
+pub use event_search::{EventHit, Query, SearchPage};
 pub use feed::Live;
 pub use follow::{Ended, Followed, From, OnLag, Subscription, Waker};
 pub use journal::{Forks, Journal, Sighting, View};
@@ -55,6 +57,5 @@ pub use options::{Access, Durability, Options, StoreKind};
 pub use originals::Originals;
 pub use read::{Events, Mode, Selection};
 pub use recorded::Recorded;
-pub use search::{Found, HITS_DEFAULT, HITS_MAX, Hit, Match, Order as Ranking, Query};
-pub use store::{Capabilities, Finding, Order};
+pub use store::{Capabilities, Direction, Finding};
 pub use writer::Ticket;

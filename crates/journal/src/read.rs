@@ -12,7 +12,7 @@ use event::{Draft, Event, EventId, FORK_ORIGIN, ForkOrigin, Kind, Raw, SessionId
 use crate::fork::FreshIds;
 use crate::known::Tail;
 use crate::limit::{GENERATIONS_MAX, PAGE_EVENTS_MAX};
-use crate::store::{Broken, Order, Reader, SeqRange, SessionRow, Store, Stored};
+use crate::store::{Broken, Direction, Reader, SeqRange, SessionRow, Store, Stored};
 use crate::{Damage, ReadError, Recorded, StorageError};
 
 /// What to do about a record that cannot be believed.
@@ -36,7 +36,7 @@ pub struct Selection {
     pub until: Option<Time>,
     /// Only these kinds; all if empty.
     pub kinds: BTreeSet<Kind>,
-    pub order: Order,
+    pub order: Direction,
     pub mode: Mode,
 }
 
@@ -48,7 +48,7 @@ impl Default for Selection {
             since: None,
             until: None,
             kinds: BTreeSet::new(),
-            order: Order::OldestFirst,
+            order: Direction::OldestFirst,
             mode: Mode::Salvage,
         }
     }
@@ -71,7 +71,7 @@ impl Selection {
 
     #[must_use]
     pub fn newest_first(self) -> Selection {
-        Selection { order: Order::NewestFirst, ..self }
+        Selection { order: Direction::NewestFirst, ..self }
     }
 
     #[must_use]
@@ -192,8 +192,8 @@ impl Lineage {
         range: SeqRange,
     ) -> Result<Vec<Stored>, StorageError> {
         let first = match range.order {
-            Order::OldestFirst => range.from,
-            Order::NewestFirst => range.to,
+            Direction::OldestFirst => range.from,
+            Direction::NewestFirst => range.to,
         };
         let (depth, low, high) = self.generation_of(first);
         let own = SeqRange { from: range.from.max(low), to: range.to.min(high), ..range };
@@ -332,8 +332,12 @@ impl Events {
         let more = self.page_len - 1;
         self.page_len = (self.page_len * 2).min(PAGE_EVENTS_MAX as u64);
         match order {
-            Order::OldestFirst => SeqRange { to: to.min(from.saturating_add(more)), ..self.rest },
-            Order::NewestFirst => SeqRange { from: from.max(to.saturating_sub(more)), ..self.rest },
+            Direction::OldestFirst => {
+                SeqRange { to: to.min(from.saturating_add(more)), ..self.rest }
+            }
+            Direction::NewestFirst => {
+                SeqRange { from: from.max(to.saturating_sub(more)), ..self.rest }
+            }
         }
     }
 
@@ -344,15 +348,15 @@ impl Events {
     /// The `seq` that has to come next.
     fn expected(&self) -> u64 {
         match self.rest.order {
-            Order::OldestFirst => self.rest.from,
-            Order::NewestFirst => self.rest.to,
+            Direction::OldestFirst => self.rest.from,
+            Direction::NewestFirst => self.rest.to,
         }
     }
 
     fn step(&mut self) {
         match self.rest.order {
-            Order::OldestFirst => self.rest.from = self.rest.from.saturating_add(1),
-            Order::NewestFirst => self.rest.to = self.rest.to.saturating_sub(1),
+            Direction::OldestFirst => self.rest.from = self.rest.from.saturating_add(1),
+            Direction::NewestFirst => self.rest.to = self.rest.to.saturating_sub(1),
         }
     }
 

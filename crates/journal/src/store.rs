@@ -287,11 +287,11 @@ pub(crate) struct SessionCursor {
 pub(crate) struct SeqRange {
     pub from: u64,
     pub to: u64,
-    pub order: Order,
+    pub order: Direction,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Order {
+pub enum Direction {
     OldestFirst,
     NewestFirst,
 }

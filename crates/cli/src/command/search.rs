@@ -1,9 +1,10 @@
 //! `hansard search`: anything ever said, done or printed.
 
-use clap::{Args, ValueEnum};
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use daemon::answers;
 use event::{Kind, Time};
-use journal::{Found, Hit, Match, Query, Ranking};
+use journal::{EventHit, MatchMode, Order, Query, SearchPage};
 
 use super::{Done, Global};
 use crate::error::CliError;
@@ -37,7 +38,7 @@ pub(crate) struct Search {
     /// Find pieces of words too
     #[arg(long)]
     substring: bool,
-    #[arg(long, value_enum, default_value = "best")]
+    #[arg(long, value_parser = order_parser(), default_value = "best")]
     order: Order,
     /// At most so many hits (up to 1000)
     #[arg(long, value_name = "N", default_value_t = 20)]
@@ -47,11 +48,9 @@ pub(crate) struct Search {
     after: Option<String>,
 }
 
-#[derive(Clone, Copy, ValueEnum)]
-enum Order {
-    Best,
-    Newest,
-    Oldest,
+/// Takes the words of [`Order`] and shows them in the help.
+fn order_parser() -> impl TypedValueParser<Value = Order> {
+    PossibleValuesParser::new(Order::ALL.map(Order::as_str)).try_map(|word| word.parse::<Order>())
 }
 
 impl Search {
@@ -63,7 +62,7 @@ impl Search {
         };
         let query = Query {
             text: self.words.join(" "),
-            mode: if self.substring { Match::Substring } else { Match::Words },
+            mode: if self.substring { MatchMode::Substring } else { MatchMode::Words },
             session,
             project: self.project.clone(),
             provider: self.provider.clone(),
@@ -71,11 +70,7 @@ impl Search {
             tool: self.tool.clone(),
             after: self.since,
             before: self.until,
-            order: match self.order {
-                Order::Best => Ranking::Best,
-                Order::Newest => Ranking::Newest,
-                Order::Oldest => Ranking::Oldest,
-            },
+            order: self.order,
             limit: self.limit,
             cursor: self.after.clone(),
         };
@@ -87,7 +82,7 @@ impl Search {
     }
 }
 
-fn print(found: Found, output: &mut Output) -> Result<(), CliError> {
+fn print(found: SearchPage, output: &mut Output) -> Result<(), CliError> {
     if output.json() {
         return output.json_line(&answers::found(found));
     }
@@ -113,7 +108,7 @@ fn print(found: Found, output: &mut Output) -> Result<(), CliError> {
 }
 
 /// The snippet with its words marked, on one line.
-fn highlighted(hit: &Hit, output: &Output) -> String {
+fn highlighted(hit: &EventHit, output: &Output) -> String {
     let mut text = String::new();
     let mut at = 0;
     let piece = |from: usize, to: usize| {

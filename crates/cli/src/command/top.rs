@@ -15,7 +15,7 @@ use clap::Args;
 use daemon::{SessionStatus, Statuses, Way, answers, prices};
 use event::{SessionId, Time};
 use host::Processes;
-use journal::{Hit, Journal, Query, Ranking, ReadError, Selection, SessionInfo};
+use journal::{EventHit, Journal, Order, Query, ReadError, Selection, SessionInfo};
 use projection::Origin;
 use signal_hook::consts::SIGTERM;
 use views::facts_of;
@@ -247,7 +247,7 @@ impl Watch {
     }
 
     fn search(&mut self, words: String) -> Result<(), CliError> {
-        let query = Query { order: Ranking::Best, limit: FINDINGS, ..Query::new(&words) };
+        let query = Query { order: Order::Best, limit: FINDINGS, ..Query::new(&words) };
         let found = self.journal.search(&query)?;
         self.state.found(plain(&words), found.hits.iter().map(finding).collect());
         Ok(())
@@ -313,7 +313,7 @@ fn detail(status: &SessionStatus, now: Time) -> Vec<Detail> {
     lines
 }
 
-fn finding(hit: &Hit) -> Finding {
+fn finding(hit: &EventHit) -> Finding {
     let mut snippet = Vec::new();
     let mut at = 0;
     let piece = |from: usize, to: usize| {

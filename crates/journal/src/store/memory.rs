@@ -9,7 +9,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use event::{Draft, EventId, SessionId, Time};
 
 use super::{
-    Capabilities, Changes, Commit, CommitError, Finding, Order, Packed, Reader, SeqRange,
+    Capabilities, Changes, Commit, CommitError, Direction, Finding, Packed, Reader, SeqRange,
     SessionCursor, SessionRow, SightingRow, Store, Stored,
 };
 use crate::known::Tails;
@@ -226,8 +226,8 @@ macro_rules! read_from_state {
                 let rows = self.0.events.range((session, range.from)..=(session, range.to));
                 let places = rows.map(|(place, _)| *place);
                 Ok(match range.order {
-                    Order::OldestFirst => self.0.page(places),
-                    Order::NewestFirst => self.0.page(places.rev()),
+                    Direction::OldestFirst => self.0.page(places),
+                    Direction::NewestFirst => self.0.page(places.rev()),
                 })
             }
 
@@ -238,8 +238,8 @@ macro_rules! read_from_state {
                 let rows = self.0.positions.range(range.from..=range.to);
                 let places = rows.map(|(_, place)| *place);
                 Ok(match range.order {
-                    Order::OldestFirst => self.0.page(places),
-                    Order::NewestFirst => self.0.page(places.rev()),
+                    Direction::OldestFirst => self.0.page(places),
+                    Direction::NewestFirst => self.0.page(places.rev()),
                 })
             }
 

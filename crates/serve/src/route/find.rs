@@ -2,9 +2,10 @@
 
 use axum::extract::State;
 use event::Kind;
-use journal::{Match, Query, Ranking};
-use serde::Deserialize;
-use utoipa::{IntoParams, ToSchema};
+use journal::{MatchMode, Order, Query};
+use serde::{Deserialize, Deserializer};
+use utoipa::IntoParams;
+use utoipa::openapi::schema::{Object, ObjectBuilder, Type};
 use wire::{Found, Usage};
 
 use super::{AskedOf, Refusals, RefusalsOfOne, limit};
@@ -26,20 +27,26 @@ pub(crate) struct SearchAsked {
     tool: Option<String>,
     /// Find pieces of words too.
     substring: Option<bool>,
-    #[param(inline)]
-    order: Option<Order>,
+    #[param(schema_with = order_schema, required = false)]
+    #[serde(default, deserialize_with = "deserialize_order")]
+    order: Order,
     /// `next` of an earlier search.
     after: Option<String>,
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<usize>,
 }
 
-#[derive(Clone, Copy, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-enum Order {
-    Best,
-    Newest,
-    Oldest,
+/// Reads an order by its word.
+fn deserialize_order<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Order, D::Error> {
+    let word = String::deserialize(deserializer)?;
+    word.parse().map_err(serde::de::Error::custom)
+}
+
+fn order_schema() -> Object {
+    ObjectBuilder::new()
+        .schema_type(Type::String)
+        .enum_values(Some(Order::ALL.map(Order::as_str)))
+        .build()
 }
 
 /// Anything ever said, done or printed
@@ -62,7 +69,11 @@ pub(crate) async fn search(
         let kinds = asked.kinds.iter().flat_map(|kinds| kinds.split(','));
         let query = Query {
             text: asked.q,
-            mode: if asked.substring == Some(true) { Match::Substring } else { Match::Words },
+            mode: if asked.substring == Some(true) {
+                MatchMode::Substring
+            } else {
+                MatchMode::Words
+            },
             session,
             project: which.project,
             provider: which.provider,
@@ -70,11 +81,7 @@ pub(crate) async fn search(
             tool: asked.tool,
             after: which.since,
             before: which.until,
-            order: match asked.order {
-                None | Some(Order::Best) => Ranking::Best,
-                Some(Order::Newest) => Ranking::Newest,
-                Some(Order::Oldest) => Ranking::Oldest,
-            },
+            order: asked.order,
             limit,
             cursor: asked.after,
         };

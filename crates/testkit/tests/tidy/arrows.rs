@@ -9,7 +9,8 @@ use crate::manifest::{Dependency, Member, members};
 /// Every crate, in flow order, and the crates it may use.
 const MAY_USE: &[(&str, &[&str])] = &[
     ("event", &[]),
-    ("journal", &["event"]),
+    ("search", &[]),
+    ("journal", &["event", "search"]),
     ("session", &["event", "journal"]),
     ("capture", &["event"]),
     ("projection", &["event"]),

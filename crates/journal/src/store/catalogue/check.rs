@@ -12,7 +12,7 @@ use super::page::key;
 use super::row::{Key, SEQ_MAX, read_session, session_columns};
 use super::{Bodies, View, fault};
 use crate::intake::size;
-use crate::store::{Finding, Order, Reader, SeqRange, SessionRow};
+use crate::store::{Direction, Finding, Reader, SeqRange, SessionRow};
 use crate::{Damage, StorageError};
 
 /// Complaints of SQLite itself that are told one by one.
@@ -114,7 +114,7 @@ impl<C: Deref<Target = Connection>, B: Bodies> View<'_, C, B> {
         let mut recount = Recount { row: uncounted, damages: Vec::new(), is_ordered: true };
         let (mut from, mut last_position) = (1, 0);
         loop {
-            let range = SeqRange { from, to: SEQ_MAX, order: Order::OldestFirst };
+            let range = SeqRange { from, to: SEQ_MAX, order: Direction::OldestFirst };
             let page = self.page(row.number, range)?;
             let (Some(first), Some(last)) = (page.first(), page.last()) else {
                 return Ok(recount);

@@ -12,7 +12,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use super::row::{EventRecord, Key, SEQ_MAX, event_columns, number, session_id};
 use super::{Bodies, Unreadable, View, fault};
 use crate::limit::{PAGE_BYTES_MAX, PAGE_EVENTS_MAX};
-use crate::store::{Broken, Order, SeqRange, Stored};
+use crate::store::{Broken, Direction, SeqRange, Stored};
 use crate::{Damage, StorageError};
 
 /// Rows up to what one answer may hold.
@@ -109,8 +109,8 @@ impl<C: Deref<Target = Connection>, B: Bodies> View<'_, C, B> {
             " FROM event WHERE pk BETWEEN ?1 AND ?2 ORDER BY pk DESC"
         );
         let (sql, mut next) = match range.order {
-            Order::OldestFirst => (UP, *due.start()),
-            Order::NewestFirst => (DOWN, *due.end()),
+            Direction::OldestFirst => (UP, *due.start()),
+            Direction::NewestFirst => (DOWN, *due.end()),
         };
         let mut last = None;
         let mut statement = self.db.prepare_cached(sql)?;
@@ -163,8 +163,8 @@ impl<C: Deref<Target = Connection>, B: Bodies> View<'_, C, B> {
             " FROM event WHERE position BETWEEN ?1 AND ?2 ORDER BY position DESC"
         );
         let mut statement = self.db.prepare_cached(match range.order {
-            Order::OldestFirst => UP,
-            Order::NewestFirst => DOWN,
+            Direction::OldestFirst => UP,
+            Direction::NewestFirst => DOWN,
         })?;
         let mut rows = statement.query([int(range.from), int(range.to)])?;
         let mut last = None;
@@ -188,8 +188,8 @@ impl<C: Deref<Target = Connection>, B: Bodies> View<'_, C, B> {
         const DOWN: &str = "SELECT pk, position FROM event INDEXED BY event_position \
             WHERE position BETWEEN ?1 AND ?2 ORDER BY position DESC LIMIT ?3";
         let sql = match range.order {
-            Order::OldestFirst => UP,
-            Order::NewestFirst => DOWN,
+            Direction::OldestFirst => UP,
+            Direction::NewestFirst => DOWN,
         };
         let bounds = params![int(range.from), int(range.to), PAGE_EVENTS_MAX as i64];
         self.all(sql, bounds, |row| Ok((number(row, 1)?, key(row)?)))
@@ -341,28 +341,32 @@ fn stored(key: Key, position: u64, event: Result<Event, Box<Broken>>) -> Stored 
 }
 
 /// The numbers from `next` to the end of `due`, in the given order.
-fn steps(next: u64, due: &RangeInclusive<u64>, order: Order) -> impl Iterator<Item = u64> + use<> {
+fn steps(
+    next: u64,
+    due: &RangeInclusive<u64>,
+    order: Direction,
+) -> impl Iterator<Item = u64> + use<> {
     let mut left = match order {
-        Order::OldestFirst => next.max(*due.start())..=*due.end(),
-        Order::NewestFirst => *due.start()..=next.min(*due.end()),
+        Direction::OldestFirst => next.max(*due.start())..=*due.end(),
+        Direction::NewestFirst => *due.start()..=next.min(*due.end()),
     };
     std::iter::from_fn(move || match order {
-        Order::OldestFirst => left.next(),
-        Order::NewestFirst => left.next_back(),
+        Direction::OldestFirst => left.next(),
+        Direction::NewestFirst => left.next_back(),
     })
 }
 
-fn step(seq: u64, order: Order) -> u64 {
+fn step(seq: u64, order: Direction) -> u64 {
     match order {
-        Order::OldestFirst => seq.saturating_add(1),
-        Order::NewestFirst => seq.saturating_sub(1),
+        Direction::OldestFirst => seq.saturating_add(1),
+        Direction::NewestFirst => seq.saturating_sub(1),
     }
 }
 
 /// Whether `number` comes after `other` in the given order.
-fn is_behind(number: u64, other: u64, order: Order) -> bool {
+fn is_behind(number: u64, other: u64, order: Direction) -> bool {
     match order {
-        Order::OldestFirst => number > other,
-        Order::NewestFirst => number < other,
+        Direction::OldestFirst => number > other,
+        Direction::NewestFirst => number < other,
     }
 }

@@ -12,7 +12,7 @@ use rusqlite::{Connection, OptionalExtension, Row, ToSql};
 
 use super::row::payload_sum;
 use super::{Bodies, View, fault};
-use crate::store::Order;
+use crate::store::Direction;
 
 /// The numbers of payloads by their names, as the rows tell them. Kept for as long as the catalogue
 /// is open, because whoever reads past a damaged index asks again with every page of events; but
@@ -100,7 +100,7 @@ impl<C: Deref<Target = Connection>, B: Bodies> View<'_, C, B> {
         }
         if !numbers.by_name.contains_key(name) {
             let behind = numbers.last;
-            for order in [Order::OldestFirst, Order::NewestFirst] {
+            for order in [Direction::OldestFirst, Direction::NewestFirst] {
                 if self.number_payloads(behind, order, &mut numbers)? {
                     break;
                 }
@@ -129,7 +129,7 @@ impl<C: Deref<Target = Connection>, B: Bodies> View<'_, C, B> {
     fn number_payloads(
         &self,
         behind: i64,
-        order: Order,
+        order: Direction,
         numbers: &mut PayloadNumbers,
     ) -> rusqlite::Result<bool> {
         const UP: &str =
@@ -137,8 +137,8 @@ impl<C: Deref<Target = Connection>, B: Bodies> View<'_, C, B> {
         const DOWN: &str =
             "SELECT number, digest FROM payload NOT INDEXED WHERE number > ?1 ORDER BY number DESC";
         let (sql, onward) = match order {
-            Order::OldestFirst => (UP, Ordering::Greater),
-            Order::NewestFirst => (DOWN, Ordering::Less),
+            Direction::OldestFirst => (UP, Ordering::Greater),
+            Direction::NewestFirst => (DOWN, Ordering::Less),
         };
         let mut statement = self.db.prepare(sql)?;
         let mut rows = statement.query([behind])?;

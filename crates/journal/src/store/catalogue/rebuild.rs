@@ -25,7 +25,7 @@ use crate::intake::size;
 use crate::limit::{LOCK_WAIT_MAX, PAGE_BYTES_MAX, PAGE_EVENTS_MAX};
 use crate::lock::pause_for;
 use crate::store::quarantine::Quarantine;
-use crate::store::{Broken, EventRow, Order, Packed, ParentRow, Reader, SeqRange, SessionRow};
+use crate::store::{Broken, Direction, EventRow, Packed, ParentRow, Reader, SeqRange, SessionRow};
 use crate::{Damage, StorageError, folder};
 
 /// What a store is mended with.
@@ -435,7 +435,7 @@ fn repaired(file: &Path) -> PathBuf {
 }
 
 fn from(seq: u64) -> SeqRange {
-    SeqRange { from: seq, to: SEQ_MAX, order: Order::OldestFirst }
+    SeqRange { from: seq, to: SEQ_MAX, order: Direction::OldestFirst }
 }
 
 /// Where a session says it comes from. Its generation is at least the first.

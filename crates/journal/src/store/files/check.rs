@@ -17,7 +17,7 @@ use super::session_file::Header;
 use super::{FilesStore, damage};
 use crate::name::{digest_from_hex, hex};
 use crate::store::catalogue::{Reading, View};
-use crate::store::{Finding, Order, Reader, SeqRange, SessionCursor, SessionRow};
+use crate::store::{Direction, Finding, Reader, SeqRange, SessionCursor, SessionRow};
 use crate::{Damage, StorageError};
 
 type ReadView<'a> = View<'a, Reading<'a>, Lines<'a>>;
@@ -112,7 +112,7 @@ impl FilesStore {
         row: &SessionRow,
         examined: &mut Examined,
     ) -> Result<(), StorageError> {
-        let order = Order::OldestFirst;
+        let order = Direction::OldestFirst;
         let mut rest = SeqRange { from: row.base_seq + 1, to: row.tail_seq, order };
         loop {
             let page = view.events(row.number, rest)?;

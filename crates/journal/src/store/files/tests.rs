@@ -15,10 +15,10 @@ use event::{EventId, Kind, Raw, SessionId, Time};
 use tempfile::TempDir;
 
 use super::*;
-use crate::store::{Order, SeqRange, SessionCursor};
+use crate::store::{Direction, SeqRange, SessionCursor};
 use crate::{Access, Batch, Durability, Journal, Options, SourceMove, StoreKind};
 
-const ALL: SeqRange = SeqRange { from: 0, to: u64::MAX, order: Order::OldestFirst };
+const ALL: SeqRange = SeqRange { from: 0, to: u64::MAX, order: Direction::OldestFirst };
 
 fn private_dir() -> TempDir {
     let dir = tempfile::tempdir().unwrap();

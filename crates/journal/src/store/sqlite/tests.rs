@@ -15,7 +15,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::intake::size;
-use crate::store::{EventRow, Order, SeqRange, SessionRow, Stored};
+use crate::store::{Direction, EventRow, SeqRange, SessionRow, Stored};
 
 /// A journal in a folder of its own, and the rows a commit layer would have worked out.
 struct Bench {
@@ -118,7 +118,7 @@ fn private_dir() -> TempDir {
     tempfile::Builder::new().permissions(mode).tempdir().unwrap()
 }
 
-const ALL: SeqRange = SeqRange { from: 1, to: u64::MAX, order: Order::OldestFirst };
+const ALL: SeqRange = SeqRange { from: 1, to: u64::MAX, order: Direction::OldestFirst };
 
 fn draft(session_id: &SessionId, number: u64, text: &str) -> Draft {
     let at = Time::from_nanos(i128::from(number) * 1_000_000_007);
@@ -263,7 +263,7 @@ fn a_damaged_row_costs_one_record_and_keeps_its_place() {
         ]
     );
     let reader = bench.store.reader().unwrap();
-    let range = SeqRange { from: 2, to: 3, order: Order::NewestFirst };
+    let range = SeqRange { from: 2, to: 3, order: Direction::NewestFirst };
     assert_eq!(
         render(&reader.events(1, range).unwrap()),
         ["3 broken: the row is missing", "2 broken: the checksum does not fit"]

@@ -29,7 +29,7 @@ fn what_was_packed_together_comes_back_one_by_one() {
     assert!((3..20).contains(&payloads), "{payloads} payloads");
     let reader = together.store.reader().unwrap();
     for seq in [90, 1, 51, 50, 2] {
-        let range = SeqRange { from: seq, to: seq, order: Order::NewestFirst };
+        let range = SeqRange { from: seq, to: seq, order: Direction::NewestFirst };
         let line = render(&reader.events(1, range).unwrap());
         assert_eq!(line, [&*alone.render()[seq as usize - 1]]);
     }

@@ -1,0 +1,83 @@
+//! Events as the documents of one search.
+
+use std::ops::RangeInclusive;
+
+use ::search::{DocId, DocumentSource, Order};
+use event::Kind;
+
+use super::Corpus;
+use super::filter::Filter;
+use crate::Recorded;
+use crate::derived::Failure;
+use crate::store::Direction;
+
+/// What the words of people and agents count more than output of tools and machines: more than
+/// any difference in the text, whose score is at most 1.
+const SPOKEN_BOOST: f64 = 1.0;
+
+/// The events of the log, with the filters of a query. A document's id is the event's position.
+pub(super) struct EventDocuments<'a> {
+    pub(super) corpus: &'a dyn Corpus,
+    pub(super) filter: Filter<'a>,
+}
+
+impl DocumentSource for EventDocuments<'_> {
+    type Document = Recorded;
+    type Error = Failure;
+
+    fn last_id(&self) -> Result<DocId, Failure> {
+        Ok(self.corpus.tail()?)
+    }
+
+    fn read_page(
+        &self,
+        ids: RangeInclusive<DocId>,
+        order: Order,
+    ) -> Result<Vec<Recorded>, Failure> {
+        let direction = match order.is_newest_first() {
+            true => Direction::NewestFirst,
+            false => Direction::OldestFirst,
+        };
+        Ok(self.corpus.page(ids, direction)?)
+    }
+
+    fn read_document(&self, id: DocId) -> Result<Option<Recorded>, Failure> {
+        Ok(self.corpus.at(id)?)
+    }
+
+    fn doc_id(&self, document: &Recorded) -> DocId {
+        document.position
+    }
+
+    fn supersedes(&self, document: &Recorded) -> Result<Option<DocId>, Failure> {
+        let event = &document.event;
+        match event.amends() {
+            Some(first) => Ok(self.corpus.position(&event.session_id, &first)?),
+            None => Ok(None),
+        }
+    }
+
+    fn accepts(&self, document: &Recorded) -> Result<bool, Failure> {
+        Ok(self.filter.accepts(&document.event, self.corpus)?)
+    }
+
+    fn texts(&self, document: &Recorded) -> Vec<String> {
+        document.event.search_texts()
+    }
+
+    fn boost(&self, document: &Recorded) -> f64 {
+        if is_spoken(&document.event.kind) { SPOKEN_BOOST } else { 0.0 }
+    }
+}
+
+/// Whether a person or an agent said this, rather than a tool or a machine.
+fn is_spoken(kind: &Kind) -> bool {
+    matches!(
+        kind,
+        Kind::UserPrompt
+            | Kind::AssistantMessage
+            | Kind::Note
+            | Kind::SessionStarted
+            | Kind::SettingsChanged
+    )
+}
