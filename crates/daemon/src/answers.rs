@@ -3,7 +3,7 @@
 use event::payload::SessionMode;
 use journal::SessionInfo;
 use projection::status::{Attention, Want};
-use projection::{Facts, Origin, Outcome, PriceTable, Projection, TitleOrigin};
+use projection::{Facts, Origin, PriceTable, Projection, TitleOrigin, TurnOutcome};
 
 use crate::statuses::SessionStatus;
 
@@ -64,10 +64,12 @@ pub fn turn(turn: projection::Turn) -> wire::Turn {
         completed_at: turn.completed_at,
         status: match turn.outcome {
             None => "open",
-            Some(Outcome::Failed | Outcome::Died) => "failed",
-            Some(Outcome::Done | Outcome::Interrupted | Outcome::Replaced) => "completed",
+            Some(TurnOutcome::Failed | TurnOutcome::Died) => "failed",
+            Some(TurnOutcome::Done | TurnOutcome::Interrupted | TurnOutcome::Replaced) => {
+                "completed"
+            }
         },
-        outcome: turn.outcome.map(Outcome::as_str),
+        outcome: turn.outcome.map(TurnOutcome::as_str),
         prompt: turn.prompt,
         queued: turn.queued,
         answer: turn.answer,
@@ -145,7 +147,7 @@ pub fn explained(of: &SessionStatus) -> wire::Status {
         says: other.evidence.says.as_str(),
         why: other.why.clone(),
     });
-    let history = of.signs.history().map(|change| wire::Change {
+    let history = of.state.history().map(|change| wire::Change {
         at: change.at,
         status: change.status.as_str(),
         because: change.reason.as_str(),

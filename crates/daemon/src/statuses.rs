@@ -1,4 +1,4 @@
-//! What each session is doing: the signs of its events, kept beside the log, and what is seen
+//! What each session is doing: the status state of its events, kept beside the log, and what is seen
 //! around it now.
 //!
 //! Only sessions that were active lately, or that an agent says it has open, are looked at. What is
@@ -12,8 +12,8 @@ use event::payload::SessionMode;
 use event::{SessionId, Time};
 use journal::{Journal, ReadError, SessionFilter, SessionInfo};
 use projection::status::{
-    Attention, Life, Outside, Signs, Summary, Verdict, Want, attention, stands_until, summary,
-    verdict,
+    Attention, Life, ProcessEvidence, StatusState, Summary, Verdict, Want, attention, stands_until,
+    summary, verdict,
 };
 use projection::{Facts, Projection, TitleOrigin};
 use redact::Redactor;
@@ -50,7 +50,7 @@ pub struct Statuses {
 
 /// What is known of one session without reading it again.
 struct Known {
-    signs: Signs,
+    state: StatusState,
     facts: Facts,
     weighed: Option<Weighed>,
 }
@@ -58,7 +58,7 @@ struct Known {
 /// What a session was weighed with last.
 struct Weighed {
     sought: Option<ProbeTarget>,
-    outside: Outside,
+    outside: ProcessEvidence,
     /// The clock alone changes nothing before this.
     until: Option<Time>,
 }
@@ -83,7 +83,7 @@ pub struct SessionStatus {
     pub summary: Summary,
     /// What it wants of somebody.
     pub attention: Option<Attention>,
-    pub signs: Signs,
+    pub state: StatusState,
     /// Its file has news that nobody has read yet.
     pub is_behind: bool,
 }
@@ -91,7 +91,7 @@ pub struct SessionStatus {
 impl SessionStatus {
     /// Whether it works for another session. Nobody types into one.
     pub fn is_child(&self) -> bool {
-        self.signs.is_child() || self.info.mode() == Some(&SessionMode::Child)
+        self.state.is_child() || self.info.mode() == Some(&SessionMode::Child)
     }
 
     /// Whether somebody has to act on it. What is finished can wait.
@@ -190,7 +190,7 @@ impl Statuses {
 
     /// Whether a session is known up to its last event, or nearly so.
     pub(crate) fn is_near(&self, info: &SessionInfo) -> bool {
-        let seq = self.known.get(&info.id).map_or(0, |known| known.signs.seq());
+        let seq = self.known.get(&info.id).map_or(0, |known| known.state.seq());
         views::is_near(info, seq)
     }
 
@@ -303,7 +303,7 @@ impl Statuses {
         now: Time,
     ) -> Result<SessionStatus, ReadError> {
         let mut known = self.take(&info)?;
-        let is_child = known.signs.is_child() || info.mode() == Some(&SessionMode::Child);
+        let is_child = known.state.is_child() || info.mode() == Some(&SessionMode::Child);
         let root = if is_child { self.root_of(&info)? } else { None };
         let file = self.files.as_ref().and_then(|files| files.get(&info.id));
         let sought = info.provider_session_id.as_ref().map(|session| ProbeTarget {
@@ -315,17 +315,17 @@ impl Statuses {
             root: root.clone(),
         });
         let outside = sought.as_ref().map(|sought| surroundings.of(sought)).unwrap_or_default();
-        let verdict = verdict(&known.signs, &outside, now);
-        let until = stands_until(&known.signs, &outside, now);
+        let verdict = verdict(&known.state, &outside, now);
+        let until = stands_until(&known.state, &outside, now);
         let mut redactor = Redactor::new();
         let status = SessionStatus {
             title: known.facts.title().map(|title| redactor.redact(title).into_owned()),
             title_origin: known.facts.title_origin(),
             project: known.facts.about().project.clone().or_else(|| info.project.clone()),
-            summary: summary(&known.signs, &verdict, &mut |text| redactor.redact(text)),
-            attention: attention(&known.signs, &outside, &verdict, now),
+            summary: summary(&known.state, &verdict, &mut |text| redactor.redact(text)),
+            attention: attention(&known.state, &outside, &verdict, now),
             verdict,
-            signs: known.signs.clone(),
+            state: known.state.clone(),
             is_behind: file.is_some_and(has_news),
             info: info.clone(),
         };
@@ -360,7 +360,7 @@ impl Statuses {
         let Some(files) = &mut self.files else { return self.find_all_files(sessions) };
         for info in sessions {
             let known = self.known.get(&info.id);
-            let is_current = known.is_some_and(|known| known.signs.seq() == info.tail_seq);
+            let is_current = known.is_some_and(|known| known.state.seq() == info.tail_seq);
             match files.get(&info.id).map(|file| file.source.clone()) {
                 Some(_) if is_current => {}
                 Some(source) => {
@@ -386,18 +386,18 @@ impl Statuses {
     /// What is known of a session, brought up to date.
     fn take(&mut self, info: &SessionInfo) -> Result<Known, ReadError> {
         let known = self.known.remove(&info.id);
-        let is_current = |known: &Known| known.signs.seq() == info.tail_seq;
+        let is_current = |known: &Known| known.state.seq() == info.tail_seq;
         if known.as_ref().is_some_and(is_current) {
             return Ok(known.expect("it was just looked at"));
         }
-        let (signs, facts) = match known {
-            Some(known) => (known.signs, fold_facts(&self.journal, info, Some(known.facts))?),
+        let (state, facts) = match known {
+            Some(known) => (known.state, fold_facts(&self.journal, info, Some(known.facts))?),
             None => {
-                let signs = kept_signs(&self.journal, &info.id)?.unwrap_or_default();
-                (signs, facts_of(&self.journal, info)?)
+                let state = kept_signs(&self.journal, &info.id)?.unwrap_or_default();
+                (state, facts_of(&self.journal, info)?)
             }
         };
-        Ok(Known { signs: fold_signs(&self.journal, info, signs)?, facts, weighed: None })
+        Ok(Known { state: fold_signs(&self.journal, info, state)?, facts, weighed: None })
     }
 }
 
@@ -414,7 +414,7 @@ impl Weighed {
 
     /// Whether somebody may have it open.
     fn is_open(&self) -> bool {
-        let Outside { process, lock, missing, .. } = &self.outside;
+        let ProcessEvidence { process, lock, missing, .. } = &self.outside;
         let lives = [process.map(|process| process.life), lock.as_ref().map(|lock| lock.life)];
         let mut told = lives.into_iter().flatten().peekable();
         match told.peek() {
@@ -445,7 +445,7 @@ mod tests {
 
     use super::*;
     use host::Processes;
-    use views::{FreshSigns, prepare_signs};
+    use views::{FreshStatuses, prepare_signs};
 
     const BEGUN: i64 = 1_800_000_000_000;
 
@@ -467,7 +467,7 @@ mod tests {
         let id = SessionId::new("made-up:s").unwrap();
         add(&journal, 0, "session.started", json!({"entry_point": "cli"}));
         add(&journal, 1, "user.prompt", json!({"content": "go"}));
-        let mut fresh = FreshSigns::default();
+        let mut fresh = FreshStatuses::default();
         let day_after = Time::from_millis(BEGUN + 25 * 60 * 60 * 1_000);
         fresh.keep(&journal, [&id], day_after).unwrap();
         assert_eq!(kept_signs(&journal, &id).unwrap(), None);
@@ -484,7 +484,7 @@ mod tests {
         add(&journal, 2, "turn.completed", json!({"stop_reason": "completed"}));
         assert_eq!(look(&mut statuses), [Doing::Waiting]);
         let of_new = Statuses::new(journal.clone(), environment).lately(&Processes::default(), now);
-        assert_eq!(of_new.unwrap()[0].signs, statuses.known[&id].signs);
+        assert_eq!(of_new.unwrap()[0].state, statuses.known[&id].state);
     }
 
     #[test]
@@ -583,7 +583,7 @@ mod tests {
         let id = SessionId::new("made-up:s").unwrap();
         add(&journal, 0, "user.prompt", json!({"content": "go"}));
         add(&journal, 1, "approval.requested", json!({"approval_id": "a", "tool": "Bash"}));
-        FreshSigns::default().keep(&journal, [&id], Time::from_millis(BEGUN + 5_000)).unwrap();
+        FreshStatuses::default().keep(&journal, [&id], Time::from_millis(BEGUN + 5_000)).unwrap();
         let mut statuses = Statuses::new(journal.clone(), Environment::new(dir.path(), []));
         let mut listed = |days: i64| {
             let now = Time::from_millis(BEGUN + days * 24 * 60 * 60 * 1_000);
@@ -591,7 +591,7 @@ mod tests {
         };
         assert_eq!((listed(3), listed(8)), (1, 0));
         add(&journal, 2, "approval.resolved", json!({"approval_id": "a", "decision": "allow"}));
-        FreshSigns::default().keep(&journal, [&id], Time::from_millis(BEGUN + 5_000)).unwrap();
+        FreshStatuses::default().keep(&journal, [&id], Time::from_millis(BEGUN + 5_000)).unwrap();
         assert_eq!(listed(3), 0);
         assert!(statuses.known.is_empty(), "nobody is remembered who is not listed");
     }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use event::{SessionId, Time};
 use journal::{Journal, ReadError, Selection, SessionFilter, SessionInfo};
-use projection::{Day, Fault, Outcome, Quality, Turn, Turns};
+use projection::{Day, Fault, Quality, Turn, TurnOutcome, Turns};
 use redact::Redactor;
 use wire::{Effort, FaultKind, Work, WorkGroup};
 
@@ -89,7 +89,7 @@ impl TurnDeed {
         TurnDeed {
             began: turn.started_at,
             seconds: turn.completed_at.map(|end| seconds(turn.started_at, end).max(0.0)),
-            outcome: turn.outcome.map_or("open", Outcome::as_str),
+            outcome: turn.outcome.map_or("open", TurnOutcome::as_str),
             calls: turn.tools.values().map(|tool| tool.calls).sum(),
             failures: turn.tools.values().map(|tool| tool.failures).sum(),
             approvals: turn.approval_count,

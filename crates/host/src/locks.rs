@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 
 use capture::Environment;
-use projection::status::{Life, Lock, Missing, Outside, Process};
+use projection::status::{Life, Lock, Missing, Process, ProcessEvidence};
 
 use crate::probe::{ProbeTarget, is_at_least, modified_at};
 use crate::processes::{ProcessTable, Started};
@@ -23,8 +23,8 @@ pub(super) fn codex(
     environment: &Environment,
     processes: &dyn ProcessTable,
     sought: &ProbeTarget,
-    mut outside: Outside,
-) -> Outside {
+    mut outside: ProcessEvidence,
+) -> ProcessEvidence {
     let folder = environment.folder("CODEX_HOME", ".codex").join("thread-writer-locks");
     let path = folder.join(format!("{}.lock", sought.session));
     if is_plain(&sought.session) && path.is_file() {
@@ -47,8 +47,8 @@ pub(super) fn copilot(
     environment: &Environment,
     processes: &dyn ProcessTable,
     sought: &ProbeTarget,
-    mut outside: Outside,
-) -> Outside {
+    mut outside: ProcessEvidence,
+) -> ProcessEvidence {
     if !is_plain(&sought.session) {
         return outside;
     }

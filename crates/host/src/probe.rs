@@ -13,7 +13,7 @@ use std::time::UNIX_EPOCH;
 
 use capture::Environment;
 use event::Time;
-use projection::status::{Life, Missing, Outside, Process};
+use projection::status::{Life, Missing, Process, ProcessEvidence};
 
 use crate::processes::{ProcessTable, Started};
 use crate::registry::Entry;
@@ -60,9 +60,9 @@ impl<'a> HostProbe<'a> {
     }
 
     /// What is there of one session.
-    pub fn of(&self, sought: &ProbeTarget) -> Outside {
+    pub fn of(&self, sought: &ProbeTarget) -> ProcessEvidence {
         let grown_at = sought.file.as_deref().and_then(modified_at);
-        let outside = Outside { grown_at, ..Outside::default() };
+        let outside = ProcessEvidence { grown_at, ..ProcessEvidence::default() };
         if sought.is_child {
             return self.of_child(sought, outside);
         }
@@ -80,7 +80,7 @@ impl<'a> HostProbe<'a> {
     }
 
     /// A child ends with the session it works for; what that one does says nothing of it.
-    fn of_child(&self, sought: &ProbeTarget, outside: Outside) -> Outside {
+    fn of_child(&self, sought: &ProbeTarget, outside: ProcessEvidence) -> ProcessEvidence {
         let Some(root) = sought.root.clone() else { return outside };
         let root = ProbeTarget {
             session: root,
@@ -89,12 +89,12 @@ impl<'a> HostProbe<'a> {
             file: None,
             ..sought.clone()
         };
-        let Outside { process, missing, .. } = self.of(&root);
+        let ProcessEvidence { process, missing, .. } = self.of(&root);
         let process = process.filter(|process| process.life == Life::Gone);
-        Outside { process, missing, ..outside }
+        ProcessEvidence { process, missing, ..outside }
     }
 
-    fn claude(&self, sought: &ProbeTarget, mut outside: Outside) -> Outside {
+    fn claude(&self, sought: &ProbeTarget, mut outside: ProcessEvidence) -> ProcessEvidence {
         if let Some(entry) = self.registry.get(&sought.session) {
             let started = entry.proc_start.as_deref().map_or(Started::Unknown, Started::Ticks);
             let (life, is_certain) = self.processes.life(entry.pid, started);

@@ -12,7 +12,7 @@ use event::{SessionId, Time};
 use journal::{Journal, StorageError};
 use projection::Facts;
 
-use views::FreshSigns;
+use views::FreshStatuses;
 use views::keep_facts;
 
 /// Originals are synced at most this often: a sync for every source with a line would be as many
@@ -62,7 +62,7 @@ impl<'a> Keeping<'a> {
     /// all else is folded again by whoever asks for it.
     pub(crate) fn run(&self) -> Result<(), StorageError> {
         let originals = self.journal.originals();
-        let mut signs = FreshSigns::default();
+        let mut signs = FreshStatuses::default();
         let mut begun = Instant::now();
         let (mut unsynced, mut due) = (Vec::new(), begun + SYNC_EVERY);
         loop {

@@ -15,7 +15,7 @@ mod summary; // a title and a few lines, made from facts
 mod words; // what a model said, as facts
 
 use event::payload::{
-    AssistantMessage, Outcome, SessionStarted, SettingsChanged, StopReason, ToolCall, ToolResult,
+    AssistantMessage, Outcome, SessionStarted, SettingsChanged, ToolCall, ToolResult,
     TurnCompleted, UserPrompt,
 };
 use event::{Event, Kind, Time};
@@ -28,6 +28,7 @@ use crate::recent::Recent;
 use crate::title::is_substantive;
 use crate::tool::{ToolUse, has_failed};
 use crate::torn::{News, Torn};
+use crate::turn_machine::TurnOutcome;
 use fixes::Fixes;
 use sentence::{Candidates, sentences};
 use work::Work;
@@ -341,9 +342,8 @@ impl Digest {
     }
 
     fn turn_end(&mut self, event: &Event) {
-        let turn = event.readable::<TurnCompleted>().unwrap_or_default();
-        let is_cut = matches!(turn.stop_reason, Some(StopReason::Interrupted | StopReason::Died));
-        if is_cut || turn.error.is_some() {
+        let completed = event.readable::<TurnCompleted>().unwrap_or_default();
+        if TurnOutcome::from_completed(&completed) != TurnOutcome::Done {
             self.ask_fails(true);
         }
     }

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::mark::Mark;
 use crate::recent::Recent;
+use crate::turn_machine::TurnOutcome;
 
 /// Open calls that are kept. When there are more the oldest is forgotten: a session that leaves
 /// so many behind is told as pending by the others.
@@ -43,14 +44,13 @@ impl Ending {
     }
 }
 
-/// What can change an ending. Everything else leaves it as it is.
-pub(crate) enum Sign<'a> {
+/// A record that can change an ending. All others leave it as it is.
+pub(crate) enum LastRecord<'a> {
     Prompted { is_queued: bool },
     Answered,
     Called(&'a str),
     Returned(&'a str),
-    Interrupted,
-    TurnCompleted,
+    TurnCompleted(TurnOutcome),
     Exited,
     Resumed,
     Torn(EventId),
@@ -93,46 +93,48 @@ impl EndingState {
         }
     }
 
-    pub(crate) fn apply(&mut self, sign: Sign<'_>, turn_id: Option<&str>) {
+    pub(crate) fn apply(&mut self, record: LastRecord<'_>, turn_id: Option<&str>) {
         let turn = turn_id.map(Mark::of);
         let is_over = turn.is_some() && turn == self.over;
-        match sign {
-            Sign::Prompted { is_queued } => {
+        match record {
+            LastRecord::Prompted { is_queued } => {
                 self.talk(Last::Prompt);
                 if !is_queued {
                     // Whatever is still open by now was lost with the turn before.
                     self.open_calls.clear();
                 }
             }
-            Sign::Answered => self.talk(Last::Answer),
-            Sign::Called(call_id) => {
+            LastRecord::Answered => self.talk(Last::Answer),
+            LastRecord::Called(call_id) => {
                 if !is_over {
                     self.talk(Last::Answer);
                 }
                 self.open_calls.push(Mark::of(call_id));
             }
-            Sign::Returned(call_id) => {
+            LastRecord::Returned(call_id) => {
                 if !is_over {
                     self.talk(Last::Result);
                 }
                 let mark = Mark::of(call_id);
                 self.open_calls.take(|open| *open == mark);
             }
-            Sign::Interrupted => {
+            LastRecord::TurnCompleted(TurnOutcome::Interrupted) => {
                 self.last = Last::Interrupt;
                 self.open_calls.clear();
                 self.over = turn;
             }
-            Sign::TurnCompleted => {
+            LastRecord::TurnCompleted(TurnOutcome::Done) => {
                 self.over = turn;
                 // A turn may end without a closing word.
                 if self.last == Last::Result {
                     self.last = Last::Answer;
                 }
             }
-            Sign::Exited => self.is_exited = true,
-            Sign::Resumed => self.is_exited = false,
-            Sign::Torn(event_id) => self.torn = Some(event_id),
+            // A turn that failed or died leaves its calls and its prompt without an answer.
+            LastRecord::TurnCompleted(_) => {}
+            LastRecord::Exited => self.is_exited = true,
+            LastRecord::Resumed => self.is_exited = false,
+            LastRecord::Torn(event_id) => self.torn = Some(event_id),
         }
     }
 

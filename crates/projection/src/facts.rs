@@ -9,13 +9,13 @@ use std::borrow::Cow;
 
 use event::payload::{
     ContextAdded, ModelWords, SessionMode, SessionStarted, SettingsChanged, StepCompleted,
-    StopReason, TurnCompleted, UserPrompt,
+    TurnCompleted, UserPrompt,
 };
 use event::{Draft, Event, EventId, Kind, Raw};
 use serde::{Deserialize, Serialize};
 
 use crate::day::Day;
-use crate::ending::{Ending, EndingState, Sign};
+use crate::ending::{Ending, EndingState, LastRecord};
 use crate::epoch::EpochCount;
 use crate::excerpt;
 use crate::projection::{Projection, saved_version};
@@ -23,6 +23,7 @@ use crate::recent::Recent;
 use crate::title::{Title, TitleOrigin};
 use crate::tokens::Basis;
 use crate::torn::{News, Torn, is_torn};
+use crate::turn_machine::{TurnOutcome, is_queued};
 use crate::usage::{RowNumber, Usage, UsageKey, Used, context_step};
 
 /// Requests whose use can still be replaced by a fuller account. Agents amend a request while
@@ -241,11 +242,10 @@ impl Facts {
         let turn_id = event.turn_id.as_deref();
         match event.kind {
             Kind::UserPrompt => {
-                let is_queued =
-                    event.data.field("queued").is_some_and(|queued| queued.json == "true");
+                let is_queued = is_queued(event);
                 *(if is_queued { &mut self.counts.queued } else { &mut self.counts.prompts }) +=
                     own;
-                self.ending.apply(Sign::Prompted { is_queued }, turn_id);
+                self.ending.apply(LastRecord::Prompted { is_queued }, turn_id);
                 if !self.title.is_settled()
                     && let Some(prompt) = event.readable::<UserPrompt>()
                 {
@@ -259,28 +259,24 @@ impl Facts {
                 }
                 if event.kind == Kind::ToolCall {
                     self.counts.tool_calls += own;
-                    self.ending.apply(Sign::Called(&answer.call_id), turn_id);
+                    self.ending.apply(LastRecord::Called(&answer.call_id), turn_id);
                 } else {
-                    self.ending.apply(Sign::Answered, turn_id);
+                    self.ending.apply(LastRecord::Answered, turn_id);
                 }
             }
             Kind::ToolResult => {
                 self.counts.tool_results += own;
                 let result = AnswerHead::of(&event.data);
-                self.ending.apply(Sign::Returned(&result.call_id), turn_id);
+                self.ending.apply(LastRecord::Returned(&result.call_id), turn_id);
             }
             Kind::TurnCompleted => {
-                let turn = event.readable::<TurnCompleted>().unwrap_or_default();
-                let sign = match (turn.stop_reason, turn.error) {
-                    (Some(StopReason::Interrupted), _) => Sign::Interrupted,
-                    (Some(StopReason::Died), _) | (_, Some(_)) => return,
-                    _ => Sign::TurnCompleted,
-                };
-                self.ending.apply(sign, turn_id);
+                let completed = event.readable::<TurnCompleted>().unwrap_or_default();
+                let outcome = TurnOutcome::from_completed(&completed);
+                self.ending.apply(LastRecord::TurnCompleted(outcome), turn_id);
             }
             Kind::Compaction => self.counts.compactions += own,
-            Kind::SessionExited => self.ending.apply(Sign::Exited, turn_id),
-            Kind::SessionStarted => self.ending.apply(Sign::Resumed, turn_id),
+            Kind::SessionExited => self.ending.apply(LastRecord::Exited, turn_id),
+            Kind::SessionStarted => self.ending.apply(LastRecord::Resumed, turn_id),
             Kind::Unknown => self.unknown_record(event, own),
             _ => {}
         }
@@ -295,7 +291,7 @@ impl Facts {
         self.counts.unknown += own;
         if is_torn(event) {
             // It says nothing about the format.
-            self.ending.apply(Sign::Torn(event.id), None);
+            self.ending.apply(LastRecord::Torn(event.id), None);
             return;
         }
         if own == 0 {

@@ -12,6 +12,7 @@ use crate::excerpt;
 use crate::projection::Projection;
 use crate::recent::Recent;
 use crate::tool::has_failed;
+use crate::turn_machine::{is_queued, is_told_end};
 
 /// Events that count. What began before them is not held: the log has it.
 pub const HOT_EVENTS_SEEN: u64 = 2_000;
@@ -124,10 +125,9 @@ impl Hot {
 
     fn prompt(&mut self, event: &Event) {
         let prompt = event.readable::<UserPrompt>();
-        let is_queued = prompt.as_ref().is_some_and(|prompt| prompt.queued);
         let text = prompt.map(|prompt| prompt.content.joined_text());
         // One that waited in a queue belongs to the turn it was handed to.
-        if !is_queued {
+        if !is_queued(event) {
             let told = text.as_deref().or(event.text.as_deref()).unwrap_or_default();
             self.turns.push(HotTurn {
                 seq_from: event.seq,
@@ -163,8 +163,7 @@ impl Hot {
                 let result = event.readable::<ToolResult>();
                 turn.failures += u64::from(result.is_some_and(|result| has_failed(&result)));
             }
-            Kind::TurnCompleted | Kind::SessionExited => turn.is_over = true,
-            _ => {}
+            _ => turn.is_over |= is_told_end(&event.kind),
         }
     }
 

@@ -9,6 +9,9 @@
 
 mod projection; // what all projections have in common
 mod facts; // what a list of sessions shows of one
+mod turn_machine; // when a turn is open, and how it ended
+mod agent_habits; // what single agents do differently, as data
+mod event_ref; // a reference to an event, as evidence
 mod turn; // from a prompt to the end of its answer
 mod turns; // a session as turns
 mod hot; // the newest part of a session
@@ -47,6 +50,7 @@ pub use day::Day;
 pub use digest::{Digest, DigestFact, Naming, Origin};
 pub use ending::Ending;
 pub use epoch::{Closed, Epoch, Epochs};
+pub use event_ref::EventRef;
 pub use facts::{About, Counts, Facts, UnknownCount};
 pub use hot::{Glance, HOT_EVENTS_SEEN, Hot, HotTurn, Said};
 pub use price::{BadPrices, PriceTable};
@@ -60,6 +64,9 @@ pub use text::{CHUNK_CHARS_MAX, Calls, SessionText};
 pub use title::TitleOrigin;
 pub use tokens::{Basis, Tokens};
 pub use tool::{Deed, Object, ToolUse};
-pub use turn::{Approval, Outcome, ToolCount, Turn};
+pub use turn::{Approval, ToolCount, Turn};
+pub use turn_machine::{
+    TurnChange, TurnEnd, TurnMachine, TurnOutcome, TurnState, TurnStep, TurnStop,
+};
 pub use turns::Turns;
 pub use usage::{CONTEXT_STEPS, Usage, UsageKey, UsageRow, Used};

@@ -1,16 +1,15 @@
 //! What a session is doing, whether it needs a person, and why we think so.
 //!
-//! [`Signs`] is what the events of a session say; it is folded like every projection and can be
-//! saved at any `seq`. [`Outside`] is what was seen beside the log at one moment: an agent's own
+//! [`StatusState`] is what the events of a session say; it is folded like every projection and can be
+//! saved at any `seq`. [`ProcessEvidence`] is what was seen beside the log at one moment: an agent's own
 //! registry, its process, its lock, its file. [`verdict`] weighs both at a given time. What follows
 //! from the clock is never stored, so that a verdict read later is a verdict about later.
 //!
 //! Not here: looking at processes and files (`daemon`), and how a status is printed.
 
-mod agents; // what the answers of single agents leave open
-mod outside; // what was seen beside the log
+mod process_evidence; // what was seen beside the log
 mod pending; // questions to a person that nobody has answered
-mod signs; // what the events say
+mod state; // what the events say
 mod summary; // three lines for people
 mod attention; // what is wanted of a person
 mod verdict; // both, weighed
@@ -20,8 +19,8 @@ use event::{Confidence, EventId, Time};
 use serde::{Deserialize, Serialize};
 
 pub use attention::{Attention, Want, attention};
-pub use outside::{Life, Lock, Missing, Outside, Process, Registry, RegistryWord};
-pub use signs::{Change, SEEN, Signs};
+pub use process_evidence::{Life, Lock, Missing, Process, ProcessEvidence, Registry, RegistryWord};
+pub use state::{SEEN, StatusChange, StatusState};
 pub use summary::{SUMMARY_CHARS_MAX, Summary, summary};
 pub use verdict::{stands_until, verdict};
 

@@ -17,6 +17,7 @@ use crate::recent::Recent;
 use crate::tool::{Deed, ToolUse, has_failed};
 use crate::tool_lines::within;
 use crate::torn::{News, Torn};
+use crate::turn_machine::is_told_end;
 
 /// A pause after which somebody goes on with something, rather than on.
 pub const PAUSE_MILLIS: u64 = 30 * 60 * 1_000;
@@ -85,7 +86,7 @@ impl Stretches {
                 let started = event.readable::<SessionStarted>();
                 self.cwd = started.and_then(|started| started.cwd).or(self.cwd.take());
             }
-            Kind::TurnCompleted | Kind::SessionExited | Kind::EpochClosed => {
+            ref kind if is_told_end(kind) || *kind == Kind::EpochClosed => {
                 self.reach(event);
                 self.is_turn_open = false;
             }

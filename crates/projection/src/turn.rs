@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use event::{Event, Time};
 use serde::{Deserialize, Serialize};
 
+use crate::turn_machine::TurnOutcome;
 use crate::usage::Used;
 
 /// One turn.
@@ -18,7 +19,7 @@ pub struct Turn {
     /// When it ended, or when its last answer so far did.
     pub completed_at: Option<Time>,
     /// How it ended; absent while it is open.
-    pub outcome: Option<Outcome>,
+    pub outcome: Option<TurnOutcome>,
     pub prompt: Option<String>,
     /// What was typed meanwhile and handed over in the middle.
     pub queued: Vec<String>,
@@ -39,32 +40,6 @@ pub struct Turn {
     pub waited_ms: u64,
     /// Its own use; what is inherited was used elsewhere.
     pub used: Used,
-}
-
-/// How a turn ended.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Outcome {
-    Done,
-    Failed,
-    /// A person stopped it.
-    Interrupted,
-    /// The agent's process ended in the middle of it.
-    Died,
-    /// The next prompt came before there was an answer.
-    Replaced,
-}
-
-impl Outcome {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Outcome::Done => "done",
-            Outcome::Failed => "failed",
-            Outcome::Interrupted => "interrupted",
-            Outcome::Died => "died",
-            Outcome::Replaced => "replaced",
-        }
-    }
 }
 
 /// How often a tool was called, and how often that failed.

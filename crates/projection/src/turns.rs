@@ -1,16 +1,15 @@
-//! A session as people tell it: from a prompt to the end of its answer, one turn after another.
+//! A session as its turns: from a prompt to the end of its answer, one after another.
 //!
-//! A turn begins with a prompt, or with an answer nobody prompted. It ends where the agent says so,
-//! with an interruption, with the next prompt or when the session exits; a second report of one
-//! end changes nothing. Prompts that waited in a queue belong to the turn they were handed to.
-//! Tasks of children, notes and summaries begin none.
+//! Where a turn begins and ends is the [`TurnMachine`]'s decision; here is what was said and done in
+//! it. A turn is closed by a told end or by the next turn. An inferred end leaves it the current
+//! one, with the time of its answer, because the agent may go on. Records that arrive late are
+//! counted in the turn they belong to, which stays over.
 
 use std::collections::BTreeMap;
 
 use event::payload::{
     ApprovalCanceled, ApprovalRequested, ApprovalResolved, AssistantMessage, Decision, ErrorRaised,
-    ExternalInput, InputStatus, StepCompleted, StopReason, ToolCall, ToolResult, TurnCompleted,
-    UserPrompt,
+    ExternalInput, InputStatus, StepCompleted, ToolCall, ToolResult, UserPrompt,
 };
 use event::{Event, EventId, Kind, Time};
 use serde::{Deserialize, Serialize};
@@ -21,7 +20,8 @@ use crate::projection::{Projection, saved_version};
 use crate::recent::Recent;
 use crate::tool::{ToolUse, has_failed};
 use crate::torn::{News, Torn};
-use crate::turn::{Approval, Outcome, ToolCount, Turn};
+use crate::turn::{Approval, ToolCount, Turn};
+use crate::turn_machine::{TurnMachine, TurnOutcome, TurnStep, TurnStop};
 use crate::usage::Used;
 
 /// Characters of an answer that are kept: the session itself has the rest.
@@ -35,30 +35,22 @@ const LIST_MAX: usize = 1_000;
 /// and what comes back to it is told without its name or its time.
 const WAITING_MAX: usize = 256;
 
-/// Ids of turns that are remembered: what a turn left running in the background comes late and
-/// begins no new one.
-const TURN_IDS_MAX: usize = 64;
-
-/// Turns as they are saved.
+/// The saved form of [`Turns`].
 #[derive(Serialize, Deserialize)]
-struct Saved<T> {
+struct SavedTurns<T> {
     version: u32,
     turns: T,
 }
 
-/// Tells the turns of a log, event by event.
+/// The turns of a session, folded event by event.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Turns {
     seq: u64,
     done: Vec<Turn>,
     current: Option<Turn>,
-    /// There was a turn before, so what comes late belongs to none.
-    has_begun: bool,
-    /// Somebody said that the current turn began.
-    is_told: bool,
-    /// The current turn has an id of its own.
+    machine: TurnMachine,
+    /// The current turn has an id that the agent gave.
     has_id: bool,
-    turn_ids: Recent<Mark, TURN_IDS_MAX>,
     open_calls: Recent<OpenCall, WAITING_MAX>,
     open_questions: Recent<(Mark, Time), WAITING_MAX>,
     steps: Recent<Step, WAITING_MAX>,
@@ -84,7 +76,7 @@ struct Step {
 
 impl Projection for Turns {
     const NAME: &'static str = "turns";
-    const VERSION: u32 = 1;
+    const VERSION: u32 = 2;
 
     fn seq(&self) -> u64 {
         self.seq
@@ -100,12 +92,27 @@ impl Projection for Turns {
             self.retell(event);
             return;
         }
-        let is_late = self.current.is_none() && self.knows_id(event);
-        self.follow_id(event);
+        let is_new_id = self.machine.is_new_id(event);
+        let had_current = self.current.is_some();
+        let change = self.machine.apply(event);
+        match change.step {
+            TurnStep::Late => return self.apply_late(event),
+            _ if event.kind == Kind::ContextAdded => {
+                if is_new_id {
+                    self.open_with_context(event);
+                }
+            }
+            TurnStep::Opened { replaced } => self.open(event, replaced),
+            TurnStep::Unrelated | TurnStep::WentOn | TurnStep::Resumed => {}
+        }
+        if is_new_id {
+            self.adopt_id(event);
+        }
         match event.kind {
-            Kind::ToolCall | Kind::ToolResult if is_late => self.late(event),
-            Kind::TurnStarted => self.start(event),
-            Kind::UserPrompt => self.prompt(event),
+            Kind::UserPrompt => {
+                let is_opened = matches!(change.step, TurnStep::Opened { .. });
+                self.prompt(event, had_current && !is_opened);
+            }
             Kind::AssistantMessage => self.answer(event),
             Kind::AssistantThinking => self.with(event, |turn| turn.completed_at = None),
             Kind::ToolCall => self.call(event),
@@ -115,18 +122,20 @@ impl Projection for Turns {
             Kind::ApprovalResolved | Kind::ApprovalCanceled => self.decide(event),
             Kind::ExternalInput => self.question(event),
             Kind::Error => self.error(event),
-            Kind::TurnCompleted => self.complete(event),
-            Kind::SessionExited => self.exit(event),
+            Kind::TurnStarted => self.with(event, |_| {}),
             _ => {
                 if let Some(turn) = &mut self.current {
                     turn.seq_to = event.seq;
                 }
             }
         }
+        if let Some(TurnStop::Over { outcome, is_told: true }) = change.stop {
+            self.complete(event, outcome);
+        }
     }
 
     fn save(&self) -> Option<Vec<u8>> {
-        let saved = Saved { version: Turns::VERSION, turns: self };
+        let saved = SavedTurns { version: Turns::VERSION, turns: self };
         Some(serde_json::to_vec(&saved).expect("names and numbers always encode"))
     }
 
@@ -134,7 +143,7 @@ impl Projection for Turns {
         if saved_version(saved)? != Turns::VERSION {
             return None;
         }
-        serde_json::from_slice(saved).ok().map(|saved: Saved<Turns>| saved.turns)
+        serde_json::from_slice(saved).ok().map(|saved: SavedTurns<Turns>| saved.turns)
     }
 }
 
@@ -159,85 +168,75 @@ impl Turns {
         self.done
     }
 
-    /// Whether it belongs to a turn that has begun.
-    fn knows_id(&self, event: &Event) -> bool {
-        event.turn_id.as_deref().is_some_and(|id| self.turn_ids.contains(&Mark::of(id)))
-    }
-
-    /// What a turn left running is told behind its end. It is counted there, and the turn stays
-    /// over.
-    fn late(&mut self, event: &Event) {
+    /// Counts an event that arrived late in its own turn, which stays as long as it was.
+    fn apply_late(&mut self, event: &Event) {
         let is_its = |turn: &Turn| Some(&turn.id) == event.turn_id.as_ref();
-        let Some(number) = self.done.iter().rposition(is_its) else { return };
-        let turn = self.done.remove(number);
+        // Without an id it belongs to the turn whose end overtook it, which is the last one.
+        let place = match event.turn_id {
+            Some(_) => self.done.iter().rposition(is_its),
+            None => self.done.len().checked_sub(1),
+        };
+        let Some(place) = place else { return };
+        let turn = self.done.remove(place);
         let (seq_to, completed_at) = (turn.seq_to, turn.completed_at);
-        self.current = Some(turn);
+        let current = self.current.replace(turn);
         match event.kind {
             Kind::ToolCall => self.call(event),
-            _ => self.result(event),
+            Kind::ToolResult => self.result(event),
+            Kind::AssistantMessage => self.answer(event),
+            Kind::ApprovalRequested => self.ask(event),
+            _ => {}
         }
-        let turn = self.current.take().map(|turn| Turn { seq_to, completed_at, ..turn });
-        self.done.splice(number..number, turn);
+        let turn = std::mem::replace(&mut self.current, current);
+        let turn = turn.map(|turn| Turn { seq_to, completed_at, ..turn });
+        self.done.splice(place..place, turn);
     }
 
-    /// An agent that goes on by itself says so only by another turn id.
-    fn follow_id(&mut self, event: &Event) {
-        let Some(turn_id) = &event.turn_id else { return };
-        if self.knows_id(event) {
-            return;
+    /// Opens a turn, unless context with its id has opened it already.
+    fn open(&mut self, event: &Event, replaced: Option<TurnOutcome>) {
+        let is_its = |turn: &Turn| {
+            turn.prompt.is_none() && !turn.has_worked() && Some(&turn.id) == event.turn_id.as_ref()
+        };
+        if !self.current.as_ref().is_some_and(is_its) {
+            self.begin(event, replaced.unwrap_or(TurnOutcome::Done));
         }
-        self.turn_ids.push(Mark::of(turn_id));
-        let is_next = self.has_begun && (self.has_id || self.current.is_none());
-        match event.kind {
-            Kind::ContextAdded
-            | Kind::AssistantMessage
-            | Kind::AssistantThinking
-            | Kind::ToolCall
-                if is_next =>
-            {
-                self.begin(event);
+    }
+
+    /// Context of a turn comes before its prompt, so the turn's range begins with it. The first
+    /// turn of a session begins with its prompt or answer: before it stands what a harness adds to
+    /// any session, and the task of a child.
+    fn open_with_context(&mut self, event: &Event) {
+        let is_first = self.current.is_none() && self.done.is_empty();
+        if !is_first && (self.has_id || self.current.is_none()) {
+            let is_answered = self.current.as_ref().is_some_and(|turn| turn.completed_at.is_some());
+            self.begin(event, if is_answered { TurnOutcome::Done } else { TurnOutcome::Replaced });
+        }
+    }
+
+    /// Gives the current turn the agent's id, if it has none. The announcement of a turn has the
+    /// last word.
+    fn adopt_id(&mut self, event: &Event) {
+        if let (Some(turn), Some(turn_id)) = (&mut self.current, &event.turn_id)
+            && match event.kind {
+                // A prompt may be written before the agent knows the turn's id.
+                Kind::UserPrompt => false,
+                Kind::TurnStarted => true,
+                _ => !self.has_id,
             }
-            Kind::UserPrompt | Kind::TurnStarted => {}
-            _ => self.take_id(turn_id),
-        }
-    }
-
-    /// Takes the turn's own id, if it has none.
-    fn take_id(&mut self, turn_id: &str) {
-        if let Some(turn) = &mut self.current
-            && !self.has_id
         {
-            turn.id = turn_id.to_owned();
+            turn.id.clone_from(turn_id);
             self.has_id = true;
         }
     }
 
-    /// A prompt stands just before the turn it is for.
-    fn start(&mut self, event: &Event) {
-        let is_for_it = |turn: &Turn| !turn.has_worked();
-        if self.is_told || !self.current.as_ref().is_some_and(is_for_it) {
-            self.begin(event);
-        }
-        self.is_told = true;
-        self.with(event, |_| {});
-        if let Some(turn_id) = &event.turn_id {
-            self.has_id = false;
-            self.take_id(turn_id);
-        }
-    }
-
-    fn prompt(&mut self, event: &Event) {
+    fn prompt(&mut self, event: &Event, goes_on: bool) {
         let prompt = event.readable::<UserPrompt>();
         let is_queued = prompt.as_ref().is_some_and(|prompt| prompt.queued);
         let text = prompt.map(|said| said.content.joined_text()).or(event.text.clone());
-        if is_queued && self.current.is_some() {
-            self.with(event, |turn| push_bounded(&mut turn.queued, text.unwrap_or_default()));
-            return;
-        }
-        if self.current.as_ref().is_none_or(|turn| turn.prompt.is_some() || turn.has_worked()) {
-            self.begin(event);
-        }
-        self.with(event, |turn| turn.prompt = text);
+        self.with(event, |turn| match is_queued && goes_on {
+            true => push_bounded(&mut turn.queued, text.unwrap_or_default()),
+            false => turn.prompt = text,
+        });
     }
 
     fn answer(&mut self, event: &Event) {
@@ -398,30 +397,24 @@ impl Turns {
         self.with(event, |turn| {
             turn.errors += 1;
             if raised.recoverable == Some(false) {
-                turn.outcome = Some(Outcome::Failed);
+                turn.outcome = Some(TurnOutcome::Failed);
             }
         });
     }
 
-    fn complete(&mut self, event: &Event) {
-        if self.current.is_none() && self.has_begun {
+    fn complete(&mut self, event: &Event, outcome: TurnOutcome) {
+        // A log may begin in the middle of a turn. Behind a turn that is over, an end is the second
+        // report of it.
+        if self.current.is_none() && !self.done.is_empty() {
             return;
         }
-        let told = event.readable::<TurnCompleted>().unwrap_or_default();
-        let outcome = match (told.stop_reason, told.error) {
-            (Some(StopReason::Interrupted), _) => Outcome::Interrupted,
-            (Some(StopReason::Died), _) => Outcome::Died,
-            (_, Some(_)) => Outcome::Failed,
-            _ => Outcome::Done,
-        };
-        self.with(event, |turn| turn.outcome = Some(outcome));
-        self.end(Some(event.created_at), outcome);
-    }
-
-    fn exit(&mut self, event: &Event) {
-        let Some(turn) = &mut self.current else { return };
-        turn.seq_to = event.seq;
-        let outcome = if turn.completed_at.is_some() { Outcome::Done } else { Outcome::Died };
+        self.with(event, |turn| {
+            // The agent's word on the outcome goes before what was inferred from an error. An exit
+            // says nothing of the turn.
+            if event.kind == Kind::TurnCompleted {
+                turn.outcome = Some(outcome);
+            }
+        });
         self.end(Some(event.created_at), outcome);
     }
 
@@ -447,21 +440,16 @@ impl Turns {
         }
     }
 
-    fn begin(&mut self, event: &Event) {
-        if let Some(turn) = &self.current {
-            let is_answered = turn.completed_at.is_some();
-            self.end(None, if is_answered { Outcome::Done } else { Outcome::Replaced });
-        }
-        self.is_told = false;
-        self.has_begun = true;
+    /// Begins a turn; the one before ends with the outcome, if it has none.
+    fn begin(&mut self, event: &Event, before: TurnOutcome) {
+        self.end(None, before);
         self.steps.clear();
         self.has_id = event.turn_id.is_some();
         self.current = Some(Turn::begun_by(event));
     }
 
-    /// Ends the current turn; what was said of its outcome before stands.
-    fn end(&mut self, at: Option<Time>, outcome: Outcome) {
-        self.is_told = false;
+    /// Ends the current turn; an outcome that it has already stands.
+    fn end(&mut self, at: Option<Time>, outcome: TurnOutcome) {
         let Some(mut turn) = self.current.take() else { return };
         turn.completed_at = at.or(turn.completed_at);
         turn.outcome.get_or_insert(outcome);
@@ -469,11 +457,11 @@ impl Turns {
         self.done.push(turn);
     }
 
-    /// Changes the turn an event belongs to. A log may begin in the middle of one, and an agent
-    /// may go on by itself.
+    /// Changes the turn an event belongs to, and begins one if none is current: a log may begin in
+    /// the middle of a turn.
     fn with(&mut self, event: &Event, change: impl FnOnce(&mut Turn)) {
         if self.current.is_none() {
-            self.begin(event);
+            self.begin(event, TurnOutcome::Done);
         }
         if let Some(turn) = &mut self.current {
             turn.seq_to = event.seq;

@@ -16,5 +16,5 @@ pub use facts::{
     FreshFacts, HeldFacts, KeptFacts, UnknownKind, facts_of, keep_facts, unknown_records,
 };
 pub use hots::Hots;
-pub use signs::{FreshSigns, fold_signs, is_near, kept_signs, prepare_signs};
+pub use signs::{FreshStatuses, fold_signs, is_near, kept_signs, prepare_signs};
 pub use turns::HeldTurns;

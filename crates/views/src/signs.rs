@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use event::{SessionId, Time};
 use journal::{Journal, ReadError, Selection, SessionInfo, View};
 use projection::Projection;
-use projection::status::Signs;
+use projection::status::StatusState;
 
 /// A session that was last active longer ago is not saved again.
 const LATELY_NANOS: i128 = 24 * 60 * 60 * 1_000_000_000;
@@ -16,9 +16,9 @@ const FRESH_MAX: usize = 512;
 
 /// The signs of sessions that go on, kept beside the log so that a look costs only what is new.
 #[derive(Default)]
-pub struct FreshSigns(HashMap<SessionId, Signs>);
+pub struct FreshStatuses(HashMap<SessionId, StatusState>);
 
-impl FreshSigns {
+impl FreshStatuses {
     /// Brings the signs of these sessions up to date and keeps them; not of those that have long
     /// been over.
     pub fn keep<'a>(
@@ -52,7 +52,7 @@ impl FreshSigns {
             .iter()
             .map(|(session_id, up_to_seq, bytes)| View { session_id, up_to_seq: *up_to_seq, bytes })
             .collect();
-        journal.save_views(Signs::NAME, &views)
+        journal.save_views(StatusState::NAME, &views)
     }
 }
 
@@ -69,17 +69,21 @@ pub fn prepare_signs(journal: &Journal, info: &SessionInfo) -> Result<(), ReadEr
     let signs = fold_signs(journal, info, known)?;
     let Some(bytes) = signs.save() else { return Ok(()) };
     let view = View { session_id: &info.id, up_to_seq: signs.seq(), bytes: &bytes };
-    journal.save_views(Signs::NAME, &[view])
+    journal.save_views(StatusState::NAME, &[view])
 }
 
-pub fn kept_signs(journal: &Journal, id: &SessionId) -> Result<Option<Signs>, ReadError> {
-    let saved = journal.saved_view(id, Signs::NAME)?;
-    Ok(saved.and_then(|(_, bytes)| Signs::load(&bytes)))
+pub fn kept_signs(journal: &Journal, id: &SessionId) -> Result<Option<StatusState>, ReadError> {
+    let saved = journal.saved_view(id, StatusState::NAME)?;
+    Ok(saved.and_then(|(_, bytes)| StatusState::load(&bytes)))
 }
 
-pub fn fold_signs(journal: &Journal, info: &SessionInfo, kept: Signs) -> Result<Signs, ReadError> {
-    // Signs that are ahead belong to a log that was put back.
-    let mut signs = if kept.seq() <= info.tail_seq { kept } else { Signs::default() };
+pub fn fold_signs(
+    journal: &Journal,
+    info: &SessionInfo,
+    kept: StatusState,
+) -> Result<StatusState, ReadError> {
+    // StatusState that are ahead belong to a log that was put back.
+    let mut signs = if kept.seq() <= info.tail_seq { kept } else { StatusState::default() };
     if signs.seq() < info.tail_seq {
         for event in journal.events(&info.id, Selection::after(signs.seq()))? {
             signs.apply(&event?);

@@ -80,7 +80,7 @@ fn print(status: &SessionStatus, now: Time, output: &mut Output) -> Result<(), C
         let why = format!("    but {}", one_line(&other.why, WHAT_CHARS_MAX));
         output.line(output.styled(Style::Dim, why))?;
     }
-    let history: Vec<_> = status.signs.history().collect();
+    let history: Vec<_> = status.state.history().collect();
     if !history.is_empty() {
         output.line("before")?;
     }

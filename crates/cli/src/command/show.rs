@@ -8,7 +8,7 @@ use event::{Event, EventId, Time};
 use journal::{Ended, Followed, From, Journal, OnLag, Selection, SessionInfo};
 use projection::digest::summary;
 use projection::{
-    Chapter, Chronicle, Facts, Origin, Outcome, PriceTable, Projection, ToolCount, Turn, Turns,
+    Chapter, Chronicle, Facts, Origin, PriceTable, Projection, ToolCount, Turn, TurnOutcome, Turns,
     redacted,
 };
 use redact::Redactor;
@@ -264,7 +264,7 @@ fn print_turns(
 }
 
 fn print_turn(turn: &Turn, output: &mut Output) -> Result<(), CliError> {
-    let outcome = turn.outcome.map_or("open", Outcome::as_str);
+    let outcome = turn.outcome.map_or("open", TurnOutcome::as_str);
     let head = format!("#{} {} {outcome}", turn.seq_from, turn.started_at);
     output.line(output.styled(Style::Dim, head))?;
     if let Some(prompt) = &turn.prompt {

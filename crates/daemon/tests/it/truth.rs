@@ -16,7 +16,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use expect_test::expect_file;
-use projection::status::{Outside, Status, verdict};
+use projection::status::{ProcessEvidence, Status, verdict};
 
 use self::recording::Recording;
 use self::timeline::{Moment, State, Timeline};
@@ -121,12 +121,14 @@ fn the_table_is_what_the_recordings_give() {
 /// Compares at the beginning of a state and at its end.
 fn judge(recording: &Recording, timeline: &Timeline, moment: &Moment, sight: Sight, row: &mut Row) {
     let say = |at| {
-        let signs = recording.signs(at, sight == Sight::Hooks)?;
+        let state = recording.state(at, sight == Sight::Hooks)?;
         let outside = match sight {
-            Sight::Files => Outside { grown_at: recording.grown_at(at), ..Outside::default() },
+            Sight::Files => {
+                ProcessEvidence { grown_at: recording.grown_at(at), ..ProcessEvidence::default() }
+            }
             Sight::All | Sight::Hooks => recording.outside(timeline, at),
         };
-        Some(verdict(&signs, &outside, at))
+        Some(verdict(&state, &outside, at))
     };
     // Nothing is written before the first prompt: there is no session yet.
     let (Some(first), Some(last)) = (say(moment.soon), say(moment.end)) else { return };

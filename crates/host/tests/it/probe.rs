@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 
 use capture::Environment;
 use host::{HostProbe, ProbeTarget, Processes};
-use projection::status::{Life, Outside, RegistryWord};
+use projection::status::{Life, ProcessEvidence, RegistryWord};
 use tempfile::TempDir;
 
 /// A process that runs until it is told to end.
@@ -35,7 +35,7 @@ impl Drop for Agent {
     }
 }
 
-fn look(home: &Path, provider: &str, session: &str, version: &str) -> Outside {
+fn look(home: &Path, provider: &str, session: &str, version: &str) -> ProcessEvidence {
     let environment = Environment::new(home, []);
     let sought = ProbeTarget {
         provider: provider.to_owned(),

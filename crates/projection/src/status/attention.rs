@@ -5,8 +5,8 @@
 
 use event::{Confidence, Time};
 
-use super::outside::Outside;
-use super::signs::{Signs, Stage};
+use super::process_evidence::ProcessEvidence;
+use super::state::StatusState;
 use super::verdict::{STUCK_SECS, secs_between};
 use super::{Reason, Status, Verdict};
 
@@ -56,25 +56,25 @@ impl Attention {
 
 /// What a session wants at `now`, if anything.
 pub fn attention(
-    signs: &Signs,
-    outside: &Outside,
+    state: &StatusState,
+    observed: &ProcessEvidence,
     verdict: &Verdict,
     now: Time,
 ) -> Option<Attention> {
     let told = |want, since| Attention { want, since, confidence: verdict.confidence.clone() };
     match (verdict.status, verdict.reason) {
         (Status::WaitingApproval, _) => {
-            let is_risky = signs.approvals.iter().any(|asked| asked.is_risky());
+            let is_risky = state.approvals.iter().any(|asked| asked.is_risky());
             let want = if is_risky { Want::RiskyApproval } else { Want::Approval };
             Some(told(want, verdict.since))
         }
         (Status::Waiting, Reason::Question) => Some(told(Want::Question, verdict.since)),
         (Status::Running, Reason::Turn) => {
-            let told_at = signs.last.as_ref().map(|last| last.at);
-            let registered_at = outside.registry.as_ref().map(|registry| registry.updated_at);
-            let last_at = told_at.max(outside.grown_at).max(registered_at)?;
+            let told_at = state.last.as_ref().map(|last| last.at);
+            let registered_at = observed.registry.as_ref().map(|registry| registry.updated_at);
+            let last_at = told_at.max(observed.grown_at).max(registered_at)?;
             // A tool may take as long as it likes.
-            let is_stuck = signs.calls.is_empty() && secs_between(last_at, now) >= STUCK_SECS;
+            let is_stuck = state.calls.is_empty() && secs_between(last_at, now) >= STUCK_SECS;
             let confidence = match verdict.pid {
                 Some(_) => Confidence::Medium,
                 None => Confidence::Low,
@@ -82,11 +82,11 @@ pub fn attention(
             is_stuck.then_some(Attention { want: Want::Stuck, since: last_at, confidence })
         }
         (Status::Waiting | Status::Idle, _) => {
-            let Stage::Over(end) = &signs.stage else { return None };
-            if signs.has_nobody || signs.is_child || signs.seen_at >= Some(end.at) {
+            let end = &state.turn.end()?.by;
+            if state.is_headless || state.is_child || state.seen_at >= Some(end.at) {
                 return None;
             }
-            let is_failed = signs.work.failure.is_some();
+            let is_failed = state.work.failure.is_some();
             Some(told(if is_failed { Want::Failed } else { Want::Finished }, end.at))
         }
         _ => None,

@@ -7,8 +7,8 @@ use event::payload::{ApprovalRequested, ExternalInput};
 use event::{Event, Raw};
 use serde::{Deserialize, Serialize};
 
-use super::signs::Sign;
 use super::work::{Doing, spoken};
+use crate::event_ref::EventRef;
 use crate::excerpt;
 use crate::mark::Mark;
 use crate::risk::Risk;
@@ -28,7 +28,7 @@ pub(super) struct Pending {
     pub(super) asks: Asks,
     /// What might come of an answer.
     risk: Risk,
-    pub(super) sign: Sign,
+    pub(super) event: EventRef,
 }
 
 /// What is asked, not yet redacted.
@@ -46,7 +46,7 @@ pub(super) struct OpenCall {
     tool: Mark,
     given: Mark,
     pub(super) doing: Doing,
-    pub(super) sign: Sign,
+    pub(super) event: EventRef,
 }
 
 impl Pending {
@@ -60,7 +60,7 @@ impl Pending {
             given: input.map(given),
             asks: Asks::ToDo(Doing::of(&asked.tool, input.unwrap_or(&nothing))),
             risk: Risk::of(&asked.tool, input.unwrap_or(&nothing)),
-            sign: Sign::of(event),
+            event: EventRef::from_event(event),
         }
     }
 
@@ -73,7 +73,7 @@ impl Pending {
             given: None,
             asks: Asks::Words(spoken(&asked.prompt)),
             risk: Risk::Read,
-            sign: Sign::of(event),
+            event: EventRef::from_event(event),
         }
     }
 
@@ -113,7 +113,7 @@ impl OpenCall {
             tool: Mark::of(tool),
             given: given(input),
             doing: Doing::of(tool, input),
-            sign: Sign::of(event),
+            event: EventRef::from_event(event),
         }
     }
 

@@ -4,7 +4,7 @@
 //! printed around, then what is too long.
 
 use super::pending::Asks;
-use super::signs::Signs;
+use super::state::StatusState;
 use super::work::Done;
 use super::{Reason, Status, Verdict};
 use crate::digest::Origin;
@@ -27,41 +27,41 @@ pub struct Summary {
 }
 
 /// What a person wants to know of a session at a glance.
-pub fn summary(signs: &Signs, verdict: &Verdict, redact: &mut Redact<'_>) -> Summary {
+pub fn summary(state: &StatusState, verdict: &Verdict, redact: &mut Redact<'_>) -> Summary {
     let mut line = |text: &str| {
         let text = redact(text).into_owned();
         excerpt::beginning(&excerpt::line(&text), SUMMARY_CHARS_MAX)
     };
-    let recent = recent(signs).map(|(text, origin)| (line(&text), origin));
+    let recent = recent(state).map(|(text, origin)| (line(&text), origin));
     let (recent, recent_origin) = recent.filter(|(line, _)| !line.is_empty()).unzip();
-    let last_prompt = signs.work.last_prompt.as_deref().map(&mut line);
+    let last_prompt = state.work.last_prompt.as_deref().map(&mut line);
     Summary {
-        current: line(&current(signs, verdict)),
+        current: line(&current(state, verdict)),
         recent,
         recent_origin,
         last_prompt: last_prompt.filter(|line| !line.is_empty()),
     }
 }
 
-fn current(signs: &Signs, verdict: &Verdict) -> String {
+fn current(state: &StatusState, verdict: &Verdict) -> String {
     match (verdict.status, verdict.reason) {
         (Status::Exited, Reason::Gone) => "has ended without a word".to_owned(),
         (Status::Exited, _) => "has ended".to_owned(),
-        (Status::WaitingApproval, _) => approval(signs),
+        (Status::WaitingApproval, _) => approval(state),
         (Status::Running, Reason::Retry) => "waits to ask the model again".to_owned(),
         (Status::Running, Reason::Compaction) => "compacts its history".to_owned(),
         (Status::Running, Reason::Background) => "works in the background".to_owned(),
-        (Status::Running, _) => match signs.calls.back() {
+        (Status::Running, _) => match state.calls.back() {
             Some(call) => call.doing.present(),
             None => "works on the last prompt".to_owned(),
         },
         (Status::Waiting, Reason::Question) => {
-            match signs.questions.back().map(|open| &open.asks) {
+            match state.questions.back().map(|open| &open.asks) {
                 Some(Asks::Words(words)) if !words.is_empty() => format!("asks: {words}"),
                 _ => "asks something".to_owned(),
             }
         }
-        (Status::Waiting | Status::Idle, _) => match &signs.work.failure {
+        (Status::Waiting | Status::Idle, _) => match &state.work.failure {
             Some(failure) => format!("failed: {failure}"),
             None if verdict.status == Status::Idle => "is idle".to_owned(),
             None => "is ready for the next prompt".to_owned(),
@@ -71,33 +71,33 @@ fn current(signs: &Signs, verdict: &Verdict) -> String {
     }
 }
 
-fn approval(signs: &Signs) -> String {
-    let Some(asked) = signs.approvals.front() else {
-        return match signs.calls.back() {
+fn approval(state: &StatusState) -> String {
+    let Some(asked) = state.approvals.front() else {
+        return match state.calls.back() {
             Some(call) => format!("waits for approval, perhaps to {}", call.doing.infinitive()),
             None => "waits for approval".to_owned(),
         };
     };
-    let call = signs.calls.iter().find(|call| Some(call.id) == asked.call);
+    let call = state.calls.iter().find(|call| Some(call.id) == asked.call);
     let what = match (call, &asked.asks) {
         (Some(call), _) => call.doing.infinitive(),
         (None, Asks::ToDo(doing)) => doing.infinitive(),
         (None, Asks::Words(words)) => words.clone(),
     };
-    match signs.approvals.len() {
+    match state.approvals.len() {
         1 => format!("waits for approval to {what}"),
         count => format!("waits for {count} approvals, first to {what}"),
     }
 }
 
 /// What a model made of it, else what was done, else what was said.
-fn recent(signs: &Signs) -> Option<(String, Origin)> {
-    if let Some(told) = &signs.work.told {
+fn recent(state: &StatusState) -> Option<(String, Origin)> {
+    if let Some(told) = &state.work.told {
         return Some((told.clone(), Origin::Model));
     }
-    let deeds: Vec<String> = signs.work.recent().take(DEEDS_MAX).map(deed).collect();
+    let deeds: Vec<String> = state.work.recent().take(DEEDS_MAX).map(deed).collect();
     let found =
-        if deeds.is_empty() { signs.work.last_answer.clone() } else { Some(deeds.join(", ")) };
+        if deeds.is_empty() { state.work.last_answer.clone() } else { Some(deeds.join(", ")) };
     found.map(|found| (found, Origin::Heuristic))
 }
 

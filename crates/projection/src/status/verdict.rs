@@ -9,10 +9,12 @@ use std::cmp::Reverse;
 
 use event::{Confidence, Time};
 
-use super::outside::{Life, Outside, Registry, RegistryWord};
 use super::pending::Pending;
-use super::signs::{Sign, Signs, Stage};
+use super::process_evidence::{Life, ProcessEvidence, Registry, RegistryWord};
+use super::state::StatusState;
 use super::{Evidence, Overruled, Reason, Status, Verdict};
+use crate::event_ref::EventRef;
+use crate::turn_machine::{TurnEnd, TurnState};
 
 /// Quiet time after which a session that is ready for a prompt is idle.
 const IDLE_SECS: i64 = 2 * 60;
@@ -38,8 +40,8 @@ const SETTLE_SECS: i64 = 2;
 const ASKED: &str = "it has asked something and waits for the answer";
 
 /// What a session is doing at `now`.
-pub fn verdict(signs: &Signs, outside: &Outside, now: Time) -> Verdict {
-    let mut scales = Scales::new(signs, outside, now);
+pub fn verdict(state: &StatusState, observed: &ProcessEvidence, now: Time) -> Verdict {
+    let mut scales = Scales::new(state, observed, now);
     scales.exits();
     scales.approvals();
     scales.questions();
@@ -53,14 +55,11 @@ pub fn verdict(signs: &Signs, outside: &Outside, now: Time) -> Verdict {
 /// it changes then. `None` if it changes nothing any more.
 ///
 /// It may be early, never late: whoever weighs again at that time misses nothing.
-pub fn stands_until(signs: &Signs, outside: &Outside, now: Time) -> Option<Time> {
+pub fn stands_until(state: &StatusState, observed: &ProcessEvidence, now: Time) -> Option<Time> {
     const WAITS: [i64; 5] = [SETTLE_SECS, GROWING_SECS, IDLE_SECS, DOUBTED_SECS, UNKNOWN_SECS];
-    let Some(last_at) = last_at(signs, outside) else { return Some(now) };
-    let ended_at = match &signs.stage {
-        Stage::Over(end) => Some(end.at),
-        _ => None,
-    };
-    let registered_at = outside.registry.as_ref().map(|registry| registry.updated_at);
+    let Some(last_at) = last_at(state, observed) else { return Some(now) };
+    let ended_at = state.turn.end().map(|end| end.by.at);
+    let registered_at = observed.registry.as_ref().map(|registry| registry.updated_at);
     let begun = [Some(last_at), ended_at, registered_at].into_iter().flatten();
     let over = begun.flat_map(|from| WAITS.map(|secs| after(from, secs)));
     over.filter(|over| *over > now).min()
@@ -68,8 +67,8 @@ pub fn stands_until(signs: &Signs, outside: &Outside, now: Time) -> Option<Time>
 
 /// Evidence as it is gathered.
 struct Scales<'a> {
-    signs: &'a Signs,
-    outside: &'a Outside,
+    state: &'a StatusState,
+    observed: &'a ProcessEvidence,
     now: Time,
     life: Life,
     /// The last thing that is known to have happened.
@@ -79,14 +78,14 @@ struct Scales<'a> {
 }
 
 impl<'a> Scales<'a> {
-    fn new(signs: &'a Signs, outside: &'a Outside, now: Time) -> Scales<'a> {
-        let last_at = last_at(signs, outside).unwrap_or(now);
+    fn new(state: &'a StatusState, observed: &'a ProcessEvidence, now: Time) -> Scales<'a> {
+        let last_at = last_at(state, observed).unwrap_or(now);
         let (standing, overruled) = (Vec::new(), Vec::new());
-        Scales { signs, outside, now, life: outside.life(), last_at, standing, overruled }
+        Scales { state, observed, now, life: observed.life(), last_at, standing, overruled }
     }
 
     fn verdict(self) -> Verdict {
-        let Scales { signs, outside, mut standing, mut overruled, last_at, .. } = self;
+        let Scales { state, observed, mut standing, mut overruled, last_at, .. } = self;
         standing.sort_by_key(|evidence| (evidence.says, Reverse(rank(&evidence.confidence))));
         let first = standing.first().map(|evidence| (evidence.says, evidence.reason));
         let (status, reason) = first.unwrap_or((Status::Unknown, Reason::Nothing));
@@ -95,7 +94,7 @@ impl<'a> Scales<'a> {
             let why = format!("{} goes before {}", status.as_str(), evidence.says.as_str());
             overruled.push(Overruled { evidence, why });
         }
-        let pending = signs.approvals.iter().map(|asked| asked.id.clone());
+        let pending = state.approvals.iter().map(|asked| asked.id.clone());
         let pending = pending.filter(|_| status == Status::WaitingApproval);
         let is_on = matches!(status, Status::WaitingApproval | Status::Running | Status::Waiting);
         Verdict {
@@ -107,15 +106,19 @@ impl<'a> Scales<'a> {
                 .map_or(Confidence::Low, |evidence| evidence.confidence.clone()),
             evidence: standing,
             overruled,
-            turn_id: signs.turn_id.clone().filter(|_| is_on && signs.stage == Stage::Open),
+            turn_id: state
+                .turn
+                .turn_id()
+                .filter(|_| is_on && state.turn.is_open())
+                .map(str::to_owned),
             pending_approvals: pending.collect(),
-            pid: outside.pid(),
+            pid: observed.pid(),
         }
     }
 
-    /// Signs that it has ended.
+    /// Evidence that the session has ended.
     fn exits(&mut self) {
-        if let Some(process) = self.outside.process.filter(|process| process.life == Life::Gone) {
+        if let Some(process) = self.observed.process.filter(|process| process.life == Life::Gone) {
             let what = format!("its process {} is gone", process.pid);
             let confidence = sure(process.is_certain);
             self.stand(self.beside(
@@ -127,17 +130,17 @@ impl<'a> Scales<'a> {
                 self.gone_at(),
             ));
         }
-        if let Some(lock) = self.outside.lock.as_ref().filter(|lock| lock.life == Life::Gone) {
+        if let Some(lock) = self.observed.lock.as_ref().filter(|lock| lock.life == Life::Gone) {
             let what = format!("nobody holds its lock {}", lock.path);
             let (reason, at) = (Reason::Gone, self.gone_at());
             self.stand(self.beside(Status::Exited, reason, what, "lock", Confidence::High, at));
         }
-        if let Some(missing) = &self.outside.missing {
+        if let Some(missing) = &self.observed.missing {
             let what = format!("nobody has it open: {}", missing.what);
             let (reason, at) = (Reason::Gone, self.gone_at());
             let evidence =
                 self.beside(Status::Exited, reason, what, missing.source, Confidence::Medium, at);
-            match self.outside.life() {
+            match self.observed.life() {
                 Life::Alive => self.overrule(evidence, "its process lives"),
                 _ if self.quiet() < SETTLE_SECS => {
                     self.overrule(evidence, "it was written a moment ago");
@@ -145,7 +148,7 @@ impl<'a> Scales<'a> {
                 _ => self.stand(evidence),
             }
         }
-        if let Some(exit) = &self.signs.exit {
+        if let Some(exit) = &self.state.exit {
             let evidence =
                 self.event(exit, Status::Exited, Reason::Shutdown, "it said that it ended");
             let registry = self.registry().filter(|registry| registry.updated_at > exit.at);
@@ -160,10 +163,10 @@ impl<'a> Scales<'a> {
 
     /// Whether something may be done.
     fn approvals(&mut self) {
-        for asked in self.signs.approvals.iter() {
+        for asked in self.state.approvals.iter() {
             let what = format!("approval {} is pending", asked.id);
             let evidence =
-                self.event(&asked.sign, Status::WaitingApproval, Reason::Permission, &what);
+                self.event(&asked.event, Status::WaitingApproval, Reason::Permission, &what);
             match self.answered_beside(asked, RegistryWord::Permission) {
                 Some(why) => self.overrule(evidence, why),
                 None => self.stand(evidence),
@@ -178,9 +181,9 @@ impl<'a> Scales<'a> {
     }
 
     fn questions(&mut self) {
-        for asked in self.signs.questions.iter() {
+        for asked in self.state.questions.iter() {
             let what = format!("question {} is pending", asked.id);
-            let evidence = self.event(&asked.sign, Status::Waiting, Reason::Question, &what);
+            let evidence = self.event(&asked.event, Status::Waiting, Reason::Question, &what);
             match self.answered_beside(asked, RegistryWord::Question) {
                 Some(why) => self.overrule(evidence, why),
                 None => self.stand(evidence),
@@ -194,27 +197,26 @@ impl<'a> Scales<'a> {
         );
     }
 
-    /// Why something that was asked needs no answer any more, as far as is seen outside.
+    /// Why something that was asked needs no answer any more, as far as is seen observed.
     fn answered_beside(&self, asked: &Pending, word: RegistryWord) -> Option<&'static str> {
-        if self.signs.has_nobody {
+        if self.state.is_headless {
             return Some("nobody sits before it who could answer");
         }
         let registry = self.registry().filter(|registry| registry.word.is_some())?;
         if registry.word == Some(word) {
             return None;
         }
-        if asked.sign.confidence == Confidence::Low {
+        if asked.event.confidence == Confidence::Low {
             return Some("the agent itself says something else");
         }
-        (registry.updated_at > asked.sign.at).then_some("the agent waits no longer")
+        (registry.updated_at > asked.event.at).then_some("the agent waits no longer")
     }
 
     /// An open turn, and whatever the agent is busy with.
     fn turn(&mut self) {
-        let is_over_since = match &self.signs.stage {
-            Stage::Over(end) => self.registry().is_some_and(|at| end.at > at.updated_at),
-            _ => false,
-        };
+        let ended_at = self.state.turn.end().map(|end| end.by.at);
+        let updated_at = self.registry().map(|registry| registry.updated_at);
+        let is_over_since = updated_at.is_some() && ended_at > updated_at;
         if let Some(evidence) = self.word_of_registry(
             RegistryWord::Busy,
             Status::Running,
@@ -229,13 +231,13 @@ impl<'a> Scales<'a> {
                 self.stand(evidence);
             }
         }
-        if self.signs.stage == Stage::Open
-            && let Some(since) = &self.signs.turn_since
+        if self.state.turn.is_open()
+            && let Some(since) = self.state.turn.opened_by()
         {
             let evidence =
-                self.event(since, Status::Running, self.signs.running_reason(), "a turn is open");
+                self.event(since, Status::Running, self.state.running_reason(), "a turn is open");
             self.open_turn(evidence);
-        } else if let Some(compacting) = &self.signs.compacting {
+        } else if let Some(compacting) = &self.state.compacting {
             let what = "it compacts its history";
             let evidence = self.event(compacting, Status::Running, Reason::Compaction, what);
             self.open_turn(evidence);
@@ -263,10 +265,10 @@ impl<'a> Scales<'a> {
         let says = evidence.says;
         self.stand(evidence);
         if says == Status::Running && self.life == Life::Alive {
-            for call in self.signs.calls.iter().rev().take(1) {
+            for call in self.state.calls.iter().rev().take(1) {
                 let what = "a tool runs, and its process lives";
-                let reason = self.signs.running_reason();
-                self.stand(self.event(&call.sign, Status::Running, reason, what));
+                let reason = self.state.running_reason();
+                self.stand(self.event(&call.event, Status::Running, reason, what));
             }
         }
     }
@@ -279,8 +281,8 @@ impl<'a> Scales<'a> {
             Reason::Background,
             "the agent says that something runs in the background",
         );
-        if self.signs.stage != Stage::Open
-            && let Some(sign) = self.signs.background()
+        if !self.state.turn.is_open()
+            && let Some(sign) = self.state.background()
         {
             let what = "something it began goes on in the background";
             let evidence = self.event(sign, Status::Running, Reason::Background, what);
@@ -297,23 +299,25 @@ impl<'a> Scales<'a> {
     /// What is left when nothing is open: ready, idle, over, or not known.
     fn readiness(&mut self) {
         let ready = "its turn is over, and it is ready for a prompt";
-        match &self.signs.stage {
-            Stage::Over(end) if self.signs.has_nobody || self.signs.is_child => self.run_over(end),
-            Stage::Over(end) => {
-                let evidence = self.event(end, Status::Waiting, Reason::Prompt, ready);
+        match self.state.turn.state() {
+            TurnState::Over(end) if self.state.is_headless || self.state.is_child => {
+                self.run_over(end);
+            }
+            TurnState::Over(end) => {
+                let evidence = self.event(&end.by, Status::Waiting, Reason::Prompt, ready);
                 self.ready(evidence);
             }
-            Stage::Perhaps(sign) => self.perhaps(sign),
-            Stage::Open | Stage::Nothing => {}
+            TurnState::ProbablyOver(sign) => self.perhaps(sign),
+            TurnState::Open | TurnState::None => {}
         }
         let says = "the agent says that it is ready";
         let idle = self.word_of_registry(RegistryWord::Idle, Status::Waiting, Reason::Prompt, says);
         match idle {
-            Some(evidence) if self.signs.has_nobody => {
+            Some(evidence) if self.state.is_headless => {
                 self.overrule(evidence, "nobody sits before it who could say more");
             }
             Some(evidence) => {
-                let is_open = self.signs.stage == Stage::Open;
+                let is_open = self.state.turn.is_open();
                 if is_open && evidence.at < self.last_sign_at() {
                     self.overrule(evidence, "something has happened since");
                 } else {
@@ -323,9 +327,9 @@ impl<'a> Scales<'a> {
             None => {}
         }
         if self.standing.is_empty()
-            && self.signs.stage == Stage::Nothing
+            && self.state.turn.state() == &TurnState::None
             && self.quiet() >= IDLE_SECS
-            && let Some(last) = &self.signs.last
+            && let Some(last) = &self.state.last
         {
             let what = "nothing has happened for two minutes";
             let evidence = self.event(last, Status::Idle, Reason::Quiet, what);
@@ -346,7 +350,7 @@ impl<'a> Scales<'a> {
     }
 
     /// A run without a person ends with its answer, as soon as its process is gone.
-    fn run_over(&mut self, end: &Sign) {
+    fn run_over(&mut self, end: &TurnEnd) {
         let what = "its answer is complete, and nobody sits before it";
         let quiet = self.quiet();
         let (says, reason) = match self.life {
@@ -355,12 +359,12 @@ impl<'a> Scales<'a> {
             _ if quiet < SETTLE_SECS => (Status::Running, Reason::Turn),
             _ => (Status::Exited, Reason::RunOver),
         };
-        let evidence = self.event(end, says, reason, what);
+        let evidence = self.event(&end.by, says, reason, what);
         self.stand(Evidence { confidence: Confidence::Medium, ..evidence });
     }
 
     /// The agent does not tell ends of turns: what its file does is all there is.
-    fn perhaps(&mut self, sign: &Sign) {
+    fn perhaps(&mut self, sign: &EventRef) {
         let quiet = self.quiet();
         let (says, reason, what) = if quiet < GROWING_SECS {
             (Status::Running, Reason::Growth, "its file was written a moment ago")
@@ -395,7 +399,7 @@ impl<'a> Scales<'a> {
 
     /// The agent's own list, unless its process is gone and left it behind.
     fn registry(&self) -> Option<&'a Registry> {
-        self.outside.registry.as_ref().filter(|_| self.life != Life::Gone)
+        self.observed.registry.as_ref().filter(|_| self.life != Life::Gone)
     }
 
     /// Whether a question to a person stands. Whoever waits for an answer does nothing else.
@@ -404,12 +408,12 @@ impl<'a> Scales<'a> {
     }
 
     fn last_sign_at(&self) -> Time {
-        self.signs.last.as_ref().map_or(Time::MIN, |last| last.at)
+        self.state.last.as_ref().map_or(Time::MIN, |last| last.at)
     }
 
     /// When it was last known to live, which is when it may have ended.
     fn gone_at(&self) -> Time {
-        let updated_at = self.outside.registry.as_ref().map(|registry| registry.updated_at);
+        let updated_at = self.observed.registry.as_ref().map(|registry| registry.updated_at);
         updated_at.max(Some(self.last_at)).unwrap_or(self.now)
     }
 
@@ -418,7 +422,7 @@ impl<'a> Scales<'a> {
         secs_between(self.last_at, self.now)
     }
 
-    fn event(&self, sign: &Sign, says: Status, reason: Reason, what: &str) -> Evidence {
+    fn event(&self, sign: &EventRef, says: Status, reason: Reason, what: &str) -> Evidence {
         Evidence {
             says,
             reason,
@@ -454,9 +458,9 @@ impl<'a> Scales<'a> {
 }
 
 /// When anything is known to have happened last.
-fn last_at(signs: &Signs, outside: &Outside) -> Option<Time> {
-    let told_at = signs.last.as_ref().map(|last| last.at);
-    told_at.max(outside.grown_at)
+fn last_at(state: &StatusState, observed: &ProcessEvidence) -> Option<Time> {
+    let told_at = state.last.as_ref().map(|last| last.at);
+    told_at.max(observed.grown_at)
 }
 
 /// What would end a sign.

@@ -2,7 +2,8 @@
 
 use event::{Event, Time};
 use projection::status::{
-    Life, Outside, Process, Reason, Registry, RegistryWord, Signs, Status, stands_until, verdict,
+    Life, Process, ProcessEvidence, Reason, Registry, RegistryWord, Status, StatusState,
+    stands_until, verdict,
 };
 use projection::{
     CHUNK_CHARS_MAX, Calls, Chronicle, Digest, Epochs, Facts, Projection, SessionText, Turns,
@@ -133,7 +134,7 @@ fn log() -> impl Strategy<Value = Vec<Event>> {
 }
 
 /// Whatever may be seen beside a session whose events begin at eight o'clock.
-fn outside() -> impl Strategy<Value = Outside> {
+fn observed() -> impl Strategy<Value = ProcessEvidence> {
     let word = prop_oneof![
         Just(None),
         Just(Some(RegistryWord::Busy)),
@@ -147,10 +148,10 @@ fn outside() -> impl Strategy<Value = Outside> {
         |(word, life, secs, has_registry, has_process)| {
             let path = "sessions/7.json".to_owned();
             let updated_at = Time::from_nanos(Log::new().at.nanos() + secs * 1_000_000_000);
-            Outside {
+            ProcessEvidence {
                 registry: has_registry.then_some(Registry { path, word, updated_at }),
                 process: has_process.then_some(Process { pid: 7, life, is_certain: true }),
-                ..Outside::default()
+                ..ProcessEvidence::default()
             }
         },
     )
@@ -206,37 +207,37 @@ proptest! {
 
     #[test]
     fn signs_are_the_same_in_any_split(events in log(), saves in vec(any::<bool>(), 60)) {
-        let signs: Signs = folded(&events, &saves, Signs::apply);
-        assert_eq!(signs, folded(&events, &[], Signs::apply));
-        assert_eq!(Signs::load(&signs.save().unwrap()), Some(signs));
+        let state: StatusState = folded(&events, &saves, StatusState::apply);
+        assert_eq!(state, folded(&events, &[], StatusState::apply));
+        assert_eq!(StatusState::load(&state.save().unwrap()), Some(state));
     }
 
     #[test]
     fn a_verdict_stands_until_it_says(
         events in log(),
-        outside in outside(),
+        observed in observed(),
         quiet_millis in 0..5_000_000i128,
         later_millis in 0..5_000_000i128,
     ) {
-        let signs: Signs = folded(&events, &[], Signs::apply);
+        let state: StatusState = folded(&events, &[], StatusState::apply);
         let after = |time: Time, millis| Time::from_nanos(time.nanos() + millis * 1_000_000);
         let now = after(Log::new().at, quiet_millis);
-        let until = stands_until(&signs, &outside, now).unwrap_or(Time::MAX);
+        let until = stands_until(&state, &observed, now).unwrap_or(Time::MAX);
         let later = after(now, later_millis).min(after(until, -1));
         if later > now {
-            assert_eq!(verdict(&signs, &outside, later), verdict(&signs, &outside, now));
+            assert_eq!(verdict(&state, &observed, later), verdict(&state, &observed, now));
         }
     }
 
     #[test]
     fn every_verdict_has_its_reasons(
         events in log(),
-        outside in outside(),
+        observed in observed(),
         secs in prop_oneof![0..200i128, 0..10_000i128],
     ) {
-        let signs: Signs = folded(&events, &[], Signs::apply);
+        let state: StatusState = folded(&events, &[], StatusState::apply);
         let now = Time::from_nanos(Log::new().at.nanos() + secs * 1_000_000_000);
-        let verdict = verdict(&signs, &outside, now);
+        let verdict = verdict(&state, &observed, now);
         assert!(verdict.status == Status::Unknown || !verdict.evidence.is_empty(), "{verdict:?}");
         assert!(verdict.evidence.iter().all(|evidence| evidence.says == verdict.status));
         if let Some(first) = verdict.evidence.first() {
@@ -251,30 +252,30 @@ proptest! {
         if verdict.status == Status::Running {
             assert!(!is_passed_over(Status::WaitingApproval), "{verdict:#?}");
         }
-        let is_gone = outside.process.is_some_and(|process| process.life == Life::Gone);
+        let is_gone = observed.process.is_some_and(|process| process.life == Life::Gone);
         assert!(!is_gone || verdict.status == Status::Exited, "{verdict:#?}");
     }
 
     #[test]
     fn an_approval_that_is_asked_for_now_is_never_passed_over(events in log()) {
-        let mut signs: Signs = folded(&events, &[], Signs::apply);
+        let mut state: StatusState = folded(&events, &[], StatusState::apply);
         let at = events.last().map_or(Log::new().at, |event| event.created_at);
         let mut log = Log { events, at };
         log.add("approval.requested", json!({"approval_id": "now", "tool": "Edit"}));
-        signs.apply(log.events.last().unwrap());
-        let verdict = verdict(&signs, &Outside::default(), log.at);
+        state.apply(log.events.last().unwrap());
+        let verdict = verdict(&state, &ProcessEvidence::default(), log.at);
         assert_eq!(verdict.status, Status::WaitingApproval);
         assert_eq!(verdict.pending_approvals.last().map(String::as_str), Some("now"));
     }
 
     #[test]
     fn a_next_prompt_closes_whatever_waited(events in log()) {
-        let mut signs: Signs = folded(&events, &[], Signs::apply);
+        let mut state: StatusState = folded(&events, &[], StatusState::apply);
         let mut log = Log { events, at: Log::new().at };
         log.at = log.events.last().map_or(log.at, |event| event.created_at);
         log.prompt("next");
-        signs.apply(log.events.last().unwrap());
-        let verdict = verdict(&signs, &Outside::default(), log.at);
+        state.apply(log.events.last().unwrap());
+        let verdict = verdict(&state, &ProcessEvidence::default(), log.at);
         assert_eq!((verdict.status, verdict.reason), (Status::Running, Reason::Turn));
         assert!(verdict.pending_approvals.is_empty());
     }

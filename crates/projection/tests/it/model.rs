@@ -2,7 +2,7 @@
 
 use event::payload::{ModelFact, ModelWords};
 use projection::document::{Document, Format, Head, Options};
-use projection::status::{Outside, Signs, Summary, summary, verdict};
+use projection::status::{ProcessEvidence, StatusState, Summary, summary, verdict};
 use projection::{Chronicle, DigestFact, Facts, Origin, Projection, TitleOrigin};
 use serde_json::json;
 
@@ -130,11 +130,11 @@ fn a_title_that_somebody_gave_is_better_than_one_of_a_model() {
 #[test]
 fn the_middle_line_is_a_models_until_another_turn_is_over() {
     let lines = |log: &Log| -> Summary {
-        let mut signs = Signs::default();
-        log.events.iter().for_each(|event| signs.apply(event));
-        let signs = Signs::load(&signs.save().unwrap()).unwrap();
-        let verdict = verdict(&signs, &Outside::default(), log.at);
-        summary(&signs, &verdict, &mut |text| text.replace("hunter2", "[redacted]").into())
+        let mut state = StatusState::default();
+        log.events.iter().for_each(|event| state.apply(event));
+        let state = StatusState::load(&state.save().unwrap()).unwrap();
+        let verdict = verdict(&state, &ProcessEvidence::default(), log.at);
+        summary(&state, &verdict, &mut |text| text.replace("hunter2", "[redacted]").into())
     };
     let told = |log: &Log| lines(log).recent.zip(lines(log).recent_origin);
     let lately = |log: &mut Log, to_seq, line: &str| {

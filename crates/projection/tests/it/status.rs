@@ -3,8 +3,8 @@
 use event::{Confidence, Event, Source, Time};
 use projection::Projection;
 use projection::status::{
-    Life, Lock, Missing, Outside, Process, Reason, Registry, RegistryWord, Signs, Status, Verdict,
-    Want, attention, summary, verdict,
+    Life, Lock, Missing, Process, ProcessEvidence, Reason, Registry, RegistryWord, Status,
+    StatusState, Verdict, Want, attention, summary, verdict,
 };
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ use crate::given::Log;
 /// A log, and what is seen beside it.
 struct Case {
     log: Log,
-    outside: Outside,
+    observed: ProcessEvidence,
 }
 
 impl Case {
@@ -22,7 +22,7 @@ impl Case {
         let mut log = Log::new();
         log.add("session.started", json!({"agent": "claude", "entry_point": "cli"}));
         log.prompt("Build it.");
-        Case { log, outside: Outside::default() }
+        Case { log, observed: ProcessEvidence::default() }
     }
 
     fn add(mut self, kind: &str, data: Value) -> Case {
@@ -66,22 +66,22 @@ impl Case {
     /// The agent's own list says this of it, since `secs` after the last event.
     fn registry(mut self, word: Option<RegistryWord>, secs: i64) -> Case {
         let (path, updated_at) = ("sessions/7.json".to_owned(), self.later(secs));
-        self.outside.registry = Some(Registry { path, word, updated_at });
+        self.observed.registry = Some(Registry { path, word, updated_at });
         self
     }
 
     fn process(mut self, life: Life) -> Case {
-        self.outside.process = Some(Process { pid: 7, life, is_certain: true });
+        self.observed.process = Some(Process { pid: 7, life, is_certain: true });
         self
     }
 
     fn lock(mut self, life: Life) -> Case {
-        self.outside.lock = Some(Lock { path: "s.lock".to_owned(), life });
+        self.observed.lock = Some(Lock { path: "s.lock".to_owned(), life });
         self
     }
 
     fn missing(mut self) -> Case {
-        self.outside.missing = Some(Missing { source: "lock", what: "no lock".to_owned() });
+        self.observed.missing = Some(Missing { source: "lock", what: "no lock".to_owned() });
         self
     }
 
@@ -89,13 +89,13 @@ impl Case {
         Time::from_nanos(self.log.at.nanos() + i128::from(secs) * 1_000_000_000)
     }
 
-    fn signs(&self) -> Signs {
+    fn state(&self) -> StatusState {
         folded(&self.log.events)
     }
 
     /// The verdict so many seconds after the last event.
     fn verdict(&self, secs: i64) -> Verdict {
-        verdict(&self.signs(), &self.outside, self.later(secs))
+        verdict(&self.state(), &self.observed, self.later(secs))
     }
 
     #[track_caller]
@@ -110,16 +110,16 @@ impl Case {
 
     #[track_caller]
     fn current(self, secs: i64, line: &str) -> Case {
-        let summary = summary(&self.signs(), &self.verdict(secs), &mut |text| text.into());
+        let summary = summary(&self.state(), &self.verdict(secs), &mut |text| text.into());
         assert_eq!(summary.current, line);
         self
     }
 }
 
-fn folded(events: &[Event]) -> Signs {
-    let mut signs = Signs::default();
-    events.iter().for_each(|event| signs.apply(event));
-    signs
+fn folded(events: &[Event]) -> StatusState {
+    let mut state = StatusState::default();
+    events.iter().for_each(|event| state.apply(event));
+    state
 }
 
 const MINUTE: i64 = 60;
@@ -343,7 +343,7 @@ fn a_run_without_a_person_runs_and_then_has_exited() {
     let mut log = Log::new();
     log.add("session.started", json!({"agent": "claude", "entry_point": "sdk-cli"}));
     log.prompt("Build it.");
-    let case = Case { log, outside: Outside::default() }
+    let case = Case { log, observed: ProcessEvidence::default() }
         .check(0, Status::Running, Reason::Turn)
         // Nobody can answer, though a hook says that somebody is asked.
         .ask("a1")
@@ -355,7 +355,7 @@ fn a_run_without_a_person_runs_and_then_has_exited() {
     for secs in [0, 5, MINUTE, 10 * MINUTE] {
         assert_ne!(case.verdict(secs).status, Status::Waiting, "{secs}");
     }
-    case.outside = Outside::default();
+    case.observed = ProcessEvidence::default();
     case.process(Life::Gone).check(5, Status::Exited, Reason::Gone);
 }
 
@@ -385,7 +385,7 @@ fn a_lock_without_a_holder_and_no_lock_at_all_mean_that_it_has_ended() {
 fn signs_that_begin_in_mid_session_count_from_there() {
     let mut log = Log::new();
     log.add("tool.result", json!({"call_id": "unheard", "outcome": "ok"}));
-    let case = Case { log, outside: Outside::default() };
+    let case = Case { log, observed: ProcessEvidence::default() };
     let case = case.ask("a1").by(Source::Hook, Confidence::High);
     case.check(0, Status::WaitingApproval, Reason::Permission)
         .end("completed")
@@ -453,7 +453,7 @@ fn history_that_is_read_late_is_as_old_as_it_is() {
 #[test]
 fn a_file_that_grew_by_our_clock_is_as_fresh_as_that() {
     let mut case = Case::prompted().end("completed");
-    case.outside.grown_at = Some(case.later(10 * MINUTE));
+    case.observed.grown_at = Some(case.later(10 * MINUTE));
     case.check(11 * MINUTE, Status::Waiting, Reason::Prompt).check(
         13 * MINUTE,
         Status::Idle,
@@ -539,7 +539,7 @@ fn a_failed_turn_says_why() {
 /// What a session wants so many seconds after its last event.
 fn wanted(case: &Case, secs: i64) -> Option<Want> {
     let verdict = case.verdict(secs);
-    attention(&case.signs(), &case.outside, &verdict, case.later(secs)).map(|wanted| wanted.want)
+    attention(&case.state(), &case.observed, &verdict, case.later(secs)).map(|wanted| wanted.want)
 }
 
 #[test]
@@ -604,7 +604,7 @@ fn a_summary_has_three_short_lines_without_secrets() {
     let call = case.log.call("Bash", json!({"command": "cargo test"}));
     case.log.fail(&call, "1 failed");
     case.log.prompt(&format!("Use the key hunter2 {}", "and so on ".repeat(40)));
-    let summary = summary(&case.signs(), &case.verdict(0), &mut |text| {
+    let summary = summary(&case.state(), &case.verdict(0), &mut |text| {
         text.replace("hunter2", "[redacted]").into()
     });
     assert_eq!(summary.current, "works on the last prompt");
@@ -618,8 +618,8 @@ fn a_summary_has_three_short_lines_without_secrets() {
 fn history_tells_each_change_once() {
     let case =
         Case::prompted().ask("a1").answer("a1").end("completed").add("session.exited", json!({}));
-    let signs = case.signs();
-    let history: Vec<_> = signs.history().map(|change| change.status).collect();
+    let state = case.state();
+    let history: Vec<_> = state.history().map(|change| change.status).collect();
     let expected = [
         Status::Running,
         Status::WaitingApproval,

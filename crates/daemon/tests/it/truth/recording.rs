@@ -10,7 +10,7 @@ use host::{HostProbe, ProbeTarget, ProcessTable, Started};
 use ingest::{Ingest, RecordingPolicy};
 use journal::{Journal, Selection, SessionFilter, SessionInfo};
 use projection::Projection;
-use projection::status::{Life, Outside, Signs};
+use projection::status::{Life, ProcessEvidence, StatusState};
 use serde::Deserialize;
 use tempfile::TempDir;
 use views::facts_of;
@@ -80,17 +80,17 @@ impl Recording {
     }
 
     /// What events say that could be seen by then, of the session that was written last.
-    pub(crate) fn signs(&self, at: Time, with_hooks: bool) -> Option<Signs> {
+    pub(crate) fn state(&self, at: Time, with_hooks: bool) -> Option<StatusState> {
         let mut events: Vec<&Event> = self.current(at)?.seen(at).collect();
         if with_hooks {
             events.extend(self.hooks.iter().flatten().filter(|event| event.observed_at <= at));
             events.sort_by_key(|event| event.observed_at);
         }
-        let mut signs = Signs::default();
+        let mut state = StatusState::default();
         for (seq, event) in (1..).zip(events) {
-            signs.apply(&event.draft.clone().with_seq(seq));
+            state.apply(&event.draft.clone().with_seq(seq));
         }
-        Some(signs)
+        Some(state)
     }
 
     pub(crate) fn grown_at(&self, at: Time) -> Option<Time> {
@@ -99,7 +99,7 @@ impl Recording {
     }
 
     /// What could be seen around that session.
-    pub(crate) fn outside(&self, timeline: &Timeline, at: Time) -> Outside {
+    pub(crate) fn outside(&self, timeline: &Timeline, at: Time) -> ProcessEvidence {
         let home = TempDir::new().unwrap();
         self.lay_out(home.path(), at);
         let environment = Environment::new(home.path(), []);
@@ -114,7 +114,7 @@ impl Recording {
             root: None,
         };
         let outside = HostProbe::look(&environment, &processes).of(&sought);
-        Outside { grown_at: self.grown_at(at), ..outside }
+        ProcessEvidence { grown_at: self.grown_at(at), ..outside }
     }
 
     /// The session something was seen of last.

@@ -7,7 +7,7 @@ use event::Time;
 
 /// What surrounds a session right now. The default knows nothing.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Outside {
+pub struct ProcessEvidence {
     /// What the agent's own list of running sessions says of it.
     pub registry: Option<Registry>,
     pub process: Option<Process>,
@@ -76,7 +76,7 @@ pub enum Life {
     Unknown,
 }
 
-impl Outside {
+impl ProcessEvidence {
     /// Whether the session's process runs, by the best there is.
     pub fn life(&self) -> Life {
         let by_process = self.process.map(|process| process.life);

@@ -1,0 +1,539 @@
+//! What the events of a session say about its status.
+//!
+//! Whether a turn is open is the [`TurnMachine`]'s decision. A question to the user stands until a
+//! later event closes it: the answer, the result of the call, the next prompt, the end of the turn,
+//! an exit. The state is bounded and forgets the oldest first.
+
+use event::payload::{
+    ApprovalCanceled, ApprovalRequested, ApprovalResolved, AssistantMessage, ErrorRaised,
+    ExternalInput, InputStatus, ModelWords, Note, SessionMode, SessionStarted, StopReason,
+    ToolCall, ToolResult, TurnCompleted, UserPrompt,
+};
+use event::{Event, EventId, Kind, Time};
+use serde::{Deserialize, Serialize};
+
+use super::pending::{OpenCall, Pending};
+use super::work::Work;
+use super::{Reason, Status};
+use crate::agent_habits::is_headless;
+use crate::event_ref::EventRef;
+use crate::mark::Mark;
+use crate::projection::{Projection, saved_version};
+use crate::recent::Recent;
+use crate::tool::has_failed;
+use crate::torn::{News, Torn};
+use crate::turn_machine::{TurnChange, TurnMachine, TurnState, TurnStep};
+
+/// Approvals and questions that are waited for. With more the oldest is given up; the session
+/// waits all the same.
+const PENDING_MAX: usize = 64;
+
+/// Calls without a result, and background work. With more the oldest is forgotten.
+const CALLS_MAX: usize = 256;
+const BACKGROUND_MAX: usize = 64;
+
+/// Calls with a result that are remembered, to recognise questions that arrive late.
+const RETURNED_MAX: usize = 16;
+
+/// Changes of status that are remembered.
+const HISTORY_MAX: usize = 50;
+
+/// What events say about the status, folded up to a `seq`.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct StatusState {
+    version: u32,
+    seq: u64,
+    pub(super) turn: TurnMachine,
+    pub(super) retry: Option<EventRef>,
+    pub(super) compacting: Option<EventRef>,
+    pub(super) approvals: Recent<Pending, PENDING_MAX>,
+    pub(super) questions: Recent<Pending, PENDING_MAX>,
+    pub(super) calls: Recent<OpenCall, CALLS_MAX>,
+    /// Calls with a result, and when it came.
+    returned: Recent<(OpenCall, Time), RETURNED_MAX>,
+    /// Background work by the id of its call or child.
+    background_work: Recent<(Mark, EventRef), BACKGROUND_MAX>,
+    /// The end of the last turn, if it counted background work that goes on.
+    background_count: Option<EventRef>,
+    pub(super) exit: Option<EventRef>,
+    /// A program runs the agent; no user sits at it.
+    pub(super) is_headless: bool,
+    /// It works for another session.
+    pub(super) is_child: bool,
+    /// When the user last said that they have seen what it did.
+    pub(super) seen_at: Option<Time>,
+    /// The last event that shows activity.
+    pub(super) last: Option<EventRef>,
+    pub(super) work: Work,
+    history: Recent<StatusChange, HISTORY_MAX>,
+    torn: Torn,
+}
+
+/// A change of status that followed from an event.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct StatusChange {
+    pub at: Time,
+    pub status: Status,
+    pub reason: Reason,
+    pub event_id: EventId,
+}
+
+/// The `about` of a note with which the user says that they have seen what a session did.
+pub const SEEN: &str = "seen";
+
+fn is_seen_note(event: &Event) -> bool {
+    let note = event.readable::<Note>();
+    note.and_then(|note| note.about?.text()).is_some_and(|about| about == SEEN)
+}
+
+impl Default for StatusState {
+    fn default() -> StatusState {
+        StatusState {
+            version: StatusState::VERSION,
+            seq: 0,
+            turn: TurnMachine::default(),
+            retry: None,
+            compacting: None,
+            approvals: Recent::default(),
+            questions: Recent::default(),
+            calls: Recent::default(),
+            returned: Recent::default(),
+            background_work: Recent::default(),
+            background_count: None,
+            exit: None,
+            is_headless: false,
+            is_child: false,
+            seen_at: None,
+            last: None,
+            work: Work::default(),
+            history: Recent::default(),
+            torn: Torn::default(),
+        }
+    }
+}
+
+impl Projection for StatusState {
+    /// Saved states of all versions go by this name.
+    const NAME: &'static str = "signs";
+    const VERSION: u32 = 4;
+
+    fn seq(&self) -> u64 {
+        self.seq
+    }
+
+    fn apply(&mut self, event: &Event) {
+        self.apply_turn(event);
+    }
+
+    fn save(&self) -> Option<Vec<u8>> {
+        Some(serde_json::to_vec(self).expect("names and numbers always encode"))
+    }
+
+    fn load(saved: &[u8]) -> Option<StatusState> {
+        if saved_version(saved)? != StatusState::VERSION {
+            return None;
+        }
+        serde_json::from_slice(saved).ok()
+    }
+}
+
+impl StatusState {
+    /// Takes the next event and says what it did to the turns of the session. What a fork inherits,
+    /// and an event that was applied before, does nothing.
+    pub fn apply_turn(&mut self, event: &Event) -> TurnChange {
+        if event.seq <= self.seq {
+            return TurnChange::UNRELATED;
+        }
+        self.seq = event.seq;
+        if event.fork_origin().is_some() {
+            return TurnChange::UNRELATED;
+        }
+        let before = self.status();
+        let change = match self.torn.look_at(event) {
+            News::Again => self.apply_amendment(event),
+            News::First | News::Mended(_) => self.apply_news(event),
+        };
+        let (status, reason) = self.status();
+        if before != (status, reason) {
+            let change = StatusChange { at: event.created_at, status, reason, event_id: event.id };
+            // Two changes at one instant are one.
+            self.history.take(|last| last.at == change.at);
+            self.history.push(change);
+        }
+        change
+    }
+
+    /// Whether a turn is open, and how the last one ended.
+    pub fn turn(&self) -> &TurnMachine {
+        &self.turn
+    }
+
+    /// Whether it works for another session.
+    pub fn is_child(&self) -> bool {
+        self.is_child
+    }
+
+    /// Whether a question or an approval waits for the user, as far as events show.
+    pub fn is_asking(&self) -> bool {
+        !self.approvals.is_empty() || !self.questions.is_empty()
+    }
+
+    /// The changes of status that followed from events, the oldest first.
+    pub fn history(&self) -> impl Iterator<Item = &StatusChange> {
+        self.history.iter()
+    }
+
+    /// The status by events alone, whatever the time.
+    fn status(&self) -> (Status, Reason) {
+        if self.exit.is_some() {
+            return (Status::Exited, Reason::Shutdown);
+        }
+        if !self.is_headless && !self.approvals.is_empty() {
+            return (Status::WaitingApproval, Reason::Permission);
+        }
+        if !self.is_headless && !self.questions.is_empty() {
+            return (Status::Waiting, Reason::Question);
+        }
+        match self.turn.state() {
+            TurnState::Open => (Status::Running, self.running_reason()),
+            _ if self.compacting.is_some() => (Status::Running, Reason::Compaction),
+            _ if self.background().is_some() => (Status::Running, Reason::Background),
+            TurnState::Over(_) if self.is_headless || self.is_child => {
+                (Status::Exited, Reason::RunOver)
+            }
+            TurnState::Over(_) => (Status::Waiting, Reason::Prompt),
+            TurnState::ProbablyOver(_) => (Status::Unknown, Reason::Answered),
+            TurnState::None => (Status::Unknown, Reason::Nothing),
+        }
+    }
+
+    /// What an open turn is at.
+    pub(super) fn running_reason(&self) -> Reason {
+        match (&self.retry, &self.compacting) {
+            (Some(_), _) => Reason::Retry,
+            (None, Some(_)) => Reason::Compaction,
+            (None, None) => Reason::Turn,
+        }
+    }
+
+    /// The newest evidence of work that goes on although the turn is over.
+    pub(super) fn background(&self) -> Option<&EventRef> {
+        let work = self.background_work.iter().map(|(_, event)| event);
+        work.chain(&self.background_count).max_by_key(|event| event.at)
+    }
+
+    /// Takes a fuller account of an earlier event. Only a result can say more: that the background
+    /// work behind its call is over.
+    fn apply_amendment(&mut self, event: &Event) -> TurnChange {
+        let result = event.readable::<ToolResult>();
+        if let Some(result) = result.filter(|result| !result.background) {
+            let id = Mark::of(&result.call_id);
+            if self.background_work.take(|(work, _)| *work == id).is_some() {
+                self.touch(event);
+            }
+        }
+        TurnChange::UNRELATED
+    }
+
+    fn apply_news(&mut self, event: &Event) -> TurnChange {
+        // The turn machine goes first: what else an event means depends on its answer.
+        let was_open = self.turn.is_open();
+        let change = match self.is_answered_approval(event) {
+            true => TurnStep::Late.into(),
+            false => self.turn.apply(event),
+        };
+        match event.kind {
+            Kind::SessionStarted => self.start(event),
+            Kind::SessionExited => self.exit(event),
+            Kind::UserPrompt => self.prompt(event, was_open),
+            Kind::TurnStarted | Kind::StepStarted | Kind::ToolStarted => {
+                self.work_on(event, change)
+            }
+            Kind::AssistantThinking => self.work_on(event, change),
+            Kind::AssistantMessage => self.answer(event, change),
+            Kind::ToolCall => self.call(event, change),
+            Kind::ToolResult => self.result(event, change),
+            Kind::ContextAdded => {
+                self.touch(event);
+                // Context that begins a turn is activity; any other may be told of one that ended.
+                if change.step != TurnStep::Unrelated {
+                    self.exit = None;
+                }
+            }
+            Kind::ApprovalRequested => self.ask(event, change),
+            Kind::ApprovalResolved | Kind::ApprovalCanceled => self.decide(event),
+            Kind::ExternalInput => self.question(event),
+            Kind::Retry => {
+                self.work_on(event, change);
+                self.retry = Some(EventRef::from_event(event));
+            }
+            Kind::CompactionStarted => {
+                self.revive(event);
+                self.compacting = Some(EventRef::from_event(event));
+            }
+            Kind::Compaction => {
+                self.touch(event);
+                self.compacting = None;
+            }
+            // A child that was only requested ends with its call.
+            Kind::ChildStarted | Kind::ChildProgressed => self.child(event, true),
+            Kind::ChildCompleted | Kind::ChildFailed | Kind::ChildCanceled => {
+                self.child(event, false);
+            }
+            Kind::TurnCompleted => self.complete(event, change),
+            Kind::Error => self.error(event, was_open),
+            // A note is about the session and not by it, so it is no activity.
+            Kind::Note if is_seen_note(event) => self.seen_at = Some(event.created_at),
+            Kind::Note => {
+                if let Some(ModelWords { recent: Some(recent), to_seq, .. }) =
+                    ModelWords::from_event(event)
+                {
+                    self.work.tell(&recent, to_seq);
+                }
+            }
+            Kind::StatusChanged | Kind::EpochClosed | Kind::Snapshot => {}
+            _ => self.touch(event),
+        }
+        change
+    }
+
+    /// Records activity of a session that may have exited: a session that acts has not.
+    fn revive(&mut self, event: &Event) {
+        self.exit = None;
+        self.touch(event);
+    }
+
+    fn touch(&mut self, event: &Event) {
+        let event = EventRef::from_event(event);
+        if self.last.as_ref().is_none_or(|last| last.at <= event.at) {
+            self.last = Some(event);
+        }
+    }
+
+    /// It began, or began again: background work went down with the process before.
+    fn start(&mut self, event: &Event) {
+        let started = event.readable::<SessionStarted>().unwrap_or_default();
+        if let Some(entry_point) = &started.entry_point {
+            self.is_headless = is_headless(entry_point);
+        }
+        self.is_child |= started.mode == Some(SessionMode::Child);
+        self.settle();
+        self.clear_background();
+        self.revive(event);
+    }
+
+    fn exit(&mut self, event: &Event) {
+        self.touch(event);
+        self.settle();
+        self.clear_background();
+        self.exit = Some(EventRef::from_event(event));
+    }
+
+    fn clear_background(&mut self) {
+        self.background_work.clear();
+        self.background_count = None;
+    }
+
+    /// Forgets what a turn asked or called: nothing of it outlives the turn.
+    fn settle(&mut self) {
+        self.approvals.clear();
+        self.questions.clear();
+        self.calls.clear();
+        self.retry = None;
+        self.compacting = None;
+    }
+
+    fn prompt(&mut self, event: &Event, was_open: bool) {
+        let prompt = event.readable::<UserPrompt>();
+        let is_queued = prompt.as_ref().is_some_and(|prompt| prompt.queued);
+        let text = prompt.map(|said| said.content.joined_text()).or(event.text.clone());
+        if is_queued && was_open {
+            return self.touch(event);
+        }
+        self.settle();
+        self.revive(event);
+        self.work.prompt(&text.unwrap_or_default(), event.seq);
+    }
+
+    /// The agent does something, unless the record only arrived late.
+    fn work_on(&mut self, event: &Event, change: TurnChange) {
+        if change.is_late() {
+            return self.touch(event);
+        }
+        self.revive(event);
+        self.retry = None;
+        // With no call open, an agent that says something later than it asked has its answer. A
+        // call or a result says nothing of that: several calls run side by side.
+        if !matches!(event.kind, Kind::ToolCall | Kind::ToolStarted | Kind::ToolResult)
+            && self.calls.is_empty()
+        {
+            let is_older = |pending: &Pending| pending.event.created_at < event.created_at;
+            self.approvals.retain(|pending| !is_older(pending));
+            self.questions.retain(|pending| !is_older(pending));
+        }
+    }
+
+    fn answer(&mut self, event: &Event, change: TurnChange) {
+        self.work_on(event, change);
+        let answer = event.readable::<AssistantMessage>();
+        if let Some(answer) = answer.filter(|answer| answer.content.has_substance()) {
+            self.work.answer(&answer.content.joined_text());
+        }
+    }
+
+    fn call(&mut self, event: &Event, change: TurnChange) {
+        self.work_on(event, change);
+        let call = event.readable::<ToolCall>().filter(|_| !change.is_late());
+        let Some(call) = call else { return };
+        let open = OpenCall::new(event, &call.call_id, &call.tool, &call.input);
+        if let Some(asked) = self.approvals.iter_mut().find(|asked| asked.is_for(&open)) {
+            asked.call = Some(open.id);
+        }
+        // A hook and the transcript may both report one call.
+        self.calls.take(|known| known.id == open.id);
+        self.calls.push(open);
+    }
+
+    fn result(&mut self, event: &Event, change: TurnChange) {
+        self.work_on(event, change);
+        let Some(result) = event.readable::<ToolResult>() else { return };
+        let id = Mark::of(&result.call_id);
+        self.background_work.take(|(work, _)| *work == id);
+        if result.background {
+            self.background_work.push((id, EventRef::from_event(event)));
+        }
+        let call = self.calls.take(|open| open.id == id);
+        self.questions.retain(|asked| asked.call != Some(id));
+        let before = self.approvals.len();
+        self.approvals.retain(|asked| asked.call != Some(id));
+        let Some(call) = call else { return };
+        if self.approvals.len() == before {
+            self.answer_for(&call);
+        }
+        self.work.done(call.doing.clone(), has_failed(&result));
+        self.returned.push((call, event.created_at));
+    }
+
+    /// Closes the approval that did not name its call, if it can belong to no other call.
+    fn answer_for(&mut self, call: &OpenCall) {
+        if self.approvals.take(|asked| asked.is_for(call)).is_some() {
+            return;
+        }
+        if !self.calls.iter().any(|open| open.is_same_tool(call)) {
+            self.approvals.take(|asked| asked.may_be_for(call));
+        }
+    }
+
+    fn ask(&mut self, event: &Event, change: TurnChange) {
+        let Some(asked) = event.readable::<ApprovalRequested>() else { return };
+        if change.is_late() {
+            return self.touch(event);
+        }
+        self.revive(event);
+        let mut pending = Pending::approval(event, &asked);
+        if self.approvals.iter().any(|known| known.id == pending.id) {
+            return;
+        }
+        let is_bare = pending.is_bare();
+        let mut calls = self.calls.iter().rev();
+        if let Some(call) = calls.find(|call| is_bare || pending.is_for(call)) {
+            pending.call.get_or_insert(call.id);
+        }
+        self.approvals.push(pending);
+    }
+
+    /// Whether an approval is requested for a call that has returned since: a hook may be read long
+    /// after the records that go on from the answer.
+    fn is_answered_approval(&self, event: &Event) -> bool {
+        if event.kind != Kind::ApprovalRequested || self.returned.is_empty() {
+            return false;
+        }
+        let Some(asked) = event.readable::<ApprovalRequested>() else { return false };
+        let pending = Pending::approval(event, &asked);
+        let mut since = self.returned.iter().filter(|(_, at)| *at >= event.created_at);
+        since.any(|(call, _)| pending.is_for(call))
+    }
+
+    fn decide(&mut self, event: &Event) {
+        self.touch(event);
+        let resolved = event.readable::<ApprovalResolved>().map(|told| told.approval_id);
+        let canceled = || event.readable::<ApprovalCanceled>().map(|told| told.approval_id);
+        let Some(id) = resolved.or_else(canceled) else { return };
+        // A transcript may name the call where a hook could not.
+        let call_id = Mark::of(&id);
+        let is_it = |asked: &Pending| asked.id == id || asked.call == Some(call_id);
+        if self.approvals.take(is_it).is_some() {
+            return;
+        }
+        if let Some(call) = self.calls.take(|open| open.id == call_id) {
+            self.answer_for(&call);
+            self.calls.push(call);
+        }
+    }
+
+    fn question(&mut self, event: &Event) {
+        let Some(asked) = event.readable::<ExternalInput>() else { return };
+        if asked.status != InputStatus::Pending {
+            self.touch(event);
+            self.questions.retain(|open| open.id != asked.request_id);
+            return;
+        }
+        self.revive(event);
+        let pending = Pending::question(event, &asked);
+        if !self.questions.iter().any(|known| known.id == pending.id) {
+            self.questions.push(pending);
+        }
+    }
+
+    fn child(&mut self, event: &Event, is_working: bool) {
+        #[derive(Default, Deserialize)]
+        #[serde(default)]
+        struct ChildHead {
+            child_id: String,
+        }
+        self.touch(event);
+        let head: ChildHead = event.data.read().unwrap_or_default();
+        let id = Mark::of(&head.child_id);
+        self.background_work.take(|(child, _)| *child == id);
+        if is_working {
+            self.exit = None;
+            self.background_work.push((id, EventRef::from_event(event)));
+        }
+    }
+
+    fn complete(&mut self, event: &Event, change: TurnChange) {
+        #[derive(Default, Deserialize)]
+        #[serde(default)]
+        struct CompletedHead {
+            /// How much background work the turn left, if the agent counts it.
+            background: Option<u64>,
+        }
+        self.touch(event);
+        if change.is_late() {
+            return;
+        }
+        let told = event.readable::<TurnCompleted>().unwrap_or_default();
+        let head: CompletedHead = event.data.read().unwrap_or_default();
+        self.settle();
+        self.work.turn_over(event.seq);
+        let is_cut = matches!(told.stop_reason, Some(StopReason::Interrupted | StopReason::Died));
+        if is_cut || head.background == Some(0) {
+            self.clear_background();
+        } else if head.background.is_some() {
+            self.background_count = Some(EventRef::from_event(event));
+        }
+        match told.error {
+            Some(error) => self.work.fail(&error),
+            None => self.work.failure = None,
+        }
+    }
+
+    fn error(&mut self, event: &Event, was_open: bool) {
+        self.touch(event);
+        // An error that the turn survives is no failure of it.
+        if was_open && !self.turn.is_open() {
+            let raised = event.readable::<ErrorRaised>().unwrap_or_default();
+            self.work.fail(&raised.message);
+        }
+    }
+}
