@@ -73,7 +73,7 @@ pub(crate) fn fill(
         // The next batch is generated while this one is written.
         let ticket = journal.submit(Batch::observed().with_all(drafts))?;
         if let Some(earlier) = waiting.replace(ticket) {
-            journal::Ticket::wait(earlier)?;
+            journal::PendingAppend::wait(earlier)?;
         }
     }
     if let Some(last) = waiting {

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use event::{Draft, Event};
-use journal::{Followed, From, Journal, OnLag, Selection};
+use journal::{Delivery, FollowFrom, Journal, OnLag, Selection};
 use session::Replay;
 use testkit::corpus::Corpus;
 
@@ -128,13 +128,13 @@ fn caught_up(ladder: &[Rung], rounds: u32, report: &mut Report) -> Outcome<()> {
             let (cost, ()) = time(|| {
                 let mut subscription = rung.journal.follow_session(
                     &rung.session_id,
-                    From::Beginning,
+                    FollowFrom::Beginning,
                     OnLag::CatchUp,
                 )?;
                 let mut seen = 0;
                 while seen < rung.events {
                     match subscription.next().ok_or("the journal was closed")?? {
-                        Followed::Event(event) => {
+                        Delivery::Event(event) => {
                             black_box(event);
                             seen += 1;
                         }
@@ -174,11 +174,11 @@ fn listened(
     subscribers: u64,
     work: impl FnOnce() -> Outcome<Cost>,
 ) -> Outcome<Cost> {
-    let stuck = journal.follow(From::Now, OnLag::CatchUp)?;
+    let stuck = journal.follow(FollowFrom::Now, OnLag::CatchUp)?;
     thread::scope(|scope| {
         let (ready, is_ready) = mpsc::sync_channel(subscribers as usize);
         for _ in 1..subscribers {
-            let mut subscription = journal.follow(From::Now, OnLag::Skip)?;
+            let mut subscription = journal.follow(FollowFrom::Now, OnLag::Skip)?;
             let ready = ready.clone();
             scope.spawn(move || {
                 // Nobody waits for the answer once all have begun.

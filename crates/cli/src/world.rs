@@ -36,7 +36,7 @@ pub(crate) fn journal_to_fill(
 
 /// Says what opening found damaged: nothing is lost silently.
 fn tell(journal: Journal, output: &mut Output) -> Journal {
-    for finding in journal.found_on_opening() {
+    for finding in journal.open_findings() {
         output.warn(format!("warning: {}; {}", finding.damage, finding.remedy));
     }
     journal

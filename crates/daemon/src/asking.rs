@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 use capture::Environment;
 use event::Time;
-use journal::{Ended as FollowEnded, Followed, From, Journal, OnLag, ReadError};
+use journal::{Delivery, FollowError, FollowFrom, Journal, OnLag, ReadError};
 use model::{
     AskOutcome, Client, KeyError, ModelSettings, NextAsk, PendingAsk, Purpose, QuestionQueue,
 };
@@ -202,7 +202,7 @@ fn follow(
         }
     };
     queue.switch_endpoint(settings.endpoint(), clock());
-    let mut subscription = journal.follow(From::At(queue.position() + 1), OnLag::CatchUp)?;
+    let mut subscription = journal.follow(FollowFrom::At(queue.position() + 1), OnLag::CatchUp)?;
     let client = Client::new(settings, key);
     let mut asker = Asker { tools, settings, client, journal, queue, spool };
     asker.save()?;
@@ -222,12 +222,12 @@ fn follow(
         };
         tools.health.set_model(Some(about(settings, Some(&asker.queue))));
         match subscription.next_within(rest) {
-            Ok(Some(Followed::Event(recorded))) => {
+            Ok(Some(Delivery::Event(recorded))) => {
                 asker.queue.apply(recorded.position, &recorded.event, clock());
             }
             Ok(_) => {}
-            Err(FollowEnded::Closed) => break,
-            Err(FollowEnded::Failed(error)) => return Err(error.into()),
+            Err(FollowError::Closed) => break,
+            Err(FollowError::Failed(error)) => return Err(error.into()),
         }
         if saved_at.elapsed() >= SAVE_EVERY {
             asker.save()?;

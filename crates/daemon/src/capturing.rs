@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use capture::{Environment, IngestSummary, SourceIndex, StopFlag, WatchStopper};
 use event::Time;
-use journal::{AppendError, ClaimError, Waker};
+use journal::{AppendError, ClaimError, SubscriptionWaker};
 use wire::Backlog;
 
 use crate::health::Health;
@@ -316,7 +316,7 @@ impl Worker {
     ) -> Result<(), IngestError> {
         let Worker { tools, control, .. } = self;
         let Tools { news, log, intake, health, .. } = tools;
-        let (is_over, waker) = (StopFlag::default(), Waker::default());
+        let (is_over, waker) = (StopFlag::default(), SubscriptionWaker::default());
         std::thread::scope(|scope| {
             let thread = std::thread::Builder::new().name("news".to_owned());
             let (stopping, stoppable) = mpsc::sync_channel::<WatchStopper>(1);

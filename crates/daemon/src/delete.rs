@@ -1,7 +1,7 @@
 //! A session and everything that was kept of it, gone for good.
 
 use event::{SessionId, Time};
-use journal::{Forks, Journal, LineageError, ReadError, StorageError};
+use journal::{ForkPolicy, Journal, LineageError, ReadError, StorageError};
 
 use ingest::remove_originals;
 use segments::{SegmentError, forget_segments};
@@ -27,7 +27,7 @@ pub fn delete(
     journal: &Journal,
     session: &SessionId,
     at: Time,
-    forks: Forks,
+    forks: ForkPolicy,
 ) -> Result<(), DeleteError> {
     if journal.deleted_at(session)?.is_none() {
         journal.delete(session, at, forks)?;

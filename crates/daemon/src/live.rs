@@ -15,7 +15,9 @@ use std::time::{Duration, Instant};
 
 use capture::Environment;
 use event::{SessionId, Time};
-use journal::{Ended, Followed, From, Journal, OnLag, ReadError, SessionInfo, Waker};
+use journal::{
+    Delivery, FollowError, FollowFrom, Journal, OnLag, ReadError, SessionInfo, SubscriptionWaker,
+};
 use serve::Board;
 
 use crate::answers;
@@ -49,7 +51,7 @@ pub(crate) struct Live {
     statuses: Mutex<Kept>,
     wanted: Mutex<Wanted>,
     changed: Condvar,
-    waker: Waker,
+    waker: SubscriptionWaker,
 }
 
 /// Statuses of the journal that was open when they were begun.
@@ -89,7 +91,8 @@ impl Live {
         let statuses = Statuses::new(opened.journal(), environment.clone());
         let processes = Processes::default();
         let statuses = Mutex::new(Kept { reopened, statuses, processes });
-        let (wanted, changed, waker) = (Mutex::default(), Condvar::new(), Waker::default());
+        let (wanted, changed, waker) =
+            (Mutex::default(), Condvar::new(), SubscriptionWaker::default());
         Live { opened, environment, clock, board, statuses, wanted, changed, waker }
     }
 
@@ -165,7 +168,7 @@ impl Live {
     fn keep_fresh(&self, round: u64) -> Result<(), ReadError> {
         let journal = self.opened.journal();
         // Before the first look: what is recorded during it is looked at again.
-        let mut news = journal.follow(From::Now, OnLag::Skip)?.woken_by(&self.waker);
+        let mut news = journal.follow(FollowFrom::Now, OnLag::Skip)?.with_waker(&self.waker);
         let mut shown = self.show_all(round, &journal)?;
         let mut is_all_due = false;
         let mut recorded = BTreeSet::new();
@@ -175,14 +178,14 @@ impl Live {
                 false => SHOWN_EVERY.saturating_sub(shown.at.elapsed()),
             };
             match news.next_within(patience) {
-                Ok(Some(Followed::Event(event))) => {
+                Ok(Some(Delivery::Event(event))) => {
                     recorded.insert(event.event.session_id.clone());
                 }
                 // So much came at once that nobody knows what it was about.
-                Ok(Some(Followed::Gap { .. })) => is_all_due = true,
+                Ok(Some(Delivery::Gap { .. })) => is_all_due = true,
                 Ok(Some(_) | None) => {}
-                Err(Ended::Closed) => return Ok(()),
-                Err(Ended::Failed(error)) => return Err(error),
+                Err(FollowError::Closed) => return Ok(()),
+                Err(FollowError::Failed(error)) => return Err(error),
             }
             if shown.open_at.elapsed() >= OPEN_EVERY {
                 is_all_due |= shown.all_at.elapsed() >= ALL_EVERY

@@ -10,7 +10,9 @@ use std::time::{Duration, Instant};
 use bus::{Handle, PublishError};
 use capture::StopFlag;
 use event::{Event, Time};
-use journal::{Ended, Followed, From, Journal, OnLag, ReadError, Recorded, Waker};
+use journal::{
+    Delivery, FollowError, FollowFrom, Journal, OnLag, ReadError, Recorded, SubscriptionWaker,
+};
 
 use crate::cortex::{ABSENCE, Cortex};
 use crate::opened::Opened;
@@ -111,25 +113,29 @@ impl News {
 
     /// Tells what is committed from now on, until it is asked to end and woken; what was committed by
     /// then is told as well.
-    pub(crate) fn follow(&mut self, stop: &StopFlag, waker: &Waker) -> Result<(), ReadError> {
-        let from = From::At(self.at + 1);
+    pub(crate) fn follow(
+        &mut self,
+        stop: &StopFlag,
+        waker: &SubscriptionWaker,
+    ) -> Result<(), ReadError> {
+        let from = FollowFrom::At(self.at + 1);
         let journal = self.opened.journal();
-        let mut subscription = journal.follow(from, OnLag::CatchUp)?.woken_by(waker);
+        let mut subscription = journal.follow(from, OnLag::CatchUp)?.with_waker(waker);
         loop {
             // Asked first: what is committed before the end is told before the end.
             let is_over = stop.is_asked();
             let patience = if is_over { Duration::ZERO } else { self.patience() };
             match subscription.next_within(patience) {
-                Ok(Some(Followed::Event(recorded))) if self.was_seen_now(&recorded.event) => {
+                Ok(Some(Delivery::Event(recorded))) if self.was_seen_now(&recorded.event) => {
                     self.tell(&recorded, &journal);
                 }
                 // Somebody has imported it.
-                Ok(Some(Followed::Event(recorded))) => self.pass(&recorded, &journal),
+                Ok(Some(Delivery::Event(recorded))) => self.pass(&recorded, &journal),
                 Ok(Some(_)) => {}
                 Ok(None) if is_over => break,
                 Ok(None) => self.save(),
-                Err(Ended::Closed) => break,
-                Err(Ended::Failed(error)) => return Err(error),
+                Err(FollowError::Closed) => break,
+                Err(FollowError::Failed(error)) => return Err(error),
             }
             if self.saved_at.elapsed() >= SAVE_EVERY {
                 self.save();

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use bus::{Draft, Message, PAGE_BYTES, PageRequest, ReplayError, ReplayPage, ReplaySource};
 use event::SessionId;
-use journal::{Ended, Followed, From, Journal, OnLag, Recorded, Selection, Subscription};
+use journal::{
+    Delivery, FollowError, FollowFrom, Journal, OnLag, Recorded, Selection, Subscription,
+};
 
 use crate::cortex::{About, Before, Cortex, DECISIVE, Run, compact};
 use crate::opened::Opened;
@@ -49,7 +51,7 @@ impl Past {
         if let Some(known) = known {
             return Ok(readings.remove(known));
         }
-        let from = From::At(after.saturating_add(1));
+        let from = FollowFrom::At(after.saturating_add(1));
         let subscription = journal.follow(from, OnLag::CatchUp).map_err(unreadable)?;
         Ok(Reading { at: after, subscription, next: None, cortex: Cortex::default() })
     }
@@ -115,10 +117,10 @@ impl Reading {
         }
         loop {
             match self.subscription.next_within(Duration::ZERO) {
-                Ok(Some(Followed::Event(recorded))) => return Ok(Some(recorded)),
+                Ok(Some(Delivery::Event(recorded))) => return Ok(Some(recorded)),
                 Ok(Some(_)) => {}
-                Ok(None) | Err(Ended::Closed) => return Ok(None),
-                Err(Ended::Failed(error)) => return Err(unreadable(error)),
+                Ok(None) | Err(FollowError::Closed) => return Ok(None),
+                Err(FollowError::Failed(error)) => return Err(unreadable(error)),
             }
         }
     }

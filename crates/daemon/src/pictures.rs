@@ -51,7 +51,7 @@ impl<'a> Place<'a> {
 
     fn read(&self, journal: &Journal) -> Option<Vec<u8>> {
         let stretch = self.offset..self.offset.saturating_add(self.len);
-        let read = journal.originals().stretch(self.source, self.generation, stretch);
+        let read = journal.originals().read_range(self.source, self.generation, stretch);
         // What cannot be unpacked is as good as gone; `doctor` tells of it.
         read.ok().flatten()
     }

@@ -199,7 +199,7 @@ impl Daemon {
         note(told, log.clone())?;
         requests::answer_all(bus.clone())?;
         log.info(Part::Daemon, format!("up, pid {}", std::process::id()));
-        for finding in opened.journal().found_on_opening() {
+        for finding in opened.journal().open_findings() {
             log.warn(Part::Journal, format!("{}; {}", finding.damage, finding.remedy));
         }
 

@@ -9,7 +9,7 @@ use capture::{
 };
 use event::payload::Unknown;
 use event::{EventId, Kind, Raw, SessionId, Time};
-use journal::{Journal, ReadError, Selection, SourceMove, Ticket};
+use journal::{Journal, PendingAppend, ReadError, Selection, SourceMove};
 
 use crate::admission::Gate;
 use crate::project::Projects;
@@ -40,7 +40,7 @@ pub(crate) struct Recorder<'a> {
     /// What is put is news that somebody may wait for.
     is_news: bool,
     /// What was handed over, and its bytes.
-    waiting: VecDeque<(Ticket, usize)>,
+    waiting: VecDeque<(PendingAppend, usize)>,
     waiting_bytes: usize,
     /// For each of what waits and what is gathered, in this order: its source, and how far that is
     /// read with it.
@@ -127,7 +127,7 @@ impl<'a> Recorder<'a> {
         if let Some((ticket, bytes)) = self.waiting.pop_front() {
             self.waiting_bytes -= bytes;
             self.read_to.pop_front();
-            let news = ticket.wait_for_news().map_err(failed)?;
+            let news = ticket.wait_for_new().map_err(failed)?;
             self.recorded += news.len() as u64;
             let mut facts = self.facts.borrow_mut();
             news.iter().for_each(|(seq, draft)| facts.apply(self.journal, *seq, draft));
@@ -169,12 +169,12 @@ impl Sink for Recorder<'_> {
             return Ok(());
         }
         let Original { source, generation, offset, bytes } = original;
-        self.journal.originals().keep(source, generation, offset, bytes).map_err(failed)
+        self.journal.originals().append(source, generation, offset, bytes).map_err(failed)
     }
 
     fn original(&self, source: &str, generation: u32) -> Result<Option<StoredOriginal>, SinkError> {
         let originals = self.journal.originals();
-        let begin = originals.begin(source, generation).map_err(failed)?;
+        let begin = originals.first_offset(source, generation).map_err(failed)?;
         let kept = originals.read(source, generation).map_err(failed)?;
         Ok(begin.zip(kept).map(|(from, bytes)| StoredOriginal { from, bytes: Box::new(bytes) }))
     }

@@ -1,7 +1,8 @@
-//! Bodies of artifacts: stored once by content, verified when they are read.
+//! Bodies of artifacts: content-addressed, and verified when they are read.
 //!
-//! A body is known by the id of its artifact and kept under its SHA-256, so ids with the same
-//! bytes share them. Every store uses the same bodies; only the memory store keeps them in memory.
+//! A body is found by the id of its artifact and stored under its SHA-256, so ids with the same
+//! bytes share them. All stores use the same folder of bodies; only the memory store keeps them in
+//! memory.
 //!
 //! Not here: the events that describe artifacts, and what they mean (`session`).
 
@@ -17,11 +18,11 @@ use sha2::{Digest, Sha256};
 
 use crate::ArtifactError;
 use crate::name::hex;
-use folder::Folder;
+use folder::ArtifactFolder;
 
-/// Where the bodies of a journal are kept.
+/// The bodies of a journal's artifacts.
 pub struct Artifacts {
-    shelf: Shelf,
+    store: BodyStore,
 }
 
 /// What is known of a body without reading it.
@@ -33,14 +34,14 @@ pub struct ArtifactBody {
     pub digest: String,
 }
 
-/// What the caller says about a body that is put. A body that does not fit is not stored.
+/// Size and digest that the caller expects. A body with others is not stored.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Expected<'a> {
+pub struct ExpectedBody<'a> {
     pub size: Option<u64>,
     pub digest: Option<&'a str>,
 }
 
-/// A body being read. Its end is an error of kind `InvalidData` if size or digest do not fit.
+/// Reads a body. The read at its end fails with `InvalidData` if size or digest do not fit.
 pub struct BodyReader {
     body: ArtifactBody,
     bytes: Box<dyn Read + Send>,
@@ -49,19 +50,19 @@ pub struct BodyReader {
     is_verified: bool,
 }
 
-enum Shelf {
-    Folder(Folder),
-    Memory(Mutex<Memory>),
+enum BodyStore {
+    Folder(ArtifactFolder),
+    Memory(Mutex<MemoryBodies>),
 }
 
 #[derive(Default)]
-struct Memory {
+struct MemoryBodies {
     ids: HashMap<String, ArtifactBody>,
     bodies: HashMap<String, Arc<[u8]>>,
 }
 
-/// Bytes that pass by on their way to where they are kept.
-struct Measured<R> {
+/// Counts and hashes the bytes that are read through it.
+struct HashingReader<R> {
     bytes: R,
     hash: Sha256,
     size: u64,
@@ -71,14 +72,14 @@ struct Measured<R> {
 const ID_MAX: usize = 255;
 
 impl Artifacts {
-    /// Bodies in a folder, which is created with the first of them.
+    /// Keeps bodies in a folder, which is created with the first one.
     pub(crate) fn in_folder(dir: PathBuf) -> Artifacts {
-        Artifacts { shelf: Shelf::Folder(Folder::new(dir)) }
+        Artifacts { store: BodyStore::Folder(ArtifactFolder::new(dir)) }
     }
 
-    /// Bodies that live as long as the process.
+    /// Keeps bodies in memory.
     pub(crate) fn in_memory() -> Artifacts {
-        Artifacts { shelf: Shelf::Memory(Mutex::default()) }
+        Artifacts { store: BodyStore::Memory(Mutex::default()) }
     }
 
     /// Stores a body under an id, in one pass and with bounded memory.
@@ -88,14 +89,14 @@ impl Artifacts {
         &self,
         id: &str,
         bytes: impl Read,
-        expected: Expected<'_>,
+        expected: ExpectedBody<'_>,
     ) -> Result<ArtifactBody, ArtifactError> {
         check_id(id)?;
         let size_max = expected.size.unwrap_or(u64::MAX);
-        let mut bytes = Measured { bytes, hash: Sha256::new(), size: 0, size_max };
-        match &self.shelf {
-            Shelf::Folder(folder) => folder.put(id, &mut bytes, expected),
-            Shelf::Memory(memory) => {
+        let mut bytes = HashingReader { bytes, hash: Sha256::new(), size: 0, size_max };
+        match &self.store {
+            BodyStore::Folder(folder) => folder.put(id, &mut bytes, expected),
+            BodyStore::Memory(memory) => {
                 let mut text = Vec::new();
                 let read = bytes.read_to_end(&mut text);
                 let body = bytes.finish(id, expected)?;
@@ -105,18 +106,18 @@ impl Artifacts {
         }
     }
 
-    /// Stores bytes under an id of their own, which is returned.
+    /// Stores bytes under an id made from their digest, and returns the id.
     pub fn put_bytes(&self, bytes: &[u8]) -> Result<String, ArtifactError> {
         let id = format!("sha256-{}", hex(&Sha256::digest(bytes)));
-        self.put(&id, bytes, Expected::default()).map(|body| body.id)
+        self.put(&id, bytes, ExpectedBody::default()).map(|body| body.id)
     }
 
     /// What is known of a body, without reading it.
     pub fn stat(&self, id: &str) -> Result<ArtifactBody, ArtifactError> {
         check_id(id)?;
-        let found = match &self.shelf {
-            Shelf::Folder(folder) => folder.stat(id)?,
-            Shelf::Memory(memory) => lock(memory).ids.get(id).cloned(),
+        let found = match &self.store {
+            BodyStore::Folder(folder) => folder.stat(id)?,
+            BodyStore::Memory(memory) => lock(memory).ids.get(id).cloned(),
         };
         found.ok_or_else(|| ArtifactError::ArtifactNotFound(id.to_owned()))
     }
@@ -124,9 +125,9 @@ impl Artifacts {
     /// Opens a body; size and digest are verified while it is read.
     pub fn open(&self, id: &str) -> Result<BodyReader, ArtifactError> {
         let body = self.stat(id)?;
-        let bytes = match &self.shelf {
-            Shelf::Folder(folder) => folder.open(&body)?,
-            Shelf::Memory(memory) => lock(memory).open(&body),
+        let bytes = match &self.store {
+            BodyStore::Folder(folder) => folder.open(&body)?,
+            BodyStore::Memory(memory) => lock(memory).open(&body),
         };
         let missing =
             || ArtifactError::BodyMissing { id: body.id.clone(), digest: body.digest.clone() };
@@ -137,37 +138,37 @@ impl Artifacts {
     /// Reads a body whole.
     pub fn read(&self, id: &str) -> Result<Vec<u8>, ArtifactError> {
         let mut bytes = Vec::new();
-        self.open(id)?.read_to_end(&mut bytes).map_err(|error| unwrap(id, error))?;
+        self.open(id)?.read_to_end(&mut bytes).map_err(|error| artifact_error(id, error))?;
         Ok(bytes)
     }
 
-    /// Reads a body to its end, keeping nothing.
+    /// Reads a body to its end to verify it.
     pub fn verify(&self, id: &str) -> Result<(), ArtifactError> {
         let mut body = self.open(id)?;
-        io::copy(&mut body, &mut io::sink()).map_err(|error| unwrap(id, error))?;
+        io::copy(&mut body, &mut io::sink()).map_err(|error| artifact_error(id, error))?;
         Ok(())
     }
 
-    /// Every body there is, in no order.
+    /// Lists all bodies, in no order.
     pub fn list(&self) -> Result<Vec<ArtifactBody>, ArtifactError> {
-        match &self.shelf {
-            Shelf::Folder(folder) => folder.list(),
-            Shelf::Memory(memory) => Ok(lock(memory).ids.values().cloned().collect()),
+        match &self.store {
+            BodyStore::Folder(folder) => folder.list(),
+            BodyStore::Memory(memory) => Ok(lock(memory).ids.values().cloned().collect()),
         }
     }
 
-    /// Bodies whose id is not `referenced` and that were put more than a day before `now`.
+    /// Lists bodies whose id is not `referenced` and that were put more than a day before `now`.
     ///
-    /// A younger one may belong to an event that is about to be recorded. What is in memory ends
-    /// with its process and is never an orphan.
+    /// A younger one may belong to an event that is about to be recorded. Bodies in memory end with
+    /// the process and are never orphans.
     pub fn orphans(
         &self,
         referenced: &HashSet<String>,
         now: Time,
     ) -> Result<Vec<ArtifactBody>, ArtifactError> {
-        match &self.shelf {
-            Shelf::Folder(folder) => folder.orphans(referenced, now),
-            Shelf::Memory(_) => Ok(Vec::new()),
+        match &self.store {
+            BodyStore::Folder(folder) => folder.orphans(referenced, now),
+            BodyStore::Memory(_) => Ok(Vec::new()),
         }
     }
 
@@ -177,9 +178,9 @@ impl Artifacts {
         referenced: &HashSet<String>,
         now: Time,
     ) -> Result<Vec<ArtifactBody>, ArtifactError> {
-        match &self.shelf {
-            Shelf::Folder(folder) => folder.remove_orphans(referenced, now),
-            Shelf::Memory(_) => Ok(Vec::new()),
+        match &self.store {
+            BodyStore::Folder(folder) => folder.remove_orphans(referenced, now),
+            BodyStore::Memory(_) => Ok(Vec::new()),
         }
     }
 }
@@ -225,10 +226,10 @@ impl Read for BodyReader {
     }
 }
 
-impl Memory {
+impl MemoryBodies {
     fn put(&mut self, body: ArtifactBody, bytes: Vec<u8>) -> Result<ArtifactBody, ArtifactError> {
         if let Some(known) = self.ids.get(&body.id) {
-            return body.unless_other(known);
+            return body.require_same_digest(known);
         }
         self.bodies.entry(body.digest.clone()).or_insert_with(|| bytes.into());
         self.ids.insert(body.id.clone(), body.clone());
@@ -242,8 +243,8 @@ impl Memory {
 }
 
 impl ArtifactBody {
-    /// Itself, if it is what is `known` under its id.
-    fn unless_other(self, known: &ArtifactBody) -> Result<ArtifactBody, ArtifactError> {
+    /// Returns itself if its digest is the one that is `known` under its id.
+    fn require_same_digest(self, known: &ArtifactBody) -> Result<ArtifactBody, ArtifactError> {
         if self.digest == known.digest {
             Ok(self)
         } else {
@@ -252,9 +253,13 @@ impl ArtifactBody {
     }
 }
 
-impl<R> Measured<R> {
-    /// What passed by, if it is what the caller said.
-    fn finish(&mut self, id: &str, expected: Expected<'_>) -> Result<ArtifactBody, ArtifactError> {
+impl<R> HashingReader<R> {
+    /// Returns the body that was read, if size and digest are as expected.
+    fn finish(
+        &mut self,
+        id: &str,
+        expected: ExpectedBody<'_>,
+    ) -> Result<ArtifactBody, ArtifactError> {
         let id = id.to_owned();
         if let Some(expected) = expected.size.filter(|expected| *expected != self.size) {
             return Err(ArtifactError::SizeMismatch { id, expected, actual: self.size });
@@ -268,9 +273,9 @@ impl<R> Measured<R> {
     }
 }
 
-impl<R: Read> Read for Measured<R> {
+impl<R: Read> Read for HashingReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        // One byte more than expected is enough to know.
+        // One byte more than expected is enough to refuse the body.
         if self.size > self.size_max {
             return Ok(0);
         }
@@ -299,8 +304,8 @@ fn failed(action: &'static str, id: &str, error: io::Error) -> ArtifactError {
     ArtifactError::Storage(crate::StorageError::new(action, id, error))
 }
 
-/// The reason a [`BodyReader`] gave, if it was one of ours.
-fn unwrap(id: &str, error: io::Error) -> ArtifactError {
+/// Unwraps the error of a [`BodyReader`].
+fn artifact_error(id: &str, error: io::Error) -> ArtifactError {
     match error.get_ref().and_then(|inner| inner.downcast_ref::<ArtifactError>()) {
         Some(inner) => inner.clone(),
         None => failed("read the body of", id, error),

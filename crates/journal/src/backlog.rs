@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use event::Draft;
 
-use crate::intake;
 use crate::limit::BACKLOG_BYTES_MAX;
+use crate::prepare;
 use crate::store::EventRow;
 
 /// Events in the order of their positions, perhaps with gaps.
@@ -43,7 +43,7 @@ impl Backlog {
             if self.bytes >= BACKLOG_BYTES_MAX {
                 break;
             }
-            self.bytes += intake::size(&row.draft);
+            self.bytes += prepare::json_size(&row.draft);
             let draft = Arc::clone(&row.draft);
             self.fresh.push_back(Fresh { position: row.position, draft });
         }
@@ -58,7 +58,7 @@ impl Backlog {
             if first.position >= from && (!is_next || taken.len() == count) {
                 break;
             }
-            self.bytes -= intake::size(&first.draft);
+            self.bytes -= prepare::json_size(&first.draft);
             let first = self.fresh.pop_front();
             taken.extend(first.filter(|_| is_next));
         }

@@ -1,45 +1,46 @@
-//! What is appended, and what comes back.
+//! What is appended, and the receipt for it.
 
 use event::{Draft, EventId, SessionId, Time};
 
 use event::payload::SessionMode;
 
-/// Events that become part of the record together or not at all, over any number of sessions.
+/// Events of any number of sessions that are recorded in one transaction or not at all.
 #[derive(Debug, Clone)]
 pub struct Batch {
-    pub(crate) door: Door,
-    pub(crate) steps: Vec<Step>,
-    pub(crate) expected: Vec<Ending>,
+    pub(crate) mode: AppendMode,
+    pub(crate) steps: Vec<BatchStep>,
+    pub(crate) expected: Vec<ExpectedTail>,
     pub(crate) source: Option<SourceMove>,
 }
 
-/// One thing a batch adds, in order.
+/// One item of a batch, in order.
 #[derive(Debug, Clone)]
-pub(crate) enum Step {
-    /// An event, and the number it brings.
+pub(crate) enum BatchStep {
+    /// An event, and the `seq` it brings.
     Draft(Draft, Option<u64>),
     Ancestry(Ancestry),
 }
 
-/// Where a session is expected to end.
+/// The tail that the caller expects a session to have.
 #[derive(Debug, Clone)]
-pub(crate) struct Ending {
+pub(crate) struct ExpectedTail {
     pub(crate) session_id: SessionId,
     pub(crate) seq: u64,
-    /// The event that has to stand there; any if absent.
+    /// The event that has to be the last one; any if absent.
     pub(crate) event_id: Option<EventId>,
 }
 
-/// How events come in.
+/// Which rules an append follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Door {
-    /// Sessions we host: the caller can be told no.
+pub enum AppendMode {
+    /// Events of a session that the caller hosts: a batch that breaks a rule is refused.
     Hosted,
-    /// What was seen elsewhere: it is never refused for its meaning.
+    /// Events that were captured elsewhere: they happened, so no meaning is a reason to refuse
+    /// them.
     Observed,
 }
 
-/// A source and how far it was read, before and after the batch.
+/// The checkpoint of a source: how far it was read before and after the batch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceMove {
     pub source_id: String,
@@ -62,95 +63,95 @@ pub struct Ancestry {
     pub label: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub reason: Option<String>,
-    /// Generations above; computed, never believed on import.
+    /// Generations above; computed, and ignored on import.
     #[serde(default)]
     pub depth: u32,
     pub created_at: Time,
 }
 
-/// What became of a batch, draft by draft.
+/// The result of an append, event by event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Receipt {
-    pub events: Vec<Appended>,
+    pub events: Vec<EventReceipt>,
 }
 
-/// What became of one draft.
+/// The result for one event.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Appended {
+pub struct EventReceipt {
     pub id: EventId,
     pub seq: u64,
     pub position: u64,
-    pub outcome: Recording,
+    pub outcome: AppendOutcome,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Recording {
-    /// It is a new row.
+pub enum AppendOutcome {
+    /// It is new.
     Recorded,
-    /// The same fact was there before; `differs` tells whether this telling was another one.
+    /// The same fact was recorded before; `differs` says whether its content is another.
     AlreadyRecorded { differs: bool },
-    /// Its session was deleted, and a second reading does not bring it back.
+    /// Its session was deleted, and reading the source again does not bring it back.
     Ignored,
 }
 
 impl Batch {
     pub fn hosted() -> Batch {
-        Batch::new(Door::Hosted)
+        Batch::new(AppendMode::Hosted)
     }
 
     pub fn observed() -> Batch {
-        Batch::new(Door::Observed)
+        Batch::new(AppendMode::Observed)
     }
 
-    fn new(door: Door) -> Batch {
-        Batch { door, steps: Vec::new(), expected: Vec::new(), source: None }
+    fn new(mode: AppendMode) -> Batch {
+        Batch { mode, steps: Vec::new(), expected: Vec::new(), source: None }
     }
 
     #[must_use]
     pub fn with(mut self, draft: Draft) -> Batch {
-        self.steps.push(Step::Draft(draft, None));
+        self.steps.push(BatchStep::Draft(draft, None));
         self
     }
 
     #[must_use]
     pub fn with_all(mut self, drafts: impl IntoIterator<Item = Draft>) -> Batch {
-        self.steps.extend(drafts.into_iter().map(|draft| Step::Draft(draft, None)));
+        self.steps.extend(drafts.into_iter().map(|draft| BatchStep::Draft(draft, None)));
         self
     }
 
-    /// An event that brings its number; it must be the next of its session.
+    /// Adds an event with its `seq`, which has to be the next of its session.
     #[must_use]
     pub fn with_numbered(mut self, draft: Draft, seq: u64) -> Batch {
-        self.steps.push(Step::Draft(draft, Some(seq)));
+        self.steps.push(BatchStep::Draft(draft, Some(seq)));
         self
     }
 
     /// Refuses the batch unless the session ends at `seq`.
     #[must_use]
     pub fn expecting(mut self, session_id: SessionId, seq: u64) -> Batch {
-        self.expected.push(Ending { session_id, seq, event_id: None });
+        self.expected.push(ExpectedTail { session_id, seq, event_id: None });
         self
     }
 
-    /// Refuses the batch unless the session ends at `seq` with this very event: for what was
-    /// submitted on top of something whose outcome is not known yet.
+    /// Refuses the batch unless the session ends at `seq` with this event. For a batch that is
+    /// submitted before the one it builds on is answered.
     #[must_use]
-    pub fn behind(mut self, session_id: SessionId, seq: u64, event_id: EventId) -> Batch {
-        self.expected.push(Ending { session_id, seq, event_id: Some(event_id) });
+    pub fn expecting_event(mut self, session_id: SessionId, seq: u64, event_id: EventId) -> Batch {
+        self.expected.push(ExpectedTail { session_id, seq, event_id: Some(event_id) });
         self
     }
 
-    /// Moves the position of a source together with the events read from it.
+    /// Moves the checkpoint of a source in the same transaction as the events read from it.
     #[must_use]
     pub fn from_source(mut self, source: SourceMove) -> Batch {
         self.source = Some(source);
         self
     }
 
-    /// Says where a session comes from, before any event of its own in this batch.
+    /// Adds the ancestry of a session, ahead of its own events in this batch.
     #[must_use]
     pub fn with_ancestry(mut self, ancestry: Ancestry) -> Batch {
-        self.steps.push(Step::Ancestry(ancestry));
+        self.steps.push(BatchStep::Ancestry(ancestry));
         self
     }
 }

@@ -1,14 +1,14 @@
-//! What there is: sessions and their counters, without reading a single event.
+//! Lists sessions and their counters, without reading a single event.
 
 use event::payload::SessionMode;
 use event::{Cost, SessionId, Time, is_in_project};
 
 use crate::ReadError;
 use crate::batch::Ancestry;
-use crate::store::{Reader, SessionCursor, SessionRow};
+use crate::store::{SessionCursor, SessionRow, StoreReader};
 
-/// A session as the catalogue knows it. Counters are its own: what it inherits counts where it
-/// was made.
+/// A session in the catalogue. Counters cover its own events; inherited ones count in the session
+/// they were made in.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SessionInfo {
     pub id: SessionId,
@@ -33,7 +33,7 @@ pub struct SessionInfo {
 }
 
 impl SessionInfo {
-    /// How it came from its parent: `None` for a session that began by itself.
+    /// How it came from its parent; `None` for a root.
     pub fn mode(&self) -> Option<&SessionMode> {
         self.ancestry.mode.as_ref()
     }
@@ -80,7 +80,7 @@ impl From<SessionRow> for SessionInfo {
 }
 
 impl SessionFilter {
-    fn takes(&self, row: &SessionRow) -> bool {
+    fn matches(&self, row: &SessionRow) -> bool {
         let is_in =
             |wanted: &String| is_in_project(row.project.as_deref(), row.cwd.as_deref(), wanted);
         self.provider.as_ref().is_none_or(|provider| *provider == row.provider)
@@ -90,15 +90,15 @@ impl SessionFilter {
     }
 }
 
-/// Sessions looked at between two that fit the filter, per request to the store.
+/// Sessions per request to the store.
 const ROWS_PER_READ: usize = 256;
 
 /// One page, newest activity first.
 ///
-/// A session that gets news while somebody pages moves to the front; none is listed twice, and
-/// none that stayed quiet is left out.
+/// A session that gets events between two pages moves to the front. No session is listed twice, and
+/// none without new events is left out.
 pub(crate) fn sessions(
-    reader: &dyn Reader,
+    reader: &dyn StoreReader,
     filter: &SessionFilter,
     cursor: Option<&str>,
     limit: usize,
@@ -112,11 +112,11 @@ pub(crate) fn sessions(
         for row in rows {
             let place = SessionCursor { last_at: row.last_at, number: row.number };
             after = Some(place);
-            if !filter.takes(&row) {
+            if !filter.matches(&row) {
                 continue;
             }
             if items.len() == limit {
-                return Ok(SessionPage { items, next: last.map(write_cursor) });
+                return Ok(SessionPage { items, next: last.map(encode_cursor) });
             }
             last = Some(place);
             items.push(row.into());
@@ -128,7 +128,7 @@ pub(crate) fn sessions(
 }
 
 /// The one session whose id, or whose provider's id, is `prefix` or begins with it.
-pub(crate) fn resolve(reader: &dyn Reader, prefix: &str) -> Result<SessionInfo, ReadError> {
+pub(crate) fn resolve(reader: &dyn StoreReader, prefix: &str) -> Result<SessionInfo, ReadError> {
     const CANDIDATES_MAX: usize = 20;
     if let Ok(id) = SessionId::new(prefix)
         && let Some(row) = reader.session(&id)?
@@ -155,7 +155,7 @@ pub(crate) fn resolve(reader: &dyn Reader, prefix: &str) -> Result<SessionInfo, 
     }
 }
 
-fn write_cursor(place: SessionCursor) -> String {
+fn encode_cursor(place: SessionCursor) -> String {
     format!("{}:{}", place.last_at.nanos(), place.number)
 }
 

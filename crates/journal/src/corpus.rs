@@ -8,8 +8,8 @@ use event::{EventId, SessionId};
 use crate::backlog::Fresh;
 use crate::event_search::Corpus;
 use crate::feed::Feed;
-use crate::read::{Lineage, salvaged};
-use crate::store::{Direction, Reader, SeqRange, Store, Stored};
+use crate::read::{Lineage, salvage_event};
+use crate::store::{Direction, SeqRange, Store, StoreReader, StoredEvent};
 use crate::{ReadError, Recorded};
 
 /// Fresh events that are taken in one go.
@@ -81,7 +81,7 @@ impl Corpus for StoreCorpus<'_> {
     }
 
     fn lineage(&self, session_id: &SessionId) -> Result<Vec<(SessionId, u64)>, ReadError> {
-        Ok(Lineage::load(&*self.store.reader()?, session_id)?.shown())
+        Ok(Lineage::load(&*self.store.reader()?, session_id)?.visible_ranges())
     }
 }
 
@@ -95,12 +95,12 @@ impl StoreCorpus<'_> {
 }
 
 /// The event of a row; nothing for a row whose session is gone.
-fn recorded(reader: &dyn Reader, stored: Stored) -> Result<Option<Recorded>, ReadError> {
-    let Stored { position, session, seq, event } = stored;
+fn recorded(reader: &dyn StoreReader, stored: StoredEvent) -> Result<Option<Recorded>, ReadError> {
+    let StoredEvent { position, session, seq, event } = stored;
     let event = match event {
         Ok(event) => event,
         Err(broken) => match reader.session_numbered(session)? {
-            Some(row) => salvaged(&row.id, seq, row.created_at, &broken),
+            Some(row) => salvage_event(&row.id, seq, row.created_at, &broken),
             None => return Ok(None),
         },
     };
@@ -115,18 +115,18 @@ mod tests {
     use event::{Draft, Time};
 
     use super::*;
-    use crate::limit::FOREIGN_POLL;
+    use crate::limit::POLL_INTERVAL_READER;
     use crate::store::memory::MemoryStore;
-    use crate::store::{EventRow, Packed};
+    use crate::store::{EventRow, PackedEvent};
 
     #[test]
     fn what_is_in_memory_of_a_session_that_is_gone_is_not_indexed() {
-        let (store, feed) = (MemoryStore::default(), Feed::new(FOREIGN_POLL));
+        let (store, feed) = (MemoryStore::default(), Feed::new(POLL_INTERVAL_READER));
         let id: EventId = "01KJPX7FVT4ZZWPQ8RQK44AYVR".parse().unwrap();
         let session = SessionId::new("deleted").unwrap();
         let payload = UserPrompt::text("said once");
         let draft = Draft::new(id, session, Time::from_millis(0), &payload).unwrap();
-        let packed = Packed { rest: Vec::new(), payload: None };
+        let packed = PackedEvent { rest: Vec::new(), payload: None };
         let row = EventRow { position: 1, session: 1, seq: 1, draft: Arc::new(draft), packed };
         feed.state().backlog().want();
         feed.publish(&[row]);

@@ -20,7 +20,7 @@ use rusqlite::{
     params,
 };
 
-use crate::file::Identity;
+use crate::file::FileIdentity;
 use crate::lock::wait_for;
 use crate::{OpenError, ReadError, StorageError, View, folder};
 
@@ -60,7 +60,7 @@ pub(crate) struct Derived {
 #[derive(Debug, Default)]
 struct Readers {
     /// The file that all connections have open; `None` if there is none that can be used.
-    file: Option<Identity>,
+    file: Option<FileIdentity>,
     /// Rises whenever another one takes its place: older connections look at a file that is gone.
     generation: u64,
     idle: Vec<Connection>,
@@ -267,7 +267,7 @@ impl Derived {
     }
 
     /// One more connection to the file that the others have open.
-    fn connect_to(&self, file: Option<Identity>) -> Result<Connection, Failure> {
+    fn connect_to(&self, file: Option<FileIdentity>) -> Result<Connection, Failure> {
         let _turn = turn(&self.path, self.wait_max)?;
         match self.is_in_place(file)? {
             true => open_known(&self.path),
@@ -276,7 +276,7 @@ impl Derived {
     }
 
     /// Whether the file that was opened is the one that is there now.
-    fn is_in_place(&self, file: Option<Identity>) -> Result<bool, StorageError> {
+    fn is_in_place(&self, file: Option<FileIdentity>) -> Result<bool, StorageError> {
         Ok(file.is_some() && place(&self.path)? == file)
     }
 
@@ -420,8 +420,8 @@ fn turn(path: &Path, wait_max: Duration) -> Result<File, StorageError> {
 }
 
 /// Which file is at its place now.
-fn place(path: &Path) -> Result<Option<Identity>, StorageError> {
-    Identity::at(path).map_err(|error| StorageError::new("look at", path, error))
+fn place(path: &Path) -> Result<Option<FileIdentity>, StorageError> {
+    FileIdentity::from_path(path).map_err(|error| StorageError::new("look at", path, error))
 }
 
 /// Views only save time: where a newer program keeps its own, there are none.

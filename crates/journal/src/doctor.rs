@@ -1,4 +1,4 @@
-//! Is the record sound: every event, every reference, every body, every index.
+//! Verifies the journal: every event, every reference, every artifact body, every index.
 
 use std::collections::HashSet;
 
@@ -9,10 +9,10 @@ use crate::artifact::Artifacts;
 use crate::corpus::StoreCorpus;
 use crate::derived::Derived;
 use crate::event_search;
-use crate::store::{Direction, Reader, SeqRange, Store};
+use crate::store::{Direction, SeqRange, Store, StoreReader};
 use crate::{ArtifactError, ReadError, StorageError};
 
-/// One thing the doctor looked at.
+/// The result of one check.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Check {
     pub name: &'static str,
@@ -22,7 +22,7 @@ pub struct Check {
     pub fix: Option<String>,
 }
 
-/// Places named one by one; the rest is counted.
+/// Findings that are listed one by one; the rest is counted.
 const NAMED_MAX: usize = 10;
 
 impl Check {
@@ -39,7 +39,7 @@ impl Check {
     }
 }
 
-/// Rows, checksums, numbering and counters, as the store sees them.
+/// Checks rows, checksums, numbers and counters of the store.
 pub(crate) fn check_store(store: &dyn Store, repair: bool) -> Result<Vec<Check>, ReadError> {
     let findings = store.check(repair)?;
     if findings.is_empty() {
@@ -65,8 +65,8 @@ pub(crate) fn check_store(store: &dyn Store, repair: bool) -> Result<Vec<Check>,
     Ok(checks)
 }
 
-/// Every session's parent is there.
-pub(crate) fn check_ancestry(reader: &dyn Reader) -> Result<Check, ReadError> {
+/// Checks that every session's parent is there.
+pub(crate) fn check_ancestry(reader: &dyn StoreReader) -> Result<Check, ReadError> {
     let (mut count, mut dangling) = (0u64, Vec::new());
     let mut after = None;
     loop {
@@ -86,14 +86,15 @@ pub(crate) fn check_ancestry(reader: &dyn Reader) -> Result<Check, ReadError> {
     }
     let total = dangling.len();
     dangling.truncate(NAMED_MAX);
-    // A parent that was never seen is a fact about the world, not damage.
+    // Capture may never have seen a parent. That is no damage.
     let detail = format!("{total} parents were never seen: {}", dangling.join(", "));
     Ok(Check::good("ancestry", detail))
 }
 
-/// Every body an event names is there and whole; bodies nobody names are removed when old.
+/// Checks that every body an event names is there and whole. A repair removes old bodies that no
+/// event names.
 pub(crate) fn check_artifacts(
-    reader: &dyn Reader,
+    reader: &dyn StoreReader,
     artifacts: &Artifacts,
     repair: bool,
     now: Time,
@@ -109,7 +110,7 @@ pub(crate) fn check_artifacts(
         let events = page.into_iter().filter_map(|stored| stored.event.ok());
         for event in events {
             for id in event.artifact_ids() {
-                // A reference to something outside has no body here.
+                // An artifact outside the journal has no body here.
                 if is_outside(&event) || !named.insert(id.clone()) {
                     continue;
                 }
@@ -164,7 +165,7 @@ pub(crate) fn check_derived(
     }
 }
 
-/// Whether the event records an artifact whose bytes are not ours.
+/// Whether the event records an artifact whose bytes are not in the journal.
 fn is_outside(event: &Event) -> bool {
     event.readable::<ArtifactRecorded>().is_some_and(|recorded| recorded.artifact.digest.is_none())
 }

@@ -1,6 +1,6 @@
-//! What can go wrong, by what the caller would do about it.
+//! The errors of the journal, by what a caller would do about them.
 //!
-//! All of these can be cloned: one failed commit is told to everybody who waited for it.
+//! All can be cloned: a failed commit is the reply to every batch of its group.
 
 use std::error::Error;
 use std::fmt::{self, Display, Formatter};
@@ -35,7 +35,7 @@ pub enum OpenError {
 pub enum AppendError {
     #[error("session `{session_id}` ends at {actual}, not at {expected}")]
     Conflict { session_id: SessionId, expected: u64, actual: u64 },
-    #[error("source `{source_id}` has been read by somebody else meanwhile")]
+    #[error("source `{source_id}` has been read by another process meanwhile")]
     SourceMoved { source_id: String, expected: Option<String>, actual: Option<String> },
     #[error("event {id} is already recorded with other content, as {session_id} #{seq}")]
     DuplicateId { id: EventId, session_id: SessionId, seq: u64 },
@@ -73,7 +73,7 @@ pub enum AppendError {
     Ancestry(#[from] Box<LineageError>),
 }
 
-/// Something could not be read.
+/// A read failed.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum ReadError {
     #[error("there is no session `{0}`")]
@@ -96,7 +96,7 @@ pub enum ReadError {
     Storage(#[from] StorageError),
 }
 
-/// A question about ancestry, or an import of it, failed.
+/// A query about ancestry, or an import of it, failed.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum LineageError {
     #[error("session `{child}` names a parent `{parent}` that is not in the journal")]
@@ -134,7 +134,7 @@ pub enum ArtifactError {
     Storage(#[from] StorageError),
 }
 
-/// The disk or the database said no.
+/// An error of the disk or the database.
 #[derive(Debug, Clone)]
 pub struct StorageError {
     pub action: &'static str,
@@ -149,13 +149,13 @@ impl Display for StorageError {
 }
 
 impl Error for StorageError {
-    /// The cause itself and not our share in it, so that whoever walks the causes knows its type.
+    /// Returns the cause itself and not the `Arc` around it, so that callers can downcast it.
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         Some(&*self.cause)
     }
 }
 
-/// A place in a store that cannot be believed.
+/// Damage at a place in a store.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub struct Damage {
     pub store: &'static str,
@@ -192,14 +192,14 @@ impl StorageError {
         StorageError { action, path: path.into(), cause: Arc::new(cause) }
     }
 
-    /// Whether a newer program wrote the file, in a way that this one does not know.
+    /// Whether a newer program wrote the file, in a format that this one does not know.
     pub(crate) fn is_newer_format(&self) -> bool {
         matches!(self.cause.downcast_ref(), Some(OpenError::NewerFormat { .. }))
     }
 }
 
 impl ReadError {
-    /// Whether it is about a file that a newer program wrote, in a way that this one does not know.
+    /// Whether a newer program wrote the file, in a format that this one does not know.
     pub(crate) fn is_newer_format(&self) -> bool {
         matches!(self, ReadError::Storage(error) if error.is_newer_format())
     }

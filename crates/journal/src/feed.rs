@@ -1,7 +1,7 @@
-//! What was just committed, held for those who follow.
+//! A ring buffer of what was just committed, shared by all subscribers of the process.
 //!
-//! One ring for everybody: publishing costs the same for no subscriber and for a hundred. Who
-//! falls behind the ring reads on from the store.
+//! Publishing costs the same for no subscriber and for a hundred: each one has a cursor into the
+//! ring. A subscriber that the ring has overtaken reads on from the store.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -16,154 +16,161 @@ use crate::limit::{FEED_EVENTS_MAX, LIVE_TEXT_MAX};
 use crate::store::EventRow;
 
 pub(crate) struct Feed {
-    state: Mutex<State>,
-    news: Condvar,
-    /// How often those who follow look for what other processes committed.
-    foreign_poll: Duration,
+    state: Mutex<FeedState>,
+    /// Signalled after every change of the state.
+    changed: Condvar,
+    /// How often subscribers look for what other processes committed.
+    poll_interval: Duration,
 }
 
 #[derive(Default)]
-pub(crate) struct State {
-    ring: VecDeque<Item>,
-    /// The number of the first item in the ring; items are numbered from 0 as they come.
+pub(crate) struct FeedState {
+    ring: VecDeque<FeedItem>,
+    /// The number of the first item in the ring. Items are numbered from 0 as they come.
     first: u64,
     /// The newest position published here.
     tail: u64,
     subscribers: usize,
     backlog: Backlog,
-    /// The newest position of the store, and when somebody last asked it for that.
+    /// The newest position of the store, and when a subscriber last asked the store for it.
     polled: Option<(Instant, u64)>,
-    /// Somebody who waits looks now and then for what other processes committed. All others are
-    /// told, and sleep meanwhile.
-    has_lookout: bool,
-    /// The furthest item anybody has read; live items up to it can no longer be merged.
+    /// One waiting subscriber polls the store for what other processes committed. The others
+    /// sleep until it wakes them.
+    has_poller: bool,
+    /// The furthest item that any subscriber has read. Live items up to it can no longer be merged.
     read_up_to: u64,
-    closed: bool,
+    is_closed: bool,
 }
 
 #[derive(Clone)]
-pub(crate) enum Item {
+pub(crate) enum FeedItem {
     Event(Arc<Recorded>),
-    Live(Arc<Live>),
+    Live(Arc<LiveEvent>),
 }
 
-/// Something passing: published, never stored, merged while nobody has read it.
+/// A transient event: published, never stored, and merged with the next one until a subscriber
+/// has read it.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Live {
+pub struct LiveEvent {
     pub draft: Draft,
     /// How many were merged into this one.
     pub merged: u64,
 }
 
 impl Feed {
-    pub(crate) fn new(foreign_poll: Duration) -> Feed {
-        Feed { state: Mutex::default(), news: Condvar::new(), foreign_poll }
+    pub(crate) fn new(poll_interval: Duration) -> Feed {
+        Feed { state: Mutex::default(), changed: Condvar::new(), poll_interval }
     }
 
-    pub(crate) fn foreign_poll(&self) -> Duration {
-        self.foreign_poll
+    pub(crate) fn poll_interval(&self) -> Duration {
+        self.poll_interval
     }
 
-    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+    pub(crate) fn state(&self) -> MutexGuard<'_, FeedState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The store was asked for its newest position. If that is another one than before, everybody
-    /// has something to read.
-    pub(crate) fn polled(&self, tail: u64) {
+    /// Notes the newest position that the store has told, and wakes all subscribers if it moved.
+    pub(crate) fn set_polled(&self, tail: u64) {
         let before = self.state().polled.replace((Instant::now(), tail));
         if before.is_none_or(|(_, before)| before != tail) {
-            self.news.notify_all();
+            self.changed.notify_all();
         }
     }
 
-    /// Tells of committed events, in order.
+    /// Publishes committed events, in their order.
     pub(crate) fn publish(&self, rows: &[EventRow]) {
         let mut state = self.state();
         for row in rows {
             state.tail = row.position;
+            // Without a subscriber no event is copied; a later one reads the store.
             if state.subscribers > 0 {
                 let event = Draft::clone(&row.draft).with_seq(row.seq);
-                state.push(Item::Event(Arc::new(Recorded { position: row.position, event })));
+                state.push(FeedItem::Event(Arc::new(Recorded { position: row.position, event })));
             }
         }
         state.backlog.push(rows);
-        self.news.notify_all();
+        self.changed.notify_all();
     }
 
-    /// Tells of something passing.
+    /// Publishes a transient event.
     pub(crate) fn publish_live(&self, draft: Draft) {
         let mut state = self.state();
         if state.subscribers == 0 {
             return;
         }
         let next = state.end();
-        if let Some(Item::Live(last)) = state.ring.back()
+        // The last item may be replaced only while no subscriber has read it: one that has would
+        // never see what is merged into it.
+        if let Some(FeedItem::Live(last)) = state.ring.back()
             && state.read_up_to < next
             && let Some(merged) = last.merge(&draft)
         {
-            let last = state.ring.back_mut().expect("just seen");
-            *last = Item::Live(Arc::new(merged));
+            let last = state.ring.back_mut().expect("the ring has a last item");
+            *last = FeedItem::Live(Arc::new(merged));
         } else {
-            state.push(Item::Live(Arc::new(Live { draft, merged: 1 })));
+            state.push(FeedItem::Live(Arc::new(LiveEvent { draft, merged: 1 })));
         }
-        self.news.notify_all();
+        self.changed.notify_all();
     }
 
     pub(crate) fn close(&self) {
-        self.state().closed = true;
-        self.news.notify_all();
+        self.state().is_closed = true;
+        self.changed.notify_all();
     }
 
-    /// Waits until something may have changed, at most for `patience`.
+    /// Waits until the state may have changed, at most for `timeout`.
     pub(crate) fn wait<'a>(
         &'a self,
-        state: MutexGuard<'a, State>,
-        patience: Duration,
-    ) -> MutexGuard<'a, State> {
+        state: MutexGuard<'a, FeedState>,
+        timeout: Duration,
+    ) -> MutexGuard<'a, FeedState> {
         let (state, _) =
-            self.news.wait_timeout(state, patience).unwrap_or_else(PoisonError::into_inner);
+            self.changed.wait_timeout(state, timeout).unwrap_or_else(PoisonError::into_inner);
         state
     }
 
-    /// The same for one who follows: as the lookout of all who do, unless there is one.
-    pub(crate) fn wait_to_follow(
+    /// The same for a subscriber. It becomes the poller of all subscribers if there is none, and
+    /// then wakes in time for the next poll.
+    pub(crate) fn wait_as_subscriber(
         &self,
-        mut state: MutexGuard<'_, State>,
-        patience: Duration,
-        is_lookout: &mut bool,
+        mut state: MutexGuard<'_, FeedState>,
+        timeout: Duration,
+        is_poller: &mut bool,
     ) {
-        if !state.has_lookout {
-            (state.has_lookout, *is_lookout) = (true, true);
+        if !state.has_poller {
+            (state.has_poller, *is_poller) = (true, true);
         }
-        let patience = if *is_lookout { patience.min(self.foreign_poll) } else { patience };
-        drop(self.wait(state, patience));
+        let timeout = if *is_poller { timeout.min(self.poll_interval) } else { timeout };
+        drop(self.wait(state, timeout));
     }
 
-    /// Looks out no longer: one of those who still wait does.
-    pub(crate) fn step_down(&self) {
-        self.state().has_lookout = false;
-        self.news.notify_all();
+    /// Gives the role of the poller up. All are woken, so that one that still waits takes it over.
+    pub(crate) fn release_poller(&self) {
+        self.state().has_poller = false;
+        self.changed.notify_all();
     }
 
-    /// Wakes everybody who waits, and everybody who is about to.
+    /// Wakes all subscribers, also one that is about to wait.
     pub(crate) fn wake(&self) {
+        // Under the lock: a subscriber between its last check and its wait holds the state, and
+        // would miss a signal that came without it.
         let _state = self.state();
-        self.news.notify_all();
+        self.changed.notify_all();
     }
 }
 
-impl State {
+impl FeedState {
     pub(crate) fn first(&self) -> u64 {
         self.first
     }
 
-    /// The newest position of the store when somebody last asked it for that.
+    /// The newest position of the store at the last poll.
     pub(crate) fn polled_tail(&self) -> Option<u64> {
         self.polled.map(|(_, tail)| tail)
     }
 
-    /// The same, if that was a moment ago.
+    /// The same, if the last poll is not longer ago than this.
     pub(crate) fn polled_within(&self, time: Duration) -> Option<u64> {
         self.polled.filter(|(at, _)| at.elapsed() < time).map(|(_, tail)| tail)
     }
@@ -178,12 +185,13 @@ impl State {
     }
 
     pub(crate) fn is_closed(&self) -> bool {
-        self.closed
+        self.is_closed
     }
 
-    /// The item of this number, if it is still there.
-    pub(crate) fn item(&mut self, number: u64) -> Option<Item> {
-        let item = self.ring.get(usize::try_from(number.checked_sub(self.first)?).ok()?)?.clone();
+    /// The item of this number, if it is still in the ring. It counts as read from now on.
+    pub(crate) fn read_item(&mut self, number: u64) -> Option<FeedItem> {
+        let index = usize::try_from(number.checked_sub(self.first)?).ok()?;
+        let item = self.ring.get(index)?.clone();
         self.read_up_to = self.read_up_to.max(number + 1);
         Some(item)
     }
@@ -196,21 +204,23 @@ impl State {
         self.subscribers
     }
 
-    pub(crate) fn enter(&mut self) {
+    pub(crate) fn add_subscriber(&mut self) {
         self.subscribers += 1;
-        // What comes now must not disappear in an item before the newcomer's first.
+        // The new subscriber begins behind the last item. A live event that comes now must not be
+        // merged into that item, where the subscriber would never see it.
         self.read_up_to = self.end();
     }
 
-    pub(crate) fn leave(&mut self) {
+    pub(crate) fn remove_subscriber(&mut self) {
         self.subscribers -= 1;
         if self.subscribers == 0 {
+            // Numbers go on: a subscriber that comes later must not meet an old number again.
             self.first = self.end();
             self.ring.clear();
         }
     }
 
-    fn push(&mut self, item: Item) {
+    fn push(&mut self, item: FeedItem) {
         if self.ring.len() == FEED_EVENTS_MAX {
             self.ring.pop_front();
             self.first += 1;
@@ -219,9 +229,9 @@ impl State {
     }
 }
 
-impl Live {
-    /// This one and the next as one, if both are about the same thing.
-    fn merge(&self, next: &Draft) -> Option<Live> {
+impl LiveEvent {
+    /// Merges this event and the next into one, if both are about the same message or call.
+    fn merge(&self, next: &Draft) -> Option<LiveEvent> {
         if self.draft.kind != next.kind
             || self.draft.session_id != next.session_id
             || self.draft.data.get().len() > LIVE_TEXT_MAX
@@ -255,7 +265,7 @@ impl Live {
             _ => return None,
         };
         let draft = Draft { data, ..next.clone() };
-        Some(Live { draft, merged: self.merged + 1 })
+        Some(LiveEvent { draft, merged: self.merged + 1 })
     }
 }
 
@@ -265,52 +275,52 @@ mod tests {
 
     use super::*;
 
-    /// How long something that must come may take.
-    const PATIENCE: Duration = Duration::from_secs(20);
+    /// How long a signal that must come may take.
+    const TIMEOUT: Duration = Duration::from_secs(20);
 
-    /// Whether one who sleeps beside a lookout is woken by `what` the lookout does.
-    fn wakes_who_sleeps(what: impl Fn(&Feed)) -> bool {
-        let feed = Feed::new(PATIENCE);
-        feed.state().has_lookout = true;
-        let (told, heard) = sync_channel(2);
+    /// Whether a subscriber that sleeps beside a poller is woken by `act`.
+    fn wakes_sleeping_subscriber(act: impl Fn(&Feed)) -> bool {
+        let feed = Feed::new(TIMEOUT);
+        feed.state().has_poller = true;
+        let (tx, rx) = sync_channel(2);
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 let state = feed.state();
-                told.send(()).unwrap();
-                let mut is_lookout = false;
-                feed.wait_to_follow(state, 10 * PATIENCE, &mut is_lookout);
-                assert!(!is_lookout);
-                told.send(()).unwrap();
+                tx.send(()).unwrap();
+                let mut is_poller = false;
+                feed.wait_as_subscriber(state, 10 * TIMEOUT, &mut is_poller);
+                assert!(!is_poller);
+                tx.send(()).unwrap();
             });
-            heard.recv().unwrap();
-            // It holds the state until it sleeps, so that nobody does anything before.
-            what(&feed);
-            let is_woken = heard.recv_timeout(PATIENCE).is_ok();
+            rx.recv().unwrap();
+            // The subscriber holds the state until it sleeps, so `act` cannot come too early.
+            act(&feed);
+            let is_woken = rx.recv_timeout(TIMEOUT).is_ok();
             feed.wake();
             is_woken
         })
     }
 
     #[test]
-    fn what_the_lookout_finds_wakes_those_who_sleep() {
-        assert!(wakes_who_sleeps(|feed| feed.polled(7)));
+    fn poll_wakes_sleeping_subscribers() {
+        assert!(wakes_sleeping_subscriber(|feed| feed.set_polled(7)));
     }
 
     #[test]
-    fn who_waits_next_looks_out_when_the_lookout_went() {
-        let feed = Feed::new(PATIENCE);
-        let look_out = || {
-            let mut is_lookout = false;
-            feed.wait_to_follow(feed.state(), Duration::ZERO, &mut is_lookout);
-            is_lookout
+    fn next_subscriber_replaces_released_poller() {
+        let feed = Feed::new(TIMEOUT);
+        let wait = || {
+            let mut is_poller = false;
+            feed.wait_as_subscriber(feed.state(), Duration::ZERO, &mut is_poller);
+            is_poller
         };
-        assert_eq!([look_out(), look_out()], [true, false]);
-        feed.step_down();
-        assert!(look_out());
+        assert_eq!([wait(), wait()], [true, false]);
+        feed.release_poller();
+        assert!(wait());
     }
 
     #[test]
-    fn a_lookout_that_goes_wakes_those_who_sleep() {
-        assert!(wakes_who_sleeps(Feed::step_down));
+    fn released_poller_wakes_sleeping_subscribers() {
+        assert!(wakes_sleeping_subscriber(Feed::release_poller));
     }
 }

@@ -1,7 +1,7 @@
-//! Files of ours: read by nobody else, never half written, still there after a crash.
+//! Private files that are written atomically and survive a crash.
 //!
-//! Nothing here follows a symbolic link at the last step of a path: what a name of ours leads to
-//! is a file of ours.
+//! No function follows a symbolic link at the last step of a path: a link in the journal's folder
+//! must not make the journal read or write a file elsewhere.
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Write};
@@ -19,29 +19,29 @@ pub(crate) fn open(path: &Path) -> Result<Option<File>, StorageError> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(failed(error)),
     };
-    // Asked after opening, so that nothing can be put in between.
+    // Checked after opening: a link that is put there in between is noticed.
     if !is_at(&file, path).map_err(failed)? {
         return Err(failed(io::Error::other("it is a link, not a file of the journal")));
     }
     Ok(Some(file))
 }
 
-/// What tells a file from all others, whatever it is called.
+/// Device and inode: tells a file from all others, whatever its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Identity {
+pub(crate) struct FileIdentity {
     device: u64,
     number: u64,
 }
 
-impl Identity {
-    pub(crate) fn of(metadata: &Metadata) -> Identity {
-        Identity { device: metadata.dev(), number: metadata.ino() }
+impl FileIdentity {
+    pub(crate) fn from_metadata(metadata: &Metadata) -> FileIdentity {
+        FileIdentity { device: metadata.dev(), number: metadata.ino() }
     }
 
-    /// That of the file `path` leads to; `None` if there is none.
-    pub(crate) fn at(path: &Path) -> io::Result<Option<Identity>> {
+    /// The identity of the file at `path`; `None` if there is none.
+    pub(crate) fn from_path(path: &Path) -> io::Result<Option<FileIdentity>> {
         match path.metadata() {
-            Ok(metadata) => Ok(Some(Identity::of(&metadata))),
+            Ok(metadata) => Ok(Some(FileIdentity::from_metadata(&metadata))),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
         }
@@ -49,11 +49,11 @@ impl Identity {
 
     /// Whether `path` leads to this file.
     pub(crate) fn is_at(self, path: &Path) -> io::Result<bool> {
-        Ok(Identity::at(path)? == Some(self))
+        Ok(FileIdentity::from_path(path)? == Some(self))
     }
 }
 
-/// Whether `path` itself, and not what a link there leads to, is the file that was opened.
+/// Whether `path` is the file that was opened, and no link to it.
 pub(crate) fn is_at(file: &File, path: &Path) -> io::Result<bool> {
     let named = match fs::symlink_metadata(path) {
         Ok(named) => named,
@@ -61,10 +61,11 @@ pub(crate) fn is_at(file: &File, path: &Path) -> io::Result<bool> {
         Err(error) => return Err(error),
     };
     let opened = file.metadata()?;
-    Ok(named.is_file() && Identity::of(&named) == Identity::of(&opened))
+    Ok(named.is_file()
+        && FileIdentity::from_metadata(&named) == FileIdentity::from_metadata(&opened))
 }
 
-/// Creates a file that must not be there, not even as a link.
+/// Creates a file. Fails if the name exists, also as a link.
 pub(crate) fn create(path: &Path) -> Result<File, StorageError> {
     create_new(path).map_err(|error| StorageError::new("create", path, error))
 }
@@ -75,37 +76,37 @@ pub(crate) fn open_or_create(path: &Path) -> Result<File, StorageError> {
         return Ok(file);
     }
     create_new(path).or_else(|error| {
-        // Somebody was quicker, unless it is a link that leads nowhere.
+        // Another process created it meanwhile, unless it is a link that leads nowhere.
         let is_there = error.kind() == io::ErrorKind::AlreadyExists;
         let made = if is_there { open(path)? } else { None };
         made.ok_or_else(|| StorageError::new("create", path, error))
     })
 }
 
-/// A file on its way to its name: written beside, moved there at the end, removed if dropped
+/// A temporary file beside its target: renamed over the target at the end, removed if dropped
 /// before.
-pub(crate) struct Beside {
+pub(crate) struct TempFile {
     path: PathBuf,
     file: File,
 }
 
-impl Beside {
-    /// Begins a file in `dir` under a name nobody else uses.
-    pub(crate) fn new(dir: &Path) -> Result<Beside, StorageError> {
+impl TempFile {
+    /// Creates a file in `dir` under a unique name.
+    pub(crate) fn new(dir: &Path) -> Result<TempFile, StorageError> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         loop {
             let count = COUNT.fetch_add(1, Ordering::Relaxed);
             let path = dir.join(format!(".{}-{count}.new", std::process::id()));
             match create_new(&path) {
-                Ok(file) => return Ok(Beside { path, file }),
-                // Left over from a process of the same number.
+                Ok(file) => return Ok(TempFile { path, file }),
+                // Left over from a dead process with the same id.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(StorageError::new("create", path, error)),
             }
         }
     }
 
-    /// Removes what processes that died left beside in `dir`. Nobody else may write there.
+    /// Removes the temporary files of dead processes in `dir`. No other process may write there.
     pub(crate) fn clean(dir: &Path) -> Result<(), StorageError> {
         let failed = |error| StorageError::new("clean", dir, error);
         for entry in fs::read_dir(dir).map_err(failed)? {
@@ -126,24 +127,24 @@ impl Beside {
         self.file.sync_all().map_err(|error| StorageError::new("sync", &self.path, error))
     }
 
-    /// Moves the file to `path`, in place of what is there.
+    /// Renames the file to `path`, replacing what is there.
     pub(crate) fn replace(self, path: &Path) -> Result<(), StorageError> {
         fs::rename(&self.path, path).map_err(|error| StorageError::new("replace", path, error))
     }
 }
 
-impl Drop for Beside {
+impl Drop for TempFile {
     fn drop(&mut self) {
-        // After `replace` there is nothing left under this name. A failure leaves a file that
-        // the next clean-up removes.
+        // After `replace` the name is gone. A file that cannot be removed is left to the next
+        // `clean`.
         let _ = fs::remove_file(&self.path);
     }
 }
 
-/// Writes a small file whole: beside, synced, renamed, folder synced.
+/// Writes a small file atomically: temporary file, sync, rename, sync of the folder.
 pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), StorageError> {
     let dir = path.parent().expect("a file of the journal is in a folder");
-    let mut beside = Beside::new(dir)?;
+    let mut beside = TempFile::new(dir)?;
     let written = beside.file().write_all(bytes);
     written.map_err(|error| StorageError::new("write", path, error))?;
     beside.sync()?;

@@ -1,4 +1,4 @@
-//! Folders and files only their owner can read.
+//! Folders and files that only their owner can read.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::ErrorKind;
@@ -7,10 +7,10 @@ use std::path::Path;
 
 use crate::{OpenError, StorageError};
 
-/// What may not be set on a folder of ours: anything for the group and for others.
+/// Permission bits that must not be set: all of the group and of others.
 const FOREIGN_BITS: u32 = 0o077;
 
-/// Makes the folder, and those above it, unless it is there.
+/// Creates the folder and those above it, unless it exists.
 pub(crate) fn create_private(dir: &Path) -> Result<(), StorageError> {
     if dir.is_dir() {
         return Ok(());
@@ -23,7 +23,7 @@ pub(crate) fn create_private(dir: &Path) -> Result<(), StorageError> {
     }
 }
 
-/// Refuses a folder that others can read, enter or change.
+/// Refuses a folder that other users can read, enter or change.
 pub(crate) fn require_private(dir: &Path) -> Result<(), OpenError> {
     let metadata = dir.metadata().map_err(|cause| match cause.kind() {
         ErrorKind::NotFound => OpenError::JournalNotFound { path: dir.to_owned() },
@@ -36,7 +36,7 @@ pub(crate) fn require_private(dir: &Path) -> Result<(), OpenError> {
     Ok(())
 }
 
-/// Opens a file for reading and writing, and makes it if it is not there.
+/// Opens a file for reading and writing, and creates it if it is missing.
 pub(crate) fn open_private(path: &Path) -> Result<File, StorageError> {
     OpenOptions::new()
         .read(true)
@@ -48,7 +48,7 @@ pub(crate) fn open_private(path: &Path) -> Result<File, StorageError> {
         .map_err(|cause| StorageError::new("open", path, cause))
 }
 
-/// Makes what was created, renamed or removed in a folder survive a crash.
+/// Syncs a folder, so that names created, renamed or removed in it survive a crash.
 pub(crate) fn sync(dir: &Path) -> Result<(), StorageError> {
     let synced = File::open(dir).and_then(|dir| dir.sync_all());
     synced.map_err(|cause| StorageError::new("sync the folder", dir, cause))

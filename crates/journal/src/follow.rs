@@ -1,4 +1,13 @@
-//! Following: history and news as one stream, without a hole and without a repeat.
+//! Following: history and new events as one stream, without a gap and without a repeat.
+//!
+//! A [`Subscription`] delivers numbers one after the other: `seq` when it follows a session,
+//! positions when it follows everything. New events come from the [`Feed`]. Whenever the feed does
+//! not have the next number, the subscription reads the store instead:
+//!
+//! ```text
+//! feed:    … 41 42 43      next = 44: wait
+//! feed:    … 46 47 48      next = 44: 44 and 45 are read from the store, then 46 from the feed
+//! ```
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,46 +16,46 @@ use std::time::{Duration, Instant};
 
 use event::SessionId;
 
-use crate::feed::{Feed, Item, Live};
+use crate::feed::{Feed, FeedItem, LiveEvent};
 use crate::limit::FEED_EVENTS_MAX;
-use crate::read::{Lineage, salvaged};
+use crate::read::{Lineage, salvage_event};
 use crate::store::{Direction, SeqRange, Store};
 use crate::{ReadError, Recorded};
 
-/// One of the waits that make up waiting for ever.
-const PATIENCE: Duration = Duration::from_secs(3_600);
+/// One of the waits that an iterator repeats for ever.
+const ITERATOR_TIMEOUT: Duration = Duration::from_secs(3_600);
 
-/// Where to begin.
+/// Where a subscription begins.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum From {
+pub enum FollowFrom {
     /// With the next event to be committed.
     Now,
     Beginning,
-    /// With this one: a `seq` when a session is followed, a position otherwise.
+    /// With this number: a `seq` when a session is followed, a position otherwise.
     At(u64),
 }
 
 /// What happens to a subscriber that falls further behind than the feed holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum OnLag {
-    /// It is told, and then served from the store until it is current.
+    /// It gets [`Delivery::Behind`], and then everything from the store until it is current.
     #[default]
     CatchUp,
-    /// It is told what it missed, and goes on with the oldest that is still held.
+    /// It gets [`Delivery::Gap`], and goes on with the oldest event that the feed still holds.
     Skip,
 }
 
-/// One thing a subscriber gets. Numbers are `seq` when a session is followed, else positions.
+/// What a subscriber receives. Numbers are `seq` when a session is followed, positions otherwise.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Followed {
+pub enum Delivery {
     Event(Arc<Recorded>),
-    Live(Arc<Live>),
-    /// You are far behind; these come now, from the store.
+    Live(Arc<LiveEvent>),
+    /// The subscriber is far behind. These events come next, from the store.
     Behind {
         from: u64,
         to: u64,
     },
-    /// These were left out.
+    /// These events are left out.
     Gap {
         from: u64,
         to: u64,
@@ -54,7 +63,7 @@ pub enum Followed {
     },
 }
 
-/// A stream of what happens. Closed on drop.
+/// A stream of recorded and live events. Closed on drop.
 pub struct Subscription {
     feed: Arc<Feed>,
     store: Arc<dyn Store>,
@@ -65,30 +74,32 @@ pub struct Subscription {
     /// The next item of the feed to look at.
     cursor: u64,
     /// Read from the store and not yet delivered.
-    pending: VecDeque<Followed>,
-    /// What was asked for, or announced by `Behind`, ends here; until then nothing is lag.
+    pending: VecDeque<Delivery>,
+    /// The history that was asked for, or announced by [`Delivery::Behind`], ends here. Up to it a
+    /// large distance to the tail is no lag.
     catching_up_to: u64,
-    /// The session has not been seen yet, so that it may still come.
-    is_awaited: bool,
+    /// The session has not been seen yet, so its absence is no error.
+    may_begin_later: bool,
     /// The newest position of the store when all of it was last read.
     polled_tail: Option<u64>,
-    /// Once closed: the end of the feed then.
+    /// Once closed: the end of the feed at that moment.
     end: Option<u64>,
-    waker: Waker,
-    /// It looks for what other processes committed, for everybody who waits.
-    is_lookout: bool,
+    waker: SubscriptionWaker,
+    /// It polls the store for what other processes committed, on behalf of all subscribers.
+    is_poller: bool,
 }
 
-/// Ends the waiting of a [`Subscription`] from another thread: of one at a time, for as long as
-/// whoever follows lives, however often it begins anew.
+/// Interrupts the waiting of a [`Subscription`] from another thread.
+///
+/// A follower keeps one waker for its life, over any number of subscriptions, one at a time.
 #[derive(Clone, Default)]
-pub struct Waker {
+pub struct SubscriptionWaker {
     is_woken: Arc<AtomicBool>,
     feed: Arc<Mutex<Option<Arc<Feed>>>>,
 }
 
-impl Waker {
-    /// Whoever waits for the next thing gets nothing at once, or when it waits the next time.
+impl SubscriptionWaker {
+    /// Makes the current wait of the subscription return nothing, or else its next one.
     pub fn wake(&self) {
         self.is_woken.store(true, Ordering::Release);
         let feed = self.feed.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -103,12 +114,14 @@ impl Subscription {
         feed: Arc<Feed>,
         store: Arc<dyn Store>,
         session: Option<SessionId>,
-        from: From,
+        from: FollowFrom,
         on_lag: OnLag,
     ) -> Result<Subscription, ReadError> {
+        // The subscription joins the feed before it asks the store for its tail. An event that is
+        // committed in between is in both, and its number tells that it is the same.
         let cursor = {
             let mut state = feed.state();
-            state.enter();
+            state.add_subscriber();
             state.end()
         };
         let mut subscription = Subscription {
@@ -120,54 +133,57 @@ impl Subscription {
             cursor,
             pending: VecDeque::new(),
             catching_up_to: 0,
-            is_awaited: true,
+            may_begin_later: true,
             polled_tail: None,
             end: None,
-            waker: Waker::default(),
-            is_lookout: false,
+            waker: SubscriptionWaker::default(),
+            is_poller: false,
         };
         let tail = subscription.tail()?;
         subscription.next = match from {
-            From::Beginning => 1,
-            From::At(number) => number.max(1),
-            From::Now => tail + 1,
+            FollowFrom::Beginning => 1,
+            FollowFrom::At(number) => number.max(1),
+            FollowFrom::Now => tail + 1,
         };
         subscription.catching_up_to = tail;
         Ok(subscription)
     }
 
-    /// The next thing, waiting at most for `patience`; `Ok(None)` if nothing came, or it was woken.
-    pub fn next_within(&mut self, patience: Duration) -> Result<Option<Followed>, Ended> {
-        let next = self.await_next(patience);
-        if std::mem::take(&mut self.is_lookout) {
-            self.feed.step_down();
+    /// Returns the next delivery, waiting at most for `timeout`; `Ok(None)` if the time passed or
+    /// the waker was used.
+    pub fn next_within(&mut self, timeout: Duration) -> Result<Option<Delivery>, FollowError> {
+        let next = self.await_next(timeout);
+        // The caller may not come back for long: another subscriber has to poll meanwhile.
+        if std::mem::take(&mut self.is_poller) {
+            self.feed.release_poller();
         }
         next
     }
 
-    fn await_next(&mut self, patience: Duration) -> Result<Option<Followed>, Ended> {
-        let deadline = Instant::now() + patience;
+    fn await_next(&mut self, timeout: Duration) -> Result<Option<Delivery>, FollowError> {
+        let deadline = Instant::now() + timeout;
         loop {
             if let Some(next) = self.pending.pop_front() {
                 return Ok(Some(next));
             }
-            match self.look() {
-                Seen::Item(next) => return Ok(Some(next)),
-                Seen::Hole => self.read_store().map_err(Ended::Failed)?,
-                Seen::End => {
+            match self.read_feed() {
+                FeedRead::Delivery(next) => return Ok(Some(next)),
+                FeedRead::Missing => self.read_store().map_err(FollowError::Failed)?,
+                FeedRead::End => {
                     if self.end.is_some() {
-                        return Err(Ended::Closed);
+                        return Err(FollowError::Closed);
                     }
-                    // Asked first: what is committed before the end is read before the end.
+                    // Asked before the store is: everything committed before the journal was
+                    // closed is then delivered before the end is reported.
                     let is_closed = self.feed.state().is_closed();
-                    if self.has_unread(is_closed).map_err(Ended::Failed)? {
-                        self.read_store().map_err(Ended::Failed)?;
+                    if self.has_unread(is_closed).map_err(FollowError::Failed)? {
+                        self.read_store().map_err(FollowError::Failed)?;
                         if !self.pending.is_empty() {
                             continue;
                         }
                     }
                     if is_closed {
-                        return Err(Ended::Closed);
+                        return Err(FollowError::Closed);
                     }
                     let now = Instant::now();
                     if now >= deadline || self.waker.is_woken.swap(false, Ordering::AcqRel) {
@@ -179,7 +195,7 @@ impl Subscription {
         }
     }
 
-    /// Ends the stream behind what is held for it now.
+    /// Ends the stream behind what the feed holds for it now.
     pub fn close(&mut self) {
         if self.end.is_none() {
             self.end = Some(self.feed.state().end());
@@ -187,41 +203,41 @@ impl Subscription {
         }
     }
 
-    /// Lets its waiting be ended by this one from now on.
+    /// Lets this waker interrupt its waiting from now on.
     #[must_use]
-    pub fn woken_by(mut self, waker: &Waker) -> Subscription {
+    pub fn with_waker(mut self, waker: &SubscriptionWaker) -> Subscription {
         let feed = Some(Arc::clone(&self.feed));
         *waker.feed.lock().unwrap_or_else(PoisonError::into_inner) = feed;
         self.waker = waker.clone();
         self
     }
 
-    /// Looks at the feed from where this subscriber stands.
-    fn look(&mut self) -> Seen {
+    /// Reads the feed from the cursor on, up to the next delivery.
+    fn read_feed(&mut self) -> FeedRead {
         let mut state = self.feed.state();
         if self.cursor < state.first() {
-            // Items were dropped before they were seen. What of them was stored is found by its
-            // number; the session form cannot tell without asking the store.
+            // The ring has dropped items that were not read. Whether one of them was for this
+            // subscription is told by the store: for a session, its `seq` may not have moved.
             self.cursor = state.first();
-            return Seen::Hole;
+            return FeedRead::Missing;
         }
         loop {
             if self.end.is_some_and(|end| self.cursor >= end) {
-                return Seen::End;
+                return FeedRead::End;
             }
-            let Some(item) = state.item(self.cursor) else { return Seen::End };
+            let Some(item) = state.read_item(self.cursor) else { return FeedRead::End };
             match item {
-                Item::Live(live) => {
+                FeedItem::Live(live) => {
                     self.cursor += 1;
                     if self.session.as_ref().is_none_or(|id| *id == live.draft.session_id) {
-                        return Seen::Item(Followed::Live(live));
+                        return FeedRead::Delivery(Delivery::Live(live));
                     }
                 }
-                Item::Event(recorded) => {
+                FeedItem::Event(recorded) => {
                     let number = match &self.session {
                         None => recorded.position,
                         Some(id) if *id == recorded.event.session_id => {
-                            self.is_awaited = false;
+                            self.may_begin_later = false;
                             recorded.event.seq
                         }
                         Some(_) => {
@@ -229,20 +245,23 @@ impl Subscription {
                             continue;
                         }
                     };
+                    // The cursor stays on this item: it is delivered after the store has filled
+                    // the gap before it.
                     if number > self.next {
-                        return Seen::Hole;
+                        return FeedRead::Missing;
                     }
                     self.cursor += 1;
+                    // A lower number was delivered from the store already.
                     if number == self.next {
                         self.next += 1;
-                        return Seen::Item(Followed::Event(recorded));
+                        return FeedRead::Delivery(Delivery::Event(recorded));
                     }
                 }
             }
         }
     }
 
-    /// Serves what the feed no longer holds, or never did.
+    /// Reads a page of events from `next` on, which the feed does not have.
     fn read_store(&mut self) -> Result<(), ReadError> {
         let tail = self.tail()?;
         if tail < self.next {
@@ -252,13 +271,13 @@ impl Subscription {
         if behind > FEED_EVENTS_MAX as u64 && self.next > self.catching_up_to {
             match self.on_lag {
                 OnLag::CatchUp => {
-                    self.pending.push_back(Followed::Behind { from: self.next, to: tail });
+                    self.pending.push_back(Delivery::Behind { from: self.next, to: tail });
                     self.catching_up_to = tail;
                 }
                 OnLag::Skip => {
                     let to = tail - FEED_EVENTS_MAX as u64;
                     let count = to - self.next + 1;
-                    self.pending.push_back(Followed::Gap { from: self.next, to, count });
+                    self.pending.push_back(Delivery::Gap { from: self.next, to, count });
                     self.next = to + 1;
                 }
             }
@@ -274,7 +293,7 @@ impl Subscription {
         };
         let by_seq = lineage.is_some();
         if page.is_empty() {
-            // What stood here was deleted meanwhile.
+            // The events of this range were deleted meanwhile.
             self.next = tail + 1;
         }
         for stored in page {
@@ -284,21 +303,21 @@ impl Subscription {
                 Err(broken) => {
                     let row = reader.session_numbered(stored.session)?;
                     let Some(row) = row else { continue };
-                    salvaged(&row.id, stored.seq, row.created_at, &broken)
+                    salvage_event(&row.id, stored.seq, row.created_at, &broken)
                 }
             };
             let recorded = Recorded { position: stored.position, event };
-            self.pending.push_back(Followed::Event(Arc::new(recorded)));
+            self.pending.push_back(Delivery::Event(Arc::new(recorded)));
         }
         if self.next <= tail {
-            // That was one page, and there is another.
+            // There is another page: the store counts as unread until it is read too.
             self.polled_tail = None;
         }
         Ok(())
     }
 
-    /// The newest number: of the session, or of the journal. A session that is still to come
-    /// ends at 0.
+    /// Returns the newest number: of the session, or of the journal. A session that has yet to
+    /// begin ends at 0.
     fn tail(&mut self) -> Result<u64, ReadError> {
         let Some(id) = &self.session else {
             return Ok(self.store.tail()?.max(self.feed.state().tail()));
@@ -306,54 +325,55 @@ impl Subscription {
         let row = self.store.reader()?.session(id)?;
         match row {
             Some(row) => {
-                self.is_awaited = false;
+                self.may_begin_later = false;
                 Ok(row.tail_seq)
             }
-            None if self.is_awaited => Ok(0),
+            None if self.may_begin_later => Ok(0),
             None => Err(ReadError::SessionNotFound(id.clone())),
         }
     }
 
-    /// Whether the store may hold something that was not read yet: from before, or by another
-    /// process.
+    /// Whether the store may hold something that was not read yet: history, or what another
+    /// process committed.
     fn has_unread(&mut self, is_closed: bool) -> Result<bool, ReadError> {
-        // One who looks looks for all: many who wait cost a store at rest no more than one. At the
-        // end nobody looks again.
+        // One poll serves all subscribers, so that a hundred that wait cost an idle store no more
+        // than one. At the end of the journal there is no next poll: then each asks for itself.
         let polled =
-            self.feed.state().polled_within(self.feed.foreign_poll()).filter(|_| !is_closed);
+            self.feed.state().polled_within(self.feed.poll_interval()).filter(|_| !is_closed);
         let tail = match polled {
             Some(tail) => tail,
             None => {
                 let tail = self.store.tail()?;
-                self.feed.polled(tail);
+                self.feed.set_polled(tail);
                 tail
             }
         };
         Ok(self.polled_tail.replace(tail) != Some(tail))
     }
 
-    fn wait(&mut self, patience: Duration) {
+    fn wait(&mut self, timeout: Duration) {
         let state = self.feed.state();
+        // Checked again under the lock. The poller wakes only subscribers that sleep, so a change
+        // since this one last looked must keep it from sleeping.
         let is_woken = self.waker.is_woken.load(Ordering::Acquire);
-        // What the lookout found since this one looked was told to those who slept by then.
-        let is_told = state.polled_tail() == self.polled_tail;
-        if self.cursor >= state.end() && is_told && !state.is_closed() && !is_woken {
-            self.feed.wait_to_follow(state, patience, &mut self.is_lookout);
+        let is_current = state.polled_tail() == self.polled_tail;
+        if self.cursor >= state.end() && is_current && !state.is_closed() && !is_woken {
+            self.feed.wait_as_subscriber(state, timeout, &mut self.is_poller);
         }
     }
 }
 
-/// Waits for each next thing; ends once closed and drained.
+/// Waits for each next delivery; ends once closed and drained.
 impl Iterator for Subscription {
-    type Item = Result<Followed, ReadError>;
+    type Item = Result<Delivery, ReadError>;
 
-    fn next(&mut self) -> Option<Result<Followed, ReadError>> {
+    fn next(&mut self) -> Option<Result<Delivery, ReadError>> {
         loop {
-            match self.next_within(PATIENCE) {
+            match self.next_within(ITERATOR_TIMEOUT) {
                 Ok(None) => {}
                 Ok(Some(next)) => return Some(Ok(next)),
-                Err(Ended::Closed) => return None,
-                Err(Ended::Failed(error)) => return Some(Err(error)),
+                Err(FollowError::Closed) => return None,
+                Err(FollowError::Failed(error)) => return Some(Err(error)),
             }
         }
     }
@@ -361,25 +381,26 @@ impl Iterator for Subscription {
 
 impl Drop for Subscription {
     fn drop(&mut self) {
-        self.feed.state().leave();
-        // One that goes while it looks out, as in a panic, leaves the others without.
-        if self.is_lookout {
-            self.feed.step_down();
+        self.feed.state().remove_subscriber();
+        // It still is the poller only if a panic ended its wait.
+        if self.is_poller {
+            self.feed.release_poller();
         }
     }
 }
 
-/// Why there is nothing more to come.
+/// Why a subscription delivers nothing more.
 #[derive(Debug, Clone)]
-pub enum Ended {
+pub enum FollowError {
     Closed,
     Failed(ReadError),
 }
 
-enum Seen {
-    Item(Followed),
+/// What a look at the feed gave.
+enum FeedRead {
+    Delivery(Delivery),
     /// The next number is not in the feed.
-    Hole,
-    /// Everything in the feed was seen.
+    Missing,
+    /// Everything in the feed was read.
     End,
 }

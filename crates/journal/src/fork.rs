@@ -1,23 +1,23 @@
-//! How a fork shows its parent's events as its own: fresh ids, both ways, without storing any.
+//! The ids under which a fork shows its parent's events: computed both ways, never stored.
 
 use event::{EventId, SessionId};
 use sha2::{Digest, Sha256};
 
-/// The ids a fork gives to what it inherits.
+/// Translates between the ids of a fork and those of its parent.
 ///
-/// A bijection on the 80 bits of an id that are not time, keyed by the fork's own id: the same on
-/// every reading, distinct within the fork, and reversible, so that an event can be looked up by
-/// the id the fork shows. Four rounds of a Feistel network over two halves of 40 bits; it has to
-/// mix, not to keep a secret.
+/// A bijection on the 80 bits of an id that are not time, keyed by the fork's own id. It gives the
+/// same ids on every read, distinct ones within the fork, and it is reversible, so that an event
+/// can be looked up by the id that the fork shows. Four rounds of a Feistel network over two halves
+/// of 40 bits: it has to mix, not to keep a secret.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct FreshIds {
+pub(crate) struct ForkIds {
     keys: [u64; 4],
 }
 
 const HALF: u64 = (1 << 40) - 1;
 
-impl FreshIds {
-    pub(crate) fn of(fork: &SessionId) -> FreshIds {
+impl ForkIds {
+    pub(crate) fn for_fork(fork: &SessionId) -> ForkIds {
         let mut hash = Sha256::new();
         hash.update(b"hansard fork ids\0");
         hash.update(fork.as_str());
@@ -27,20 +27,21 @@ impl FreshIds {
             bytes.copy_from_slice(&digest[place * 8..place * 8 + 8]);
             u64::from_le_bytes(bytes)
         };
-        FreshIds { keys: [key(0), key(1), key(2), key(3)] }
+        ForkIds { keys: [key(0), key(1), key(2), key(3)] }
     }
 
-    /// The id the fork shows for an event its parent shows as `id`.
-    pub(crate) fn fresh(&self, id: EventId) -> EventId {
+    /// Returns the id that the fork shows for the parent's `id`.
+    pub(crate) fn fork_id(&self, id: EventId) -> EventId {
         let (mut left, mut right) = halves(id);
+        // A round swaps the halves and is undone by the same function, whatever `mix` is.
         for key in self.keys {
             (left, right) = (right, left ^ mix(right, key));
         }
         join(id, left, right)
     }
 
-    /// The reverse of [`FreshIds::fresh`].
-    pub(crate) fn original(&self, id: EventId) -> EventId {
+    /// Returns the parent's id of an event that the fork shows as `id`.
+    pub(crate) fn parent_id(&self, id: EventId) -> EventId {
         let (mut left, mut right) = halves(id);
         for key in self.keys.iter().rev() {
             (left, right) = (right ^ mix(left, *key), left);
@@ -79,19 +80,20 @@ mod tests {
 
     proptest! {
         #[test]
-        fn fresh_ids_lead_back_and_keep_the_time(tail: [u8; 10], millis in 0i64..1 << 47) {
-            let ids = FreshIds::of(&SessionId::new("fork").unwrap());
+        fn fork_ids_are_reversible(tail: [u8; 10], millis in 0i64..1 << 47) {
+            let ids = ForkIds::for_fork(&SessionId::new("fork").unwrap());
             let id = EventId::new(Time::from_millis(millis), tail);
-            let fresh = ids.fresh(id);
-            prop_assert_eq!(ids.original(fresh), id);
+            let fresh = ids.fork_id(id);
+            prop_assert_eq!(ids.parent_id(fresh), id);
             prop_assert_eq!(&fresh.bytes()[..6], &id.bytes()[..6]);
         }
     }
 
     #[test]
-    fn two_forks_show_different_ids() {
+    fn forks_show_different_ids() {
         let id = EventId::new(Time::EPOCH, [7; 10]);
-        let [a, b] = ["a", "b"].map(|name| FreshIds::of(&SessionId::new(name).unwrap()).fresh(id));
+        let [a, b] =
+            ["a", "b"].map(|name| ForkIds::for_fork(&SessionId::new(name).unwrap()).fork_id(id));
         assert_ne!(a, b);
         assert_ne!(a, id);
     }

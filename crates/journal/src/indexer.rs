@@ -32,7 +32,7 @@ pub(crate) struct Indexer {
 }
 
 impl Indexer {
-    pub(crate) fn ensure(&self, store: &Arc<dyn Store>, feed: &Arc<Feed>, derived: &Arc<Derived>) {
+    pub(crate) fn start(&self, store: &Arc<dyn Store>, feed: &Arc<Feed>, derived: &Arc<Derived>) {
         let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
         if thread.is_none() {
             let (store, feed, derived) = (Arc::clone(store), Arc::clone(feed), Arc::clone(derived));

@@ -1,4 +1,4 @@
-//! The journal: one door to everything that is recorded.
+//! The handle of a journal: open, append, read, follow, search.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -8,29 +8,29 @@ use event::{Draft, Event, EventId, EventKey, SessionId, Time};
 use crate::artifact::Artifacts;
 use crate::batch::{Ancestry, Batch, Receipt};
 use crate::catalogue::{self, SessionFilter, SessionInfo, SessionPage};
-use crate::commit::{Copied, heirs};
+use crate::commit::{ForkCopy, dependent_forks};
 use crate::corpus::StoreCorpus;
 use crate::derived::Derived;
 use crate::doctor::{self, Check};
 use crate::event_search::{self, Query, SearchPage};
 use crate::feed::Feed;
-use crate::follow::{From, OnLag, Subscription};
+use crate::follow::{FollowFrom, OnLag, Subscription};
 use crate::indexer::Indexer;
-use crate::intake::{Prepared, prepare, prepare_whole};
-use crate::limit::{FOREIGN_POLL, FOREIGN_POLL_BESIDE};
+use crate::limit::{POLL_INTERVAL_READER, POLL_INTERVAL_WRITER};
 use crate::lineage;
 use crate::lock::{Claim, ClaimError};
 use crate::options::{Access, Options, StoreKind};
 use crate::originals::Originals;
+use crate::prepare::{PreparedBatch, prepare, prepare_import};
 use crate::read::{Events, Lineage, Selection};
 use crate::store::files::FilesStore;
 use crate::store::memory::MemoryStore;
 use crate::store::sqlite::SqliteStore;
-use crate::store::{Capabilities, Direction, Finding, SeqRange, SessionRow, Store};
-use crate::writer::{Ticket, Work, Writer};
+use crate::store::{Capabilities, CheckFinding, Direction, SeqRange, SessionRow, Store};
+use crate::writer::{PendingAppend, WriteRequest, Writer};
 use crate::{AppendError, LineageError, OpenError, ReadError, Recorded};
 
-/// Batches of new events a search indexes before it looks. What is left then is read through.
+/// Batches of new events that a search indexes first. It scans the events that are left then.
 const BATCHES_BEFORE_SEARCH: usize = 16;
 
 /// A handle on a journal. Cheap to clone; all clones are the same journal.
@@ -50,7 +50,7 @@ struct Inner {
     indexer: Indexer,
 }
 
-/// A state of a session to keep beside the log.
+/// A saved state of a session, in `derived.db`.
 #[derive(Clone, Copy, Debug)]
 pub struct View<'a> {
     pub session_id: &'a SessionId,
@@ -59,32 +59,32 @@ pub struct View<'a> {
     pub bytes: &'a [u8],
 }
 
-/// A second telling of a recorded event.
+/// Another sighting of a recorded event, by a second source.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Sighting {
     pub source: String,
     pub observed_at: Time,
     pub source_position: Option<String>,
-    /// Whether it told something else than what is recorded.
+    /// Whether its content differs from what is recorded.
     pub differs: bool,
 }
 
 impl Journal {
-    /// A journal that lives in memory: neither durable nor shared.
+    /// Makes a journal in memory: neither durable nor shared.
     pub fn in_memory() -> Journal {
         let store = Arc::new(MemoryStore::default());
-        let (artifacts, originals) = (Artifacts::in_memory(), Originals::nowhere());
+        let (artifacts, originals) = (Artifacts::in_memory(), Originals::disabled());
         Journal::over(store, artifacts, originals, None, Access::ReadWrite)
     }
 
-    /// Opens the journal in a folder. There has to be one.
+    /// Opens the journal in a folder. Fails if there is none.
     pub fn open(dir: &Path, options: &Options) -> Result<Journal, OpenError> {
         let kind =
             kind_at(dir).ok_or_else(|| OpenError::JournalNotFound { path: dir.to_owned() })?;
         Journal::open_as(dir, kind, options)
     }
 
-    /// Opens the journal in a folder, and makes it if there is none.
+    /// Opens the journal in a folder, and creates it if there is none.
     pub fn open_or_create(dir: &Path, options: &Options) -> Result<Journal, OpenError> {
         Journal::open_as(dir, kind_at(dir).unwrap_or(options.store), options)
     }
@@ -108,11 +108,11 @@ impl Journal {
         access: Access,
     ) -> Journal {
         let indexer = Indexer::default();
-        let foreign_poll = match access {
-            Access::ReadOnly => FOREIGN_POLL,
-            Access::ReadWrite => FOREIGN_POLL_BESIDE,
+        let poll_interval = match access {
+            Access::ReadOnly => POLL_INTERVAL_READER,
+            Access::ReadWrite => POLL_INTERVAL_WRITER,
         };
-        let feed = Arc::new(Feed::new(foreign_poll));
+        let feed = Arc::new(Feed::new(poll_interval));
         let writer = Writer::new(Arc::clone(&store), Arc::clone(&feed), access);
         let inner = Inner { store, feed, writer, artifacts, originals, derived, indexer };
         Journal { inner: Arc::new(inner) }
@@ -129,14 +129,14 @@ impl Journal {
 
     /// Claims a task that only one process may do at a time, until the claim is dropped.
     pub fn claim(&self, task: &str) -> Result<Claim, ClaimError> {
-        self.dir().map_or_else(|| Ok(Claim::free()), |dir| Claim::take(dir, task))
+        self.dir().map_or_else(|| Ok(Claim::unshared()), |dir| Claim::take(dir, task))
     }
 
     pub fn capabilities(&self) -> &'static Capabilities {
         self.inner.store.capabilities()
     }
 
-    /// The folder, for a journal that has one.
+    /// The folder; `None` for a journal in memory.
     pub fn dir(&self) -> Option<&Path> {
         self.inner.store.dir()
     }
@@ -146,42 +146,41 @@ impl Journal {
         self.submit(batch)?.wait()
     }
 
-    /// Hands the batch to the writer. It will be recorded or refused even if nobody waits.
-    pub fn submit(&self, batch: Batch) -> Result<Ticket, AppendError> {
+    /// Queues the batch for the writer. It is recorded or refused whether or not the caller waits.
+    pub fn submit(&self, batch: Batch) -> Result<PendingAppend, AppendError> {
         let prepared = prepare(batch, &self.inner.artifacts)?;
-        self.hand_over(prepared)
+        self.submit_prepared(prepared)
     }
 
-    fn hand_over(&self, prepared: Prepared) -> Result<Ticket, AppendError> {
+    fn submit_prepared(&self, prepared: PreparedBatch) -> Result<PendingAppend, AppendError> {
         let Inner { store, feed, writer, derived, indexer, .. } = &*self.inner;
         if let Some(derived) = derived {
-            indexer.ensure(store, feed, derived);
+            indexer.start(store, feed, derived);
         }
-        writer.submit(Work::Append(prepared))
+        writer.submit(WriteRequest::Append(prepared))
     }
 
-    /// Appends a batch of any size in one transaction: for imports, which are whole or not at
-    /// all.
+    /// Appends a batch of any size in one transaction and waits until it is durable.
     pub fn import(&self, batch: Batch) -> Result<Receipt, AppendError> {
-        let mut prepared = prepare_whole(batch, &self.inner.artifacts)?;
-        // Takes as long as writing it, and nobody else has to wait for this part.
+        let mut prepared = prepare_import(batch, &self.inner.artifacts)?;
+        // Packing takes as long as writing. Done here, it does not hold the writer up.
         let drafts: Vec<&Draft> = prepared.drafts().map(|draft| &**draft).collect();
         prepared.packed = Some(self.inner.store.pack_all(&drafts));
-        self.hand_over(prepared)?.wait()
+        self.submit_prepared(prepared)?.wait()
     }
 
-    /// Tells followers of something that is not recorded one by one.
+    /// Publishes a transient event to subscribers without recording it.
     pub fn publish_live(&self, draft: Draft) {
         self.inner.feed.publish_live(draft);
     }
 
-    /// The events of a session, lazily.
+    /// Reads the events of a session, page by page.
     pub fn events(&self, id: &SessionId, selection: Selection) -> Result<Events, ReadError> {
         let lineage = Lineage::load(&*self.inner.store.reader()?, id)?;
         Ok(Events::new(Arc::clone(&self.inner.store), lineage, selection))
     }
 
-    /// The event a session shows under this id.
+    /// Returns the event that a session shows under this id.
     pub fn event(&self, session_id: &SessionId, id: EventId) -> Result<Event, ReadError> {
         let not_found =
             || ReadError::EventNotFound { session_id: session_id.clone(), event_id: id };
@@ -190,13 +189,13 @@ impl Journal {
         self.events(session_id, selection)?.next().ok_or_else(not_found)?
     }
 
-    /// The `seq` of the event a session shows under this id.
+    /// Returns the `seq` of the event that a session shows under this id.
     pub fn seq_of(&self, session_id: &SessionId, id: EventId) -> Result<Option<u64>, ReadError> {
         let reader = self.inner.store.reader()?;
         Ok(Lineage::load(&*reader, session_id)?.seq_of(&*reader, id)?)
     }
 
-    /// Events of all sessions from a position on, oldest first, up to a page.
+    /// Reads a page of events of all sessions from a position on, oldest first.
     pub fn recorded_from(&self, position: u64) -> Result<Vec<Recorded>, ReadError> {
         let reader = self.inner.store.reader()?;
         let range = SeqRange { from: position, to: u64::MAX >> 1, order: Direction::OldestFirst };
@@ -209,7 +208,7 @@ impl Journal {
             .collect()
     }
 
-    /// The newest position.
+    /// Returns the newest position.
     pub fn tail(&self) -> Result<u64, ReadError> {
         Ok(self.inner.store.tail()?)
     }
@@ -218,7 +217,7 @@ impl Journal {
     pub fn follow_session(
         &self,
         id: &SessionId,
-        from: From,
+        from: FollowFrom,
         on_lag: OnLag,
     ) -> Result<Subscription, ReadError> {
         if !self.exists(id)? {
@@ -227,25 +226,25 @@ impl Journal {
         self.subscribe(Some(id.clone()), from, on_lag)
     }
 
-    /// Follows one session that may still have to begin.
-    pub fn follow_unborn(
+    /// Follows one session that may not have begun yet.
+    pub fn follow_when_begun(
         &self,
         id: &SessionId,
-        from: From,
+        from: FollowFrom,
         on_lag: OnLag,
     ) -> Result<Subscription, ReadError> {
         self.subscribe(Some(id.clone()), from, on_lag)
     }
 
-    /// Follows everything.
-    pub fn follow(&self, from: From, on_lag: OnLag) -> Result<Subscription, ReadError> {
+    /// Follows all sessions.
+    pub fn follow(&self, from: FollowFrom, on_lag: OnLag) -> Result<Subscription, ReadError> {
         self.subscribe(None, from, on_lag)
     }
 
     fn subscribe(
         &self,
         session: Option<SessionId>,
-        from: From,
+        from: FollowFrom,
         on_lag: OnLag,
     ) -> Result<Subscription, ReadError> {
         let (feed, store) = (Arc::clone(&self.inner.feed), Arc::clone(&self.inner.store));
@@ -261,7 +260,7 @@ impl Journal {
         Ok(self.inner.store.reader()?.session(id)?.is_some())
     }
 
-    /// What the catalogue knows of a session.
+    /// Returns the catalogue's row of a session.
     pub fn stat(&self, id: &SessionId) -> Result<SessionInfo, ReadError> {
         let row = self.inner.store.reader()?.session(id)?;
         row.map(SessionInfo::from).ok_or_else(|| ReadError::SessionNotFound(id.clone()))
@@ -271,7 +270,7 @@ impl Journal {
         Ok(self.inner.store.reader()?.session_count()?)
     }
 
-    /// A page of sessions, newest activity first.
+    /// Lists a page of sessions, newest activity first.
     pub fn sessions(
         &self,
         filter: &SessionFilter,
@@ -281,27 +280,27 @@ impl Journal {
         catalogue::sessions(&*self.inner.store.reader()?, filter, cursor, limit)
     }
 
-    /// The one session a prefix of our id or the provider's stands for.
+    /// Returns the one session whose id, or whose provider's id, begins with `prefix`.
     pub fn resolve(&self, prefix: &str) -> Result<SessionInfo, ReadError> {
         catalogue::resolve(&*self.inner.store.reader()?, prefix)
     }
 
-    /// The parent of a session; `None` for a root.
+    /// Returns the parent of a session; `None` for a root.
     pub fn parent(&self, id: &SessionId) -> Result<Option<Ancestry>, LineageError> {
         lineage::parent(&*self.inner.store.reader().map_err(ReadError::from)?, id)
     }
 
-    /// The direct descendants of a session, by instant, then id.
+    /// Lists the direct descendants of a session, by time, then id.
     pub fn children(&self, id: &SessionId) -> Result<Vec<Ancestry>, LineageError> {
         lineage::children(&*self.inner.store.reader().map_err(ReadError::from)?, id)
     }
 
-    /// The way from the root to the session, root first.
+    /// Returns the path from the root to the session, root first.
     pub fn lineage(&self, id: &SessionId) -> Result<Vec<Ancestry>, LineageError> {
         lineage::lineage(&*self.inner.store.reader().map_err(ReadError::from)?, id)
     }
 
-    /// Records where sessions come from, all of it or none.
+    /// Records the ancestry of sessions, all of it or none.
     pub fn import_ancestry(&self, ancestry: Vec<Ancestry>) -> Result<(), LineageError> {
         let ancestry = lineage::parents_first(ancestry)?;
         let batch = ancestry.into_iter().fold(Batch::observed(), Batch::with_ancestry);
@@ -312,12 +311,12 @@ impl Journal {
         }
     }
 
-    /// How far a source was read, together with the events read from it.
+    /// Returns the checkpoint of a source, which was committed with the events read up to it.
     pub fn source_position(&self, source_id: &str) -> Result<Option<String>, ReadError> {
         Ok(self.inner.store.reader()?.source(source_id)?)
     }
 
-    /// All sources that were ever read, with how far.
+    /// Lists all sources that were ever read, with their checkpoints.
     pub fn sources(&self) -> Result<Vec<(String, String)>, ReadError> {
         let mut sources = Vec::new();
         self.each_source(&mut |source, position| {
@@ -326,31 +325,31 @@ impl Journal {
         Ok(sources)
     }
 
-    /// Shows all sources that were ever read, with how far, and holds none of them.
+    /// Passes all sources with their checkpoints to `show`, without collecting them.
     pub fn each_source(&self, show: &mut dyn FnMut(&str, &str)) -> Result<(), ReadError> {
         Ok(self.inner.store.reader()?.sources(show)?)
     }
 
-    /// The session that an event of this id was recorded in, and where.
+    /// Returns the session and the `seq` under which an event is stored.
     pub fn locate(&self, id: EventId) -> Result<Option<(SessionId, u64)>, ReadError> {
         let reader = self.inner.store.reader()?;
         let Some((number, seq)) = reader.locate(&id)? else { return Ok(None) };
         Ok(reader.session_numbered(number)?.map(|session| (session.id, seq)))
     }
 
-    /// Where a session shows the facts of these ids, whatever time they carry; inherited ones
-    /// included.
+    /// Returns the `seq` of each of these facts in a session, inherited ones included. The time in
+    /// an id does not count.
     pub fn find_facts(
         &self,
         session_id: &SessionId,
         ids: &[EventId],
     ) -> Result<Vec<Option<u64>>, ReadError> {
         let reader = self.inner.store.reader()?;
-        let facts = Lineage::load(&*reader, session_id)?.facts(&*reader)?;
+        let facts = Lineage::load(&*reader, session_id)?.ids_by_suffix(&*reader)?;
         Ok(ids.iter().map(|id| facts.get(&id.tail()).copied()).collect())
     }
 
-    /// Other tellings of an event.
+    /// Lists the other sightings of an event.
     pub fn sightings(&self, id: &SessionId, seq: u64) -> Result<Vec<Sighting>, ReadError> {
         let reader = self.inner.store.reader()?;
         let session = Lineage::load(&*reader, id)?.stored_in(seq);
@@ -363,30 +362,30 @@ impl Journal {
         Ok(sightings.collect())
     }
 
-    /// How far a named consumer has got; 0 for one never heard of.
+    /// Returns how far a named consumer has read; 0 for an unknown one.
     pub fn consumer(&self, name: &str) -> Result<u64, ReadError> {
         Ok(self.inner.store.reader()?.consumer(name)?.unwrap_or(0))
     }
 
-    /// Records how far a named consumer has got.
+    /// Records how far a named consumer has read.
     pub fn advance_consumer(&self, name: &str, position: u64) -> Result<(), AppendError> {
-        let work = Work::Advance { name: name.to_owned(), position };
-        self.inner.writer.submit(work)?.wait().map(drop)
+        let request = WriteRequest::AdvanceConsumer { name: name.to_owned(), position };
+        self.inner.writer.submit(request)?.wait().map(drop)
     }
 
-    /// Removes a session for good; a second reading of its source does not bring it back.
-    pub fn delete(&self, id: &SessionId, at: Time, forks: Forks) -> Result<(), LineageError> {
+    /// Deletes a session for good. Reading its source again does not bring it back.
+    pub fn delete(&self, id: &SessionId, at: Time, forks: ForkPolicy) -> Result<(), LineageError> {
         loop {
             let copies = match forks {
-                Forks::Refuse => Vec::new(),
-                Forks::Copy => self.copies(id)?,
+                ForkPolicy::Refuse => Vec::new(),
+                ForkPolicy::Copy => self.copy_for_forks(id)?,
             };
-            let work = Work::Delete { session_id: id.clone(), at, copies };
-            match self.inner.writer.submit(work)?.wait() {
+            let request = WriteRequest::DeleteSession { session_id: id.clone(), at, copies };
+            match self.inner.writer.submit(request)?.wait() {
                 Ok(_) => break,
                 Err(AppendError::Ancestry(error)) => match *error {
-                    // A fork came in between: it gets its copy with the others.
-                    LineageError::HasForks { .. } if forks == Forks::Copy => {}
+                    // A fork was recorded after the copies were made: make them again.
+                    LineageError::HasForks { .. } if forks == ForkPolicy::Copy => {}
                     error => return Err(error),
                 },
                 Err(AppendError::SessionNotFound(id)) => {
@@ -396,39 +395,39 @@ impl Journal {
             }
         }
         if let Some(derived) = &self.inner.derived {
-            // What cannot be forgotten now is forgotten by whoever feeds the index next.
+            // On an error the index forgets the session with its next update.
             let _ = event_search::forget_deleted(&self.corpus(), derived);
         }
         Ok(())
     }
 
-    /// What the forks of a session show of it, ready to be stored as their own.
-    fn copies(&self, id: &SessionId) -> Result<Vec<Copied>, ReadError> {
-        let heirs = heirs(&*self.inner.store.reader()?, id)?;
-        let copy = |heir: SessionRow| {
-            let inherited = Selection::all().up_to(heir.base_seq).strict();
-            let inherited = self.events(&heir.id, inherited)?.map(|event| {
+    /// Copies what the forks of a session inherit from it.
+    fn copy_for_forks(&self, id: &SessionId) -> Result<Vec<ForkCopy>, ReadError> {
+        let forks = dependent_forks(&*self.inner.store.reader()?, id)?;
+        let copy = |fork: SessionRow| {
+            let inherited = Selection::all().up_to(fork.base_seq).strict();
+            let inherited = self.events(&fork.id, inherited)?.map(|event| {
                 let Event { seq, draft } = event?;
                 Ok((Arc::new(draft), seq))
             });
-            Ok(Copied { fork: heir.id, inherited: inherited.collect::<Result<_, ReadError>>()? })
+            Ok(ForkCopy { fork: fork.id, inherited: inherited.collect::<Result<_, ReadError>>()? })
         };
-        heirs.into_iter().map(copy).collect()
+        forks.into_iter().map(copy).collect()
     }
 
-    /// How many sessions were deleted so far: who remembers sessions has to look when it moves.
+    /// Returns how many sessions were deleted so far. A cache of sessions is stale when it changes.
     pub fn deletions(&self) -> Result<u64, ReadError> {
         Ok(self.inner.store.reader()?.deletions()?)
     }
 
-    /// When a session was deleted; `None` for one that was not.
+    /// Returns when a session was deleted; `None` if it was not.
     pub fn deleted_at(&self, id: &SessionId) -> Result<Option<Time>, ReadError> {
         Ok(self.inner.store.reader()?.tombstone(id)?)
     }
 
-    /// Answers a query over everything that is committed.
+    /// Searches everything that is committed.
     pub fn search(&self, query: &Query) -> Result<SearchPage, ReadError> {
-        // What a few batches can index is quicker indexed than read through.
+        // Indexing a few batches is quicker than scanning their events.
         for _ in 0..BATCHES_BEFORE_SEARCH {
             if self.index()?.is_none() {
                 break;
@@ -437,13 +436,16 @@ impl Journal {
         event_search::search(&self.corpus(), self.inner.derived.as_deref(), query)
     }
 
-    /// Indexes the next events for search; tells up to which position, or `None` if nothing was
-    /// left. Happens by itself while somebody appends. The index of a newer program is left to it.
+    /// Indexes the next events for search. Returns up to which position, or `None` if nothing was
+    /// left.
+    ///
+    /// The indexer thread calls it while events are appended. An index of a newer program stays
+    /// untouched.
     pub fn index(&self) -> Result<Option<u64>, ReadError> {
         let Some(derived) = &self.inner.derived else { return Ok(None) };
         match event_search::index_events(&self.corpus(), derived) {
             Err(error) if error.is_newer_format() => {
-                // Nobody here takes what waits for it.
+                // The backlog is never taken in this process.
                 self.inner.feed.state().backlog().clear();
                 Ok(None)
             }
@@ -453,13 +455,13 @@ impl Journal {
         }
     }
 
-    /// Whether so much was appended of late that whoever appends in bulk had better call
-    /// [`Journal::index`] now and then: what is not indexed soon has to be read again.
+    /// Whether the index lags so far that a bulk appender should call [`Journal::index`]: events
+    /// that leave the backlog unindexed have to be read from the store again.
     pub fn is_index_behind(&self) -> bool {
         self.inner.feed.state().backlog().is_long()
     }
 
-    /// The events of a session that carry a key, oldest first, inherited ones included.
+    /// Finds the events of a session that carry a key, oldest first, inherited ones included.
     pub fn find(&self, id: &SessionId, key: &EventKey) -> Result<Vec<Event>, ReadError> {
         let corpus = self.corpus();
         let derived = self.inner.derived.as_deref();
@@ -472,7 +474,7 @@ impl Journal {
         let mut seqs: Vec<u64> = found.iter().map(|recorded| recorded.event.seq).collect();
         seqs.sort_unstable();
         seqs.dedup();
-        // Read again through the session: a fork shows inherited events as its own.
+        // Read again through the session: the index has inherited events under their parent.
         let mut events = Vec::with_capacity(seqs.len());
         for seq in seqs {
             let selection = Selection { from_seq: seq, to_seq: seq, ..Selection::all() };
@@ -481,8 +483,8 @@ impl Journal {
         Ok(events)
     }
 
-    /// Keeps a state beside the log, in place of an earlier one of this name. It may be gone
-    /// later; a journal in memory keeps none.
+    /// Saves a view of a session, replacing the one of this name. A saved view may be lost at any
+    /// time; a journal in memory saves none.
     pub fn save_view(
         &self,
         id: &SessionId,
@@ -493,7 +495,7 @@ impl Journal {
         self.save_views(name, &[View { session_id: id, up_to_seq, bytes }])
     }
 
-    /// The same for many sessions in one go. Those that were deleted meanwhile are left out.
+    /// Saves the views of many sessions in one transaction. Deleted sessions are left out.
     pub fn save_views(&self, name: &str, views: &[View<'_>]) -> Result<(), ReadError> {
         match &self.inner.derived {
             Some(derived) => derived.put_views(name, views, &|id| self.exists(id)),
@@ -501,8 +503,7 @@ impl Journal {
         }
     }
 
-    /// The states of all sessions kept under this name: the session, the last event covered and
-    /// the bytes.
+    /// Loads the views of all sessions under this name: session, last event covered, bytes.
     pub fn saved_views(&self, name: &str) -> Result<Vec<(SessionId, u64, Vec<u8>)>, ReadError> {
         let Some(derived) = &self.inner.derived else { return Ok(Vec::new()) };
         let views = derived.views(name)?.into_iter();
@@ -511,7 +512,7 @@ impl Journal {
         Ok(known.collect())
     }
 
-    /// The state kept under this name, and the last event it covers.
+    /// Loads the view of a session under this name, and the last event it covers.
     pub fn saved_view(
         &self,
         id: &SessionId,
@@ -525,12 +526,12 @@ impl Journal {
         StoreCorpus { store: &*self.inner.store, feed: &self.inner.feed }
     }
 
-    /// What opening found damaged and set right, in words for the person who opened it.
-    pub fn found_on_opening(&self) -> Vec<Finding> {
-        self.inner.store.found()
+    /// Returns the damage that opening found and repaired, for the user.
+    pub fn open_findings(&self) -> Vec<CheckFinding> {
+        self.inner.store.open_findings()
     }
 
-    /// Looks at everything, and repairs it if told to.
+    /// Verifies everything, and repairs it if `repair` is set.
     pub fn doctor(&self, repair: bool, now: Time) -> Result<Vec<Check>, ReadError> {
         let mut checks = doctor::check_store(&*self.inner.store, repair)?;
         let reader = self.inner.store.reader()?;
@@ -547,7 +548,7 @@ impl Journal {
         &self.inner.artifacts
     }
 
-    /// What sources said, byte for byte.
+    /// The original bytes of sources.
     pub fn originals(&self) -> &Originals {
         &self.inner.originals
     }
@@ -564,7 +565,8 @@ impl Inner {
         self.feed.close();
         self.indexer.join();
         if has_written {
-            // Only a quicker start for whoever opens it next; what was accepted is durable.
+            // Accepted batches are durable already. The checkpoint only makes the next opening
+            // quicker, so its error is ignored.
             let _ = self.store.checkpoint();
         }
     }
@@ -576,18 +578,18 @@ impl Drop for Inner {
     }
 }
 
-/// What kind of journal a folder holds.
+/// Returns the store of the journal in a folder.
 fn kind_at(dir: &Path) -> Option<StoreKind> {
     let sqlite = SqliteStore::is_at(dir).then_some(StoreKind::Sqlite);
     sqlite.or_else(|| FilesStore::is_at(dir).then_some(StoreKind::Files))
 }
 
-/// What happens to forks when the session they stand on is deleted.
+/// What happens to the forks of a deleted session.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Forks {
-    /// Nothing: the session stays.
+pub enum ForkPolicy {
+    /// The deletion is refused while there are forks.
     Refuse,
-    /// Each gets its own copy of what it shows, in the same transaction.
+    /// Each gets its own copy of what it inherits, in the same transaction.
     Copy,
 }
 

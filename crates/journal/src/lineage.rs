@@ -1,4 +1,4 @@
-//! Who comes from whom.
+//! Parents, children and ancestry of sessions.
 
 use std::collections::HashSet;
 
@@ -6,7 +6,7 @@ use event::SessionId;
 
 use crate::batch::Ancestry;
 use crate::limit::GENERATIONS_MAX;
-use crate::store::{Reader, SessionRow};
+use crate::store::{SessionRow, StoreReader};
 use crate::{LineageError, ReadError};
 
 impl SessionRow {
@@ -26,12 +26,12 @@ impl SessionRow {
     }
 }
 
-/// The parent of a session; `None` for a root.
+/// Returns the parent of a session; `None` for a root.
 pub(crate) fn parent(
-    reader: &dyn Reader,
+    reader: &dyn StoreReader,
     id: &SessionId,
 ) -> Result<Option<Ancestry>, LineageError> {
-    let row = known(reader, id)?;
+    let row = require_session(reader, id)?;
     let Some(link) = row.parent else { return Ok(None) };
     match reader.session(&link.session_id).map_err(ReadError::from)? {
         Some(parent) => Ok(Some(parent.ancestry())),
@@ -39,18 +39,24 @@ pub(crate) fn parent(
     }
 }
 
-/// The direct descendants, by instant, then id.
-pub(crate) fn children(reader: &dyn Reader, id: &SessionId) -> Result<Vec<Ancestry>, LineageError> {
-    let row = known(reader, id)?;
+/// Lists the direct descendants, by time, then id.
+pub(crate) fn children(
+    reader: &dyn StoreReader,
+    id: &SessionId,
+) -> Result<Vec<Ancestry>, LineageError> {
+    let row = require_session(reader, id)?;
     let rows = reader.children(&row.id).map_err(ReadError::from)?;
     let mut children: Vec<Ancestry> = rows.iter().map(SessionRow::ancestry).collect();
     children.sort_by(|a, b| (a.created_at, &a.session_id).cmp(&(b.created_at, &b.session_id)));
     Ok(children)
 }
 
-/// The way from the root to the session, root first.
-pub(crate) fn lineage(reader: &dyn Reader, id: &SessionId) -> Result<Vec<Ancestry>, LineageError> {
-    let mut row = known(reader, id)?;
+/// Returns the path from the root to the session, root first.
+pub(crate) fn lineage(
+    reader: &dyn StoreReader,
+    id: &SessionId,
+) -> Result<Vec<Ancestry>, LineageError> {
+    let mut row = require_session(reader, id)?;
     let mut way = vec![row.ancestry()];
     while let Some(link) = row.parent.take() {
         let is_known = way.iter().any(|step| step.session_id == link.session_id);
@@ -63,14 +69,14 @@ pub(crate) fn lineage(reader: &dyn Reader, id: &SessionId) -> Result<Vec<Ancestr
         way.push(row.ancestry());
     }
     way.reverse();
-    // Depths are counted, so that they are right even where a parent came later than its child.
+    // Depths are counted here: a stored depth is wrong if the parent was recorded after the child.
     for (depth, step) in way.iter_mut().enumerate() {
         step.depth = depth as u32;
     }
     Ok(way)
 }
 
-/// The same with every parent before its children: what a child inherits depends on it.
+/// Sorts every parent before its children: what a child inherits depends on the parent's row.
 pub(crate) fn parents_first(ancestry: Vec<Ancestry>) -> Result<Vec<Ancestry>, LineageError> {
     let mut sorted = Vec::with_capacity(ancestry.len());
     let mut waiting = ancestry;
@@ -90,6 +96,6 @@ pub(crate) fn parents_first(ancestry: Vec<Ancestry>) -> Result<Vec<Ancestry>, Li
     Ok(sorted)
 }
 
-fn known(reader: &dyn Reader, id: &SessionId) -> Result<SessionRow, ReadError> {
+fn require_session(reader: &dyn StoreReader, id: &SessionId) -> Result<SessionRow, ReadError> {
     reader.session(id)?.ok_or_else(|| ReadError::SessionNotFound(id.clone()))
 }

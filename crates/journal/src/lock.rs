@@ -1,10 +1,15 @@
-//! Whose turn it is to write, among processes.
+//! The writers' lock among processes, and the other advisory locks of a journal.
 //!
-//! Two lock files. `writer` is held during a commit. `turnstile` is held by the one process that
-//! waits for it, and everybody passes through it: a process that commits in a tight loop finds
-//! the turnstile closed behind whoever waits, and so cannot starve anybody.
+//! The writers' lock is two lock files. `writer` is held during a commit. `turnstile` is held by
+//! the one process that waits for `writer`, and every process has to pass through it:
 //!
-//! Locks belong to open files, so a crash releases them.
+//! ```text
+//! process A   holds writer ─────────┐ commits again: waits at the turnstile
+//! process B   holds turnstile ──────┴► gets writer, opens the turnstile
+//! ```
+//!
+//! A process that commits in a tight loop finds the turnstile closed behind the one that waits,
+//! and so cannot starve it. Locks belong to open files, so a crash releases them.
 
 use std::fs::{File, TryLockError};
 use std::io;
@@ -17,95 +22,98 @@ use std::time::{Duration, Instant};
 use crate::limit::LOCK_WAIT_MAX;
 use crate::{AppendError, OpenError, StorageError, folder};
 
-/// Between two looks at a lock somebody else holds: from the length of a short commit to one
-/// that cannot be told from the commit's own time.
+/// Pauses between two tries of a lock that another process holds. The first is as long as a short
+/// commit; the longest still does not show beside the commit's own time.
 const POLL_MIN: Duration = Duration::from_micros(50);
 const POLL_MAX: Duration = Duration::from_millis(2);
 
 /// The writers' lock of one journal.
 #[derive(Debug)]
-pub(crate) struct Lock {
-    /// Locks of files do not tell threads of one process apart; the mutex does.
-    files: Mutex<Files>,
+pub(crate) struct WriterLock {
+    /// The mutex keeps threads of this process apart: to the system they are one holder.
+    files: Mutex<LockFiles>,
     dir: PathBuf,
     wait_max: Duration,
 }
 
 #[derive(Debug)]
-struct Files {
+struct LockFiles {
     turnstile: File,
     writer: File,
 }
 
-/// One of those who have the journal open. Ends with its life.
+/// A shared lock that says: this process has the journal open. Released on drop.
 #[derive(Debug)]
-pub(crate) struct Presence {
+pub(crate) struct PresenceLock {
     file: File,
     path: PathBuf,
-    /// Nobody else has it open: whoever comes first comes after a crash, perhaps of the whole
-    /// machine, and looks at everything while the others wait.
+    /// No other process has the journal open. The first process may come after a crash, perhaps
+    /// of the whole machine, and verifies everything while the others wait.
     pub is_first: bool,
 }
 
-/// The right to do what only one process may do at a time, such as reading what agents write.
-/// Ends with its life.
+/// The right to do a task that only one process may do at a time, such as tailing the agents'
+/// files. Released on drop.
 #[derive(Debug)]
 pub struct Claim {
     _file: Option<File>,
 }
 
-/// Somebody else does it already.
+/// The task cannot be claimed.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum ClaimError {
-    #[error("process {} does so already", name(*.holder))]
+    #[error("process {} does so already", holder_name(*.holder))]
     Held { holder: Option<u32> },
     #[error(transparent)]
     Storage(#[from] StorageError),
 }
 
-/// The right to write. Ends with its life.
+/// The right to write. Released on drop.
 #[derive(Debug)]
-pub(crate) struct Held<'a>(MutexGuard<'a, Files>);
+pub(crate) struct WriterGuard<'a>(MutexGuard<'a, LockFiles>);
 
-/// The lock was not to be had.
+/// The writers' lock could not be taken.
 #[derive(Debug, Clone, thiserror::Error)]
 pub(crate) enum LockError {
-    #[error("process {} has held the journal for {waited_ms} ms", name(*holder))]
+    #[error("process {} has held the journal for {waited_ms} ms", holder_name(*holder))]
     Busy { waited_ms: u64, holder: Option<u32> },
     #[error(transparent)]
     Storage(#[from] StorageError),
 }
 
-impl Lock {
-    /// The lock of the journal in `dir`, kept in a folder of its own.
-    pub(crate) fn open(dir: &Path) -> Result<Lock, StorageError> {
+impl WriterLock {
+    /// Opens the lock of the journal in `dir`. Its files have a folder of their own.
+    pub(crate) fn open(dir: &Path) -> Result<WriterLock, StorageError> {
         let dir = dir.join("lock");
         folder::create_private(&dir)?;
         let turnstile = folder::open_private(&dir.join("turnstile"))?;
         let writer = folder::open_private(&dir.join("writer"))?;
-        Ok(Lock { files: Mutex::new(Files { turnstile, writer }), dir, wait_max: LOCK_WAIT_MAX })
+        let files = Mutex::new(LockFiles { turnstile, writer });
+        Ok(WriterLock { files, dir, wait_max: LOCK_WAIT_MAX })
     }
 
-    /// Waits for its turn, up to the limit.
-    pub(crate) fn acquire(&self) -> Result<Held<'_>, LockError> {
+    /// Waits for the right to write, up to the limit.
+    pub(crate) fn acquire(&self) -> Result<WriterGuard<'_>, LockError> {
         let files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
         let began = Instant::now();
-        self.poll(&files.turnstile, &files.writer, began)?;
-        let passed = self.poll(&files.writer, &files.writer, began);
+        self.wait_for_file(&files.turnstile, &files.writer, began)?;
+        let passed = self.wait_for_file(&files.writer, &files.writer, began);
+        // The turnstile opens whether or not the wait was successful: the next process may try.
         let reopened = files.turnstile.unlock();
         passed?;
-        let held = Held(files);
+        // From here on the guard releases `writer`, also when one of the next steps fails.
+        let guard = WriterGuard(files);
         reopened.map_err(|cause| self.failed(cause))?;
-        write_holder(&held.0.writer).map_err(|cause| self.failed(cause))?;
-        Ok(held)
+        write_holder(&guard.0.writer).map_err(|cause| self.failed(cause))?;
+        Ok(guard)
     }
 
-    fn poll(&self, wanted: &File, writer: &File, began: Instant) -> Result<(), LockError> {
+    fn wait_for_file(&self, wanted: &File, writer: &File, began: Instant) -> Result<(), LockError> {
         match wait_for(wanted, began, self.wait_max).map_err(|cause| self.failed(cause))? {
             true => Ok(()),
             false => {
                 let waited_ms = began.elapsed().as_millis() as u64;
-                Err(LockError::Busy { waited_ms, holder: holder(writer) })
+                Err(LockError::Busy { waited_ms, holder: read_holder(writer) })
             }
         }
     }
@@ -115,25 +123,26 @@ impl Lock {
     }
 }
 
-impl Presence {
-    /// Joins those who have the journal in `dir` open. The first one has it alone until it says
-    /// [`Presence::share`].
-    pub(crate) fn enter(dir: &Path) -> Result<Presence, StorageError> {
+impl PresenceLock {
+    /// Joins the processes that have the journal in `dir` open. The first one has it alone until
+    /// it calls [`PresenceLock::share`].
+    pub(crate) fn join(dir: &Path) -> Result<PresenceLock, StorageError> {
         let path = dir.join("lock").join("presence");
         let file = folder::open_private(&path)?;
         let is_first = match file.try_lock() {
             Ok(()) => true,
             Err(TryLockError::WouldBlock) => {
+                // Waits while the first process verifies.
                 let shared = file.lock_shared();
                 shared.map_err(|cause| StorageError::new("lock", &path, cause))?;
                 false
             }
             Err(TryLockError::Error(cause)) => return Err(StorageError::new("lock", path, cause)),
         };
-        Ok(Presence { file, path, is_first })
+        Ok(PresenceLock { file, path, is_first })
     }
 
-    /// Lets the others in.
+    /// Turns the exclusive lock of the first process into a shared one.
     pub(crate) fn share(&self) -> Result<(), StorageError> {
         self.file.lock_shared().map_err(|cause| StorageError::new("lock", &self.path, cause))
     }
@@ -148,7 +157,7 @@ impl Claim {
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
-                return Err(ClaimError::Held { holder: holder(&file) });
+                return Err(ClaimError::Held { holder: read_holder(&file) });
             }
             Err(TryLockError::Error(cause)) => return Err(failed(cause).into()),
         }
@@ -156,15 +165,15 @@ impl Claim {
         Ok(Claim { _file: Some(file) })
     }
 
-    /// For a journal no other process can open.
-    pub(crate) fn free() -> Claim {
+    /// A claim on a journal that no other process can open.
+    pub(crate) fn unshared() -> Claim {
         Claim { _file: None }
     }
 }
 
-impl Drop for Held<'_> {
+impl Drop for WriterGuard<'_> {
     fn drop(&mut self) {
-        // Cannot fail for a lock that is held; if it does, closing the file releases it.
+        // Unlocking a lock that is held cannot fail; if it does, closing the file releases it.
         let _ = self.0.writer.unlock();
     }
 }
@@ -179,11 +188,11 @@ impl From<LockError> for AppendError {
 }
 
 impl LockError {
-    /// As an answer to somebody who opens the journal at `path`.
-    pub(crate) fn on_open(self, path: &Path) -> OpenError {
+    /// The same as an error of opening the journal at `path`.
+    pub(crate) fn into_open_error(self, path: &Path) -> OpenError {
         match self {
             LockError::Busy { holder, .. } => {
-                let by = format!("process {}", name(holder));
+                let by = format!("process {}", holder_name(holder));
                 OpenError::Locked { path: path.to_owned(), by }
             }
             LockError::Storage(error) => error.into(),
@@ -191,7 +200,7 @@ impl LockError {
     }
 }
 
-/// Takes the lock of a file; says whether it was to be had until `wait_max` behind `began`.
+/// Takes the lock of a file; returns whether it got it within `wait_max` after `began`.
 pub(crate) fn wait_for(wanted: &File, began: Instant, wait_max: Duration) -> io::Result<bool> {
     let mut pause = POLL_MIN;
     loop {
@@ -209,7 +218,7 @@ pub(crate) fn wait_for(wanted: &File, began: Instant, wait_max: Duration) -> io:
     }
 }
 
-/// Waits before another look at what another process holds.
+/// Waits before the next try of what another process holds.
 #[expect(
     clippy::disallowed_methods,
     reason = "no system wakes a process when a lock of a file is free within a limit of time"
@@ -218,17 +227,17 @@ pub(crate) fn pause_for(pause: Duration) {
     thread::sleep(pause);
 }
 
-fn name(holder: Option<u32>) -> String {
+fn holder_name(holder: Option<u32>) -> String {
     holder.map_or_else(|| "unknown".to_owned(), |pid| pid.to_string())
 }
 
-/// For people who wonder who it is; nothing depends on it.
+/// Writes the id of this process into a lock file it holds: for error messages, nothing more.
 fn write_holder(held: &File) -> io::Result<()> {
     held.write_all_at(format!("{:<10}\n", std::process::id()).as_bytes(), 0)
 }
 
-/// The process that wrote its number last: the one that holds the lock, if anybody does.
-fn holder(held: &File) -> Option<u32> {
+/// Reads the process that wrote its id last: the holder, if the lock is held.
+fn read_holder(held: &File) -> Option<u32> {
     let mut text = [0; 16];
     let len = held.read_at(&mut text, 0).ok()?;
     std::str::from_utf8(&text[..len]).ok()?.trim().parse().ok()
@@ -238,32 +247,32 @@ fn holder(held: &File) -> Option<u32> {
 mod tests {
     use super::*;
 
-    fn impatient(dir: &Path) -> Lock {
-        Lock { wait_max: Duration::ZERO, ..Lock::open(dir).unwrap() }
+    fn impatient(dir: &Path) -> WriterLock {
+        WriterLock { wait_max: Duration::ZERO, ..WriterLock::open(dir).unwrap() }
     }
 
     #[test]
-    fn a_held_lock_is_busy_and_names_its_holder() {
+    fn busy_lock_names_its_holder() {
         let dir = tempfile::tempdir().unwrap();
         let (first, second) = (impatient(dir.path()), impatient(dir.path()));
-        let held = first.acquire().unwrap();
+        let guard = first.acquire().unwrap();
         match second.acquire() {
             Err(LockError::Busy { holder, .. }) => assert_eq!(holder, Some(std::process::id())),
             other => panic!("{other:?}"),
         }
-        drop(held);
+        drop(guard);
         second.acquire().unwrap();
         first.acquire().unwrap();
     }
 
     #[test]
-    fn a_waiter_in_the_turnstile_goes_first() {
+    fn waiter_in_turnstile_goes_first() {
         let dir = tempfile::tempdir().unwrap();
         let (first, second) = (impatient(dir.path()), impatient(dir.path()));
-        let waiter = Lock::open(dir.path()).unwrap();
+        let waiter = WriterLock::open(dir.path()).unwrap();
         let files = waiter.files.lock().unwrap();
         files.turnstile.try_lock().unwrap();
-        // Nobody writes, but somebody stands in the turnstile.
+        // The writer's file is free, but another process waits in the turnstile.
         assert!(matches!(first.acquire(), Err(LockError::Busy { .. })));
         files.turnstile.unlock().unwrap();
         first.acquire().unwrap();
@@ -273,16 +282,16 @@ mod tests {
     #[test]
     fn threads_of_one_process_take_turns() {
         let dir = tempfile::tempdir().unwrap();
-        let lock = Lock::open(dir.path()).unwrap();
+        let lock = WriterLock::open(dir.path()).unwrap();
         let inside = std::sync::atomic::AtomicUsize::new(0);
         thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {
                     for _ in 0..100 {
-                        let held = lock.acquire().unwrap();
+                        let guard = lock.acquire().unwrap();
                         assert_eq!(inside.fetch_add(1, std::sync::atomic::Ordering::SeqCst), 0);
                         inside.fetch_sub(1, std::sync::atomic::Ordering::SeqCst);
-                        drop(held);
+                        drop(guard);
                     }
                 });
             }

@@ -1,23 +1,23 @@
-//! A file name for any text: every text has its own, and none of them is dangerous.
+//! A safe and unique file name for any text.
 //!
-//! Small letters, digits, `-` and `_` stand for themselves, a capital is `+` and the small
-//! letter, every other byte is `%` and two hex digits. So two texts never share a name, also on
-//! file systems that ignore case or compose accents, and no name begins with a dot, contains a
-//! slash, or is a device on some system. What would become too long is `~` and its SHA-256.
+//! Small letters, digits, `-` and `_` stay, a capital becomes `+` and the small letter, and every
+//! other byte becomes `%` and two hex digits. So two texts never share a name, also on file systems
+//! that ignore case or compose accents. No name begins with a dot, contains a slash, or is a device
+//! on any system. A name that would be too long becomes `~` and the SHA-256 of the text.
 
 use std::fmt::Write;
 
 use sha2::{Digest, Sha256};
 
-/// Bytes of a name without its ending. File systems allow 255; the rest is for endings, and for
-/// names that are written beside.
+/// Bytes of a name without its extension. File systems allow 255; the rest is for extensions and
+/// for the names of temporary files.
 const STEM_MAX: usize = 200;
 
-/// Names that some systems take for devices, whatever their ending.
+/// Names that some systems take for devices, whatever their extension.
 const DEVICES: [&str; 4] = ["aux", "con", "nul", "prn"];
 
-/// The name of the file that belongs to `text`, without its ending.
-pub(crate) fn stem(text: &str) -> String {
+/// Returns the file name for `text`, without its extension.
+pub(crate) fn file_stem(text: &str) -> String {
     let mut stem = String::with_capacity(text.len());
     for byte in text.bytes() {
         match byte {
@@ -41,7 +41,7 @@ pub(crate) fn stem(text: &str) -> String {
     stem
 }
 
-/// Bytes as small hex digits.
+/// Encodes bytes as lower-case hex digits.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
         write!(text, "{byte:02x}").expect("writing to a string cannot fail");
@@ -49,7 +49,7 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
     })
 }
 
-/// The reverse of [`hex`] for a SHA-256; capitals are read too.
+/// Decodes a SHA-256 from hex digits of either case.
 pub(crate) fn digest_from_hex(text: &str) -> Option<[u8; 32]> {
     let mut digest = [0; 32];
     if text.len() != 64 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
@@ -89,14 +89,14 @@ mod tests {
         !stem.is_empty() && stem.len() <= 249 && stem.bytes().all(is_safe)
     }
 
-    /// As the most forgiving file system sees a name.
+    /// The name as a file system sees it that ignores case and composes accents.
     fn folded(stem: &str) -> String {
         stem.nfkc().collect::<String>().to_lowercase()
     }
 
     #[test]
-    fn names_can_be_read_by_people() {
-        let named = |text| stem(text);
+    fn file_names_stay_readable() {
+        let named = |text| file_stem(text);
         assert_eq!(named("0198-abc_d"), "0198-abc_d");
         assert_eq!(named("Ab"), "+ab");
         assert_eq!(named("../x"), "%2e%2e%2fx");
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn awkward_ids_have_names_of_their_own() {
+    fn awkward_ids_have_unique_names() {
         let long = "x".repeat(255);
         let other = format!("{}y", "x".repeat(254));
         let ids = [
@@ -118,7 +118,7 @@ mod tests {
         ];
         let mut seen = HashMap::new();
         for id in ids {
-            let name = stem(SessionId::new(id).unwrap().as_str());
+            let name = file_stem(SessionId::new(id).unwrap().as_str());
             assert!(is_confined(&name), "{id} is named {name}");
             assert_eq!(seen.insert(folded(&name), id), None, "{id} shares the name {name}");
         }
@@ -127,8 +127,8 @@ mod tests {
     proptest! {
         #[test]
         fn distinct_texts_have_distinct_confined_names(a in "\\PC{1,80}", b in "\\PC{1,80}") {
-            prop_assert!(is_confined(&stem(&a)));
-            prop_assert_eq!(a == b, folded(&stem(&a)) == folded(&stem(&b)));
+            prop_assert!(is_confined(&file_stem(&a)));
+            prop_assert_eq!(a == b, folded(&file_stem(&a)) == folded(&file_stem(&b)));
         }
 
         #[test]
@@ -136,7 +136,7 @@ mod tests {
             a in "[aAbB%+~.2éE\u{301}]{1,6}",
             b in "[aAbB%+~.2éE\u{301}]{1,6}",
         ) {
-            prop_assert_eq!(a == b, folded(&stem(&a)) == folded(&stem(&b)));
+            prop_assert_eq!(a == b, folded(&file_stem(&a)) == folded(&file_stem(&b)));
         }
     }
 

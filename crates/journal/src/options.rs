@@ -1,32 +1,32 @@
 //! How a journal is opened.
 
-/// What to open, and what for.
+/// How a journal is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Options {
-    /// How a journal that does not exist yet is kept. One that exists stays as it is.
+    /// The store of a journal that does not exist yet. An existing one keeps its store.
     pub store: StoreKind,
     pub durability: Durability,
     pub access: Access,
 }
 
-/// How events are kept on disk.
+/// How events are stored on disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum StoreKind {
-    /// One database: for a person with years of history.
+    /// One SQLite database: for a person with years of history.
     #[default]
     Sqlite,
-    /// One file of JSON lines per session: for those who want to read them with their own tools.
+    /// One file of JSON lines per session: for users who read them with their own tools.
     Files,
 }
 
-/// When `Recorded` is said.
+/// When an append is acknowledged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Durability {
-    /// After the commit is on the disk.
+    /// After the commit is synced to disk.
     #[default]
     Full,
-    /// Before: a power cut may take the newest commits, whole ones only. For imports that can be
-    /// repeated.
+    /// Before that. A power cut may lose the newest commits, but only whole ones. For imports that
+    /// can be repeated.
     Relaxed,
 }
 

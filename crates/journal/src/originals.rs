@@ -1,8 +1,13 @@
-//! What sources said, byte for byte, kept beside the log.
+//! Originals: the bytes of sources, kept compressed beside the log.
 //!
-//! One file per source and generation: zstd frames one after the other, each behind a skippable
-//! frame that says where in the source it begins. `zstd -d` gives the source back as it was, long
-//! after the agent has deleted it.
+//! One file per source and generation. Each append is a zstd frame behind a skippable frame that
+//! says where in the source it begins:
+//!
+//! ```text
+//! magic u32 · length u32 · offset in the source u64 · plain length u32 · packed length u32 · frame
+//! ```
+//!
+//! `zstd -d` skips these headers and gives the source back, long after the agent has deleted it.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -20,61 +25,61 @@ use crate::{StorageError, file, folder};
 
 /// The originals of a journal.
 pub struct Originals {
-    /// Absent for a journal in memory, which keeps none.
+    /// `None` for a journal in memory, which keeps no originals.
     dir: Option<PathBuf>,
-    ends: Mutex<HashMap<String, Kept>>,
+    files: Mutex<HashMap<String, OriginalFile>>,
 }
 
-/// A file that was written to, and how far it goes.
-struct Kept {
+/// An open file, and where it ends.
+struct OriginalFile {
     file: Arc<File>,
     path: PathBuf,
-    end: End,
+    end: OriginalEnd,
     is_synced: bool,
 }
 
-/// Where a file ends: in the source, and on disk.
+/// Where a file ends: as an offset in the source, and in bytes on disk.
 #[derive(Clone, Copy, Default)]
-struct End {
+struct OriginalEnd {
     plain: u64,
     packed: u64,
 }
 
-/// A stretch of a source.
+/// One frame of a file.
 #[derive(Clone, Copy)]
-struct Frame {
+struct OriginalFrame {
     plain_from: u64,
     plain_len: u32,
     packed_from: u64,
     packed_len: u32,
 }
 
-/// A skippable frame: four bytes that say so, four with the length of what follows.
+/// The magic number of a skippable frame; the length of its content follows.
 const MARK: u32 = 0x184D_2A5C;
 const HEADER_LEN: u64 = 8 + CONTENT_LEN;
 const CONTENT_LEN: u64 = 16;
 
-/// Fast is better than small here: the events say the same in less.
+/// Speed counts more than size here: originals are written for every byte read, and rarely read.
 const LEVEL: i32 = 1;
 
-/// Room that is kept for the next stretch. A record may be much longer than most, and what it
-/// needed is given back.
-const PACKING_BYTES_MAX: usize = 2 * 1024 * 1024;
+/// Buffer that a thread keeps for the next frame. A few records are much longer than most, and
+/// their memory is given back.
+const ENCODER_BYTES_MAX: usize = 2 * 1024 * 1024;
 
-/// Files held open at once; beyond it all are closed and opened again when they are needed.
+/// Files kept open. Beyond it all are synced and closed, and opened again when needed.
 const OPEN_MAX: usize = 128;
 
 impl Originals {
     pub(crate) fn in_folder(dir: PathBuf) -> Originals {
-        Originals { dir: Some(dir), ends: Mutex::default() }
+        Originals { dir: Some(dir), files: Mutex::default() }
     }
 
-    pub(crate) fn nowhere() -> Originals {
-        Originals { dir: None, ends: Mutex::default() }
+    pub(crate) fn disabled() -> Originals {
+        Originals { dir: None, files: Mutex::default() }
     }
 
-    /// Keeps bytes of a source. Whatever was kept from `offset` on is replaced.
-    pub fn keep(
+    /// Appends bytes of a source. Bytes that were kept from `offset` on are replaced.
+    pub fn append(
         &self,
         source: &str,
         generation: u32,
@@ -85,45 +90,49 @@ impl Originals {
         let name = file_name(source, generation);
         let path = dir.join(&name);
         let failed = |error| StorageError::new("keep what was read in", &path, error);
-        let mut ends = self.ends();
-        if ends.get(&name).is_some_and(Kept::is_gone) {
-            ends.remove(&name);
+        let mut files = self.open_files();
+        if files.get(&name).is_some_and(OriginalFile::is_deleted) {
+            files.remove(&name);
         }
-        if ends.len() >= OPEN_MAX && !ends.contains_key(&name) {
-            for kept in ends.values_mut() {
+        if files.len() >= OPEN_MAX && !files.contains_key(&name) {
+            for kept in files.values_mut() {
                 kept.sync()?;
             }
-            ends.clear();
+            files.clear();
         }
-        if !ends.contains_key(&name) {
+        if !files.contains_key(&name) {
             folder::create_private(dir)?;
             let file = file::open_or_create(&path)?;
-            let end = frames(&file).map_err(failed)?.last().map(Frame::end).unwrap_or_default();
+            let end = read_frames(&file)
+                .map_err(failed)?
+                .last()
+                .map(OriginalFrame::end)
+                .unwrap_or_default();
             file.set_len(end.packed).map_err(failed)?;
             let (file, path) = (Arc::new(file), path.clone());
-            ends.insert(name.clone(), Kept { file, path, end, is_synced: true });
+            files.insert(name.clone(), OriginalFile { file, path, end, is_synced: true });
         }
-        let kept = ends.get_mut(&name).expect("it was just put there");
+        let kept = files.get_mut(&name).expect("it was just put there");
         if offset < kept.end.plain {
-            kept.cut(offset).map_err(failed)?;
+            kept.truncate_at(offset).map_err(failed)?;
         }
-        kept.append(offset, bytes).map_err(failed)
+        kept.append_frame(offset, bytes).map_err(failed)
     }
 
-    /// Forgets what was kept of a source.
+    /// Removes the originals of a source.
     pub fn remove(&self, source: &str) -> Result<(), StorageError> {
         let is_of_source =
             |name: &str| name.split_once('.').is_some_and(|(kept, _)| kept == safe_name(source));
         for (name, _) in self.list()? {
             if is_of_source(&name) {
-                self.forget(&name)?;
+                self.remove_file(&name)?;
             }
         }
         Ok(())
     }
 
-    /// Forgets what was last written to before `since`, and then what is oldest until no more than
-    /// `bytes_max` are left.
+    /// Removes files last written before `since`, then the oldest until at most `bytes_max` bytes
+    /// are left.
     pub fn retain(&self, since: Time, bytes_max: u64) -> Result<(), StorageError> {
         let mut kept = self.list()?;
         kept.sort_by_key(|(_, metadata)| written_at(metadata));
@@ -132,13 +141,13 @@ impl Originals {
             if written_at(&metadata) >= since && bytes <= bytes_max {
                 break;
             }
-            self.forget(&name)?;
+            self.remove_file(&name)?;
             bytes -= metadata.len();
         }
         Ok(())
     }
 
-    /// The files there are.
+    /// Lists all files.
     fn list(&self) -> Result<Vec<(String, Metadata)>, StorageError> {
         let Some(dir) = self.dir.as_ref().filter(|dir| dir.is_dir()) else { return Ok(Vec::new()) };
         let failed = |error| StorageError::new("list what was kept in", dir, error);
@@ -153,10 +162,10 @@ impl Originals {
         Ok(files)
     }
 
-    fn forget(&self, name: &str) -> Result<(), StorageError> {
+    fn remove_file(&self, name: &str) -> Result<(), StorageError> {
         let Some(dir) = &self.dir else { return Ok(()) };
-        // Nobody goes on in a file that is gone.
-        self.ends().remove(name);
+        // The handle goes first: a later append must not write to the removed file.
+        self.open_files().remove(name);
         let path = dir.join(name);
         match std::fs::remove_file(&path) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
@@ -166,48 +175,48 @@ impl Originals {
         }
     }
 
-    /// Makes everything that was kept survive a crash of the machine. Whoever keeps more meanwhile
-    /// does not wait for it.
+    /// Syncs all files. Appends do not wait for it.
     pub fn sync(&self) -> Result<(), StorageError> {
         let mut all = Ok(());
         for name in self.unsynced() {
-            // One that cannot be synced keeps nobody from trying the others.
+            // A failure does not keep the other files from being synced.
             all = self.sync_file(&name).and(all);
         }
         all
     }
 
-    /// The files of which something would not survive a crash of the machine.
+    /// Lists the files that have unsynced bytes.
     pub fn unsynced(&self) -> Vec<String> {
-        let ends = self.ends();
-        let unsynced = ends.iter().filter(|(_, kept)| !kept.is_synced);
+        let files = self.open_files();
+        let unsynced = files.iter().filter(|(_, kept)| !kept.is_synced);
         unsynced.map(|(name, _)| name.clone()).collect()
     }
 
-    /// Makes what was kept in one of these files survive.
+    /// Syncs one of these files.
     pub fn sync_file(&self, name: &str) -> Result<(), StorageError> {
-        let unsynced = self.ends().get_mut(name).filter(|kept| !kept.is_synced).map(|kept| {
+        let unsynced = self.open_files().get_mut(name).filter(|kept| !kept.is_synced).map(|kept| {
+            // Set before the sync, which runs without the lock: an append meanwhile clears it again.
             kept.is_synced = true;
             (Arc::clone(&kept.file), kept.path.clone())
         });
         let Some((file, path)) = unsynced else { return Ok(()) };
         file.sync_data().map_err(|error| {
-            self.ends().get_mut(name).into_iter().for_each(|kept| kept.is_synced = false);
+            self.open_files().get_mut(name).into_iter().for_each(|kept| kept.is_synced = false);
             StorageError::new("sync", &path, error)
         })
     }
 
-    /// Whether everything that was kept would survive a crash of the machine.
+    /// Whether no file has unsynced bytes.
     pub fn is_synced(&self) -> bool {
-        self.ends().values().all(|kept| kept.is_synced)
+        self.open_files().values().all(|kept| kept.is_synced)
     }
 
-    fn ends(&self) -> MutexGuard<'_, HashMap<String, Kept>> {
-        self.ends.lock().unwrap_or_else(PoisonError::into_inner)
+    fn open_files(&self) -> MutexGuard<'_, HashMap<String, OriginalFile>> {
+        self.files.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A stretch of a source; `None` if not all of it was kept. Only what it lies in is unpacked.
-    pub fn stretch(
+    /// Reads a range of a source; `None` if not all of it was kept. Unpacks only the frames it is in.
+    pub fn read_range(
         &self,
         source: &str,
         generation: u32,
@@ -219,15 +228,15 @@ impl Originals {
         let failed = |error| StorageError::new("read", &path, error);
         let mut stretch = Vec::new();
         let mut at = wanted.start;
-        for frame in frames(&file).map_err(failed)? {
+        for frame in read_frames(&file).map_err(failed)? {
             if at == wanted.end {
                 break;
             }
             if (frame.plain_from..frame.end().plain).contains(&at) {
-                let plain = plain(&file, frame).map_err(failed)?;
+                let plain = decode_frame(&file, frame).map_err(failed)?;
                 let end = wanted.end.min(frame.end().plain);
                 let part = (at - frame.plain_from) as usize..(end - frame.plain_from) as usize;
-                // A frame that unpacks to less than it says is damaged.
+                // A frame that unpacks to fewer bytes than its header says is damaged.
                 let Some(part) = plain.get(part) else { return Ok(None) };
                 stretch.extend_from_slice(part);
                 at = end;
@@ -236,16 +245,16 @@ impl Originals {
         Ok((at == wanted.end).then_some(stretch))
     }
 
-    /// Where in a source begins what was kept of it; `None` if nothing was.
-    pub fn begin(&self, source: &str, generation: u32) -> Result<Option<u64>, StorageError> {
+    /// Returns the first offset of a source that was kept; `None` if nothing was.
+    pub fn first_offset(&self, source: &str, generation: u32) -> Result<Option<u64>, StorageError> {
         let Some(dir) = &self.dir else { return Ok(None) };
         let path = dir.join(file_name(source, generation));
         let Some(file) = file::open(&path)? else { return Ok(None) };
-        let frames = frames(&file).map_err(|error| StorageError::new("read", &path, error))?;
+        let frames = read_frames(&file).map_err(|error| StorageError::new("read", &path, error))?;
         Ok(frames.first().map(|frame| frame.plain_from))
     }
 
-    /// What was kept of a source, from its beginning on; `None` if nothing was.
+    /// Reads what was kept of a source, from its first offset on; `None` if nothing was.
     pub fn read(
         &self,
         source: &str,
@@ -261,28 +270,28 @@ impl Originals {
 }
 
 thread_local! {
-    static PACKING: RefCell<Option<Packing>> = const { RefCell::new(None) };
+    static FRAME_ENCODER: RefCell<Option<FrameEncoder>> = const { RefCell::new(None) };
 }
 
-/// What a thread keeps for the next stretch.
-struct Packing {
+/// What a thread keeps for the next frame.
+struct FrameEncoder {
     compressor: Compressor<'static>,
     frame: Vec<u8>,
 }
 
-impl Packing {
-    fn new() -> std::io::Result<Packing> {
+impl FrameEncoder {
+    fn new() -> std::io::Result<FrameEncoder> {
         let compressor = Compressor::new(LEVEL)?;
-        Ok(Packing { compressor, frame: Vec::new() })
+        Ok(FrameEncoder { compressor, frame: Vec::new() })
     }
 }
 
-impl Kept {
-    fn append(&mut self, offset: u64, plain: &[u8]) -> std::io::Result<()> {
-        PACKING.with_borrow_mut(|packing| {
-            let Packing { compressor, frame } = match packing {
+impl OriginalFile {
+    fn append_frame(&mut self, offset: u64, plain: &[u8]) -> std::io::Result<()> {
+        FRAME_ENCODER.with_borrow_mut(|packing| {
+            let FrameEncoder { compressor, frame } = match packing {
                 Some(packing) => packing,
-                None => packing.insert(Packing::new()?),
+                None => packing.insert(FrameEncoder::new()?),
             };
             frame.clear();
             frame.reserve(HEADER_LEN as usize + zstd::zstd_safe::compress_bound(plain.len()));
@@ -300,30 +309,31 @@ impl Kept {
             self.end.packed += frame.len() as u64;
             self.end.plain = offset + plain.len() as u64;
             frame.clear();
-            frame.shrink_to(PACKING_BYTES_MAX);
+            frame.shrink_to(ENCODER_BYTES_MAX);
             Ok(())
         })
     }
 
-    /// Whether another process has removed the file: what is written to it is nowhere.
-    fn is_gone(&self) -> bool {
+    /// Whether another process has removed the file: writes to it would be lost.
+    fn is_deleted(&self) -> bool {
         self.file.metadata().is_ok_and(|metadata| metadata.nlink() == 0)
     }
 
-    /// Forgets what stands at `offset` and behind.
-    fn cut(&mut self, offset: u64) -> std::io::Result<()> {
-        let frames = frames(&self.file)?;
+    /// Cuts everything from `offset` on. A frame that begins before it is written again, shorter.
+    fn truncate_at(&mut self, offset: u64) -> std::io::Result<()> {
+        let frames = read_frames(&self.file)?;
         let first = frames.iter().position(|frame| frame.end().plain > offset);
         let Some(first) = first else { return Ok(()) };
         let frame = frames[first];
         let packed = frame.packed_from - HEADER_LEN;
-        let before = (offset > frame.plain_from).then(|| plain(&self.file, frame)).transpose()?;
+        let before =
+            (offset > frame.plain_from).then(|| decode_frame(&self.file, frame)).transpose()?;
         self.file.set_len(packed)?;
         let plain = if first == 0 { 0 } else { frames[first - 1].end().plain };
-        self.end = End { plain, packed };
+        self.end = OriginalEnd { plain, packed };
         if let Some(mut plain) = before {
             plain.truncate((offset - frame.plain_from) as usize);
-            self.append(frame.plain_from, &plain)?;
+            self.append_frame(frame.plain_from, &plain)?;
         }
         Ok(())
     }
@@ -338,24 +348,24 @@ impl Kept {
     }
 }
 
-impl Frame {
-    fn end(&self) -> End {
-        End {
+impl OriginalFrame {
+    fn end(&self) -> OriginalEnd {
+        OriginalEnd {
             plain: self.plain_from + u64::from(self.plain_len),
             packed: self.packed_from + u64::from(self.packed_len),
         }
     }
 }
 
-/// What is in a frame.
-fn plain(file: &File, frame: Frame) -> std::io::Result<Vec<u8>> {
+/// Unpacks a frame.
+fn decode_frame(file: &File, frame: OriginalFrame) -> std::io::Result<Vec<u8>> {
     let mut packed = vec![0; frame.packed_len as usize];
     file.read_exact_at(&mut packed, frame.packed_from)?;
     zstd::bulk::decompress(&packed, frame.plain_len as usize)
 }
 
-/// The whole frames of a file. What a crash left half written is not among them.
-fn frames(file: &File) -> std::io::Result<Vec<Frame>> {
+/// Lists the whole frames of a file. Stops at one that a crash left half written.
+fn read_frames(file: &File) -> std::io::Result<Vec<OriginalFrame>> {
     let length = file.metadata()?.len();
     let mut frames = Vec::new();
     let mut at = 0;
@@ -365,7 +375,7 @@ fn frames(file: &File) -> std::io::Result<Vec<Frame>> {
         let word = |from: usize| {
             u32::from_le_bytes([header[from], header[from + 1], header[from + 2], header[from + 3]])
         };
-        let frame = Frame {
+        let frame = OriginalFrame {
             plain_from: u64::from(word(8)) | u64::from(word(12)) << 32,
             plain_len: word(16),
             packed_from: at + HEADER_LEN,
@@ -405,41 +415,41 @@ mod tests {
     }
 
     #[test]
-    fn a_source_comes_back_as_it_was() {
+    fn source_reads_back_unchanged() {
         let dir = tempfile::tempdir().unwrap();
         let originals = Originals::in_folder(dir.path().join("originals"));
-        originals.keep("a", 0, 0, b"one\n").unwrap();
-        originals.keep("a", 0, 4, b"two\n").unwrap();
+        originals.append("a", 0, 0, b"one\n").unwrap();
+        originals.append("a", 0, 4, b"two\n").unwrap();
         assert_eq!(kept(&originals), "one\ntwo\n");
         let again = Originals::in_folder(dir.path().join("originals"));
-        again.keep("a", 0, 8, b"three\n").unwrap();
+        again.append("a", 0, 8, b"three\n").unwrap();
         assert_eq!(kept(&again), "one\ntwo\nthree\n");
     }
 
     #[test]
-    fn what_a_long_record_needed_is_given_back() {
+    fn long_record_frees_its_buffer() {
         let dir = tempfile::tempdir().unwrap();
         let originals = Originals::in_folder(dir.path().join("originals"));
         let long: Vec<u8> =
             (0..8 * 1024 * 1024_u32).map(|n| (n.wrapping_mul(n) >> 7) as u8).collect();
-        originals.keep("a", 0, 0, &long).unwrap();
-        let room = PACKING.with_borrow(|packing| packing.as_ref().unwrap().frame.capacity());
-        assert!(room <= PACKING_BYTES_MAX, "{room}");
-        originals.keep("a", 0, long.len() as u64, b"end\n").unwrap();
+        originals.append("a", 0, 0, &long).unwrap();
+        let room = FRAME_ENCODER.with_borrow(|packing| packing.as_ref().unwrap().frame.capacity());
+        assert!(room <= ENCODER_BYTES_MAX, "{room}");
+        originals.append("a", 0, long.len() as u64, b"end\n").unwrap();
         let mut again = Vec::new();
         originals.read("a", 0).unwrap().unwrap().read_to_end(&mut again).unwrap();
         assert!(again.starts_with(&long) && again.ends_with(b"end\n"));
     }
 
     #[test]
-    fn a_stretch_is_unpacked_without_what_stands_before_it() {
+    fn range_reads_only_its_frames() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("originals");
         let originals = Originals::in_folder(path.clone());
         // The first part was never kept.
-        originals.keep("a", 0, 4, b"two\n").unwrap();
-        originals.keep("a", 0, 8, b"three\n").unwrap();
-        let stretch = |range| originals.stretch("a", 0, range).unwrap();
+        originals.append("a", 0, 4, b"two\n").unwrap();
+        originals.append("a", 0, 8, b"three\n").unwrap();
+        let stretch = |range| originals.read_range("a", 0, range).unwrap();
         for (range, kept) in [
             (4..8, Some(&b"two\n"[..])),
             (5..10, Some(b"wo\nth")),
@@ -451,74 +461,74 @@ mod tests {
         ] {
             assert_eq!(stretch(range.clone()).as_deref(), kept, "{range:?}");
         }
-        assert_eq!(originals.stretch("a", 1, 4..8).unwrap(), None);
-        // Damage before it does not matter.
+        assert_eq!(originals.read_range("a", 1, 4..8).unwrap(), None);
+        // Damage in an earlier frame does not matter.
         let file = File::options().write(true).open(path.join("a.0.zst")).unwrap();
         file.write_all_at(&[0xff; 4], HEADER_LEN).unwrap();
         assert_eq!(stretch(8..14).as_deref(), Some(&b"three\n"[..]));
-        assert!(originals.stretch("a", 0, 4..8).is_err());
+        assert!(originals.read_range("a", 0, 4..8).is_err());
     }
 
     #[test]
-    fn what_is_read_again_is_kept_once() {
+    fn repeated_bytes_are_kept_once() {
         let dir = tempfile::tempdir().unwrap();
         let originals = Originals::in_folder(dir.path().join("originals"));
-        originals.keep("a", 0, 0, b"one\n").unwrap();
-        originals.keep("a", 0, 4, b"two\nthree\n").unwrap();
-        originals.keep("a", 0, 8, b"THREE\n").unwrap();
+        originals.append("a", 0, 0, b"one\n").unwrap();
+        originals.append("a", 0, 4, b"two\nthree\n").unwrap();
+        originals.append("a", 0, 8, b"THREE\n").unwrap();
         assert_eq!(kept(&originals), "one\ntwo\nTHREE\n");
-        originals.keep("a", 0, 0, b"anew\n").unwrap();
+        originals.append("a", 0, 0, b"anew\n").unwrap();
         assert_eq!(kept(&originals), "anew\n");
     }
 
     #[test]
-    fn what_a_crash_left_half_written_is_cut() {
+    fn torn_frame_is_cut() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("originals");
         let originals = Originals::in_folder(path.clone());
-        originals.keep("a", 0, 0, b"one\n").unwrap();
-        originals.keep("a", 0, 4, b"two\n").unwrap();
+        originals.append("a", 0, 0, b"one\n").unwrap();
+        originals.append("a", 0, 4, b"two\n").unwrap();
         let file = File::options().write(true).open(path.join("a.0.zst")).unwrap();
         file.set_len(file.metadata().unwrap().len() - 3).unwrap();
         let again = Originals::in_folder(path);
-        again.keep("a", 0, 4, b"two\n").unwrap();
+        again.append("a", 0, 4, b"two\n").unwrap();
         assert_eq!(kept(&again), "one\ntwo\n");
     }
 
     #[test]
-    fn what_is_removed_is_gone_and_begins_anew() {
+    fn removed_source_begins_anew() {
         let dir = tempfile::tempdir().unwrap();
         let originals = Originals::in_folder(dir.path().join("originals"));
         for (source, generation) in [("a", 0), ("a", 1), ("ab", 0)] {
-            originals.keep(source, generation, 0, b"one\n").unwrap();
+            originals.append(source, generation, 0, b"one\n").unwrap();
         }
         originals.remove("a").unwrap();
         assert!(originals.read("a", 0).unwrap().is_none());
         assert!(originals.read("a", 1).unwrap().is_none());
         assert!(originals.read("ab", 0).unwrap().is_some());
-        originals.keep("a", 0, 4, b"two\n").unwrap();
+        originals.append("a", 0, 4, b"two\n").unwrap();
         assert_eq!(kept(&originals), "two\n");
-        assert_eq!(originals.begin("a", 0).unwrap(), Some(4));
+        assert_eq!(originals.first_offset("a", 0).unwrap(), Some(4));
     }
 
     #[test]
-    fn what_another_process_removed_begins_anew() {
+    fn source_removed_elsewhere_begins_anew() {
         let dir = tempfile::tempdir().unwrap();
         let originals = Originals::in_folder(dir.path().join("originals"));
-        originals.keep("a", 0, 0, b"one\n").unwrap();
+        originals.append("a", 0, 0, b"one\n").unwrap();
         Originals::in_folder(dir.path().join("originals")).remove("a").unwrap();
-        originals.keep("a", 0, 4, b"two\n").unwrap();
+        originals.append("a", 0, 4, b"two\n").unwrap();
         assert_eq!(kept(&originals), "two\n");
-        assert_eq!(originals.begin("a", 0).unwrap(), Some(4));
+        assert_eq!(originals.first_offset("a", 0).unwrap(), Some(4));
     }
 
     #[test]
-    fn what_is_too_old_or_too_much_goes_oldest_first() {
+    fn retention_removes_oldest_first() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("originals");
         let originals = Originals::in_folder(path.clone());
         for (number, source) in ["a", "b", "c"].into_iter().enumerate() {
-            originals.keep(source, 0, 0, b"one\n").unwrap();
+            originals.append(source, 0, 0, b"one\n").unwrap();
             let file = File::options().append(true).open(path.join(format!("{source}.0.zst")));
             let at = std::time::Duration::from_secs(100 * number as u64);
             file.unwrap().set_modified(std::time::UNIX_EPOCH + at).unwrap();
@@ -533,7 +543,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_cannot_lead_elsewhere() {
+    fn file_name_stays_in_folder() {
         assert_eq!(file_name("../../etc/passwd", 7), "etcpasswd.7.zst");
     }
 }

@@ -1,7 +1,14 @@
-//! Reading a session: its own events, and before them those it inherits.
+//! Reads a session: its own events, and before them those it inherits.
 //!
-//! The log only grows, so a reading is a range: it sees what was committed when it began, page
-//! by page, whatever is appended meanwhile.
+//! A fork stores only its own events. What it inherits is read from its ancestors and translated:
+//!
+//! ```text
+//! root   1 2 3 4 5 6
+//! fork       └ forked at 3:  1 2 3 (of root, under ids of the fork)  4' 5'
+//! ```
+//!
+//! The log only grows, so a read is a range of `seq`: it ends with the last event that was
+//! committed when it began, although later pages use later transactions.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
@@ -9,18 +16,18 @@ use std::sync::Arc;
 use event::payload::Unknown;
 use event::{Draft, Event, EventId, FORK_ORIGIN, ForkOrigin, Kind, Raw, SessionId, Source, Time};
 
-use crate::fork::FreshIds;
-use crate::known::Tail;
+use crate::fork::ForkIds;
+use crate::id_cache::IdSuffix;
 use crate::limit::{GENERATIONS_MAX, PAGE_EVENTS_MAX};
-use crate::store::{Broken, Direction, Reader, SeqRange, SessionRow, Store, Stored};
+use crate::store::{BrokenEvent, Direction, SeqRange, SessionRow, Store, StoreReader, StoredEvent};
 use crate::{Damage, ReadError, Recorded, StorageError};
 
-/// What to do about a record that cannot be believed.
+/// What to do about a damaged event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Mode {
-    /// Stop and name the place.
+pub enum ReadMode {
+    /// Stop with an error that names the place.
     Strict,
-    /// Show it as `unknown` with what is left of it, and go on.
+    /// Return an `unknown` event with what is left of it, and go on.
     #[default]
     Salvage,
 }
@@ -37,7 +44,7 @@ pub struct Selection {
     /// Only these kinds; all if empty.
     pub kinds: BTreeSet<Kind>,
     pub order: Direction,
-    pub mode: Mode,
+    pub mode: ReadMode,
 }
 
 impl Default for Selection {
@@ -49,7 +56,7 @@ impl Default for Selection {
             until: None,
             kinds: BTreeSet::new(),
             order: Direction::OldestFirst,
-            mode: Mode::Salvage,
+            mode: ReadMode::Salvage,
         }
     }
 }
@@ -59,7 +66,7 @@ impl Selection {
         Selection::default()
     }
 
-    /// The events behind `seq`.
+    /// Selects the events behind `seq`.
     pub fn after(seq: u64) -> Selection {
         Selection { from_seq: seq.saturating_add(1), ..Selection::default() }
     }
@@ -76,7 +83,7 @@ impl Selection {
 
     #[must_use]
     pub fn strict(self) -> Selection {
-        Selection { mode: Mode::Strict, ..self }
+        Selection { mode: ReadMode::Strict, ..self }
     }
 
     #[must_use]
@@ -84,14 +91,14 @@ impl Selection {
         Selection { kinds: kinds.into_iter().collect(), ..self }
     }
 
-    fn takes(&self, event: &Event) -> bool {
+    fn matches(&self, event: &Event) -> bool {
         (self.kinds.is_empty() || self.kinds.contains(&event.kind))
             && self.since.is_none_or(|since| event.created_at >= since)
             && self.until.is_none_or(|until| event.created_at <= until)
     }
 }
 
-/// A session and the ancestors it inherits from, nearest first.
+/// A session and the ancestors that it inherits from, nearest first.
 #[derive(Clone, Debug)]
 pub(crate) struct Lineage {
     generations: Vec<Generation>,
@@ -100,28 +107,31 @@ pub(crate) struct Lineage {
 #[derive(Clone, Debug)]
 struct Generation {
     row: SessionRow,
-    /// The ids this session gives to what it inherits.
-    ids: FreshIds,
+    /// The ids that this session shows for what it inherits.
+    ids: ForkIds,
 }
 
 impl Lineage {
-    pub(crate) fn load(reader: &dyn Reader, id: &SessionId) -> Result<Lineage, ReadError> {
+    pub(crate) fn load(reader: &dyn StoreReader, id: &SessionId) -> Result<Lineage, ReadError> {
         let row = reader.session(id)?.ok_or_else(|| ReadError::SessionNotFound(id.clone()))?;
-        Lineage::of(reader, row)
+        Lineage::from_row(reader, row)
     }
 
-    pub(crate) fn of(reader: &dyn Reader, row: SessionRow) -> Result<Lineage, ReadError> {
-        let mut generations = vec![Generation { ids: FreshIds::of(&row.id), row }];
+    pub(crate) fn from_row(
+        reader: &dyn StoreReader,
+        row: SessionRow,
+    ) -> Result<Lineage, ReadError> {
+        let mut generations = vec![Generation { ids: ForkIds::for_fork(&row.id), row }];
         loop {
             let child = &generations[generations.len() - 1].row;
             let Some(link) = child.parent.as_ref().filter(|_| child.base_seq > 0) else { break };
             let parent = reader.session(&link.session_id)?.ok_or_else(|| {
-                damaged(&child.id, child.base_seq, "the parent it stands on is missing")
+                damage_error(&child.id, child.base_seq, "the parent it stands on is missing")
             })?;
             if generations.len() > GENERATIONS_MAX as usize {
-                return Err(damaged(&child.id, 0, "its ancestry has no end"));
+                return Err(damage_error(&child.id, 0, "its ancestry has no end"));
             }
-            generations.push(Generation { ids: FreshIds::of(&parent.id), row: parent });
+            generations.push(Generation { ids: ForkIds::for_fork(&parent.id), row: parent });
         }
         Ok(Lineage { generations })
     }
@@ -130,8 +140,9 @@ impl Lineage {
         &self.generations[0].row
     }
 
-    /// The sessions whose events this one shows, nearest first, each with the last `seq` shown.
-    pub(crate) fn shown(&self) -> Vec<(SessionId, u64)> {
+    /// Lists the sessions whose events this one shows, nearest first, each with the last `seq`
+    /// shown.
+    pub(crate) fn visible_ranges(&self) -> Vec<(SessionId, u64)> {
         let mut limit = u64::MAX;
         let mut shown = Vec::new();
         for generation in &self.generations {
@@ -141,10 +152,10 @@ impl Lineage {
         shown
     }
 
-    /// The `seq` of the event this session shows under `id`.
+    /// Returns the `seq` of the event that this session shows under `id`.
     pub(crate) fn seq_of(
         &self,
-        reader: &dyn Reader,
+        reader: &dyn StoreReader,
         id: EventId,
     ) -> Result<Option<u64>, StorageError> {
         self.seq_in(reader, 0, id)
@@ -152,11 +163,12 @@ impl Lineage {
 
     fn seq_in(
         &self,
-        reader: &dyn Reader,
+        reader: &dyn StoreReader,
         generation: usize,
         id: EventId,
     ) -> Result<Option<u64>, StorageError> {
         let mut id = id;
+        // A session shows its parent's events only up to the fork point.
         let mut limit = u64::MAX;
         for generation in &self.generations[generation..] {
             if let Some((number, seq)) = reader.locate(&id)?
@@ -164,14 +176,18 @@ impl Lineage {
             {
                 return Ok(Some(seq).filter(|seq| *seq <= limit));
             }
-            id = generation.ids.original(id);
+            // The id under which the parent shows the same event.
+            id = generation.ids.parent_id(id);
             limit = limit.min(generation.row.base_seq);
         }
         Ok(None)
     }
 
-    /// The facts this session shows, by what two tellings of one have in common, and where.
-    pub(crate) fn facts(&self, reader: &dyn Reader) -> Result<HashMap<Tail, u64>, StorageError> {
+    /// Maps the id suffixes of all events that this session shows to their `seq`.
+    pub(crate) fn ids_by_suffix(
+        &self,
+        reader: &dyn StoreReader,
+    ) -> Result<HashMap<IdSuffix, u64>, StorageError> {
         let mut facts = HashMap::new();
         let mut limit = u64::MAX;
         for generation in &self.generations {
@@ -183,14 +199,15 @@ impl Lineage {
         Ok(facts)
     }
 
-    /// One page of the session between two `seq`, both included, in the given order.
+    /// Reads one page between two `seq`, both included, in the given order. A page never spans two
+    /// generations, so it may be shorter than the range.
     ///
     /// Empty only if there is nothing at or behind the beginning of the range.
     pub(crate) fn page(
         &self,
-        reader: &dyn Reader,
+        reader: &dyn StoreReader,
         range: SeqRange,
-    ) -> Result<Vec<Stored>, StorageError> {
+    ) -> Result<Vec<StoredEvent>, StorageError> {
         let first = match range.order {
             Direction::OldestFirst => range.from,
             Direction::NewestFirst => range.to,
@@ -200,18 +217,18 @@ impl Lineage {
         let mut page = reader.events(self.generations[depth].row.number, own)?;
         for stored in &mut page {
             if let Ok(event) = &mut stored.event {
-                self.show(reader, depth, event)?;
+                self.translate(reader, depth, event)?;
             }
         }
         Ok(page)
     }
 
-    /// The number of the session that stores the event at `seq`.
+    /// Returns the number of the session that stores the event at `seq`.
     pub(crate) fn stored_in(&self, seq: u64) -> u32 {
         self.generations[self.generation_of(seq).0].row.number
     }
 
-    /// Which generation holds `seq`, and from where to where it is shown.
+    /// Returns the generation that stores `seq`, and the first and last `seq` it is shown for.
     fn generation_of(&self, seq: u64) -> (usize, u64, u64) {
         let mut high = u64::MAX;
         for (depth, generation) in self.generations.iter().enumerate() {
@@ -224,18 +241,19 @@ impl Lineage {
         (0, 1, high)
     }
 
-    /// Turns an event of the ancestor `depth` generations up into what this session shows.
-    fn show(
+    /// Translates an event of the ancestor `depth` generations up into what this session shows.
+    fn translate(
         &self,
-        reader: &dyn Reader,
+        reader: &dyn StoreReader,
         depth: usize,
         event: &mut Event,
     ) -> Result<(), StorageError> {
-        for heir in (0..depth).rev() {
-            let generation = &self.generations[heir];
+        // Step by step down from the ancestor: each child translates what its parent shows.
+        for child in (0..depth).rev() {
+            let generation = &self.generations[child];
             let ids = generation.ids;
             let base = generation.row.base_seq;
-            if heir == 0 {
+            if child == 0 {
                 let origin = ForkOrigin {
                     session_id: self.generations[1].row.id.clone(),
                     event_id: event.id,
@@ -243,9 +261,10 @@ impl Lineage {
                 let origin = Raw::from_value(&origin).expect("two strings always encode");
                 event.draft.metadata.insert(FORK_ORIGIN.to_owned(), origin);
             }
+            // References to inherited events are translated too; references to others stay.
             let failed = std::cell::RefCell::new(None);
-            event.draft.translate_references(&|id| match self.seq_in(reader, heir + 1, id) {
-                Ok(Some(seq)) if seq <= base => Some(ids.fresh(id)),
+            event.draft.translate_references(&|id| match self.seq_in(reader, child + 1, id) {
+                Ok(Some(seq)) if seq <= base => Some(ids.fork_id(id)),
                 Ok(_) => None,
                 Err(error) => {
                     *failed.borrow_mut() = Some(error);
@@ -255,7 +274,7 @@ impl Lineage {
             if let Some(error) = failed.into_inner() {
                 return Err(error);
             }
-            event.draft.id = ids.fresh(event.id);
+            event.draft.id = ids.fork_id(event.id);
         }
         if depth > 0 {
             event.draft.session_id = self.session().id.clone();
@@ -264,7 +283,7 @@ impl Lineage {
     }
 }
 
-/// Events on the first page of a reading: about what a person looks at.
+/// Events on the first page: about what a person looks at.
 const FIRST_PAGE_LEN: u64 = 64;
 
 /// The events of one session, page by page.
@@ -275,7 +294,8 @@ pub struct Events {
     page: VecDeque<Result<Recorded, ReadError>>,
     /// What is still to be read; empty when `from` is above `to`.
     rest: SeqRange,
-    /// Events on the next page: few at first, for those who only look at the beginning.
+    /// Events on the next page. Few at first, because many callers stop early; doubles with each
+    /// page.
     page_len: u64,
 }
 
@@ -289,7 +309,7 @@ impl Events {
         Events { store, lineage, selection, page: VecDeque::new(), rest, page_len: FIRST_PAGE_LEN }
     }
 
-    /// The same events with their positions in the journal.
+    /// Iterates over the events with their positions.
     pub fn recorded(self) -> impl Iterator<Item = Result<Recorded, ReadError>> {
         let mut events = self;
         std::iter::from_fn(move || events.next_recorded())
@@ -320,13 +340,13 @@ impl Events {
             if self.is_done() {
                 break;
             }
-            self.take(stored);
+            self.take_stored(stored);
             self.step();
         }
         Ok(())
     }
 
-    /// The range of the next page; the one after it is twice as long.
+    /// Returns the range of the next page, and doubles the length of the one after it.
     fn next_range(&mut self) -> SeqRange {
         let SeqRange { from, to, order } = self.rest;
         let more = self.page_len - 1;
@@ -345,7 +365,7 @@ impl Events {
         self.rest.from > self.rest.to
     }
 
-    /// The `seq` that has to come next.
+    /// The `seq` of the next event.
     fn expected(&self) -> u64 {
         match self.rest.order {
             Direction::OldestFirst => self.rest.from,
@@ -360,24 +380,24 @@ impl Events {
         }
     }
 
-    /// The catalogue counts an event that is not there: its place is named, and reading goes on.
+    /// Reports an event that the catalogue counts and the store does not have.
     fn take_missing(&mut self) {
-        self.give(self.broken(self.expected(), 0, None));
+        self.push_item(self.broken(self.expected(), 0, None));
         self.step();
     }
 
-    fn take(&mut self, stored: Stored) {
+    fn take_stored(&mut self, stored: StoredEvent) {
         let item = match stored.event {
             Ok(event) => Ok(Recorded { position: stored.position, event }),
             Err(broken) => self.broken(stored.seq, stored.position, Some(*broken)),
         };
-        self.give(item);
+        self.push_item(item);
     }
 
-    /// Passes on what was asked for; an error ends the reading.
-    fn give(&mut self, item: Result<Recorded, ReadError>) {
+    /// Queues an item if the selection wants it; an error ends the read.
+    fn push_item(&mut self, item: Result<Recorded, ReadError>) {
         match item {
-            Ok(recorded) if self.selection.takes(&recorded.event) => {
+            Ok(recorded) if self.selection.matches(&recorded.event) => {
                 self.page.push_back(Ok(recorded));
             }
             Ok(_) => {}
@@ -393,10 +413,10 @@ impl Events {
         &self,
         seq: u64,
         position: u64,
-        broken: Option<Broken>,
+        broken: Option<BrokenEvent>,
     ) -> Result<Recorded, ReadError> {
         let session = self.lineage.session();
-        let broken = broken.unwrap_or_else(|| Broken {
+        let broken = broken.unwrap_or_else(|| BrokenEvent {
             damage: Damage {
                 store: self.store.capabilities().name,
                 file: self.store.dir().map_or_else(Default::default, Into::into),
@@ -409,9 +429,9 @@ impl Events {
             bytes: Vec::new(),
         });
         match self.selection.mode {
-            Mode::Strict => Err(ReadError::Corrupt(Box::new(broken.damage))),
-            Mode::Salvage => {
-                let event = salvaged(&session.id, seq, session.created_at, &broken);
+            ReadMode::Strict => Err(ReadError::Corrupt(Box::new(broken.damage))),
+            ReadMode::Salvage => {
+                let event = salvage_event(&session.id, seq, session.created_at, &broken);
                 Ok(Recorded { position, event })
             }
         }
@@ -426,8 +446,13 @@ impl Iterator for Events {
     }
 }
 
-/// What stands in the place of a damaged event: what is left of it, and why.
-pub(crate) fn salvaged(session_id: &SessionId, seq: u64, at: Time, broken: &Broken) -> Event {
+/// Makes the `unknown` event that stands for a damaged one: what is left of it, and why.
+pub(crate) fn salvage_event(
+    session_id: &SessionId,
+    seq: u64,
+    at: Time,
+    broken: &BrokenEvent,
+) -> Event {
     let identity = format!("salvaged {seq}");
     let id = EventId::derived(at, "hansard", session_id.as_str(), identity.as_bytes());
     let left = String::from_utf8_lossy(&broken.bytes);
@@ -440,7 +465,7 @@ pub(crate) fn salvaged(session_id: &SessionId, seq: u64, at: Time, broken: &Brok
     draft.with_seq(seq)
 }
 
-fn damaged(session_id: &SessionId, seq: u64, why: &str) -> ReadError {
+fn damage_error(session_id: &SessionId, seq: u64, why: &str) -> ReadError {
     ReadError::Corrupt(Box::new(Damage {
         store: "journal",
         file: Default::default(),

@@ -1,15 +1,15 @@
-//! What a store is: a consistent way to read, and one atomic, durable way to write.
+//! The trait of a store: consistent reads, and one atomic, durable write.
 //!
-//! A store keeps rows and finds them by key. It decides nothing: numbering, deduplication,
-//! source positions and ancestry are worked out above it (`commit`) and arrive as [`Changes`],
-//! which it writes whole or not at all.
+//! A store keeps rows and finds them by key. It decides nothing: numbers, duplicates, source
+//! positions and ancestry are worked out above it (`commit`) and arrive as a [`ChangeSet`], which it
+//! writes whole or not at all.
 
-pub(crate) mod memory; // as long as the process lives
+pub(crate) mod memory; // in memory, for tests and replays
 pub(crate) mod sqlite; // one database file
-pub(crate) mod files; // lines of JSON, one file per session
-pub(crate) mod catalogue; // rows and indexes in one SQLite file
+pub(crate) mod files; // JSON lines, one file per session
+pub(crate) mod catalogue; // the SQLite database that both disk stores share
 mod pack; // compression of texts
-mod quarantine; // what could not be believed, out of the way and kept
+mod quarantine; // damaged data, out of the way and kept
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,37 +18,37 @@ use event::payload::SessionMode;
 use event::{Cost, Draft, Event, EventId, SessionId, Time};
 use serde::{Deserialize, Serialize};
 
-use crate::known::Tails;
+use crate::id_cache::IdSuffixes;
 use crate::{AppendError, Damage, StorageError};
 
 /// A place where events are kept.
 pub(crate) trait Store: Send + Sync {
     fn capabilities(&self) -> &'static Capabilities;
 
-    /// The text of an event as this store will keep it.
-    fn pack(&self, draft: &Draft) -> Packed;
+    /// Packs the text of an event as this store keeps it.
+    fn pack(&self, draft: &Draft) -> PackedEvent;
 
     /// The same for events that are recorded together.
-    fn pack_all(&self, drafts: &[&Draft]) -> Vec<Packed> {
+    fn pack_all(&self, drafts: &[&Draft]) -> Vec<PackedEvent> {
         drafts.iter().map(|draft| self.pack(draft)).collect()
     }
 
-    /// Everything committed so far, unchanged while it is held.
-    fn reader(&self) -> Result<Box<dyn Reader + '_>, StorageError>;
+    /// Begins a read on everything committed so far.
+    fn reader(&self) -> Result<Box<dyn StoreReader + '_>, StorageError>;
 
-    /// The right to commit. Waits for other processes up to the limit.
-    fn begin(&self) -> Result<Box<dyn Commit + '_>, AppendError>;
+    /// Begins a commit. Waits for other processes up to the limit.
+    fn begin(&self) -> Result<Box<dyn StoreWriter + '_>, AppendError>;
 
-    /// The newest position, cheap enough to ask four times a second.
+    /// The newest position. Cheap enough to be polled four times a second.
     fn tail(&self) -> Result<u64, StorageError>;
 
-    /// Verifies everything, and repairs it if told to.
-    fn check(&self, repair: bool) -> Result<Vec<Finding>, StorageError>;
+    /// Verifies everything, and repairs it if `repair` is set.
+    fn check(&self, repair: bool) -> Result<Vec<CheckFinding>, StorageError>;
 
-    /// What opening found and set right, for somebody to be told.
-    fn found(&self) -> Vec<Finding>;
+    /// What opening found and repaired, for the user to be told.
+    fn open_findings(&self) -> Vec<CheckFinding>;
 
-    /// Moves what can be moved out of the way of readers and writers, and syncs it.
+    /// Runs a checkpoint: moves the write-ahead log into its files and syncs them.
     fn checkpoint(&self) -> Result<(), StorageError>;
 
     /// The folder, for a store that has one.
@@ -56,7 +56,7 @@ pub(crate) trait Store: Send + Sync {
 }
 
 /// A consistent state of a store. Every answer is a keyed lookup or a range scan.
-pub(crate) trait Reader {
+pub(crate) trait StoreReader {
     /// The newest position.
     fn tail(&self) -> Result<u64, StorageError>;
 
@@ -64,7 +64,7 @@ pub(crate) trait Reader {
 
     fn session_numbered(&self, number: u32) -> Result<Option<SessionRow>, StorageError>;
 
-    /// How many sessions were deleted so far: who remembers sessions has to look when it moves.
+    /// How many sessions were deleted so far. A cache of sessions is stale when this changes.
     fn deletions(&self) -> Result<u64, StorageError>;
 
     /// The highest session number given so far, deleted sessions included; 0 before the first.
@@ -90,10 +90,10 @@ pub(crate) trait Reader {
     fn children(&self, parent: &SessionId) -> Result<Vec<SessionRow>, StorageError>;
 
     /// Own events of a session, `from` and `to` included, in the given order, up to a page.
-    fn events(&self, session: u32, range: SeqRange) -> Result<Vec<Stored>, StorageError>;
+    fn events(&self, session: u32, range: SeqRange) -> Result<Vec<StoredEvent>, StorageError>;
 
     /// Events of all sessions between two positions, both included, up to a page.
-    fn positions(&self, range: SeqRange) -> Result<Vec<Stored>, StorageError>;
+    fn positions(&self, range: SeqRange) -> Result<Vec<StoredEvent>, StorageError>;
 
     /// Where the event with this id is stored.
     fn locate(&self, id: &EventId) -> Result<Option<(u32, u64)>, StorageError>;
@@ -101,13 +101,16 @@ pub(crate) trait Reader {
     /// Ids of a session's own events with a `seq` above `after`, in their order.
     fn ids(&self, session: u32, after: u64) -> Result<Vec<(EventId, u64)>, StorageError>;
 
-    /// Those of a session's own events whose ids have one of these tails, in their order.
-    fn facts_among(&self, session: u32, tails: &Tails)
-    -> Result<Vec<(EventId, u64)>, StorageError>;
+    /// Ids of a session's own events that have one of these suffixes, in their order.
+    fn ids_with_suffix(
+        &self,
+        session: u32,
+        tails: &IdSuffixes,
+    ) -> Result<Vec<(EventId, u64)>, StorageError>;
 
     fn source(&self, source_id: &str) -> Result<Option<String>, StorageError>;
 
-    /// Shows all sources, with how far they were read.
+    /// Passes all sources with their positions to `show`.
     fn sources(&self, show: &mut dyn FnMut(&str, &str)) -> Result<(), StorageError>;
 
     fn consumer(&self, name: &str) -> Result<Option<u64>, StorageError>;
@@ -120,17 +123,17 @@ pub(crate) trait Reader {
     fn tombstones(&self) -> Result<Vec<SessionId>, StorageError>;
 }
 
-/// The one open commit of a store: the newest state, and the way to change it.
-pub(crate) trait Commit: Reader {
-    /// Writes all of it, durably, or nothing. Consumes the right to commit.
-    fn apply(self: Box<Self>, changes: &Changes) -> Result<(), CommitError>;
+/// The open commit of a store: reads the newest state, and changes it.
+pub(crate) trait StoreWriter: StoreReader {
+    /// Writes all changes durably, or none.
+    fn apply(self: Box<Self>, changes: &ChangeSet) -> Result<(), CommitError>;
 }
 
 /// Why a commit did not happen.
 #[derive(Debug, Clone, thiserror::Error)]
 pub(crate) enum CommitError {
-    /// An id of the batch is taken by another session, or somebody wrote to its files by hand.
-    /// Nothing was written; planning again on the state that is there tells.
+    /// Another session has an id of the batch, or the files of the store were edited by hand.
+    /// Nothing was written; the caller has to plan again on the state that is there now.
     #[error("an event id is already taken")]
     IdTaken,
     /// Nothing was written, and trying again later may work.
@@ -139,14 +142,14 @@ pub(crate) enum CommitError {
     /// Nothing was written.
     #[error(transparent)]
     Storage(#[from] StorageError),
-    /// Nobody knows whether it was written. The journal has to be opened again.
+    /// The outcome is unknown. The journal has to be opened again.
     #[error("cannot make the commit durable: {0}")]
     NotDurable(String),
 }
 
 /// What one commit changes.
 #[derive(Default, Debug, Clone)]
-pub(crate) struct Changes {
+pub(crate) struct ChangeSet {
     /// New events, in the order of their positions.
     pub events: Vec<EventRow>,
     /// Sessions as they are afterwards, new ones included.
@@ -158,7 +161,7 @@ pub(crate) struct Changes {
     pub deleted: Vec<(SessionRow, Time)>,
 }
 
-impl Changes {
+impl ChangeSet {
     pub(crate) fn is_empty(&self) -> bool {
         self.events.is_empty()
             && self.sessions.is_empty()
@@ -171,18 +174,18 @@ impl Changes {
 
 /// The text of an event, ready to be written.
 #[derive(Debug, Clone)]
-pub(crate) struct Packed {
+pub(crate) struct PackedEvent {
     /// Everything but the head, in the store's own form.
     pub rest: Vec<u8>,
-    /// What is kept beside the event: `data` that is stored once by content, and is `null` in
-    /// `rest`, or whatever `rest` refers to.
-    pub payload: Option<Payload>,
+    /// What is stored beside the event: a large `data`, which is `null` in `rest`, or the block
+    /// that `rest` points into.
+    pub payload: Option<StoredPayload>,
 }
 
-/// A large `data`, addressed by the SHA-256 of its text, or what a store keeps of several events
-/// in one.
+/// A row of its own for a large `data`, addressed by the SHA-256 of its text, or for a block with
+/// the texts of several events.
 #[derive(Debug, Clone)]
-pub(crate) struct Payload {
+pub(crate) struct StoredPayload {
     pub digest: [u8; 32],
     /// The text in the store's own form, shared by the events that refer to it.
     pub bytes: Arc<[u8]>,
@@ -194,23 +197,23 @@ pub(crate) struct EventRow {
     pub position: u64,
     pub session: u32,
     pub seq: u64,
-    /// Shared with whoever is told of the event after the commit.
+    /// Shared with the subscribers after the commit.
     pub draft: Arc<Draft>,
-    pub packed: Packed,
+    pub packed: PackedEvent,
 }
 
-/// An event as a store found it: whole, or damaged with what is left of it.
+/// An event as it was read: whole, or damaged with what is left of it.
 #[derive(Debug, Clone)]
-pub(crate) struct Stored {
+pub(crate) struct StoredEvent {
     pub position: u64,
     pub session: u32,
     pub seq: u64,
-    pub event: Result<Event, Box<Broken>>,
+    pub event: Result<Event, Box<BrokenEvent>>,
 }
 
-/// A row that cannot be believed.
+/// A damaged event: where, why, and the bytes that are left.
 #[derive(Debug, Clone)]
-pub(crate) struct Broken {
+pub(crate) struct BrokenEvent {
     pub damage: Damage,
     pub bytes: Vec<u8>,
 }
@@ -264,7 +267,7 @@ pub(crate) struct SourceRow {
     pub position: String,
 }
 
-/// A second telling of a recorded event.
+/// Another sighting of a recorded event, by a second source.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SightingRow {
     pub session: u32,
@@ -308,9 +311,9 @@ pub struct Capabilities {
     pub indexed: bool,
 }
 
-/// Something a check found.
+/// Damage that a check found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finding {
+pub struct CheckFinding {
     pub damage: Damage,
     /// What a repair did, or would do.
     pub remedy: &'static str,

@@ -1,7 +1,7 @@
-//! The one writer: takes whatever waits, commits it, then tells.
+//! The one writer thread: takes the requests that wait, commits them together, then publishes.
 //!
-//! Batches form by themselves: while one commit runs, the next gathers. Nothing ticks; an idle
-//! writer sleeps until somebody appends.
+//! Group commit without a timer: while one commit runs, the next group gathers in the queue. An
+//! idle writer sleeps until a request arrives.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -10,135 +10,138 @@ use std::thread::JoinHandle;
 use event::{Draft, SessionId, Time};
 
 use crate::AppendError;
-use crate::batch::{Receipt, Recording};
-use crate::commit::{Copied, Memory, Plan};
+use crate::batch::{AppendOutcome, Receipt};
+use crate::commit::{CommitPlan, ForkCopy, WriterCache};
 use crate::feed::Feed;
-use crate::intake::Prepared;
 use crate::limit::{COMMIT_BYTES_MAX, COMMIT_EVENTS_MAX, QUEUE_BYTES_MAX, QUEUE_EVENTS_MAX};
 use crate::options::Access;
+use crate::prepare::PreparedBatch;
 use crate::store::{CommitError, Store};
 
-/// The queue in front of the writer's thread, and the thread.
+/// The queue in front of the writer thread, and the thread.
 pub(crate) struct Writer {
     access: Access,
-    shared: Arc<Shared>,
+    shared: Arc<WriterShared>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// A promise of the writer: the answer to one submission, once it is known.
+/// An append that is on its way, as a future would be.
 ///
-/// Dropping it does not take the submission back.
-pub struct Ticket {
-    slot: Arc<Slot>,
-    /// What was submitted, as it will be stored.
+/// Dropping it does not take the batch back.
+pub struct PendingAppend {
+    slot: Arc<ReplySlot>,
+    /// The events of the batch, as they will be stored.
     drafts: Vec<Arc<Draft>>,
 }
 
-/// What the writer can be asked to do.
-pub(crate) enum Work {
-    Append(Prepared),
-    /// A named consumer has got this far.
-    Advance {
+/// A request to the writer.
+pub(crate) enum WriteRequest {
+    Append(PreparedBatch),
+    /// Record how far a named consumer has read.
+    AdvanceConsumer {
         name: String,
         position: u64,
     },
-    /// Remove a session, after giving its forks their own copies.
-    Delete {
+    /// Remove a session, after its forks have got their own copies.
+    DeleteSession {
         session_id: SessionId,
         at: Time,
-        copies: Vec<Copied>,
+        copies: Vec<ForkCopy>,
     },
 }
 
-struct Shared {
+/// What callers and the writer thread share.
+struct WriterShared {
     store: Arc<dyn Store>,
     feed: Arc<Feed>,
-    queue: Mutex<Queue>,
-    /// Signalled when there is work, and when the queue is closed.
-    work: Condvar,
-    /// Signalled when there is room.
-    room: Condvar,
+    queue: Mutex<WriteQueue>,
+    /// Signalled when a request arrives, and when the queue is closed.
+    has_work: Condvar,
+    /// Signalled when requests leave the queue.
+    has_room: Condvar,
 }
 
 #[derive(Default)]
-struct Queue {
-    waiting: VecDeque<Submission>,
+struct WriteQueue {
+    waiting: VecDeque<QueuedWrite>,
     events: usize,
     bytes: usize,
-    closed: bool,
-    /// Set when a commit failed in a way that leaves its outcome unknown.
+    is_closed: bool,
+    /// Set when a commit failed in a way that leaves its outcome unknown. The writer then refuses
+    /// everything until the journal is opened again.
     broken: Option<Arc<str>>,
 }
 
-struct Submission {
-    work: Work,
-    slot: Arc<Slot>,
+struct QueuedWrite {
+    request: WriteRequest,
+    slot: Arc<ReplySlot>,
 }
 
-type Answer = Result<Receipt, AppendError>;
+type WriteReply = Result<Receipt, AppendError>;
 
+/// Where the writer leaves the reply to one request.
 #[derive(Default)]
-struct Slot {
-    answer: Mutex<Option<Answer>>,
-    answered: Condvar,
+struct ReplySlot {
+    reply: Mutex<Option<WriteReply>>,
+    replied: Condvar,
 }
 
 impl Writer {
     pub(crate) fn new(store: Arc<dyn Store>, feed: Arc<Feed>, access: Access) -> Writer {
-        let shared = Shared {
+        let shared = WriterShared {
             store,
             feed,
             queue: Mutex::default(),
-            work: Condvar::new(),
-            room: Condvar::new(),
+            has_work: Condvar::new(),
+            has_room: Condvar::new(),
         };
         Writer { access, shared: Arc::new(shared), thread: Mutex::new(None) }
     }
 
-    /// Queues the work, waiting for room if too much waits already.
-    pub(crate) fn submit(&self, work: Work) -> Result<Ticket, AppendError> {
+    /// Queues a request. Waits for room if the queue is full.
+    pub(crate) fn submit(&self, request: WriteRequest) -> Result<PendingAppend, AppendError> {
         if self.access == Access::ReadOnly {
             return Err(AppendError::ReadOnly);
         }
-        self.ensure_thread();
-        let mut queue = self.shared.queue();
-        while queue.is_full() && !queue.closed {
-            queue = self.shared.room.wait(queue).unwrap_or_else(PoisonError::into_inner);
+        self.start_thread();
+        let mut queue = self.shared.lock_queue();
+        while queue.is_full() && !queue.is_closed {
+            queue = self.shared.has_room.wait(queue).unwrap_or_else(PoisonError::into_inner);
         }
-        if queue.closed {
+        if queue.is_closed {
             return Err(AppendError::Closed);
         }
         if let Some(why) = &queue.broken {
             return Err(AppendError::NotDurable(Arc::clone(why)));
         }
-        let slot = Arc::new(Slot::default());
-        queue.events += work.events();
-        queue.bytes += work.bytes();
-        let drafts = work.drafts();
-        queue.waiting.push_back(Submission { work, slot: Arc::clone(&slot) });
-        self.shared.work.notify_one();
-        Ok(Ticket { slot, drafts })
+        let slot = Arc::new(ReplySlot::default());
+        queue.events += request.event_count();
+        queue.bytes += request.byte_count();
+        let drafts = request.drafts();
+        queue.waiting.push_back(QueuedWrite { request, slot: Arc::clone(&slot) });
+        self.shared.has_work.notify_one();
+        Ok(PendingAppend { slot, drafts })
     }
 
-    /// Finishes what was accepted, then refuses everything. Closing twice is fine. Tells whether
-    /// there was something to finish.
+    /// Finishes what was accepted, then refuses everything. Closing twice is fine. Returns whether
+    /// a writer thread had run.
     pub(crate) fn close(&self) -> bool {
-        self.shared.queue().closed = true;
-        self.shared.work.notify_all();
-        self.shared.room.notify_all();
+        self.shared.lock_queue().is_closed = true;
+        self.shared.has_work.notify_all();
+        self.shared.has_room.notify_all();
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
-        // A writer that panicked has already answered everybody with `Closed`.
+        // If the thread panicked, `CloseOnExit` has replied `Closed` to every caller.
         thread.map(JoinHandle::join).is_some()
     }
 
-    /// The thread starts with the first append: who only reads needs none.
-    fn ensure_thread(&self) {
+    /// Starts the thread with the first request: a process that only reads needs none.
+    fn start_thread(&self) {
         let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
-        if thread.is_none() && !self.shared.queue().closed {
+        if thread.is_none() && !self.shared.lock_queue().is_closed {
             let shared = Arc::clone(&self.shared);
             let spawned =
                 std::thread::Builder::new().name("journal writer".to_owned()).spawn(move || {
-                    let _farewell = Farewell(&shared);
+                    let _close = CloseOnExit(&shared);
                     shared.run();
                 });
             *thread = Some(spawned.expect("a thread can be started"));
@@ -152,212 +155,230 @@ impl Drop for Writer {
     }
 }
 
-impl Ticket {
+impl PendingAppend {
     /// Waits until the batch is recorded or refused.
     pub fn wait(self) -> Result<Receipt, AppendError> {
-        let mut answer = self.slot.answer.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut reply = self.slot.reply.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
-            if let Some(answer) = answer.take() {
-                return answer;
+            if let Some(reply) = reply.take() {
+                return reply;
             }
-            answer = self.slot.answered.wait(answer).unwrap_or_else(PoisonError::into_inner);
+            reply = self.slot.replied.wait(reply).unwrap_or_else(PoisonError::into_inner);
         }
     }
 
     /// Waits, and returns the events of the batch that were not recorded before, each with its
     /// `seq`.
-    pub fn wait_for_news(mut self) -> Result<Vec<(u64, Arc<Draft>)>, AppendError> {
+    pub fn wait_for_new(mut self) -> Result<Vec<(u64, Arc<Draft>)>, AppendError> {
         let drafts = std::mem::take(&mut self.drafts);
-        let appended = self.wait()?.events.into_iter().zip(drafts);
-        let news = appended.filter(|(appended, _)| appended.outcome == Recording::Recorded);
-        Ok(news.map(|(appended, draft)| (appended.seq, draft)).collect())
+        let receipts = self.wait()?.events.into_iter().zip(drafts);
+        let new = receipts.filter(|(receipt, _)| receipt.outcome == AppendOutcome::Recorded);
+        Ok(new.map(|(receipt, draft)| (receipt.seq, draft)).collect())
     }
 
-    /// Whether there is nothing to wait for.
+    /// Whether [`PendingAppend::wait`] would return at once.
     pub fn is_answered(&self) -> bool {
-        self.slot.answer.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+        self.slot.reply.lock().unwrap_or_else(PoisonError::into_inner).is_some()
     }
 }
 
-/// Answers everybody who still waits when the writer ends, however it ends.
-struct Farewell<'a>(&'a Shared);
+/// Closes the queue when the writer thread ends, also by a panic: callers that still wait get a
+/// reply instead of waiting for ever.
+struct CloseOnExit<'a>(&'a WriterShared);
 
-impl Drop for Farewell<'_> {
+impl Drop for CloseOnExit<'_> {
     fn drop(&mut self) {
-        let mut queue = self.0.queue();
-        queue.closed = true;
-        for submission in queue.waiting.drain(..) {
-            submission.slot.answer(Err(AppendError::Closed));
+        let mut queue = self.0.lock_queue();
+        queue.is_closed = true;
+        for write in queue.waiting.drain(..) {
+            write.slot.set_reply(Err(AppendError::Closed));
         }
-        self.0.room.notify_all();
+        self.0.has_room.notify_all();
     }
 }
 
-impl Shared {
-    fn queue(&self) -> MutexGuard<'_, Queue> {
+impl WriterShared {
+    fn lock_queue(&self) -> MutexGuard<'_, WriteQueue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn run(&self) {
-        let mut memory = Memory::default();
+        let mut cache = WriterCache::default();
         while let Some(group) = self.next_group() {
-            let answers = self.commit(&mut memory, &group);
-            for (Submission { work, slot }, answer) in group.into_iter().zip(answers) {
-                drop(work);
-                slot.answer(answer);
+            let replies = self.commit_group(&mut cache, &group);
+            for (QueuedWrite { request, slot }, reply) in group.into_iter().zip(replies) {
+                // Freed before its caller goes on: two batches would stand in memory otherwise.
+                drop(request);
+                slot.set_reply(reply);
             }
         }
     }
 
-    /// Waits for work and takes as much of it as one commit may hold; `None` when closed.
-    fn next_group(&self) -> Option<Vec<Submission>> {
-        let mut queue = self.queue();
+    /// Waits for requests and takes as many as one commit may hold; `None` when closed.
+    fn next_group(&self) -> Option<Vec<QueuedWrite>> {
+        let mut queue = self.lock_queue();
         while queue.waiting.is_empty() {
-            if queue.closed {
+            if queue.is_closed {
                 return None;
             }
-            queue = self.work.wait(queue).unwrap_or_else(PoisonError::into_inner);
+            queue = self.has_work.wait(queue).unwrap_or_else(PoisonError::into_inner);
         }
         let (mut events, mut bytes) = (0, 0);
         let mut group = Vec::new();
         while let Some(next) = queue.waiting.front() {
-            events += next.work.events();
-            bytes += next.work.bytes();
-            let is_alone = matches!(next.work, Work::Delete { .. });
+            events += next.request.event_count();
+            bytes += next.request.byte_count();
+            // A deletion gets a commit of its own: a batch of the same commit could still inherit
+            // from the session that goes.
+            let is_deletion = matches!(next.request, WriteRequest::DeleteSession { .. });
             let is_full = events > COMMIT_EVENTS_MAX || bytes > COMMIT_BYTES_MAX;
-            if !group.is_empty() && (is_full || is_alone) {
+            // The first request is taken whatever its size; an import may exceed the limit.
+            if !group.is_empty() && (is_full || is_deletion) {
                 break;
             }
             group.extend(queue.waiting.pop_front());
-            // Nothing in the same commit may still count on what is being removed.
-            if is_alone {
+            if is_deletion {
                 break;
             }
         }
-        for submission in &group {
-            queue.events -= submission.work.events();
-            queue.bytes -= submission.work.bytes();
+        for write in &group {
+            queue.events -= write.request.event_count();
+            queue.bytes -= write.request.byte_count();
         }
-        self.room.notify_all();
+        self.has_room.notify_all();
         Some(group)
     }
 
-    fn commit(&self, memory: &mut Memory, group: &[Submission]) -> Vec<Answer> {
-        let (mut answers, error) = match self.try_commit(memory, group, false) {
-            // An id is taken by another session, or a store was changed by hand: forget what was
-            // known, look every id up and leave the batch of a taken one out.
+    /// Commits a group and returns one reply per request.
+    fn commit_group(&self, cache: &mut WriterCache, group: &[QueuedWrite]) -> Vec<WriteReply> {
+        let (mut replies, error) = match self.try_commit(cache, group, false) {
+            // Another session has one of the ids, or files of the store were changed by hand.
+            // Plan again without the cache and look every id up: the batch with the taken id is
+            // refused, and the others of the group are committed.
             Err((_, CommitError::IdTaken)) => {
-                memory.clear();
-                match self.try_commit(memory, group, true) {
-                    Ok(answers) => (answers, None),
-                    Err((answers, error)) => (answers, Some(error)),
+                cache.clear();
+                match self.try_commit(cache, group, true) {
+                    Ok(replies) => (replies, None),
+                    Err((replies, error)) => (replies, Some(error)),
                 }
             }
-            Ok(answers) => (answers, None),
-            Err((answers, error)) => (answers, Some(error)),
+            Ok(replies) => (replies, None),
+            Err((replies, error)) => (replies, Some(error)),
         };
         if let Some(error) = error {
-            memory.clear();
-            let error = self.failed(&error);
-            for answer in answers.iter_mut().filter(|answer| answer.is_ok()) {
-                *answer = Err(error.clone());
+            cache.clear();
+            let error = self.note_failure(&error);
+            // Refused batches keep their own reason; the accepted ones share the failure.
+            for reply in replies.iter_mut().filter(|reply| reply.is_ok()) {
+                *reply = Err(error.clone());
             }
         }
-        answers
+        replies
     }
 
     fn try_commit(
         &self,
-        memory: &mut Memory,
-        group: &[Submission],
+        cache: &mut WriterCache,
+        group: &[QueuedWrite],
         check_ids: bool,
-    ) -> Result<Vec<Answer>, (Vec<Answer>, CommitError)> {
+    ) -> Result<Vec<WriteReply>, (Vec<WriteReply>, CommitError)> {
         let refuse_all = |error: AppendError| group.iter().map(|_| Err(error.clone())).collect();
         let commit = match self.store.begin() {
             Ok(commit) => commit,
             Err(error) => return Ok(refuse_all(error)),
         };
-        let mut plan = match Plan::new(&*commit, memory, check_ids) {
+        let mut plan = match CommitPlan::new(&*commit, cache, check_ids) {
             Ok(plan) => plan,
             Err(error) => return Ok(refuse_all(error)),
         };
-        let answers: Vec<Answer> =
-            group.iter().map(|submission| submission.work.plan(&mut plan)).collect();
-        let ahead = match group {
-            [Submission { work: Work::Append(prepared), .. }] => prepared.packed.as_deref(),
+        let replies: Vec<WriteReply> =
+            group.iter().map(|write| write.request.stage_in(&mut plan)).collect();
+        let packed_ahead = match group {
+            [QueuedWrite { request: WriteRequest::Append(batch), .. }] => batch.packed.as_deref(),
             _ => None,
         };
-        let changes = plan.into_changes(&*self.store, ahead);
+        let changes = plan.into_changes(&*self.store, packed_ahead);
         if changes.is_empty() {
-            return Ok(answers);
+            return Ok(replies);
         }
         match commit.apply(&changes) {
             Ok(()) => {
-                memory.committed(&changes);
-                if group.iter().any(|submission| matches!(submission.work, Work::Delete { .. })) {
+                cache.apply_commit(&changes);
+                let is_deletion = |write: &QueuedWrite| {
+                    matches!(write.request, WriteRequest::DeleteSession { .. })
+                };
+                if group.iter().any(is_deletion) {
+                    // The backlog may hold events of the session that is gone.
                     self.feed.state().backlog().clear();
                 }
+                // Published only now: what a follower saw is durable.
                 self.feed.publish(&changes.events);
-                Ok(answers)
+                Ok(replies)
             }
-            Err(error) => Err((answers, error)),
+            Err(error) => Err((replies, error)),
         }
     }
 
-    fn failed(&self, error: &CommitError) -> AppendError {
+    /// Turns the failure of a commit into the reply, and stops the writer if the outcome of the
+    /// commit is unknown.
+    fn note_failure(&self, error: &CommitError) -> AppendError {
         match error {
             CommitError::OutOfSpace => AppendError::OutOfSpace,
             CommitError::Storage(error) => AppendError::Storage(error.clone()),
             CommitError::IdTaken | CommitError::NotDurable(_) => {
                 let why: Arc<str> = error.to_string().into();
-                self.queue().broken = Some(Arc::clone(&why));
+                self.lock_queue().broken = Some(Arc::clone(&why));
                 AppendError::NotDurable(why)
             }
         }
     }
 }
 
-impl Queue {
+impl WriteQueue {
     fn is_full(&self) -> bool {
         self.events >= QUEUE_EVENTS_MAX || self.bytes >= QUEUE_BYTES_MAX
     }
 }
 
-impl Slot {
-    fn answer(&self, answer: Answer) {
-        *self.answer.lock().unwrap_or_else(PoisonError::into_inner) = Some(answer);
-        self.answered.notify_all();
+impl ReplySlot {
+    fn set_reply(&self, reply: WriteReply) {
+        *self.reply.lock().unwrap_or_else(PoisonError::into_inner) = Some(reply);
+        self.replied.notify_all();
     }
 }
 
-impl Work {
-    fn events(&self) -> usize {
+impl WriteRequest {
+    fn event_count(&self) -> usize {
         match self {
-            Work::Append(prepared) => prepared.items.len(),
-            Work::Advance { .. } => 1,
-            Work::Delete { copies, .. } => {
+            WriteRequest::Append(batch) => batch.items.len(),
+            WriteRequest::AdvanceConsumer { .. } => 1,
+            WriteRequest::DeleteSession { copies, .. } => {
                 1 + copies.iter().map(|copy| copy.inherited.len()).sum::<usize>()
             }
         }
     }
 
     fn drafts(&self) -> Vec<Arc<Draft>> {
-        let Work::Append(prepared) = self else { return Vec::new() };
-        prepared.drafts().cloned().collect()
+        let WriteRequest::Append(batch) = self else { return Vec::new() };
+        batch.drafts().cloned().collect()
     }
 
-    fn bytes(&self) -> usize {
+    fn byte_count(&self) -> usize {
         match self {
-            Work::Append(prepared) => prepared.bytes,
-            Work::Advance { .. } | Work::Delete { .. } => 0,
+            WriteRequest::Append(batch) => batch.bytes,
+            WriteRequest::AdvanceConsumer { .. } | WriteRequest::DeleteSession { .. } => 0,
         }
     }
 
-    fn plan(&self, plan: &mut Plan<'_>) -> Answer {
+    fn stage_in(&self, plan: &mut CommitPlan<'_>) -> WriteReply {
         match self {
-            Work::Append(prepared) => return plan.add(prepared),
-            Work::Advance { name, position } => plan.advance(name, *position),
-            Work::Delete { session_id, at, copies } => plan.delete(session_id, *at, copies)?,
+            WriteRequest::Append(batch) => return plan.stage_batch(batch),
+            WriteRequest::AdvanceConsumer { name, position } => {
+                plan.advance_consumer(name, *position);
+            }
+            WriteRequest::DeleteSession { session_id, at, copies } => {
+                plan.delete_session(session_id, *at, copies)?;
+            }
         }
         Ok(Receipt { events: Vec::new() })
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use axum::extract::ws::Utf8Bytes;
 use event::SessionId;
-use journal::{Ended, Followed, From, Journal, OnLag, ReadError};
+use journal::{Delivery, FollowError, FollowFrom, Journal, OnLag, ReadError};
 use wire::{Frame, StreamState};
 
 use crate::answer::Refusal;
@@ -181,22 +181,22 @@ fn read(journal: &Journal, cursor: &Cursor, tail: u64) -> Result<Read, ReadError
     let place = cursor.place();
     let mut subscription = match (cursor.session(), place.seq) {
         (Some(session), Some(seq)) => {
-            journal.follow_session(session, From::At(seq + 1), OnLag::CatchUp)?
+            journal.follow_session(session, FollowFrom::At(seq + 1), OnLag::CatchUp)?
         }
-        _ => journal.follow(From::At(place.position + 1), OnLag::CatchUp)?,
+        _ => journal.follow(FollowFrom::At(place.position + 1), OnLag::CatchUp)?,
     };
     let mut told = Vec::new();
     let mut bytes = 0;
     while told.len() < READ_EVENTS_MAX && bytes < READ_BYTES_MAX {
         match subscription.next_within(Duration::ZERO) {
-            Ok(Some(Followed::Event(recorded))) => {
+            Ok(Some(Delivery::Event(recorded))) => {
                 let event = Told::of(&recorded);
                 bytes += event.len();
                 told.push(event);
             }
             Ok(Some(_)) => {}
-            Ok(None) | Err(Ended::Closed) => return Ok(Read { told, up_to: Some(tail) }),
-            Err(Ended::Failed(error)) => return Err(error),
+            Ok(None) | Err(FollowError::Closed) => return Ok(Read { told, up_to: Some(tail) }),
+            Err(FollowError::Failed(error)) => return Err(error),
         }
     }
     Ok(Read { told, up_to: None })

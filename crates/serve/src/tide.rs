@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use std::{io, thread};
 
-use journal::{Ended, Followed, From, Journal, OnLag, ReadError, Waker};
+use journal::{Delivery, FollowError, FollowFrom, Journal, OnLag, ReadError, SubscriptionWaker};
 use tokio::sync::watch;
 
 use crate::follow::Followers;
@@ -33,7 +33,7 @@ pub(crate) struct Tide {
 pub(crate) struct Reading {
     thread: JoinHandle<()>,
     stop: Arc<AtomicBool>,
-    waker: Waker,
+    waker: SubscriptionWaker,
 }
 
 impl Tide {
@@ -46,7 +46,7 @@ impl Tide {
         let (moved, _) = watch::channel(tail);
         let tide = Tide { recent: Arc::new(Mutex::new(Recent::new(tail))), moved };
         let stop = Arc::new(AtomicBool::new(false));
-        let waker = Waker::default();
+        let waker = SubscriptionWaker::default();
         let reader = Reader {
             tide: tide.clone(),
             followers,
@@ -93,7 +93,7 @@ struct Reader {
     followers: Followers,
     at: u64,
     stop: Arc<AtomicBool>,
-    waker: Waker,
+    waker: SubscriptionWaker,
 }
 
 impl Reader {
@@ -110,8 +110,8 @@ impl Reader {
     }
 
     fn read(&mut self, journal: &Journal) -> Result<(), ReadError> {
-        let subscription = journal.follow(From::At(self.at + 1), OnLag::CatchUp)?;
-        let mut subscription = subscription.woken_by(&self.waker);
+        let subscription = journal.follow(FollowFrom::At(self.at + 1), OnLag::CatchUp)?;
+        let mut subscription = subscription.with_waker(&self.waker);
         loop {
             if self.is_over() {
                 return Ok(());
@@ -120,7 +120,7 @@ impl Reader {
             let mut news = Vec::new();
             while news.len() < AT_ONCE_MAX && !self.is_over() {
                 match subscription.next_within(patience) {
-                    Ok(Some(Followed::Event(recorded))) => {
+                    Ok(Some(Delivery::Event(recorded))) => {
                         match self.followers.is_empty() {
                             true => {
                                 self.tell(std::mem::take(&mut news));
@@ -136,8 +136,8 @@ impl Reader {
                     Err(ended) => {
                         self.tell(news);
                         return match ended {
-                            Ended::Closed => Ok(()),
-                            Ended::Failed(error) => Err(error),
+                            FollowError::Closed => Ok(()),
+                            FollowError::Failed(error) => Err(error),
                         };
                     }
                 }

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 
 use event::payload::{ContextAdded, Payload, SettingsChanged, UserPrompt};
 use event::{Draft, Event, EventId, SessionId};
-use journal::{AppendError, Appended, Batch, Ticket};
+use journal::{AppendError, Batch, EventReceipt, PendingAppend};
 
 use crate::lookup::QueuedLookup;
 use crate::reader::SessionReader;
@@ -19,13 +19,13 @@ use crate::{OpenWork, Scope, Session, SessionError, check_batch};
 
 impl Session {
     /// Appends one event.
-    pub fn append(&self, draft: Draft) -> Result<Appended, SessionError> {
+    pub fn append(&self, draft: Draft) -> Result<EventReceipt, SessionError> {
         let mut appended = self.append_batch(vec![draft])?;
         Ok(appended.remove(0))
     }
 
     /// Appends a batch: either all of its events become part of the session or none.
-    pub fn append_batch(&self, drafts: Vec<Draft>) -> Result<Vec<Appended>, SessionError> {
+    pub fn append_batch(&self, drafts: Vec<Draft>) -> Result<Vec<EventReceipt>, SessionError> {
         self.append_beside(&drafts, None)
     }
 
@@ -34,7 +34,7 @@ impl Session {
         &self,
         seq: u64,
         drafts: Vec<Draft>,
-    ) -> Result<Vec<Appended>, SessionError> {
+    ) -> Result<Vec<EventReceipt>, SessionError> {
         self.try_append(&drafts, Some(seq), None)
     }
 
@@ -43,27 +43,27 @@ impl Session {
         &self,
         scope: &Scope,
         drafts: Vec<Draft>,
-    ) -> Result<Vec<Appended>, SessionError> {
+    ) -> Result<Vec<EventReceipt>, SessionError> {
         self.append_batch(drafts.into_iter().map(|draft| scope.stamp(draft)).collect())
     }
 
     /// Appends an event that happens now.
-    pub fn record<P: Payload>(&self, payload: &P) -> Result<Appended, SessionError> {
+    pub fn record<P: Payload>(&self, payload: &P) -> Result<EventReceipt, SessionError> {
         self.append(self.draft(payload)?)
     }
 
     /// Appends a prompt of the user.
-    pub fn append_prompt(&self, text: impl Into<String>) -> Result<Appended, SessionError> {
+    pub fn append_prompt(&self, text: impl Into<String>) -> Result<EventReceipt, SessionError> {
         self.record(&UserPrompt::text(text))
     }
 
     /// Appends context for the model.
-    pub fn append_context(&self, context: &ContextAdded) -> Result<Appended, SessionError> {
+    pub fn append_context(&self, context: &ContextAdded) -> Result<EventReceipt, SessionError> {
         self.record(context)
     }
 
     /// Sets the title of the session.
-    pub fn rename(&self, title: impl Into<String>) -> Result<Appended, SessionError> {
+    pub fn rename(&self, title: impl Into<String>) -> Result<EventReceipt, SessionError> {
         self.record(&SettingsChanged { title: Some(title.into()), ..SettingsChanged::default() })
     }
 
@@ -78,7 +78,7 @@ impl Session {
         &self,
         drafts: &[Draft],
         beside: Option<&NewSession<'_>>,
-    ) -> Result<Vec<Appended>, SessionError> {
+    ) -> Result<Vec<EventReceipt>, SessionError> {
         loop {
             match self.try_append(drafts, None, beside) {
                 // Another writer was faster. The batch is checked again on the new state. The loop
@@ -95,7 +95,7 @@ impl Session {
         drafts: &[Draft],
         expected: Option<u64>,
         beside: Option<&NewSession<'_>>,
-    ) -> Result<Vec<Appended>, SessionError> {
+    ) -> Result<Vec<EventReceipt>, SessionError> {
         let submitted = self.submit(drafts, expected, beside)?;
         match submitted.ticket.wait() {
             Ok(receipt) => {
@@ -144,7 +144,7 @@ impl Session {
         let reader = self.reader();
         let mut batch = Batch::hosted().with_all(drafts.iter().cloned());
         batch = match state.queued.back() {
-            Some(last) => batch.behind(self.session_id().clone(), tail, last.id),
+            Some(last) => batch.expecting_event(self.session_id().clone(), tail, last.id),
             None => batch.expecting(self.session_id().clone(), tail),
         };
         if let Some(beside) = beside {
@@ -195,7 +195,7 @@ impl Session {
 
     /// Folds the committed events. They are recorded even if this fails: `known_tail` then makes
     /// the next reader catch up from the log.
-    fn fold_committed(&self, generation: u64, appended: &[Appended]) {
+    fn fold_committed(&self, generation: u64, appended: &[EventReceipt]) {
         let last = appended.iter().map(|appended| appended.seq).max().unwrap_or(0);
         let mut state = self.append_state();
         // All events queued before a committed one are committed too, so this thread takes and
@@ -228,7 +228,7 @@ pub(crate) struct SessionTail {
 
 /// A batch that the journal has accepted for commit.
 struct SubmittedBatch {
-    ticket: Ticket,
+    ticket: PendingAppend,
     generation: u64,
 }
 

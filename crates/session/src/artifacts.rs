@@ -3,14 +3,17 @@
 use std::io::Read;
 
 use event::payload::{Artifact, ArtifactRecorded};
-use journal::{Appended, ArtifactError, Expected};
+use journal::{ArtifactError, EventReceipt, ExpectedBody};
 
 use crate::{Session, SessionError};
 
 impl Session {
     /// Records that there is an artifact, wherever its bytes are. Who made it is this session
     /// unless it says otherwise.
-    pub fn record_artifact(&self, recorded: ArtifactRecorded) -> Result<Appended, SessionError> {
+    pub fn record_artifact(
+        &self,
+        recorded: ArtifactRecorded,
+    ) -> Result<EventReceipt, SessionError> {
         let mut recorded = recorded;
         if recorded.artifact.id.trim().is_empty() {
             return Err(ArtifactError::BadArtifactId(recorded.artifact.id).into());
@@ -35,7 +38,7 @@ impl Session {
         if self.is_past() {
             return Err(SessionError::ReadOnly(self.session_id().clone()));
         }
-        let expected = Expected { size: artifact.size, digest: artifact.digest.as_deref() };
+        let expected = ExpectedBody { size: artifact.size, digest: artifact.digest.as_deref() };
         let stored = self.journal().artifacts().put(&artifact.id, body, expected)?;
         artifact.size = Some(stored.size);
         artifact.digest = Some(stored.digest);

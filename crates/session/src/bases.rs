@@ -5,7 +5,7 @@
 
 use event::Time;
 use event::payload::Artifact;
-use journal::Appended;
+use journal::EventReceipt;
 
 use crate::compaction::{self, CONTEXT_OFFLOAD, CompactionOptions, LongOutput};
 use crate::reader::SessionReader;
@@ -15,7 +15,7 @@ use crate::{Session, SessionError};
 
 impl Session {
     /// Saves the view as a fact; `None` if there is nothing to save.
-    pub fn snapshot(&self) -> Result<Option<Appended>, SessionError> {
+    pub fn snapshot(&self) -> Result<Option<EventReceipt>, SessionError> {
         let snapshot = self
             .with_view(|view, log| Snapshotter::default().snapshot(view, Trigger::Manual, log))?;
         snapshot.map(|snapshot| self.record(&snapshot)).transpose()
@@ -26,7 +26,7 @@ impl Session {
         &self,
         policy: SnapshotPolicy,
         now: Time,
-    ) -> Result<Option<Appended>, SessionError> {
+    ) -> Result<Option<EventReceipt>, SessionError> {
         let snapshotter = Snapshotter::new(policy);
         let snapshot =
             self.with_view(|view, log| snapshotter.snapshot_if_needed(view, now, log))?;
@@ -39,14 +39,17 @@ impl Session {
         &self,
         summary: &str,
         options: &CompactionOptions,
-    ) -> Result<Option<Appended>, SessionError> {
+    ) -> Result<Option<EventReceipt>, SessionError> {
         let compaction =
             self.with_view(|view, log| compaction::summarize(view, log, summary, options))?;
         compaction.map(|compaction| self.record(&compaction)).transpose()
     }
 
     /// Moves long outputs of tools to artifacts; `None` if there are none.
-    pub fn offload(&self, options: &CompactionOptions) -> Result<Option<Appended>, SessionError> {
+    pub fn offload(
+        &self,
+        options: &CompactionOptions,
+    ) -> Result<Option<EventReceipt>, SessionError> {
         let long = self.with_view(|view, log| compaction::long_outputs(view, log, options))?;
         let mut replaced = Vec::with_capacity(long.len());
         for output in &long {

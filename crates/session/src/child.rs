@@ -10,7 +10,7 @@ use event::payload::{
     SessionParent, SessionStarted, UserPrompt,
 };
 use event::{Draft, Event, EventId, EventKey, KeyFamily, Kind, Metadata, Raw, SessionId};
-use journal::{AppendError, Appended, ReadError, Selection};
+use journal::{AppendError, EventReceipt, ReadError, Selection};
 
 use crate::append::{NewSession, SessionTail};
 use crate::children::{ChildRef, ChildStep, children, step};
@@ -115,7 +115,7 @@ impl Session {
     }
 
     /// Says that a child got to run.
-    pub fn start_child(&self, child_id: &str) -> Result<Appended, SessionError> {
+    pub fn start_child(&self, child_id: &str) -> Result<EventReceipt, SessionError> {
         let ChildRef { child_id, child_session_id, agent_id } = self.named_child(child_id)?;
         self.record(&ChildStarted { child_id, child_session_id, metadata: None, agent_id })
     }
@@ -125,7 +125,7 @@ impl Session {
         &self,
         child_id: &str,
         reason: Option<String>,
-    ) -> Result<Appended, SessionError> {
+    ) -> Result<EventReceipt, SessionError> {
         let ChildRef { child_id, child_session_id, .. } = self.named_child(child_id)?;
         self.record(&ChildCanceled { child_id, child_session_id, metadata: None, reason })
     }

@@ -5,7 +5,7 @@
 
 use event::payload::{SessionMode, SessionParent, SessionStarted};
 use event::{Draft, EventId, SessionId};
-use journal::{AppendError, Appended, Batch, ReadError, Selection};
+use journal::{AppendError, Batch, EventReceipt, ReadError, Selection};
 
 use crate::{Host, Session, SessionError};
 
@@ -23,7 +23,11 @@ impl Session {
     /// the log.
     ///
     /// A read-only handle on an earlier state is forked at its point.
-    pub fn fork(&self, new_id: SessionId, options: ForkOptions) -> Result<Appended, SessionError> {
+    pub fn fork(
+        &self,
+        new_id: SessionId,
+        options: ForkOptions,
+    ) -> Result<EventReceipt, SessionError> {
         let at = options.at.or(self.point());
         fork(self.host(), self.session_id(), new_id, ForkOptions { at, ..options })
     }
@@ -35,7 +39,7 @@ pub fn fork(
     parent: &SessionId,
     new_id: SessionId,
     options: ForkOptions,
-) -> Result<Appended, SessionError> {
+) -> Result<EventReceipt, SessionError> {
     if *parent == new_id {
         return Err(SessionError::SameSession(new_id));
     }

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use event::{Draft, SessionId};
 use journal::{
-    ArtifactError, Batch, Ended, Expected, Followed, From, Journal, OnLag, ReadError, Recording,
-    Selection, Subscription,
+    AppendOutcome, ArtifactError, Batch, Delivery, ExpectedBody, FollowError, FollowFrom, Journal,
+    OnLag, ReadError, Selection, Subscription,
 };
 
 use crate::{Session, SessionError};
@@ -43,11 +43,11 @@ struct MirrorShared {
 
 impl Session {
     /// Copies this session into `target`, from a point on.
-    pub fn mirror(&self, target: &Journal, from: From) -> Result<Mirror, SessionError> {
+    pub fn mirror(&self, target: &Journal, from: FollowFrom) -> Result<Mirror, SessionError> {
         let copied = match from {
-            From::Now => tail(self.journal(), self.session_id())?,
-            From::Beginning => 0,
-            From::At(seq) => seq.saturating_sub(1),
+            FollowFrom::Now => tail(self.journal(), self.session_id())?,
+            FollowFrom::Beginning => 0,
+            FollowFrom::At(seq) => seq.saturating_sub(1),
         };
         self.mirror_behind(target, copied)
     }
@@ -67,7 +67,7 @@ impl Session {
             });
         }
         // By number and not from now on: what comes until the stream is open belongs to it.
-        let subscription = self.follow(From::At(copied + 1), OnLag::CatchUp)?;
+        let subscription = self.follow(FollowFrom::At(copied + 1), OnLag::CatchUp)?;
         let shared = Arc::new(MirrorShared {
             stop_after: AtomicU64::new(RUNNING),
             failed: Mutex::new(None),
@@ -152,8 +152,8 @@ impl Copier {
             self.put(drafts)?;
             match ended {
                 None => {}
-                Some(Ended::Closed) => return Ok(()),
-                Some(Ended::Failed(error)) => return Err(error.into()),
+                Some(FollowError::Closed) => return Ok(()),
+                Some(FollowError::Failed(error)) => return Err(error.into()),
             }
         }
         Ok(())
@@ -164,12 +164,12 @@ impl Copier {
     }
 
     /// Waits for an event and takes what has come with it.
-    fn gather(&mut self) -> (Vec<Draft>, Option<Ended>) {
+    fn gather(&mut self) -> (Vec<Draft>, Option<FollowError>) {
         let mut drafts = Vec::new();
         let mut patience = STOP_POLL;
         while drafts.len() < COPY_MAX && self.copied < self.stop_after() {
             match self.subscription.next_within(patience) {
-                Ok(Some(Followed::Event(recorded))) => {
+                Ok(Some(Delivery::Event(recorded))) => {
                     self.copied = recorded.event.seq;
                     drafts.push(recorded.event.draft.clone());
                     patience = Duration::ZERO;
@@ -189,7 +189,7 @@ impl Copier {
             self.put_body(&id)?;
         }
         let receipt = self.target.import(Batch::observed().with_all(drafts))?;
-        if receipt.events.iter().any(|appended| appended.outcome == Recording::Ignored) {
+        if receipt.events.iter().any(|appended| appended.outcome == AppendOutcome::Ignored) {
             // An ignored event means that the target has deleted the session. A hosted append
             // gives the proper error for it.
             self.target.append(Batch::hosted().with(first))?;
@@ -209,7 +209,7 @@ impl Copier {
         if known.is_ok_and(|known| known.digest == body.body().digest) {
             return Ok(());
         }
-        self.target.artifacts().put(id, body, Expected::default())?;
+        self.target.artifacts().put(id, body, ExpectedBody::default())?;
         Ok(())
     }
 }

@@ -8,7 +8,7 @@ use event::payload::{
     WaitStarted,
 };
 use event::{Raw, Time};
-use journal::{AppendError, Appended};
+use journal::{AppendError, EventReceipt};
 
 use crate::recover::{Left, recover};
 use crate::{ChildFate, RuleViolation, Session, SessionError};
@@ -30,7 +30,7 @@ impl Session {
         approval_id: &str,
         decision: Decision,
         verdict: ApprovalVerdict,
-    ) -> Result<Appended, SessionError> {
+    ) -> Result<EventReceipt, SessionError> {
         self.record(&ApprovalResolved {
             approval_id: approval_id.to_owned(),
             decision,
@@ -45,7 +45,7 @@ impl Session {
         &self,
         approval_id: &str,
         reason: impl Into<String>,
-    ) -> Result<Appended, SessionError> {
+    ) -> Result<EventReceipt, SessionError> {
         let tool =
             self.open_work().approvals().get(approval_id).map(|approval| approval.tool.clone());
         self.record(&ApprovalCanceled {
@@ -74,12 +74,12 @@ impl Session {
     }
 
     /// Records that the session waits for an external event.
-    pub fn start_wait(&self, wait: &WaitStarted) -> Result<Appended, SessionError> {
+    pub fn start_wait(&self, wait: &WaitStarted) -> Result<EventReceipt, SessionError> {
         self.record(wait)
     }
 
     /// Records that the wait is over.
-    pub fn resolve_wait(&self, wait: &WaitResolved) -> Result<Appended, SessionError> {
+    pub fn resolve_wait(&self, wait: &WaitResolved) -> Result<EventReceipt, SessionError> {
         self.record(wait)
     }
 
@@ -88,7 +88,7 @@ impl Session {
         &self,
         request_id: &str,
         prompt: impl Into<String>,
-    ) -> Result<Appended, SessionError> {
+    ) -> Result<EventReceipt, SessionError> {
         self.record(&ExternalInput {
             request_id: request_id.to_owned(),
             prompt: prompt.into(),
@@ -98,12 +98,12 @@ impl Session {
     }
 
     /// Gives the answer to the open question.
-    pub fn answer(&self, request_id: &str, input: Raw) -> Result<Appended, SessionError> {
+    pub fn answer(&self, request_id: &str, input: Raw) -> Result<EventReceipt, SessionError> {
         self.close_question(request_id, InputStatus::Received, Some(input))
     }
 
     /// Gives the open question up.
-    pub fn cancel_question(&self, request_id: &str) -> Result<Appended, SessionError> {
+    pub fn cancel_question(&self, request_id: &str) -> Result<EventReceipt, SessionError> {
         self.close_question(request_id, InputStatus::Canceled, None)
     }
 
@@ -112,7 +112,7 @@ impl Session {
         request_id: &str,
         status: InputStatus,
         input: Option<Raw>,
-    ) -> Result<Appended, SessionError> {
+    ) -> Result<EventReceipt, SessionError> {
         self.refresh()?;
         let open = self.open_work();
         let asked = open.question().filter(|question| question.request_id == request_id);

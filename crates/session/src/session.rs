@@ -7,7 +7,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use event::{Event, EventId, Kind, Lane, SessionId, Time};
-use journal::{From, Journal, OnLag, ReadError, Selection, Subscription};
+use journal::{FollowFrom, Journal, OnLag, ReadError, Selection, Subscription};
 
 use crate::append::AppendState;
 use crate::folded::{FoldedState, Reduction};
@@ -239,10 +239,10 @@ impl Session {
     }
 
     /// Follows the session: history and new events as one stream. The session may still be empty.
-    pub fn follow(&self, from: From, on_lag: OnLag) -> Result<Subscription, SessionError> {
+    pub fn follow(&self, from: FollowFrom, on_lag: OnLag) -> Result<Subscription, SessionError> {
         match self.journal().follow_session(&self.id, from, on_lag) {
             Err(ReadError::SessionNotFound(_)) if self.seq() == 0 => {
-                Ok(self.journal().follow_unborn(&self.id, from, on_lag)?)
+                Ok(self.journal().follow_when_begun(&self.id, from, on_lag)?)
             }
             other => Ok(other?),
         }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use event::payload::{ChildStarted, Payload};
 use event::{ChildStatus, Draft, Event, EventId, Kind, SessionId, Time};
-use journal::{AppendError, Ended, Followed, From, OnLag, ReadError, Selection};
+use journal::{AppendError, Delivery, FollowError, FollowFrom, OnLag, ReadError, Selection};
 
 use crate::children::ChildRef;
 use crate::recover::{Left, recover};
@@ -44,7 +44,7 @@ impl Session {
         patience: Duration,
     ) -> Result<Option<ChildRun>, SessionError> {
         // The stream is opened before the state is read, so that no event in between is missed.
-        let mut news = self.journal().follow(From::Now, OnLag::CatchUp)?;
+        let mut news = self.journal().follow(FollowFrom::Now, OnLag::CatchUp)?;
         loop {
             let child = self.settle_child(child_id)?;
             if !matches!(child.status, ChildStatus::Requested | ChildStatus::Running) {
@@ -52,15 +52,15 @@ impl Session {
             }
             loop {
                 match news.next_within(patience) {
-                    Ok(Some(Followed::Event(recorded))) => {
+                    Ok(Some(Delivery::Event(recorded))) => {
                         if self.may_move(&child, &recorded.event) {
                             break;
                         }
                     }
                     Ok(Some(_)) => {}
                     Ok(None) => return Ok(None),
-                    Err(Ended::Closed) => return Err(AppendError::Closed.into()),
-                    Err(Ended::Failed(error)) => return Err(error.into()),
+                    Err(FollowError::Closed) => return Err(AppendError::Closed.into()),
+                    Err(FollowError::Failed(error)) => return Err(error.into()),
                 }
             }
         }

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use event::SessionId;
-use journal::{Forks, Journal};
+use journal::{ForkPolicy, Journal};
 use serde::Serialize;
 
 use super::{Done, Global};
@@ -34,7 +34,7 @@ impl Delete {
         let journal = world::journal_to_write(global, output)?;
         let (session_id, events) = self.find(&journal)?;
         if self.yes {
-            let forks = if self.copy_to_forks { Forks::Copy } else { Forks::Refuse };
+            let forks = if self.copy_to_forks { ForkPolicy::Copy } else { ForkPolicy::Refuse };
             daemon::delete(&journal, &session_id, world::now(), forks)?;
         }
         journal.close();

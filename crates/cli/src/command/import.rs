@@ -7,7 +7,9 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use event::Draft;
 use ingest::{Import as Account, Slice, Stage};
-use journal::{BATCH_BYTES_MAX, BATCH_EVENTS_MAX, Batch, Journal, Options, Recording, StoreKind};
+use journal::{
+    AppendOutcome, BATCH_BYTES_MAX, BATCH_EVENTS_MAX, Batch, Journal, Options, StoreKind,
+};
 use serde::Serialize;
 use session::Imported;
 
@@ -167,8 +169,8 @@ fn append(
     }
     for appended in journal.append(batch)?.events {
         match appended.outcome {
-            Recording::Recorded => imported.events += 1,
-            Recording::AlreadyRecorded { .. } | Recording::Ignored => {
+            AppendOutcome::Recorded => imported.events += 1,
+            AppendOutcome::AlreadyRecorded { .. } | AppendOutcome::Ignored => {
                 imported.already_recorded += 1;
             }
         }

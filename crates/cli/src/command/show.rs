@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::Args;
 use daemon::{answers, prices};
 use event::{Event, EventId, Time};
-use journal::{Ended, Followed, From, Journal, OnLag, Selection, SessionInfo};
+use journal::{Delivery, FollowError, FollowFrom, Journal, OnLag, Selection, SessionInfo};
 use projection::digest::summary;
 use projection::{
     Chapter, Chronicle, Facts, Origin, PriceTable, Projection, ToolCount, Turn, TurnOutcome, Turns,
@@ -143,7 +143,8 @@ impl Show {
         output: &mut Output,
     ) -> Result<Done, CliError> {
         let after = self.after.unwrap_or(info.tail_seq.saturating_sub(LAST_EVENTS));
-        let mut followed = journal.follow_session(&info.id, From::At(after + 1), OnLag::CatchUp)?;
+        let mut followed =
+            journal.follow_session(&info.id, FollowFrom::At(after + 1), OnLag::CatchUp)?;
         let signals = Signals::new([SIGINT, SIGTERM])?;
         let handle = signals.handle();
         let closed = journal.clone();
@@ -155,12 +156,12 @@ impl Show {
                 next = followed.next_within(PATIENCE);
             }
             match next {
-                Ok(Some(Followed::Event(recorded))) => print_event(&recorded.event, output)?,
+                Ok(Some(Delivery::Event(recorded))) => print_event(&recorded.event, output)?,
                 // A read-only journal has nothing that is not recorded, and misses nothing.
-                Ok(Some(Followed::Live(_) | Followed::Behind { .. } | Followed::Gap { .. })) => {}
+                Ok(Some(Delivery::Live(_) | Delivery::Behind { .. } | Delivery::Gap { .. })) => {}
                 Ok(None) => {}
-                Err(Ended::Closed) => break,
-                Err(Ended::Failed(error)) => return Err(error.into()),
+                Err(FollowError::Closed) => break,
+                Err(FollowError::Failed(error)) => return Err(error.into()),
             }
         }
         handle.close();

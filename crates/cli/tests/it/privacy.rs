@@ -3,7 +3,7 @@
 use std::fs;
 
 use event::{SessionId, Time};
-use journal::{Forks, Journal, Options};
+use journal::{ForkPolicy, Journal, Options};
 use testkit::{Dice, World};
 
 use crate::follow::prompt;
@@ -181,7 +181,7 @@ fn a_deletion_that_was_cut_off_is_finished_by_the_next() {
     ingest(&world);
     let opened = Journal::open(&journal(&world), &Options::default()).unwrap();
     let session = SessionId::new("claude:s0").unwrap();
-    opened.delete(&session, Time::from_millis(0), Forks::Refuse).unwrap();
+    opened.delete(&session, Time::from_millis(0), ForkPolicy::Refuse).unwrap();
     drop(opened);
     assert_eq!(originals(&world), 2);
     let said = world.run(&["delete", "claude:s0", "--yes"]);

@@ -6,7 +6,7 @@ use std::thread::JoinHandle;
 use bus::{Filter, Listener, RunError, Server};
 use event::payload::UserPrompt;
 use event::{Draft as Fact, EventId, SessionId};
-use journal::{Batch, Waker};
+use journal::{Batch, SubscriptionWaker};
 use proptest::prelude::*;
 use tempfile::TempDir;
 
@@ -118,7 +118,7 @@ proptest! {
                     stage.record(&format!("old{session}"), 0, count);
                     news.catch_up(&StopFlag::default()).expect("it can be read");
                 }
-                Act::Follow => news.follow(&over, &Waker::default()).expect("it can be read"),
+                Act::Follow => news.follow(&over, &SubscriptionWaker::default()).expect("it can be read"),
                 Act::CatchUp => news.catch_up(&StopFlag::default()).expect("it can be read"),
                 Act::Restart => news = stage.news(),
             }
@@ -147,7 +147,7 @@ fn what_somebody_imports_meanwhile_is_history_and_what_is_old_and_seen_now_is_ne
     over.ask();
     stage.record_seen("imported", 0, 0, 3);
     let wanted = stage.record("s", 0, 2);
-    news.follow(&over, &Waker::default()).expect("it can be read");
+    news.follow(&over, &SubscriptionWaker::default()).expect("it can be read");
     drop(news);
     assert_eq!(stage.told(), wanted);
 }

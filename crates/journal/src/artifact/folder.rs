@@ -15,78 +15,80 @@ use std::time::SystemTime;
 use event::Time;
 use serde::{Deserialize, Serialize};
 
-use super::{ArtifactBody, Expected, Measured, failed};
-use crate::file::{self, Beside};
+use super::{ArtifactBody, ExpectedBody, HashingReader, failed};
+use crate::file::{self, TempFile};
 use crate::{ArtifactError, StorageError, folder, name};
 
-pub(super) struct Folder {
+pub(super) struct ArtifactFolder {
     dir: PathBuf,
 }
 
-/// The file that says which bytes an id stands for.
+/// The file that says which body an id has.
 #[derive(Serialize, Deserialize)]
-struct Pointer {
+struct ArtifactPointer {
     id: String,
     size: u64,
     digest: String,
 }
 
-/// How long a body may wait for the event that refers to it.
+/// How long a body may wait for the event that names it.
 const ORPHAN_AGE_MS: i64 = 24 * 60 * 60 * 1_000;
 
-/// The beginning of a body that is tried on for size before the rest is seen.
+/// How much of a body is compressed on trial, to decide about the rest.
 const SAMPLE_BYTES: u64 = 64 * 1024;
 
-/// Text shrinks to a third; what does not shrink by a tenth is compressed already.
+/// A body is compressed if the sample shrinks below this. Text shrinks to a third; bytes that are
+/// compressed already do not shrink by a tenth.
 const WORTHWHILE_PERCENT: usize = 90;
 
 const COMPRESSION_LEVEL: i32 = 3;
 
-impl Folder {
-    pub(super) fn new(dir: PathBuf) -> Folder {
-        Folder { dir }
+impl ArtifactFolder {
+    pub(super) fn new(dir: PathBuf) -> ArtifactFolder {
+        ArtifactFolder { dir }
     }
 
     pub(super) fn put<R: Read>(
         &self,
         id: &str,
-        bytes: &mut Measured<R>,
-        expected: Expected<'_>,
+        bytes: &mut HashingReader<R>,
+        expected: ExpectedBody<'_>,
     ) -> Result<ArtifactBody, ArtifactError> {
-        folder::create_private(&self.bodies())?;
-        folder::create_private(&self.ids())?;
-        let mut beside = Beside::new(&self.bodies())?;
+        folder::create_private(&self.bodies_dir())?;
+        folder::create_private(&self.ids_dir())?;
+        let mut beside = TempFile::new(&self.bodies_dir())?;
         let written = write_body(bytes, beside.file());
-        // Too large for what was announced also ends the writing, and is the better answer.
+        // A size mismatch may have ended the write early, so it is checked before the write error.
         let body = bytes.finish(id, expected)?;
         let is_compressed = written.map_err(|error| failed("store the body of", id, error))?;
         beside.sync()?;
         let _lock = self.lock()?;
         let body = match self.stat(id)? {
-            Some(known) => body.unless_other(&known)?,
+            Some(known) => body.require_same_digest(&known)?,
             None => body,
         };
-        if self.find(&body).is_none() {
-            self.settle(beside, &body, is_compressed)?;
+        if self.find_body(&body).is_none() {
+            self.place_body(beside, &body, is_compressed)?;
         }
-        // Written again also when it is known: whoever puts a body is about to refer to it, so
-        // its day begins now.
-        let pointer = Pointer { id: body.id.clone(), size: body.size, digest: body.digest.clone() };
+        // Written again also for a known id: its caller is about to record an event that names the
+        // body, so the day until it counts as an orphan begins now.
+        let pointer =
+            ArtifactPointer { id: body.id.clone(), size: body.size, digest: body.digest.clone() };
         let text = serde_json::to_vec(&pointer).expect("strings and numbers always encode");
-        file::write(&self.pointer(id), &text)?;
+        file::write(&self.pointer_path(id), &text)?;
         folder::sync(&self.dir)?;
         Ok(body)
     }
 
     pub(super) fn stat(&self, id: &str) -> Result<Option<ArtifactBody>, ArtifactError> {
-        read_pointer(&self.pointer(id))
+        read_pointer(&self.pointer_path(id))
     }
 
     pub(super) fn open(
         &self,
         body: &ArtifactBody,
     ) -> Result<Option<Box<dyn Read + Send>>, ArtifactError> {
-        let Some(path) = self.find(body) else { return Ok(None) };
+        let Some(path) = self.find_body(body) else { return Ok(None) };
         let is_compressed = path.extension().is_some();
         let open = || -> io::Result<Box<dyn Read + Send>> {
             let file = File::open(&path)?;
@@ -99,7 +101,7 @@ impl Folder {
     }
 
     pub(super) fn list(&self) -> Result<Vec<ArtifactBody>, ArtifactError> {
-        let pointers = entries(&self.ids())?.into_iter();
+        let pointers = list_dir(&self.ids_dir())?.into_iter();
         let bodies = pointers.filter(|path| path.extension().is_some_and(|end| end == "json"));
         bodies.filter_map(|path| read_pointer(&path).transpose()).collect()
     }
@@ -110,8 +112,9 @@ impl Folder {
         now: Time,
     ) -> Result<Vec<ArtifactBody>, ArtifactError> {
         let mut orphans = self.list()?;
-        orphans
-            .retain(|body| !referenced.contains(&body.id) && is_old(&self.pointer(&body.id), now));
+        orphans.retain(|body| {
+            !referenced.contains(&body.id) && is_old(&self.pointer_path(&body.id), now)
+        });
         Ok(orphans)
     }
 
@@ -126,57 +129,57 @@ impl Folder {
         let _lock = self.lock()?;
         let orphans = self.orphans(referenced, now)?;
         for body in &orphans {
-            remove(&self.pointer(&body.id))?;
+            remove(&self.pointer_path(&body.id))?;
         }
-        // Names first: a body without a name is harmless, a name without a body is damage.
-        folder::sync(&self.ids())?;
+        // Pointers first: a body without a pointer is harmless, a pointer without a body is damage.
+        folder::sync(&self.ids_dir())?;
         let kept: HashSet<PathBuf> =
-            self.list()?.iter().flat_map(|body| self.candidates(body)).collect();
+            self.list()?.iter().flat_map(|body| self.body_paths(body)).collect();
         let nameless = |path: &PathBuf| !kept.contains(path) && is_old(path, now);
-        for path in entries(&self.bodies())?.into_iter().filter(nameless) {
+        for path in list_dir(&self.bodies_dir())?.into_iter().filter(nameless) {
             remove(&path)?;
         }
-        folder::sync(&self.bodies())?;
+        folder::sync(&self.bodies_dir())?;
         Ok(orphans)
     }
 
-    /// Gives a written body its name.
-    fn settle(
+    /// Renames a written body to its final name.
+    fn place_body(
         &self,
-        beside: Beside,
+        beside: TempFile,
         body: &ArtifactBody,
         is_compressed: bool,
     ) -> Result<(), StorageError> {
-        let [compressed, plain] = self.candidates(body);
+        let [compressed, plain] = self.body_paths(body);
         beside.replace(if is_compressed { &compressed } else { &plain })?;
-        folder::sync(&self.bodies())
+        folder::sync(&self.bodies_dir())
     }
 
-    fn find(&self, body: &ArtifactBody) -> Option<PathBuf> {
-        self.candidates(body).into_iter().find(|path| path.is_file())
+    fn find_body(&self, body: &ArtifactBody) -> Option<PathBuf> {
+        self.body_paths(body).into_iter().find(|path| path.is_file())
     }
 
-    /// Where a body can be.
-    fn candidates(&self, body: &ArtifactBody) -> [PathBuf; 2] {
+    /// The two paths that a body can have: compressed and plain.
+    fn body_paths(&self, body: &ArtifactBody) -> [PathBuf; 2] {
         let hex = body.digest.strip_prefix("sha256:").unwrap_or(&body.digest);
-        // A digest read from a damaged pointer must not lead elsewhere.
-        let hex = name::stem(hex);
-        [self.bodies().join(format!("{hex}.zst")), self.bodies().join(hex)]
+        // The digest comes from a file: a damaged one must not lead out of the folder.
+        let hex = name::file_stem(hex);
+        [self.bodies_dir().join(format!("{hex}.zst")), self.bodies_dir().join(hex)]
     }
 
-    fn pointer(&self, id: &str) -> PathBuf {
-        self.ids().join(format!("{}.json", name::stem(id)))
+    fn pointer_path(&self, id: &str) -> PathBuf {
+        self.ids_dir().join(format!("{}.json", name::file_stem(id)))
     }
 
-    fn bodies(&self) -> PathBuf {
+    fn bodies_dir(&self) -> PathBuf {
         self.dir.join("bodies")
     }
 
-    fn ids(&self) -> PathBuf {
+    fn ids_dir(&self) -> PathBuf {
         self.dir.join("ids")
     }
 
-    /// Waits until nobody else, in this process or another, gives or takes names.
+    /// Takes the lock under which pointers and bodies are created and removed.
     fn lock(&self) -> Result<File, StorageError> {
         let path = self.dir.join("lock");
         let file = folder::open_private(&path)?;
@@ -185,7 +188,7 @@ impl Folder {
     }
 }
 
-/// Writes all bytes, compressed if their beginning says that it helps; tells whether it did.
+/// Writes all bytes, compressed if a sample of them shrinks; returns whether it did.
 fn write_body(bytes: &mut impl Read, file: &mut File) -> io::Result<bool> {
     let mut sample = Vec::new();
     bytes.take(SAMPLE_BYTES).read_to_end(&mut sample)?;
@@ -212,13 +215,13 @@ fn read_pointer(path: &Path) -> Result<Option<ArtifactBody>, ArtifactError> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(failed(error).into()),
     };
-    let pointer: Pointer =
+    let pointer: ArtifactPointer =
         serde_json::from_slice(&text).map_err(|error| failed(io::Error::from(error)))?;
     Ok(Some(ArtifactBody { id: pointer.id, size: pointer.size, digest: pointer.digest }))
 }
 
-/// Everything in a folder; nothing if there is no folder.
-fn entries(dir: &Path) -> Result<Vec<PathBuf>, StorageError> {
+/// Lists a folder; empty if there is none.
+fn list_dir(dir: &Path) -> Result<Vec<PathBuf>, StorageError> {
     let failed = |error| StorageError::new("list", dir, error);
     match fs::read_dir(dir) {
         Ok(entries) => {
@@ -238,7 +241,7 @@ fn remove(path: &Path) -> Result<(), StorageError> {
     }
 }
 
-/// Whether a file was written more than a day before `now`. When in doubt it was not.
+/// Whether a file was written more than a day before `now`. `false` if its time cannot be read.
 fn is_old(path: &Path, now: Time) -> bool {
     let written = fs::symlink_metadata(path).and_then(|metadata| metadata.modified());
     let Ok(Ok(age)) = written.map(|at| at.duration_since(SystemTime::UNIX_EPOCH)) else {

@@ -15,7 +15,7 @@ fn folder() -> (tempfile::TempDir, Artifacts) {
 }
 
 fn put(artifacts: &Artifacts, id: &str, bytes: &[u8]) -> Result<ArtifactBody, ArtifactError> {
-    artifacts.put(id, bytes, Expected::default())
+    artifacts.put(id, bytes, ExpectedBody::default())
 }
 
 fn files(dir: &tempfile::TempDir, sub: &str) -> Vec<std::path::PathBuf> {
@@ -32,7 +32,7 @@ fn two_days_later(path: &std::path::Path) -> Time {
 }
 
 #[test]
-fn a_body_reads_back_as_it_was_put() {
+fn body_reads_back_unchanged() {
     let (_dir, kept) = folder();
     for artifacts in [kept, Artifacts::in_memory()] {
         let body = put(&artifacts, "a", b"hello").unwrap();
@@ -46,7 +46,7 @@ fn a_body_reads_back_as_it_was_put() {
 }
 
 #[test]
-fn the_same_bytes_again_change_nothing_and_others_are_refused() {
+fn repeated_put_must_agree() {
     let (_dir, kept) = folder();
     for artifacts in [kept, Artifacts::in_memory()] {
         let first = put(&artifacts, "a", b"one").unwrap();
@@ -58,7 +58,7 @@ fn the_same_bytes_again_change_nothing_and_others_are_refused() {
 }
 
 #[test]
-fn ids_that_could_lead_elsewhere_are_refused_everywhere() {
+fn unsafe_ids_are_refused() {
     let (dir, kept) = folder();
     for artifacts in [kept, Artifacts::in_memory()] {
         for id in ["", " ", "../escape", "nested/id", "nested\\id", ".", "..", "a\0b"] {
@@ -73,16 +73,16 @@ fn ids_that_could_lead_elsewhere_are_refused_everywhere() {
 }
 
 #[test]
-fn a_body_that_does_not_fit_leaves_nothing() {
+fn mismatched_body_leaves_nothing() {
     let (dir, kept) = folder();
     for artifacts in [kept, Artifacts::in_memory()] {
-        let size = |size| Expected { size: Some(size), digest: None };
+        let size = |size| ExpectedBody { size: Some(size), digest: None };
         let error = artifacts.put("a", &b"hello"[..], size(4)).unwrap_err();
         assert!(matches!(error, ArtifactError::SizeMismatch { expected: 4, actual: 5, .. }));
         let error = artifacts.put("a", &b"hello"[..], size(6)).unwrap_err();
         assert!(matches!(error, ArtifactError::SizeMismatch { expected: 6, actual: 5, .. }));
         let digest = "sha256:00";
-        let expected = Expected { size: None, digest: Some(digest) };
+        let expected = ExpectedBody { size: None, digest: Some(digest) };
         let error = artifacts.put("a", &b"hello"[..], expected).unwrap_err();
         assert!(matches!(error, ArtifactError::DigestMismatch { .. }));
         let error = artifacts.put("a", io::repeat(7), size(1_000)).unwrap_err();
@@ -93,15 +93,15 @@ fn a_body_that_does_not_fit_leaves_nothing() {
 }
 
 #[test]
-fn a_digest_that_fits_is_accepted_in_either_case() {
+fn digest_case_does_not_matter() {
     let (_dir, artifacts) = folder();
     let digest = put(&artifacts, "a", b"hello").unwrap().digest.to_uppercase();
-    let expected = Expected { size: Some(5), digest: Some(&digest) };
+    let expected = ExpectedBody { size: Some(5), digest: Some(&digest) };
     artifacts.put("b", &b"hello"[..], expected).unwrap();
 }
 
 #[test]
-fn ids_with_the_same_bytes_share_them() {
+fn equal_bodies_are_shared() {
     let (dir, artifacts) = folder();
     put(&artifacts, "a", b"shared").unwrap();
     put(&artifacts, "b", b"shared").unwrap();
@@ -116,7 +116,7 @@ fn ids_with_the_same_bytes_share_them() {
 }
 
 #[test]
-fn an_orphan_may_wait_a_day_for_its_event() {
+fn young_orphan_is_kept() {
     let (dir, artifacts) = folder();
     put(&artifacts, "a", b"x").unwrap();
     let later = two_days_later(&files(&dir, "ids")[0]);
@@ -127,7 +127,7 @@ fn an_orphan_may_wait_a_day_for_its_event() {
 }
 
 #[test]
-fn text_is_compressed_and_noise_is_not() {
+fn only_text_is_compressed() {
     let (dir, artifacts) = folder();
     let text = b"the same words again and again ".repeat(10_000);
     put(&artifacts, "text", &text).unwrap();
@@ -141,7 +141,7 @@ fn text_is_compressed_and_noise_is_not() {
 }
 
 #[test]
-fn a_damaged_body_is_noticed_and_put_again() {
+fn damaged_body_can_be_put_again() {
     let (dir, artifacts) = folder();
     put(&artifacts, "a", b"hello").unwrap();
     let path = files(&dir, "bodies").remove(0);
@@ -156,7 +156,7 @@ fn a_damaged_body_is_noticed_and_put_again() {
 }
 
 #[test]
-fn nobody_else_can_read_a_body() {
+fn bodies_are_private() {
     use std::os::unix::fs::PermissionsExt;
     let (dir, artifacts) = folder();
     put(&artifacts, "a", b"x").unwrap();
@@ -169,7 +169,7 @@ fn nobody_else_can_read_a_body() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
     #[test]
-    fn any_bytes_in_any_pieces_read_back(bytes: Vec<u8>, repeat in 1usize..3_000, piece in 1usize..9_000) {
+    fn any_body_reads_back(bytes: Vec<u8>, repeat in 1usize..3_000, piece in 1usize..9_000) {
         let (_dir, artifacts) = folder();
         let bytes = bytes.repeat(repeat);
         put(&artifacts, "a", &bytes).unwrap();

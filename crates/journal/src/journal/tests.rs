@@ -7,7 +7,7 @@ use event::{EventKey, Kind};
 
 use super::*;
 use crate::StorageError;
-use crate::store::{Commit, Packed, Reader};
+use crate::store::{PackedEvent, StoreReader, StoreWriter};
 
 /// A store that notes which threads pack texts for it.
 #[derive(Default)]
@@ -28,17 +28,17 @@ impl Store for Watched {
         self.store.capabilities()
     }
 
-    fn pack(&self, draft: &Draft) -> Packed {
+    fn pack(&self, draft: &Draft) -> PackedEvent {
         let thread = std::thread::current().name().unwrap_or_default().to_owned();
         self.packers.lock().unwrap().push(thread);
         self.store.pack(draft)
     }
 
-    fn reader(&self) -> Result<Box<dyn Reader + '_>, StorageError> {
+    fn reader(&self) -> Result<Box<dyn StoreReader + '_>, StorageError> {
         self.store.reader()
     }
 
-    fn begin(&self) -> Result<Box<dyn Commit + '_>, AppendError> {
+    fn begin(&self) -> Result<Box<dyn StoreWriter + '_>, AppendError> {
         self.store.begin()
     }
 
@@ -46,12 +46,12 @@ impl Store for Watched {
         self.store.tail()
     }
 
-    fn check(&self, repair: bool) -> Result<Vec<Finding>, StorageError> {
+    fn check(&self, repair: bool) -> Result<Vec<CheckFinding>, StorageError> {
         self.store.check(repair)
     }
 
-    fn found(&self) -> Vec<Finding> {
-        self.store.found()
+    fn open_findings(&self) -> Vec<CheckFinding> {
+        self.store.open_findings()
     }
 
     fn checkpoint(&self) -> Result<(), StorageError> {
@@ -74,10 +74,10 @@ fn batch(count: u8) -> Batch {
 }
 
 #[test]
-fn an_import_is_packed_before_its_turn() {
+fn import_is_packed_before_lock() {
     const WRITER: &str = "journal writer";
     let store = Arc::new(Watched::default());
-    let (artifacts, originals) = (Artifacts::in_memory(), Originals::nowhere());
+    let (artifacts, originals) = (Artifacts::in_memory(), Originals::disabled());
     let journal =
         Journal::over(Arc::clone(&store) as _, artifacts, originals, None, Access::ReadWrite);
     journal.import(batch(3)).unwrap();
@@ -110,7 +110,7 @@ fn under_a_newer_index() -> (tempfile::TempDir, rusqlite::Connection) {
 }
 
 #[test]
-fn nothing_is_kept_for_the_index_of_a_newer_program() {
+fn newer_index_gets_no_backlog() {
     let (dir, _newer) = under_a_newer_index();
     let journal = open(dir.path());
     // As the indexer does, but now.
@@ -132,7 +132,7 @@ fn nothing_is_kept_for_the_index_of_a_newer_program() {
 }
 
 #[test]
-fn derived_data_of_a_newer_program_is_in_nobodys_way() {
+fn newer_derived_file_blocks_nothing() {
     let (dir, newer) = under_a_newer_index();
     let (journal, session_id) = (open(dir.path()), SessionId::new("one").unwrap());
     journal.append(batch(5)).unwrap();

@@ -2,22 +2,22 @@
 //!
 //! The catalogue keeps the text of an event as opaque bytes, the *body*. The SQLite store puts
 //! the text itself there; the files store puts the place in its files, and its catalogue can be
-//! deleted and rebuilt. [`Bodies`] turns a body back into an event.
+//! deleted and rebuilt. [`BodyDecoder`] turns a body back into an event.
 //!
 //! One connection writes, several read, each on the state committed when it began.
 
-mod connection; // every setting, with its reason
-mod bare; // the file itself, past SQLite
-mod migration; // formats, and the way between them
+mod connection; // every setting of SQLite, with its reason
+mod bare_file; // the database file, read past SQLite
+mod migration; // formats, and how older ones are brought forward
 mod row; // rows and their checksum
-mod view; // reading
+mod query; // keyed lookups and range scans
 mod page; // events, a page at a time
-mod payload; // what is large or packed together
-mod tails; // the facts of a session, many in one row
+mod payload; // large data, and blocks of texts packed together
+mod tails; // the ends of many ids in one row
 mod write; // one commit
-mod copying; // the log into the database, while others commit
-mod beside; // numbers of a store that keeps its texts elsewhere
-mod check; // is everything as it should be
+mod checkpointer; // the WAL into the database, beside commits
+mod meta; // numbers of a store that keeps its texts elsewhere
+mod check; // verifies every row and reference
 mod rebuild; // a new database from what can be read
 mod carve; // rows in the bytes of a damaged file
 mod fault; // what SQLite's errors mean
@@ -31,27 +31,27 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use event::{Draft, SessionId};
 use rusqlite::Connection;
 
-use bare::BareFile;
-use copying::Copying;
+use bare_file::BareFile;
+use checkpointer::Checkpointer;
 use payload::PayloadNumbers;
 
-use crate::lock::{Held, Lock};
+use crate::lock::{WriterGuard, WriterLock};
 use crate::{AppendError, OpenError, StorageError, folder};
 
-pub(crate) use check::tell_found_again;
-pub(crate) use connection::Flush;
-pub(crate) use rebuild::{Tools, remove_unfinished};
+pub(crate) use check::mark_recovered;
+pub(crate) use connection::Synchronous;
+pub(crate) use rebuild::{RepairTools, remove_unfinished_copies};
 pub(crate) use row::EventRecord;
 
 /// Connections kept for the next readers. More may read at once; theirs are closed afterwards.
 const IDLE_READERS_MAX: usize = 8;
 
-/// What is told to whoever would go on with a file that has lost its name.
-const REPLACED: &str = "it was moved, replaced or deleted while it was open; end every `hansard` \
+/// The error for a process whose database file was moved, replaced or deleted.
+const FILE_REPLACED: &str = "it was moved, replaced or deleted while it was open; end every `hansard` \
     (`hansard down` ends the daemon) and put it in place as docs/journal.md says";
 
-/// How a store gets from the body of a row to the event.
-pub(crate) trait Bodies {
+/// Turns the body of a row into the event.
+pub(crate) trait BodyDecoder {
     /// The event of a record whose checksum fits. `payload` holds the bytes stored under the
     /// digest it names, if it names one.
     fn draft(
@@ -59,19 +59,19 @@ pub(crate) trait Bodies {
         record: &EventRecord<'_>,
         session_id: &SessionId,
         payload: Option<&[u8]>,
-    ) -> Result<Draft, Unreadable>;
+    ) -> Result<Draft, BodyError>;
 }
 
-/// Why a body gives no event, and where it stands if not in the catalogue itself.
+/// Why a body cannot be decoded, and where it is if not in the catalogue itself.
 #[derive(Debug, Clone)]
-pub(crate) struct Unreadable {
+pub(crate) struct BodyError {
     pub why: String,
-    pub place: Option<BodyPlace>,
+    pub location: Option<BodyLocation>,
 }
 
-/// Where a store keeps a text that its body only points to, and what stands there.
+/// Where a store keeps a text that the body only points to, and the bytes found there.
 #[derive(Debug, Clone)]
-pub(crate) struct BodyPlace {
+pub(crate) struct BodyLocation {
     pub file: PathBuf,
     pub line: Option<u64>,
     pub byte: Option<u64>,
@@ -83,59 +83,61 @@ pub(crate) struct BodyPlace {
 pub(crate) struct Catalogue {
     file: PathBuf,
     store: &'static str,
-    lock: Lock,
-    flush: Flush,
-    /// Before the connections: whoever closes the last one of a database copies all of its log.
-    copying: Copying,
+    lock: WriterLock,
+    flush: Synchronous,
+    /// Dropped before the connections: closing the last connection of a database checkpoints its
+    /// WAL, and two checkpoints exclude each other.
+    checkpointer: Checkpointer,
     writer: Mutex<Connection>,
     idle: Mutex<Vec<Connection>>,
-    /// Where payloads stand that the index over them could not tell of.
+    /// Row numbers of payloads, found by a scan where the index over them is damaged.
     payloads: Mutex<PayloadNumbers>,
-    /// Behind the connections: see [`BareFile`].
+    /// Dropped after the connections: see [`BareFile`].
     bare: BareFile,
 }
 
-/// A state of the catalogue, read through a connection `C`.
-pub(crate) struct View<'a, C, B> {
+/// A transaction on the catalogue, through a connection `C`. Reads see one state of it.
+pub(crate) struct CatalogueTx<'a, C, B> {
     catalogue: &'a Catalogue,
     db: C,
     bodies: B,
     tail: u64,
-    /// Sessions met so far; bounded by what one reader reads.
+    /// Ids of the sessions met so far; bounded by what one reader reads.
     names: RefCell<HashMap<u32, SessionId>>,
 }
 
-/// A connection in a read transaction, on loan.
-pub(crate) struct Reading<'a> {
-    /// `None` only while it is given back.
+/// A pooled connection in a read transaction. Returned to the pool on drop.
+pub(crate) struct ReadConnection<'a> {
+    /// `None` only during the drop.
     db: Option<Connection>,
     idle: &'a Mutex<Vec<Connection>>,
 }
 
-/// The writing connection in a transaction that is rolled back unless it commits.
-pub(crate) struct Writing<'a> {
+/// The write connection in a transaction that is rolled back on drop unless it was committed.
+pub(crate) struct WriteConnection<'a> {
     db: MutexGuard<'a, Connection>,
-    _turn: Held<'a>,
+    _guard: WriterGuard<'a>,
 }
 
 impl Catalogue {
-    /// Opens the database at `file` on behalf of `store`, and makes it if it is not there.
+    /// Opens the database at `file` on behalf of `store`, and creates it if it is missing.
     pub(crate) fn open(
         file: &Path,
         store: &'static str,
-        lock: Lock,
-        flush: Flush,
+        lock: WriterLock,
+        flush: Synchronous,
     ) -> Result<Catalogue, OpenError> {
         connection::require_safe_sqlite()?;
         let bare = BareFile::open(file)?;
-        let found = migration::look(store, file, bare.as_ref())?;
+        let found = migration::inspect_file(store, file, bare.as_ref())?;
         let failed = fault::open(store, file);
-        let ready = found == migration::Found::Format(migration::FORMAT);
-        // Making and migrating are for one process at a time; opening what is ready is not.
+        let ready = found == migration::FoundDatabase::Format(migration::FORMAT);
+        // Only one process at a time may create or migrate. A database in the present format
+        // opens without the lock, also while another process commits.
         let turn = (!ready).then(|| lock.acquire()).transpose();
-        let turn = turn.map_err(|error| error.on_open(file))?;
+        let turn = turn.map_err(|error| error.into_open_error(file))?;
         let bare = bare.map_or_else(|| BareFile::open_or_create(file), Ok)?;
-        if let Some(dir) = file.parent().filter(|_| found == migration::Found::Nothing) {
+        if let Some(dir) = file.parent().filter(|_| found == migration::FoundDatabase::Nothing) {
             folder::sync(dir)?;
         }
         let mut db = connection::writer(file, flush).map_err(&failed)?;
@@ -146,7 +148,7 @@ impl Catalogue {
             store,
             lock,
             flush,
-            copying: Copying::default(),
+            checkpointer: Checkpointer::default(),
             writer: Mutex::new(db),
             idle: Mutex::new(Vec::new()),
             payloads: Mutex::default(),
@@ -158,25 +160,27 @@ impl Catalogue {
         &self.file
     }
 
-    /// What is committed now, unchanged while it is held.
-    pub(crate) fn read<B: Bodies>(
+    /// Begins a read transaction on what is committed now.
+    pub(crate) fn read<B: BodyDecoder>(
         &self,
         bodies: B,
-    ) -> Result<View<'_, Reading<'_>, B>, StorageError> {
-        View::new(self, self.begin_read()?, bodies).map_err(fault::storage("read", &self.file))
+    ) -> Result<CatalogueTx<'_, ReadConnection<'_>, B>, StorageError> {
+        CatalogueTx::new(self, self.begin_read()?, bodies)
+            .map_err(fault::storage("read", &self.file))
     }
 
-    /// The newest position.
+    /// Reads the newest position.
     pub(crate) fn tail(&self) -> Result<u64, StorageError> {
-        view::tail(&*self.begin_read()?).map_err(fault::storage("read", &self.file))
+        query::newest_position(&*self.begin_read()?).map_err(fault::storage("read", &self.file))
     }
 
-    /// The right to commit, and the newest state to decide on.
-    pub(crate) fn write<B: Bodies>(
+    /// Waits for the right to commit and begins the write transaction.
+    pub(crate) fn write<B: BodyDecoder>(
         &self,
         bodies: B,
-    ) -> Result<View<'_, Writing<'_>, B>, AppendError> {
-        let turn = self.lock.acquire()?;
+    ) -> Result<CatalogueTx<'_, WriteConnection<'_>, B>, AppendError> {
+        let guard = self.lock.acquire()?;
+        // After the lock: the file may have been replaced while this process waited.
         self.require_in_place("write to")?;
         let db = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         let failed = fault::storage("write", &self.file);
@@ -186,12 +190,12 @@ impl Catalogue {
             true => AppendError::Busy { waited_ms: began.elapsed().as_millis() as u64 },
             false => failed(error).into(),
         })?;
-        let db = Writing { db, _turn: turn };
-        migration::require_known_now(&self.file, &db)?;
-        Ok(View::new(self, db, bodies).map_err(&failed)?)
+        let db = WriteConnection { db, _guard: guard };
+        migration::require_known_format(&self.file, &db)?;
+        Ok(CatalogueTx::new(self, db, bodies).map_err(&failed)?)
     }
 
-    /// Makes the disk look full beyond so many pages.
+    /// Makes the disk look full beyond this many pages.
     #[cfg(test)]
     pub(super) fn limit_pages(&self, pages_max: u32) {
         let db = self.writer.lock().expect("a test that panicked has failed already");
@@ -199,7 +203,7 @@ impl Catalogue {
             .expect("any number is legal");
     }
 
-    fn begin_read(&self) -> Result<Reading<'_>, StorageError> {
+    fn begin_read(&self) -> Result<ReadConnection<'_>, StorageError> {
         let failed = fault::storage("read", &self.file);
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let db = match idle {
@@ -211,58 +215,59 @@ impl Catalogue {
         };
         let begun = db.prepare_cached("BEGIN").and_then(|mut begin| begin.execute([]));
         begun.map_err(failed)?;
-        Ok(Reading { db: Some(db), idle: &self.idle })
+        Ok(ReadConnection { db: Some(db), idle: &self.idle })
     }
 
-    /// Refuses to go on where the name leads to another file by now, or to none. What is committed
-    /// would be in a file that nobody finds, and whoever opens another one beside our log damages
-    /// it. It takes a look at one name, a thousandth of a commit.
+    /// Refuses to go on if the path leads to another file by now, or to none.
+    ///
+    /// A commit would go to a file that has no name any more, and a connection to another file
+    /// beside our WAL would damage that file. Costs one `stat`, a thousandth of a commit.
     fn require_in_place(&self, action: &'static str) -> Result<(), StorageError> {
         let failed = |cause| StorageError::new(action, &self.file, cause);
         match self.bare.identity().is_at(&self.file).map_err(failed)? {
             true => Ok(()),
-            false => Err(failed(std::io::Error::other(REPLACED))),
+            false => Err(failed(std::io::Error::other(FILE_REPLACED))),
         }
     }
 
-    /// Copies the write-ahead log into the database and empties it, as far as readers allow.
+    /// Checkpoints the WAL and truncates it, as far as readers allow.
     pub(crate) fn checkpoint(&self) -> Result<(), StorageError> {
         let db = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
-        // Of two who copy at once the second is turned away.
-        self.copying.join();
+        // SQLite refuses the second of two checkpoints that run at once.
+        self.checkpointer.join();
         db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
             .map_err(fault::storage("checkpoint", &self.file))
     }
 }
 
-impl<'a, C: Deref<Target = Connection>, B: Bodies> View<'a, C, B> {
+impl<'a, C: Deref<Target = Connection>, B: BodyDecoder> CatalogueTx<'a, C, B> {
     fn new(catalogue: &'a Catalogue, db: C, bodies: B) -> rusqlite::Result<Self> {
-        // A transaction sees the state at its first read, which this is.
-        let tail = view::tail(&db)?;
-        Ok(View { catalogue, db, bodies, tail, names: RefCell::default() })
+        // SQLite fixes the state of a transaction with its first read, which this is.
+        let tail = query::newest_position(&db)?;
+        Ok(CatalogueTx { catalogue, db, bodies, tail, names: RefCell::default() })
     }
 }
 
-impl Deref for Reading<'_> {
+impl Deref for ReadConnection<'_> {
     type Target = Connection;
 
     fn deref(&self) -> &Connection {
-        self.db.as_ref().expect("a loan is open until it is dropped")
+        self.db.as_ref().expect("a connection is open until it is dropped")
     }
 }
 
-impl Drop for Reading<'_> {
+impl Drop for ReadConnection<'_> {
     fn drop(&mut self) {
         let Some(db) = self.db.take() else { return };
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         // A connection that cannot end its transaction is of no use to the next reader.
-        if idle.len() < IDLE_READERS_MAX && end(&db).is_ok() {
+        if idle.len() < IDLE_READERS_MAX && roll_back(&db).is_ok() {
             idle.push(db);
         }
     }
 }
 
-impl Deref for Writing<'_> {
+impl Deref for WriteConnection<'_> {
     type Target = Connection;
 
     fn deref(&self) -> &Connection {
@@ -270,15 +275,15 @@ impl Deref for Writing<'_> {
     }
 }
 
-impl Drop for Writing<'_> {
+impl Drop for WriteConnection<'_> {
     fn drop(&mut self) {
         if !self.db.is_autocommit() {
-            // If even this fails, the connection refuses the next transaction and says why.
-            let _ = end(&self.db);
+            // If the rollback fails, the connection refuses the next transaction with the reason.
+            let _ = roll_back(&self.db);
         }
     }
 }
 
-fn end(db: &Connection) -> rusqlite::Result<()> {
+fn roll_back(db: &Connection) -> rusqlite::Result<()> {
     db.prepare_cached("ROLLBACK")?.execute([]).map(drop)
 }

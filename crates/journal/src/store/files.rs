@@ -1,31 +1,31 @@
-//! A journal of plain files: one of JSON lines per session, to be read with any tool.
+//! A journal of plain files: JSON lines, one file per session, to be read with any tool.
 //!
 //! ```text
 //! sessions/<name>.jsonl    the events of a session, one per line
 //! payloads/<sha256>.zst    large `data`, once
-//! ledger.jsonl             what is recorded and is no event
-//! commit.log               commits that are not yet synced in their files
-//! catalogue.db             an index of all of it; can be deleted
-//! quarantine/              what could not be believed, and was moved out of the way
+//! ledger.jsonl             everything recorded that is no event
+//! commit.log               write-ahead log: commits that are not yet synced in their files
+//! catalogue.db             an index over all of it; can be deleted
+//! quarantine/              damaged pieces that were moved out of the way
 //! ```
 //!
-//! The files are the truth. A commit is durable when it stands in the commit log, and visible
-//! when the catalogue has it; in between it goes to its files. Whoever opens the journal, or
-//! commits next, finishes what a crash left undone.
+//! The files are the truth. A commit is durable when it is in the commit log, and visible when the
+//! catalogue has it; in between it is written to its files. After a crash the next process that
+//! opens the journal, or commits, finishes what is left.
 
-mod line; // an event as a line
-mod scan; // the lines of a file
+mod event_line; // an event as one line of JSON
+mod line_scanner; // the lines of a file
 mod session_file; // the file of a session
-mod payload_file; // large data
-mod ledger; // what is no event
+mod payload_file; // large data in files of their own
+mod ledger; // positions of sources, sightings, deletions
 mod commit_log; // where a commit becomes durable
-mod lines; // from a place in a file to the event
-mod commit; // from changes to files
-mod recover; // what is left to do after a crash
-mod index; // from files to the catalogue
-mod pass; // which rows the lines of a file are
-mod remembered; // what the ledger says
-mod check; // is everything as it should be
+mod line_bodies; // from a span in a file to the event
+mod commit; // from a change set to log, files and catalogue
+mod recover; // recovery after a crash
+mod reindex; // from the files to the catalogue
+mod pass; // gives the lines of a file their rows
+mod ledger_state; // the ledger folded into memory
+mod check; // verification and repair
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -35,13 +35,17 @@ use event::Draft;
 
 use self::commit_log::CommitLog;
 use self::ledger::Ledger;
-use self::lines::Lines;
+use self::line_bodies::LineBodies;
 use self::payload_file::PayloadFiles;
 use self::session_file::SessionFiles;
-use super::catalogue::{Catalogue, Flush, View, Writing, remove_unfinished};
+use super::catalogue::{
+    Catalogue, CatalogueTx, Synchronous, WriteConnection, remove_unfinished_copies,
+};
 use super::quarantine::Quarantine;
-use super::{Capabilities, Commit, CommitError, Finding, Packed, Reader, Store};
-use crate::lock::{Lock, Presence};
+use super::{
+    Capabilities, CheckFinding, CommitError, PackedEvent, Store, StoreReader, StoreWriter,
+};
+use crate::lock::{PresenceLock, WriterLock};
 use crate::{AppendError, Damage, OpenError, StorageError, folder};
 
 const NAME: &str = "files";
@@ -61,33 +65,33 @@ pub(crate) struct FilesStore {
     sessions: SessionFiles,
     payloads: PayloadFiles,
     quarantine: Quarantine,
-    _presence: Presence,
-    /// Whether this process committed since the last checkpoint it made.
-    has_news: AtomicBool,
-    /// Set when a file could not be synced: what the system remembers of it may be lost, so it
-    /// is written again before the log is cut.
-    is_in_doubt: AtomicBool,
-    /// What opening found, for the next check to tell.
-    found: Mutex<Vec<Finding>>,
+    _presence: PresenceLock,
+    /// Whether this process committed since its last checkpoint.
+    has_commits: AtomicBool,
+    /// Set when a sync failed: the system may have dropped the written pages, so the records of the
+    /// log are written to their files again before the log is cut.
+    needs_rewrite: AtomicBool,
+    /// What recovery found, for the next check to report.
+    found: Mutex<Vec<CheckFinding>>,
 }
 
-/// The right to commit, with the newest state.
-type WriteView<'a> = View<'a, Writing<'a>, Lines<'a>>;
+/// The write transaction of the catalogue. Holds the writers' lock.
+type WriteTx<'a> = CatalogueTx<'a, WriteConnection<'a>, LineBodies<'a>>;
 
 impl FilesStore {
-    /// Opens the journal in `dir`, and makes one if there is none.
+    /// Opens the journal in `dir`, and creates it if there is none.
     pub(crate) fn open_or_create(dir: &Path) -> Result<FilesStore, OpenError> {
         folder::create_private(dir)?;
         folder::require_private(dir)?;
         let sessions = SessionFiles::new(dir.join(SessionFiles::FOLDER));
         let payloads = PayloadFiles::new(dir.join(PayloadFiles::FOLDER));
         let quarantine = Quarantine::new(dir.join(Quarantine::FOLDER));
-        let lock = Lock::open(dir)?;
-        // Nobody makes a file while another one does: the later would take the place of the
-        // earlier, with what is in it.
-        let presence = Presence::enter(dir)?;
+        let lock = WriterLock::open(dir)?;
+        // The first process is alone from here on: two that create the same file at once would
+        // replace each other's.
+        let presence = PresenceLock::join(dir)?;
         let is_first = presence.is_first;
-        // The log before the rest: it tells whether this program may touch it.
+        // The log first: its header says whether this program may touch the journal at all.
         let log = CommitLog::open(dir)?;
         let ledger = Ledger::open(dir)?;
         folder::create_private(sessions.dir())?;
@@ -102,8 +106,8 @@ impl FilesStore {
             payloads,
             quarantine,
             _presence: presence,
-            has_news: AtomicBool::new(false),
-            is_in_doubt: AtomicBool::new(false),
+            has_commits: AtomicBool::new(false),
+            needs_rewrite: AtomicBool::new(false),
             found: Mutex::default(),
         };
         if is_first {
@@ -113,19 +117,19 @@ impl FilesStore {
         Ok(store)
     }
 
-    /// Whether there is a journal of this store in `dir`.
+    /// Whether `dir` holds a journal of this store.
     pub(crate) fn is_at(dir: &Path) -> bool {
         dir.join(Ledger::FILE_NAME).is_file() || dir.join(SessionFiles::FOLDER).is_dir()
     }
 
-    /// The right to commit, after finishing what somebody who died left undone.
-    fn write(&self) -> Result<WriteView<'_>, AppendError> {
+    /// Begins the write transaction, after finishing the commits of a process that died.
+    fn write(&self) -> Result<WriteTx<'_>, AppendError> {
         loop {
-            let view = self.catalogue.write(Lines::of(self))?;
-            if self.is_current(&view)? {
-                return Ok(view);
+            let tx = self.catalogue.write(LineBodies::new(self))?;
+            if self.is_current(&tx)? {
+                return Ok(tx);
             }
-            self.catch_up(&view).map_err(|error| match error {
+            self.catch_up(&tx).map_err(|error| match error {
                 CommitError::OutOfSpace => AppendError::OutOfSpace,
                 CommitError::Storage(error) => error.into(),
                 other => AppendError::NotDurable(other.to_string().into()),
@@ -133,7 +137,7 @@ impl FilesStore {
         }
     }
 
-    fn found_so_far(&self) -> MutexGuard<'_, Vec<Finding>> {
+    fn lock_findings(&self) -> MutexGuard<'_, Vec<CheckFinding>> {
         self.found.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -143,15 +147,15 @@ impl Store for FilesStore {
         &CAPABILITIES
     }
 
-    fn pack(&self, draft: &Draft) -> Packed {
-        line::pack(draft)
+    fn pack(&self, draft: &Draft) -> PackedEvent {
+        event_line::pack(draft)
     }
 
-    fn reader(&self) -> Result<Box<dyn Reader + '_>, StorageError> {
-        Ok(Box::new(self.catalogue.read(Lines::of(self))?))
+    fn reader(&self) -> Result<Box<dyn StoreReader + '_>, StorageError> {
+        Ok(Box::new(self.catalogue.read(LineBodies::new(self))?))
     }
 
-    fn begin(&self) -> Result<Box<dyn Commit + '_>, AppendError> {
+    fn begin(&self) -> Result<Box<dyn StoreWriter + '_>, AppendError> {
         Ok(Box::new(self.write()?))
     }
 
@@ -159,16 +163,16 @@ impl Store for FilesStore {
         self.catalogue.tail()
     }
 
-    fn check(&self, repair: bool) -> Result<Vec<Finding>, StorageError> {
+    fn check(&self, repair: bool) -> Result<Vec<CheckFinding>, StorageError> {
         self.verify(repair)
     }
 
-    fn found(&self) -> Vec<Finding> {
-        self.found_so_far().clone()
+    fn open_findings(&self) -> Vec<CheckFinding> {
+        self.lock_findings().clone()
     }
 
     fn checkpoint(&self) -> Result<(), StorageError> {
-        self.settle()
+        self.run_checkpoint()
     }
 
     fn dir(&self) -> Option<&Path> {
@@ -178,28 +182,28 @@ impl Store for FilesStore {
 
 impl Drop for FilesStore {
     fn drop(&mut self) {
-        if self.has_news.load(Ordering::Relaxed) {
-            // What cannot be settled now stands in the commit log, for the next who opens.
-            let _ = self.settle();
+        if self.has_commits.load(Ordering::Relaxed) {
+            // On an error everything is still in the commit log, for the next process that opens.
+            let _ = self.run_checkpoint();
         }
     }
 }
 
-/// Opens the catalogue. One that is damaged or of another format is set aside: it can be made
-/// again from the files.
+/// Opens the catalogue. One that is damaged or of a newer format is moved to the quarantine, and
+/// rebuilt from the files.
 fn open_catalogue(
     dir: &Path,
-    lock: Lock,
+    lock: WriterLock,
     quarantine: &Quarantine,
     is_first: bool,
 ) -> Result<Catalogue, OpenError> {
     let path = dir.join(CATALOGUE_NAME);
     if is_first {
-        remove_unfinished(&path)?;
+        remove_unfinished_copies(&path)?;
     }
-    // Consistent after a power cut, at the cost of a sync now and then: the files say what is
-    // missing at its end, and only that is read again.
-    let open = |lock| Catalogue::open(&path, NAME, lock, Flush::Checkpoints);
+    // Synced with checkpoints only: after a power cut the catalogue is consistent and a little
+    // behind, and only what is missing is read again from the files.
+    let open = |lock| Catalogue::open(&path, NAME, lock, Synchronous::Normal);
     match open(lock) {
         Err(OpenError::Corrupt(_) | OpenError::NewerFormat { .. }) if is_first => {
             quarantine.move_here(&path)?;
@@ -209,13 +213,13 @@ fn open_catalogue(
                     quarantine.move_here(&beside)?;
                 }
             }
-            open(Lock::open(dir)?)
+            open(WriterLock::open(dir)?)
         }
         opened => opened,
     }
 }
 
-/// Damage of a file as a whole, or at a byte of it.
+/// Makes the damage of a file as a whole, or at a byte of it.
 fn damage(file: &Path, byte: Option<u64>, why: impl Into<String>) -> Damage {
     Damage {
         store: NAME,

@@ -1,4 +1,4 @@
-//! A journal that lives as long as its process: for tests, replays and sessions nobody keeps.
+//! A journal in memory, for tests, replays and sessions that are not kept.
 //!
 //! Not here: durability, other processes, an index. It says so in its capabilities.
 
@@ -9,10 +9,10 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use event::{Draft, EventId, SessionId, Time};
 
 use super::{
-    Capabilities, Changes, Commit, CommitError, Direction, Finding, Packed, Reader, SeqRange,
-    SessionCursor, SessionRow, SightingRow, Store, Stored,
+    Capabilities, ChangeSet, CheckFinding, CommitError, Direction, PackedEvent, SeqRange,
+    SessionCursor, SessionRow, SightingRow, Store, StoreReader, StoreWriter, StoredEvent,
 };
-use crate::known::Tails;
+use crate::id_cache::IdSuffixes;
 use crate::limit::{PAGE_BYTES_MAX, PAGE_EVENTS_MAX};
 use crate::{AppendError, StorageError};
 
@@ -21,11 +21,11 @@ const CAPABILITIES: Capabilities =
 
 #[derive(Default)]
 pub(crate) struct MemoryStore {
-    state: RwLock<State>,
+    state: RwLock<MemoryState>,
 }
 
 #[derive(Default)]
-struct State {
+struct MemoryState {
     /// By session number and `seq`.
     events: BTreeMap<(u32, u64), (u64, Arc<Draft>)>,
     positions: BTreeMap<u64, (u32, u64)>,
@@ -45,28 +45,28 @@ impl Store for MemoryStore {
         &CAPABILITIES
     }
 
-    /// Nothing to prepare: the draft itself is what is kept.
-    fn pack(&self, _draft: &Draft) -> Packed {
-        Packed { rest: Vec::new(), payload: None }
+    /// Packs nothing: the draft itself is kept.
+    fn pack(&self, _draft: &Draft) -> PackedEvent {
+        PackedEvent { rest: Vec::new(), payload: None }
     }
 
-    fn reader(&self) -> Result<Box<dyn Reader + '_>, StorageError> {
-        Ok(Box::new(Snapshot(self.state.read().unwrap_or_else(PoisonError::into_inner))))
+    fn reader(&self) -> Result<Box<dyn StoreReader + '_>, StorageError> {
+        Ok(Box::new(MemoryReader(self.state.read().unwrap_or_else(PoisonError::into_inner))))
     }
 
-    fn begin(&self) -> Result<Box<dyn Commit + '_>, AppendError> {
-        Ok(Box::new(Open(self.state.write().unwrap_or_else(PoisonError::into_inner))))
+    fn begin(&self) -> Result<Box<dyn StoreWriter + '_>, AppendError> {
+        Ok(Box::new(MemoryWriter(self.state.write().unwrap_or_else(PoisonError::into_inner))))
     }
 
     fn tail(&self) -> Result<u64, StorageError> {
         Ok(self.state.read().unwrap_or_else(PoisonError::into_inner).tail)
     }
 
-    fn check(&self, _repair: bool) -> Result<Vec<Finding>, StorageError> {
+    fn check(&self, _repair: bool) -> Result<Vec<CheckFinding>, StorageError> {
         Ok(Vec::new())
     }
 
-    fn found(&self) -> Vec<Finding> {
+    fn open_findings(&self) -> Vec<CheckFinding> {
         Vec::new()
     }
 
@@ -79,12 +79,12 @@ impl Store for MemoryStore {
     }
 }
 
-struct Snapshot<'a>(RwLockReadGuard<'a, State>);
+struct MemoryReader<'a>(RwLockReadGuard<'a, MemoryState>);
 
-struct Open<'a>(RwLockWriteGuard<'a, State>);
+struct MemoryWriter<'a>(RwLockWriteGuard<'a, MemoryState>);
 
-impl Commit for Open<'_> {
-    fn apply(mut self: Box<Self>, changes: &Changes) -> Result<(), CommitError> {
+impl StoreWriter for MemoryWriter<'_> {
+    fn apply(mut self: Box<Self>, changes: &ChangeSet) -> Result<(), CommitError> {
         let state = &mut *self.0;
         let mut ids = HashSet::new();
         let is_taken = |id: EventId| state.ids.contains_key(&id) || !ids.insert(id);
@@ -116,7 +116,7 @@ impl Commit for Open<'_> {
     }
 }
 
-impl State {
+impl MemoryState {
     fn remove(&mut self, row: &SessionRow) {
         let places: Vec<_> = self
             .events
@@ -134,14 +134,14 @@ impl State {
         self.numbers.remove(&row.id);
     }
 
-    fn stored(&self, place: (u32, u64)) -> Option<Stored> {
+    fn stored(&self, place: (u32, u64)) -> Option<StoredEvent> {
         let (position, draft) = self.events.get(&place)?;
         let (session, seq) = place;
         let event = Ok(Draft::clone(draft).with_seq(seq));
-        Some(Stored { position: *position, session, seq, event })
+        Some(StoredEvent { position: *position, session, seq, event })
     }
 
-    fn page(&self, places: impl Iterator<Item = (u32, u64)>) -> Vec<Stored> {
+    fn page(&self, places: impl Iterator<Item = (u32, u64)>) -> Vec<StoredEvent> {
         let mut bytes = 0;
         let mut page = Vec::new();
         for stored in places.filter_map(|place| self.stored(place)) {
@@ -155,10 +155,10 @@ impl State {
     }
 }
 
-/// Both kinds of access read the same way.
-macro_rules! read_from_state {
+/// The read guard and the write guard read the same way.
+macro_rules! impl_store_reader {
     ($guard:ident) => {
-        impl Reader for $guard<'_> {
+        impl StoreReader for $guard<'_> {
             fn tail(&self) -> Result<u64, StorageError> {
                 Ok(self.0.tail)
             }
@@ -219,7 +219,11 @@ macro_rules! read_from_state {
                 Ok(self.0.sessions.values().filter(is_child).cloned().collect())
             }
 
-            fn events(&self, session: u32, range: SeqRange) -> Result<Vec<Stored>, StorageError> {
+            fn events(
+                &self,
+                session: u32,
+                range: SeqRange,
+            ) -> Result<Vec<StoredEvent>, StorageError> {
                 if range.from > range.to {
                     return Ok(Vec::new());
                 }
@@ -231,7 +235,7 @@ macro_rules! read_from_state {
                 })
             }
 
-            fn positions(&self, range: SeqRange) -> Result<Vec<Stored>, StorageError> {
+            fn positions(&self, range: SeqRange) -> Result<Vec<StoredEvent>, StorageError> {
                 if range.from > range.to {
                     return Ok(Vec::new());
                 }
@@ -252,10 +256,10 @@ macro_rules! read_from_state {
                 Ok(rows.map(|((_, seq), (_, draft))| (draft.id, *seq)).collect())
             }
 
-            fn facts_among(
+            fn ids_with_suffix(
                 &self,
                 session: u32,
-                tails: &Tails,
+                tails: &IdSuffixes,
             ) -> Result<Vec<(EventId, u64)>, StorageError> {
                 let mut ids = self.ids(session, 0)?;
                 ids.retain(|(id, _)| tails.contains(&id.tail()));
@@ -291,5 +295,5 @@ macro_rules! read_from_state {
     };
 }
 
-read_from_state!(Snapshot);
-read_from_state!(Open);
+impl_store_reader!(MemoryReader);
+impl_store_reader!(MemoryWriter);

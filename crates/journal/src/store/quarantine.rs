@@ -1,4 +1,4 @@
-//! What could not be believed, moved out of the way and kept for somebody to look at.
+//! The quarantine: damaged data, moved out of the way and kept for the user to look at.
 
 use std::fs::{self, File};
 use std::io::{self, Seek};
@@ -18,7 +18,7 @@ impl Quarantine {
         Quarantine { dir }
     }
 
-    /// Keeps bytes that are about to be cut from the end of `file`.
+    /// Saves bytes that are about to be cut from the end of `file`.
     pub(crate) fn keep(&self, file: &Path, bytes: &[u8]) -> Result<PathBuf, StorageError> {
         let path = self.free_name(file)?;
         file::write(&path, bytes)?;
@@ -31,7 +31,7 @@ impl Quarantine {
         self.copy_opened(file, &opened)
     }
 
-    /// The same through a handle on the file that nobody else reads on from.
+    /// The same through an open handle. Moves the position of the handle.
     pub(crate) fn copy_opened(
         &self,
         file: &Path,
@@ -58,7 +58,7 @@ impl Quarantine {
         Ok(path)
     }
 
-    /// Everything that is kept here.
+    /// Lists everything in the quarantine.
     pub(crate) fn list(&self) -> Result<Vec<PathBuf>, StorageError> {
         if !self.dir.exists() {
             return Ok(Vec::new());
@@ -72,7 +72,7 @@ impl Quarantine {
         Ok(paths)
     }
 
-    /// A name for what comes from `file` that nothing has yet.
+    /// Returns an unused name for something that comes from `file`.
     fn free_name(&self, file: &Path) -> Result<PathBuf, StorageError> {
         folder::create_private(&self.dir)?;
         let name = file.file_name().unwrap_or_default().to_string_lossy();

@@ -1,11 +1,11 @@
 //! A journal in one SQLite file: the default, good for years of one person's history.
 //!
-//! The text of an event stands compressed in its row, or in a block with those it was recorded
-//! with; `data` that is large stands once for all events that carry it. Blocks and such `data` are
-//! payloads, rows of their own. Everything else is the catalogue's.
+//! The text of an event is compressed in its row, or in a block with the events of the same commit.
+//! A large `data` is stored once for all events that carry it. Blocks and large `data` are payloads,
+//! rows of their own. Everything else is the catalogue's.
 
-mod block; // events that were recorded together, packed together
-mod wal; // is the log whole that a crash left behind
+mod block; // texts that were committed together, packed together
+mod wal; // verifies the write-ahead log that a crash left
 
 use std::path::{Path, PathBuf};
 
@@ -13,14 +13,17 @@ use event::{Draft, Raw, SessionId};
 use sha2::{Digest, Sha256};
 
 use super::catalogue::{
-    Bodies, Catalogue, EventRecord, Flush, Tools, Unreadable, View, Writing, remove_unfinished,
-    tell_found_again,
+    BodyDecoder, BodyError, Catalogue, CatalogueTx, EventRecord, RepairTools, Synchronous,
+    WriteConnection, mark_recovered, remove_unfinished_copies,
 };
 use super::pack;
 use super::quarantine::Quarantine;
-use super::{Capabilities, Changes, Commit, CommitError, Finding, Packed, Payload, Reader, Store};
+use super::{
+    Capabilities, ChangeSet, CheckFinding, CommitError, PackedEvent, Store, StoreReader,
+    StoreWriter, StoredPayload,
+};
 use crate::limit::INLINE_DATA_MAX;
-use crate::lock::{Lock, Presence};
+use crate::lock::{PresenceLock, WriterLock};
 use crate::options::Durability;
 use crate::{AppendError, Damage, OpenError, StorageError, folder};
 
@@ -34,13 +37,13 @@ const FILE_NAME: &str = "journal.db";
 pub(crate) struct SqliteStore {
     dir: PathBuf,
     catalogue: Catalogue,
-    _presence: Presence,
-    /// What opening found, for a check and for whoever opened it to tell.
-    found: Vec<Finding>,
+    _presence: PresenceLock,
+    /// What opening found, for the next check and for the user.
+    found: Vec<CheckFinding>,
 }
 
 impl SqliteStore {
-    /// Opens the journal in `dir`, and makes one if there is none.
+    /// Opens the journal in `dir`, and creates it if there is none.
     pub(crate) fn open_or_create(
         dir: &Path,
         durability: Durability,
@@ -48,23 +51,24 @@ impl SqliteStore {
         folder::create_private(dir)?;
         folder::require_private(dir)?;
         let flush = match durability {
-            Durability::Full => Flush::Every,
-            Durability::Relaxed => Flush::Checkpoints,
+            Durability::Full => Synchronous::Full,
+            Durability::Relaxed => Synchronous::Normal,
         };
-        let lock = Lock::open(dir)?;
-        let presence = Presence::enter(dir)?;
+        let lock = WriterLock::open(dir)?;
+        let presence = PresenceLock::join(dir)?;
         let file = dir.join(FILE_NAME);
         let mut found = Vec::new();
+        // Alone until `share`: no other process has the WAL open while it is verified.
         if presence.is_first {
-            found = keep_damaged_log(dir)?;
-            remove_unfinished(&file)?;
+            found = quarantine_damaged_wal(dir)?;
+            remove_unfinished_copies(&file)?;
         }
         let catalogue = Catalogue::open(&file, CAPABILITIES.name, lock, flush)?;
         presence.share()?;
         Ok(SqliteStore { dir: dir.to_owned(), catalogue, _presence: presence, found })
     }
 
-    /// Whether there is a journal of this store in `dir`.
+    /// Whether `dir` holds a journal of this store.
     pub(crate) fn is_at(dir: &Path) -> bool {
         dir.join(FILE_NAME).is_file()
     }
@@ -75,62 +79,62 @@ impl Store for SqliteStore {
         &CAPABILITIES
     }
 
-    fn pack(&self, draft: &Draft) -> Packed {
+    fn pack(&self, draft: &Draft) -> PackedEvent {
         let text = draft.data.get();
         if text.len() <= INLINE_DATA_MAX {
-            return Packed { rest: pack::pack(&draft.encode_rest()), payload: None };
+            return PackedEvent { rest: pack::pack(&draft.encode_rest()), payload: None };
         }
         let digest: [u8; 32] = Sha256::digest(text.as_bytes()).into();
-        let payload = Payload { digest, bytes: pack::pack(text).into() };
+        let payload = StoredPayload { digest, bytes: pack::pack(text).into() };
         let rest = pack::pack(&draft.encode_rest_without_data());
-        Packed { rest, payload: Some(payload) }
+        PackedEvent { rest, payload: Some(payload) }
     }
 
-    fn pack_all(&self, drafts: &[&Draft]) -> Vec<Packed> {
+    fn pack_all(&self, drafts: &[&Draft]) -> Vec<PackedEvent> {
         block::pack_all(drafts, |draft| self.pack(draft))
     }
 
-    fn reader(&self) -> Result<Box<dyn Reader + '_>, StorageError> {
-        Ok(Box::new(self.catalogue.read(PackedText)?))
+    fn reader(&self) -> Result<Box<dyn StoreReader + '_>, StorageError> {
+        Ok(Box::new(self.catalogue.read(PackedBodies)?))
     }
 
-    fn begin(&self) -> Result<Box<dyn Commit + '_>, AppendError> {
-        Ok(Box::new(self.catalogue.write(PackedText)?))
+    fn begin(&self) -> Result<Box<dyn StoreWriter + '_>, AppendError> {
+        Ok(Box::new(self.catalogue.write(PackedBodies)?))
     }
 
     fn tail(&self) -> Result<u64, StorageError> {
         self.catalogue.tail()
     }
 
-    fn check(&self, repair: bool) -> Result<Vec<Finding>, StorageError> {
-        let mut findings = self.catalogue.read(PackedText)?.examine()?;
+    fn check(&self, repair: bool) -> Result<Vec<CheckFinding>, StorageError> {
+        let mut findings = self.catalogue.read(PackedBodies)?.examine()?;
         if repair && findings.is_empty() {
-            self.catalogue.tidy()?;
+            self.catalogue.remove_leftovers()?;
         }
         if !repair || findings.is_empty() {
             findings.extend(self.found.clone());
             return Ok(findings);
         }
         let quarantine = Quarantine::new(self.dir.join(Quarantine::FOLDER));
-        let tools = Tools {
+        let tools = RepairTools {
             quarantine: &quarantine,
             pack_all: &|drafts| self.pack_all(drafts),
-            proves: &is_named_after,
+            proves: &proves_name,
         };
-        let gone = self.catalogue.rebuild(PackedText, &tools)?;
-        tell_found_again(&mut findings, &gone);
-        let left = self.catalogue.read(PackedText)?.examine()?;
+        let gone = self.catalogue.rebuild(PackedBodies, &tools)?;
+        mark_recovered(&mut findings, &gone);
+        let left = self.catalogue.read(PackedBodies)?.examine()?;
         for finding in &mut findings {
             finding.repaired = !left.iter().any(|left| left.damage == finding.damage);
         }
-        let is_new = |left: &Finding| !findings.contains(left);
-        let new: Vec<Finding> = left.into_iter().filter(is_new).collect();
+        let is_new = |left: &CheckFinding| !findings.contains(left);
+        let new: Vec<CheckFinding> = left.into_iter().filter(is_new).collect();
         findings.extend(new);
         findings.extend(self.found.clone());
         Ok(findings)
     }
 
-    fn found(&self) -> Vec<Finding> {
+    fn open_findings(&self) -> Vec<CheckFinding> {
         self.found.clone()
     }
 
@@ -143,11 +147,12 @@ impl Store for SqliteStore {
     }
 }
 
-/// Looks at the write-ahead log before SQLite does, which keeps only what stands before damage
-/// and says nothing of the rest. What it will drop is copied aside first.
-fn keep_damaged_log(dir: &Path) -> Result<Vec<Finding>, StorageError> {
+/// Verifies the WAL before SQLite opens it. SQLite silently drops everything behind the first
+/// damaged frame; if that includes commits, the WAL is copied to the quarantine first.
+fn quarantine_damaged_wal(dir: &Path) -> Result<Vec<CheckFinding>, StorageError> {
     let log = dir.join(format!("{FILE_NAME}-wal"));
-    let lost = wal::lost(&log).map_err(|cause| StorageError::new("read", &log, cause))?;
+    let lost =
+        wal::find_lost_commits(&log).map_err(|cause| StorageError::new("read", &log, cause))?;
     let Some(lost) = lost else { return Ok(Vec::new()) };
     Quarantine::new(dir.join(Quarantine::FOLDER)).copy_here(&log)?;
     let damage = Damage {
@@ -159,58 +164,62 @@ fn keep_damaged_log(dir: &Path) -> Result<Vec<Finding>, StorageError> {
         seq: None,
         why: format!("the newest {} commits stand behind damage and are lost", lost.commits),
     };
-    Ok(vec![Finding { damage, remedy: "a copy of the log is in `quarantine`", repaired: true }])
+    Ok(vec![CheckFinding {
+        damage,
+        remedy: "a copy of the log is in `quarantine`",
+        repaired: true,
+    }])
 }
 
-impl Commit for View<'_, Writing<'_>, PackedText> {
-    fn apply(self: Box<Self>, changes: &Changes) -> Result<(), CommitError> {
+impl StoreWriter for CatalogueTx<'_, WriteConnection<'_>, PackedBodies> {
+    fn apply(self: Box<Self>, changes: &ChangeSet) -> Result<(), CommitError> {
         self.commit(changes, |index| &changes.events[index].packed.rest)
     }
 }
 
-/// Bodies that are the text of the event itself, compressed, or a place in a block of such texts.
+/// Decodes bodies that are the packed text of the event, or its range in a block.
 #[derive(Clone, Copy)]
-pub(crate) struct PackedText;
+pub(crate) struct PackedBodies;
 
-impl Bodies for PackedText {
+impl BodyDecoder for PackedBodies {
     fn draft(
         &self,
         record: &EventRecord<'_>,
         session_id: &SessionId,
         payload: Option<&[u8]>,
-    ) -> Result<Draft, Unreadable> {
-        let head = record.head(session_id).map_err(unreadable)?;
-        if let Some(place) = pack::place_in_block(record.body) {
+    ) -> Result<Draft, BodyError> {
+        let head = record.head(session_id).map_err(body_error)?;
+        if let Some(place) = pack::block_range(record.body) {
             let block = record.payload.as_ref().zip(payload);
-            let (name, block) = block.ok_or_else(|| unreadable("it names no block"))?;
+            let (name, block) = block.ok_or_else(|| body_error("it names no block"))?;
             return pack::unpack_block(name, block, |texts| {
-                let rest = texts.get(place).ok_or_else(|| unreadable("its block is too short"))?;
-                Draft::decode_rest(head, rest).map_err(unreadable)
+                let rest = texts.get(place).ok_or_else(|| body_error("its block is too short"))?;
+                Draft::decode_rest(head, rest).map_err(body_error)
             })
-            .map_err(unreadable)?;
+            .map_err(body_error)?;
         }
         let mut draft = pack::unpack(record.body, |rest| Draft::decode_rest(head, rest))
-            .map_err(unreadable)?
-            .map_err(unreadable)?;
+            .map_err(body_error)?
+            .map_err(body_error)?;
         if let Some(payload) = payload {
             draft.data = pack::unpack(payload, |text| Raw::parse(text))
-                .map_err(unreadable)?
-                .map_err(unreadable)?;
+                .map_err(body_error)?
+                .map_err(body_error)?;
         }
         Ok(draft)
     }
 }
 
-/// Whether a payload got its name from these bytes: a block from what is packed, behind the id of
-/// its first event, and `data` from its text.
-fn is_named_after(name: &[u8; 32], bytes: &[u8]) -> bool {
+/// Whether the name of a payload is that of these bytes: for a block the hash of the packed bytes
+/// behind the id of its first event, for a large `data` the hash of its text.
+fn proves_name(name: &[u8; 32], bytes: &[u8]) -> bool {
     const ID_LEN: usize = 16;
     Sha256::digest(bytes)[ID_LEN..] == name[ID_LEN..]
         || pack::unpack(bytes, |text| Sha256::digest(text)[..] == name[..]).unwrap_or(false)
 }
 
-fn unreadable(why: impl ToString) -> Unreadable {
-    Unreadable { why: why.to_string(), place: None }
+fn body_error(why: impl ToString) -> BodyError {
+    BodyError { why: why.to_string(), location: None }
 }
 
 #[cfg(test)]

@@ -9,29 +9,29 @@ use crate::given::{at, fact, fork, host, observe, prompt, session, talk};
 use crate::world::World;
 
 cases! {
-    a_session_exists_with_its_first_event
+    session_begins_with_first_event
     counters_are_kept_with_every_event
     money_is_summed_exactly
     second_tellings_are_not_counted
     a_refused_batch_is_not_counted
-    a_session_is_described_by_what_started_it
+    session_start_describes_session
     settings_rename_a_session
-    the_last_activity_is_the_latest_instant
+    last_activity_is_latest_time
     sessions_are_listed_by_last_activity
     every_page_size_lists_the_same
-    filters_choose_by_provider_project_and_time
-    a_sparse_filter_looks_through_all_sessions
-    paging_is_stable_while_the_log_grows
-    a_cursor_of_something_else_is_refused
+    filters_select_sessions
+    sparse_filter_scans_all_sessions
+    paging_is_stable_during_appends
+    foreign_cursor_is_refused
     a_prefix_stands_for_one_session
-    the_providers_id_is_as_good_as_ours
+    provider_id_resolves_session
     a_prefix_of_several_is_ambiguous
     a_whole_id_is_never_ambiguous
     a_prefix_is_taken_literally
     a_blank_prefix_is_refused
 }
 
-fn a_session_exists_with_its_first_event(mut world: World) {
+fn session_begins_with_first_event(mut world: World) {
     assert!(!world.exists(&session("a")).unwrap());
     talk(&world, "a", 1);
     assert!(world.exists(&session("a")).unwrap());
@@ -91,7 +91,7 @@ fn a_refused_batch_is_not_counted(world: World) {
     assert_eq!(world.stat(&session("a")).unwrap(), before);
 }
 
-fn a_session_is_described_by_what_started_it(mut world: World) {
+fn session_start_describes_session(mut world: World) {
     let data = r#"{"agent":"claude","model":"m","cwd":"/home/dev/x","project":"x","title":"t"}"#;
     let mut draft = fact("a", 1, "session.started", data);
     draft.provider = "claude".to_owned();
@@ -120,7 +120,7 @@ fn settings_rename_a_session(mut world: World) {
     assert_eq!(named(&world), ("new".to_owned(), "m2".to_owned()));
 }
 
-fn the_last_activity_is_the_latest_instant(world: World) {
+fn last_activity_is_latest_time(world: World) {
     for n in [5, 9, 2] {
         host(&world, prompt("a", n));
     }
@@ -169,7 +169,7 @@ fn every_page_size_lists_the_same(world: World) {
     }
 }
 
-fn filters_choose_by_provider_project_and_time(world: World) {
+fn filters_select_sessions(world: World) {
     for (name, n, provider, data) in [
         ("a", 10, "claude", r#"{"project":"x","cwd":"/home/dev/x"}"#),
         ("b", 20, "codex", r#"{"project":"y","cwd":"/home/dev/x"}"#),
@@ -198,7 +198,7 @@ fn filters_choose_by_provider_project_and_time(world: World) {
     assert_eq!(listed(between), "a c");
 }
 
-fn a_sparse_filter_looks_through_all_sessions(world: World) {
+fn sparse_filter_scans_all_sessions(world: World) {
     let mut batch = journal::Batch::observed();
     for n in 0..1_000 {
         let mut draft = prompt(&format!("s{n:04}"), n + 1);
@@ -213,7 +213,7 @@ fn a_sparse_filter_looks_through_all_sessions(world: World) {
     assert_eq!(list(&world, &SessionFilter::default(), 300).len(), 1_000);
 }
 
-fn paging_is_stable_while_the_log_grows(world: World) {
+fn paging_is_stable_during_appends(world: World) {
     for n in 1..=9 {
         host(&world, prompt(&format!("s{n}"), n));
     }
@@ -235,7 +235,7 @@ fn paging_is_stable_while_the_log_grows(world: World) {
     assert_eq!(seen, quiet);
 }
 
-fn a_cursor_of_something_else_is_refused(world: World) {
+fn foreign_cursor_is_refused(world: World) {
     talk(&world, "a", 1);
     for cursor in
         ["", "x", ":", "1", "1:", ":1", "1:x", "99999999999999999999999999999999999999999:1"]
@@ -278,7 +278,7 @@ fn a_prefix_stands_for_one_session(mut world: World) {
     }
 }
 
-fn the_providers_id_is_as_good_as_ours(mut world: World) {
+fn provider_id_resolves_session(mut world: World) {
     provided(&world, "claude-one", "c0ffee-1");
     provided(&world, "claude-two", "decaf-2");
     world.reopen();

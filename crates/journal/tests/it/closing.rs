@@ -4,21 +4,23 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use event::Time;
-use journal::{AppendError, Batch, Ended, Forks, From, Journal, LineageError, OnLag};
+use journal::{
+    AppendError, Batch, FollowError, FollowFrom, ForkPolicy, Journal, LineageError, OnLag,
+};
 
 use crate::given::{host, next_event, next_events, prompt, prompts, read_all, seqs, session, talk};
 use crate::world::World;
 
 cases! {
     closing_drains_what_was_accepted
-    a_closed_journal_refuses_every_change
+    closed_journal_refuses_changes
     closing_twice_is_fine
     every_clone_is_closed
-    appends_beside_closing_are_recorded_or_refused
-    streams_end_behind_everything_that_was_committed
-    a_waiting_stream_ends_with_its_journal
-    a_stream_ends_when_the_last_handle_is_dropped
-    a_thousand_handles_leave_nothing_behind
+    appends_during_close_are_answered
+    streams_drain_before_end
+    close_ends_waiting_stream
+    last_drop_ends_stream
+    thousand_handles_leak_nothing
 }
 
 fn closing_drains_what_was_accepted(mut world: World) {
@@ -36,7 +38,7 @@ fn closing_drains_what_was_accepted(mut world: World) {
     assert_eq!(seqs(&read_all(&world, "a")), (1..=500).collect::<Vec<_>>());
 }
 
-fn a_closed_journal_refuses_every_change(world: World) {
+fn closed_journal_refuses_changes(world: World) {
     talk(&world, "a", 1);
     let ancestry = world.lineage(&session("a")).unwrap();
     world.close();
@@ -46,7 +48,7 @@ fn a_closed_journal_refuses_every_change(world: World) {
     assert!(matches!(world.advance_consumer("me", 1), Err(AppendError::Closed)));
     let is_closed = |answer| matches!(answer, Err(LineageError::Append(AppendError::Closed)));
     assert!(is_closed(world.import_ancestry(ancestry)));
-    assert!(is_closed(world.delete(&session("a"), Time::EPOCH, Forks::Refuse)));
+    assert!(is_closed(world.delete(&session("a"), Time::EPOCH, ForkPolicy::Refuse)));
 }
 
 fn closing_twice_is_fine(world: World) {
@@ -63,7 +65,7 @@ fn every_clone_is_closed(world: World) {
     assert!(matches!(answer, Err(AppendError::Closed)));
 }
 
-fn appends_beside_closing_are_recorded_or_refused(mut world: World) {
+fn appends_during_close_are_answered(mut world: World) {
     let recorded = AtomicU64::new(0);
     std::thread::scope(|scope| {
         for appender in 0..4 {
@@ -87,21 +89,21 @@ fn appends_beside_closing_are_recorded_or_refused(mut world: World) {
     assert_eq!(read_all(&world, "a").len() as u64, recorded.into_inner());
 }
 
-fn streams_end_behind_everything_that_was_committed(world: World) {
-    let mut news = world.follow(From::Now, OnLag::CatchUp).unwrap();
+fn streams_drain_before_end(world: World) {
+    let mut news = world.follow(FollowFrom::Now, OnLag::CatchUp).unwrap();
     talk(&world, "a", 3);
-    let mut history = world.follow(From::Beginning, OnLag::CatchUp).unwrap();
+    let mut history = world.follow(FollowFrom::Beginning, OnLag::CatchUp).unwrap();
     world.close();
     for stream in [&mut news, &mut history] {
         assert_eq!(next_events(stream, 3).len(), 3);
         assert!(stream.next().is_none());
-        assert!(matches!(stream.next_within(Duration::ZERO), Err(Ended::Closed)));
+        assert!(matches!(stream.next_within(Duration::ZERO), Err(FollowError::Closed)));
     }
 }
 
-fn a_waiting_stream_ends_with_its_journal(world: World) {
+fn close_ends_waiting_stream(world: World) {
     talk(&world, "a", 1);
-    let mut stream = world.follow(From::Beginning, OnLag::CatchUp).unwrap();
+    let mut stream = world.follow(FollowFrom::Beginning, OnLag::CatchUp).unwrap();
     let (told, is_waiting) = std::sync::mpsc::sync_channel(1);
     std::thread::scope(|scope| {
         let waiting = scope.spawn(move || {
@@ -115,20 +117,21 @@ fn a_waiting_stream_ends_with_its_journal(world: World) {
     });
 }
 
-fn a_stream_ends_when_the_last_handle_is_dropped(mut world: World) {
+fn last_drop_ends_stream(mut world: World) {
     host(&world, prompt("a", 1));
-    let mut stream = world.follow(From::Beginning, OnLag::CatchUp).unwrap();
+    let mut stream = world.follow(FollowFrom::Beginning, OnLag::CatchUp).unwrap();
     world.let_go();
     assert_eq!(next_event(&mut stream).position, 1);
     assert!(stream.next().is_none());
 }
 
-fn a_thousand_handles_leave_nothing_behind(world: World) {
+fn thousand_handles_leak_nothing(world: World) {
     for n in 1..=1_000 {
         let journal: Journal = world.clone();
         let name = format!("s{}", n % 10);
         host(&journal, prompt(&name, n));
-        let stream = journal.follow_session(&session(&name), From::Now, OnLag::CatchUp).unwrap();
+        let stream =
+            journal.follow_session(&session(&name), FollowFrom::Now, OnLag::CatchUp).unwrap();
         drop(journal);
         drop(stream);
     }

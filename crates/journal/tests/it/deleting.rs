@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use event::{Event, Time};
 use journal::{
-    Ancestry, AppendError, Batch, Forks, Journal, LineageError, ReadError, Recording, Selection,
-    SessionFilter,
+    Ancestry, AppendError, AppendOutcome, Batch, ForkPolicy, Journal, LineageError, ReadError,
+    Selection, SessionFilter,
 };
 
 use crate::given::{
@@ -15,22 +15,22 @@ use crate::given::{
 use crate::world::World;
 
 cases! {
-    a_deleted_session_is_gone_from_every_reading
+    deleted_session_is_never_read
     positions_are_never_used_again
-    a_second_reading_of_its_source_does_not_bring_it_back
-    a_deleted_session_cannot_be_hosted_again
-    an_import_of_its_ancestry_does_not_bring_it_back
-    the_ids_of_a_deleted_session_are_free
+    reread_source_keeps_deletion
+    deleted_session_cannot_be_hosted
+    imported_ancestry_keeps_deletion
+    ids_of_deleted_session_are_free
     only_what_exists_can_be_deleted
     a_session_with_forks_stays
-    a_child_that_inherits_nothing_does_not_hold_its_parent
+    plain_child_allows_parent_deletion
     forks_are_given_their_own_copies
     forks_of_forks_stand_on_the_copies
-    a_copied_fork_goes_on_like_any_session
+    copied_fork_accepts_appends
     a_deleted_fork_frees_its_parent
-    a_deleted_fork_cannot_be_made_again
-    a_reading_of_a_deleted_session_never_shows_another
-    a_fork_and_a_deletion_at_once_leave_no_ruin
+    deleted_fork_stays_deleted
+    read_never_mixes_sessions
+    concurrent_fork_and_deletion_agree
     two_deletions_at_once_delete_once
 }
 
@@ -38,7 +38,7 @@ const GONE_AT: Time = Time::EPOCH;
 
 #[track_caller]
 fn delete(journal: &Journal, name: &str) {
-    journal.delete(&session(name), GONE_AT, Forks::Refuse).unwrap();
+    journal.delete(&session(name), GONE_AT, ForkPolicy::Refuse).unwrap();
 }
 
 #[track_caller]
@@ -55,7 +55,7 @@ fn is_not_in_the_tree<T>(answer: Result<T, LineageError>, name: &str) {
     }
 }
 
-fn a_deleted_session_is_gone_from_every_reading(mut world: World) {
+fn deleted_session_is_never_read(mut world: World) {
     talk(&world, "a", 3);
     talk(&world, "b", 2);
     let mut other = prompt("a", 2);
@@ -99,7 +99,7 @@ fn positions_are_never_used_again(mut world: World) {
     assert_eq!(host(&world, prompt("d", 1)).position, 6);
 }
 
-fn a_second_reading_of_its_source_does_not_bring_it_back(mut world: World) {
+fn reread_source_keeps_deletion(mut world: World) {
     talk(&world, "a", 2);
     delete(&world, "a");
     world.reopen();
@@ -108,15 +108,15 @@ fn a_second_reading_of_its_source_does_not_bring_it_back(mut world: World) {
         .from_source(moved("file", None, "9"));
     let receipt = world.append(batch).unwrap();
     let outcomes: Vec<_> = receipt.events.iter().map(|event| event.outcome).collect();
-    assert_eq!(outcomes, [Recording::Ignored, Recording::Recorded, Recording::Ignored]);
+    assert_eq!(outcomes, [AppendOutcome::Ignored, AppendOutcome::Recorded, AppendOutcome::Ignored]);
     assert!(!world.exists(&session("a")).unwrap());
     assert_eq!(seqs(&read_all(&world, "b")), [1]);
     assert_eq!(world.source_position("file").unwrap().as_deref(), Some("9"));
 }
 
-fn a_deleted_session_cannot_be_hosted_again(mut world: World) {
+fn deleted_session_cannot_be_hosted(mut world: World) {
     talk(&world, "a", 1);
-    world.delete(&session("a"), at(77), Forks::Refuse).unwrap();
+    world.delete(&session("a"), at(77), ForkPolicy::Refuse).unwrap();
     world.reopen();
     for draft in [prompt("a", 1), prompt("a", 2)] {
         let error = world.append(Batch::hosted().with(draft)).unwrap_err();
@@ -127,7 +127,7 @@ fn a_deleted_session_cannot_be_hosted_again(mut world: World) {
     }
 }
 
-fn an_import_of_its_ancestry_does_not_bring_it_back(world: World) {
+fn imported_ancestry_keeps_deletion(world: World) {
     talk(&world, "a", 1);
     let ancestry: Vec<Ancestry> = world.lineage(&session("a")).unwrap();
     delete(&world, "a");
@@ -135,18 +135,18 @@ fn an_import_of_its_ancestry_does_not_bring_it_back(world: World) {
     assert!(!world.exists(&session("a")).unwrap());
 }
 
-fn the_ids_of_a_deleted_session_are_free(world: World) {
+fn ids_of_deleted_session_are_free(world: World) {
     talk(&world, "a", 2);
     delete(&world, "a");
     let mut draft = prompt("b", 1);
     draft.id = id("a", 1);
-    assert_eq!(host(&world, draft).outcome, Recording::Recorded);
+    assert_eq!(host(&world, draft).outcome, AppendOutcome::Recorded);
 }
 
 fn only_what_exists_can_be_deleted(world: World) {
     talk(&world, "a", 1);
     for name in ["nobody", "a", "a"] {
-        let answer = world.delete(&session(name), GONE_AT, Forks::Copy);
+        let answer = world.delete(&session(name), GONE_AT, ForkPolicy::Copy);
         if name == "a" && answer.is_ok() {
             continue;
         }
@@ -160,7 +160,7 @@ fn a_session_with_forks_stays(world: World) {
     host(&world, fork("g", 4, "a", 1));
     host(&world, fork("zero", 5, "a", 0));
     host(&world, fork("ff", 6, "f", 3));
-    let error = world.delete(&session("a"), GONE_AT, Forks::Refuse).unwrap_err();
+    let error = world.delete(&session("a"), GONE_AT, ForkPolicy::Refuse).unwrap_err();
     let LineageError::HasForks { session_id, mut forks } = error else {
         panic!("{error:?}");
     };
@@ -170,7 +170,7 @@ fn a_session_with_forks_stays(world: World) {
     assert_eq!(seqs(&read_all(&world, "f")), [1, 2, 3]);
 }
 
-fn a_child_that_inherits_nothing_does_not_hold_its_parent(world: World) {
+fn plain_child_allows_parent_deletion(world: World) {
     talk(&world, "a", 2);
     host(&world, started("c", 3, "a", 2, event::payload::SessionMode::Child));
     host(&world, fork("zero", 4, "a", 0));
@@ -188,7 +188,7 @@ fn forks_are_given_their_own_copies(mut world: World) {
     host(&world, fork("f", 4, "a", 3));
     host(&world, fork("g", 5, "a", 1));
     let before: Vec<Vec<Event>> = ["f", "g"].map(|name| read_all(&world, name)).into();
-    world.delete(&session("a"), GONE_AT, Forks::Copy).unwrap();
+    world.delete(&session("a"), GONE_AT, ForkPolicy::Copy).unwrap();
     for _ in 0..2 {
         assert!(!world.exists(&session("a")).unwrap());
         for (name, shown) in ["f", "g"].iter().zip(&before) {
@@ -210,7 +210,7 @@ fn forks_of_forks_stand_on_the_copies(mut world: World) {
     let names = ["f", "deep", "shallow"];
     let before = names.map(|name| read_all(&world, name));
     for gone in ["a", "f"] {
-        world.delete(&session(gone), GONE_AT, Forks::Copy).unwrap();
+        world.delete(&session(gone), GONE_AT, ForkPolicy::Copy).unwrap();
         world.reopen();
         for (name, shown) in names.iter().zip(&before) {
             if world.exists(&session(name)).unwrap() {
@@ -221,13 +221,13 @@ fn forks_of_forks_stand_on_the_copies(mut world: World) {
     assert!(!world.exists(&session("f")).unwrap());
 }
 
-fn a_copied_fork_goes_on_like_any_session(mut world: World) {
+fn copied_fork_accepts_appends(mut world: World) {
     talk(&world, "a", 2);
     host(&world, fork("f", 3, "a", 2));
-    world.delete(&session("a"), GONE_AT, Forks::Copy).unwrap();
+    world.delete(&session("a"), GONE_AT, ForkPolicy::Copy).unwrap();
     let shown = read_all(&world, "f");
     let again = host(&world, shown[0].draft.clone());
-    assert_eq!((again.seq, again.outcome), (1, Recording::AlreadyRecorded { differs: false }));
+    assert_eq!((again.seq, again.outcome), (1, AppendOutcome::AlreadyRecorded { differs: false }));
     assert_eq!(host(&world, prompt("f", 9)).seq, 4);
     host(&world, fork("ff", 10, "f", 4));
     world.reopen();
@@ -248,7 +248,7 @@ fn a_deleted_fork_frees_its_parent(world: World) {
     delete(&world, "a");
 }
 
-fn a_deleted_fork_cannot_be_made_again(world: World) {
+fn deleted_fork_stays_deleted(world: World) {
     talk(&world, "a", 2);
     host(&world, fork("f", 3, "a", 2));
     delete(&world, "f");
@@ -258,7 +258,7 @@ fn a_deleted_fork_cannot_be_made_again(world: World) {
     assert!(matches!(answer, Err(AppendError::SessionNotFound(_))));
 }
 
-fn a_reading_of_a_deleted_session_never_shows_another(world: World) {
+fn read_never_mixes_sessions(world: World) {
     talk(&world, "b", 1);
     talk(&world, "a", 3);
     let reading = world.events(&session("a"), Selection::all()).unwrap();
@@ -270,11 +270,11 @@ fn a_reading_of_a_deleted_session_never_shows_another(world: World) {
     }
 }
 
-fn a_fork_and_a_deletion_at_once_leave_no_ruin(world: World) {
+fn concurrent_fork_and_deletion_agree(world: World) {
     for round in 0..100 {
         let (parent, name) = (format!("p{round}"), format!("f{round}"));
         talk(&world, &parent, 2);
-        let forks = if round % 2 == 0 { Forks::Refuse } else { Forks::Copy };
+        let forks = if round % 2 == 0 { ForkPolicy::Refuse } else { ForkPolicy::Copy };
         std::thread::scope(|scope| {
             let forking =
                 scope.spawn(|| world.append(Batch::hosted().with(fork(&name, 3, &parent, 2))));
@@ -302,7 +302,9 @@ fn two_deletions_at_once_delete_once(world: World) {
         let journal: Arc<Journal> = Arc::new(world.clone());
         let deleted = std::thread::scope(|scope| {
             let threads: Vec<_> = (0..2)
-                .map(|_| scope.spawn(|| journal.delete(&session(&parent), GONE_AT, Forks::Copy)))
+                .map(|_| {
+                    scope.spawn(|| journal.delete(&session(&parent), GONE_AT, ForkPolicy::Copy))
+                })
                 .collect();
             threads.into_iter().filter_map(|thread| thread.join().unwrap().ok()).count()
         });

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use event::{Confidence, Draft, Event, EventId, Kind, Raw, Source};
-use journal::{AppendError, Appended, Batch, From, Journal, OnLag, Receipt, Recording, Sighting};
+use journal::{
+    AppendError, AppendOutcome, Batch, EventReceipt, FollowFrom, Journal, OnLag, Receipt, Sighting,
+};
 
 use crate::given::{
     at, fact, fork, host, id, ids, moved, next_events, nothing_more, observe, prompt, prompts,
@@ -12,49 +14,49 @@ use crate::given::{
 use crate::world::World;
 
 cases! {
-    a_batch_is_numbered_per_session_in_its_order
-    numbering_goes_on_where_it_ended
-    an_empty_batch_is_accepted
-    the_same_event_again_is_already_recorded
-    who_saw_it_when_and_how_surely_makes_no_other_event
-    the_same_event_twice_in_a_batch_is_one_row
-    a_retry_after_reopening_is_already_recorded
-    a_long_session_knows_its_facts_in_the_first_batch_and_in_the_next
-    other_content_at_the_hosted_door_is_a_duplicate_id
-    a_duplicate_id_refuses_its_whole_batch
-    other_content_at_the_observed_door_is_a_sighting
-    another_source_that_tells_the_same_is_a_sighting
-    an_exact_repeat_leaves_no_sighting
-    a_fact_dated_differently_is_the_same_fact
-    a_fact_of_another_session_is_another_fact
-    ids_that_differ_in_their_last_byte_are_different_facts
-    a_fuller_account_is_an_event_of_its_own
-    an_id_taken_by_another_session_is_refused
-    an_id_seen_in_another_session_is_a_sighting_there
-    an_id_for_two_sessions_in_one_batch_is_refused
-    an_id_for_two_sessions_in_one_observed_batch_is_one_row
-    an_id_for_two_sessions_in_two_waiting_batches_is_refused_once
-    an_expected_seq_that_is_not_the_tail_is_a_conflict
-    a_session_that_is_not_there_ends_at_zero
-    one_of_two_who_expect_the_same_tail_gets_a_conflict
-    a_batch_behind_an_event_needs_that_event
-    a_batch_may_stand_behind_an_inherited_event
-    what_was_checked_on_top_of_a_refused_batch_is_refused
-    an_event_may_bring_the_number_that_is_next
-    a_number_that_is_not_next_is_refused
-    a_numbered_event_again_is_already_recorded
+    batch_is_numbered_per_session
+    numbering_continues_after_reopen
+    empty_batch_is_accepted
+    repeated_event_is_already_recorded
+    provenance_makes_no_new_event
+    duplicate_in_batch_is_one_row
+    retry_after_reopen_is_recorded
+    long_session_recognises_duplicates
+    hosted_conflict_is_duplicate_id
+    duplicate_id_refuses_batch
+    observed_conflict_is_a_sighting
+    second_source_is_a_sighting
+    exact_repeat_is_no_sighting
+    other_time_is_same_fact
+    other_session_is_other_fact
+    last_byte_distinguishes_facts
+    fuller_account_is_a_new_event
+    id_of_other_session_is_refused
+    observed_foreign_id_is_a_sighting
+    id_for_two_sessions_is_refused
+    observed_id_for_two_sessions_is_one
+    queued_batches_share_no_id
+    wrong_expected_seq_is_conflict
+    missing_session_ends_at_zero
+    same_expected_tail_conflicts_once
+    expected_event_must_be_last
+    expected_event_may_be_inherited
+    batch_on_refused_one_is_refused
+    event_may_bring_next_seq
+    wrong_seq_is_refused
+    repeated_numbered_event_is_recorded
     live_kinds_are_not_stored
-    a_merged_tool_delta_is_stored
-    unknown_kinds_are_recorded_like_any_other
-    meaning_is_never_refused_at_the_observed_door
-    any_legal_session_id_is_its_own_session
-    a_refused_batch_does_not_harm_its_neighbours
-    the_news_of_a_batch_are_its_events_as_they_are_read
-    a_dropped_ticket_does_not_undo_its_batch
-    many_appenders_share_one_numbering
+    merged_tool_delta_is_stored
+    unknown_kinds_are_recorded
+    observed_meaning_is_never_refused
+    every_session_id_is_distinct
+    refused_batch_spares_neighbours
+    wait_for_new_returns_recorded_events
+    dropped_handle_keeps_batch
+    appenders_share_one_numbering
 }
 
-fn a_batch_is_numbered_per_session_in_its_order(world: World) {
+fn batch_is_numbered_per_session(world: World) {
     let drafts = [prompt("a", 1), prompt("b", 1), prompt("a", 2), prompt("c", 1), prompt("b", 2)];
     let receipt = world.append(Batch::observed().with_all(drafts.clone())).unwrap();
     let seqs: Vec<u64> = receipt.events.iter().map(|event| event.seq).collect();
@@ -63,10 +65,10 @@ fn a_batch_is_numbered_per_session_in_its_order(world: World) {
     assert_eq!(positions, [1, 2, 3, 4, 5]);
     let ids: Vec<EventId> = receipt.events.iter().map(|event| event.id).collect();
     assert_eq!(ids, drafts.map(|draft| draft.id));
-    assert!(receipt.events.iter().all(|event| event.outcome == Recording::Recorded));
+    assert!(receipt.events.iter().all(|event| event.outcome == AppendOutcome::Recorded));
 }
 
-fn numbering_goes_on_where_it_ended(mut world: World) {
+fn numbering_continues_after_reopen(mut world: World) {
     talk(&world, "a", 3);
     talk(&world, "b", 1);
     world.reopen();
@@ -74,19 +76,19 @@ fn numbering_goes_on_where_it_ended(mut world: World) {
     assert_eq!((next.seq, next.position), (4, 5));
 }
 
-fn an_empty_batch_is_accepted(world: World) {
+fn empty_batch_is_accepted(world: World) {
     assert_eq!(world.append(Batch::hosted()).unwrap(), Receipt { events: Vec::new() });
     assert_eq!(world.tail().unwrap(), 0);
 }
 
-fn the_same_event_again_is_already_recorded(world: World) {
+fn repeated_event_is_already_recorded(world: World) {
     talk(&world, "a", 3);
-    let mut news = world.follow(From::Now, OnLag::CatchUp).unwrap();
-    let expected = Appended {
+    let mut news = world.follow(FollowFrom::Now, OnLag::CatchUp).unwrap();
+    let expected = EventReceipt {
         id: id("a", 2),
         seq: 2,
         position: 2,
-        outcome: Recording::AlreadyRecorded { differs: false },
+        outcome: AppendOutcome::AlreadyRecorded { differs: false },
     };
     assert_eq!(host(&world, prompt("a", 2)), expected);
     assert_eq!(observe(&world, prompt("a", 2)), expected);
@@ -95,37 +97,37 @@ fn the_same_event_again_is_already_recorded(world: World) {
     nothing_more(&mut news);
 }
 
-fn who_saw_it_when_and_how_surely_makes_no_other_event(world: World) {
+fn provenance_makes_no_new_event(world: World) {
     host(&world, prompt("a", 1));
     let mut again = prompt("a", 1);
     again.observed_at = at(99);
     again.source = Source::Hook;
     again.confidence = Confidence::Low;
     let appended = host(&world, again);
-    assert_eq!(appended.outcome, Recording::AlreadyRecorded { differs: false });
+    assert_eq!(appended.outcome, AppendOutcome::AlreadyRecorded { differs: false });
     assert_eq!(read_all(&world, "a"), [prompt("a", 1).with_seq(1)]);
 }
 
-fn the_same_event_twice_in_a_batch_is_one_row(world: World) {
+fn duplicate_in_batch_is_one_row(world: World) {
     let batch = Batch::hosted().with_all([prompt("a", 1), prompt("a", 1), prompt("a", 2)]);
     let receipt = world.append(batch).unwrap();
     let answers: Vec<_> = receipt.events.iter().map(|e| (e.seq, e.position, e.outcome)).collect();
-    let already = Recording::AlreadyRecorded { differs: false };
-    let new = Recording::Recorded;
+    let already = AppendOutcome::AlreadyRecorded { differs: false };
+    let new = AppendOutcome::Recorded;
     assert_eq!(answers, [(1, 1, new), (1, 1, already), (2, 2, new)]);
     assert_eq!(seqs(&read_all(&world, "a")), [1, 2]);
 }
 
-fn a_retry_after_reopening_is_already_recorded(mut world: World) {
+fn retry_after_reopen_is_recorded(mut world: World) {
     talk(&world, "a", 3);
     world.reopen();
     let receipt = world.append(Batch::hosted().with_all(prompts("a", 1..=4))).unwrap();
     let outcomes: Vec<_> = receipt.events.iter().map(|event| (event.seq, event.outcome)).collect();
-    let already = Recording::AlreadyRecorded { differs: false };
-    assert_eq!(outcomes, [(1, already), (2, already), (3, already), (4, Recording::Recorded)]);
+    let already = AppendOutcome::AlreadyRecorded { differs: false };
+    assert_eq!(outcomes, [(1, already), (2, already), (3, already), (4, AppendOutcome::Recorded)]);
 }
 
-fn a_long_session_knows_its_facts_in_the_first_batch_and_in_the_next(mut world: World) {
+fn long_session_recognises_duplicates(mut world: World) {
     talk(&world, "a", 40);
     world.reopen();
     let mut later = prompt("a", 7);
@@ -141,13 +143,13 @@ fn a_long_session_knows_its_facts_in_the_first_batch_and_in_the_next(mut world: 
         let receipt = world.append(Batch::observed().with_all(batch)).unwrap();
         let seqs: Vec<_> = receipt.events.iter().map(|event| event.seq).collect();
         assert_eq!(seqs, expected);
-        assert_ne!(receipt.events[0].outcome, Recording::Recorded);
-        assert_eq!(receipt.events[1].outcome, Recording::Recorded);
+        assert_ne!(receipt.events[0].outcome, AppendOutcome::Recorded);
+        assert_eq!(receipt.events[1].outcome, AppendOutcome::Recorded);
     }
     assert_eq!(read_all(&world, "a").len(), 43);
 }
 
-fn other_content_at_the_hosted_door_is_a_duplicate_id(world: World) {
+fn hosted_conflict_is_duplicate_id(world: World) {
     talk(&world, "a", 2);
     let mut other = prompt("a", 2);
     other.text = Some("something else".to_owned());
@@ -160,7 +162,7 @@ fn other_content_at_the_hosted_door_is_a_duplicate_id(world: World) {
     assert_eq!(world.sightings(&session("a"), 2).unwrap(), []);
 }
 
-fn a_duplicate_id_refuses_its_whole_batch(world: World) {
+fn duplicate_id_refuses_batch(world: World) {
     talk(&world, "a", 1);
     let mut other = prompt("a", 1);
     other.text = Some("something else".to_owned());
@@ -175,7 +177,7 @@ fn a_duplicate_id_refuses_its_whole_batch(world: World) {
     assert_eq!(host(&world, prompt("b", 1)).position, 2);
 }
 
-fn other_content_at_the_observed_door_is_a_sighting(mut world: World) {
+fn observed_conflict_is_a_sighting(mut world: World) {
     talk(&world, "a", 2);
     let mut other = prompt("a", 2);
     other.text = Some("something else".to_owned());
@@ -183,11 +185,11 @@ fn other_content_at_the_observed_door_is_a_sighting(mut world: World) {
     other.observed_at = at(77);
     let batch = Batch::observed().with(other).from_source(moved("file", None, "10"));
     let receipt = world.append(batch).unwrap();
-    let expected = Appended {
+    let expected = EventReceipt {
         id: id("a", 2),
         seq: 2,
         position: 2,
-        outcome: Recording::AlreadyRecorded { differs: true },
+        outcome: AppendOutcome::AlreadyRecorded { differs: true },
     };
     assert_eq!(receipt.events, [expected]);
     world.reopen();
@@ -203,14 +205,14 @@ fn other_content_at_the_observed_door_is_a_sighting(mut world: World) {
     assert_eq!(world.tail().unwrap(), 2);
 }
 
-fn another_source_that_tells_the_same_is_a_sighting(world: World) {
+fn second_source_is_a_sighting(world: World) {
     talk(&world, "a", 1);
     for (source, seen) in [(Source::Hook, 5), (Source::Transcript, 6)] {
         let mut again = prompt("a", 1);
         again.source = source;
         again.observed_at = at(seen);
         let appended = observe(&world, again);
-        assert_eq!(appended.outcome, Recording::AlreadyRecorded { differs: false });
+        assert_eq!(appended.outcome, AppendOutcome::AlreadyRecorded { differs: false });
     }
     let sightings = world.sightings(&session("a"), 1).unwrap();
     let told: Vec<_> = sightings.iter().map(|s| (s.source.as_str(), s.observed_at)).collect();
@@ -218,13 +220,13 @@ fn another_source_that_tells_the_same_is_a_sighting(world: World) {
     assert!(sightings.iter().all(|sighting| !sighting.differs));
 }
 
-fn an_exact_repeat_leaves_no_sighting(world: World) {
+fn exact_repeat_is_no_sighting(world: World) {
     talk(&world, "a", 1);
     observe(&world, prompt("a", 1));
     assert_eq!(world.sightings(&session("a"), 1).unwrap(), []);
 }
 
-fn a_fact_dated_differently_is_the_same_fact(world: World) {
+fn other_time_is_same_fact(world: World) {
     talk(&world, "a", 2);
     let mut later = prompt("a", 2);
     later.created_at = at(5_000);
@@ -232,33 +234,33 @@ fn a_fact_dated_differently_is_the_same_fact(world: World) {
     assert_ne!(later.id, id("a", 2));
     let appended = observe(&world, later);
     assert_eq!((appended.id, appended.seq), (id("a", 2), 2));
-    assert_eq!(appended.outcome, Recording::AlreadyRecorded { differs: true });
+    assert_eq!(appended.outcome, AppendOutcome::AlreadyRecorded { differs: true });
     assert_eq!(seqs(&read_all(&world, "a")), [1, 2]);
 }
 
-fn a_fact_of_another_session_is_another_fact(world: World) {
+fn other_session_is_other_fact(world: World) {
     talk(&world, "a", 1);
     let mut twin = prompt("b", 1);
     twin.id = EventId::new(at(9), id("a", 1).tail());
-    assert_eq!(observe(&world, twin).outcome, Recording::Recorded);
+    assert_eq!(observe(&world, twin).outcome, AppendOutcome::Recorded);
 }
 
 /// Generators that count up within a millisecond make such ids.
-fn ids_that_differ_in_their_last_byte_are_different_facts(mut world: World) {
+fn last_byte_distinguishes_facts(mut world: World) {
     let counted = |n: u8| {
         let mut draft = prompt("a", u64::from(n));
         draft.id = EventId::new(at(1), [7, 7, 7, 7, 7, 7, 7, 7, 7, n]);
         draft
     };
     let receipt = world.append(Batch::hosted().with_all((1..=3).map(counted))).unwrap();
-    assert!(receipt.events.iter().all(|event| event.outcome == Recording::Recorded));
+    assert!(receipt.events.iter().all(|event| event.outcome == AppendOutcome::Recorded));
     world.reopen();
     let receipt = world.append(Batch::observed().with_all((1..=5).map(counted))).unwrap();
-    let recorded = receipt.events.iter().filter(|event| event.outcome == Recording::Recorded);
+    let recorded = receipt.events.iter().filter(|event| event.outcome == AppendOutcome::Recorded);
     assert_eq!(recorded.map(|event| event.seq).collect::<Vec<_>>(), [4, 5]);
 }
 
-fn a_fuller_account_is_an_event_of_its_own(world: World) {
+fn fuller_account_is_a_new_event(world: World) {
     talk(&world, "a", 1);
     let mut fuller = prompt("a", 2);
     fuller.metadata.insert("amends".to_owned(), Raw::from_value(&id("a", 1)).unwrap());
@@ -273,7 +275,7 @@ fn taken(n: u64) -> Draft {
     draft
 }
 
-fn an_id_taken_by_another_session_is_refused(mut world: World) {
+fn id_of_other_session_is_refused(mut world: World) {
     talk(&world, "a", 2);
     world.reopen();
     let error = world.append(Batch::hosted().with_all([prompt("b", 1), taken(2)])).unwrap_err();
@@ -285,13 +287,13 @@ fn an_id_taken_by_another_session_is_refused(mut world: World) {
     assert_eq!(host(&world, prompt("b", 1)).position, 3);
 }
 
-fn an_id_seen_in_another_session_is_a_sighting_there(mut world: World) {
+fn observed_foreign_id_is_a_sighting(mut world: World) {
     talk(&world, "a", 2);
     world.reopen();
     for round in 1..=2 {
         let drafts = [prompt("b", 10 * round), taken(2), prompt("b", 10 * round + 1)];
         let receipt = world.append(Batch::observed().with_all(drafts)).unwrap();
-        let already = Recording::AlreadyRecorded { differs: true };
+        let already = AppendOutcome::AlreadyRecorded { differs: true };
         let second = &receipt.events[1];
         assert_eq!((second.id, second.seq, second.outcome), (id("a", 2), 2, already));
     }
@@ -301,14 +303,14 @@ fn an_id_seen_in_another_session_is_a_sighting_there(mut world: World) {
     assert_eq!(observe(&world, taken(1)).position, 1);
 }
 
-fn an_id_for_two_sessions_in_one_batch_is_refused(world: World) {
+fn id_for_two_sessions_is_refused(world: World) {
     let error = world.append(Batch::hosted().with_all([prompt("a", 1), taken(1)])).unwrap_err();
     assert!(matches!(error, AppendError::DuplicateId { seq: 1, .. }), "{error:?}");
     assert_eq!(world.tail().unwrap(), 0);
     assert_eq!(host(&world, prompt("a", 1)).position, 1);
 }
 
-fn an_id_for_two_sessions_in_one_observed_batch_is_one_row(world: World) {
+fn observed_id_for_two_sessions_is_one(world: World) {
     let batch = Batch::observed().with_all([prompt("a", 1), taken(1), prompt("b", 2)]);
     let receipt = world.append(batch).unwrap();
     let answers: Vec<_> = receipt.events.iter().map(|e| (e.seq, e.position)).collect();
@@ -317,7 +319,7 @@ fn an_id_for_two_sessions_in_one_observed_batch_is_one_row(world: World) {
     assert_eq!(ids(&read_all(&world, "b")), [id("b", 2)]);
 }
 
-fn an_id_for_two_sessions_in_two_waiting_batches_is_refused_once(world: World) {
+fn queued_batches_share_no_id(world: World) {
     for round in 1..=20 {
         let first = world.submit(Batch::hosted().with(prompt("a", round))).unwrap();
         let second = world.submit(Batch::hosted().with(taken(round))).unwrap();
@@ -328,7 +330,7 @@ fn an_id_for_two_sessions_in_two_waiting_batches_is_refused_once(world: World) {
     assert!(!world.exists(&session("b")).unwrap());
 }
 
-fn an_expected_seq_that_is_not_the_tail_is_a_conflict(world: World) {
+fn wrong_expected_seq_is_conflict(world: World) {
     talk(&world, "a", 2);
     talk(&world, "b", 1);
     let append = |draft, a, b| {
@@ -347,14 +349,14 @@ fn an_expected_seq_that_is_not_the_tail_is_a_conflict(world: World) {
     assert_eq!(append(prompt("a", 3), 2, 1).unwrap().events[0].seq, 3);
 }
 
-fn a_session_that_is_not_there_ends_at_zero(world: World) {
+fn missing_session_ends_at_zero(world: World) {
     let batch = |seq| Batch::hosted().with(prompt("a", 1)).expecting(session("a"), seq);
     let error = world.append(batch(1)).unwrap_err();
     assert!(matches!(error, AppendError::Conflict { expected: 1, actual: 0, .. }), "{error:?}");
     assert_eq!(world.append(batch(0)).unwrap().events[0].seq, 1);
 }
 
-fn one_of_two_who_expect_the_same_tail_gets_a_conflict(world: World) {
+fn same_expected_tail_conflicts_once(world: World) {
     talk(&world, "a", 1);
     let batch = |n| Batch::hosted().with(prompt("a", n)).expecting(session("a"), 1);
     let (first, second) = std::thread::scope(|scope| {
@@ -368,10 +370,10 @@ fn one_of_two_who_expect_the_same_tail_gets_a_conflict(world: World) {
     assert_eq!(seqs(&read_all(&world, "a")), [1, 2]);
 }
 
-fn a_batch_behind_an_event_needs_that_event(world: World) {
+fn expected_event_must_be_last(world: World) {
     let behind = |n, seq, last| {
         let batch = Batch::hosted().with(prompt("a", n));
-        world.append(batch.behind(session("a"), seq, id("a", last)))
+        world.append(batch.expecting_event(session("a"), seq, id("a", last)))
     };
     let conflict = |answer| matches!(answer, Err(AppendError::Conflict { .. }));
     assert!(conflict(behind(2, 1, 1)), "nothing is there yet");
@@ -382,23 +384,23 @@ fn a_batch_behind_an_event_needs_that_event(world: World) {
     behind(3, 2, 2).unwrap();
 }
 
-fn a_batch_may_stand_behind_an_inherited_event(world: World) {
+fn expected_event_may_be_inherited(world: World) {
     talk(&world, "p", 2);
     host(&world, fork("f", 3, "p", 2));
     let mut imported = world.lineage(&session("f")).unwrap().remove(1);
     imported.session_id = session("g");
     world.import_ancestry(vec![imported]).unwrap();
     let last = read_all(&world, "g")[1].id;
-    let behind = |id| Batch::hosted().with(prompt("g", 4)).behind(session("g"), 2, id);
+    let behind = |id| Batch::hosted().with(prompt("g", 4)).expecting_event(session("g"), 2, id);
     assert!(matches!(world.append(behind(id("p", 2))), Err(AppendError::Conflict { .. })));
     assert_eq!(world.append(behind(last)).unwrap().events[0].seq, 3);
 }
 
-fn what_was_checked_on_top_of_a_refused_batch_is_refused(world: World) {
+fn batch_on_refused_one_is_refused(world: World) {
     talk(&world, "a", 1);
     let submit = |n, seq, last| {
         let batch = Batch::hosted().with(prompt("a", n));
-        world.submit(batch.behind(session("a"), seq, id("a", last))).unwrap()
+        world.submit(batch.expecting_event(session("a"), seq, id("a", last))).unwrap()
     };
     let tickets = [submit(2, 1, 1), submit(3, 9, 1), submit(4, 3, 3), submit(5, 2, 2)];
     let is_recorded = tickets.map(|ticket| ticket.wait().is_ok());
@@ -406,7 +408,7 @@ fn what_was_checked_on_top_of_a_refused_batch_is_refused(world: World) {
     assert_eq!(read_all(&world, "a")[2].id, id("a", 5));
 }
 
-fn an_event_may_bring_the_number_that_is_next(world: World) {
+fn event_may_bring_next_seq(world: World) {
     let mut batch = Batch::observed();
     for n in 1..=3 {
         batch = batch.with_numbered(prompt("a", n), n);
@@ -416,7 +418,7 @@ fn an_event_may_bring_the_number_that_is_next(world: World) {
     assert_eq!(seqs(&read_all(&world, "a")), [1, 2, 3, 4]);
 }
 
-fn a_number_that_is_not_next_is_refused(world: World) {
+fn wrong_seq_is_refused(world: World) {
     talk(&world, "a", 2);
     for number in [0, 1, 2, 4, u64::MAX] {
         let batch = Batch::observed().with(prompt("b", 1)).with_numbered(prompt("a", 3), number);
@@ -429,11 +431,11 @@ fn a_number_that_is_not_next_is_refused(world: World) {
     assert_eq!(world.tail().unwrap(), 2);
 }
 
-fn a_numbered_event_again_is_already_recorded(world: World) {
+fn repeated_numbered_event_is_recorded(world: World) {
     talk(&world, "a", 2);
     let receipt = world.append(Batch::observed().with_numbered(prompt("a", 1), 1)).unwrap();
     assert_eq!(receipt.events[0].seq, 1);
-    assert_eq!(receipt.events[0].outcome, Recording::AlreadyRecorded { differs: false });
+    assert_eq!(receipt.events[0].outcome, AppendOutcome::AlreadyRecorded { differs: false });
 }
 
 fn live_kinds_are_not_stored(world: World) {
@@ -447,20 +449,20 @@ fn live_kinds_are_not_stored(world: World) {
     assert_eq!(world.tail().unwrap(), 0);
 }
 
-fn a_merged_tool_delta_is_stored(world: World) {
+fn merged_tool_delta_is_stored(world: World) {
     let delta = fact("a", 1, "tool.delta", r#"{"call_id":"c","tool":"bash","text":"half"}"#);
     assert_eq!(host(&world, delta.clone()).seq, 1);
     assert_eq!(read_all(&world, "a"), [delta.with_seq(1)]);
 }
 
-fn unknown_kinds_are_recorded_like_any_other(mut world: World) {
+fn unknown_kinds_are_recorded(mut world: World) {
     let strange = fact("a", 1, "weather.changed", r#"{"sky":["grey",1.50]}"#);
     host(&world, strange.clone());
     world.reopen();
     assert_eq!(read_all(&world, "a"), [strange.with_seq(1)]);
 }
 
-fn meaning_is_never_refused_at_the_observed_door(world: World) {
+fn observed_meaning_is_never_refused(world: World) {
     let odd = [
         fact("a", 1, "tool.result", r#"{"call_id":"nobody asked"}"#),
         fact("a", 2, "user.prompt", r#"{"content":17}"#),
@@ -472,12 +474,12 @@ fn meaning_is_never_refused_at_the_observed_door(world: World) {
         fork("d", 1, "a", 99),
     ];
     let receipt = world.append(Batch::observed().with_all(odd.clone())).unwrap();
-    assert!(receipt.events.iter().all(|event| event.outcome == Recording::Recorded));
+    assert!(receipt.events.iter().all(|event| event.outcome == AppendOutcome::Recorded));
     let events: Vec<_> = recorded_from(&world, 1).into_iter().map(|r| r.event.draft).collect();
     assert_eq!(events, odd);
 }
 
-fn any_legal_session_id_is_its_own_session(mut world: World) {
+fn every_session_id_is_distinct(mut world: World) {
     let long = ["x".repeat(255), "X".repeat(255), format!("{}y", "x".repeat(254))];
     let mut names = vec![
         "ancestry",
@@ -525,7 +527,7 @@ fn any_legal_session_id_is_its_own_session(mut world: World) {
     }
 }
 
-fn a_refused_batch_does_not_harm_its_neighbours(world: World) {
+fn refused_batch_spares_neighbours(world: World) {
     talk(&world, "a", 1);
     let mut other = prompt("a", 1);
     other.text = Some("something else".to_owned());
@@ -540,11 +542,11 @@ fn a_refused_batch_does_not_harm_its_neighbours(world: World) {
     assert_eq!(recorded_from(&world, 1).len(), 3);
 }
 
-fn the_news_of_a_batch_are_its_events_as_they_are_read(world: World) {
+fn wait_for_new_returns_recorded_events(world: World) {
     talk(&world, "a", 1);
     let drafts = [prompt("a", 2), prompt("a", 1), prompt("b", 1), prompt("a", 3)];
     let ticket = world.submit(Batch::observed().with_all(drafts)).unwrap();
-    let news = ticket.wait_for_news().unwrap().into_iter();
+    let news = ticket.wait_for_new().unwrap().into_iter();
     let news: Vec<Event> =
         news.map(|(seq, draft)| Arc::unwrap_or_clone(draft).with_seq(seq)).collect();
     let mut expected = read_all(&world, "a").split_off(1);
@@ -552,8 +554,8 @@ fn the_news_of_a_batch_are_its_events_as_they_are_read(world: World) {
     assert_eq!(news, expected);
 }
 
-fn a_dropped_ticket_does_not_undo_its_batch(world: World) {
-    let mut news = world.follow(From::Now, OnLag::CatchUp).unwrap();
+fn dropped_handle_keeps_batch(world: World) {
+    let mut news = world.follow(FollowFrom::Now, OnLag::CatchUp).unwrap();
     for n in 1..=50 {
         drop(world.submit(Batch::hosted().with(prompt("a", n))).unwrap());
     }
@@ -561,7 +563,7 @@ fn a_dropped_ticket_does_not_undo_its_batch(world: World) {
     assert_eq!(seqs, (1..=50).collect::<Vec<_>>());
 }
 
-fn many_appenders_share_one_numbering(world: World) {
+fn appenders_share_one_numbering(world: World) {
     const EACH: u64 = 50;
     std::thread::scope(|scope| {
         for appender in 0..8 {

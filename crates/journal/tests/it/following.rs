@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use journal::{
-    Batch, Ended, Followed, Forks, From, Journal, OnLag, ReadError, Recorded, Recording, Selection,
-    Subscription, Waker,
+    AppendOutcome, Batch, Delivery, FollowError, FollowFrom, ForkPolicy, Journal, OnLag, ReadError,
+    Recorded, Selection, Subscription, SubscriptionWaker,
 };
 
 use crate::given::{
@@ -15,27 +15,27 @@ use crate::given::{
 use crate::world::World;
 
 cases! {
-    history_and_news_join_at_every_offset
-    a_session_joins_at_every_offset_among_others
-    from_now_on_nothing_older_is_delivered
-    a_number_that_is_not_there_yet_is_waited_for
+    history_joins_new_events
+    session_history_joins_new_events
+    follow_now_skips_history
+    future_number_is_awaited
     every_subscriber_gets_the_same
-    an_append_without_subscribers_is_fine
-    a_long_history_is_followed_to_its_end
+    append_needs_no_subscriber
+    long_history_is_followed_to_end
     what_was_asked_for_is_never_lag
-    who_does_not_read_is_told_and_then_gets_everything
-    who_does_not_read_a_session_is_told_its_numbers
+    lagging_subscriber_catches_up
+    lagging_session_subscriber_gets_numbers
     who_skips_is_told_the_exact_gap
-    a_gap_of_positions_can_be_read_afterwards
-    who_falls_behind_twice_is_told_twice
-    a_fork_is_followed_with_what_it_inherits
+    gap_can_be_read_afterwards
+    second_lag_is_announced_again
+    fork_is_followed_with_inherited_events
     only_what_is_recorded_is_delivered
-    what_was_delivered_is_in_the_journal
-    subscribers_come_and_go_while_many_append
-    a_session_can_be_followed_before_it_begins
-    a_deleted_part_of_history_is_passed_over
-    a_deleted_session_ends_its_followers
-    a_closed_stream_ends_behind_what_it_held
+    delivered_events_are_recorded
+    subscribers_come_and_go_during_appends
+    session_is_followed_before_it_begins
+    deleted_history_is_skipped
+    deletion_ends_followers
+    closed_stream_drains_first
     nothing_comes_after_closing
     a_dropped_stream_is_not_counted
     waiting_ends_when_something_comes
@@ -43,11 +43,11 @@ cases! {
     who_waits_can_be_woken
 }
 
-fn follow(journal: &Journal, from: From) -> Subscription {
+fn follow(journal: &Journal, from: FollowFrom) -> Subscription {
     journal.follow(from, OnLag::CatchUp).unwrap()
 }
 
-fn follow_session(journal: &Journal, name: &str, from: From) -> Subscription {
+fn follow_session(journal: &Journal, name: &str, from: FollowFrom) -> Subscription {
     journal.follow_session(&session(name), from, OnLag::CatchUp).unwrap()
 }
 
@@ -59,7 +59,7 @@ fn seqs(events: &[Recorded]) -> Vec<u64> {
     events.iter().map(|recorded| recorded.event.seq).collect()
 }
 
-fn history_and_news_join_at_every_offset(world: World) {
+fn history_joins_new_events(world: World) {
     const BEFORE: u64 = 4;
     const AFTER: u64 = 3;
     let mut number = 0;
@@ -73,7 +73,7 @@ fn history_and_news_join_at_every_offset(world: World) {
         for taken_before in 0..=BEFORE {
             let tail = say(BEFORE);
             let start = tail - BEFORE + begin;
-            let mut stream = follow(&world, From::At(start));
+            let mut stream = follow(&world, FollowFrom::At(start));
             let available = (tail + 1).saturating_sub(start).min(taken_before);
             let mut found = next_events(&mut stream, available as usize);
             let tail = say(AFTER);
@@ -84,7 +84,7 @@ fn history_and_news_join_at_every_offset(world: World) {
     }
 }
 
-fn a_session_joins_at_every_offset_among_others(world: World) {
+fn session_history_joins_new_events(world: World) {
     let mut number = 0;
     let mut say = || {
         number += 1;
@@ -99,7 +99,7 @@ fn a_session_joins_at_every_offset_among_others(world: World) {
         for taken in 0..=back {
             let tail = say();
             let start = tail + 1 - back;
-            let mut stream = follow_session(&world, "a", From::At(start));
+            let mut stream = follow_session(&world, "a", FollowFrom::At(start));
             let mut found = next_events(&mut stream, taken as usize);
             say();
             let tail = say();
@@ -111,11 +111,11 @@ fn a_session_joins_at_every_offset_among_others(world: World) {
     }
 }
 
-fn from_now_on_nothing_older_is_delivered(world: World) {
+fn follow_now_skips_history(world: World) {
     talk(&world, "a", 3);
-    let mut all = follow(&world, From::Now);
-    let mut one = follow_session(&world, "a", From::Now);
-    let mut later = follow_session(&world, "a", From::At(3));
+    let mut all = follow(&world, FollowFrom::Now);
+    let mut one = follow_session(&world, "a", FollowFrom::Now);
+    let mut later = follow_session(&world, "a", FollowFrom::At(3));
     host(&world, prompt("a", 4));
     for stream in [&mut all, &mut one] {
         assert_eq!(next_event(stream).event, prompt("a", 4).with_seq(4));
@@ -124,9 +124,9 @@ fn from_now_on_nothing_older_is_delivered(world: World) {
     assert_eq!(seqs(&next_events(&mut later, 2)), [3, 4]);
 }
 
-fn a_number_that_is_not_there_yet_is_waited_for(world: World) {
+fn future_number_is_awaited(world: World) {
     talk(&world, "a", 1);
-    let mut stream = follow_session(&world, "a", From::At(4));
+    let mut stream = follow_session(&world, "a", FollowFrom::At(4));
     for n in 2..=5 {
         host(&world, prompt("a", n));
         if n < 4 {
@@ -140,9 +140,9 @@ fn a_number_that_is_not_there_yet_is_waited_for(world: World) {
 fn every_subscriber_gets_the_same(world: World) {
     host(&world, prompt("a", 1));
     let mut streams = vec![
-        follow(&world, From::Now),
-        follow(&world, From::Now),
-        follow_session(&world, "a", From::Now),
+        follow(&world, FollowFrom::Now),
+        follow(&world, FollowFrom::Now),
+        follow_session(&world, "a", FollowFrom::Now),
     ];
     assert_eq!(world.subscriber_count(), 3);
     host(&world, prompt("a", 2));
@@ -153,20 +153,20 @@ fn every_subscriber_gets_the_same(world: World) {
     }
 }
 
-fn an_append_without_subscribers_is_fine(world: World) {
+fn append_needs_no_subscriber(world: World) {
     host(&world, prompt("a", 1));
     assert_eq!(world.subscriber_count(), 0);
-    let mut stream = follow(&world, From::Beginning);
+    let mut stream = follow(&world, FollowFrom::Beginning);
     assert_eq!(next_event(&mut stream).position, 1);
 }
 
-fn a_long_history_is_followed_to_its_end(world: World) {
+fn long_history_is_followed_to_end(world: World) {
     talk(&world, "a", 2_500);
     talk(&world, "b", 10);
-    let mut all = follow(&world, From::Beginning);
+    let mut all = follow(&world, FollowFrom::Beginning);
     assert_eq!(positions(&next_events(&mut all, 2_510)), (1..=2_510).collect::<Vec<_>>());
     nothing_more(&mut all);
-    let mut one = follow_session(&world, "a", From::Beginning);
+    let mut one = follow_session(&world, "a", FollowFrom::Beginning);
     assert_eq!(seqs(&next_events(&mut one, 2_500)), (1..=2_500).collect::<Vec<_>>());
     nothing_more(&mut one);
     host(&world, prompt("a", 2_501));
@@ -178,43 +178,43 @@ fn a_long_history_is_followed_to_its_end(world: World) {
 fn what_was_asked_for_is_never_lag(world: World) {
     talk(&world, "a", 1_500);
     for on_lag in [OnLag::CatchUp, OnLag::Skip] {
-        let mut all = world.follow(From::Beginning, on_lag).unwrap();
+        let mut all = world.follow(FollowFrom::Beginning, on_lag).unwrap();
         assert_eq!(positions(&next_events(&mut all, 1_500)), (1..=1_500).collect::<Vec<_>>());
-        let mut one = world.follow_session(&session("a"), From::At(100), on_lag).unwrap();
+        let mut one = world.follow_session(&session("a"), FollowFrom::At(100), on_lag).unwrap();
         assert_eq!(seqs(&next_events(&mut one, 1_401)), (100..=1_500).collect::<Vec<_>>());
     }
 }
 
-fn who_does_not_read_is_told_and_then_gets_everything(world: World) {
-    let mut stream = follow(&world, From::Now);
+fn lagging_subscriber_catches_up(world: World) {
+    let mut stream = follow(&world, FollowFrom::Now);
     for n in 1..=1_100 {
         host(&world, prompt("a", n));
     }
-    assert_eq!(next(&mut stream), Followed::Behind { from: 1, to: 1_100 });
+    assert_eq!(next(&mut stream), Delivery::Behind { from: 1, to: 1_100 });
     assert_eq!(positions(&next_events(&mut stream, 1_100)), (1..=1_100).collect::<Vec<_>>());
     nothing_more(&mut stream);
     host(&world, prompt("a", 1_101));
     assert_eq!(next_event(&mut stream).position, 1_101);
 }
 
-fn who_does_not_read_a_session_is_told_its_numbers(world: World) {
+fn lagging_session_subscriber_gets_numbers(world: World) {
     talk(&world, "b", 7);
     talk(&world, "a", 2);
-    let mut stream = follow_session(&world, "a", From::Now);
+    let mut stream = follow_session(&world, "a", FollowFrom::Now);
     talk(&world, "c", 1_500);
     world.append(Batch::hosted().with_all(prompts("a", 3..=1_200))).unwrap();
-    assert_eq!(next(&mut stream), Followed::Behind { from: 3, to: 1_200 });
+    assert_eq!(next(&mut stream), Delivery::Behind { from: 3, to: 1_200 });
     assert_eq!(seqs(&next_events(&mut stream, 1_198)), (3..=1_200).collect::<Vec<_>>());
     nothing_more(&mut stream);
 }
 
 fn who_skips_is_told_the_exact_gap(world: World) {
     host(&world, prompt("a", 1));
-    let mut stream = world.follow_session(&session("a"), From::Now, OnLag::Skip).unwrap();
+    let mut stream = world.follow_session(&session("a"), FollowFrom::Now, OnLag::Skip).unwrap();
     host(&world, prompt("a", 2));
     assert_eq!(next_event(&mut stream).event.seq, 2);
     world.append(Batch::hosted().with_all(prompts("a", 3..=1_102))).unwrap();
-    let Followed::Gap { from, to, count } = next(&mut stream) else {
+    let Delivery::Gap { from, to, count } = next(&mut stream) else {
         panic!("a gap was expected");
     };
     assert_eq!((from, to, count), (3, 1_102 - 1_024, 1_102 - 1_024 - 2));
@@ -228,10 +228,10 @@ fn who_skips_is_told_the_exact_gap(world: World) {
     assert_eq!(missed.len() as u64, count);
 }
 
-fn a_gap_of_positions_can_be_read_afterwards(world: World) {
-    let mut stream = world.follow(From::Now, OnLag::Skip).unwrap();
+fn gap_can_be_read_afterwards(world: World) {
+    let mut stream = world.follow(FollowFrom::Now, OnLag::Skip).unwrap();
     talk(&world, "a", 2_000);
-    let Followed::Gap { from, to, count } = next(&mut stream) else {
+    let Delivery::Gap { from, to, count } = next(&mut stream) else {
         panic!("a gap was expected");
     };
     let mut found = recorded_from(&world, from);
@@ -241,40 +241,40 @@ fn a_gap_of_positions_can_be_read_afterwards(world: World) {
     assert_eq!(positions(&found), (1..=2_000).collect::<Vec<_>>());
 }
 
-fn who_falls_behind_twice_is_told_twice(world: World) {
-    let mut stream = follow(&world, From::Now);
+fn second_lag_is_announced_again(world: World) {
+    let mut stream = follow(&world, FollowFrom::Now);
     for round in 0..2 {
         let first = round * 1_100 + 1;
         let last = first + 1_099;
         world.append(Batch::hosted().with_all(prompts("a", first..=last))).unwrap();
-        assert_eq!(next(&mut stream), Followed::Behind { from: first, to: last });
+        assert_eq!(next(&mut stream), Delivery::Behind { from: first, to: last });
         assert_eq!(positions(&next_events(&mut stream, 1_100)), (first..=last).collect::<Vec<_>>());
         nothing_more(&mut stream);
     }
 }
 
-fn a_fork_is_followed_with_what_it_inherits(world: World) {
+fn fork_is_followed_with_inherited_events(world: World) {
     talk(&world, "a", 3);
     host(&world, fork("b", 4, "a", 2));
-    let mut stream = follow_session(&world, "b", From::Beginning);
+    let mut stream = follow_session(&world, "b", FollowFrom::Beginning);
     host(&world, prompt("a", 4));
     host(&world, prompt("b", 5));
     let found: Vec<_> = next_events(&mut stream, 4).into_iter().map(|r| r.event).collect();
     assert_eq!(found, read_all(&world, "b"));
     nothing_more(&mut stream);
-    let mut own = follow_session(&world, "b", From::Now);
+    let mut own = follow_session(&world, "b", FollowFrom::Now);
     host(&world, prompt("b", 6));
     assert_eq!(next_event(&mut own).event.seq, 5);
 }
 
 fn only_what_is_recorded_is_delivered(world: World) {
     talk(&world, "a", 2);
-    let mut stream = follow(&world, From::Now);
+    let mut stream = follow(&world, FollowFrom::Now);
     let mut other = prompt("a", 2);
     other.text = Some("something else".to_owned());
     let refused = Batch::hosted().with_all([prompt("a", 3), other.clone()]);
     assert!(world.append(refused).is_err());
-    let already = Recording::AlreadyRecorded { differs: true };
+    let already = AppendOutcome::AlreadyRecorded { differs: true };
     assert_eq!(observe(&world, other).outcome, already);
     world.append(Batch::observed().from_source(moved("file", None, "1"))).unwrap();
     world.advance_consumer("me", 1).unwrap();
@@ -283,11 +283,11 @@ fn only_what_is_recorded_is_delivered(world: World) {
     assert_eq!(next_event(&mut stream).event.id, id("a", 4));
 }
 
-fn what_was_delivered_is_in_the_journal(world: World) {
+fn delivered_events_are_recorded(world: World) {
     host(&world, prompt("a", 1));
     std::thread::scope(|scope| {
         for _ in 0..2 {
-            let mut stream = follow(&world, From::Now);
+            let mut stream = follow(&world, FollowFrom::Now);
             let world = &world;
             scope.spawn(move || {
                 for expected in 2..=300 {
@@ -304,18 +304,18 @@ fn what_was_delivered_is_in_the_journal(world: World) {
     });
 }
 
-fn subscribers_come_and_go_while_many_append(world: World) {
+fn subscribers_come_and_go_during_appends(world: World) {
     const APPENDERS: u64 = 8;
     const EACH: u64 = 200;
-    let mut staying = follow(&world, From::Now);
+    let mut staying = follow(&world, FollowFrom::Now);
     let is_done = AtomicBool::new(false);
     let found = std::thread::scope(|scope| {
         let staying = scope.spawn(move || {
             let mut found = Vec::new();
             while found.len() < (APPENDERS * EACH) as usize {
                 match next(&mut staying) {
-                    Followed::Event(recorded) => found.push(Recorded::clone(&recorded)),
-                    Followed::Behind { .. } => {}
+                    Delivery::Event(recorded) => found.push(Recorded::clone(&recorded)),
+                    Delivery::Behind { .. } => {}
                     other => panic!("{other:?}"),
                 }
             }
@@ -324,15 +324,15 @@ fn subscribers_come_and_go_while_many_append(world: World) {
         for _ in 0..2 {
             scope.spawn(|| {
                 while !is_done.load(Ordering::Acquire) {
-                    let mut stream = follow(&world, From::Now);
+                    let mut stream = follow(&world, FollowFrom::Now);
                     let mut last = None;
                     for _ in 0..5 {
                         match stream.next_within(Duration::from_millis(1)).unwrap() {
-                            Some(Followed::Event(recorded)) => {
+                            Some(Delivery::Event(recorded)) => {
                                 assert!(last.is_none_or(|last| recorded.position == last + 1));
                                 last = Some(recorded.position);
                             }
-                            Some(Followed::Behind { .. }) | None => {}
+                            Some(Delivery::Behind { .. }) | None => {}
                             other => panic!("{other:?}"),
                         }
                     }
@@ -361,9 +361,10 @@ fn subscribers_come_and_go_while_many_append(world: World) {
     assert_eq!(world.subscriber_count(), 0);
 }
 
-fn a_session_can_be_followed_before_it_begins(world: World) {
+fn session_is_followed_before_it_begins(world: World) {
     talk(&world, "other", 1);
-    let mut stream = world.follow_unborn(&session("a"), From::Beginning, OnLag::CatchUp).unwrap();
+    let mut stream =
+        world.follow_when_begun(&session("a"), FollowFrom::Beginning, OnLag::CatchUp).unwrap();
     nothing_more(&mut stream);
     talk(&world, "other", 2);
     nothing_more(&mut stream);
@@ -372,27 +373,27 @@ fn a_session_can_be_followed_before_it_begins(world: World) {
     nothing_more(&mut stream);
 }
 
-fn a_deleted_session_ends_its_followers(world: World) {
+fn deletion_ends_followers(world: World) {
     talk(&world, "a", 2);
-    let mut stream = follow_session(&world, "a", From::Beginning);
+    let mut stream = follow_session(&world, "a", FollowFrom::Beginning);
     next_events(&mut stream, 2);
-    world.delete(&session("a"), at(9), Forks::Refuse).unwrap();
+    world.delete(&session("a"), at(9), ForkPolicy::Refuse).unwrap();
     talk(&world, "b", 1);
     match stream.next_within(PATIENCE) {
-        Err(Ended::Failed(ReadError::SessionNotFound(id))) => assert_eq!(id, session("a")),
+        Err(FollowError::Failed(ReadError::SessionNotFound(id))) => assert_eq!(id, session("a")),
         other => panic!("{other:?}"),
     }
 }
 
-fn a_deleted_part_of_history_is_passed_over(world: World) {
+fn deleted_history_is_skipped(world: World) {
     talk(&world, "a", 2);
     talk(&world, "b", 3);
     talk(&world, "c", 1);
     talk(&world, "d", 2);
     for name in ["b", "d"] {
-        world.delete(&session(name), at(9), Forks::Refuse).unwrap();
+        world.delete(&session(name), at(9), ForkPolicy::Refuse).unwrap();
     }
-    let mut stream = follow(&world, From::Beginning);
+    let mut stream = follow(&world, FollowFrom::Beginning);
     assert_eq!(positions(&next_events(&mut stream, 3)), [1, 2, 6]);
     nothing_more(&mut stream);
     host(&world, prompt("a", 3));
@@ -400,11 +401,11 @@ fn a_deleted_part_of_history_is_passed_over(world: World) {
     nothing_more(&mut stream);
 }
 
-fn a_closed_stream_ends_behind_what_it_held(world: World) {
+fn closed_stream_drains_first(world: World) {
     host(&world, prompt("a", 1));
-    for from in [From::Now, From::Beginning] {
+    for from in [FollowFrom::Now, FollowFrom::Beginning] {
         let mut stream = follow(&world, from);
-        if from == From::Beginning {
+        if from == FollowFrom::Beginning {
             next_event(&mut stream);
         }
         let tail = world.tail().unwrap();
@@ -412,7 +413,7 @@ fn a_closed_stream_ends_behind_what_it_held(world: World) {
         host(&world, prompt("a", tail + 2));
         stream.close();
         stream.close();
-        if from == From::Now {
+        if from == FollowFrom::Now {
             assert_eq!(positions(&next_events(&mut stream, 2)), [tail + 1, tail + 2]);
         } else {
             assert_eq!(next_events(&mut stream, tail as usize + 1).len() as u64, tail + 1);
@@ -424,19 +425,20 @@ fn a_closed_stream_ends_behind_what_it_held(world: World) {
 
 fn nothing_comes_after_closing(world: World) {
     host(&world, prompt("a", 1));
-    let mut one = follow_session(&world, "a", From::Now);
-    let mut all = follow(&world, From::Now);
+    let mut one = follow_session(&world, "a", FollowFrom::Now);
+    let mut all = follow(&world, FollowFrom::Now);
     one.close();
     all.close();
     host(&world, prompt("a", 2));
     for stream in [&mut one, &mut all] {
-        assert!(matches!(stream.next_within(Duration::ZERO), Err(Ended::Closed)));
+        assert!(matches!(stream.next_within(Duration::ZERO), Err(FollowError::Closed)));
     }
 }
 
 fn a_dropped_stream_is_not_counted(world: World) {
     host(&world, prompt("a", 1));
-    let mut streams: Vec<_> = (0..100).map(|_| follow_session(&world, "a", From::Now)).collect();
+    let mut streams: Vec<_> =
+        (0..100).map(|_| follow_session(&world, "a", FollowFrom::Now)).collect();
     assert_eq!(world.subscriber_count(), 100);
     streams.truncate(1);
     assert_eq!(world.subscriber_count(), 1);
@@ -445,11 +447,11 @@ fn a_dropped_stream_is_not_counted(world: World) {
 }
 
 fn waiting_ends_when_something_comes(world: World) {
-    let mut stream = follow(&world, From::Now);
+    let mut stream = follow(&world, FollowFrom::Now);
     std::thread::scope(|scope| {
         let waiting = scope.spawn(move || stream.next().unwrap().unwrap());
         host(&world, prompt("a", 1));
-        let Followed::Event(recorded) = waiting.join().unwrap() else {
+        let Delivery::Event(recorded) = waiting.join().unwrap() else {
             panic!("an event was expected");
         };
         assert_eq!(recorded.position, 1);
@@ -457,14 +459,14 @@ fn waiting_ends_when_something_comes(world: World) {
 }
 
 fn waiting_ends_with_its_patience(world: World) {
-    let mut stream = follow(&world, From::Now);
+    let mut stream = follow(&world, FollowFrom::Now);
     assert_eq!(stream.next_within(Duration::from_millis(5)).unwrap(), None);
     assert_eq!(stream.next_within(Duration::ZERO).unwrap(), None);
 }
 
 fn who_waits_can_be_woken(world: World) {
-    let waker = Waker::default();
-    let mut stream = follow(&world, From::Now).woken_by(&waker);
+    let waker = SubscriptionWaker::default();
+    let mut stream = follow(&world, FollowFrom::Now).with_waker(&waker);
     let for_ever = Duration::from_secs(3_600);
     std::thread::scope(|scope| {
         let waiting = scope.spawn(|| stream.next_within(for_ever).unwrap());
@@ -476,7 +478,7 @@ fn who_waits_can_be_woken(world: World) {
     host(&world, prompt("a", 1));
     waker.wake();
     assert!(
-        matches!(stream.next_within(for_ever).unwrap(), Some(Followed::Event(_))),
+        matches!(stream.next_within(for_ever).unwrap(), Some(Delivery::Event(_))),
         "news first"
     );
 }

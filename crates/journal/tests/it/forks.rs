@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use event::payload::{SessionMode, SessionParent, SessionStarted};
 use event::{Cost, Draft, Event, EventId, Raw};
-use journal::{AppendError, Batch, Recording, Selection};
+use journal::{AppendError, AppendOutcome, Batch, Selection};
 
 use crate::given::{
     at, fact, fork, host, id, ids, observe, prompt, prompts, read, read_all, seqs, session,
@@ -13,34 +13,34 @@ use crate::given::{
 use crate::world::World;
 
 cases! {
-    a_fork_shows_its_parent_and_then_itself
+    fork_shows_parent_then_itself
     a_fork_can_begin_at_every_point
-    a_fork_of_an_empty_session_has_only_itself
-    fresh_ids_are_distinct_and_the_same_on_every_reading
+    fork_at_zero_inherits_nothing
+    fork_ids_are_distinct_and_stable
     two_forks_show_different_ids
     the_origin_is_the_immediate_source
-    a_fork_of_a_fork_below_its_point_leads_to_the_root
-    references_to_inherited_events_are_translated
-    references_are_translated_through_generations
-    payloads_without_references_stay_as_they_are
-    appends_to_one_are_invisible_in_the_other
+    nested_fork_reads_from_root
+    inherited_references_are_translated
+    references_translate_through_generations
+    plain_payloads_stay_unchanged
+    fork_and_parent_are_isolated
     a_fork_is_one_event
-    a_fork_is_numbered_behind_its_point
-    a_fork_starts_where_its_parent_works
-    a_fork_that_was_appended_to_and_reopened_has_its_whole_history
-    a_fork_of_a_live_session_has_what_was_acknowledged
-    parent_and_fork_can_come_in_one_batch
-    a_session_started_without_a_mode_is_a_fork
-    children_and_resumed_sessions_inherit_nothing
-    a_fork_of_an_unknown_session_is_refused
+    fork_numbers_from_its_point
+    fork_inherits_settings
+    reopened_fork_has_whole_history
+    fork_has_acknowledged_events
+    batch_may_hold_parent_and_fork
+    default_mode_is_fork
+    only_forks_inherit
+    fork_of_unknown_session_is_refused
     a_fork_beyond_the_tail_is_refused
     a_fork_onto_its_own_id_is_refused
-    a_fork_onto_an_existing_session_is_refused
+    fork_onto_existing_session_is_refused
     a_refused_fork_leaves_no_session
-    an_observed_fork_of_an_unknown_parent_is_kept
-    the_same_fork_again_is_already_recorded
-    an_inherited_event_again_is_already_recorded
-    other_content_under_an_inherited_id_is_refused
+    observed_fork_needs_no_parent
+    repeated_fork_is_already_recorded
+    repeated_inherited_event_is_recorded
+    changed_inherited_event_is_refused
     generations_are_read_to_the_last
     a_chain_of_forks_has_an_end
 }
@@ -70,7 +70,7 @@ fn assert_inherited(inherited: &Event, name: &str, source: &Event, parent: &str)
     assert_eq!(retold(inherited, name, inherited.id), retold(source, name, inherited.id));
 }
 
-fn a_fork_shows_its_parent_and_then_itself(world: World) {
+fn fork_shows_parent_then_itself(world: World) {
     forked(&world);
     let (parent, shown) = (read_all(&world, "p"), read_all(&world, "f"));
     assert_eq!(seqs(&shown), [1, 2, 3, 4]);
@@ -98,7 +98,7 @@ fn a_fork_can_begin_at_every_point(world: World) {
     }
 }
 
-fn a_fork_of_an_empty_session_has_only_itself(world: World) {
+fn fork_at_zero_inherits_nothing(world: World) {
     let root = journal::Ancestry {
         session_id: session("p"),
         parent_session_id: None,
@@ -118,7 +118,7 @@ fn a_fork_of_an_empty_session_has_only_itself(world: World) {
     assert_eq!((ancestry.fork_point_seq, ancestry.fork_point_event_id), (0, None));
 }
 
-fn fresh_ids_are_distinct_and_the_same_on_every_reading(mut world: World) {
+fn fork_ids_are_distinct_and_stable(mut world: World) {
     talk(&world, "p", 200);
     host(&world, fork("f", 500, "p", 200));
     let shown = ids(&read_all(&world, "f"));
@@ -152,7 +152,7 @@ fn the_origin_is_the_immediate_source(world: World) {
     }
 }
 
-fn a_fork_of_a_fork_below_its_point_leads_to_the_root(world: World) {
+fn nested_fork_reads_from_root(world: World) {
     forked(&world);
     host(&world, fork("ff", 6, "f", 1));
     let (middle, shown) = (read_all(&world, "f"), read_all(&world, "ff"));
@@ -191,7 +191,7 @@ fn mentions(event: &Event, id: EventId) -> usize {
     rest.encode().matches(&id.to_string()).count() - usize::from(event.id == id)
 }
 
-fn references_to_inherited_events_are_translated(mut world: World) {
+fn inherited_references_are_translated(mut world: World) {
     talk(&world, "p", 2);
     let naming_first = naming("p", id("p", 1), 10);
     let count = naming_first.len() as u64;
@@ -223,7 +223,7 @@ fn references_to_inherited_events_are_translated(mut world: World) {
     }
 }
 
-fn references_are_translated_through_generations(world: World) {
+fn references_translate_through_generations(world: World) {
     talk(&world, "p", 1);
     world.append(Batch::hosted().with_all(naming("p", id("p", 1), 10))).unwrap();
     let tail = world.stat(&session("p")).unwrap().tail_seq;
@@ -241,7 +241,7 @@ fn references_are_translated_through_generations(world: World) {
     assert_eq!(read_all(&world, "f")[tail as usize + 1].parent_id, Some(in_f));
 }
 
-fn payloads_without_references_stay_as_they_are(world: World) {
+fn plain_payloads_stay_unchanged(world: World) {
     let data = r#"{ "cutoff_event_id" : null, "entries":[ ],"x":1.0, "x":2 }"#;
     host(&world, fact("p", 1, "compaction", data));
     host(&world, fact("p", 2, "weather.changed", &format!(r#"{{"parent_id":"{}"}}"#, id("p", 1))));
@@ -252,7 +252,7 @@ fn payloads_without_references_stay_as_they_are(world: World) {
     }
 }
 
-fn appends_to_one_are_invisible_in_the_other(world: World) {
+fn fork_and_parent_are_isolated(world: World) {
     forked(&world);
     let before = read_all(&world, "f");
     world.append(Batch::hosted().with_all(prompts("p", 20..=25))).unwrap();
@@ -277,7 +277,7 @@ fn a_fork_is_one_event(world: World) {
     assert_eq!(world.stat(&session("p")).unwrap().cost, Cost::from_nanos(350));
 }
 
-fn a_fork_is_numbered_behind_its_point(world: World) {
+fn fork_numbers_from_its_point(world: World) {
     talk(&world, "p", 3);
     let batch = Batch::hosted().with_numbered(fork("f", 4, "p", 2), 2);
     let error = world.append(batch).unwrap_err();
@@ -288,7 +288,7 @@ fn a_fork_is_numbered_behind_its_point(world: World) {
     assert_eq!(world.append(next(3)).unwrap().events[0].seq, 4);
 }
 
-fn a_fork_starts_where_its_parent_works(world: World) {
+fn fork_inherits_settings(world: World) {
     let data = r#"{"agent":"claude","model":"m1","cwd":"/home/dev/x","project":"x","title":"t"}"#;
     host(&world, fact("p", 1, "session.started", data));
     host(&world, fork("f", 2, "p", 1));
@@ -301,7 +301,7 @@ fn a_fork_starts_where_its_parent_works(world: World) {
     assert_eq!(world.stat(&session("p")).unwrap().model.as_deref(), Some("m1"));
 }
 
-fn a_fork_that_was_appended_to_and_reopened_has_its_whole_history(mut world: World) {
+fn reopened_fork_has_whole_history(mut world: World) {
     forked(&world);
     world.reopen();
     host(&world, prompt("f", 6));
@@ -311,7 +311,7 @@ fn a_fork_that_was_appended_to_and_reopened_has_its_whole_history(mut world: Wor
     assert_eq!(seqs(&shown), [1, 2, 3, 4, 5]);
 }
 
-fn a_fork_of_a_live_session_has_what_was_acknowledged(world: World) {
+fn fork_has_acknowledged_events(world: World) {
     talk(&world, "p", 1);
     std::thread::scope(|scope| {
         let writer = scope.spawn(|| {
@@ -334,7 +334,7 @@ fn a_fork_of_a_live_session_has_what_was_acknowledged(world: World) {
     });
 }
 
-fn parent_and_fork_can_come_in_one_batch(mut world: World) {
+fn batch_may_hold_parent_and_fork(mut world: World) {
     let drafts = prompts("p", 1..=3).chain([
         fork("f", 4, "p", 2),
         prompt("p", 5),
@@ -351,7 +351,7 @@ fn parent_and_fork_can_come_in_one_batch(mut world: World) {
     }
 }
 
-fn a_session_started_without_a_mode_is_a_fork(world: World) {
+fn default_mode_is_fork(world: World) {
     talk(&world, "p", 2);
     let payload = SessionStarted {
         parent: Some(SessionParent { session_id: session("p"), seq: 2, event_id: None }),
@@ -361,7 +361,7 @@ fn a_session_started_without_a_mode_is_a_fork(world: World) {
     assert_eq!(host(&world, draft).seq, 3);
 }
 
-fn children_and_resumed_sessions_inherit_nothing(world: World) {
+fn only_forks_inherit(world: World) {
     talk(&world, "p", 2);
     for (name, mode) in [("c", SessionMode::Child), ("r", SessionMode::Resume)] {
         let draft = started(name, 3, "p", 2, mode.clone());
@@ -371,7 +371,7 @@ fn children_and_resumed_sessions_inherit_nothing(world: World) {
     }
 }
 
-fn a_fork_of_an_unknown_session_is_refused(world: World) {
+fn fork_of_unknown_session_is_refused(world: World) {
     talk(&world, "p", 1);
     let error = world.append(Batch::hosted().with(fork("f", 2, "nobody", 0))).unwrap_err();
     assert!(matches!(&error, AppendError::SessionNotFound(id) if *id == session("nobody")));
@@ -399,7 +399,7 @@ fn a_fork_onto_its_own_id_is_refused(world: World) {
     }
 }
 
-fn a_fork_onto_an_existing_session_is_refused(world: World) {
+fn fork_onto_existing_session_is_refused(world: World) {
     forked(&world);
     talk(&world, "q", 1);
     let before = read_all(&world, "q");
@@ -421,7 +421,7 @@ fn a_refused_fork_leaves_no_session(world: World) {
     assert!(world.children(&session("p")).unwrap().is_empty());
 }
 
-fn an_observed_fork_of_an_unknown_parent_is_kept(world: World) {
+fn observed_fork_needs_no_parent(world: World) {
     talk(&world, "p", 1);
     assert_eq!(observe(&world, fork("f", 2, "nobody", 7)).seq, 1);
     assert_eq!(observe(&world, fork("g", 2, "p", 7)).seq, 1);
@@ -429,15 +429,15 @@ fn an_observed_fork_of_an_unknown_parent_is_kept(world: World) {
     assert_eq!(read_all(&world, "g"), [fork("g", 2, "p", 7).with_seq(1)]);
 }
 
-fn the_same_fork_again_is_already_recorded(mut world: World) {
+fn repeated_fork_is_already_recorded(mut world: World) {
     forked(&world);
     world.reopen();
     let again = host(&world, fork("f", 4, "p", 2));
     assert_eq!((again.seq, again.position), (3, 4));
-    assert_eq!(again.outcome, Recording::AlreadyRecorded { differs: false });
+    assert_eq!(again.outcome, AppendOutcome::AlreadyRecorded { differs: false });
 }
 
-fn an_inherited_event_again_is_already_recorded(mut world: World) {
+fn repeated_inherited_event_is_recorded(mut world: World) {
     forked(&world);
     host(&world, fork("ff", 6, "f", 4));
     world.reopen();
@@ -445,12 +445,12 @@ fn an_inherited_event_again_is_already_recorded(mut world: World) {
         let first = read_all(&world, name).remove(0);
         let again = host(&world, first.draft);
         assert_eq!((again.seq, again.position), (1, 1));
-        assert_eq!(again.outcome, Recording::AlreadyRecorded { differs: false });
+        assert_eq!(again.outcome, AppendOutcome::AlreadyRecorded { differs: false });
     }
     assert_eq!(world.tail().unwrap(), 6);
 }
 
-fn other_content_under_an_inherited_id_is_refused(world: World) {
+fn changed_inherited_event_is_refused(world: World) {
     forked(&world);
     let mut other = read_all(&world, "f").remove(1).draft;
     other.text = Some("something else".to_owned());
@@ -460,7 +460,7 @@ fn other_content_under_an_inherited_id_is_refused(world: World) {
     };
     assert_eq!((id, session_id, seq), (other.id, session("f"), 2));
     let told = observe(&world, other);
-    assert_eq!(told.outcome, Recording::AlreadyRecorded { differs: true });
+    assert_eq!(told.outcome, AppendOutcome::AlreadyRecorded { differs: true });
     for name in ["p", "f"] {
         let sightings = world.sightings(&session(name), 2).unwrap();
         assert_eq!(sightings.len(), 1, "{name} shows the same event");

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use event::payload::{SessionMode, SessionParent, SessionStarted, UserPrompt};
 use event::{Draft, Event, EventId, Kind, Raw, SessionId, Time};
-use journal::{Appended, Batch, Followed, Journal, Recorded, Selection, SourceMove, Subscription};
+use journal::{
+    Batch, Delivery, EventReceipt, Journal, Recorded, Selection, SourceMove, Subscription,
+};
 
 /// How long something that must come may take. It comes at once; the rest is for slow machines.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
@@ -69,13 +71,13 @@ pub(crate) fn talk(journal: &Journal, name: &str, count: u64) {
 
 /// Appends one draft at the hosted door.
 #[track_caller]
-pub(crate) fn host(journal: &Journal, draft: Draft) -> Appended {
+pub(crate) fn host(journal: &Journal, draft: Draft) -> EventReceipt {
     journal.append(Batch::hosted().with(draft)).unwrap().events.remove(0)
 }
 
 /// Appends one draft at the observed door.
 #[track_caller]
-pub(crate) fn observe(journal: &Journal, draft: Draft) -> Appended {
+pub(crate) fn observe(journal: &Journal, draft: Draft) -> EventReceipt {
     journal.append(Batch::observed().with(draft)).unwrap().events.remove(0)
 }
 
@@ -117,7 +119,7 @@ pub(crate) fn ids(events: &[Event]) -> Vec<EventId> {
 
 /// The next thing a subscriber gets; it must come.
 #[track_caller]
-pub(crate) fn next(subscription: &mut Subscription) -> Followed {
+pub(crate) fn next(subscription: &mut Subscription) -> Delivery {
     subscription.next_within(PATIENCE).unwrap().expect("something comes")
 }
 
@@ -125,7 +127,7 @@ pub(crate) fn next(subscription: &mut Subscription) -> Followed {
 #[track_caller]
 pub(crate) fn next_event(subscription: &mut Subscription) -> Recorded {
     match next(subscription) {
-        Followed::Event(recorded) => Recorded::clone(&recorded),
+        Delivery::Event(recorded) => Recorded::clone(&recorded),
         other => panic!("an event was expected, not {other:?}"),
     }
 }

@@ -4,8 +4,8 @@ use std::sync::Barrier;
 
 use event::Time;
 use journal::{
-    AppendError, Batch, ClaimError, Followed, Forks, From, Journal, LineageError, OnLag, ReadError,
-    Recording,
+    AppendError, AppendOutcome, Batch, ClaimError, Delivery, FollowFrom, ForkPolicy, Journal,
+    LineageError, OnLag, ReadError,
 };
 
 use crate::given::{
@@ -16,22 +16,22 @@ use crate::world::World;
 
 durable_cases! {
     both_continue_one_numbering
-    many_appenders_on_both_share_one_numbering
-    a_retry_through_the_other_is_already_recorded
-    an_expected_seq_holds_against_the_other
-    two_readers_of_one_file_record_it_once
-    a_fork_shows_what_the_other_appended
-    what_one_deleted_the_other_cannot_append_to
-    what_one_deleted_the_other_cannot_fork
-    a_number_that_was_deleted_leads_nowhere
-    a_fork_made_by_the_other_holds_its_parent
+    two_handles_share_numbering
+    retry_through_other_handle_is_recorded
+    expected_seq_sees_other_handle
+    two_readers_record_file_once
+    fork_sees_other_handles_events
+    other_handle_respects_deletion
+    other_handle_cannot_fork_deleted
+    deleted_number_is_not_reused
+    other_handles_fork_holds_parent
     each_follows_what_the_other_writes
-    all_who_wait_get_what_the_other_writes
-    who_follows_gets_one_order_from_two_writers
+    waiting_subscribers_see_other_handle
+    two_writers_have_one_order
     live_events_stay_with_their_own
     consumers_and_sightings_are_shared
     who_only_reads_cannot_append
-    opening_again_and_again_leaves_nothing_behind
+    reopening_leaks_nothing
     many_may_make_it_at_once
     a_task_is_claimed_by_one_at_a_time
 }
@@ -48,7 +48,7 @@ fn both_continue_one_numbering(world: World) {
     assert_eq!(world.stat(&session("a")).unwrap().events, 20);
 }
 
-fn many_appenders_on_both_share_one_numbering(world: World) {
+fn two_handles_share_numbering(world: World) {
     const EACH: u64 = 100;
     let other = world.another();
     std::thread::scope(|scope| {
@@ -68,12 +68,12 @@ fn many_appenders_on_both_share_one_numbering(world: World) {
     assert!(all.iter().all(|recorded| recorded.event.seq == recorded.position));
 }
 
-fn a_retry_through_the_other_is_already_recorded(world: World) {
+fn retry_through_other_handle_is_recorded(world: World) {
     let other = world.another();
     talk(&world, "a", 2);
     talk(&other, "a", 4);
     let receipt = world.append(Batch::hosted().with_all(prompts("a", 1..=5))).unwrap();
-    let recorded = receipt.events.iter().filter(|event| event.outcome == Recording::Recorded);
+    let recorded = receipt.events.iter().filter(|event| event.outcome == AppendOutcome::Recorded);
     assert_eq!(recorded.map(|event| event.seq).collect::<Vec<_>>(), [5]);
     let mut taken = prompt("b", 1);
     taken.id = id("a", 5);
@@ -81,7 +81,7 @@ fn a_retry_through_the_other_is_already_recorded(world: World) {
     assert!(matches!(answer, Err(AppendError::DuplicateId { seq: 5, .. })));
 }
 
-fn an_expected_seq_holds_against_the_other(world: World) {
+fn expected_seq_sees_other_handle(world: World) {
     let other = world.another();
     talk(&world, "a", 1);
     let batch = |n| Batch::hosted().with(prompt("a", n)).expecting(session("a"), 1);
@@ -91,7 +91,7 @@ fn an_expected_seq_holds_against_the_other(world: World) {
     assert_eq!(seqs(&read_all(&world, "a")), [1, 2]);
 }
 
-fn two_readers_of_one_file_record_it_once(world: World) {
+fn two_readers_record_file_once(world: World) {
     const LINES: u64 = 40;
     let other = world.another();
     std::thread::scope(|scope| {
@@ -106,7 +106,9 @@ fn two_readers_of_one_file_record_it_once(world: World) {
                     let batch = Batch::observed().with(prompt("a", read + 1));
                     let source = moved("file", from.as_deref(), &(read + 1).to_string());
                     match journal.append(batch.from_source(source)) {
-                        Ok(receipt) => assert_eq!(receipt.events[0].outcome, Recording::Recorded),
+                        Ok(receipt) => {
+                            assert_eq!(receipt.events[0].outcome, AppendOutcome::Recorded)
+                        }
                         Err(AppendError::SourceMoved { .. }) => {}
                         Err(error) => panic!("{error:?}"),
                     }
@@ -117,7 +119,7 @@ fn two_readers_of_one_file_record_it_once(world: World) {
     assert_eq!(seqs(&read_all(&other, "a")), (1..=LINES).collect::<Vec<_>>());
 }
 
-fn a_fork_shows_what_the_other_appended(world: World) {
+fn fork_sees_other_handles_events(world: World) {
     let other = world.another();
     talk(&world, "a", 2);
     talk(&other, "a", 3);
@@ -126,46 +128,46 @@ fn a_fork_shows_what_the_other_appended(world: World) {
     assert_eq!(read_all(&world, "f"), read_all(&other, "f"));
 }
 
-fn what_one_deleted_the_other_cannot_append_to(world: World) {
+fn other_handle_respects_deletion(world: World) {
     let other = world.another();
     talk(&world, "a", 2);
-    other.delete(&session("a"), Time::EPOCH, Forks::Refuse).unwrap();
+    other.delete(&session("a"), Time::EPOCH, ForkPolicy::Refuse).unwrap();
     let answer = world.append(Batch::hosted().with(prompt("a", 4)));
     assert!(matches!(answer, Err(AppendError::Deleted(..))), "{answer:?}");
-    assert_eq!(observe(&world, prompt("a", 4)).outcome, Recording::Ignored);
+    assert_eq!(observe(&world, prompt("a", 4)).outcome, AppendOutcome::Ignored);
     assert!(matches!(world.stat(&session("a")), Err(ReadError::SessionNotFound(_))));
 }
 
-fn what_one_deleted_the_other_cannot_fork(world: World) {
+fn other_handle_cannot_fork_deleted(world: World) {
     let other = world.another();
     talk(&world, "a", 2);
-    other.delete(&session("a"), Time::EPOCH, Forks::Refuse).unwrap();
+    other.delete(&session("a"), Time::EPOCH, ForkPolicy::Refuse).unwrap();
     let answer = world.append(Batch::hosted().with(fork("f", 9, "a", 2)));
     assert!(matches!(answer, Err(AppendError::SessionNotFound(_))), "{answer:?}");
 }
 
 /// Whatever one remembers of a session, it must not be taken for another that came later.
-fn a_number_that_was_deleted_leads_nowhere(world: World) {
+fn deleted_number_is_not_reused(world: World) {
     let other = world.another();
     talk(&world, "a", 3);
-    other.delete(&session("a"), Time::EPOCH, Forks::Refuse).unwrap();
+    other.delete(&session("a"), Time::EPOCH, ForkPolicy::Refuse).unwrap();
     let mut draft = prompt("b", 1);
     draft.id = id("a", 1);
     host(&other, draft);
     let mut same_tail = prompt("b", 2);
     same_tail.id = id("a", 2);
-    assert_eq!(observe(&world, same_tail).outcome, Recording::Recorded);
+    assert_eq!(observe(&world, same_tail).outcome, AppendOutcome::Recorded);
     assert_eq!(seqs(&read_all(&world, "b")), [1, 2]);
 }
 
-fn a_fork_made_by_the_other_holds_its_parent(world: World) {
+fn other_handles_fork_holds_parent(world: World) {
     let other = world.another();
     talk(&world, "a", 2);
     host(&other, fork("f", 9, "a", 2));
-    let answer = world.delete(&session("a"), Time::EPOCH, Forks::Refuse);
+    let answer = world.delete(&session("a"), Time::EPOCH, ForkPolicy::Refuse);
     assert!(matches!(answer, Err(LineageError::HasForks { .. })), "{answer:?}");
     let shown = read_all(&other, "f");
-    world.delete(&session("a"), Time::EPOCH, Forks::Copy).unwrap();
+    world.delete(&session("a"), Time::EPOCH, ForkPolicy::Copy).unwrap();
     assert_eq!(read_all(&other, "f"), shown);
     assert_eq!(host(&other, prompt("f", 10)).seq, 4);
 }
@@ -173,8 +175,9 @@ fn a_fork_made_by_the_other_holds_its_parent(world: World) {
 fn each_follows_what_the_other_writes(world: World) {
     let other = world.another();
     talk(&world, "a", 1);
-    let mut all = world.follow(From::Now, OnLag::CatchUp).unwrap();
-    let mut one = world.follow_session(&session("a"), From::Beginning, OnLag::CatchUp).unwrap();
+    let mut all = world.follow(FollowFrom::Now, OnLag::CatchUp).unwrap();
+    let mut one =
+        world.follow_session(&session("a"), FollowFrom::Beginning, OnLag::CatchUp).unwrap();
     for n in 2..=4 {
         host(&other, prompt("b", n));
         host(&other, prompt("a", n));
@@ -186,7 +189,7 @@ fn each_follows_what_the_other_writes(world: World) {
 }
 
 /// One of those who wait looks for all of them, and another when that one goes.
-fn all_who_wait_get_what_the_other_writes(world: World) {
+fn waiting_subscribers_see_other_handle(world: World) {
     const FOLLOWERS: u64 = 3;
     let other = world.another();
     talk(&world, "quiet", 1);
@@ -194,15 +197,16 @@ fn all_who_wait_get_what_the_other_writes(world: World) {
     let mut got: Vec<(u64, u64)> = Vec::new();
     std::thread::scope(|scope| {
         // Whoever looks may find what is only for the others.
-        let quiet = world.follow_session(&session("quiet"), From::Now, OnLag::CatchUp).unwrap();
+        let quiet =
+            world.follow_session(&session("quiet"), FollowFrom::Now, OnLag::CatchUp).unwrap();
         scope.spawn(move || assert_eq!(quiet.count(), 0));
         for follower in 0..FOLLOWERS {
             let told = told.clone();
-            let stream = world.follow(From::Now, OnLag::CatchUp).unwrap();
+            let stream = world.follow(FollowFrom::Now, OnLag::CatchUp).unwrap();
             // The first goes after one event, the second after two.
             scope.spawn(move || {
                 for followed in stream.take(follower as usize + 1) {
-                    let Followed::Event(recorded) = followed.unwrap() else { panic!("no event") };
+                    let Delivery::Event(recorded) = followed.unwrap() else { panic!("no event") };
                     told.send((recorded.event.seq, follower)).unwrap();
                 }
             });
@@ -221,10 +225,10 @@ fn all_who_wait_get_what_the_other_writes(world: World) {
     assert_eq!(got, expected.collect::<Vec<_>>());
 }
 
-fn who_follows_gets_one_order_from_two_writers(world: World) {
+fn two_writers_have_one_order(world: World) {
     const EACH: u64 = 100;
     let other = world.another();
-    let mut stream = world.follow(From::Now, OnLag::CatchUp).unwrap();
+    let mut stream = world.follow(FollowFrom::Now, OnLag::CatchUp).unwrap();
     std::thread::scope(|scope| {
         for (name, journal) in [("a", &*world), ("b", &other)] {
             scope.spawn(move || {
@@ -240,10 +244,10 @@ fn who_follows_gets_one_order_from_two_writers(world: World) {
 
 fn live_events_stay_with_their_own(world: World) {
     let other = world.another();
-    let mut stream = world.follow(From::Now, OnLag::CatchUp).unwrap();
+    let mut stream = world.follow(FollowFrom::Now, OnLag::CatchUp).unwrap();
     other.publish_live(fact("a", 1, "heartbeat", "null"));
     host(&other, prompt("a", 1));
-    assert!(matches!(next(&mut stream), Followed::Event(_)));
+    assert!(matches!(next(&mut stream), Delivery::Event(_)));
 }
 
 fn consumers_and_sightings_are_shared(world: World) {
@@ -263,9 +267,9 @@ fn who_only_reads_cannot_append(world: World) {
     assert_eq!(seqs(&read_all(&reader, "a")), [1, 2]);
     let answer = reader.append(Batch::hosted().with(prompt("a", 3)));
     assert!(matches!(answer, Err(AppendError::ReadOnly)));
-    let answer = reader.delete(&session("a"), Time::EPOCH, Forks::Refuse);
+    let answer = reader.delete(&session("a"), Time::EPOCH, ForkPolicy::Refuse);
     assert!(matches!(answer, Err(LineageError::Append(AppendError::ReadOnly))));
-    let mut stream = reader.follow(From::Beginning, OnLag::CatchUp).unwrap();
+    let mut stream = reader.follow(FollowFrom::Beginning, OnLag::CatchUp).unwrap();
     host(&world, prompt("a", 3));
     assert_eq!(next_events(&mut stream, 3).len(), 3);
 }
@@ -306,7 +310,7 @@ fn a_task_is_claimed_by_one_at_a_time(world: World) {
     other.claim("reading").unwrap();
 }
 
-fn opening_again_and_again_leaves_nothing_behind(world: World) {
+fn reopening_leaks_nothing(world: World) {
     for n in 1..=30 {
         let other = world.another();
         host(&other, prompt("a", n));

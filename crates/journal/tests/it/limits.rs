@@ -4,7 +4,7 @@ use std::io::Read;
 
 use event::{Draft, Event, Kind, Raw, Time};
 use journal::{
-    AppendError, BATCH_BYTES_MAX, BATCH_EVENTS_MAX, Batch, EVENT_BYTES_MAX, Followed, From,
+    AppendError, BATCH_BYTES_MAX, BATCH_EVENTS_MAX, Batch, Delivery, EVENT_BYTES_MAX, FollowFrom,
     JSON_DEPTH_MAX, METADATA_BYTES_MAX, OnLag, Selection,
 };
 
@@ -18,16 +18,16 @@ cases! {
     a_batch_holds_so_many_events
     a_batch_holds_so_many_bytes
     a_hosted_event_has_so_many_bytes
-    an_observed_event_that_is_too_large_refers_to_an_artifact
+    oversized_observed_event_becomes_artifact
     hosted_metadata_has_so_many_bytes
-    observed_metadata_that_is_too_large_is_kept_raw
+    oversized_observed_metadata_is_raw
     a_hosted_event_is_nested_so_deep
-    an_observed_event_that_is_nested_too_deep_is_kept_raw
-    a_payload_reads_the_same_in_its_row_and_beside_it
-    a_payload_beside_its_row_is_stored_for_everybody_who_says_it
-    a_reading_goes_on_over_the_events_of_a_page
-    a_reading_goes_on_over_the_bytes_of_a_page
-    a_subscriber_is_behind_beyond_its_buffer
+    deeply_nested_event_is_raw
+    inline_and_separate_payload_agree
+    separate_payload_is_shared
+    read_crosses_event_pages
+    read_crosses_byte_pages
+    full_buffer_makes_subscriber_lag
     appenders_wait_while_the_queue_is_full
 }
 
@@ -94,7 +94,7 @@ fn a_hosted_event_has_so_many_bytes(world: World) {
     assert_eq!(lens, [fitting, fitting - 1]);
 }
 
-fn an_observed_event_that_is_too_large_refers_to_an_artifact(world: World) {
+fn oversized_observed_event_becomes_artifact(world: World) {
     let batch = Batch::observed().with_all([prompt("a", 1), sized("a", 2, EVENT_BYTES_MAX)]);
     world.append(batch).unwrap();
     let events = read_all(&world, "a");
@@ -145,7 +145,7 @@ fn assert_kept_raw(event: &Event, draft: &Draft) {
     assert_eq!(raw.1.read::<String>().unwrap(), draft.encode());
 }
 
-fn observed_metadata_that_is_too_large_is_kept_raw(mut world: World) {
+fn oversized_observed_metadata_is_raw(mut world: World) {
     let fitting = with_metadata(prompt("a", 1), METADATA_BYTES_MAX - 100);
     let large = with_metadata(prompt("a", 2), METADATA_BYTES_MAX + 1);
     observe(&world, fitting.clone());
@@ -155,7 +155,7 @@ fn observed_metadata_that_is_too_large_is_kept_raw(mut world: World) {
     assert_eq!(events[0].draft, fitting);
     assert_kept_raw(&events[1], &large);
     let again = observe(&world, large);
-    assert_eq!(again.outcome, journal::Recording::AlreadyRecorded { differs: false });
+    assert_eq!(again.outcome, journal::AppendOutcome::AlreadyRecorded { differs: false });
 }
 
 /// A payload, or a value of the metadata, nested so deep.
@@ -185,7 +185,7 @@ fn a_hosted_event_is_nested_so_deep(mut world: World) {
     }
 }
 
-fn an_observed_event_that_is_nested_too_deep_is_kept_raw(mut world: World) {
+fn deeply_nested_event_is_raw(mut world: World) {
     let depths = [JSON_DEPTH_MAX + 1, 100_000];
     let drafts = depths.map(|depth| deep("a", depth, false));
     for draft in [deep("a", JSON_DEPTH_MAX, true), deep("a", JSON_DEPTH_MAX + 2, true)] {
@@ -203,7 +203,7 @@ fn an_observed_event_that_is_nested_too_deep_is_kept_raw(mut world: World) {
 /// Where a payload moves out of its row; nobody outside can see it.
 const INLINE_DATA_MAX: usize = 16 * 1024;
 
-fn a_payload_reads_the_same_in_its_row_and_beside_it(mut world: World) {
+fn inline_and_separate_payload_agree(mut world: World) {
     let sizes = [INLINE_DATA_MAX - 1, INLINE_DATA_MAX, INLINE_DATA_MAX + 1, 20 * INLINE_DATA_MAX];
     let drafts = sizes.map(|bytes| sized("a", bytes as u64, bytes));
     world.append(Batch::hosted().with_all(drafts.clone())).unwrap();
@@ -219,18 +219,18 @@ fn a_payload_reads_the_same_in_its_row_and_beside_it(mut world: World) {
         assert_eq!(world.event(&session("a"), event.id).unwrap(), *event);
         assert_eq!(
             host(&world, event.draft.clone()).outcome,
-            journal::Recording::AlreadyRecorded { differs: false }
+            journal::AppendOutcome::AlreadyRecorded { differs: false }
         );
     }
 }
 
-fn a_payload_beside_its_row_is_stored_for_everybody_who_says_it(mut world: World) {
+fn separate_payload_is_shared(mut world: World) {
     let bytes = 2 * INLINE_DATA_MAX;
     for name in ["a", "b", "c"] {
         host(&world, sized(name, 1, bytes));
         host(&world, sized(name, 2, bytes));
     }
-    world.delete(&session("a"), crate::given::at(1), journal::Forks::Refuse).unwrap();
+    world.delete(&session("a"), crate::given::at(1), journal::ForkPolicy::Refuse).unwrap();
     world.reopen();
     for name in ["b", "c"] {
         let events = read_all(&world, name);
@@ -242,7 +242,7 @@ fn a_payload_beside_its_row_is_stored_for_everybody_who_says_it(mut world: World
 /// Events of one page of a reading, and of the buffer of a subscriber.
 const PAGE_EVENTS_MAX: u64 = 1_024;
 
-fn a_reading_goes_on_over_the_events_of_a_page(world: World) {
+fn read_crosses_event_pages(world: World) {
     let sizes = [PAGE_EVENTS_MAX - 1, PAGE_EVENTS_MAX, PAGE_EVENTS_MAX + 1, 2 * PAGE_EVENTS_MAX];
     for count in sizes {
         let name = count.to_string();
@@ -259,7 +259,7 @@ fn a_reading_goes_on_over_the_events_of_a_page(world: World) {
     assert_eq!(positions, (1..=total).collect::<Vec<_>>());
 }
 
-fn a_reading_goes_on_over_the_bytes_of_a_page(world: World) {
+fn read_crosses_byte_pages(world: World) {
     const PAGE_BYTES_MAX: usize = 2 * 1024 * 1024;
     let sizes =
         [PAGE_BYTES_MAX + 1, PAGE_BYTES_MAX, 10, PAGE_BYTES_MAX - 1, 10, 3 * PAGE_BYTES_MAX];
@@ -272,23 +272,24 @@ fn a_reading_goes_on_over_the_bytes_of_a_page(world: World) {
     backwards.reverse();
     assert_eq!(backwards, sizes);
     assert_eq!(recorded_from(&world, 1).len(), sizes.len());
-    let mut all = world.follow(From::Beginning, OnLag::CatchUp).unwrap();
+    let mut all = world.follow(FollowFrom::Beginning, OnLag::CatchUp).unwrap();
     assert_eq!(next_events(&mut all, sizes.len()).len(), sizes.len());
     nothing_more(&mut all);
 }
 
-fn a_subscriber_is_behind_beyond_its_buffer(world: World) {
+fn full_buffer_makes_subscriber_lag(world: World) {
     for count in [PAGE_EVENTS_MAX - 1, PAGE_EVENTS_MAX, PAGE_EVENTS_MAX + 1] {
         let name = count.to_string();
         host(&world, prompt(&name, 1));
-        let follow = |on_lag| world.follow_session(&session(&name), From::Now, on_lag).unwrap();
+        let follow =
+            |on_lag| world.follow_session(&session(&name), FollowFrom::Now, on_lag).unwrap();
         let mut patient = follow(OnLag::CatchUp);
         let mut hurried = follow(OnLag::Skip);
         world.append(Batch::hosted().with_all(prompts(&name, 2..=count + 1))).unwrap();
         let mut expected: Vec<u64> = (2..=count + 1).collect();
         if count > PAGE_EVENTS_MAX {
-            assert_eq!(next(&mut patient), Followed::Behind { from: 2, to: count + 1 });
-            assert_eq!(next(&mut hurried), Followed::Gap { from: 2, to: 2, count: 1 });
+            assert_eq!(next(&mut patient), Delivery::Behind { from: 2, to: count + 1 });
+            assert_eq!(next(&mut hurried), Delivery::Gap { from: 2, to: 2, count: 1 });
         }
         let seqs = |events: Vec<journal::Recorded>| {
             events.iter().map(|recorded| recorded.event.seq).collect::<Vec<_>>()

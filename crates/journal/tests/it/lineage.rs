@@ -10,28 +10,28 @@ use crate::given::{
 use crate::world::World;
 
 cases! {
-    a_root_has_no_parent_and_is_its_own_lineage
-    a_fork_has_its_label_reason_and_point
+    root_is_its_own_lineage
+    fork_keeps_label_reason_point
     lineage_is_root_first
-    children_are_ordered_by_instant_then_id
-    a_session_without_children_has_an_empty_list
-    every_way_of_coming_from_a_session_makes_a_child
+    children_are_ordered_by_time
+    childless_session_lists_none
+    every_mode_makes_a_child
     a_parent_nobody_knows_is_dangling
     a_parent_that_comes_later_is_found
-    a_parent_that_is_told_later_is_the_parent
-    a_circle_is_named_instead_of_walked
-    an_imported_lineage_is_kept_when_events_come
-    an_imported_fork_shows_what_it_inherits
-    importing_the_same_again_changes_nothing
-    importing_what_is_recorded_changes_nothing
-    importing_something_else_is_refused
-    an_import_without_its_parent_is_refused_whole
-    parents_may_stand_behind_their_children
+    late_parent_is_accepted
+    ancestry_cycle_is_an_error
+    events_keep_imported_lineage
+    imported_fork_shows_inherited_events
+    repeated_import_changes_nothing
+    import_of_recorded_changes_nothing
+    contradicting_import_is_refused
+    import_without_parent_is_refused
+    import_order_does_not_matter
     an_imported_circle_is_refused
-    an_import_without_the_parents_events_inherits_nothing
+    import_without_events_inherits_nothing
     an_imported_depth_is_not_believed
     an_import_is_nobodys_news
-    appends_and_imports_at_once_are_fine
+    appends_and_imports_run_together
 }
 
 fn root(name: &str) -> Ancestry {
@@ -65,14 +65,14 @@ fn names(ancestry: &[Ancestry]) -> Vec<&str> {
     ancestry.iter().map(|step| step.session_id.as_str()).collect()
 }
 
-fn a_root_has_no_parent_and_is_its_own_lineage(world: World) {
+fn root_is_its_own_lineage(world: World) {
     talk(&world, "a", 2);
     assert_eq!(world.parent(&session("a")).unwrap(), None);
     assert_eq!(world.lineage(&session("a")).unwrap(), [root("a")]);
     assert_eq!(world.stat(&session("a")).unwrap().ancestry, root("a"));
 }
 
-fn a_fork_has_its_label_reason_and_point(mut world: World) {
+fn fork_keeps_label_reason_point(mut world: World) {
     talk(&world, "a", 2);
     let parent = SessionParent { session_id: session("a"), seq: 2, event_id: Some(id("a", 2)) };
     let payload = SessionStarted {
@@ -104,7 +104,7 @@ fn lineage_is_root_first(world: World) {
     assert_eq!(names(&world.children(&session("b")).unwrap()), ["c"]);
 }
 
-fn children_are_ordered_by_instant_then_id(mut world: World) {
+fn children_are_ordered_by_time(mut world: World) {
     talk(&world, "a", 1);
     let noon: Time = "2026-03-01T12:00:00Z".parse().unwrap();
     let later = |nanos| Time::from_nanos(noon.nanos() + nanos);
@@ -127,12 +127,12 @@ fn children_are_ordered_by_instant_then_id(mut world: World) {
     assert_eq!(names(&children), ["ancient", "early", "aa", "zz", "nano", "late", "future"]);
 }
 
-fn a_session_without_children_has_an_empty_list(world: World) {
+fn childless_session_lists_none(world: World) {
     talk(&world, "a", 1);
     assert_eq!(world.children(&session("a")).unwrap(), []);
 }
 
-fn every_way_of_coming_from_a_session_makes_a_child(world: World) {
+fn every_mode_makes_a_child(world: World) {
     talk(&world, "a", 1);
     host(&world, started("b", 2, "a", 1, SessionMode::Child));
     host(&world, started("c", 3, "a", 1, SessionMode::Resume));
@@ -168,7 +168,7 @@ fn a_parent_that_comes_later_is_found(world: World) {
     assert_eq!(names(&world.children(&session("a")).unwrap()), ["b"]);
 }
 
-fn a_parent_that_is_told_later_is_the_parent(mut world: World) {
+fn late_parent_is_accepted(mut world: World) {
     let told = |name: &str, number: u64, parent: &str| {
         let parent = SessionParent { session_id: session(parent), seq: 0, event_id: None };
         let changed = SettingsChanged { parent: Some(parent), ..SettingsChanged::default() };
@@ -190,7 +190,7 @@ fn a_parent_that_is_told_later_is_the_parent(mut world: World) {
     }
 }
 
-fn a_circle_is_named_instead_of_walked(world: World) {
+fn ancestry_cycle_is_an_error(world: World) {
     observe(&world, fork("a", 1, "b", 1));
     observe(&world, fork("b", 2, "a", 1));
     observe(&world, fork("c", 3, "b", 1));
@@ -202,7 +202,7 @@ fn a_circle_is_named_instead_of_walked(world: World) {
     }
 }
 
-fn an_imported_lineage_is_kept_when_events_come(mut world: World) {
+fn events_keep_imported_lineage(mut world: World) {
     let imported = [root("a"), child("b", "a", 0)];
     world.import_ancestry(imported.to_vec()).unwrap();
     assert_eq!(world.lineage(&session("b")).unwrap(), imported);
@@ -214,7 +214,7 @@ fn an_imported_lineage_is_kept_when_events_come(mut world: World) {
     assert_eq!(world.children(&session("a")).unwrap(), imported[1..]);
 }
 
-fn an_imported_fork_shows_what_it_inherits(mut world: World) {
+fn imported_fork_shows_inherited_events(mut world: World) {
     talk(&world, "a", 3);
     world.import_ancestry(vec![child("b", "a", 2)]).unwrap();
     assert_eq!(seqs(&read_all(&world, "b")), [1, 2]);
@@ -223,7 +223,7 @@ fn an_imported_fork_shows_what_it_inherits(mut world: World) {
     assert_eq!(seqs(&read_all(&world, "b")), [1, 2, 3]);
 }
 
-fn importing_the_same_again_changes_nothing(mut world: World) {
+fn repeated_import_changes_nothing(mut world: World) {
     let imported = vec![root("a"), child("b", "a", 0)];
     world.import_ancestry(imported.clone()).unwrap();
     host(&world, prompt("b", 50));
@@ -232,7 +232,7 @@ fn importing_the_same_again_changes_nothing(mut world: World) {
     assert_eq!(world.lineage(&session("b")).unwrap(), imported);
 }
 
-fn importing_what_is_recorded_changes_nothing(world: World) {
+fn import_of_recorded_changes_nothing(world: World) {
     talk(&world, "a", 2);
     host(&world, fork("b", 3, "a", 2));
     let way = world.lineage(&session("b")).unwrap();
@@ -241,7 +241,7 @@ fn importing_what_is_recorded_changes_nothing(world: World) {
     assert_eq!(seqs(&read_all(&world, "b")), [1, 2, 3]);
 }
 
-fn importing_something_else_is_refused(world: World) {
+fn contradicting_import_is_refused(world: World) {
     talk(&world, "a", 2);
     talk(&world, "c", 2);
     world.import_ancestry(vec![child("b", "a", 2)]).unwrap();
@@ -265,14 +265,14 @@ fn importing_something_else_is_refused(world: World) {
     assert_eq!(world.lineage(&session("b")).unwrap()[1], b);
 }
 
-fn an_import_without_its_parent_is_refused_whole(world: World) {
+fn import_without_parent_is_refused(world: World) {
     let error = world.import_ancestry(vec![root("a"), child("b", "nobody", 0)]).unwrap_err();
     assert_dangling(error, "b", "nobody");
     assert!(!world.exists(&session("a")).unwrap());
     assert!(!world.exists(&session("b")).unwrap());
 }
 
-fn parents_may_stand_behind_their_children(world: World) {
+fn import_order_does_not_matter(world: World) {
     talk(&world, "a", 2);
     let imported = vec![child("d", "c", 1), child("c", "b", 2), child("b", "a", 2)];
     world.import_ancestry(imported).unwrap();
@@ -296,7 +296,7 @@ fn an_imported_circle_is_refused(world: World) {
     }
 }
 
-fn an_import_without_the_parents_events_inherits_nothing(world: World) {
+fn import_without_events_inherits_nothing(world: World) {
     talk(&world, "a", 2);
     for (n, import) in (0..).zip([
         vec![child("b0", "a", 3)],
@@ -321,13 +321,13 @@ fn an_imported_depth_is_not_believed(world: World) {
 }
 
 fn an_import_is_nobodys_news(world: World) {
-    let mut stream = world.follow(journal::From::Now, OnLag::CatchUp).unwrap();
+    let mut stream = world.follow(journal::FollowFrom::Now, OnLag::CatchUp).unwrap();
     world.import_ancestry(vec![root("a"), child("b", "a", 0)]).unwrap();
     nothing_more(&mut stream);
     assert_eq!(world.tail().unwrap(), 0);
 }
 
-fn appends_and_imports_at_once_are_fine(world: World) {
+fn appends_and_imports_run_together(world: World) {
     talk(&world, "root", 1);
     std::thread::scope(|scope| {
         for n in 0..32 {

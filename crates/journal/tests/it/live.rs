@@ -3,23 +3,23 @@
 use std::sync::Arc;
 
 use event::Draft;
-use journal::{Followed, From, Live, OnLag, Subscription};
+use journal::{Delivery, FollowFrom, LiveEvent, OnLag, Subscription};
 
 use crate::given::{fact, host, next, next_event, nothing_more, prompt, session};
 use crate::world::World;
 
 cases! {
-    live_events_are_delivered_and_not_stored
-    deltas_of_one_block_are_merged_with_their_count
-    what_is_about_something_else_is_not_merged
-    a_tool_delta_that_replaces_stands_alone
+    live_events_are_not_stored
+    deltas_of_block_are_merged
+    unrelated_deltas_stay_apart
+    replacing_tool_delta_stands_alone
     heartbeats_are_merged
-    what_somebody_has_read_is_not_changed_any_more
-    who_comes_later_misses_nothing_that_comes_after
-    a_recorded_event_stands_between_what_came_before_and_after
+    read_live_event_is_final
+    late_subscriber_misses_no_live_event
+    recorded_event_splits_live_ones
     a_session_hears_only_its_own
     merged_text_stays_bounded
-    live_events_do_not_push_recorded_ones_out
+    live_events_evict_no_recorded_ones
     nobody_listening_costs_nothing
 }
 
@@ -51,27 +51,27 @@ fn heard(stream: &mut Subscription, count: usize) -> Vec<(String, u64)> {
 }
 
 #[track_caller]
-fn next_live(stream: &mut Subscription) -> Arc<Live> {
+fn next_live(stream: &mut Subscription) -> Arc<LiveEvent> {
     match next(stream) {
-        Followed::Live(live) => live,
+        Delivery::Live(live) => live,
         other => panic!("a live item was expected, not {other:?}"),
     }
 }
 
 fn follow(world: &World) -> Subscription {
-    world.follow(From::Now, OnLag::CatchUp).unwrap()
+    world.follow(FollowFrom::Now, OnLag::CatchUp).unwrap()
 }
 
-fn live_events_are_delivered_and_not_stored(world: World) {
+fn live_events_are_not_stored(world: World) {
     let mut stream = follow(&world);
     let delta = said("a", 0, "hello");
     world.publish_live(delta.clone());
-    assert_eq!(*next_live(&mut stream), Live { draft: delta, merged: 1 });
+    assert_eq!(*next_live(&mut stream), LiveEvent { draft: delta, merged: 1 });
     assert_eq!(world.tail().unwrap(), 0);
     assert!(!world.exists(&session("a")).unwrap());
 }
 
-fn deltas_of_one_block_are_merged_with_their_count(world: World) {
+fn deltas_of_block_are_merged(world: World) {
     let mut stream = follow(&world);
     for text in ["he", "ll", "o"] {
         world.publish_live(said("a", 0, text));
@@ -79,7 +79,7 @@ fn deltas_of_one_block_are_merged_with_their_count(world: World) {
     assert_eq!(heard(&mut stream, 1), [("hello".to_owned(), 3)]);
 }
 
-fn what_is_about_something_else_is_not_merged(world: World) {
+fn unrelated_deltas_stay_apart(world: World) {
     let mut stream = follow(&world);
     world.publish_live(said("a", 0, "1"));
     world.publish_live(said("a", 1, "2"));
@@ -90,7 +90,7 @@ fn what_is_about_something_else_is_not_merged(world: World) {
     assert_eq!(heard(&mut stream, 5), expected);
 }
 
-fn a_tool_delta_that_replaces_stands_alone(world: World) {
+fn replacing_tool_delta_stands_alone(world: World) {
     let mut stream = follow(&world);
     world.publish_live(printed("x", "10 %", false));
     world.publish_live(printed("x", "20 %", true));
@@ -108,7 +108,7 @@ fn heartbeats_are_merged(world: World) {
     nothing_more(&mut stream);
 }
 
-fn what_somebody_has_read_is_not_changed_any_more(world: World) {
+fn read_live_event_is_final(world: World) {
     let mut quick = follow(&world);
     let mut slow = follow(&world);
     world.publish_live(said("a", 0, "1"));
@@ -119,7 +119,7 @@ fn what_somebody_has_read_is_not_changed_any_more(world: World) {
     assert_eq!(heard(&mut slow, 2), [("1".to_owned(), 1), ("23".to_owned(), 2)]);
 }
 
-fn who_comes_later_misses_nothing_that_comes_after(world: World) {
+fn late_subscriber_misses_no_live_event(world: World) {
     let mut first = follow(&world);
     world.publish_live(said("a", 0, "1"));
     let mut second = follow(&world);
@@ -128,7 +128,7 @@ fn who_comes_later_misses_nothing_that_comes_after(world: World) {
     assert_eq!(heard(&mut first, 2), [("1".to_owned(), 1), ("2".to_owned(), 1)]);
 }
 
-fn a_recorded_event_stands_between_what_came_before_and_after(world: World) {
+fn recorded_event_splits_live_ones(world: World) {
     let mut stream = follow(&world);
     world.publish_live(said("a", 0, "1"));
     host(&world, prompt("a", 1));
@@ -140,7 +140,7 @@ fn a_recorded_event_stands_between_what_came_before_and_after(world: World) {
 
 fn a_session_hears_only_its_own(world: World) {
     host(&world, prompt("a", 1));
-    let mut stream = world.follow_session(&session("a"), From::Now, OnLag::CatchUp).unwrap();
+    let mut stream = world.follow_session(&session("a"), FollowFrom::Now, OnLag::CatchUp).unwrap();
     world.publish_live(said("b", 0, "no"));
     world.publish_live(said("a", 0, "yes"));
     world.publish_live(said("b", 0, "no"));
@@ -165,7 +165,7 @@ fn merged_text_stays_bounded(world: World) {
     assert_eq!((text, merged), (200 * 1_024, 200));
 }
 
-fn live_events_do_not_push_recorded_ones_out(world: World) {
+fn live_events_evict_no_recorded_ones(world: World) {
     let mut stream = follow(&world);
     host(&world, prompt("a", 1));
     for block in 0..3_000 {

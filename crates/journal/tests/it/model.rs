@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use event::{Draft, Time};
 use journal::{
-    AppendError, Appended, Batch, Check, Door, Followed, From, OnLag, Receipt, Recorded,
-    Subscription,
+    AppendError, AppendMode, Batch, Check, Delivery, EventReceipt, FollowFrom, OnLag, Receipt,
+    Recorded, Subscription,
 };
 use proptest::collection::vec;
 use proptest::test_runner::{Config, TestRunner};
@@ -27,7 +27,7 @@ macro_rules! models {
     ($($store:ident $cases:literal)*) => {
         $(mod $store {
             #[test]
-            fn every_reading_agrees_with_the_model() {
+            fn reads_agree_with_model() {
                 super::check($crate::world::$store, $cases);
             }
         })*
@@ -63,7 +63,7 @@ struct Run {
 
 impl Run {
     fn new(world: World) -> Run {
-        let stream = world.follow(From::Now, OnLag::CatchUp).unwrap();
+        let stream = world.follow(FollowFrom::Now, OnLag::CatchUp).unwrap();
         Run { world, model: Model::default(), stream, drafts: 0, followed: Vec::new() }
     }
 
@@ -100,7 +100,7 @@ impl Run {
             Action::Reopen => {
                 let next = self.model.tail() + 1;
                 self.world.reopen();
-                self.stream = self.world.follow(From::At(next), OnLag::CatchUp).unwrap();
+                self.stream = self.world.follow(FollowFrom::At(next), OnLag::CatchUp).unwrap();
             }
         }
         self.model.learn(&self.world);
@@ -138,7 +138,7 @@ impl Run {
         }
     }
 
-    fn append_one(&mut self, batch: Batch, door: &Door, draft: Draft) {
+    fn append_one(&mut self, batch: Batch, door: &AppendMode, draft: Draft) {
         let expected = self.model.append(*door, std::slice::from_ref(&draft), None, None);
         assert_eq!(recorded(self.world.append(batch.with(draft))), expected);
     }
@@ -146,7 +146,7 @@ impl Run {
     /// Whoever follows has got exactly what is in the log now, in its order.
     fn drain(&mut self) {
         while let Some(next) = self.stream.next_within(Duration::ZERO).unwrap() {
-            let Followed::Event(recorded) = next else { panic!("{next:?}") };
+            let Delivery::Event(recorded) = next else { panic!("{next:?}") };
             self.followed.push(Recorded::clone(&recorded));
         }
         self.followed.retain(|recorded| self.model.knows(recorded));
@@ -154,6 +154,6 @@ impl Run {
     }
 }
 
-fn recorded(answer: Result<Receipt, AppendError>) -> Answer<Vec<Appended>> {
+fn recorded(answer: Result<Receipt, AppendError>) -> Answer<Vec<EventReceipt>> {
     expected::answer(answer).map(|receipt| receipt.events)
 }

@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use event::{Confidence, Cost, Draft, Event, EventId, Kind, Raw, SessionId, Source, Time};
 use journal::{
-    Batch, Followed, From, Journal, LineageError, OnLag, ReadError, Recorded, Recording, Selection,
+    AppendOutcome, Batch, Delivery, FollowFrom, Journal, LineageError, OnLag, ReadError, Recorded,
+    Selection,
 };
 
 use crate::given::{
@@ -14,25 +15,25 @@ use crate::given::{
 use crate::world::World;
 
 cases! {
-    every_range_by_seq_is_what_lies_between
+    range_by_seq_is_inclusive
     ranges_by_time_hold_both_ends
-    ranges_by_kind_leave_the_others_out
-    filters_hold_together_and_in_both_orders
+    kinds_filter_events
+    filters_combine_in_both_orders
     a_reading_can_stop_anywhere
-    a_reading_sees_what_was_committed_when_it_began
-    a_reading_beside_a_writer_has_no_gap
+    read_sees_state_at_its_start
+    read_beside_writer_has_no_gap
     an_unknown_session_is_not_found
     an_unknown_event_is_not_found
     an_event_is_found_by_its_id
     order_is_the_order_of_appending
-    the_largest_id_is_an_id_like_others
+    largest_id_is_valid
     every_field_comes_back_as_it_was
     an_empty_field_is_an_absent_one
     payloads_come_back_byte_for_byte
-    times_before_1970_and_far_ahead_come_back
+    extreme_times_read_back
     metadata_is_there_on_every_path
     positions_go_over_all_sessions
-    reading_from_a_position_begins_there
+    read_begins_at_position
 }
 
 /// The same session twice: told by itself, and as a fork that inherits a part of it.
@@ -48,7 +49,7 @@ fn plain_and_inherited(world: &World) -> [&'static str; 2] {
     ["plain", "leaf"]
 }
 
-fn every_range_by_seq_is_what_lies_between(world: World) {
+fn range_by_seq_is_inclusive(world: World) {
     for name in plain_and_inherited(&world) {
         let all = read_all(&world, name);
         assert_eq!(seqs(&all), [1, 2, 3, 4, 5, 6]);
@@ -89,7 +90,7 @@ fn ranges_by_time_hold_both_ends(world: World) {
     assert_eq!(seqs(&read(&world, "plain", selection)), [1, 2]);
 }
 
-fn ranges_by_kind_leave_the_others_out(world: World) {
+fn kinds_filter_events(world: World) {
     for (n, kind) in (1..).zip(["note", "user.prompt", "weather.changed", "note", "error"]) {
         host(&world, fact("a", n, kind, "{}"));
     }
@@ -103,7 +104,7 @@ fn ranges_by_kind_leave_the_others_out(world: World) {
     assert_eq!(of(&[]), [1, 2, 3, 4, 5]);
 }
 
-fn filters_hold_together_and_in_both_orders(world: World) {
+fn filters_combine_in_both_orders(world: World) {
     for n in 1..=40 {
         let kind = if n % 3 == 0 { "note" } else { "user.prompt" };
         host(&world, fact("a", n, kind, "{}"));
@@ -129,7 +130,7 @@ fn a_reading_can_stop_anywhere(world: World) {
     host(&world, prompt("a", 2_001));
 }
 
-fn a_reading_sees_what_was_committed_when_it_began(world: World) {
+fn read_sees_state_at_its_start(world: World) {
     talk(&world, "a", 1_500);
     let forwards = world.events(&session("a"), Selection::all()).unwrap();
     let backwards = world.events(&session("a"), Selection::all().newest_first()).unwrap();
@@ -142,7 +143,7 @@ fn a_reading_sees_what_was_committed_when_it_began(world: World) {
     assert_eq!(read_all(&world, "a").len(), 3_000);
 }
 
-fn a_reading_beside_a_writer_has_no_gap(world: World) {
+fn read_beside_writer_has_no_gap(world: World) {
     host(&world, prompt("a", 1));
     let is_done = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -187,7 +188,7 @@ fn an_unknown_session_is_not_found(world: World) {
     is_not_found(world.event(&nobody, id("a", 1)).unwrap_err());
     is_not_found(world.seq_of(&nobody, id("a", 1)).unwrap_err());
     is_not_found(world.sightings(&nobody, 1).unwrap_err());
-    for from in [From::Now, From::Beginning, From::At(1)] {
+    for from in [FollowFrom::Now, FollowFrom::Beginning, FollowFrom::At(1)] {
         is_not_found(world.follow_session(&nobody, from, OnLag::CatchUp).err().unwrap());
     }
     assert_eq!(world.subscriber_count(), 0);
@@ -245,7 +246,7 @@ fn order_is_the_order_of_appending(mut world: World) {
     assert_eq!(ids(&up_to), numbers[..3].iter().map(|n| id("a", *n)).collect::<Vec<_>>());
 }
 
-fn the_largest_id_is_an_id_like_others(mut world: World) {
+fn largest_id_is_valid(mut world: World) {
     let largest: EventId = "7ZZZZZZZZZZZZZZZZZZZZZZZZZ".parse().unwrap();
     let mut draft = prompt("a", 1);
     draft.id = largest;
@@ -301,7 +302,7 @@ fn an_empty_field_is_an_absent_one(mut world: World) {
     world.reopen();
     assert_eq!(read_all(&world, "a"), [prompt("a", 1).with_seq(1)]);
     let again = host(&world, draft);
-    assert_eq!(again.outcome, Recording::AlreadyRecorded { differs: false });
+    assert_eq!(again.outcome, AppendOutcome::AlreadyRecorded { differs: false });
 }
 
 fn payloads_come_back_byte_for_byte(mut world: World) {
@@ -328,7 +329,7 @@ fn payloads_come_back_byte_for_byte(mut world: World) {
     assert_eq!(found, payloads);
 }
 
-fn times_before_1970_and_far_ahead_come_back(mut world: World) {
+fn extreme_times_read_back(mut world: World) {
     let times = [
         "1970-01-01T00:00:00Z",
         "1969-12-31T23:59:59.999999999Z",
@@ -361,10 +362,10 @@ fn metadata_is_there_on_every_path(mut world: World) {
     let mut draft = prompt("a", 1);
     draft.metadata.insert("seq".to_owned(), Raw::parse("2.0").unwrap());
     draft.metadata.insert("kind".to_owned(), Raw::parse(r#""mine""#).unwrap());
-    let mut news = world.follow(From::Now, OnLag::CatchUp).unwrap();
+    let mut news = world.follow(FollowFrom::Now, OnLag::CatchUp).unwrap();
     host(&world, draft.clone());
     let expected = Recorded { position: 1, event: draft.clone().with_seq(1) };
-    assert_eq!(next(&mut news), Followed::Event(expected.clone().into()));
+    assert_eq!(next(&mut news), Delivery::Event(expected.clone().into()));
     drop(news);
     world.reopen();
     assert_eq!(read_all(&world, "a"), std::slice::from_ref(&expected.event));
@@ -372,8 +373,8 @@ fn metadata_is_there_on_every_path(mut world: World) {
     assert_eq!(backwards, std::slice::from_ref(&expected.event));
     assert_eq!(world.event(&session("a"), draft.id).unwrap(), expected.event);
     assert_eq!(recorded_from(&world, 1), std::slice::from_ref(&expected));
-    let mut history = world.follow(From::Beginning, OnLag::CatchUp).unwrap();
-    assert_eq!(next(&mut history), Followed::Event(expected.into()));
+    let mut history = world.follow(FollowFrom::Beginning, OnLag::CatchUp).unwrap();
+    assert_eq!(next(&mut history), Delivery::Event(expected.into()));
     host(&world, fork("b", 2, "a", 1));
     let inherited = &read_all(&world, "b")[0];
     assert_eq!(inherited.metadata["seq"].get(), "2.0");
@@ -400,7 +401,7 @@ fn positions_go_over_all_sessions(mut world: World) {
     assert_eq!(of_a, [all[0].clone(), all[2].clone()]);
 }
 
-fn reading_from_a_position_begins_there(world: World) {
+fn read_begins_at_position(world: World) {
     talk(&world, "a", 5);
     let all = recorded_from(&world, 1);
     for position in 0..=7 {

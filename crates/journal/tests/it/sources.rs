@@ -1,6 +1,6 @@
 //! How far sources were read, together with what was read from them, and how far consumers got.
 
-use journal::{AppendError, Batch, Recording};
+use journal::{AppendError, AppendOutcome, Batch};
 
 use crate::given::{
     at, fork, host, id, moved, prompt, prompts, read_all, recorded_from, seqs, session, talk,
@@ -8,23 +8,23 @@ use crate::given::{
 use crate::world::World;
 
 cases! {
-    a_position_is_stored_with_its_events
+    source_position_commits_with_events
     a_position_can_move_without_events
-    sources_are_independent_and_named_freely
+    sources_are_independent
     all_sources_are_listed
-    a_fact_is_found_wherever_it_was_recorded
+    fact_is_located_by_id
     a_fork_shows_the_facts_it_inherits
-    a_batch_from_elsewhere_is_refused_whole
-    a_refused_batch_does_not_move_its_source
+    batch_from_stale_position_is_refused
+    refused_batch_keeps_source_position
     waiting_batches_follow_each_other
-    two_readers_of_one_file_record_it_once
-    a_second_reading_moves_the_source_again
-    a_consumer_starts_at_zero_and_keeps_its_position
+    two_readers_record_file_once
+    reread_moves_source_again
+    consumer_keeps_its_position
     consumers_are_independent
-    a_consumer_resumes_with_nothing_missed
+    consumer_resumes_without_gap
 }
 
-fn a_position_is_stored_with_its_events(mut world: World) {
+fn source_position_commits_with_events(mut world: World) {
     assert_eq!(world.source_position("file").unwrap(), None);
     let batch = Batch::observed().with(prompt("a", 1)).from_source(moved("file", None, "10"));
     world.append(batch).unwrap();
@@ -44,7 +44,7 @@ fn a_position_can_move_without_events(world: World) {
     assert_eq!(world.tail().unwrap(), 0);
 }
 
-fn sources_are_independent_and_named_freely(mut world: World) {
+fn sources_are_independent(mut world: World) {
     let names = ["file", "FILE", "/home/dev/x.jsonl", "", " ", "用户\n\u{0}", "'; --"];
     for (n, name) in names.iter().enumerate() {
         let to = format!("{{\"offset\": {n}}}");
@@ -70,7 +70,7 @@ fn all_sources_are_listed(mut world: World) {
     assert_eq!(sources, [("a", "2"), ("b", "3")].map(|(a, b)| (a.to_owned(), b.to_owned())));
 }
 
-fn a_fact_is_found_wherever_it_was_recorded(world: World) {
+fn fact_is_located_by_id(world: World) {
     talk(&world, "a", 3);
     assert_eq!(world.locate(id("a", 2)).unwrap(), Some((session("a"), 2)));
     assert_eq!(world.locate(id("b", 2)).unwrap(), None);
@@ -90,7 +90,7 @@ fn a_fork_shows_the_facts_it_inherits(world: World) {
     assert_eq!(found, [Some(1), Some(2), None, Some(4)]);
 }
 
-fn a_batch_from_elsewhere_is_refused_whole(world: World) {
+fn batch_from_stale_position_is_refused(world: World) {
     let batch = |from: Option<&str>, n| {
         Batch::observed().with(prompt("a", n)).from_source(moved("file", from, "next"))
     };
@@ -113,7 +113,7 @@ fn a_batch_from_elsewhere_is_refused_whole(world: World) {
     assert_eq!(world.source_position("file").unwrap().as_deref(), Some("next"));
 }
 
-fn a_refused_batch_does_not_move_its_source(world: World) {
+fn refused_batch_keeps_source_position(world: World) {
     talk(&world, "a", 1);
     let batch = Batch::observed()
         .with(prompt("a", 2))
@@ -143,7 +143,7 @@ fn waiting_batches_follow_each_other(world: World) {
     assert_eq!(world.stat(&session("a")).unwrap().events, 100);
 }
 
-fn two_readers_of_one_file_record_it_once(world: World) {
+fn two_readers_record_file_once(world: World) {
     const LINES: u64 = 60;
     std::thread::scope(|scope| {
         for reader in 0..2 {
@@ -162,7 +162,8 @@ fn two_readers_of_one_file_record_it_once(world: World) {
                     match world.append(batch.from_source(source)) {
                         Ok(receipt) => {
                             let outcomes = receipt.events.iter().map(|event| event.outcome);
-                            outcomes.for_each(|outcome| assert_eq!(outcome, Recording::Recorded));
+                            outcomes
+                                .for_each(|outcome| assert_eq!(outcome, AppendOutcome::Recorded));
                         }
                         Err(AppendError::SourceMoved { .. }) => {}
                         Err(error) => panic!("{error:?}"),
@@ -176,20 +177,20 @@ fn two_readers_of_one_file_record_it_once(world: World) {
     assert_eq!(world.sightings(&session("a"), 1).unwrap(), []);
 }
 
-fn a_second_reading_moves_the_source_again(world: World) {
+fn reread_moves_source_again(world: World) {
     let batch = |from, to| {
         Batch::observed().with_all(prompts("a", 1..=3)).from_source(moved("file", from, to))
     };
     world.append(batch(None, "30")).unwrap();
     // The file was replaced by a copy of itself: its position starts anew.
     let receipt = world.append(batch(Some("30"), "copy:30")).unwrap();
-    let already = Recording::AlreadyRecorded { differs: false };
+    let already = AppendOutcome::AlreadyRecorded { differs: false };
     assert!(receipt.events.iter().all(|event| event.outcome == already));
     assert_eq!(world.source_position("file").unwrap().as_deref(), Some("copy:30"));
     assert_eq!(world.tail().unwrap(), 3);
 }
 
-fn a_consumer_starts_at_zero_and_keeps_its_position(mut world: World) {
+fn consumer_keeps_its_position(mut world: World) {
     talk(&world, "a", 3);
     assert_eq!(world.consumer("search").unwrap(), 0);
     world.advance_consumer("search", 2).unwrap();
@@ -210,7 +211,7 @@ fn consumers_are_independent(world: World) {
     );
 }
 
-fn a_consumer_resumes_with_nothing_missed(mut world: World) {
+fn consumer_resumes_without_gap(mut world: World) {
     let mut seen = Vec::new();
     for round in 1..=4 {
         for n in 1..=5 {

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use journal::{Batch, From, Journal, OnLag, Recorded, Selection};
+use journal::{Batch, FollowFrom, Journal, OnLag, Recorded, Selection};
 
 use crate::given::{
     fork, host, moved, next_event, prompt, prompts, read, recorded_from, session, talk,
@@ -10,10 +10,10 @@ use crate::given::{
 use crate::world::World;
 
 cases! {
-    readers_never_see_part_of_a_batch
-    readers_never_see_part_of_a_long_batch
-    an_event_is_never_seen_without_its_source_position
-    counters_never_tell_another_story_than_events
+    readers_see_batch_whole
+    readers_see_long_batch_whole
+    event_and_source_position_agree
+    counters_agree_with_events
     a_fork_is_seen_with_its_ancestry
     waiting_batches_stay_whole
 }
@@ -46,7 +46,7 @@ fn tail_of(journal: &Journal, name: &str) -> u64 {
     if exists { journal.stat(&session(name)).unwrap().tail_seq } else { 0 }
 }
 
-fn readers_never_see_part_of_a_batch(world: World) {
+fn readers_see_batch_whole(world: World) {
     beside(
         &world,
         |journal| {
@@ -71,7 +71,7 @@ fn readers_never_see_part_of_a_batch(world: World) {
     assert_eq!(world.tail().unwrap(), 3 * ROUNDS);
 }
 
-fn readers_never_see_part_of_a_long_batch(world: World) {
+fn readers_see_long_batch_whole(world: World) {
     const LONG: u64 = 1_500;
     beside(
         &world,
@@ -92,12 +92,12 @@ fn readers_never_see_part_of_a_long_batch(world: World) {
     );
 }
 
-fn an_event_is_never_seen_without_its_source_position(world: World) {
+fn event_and_source_position_agree(world: World) {
     let read_up_to = |journal: &Journal| {
         let position = journal.source_position("file").unwrap();
         position.map_or(0, |position| position.parse::<u64>().unwrap())
     };
-    let mut stream = world.follow(From::Now, OnLag::CatchUp).unwrap();
+    let mut stream = world.follow(FollowFrom::Now, OnLag::CatchUp).unwrap();
     std::thread::scope(|scope| {
         let follower = scope.spawn({
             let world = &world;
@@ -130,7 +130,7 @@ fn an_event_is_never_seen_without_its_source_position(world: World) {
     });
 }
 
-fn counters_never_tell_another_story_than_events(world: World) {
+fn counters_agree_with_events(world: World) {
     talk(&world, "a", 2);
     beside(
         &world,

@@ -5,7 +5,7 @@ use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind, panic_any};
 
 use event::{SessionId, Time};
-use journal::Forks;
+use journal::ForkPolicy;
 use proptest::prelude::{ProptestConfig, any, proptest};
 use segments::{
     Begun, Chain, ChainError, Day, Dream, Hands, HandsError, Segment, Site, Went, Zone,
@@ -733,7 +733,7 @@ fn a_deletion_that_was_cut_off_is_finished_by_the_next_chain() {
     let segment = world.claim("a");
     // As if it was killed behind the first step.
     let id = SessionId::new("claude:a").unwrap();
-    world.journal.delete(&id, at(10), Forks::Refuse).unwrap();
+    world.journal.delete(&id, at(10), ForkPolicy::Refuse).unwrap();
     assert!(segment.folder().exists());
     let mut chain = Chain::open(world.journal.clone(), Zone::UTC).unwrap();
     chain.recover(at(11), &mut Doing::new(&world)).unwrap();

@@ -61,7 +61,7 @@ impl World {
 
     fn delete(&self, session: &str) {
         let gone = SessionId::new(format!("claude:{session}")).unwrap();
-        self.journal.delete(&gone, Time::from_millis(0), journal::Forks::Refuse).unwrap();
+        self.journal.delete(&gone, Time::from_millis(0), journal::ForkPolicy::Refuse).unwrap();
         forget_segments(self.journal.dir().unwrap(), &gone).unwrap();
     }
 

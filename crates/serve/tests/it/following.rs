@@ -102,7 +102,7 @@ fn a_session_that_is_deleted_ends_its_stream() {
     let house = House::open();
     house.record("a", ["one".to_owned()]);
     let id = event::SessionId::new("made-up:a").unwrap();
-    house.journal.delete(&id, event::Time::EPOCH, journal::Forks::Refuse).unwrap();
+    house.journal.delete(&id, event::Time::EPOCH, journal::ForkPolicy::Refuse).unwrap();
     let mut socket = house.socket("/api/ws");
     socket.say(json!({"type": "subscribe-stream", "session_id": "made-up:a", "after": 0}));
     assert_eq!(socket.hear("refused")["kind"], "session_not_found");

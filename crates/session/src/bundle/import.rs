@@ -7,7 +7,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use event::payload::{Artifact, ArtifactRecorded};
 use event::{Event, SessionId};
-use journal::{Ancestry, AppendError, Batch, Expected, Journal, ReadError, Selection};
+use journal::{Ancestry, AppendError, Batch, ExpectedBody, Journal, ReadError, Selection};
 
 use super::{BUNDLE_FORMAT, BundleError, BundleHeader, BundleLine, EVENT_BEGINS, Imported};
 use crate::SessionError;
@@ -38,7 +38,7 @@ pub fn import(journal: &Journal, bundle: &mut dyn BufRead) -> Result<Imported, B
     }
     // Bodies first: an event never names a body that is not there.
     for (id, bytes) in &bundle.artifacts {
-        let expected = described.get(id).map_or(Expected::default(), |artifact| Expected {
+        let expected = described.get(id).map_or(ExpectedBody::default(), |artifact| ExpectedBody {
             size: artifact.size,
             digest: artifact.digest.as_deref(),
         });

@@ -100,7 +100,7 @@ every_store! {
             let session = world.session(session);
             session.store_artifact(artifact(name), Some(&mut "diff".as_bytes())).unwrap();
         }
-        world.journal().delete(&id("s"), crate::drafts::at(0), journal::Forks::Refuse).unwrap();
+        world.journal().delete(&id("s"), crate::drafts::at(0), journal::ForkPolicy::Refuse).unwrap();
         assert_eq!(world.journal().artifacts().read("y").unwrap(), b"diff");
     }
 

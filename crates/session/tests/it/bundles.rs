@@ -6,7 +6,7 @@ use std::io::Cursor;
 
 use event::payload::Artifact;
 use event::{Draft, Raw};
-use journal::{AppendError, ArtifactError, Forks, Journal, ReadError};
+use journal::{AppendError, ArtifactError, ForkPolicy, Journal, ReadError};
 use proptest::prelude::*;
 use session::compaction::CompactionOptions;
 use session::{
@@ -185,7 +185,7 @@ every_store! {
     fn what_was_deleted_is_not_brought_back(world) {
         write(&world.session("s"), 1, "prompt one");
         let bytes = bundle(world.journal(), "s", Extent::Session);
-        world.journal().delete(&id("s"), at(60), Forks::Refuse).unwrap();
+        world.journal().delete(&id("s"), at(60), ForkPolicy::Refuse).unwrap();
         let refused = take(world.journal(), &bytes);
         assert!(matches!(refused,
             Err(BundleError::Session(SessionError::Append(AppendError::Deleted(..))))));
@@ -208,7 +208,7 @@ every_store! {
 
     fn a_fork_whose_parent_was_deleted_can_travel(world) {
         family(&world);
-        world.journal().delete(&id("g"), at(99), Forks::Copy).unwrap();
+        world.journal().delete(&id("g"), at(99), ForkPolicy::Copy).unwrap();
         let bytes = bundle(world.journal(), "f", Extent::Session);
         let other = World::new(world.kept);
         take(other.journal(), &bytes).unwrap();

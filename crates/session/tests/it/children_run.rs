@@ -7,7 +7,7 @@ use event::payload::{
     WORKSPACE_FILE_REF,
 };
 use event::{ChildStatus, Raw};
-use journal::{From, OnLag};
+use journal::{FollowFrom, OnLag};
 use session::{ChildSpec, RuleViolation, Session, SessionError, SpawnedChild};
 
 use crate::drafts::{drafts_of, metadata};
@@ -326,5 +326,5 @@ fn a_turn_that_ended_tells_its_usage() {
     child.record(&usage.read::<TurnCompleted>().unwrap()).unwrap();
     let settled = parent.settle_child("c").unwrap();
     assert_eq!(settled.usage.unwrap().input_tokens, Some(7));
-    assert!(parent.follow(From::Now, OnLag::Skip).is_ok());
+    assert!(parent.follow(FollowFrom::Now, OnLag::Skip).is_ok());
 }

@@ -2,7 +2,7 @@
 
 use event::payload::{Compaction, ContextAdded, Covers, SavedEntry, SessionStarted};
 use event::{Event, EventId, ForkOrigin, Raw};
-use journal::{Ancestry, Forks, LineageError, Mode, ReadError, Selection};
+use journal::{Ancestry, ForkPolicy, LineageError, ReadError, ReadMode, Selection};
 use session::compaction::CompactionOptions;
 use session::snapshot::SnapshotPolicy;
 use session::{ForkOptions, Replay, Session, SessionError, fork};
@@ -343,9 +343,9 @@ every_store! {
         fork_of(&world.open("p"), "f");
         let (before, view) = (all(&world.open("p")), told(&world.open("p")));
         let fork_before = all(&world.open("f"));
-        let refused = world.journal().delete(&id("g"), at(99), Forks::Refuse);
+        let refused = world.journal().delete(&id("g"), at(99), ForkPolicy::Refuse);
         assert!(matches!(refused, Err(LineageError::HasForks { .. })));
-        world.journal().delete(&id("g"), at(99), Forks::Copy).unwrap();
+        world.journal().delete(&id("g"), at(99), ForkPolicy::Copy).unwrap();
         let host = world.reopened();
         let parent = Session::open(&host, id("p")).unwrap();
         assert_eq!(all(&parent), before);
@@ -363,7 +363,7 @@ every_store! {
         write(&world.open("p"), 30, "prompt p");
         fork_of(&world.open("p"), "f");
         let before = all(&world.open("f"));
-        world.journal().delete(&id("p"), at(99), Forks::Copy).unwrap();
+        world.journal().delete(&id("p"), at(99), ForkPolicy::Copy).unwrap();
         assert_eq!(all(&Session::open(&world.reopened(), id("f")).unwrap()), before);
         assert_eq!(all(&world.open("g")).len(), 7);
     }
@@ -458,7 +458,7 @@ every_store! {
         write(&parent, 1, TALK);
         fork_of(&parent, "f");
         let fork = world.open("f");
-        let selection = Selection { mode: Mode::Strict, since: Some(at(6)), ..Selection::all() };
+        let selection = Selection { mode: ReadMode::Strict, since: Some(at(6)), ..Selection::all() };
         let seqs: Vec<u64> = fork.select(selection).unwrap().map(|event| event.unwrap().seq).collect();
         assert_eq!(seqs[..2], [6, 7]);
         let calls = fork.select(Selection::all().of_kinds([event::Kind::ToolCall])).unwrap();

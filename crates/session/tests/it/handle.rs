@@ -4,7 +4,7 @@ use std::sync::{Arc, Barrier};
 
 use event::payload::{SettingsChanged, UserPrompt};
 use event::{Draft, Event, Metadata, Raw};
-use journal::{AppendError, Batch, ReadError, Recording};
+use journal::{AppendError, AppendOutcome, Batch, ReadError};
 use session::{Reducer, RuleViolation, Scope, Session, SessionError};
 
 use crate::drafts::{at, drafts_of, id as line_id};
@@ -87,12 +87,12 @@ every_store! {
         let drafts = drafts_of("s", 1, "prompt hello \n call m1 c1 bash ls \n result c1 ok done");
         let first = session.append_batch(drafts.clone()).unwrap();
         let second = session.append_batch(drafts.clone()).unwrap();
-        let seqs = |appended: &[journal::Appended]| {
+        let seqs = |appended: &[journal::EventReceipt]| {
             appended.iter().map(|appended| appended.seq).collect::<Vec<_>>()
         };
         assert_eq!(seqs(&first), seqs(&second));
         assert!(second.iter().all(|appended| {
-            appended.outcome == Recording::AlreadyRecorded { differs: false }
+            appended.outcome == AppendOutcome::AlreadyRecorded { differs: false }
         }));
         // Part of a retry may be new.
         let mut more = drafts;
@@ -259,7 +259,7 @@ every_store! {
     fn a_deleted_session_takes_nothing_more(world) {
         let session = world.session("s");
         write(&session, 1, "prompt hello");
-        world.journal().delete(&id("s"), at(99), journal::Forks::Refuse).unwrap();
+        world.journal().delete(&id("s"), at(99), journal::ForkPolicy::Refuse).unwrap();
         assert!(matches!(
             session.append_prompt("more"),
             Err(SessionError::Read(ReadError::SessionNotFound(_)))
@@ -394,13 +394,13 @@ every_store! {
     }
 
     fn a_session_can_be_followed_before_it_begins(world) {
-        use journal::{Followed, From, OnLag};
+        use journal::{Delivery, FollowFrom, OnLag};
         let session = world.session("s");
-        let mut news = session.follow(From::Now, OnLag::CatchUp).unwrap();
+        let mut news = session.follow(FollowFrom::Now, OnLag::CatchUp).unwrap();
         write(&session, 1, "prompt hello");
-        let Some(Ok(Followed::Event(first))) = news.next() else { panic!("an event") };
+        let Some(Ok(Delivery::Event(first))) = news.next() else { panic!("an event") };
         assert_eq!(first.event, all(&session)[0]);
-        let unknown = world.journal().follow_session(&id("t"), From::Now, OnLag::CatchUp);
+        let unknown = world.journal().follow_session(&id("t"), FollowFrom::Now, OnLag::CatchUp);
         assert!(matches!(unknown, Err(ReadError::SessionNotFound(_))));
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use event::Event;
 use event::payload::Artifact;
-use journal::{AppendError, ArtifactError, Forks, From, Journal, ReadError, Selection};
+use journal::{AppendError, ArtifactError, FollowFrom, ForkPolicy, Journal, ReadError, Selection};
 use session::{ForkOptions, Mirror, Session, SessionError};
 
 use crate::drafts::at;
@@ -17,14 +17,14 @@ fn copied(target: &Journal, name: &str) -> Vec<Event> {
     }
 }
 
-fn mirror(session: &Session, target: &World, from: From) -> Mirror {
+fn mirror(session: &Session, target: &World, from: FollowFrom) -> Mirror {
     session.mirror(target.journal(), from).unwrap()
 }
 
 every_store! {
     fn what_is_appended_is_copied(world) {
         let (target, session) = (World::new(world.kept), world.session("s"));
-        let mirror = mirror(&session, &target, From::Now);
+        let mirror = mirror(&session, &target, FollowFrom::Now);
         write(&session, 1, "prompt one \n prompt two");
         mirror.detach().unwrap();
         assert_eq!(copied(target.journal(), "s"), all(&session));
@@ -35,7 +35,7 @@ every_store! {
     fn copying_begins_where_it_is_told_to(world) {
         let session = world.session("s");
         write(&session, 1, "prompt one \n prompt two");
-        let begin = |from: From| {
+        let begin = |from: FollowFrom| {
             let target = World::new(Kept::Memory);
             let mirror = mirror(&session, &target, from);
             mirror.check().unwrap();
@@ -43,12 +43,12 @@ every_store! {
             ids(&copied(target.journal(), "s"))
         };
         let all = ids(&all(&session));
-        assert_eq!(begin(From::Beginning), all);
-        assert_eq!(begin(From::At(2)), all[1..]);
-        assert_eq!(begin(From::At(3)), []);
-        assert_eq!(begin(From::Now), []);
+        assert_eq!(begin(FollowFrom::Beginning), all);
+        assert_eq!(begin(FollowFrom::At(2)), all[1..]);
+        assert_eq!(begin(FollowFrom::At(3)), []);
+        assert_eq!(begin(FollowFrom::Now), []);
         let target = World::new(Kept::Memory);
-        let mirror = mirror(&session, &target, From::Now);
+        let mirror = mirror(&session, &target, FollowFrom::Now);
         write(&session, 3, "prompt three");
         mirror.detach().unwrap();
         assert_eq!(copied(target.journal(), "s").len(), 1);
@@ -56,7 +56,7 @@ every_store! {
 
     fn a_session_still_to_begin_is_mirrored_from_the_same_point(world) {
         let (target, session) = (World::new(Kept::Memory), world.session("s"));
-        let late = mirror(&session, &target, From::At(3));
+        let late = mirror(&session, &target, FollowFrom::At(3));
         write(&session, 1, "prompt one \n prompt two \n prompt three");
         late.detach().unwrap();
         assert_eq!(ids(&copied(target.journal(), "s")), ids(&all(&session))[2..]);
@@ -64,7 +64,7 @@ every_store! {
 
     fn detaching_waits_for_everything_accepted(world) {
         let (target, session) = (World::new(world.kept), world.session("s"));
-        let mirror = mirror(&session, &target, From::Beginning);
+        let mirror = mirror(&session, &target, FollowFrom::Beginning);
         for n in 1..=300 {
             write(&session, n, "prompt hello");
         }
@@ -74,7 +74,7 @@ every_store! {
 
     fn a_prefix_without_holes_is_copied_while_many_append(world) {
         let (target, session) = (World::new(Kept::Memory), Arc::new(world.session("s")));
-        let mirror = mirror(&session, &target, From::Beginning);
+        let mirror = mirror(&session, &target, FollowFrom::Beginning);
         let threads: Vec<_> = (0..16u64).map(|thread| {
             let session = Arc::clone(&session);
             std::thread::spawn(move || {
@@ -93,8 +93,8 @@ every_store! {
     fn two_mirrors_copy_nothing_twice(world) {
         let (target, session) = (World::new(world.kept), world.session("s"));
         write(&session, 1, "prompt one");
-        let first = mirror(&session, &target, From::Beginning);
-        let second = mirror(&session, &target, From::Beginning);
+        let first = mirror(&session, &target, FollowFrom::Beginning);
+        let second = mirror(&session, &target, FollowFrom::Beginning);
         write(&session, 2, "prompt two");
         first.detach().unwrap();
         second.detach().unwrap();
@@ -116,8 +116,8 @@ every_store! {
 
     fn a_failing_target_does_not_harm_the_source(world) {
         let (target, session) = (World::new(Kept::Memory), world.session("s"));
-        let first = mirror(&session, &target, From::Beginning);
-        let second = mirror(&session, &target, From::Beginning);
+        let first = mirror(&session, &target, FollowFrom::Beginning);
+        let second = mirror(&session, &target, FollowFrom::Beginning);
         target.journal().close();
         write(&session, 1, "prompt one \n prompt two");
         let closed = |result| matches!(result, Err(SessionError::Append(AppendError::Closed)));
@@ -133,10 +133,10 @@ every_store! {
     fn a_target_that_deleted_the_session_says_so(world) {
         let (target, session) = (World::new(world.kept), world.session("s"));
         write(&session, 1, "prompt one");
-        mirror(&session, &target, From::Beginning).detach().unwrap();
-        target.journal().delete(&id("s"), at(50), Forks::Refuse).unwrap();
+        mirror(&session, &target, FollowFrom::Beginning).detach().unwrap();
+        target.journal().delete(&id("s"), at(50), ForkPolicy::Refuse).unwrap();
         write(&session, 2, "prompt two");
-        let refused = mirror(&session, &target, From::At(2)).detach();
+        let refused = mirror(&session, &target, FollowFrom::At(2)).detach();
         assert!(matches!(refused, Err(SessionError::Append(AppendError::Deleted(..)))));
     }
 
@@ -144,14 +144,14 @@ every_store! {
         let session = world.session("s");
         write(&session, 1, "prompt one");
         for target in [world.journal(), world.reopened().journal()] {
-            let refused = session.mirror(target, From::Beginning);
+            let refused = session.mirror(target, FollowFrom::Beginning);
             assert!(matches!(refused, Err(SessionError::BadArgument { .. })));
         }
     }
 
     fn what_others_write_is_copied_too(world) {
         let (target, session) = (World::new(Kept::Memory), world.session("s"));
-        let mirror = mirror(&session, &target, From::Now);
+        let mirror = mirror(&session, &target, FollowFrom::Now);
         write(&Session::open_or_create(&world.reopened(), id("s")).unwrap(), 1, "prompt one");
         observe(&world, "s", 2, "result c9 ok orphan");
         mirror.detach().unwrap();
@@ -163,13 +163,13 @@ every_store! {
         let patch = Artifact { id: "x".to_owned(), kind: "patch".to_owned(), ..Artifact::default() };
         session.store_artifact(patch, Some(&mut "diff".as_bytes())).unwrap();
         write(&session, 1, r#"artifact.recorded {"artifact":{"id":"https://x/y","kind":"link"}}"#);
-        mirror(&session, &target, From::Beginning).detach().unwrap();
+        mirror(&session, &target, FollowFrom::Beginning).detach().unwrap();
         assert_eq!(copied(target.journal(), "s"), all(&session));
         assert_eq!(target.journal().artifacts().read("x").unwrap(), b"diff");
         // Other bytes under the same name stop it.
         let other = World::new(world.kept);
         other.journal().artifacts().put("x", "else".as_bytes(), Default::default()).unwrap();
-        let refused = mirror(&session, &other, From::Beginning).detach();
+        let refused = mirror(&session, &other, FollowFrom::Beginning).detach();
         assert!(matches!(refused,
             Err(SessionError::Artifact(ArtifactError::ArtifactExists(_)))));
         assert!(copied(other.journal(), "s").is_empty());
@@ -182,7 +182,7 @@ every_store! {
         let fork = world.open("f");
         write(&fork, 10, "prompt two");
         let target = World::new(world.kept);
-        mirror(&fork, &target, From::Beginning).detach().unwrap();
+        mirror(&fork, &target, FollowFrom::Beginning).detach().unwrap();
         assert_eq!(copied(target.journal(), "f"), all(&fork));
     }
 }
@@ -191,7 +191,7 @@ every_store! {
 fn dropping_a_mirror_finishes_it() {
     let (world, target) = (World::new(Kept::Memory), World::new(Kept::Memory));
     let session = world.session("s");
-    let mirror = mirror(&session, &target, From::Now);
+    let mirror = mirror(&session, &target, FollowFrom::Now);
     write(&session, 1, "prompt one");
     drop(mirror);
     assert_eq!(copied(target.journal(), "s").len(), 1);

@@ -77,7 +77,7 @@ every_store! {
 
     fn what_a_deleted_session_left_is_not_taken_for_another(world) {
         long_session(&world, "s", 1);
-        world.journal().delete(&id("s"), crate::drafts::at(0), journal::Forks::Refuse).unwrap();
+        world.journal().delete(&id("s"), crate::drafts::at(0), journal::ForkPolicy::Refuse).unwrap();
         assert!(saved(world.journal(), "s").is_none());
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use event::{Event, EventId, SessionId, Time};
-use journal::{Appended, Batch, Durability, Journal, Options, StoreKind};
+use journal::{Batch, Durability, EventReceipt, Journal, Options, StoreKind};
 use session::{Host, Session, Stamps};
 use tempfile::TempDir;
 
@@ -129,7 +129,7 @@ fn journal(kept: Kept, dir: Option<&TempDir>) -> Journal {
 }
 
 /// Appends the lines one by one, with ids from `first` on (see `drafts`).
-pub(crate) fn write(session: &Session, first: u64, text: &str) -> Vec<Appended> {
+pub(crate) fn write(session: &Session, first: u64, text: &str) -> Vec<EventReceipt> {
     let drafts = drafts_of(session.session_id().as_str(), first, text);
     drafts.into_iter().map(|draft| session.append(draft).unwrap()).collect()
 }

@@ -16,7 +16,8 @@ use event::payload::{
 };
 use event::{Draft, EventId, SessionId, Time};
 use journal::{
-    AppendError, Batch, Ended, Followed, From, Journal, OnLag, Options, Query, Recording, StoreKind,
+    AppendError, AppendOutcome, Batch, Delivery, FollowError, FollowFrom, Journal, OnLag, Options,
+    Query, StoreKind,
 };
 use rustix::fs::FlockOperation;
 use session::{Host, Session, SessionError, Stamps};
@@ -116,7 +117,7 @@ fn append(place: &Place, last: u64) -> Done {
         match journal.append(numbered::batch(read, count)) {
             Ok(receipt) => {
                 for (number, appended) in (read + 1..).zip(&receipt.events) {
-                    if appended.outcome != Recording::Recorded {
+                    if appended.outcome != AppendOutcome::Recorded {
                         return Err(format!("{number} was there before: {appended:?}").into());
                     }
                     say(&format!("ack {number}"))?;
@@ -321,19 +322,19 @@ fn expect_exactly(journal: &Journal, count: u64) -> Done {
 /// gap, numbers too, and never late.
 fn follow(place: &Place) -> Done {
     let journal = place.open()?;
-    let mut news = journal.follow(From::Beginning, OnLag::CatchUp)?;
+    let mut news = journal.follow(FollowFrom::Beginning, OnLag::CatchUp)?;
     say("opened")?;
     let (mut next, mut behind) = (1, 0u64);
     loop {
         let followed = match news.next_within(STALL) {
             Ok(Some(followed)) => followed,
             Ok(None) => return Err(format!("nothing came behind {}", next - 1).into()),
-            Err(Ended::Closed) => return Err("the stream was closed".into()),
-            Err(Ended::Failed(error)) => return Err(error.into()),
+            Err(FollowError::Closed) => return Err("the stream was closed".into()),
+            Err(FollowError::Failed(error)) => return Err(error.into()),
         };
         let recorded = match followed {
-            Followed::Event(recorded) => recorded,
-            Followed::Behind { .. } => {
+            Delivery::Event(recorded) => recorded,
+            Delivery::Behind { .. } => {
                 behind += 1;
                 continue;
             }

@@ -1,11 +1,17 @@
-//! Finding rows in the bytes of a database whose tables no longer lead to them.
+//! Carving: finds rows in the bytes of a database whose b-trees no longer lead to them.
 //!
-//! A damaged page can cut off every page below it. The rows on those are whole, and each carries
-//! its own proof: that of an event is a checksum over its key and everything else, that of a
-//! payload is its name, which follows from its bytes. So the file is searched byte by byte for
-//! anything that reads as a row of these tables and proves to be one.
+//! A damaged interior page cuts off every page below it. The rows on those are whole, and each
+//! can be proved: an event by the checksum over its key and columns, a payload by its name, which
+//! is a hash of its bytes. So the file is searched byte by byte for anything that parses as a row
+//! of these tables and passes its proof.
 //!
-//! The layout of SQLite's files is described in its documentation ("Database File Format").
+//! A row is a cell of a table b-tree leaf ("Database File Format" in SQLite's documentation):
+//!
+//! ```text
+//! cell     payload length varint · rowid varint · record · first overflow page u32, if any
+//! record   header length varint · one type varint per column · values
+//! overflow page   next page u32 · bytes
+//! ```
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
@@ -14,39 +20,39 @@ use std::ops::ControlFlow;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use super::row::{EventRecord, Key};
+use super::row::{EventRecord, RowKey};
 use crate::StorageError;
 use crate::limit::EVENT_BYTES_MAX;
 
-/// A record that was found, with its body.
-pub(super) struct Carved {
+/// An event that was found, with its body.
+pub(super) struct CarvedEvent {
     record: EventRecord<'static>,
     body: Vec<u8>,
 }
 
-impl Carved {
+impl CarvedEvent {
     pub(super) fn record(&self) -> EventRecord<'_> {
         EventRecord { body: &self.body, ..self.record.clone() }
     }
 }
 
-/// Payloads that were found. They may be more than memory holds, so each is read when it is needed.
+/// Payloads that were found. They may be more than memory holds, so only their offsets are kept.
 pub(super) struct CarvedPayloads {
-    pages: Pages,
-    places: HashMap<[u8; 32], Place>,
-    /// The one that was read last: neighbours often share one.
+    pages: PageFile,
+    places: HashMap<[u8; 32], RecordOffset>,
+    /// The payload that was read last: neighbouring events often share one.
     last: Option<([u8; 32], Vec<u8>)>,
 }
 
-/// Where a record begins.
+/// Where a record begins: the number of a page and a byte on it.
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct RecordOffset {
     page: u64,
     byte: usize,
 }
 
 impl CarvedPayloads {
-    /// The bytes of a payload.
+    /// Reads the bytes of a payload.
     pub(super) fn bytes(&mut self, name: &[u8; 32]) -> Option<&[u8]> {
         if self.last.as_ref().is_none_or(|(last, _)| last != name) {
             let place = self.places.get(name)?;
@@ -60,16 +66,16 @@ impl CarvedPayloads {
     }
 }
 
-/// Finds the events `wanted` in the file.
+/// Finds the events with these keys in the file.
 pub(super) fn carve_events(
     path: &Path,
     page_bytes: usize,
-    wanted: &HashSet<Key>,
-) -> Result<HashMap<Key, Carved>, StorageError> {
-    let search = || -> io::Result<HashMap<Key, Carved>> {
-        let pages = Pages::open(path, page_bytes)?;
+    wanted: &HashSet<RowKey>,
+) -> Result<HashMap<RowKey, CarvedEvent>, StorageError> {
+    let search = || -> io::Result<HashMap<RowKey, CarvedEvent>> {
+        let pages = PageFile::open(path, page_bytes)?;
         let mut found = HashMap::new();
-        pages.each_place(|_, bytes| {
+        pages.each_offset(|_, bytes| {
             let Some((key, len, local)) = cell_head(bytes) else {
                 return ControlFlow::Continue(());
             };
@@ -86,7 +92,8 @@ pub(super) fn carve_events(
     search().map_err(|error| StorageError::new("search", path, error))
 }
 
-/// Finds the payloads `wanted` in the file, of those whose name `proves` to be that of their bytes.
+/// Finds the payloads with these names in the file. `proves` says whether a name is that of the
+/// bytes.
 pub(super) fn carve_payloads(
     path: &Path,
     page_bytes: usize,
@@ -94,9 +101,9 @@ pub(super) fn carve_payloads(
     proves: impl Fn(&[u8; 32], &[u8]) -> bool,
 ) -> Result<CarvedPayloads, StorageError> {
     let search = || -> io::Result<CarvedPayloads> {
-        let pages = Pages::open(path, page_bytes)?;
+        let pages = PageFile::open(path, page_bytes)?;
         let mut places = HashMap::new();
-        pages.each_place(|place, bytes| {
+        pages.each_offset(|place, bytes| {
             let Some(head) = payload_head(bytes) else { return ControlFlow::Continue(()) };
             if wanted.contains(&head.name) && !places.contains_key(&head.name) {
                 let payload = pages.payload(bytes, &head);
@@ -111,30 +118,33 @@ pub(super) fn carve_payloads(
     search().map_err(|error| StorageError::new("search", path, error))
 }
 
-struct Pages {
+struct PageFile {
     file: File,
     page_bytes: usize,
     pages_max: u64,
 }
 
-impl Pages {
-    fn open(path: &Path, page_bytes: usize) -> io::Result<Pages> {
+impl PageFile {
+    fn open(path: &Path, page_bytes: usize) -> io::Result<PageFile> {
         let file = File::open(path)?;
         let pages_max = file.metadata()?.len() / page_bytes as u64;
-        Ok(Pages { file, page_bytes, pages_max })
+        Ok(PageFile { file, page_bytes, pages_max })
     }
 
     fn read(&self, number: u64, page: &mut [u8]) -> io::Result<()> {
         self.file.read_exact_at(page, (number - 1) * self.page_bytes as u64)
     }
 
-    /// Shows every byte, with the rest of its page, until `look` has seen enough.
-    fn each_place(&self, mut look: impl FnMut(Place, &[u8]) -> ControlFlow<()>) -> io::Result<()> {
+    /// Passes every offset and the rest of its page to `look`, until it breaks.
+    fn each_offset(
+        &self,
+        mut look: impl FnMut(RecordOffset, &[u8]) -> ControlFlow<()>,
+    ) -> io::Result<()> {
         let mut page = vec![0; self.page_bytes];
         for number in 1..=self.pages_max {
             self.read(number, &mut page)?;
             for byte in 0..page.len() {
-                if look(Place { page: number, byte }, &page[byte..]).is_break() {
+                if look(RecordOffset { page: number, byte }, &page[byte..]).is_break() {
                     return Ok(());
                 }
             }
@@ -142,22 +152,24 @@ impl Pages {
         Ok(())
     }
 
-    /// The bytes of a payload whose record begins here. What stands before the record does not
-    /// count: its own head tells how long it is.
+    /// Reads the payload whose record begins at `local`. The cell header before the record is not
+    /// needed: the record's own header tells how long it is.
     fn payload(&self, local: &[u8], head: &PayloadHead) -> Option<Vec<u8>> {
         let mut record = self.record(local, head.bytes_at + head.bytes_len)?;
         Some(record.split_off(head.bytes_at))
     }
 
-    /// A whole record: what is on the page it begins on, and what is on the pages that follow.
+    /// Reads a whole record: the part on its leaf page, then the chain of overflow pages.
     fn record(&self, local: &[u8], len: usize) -> Option<Vec<u8>> {
         let on_page = local_len(len, self.page_bytes);
         let mut record = local.get(..on_page)?.to_vec();
         let mut next = number_at(local, on_page);
         let mut page = vec![0; self.page_bytes];
+        // Each turn adds a page of bytes, so a chain that runs in a circle ends too.
         while record.len() < len {
             let number = next.filter(|next| (1..=self.pages_max).contains(next))?;
             self.read(number, &mut page).ok()?;
+            // An overflow page begins with the number of the next one.
             next = number_at(&page, 0);
             let rest = &page[4..];
             record.extend_from_slice(&rest[..rest.len().min(len - record.len())]);
@@ -170,29 +182,31 @@ fn end_if(is_done: bool) -> ControlFlow<()> {
     if is_done { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
 }
 
-/// Reads the head of a table's cell: the key, the length of the record, and where it begins.
-fn cell_head(bytes: &[u8]) -> Option<(Key, usize, &[u8])> {
+/// Reads the header of a cell: the key, the length of the record, and the bytes from the record on.
+fn cell_head(bytes: &[u8]) -> Option<(RowKey, usize, &[u8])> {
     let (len, bytes) = varint(bytes)?;
     let (key, bytes) = varint(bytes)?;
+    // Most bytes of the file are no cell: a length no event can have ends the try early.
     let len = usize::try_from(len).ok().filter(|len| *len <= 2 * EVENT_BYTES_MAX)?;
-    Some((Key(key), len, bytes))
+    Some((RowKey(key), len, bytes))
 }
 
-/// How much of a record stands on the page of its cell.
+/// How much of a record stands on its leaf page. The formula is SQLite's.
 fn local_len(len: usize, page_bytes: usize) -> usize {
     let max = page_bytes - 35;
     if len <= max {
         return len;
     }
     let min = (page_bytes - 12) * 32 / 255 - 23;
+    // As much as leaves only full pages behind it, if that fits on the leaf.
     let even = min + (len - min) % (page_bytes - 4);
     if even <= max { even } else { min }
 }
 
-/// Reads a record as a row of the event table, and believes it only if its checksum fits.
-fn event_record(key: Key, record: &[u8]) -> Option<Carved> {
-    let mut columns = Columns::new(record)?;
-    // The key stands in the cell; its column is empty.
+/// Parses a record as a row of the event table; `None` unless its checksum fits.
+fn event_record(key: RowKey, record: &[u8]) -> Option<CarvedEvent> {
+    let mut columns = RecordColumns::new(record)?;
+    // The key is the rowid in the cell header; its own column is stored as null.
     columns.next()?.is_empty().then_some(())?;
     let position = columns.integer()? as u64;
     let id = columns.next()?.try_into().ok()?;
@@ -216,26 +230,27 @@ fn event_record(key: Key, record: &[u8]) -> Option<Carved> {
         checksum,
         body: &[],
     };
-    let carved = Carved { record, body };
+    let carved = CarvedEvent { record, body };
     carved.record().is_whole().then_some(carved)
 }
 
-/// What a row of the payload table begins with.
+/// The start of a record of the payload table.
 struct PayloadHead {
     name: [u8; 32],
     bytes_at: usize,
     bytes_len: usize,
 }
 
-/// Reads the beginning of a record as that of a payload.
+/// Parses the start of a record as that of a payload.
 fn payload_head(record: &[u8]) -> Option<PayloadHead> {
-    // The types of the first columns: nothing, since the number stands in the cell, and a name of
-    // 32 bytes.
+    // The types of the first two columns: null, since the number is the rowid, and a blob of 32
+    // bytes (12 + 2 × length).
     const FIRST_TYPES: [u8; 2] = [0, 12 + 2 * 32];
     let (head_len, types) = varint(record)?;
     let (checksum, types) = varint(types.strip_prefix(&FIRST_TYPES)?)?;
     let (bytes, values) = varint(types)?;
     let head_len = usize::try_from(head_len).ok()?;
+    // The header has to end exactly behind the types that were read.
     if head_len != record.len() - values.len() {
         return None;
     }
@@ -246,21 +261,22 @@ fn payload_head(record: &[u8]) -> Option<PayloadHead> {
 }
 
 /// The columns of a record, one after the other.
-struct Columns<'a> {
+struct RecordColumns<'a> {
     types: &'a [u8],
     values: &'a [u8],
+    /// The last column had type 9: the number 1, stored without bytes.
     is_one: bool,
 }
 
-impl<'a> Columns<'a> {
-    fn new(record: &'a [u8]) -> Option<Columns<'a>> {
+impl<'a> RecordColumns<'a> {
+    fn new(record: &'a [u8]) -> Option<RecordColumns<'a>> {
         let (head_len, behind) = varint(record)?;
         let head_len = usize::try_from(head_len).ok()?;
         let types = behind.get(..head_len.checked_sub(record.len() - behind.len())?)?;
-        Some(Columns { types, values: record.get(head_len..)?, is_one: false })
+        Some(RecordColumns { types, values: record.get(head_len..)?, is_one: false })
     }
 
-    /// The bytes of the next column.
+    /// Returns the bytes of the next column.
     fn next(&mut self) -> Option<&'a [u8]> {
         let (kind, types) = varint(self.types)?;
         self.types = types;
@@ -277,24 +293,27 @@ impl<'a> Columns<'a> {
         if bytes.len() > 8 {
             return None;
         }
+        // Numbers are big-endian and shorter than eight bytes: the first bit is the sign.
         let sign = i64::from((*first as i8) >> 7);
         Some(bytes.iter().fold(sign, |number, byte| number << 8 | i64::from(*byte)))
     }
 }
 
-/// The bytes that a value of this type has.
+/// How many bytes a value of this serial type has.
 fn value_len(kind: i64) -> Option<usize> {
     match kind {
+        // Null, and the numbers 0 and 1.
         0 | 8 | 9 => Some(0),
         1..=4 => Some(kind as usize),
         5 => Some(6),
         6 | 7 => Some(8),
+        // Even for blobs, odd for texts.
         12.. => Some((kind as usize - 12) / 2),
         _ => None,
     }
 }
 
-/// A number of one to nine bytes, seven bits in each but the last.
+/// Reads a varint: one to nine bytes, seven bits in each but the ninth, which has eight.
 fn varint(bytes: &[u8]) -> Option<(i64, &[u8])> {
     let mut number = 0u64;
     for (place, byte) in bytes.iter().take(9).enumerate() {

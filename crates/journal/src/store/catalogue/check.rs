@@ -1,6 +1,6 @@
-//! Is everything as it should be: the file, every row, every number, every reference.
+//! Verifies the database: the file, every row, every number, every reference.
 //!
-//! Not here: mending it (`rebuild`).
+//! Not here: the repair (`rebuild`).
 
 use std::collections::HashSet;
 use std::ops::Deref;
@@ -9,13 +9,13 @@ use event::Cost;
 use rusqlite::Connection;
 
 use super::page::key;
-use super::row::{Key, SEQ_MAX, read_session, session_columns};
-use super::{Bodies, View, fault};
-use crate::intake::size;
-use crate::store::{Direction, Finding, Reader, SeqRange, SessionRow};
+use super::row::{RowKey, SEQ_MAX, read_session, session_columns};
+use super::{BodyDecoder, CatalogueTx, fault};
+use crate::prepare::json_size;
+use crate::store::{CheckFinding, Direction, SeqRange, SessionRow, StoreReader};
 use crate::{Damage, StorageError};
 
-/// Complaints of SQLite itself that are told one by one.
+/// Faults of SQLite's own integrity check that are listed one by one.
 const FAULTS_MAX: u32 = 100;
 
 const REBUILT: &str = "the database is made anew from what can be read";
@@ -25,8 +25,8 @@ const RECOUNTED: &str = "the session is counted again";
 const REMOVED: &str = "removed";
 const RESTORE: &str = "restore the journal from a backup";
 
-/// Says of events that were damaged and are not `gone` after a repair that they are there.
-pub(crate) fn tell_found_again(findings: &mut [Finding], gone: &[Damage]) {
+/// Marks the findings about events that a repair has found again: those that are not `gone`.
+pub(crate) fn mark_recovered(findings: &mut [CheckFinding], gone: &[Damage]) {
     let place = |damage: &Damage| (damage.session_id.clone(), damage.seq);
     let gone: HashSet<_> = gone.iter().map(place).collect();
     for finding in findings.iter_mut().filter(|finding| finding.remedy == KEPT) {
@@ -36,18 +36,18 @@ pub(crate) fn tell_found_again(findings: &mut [Finding], gone: &[Damage]) {
     }
 }
 
-/// A session counted anew from its events.
+/// A session row counted again from its events.
 pub(super) struct Recount {
     pub row: SessionRow,
-    /// Events that cannot be believed.
+    /// The damaged events.
     pub damages: Vec<Damage>,
-    /// Whether positions of what is no copy rise with `seq`.
+    /// Whether positions rise with `seq`, copies in a fork left out.
     pub is_ordered: bool,
 }
 
-impl<C: Deref<Target = Connection>, B: Bodies> View<'_, C, B> {
-    /// Everything that is not as it should be.
-    pub(crate) fn examine(&self) -> Result<Vec<Finding>, StorageError> {
+impl<C: Deref<Target = Connection>, B: BodyDecoder> CatalogueTx<'_, C, B> {
+    /// Verifies everything and returns the damage.
+    pub(crate) fn examine(&self) -> Result<Vec<CheckFinding>, StorageError> {
         let mut findings = Vec::new();
         for why in self.faults()? {
             findings.push(finding(self.damage(why), REBUILT));
@@ -76,7 +76,7 @@ impl<C: Deref<Target = Connection>, B: Bodies> View<'_, C, B> {
     fn examine_session(
         &self,
         row: &SessionRow,
-        findings: &mut Vec<Finding>,
+        findings: &mut Vec<CheckFinding>,
     ) -> Result<(), StorageError> {
         let at_session =
             |why: &str| Damage { session_id: Some(row.id.clone()), ..self.damage(why.to_owned()) };
@@ -84,7 +84,7 @@ impl<C: Deref<Target = Connection>, B: Bodies> View<'_, C, B> {
         if !recount.is_ordered {
             findings.push(finding(at_session("its positions do not rise"), RESTORE));
         }
-        // What cannot be read cannot be counted either.
+        // A damaged event is missing in the count, so the counters cannot agree.
         if recount.damages.is_empty() && !is_counted_alike(row, &recount.row) {
             findings.push(finding(at_session("its counters do not fit its events"), RECOUNTED));
         }
@@ -101,7 +101,7 @@ impl<C: Deref<Target = Connection>, B: Bodies> View<'_, C, B> {
         Ok(())
     }
 
-    /// Counts a session's own events.
+    /// Counts a session's own events again.
     pub(super) fn recount(&self, row: &SessionRow) -> Result<Recount, StorageError> {
         let uncounted = SessionRow {
             tail_seq: row.base_seq,
@@ -126,13 +126,14 @@ impl<C: Deref<Target = Connection>, B: Bodies> View<'_, C, B> {
             for stored in page {
                 match stored.event {
                     Ok(event) => {
-                        // Copies have the positions they were made at, behind what they precede.
+                        // Copies got their positions when a parent was deleted, later than the
+                        // events that follow them by `seq`.
                         if event.fork_origin().is_none() {
                             recount.is_ordered &= stored.position > last_position;
                             last_position = stored.position;
                         }
-                        let size = size(&event.draft);
-                        recount.row.take(&event.draft, stored.seq, stored.position, size);
+                        let size = json_size(&event.draft);
+                        recount.row.apply_event(&event.draft, stored.seq, stored.position, size);
                     }
                     Err(broken) => recount.damages.push(broken.damage),
                 }
@@ -140,7 +141,7 @@ impl<C: Deref<Target = Connection>, B: Bodies> View<'_, C, B> {
         }
     }
 
-    /// The session with the next number; none where sessions cannot be read on.
+    /// Returns the session with the next number; `None` also where damage ends the table.
     pub(super) fn session_above(&self, number: u32) -> Result<Option<SessionRow>, StorageError> {
         const SQL: &str = concat!(
             "SELECT ",
@@ -155,11 +156,11 @@ impl<C: Deref<Target = Connection>, B: Bodies> View<'_, C, B> {
         Ok(self.despite_damage(next)?.filter(|row| row.number > number))
     }
 
-    /// Numbers of sessions that events say they belong to; one lookup for each.
+    /// Collects the session numbers in the keys of events, with one lookup per session.
     pub(super) fn sessions_of_events(&self) -> Result<HashSet<u32>, StorageError> {
         const SQL: &str = "SELECT pk FROM event WHERE pk > ?1 ORDER BY pk LIMIT 1";
         let mut sessions = HashSet::new();
-        let mut last = Key(0);
+        let mut last = RowKey(0);
         loop {
             let next = self
                 .db
@@ -169,17 +170,17 @@ impl<C: Deref<Target = Connection>, B: Bodies> View<'_, C, B> {
             let found = self.despite_damage(next)?.filter(|found| *found > last);
             let Some(found) = found else { return Ok(sessions) };
             sessions.insert(found.session());
-            last = Key::new(found.session(), SEQ_MAX);
+            last = RowKey::new(found.session(), SEQ_MAX);
         }
     }
 
-    /// The sessions of which something is noted that is not so.
+    /// Finds sessions whose rows in `tails` do not agree with their ids.
     pub(crate) fn wrong_tails(&self) -> Result<Vec<Damage>, StorageError> {
         let sessions = self.despite_damage(self.sessions_of_tails().map(Some))?;
         let mut damages = Vec::new();
         for session in sessions.unwrap_or_default() {
             if self.despite_damage(self.fits_tails(session).map(Some))? == Some(false) {
-                let why = "what is noted of its facts does not fit its events".to_owned();
+                let why = "its rows in `tails` do not fit its events".to_owned();
                 let session_id = self.session_numbered(session).ok().flatten().map(|row| row.id);
                 damages.push(Damage { session_id, ..self.damage(why) });
             }
@@ -196,7 +197,7 @@ impl<C: Deref<Target = Connection>, B: Bodies> View<'_, C, B> {
         Ok(self.despite_damage(unused.map(Some))?.unwrap_or_default())
     }
 
-    /// What SQLite itself has to say against the file; nothing if it is whole.
+    /// Runs SQLite's integrity check; empty if the file is whole.
     pub(crate) fn faults(&self) -> Result<Vec<String>, StorageError> {
         let faults = || -> rusqlite::Result<Vec<String>> {
             let mut sql = self.db.prepare(&format!("PRAGMA integrity_check({FAULTS_MAX})"))?;
@@ -206,19 +207,18 @@ impl<C: Deref<Target = Connection>, B: Bodies> View<'_, C, B> {
             Ok(faults) if faults == ["ok"] => Ok(Vec::new()),
             Ok(faults) => Ok(faults),
             Err(error) if fault::is_damage(&error) => Ok(vec![error.to_string()]),
-            Err(error) => Err(self.failed()(error)),
+            Err(error) => Err(self.read_failed()(error)),
         }
     }
 
-    /// What was found, or nothing where damage is in the way: that the file is damaged has been
-    /// said by then.
+    /// Turns damage into `None`: the integrity check has reported it already.
     fn despite_damage<T>(
         &self,
         found: rusqlite::Result<Option<T>>,
     ) -> Result<Option<T>, StorageError> {
         match found {
             Err(error) if fault::is_damage(&error) => Ok(None),
-            found => found.map_err(self.failed()),
+            found => found.map_err(self.read_failed()),
         }
     }
 
@@ -235,6 +235,6 @@ fn is_counted_alike(row: &SessionRow, recounted: &SessionRow) -> bool {
     counters(row) == counters(recounted)
 }
 
-fn finding(damage: Damage, remedy: &'static str) -> Finding {
-    Finding { damage, remedy, repaired: false }
+fn finding(damage: Damage, remedy: &'static str) -> CheckFinding {
+    CheckFinding { damage, remedy, repaired: false }
 }

@@ -1,4 +1,4 @@
-//! How the database is opened: the one place, with every setting and its reason.
+//! Opens connections: the one place, with every setting and its reason.
 
 use std::path::Path;
 
@@ -12,33 +12,33 @@ use crate::limit::LOCK_WAIT_MAX;
 /// corrupt a database.
 const SQLITE_VERSION_MIN: i32 = 3_051_003;
 
-/// A page. Measured on recorded sessions, 8 KiB reads and grows as well as larger ones, and a
-/// commit of a single event still writes little.
+/// The page size. Measured on recorded sessions: reading and file size are as good as with larger
+/// pages, and a commit of a single event still writes little.
 const PAGE_BYTES: u32 = 8_192;
 
-/// What the log's file may keep when it is empty again.
+/// The size that the WAL file keeps when it begins anew.
 const WAL_IDLE_BYTES: u32 = 4 * 1024 * 1024;
 
-/// Pages in memory, for the writer and for each reader. The writer's hold what the largest commits
-/// change; with more it is no quicker.
+/// Page caches of the writer and of each reader. The writer's holds the pages that the largest
+/// commits change; more makes it no quicker.
 const WRITER_CACHE_KIB: i32 = 12 * 1024;
 const READER_CACHE_KIB: i32 = 4 * 1024;
 
-/// Statements a connection keeps prepared: more than there are.
+/// Prepared statements that a connection keeps: more than there are.
 const STATEMENTS_MAX: usize = 64;
 
-/// When a commit is on the disk.
+/// When a commit is synced, as SQLite's `synchronous` says it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Flush {
-    /// At once, with the strongest flush the platform has.
-    Every,
-    /// With the next checkpoint. A power cut loses the newest commits, whole ones only.
-    Checkpoints,
-    /// When the system likes. A power cut may damage the file: for what can be rebuilt.
-    Never,
+pub(crate) enum Synchronous {
+    /// With every commit, with the strongest sync the platform has.
+    Full,
+    /// With the next checkpoint. A power cut loses the newest commits, but only whole ones.
+    Normal,
+    /// Never. A power cut may damage the file: for files that can be rebuilt.
+    Off,
 }
 
-/// Refuses to work with a library that can lose what it was given.
+/// Refuses a SQLite that can corrupt a database.
 pub(super) fn require_safe_sqlite() -> Result<(), OpenError> {
     if rusqlite::version_number() < SQLITE_VERSION_MIN {
         return Err(OpenError::UnsafeSqlite { found: rusqlite::version().to_owned() });
@@ -46,8 +46,8 @@ pub(super) fn require_safe_sqlite() -> Result<(), OpenError> {
     Ok(())
 }
 
-/// The connection that writes. The file must exist; an empty one becomes a database.
-pub(super) fn writer(file: &Path, flush: Flush) -> rusqlite::Result<Connection> {
+/// Opens the connection that writes. The file must exist; an empty one becomes a database.
+pub(super) fn writer(file: &Path, flush: Synchronous) -> rusqlite::Result<Connection> {
     writer_with_pages(PAGE_BYTES, file, flush)
 }
 
@@ -55,55 +55,56 @@ pub(super) fn writer(file: &Path, flush: Flush) -> rusqlite::Result<Connection> 
 pub(super) fn writer_with_pages(
     page_bytes: u32,
     file: &Path,
-    flush: Flush,
+    flush: Synchronous,
 ) -> rusqlite::Result<Connection> {
     let db = connect(file)?;
-    // Can only be chosen while the database is empty.
+    // Has an effect only while the database is empty.
     db.pragma_update(None, "page_size", page_bytes)?;
     // Readers see the last commit and never wait for the writer, nor it for them.
     db.pragma_update(None, "journal_mode", "WAL")?;
     let synchronous = match flush {
-        Flush::Every => "FULL",
-        Flush::Checkpoints => "NORMAL",
-        Flush::Never => "OFF",
+        Synchronous::Full => "FULL",
+        Synchronous::Normal => "NORMAL",
+        Synchronous::Off => "OFF",
     };
     db.pragma_update(None, "synchronous", synchronous)?;
     // Where `fsync` stops at the drive's cache (macOS), ask for the flush that does not.
-    db.pragma_update(None, "fullfsync", flush == Flush::Every)?;
-    db.pragma_update(None, "checkpoint_fullfsync", flush != Flush::Never)?;
-    // No commit waits until the log is copied: see `copying`.
+    db.pragma_update(None, "fullfsync", flush == Synchronous::Full)?;
+    db.pragma_update(None, "checkpoint_fullfsync", flush != Synchronous::Off)?;
+    // A commit must not wait for a checkpoint: see `checkpointer`.
     db.pragma_update(None, "wal_autocheckpoint", 0)?;
     db.pragma_update(None, "journal_size_limit", WAL_IDLE_BYTES)?;
     db.pragma_update(None, "cache_size", -WRITER_CACHE_KIB)?;
     // A sighting needs its event, an event its payload.
     db.pragma_update(None, "foreign_keys", true)?;
-    // What was deleted is overwritten: nobody finds it in a free page, and no repair revives it.
+    // Deleted rows are overwritten: a deleted text must not be found in a free page, and a repair
+    // that searches the bytes must not bring it back.
     db.pragma_update(None, "secure_delete", true)?;
     Ok(db)
 }
 
-/// A connection that reads, beside the writer.
+/// Opens a connection that reads, beside the writer.
 pub(super) fn reader(file: &Path) -> rusqlite::Result<Connection> {
     let db = connect(file)?;
     db.pragma_update(None, "query_only", true)?;
     db.pragma_update(None, "cache_size", -READER_CACHE_KIB)?;
-    // No mapping of the file into memory: decoding costs ten times what copying does, and a bad
-    // sector would be a signal instead of an error.
+    // No memory map: decoding costs ten times what copying a page does, and a bad sector would be
+    // a signal instead of an error.
     Ok(db)
 }
 
 fn connect(file: &Path) -> rusqlite::Result<Connection> {
-    // No URI: a path is a path, whatever it begins with. No creation: a file that is missing is
-    // somebody's mistake. No mutex: a connection has one owner at a time.
+    // No URI: a path that begins with `file:` is still a path. No creation: the caller creates the
+    // file with private permissions. No mutex: a connection has one owner at a time.
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let db = Connection::open_with_flags(file, flags)?;
-    // Other processes are kept apart by our own lock; this is for tools that do not know it.
+    // Our own lock keeps our processes apart; the timeout is for other tools on the file.
     db.busy_timeout(LOCK_WAIT_MAX)?;
-    // Sorting is small and nobody's business on disk.
+    // Sorts are small, and their texts must not be left in a temporary file.
     db.pragma_update(None, "temp_store", "MEMORY")?;
-    // A damaged page is an error where it is met, not a wrong row later.
+    // Reports a damaged page where it is read, instead of a wrong row later.
     db.pragma_update(None, "cell_size_check", true)?;
-    // A file somebody tampered with runs no code of its own.
+    // Functions and triggers in a manipulated schema must not run.
     db.pragma_update(None, "trusted_schema", false)?;
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
     db.set_prepared_statement_cache_capacity(STATEMENTS_MAX);

@@ -1,4 +1,4 @@
-//! What SQLite's errors mean to a caller.
+//! Translates SQLite's errors into ours.
 
 use std::path::Path;
 
@@ -7,12 +7,12 @@ use rusqlite::{Error, ErrorCode, ffi};
 use crate::store::CommitError;
 use crate::{Damage, OpenError, StorageError};
 
-/// The database said no to `action`.
+/// An error of the database during `action`.
 pub(super) fn storage(action: &'static str, file: &Path) -> impl Fn(Error) -> StorageError {
     move |error| StorageError::new(action, file, error)
 }
 
-/// The file could not be opened: damaged, or out of reach.
+/// An error of opening: damaged, or not accessible.
 pub(super) fn open(store: &'static str, file: &Path) -> impl Fn(Error) -> OpenError {
     move |error| {
         if is_damage(&error) {
@@ -32,7 +32,7 @@ pub(super) fn damage(store: &'static str, file: &Path, why: String) -> Damage {
     Damage { store, file, line: None, byte: None, session_id: None, seq: None, why }
 }
 
-/// A statement of a commit failed, before the commit itself: nothing is written.
+/// A statement failed before the commit: nothing is written.
 pub(super) fn statement(file: &Path, error: Error) -> CommitError {
     let Error::SqliteFailure(cause, message) = &error else {
         return StorageError::new("write", file, error).into();
@@ -45,8 +45,8 @@ pub(super) fn statement(file: &Path, error: Error) -> CommitError {
     }
 }
 
-/// The commit itself failed. Only some reasons tell that nothing was written: after a failed
-/// sync the pages may or may not reach the disk.
+/// The commit itself failed. Only some errors say that nothing was written: after a failed sync
+/// the pages may or may not reach the disk.
 pub(super) fn commit(file: &Path, error: Error) -> CommitError {
     match code(&error) {
         Some(ErrorCode::DiskFull) => CommitError::OutOfSpace,
@@ -57,8 +57,8 @@ pub(super) fn commit(file: &Path, error: Error) -> CommitError {
     }
 }
 
-/// Whether the file is not what was written: SQLite says so, or a column has a type or a value that
-/// it never has.
+/// Whether the file is damaged: SQLite says so, or a column has a type or value that we never
+/// write.
 pub(super) fn is_damage(error: &Error) -> bool {
     let is_no_value = matches!(
         error,
@@ -77,7 +77,7 @@ pub(super) fn is_busy(error: &Error) -> bool {
     matches!(code(error), Some(ErrorCode::DatabaseBusy))
 }
 
-/// Whether the table does not take such a row.
+/// Whether a row violates a constraint of its table.
 pub(super) fn is_refused(error: &Error) -> bool {
     matches!(code(error), Some(ErrorCode::ConstraintViolation))
 }
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_statement_wrote_nothing() {
+    fn failed_statement_writes_nothing() {
         let file = Path::new("journal.db");
         let of = |code, message| statement(file, failure(code, message));
         check(of(ffi::SQLITE_FULL, "database or disk is full"), "out of space");
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_failed_sync_nobody_knows() {
+    fn failed_sync_is_not_durable() {
         let file = Path::new("journal.db");
         let of = |code| commit(file, failure(code, "disk I/O error"));
         check(of(ffi::SQLITE_IOERR_FSYNC), "not durable");

@@ -1,4 +1,4 @@
-//! The format of the database, and the way from older ones to the present.
+//! The format of the database, and how older formats are brought forward.
 //!
 //! Migrations are only ever added. An older database is copied aside, brought forward in one
 //! transaction and verified before that commits: a crash leaves the old format or the new one.
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, TransactionBehavior};
 
-use super::bare::BareFile;
+use super::bare_file::BareFile;
 use super::fault;
 use crate::{OpenError, StorageError, folder};
 
@@ -24,39 +24,41 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../../migrations/0005_tails.sql"),
 ];
 
-/// CRC-32 over the text of the schema in this format. The text stands in the file and decides how
-/// all the rest is read, so a byte of it that changed has to be noticed first.
+/// CRC-32 over the text of the schema in this format. SQLite reads all rows by this text, which
+/// stands in the file, so a flipped byte in it has to be noticed before anything else is read.
 const SCHEMA_SUM: u32 = 0x2943_7665;
 
-/// Tells our databases from anybody else's: "HNSD".
+/// Tells our databases from those of other programs: "HNSD".
 const APPLICATION_ID: u32 = 0x484E_5344;
 
-/// What stands at the beginning of every SQLite file.
+/// The first bytes of every SQLite file.
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 const HEADER_LEN: usize = 100;
 const USER_VERSION_AT: usize = 60;
 const APPLICATION_ID_AT: usize = 68;
 
-/// What a look at the file tells, before SQLite is let near it.
+/// What the file header says, before SQLite opens the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Found {
-    /// No file, or one that nothing was written to yet.
+pub(super) enum FoundDatabase {
+    /// No file, or an empty one.
     Nothing,
-    /// A database of ours in this format, or in a newer one that is still in its log.
+    /// A database of ours. A newer format may still be in its WAL.
     Format(u32),
 }
 
-/// Looks at the file without touching it, and refuses what is not ours or too new.
-pub(super) fn look(
+/// Reads the file header without SQLite. Refuses a file that is not ours or too new.
+///
+/// Opening alone would let SQLite replay a WAL: a newer program's journal must stay untouched.
+pub(super) fn inspect_file(
     store: &'static str,
     file: &Path,
     bare: Option<&BareFile>,
-) -> Result<Found, OpenError> {
-    let Some(bare) = bare.map(BareFile::file) else { return Ok(Found::Nothing) };
+) -> Result<FoundDatabase, OpenError> {
+    let Some(bare) = bare.map(BareFile::file) else { return Ok(FoundDatabase::Nothing) };
     let failed = |cause| StorageError::new("open", file, cause);
     let len = bare.metadata().map_err(failed)?.len();
     if len == 0 {
-        return Ok(Found::Nothing);
+        return Ok(FoundDatabase::Nothing);
     }
     let mut header = [0; HEADER_LEN];
     if len >= HEADER_LEN as u64 {
@@ -71,17 +73,18 @@ pub(super) fn look(
     };
     let (format, application_id) = (number_at(USER_VERSION_AT), number_at(APPLICATION_ID_AT));
     if application_id != APPLICATION_ID {
-        // A database whose first transaction is still in its log has neither number yet.
+        // The first transaction of a new database, which sets both numbers, is still in the WAL.
         if format == 0 && application_id == 0 {
-            return Ok(Found::Format(0));
+            return Ok(FoundDatabase::Format(0));
         }
         return Err(fault::corrupt(store, file, "it belongs to another program".to_owned()));
     }
-    require_known(file, format)?;
-    Ok(Found::Format(format))
+    check_format(file, format)?;
+    Ok(FoundDatabase::Format(format))
 }
 
-/// Brings the database to the present format. The caller holds the writers' lock.
+/// Brings the database to the present format. The caller holds the writers' lock unless the format
+/// is the present one already.
 pub(super) fn migrate(
     store: &'static str,
     file: &Path,
@@ -89,12 +92,12 @@ pub(super) fn migrate(
 ) -> Result<(), OpenError> {
     let failed = |error| fault::open(store, file)(error);
     let format = format(db).map_err(failed)?;
-    require_known(file, format)?;
+    check_format(file, format)?;
     if format == FORMAT {
         return require_schema(store, file, db);
     }
     if format > 0 {
-        keep_restore_point(file, db, format)?;
+        make_restore_point(file, db, format)?;
     }
     let tx = db.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failed)?;
     let before = counts(&tx, format).map_err(failed)?;
@@ -104,12 +107,13 @@ pub(super) fn migrate(
     tx.pragma_update(None, "user_version", FORMAT).map_err(failed)?;
     tx.pragma_update(None, "application_id", APPLICATION_ID).map_err(failed)?;
     verify(&tx, before).map_err(|why| match why {
-        Unverified::Sqlite(error) => failed(error),
-        Unverified::Because(why) => fault::corrupt(store, file, why),
+        VerifyError::Sqlite(error) => failed(error),
+        VerifyError::Because(why) => fault::corrupt(store, file, why),
     })?;
     require_schema(store, file, &tx)?;
     tx.commit().map_err(failed)?;
-    // So that the next look at the file's header sees the new format.
+    // The header in the file gets the new format only with a checkpoint, and `inspect_file` reads
+    // the header.
     db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).map_err(failed)
 }
 
@@ -117,21 +121,21 @@ pub(super) fn format(db: &Connection) -> rusqlite::Result<u32> {
     db.prepare_cached("PRAGMA user_version")?.query_row([], |row| row.get(0))
 }
 
-/// Refuses a database that a newer program has brought forward since it was opened here. Asked
-/// before every change: it takes a microsecond, a commit a thousand times as long.
-pub(super) fn require_known_now(file: &Path, db: &Connection) -> Result<(), StorageError> {
+/// Refuses a database that a newer program has migrated since it was opened here. Called before
+/// every change: it takes a microsecond, a commit a thousand times as long.
+pub(super) fn require_known_format(file: &Path, db: &Connection) -> Result<(), StorageError> {
     let format = format(db).map_err(fault::storage("read", file))?;
-    require_known(file, format).map_err(|error| StorageError::new("write to", file, error))
+    check_format(file, format).map_err(|error| StorageError::new("write to", file, error))
 }
 
-/// Where the database was copied to before it left `format`.
+/// The path of the copy that is made before a migration from `format`.
 pub(crate) fn restore_point(file: &Path, format: u32) -> PathBuf {
     let mut name = file.file_name().unwrap_or_default().to_owned();
     name.push(format!(".v{format}.bak"));
     file.with_file_name(name)
 }
 
-fn require_known(file: &Path, found: u32) -> Result<(), OpenError> {
+fn check_format(file: &Path, found: u32) -> Result<(), OpenError> {
     if found > FORMAT {
         let path = file.to_owned();
         return Err(OpenError::NewerFormat { path, found, supported: FORMAT });
@@ -150,7 +154,7 @@ fn require_schema(store: &'static str, file: &Path, db: &Connection) -> Result<(
 
 fn schema_sum(db: &Connection) -> rusqlite::Result<u32> {
     let mut sum = crc32fast::Hasher::new();
-    // Those of SQLite itself are left out: a tool may have made statistics.
+    // SQLite's own tables are left out: a tool may have run `ANALYZE`.
     let mut sql = db.prepare(
         "SELECT type, name, tbl_name, sql FROM sqlite_schema \
          WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY name",
@@ -165,18 +169,18 @@ fn schema_sum(db: &Connection) -> rusqlite::Result<u32> {
     Ok(sum.finalize())
 }
 
-/// Copies the database aside, whole and synced, before anything changes.
-fn keep_restore_point(file: &Path, db: &Connection, format: u32) -> Result<(), StorageError> {
+/// Copies the database aside, whole and synced, before a migration.
+fn make_restore_point(file: &Path, db: &Connection, format: u32) -> Result<(), StorageError> {
     let kept = restore_point(file, format);
     if kept.exists() {
-        // An earlier try got this far. What it kept is the same database, or an older state of
-        // it that somebody may still want.
+        // An earlier try got this far. Its copy is the same database, or an older state of it
+        // that must not be overwritten.
         return Ok(());
     }
     copy_database(db, &kept)
 }
 
-/// Where restore points stand until they are whole.
+/// The paths where restore points are written until they are whole.
 pub(super) fn unfinished_restore_points(file: &Path) -> impl Iterator<Item = PathBuf> {
     (1..FORMAT).map(move |format| unfinished(&restore_point(file, format)))
 }
@@ -185,7 +189,7 @@ fn unfinished(to: &Path) -> PathBuf {
     to.with_extension("unfinished")
 }
 
-/// Writes a compact copy of what is committed beside its name, syncs it and moves it there.
+/// Writes a compact copy of the database under a temporary name, syncs it and renames it.
 fn copy_database(db: &Connection, to: &Path) -> Result<(), StorageError> {
     let unfinished = unfinished(to);
     let failed = |cause| StorageError::new("copy the database to", to, cause);
@@ -193,7 +197,7 @@ fn copy_database(db: &Connection, to: &Path) -> Result<(), StorageError> {
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(failed(error)),
         _ => {}
     }
-    // SQLite writes into an empty file that is there, so this decides who may read it.
+    // `VACUUM INTO` accepts an empty file, so the file is created here with private permissions.
     let copy = folder::open_private(&unfinished)?;
     let target = unfinished.to_string_lossy();
     db.execute("VACUUM INTO ?1", [target.as_ref()]).map_err(fault::storage("copy", to))?;
@@ -205,50 +209,50 @@ fn copy_database(db: &Connection, to: &Path) -> Result<(), StorageError> {
     }
 }
 
-/// Rows that no migration may lose.
+/// The number of rows that no migration may change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Counts {
+struct RowCounts {
     events: i64,
     sessions: i64,
     sources: i64,
 }
 
-fn counts(db: &Connection, format: u32) -> rusqlite::Result<Counts> {
+fn counts(db: &Connection, format: u32) -> rusqlite::Result<RowCounts> {
     if format == 0 {
-        return Ok(Counts { events: 0, sessions: 0, sources: 0 });
+        return Ok(RowCounts { events: 0, sessions: 0, sources: 0 });
     }
     let query = "SELECT (SELECT count(*) FROM event), (SELECT count(*) FROM session), \
                  (SELECT count(*) FROM source)";
     db.query_row(query, [], |row| {
-        Ok(Counts { events: row.get(0)?, sessions: row.get(1)?, sources: row.get(2)? })
+        Ok(RowCounts { events: row.get(0)?, sessions: row.get(1)?, sources: row.get(2)? })
     })
 }
 
-enum Unverified {
+enum VerifyError {
     Sqlite(rusqlite::Error),
     Because(String),
 }
 
-impl From<rusqlite::Error> for Unverified {
-    fn from(error: rusqlite::Error) -> Unverified {
-        Unverified::Sqlite(error)
+impl From<rusqlite::Error> for VerifyError {
+    fn from(error: rusqlite::Error) -> VerifyError {
+        VerifyError::Sqlite(error)
     }
 }
 
-fn verify(db: &Connection, before: Counts) -> Result<(), Unverified> {
+fn verify(db: &Connection, before: RowCounts) -> Result<(), VerifyError> {
     let after = counts(db, FORMAT)?;
     if after != before {
-        return Err(Unverified::Because(format!(
+        return Err(VerifyError::Because(format!(
             "a migration would have changed {before:?} into {after:?}"
         )));
     }
     let found: String = db.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
     if found != "ok" {
-        return Err(Unverified::Because(found));
+        return Err(VerifyError::Because(found));
     }
     let orphan = db.prepare("PRAGMA foreign_key_check")?.exists([])?;
     if orphan {
-        return Err(Unverified::Because("a row refers to one that is missing".to_owned()));
+        return Err(VerifyError::Because("a row refers to one that is missing".to_owned()));
     }
     Ok(())
 }
@@ -258,7 +262,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_schema_is_the_one_that_is_expected() {
+    fn schema_checksum_fits_migrations() {
         let db = Connection::open_in_memory().unwrap();
         for migration in MIGRATIONS {
             db.execute_batch(migration).unwrap();

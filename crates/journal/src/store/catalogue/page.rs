@@ -1,61 +1,72 @@
-//! Events, a page at a time, and a way around what is damaged.
+//! Reads events a page at a time, around what is damaged.
 //!
-//! A row that cannot be believed is shown as broken, in its place. Where the database itself
-//! cannot be read on, rows are looked up one by one, so that a damaged page costs what is on it
-//! and nothing behind it.
+//! A row whose checksum does not fit is returned as broken, in its place. Where a scan of the table
+//! stops at a damaged database page, the rest is looked up key by key, so that the page costs the
+//! rows on it and none behind it.
 
 use std::ops::{Deref, RangeInclusive};
 
 use event::{Draft, Event, SessionId};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use super::row::{EventRecord, Key, SEQ_MAX, event_columns, number, session_id};
-use super::{Bodies, Unreadable, View, fault};
+use super::row::{EventRecord, RowKey, SEQ_MAX, event_columns, number, session_id};
+use super::{BodyDecoder, BodyError, CatalogueTx, fault};
 use crate::limit::{PAGE_BYTES_MAX, PAGE_EVENTS_MAX};
-use crate::store::{Broken, Direction, SeqRange, Stored};
+use crate::store::{BrokenEvent, Direction, SeqRange, StoredEvent};
 use crate::{Damage, StorageError};
 
-/// Rows up to what one answer may hold.
+/// Rows up to the limit of one answer.
 #[derive(Default)]
-struct Page {
-    rows: Vec<Stored>,
+struct EventPage {
+    rows: Vec<StoredEvent>,
     bytes: usize,
 }
 
-impl<C: Deref<Target = Connection>, B: Bodies> View<'_, C, B> {
-    /// Own events of a session.
-    pub(super) fn page(&self, session: u32, range: SeqRange) -> Result<Vec<Stored>, StorageError> {
+impl<C: Deref<Target = Connection>, B: BodyDecoder> CatalogueTx<'_, C, B> {
+    /// Reads own events of a session.
+    pub(super) fn page(
+        &self,
+        session: u32,
+        range: SeqRange,
+    ) -> Result<Vec<StoredEvent>, StorageError> {
         let range = SeqRange { from: range.from.max(1), to: range.to.min(SEQ_MAX), ..range };
         if range.from > range.to {
             return Ok(Vec::new());
         }
         let own = self.own_events(session);
-        // What must be there is told by the session; what is there is told by the rows. A whole
-        // row beyond what the session knows of is shown as well: the log decides, not a counter.
+        // `due` is what the session row says must be there: a missing one of these is damage. A
+        // whole row outside of it is returned as well: events count more than a counter.
         let due = range.from.max(*own.start())..=range.to.min(*own.end());
-        let mut page = Page::default();
-        let next = self.scan(session, range, &due, &mut page).map_err(self.failed())?;
+        let mut page = EventPage::default();
+        let next = self.scan(session, range, &due, &mut page).map_err(self.read_failed())?;
+        // The scan ended before the last due event: damage was in the way. Each lookup goes down
+        // the b-tree on its own and passes by the damaged page.
         for seq in steps(next, &due, range.order) {
             if page.is_full() {
                 break;
             }
-            page.push(self.event_at(Key::new(session, seq), None).map_err(self.failed())?);
+            page.push(self.event_at(RowKey::new(session, seq), None).map_err(self.read_failed())?);
         }
         Ok(page.rows)
     }
 
-    /// Events of all sessions by position.
-    pub(super) fn page_of_positions(&self, range: SeqRange) -> Result<Vec<Stored>, StorageError> {
-        let mut page = Page::default();
+    /// Reads events of all sessions by position.
+    pub(super) fn page_of_positions(
+        &self,
+        range: SeqRange,
+    ) -> Result<Vec<StoredEvent>, StorageError> {
+        let mut page = EventPage::default();
         match self.scan_positions(range, &mut page) {
             Ok(true) => return Ok(page.rows),
             Ok(false) => {}
             Err(error) if fault::is_damage(&error) => {}
-            Err(error) => return Err(self.failed()(error)),
+            Err(error) => return Err(self.read_failed()(error)),
         }
-        page = Page::default();
-        for (position, key) in self.places(range)? {
-            page.push(self.event_at(key, Some(position)).map_err(self.failed())?);
+        // Rows that came before the damage may be wrong too, so the page begins again: positions
+        // from the index, each row by its key.
+        page = EventPage::default();
+        for (position, key) in self.keys_by_position(range)? {
+            page.push(self.event_at(key, Some(position)).map_err(self.read_failed())?);
             if page.is_full() {
                 break;
             }
@@ -63,13 +74,14 @@ impl<C: Deref<Target = Connection>, B: Bodies> View<'_, C, B> {
         Ok(page.rows)
     }
 
-    /// Which events have to be there: those the session's counters agree on. Where they do not
-    /// agree, because it has copies that are counted elsewhere or because one of them is damaged,
-    /// those between the first and the last row.
+    /// Returns the range of `seq` that must be there: what the counters of the session say, if they
+    /// agree. They do not if the session has copies, which count elsewhere, or if one is damaged.
+    /// Then it is the range between the first and the last row.
     fn own_events(&self, session: u32) -> RangeInclusive<u64> {
         const COUNTED: &str = "SELECT base_seq, tail_seq, events FROM session WHERE number = ?1";
-        let counted = self
-            .one(COUNTED, [session], |row| Ok((number(row, 0)?, number(row, 1)?, number(row, 2)?)));
+        let counted = self.query_one(COUNTED, [session], |row| {
+            Ok((number(row, 0)?, number(row, 1)?, number(row, 2)?))
+        });
         if let Ok(Some((base, tail, events))) = counted
             && base.checked_add(events) == Some(tail)
         {
@@ -77,10 +89,10 @@ impl<C: Deref<Target = Connection>, B: Bodies> View<'_, C, B> {
         }
         const FIRST: &str = "SELECT min(pk) FROM event WHERE pk BETWEEN ?1 AND ?2";
         const LAST: &str = "SELECT max(pk) FROM event WHERE pk BETWEEN ?1 AND ?2";
-        let bounds = [Key::new(session, 1).0, Key::new(session, SEQ_MAX).0];
+        let bounds = [RowKey::new(session, 1).0, RowKey::new(session, SEQ_MAX).0];
         let end = |sql: &str| {
-            let end = self.one(sql, bounds, |row| row.get::<_, Option<i64>>(0));
-            end.ok().flatten().flatten().map(|pk| Key(pk).seq())
+            let end = self.query_one(sql, bounds, |row| row.get::<_, Option<i64>>(0));
+            end.ok().flatten().flatten().map(|pk| RowKey(pk).seq())
         };
         match (end(FIRST), end(LAST)) {
             (Some(first), Some(last)) => first..=last,
@@ -89,14 +101,15 @@ impl<C: Deref<Target = Connection>, B: Bodies> View<'_, C, B> {
     }
 
     /// Reads the rows of a session into the page and returns the `seq` it would have read next.
-    /// A place that is due and has no row is shown as damaged. Stops where the database cannot
-    /// be read on.
+    ///
+    /// A `seq` that is due and has no row is returned as broken. Stops without an error where a
+    /// database page is damaged.
     fn scan(
         &self,
         session: u32,
         range: SeqRange,
         due: &RangeInclusive<u64>,
-        page: &mut Page,
+        page: &mut EventPage,
     ) -> rusqlite::Result<u64> {
         const UP: &str = concat!(
             "SELECT ",
@@ -114,7 +127,7 @@ impl<C: Deref<Target = Connection>, B: Bodies> View<'_, C, B> {
         };
         let mut last = None;
         let mut statement = self.db.prepare_cached(sql)?;
-        let bounds = [Key::new(session, range.from).0, Key::new(session, range.to).0];
+        let bounds = [RowKey::new(session, range.from).0, RowKey::new(session, range.to).0];
         let mut rows = statement.query(bounds)?;
         while !page.is_full() {
             let row = match rows.next() {
@@ -125,20 +138,21 @@ impl<C: Deref<Target = Connection>, B: Bodies> View<'_, C, B> {
             let stored = self.stored(row)?;
             let found = stored.seq;
             if stored.event.is_err() && !due.contains(&found) {
-                // What cannot be believed cannot be believed about its place either.
+                // The checksum covers the key: a broken row may have another `seq` than it says.
                 continue;
             }
             let is_next = last.is_none_or(|last| is_behind(found, last, range.order));
             if !is_next || !(range.from..=range.to).contains(&found) {
-                // Rows that were not asked for, or go back, are on a page that is not what it says.
+                // A row outside the range, or out of order, is on a damaged page.
                 break;
             }
             last = Some(found);
+            // Due events between the row before and this one have no row.
             for seq in steps(next, due, range.order) {
                 if seq == found || is_behind(seq, found, range.order) || page.is_full() {
                     break;
                 }
-                page.push(self.event_at(Key::new(session, seq), None)?);
+                page.push(self.event_at(RowKey::new(session, seq), None)?);
                 next = step(seq, range.order);
             }
             if page.is_full() {
@@ -150,8 +164,8 @@ impl<C: Deref<Target = Connection>, B: Bodies> View<'_, C, B> {
         Ok(next)
     }
 
-    /// Reads rows by position into the page; `false` if what it met cannot be right.
-    fn scan_positions(&self, range: SeqRange, page: &mut Page) -> rusqlite::Result<bool> {
+    /// Reads rows by position into the page; `false` if it met a row that cannot be right.
+    fn scan_positions(&self, range: SeqRange, page: &mut EventPage) -> rusqlite::Result<bool> {
         const UP: &str = concat!(
             "SELECT ",
             event_columns!(),
@@ -181,8 +195,8 @@ impl<C: Deref<Target = Connection>, B: Bodies> View<'_, C, B> {
         Ok(true)
     }
 
-    /// Places by position, from the index alone: it may be whole where the events are not.
-    fn places(&self, range: SeqRange) -> Result<Vec<(u64, Key)>, StorageError> {
+    /// Lists keys by position from the index alone, which may be whole where the table is not.
+    fn keys_by_position(&self, range: SeqRange) -> Result<Vec<(u64, RowKey)>, StorageError> {
         const UP: &str = "SELECT pk, position FROM event INDEXED BY event_position \
             WHERE position BETWEEN ?1 AND ?2 ORDER BY position LIMIT ?3";
         const DOWN: &str = "SELECT pk, position FROM event INDEXED BY event_position \
@@ -192,11 +206,11 @@ impl<C: Deref<Target = Connection>, B: Bodies> View<'_, C, B> {
             Direction::NewestFirst => DOWN,
         };
         let bounds = params![int(range.from), int(range.to), PAGE_EVENTS_MAX as i64];
-        self.all(sql, bounds, |row| Ok((number(row, 1)?, key(row)?)))
+        self.query_all(sql, bounds, |row| Ok((number(row, 1)?, key(row)?)))
     }
 
-    /// The event at one place: whole, or as damaged as it is.
-    fn event_at(&self, key: Key, position: Option<u64>) -> rusqlite::Result<Stored> {
+    /// Reads the event with this key, whole or broken.
+    fn event_at(&self, key: RowKey, position: Option<u64>) -> rusqlite::Result<StoredEvent> {
         const SQL: &str = concat!("SELECT ", event_columns!(), " FROM event WHERE pk = ?1");
         let mut statement = self.db.prepare_cached(SQL)?;
         let why = match statement.query_row([key.0], |row| self.stored(row)).optional() {
@@ -205,11 +219,11 @@ impl<C: Deref<Target = Connection>, B: Bodies> View<'_, C, B> {
             Err(error) if fault::is_damage(&error) => error.to_string(),
             Err(error) => return Err(error),
         };
-        let broken = self.broken(key, unreadable(why), &[])?;
+        let broken = self.broken(key, body_error(why), &[])?;
         Ok(stored(key, position.unwrap_or(0), Err(broken)))
     }
 
-    fn stored(&self, row: &Row<'_>) -> rusqlite::Result<Stored> {
+    fn stored(&self, row: &Row<'_>) -> rusqlite::Result<StoredEvent> {
         let key = key(row)?;
         let position = row.get::<_, i64>(1).unwrap_or(0) as u64;
         let (unreadable, body) = match EventRecord::read(row) {
@@ -219,7 +233,7 @@ impl<C: Deref<Target = Connection>, B: Bodies> View<'_, C, B> {
             },
             Err(error) => {
                 let body = row.get_ref(10)?.as_bytes().unwrap_or_default();
-                (unreadable(error.to_string()), body)
+                (body_error(error.to_string()), body)
             }
         };
         Ok(stored(key, position, Err(self.broken(key, unreadable, body)?)))
@@ -228,31 +242,31 @@ impl<C: Deref<Target = Connection>, B: Bodies> View<'_, C, B> {
     pub(super) fn draft(
         &self,
         record: &EventRecord<'_>,
-    ) -> rusqlite::Result<Result<Draft, Unreadable>> {
+    ) -> rusqlite::Result<Result<Draft, BodyError>> {
         let session_id = match self.session_of(record)? {
             Ok(session_id) => session_id,
-            Err(why) => return Ok(Err(unreadable(why))),
+            Err(why) => return Ok(Err(body_error(why))),
         };
         let Some(name) = &record.payload else {
             return Ok(self.bodies.draft(record, &session_id, None));
         };
         let read = |bytes: &[u8]| self.bodies.draft(record, &session_id, Some(bytes));
-        Ok(self.payload(name, read)?.unwrap_or_else(|why| Err(unreadable(why))))
+        Ok(self.payload(name, read)?.unwrap_or_else(|why| Err(body_error(why))))
     }
 
-    /// The event of a record whose payload was found elsewhere.
+    /// Decodes a record whose payload was found elsewhere.
     pub(super) fn draft_with(
         &self,
         record: &EventRecord<'_>,
         payload: &[u8],
-    ) -> rusqlite::Result<Result<Draft, Unreadable>> {
+    ) -> rusqlite::Result<Result<Draft, BodyError>> {
         let session_id = self.session_of(record)?;
         Ok(session_id
-            .map_err(unreadable)
+            .map_err(body_error)
             .and_then(|session_id| self.bodies.draft(record, &session_id, Some(payload))))
     }
 
-    /// Whose event a record is, if it can be believed.
+    /// Returns the session of a record, if the checksum of the record fits.
     fn session_of(
         &self,
         record: &EventRecord<'_>,
@@ -260,11 +274,11 @@ impl<C: Deref<Target = Connection>, B: Bodies> View<'_, C, B> {
         if !record.is_whole() {
             return Ok(Err("the checksum does not fit"));
         }
-        Ok(self.name(record.key.session())?.ok_or("its session is missing"))
+        Ok(self.session_id_of(record.key.session())?.ok_or("its session is missing"))
     }
 
-    /// The id of a session, from its row or else from the index over ids.
-    pub(super) fn name(&self, session: u32) -> rusqlite::Result<Option<SessionId>> {
+    /// Returns the id of a session, from its row or else from the unique index over ids.
+    pub(super) fn session_id_of(&self, session: u32) -> rusqlite::Result<Option<SessionId>> {
         const ROW: &str = "SELECT id FROM session WHERE number = ?1";
         const INDEX: &str =
             "SELECT id FROM session INDEXED BY sqlite_autoindex_session_1 WHERE +number = ?1";
@@ -288,29 +302,29 @@ impl<C: Deref<Target = Connection>, B: Bodies> View<'_, C, B> {
 
     fn broken(
         &self,
-        key: Key,
-        unreadable: Unreadable,
+        key: RowKey,
+        unreadable: BodyError,
         body: &[u8],
-    ) -> rusqlite::Result<Box<Broken>> {
+    ) -> rusqlite::Result<Box<BrokenEvent>> {
         let mut damage = Damage {
             store: self.catalogue.store,
             file: self.catalogue.file.clone(),
             line: None,
             byte: None,
-            session_id: self.name(key.session())?,
+            session_id: self.session_id_of(key.session())?,
             seq: Some(key.seq()),
             why: unreadable.why,
         };
-        let Some(place) = unreadable.place else {
-            return Ok(Box::new(Broken { damage, bytes: body.to_vec() }));
+        let Some(location) = unreadable.location else {
+            return Ok(Box::new(BrokenEvent { damage, bytes: body.to_vec() }));
         };
-        (damage.file, damage.line, damage.byte) = (place.file, place.line, place.byte);
-        Ok(Box::new(Broken { damage, bytes: place.bytes }))
+        (damage.file, damage.line, damage.byte) = (location.file, location.line, location.byte);
+        Ok(Box::new(BrokenEvent { damage, bytes: location.bytes }))
     }
 }
 
-impl Page {
-    fn push(&mut self, stored: Stored) {
+impl EventPage {
+    fn push(&mut self, stored: StoredEvent) {
         self.bytes += match &stored.event {
             Ok(event) => event.data.get().len() + event.text.as_ref().map_or(0, String::len),
             Err(broken) => broken.bytes.len(),
@@ -323,24 +337,24 @@ impl Page {
     }
 }
 
-pub(super) fn key(row: &Row<'_>) -> rusqlite::Result<Key> {
-    row.get(0).map(Key)
+pub(super) fn key(row: &Row<'_>) -> rusqlite::Result<RowKey> {
+    row.get(0).map(RowKey)
 }
 
-fn unreadable(why: impl Into<String>) -> Unreadable {
-    Unreadable { why: why.into(), place: None }
+fn body_error(why: impl Into<String>) -> BodyError {
+    BodyError { why: why.into(), location: None }
 }
 
-/// A position or count as SQLite keeps it; what is beyond is beyond everything stored.
+/// Converts a position for SQLite, whose numbers are signed. No stored position is larger.
 fn int(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-fn stored(key: Key, position: u64, event: Result<Event, Box<Broken>>) -> Stored {
-    Stored { position, session: key.session(), seq: key.seq(), event }
+fn stored(key: RowKey, position: u64, event: Result<Event, Box<BrokenEvent>>) -> StoredEvent {
+    StoredEvent { position, session: key.session(), seq: key.seq(), event }
 }
 
-/// The numbers from `next` to the end of `due`, in the given order.
+/// Iterates from `next` to the end of `due`, in the given order.
 fn steps(
     next: u64,
     due: &RangeInclusive<u64>,

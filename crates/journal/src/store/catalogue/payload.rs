@@ -1,7 +1,7 @@
-//! Payloads: through the index over their names, and past it where that is damaged.
+//! Reads payloads: through the index over their names, or by a scan where the index is damaged.
 //!
-//! The texts of most events are payloads, so whatever hangs on the index would be lost with one
-//! page of it.
+//! Most texts of events are in payloads, so one damaged page of the index would otherwise cost all
+//! texts it leads to.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -11,38 +11,39 @@ use std::sync::PoisonError;
 use rusqlite::{Connection, OptionalExtension, Row, ToSql};
 
 use super::row::payload_sum;
-use super::{Bodies, View, fault};
+use super::{BodyDecoder, CatalogueTx, fault};
 use crate::store::Direction;
 
-/// The numbers of payloads by their names, as the rows tell them. Kept for as long as the catalogue
-/// is open, because whoever reads past a damaged index asks again with every page of events; but
-/// another process may repair the database meanwhile, and then all of them are others.
+/// Row numbers of payloads by name, from a scan of the table.
+///
+/// Kept while the catalogue is open, because every page of events behind a damaged index asks
+/// again. Another process may repair the database meanwhile, and then all numbers change.
 #[derive(Debug, Default)]
 pub(super) struct PayloadNumbers {
     by_name: HashMap<[u8; 32], i64>,
-    /// The highest number of all.
+    /// The highest row number that was scanned.
     last: i64,
-    /// The name of the highest number that has one, to tell whether the rest still holds.
+    /// The highest row with a readable name, to check whether the numbers still hold.
     witness: Option<(i64, [u8; 32])>,
 }
 
-/// What a lookup gave, or why it gave nothing.
-type Found<T> = Result<T, String>;
+/// The result of a lookup, or why there is none.
+type Lookup<T> = Result<T, String>;
 
-impl<C: Deref<Target = Connection>, B: Bodies> View<'_, C, B> {
-    /// Gives the bytes of a payload to `read`, if they are there and whole.
+impl<C: Deref<Target = Connection>, B: BodyDecoder> CatalogueTx<'_, C, B> {
+    /// Passes the bytes of a payload to `read`, if they are there and whole.
     pub(super) fn payload<T>(
         &self,
         name: &[u8; 32],
         read: impl Fn(&[u8]) -> T,
-    ) -> rusqlite::Result<Found<T>> {
+    ) -> rusqlite::Result<Lookup<T>> {
         const BY_NAME: &str = "SELECT checksum, bytes FROM payload WHERE digest = ?1";
         const BY_NUMBER: &str = "SELECT checksum, bytes FROM payload WHERE number = ?1";
         let why = match self.whole_payload(BY_NAME, name, name, &read)? {
             Ok(found) => return Ok(Ok(found)),
             Err(why) => why,
         };
-        // Where the index led to the right row, looking at all of them would find no other.
+        // If the index led to the right row, the row itself is damaged and a scan finds no other.
         if !self.leads_nowhere(name)? {
             return Ok(Err(why));
         }
@@ -55,7 +56,7 @@ impl<C: Deref<Target = Connection>, B: Bodies> View<'_, C, B> {
         }
     }
 
-    /// Whether the index does not know a name, or knows it for another row than it should.
+    /// Whether the index lacks a name, or leads to a row with another name.
     fn leads_nowhere(&self, name: &[u8; 32]) -> rusqlite::Result<bool> {
         const NUMBER: &str = "SELECT number FROM payload WHERE digest = ?1";
         let number = self.db.prepare_cached(NUMBER)?.query_row([name], |row| row.get::<_, i64>(0));
@@ -77,7 +78,7 @@ impl<C: Deref<Target = Connection>, B: Bodies> View<'_, C, B> {
         key: impl ToSql,
         name: &[u8; 32],
         read: impl Fn(&[u8]) -> T,
-    ) -> rusqlite::Result<Found<T>> {
+    ) -> rusqlite::Result<Lookup<T>> {
         let mut statement = self.db.prepare_cached(sql)?;
         let whole = statement.query_row([key], |row| Ok(whole_bytes(row, name).map(&read)));
         match whole.optional() {
@@ -91,7 +92,7 @@ impl<C: Deref<Target = Connection>, B: Bodies> View<'_, C, B> {
         }
     }
 
-    /// Where a payload stands, asked of every row that can be reached and was not asked before.
+    /// Returns the row number of a payload. Scans the rows that were not scanned before.
     fn number_of_payload(&self, name: &[u8; 32]) -> rusqlite::Result<Option<i64>> {
         let numbers = &self.catalogue.payloads;
         let mut numbers = numbers.lock().unwrap_or_else(PoisonError::into_inner);
@@ -100,6 +101,7 @@ impl<C: Deref<Target = Connection>, B: Bodies> View<'_, C, B> {
         }
         if !numbers.by_name.contains_key(name) {
             let behind = numbers.last;
+            // From the beginning up to the damage, then from the end down to it.
             for order in [Direction::OldestFirst, Direction::NewestFirst] {
                 if self.number_payloads(behind, order, &mut numbers)? {
                     break;
@@ -109,8 +111,8 @@ impl<C: Deref<Target = Connection>, B: Bodies> View<'_, C, B> {
         Ok(numbers.by_name.get(name).copied())
     }
 
-    /// Whether numbers that were noted are those of this database. What is damaged since proves
-    /// nothing.
+    /// Whether the scanned numbers are those of this database. A witness row that is damaged since
+    /// proves nothing, so the numbers stay.
     fn still_hold(&self, numbers: &PayloadNumbers) -> rusqlite::Result<bool> {
         let Some((number, name)) = numbers.witness else { return Ok(true) };
         match self.name_of_payload(number) {
@@ -125,7 +127,7 @@ impl<C: Deref<Target = Connection>, B: Bodies> View<'_, C, B> {
         self.db.prepare_cached(NAME)?.query_row([number], |row| row.get(0)).optional()
     }
 
-    /// Reads on as far as it goes; says whether that was to the end.
+    /// Scans up to the end or the first damage; returns whether it reached the end.
     fn number_payloads(
         &self,
         behind: i64,
@@ -152,7 +154,7 @@ impl<C: Deref<Target = Connection>, B: Bodies> View<'_, C, B> {
             };
             let number: i64 = row.get(0)?;
             if last.is_some_and(|last| number.cmp(&last) != onward) {
-                // Rows that go back are on a page that is not what it says.
+                // A row out of order is on a damaged page.
                 return Ok(false);
             }
             last = Some(number);
@@ -165,8 +167,8 @@ impl<C: Deref<Target = Connection>, B: Bodies> View<'_, C, B> {
     }
 }
 
-/// The bytes of a row, if the checksum over them and the name fits. A damaged row may have other
-/// types than it should.
+/// Returns the bytes of a row if the checksum over name and bytes fits. In a damaged row the
+/// columns may have other types.
 fn whole_bytes<'a>(row: &'a Row<'_>, name: &[u8; 32]) -> Option<&'a [u8]> {
     let bytes = row.get_ref(1).ok()?.as_blob().ok()?;
     (row.get(0) == Ok(payload_sum(name, bytes))).then_some(bytes)

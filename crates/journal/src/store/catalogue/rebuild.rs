@@ -1,7 +1,12 @@
-//! Mending: everything that can be read goes into a new database, and that over the damaged one.
+//! Repair: copies everything readable into a new database, and that over the damaged one.
 //!
-//! What is replaced is kept, byte for byte. Events that are gone leave their place to an
-//! `unknown` event that says so; counters and indexes come out of the events.
+//! The damaged file is kept in the quarantine, byte for byte. An event that cannot be recovered is
+//! replaced by an `unknown` event with the reason, so that numbers stay. Counters and indexes are
+//! computed from the events. An event is looked for in this order:
+//!
+//! ```text
+//! table, through the b-tree ─► record in the bytes of the file ─► payload in the bytes of the file
+//! ```
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fs;
@@ -16,31 +21,36 @@ use rusqlite::backup::{Backup, StepResult};
 use rusqlite::types::Value;
 use rusqlite::{Connection, params_from_iter};
 
-use super::carve::{Carved, carve_events, carve_payloads};
+use super::carve::{CarvedEvent, carve_events, carve_payloads};
 use super::payload::PayloadNumbers;
-use super::row::{EventRecord, Key, SEQ_MAX, number};
+use super::row::{EventRecord, RowKey, SEQ_MAX, number};
 use super::write::{insert_session, replace_session, write_events};
-use super::{Bodies, Catalogue, Flush, View, connection, fault, migration, tails};
-use crate::intake::size;
+use super::{
+    BodyDecoder, Catalogue, CatalogueTx, Synchronous, connection, fault, migration, tails,
+};
 use crate::limit::{LOCK_WAIT_MAX, PAGE_BYTES_MAX, PAGE_EVENTS_MAX};
 use crate::lock::pause_for;
+use crate::prepare::json_size;
 use crate::store::quarantine::Quarantine;
-use crate::store::{Broken, Direction, EventRow, Packed, ParentRow, Reader, SeqRange, SessionRow};
+use crate::store::{
+    BrokenEvent, Direction, EventRow, PackedEvent, ParentRow, SeqRange, SessionRow, StoreReader,
+};
 use crate::{Damage, StorageError, folder};
 
-/// What a store is mended with.
-pub(crate) struct Tools<'a> {
+/// What the repair needs from the store.
+pub(crate) struct RepairTools<'a> {
     pub quarantine: &'a Quarantine,
-    /// How the store keeps the texts of events that are recorded together.
-    pub pack_all: &'a dyn Fn(&[&Draft]) -> Vec<Packed>,
-    /// Whether a payload has its name from these bytes, and not from others.
+    /// Packs the texts of events that are recorded together.
+    pub pack_all: &'a dyn Fn(&[&Draft]) -> Vec<PackedEvent>,
+    /// Whether the name of a payload is the hash of these bytes.
     pub proves: &'a dyn Fn(&[u8; 32], &[u8]) -> bool,
 }
 
-/// Between two looks at a log that another program copies, which takes a good part of a second.
+/// Pause between two tries while another process runs a checkpoint, which takes a good part of a
+/// second.
 const COPIER_POLL: Duration = Duration::from_millis(20);
 
-/// Tables whose rows stand for themselves.
+/// Tables whose rows are copied as they are.
 const PLAIN_TABLES: [(&str, &str); 5] = [
     ("sighting", "event, source, observed_at, observed_ns, source_position, differs"),
     ("tombstone", "session_id, deleted_at, deleted_ns"),
@@ -50,92 +60,95 @@ const PLAIN_TABLES: [(&str, &str); 5] = [
 ];
 
 impl Catalogue {
-    /// Replaces the database by one made from what can be read of it. Returns what is gone: the
-    /// damage to every event that only its place is left of.
+    /// Replaces the content of the database by what can be read of it. Returns the damage of every
+    /// event that could not be recovered.
     pub(crate) fn rebuild(
         &self,
-        bodies: impl Bodies + Copy,
-        tools: &Tools<'_>,
+        bodies: impl BodyDecoder + Copy,
+        tools: &RepairTools<'_>,
     ) -> Result<Vec<Damage>, StorageError> {
         let failed = fault::storage("repair", &self.file);
         let turn = self.lock.acquire();
         let _turn = turn.map_err(|error| StorageError::new("repair", &self.file, error))?;
         self.require_in_place("repair")?;
         let mut db = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
-        migration::require_known_now(&self.file, &db)?;
-        self.copying.join();
-        // Nobody writes while the turn is ours, so all of it is in the one file afterwards.
-        self.settle_log(&db)?;
+        migration::require_known_format(&self.file, &db)?;
+        self.checkpointer.join();
+        // No process writes while this one holds the lock, so afterwards everything is in the one
+        // file, which can be copied and searched.
+        self.checkpoint_wal(&db)?;
         let kept = tools.quarantine.copy_opened(&self.file, self.bare.file())?;
-        let path = repaired(&self.file);
+        let path = repaired_path(&self.file);
         remove_database(&path)?;
-        let (made, gone) = self.make_anew(&path, &db, &kept, bodies, tools)?;
-        // Copied over, not moved: other processes have the file open.
+        let (made, gone) = self.build_copy(&path, &db, &kept, bodies, tools)?;
+        // The new content goes into the old file. A rename would leave other processes with the
+        // damaged file open.
         let copied = Backup::new(&made, &mut db).and_then(|backup| backup.step(-1));
         if copied.map_err(&failed)? != StepResult::Done {
-            return Err(self.in_use());
+            return Err(self.in_use_error());
         }
         drop(made);
         remove_database(&path)?;
-        // They have other numbers now.
+        // Payloads have other row numbers now.
         let mut payloads = self.payloads.lock().unwrap_or_else(PoisonError::into_inner);
         *payloads = PayloadNumbers::default();
         drop(payloads);
-        // What somebody keeps from being copied now is in the log, and is copied later.
-        copy_log(&db).map_err(failed)?;
+        // If a reader holds the checkpoint up, the new content stays in the WAL until the next.
+        run_checkpoint(&db).map_err(failed)?;
         Ok(gone)
     }
 
-    /// Removes what a repair left behind that was killed behind its end, for the next one to find
-    /// nothing to do: see [`remove_unfinished`].
-    pub(crate) fn tidy(&self) -> Result<(), StorageError> {
+    /// Removes the copy of a repair that was killed after it had replaced the content. The next
+    /// check finds no damage, so no other repair would remove it.
+    pub(crate) fn remove_leftovers(&self) -> Result<(), StorageError> {
         let turn = self.lock.acquire();
         let _turn = turn.map_err(|error| StorageError::new("repair", &self.file, error))?;
-        remove_unfinished(&self.file)
+        remove_unfinished_copies(&self.file)
     }
 
-    /// Copies all of the log into the database. Whoever copies it too, or reads what was before it,
-    /// is waited for: a file that somebody else still writes to would be kept half of one state and
-    /// half of another.
-    fn settle_log(&self, db: &Connection) -> Result<(), StorageError> {
+    /// Checkpoints all of the WAL. Waits for readers and for checkpoints of other processes: a copy
+    /// of a file that another process still writes to would be half of one state and half of
+    /// another.
+    fn checkpoint_wal(&self, db: &Connection) -> Result<(), StorageError> {
         let began = Instant::now();
         loop {
-            // Waits by itself for those who read, but not for those who copy.
-            if copy_log(db).map_err(fault::storage("repair", &self.file))? {
+            // SQLite waits for readers here, but not for another checkpoint.
+            if run_checkpoint(db).map_err(fault::storage("repair", &self.file))? {
                 return Ok(());
             }
             if began.elapsed() >= LOCK_WAIT_MAX {
-                return Err(self.in_use());
+                return Err(self.in_use_error());
             }
             pause_for(COPIER_POLL);
         }
     }
 
-    fn in_use(&self) -> StorageError {
+    fn in_use_error(&self) -> StorageError {
         let why = "another program is reading it or copying its log; end that (`hansard down` ends \
                    the daemon) and repair again";
         StorageError::new("repair", &self.file, std::io::Error::other(why))
     }
 
-    fn make_anew(
+    fn build_copy(
         &self,
         path: &Path,
         old: &Connection,
         kept: &Path,
-        bodies: impl Bodies + Copy,
-        tools: &Tools<'_>,
+        bodies: impl BodyDecoder + Copy,
+        tools: &RepairTools<'_>,
     ) -> Result<(Connection, Vec<Damage>), StorageError> {
         let failed = fault::storage("write", path);
         folder::open_private(path)?;
-        // One database is copied over another only where their pages are alike.
+        // The backup API copies pages, so both databases need the same page size.
         let page_bytes = page_bytes(old).map_err(fault::storage("read", &self.file))?;
-        let new = connection::writer_with_pages(page_bytes, path, Flush::Never);
+        let new = connection::writer_with_pages(page_bytes, path, Synchronous::Off);
         let mut new = new.map_err(&failed)?;
         migration::migrate(self.store, path, &mut new)
             .map_err(|error| StorageError::new("create", path, error))?;
         let tx = new.transaction().map_err(&failed)?;
-        let old = View::new(self, old, bodies).map_err(fault::storage("read", &self.file))?;
-        let written = View::new(self, &*tx, bodies).map_err(&failed)?;
+        let old =
+            CatalogueTx::new(self, old, bodies).map_err(fault::storage("read", &self.file))?;
+        let written = CatalogueTx::new(self, &*tx, bodies).map_err(&failed)?;
         let gone = Rebuild { old, kept, new: written, tools }.run()?;
         tx.commit().map_err(&failed)?;
         Ok((new, gone))
@@ -143,30 +156,30 @@ impl Catalogue {
 }
 
 struct Rebuild<'a, B> {
-    old: View<'a, &'a Connection, B>,
-    /// A copy of the file that is not open elsewhere.
+    old: CatalogueTx<'a, &'a Connection, B>,
+    /// The copy in the quarantine, which is not open elsewhere.
     kept: &'a Path,
-    new: View<'a, &'a Connection, B>,
-    tools: &'a Tools<'a>,
+    new: CatalogueTx<'a, &'a Connection, B>,
+    tools: &'a RepairTools<'a>,
 }
 
-/// An event that cannot be believed where it stands.
-struct Lost {
-    key: Key,
+/// An event whose row is damaged or missing.
+struct LostEvent {
+    key: RowKey,
     position: u64,
-    broken: Box<Broken>,
+    broken: Box<BrokenEvent>,
 }
 
-/// Events that can be read, on their way into the new database.
+/// Whole events that are written into the new database together.
 #[derive(Default)]
-struct Together {
-    events: Vec<(Key, u64, Draft)>,
+struct EventBatch {
+    events: Vec<(RowKey, u64, Draft)>,
     bytes: usize,
 }
 
-impl Together {
-    fn push(&mut self, key: Key, position: u64, draft: Draft) {
-        self.bytes += size(&draft);
+impl EventBatch {
+    fn push(&mut self, key: RowKey, position: u64, draft: Draft) {
+        self.bytes += json_size(&draft);
         self.events.push((key, position, draft));
     }
 
@@ -179,7 +192,7 @@ impl Together {
     }
 }
 
-impl<B: Bodies> Rebuild<'_, B> {
+impl<B: BodyDecoder> Rebuild<'_, B> {
     fn run(&self) -> Result<Vec<Damage>, StorageError> {
         let rows = self.sessions()?;
         let mut lost = Vec::new();
@@ -187,13 +200,14 @@ impl<B: Bodies> Rebuild<'_, B> {
             insert_session(self.new.db, row).map_err(self.unwritten())?;
             lost.extend(self.copy_events(row)?);
         }
-        let lost = self.carve_out(lost)?;
-        self.fill_places(&rows, &lost)?;
+        // After all whole events: a carved record must not take a position that one of them has.
+        let lost = self.carve_lost(lost)?;
+        self.fill_lost(&rows, &lost)?;
         for row in rows.values() {
             let counted = self.new.recount(row)?.row;
             if counted.tail_seq > counted.base_seq {
                 replace_session(self.new.db, &counted).map_err(self.unwritten())?;
-                tails::note_up_to(self.new.db, row.number, counted.tail_seq)
+                tails::write_stretches(self.new.db, row.number, counted.tail_seq)
                     .map_err(self.unwritten())?;
             }
         }
@@ -201,11 +215,12 @@ impl<B: Bodies> Rebuild<'_, B> {
         Ok(lost.into_iter().map(|lost| lost.broken.damage).collect())
     }
 
-    /// Every session there is a trace of: a row, an entry of the index, or events.
+    /// Collects every session that has a row, an entry in the index over ids, or events.
     fn sessions(&self) -> Result<BTreeMap<u32, SessionRow>, StorageError> {
         const INDEX: &str = "SELECT number FROM session INDEXED BY sqlite_autoindex_session_1";
         let mut numbers: BTreeSet<u32> = self.old.sessions_of_events()?.into_iter().collect();
-        numbers.extend(self.old.all(INDEX, [], |row| row.get::<_, u32>(0)).unwrap_or_default());
+        numbers
+            .extend(self.old.query_all(INDEX, [], |row| row.get::<_, u32>(0)).unwrap_or_default());
         let mut last = 0;
         while let Some(row) = self.old.session_above(last)? {
             last = row.number;
@@ -218,12 +233,12 @@ impl<B: Bodies> Rebuild<'_, B> {
         if let Ok(Some(row)) = self.old.session_numbered(number) {
             return Ok(row);
         }
-        let id = self.old.name(number).ok().flatten().unwrap_or_else(|| {
+        let id = self.old.session_id_of(number).ok().flatten().unwrap_or_else(|| {
             SessionId::new(format!("salvaged-{number}")).expect("a name with nothing special")
         });
         self.old.names.borrow_mut().insert(number, id.clone());
         let mut row = SessionRow::new(number, &id, Time::EPOCH);
-        let events = self.old.page(number, from(1))?;
+        let events = self.old.page(number, range_from(1))?;
         if let Some(first) = events.iter().find_map(|stored| stored.event.as_ref().ok()) {
             row.base_seq = first.seq - 1;
             row.created_at = first.created_at;
@@ -232,29 +247,28 @@ impl<B: Bodies> Rebuild<'_, B> {
         Ok(row)
     }
 
-    /// Copies what is whole, and returns what is not.
-    fn copy_events(&self, row: &SessionRow) -> Result<Vec<Lost>, StorageError> {
+    /// Copies the whole events of a session, and returns the others.
+    fn copy_events(&self, row: &SessionRow) -> Result<Vec<LostEvent>, StorageError> {
         let mut lost = Vec::new();
         let mut next = 1;
         loop {
-            let page = self.old.page(row.number, from(next))?;
+            let page = self.old.page(row.number, range_from(next))?;
             let Some(last) = page.last() else { return Ok(lost) };
             next = last.seq + 1;
-            let mut whole = Together::default();
+            let mut whole = EventBatch::default();
             for stored in page {
-                let key = Key::new(stored.session, stored.seq);
+                let key = RowKey::new(stored.session, stored.seq);
                 match stored.event {
                     Ok(event) => whole.push(key, stored.position, event.draft),
-                    Err(broken) => lost.push(Lost { key, position: stored.position, broken }),
+                    Err(broken) => lost.push(LostEvent { key, position: stored.position, broken }),
                 }
             }
-            self.write(whole)?;
+            self.write_batch(whole)?;
         }
     }
 
-    /// Looks for lost events in the bytes of the file, where damage to the tables around them
-    /// does not count, and returns those that are not there either.
-    fn carve_out(&self, lost: Vec<Lost>) -> Result<Vec<Lost>, StorageError> {
+    /// Searches the bytes of the file for lost events, and returns those that are not there either.
+    fn carve_lost(&self, lost: Vec<LostEvent>) -> Result<Vec<LostEvent>, StorageError> {
         if lost.is_empty() {
             return Ok(lost);
         }
@@ -262,7 +276,8 @@ impl<B: Bodies> Rebuild<'_, B> {
         let wanted = lost.iter().map(|lost| lost.key).collect();
         let found = carve_events(self.kept, page_bytes, &wanted)?;
         let left = self.write_found(lost, &found, |record| self.old.draft(record).ok()?.ok())?;
-        let record = |lost: &Lost| found.get(&lost.key).map(Carved::record);
+        // Records that were found, but whose payload the tables do not lead to.
+        let record = |lost: &LostEvent| found.get(&lost.key).map(CarvedEvent::record);
         let wanted: HashSet<[u8; 32]> =
             left.iter().filter_map(|lost| record(lost)?.payload).collect();
         if wanted.is_empty() {
@@ -275,17 +290,17 @@ impl<B: Bodies> Rebuild<'_, B> {
         })
     }
 
-    /// Writes events of which a record was found, and returns the others.
+    /// Writes the events whose record was found and can be decoded, and returns the others.
     fn write_found(
         &self,
-        lost: Vec<Lost>,
-        found: &HashMap<Key, Carved>,
+        lost: Vec<LostEvent>,
+        found: &HashMap<RowKey, CarvedEvent>,
         mut read: impl FnMut(&EventRecord<'_>) -> Option<Draft>,
-    ) -> Result<Vec<Lost>, StorageError> {
+    ) -> Result<Vec<LostEvent>, StorageError> {
         let mut left = Vec::new();
-        let mut again = Together::default();
+        let mut again = EventBatch::default();
         for lost in lost {
-            let record = found.get(&lost.key).map(Carved::record);
+            let record = found.get(&lost.key).map(CarvedEvent::record);
             match record.as_ref().and_then(|record| Some((record.position, read(record)?))) {
                 Some((position, draft))
                     if self.is_free(position) && !again.has_position(position) =>
@@ -295,21 +310,21 @@ impl<B: Bodies> Rebuild<'_, B> {
                 _ => left.push(lost),
             }
             if again.is_full() {
-                self.write(std::mem::take(&mut again))?;
+                self.write_batch(std::mem::take(&mut again))?;
             }
         }
-        self.write(again)?;
+        self.write_batch(again)?;
         Ok(left)
     }
 
-    /// Puts something into the place of every event that is gone.
-    fn fill_places(
+    /// Writes an `unknown` event in place of every event that is lost for good.
+    fn fill_lost(
         &self,
         rows: &BTreeMap<u32, SessionRow>,
-        lost: &[Lost],
+        lost: &[LostEvent],
     ) -> Result<(), StorageError> {
         let told = self.positions_of(lost);
-        for Lost { key, position, broken } in lost {
+        for LostEvent { key, position, broken } in lost {
             let (key, position) = (*key, *position);
             let row = &rows[&key.session()];
             if !broken.bytes.is_empty() {
@@ -321,29 +336,29 @@ impl<B: Bodies> Rebuild<'_, B> {
                 Some(position) => position,
                 None => self.free_position(key)?,
             };
-            let event = crate::read::salvaged(&row.id, key.seq(), row.created_at, broken);
-            let mut alone = Together::default();
+            let event = crate::read::salvage_event(&row.id, key.seq(), row.created_at, broken);
+            let mut alone = EventBatch::default();
             alone.push(key, position, event.draft);
-            self.write(alone)?;
+            self.write_batch(alone)?;
         }
         Ok(())
     }
 
-    /// The positions of lost events, as far as the index still has them.
-    fn positions_of(&self, lost: &[Lost]) -> HashMap<Key, u64> {
+    /// Reads the positions of lost events from the index, as far as it is whole.
+    fn positions_of(&self, lost: &[LostEvent]) -> HashMap<RowKey, u64> {
         const SQL: &str = "SELECT pk, position FROM event INDEXED BY event_position";
-        let mut positions: HashMap<Key, u64> = lost.iter().map(|lost| (lost.key, 0)).collect();
+        let mut positions: HashMap<RowKey, u64> = lost.iter().map(|lost| (lost.key, 0)).collect();
         let mut look = || -> rusqlite::Result<()> {
             let mut sql = self.old.db.prepare(SQL)?;
             let mut rows = sql.query([])?;
             while let Some(row) = rows.next()? {
-                if let Some(position) = positions.get_mut(&Key(row.get(0)?)) {
+                if let Some(position) = positions.get_mut(&RowKey(row.get(0)?)) {
                     *position = number(row, 1)?;
                 }
             }
             Ok(())
         };
-        // Where the index is damaged too, it ends there.
+        // A damaged index ends the search; what was found before it counts.
         let _ = look();
         positions
     }
@@ -352,13 +367,13 @@ impl<B: Bodies> Rebuild<'_, B> {
         position > 0 && self.new.has_position(position).is_ok_and(|is_taken| !is_taken)
     }
 
-    /// The first position nobody has behind that of the event before.
-    fn free_position(&self, key: Key) -> Result<u64, StorageError> {
+    /// Returns the first free position behind the event before.
+    fn free_position(&self, key: RowKey) -> Result<u64, StorageError> {
         const BEFORE: &str = "SELECT coalesce(max(position), 0) FROM event \
             WHERE pk >= ?1 AND pk < ?2";
         const TAKEN: &str = "SELECT position FROM event WHERE position > ?1 ORDER BY position";
         let look = || -> rusqlite::Result<u64> {
-            let bounds = [Key::new(key.session(), 0).0, key.0];
+            let bounds = [RowKey::new(key.session(), 0).0, key.0];
             let mut sql = self.new.db.prepare_cached(BEFORE)?;
             let mut free = sql.query_row(bounds, |row| number(row, 0))? + 1;
             let mut sql = self.new.db.prepare_cached(TAKEN)?;
@@ -374,18 +389,17 @@ impl<B: Bodies> Rebuild<'_, B> {
         look().map_err(self.unwritten())
     }
 
-    fn write(&self, together: Together) -> Result<(), StorageError> {
-        let drafts: Vec<&Draft> = together.events.iter().map(|(_, _, draft)| draft).collect();
+    fn write_batch(&self, batch: EventBatch) -> Result<(), StorageError> {
+        let drafts: Vec<&Draft> = batch.events.iter().map(|(_, _, draft)| draft).collect();
         let packed = (self.tools.pack_all)(&drafts);
-        let rows =
-            together.events.into_iter().zip(packed).map(|((key, position, draft), packed)| {
-                let (session, seq) = (key.session(), key.seq());
-                EventRow { position, session, seq, packed, draft: Arc::new(draft) }
-            });
+        let rows = batch.events.into_iter().zip(packed).map(|((key, position, draft), packed)| {
+            let (session, seq) = (key.session(), key.seq());
+            EventRow { position, session, seq, packed, draft: Arc::new(draft) }
+        });
         write_events(self.new.db, rows).map_err(self.unwritten())
     }
 
-    /// Copies a table from its beginning, and where damage is in the way from its end.
+    /// Copies a table from its beginning, and from its end if damage is in the way.
     fn copy_table(&self, table: &str, columns: &str) -> Result<(), StorageError> {
         let places = vec!["?"; columns.split(", ").count()].join(", ");
         let insert = format!("INSERT OR IGNORE INTO {table} ({columns}) VALUES ({places})");
@@ -408,7 +422,7 @@ impl<B: Bodies> Rebuild<'_, B> {
             let values: Vec<Value> =
                 (0..columns).map(|column| row.get(column)).collect::<Result<_, _>>()?;
             match insert.execute(params_from_iter(values)) {
-                // What no such row can have is damage.
+                // A row that violates the constraints of its table is damaged.
                 Err(error) if fault::is_refused(&error) => {}
                 inserted => drop(inserted?),
             }
@@ -421,24 +435,26 @@ impl<B: Bodies> Rebuild<'_, B> {
     }
 }
 
-/// Removes the databases beside `file` that whoever was killed in a repair or a migration left
-/// there. They hold everything, also what is deleted later. Only for somebody who knows that nobody
-/// is at it: who is holds the writers' lock and has the journal open.
-pub(crate) fn remove_unfinished(file: &Path) -> Result<(), StorageError> {
+/// Removes the databases beside `file` that a killed repair or migration left there: they hold the
+/// whole record, also what is deleted later.
+///
+/// The caller knows that no repair or migration runs. It holds the writers' lock, or is the only
+/// process that has the journal open.
+pub(crate) fn remove_unfinished_copies(file: &Path) -> Result<(), StorageError> {
     let copies = migration::unfinished_restore_points(file);
-    copies.chain([repaired(file)]).try_for_each(|path| remove_database(&path))
+    copies.chain([repaired_path(file)]).try_for_each(|path| remove_database(&path))
 }
 
-/// Where the new database is made.
-fn repaired(file: &Path) -> PathBuf {
-    beside(file, ".repaired")
+/// The path of the new database.
+fn repaired_path(file: &Path) -> PathBuf {
+    with_ending(file, ".repaired")
 }
 
-fn from(seq: u64) -> SeqRange {
+fn range_from(seq: u64) -> SeqRange {
     SeqRange { from: seq, to: SEQ_MAX, order: Direction::OldestFirst }
 }
 
-/// Where a session says it comes from. Its generation is at least the first.
+/// Returns the parent that a session names. Its depth is at least 1.
 fn parent_of(started: SessionStarted) -> Option<ParentRow> {
     let parent = started.parent?;
     Some(ParentRow {
@@ -452,12 +468,12 @@ fn parent_of(started: SessionStarted) -> Option<ParentRow> {
     })
 }
 
-/// Copies the log into the database and empties it; says whether all of it was copied, be it that
-/// somebody reads it and it cannot be emptied.
-fn copy_log(db: &Connection) -> rusqlite::Result<bool> {
+/// Checkpoints the WAL and truncates it. Returns whether all of it was copied, even if a reader
+/// keeps it from being truncated.
+fn run_checkpoint(db: &Connection) -> rusqlite::Result<bool> {
     db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| {
         let [is_busy, frames, copied] = [row.get(0)?, row.get(1)?, row.get::<_, i64>(2)?];
-        // Both are -1 where nobody looked.
+        // Both counts are -1 if another checkpoint kept this one from starting.
         Ok(is_busy == 0 || (frames >= 0 && frames == copied))
     })
 }
@@ -466,16 +482,16 @@ fn page_bytes(db: &Connection) -> rusqlite::Result<u32> {
     db.query_row("PRAGMA page_size", [], |row| row.get(0))
 }
 
-fn beside(file: &Path, ending: &str) -> PathBuf {
+fn with_ending(file: &Path, ending: &str) -> PathBuf {
     let mut path = file.to_owned().into_os_string();
     path.push(ending);
     path.into()
 }
 
 fn remove_database(path: &Path) -> Result<(), StorageError> {
-    // The journal is that of a file which has no write-ahead log yet.
+    // `-journal` is the rollback journal of a file that is not in WAL mode yet.
     for ending in ["", "-journal", "-wal", "-shm"] {
-        let path = beside(path, ending);
+        let path = with_ending(path, ending);
         match fs::remove_file(&path) {
             Err(error) if error.kind() != ErrorKind::NotFound => {
                 return Err(StorageError::new("remove", path, error));

@@ -1,4 +1,4 @@
-//! Rows of the catalogue as the program sees them, and the checksum that guards an event's.
+//! Rows of the catalogue, and the checksum of an event's row.
 
 use event::payload::SessionMode;
 use event::{BadId, Cost, EventHead, EventId, SessionId, Time};
@@ -6,18 +6,19 @@ use rusqlite::types::Type;
 
 use crate::store::{EventRow, ParentRow, SessionRow, SightingRow};
 
-/// The key of an event: its session in the upper half, its `seq` in the lower.
+/// The primary key of an event: its session number in the upper half, its `seq` in the lower. The
+/// events of a session stand together, in their order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Key(pub i64);
+pub(crate) struct RowKey(pub i64);
 
-/// Sessions and events per session the key has room for.
+/// The largest session number and `seq` that fit into a key.
 pub(crate) const SESSION_MAX: u32 = i32::MAX as u32;
 pub(crate) const SEQ_MAX: u64 = u32::MAX as u64;
 
-impl Key {
-    /// The key of a place; what lies beyond all keys is at the last one.
-    pub(crate) fn new(session: u32, seq: u64) -> Key {
-        Key(i64::from(session.min(SESSION_MAX)) << 32 | seq.min(SEQ_MAX) as i64)
+impl RowKey {
+    /// Makes a key; numbers that are too large become the largest ones.
+    pub(crate) fn new(session: u32, seq: u64) -> RowKey {
+        RowKey(i64::from(session.min(SESSION_MAX)) << 32 | seq.min(SEQ_MAX) as i64)
     }
 
     pub(crate) fn session(self) -> u32 {
@@ -29,19 +30,19 @@ impl Key {
     }
 }
 
-/// An event as it stands in its row, before anybody believes it.
+/// The row of an event, before its checksum is verified.
 #[derive(Debug, Clone)]
 pub(crate) struct EventRecord<'a> {
-    pub key: Key,
+    pub key: RowKey,
     pub position: u64,
     pub id: [u8; 16],
     pub kind: u8,
     pub created_at: (i64, u16),
     pub observed_at: (i64, u16),
-    /// The digest of a `data` that is kept beside the events.
+    /// The name of the payload that holds its `data`, or of its block.
     pub payload: Option<[u8; 32]>,
     pub checksum: u32,
-    /// The rest, in whatever form the store keeps it.
+    /// The rest, in the form of the store.
     pub body: &'a [u8],
 }
 
@@ -55,10 +56,10 @@ macro_rules! event_columns {
 pub(super) use event_columns;
 
 impl<'a> EventRecord<'a> {
-    /// The record of a new event whose body is kept as `body`; `None` if there is no key for it.
+    /// Makes the record of a new event; `None` if its numbers do not fit into a key.
     pub(super) fn new(row: &EventRow, body: &'a [u8]) -> Option<EventRecord<'a>> {
         let mut record = EventRecord {
-            key: Key::new(row.session, row.seq),
+            key: RowKey::new(row.session, row.seq),
             position: row.position,
             id: *row.draft.id.bytes(),
             kind: row.draft.kind.code(),
@@ -72,10 +73,10 @@ impl<'a> EventRecord<'a> {
         (row.session <= SESSION_MAX && row.seq <= SEQ_MAX).then_some(record)
     }
 
-    /// Takes the row as it is. Fails only where a column has a type it never has.
+    /// Reads a row without verifying it. Fails only if a column has the wrong type.
     pub(super) fn read(row: &'a rusqlite::Row<'_>) -> rusqlite::Result<EventRecord<'a>> {
         Ok(EventRecord {
-            key: Key(row.get(0)?),
+            key: RowKey(row.get(0)?),
             position: row.get::<_, i64>(1)? as u64,
             id: row.get(2)?,
             kind: row.get(3)?,
@@ -87,7 +88,7 @@ impl<'a> EventRecord<'a> {
         })
     }
 
-    /// CRC-32 over everything the row tells: a flipped bit anywhere shows.
+    /// Computes the CRC-32 over all other columns: a flipped bit in any of them shows.
     pub(super) fn sum(&self) -> u32 {
         let mut hasher = crc32fast::Hasher::new();
         hasher.update(&self.key.0.to_le_bytes());
@@ -109,7 +110,7 @@ impl<'a> EventRecord<'a> {
         self.checksum == self.sum()
     }
 
-    /// What the columns tell of the event.
+    /// Returns the part of the event that stands in columns.
     pub(crate) fn head(&self, session_id: &SessionId) -> Result<EventHead, BadId> {
         Ok(EventHead {
             id: EventId::from_bytes(self.id)?,
@@ -120,7 +121,7 @@ impl<'a> EventRecord<'a> {
     }
 }
 
-/// CRC-32 over a payload's row.
+/// Computes the CRC-32 over a payload's row.
 pub(super) fn payload_sum(digest: &[u8; 32], bytes: &[u8]) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
     hasher.update(digest);
@@ -139,7 +140,8 @@ macro_rules! session_columns {
 }
 pub(super) use session_columns;
 
-/// The minute, roughly, that sessions are listed by.
+/// The slot of about a minute (2^26 µs) that sessions are indexed by: most commits stay in one
+/// slot and do not touch the index.
 pub(super) fn activity_slot(last_at_micros: i64) -> i64 {
     last_at_micros >> 26
 }
@@ -188,7 +190,7 @@ macro_rules! sighting_columns {
 pub(super) use sighting_columns;
 
 pub(super) fn read_sighting(row: &rusqlite::Row<'_>) -> rusqlite::Result<SightingRow> {
-    let key = Key(row.get(0)?);
+    let key = RowKey(row.get(0)?);
     Ok(SightingRow {
         session: key.session(),
         seq: key.seq(),
@@ -199,12 +201,12 @@ pub(super) fn read_sighting(row: &rusqlite::Row<'_>) -> rusqlite::Result<Sightin
     })
 }
 
-/// A time of two columns, the first at `column`.
+/// Reads a time from two columns, the first at `column`.
 pub(super) fn time(row: &rusqlite::Row<'_>, column: usize) -> rusqlite::Result<Time> {
     Ok(Time::from_micros_and_rest(row.get(column)?, row.get(column + 1)?))
 }
 
-/// A count, which is never negative.
+/// Reads a count, which is never negative.
 pub(super) fn number(row: &rusqlite::Row<'_>, column: usize) -> rusqlite::Result<u64> {
     let value: i64 = row.get(column)?;
     u64::try_from(value).map_err(|_| rusqlite::Error::IntegralValueOutOfRange(column, value))

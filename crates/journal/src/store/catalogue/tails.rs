@@ -1,12 +1,15 @@
-//! Which facts a session has, for many of its events in one row.
+//! The table `tails`: the last bytes of 512 event ids in one row.
 //!
-//! A fact is told by the tail of its id. Of stretches of a session that are full, the ends of
-//! these tails stand together, in the order of their events: whoever asks for some facts of a long
-//! session reads a few of these rows instead of every id. They say where a fact may stand; whether
-//! it does, the event says.
+//! The writer asks a long session for a few ids by their suffix. Instead of reading every id, it
+//! reads these rows: a hit says where an id *may* stand, and the event says whether it does.
 //!
-//! All of it follows from the ids. Stretches are noted from the first one on, without a gap, when
-//! one of them becomes full; behind the last that is noted and can be believed, the ids are asked.
+//! ```text
+//! seq of a session   1 … 511 │ 512 … 1023 │ 1024 … 1300
+//! tails              row     │ row        │ (not full: ids are read from their index)
+//! ```
+//!
+//! All of it follows from the ids. A stretch of 512 events is written when it becomes full,
+//! without gaps from the first one on. Behind the last row that is whole, the ids are read.
 
 use std::collections::BTreeMap;
 use std::ops::Deref;
@@ -14,43 +17,43 @@ use std::ops::Deref;
 use event::EventId;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use super::row::{Key, SEQ_MAX};
-use super::{Bodies, View, fault};
+use super::row::{RowKey, SEQ_MAX};
+use super::{BodyDecoder, CatalogueTx, fault};
 use crate::StorageError;
-use crate::known::Tails;
-use crate::store::{EventRow, Reader};
+use crate::id_cache::IdSuffixes;
+use crate::store::{EventRow, StoreReader};
 
-/// Events of a stretch, as a power of two: a row of 2 KiB, so that three of them share a page.
+/// Events of a stretch, as a power of two: rows of 2 KiB, three of which share a page.
 const STRETCH_BITS: u32 = 9;
 const STRETCH_EVENTS: usize = 1 << STRETCH_BITS;
 
-/// What is noted of an id: its last bytes, the only ones in which ids of one burst differ.
+/// How many bytes of an id are kept: the last ones, in which ids made in one burst differ.
 const END_BYTES: usize = 4;
 
-/// The lowest bits of an end.
+/// A mask for the lowest bits of these bytes.
 const LOWEST: usize = 0xFFF;
 
-/// Ends of tails that are looked for.
-struct Wanted {
-    /// Which lowest bits they have, by which most others are told from them.
+/// The id ends that are looked for, with a bitmap in front of the binary search.
+struct SuffixFilter {
+    /// Which lowest bits occur: most other ids are ruled out by this alone.
     lowest: [bool; LOWEST + 1],
     ends: Vec<u32>,
 }
 
-impl<C: Deref<Target = Connection>, B: Bodies> View<'_, C, B> {
-    /// Where a session has the facts of these tails, oldest first.
-    pub(super) fn facts_by_tail(
+impl<C: Deref<Target = Connection>, B: BodyDecoder> CatalogueTx<'_, C, B> {
+    /// Finds the ids of a session that have one of these suffixes, oldest first.
+    pub(super) fn ids_by_suffix(
         &self,
         session: u32,
-        tails: &Tails,
+        tails: &IdSuffixes,
     ) -> Result<Vec<(EventId, u64)>, StorageError> {
-        let wanted = Wanted::new(tails);
-        let (places, behind) = self.places_of_facts(session, &wanted).map_err(self.failed())?;
+        let wanted = SuffixFilter::new(tails);
+        let (places, behind) = self.candidate_keys(session, &wanted).map_err(self.read_failed())?;
         let mut found = Vec::new();
         for place in places {
             const SQL: &str = "SELECT id FROM event INDEXED BY event_ids WHERE pk = ?1";
-            let id = self.one(SQL, [place.0], |row| row.get(0))?;
-            // An id that cannot be one belongs to a damaged row, which reading will name.
+            let id = self.query_one(SQL, [place.0], |row| row.get(0))?;
+            // An invalid id belongs to a damaged row, which reading reports.
             if let Some(id) = id.and_then(|id| EventId::from_bytes(id).ok()) {
                 found.push((id, place.seq()));
             }
@@ -60,8 +63,13 @@ impl<C: Deref<Target = Connection>, B: Bodies> View<'_, C, B> {
         Ok(found)
     }
 
-    /// Where wanted facts may stand as far as stretches are noted, and the `seq` behind those.
-    fn places_of_facts(&self, session: u32, wanted: &Wanted) -> rusqlite::Result<(Vec<Key>, u64)> {
+    /// Returns the keys that may have a wanted id, as far as stretches are written, and the `seq`
+    /// behind those.
+    fn candidate_keys(
+        &self,
+        session: u32,
+        wanted: &SuffixFilter,
+    ) -> rusqlite::Result<(Vec<RowKey>, u64)> {
         let mut places = Vec::new();
         let first = match first_stretch(&self.db, session) {
             Err(error) if fault::is_damage(&error) => None,
@@ -69,36 +77,37 @@ impl<C: Deref<Target = Connection>, B: Bodies> View<'_, C, B> {
         };
         let Some(mut next) = first else { return Ok((places, 0)) };
         let mut select = self.db.prepare_cached(ROWS)?;
-        let mut rows = select.query([next, stretches_from(Key::new(session, 0))[1]])?;
-        // Where the table is damaged, or a row of it is gone, the rest is asked of the ids.
+        let mut rows = select.query([next, stretches_from(RowKey::new(session, 0))[1]])?;
+        // A damaged or missing row ends the loop: the rest is read from the ids.
         while let Ok(Some(row)) = rows.next() {
-            let Some(bytes) = whole(row, next) else { break };
+            let Some(bytes) = checked_bytes(row, next) else { break };
             let slots = (next << STRETCH_BITS..).zip(bytes.chunks_exact(END_BYTES));
-            places
-                .extend(slots.filter(|(_, end)| wanted.has(number(end))).map(|(key, _)| Key(key)));
+            places.extend(
+                slots.filter(|(_, end)| wanted.has(number(end))).map(|(key, _)| RowKey(key)),
+            );
             next += 1;
         }
-        Ok((places, Key(next << STRETCH_BITS).seq()))
+        Ok((places, RowKey(next << STRETCH_BITS).seq()))
     }
 
-    /// The sessions of which something is noted.
+    /// Lists the sessions that have rows here.
     pub(super) fn sessions_of_tails(&self) -> rusqlite::Result<Vec<u32>> {
         let mut select = self.db.prepare("SELECT DISTINCT stretch >> ?1 FROM tails")?;
         let session = |row: &Row<'_>| row.get::<_, i64>(0);
         let sessions = select.query_map([32 - STRETCH_BITS], session)?;
-        // A number that no session can have is that of none.
+        // A damaged key may give a number that no session can have.
         sessions.map(|session| Ok(session?.try_into().unwrap_or(u32::MAX))).collect()
     }
 
-    /// Whether all that is noted of a session is what its ids say, without a gap.
+    /// Whether the rows of a session agree with its ids, without a gap.
     pub(super) fn fits_tails(&self, session: u32) -> rusqlite::Result<bool> {
-        let bounds = stretches_from(Key::new(session, 0));
+        let bounds = stretches_from(RowKey::new(session, 0));
         let Some(first) = first_stretch(&self.db, session)? else { return Ok(false) };
         let mut select = self.db.prepare_cached(ROWS)?;
         let mut rows = select.query(bounds)?;
         for stretch in first.. {
             let Some(row) = rows.next()? else { break };
-            if whole(row, stretch) != Some(&ends(&self.db, stretch)?) {
+            if checked_bytes(row, stretch) != Some(&stretch_bytes(&self.db, stretch)?) {
                 return Ok(false);
             }
         }
@@ -109,37 +118,37 @@ impl<C: Deref<Target = Connection>, B: Bodies> View<'_, C, B> {
 const ROWS: &str = "SELECT stretch, checksum, bytes FROM tails \
      WHERE stretch BETWEEN ?1 AND ?2 ORDER BY stretch";
 
-/// Notes the stretches that became full with these events. What was noted from the first of them
-/// on is noted anew: a session may get events in front of others, when it takes over its parent's.
-pub(super) fn note(db: &Connection, events: &[EventRow]) -> rusqlite::Result<()> {
+/// Writes the stretches that became full with these events. Stretches from the first event on are
+/// written again: a fork that takes over copies of its parent's events gets events in front.
+pub(super) fn update_stretches(db: &Connection, events: &[EventRow]) -> rusqlite::Result<()> {
     let mut written: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
     for row in events {
         let (first, last) = written.entry(row.session).or_insert((row.seq, row.seq));
         (*first, *last) = (row.seq.min(*first), row.seq.max(*last));
     }
     for (session, (first, last)) in written {
-        forget_from(db, Key::new(session, first))?;
-        if stretch_of(Key::new(session, first)) < stretch_of(Key::new(session, last + 1)) {
-            note_up_to(db, session, last)?;
+        delete_from(db, RowKey::new(session, first))?;
+        if stretch_of(RowKey::new(session, first)) < stretch_of(RowKey::new(session, last + 1)) {
+            write_stretches(db, session, last)?;
         }
     }
     Ok(())
 }
 
-/// Forgets what is noted of a session from a key on.
-pub(super) fn forget_from(db: &Connection, key: Key) -> rusqlite::Result<()> {
+/// Deletes the stretches of a session from a key on.
+pub(super) fn delete_from(db: &Connection, key: RowKey) -> rusqlite::Result<()> {
     db.prepare_cached("DELETE FROM tails WHERE stretch BETWEEN ?1 AND ?2")?
         .execute(stretches_from(key))
         .map(drop)
 }
 
-/// Notes the full stretches of a session behind the last that is noted, up to the event `last`.
-pub(super) fn note_up_to(db: &Connection, session: u32, last: u64) -> rusqlite::Result<()> {
+/// Writes the full stretches behind the last one that is written, up to the event `last`.
+pub(super) fn write_stretches(db: &Connection, session: u32, last: u64) -> rusqlite::Result<()> {
     const LAST: &str = "SELECT stretch FROM tails WHERE stretch BETWEEN ?1 AND ?2 \
          ORDER BY stretch DESC LIMIT 1";
     const PUT: &str = "INSERT INTO tails (stretch, checksum, bytes) VALUES (?1, ?2, ?3)";
-    let end = stretch_of(Key::new(session, last + 1));
-    let bounds = stretches_from(Key::new(session, 0));
+    let end = stretch_of(RowKey::new(session, last + 1));
+    let bounds = stretches_from(RowKey::new(session, 0));
     let noted =
         db.prepare_cached(LAST)?.query_row(bounds, |row| row.get::<_, i64>(0)).optional()?;
     let from = match noted {
@@ -149,14 +158,14 @@ pub(super) fn note_up_to(db: &Connection, session: u32, last: u64) -> rusqlite::
     let Some(from) = from else { return Ok(()) };
     let mut put = db.prepare_cached(PUT)?;
     for stretch in from..end {
-        let bytes = ends(db, stretch)?;
+        let bytes = stretch_bytes(db, stretch)?;
         put.execute(params![stretch, sum(stretch, &bytes), bytes])?;
     }
     Ok(())
 }
 
-/// What is to be noted of a stretch.
-fn ends(db: &Connection, stretch: i64) -> rusqlite::Result<Vec<u8>> {
+/// Computes the bytes of a stretch; zeros where there is no event.
+fn stretch_bytes(db: &Connection, stretch: i64) -> rusqlite::Result<Vec<u8>> {
     const IDS: &str = "SELECT pk, id FROM event INDEXED BY event_ids WHERE pk >= ?1 AND pk < ?2";
     let mut bytes = vec![0; STRETCH_EVENTS * END_BYTES];
     let mut select = db.prepare_cached(IDS)?;
@@ -169,17 +178,17 @@ fn ends(db: &Connection, stretch: i64) -> rusqlite::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The stretch a session begins in; what it inherits is not in its own.
+/// Returns the stretch of a session's first own event. A fork begins behind what it inherits.
 fn first_stretch(db: &Connection, session: u32) -> rusqlite::Result<Option<i64>> {
     const SQL: &str = "SELECT pk FROM event INDEXED BY event_ids WHERE pk > ?1 AND pk <= ?2 \
          ORDER BY pk LIMIT 1";
-    let bounds = [Key::new(session, 0).0, Key::new(session, SEQ_MAX).0];
+    let bounds = [RowKey::new(session, 0).0, RowKey::new(session, SEQ_MAX).0];
     let first = db.prepare_cached(SQL)?.query_row(bounds, |row| row.get(0)).optional()?;
-    Ok(first.map(|key| stretch_of(Key(key))))
+    Ok(first.map(|key| stretch_of(RowKey(key))))
 }
 
-/// What a row notes, if it is that of the stretch and as it was written.
-fn whole<'r>(row: &'r Row<'_>, stretch: i64) -> Option<&'r [u8]> {
+/// Returns the bytes of a row, if it is that of the stretch and its checksum fits.
+fn checked_bytes<'r>(row: &'r Row<'_>, stretch: i64) -> Option<&'r [u8]> {
     let bytes = row.get_ref(2).ok()?.as_blob().ok()?;
     let is_whole = row.get(0) == Ok(stretch)
         && row.get(1) == Ok(sum(stretch, bytes))
@@ -187,13 +196,13 @@ fn whole<'r>(row: &'r Row<'_>, stretch: i64) -> Option<&'r [u8]> {
     is_whole.then_some(bytes)
 }
 
-fn stretch_of(key: Key) -> i64 {
+fn stretch_of(key: RowKey) -> i64 {
     key.0 >> STRETCH_BITS
 }
 
-/// The stretch of a key, and the last one its session could have.
-fn stretches_from(key: Key) -> [i64; 2] {
-    [stretch_of(key), stretch_of(Key::new(key.session(), SEQ_MAX))]
+/// Returns the stretch of a key, and the last one its session could have.
+fn stretches_from(key: RowKey) -> [i64; 2] {
+    [stretch_of(key), stretch_of(RowKey::new(key.session(), SEQ_MAX))]
 }
 
 fn sum(stretch: i64, bytes: &[u8]) -> u32 {
@@ -207,14 +216,14 @@ fn number(end: &[u8]) -> u32 {
     end.iter().fold(0, |number, byte| number << 8 | u32::from(*byte))
 }
 
-impl Wanted {
-    fn new(tails: &Tails) -> Wanted {
+impl SuffixFilter {
+    fn new(tails: &IdSuffixes) -> SuffixFilter {
         let ends = tails.iter().map(|tail| number(&tail[tail.len() - END_BYTES..]));
         let mut ends: Vec<u32> = ends.collect();
         ends.sort_unstable();
         let mut lowest = [false; LOWEST + 1];
         ends.iter().for_each(|end| lowest[*end as usize & LOWEST] = true);
-        Wanted { lowest, ends }
+        SuffixFilter { lowest, ends }
     }
 
     fn has(&self, end: u32) -> bool {

@@ -5,57 +5,57 @@ use std::time::Duration;
 use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
 
 use super::row::{
-    EventRecord, Key, SEQ_MAX, activity_slot, payload_sum, read_session, session_columns,
+    EventRecord, RowKey, SEQ_MAX, activity_slot, payload_sum, read_session, session_columns,
 };
-use super::{Bodies, Catalogue, View, Writing, fault, tails};
+use super::{BodyDecoder, Catalogue, CatalogueTx, WriteConnection, fault, tails};
 use crate::limit::LOCK_WAIT_MAX;
-use crate::store::{Changes, CommitError, EventRow, SessionRow, SightingRow};
+use crate::store::{ChangeSet, CommitError, EventRow, SessionRow, SightingRow};
 use event::Time;
 
-/// The write-ahead log may grow to this size while readers keep it from being emptied. Beyond,
-/// every commit looks for a moment without them; nobody waits.
+/// The WAL may grow to this size while readers keep it from beginning anew. Beyond it every commit
+/// tries to restart the WAL, without waiting for readers.
 const WAL_BYTES_MAX: u64 = 128 * 1024 * 1024;
 
-impl<B: Bodies> View<'_, Writing<'_>, B> {
-    /// Writes the changes and makes them durable, or changes nothing. `body_of` gives the body
-    /// of the event at an index of `changes.events`.
+impl<B: BodyDecoder> CatalogueTx<'_, WriteConnection<'_>, B> {
+    /// Writes the changes and makes them durable, or changes nothing. `body_of` returns the body of
+    /// the event at an index of `changes.events`.
     pub(crate) fn commit<'c>(
         self,
-        changes: &'c Changes,
+        changes: &'c ChangeSet,
         body_of: impl Fn(usize) -> &'c [u8],
     ) -> Result<(), CommitError> {
         self.stage(changes, body_of)?;
         self.finish()
     }
 
-    /// Writes the changes, for [`View::finish`] to make them durable. On an error, and without
-    /// the end, nothing is changed.
+    /// Writes the changes inside the transaction. [`CatalogueTx::finish`] commits them; without it
+    /// nothing is changed.
     pub(crate) fn stage<'c>(
         &self,
-        changes: &'c Changes,
+        changes: &'c ChangeSet,
         body_of: impl Fn(usize) -> &'c [u8],
     ) -> Result<(), CommitError> {
-        // On an error the transaction is rolled back when the connection is given up.
-        write(&self.db, changes, self.tail, body_of)
+        // On an error the transaction is rolled back when `self` is dropped.
+        write_changes(&self.db, changes, self.tail, body_of)
             .map_err(|error| fault::statement(&self.catalogue.file, error))
     }
 
-    /// Makes what was staged durable. The right to commit lasts until the view is dropped.
+    /// Commits what was staged. The writers' lock is held until `self` is dropped.
     pub(crate) fn finish(&self) -> Result<(), CommitError> {
         let committed = self.db.prepare_cached("COMMIT").and_then(|mut sql| sql.execute([]));
         committed.map_err(|error| fault::commit(&self.catalogue.file, error))?;
-        self.bound_log();
+        self.limit_wal();
         Ok(())
     }
 
-    /// The changes are recorded by now, so nothing that goes wrong here is theirs.
-    fn bound_log(&self) {
+    /// Keeps the WAL short. The commit is durable by now, so errors here are ignored.
+    fn limit_wal(&self) {
         let mut log = self.catalogue.file.clone().into_os_string();
         log.push("-wal");
-        let log_bytes = std::fs::metadata(log).map_or(0, |log| log.len());
-        let Catalogue { file, bare, flush, copying, .. } = self.catalogue;
-        copying.look_after(log_bytes, file, bare.identity(), *flush, &self.db);
-        if log_bytes > WAL_BYTES_MAX {
+        let wal_bytes = std::fs::metadata(log).map_or(0, |log| log.len());
+        let Catalogue { file, bare, flush, checkpointer, .. } = self.catalogue;
+        checkpointer.after_commit(wal_bytes, file, bare.identity(), *flush, &self.db);
+        if wal_bytes > WAL_BYTES_MAX {
             let _ = self.db.busy_timeout(Duration::ZERO);
             let _ = self.db.query_row("PRAGMA wal_checkpoint(RESTART)", [], |_| Ok(()));
             let _ = self.db.busy_timeout(LOCK_WAIT_MAX);
@@ -63,9 +63,9 @@ impl<B: Bodies> View<'_, Writing<'_>, B> {
     }
 }
 
-fn write<'c>(
+fn write_changes<'c>(
     db: &Connection,
-    changes: &'c Changes,
+    changes: &'c ChangeSet,
     tail: u64,
     body_of: impl Fn(usize) -> &'c [u8],
 ) -> rusqlite::Result<()> {
@@ -73,12 +73,13 @@ fn write<'c>(
     for (index, row) in changes.events.iter().enumerate() {
         statements.write(row, body_of(index))?;
     }
-    let noted = tails::note(db, &changes.events);
-    // Some faults end the whole transaction: then nothing of it may be taken for written.
+    let noted = tails::update_stretches(db, &changes.events);
+    // SQLite rolls the whole transaction back on some errors. Then nothing of it is written, and
+    // the error must not be ignored.
     let is_open = !db.is_autocommit();
     match noted {
-        // They only save time, and what is noted of events before these stays true; but a session
-        // that takes over its parent's gets some in front.
+        // Rows in `tails` only save time, and those of earlier events stay true. Not so with a
+        // deletion: a fork gets copies in front of its events, and old rows would be wrong.
         Err(error) if is_open && fault::is_damage(&error) && changes.deleted.is_empty() => {}
         noted => noted?,
     }
@@ -109,7 +110,7 @@ fn write<'c>(
     Ok(())
 }
 
-/// Writes events whose bodies are what they are packed as.
+/// Writes events whose packed text is their body.
 pub(super) fn write_events(
     db: &Connection,
     rows: impl Iterator<Item = EventRow>,
@@ -121,11 +122,11 @@ pub(super) fn write_events(
     Ok(())
 }
 
-/// What writes events, made ready once for all of a commit.
+/// The statements that write events, prepared once per commit.
 struct EventStatements<'a> {
     payload: CachedStatement<'a>,
     event: CachedStatement<'a>,
-    /// The payload that was written last: neighbours often share one.
+    /// The payload that was written last: the events of a block share one.
     last_payload: Option<[u8; 32]>,
 }
 
@@ -170,7 +171,8 @@ impl<'a> EventStatements<'a> {
     }
 }
 
-/// Most commits only move counters; then no index is touched, or only that of the activity.
+/// Writes a session row. Most commits only move counters: then no index is touched, or only the
+/// one over the last activity.
 fn write_session(db: &Connection, row: &SessionRow) -> rusqlite::Result<()> {
     const SQL: &str = concat!("SELECT ", session_columns!(), " FROM session WHERE number = ?1");
     let before = db.prepare_cached(SQL)?.query_row([row.number], read_session).optional()?;
@@ -276,7 +278,7 @@ fn write_sighting(db: &Connection, row: &SightingRow) -> rusqlite::Result<()> {
          VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
     )?
     .execute(params![
-        Key::new(row.session, row.seq).0,
+        RowKey::new(row.session, row.seq).0,
         row.source,
         observed_at,
         observed_ns,
@@ -286,18 +288,18 @@ fn write_sighting(db: &Connection, row: &SightingRow) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// Removes a session with what only it refers to, and remembers that it was there.
+/// Deletes a session with the payloads that only it uses, and writes a tombstone.
 fn delete_session(db: &Connection, row: &SessionRow, at: Time, tail: u64) -> rusqlite::Result<()> {
-    let bounds = [Key::new(row.number, 0).0, Key::new(row.number, SEQ_MAX).0];
+    let bounds = [RowKey::new(row.number, 0).0, RowKey::new(row.number, SEQ_MAX).0];
     let digests: Vec<[u8; 32]> = db
         .prepare_cached(
             "SELECT DISTINCT payload FROM event WHERE pk BETWEEN ?1 AND ?2 AND payload IS NOT NULL",
         )?
         .query_map(bounds, |row| row.get(0))?
         .collect::<Result<_, _>>()?;
-    // Sightings go with their events.
+    // Sightings are deleted with their events by the foreign key.
     db.prepare_cached("DELETE FROM event WHERE pk BETWEEN ?1 AND ?2")?.execute(bounds)?;
-    tails::forget_from(db, Key::new(row.number, 0))?;
+    tails::delete_from(db, RowKey::new(row.number, 0))?;
     for digest in digests {
         db.prepare_cached(
             "DELETE FROM payload WHERE digest = ?1 \

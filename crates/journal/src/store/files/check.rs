@@ -1,49 +1,49 @@
-//! Is everything as it should be: every line, every number, every payload, and the catalogue
-//! against the files.
+//! Verification: every line, every number, every payload, and the catalogue against the files.
 //!
-//! A check reads. Only a repair writes, and what it takes out of the way it keeps.
+//! A check only reads. A repair rebuilds the catalogue, and moves what is in the way to the
+//! quarantine.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::path::PathBuf;
 
-use super::commit::length_note;
-use super::index::Index;
-use super::line::{self, Line};
-use super::lines::Lines;
-use super::remembered::Remembered;
-use super::scan::{Place, Scan, Scanned, line_number};
-use super::session_file::Header;
+use super::commit::length_key;
+use super::event_line::{self, EventLine};
+use super::ledger_state::LedgerState;
+use super::line_bodies::LineBodies;
+use super::line_scanner::{LineScanner, LineSpan, ScannedLine, line_number};
+use super::reindex::Reindexer;
+use super::session_file::SessionHeader;
 use super::{FilesStore, damage};
 use crate::name::{digest_from_hex, hex};
-use crate::store::catalogue::{Reading, View};
-use crate::store::{Direction, Finding, Reader, SeqRange, SessionCursor, SessionRow};
+use crate::store::catalogue::{CatalogueTx, ReadConnection};
+use crate::store::{CheckFinding, Direction, SeqRange, SessionCursor, SessionRow, StoreReader};
 use crate::{Damage, StorageError};
 
-type ReadView<'a> = View<'a, Reading<'a>, Lines<'a>>;
+type ReadTx<'a> = CatalogueTx<'a, ReadConnection<'a>, LineBodies<'a>>;
 
-/// What was found so far.
+/// The findings of a check.
 #[derive(Default)]
-struct Examined {
-    findings: Vec<Finding>,
-    /// Findings that making the catalogue anew mends.
-    outdated: Vec<Finding>,
-    /// Payloads that no event has.
+struct CheckReport {
+    findings: Vec<CheckFinding>,
+    /// Findings that a rebuild of the catalogue repairs.
+    outdated: Vec<CheckFinding>,
+    /// Payload files that no event uses.
     orphans: Vec<PathBuf>,
-    /// Payloads that were looked at.
+    /// Payloads that were verified already.
     payloads: HashSet<[u8; 32]>,
 }
 
 const PAGE: usize = 1_000;
 const REBUILT: &str = "the catalogue is made anew from the files";
-const KEPT: &str = "its place is kept, and shown as unknown";
+const KEPT: &str = "its span is kept, and shown as unknown";
 const RESTORE: &str = "restore it from a backup";
 const SET_ASIDE: &str = "moved to the quarantine";
 const MOVE_AWAY: &str = "move it elsewhere";
 
 impl FilesStore {
-    /// Looks at everything, and repairs what can be if told to.
-    pub(super) fn verify(&self, repair: bool) -> Result<Vec<Finding>, StorageError> {
+    /// Verifies everything, and repairs what it can if `repair` is set.
+    pub(super) fn verify(&self, repair: bool) -> Result<Vec<CheckFinding>, StorageError> {
         let mut examined = self.examine()?;
         self.compare(&mut examined)?;
         if repair && !examined.outdated.is_empty() {
@@ -55,49 +55,49 @@ impl FilesStore {
                 self.quarantine.move_here(path)?;
             }
             let damage = damage(path, None, "no event has this payload");
-            examined.findings.push(Finding { damage, remedy: SET_ASIDE, repaired: repair });
+            examined.findings.push(CheckFinding { damage, remedy: SET_ASIDE, repaired: repair });
         }
         for path in self.quarantine.list()? {
             let damage = damage(&path, None, "it was set aside");
             let remedy = "look at it, then delete it";
-            examined.findings.push(Finding { damage, remedy, repaired: true });
+            examined.findings.push(CheckFinding { damage, remedy, repaired: true });
         }
         examined.findings.append(&mut examined.outdated);
-        examined.findings.append(&mut self.found_so_far());
+        examined.findings.append(&mut self.lock_findings());
         Ok(examined.findings)
     }
 
     fn repair(&self) -> Result<(), crate::AppendError> {
-        let view = self.write()?;
-        self.settle_with(&view)?;
-        let rebuilt = Index::new(self, &view)?.rebuild().and_then(|()| view.finish());
+        let tx = self.write()?;
+        self.checkpoint_with(&tx)?;
+        let rebuilt = Reindexer::new(self, &tx)?.rebuild().and_then(|()| tx.finish());
         rebuilt.map_err(|error| StorageError::new("repair", &self.dir, error).into())
     }
 
-    fn examine(&self) -> Result<Examined, StorageError> {
-        let view = self.catalogue.read(Lines::of(self))?;
-        let mut examined = Examined::default();
-        for fault in view.faults()? {
+    fn examine(&self) -> Result<CheckReport, StorageError> {
+        let tx = self.catalogue.read(LineBodies::new(self))?;
+        let mut examined = CheckReport::default();
+        for fault in tx.faults()? {
             examined.outdated(damage(self.catalogue.file(), None, fault));
         }
-        for wrong in view.wrong_tails()? {
+        for wrong in tx.wrong_tails()? {
             examined.outdated(wrong);
         }
         let mut after = None;
         loop {
-            let page = view.sessions(after, PAGE)?;
+            let page = tx.sessions(after, PAGE)?;
             let Some(last) = page.last() else { break };
             after = Some(SessionCursor { last_at: last.last_at, number: last.number });
             for row in page {
-                self.examine_session(&view, &row, &mut examined)?;
-                self.examine_rows(&view, &row, &mut examined)?;
+                self.examine_session(&tx, &row, &mut examined)?;
+                self.examine_rows(&tx, &row, &mut examined)?;
             }
         }
-        for damage in Remembered::of(&self.ledger, 0)?.damages {
+        for damage in LedgerState::read(&self.ledger, 0)?.damages {
             examined.find(damage, "left where it is");
         }
         for digest in self.payloads.list()? {
-            let known = digest_from_hex(&digest).map(|digest| view.has_payload(&digest));
+            let known = digest_from_hex(&digest).map(|digest| tx.has_payload(&digest));
             if !known.transpose()?.unwrap_or(false) {
                 examined.orphans.push(self.payloads.path(&digest));
             }
@@ -105,17 +105,17 @@ impl FilesStore {
         Ok(examined)
     }
 
-    /// Looks for rows of a session that cannot be believed although their lines can.
+    /// Reports rows of a session that are damaged although their lines are whole.
     fn examine_rows(
         &self,
-        view: &ReadView<'_>,
+        tx: &ReadTx<'_>,
         row: &SessionRow,
-        examined: &mut Examined,
+        examined: &mut CheckReport,
     ) -> Result<(), StorageError> {
         let order = Direction::OldestFirst;
         let mut rest = SeqRange { from: row.base_seq + 1, to: row.tail_seq, order };
         loop {
-            let page = view.events(row.number, rest)?;
+            let page = tx.events(row.number, rest)?;
             let Some(last) = page.last() else { return Ok(()) };
             rest.from = last.seq + 1;
             let broken = page.into_iter().filter_map(|stored| stored.event.err());
@@ -125,10 +125,11 @@ impl FilesStore {
         }
     }
 
-    /// Looks for files that are not as the catalogue says, while nobody commits.
-    fn compare(&self, examined: &mut Examined) -> Result<(), StorageError> {
-        let view = self.write().map_err(|error| StorageError::new("check", &self.dir, error))?;
-        let differences = self.differences(&view)?;
+    /// Compares the files with the catalogue, inside a write transaction: no commit may come
+    /// between the two looks.
+    fn compare(&self, examined: &mut CheckReport) -> Result<(), StorageError> {
+        let tx = self.write().map_err(|error| StorageError::new("check", &self.dir, error))?;
+        let differences = self.differences(&tx)?;
         for id in &differences.grown {
             let why = "it has lines that the catalogue does not know";
             examined.outdated(damage(&self.sessions.path(id), None, why));
@@ -140,18 +141,18 @@ impl FilesStore {
         Ok(())
     }
 
-    /// Looks at the part of a session's file that the catalogue knows.
+    /// Verifies the part of a session's file that the catalogue covers.
     fn examine_session(
         &self,
-        view: &ReadView<'_>,
+        tx: &ReadTx<'_>,
         row: &SessionRow,
-        examined: &mut Examined,
+        examined: &mut CheckReport,
     ) -> Result<(), StorageError> {
-        let length = view.noted(&length_note(row.number))?.unwrap_or(0);
+        let length = tx.meta_value(&length_key(row.number))?.unwrap_or(0);
         let Some(file) = self.sessions.get(&row.id)? else { return Ok(()) };
-        let mut rows: HashMap<u64, (u64, Place)> = HashMap::new();
-        view.each_body(row.number, |seq, _, body| {
-            rows.extend(Place::decode(body).map(|place| (place.offset, (seq, place))));
+        let mut rows: HashMap<u64, (u64, LineSpan)> = HashMap::new();
+        tx.for_each_body(row.number, |seq, _, body| {
+            rows.extend(LineSpan::decode(body).map(|span| (span.offset, (seq, span))));
         })?;
         let own = row.tail_seq.saturating_sub(row.base_seq);
         if (rows.len() as u64) < own {
@@ -160,17 +161,17 @@ impl FilesStore {
             examined.find(damage, RESTORE);
         }
         let failed = self.sessions.failed("read", &row.id);
-        let mut scan = Scan::from(&file, 0);
+        let mut scan = LineScanner::new(&file, 0);
         let mut is_first = true;
         while let Some(scanned) = scan.next().map_err(&failed)? {
-            if scanned.place.offset >= length {
+            if scanned.span.offset >= length {
                 break;
             }
-            if std::mem::take(&mut is_first) && Header::read(scanned.bytes).is_some() {
+            if std::mem::take(&mut is_first) && SessionHeader::read(scanned.bytes).is_some() {
                 continue;
             }
-            let known = rows.remove(&scanned.place.offset);
-            self.examine_line(view, row, &file, &scanned, known, examined)?;
+            let known = rows.remove(&scanned.span.offset);
+            self.examine_line(tx, row, &file, &scanned, known, examined)?;
         }
         for (offset, (seq, _)) in rows {
             let why = "the catalogue knows a line that is not there".to_owned();
@@ -182,38 +183,43 @@ impl FilesStore {
 
     fn examine_line(
         &self,
-        view: &ReadView<'_>,
+        tx: &ReadTx<'_>,
         row: &SessionRow,
         file: &File,
-        scanned: &Scanned<'_>,
-        known: Option<(u64, Place)>,
-        examined: &mut Examined,
+        scanned: &ScannedLine<'_>,
+        known: Option<(u64, LineSpan)>,
+        examined: &mut CheckReport,
     ) -> Result<(), StorageError> {
         let at = |why: String| Damage {
-            line: line_number(file, scanned.place.offset).ok(),
+            line: line_number(file, scanned.span.offset).ok(),
             seq: known.map(|(seq, _)| seq),
-            ..self.damage_of(row, Some(scanned.place.offset), why)
+            ..self.damage_of(row, Some(scanned.span.offset), why)
         };
-        match (line::read(scanned.bytes), known) {
-            (Ok(line), Some((seq, place))) => {
-                if place != scanned.place || line.seq.is_some_and(|own| own != seq) {
+        match (event_line::read(scanned.bytes), known) {
+            (Ok(line), Some((seq, span))) => {
+                if span != scanned.span || line.seq.is_some_and(|own| own != seq) {
                     examined.outdated(at("the catalogue knows another line here".to_owned()));
                 }
                 self.examine_payload(&line, at, examined);
             }
-            (Ok(line), None) => match view.locate(&line.draft.id)? {
+            (Ok(line), None) => match tx.locate(&line.draft.id)? {
                 Some(_) => examined.find(at("its event is there already".to_owned()), MOVE_AWAY),
                 None => examined.outdated(at("the catalogue does not know this line".to_owned())),
             },
             (Err(error), Some(_)) => examined.find(at(error.to_string()), KEPT),
             (Err(error), None) => {
-                examined.find(at(format!("it has no place: {error}")), MOVE_AWAY);
+                examined.find(at(format!("it has no span: {error}")), MOVE_AWAY);
             }
         }
         Ok(())
     }
 
-    fn examine_payload(&self, line: &Line, at: impl Fn(String) -> Damage, examined: &mut Examined) {
+    fn examine_payload(
+        &self,
+        line: &EventLine,
+        at: impl Fn(String) -> Damage,
+        examined: &mut CheckReport,
+    ) {
         let Some(digest) = line.payload.filter(|digest| examined.payloads.insert(*digest)) else {
             return;
         };
@@ -230,12 +236,12 @@ impl FilesStore {
     }
 }
 
-impl Examined {
+impl CheckReport {
     fn find(&mut self, damage: Damage, remedy: &'static str) {
-        self.findings.push(Finding { damage, remedy, repaired: false });
+        self.findings.push(CheckFinding { damage, remedy, repaired: false });
     }
 
     fn outdated(&mut self, damage: Damage) {
-        self.outdated.push(Finding { damage, remedy: REBUILT, repaired: false });
+        self.outdated.push(CheckFinding { damage, remedy: REBUILT, repaired: false });
     }
 }

@@ -1,11 +1,12 @@
-//! A commit: laid out, made durable in the log, then carried to its files and the catalogue.
+//! A commit: laid out, made durable in the log, then written to its files and the catalogue.
 //!
 //! ```text
-//! catalogue (not yet committed) → commit log, synced → files → catalogue committed
+//! catalogue staged → commit log written and synced → files written → catalogue committed
+//!                    durable from here                              visible from here
 //! ```
 //!
-//! Whoever reads sees it with the last step. If a step before fails, those already made are taken
-//! back; after a crash the log decides.
+//! If a step fails, the steps before it are rolled back. After a crash the log decides: what is in
+//! it is done again.
 
 use std::collections::{HashMap, HashSet};
 use std::os::unix::fs::FileExt;
@@ -15,108 +16,112 @@ use std::sync::atomic::Ordering;
 use event::SessionId;
 
 use super::commit_log::{
-    Chunk, CommitLog, Found, Head, LedgerChunk, PayloadChunk, Record, refused,
+    CommitHead, CommitLog, CommitRecord, LedgerChunk, LogEntry, PayloadChunk, SessionChunk, refused,
 };
-use super::index::Index;
-use super::ledger::Entry;
-use super::lines::Lines;
+use super::ledger::LedgerEntry;
+use super::line_bodies::LineBodies;
+use super::line_scanner::LineSpan;
 use super::recover::packed;
-use super::scan::Place;
-use super::session_file::Header;
-use super::{FilesStore, WriteView, line};
+use super::reindex::Reindexer;
+use super::session_file::SessionHeader;
+use super::{FilesStore, WriteTx, event_line};
 use crate::name::hex;
-use crate::store::catalogue::{View, Writing};
-use crate::store::{Changes, Commit, CommitError, EventRow, Payload, Reader, SessionRow};
+use crate::store::catalogue::{CatalogueTx, WriteConnection};
+use crate::store::{
+    ChangeSet, CommitError, EventRow, SessionRow, StoreReader, StoreWriter, StoredPayload,
+};
 use crate::{StorageError, folder};
 
 /// The number of the last commit the catalogue has.
 pub(super) const COMMIT: &str = "commit";
-/// How far the commit log is in the catalogue.
+/// Up to which byte the catalogue has the commit log.
 pub(super) const LOG_END: &str = "log_end";
-/// How far the ledger is in the catalogue.
+/// Up to which byte the catalogue has the ledger.
 pub(super) const LEDGER_LENGTH: &str = "ledger_length";
-/// How far a session's file is in the catalogue, followed by the session's number.
+/// Up to which byte the catalogue has a session's file; followed by the session's number.
 pub(super) const LENGTH: &str = "length/";
 
-/// The log is cut when it is longer: seldom enough to sync each busy file once for many commits,
-/// early enough for opening after a crash to stay quick.
+/// A longer log is checkpointed: seldom enough to sync each busy file once for many commits, early
+/// enough for opening after a crash to stay quick.
 pub(super) const LOG_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
-/// Threads that sync files. A disk that is asked for several at once answers them together.
+/// Threads that sync files. A disk answers several syncs that are requested at once together.
 const SYNCING_MAX: usize = 8;
 
-/// A commit on its way.
-pub(super) struct Layout {
-    pub record: Record,
-    /// The changes as the catalogue keeps them, without texts.
-    pub changes: Changes,
-    /// Where each event of the changes will stand.
-    pub places: Vec<[u8; 16]>,
+/// A commit, laid out for log, files and catalogue.
+pub(super) struct CommitLayout {
+    pub record: CommitRecord,
+    /// The changes for the catalogue, without texts.
+    pub changes: ChangeSet,
+    /// The encoded [`LineSpan`] of each event in `changes`.
+    pub spans: Vec<[u8; 16]>,
 }
 
-/// Where the next lines go.
+/// The ends of the files that a commit appends to.
 #[derive(Default)]
-pub(super) struct Ends {
-    /// The lengths of the files by session; 0 for one that is not there yet.
+pub(super) struct FileEnds {
+    /// Lengths by session number; 0 for a file that does not exist yet.
     lengths: HashMap<u32, u64>,
-    /// Files that are not as long as the catalogue says: somebody else wrote to them.
+    /// Sessions whose file is not as long as the catalogue says: it was edited by hand.
     moved: Vec<SessionId>,
 }
 
-impl Commit for View<'_, Writing<'_>, Lines<'_>> {
-    fn apply(self: Box<Self>, changes: &Changes) -> Result<(), CommitError> {
+impl StoreWriter for CatalogueTx<'_, WriteConnection<'_>, LineBodies<'_>> {
+    fn apply(self: Box<Self>, changes: &ChangeSet) -> Result<(), CommitError> {
         let store = self.bodies().store;
         store.apply(*self, changes)
     }
 }
 
 impl FilesStore {
-    fn apply(&self, view: WriteView<'_>, changes: &Changes) -> Result<(), CommitError> {
-        let ends = self.ends(&view, changes)?;
+    fn apply(&self, tx: WriteTx<'_>, changes: &ChangeSet) -> Result<(), CommitError> {
+        let ends = self.ends(&tx, changes)?;
         if !ends.moved.is_empty() {
-            // The batch was numbered without what these files say by now. It is numbered again
-            // when that is known, as for an id that turns out to be taken.
-            self.settle_with(&view)?;
-            Index::new(self, &view)?.catch_up_with(&ends.moved)?;
-            view.finish()?;
+            // The batch was numbered without the lines that were added by hand. The catalogue
+            // takes those in, and the writer plans again, as for an id that is taken.
+            self.checkpoint_with(&tx)?;
+            Reindexer::new(self, &tx)?.catch_up_with(&ends.moved)?;
+            tx.finish()?;
             return Err(CommitError::IdTaken);
         }
-        let layout = self.lay_out(&view, changes, &ends)?;
-        let dropped = self.stage(&view, &layout)?;
+        let layout = self.lay_out(&tx, changes, &ends)?;
+        // Staged before the log is written: a constraint that fails here costs no rollback.
+        let dropped = self.stage(&tx, &layout)?;
         let (at, frame) = (self.log.end()?, layout.record.frame());
         let end = at + frame.len() as u64;
-        view.note(LOG_END, end)?;
+        tx.set_meta(LOG_END, end)?;
         self.log.append(at, &frame)?;
         drop(frame);
-        self.has_news.store(true, Ordering::Relaxed);
-        let carried = self.carry(&layout.record).map_err(refused);
-        match carried.and_then(|()| view.finish()) {
-            // A commit of which nobody knows stays in the log, which knows.
+        self.has_commits.store(true, Ordering::Relaxed);
+        let written = self.write_files(&layout.record).map_err(refused);
+        match written.and_then(|()| tx.finish()) {
+            // The outcome in the catalogue is unknown. The record stays in the log, and recovery
+            // compares the two.
             Err(CommitError::NotDurable(why)) => return Err(CommitError::NotDurable(why)),
-            Err(error) => return Err(self.take_back(at, &layout.record, error)),
+            Err(error) => return Err(self.roll_back(at, &layout.record, error)),
             Ok(()) => {}
         }
         self.remove(changes.deleted.iter().map(|(row, _)| &row.id), &dropped);
-        drop(view);
+        drop(tx);
         if end > LOG_BYTES_MAX {
-            // The commit is recorded. What goes wrong here is tried again with the next one.
-            let _ = self.settle();
+            // The commit is durable. A checkpoint that fails is tried again with the next one.
+            let _ = self.run_checkpoint();
         }
         Ok(())
     }
 
-    /// Works out what goes where.
+    /// Computes which bytes go to which file at which offset.
     pub(super) fn lay_out(
         &self,
-        view: &WriteView<'_>,
-        changes: &Changes,
-        ends: &Ends,
-    ) -> Result<Layout, StorageError> {
+        tx: &WriteTx<'_>,
+        changes: &ChangeSet,
+        ends: &FileEnds,
+    ) -> Result<CommitLayout, StorageError> {
         let rows: HashMap<u32, &SessionRow> =
             changes.sessions.iter().map(|row| (row.number, row)).collect();
-        let mut chunks: Vec<(Chunk, Vec<u8>)> = Vec::new();
+        let mut chunks: Vec<(SessionChunk, Vec<u8>)> = Vec::new();
         let mut by_session: HashMap<u32, usize> = HashMap::new();
-        let mut places = Vec::with_capacity(changes.events.len());
+        let mut spans = Vec::with_capacity(changes.events.len());
         for event in &changes.events {
             let index = match by_session.get(&event.session) {
                 Some(index) => *index,
@@ -129,15 +134,15 @@ impl FilesStore {
             };
             let (chunk, bytes) = &mut chunks[index];
             let start = bytes.len();
-            line::write(bytes, event);
+            event_line::write(bytes, event);
             let offset = chunk.offset + start as u64;
             let length = (bytes.len() - start - 1) as u64;
-            places.push(Place { offset, length }.encode());
+            spans.push(LineSpan { offset, length }.encode());
         }
-        let entries = self.entries(view, changes)?;
-        let payloads = self.new_payloads(view, changes)?;
-        let mut head = Head {
-            number: view.noted(COMMIT)?.unwrap_or(0) + 1,
+        let entries = self.entries(tx, changes)?;
+        let payloads = self.new_payloads(tx, changes)?;
+        let mut head = CommitHead {
+            number: tx.meta_value(COMMIT)?.unwrap_or(0) + 1,
             chunks: Vec::with_capacity(chunks.len()),
             ledger: None,
             payloads: Vec::with_capacity(payloads.len()),
@@ -145,7 +150,7 @@ impl FilesStore {
         };
         let mut bytes = Vec::new();
         for (chunk, lines) in chunks {
-            head.chunks.push(Chunk { length: lines.len(), ..chunk });
+            head.chunks.push(SessionChunk { length: lines.len(), ..chunk });
             bytes.extend_from_slice(&lines);
         }
         if !entries.is_empty() {
@@ -158,7 +163,7 @@ impl FilesStore {
             head.payloads.push(PayloadChunk { digest, length: payload.bytes.len() });
             bytes.extend_from_slice(&payload.bytes);
         }
-        let changes = Changes {
+        let changes = ChangeSet {
             events: changes.events.iter().map(without_text).collect(),
             sessions: changes.sessions.clone(),
             sources: changes.sources.clone(),
@@ -166,28 +171,28 @@ impl FilesStore {
             consumers: changes.consumers.clone(),
             deleted: changes.deleted.clone(),
         };
-        Ok(Layout { record: Record { head, bytes }, changes, places })
+        Ok(CommitLayout { record: CommitRecord { head, bytes }, changes, spans })
     }
 
-    /// Where the next lines of each session of the changes go.
+    /// Looks the ends of the files up that the changes append to.
     pub(super) fn ends(
         &self,
-        view: &WriteView<'_>,
-        changes: &Changes,
-    ) -> Result<Ends, StorageError> {
-        let mut ends = Ends::default();
+        tx: &WriteTx<'_>,
+        changes: &ChangeSet,
+    ) -> Result<FileEnds, StorageError> {
+        let mut ends = FileEnds::default();
         for event in &changes.events {
             if ends.lengths.contains_key(&event.session) {
                 continue;
             }
             let session_id = &event.draft.session_id;
-            let noted = view.noted(&length_note(event.session))?;
+            let noted = tx.meta_value(&length_key(event.session))?;
             let length = match self.sessions.get(session_id)? {
                 Some(file) => {
                     let failed = self.sessions.failed("look at", session_id);
                     file.metadata().map_err(failed)?.len()
                 }
-                // One that somebody removed begins anew.
+                // A file that was removed by hand begins anew.
                 None => 0,
             };
             if length > 0 && noted != Some(length) {
@@ -198,36 +203,36 @@ impl FilesStore {
         Ok(ends)
     }
 
-    /// Lines for the ledger: what the events do not tell.
-    fn entries(&self, view: &WriteView<'_>, changes: &Changes) -> Result<Vec<u8>, StorageError> {
+    /// Encodes the ledger lines of the changes: everything that the events do not say.
+    fn entries(&self, tx: &WriteTx<'_>, changes: &ChangeSet) -> Result<Vec<u8>, StorageError> {
         let mut lines = Vec::new();
         let told: HashSet<u32> = changes.events.iter().map(|event| event.session).collect();
         for row in &changes.sessions {
-            // The first line of its file tells where a session comes from, and the others the
-            // rest. What changes without a line is told here.
+            // The header line of its file has the parent of a session, and its events have the
+            // rest. Only a change without such a line needs an entry.
             let is_told = told.contains(&row.number)
-                && view.session_numbered(row.number)?.is_none_or(|before| {
+                && tx.session_numbered(row.number)?.is_none_or(|before| {
                     (before.base_seq, &before.parent) == (row.base_seq, &row.parent)
                 });
             if !is_told {
-                Entry::Session { session: Box::new(row.clone()) }.write(&mut lines);
+                LedgerEntry::Session { session: Box::new(row.clone()) }.write(&mut lines);
             }
         }
         for row in &changes.sources {
             let (source_id, position) = (row.source_id.clone(), row.position.clone());
-            Entry::Source { source_id, position }.write(&mut lines);
+            LedgerEntry::Source { source_id, position }.write(&mut lines);
         }
         for (name, position) in &changes.consumers {
-            Entry::Consumer { name: name.clone(), position: *position }.write(&mut lines);
+            LedgerEntry::Consumer { name: name.clone(), position: *position }.write(&mut lines);
         }
         for row in &changes.sightings {
             let staged = changes.sessions.iter().find(|session| session.number == row.session);
             let session_id = match staged {
                 Some(session) => Some(session.id.clone()),
-                None => view.session_numbered(row.session)?.map(|session| session.id),
+                None => tx.session_numbered(row.session)?.map(|session| session.id),
             };
             let Some(session_id) = session_id else { continue };
-            Entry::Sighting {
+            LedgerEntry::Sighting {
                 session_id,
                 seq: row.seq,
                 source: row.source.clone(),
@@ -238,26 +243,26 @@ impl FilesStore {
             .write(&mut lines);
         }
         let newest = changes.events.last().map_or(0, |event| event.position);
-        let tail = view.tail()?.max(newest);
+        let tail = tx.tail()?.max(newest);
         for (row, at) in &changes.deleted {
             let (session_id, number) = (row.id.clone(), row.number);
-            Entry::Deleted { session_id, number, at: *at, tail }.write(&mut lines);
+            LedgerEntry::Deleted { session_id, number, at: *at, tail }.write(&mut lines);
         }
         Ok(lines)
     }
 
-    /// Payloads that no event has yet, and ones that got lost.
+    /// Lists the payloads that have no file yet, or whose file got lost.
     fn new_payloads<'c>(
         &self,
-        view: &WriteView<'_>,
-        changes: &'c Changes,
-    ) -> Result<Vec<&'c Payload>, StorageError> {
+        tx: &WriteTx<'_>,
+        changes: &'c ChangeSet,
+    ) -> Result<Vec<&'c StoredPayload>, StorageError> {
         let mut seen = HashSet::new();
         let mut new = Vec::new();
         for payload in changes.events.iter().filter_map(|event| event.packed.payload.as_ref()) {
             let is_kept = || -> Result<bool, StorageError> {
                 let path = self.payloads.path(&hex(&payload.digest));
-                Ok(path.is_file() && view.has_payload(&payload.digest)?)
+                Ok(path.is_file() && tx.has_payload(&payload.digest)?)
             };
             if seen.insert(payload.digest) && !is_kept()? {
                 new.push(payload);
@@ -266,39 +271,39 @@ impl FilesStore {
         Ok(new)
     }
 
-    /// Writes a commit to the catalogue, to be seen when the view is finished. Returns the
-    /// payloads that no event has any more.
+    /// Writes a commit into the catalogue's transaction. Returns the payloads that no event uses
+    /// any more.
     pub(super) fn stage(
         &self,
-        view: &WriteView<'_>,
-        layout: &Layout,
+        tx: &WriteTx<'_>,
+        layout: &CommitLayout,
     ) -> Result<Vec<String>, CommitError> {
         let mut leaving = HashSet::new();
         for (row, _) in &layout.changes.deleted {
-            leaving.extend(view.payloads_of(row.number)?);
+            leaving.extend(tx.payloads_of(row.number)?);
         }
-        view.stage(&layout.changes, |index| &layout.places[index])?;
+        tx.stage(&layout.changes, |index| &layout.spans[index])?;
         for chunk in &layout.record.head.chunks {
-            view.note(&length_note(chunk.session), chunk.offset + chunk.length as u64)?;
+            tx.set_meta(&length_key(chunk.session), chunk.offset + chunk.length as u64)?;
         }
         for (row, _) in &layout.changes.deleted {
-            view.forget_note(&length_note(row.number))?;
+            tx.remove_meta(&length_key(row.number))?;
         }
         if let Some(ledger) = layout.record.head.ledger {
-            view.note(LEDGER_LENGTH, ledger.offset + ledger.length as u64)?;
+            tx.set_meta(LEDGER_LENGTH, ledger.offset + ledger.length as u64)?;
         }
-        view.note(COMMIT, layout.record.head.number)?;
+        tx.set_meta(COMMIT, layout.record.head.number)?;
         let mut dropped = Vec::new();
         for digest in leaving {
-            if !view.has_payload(&digest)? {
+            if !tx.has_payload(&digest)? {
                 dropped.push(hex(&digest));
             }
         }
         Ok(dropped)
     }
 
-    /// Writes a commit of the log to its files. Doing so again changes nothing.
-    pub(super) fn carry(&self, record: &Record) -> Result<(), StorageError> {
+    /// Writes a record of the log to its files. Idempotent: the record names offsets.
+    pub(super) fn write_files(&self, record: &CommitRecord) -> Result<(), StorageError> {
         for (payload, bytes) in record.payloads() {
             self.payloads.write(&payload.digest, bytes)?;
         }
@@ -313,13 +318,20 @@ impl FilesStore {
         }
     }
 
-    /// Undoes a commit that did not get to its files. The log comes first: from then on a crash
-    /// leaves at most lines behind the end, which the next who opens removes.
-    pub(super) fn take_back(&self, at: u64, record: &Record, error: CommitError) -> CommitError {
+    /// Rolls back a commit that could not be written to its files.
+    ///
+    /// The log is cut first. A crash after that leaves at most lines behind the known end of a
+    /// file, which recovery handles; a crash before it leaves the whole commit.
+    pub(super) fn roll_back(
+        &self,
+        at: u64,
+        record: &CommitRecord,
+        error: CommitError,
+    ) -> CommitError {
         let undo = || -> Result<(), StorageError> {
             self.log.cut(at)?;
             for chunk in &record.head.chunks {
-                // What is no file of ours was not written to either.
+                // A file that cannot be opened was not written to either.
                 let Ok(Some(file)) = self.sessions.get(&chunk.session_id) else { continue };
                 if chunk.offset == 0 {
                     self.sessions.remove(&chunk.session_id)?;
@@ -342,8 +354,8 @@ impl FilesStore {
         }
     }
 
-    /// Removes the files of deleted sessions. They are unknown by now, so one that stays is only
-    /// in the way of a check.
+    /// Removes the files of deleted sessions and payloads. The catalogue does not know them any
+    /// more, so errors are ignored: a check reports a file that stays.
     pub(super) fn remove<'s>(
         &self,
         sessions: impl Iterator<Item = &'s SessionId>,
@@ -357,27 +369,29 @@ impl FilesStore {
         }
     }
 
-    /// Syncs the files that commits went to, then cuts the log.
-    pub(super) fn settle(&self) -> Result<(), StorageError> {
-        let view = self.write().map_err(|error| StorageError::new("settle", &self.dir, error))?;
-        self.settle_with(&view)?;
-        view.finish().map_err(|error| StorageError::new("settle", &self.dir, error))?;
-        self.has_news.store(false, Ordering::Relaxed);
+    /// Checkpoint: syncs the files that the log's commits were written to, then cuts the log.
+    pub(super) fn run_checkpoint(&self) -> Result<(), StorageError> {
+        let tx = self.write().map_err(|error| StorageError::new("settle", &self.dir, error))?;
+        self.checkpoint_with(&tx)?;
+        tx.finish().map_err(|error| StorageError::new("settle", &self.dir, error))?;
+        self.has_commits.store(false, Ordering::Relaxed);
         Ok(())
     }
 
-    /// The same for whoever has the right to commit.
-    pub(super) fn settle_with(&self, view: &WriteView<'_>) -> Result<(), StorageError> {
+    /// The same inside a write transaction.
+    pub(super) fn checkpoint_with(&self, tx: &WriteTx<'_>) -> Result<(), StorageError> {
         if self.log.end()? == CommitLog::START {
             return Ok(());
         }
         let synced = self.sync_files();
-        self.is_in_doubt.store(synced.is_err(), Ordering::Relaxed);
+        self.needs_rewrite.store(synced.is_err(), Ordering::Relaxed);
         synced?;
-        view.note(LOG_END, CommitLog::START)?;
+        // The number commits with the transaction, after the log is cut. A crash in between leaves
+        // an empty log, which means that everything is in the files, and `catch_up` sets the number.
+        tx.set_meta(LOG_END, CommitLog::START)?;
         self.log.cut(CommitLog::START)?;
         if self.ledger.rewrite_if_outdated()? {
-            view.note(LEDGER_LENGTH, self.ledger.length()?)?;
+            tx.set_meta(LEDGER_LENGTH, self.ledger.length()?)?;
         }
         Ok(())
     }
@@ -387,26 +401,26 @@ impl FilesStore {
         let mut at = CommitLog::START;
         loop {
             match self.log.read(at)? {
-                Found::Record(record, end) => {
-                    if self.is_in_doubt.load(Ordering::Relaxed) {
-                        self.carry(&record)?;
+                LogEntry::Record(record, end) => {
+                    if self.needs_rewrite.load(Ordering::Relaxed) {
+                        self.write_files(&record)?;
                     }
                     sessions.extend(record.head.chunks.into_iter().map(|chunk| chunk.session_id));
                     payloads.extend(record.head.payloads.into_iter().map(|chunk| chunk.digest));
                     at = end;
                 }
-                Found::Damaged(_, end) => at = end,
-                Found::Torn | Found::End => break,
+                LogEntry::Damaged(_, end) => at = end,
+                LogEntry::Torn | LogEntry::End => break,
             }
         }
         let sessions: Vec<SessionId> = sessions.into_iter().collect();
-        at_once(&sessions, |session_id| {
-            // One that was deleted since has nothing to sync.
+        in_parallel(&sessions, |session_id| {
+            // A file that was deleted since has nothing to sync.
             let Some(file) = self.sessions.get(session_id)? else { return Ok(()) };
             file.sync_data().map_err(self.sessions.failed("sync", session_id))
         })?;
         let payloads: Vec<String> = payloads.into_iter().collect();
-        at_once(&payloads, |digest| self.payloads.sync(digest))?;
+        in_parallel(&payloads, |digest| self.payloads.sync(digest))?;
         self.ledger.sync()?;
         folder::sync(self.payloads.dir())?;
         folder::sync(self.sessions.dir())?;
@@ -414,8 +428,8 @@ impl FilesStore {
     }
 }
 
-/// Does the same with all of them, several at once.
-fn at_once<T: Sync>(
+/// Runs `act` on all items, on several threads.
+fn in_parallel<T: Sync>(
     items: &[T],
     act: impl Fn(&T) -> Result<(), StorageError> + Sync,
 ) -> Result<(), StorageError> {
@@ -435,23 +449,27 @@ fn at_once<T: Sync>(
     })
 }
 
-/// The name a file's length is noted under.
-pub(super) fn length_note(session: u32) -> String {
+/// The name of the meta value with a file's length.
+pub(super) fn length_key(session: u32) -> String {
     format!("{LENGTH}{session}")
 }
 
-/// An empty chunk at the end of a session's file, or the first line of a new one.
-fn begin_chunk(event: &EventRow, row: Option<&SessionRow>, ends: &Ends) -> (Chunk, Vec<u8>) {
+/// Begins a chunk at the end of a session's file; a new file begins with its header line.
+fn begin_chunk(
+    event: &EventRow,
+    row: Option<&SessionRow>,
+    ends: &FileEnds,
+) -> (SessionChunk, Vec<u8>) {
     let offset = ends.lengths.get(&event.session).copied().unwrap_or(0);
     let bytes = match row {
-        Some(row) if offset == 0 => Header::line(row),
+        Some(row) if offset == 0 => SessionHeader::line(row),
         _ => Vec::new(),
     };
     let session_id = event.draft.session_id.clone();
-    (Chunk { session_id, session: event.session, offset, length: 0 }, bytes)
+    (SessionChunk { session_id, session: event.session, offset, length: 0 }, bytes)
 }
 
-/// The row as the catalogue needs it.
+/// Copies the row without its text, which the catalogue does not keep.
 fn without_text(row: &EventRow) -> EventRow {
     let EventRow { position, session, seq, .. } = *row;
     let payload = row.packed.payload.as_ref().map(|payload| payload.digest);

@@ -1,8 +1,8 @@
-//! The commit log: where a commit becomes durable, whole, before it goes to its files.
+//! The commit log: the write-ahead log of the files store.
 //!
-//! A commit is one record, written at once and synced. It says which bytes go to which file at
-//! which offset, so applying it twice is the same as once. The log is cut when those files are
-//! synced themselves.
+//! A commit is one record, written with one call and synced. It says which bytes go to which file
+//! at which offset, so writing it out twice is the same as once. The log is cut after those files
+//! were synced themselves.
 //!
 //! ```text
 //! hansard commit log 1⏎
@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use event::SessionId;
 use serde::{Deserialize, Serialize};
 
-use super::scan::read_up_to;
+use super::line_scanner::read_up_to;
 use crate::store::{CommitError, SessionRow};
 use crate::{Damage, OpenError, StorageError, file, folder};
 
@@ -29,36 +29,36 @@ pub(super) struct CommitLog {
     path: PathBuf,
 }
 
-/// One commit: what it says, and the bytes it is about.
+/// One commit: its head, and the bytes that the head describes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Record {
-    pub head: Head,
-    /// Everything the head gives lengths for, in its order.
+pub(super) struct CommitRecord {
+    pub head: CommitHead,
+    /// The bytes of all chunks, in the order of the head.
     pub bytes: Vec<u8>,
 }
 
-/// What a commit writes where.
+/// Says which bytes of a commit go where.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub(super) struct Head {
+pub(super) struct CommitHead {
     /// 1, 2, 3 … for the life of the journal.
     pub number: u64,
-    pub chunks: Vec<Chunk>,
+    pub chunks: Vec<SessionChunk>,
     pub ledger: Option<LedgerChunk>,
     pub payloads: Vec<PayloadChunk>,
     /// Sessions as they are afterwards.
     pub sessions: Vec<SessionRow>,
 }
 
-/// Lines for the end of a session's file.
+/// Lines at the end of a session's file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Chunk {
+pub(super) struct SessionChunk {
     pub session_id: SessionId,
     pub session: u32,
     pub offset: u64,
     pub length: usize,
 }
 
-/// Lines for the end of the ledger.
+/// Lines at the end of the ledger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct LedgerChunk {
     pub offset: u64,
@@ -73,14 +73,15 @@ pub(super) struct PayloadChunk {
     pub length: usize,
 }
 
-/// What stands at some place of the log.
+/// What was read at an offset of the log.
 #[derive(Debug)]
-pub(super) enum Found {
+pub(super) enum LogEntry {
     /// A commit, and where it ends.
-    Record(Record, u64),
-    /// A commit that cannot be read, with more behind it.
+    Record(CommitRecord, u64),
+    /// A commit that cannot be read, with others behind it, and where it ends.
     Damaged(Damage, u64),
-    /// What was being written when it stopped; nobody was told that it is recorded.
+    /// The last record is incomplete: a crash interrupted its write, and it was never
+    /// acknowledged.
     Torn,
     End,
 }
@@ -95,7 +96,7 @@ impl CommitLog {
     /// Where the first record begins.
     pub(super) const START: u64 = MAGIC.len() as u64 + 2;
 
-    /// Opens the log of the journal in `dir`, and makes it if it is not there.
+    /// Opens the log of the journal in `dir`, and creates it if it is missing.
     pub(super) fn open(dir: &Path) -> Result<CommitLog, OpenError> {
         let path = dir.join(CommitLog::FILE_NAME);
         let file = file::open_or_create(&path)?;
@@ -103,7 +104,7 @@ impl CommitLog {
         let mut header = vec![0; CommitLog::START as usize];
         let read = read_up_to(&log.file, &mut header, 0).map_err(log.failed("read"))?;
         if read < header.len() {
-            // The journal was being made when it stopped, and nothing was recorded yet.
+            // New, or a crash interrupted its creation: nothing can be recorded yet.
             let header = format!("{}{FORMAT}\n", String::from_utf8_lossy(MAGIC));
             log.file.write_all_at(header.as_bytes(), 0).map_err(log.failed("write"))?;
             log.file.sync_all().map_err(log.failed("sync"))?;
@@ -122,14 +123,14 @@ impl CommitLog {
         &self.path
     }
 
-    /// Where the next record goes.
+    /// The offset of the next record.
     pub(super) fn end(&self) -> Result<u64, StorageError> {
         let length = self.file.metadata().map_err(self.failed("read"))?.len();
         Ok(length.max(CommitLog::START))
     }
 
-    /// Writes a framed record at the end and syncs it. On an error nothing of it is left, unless
-    /// nobody knows.
+    /// Writes a framed record at the end and syncs it. After an error other than
+    /// [`CommitError::NotDurable`] nothing of it is left.
     pub(super) fn append(&self, at: u64, frame: &[u8]) -> Result<(), CommitError> {
         if let Err(error) = self.file.write_all_at(frame, at) {
             self.cut(at).map_err(|error| CommitError::NotDurable(error.to_string()))?;
@@ -139,25 +140,27 @@ impl CommitLog {
         self.file.sync_data().map_err(|error| CommitError::NotDurable(error.to_string()))
     }
 
-    /// Reads what stands at `at`.
-    pub(super) fn read(&self, at: u64) -> Result<Found, StorageError> {
+    /// Reads the record at `at`.
+    pub(super) fn read(&self, at: u64) -> Result<LogEntry, StorageError> {
         let end = self.end()?;
         if at >= end {
-            return Ok(Found::End);
+            return Ok(LogEntry::End);
         }
         let Some((record_end, crc, head_length)) = self.frame_at(at, end)? else {
-            return Ok(Found::Torn);
+            return Ok(LogEntry::Torn);
         };
         let mut body = vec![0; (record_end - at - FRAME_LEN) as usize];
         self.file.read_exact_at(&mut body, at + FRAME_LEN).map_err(self.failed("read"))?;
         let record = match crc32fast::hash(&body) == crc {
-            true => Record::parse(body, head_length).map_err(|error| error.to_string()),
+            true => CommitRecord::parse(body, head_length).map_err(|error| error.to_string()),
             false => Err("the check of a commit does not fit".to_owned()),
         };
         Ok(match record {
-            Ok(record) => Found::Record(record, record_end),
-            Err(_) if record_end == end => Found::Torn,
-            Err(why) => Found::Damaged(self.damage(at, &why), record_end),
+            Ok(record) => LogEntry::Record(record, record_end),
+            // A bad record at the very end is a write that was cut off. With records behind it,
+            // it was acknowledged once, and is damage.
+            Err(_) if record_end == end => LogEntry::Torn,
+            Err(why) => LogEntry::Damaged(self.damage(at, &why), record_end),
         })
     }
 
@@ -167,13 +170,13 @@ impl CommitLog {
         self.file.sync_all().map_err(self.failed("sync"))
     }
 
-    /// The end of the record at `at`, its check and the length of its head; `None` if it is not
-    /// all there.
+    /// Reads the frame of the record at `at`: its end, its checksum and the length of its head;
+    /// `None` if the record is incomplete.
     fn frame_at(&self, at: u64, end: u64) -> Result<Option<(u64, u32, usize)>, StorageError> {
         let mut frame = [0; FRAME_LEN as usize];
         let read = read_up_to(&self.file, &mut frame, at).map_err(self.failed("read"))?;
-        let number = |place: usize| {
-            let bytes = frame[place..place + 4].try_into().expect("four bytes of twelve");
+        let number = |span: usize| {
+            let bytes = frame[span..span + 4].try_into().expect("four bytes of twelve");
             u32::from_le_bytes(bytes)
         };
         let (length, crc, head_length) = (number(0), number(4), number(8));
@@ -200,21 +203,21 @@ impl CommitLog {
     }
 }
 
-impl Record {
-    /// The bytes of each chunk.
-    pub(super) fn chunks(&self) -> impl Iterator<Item = (&Chunk, &[u8])> {
+impl CommitRecord {
+    /// Iterates over the chunks with their bytes.
+    pub(super) fn chunks(&self) -> impl Iterator<Item = (&SessionChunk, &[u8])> {
         let mut at = 0;
         self.head.chunks.iter().map(move |chunk| (chunk, &self.bytes[next(&mut at, chunk.length)]))
     }
 
-    /// The lines for the ledger, and where they go.
+    /// Returns the offset and the lines for the ledger.
     pub(super) fn ledger(&self) -> Option<(u64, &[u8])> {
         let chunk = self.head.ledger?;
         let mut at = self.chunks_length();
         Some((chunk.offset, &self.bytes[next(&mut at, chunk.length)]))
     }
 
-    /// The bytes of each payload.
+    /// Iterates over the payloads with their bytes.
     pub(super) fn payloads(&self) -> impl Iterator<Item = (&PayloadChunk, &[u8])> {
         let mut at = self.chunks_length() + self.head.ledger.map_or(0, |ledger| ledger.length);
         let chunks = self.head.payloads.iter();
@@ -225,7 +228,7 @@ impl Record {
         self.head.chunks.iter().map(|chunk| chunk.length).sum()
     }
 
-    /// The record as it stands in the log.
+    /// Encodes the record with its frame.
     pub(super) fn frame(&self) -> Vec<u8> {
         let head = serde_json::to_vec(&self.head).expect("rows always encode");
         let length = head.len() + self.bytes.len();
@@ -241,8 +244,8 @@ impl Record {
         frame
     }
 
-    fn parse(mut body: Vec<u8>, head_length: usize) -> Result<Record, String> {
-        let head: Head =
+    fn parse(mut body: Vec<u8>, head_length: usize) -> Result<CommitRecord, String> {
+        let head: CommitHead =
             serde_json::from_slice(&body[..head_length]).map_err(|error| error.to_string())?;
         let lengths = head.chunks.iter().map(|chunk| chunk.length);
         let lengths = lengths.chain(head.ledger.iter().map(|ledger| ledger.length));
@@ -251,11 +254,11 @@ impl Record {
             return Err("the lengths in a commit do not add up".to_owned());
         }
         body.drain(..head_length);
-        Ok(Record { head, bytes: body })
+        Ok(CommitRecord { head, bytes: body })
     }
 }
 
-/// What a failed write means when nothing of it is left.
+/// Translates a failed write of which nothing is left.
 pub(super) fn refused(error: StorageError) -> CommitError {
     use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
     match error.cause.downcast_ref::<io::Error>().map(io::Error::kind) {
@@ -276,36 +279,36 @@ mod tests {
 
     use super::*;
 
-    fn record(number: u64, text: &str) -> Record {
+    fn record(number: u64, text: &str) -> CommitRecord {
         let session_id = SessionId::new("s").unwrap();
-        let chunk = Chunk { session_id, session: 1, offset: 7, length: text.len() };
+        let chunk = SessionChunk { session_id, session: 1, offset: 7, length: text.len() };
         let ledger = Some(LedgerChunk { offset: 3, length: 2 });
         let payload = PayloadChunk { digest: "00".to_owned(), length: 1 };
-        let head = Head {
+        let head = CommitHead {
             number,
             chunks: vec![chunk],
             ledger,
             payloads: vec![payload],
             sessions: Vec::new(),
         };
-        Record { head, bytes: format!("{text}LLP").into_bytes() }
+        CommitRecord { head, bytes: format!("{text}LLP").into_bytes() }
     }
 
-    /// The numbers of the commits that can be read, and how the log ends.
+    /// The numbers of the readable commits, how many are damaged, and whether the end is torn.
     fn read_all(log: &CommitLog) -> (Vec<u64>, usize, bool) {
         let (mut numbers, mut damaged, mut at) = (Vec::new(), 0, CommitLog::START);
         loop {
             match log.read(at).unwrap() {
-                Found::Record(record, end) => {
+                LogEntry::Record(record, end) => {
                     numbers.push(record.head.number);
                     at = end;
                 }
-                Found::Damaged(_, end) => {
+                LogEntry::Damaged(_, end) => {
                     damaged += 1;
                     at = end;
                 }
-                Found::Torn => return (numbers, damaged, true),
-                Found::End => return (numbers, damaged, false),
+                LogEntry::Torn => return (numbers, damaged, true),
+                LogEntry::End => return (numbers, damaged, false),
             }
         }
     }
@@ -323,12 +326,12 @@ mod tests {
     }
 
     #[test]
-    fn a_commit_reads_back_with_its_parts() {
+    fn commit_reads_back_with_its_parts() {
         let (dir, log, ends) = log_of(0);
         let written = record(5, "hello");
         log.append(ends[0], &written.frame()).unwrap();
         let log = CommitLog::open(dir.path()).unwrap();
-        let Found::Record(read, _) = log.read(CommitLog::START).unwrap() else { panic!() };
+        let LogEntry::Record(read, _) = log.read(CommitLog::START).unwrap() else { panic!() };
         assert_eq!(read, written);
         assert_eq!(read.chunks().map(|(_, bytes)| bytes).collect::<Vec<_>>(), [b"hello"]);
         assert_eq!(read.ledger(), Some((3, &b"LL"[..])));
@@ -336,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_cut_anywhere_keeps_the_commits_before() {
+    fn cut_log_keeps_earlier_commits() {
         let (_dir, log, ends) = log_of(3);
         for length in (CommitLog::START..=ends[3]).rev() {
             log.cut(length).unwrap();
@@ -347,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn a_newer_log_is_left_alone() {
+    fn newer_log_is_left_alone() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join(CommitLog::FILE_NAME);
         std::fs::write(&path, "hansard commit log 7\nwhatever").unwrap();
@@ -361,7 +364,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
         #[test]
-        fn a_changed_byte_costs_one_commit_at_most(at: prop::sample::Index, bit in 0u8..8) {
+        fn changed_byte_costs_one_commit(at: prop::sample::Index, bit in 0u8..8) {
             let (_dir, log, ends) = log_of(3);
             // Within the body of a commit: a damaged length takes what is behind it as well.
             let span = (ends[2] - ends[1] - FRAME_LEN) as usize;

@@ -1,7 +1,8 @@
-//! What is recorded and is no event: positions of sources, second tellings, deleted sessions.
+//! The ledger: everything recorded that is no event, such as positions of sources, sightings and
+//! deleted sessions.
 //!
-//! Lines are only added; the last one about a thing counts. When most lines are outdated, the
-//! living ones are written beside and take the old file's place.
+//! Lines are only appended; the last one about a key counts. When most lines are outdated, the live
+//! ones are written to a new file that replaces the old one (compaction).
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -16,9 +17,9 @@ use event::{SessionId, Time};
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
-use super::line;
-use super::scan::{Scan, Scanned};
-use crate::file::{self, Beside};
+use super::event_line;
+use super::line_scanner::{LineScanner, ScannedLine};
+use crate::file::{self, TempFile};
 use crate::store::SessionRow;
 use crate::{Damage, OpenError, StorageError, folder};
 
@@ -27,19 +28,19 @@ use crate::{Damage, OpenError, StorageError, folder};
 pub(super) struct Ledger {
     path: PathBuf,
     open: Mutex<Arc<File>>,
-    /// How long it was when all its lines were alive.
+    /// Its length after the last compaction.
     alive_bytes: AtomicU64,
 }
 
-/// One line.
+/// One line of the ledger.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Entry {
+pub(super) enum LedgerEntry {
     /// How far a source was read.
     Source { source_id: String, position: String },
-    /// How far a consumer has come.
+    /// How far a consumer has read.
     Consumer { name: String, position: u64 },
-    /// A second telling of an event.
+    /// Another sighting of a recorded event.
     Sighting {
         session_id: SessionId,
         seq: u64,
@@ -49,22 +50,21 @@ pub(super) enum Entry {
         source_position: Option<String>,
         differs: bool,
     },
-    /// A session that changed without an event that says so, as it is afterwards.
+    /// The row of a session that changed without an event.
     Session { session: Box<SessionRow> },
-    /// A session that was removed, and the newest position of that moment: positions are never
-    /// given again.
+    /// A deleted session, and the newest position at that moment: positions are never given again.
     Deleted { session_id: SessionId, number: u32, at: Time, tail: u64 },
-    /// Numbers given to lines that somebody wrote by hand, from the one at `offset` on, and to
-    /// lines that can no longer be read.
+    /// Numbers given to consecutive lines without numbers, from the one at `offset` on: lines that
+    /// a user wrote by hand, and lines that can no longer be read.
     Adopted { session_id: SessionId, offset: u64, from_seq: u64, to_seq: u64, position: u64 },
 }
 
-/// The names of all entries, as they begin their lines.
+/// The member names of all kinds of entries.
 const KINDS: [&str; 6] = ["source", "consumer", "sighting", "session", "deleted", "adopted"];
 
-/// The first line.
+/// The first line of the file.
 #[derive(Serialize, Deserialize)]
-struct Header {
+struct LedgerHeader {
     format: String,
     version: u32,
 }
@@ -72,14 +72,14 @@ struct Header {
 const FORMAT: &str = "hansard-ledger";
 const VERSION: u32 = 1;
 
-/// A ledger below this is never rewritten; above, when three of four bytes are outdated.
+/// A ledger below this size is never compacted; above, when three of four bytes are outdated.
 const REWRITE_BYTES_MIN: u64 = 1024 * 1024;
 const GROWTH_MAX: u64 = 4;
 
 impl Ledger {
     pub(super) const FILE_NAME: &str = "ledger.jsonl";
 
-    /// Opens the ledger of the journal in `dir`, and makes it if it is not there.
+    /// Opens the ledger of the journal in `dir`, and creates it if it is missing.
     pub(super) fn open(dir: &Path) -> Result<Ledger, OpenError> {
         let path = dir.join(Ledger::FILE_NAME);
         let opened = match file::open(&path)? {
@@ -91,9 +91,9 @@ impl Ledger {
             }
         };
         let failed = |error| StorageError::new("read", &path, error);
-        let mut scan = Scan::from(&opened, 0);
+        let mut scan = LineScanner::new(&opened, 0);
         let first = scan.next().map_err(failed)?;
-        let found: Option<Header> =
+        let found: Option<LedgerHeader> =
             first.and_then(|first| serde_json::from_slice(first.bytes.trim_ascii()).ok());
         if let Some(header) = found.filter(|header| header.version > VERSION) {
             return Err(OpenError::NewerFormat { path, found: header.version, supported: VERSION });
@@ -106,7 +106,7 @@ impl Ledger {
         &self.path
     }
 
-    /// The file as it is now: another process may have rewritten it.
+    /// Returns the file that has the name now: another process may have compacted the ledger.
     pub(super) fn file(&self) -> Result<Arc<File>, StorageError> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         if !file::is_at(&open, &self.path).map_err(self.failed("look at"))? {
@@ -132,25 +132,25 @@ impl Ledger {
         self.file()?.sync_data().map_err(self.failed("sync"))
     }
 
-    /// Hands every entry behind `offset` to `take`, in order. Lines that are not entries are
-    /// returned as damage; ones of a kind this program does not know are left alone.
+    /// Passes every entry from `offset` on to `take`, in order. Returns damaged lines. Entries of a
+    /// kind that this program does not know are skipped.
     pub(super) fn read(
         &self,
         offset: u64,
-        mut take: impl FnMut(Entry),
+        mut take: impl FnMut(LedgerEntry),
     ) -> Result<Vec<Damage>, StorageError> {
         let file = self.file()?;
-        let mut scan = Scan::from(&file, offset);
+        let mut scan = LineScanner::new(&file, offset);
         let mut damages = Vec::new();
         while let Some(scanned) = scan.next().map_err(self.failed("read"))? {
-            match Entry::read(scanned.bytes) {
-                Read::Entry(entry) => take(*entry),
-                Read::Other => {}
-                Read::Damaged => damages.push(Damage {
+            match LedgerEntry::read(scanned.bytes) {
+                ParsedLine::LedgerEntry(entry) => take(*entry),
+                ParsedLine::Other => {}
+                ParsedLine::Damaged => damages.push(Damage {
                     store: super::NAME,
                     file: self.path.clone(),
-                    line: super::scan::line_number(&file, scanned.place.offset).ok(),
-                    byte: Some(scanned.place.offset),
+                    line: super::line_scanner::line_number(&file, scanned.span.offset).ok(),
+                    byte: Some(scanned.span.offset),
                     session_id: None,
                     seq: None,
                     why: "the line cannot be read".to_owned(),
@@ -160,8 +160,8 @@ impl Ledger {
         Ok(damages)
     }
 
-    /// Writes the ledger anew if most of it is outdated; tells whether it did. Nothing in the
-    /// commit log may refer to the old one.
+    /// Compacts the ledger if most of it is outdated; returns whether it did. The commit log has to
+    /// be empty: its records name offsets in the old file.
     pub(super) fn rewrite_if_outdated(&self) -> Result<bool, StorageError> {
         let alive = self.alive_bytes.load(Ordering::Relaxed);
         if self.length()? <= (alive * GROWTH_MAX).max(REWRITE_BYTES_MIN) {
@@ -173,22 +173,23 @@ impl Ledger {
     fn rewrite(&self) -> Result<bool, StorageError> {
         let file = self.file()?;
         let failed = self.failed("rewrite");
-        let Some(living) = Living::of(&file).map_err(&failed)? else {
-            // Damaged lines are kept where they are, until somebody has looked at them.
+        let Some(living) = LiveEntries::scan(&file).map_err(&failed)? else {
+            // A damaged line stays where it is for the user to look at. The next try comes when the
+            // ledger has grown again.
             self.alive_bytes.store(self.length()?, Ordering::Relaxed);
             return Ok(false);
         };
         let dir = self.path.parent().expect("the ledger is in a folder");
-        let mut beside = Beside::new(dir)?;
+        let mut beside = TempFile::new(dir)?;
         let mut out = BufWriter::new(beside.file());
-        let mut scan = Scan::from(&file, 0);
+        let mut scan = LineScanner::new(&file, 0);
         let mut alive = 0;
         while let Some(scanned) = scan.next().map_err(&failed)? {
             if living.has(&scanned) {
                 out.write_all(scanned.bytes)
                     .and_then(|()| out.write_all(b"\n"))
                     .map_err(&failed)?;
-                alive += scanned.place.length + 1;
+                alive += scanned.span.length + 1;
             }
         }
         out.flush().map_err(&failed)?;
@@ -205,114 +206,120 @@ impl Ledger {
     }
 }
 
-/// What a line of the ledger turns out to be.
-enum Read {
-    Entry(Box<Entry>),
-    /// The first line, or an entry of a kind this program does not know.
+/// What a line of the ledger was parsed as.
+enum ParsedLine {
+    LedgerEntry(Box<LedgerEntry>),
+    /// The header, or an entry of a kind that this program does not know.
     Other,
     Damaged,
 }
 
-impl Entry {
-    /// Writes the entry as a line with its end.
+impl LedgerEntry {
+    /// Appends the entry as a line to `out`.
     pub(super) fn write(&self, out: &mut Vec<u8>) {
         let start = out.len();
         serde_json::to_writer(&mut *out, self).expect("rows always encode");
         out.pop();
-        line::seal(out, start);
+        event_line::seal(out, start);
     }
 
-    /// Reads a line; `None` if it is no entry that this program knows.
-    pub(super) fn parse(bytes: &[u8]) -> Option<Entry> {
-        match Entry::read(bytes) {
-            Read::Entry(entry) => Some(*entry),
-            Read::Other | Read::Damaged => None,
+    /// Parses a line; `None` if it is no entry that this program knows.
+    pub(super) fn parse(bytes: &[u8]) -> Option<LedgerEntry> {
+        match LedgerEntry::read(bytes) {
+            ParsedLine::LedgerEntry(entry) => Some(*entry),
+            ParsedLine::Other | ParsedLine::Damaged => None,
         }
     }
 
-    fn read(bytes: &[u8]) -> Read {
+    fn read(bytes: &[u8]) -> ParsedLine {
         let text = bytes.trim_ascii();
-        let text = match line::unseal(text) {
+        let text = match event_line::unseal(text) {
             Ok(Some(body)) => Cow::Owned([body, b"}"].concat()),
             Ok(None) => Cow::Borrowed(text),
-            Err(_) => return Read::Damaged,
+            Err(_) => return ParsedLine::Damaged,
         };
         if let Ok(entry) = serde_json::from_slice(&text) {
-            return Read::Entry(Box::new(entry));
+            return ParsedLine::LedgerEntry(Box::new(entry));
         }
         match serde_json::from_slice::<HashMap<String, IgnoredAny>>(&text) {
-            Ok(members) if !KINDS.iter().any(|kind| members.contains_key(*kind)) => Read::Other,
-            _ => Read::Damaged,
+            Ok(members) if !KINDS.iter().any(|kind| members.contains_key(*kind)) => {
+                ParsedLine::Other
+            }
+            _ => ParsedLine::Damaged,
         }
     }
 
-    /// The session without which the entry means nothing.
+    /// The session that the entry belongs to: it goes when the session is deleted.
     fn session_id(&self) -> Option<&SessionId> {
         match self {
-            Entry::Session { session } => Some(&session.id),
-            Entry::Sighting { session_id, .. } | Entry::Adopted { session_id, .. } => {
+            LedgerEntry::Session { session } => Some(&session.id),
+            LedgerEntry::Sighting { session_id, .. } | LedgerEntry::Adopted { session_id, .. } => {
                 Some(session_id)
             }
-            Entry::Source { .. } | Entry::Consumer { .. } | Entry::Deleted { .. } => None,
+            LedgerEntry::Source { .. }
+            | LedgerEntry::Consumer { .. }
+            | LedgerEntry::Deleted { .. } => None,
         }
     }
 
-    /// What the entry is about; a later one about the same takes its place. `None` for facts that
+    /// The key of the entry: a later entry with the same key replaces it. `None` for entries that
     /// stay.
     fn key(&self) -> Option<(u8, &str)> {
         match self {
-            Entry::Source { source_id, .. } => Some((0, source_id)),
-            Entry::Consumer { name, .. } => Some((1, name)),
-            Entry::Session { session } => Some((2, session.id.as_str())),
-            Entry::Sighting { .. } | Entry::Deleted { .. } | Entry::Adopted { .. } => None,
+            LedgerEntry::Source { source_id, .. } => Some((0, source_id)),
+            LedgerEntry::Consumer { name, .. } => Some((1, name)),
+            LedgerEntry::Session { session } => Some((2, session.id.as_str())),
+            LedgerEntry::Sighting { .. }
+            | LedgerEntry::Deleted { .. }
+            | LedgerEntry::Adopted { .. } => None,
         }
     }
 }
 
-/// Which lines still count.
+/// Which lines survive a compaction.
 #[derive(Default)]
-struct Living {
-    /// The offset of the newest line about each thing.
+struct LiveEntries {
+    /// The offset of the newest line of each key.
     newest: HashMap<(u8, String), u64>,
     deleted: HashSet<SessionId>,
 }
 
-impl Living {
-    /// Looks at the whole file; `None` if a line is damaged.
-    fn of(file: &File) -> io::Result<Option<Living>> {
-        let mut living = Living::default();
-        let mut scan = Scan::from(file, 0);
+impl LiveEntries {
+    /// Scans the whole file; `None` if a line is damaged.
+    fn scan(file: &File) -> io::Result<Option<LiveEntries>> {
+        let mut living = LiveEntries::default();
+        let mut scan = LineScanner::new(file, 0);
         while let Some(scanned) = scan.next()? {
-            match Entry::read(scanned.bytes) {
-                Read::Entry(entry) => {
-                    if let Entry::Deleted { session_id, .. } = &*entry {
+            match LedgerEntry::read(scanned.bytes) {
+                ParsedLine::LedgerEntry(entry) => {
+                    if let LedgerEntry::Deleted { session_id, .. } = &*entry {
                         living.deleted.insert(session_id.clone());
                     }
                     let key = entry.key().map(|(family, about)| (family, about.to_owned()));
-                    living.newest.extend(key.map(|key| (key, scanned.place.offset)));
+                    living.newest.extend(key.map(|key| (key, scanned.span.offset)));
                 }
-                Read::Other => {}
-                Read::Damaged => return Ok(None),
+                ParsedLine::Other => {}
+                ParsedLine::Damaged => return Ok(None),
             }
         }
         Ok(Some(living))
     }
 
-    fn has(&self, scanned: &Scanned<'_>) -> bool {
-        let Some(entry) = Entry::parse(scanned.bytes) else { return true };
+    fn has(&self, scanned: &ScannedLine<'_>) -> bool {
+        let Some(entry) = LedgerEntry::parse(scanned.bytes) else { return true };
         if entry.session_id().is_some_and(|session_id| self.deleted.contains(session_id)) {
             return false;
         }
         let key = entry.key().map(|(family, about)| (family, about.to_owned()));
-        key.is_none_or(|key| self.newest.get(&key) == Some(&scanned.place.offset))
+        key.is_none_or(|key| self.newest.get(&key) == Some(&scanned.span.offset))
     }
 }
 
 fn header() -> Vec<u8> {
-    let header = Header { format: FORMAT.to_owned(), version: VERSION };
+    let header = LedgerHeader { format: FORMAT.to_owned(), version: VERSION };
     let mut out = serde_json::to_vec(&header).expect("strings and numbers always encode");
     out.pop();
-    line::seal(&mut out, 0);
+    event_line::seal(&mut out, 0);
     out
 }
 
@@ -320,34 +327,34 @@ fn header() -> Vec<u8> {
 mod tests {
     use super::*;
 
-    fn source(position: u64) -> Entry {
-        Entry::Source { source_id: "file".to_owned(), position: position.to_string() }
+    fn source(position: u64) -> LedgerEntry {
+        LedgerEntry::Source { source_id: "file".to_owned(), position: position.to_string() }
     }
 
-    fn append(ledger: &Ledger, entry: &Entry) {
+    fn append(ledger: &Ledger, entry: &LedgerEntry) {
         let mut bytes = Vec::new();
         entry.write(&mut bytes);
         ledger.write_at(ledger.length().unwrap(), &bytes).unwrap();
     }
 
-    fn entries(ledger: &Ledger) -> (Vec<Entry>, usize) {
+    fn entries(ledger: &Ledger) -> (Vec<LedgerEntry>, usize) {
         let mut entries = Vec::new();
         let damages = ledger.read(0, |entry| entries.push(entry)).unwrap();
         (entries, damages.len())
     }
 
     #[test]
-    fn a_rewritten_ledger_says_the_same_in_fewer_lines() {
+    fn compaction_keeps_the_live_entries() {
         let dir = tempfile::tempdir().unwrap();
         let ledger = Ledger::open(dir.path()).unwrap();
         let other = Ledger::open(dir.path()).unwrap();
-        let deleted = Entry::Deleted {
+        let deleted = LedgerEntry::Deleted {
             session_id: SessionId::new("gone").unwrap(),
             number: 3,
             at: Time::EPOCH,
             tail: 9,
         };
-        let sighting = |session: &str| Entry::Sighting {
+        let sighting = |session: &str| LedgerEntry::Sighting {
             session_id: SessionId::new(session).unwrap(),
             seq: 1,
             source: "hook".to_owned(),
@@ -365,7 +372,7 @@ mod tests {
         ledger.write_at(ledger.length().unwrap(), unknown).unwrap();
         assert!(ledger.rewrite().unwrap());
         assert_eq!(entries(&ledger), (vec![sighting("kept"), deleted, source(99)], 0));
-        // A process that had it open goes on with the new file.
+        // Another process that had the ledger open goes on with the new file.
         append(&other, &source(100));
         assert_eq!(entries(&ledger).0.last(), Some(&source(100)));
         let text = std::fs::read(ledger.path()).unwrap();
@@ -373,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_line_costs_itself_and_is_kept() {
+    fn damaged_line_costs_only_itself() {
         let dir = tempfile::tempdir().unwrap();
         let ledger = Ledger::open(dir.path()).unwrap();
         append(&ledger, &source(1));
@@ -387,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn a_newer_ledger_is_left_alone() {
+    fn newer_ledger_is_left_alone() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join(Ledger::FILE_NAME);
         std::fs::write(&path, "{\"format\":\"hansard-ledger\",\"version\":2}\n").unwrap();

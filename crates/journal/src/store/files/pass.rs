@@ -1,205 +1,222 @@
-//! The lines of a session's file, and which rows they are.
+//! Gives the lines of a session's file their rows, in two passes.
 //!
-//! Lines that bring their numbers are taken as they come. The others are strays: lines that
-//! somebody wrote by hand without numbers, and lines that can no longer be read and keep their
-//! place. They wait until all numbers that are taken are known; those they get are written to the
-//! ledger, so that they are the same next time.
+//! The first pass takes the lines that have their numbers. The others are lines that a user wrote
+//! by hand without numbers, and damaged lines, which keep their place. They wait for the second
+//! pass, when all taken numbers are known. The numbers they get are written to the ledger, so that
+//! the next rebuild gives them the same.
 
 use std::fs::File;
 
 use event::{Draft, EventId, Kind, Raw};
 
-use super::index::Index;
-use super::line::{self, Line};
-use super::remembered::Run;
-use super::scan::{Place, Scan, Scanned, read_up_to};
-use super::session_file::Header;
+use super::event_line::{self, EventLine};
+use super::ledger_state::NumberRun;
+use super::line_scanner::{LineScanner, LineSpan, ScannedLine, read_up_to};
+use super::reindex::Reindexer;
+use super::session_file::SessionHeader;
 use crate::StorageError;
-use crate::intake::size;
+use crate::prepare::json_size;
 use crate::store::{CommitError, SessionRow};
 
-/// What a pass over a file left.
-pub(super) struct Passed {
-    pub strays: Vec<Stray>,
+/// What the first pass over a file left.
+pub(super) struct FilePass {
+    pub unnumbered: Vec<UnnumberedLine>,
     pub end: FileEnd,
 }
 
 /// How a file ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FileEnd {
-    /// With a line break, or with nothing, at this length.
+    /// With a line break, or empty, at this length.
     Whole(u64),
-    /// With a line that lacks its break, at this length.
+    /// With a whole line that lacks its line break, at this length.
     Unended(u64),
-    /// With a piece of a line.
-    Torn(Place),
+    /// With a piece of a line, from a write that was cut off.
+    Torn(LineSpan),
 }
 
-/// A line without numbers of its own.
-pub(super) struct Stray {
-    place: Place,
+/// A line that lacks a number, or whose number is taken.
+pub(super) struct UnnumberedLine {
+    span: LineSpan,
     seq: Option<u64>,
     position: Option<u64>,
     is_readable: bool,
-    /// The `seq` of the line before; `None` if that is a stray too.
+    /// The `seq` of the line before; `None` if that one is unnumbered too.
     after: Option<u64>,
 }
 
-impl Index<'_, '_> {
-    /// Takes the numbered lines of a file from `offset` on, where `row` is what came before.
+impl Reindexer<'_, '_> {
+    /// First pass: takes the numbered lines from `offset` on. `row` covers the lines before.
     pub(super) fn pass(
         &mut self,
         row: &mut SessionRow,
         file: &File,
         offset: u64,
-    ) -> Result<Passed, CommitError> {
+    ) -> Result<FilePass, CommitError> {
         let failed = self.store.sessions.failed("read", &row.id);
-        let mut scan = Scan::from(file, offset);
-        let mut passed = Passed { strays: Vec::new(), end: FileEnd::Whole(offset) };
+        let mut scan = LineScanner::new(file, offset);
+        let mut passed = FilePass { unnumbered: Vec::new(), end: FileEnd::Whole(offset) };
         let mut after = Some(row.tail_seq);
         let mut run = None;
         while let Some(scanned) = scan.next().map_err(&failed)? {
-            let line = line::read(scanned.bytes).ok();
+            let line = event_line::read(scanned.bytes).ok();
+            // An event of another session in this file counts as damaged.
             let line = line.filter(|line| line.draft.session_id == row.id);
             if line.is_none() && !scanned.is_ended {
-                passed.end = FileEnd::Torn(scanned.place);
+                passed.end = FileEnd::Torn(scanned.span);
                 break;
             }
             passed.end = scanned.end();
-            if row.tail_seq == row.base_seq && passed.strays.is_empty() && is_header(&scanned) {
+            if row.tail_seq == row.base_seq && passed.unnumbered.is_empty() && is_header(&scanned) {
                 continue;
             }
-            run = self.remembered.run_at(&row.id, scanned.place.offset).or(run);
+            run = self.ledger_state.run_at(&row.id, scanned.span.offset).or(run);
             match self.numbers(run.as_mut(), &scanned, line.as_ref()) {
-                (Some(seq), Some(position)) if !self.is_given(position)? => {
+                (Some(seq), Some(position)) if !self.has_position(position)? => {
                     if self.is_taken(row.number, seq, line.as_ref())? {
-                        self.refuse(row, scanned.place, "its number or its event is there already");
+                        self.report_skipped(
+                            row,
+                            scanned.span,
+                            "its number or its event is there already",
+                        );
                         continue;
                     }
-                    self.put(row, line, (seq, position), scanned.place)?;
+                    self.put_line(row, line, (seq, position), scanned.span)?;
                     after = Some(seq);
                 }
                 (seq, position) => {
                     let is_readable = line.is_some();
-                    let place = scanned.place;
+                    let span = scanned.span;
+                    // Only the first of several unnumbered lines has a numbered one before it.
                     let after = after.take();
-                    passed.strays.push(Stray { place, seq, position, is_readable, after });
+                    passed.unnumbered.push(UnnumberedLine {
+                        span,
+                        seq,
+                        position,
+                        is_readable,
+                        after,
+                    });
                 }
             }
         }
         Ok(passed)
     }
 
-    /// Gives numbers to the strays of a file, now that all that are taken are known.
-    pub(super) fn take_strays(
+    /// Second pass: numbers the other lines, now that all taken numbers are known.
+    pub(super) fn number_lines(
         &mut self,
         row: &mut SessionRow,
         file: &File,
-        strays: Vec<Stray>,
+        unnumbered: Vec<UnnumberedLine>,
     ) -> Result<(), CommitError> {
         self.flush()?;
+        // A line belongs where it stands: it wants the `seq` behind the line before it.
         let mut expected = row.base_seq + 1;
+        // Whether this line continues the run of the one before, for a single ledger entry.
         let mut follows = false;
-        for stray in strays {
-            expected = stray.after.map_or(expected, |after| after + 1);
-            follows &= stray.after.is_none();
-            let line = match stray.is_readable {
-                true => Some(self.read_again(row, file, stray.place)?),
+        for unnumbered_line in unnumbered {
+            expected = unnumbered_line.after.map_or(expected, |after| after + 1);
+            follows &= unnumbered_line.after.is_none();
+            let line = match unnumbered_line.is_readable {
+                true => Some(self.read_again(row, file, unnumbered_line.span)?),
                 false => None,
             };
-            let wanted = stray.seq.unwrap_or(expected);
+            let wanted = unnumbered_line.seq.unwrap_or(expected);
             let is_free = !self.is_taken(row.number, wanted, None)?;
-            let seq = match (is_free, &line, stray.seq) {
+            let seq = match (is_free, &line, unnumbered_line.seq) {
                 (true, _, _) => wanted,
-                // Written between others without a number: it goes behind them.
+                // Written by hand between numbered lines: it goes to the end of the session.
                 (false, Some(_), None) => row.tail_seq + 1,
                 (false, ..) => {
-                    self.refuse(row, stray.place, "its number is taken");
+                    self.report_skipped(row, unnumbered_line.span, "its number is taken");
                     follows = false;
                     continue;
                 }
             };
             if self.is_taken(row.number, seq, line.as_ref())? {
-                self.refuse(row, stray.place, "its event is there already");
+                self.report_skipped(row, unnumbered_line.span, "its event is there already");
                 follows = false;
                 continue;
             }
-            let position = match stray.position {
-                Some(position) if !self.is_given(position)? => position,
+            let position = match unnumbered_line.position {
+                Some(position) if !self.has_position(position)? => position,
                 _ => self.next_position(),
             };
-            self.adopt(row, stray.place, (seq, position), follows);
-            self.put(row, line, (seq, position), stray.place)?;
+            self.note_numbers(row, unnumbered_line.span, (seq, position), follows);
+            self.put_line(row, line, (seq, position), unnumbered_line.span)?;
             (expected, follows) = (seq + 1, true);
         }
         Ok(())
     }
 
-    /// The numbers a line has: given to it before, or its own, or what is left of them.
+    /// Returns the numbers of a line: from the ledger, or its own, or what is left of a damaged
+    /// line.
     fn numbers(
         &self,
-        run: Option<&mut Run>,
-        scanned: &Scanned<'_>,
-        line: Option<&Line>,
+        run: Option<&mut NumberRun>,
+        scanned: &ScannedLine<'_>,
+        line: Option<&EventLine>,
     ) -> (Option<u64>, Option<u64>) {
-        match (run.and_then(Run::next), line) {
+        match (run.and_then(NumberRun::next), line) {
             (Some((seq, position)), _) => (Some(seq), Some(position)),
             (None, Some(line)) => (line.seq, line.position),
-            (None, None) => (None, line::position_of_damaged(scanned.bytes)),
+            (None, None) => (None, event_line::position_of_damaged(scanned.bytes)),
         }
     }
 
-    fn put(
+    fn put_line(
         &mut self,
         row: &mut SessionRow,
-        line: Option<Line>,
+        line: Option<EventLine>,
         (seq, position): (u64, u64),
-        place: Place,
+        span: LineSpan,
     ) -> Result<(), CommitError> {
         let (mut draft, payload) = match line {
             Some(line) => (line.draft, line.payload),
-            None => (stand_in(row, place), None),
+            None => (stand_in(row, span), None),
         };
         if let Some(digest) = &payload {
-            // One that cannot be read counts with what is there.
+            // An unreadable payload leaves the `null` of the line.
             draft.data = self.store.payloads.read(digest).unwrap_or_default();
         }
         let (tail_seq, last_position) = (row.tail_seq, row.last_position);
-        row.take(&draft, seq, position, size(&draft));
-        // Lines need not stand in the order of their numbers.
+        row.apply_event(&draft, seq, position, json_size(&draft));
+        // Lines need not stand in the order of their numbers, so the row keeps the largest.
         row.tail_seq = tail_seq.max(seq);
         row.last_position = last_position.max(position);
-        self.push(row.number, draft, payload, (seq, position), place)
+        self.push_row(row.number, draft, payload, (seq, position), span)
     }
 
     fn read_again(
         &self,
         row: &SessionRow,
         file: &File,
-        place: Place,
-    ) -> Result<Line, StorageError> {
+        span: LineSpan,
+    ) -> Result<EventLine, StorageError> {
         let failed = self.store.sessions.failed("read", &row.id);
-        let mut bytes = vec![0; place.length as usize];
-        let read = read_up_to(file, &mut bytes, place.offset).map_err(&failed)?;
-        line::read(&bytes[..read]).map_err(|error| failed(std::io::Error::other(error)))
+        let mut bytes = vec![0; span.length as usize];
+        let read = read_up_to(file, &mut bytes, span.offset).map_err(&failed)?;
+        event_line::read(&bytes[..read]).map_err(|error| failed(std::io::Error::other(error)))
     }
 }
 
-impl Scanned<'_> {
+impl ScannedLine<'_> {
     fn end(&self) -> FileEnd {
-        let end = self.place.offset + self.place.length;
+        let end = self.span.offset + self.span.length;
         if self.is_ended { FileEnd::Whole(end + 1) } else { FileEnd::Unended(end) }
     }
 }
 
-/// Whether a line is the first of a file, as we write it, or was.
-fn is_header(scanned: &Scanned<'_>) -> bool {
-    Header::read(scanned.bytes).is_some() || scanned.bytes.trim_ascii().starts_with(b"{\"format\":")
+/// Whether a line is the header of a file, perhaps damaged.
+fn is_header(scanned: &ScannedLine<'_>) -> bool {
+    SessionHeader::read(scanned.bytes).is_some()
+        || scanned.bytes.trim_ascii().starts_with(b"{\"format\":")
 }
 
-/// What takes the row of a line that cannot be read. Reading the row shows the line.
-fn stand_in(row: &SessionRow, place: Place) -> Draft {
-    let identity = format!("line at {}", place.offset);
+/// Makes the event that stands for a damaged line in the catalogue. Reading the row reports the
+/// line.
+fn stand_in(row: &SessionRow, span: LineSpan) -> Draft {
+    let identity = format!("line at {}", span.offset);
     let id = EventId::derived(row.last_at, super::NAME, row.id.as_str(), identity.as_bytes());
     Draft::with_data(id, row.id.clone(), row.last_at, Kind::Unknown, Raw::null())
 }

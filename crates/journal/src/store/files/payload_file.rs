@@ -1,4 +1,4 @@
-//! Large `data`, each in a file of its own, compressed, under the SHA-256 of its text.
+//! Large `data`: each in a file of its own, compressed, named by the SHA-256 of its text.
 
 use std::fs;
 use std::io::{self, Read, Write};
@@ -8,7 +8,7 @@ use event::Raw;
 use sha2::{Digest, Sha256};
 
 use crate::StorageError;
-use crate::file::{self, Beside};
+use crate::file::{self, TempFile};
 use crate::limit::EVENT_BYTES_MAX;
 use crate::name::hex;
 
@@ -18,9 +18,9 @@ pub(super) struct PayloadFiles {
     dir: PathBuf,
 }
 
-/// A payload that cannot be believed.
+/// A payload file that cannot be read.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum BadPayloadFile {
+pub(super) enum PayloadFileError {
     #[error("its payload is missing")]
     Missing,
     #[error("its payload does not unpack: {0}")]
@@ -42,16 +42,15 @@ impl PayloadFiles {
         &self.dir
     }
 
-    /// Where the payload of a digest, given as hex digits, is kept.
+    /// The path of the payload with this digest, in hex digits.
     pub(super) fn path(&self, digest: &str) -> PathBuf {
         self.dir.join(format!("{digest}.zst"))
     }
 
-    /// Writes a payload as `pack` made it. Syncing is left to the next checkpoint: until then the
-    /// commit log has it.
+    /// Writes a packed payload. The next checkpoint syncs it; until then the commit log has it.
     pub(super) fn write(&self, digest: &str, bytes: &[u8]) -> Result<(), StorageError> {
         let path = self.path(digest);
-        let mut beside = Beside::new(&self.dir)?;
+        let mut beside = TempFile::new(&self.dir)?;
         let written = beside.file().write_all(bytes);
         written.map_err(|error| StorageError::new("write", &path, error))?;
         beside.replace(&path)
@@ -59,24 +58,24 @@ impl PayloadFiles {
 
     pub(super) fn sync(&self, digest: &str) -> Result<(), StorageError> {
         let path = self.path(digest);
-        // One that was deleted since has nothing to sync.
+        // A payload that was deleted since has nothing to sync.
         let Some(file) = file::open(&path)? else { return Ok(()) };
         file.sync_data().map_err(|error| StorageError::new("sync", path, error))
     }
 
-    /// Reads a payload and makes sure that it is the one.
-    pub(super) fn read(&self, digest: &[u8; 32]) -> Result<Raw, BadPayloadFile> {
+    /// Reads a payload and verifies its digest.
+    pub(super) fn read(&self, digest: &[u8; 32]) -> Result<Raw, PayloadFileError> {
         let path = self.path(&hex(digest));
         let packed = fs::File::open(path).map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound => BadPayloadFile::Missing,
-            _ => BadPayloadFile::Zstd(error),
+            io::ErrorKind::NotFound => PayloadFileError::Missing,
+            _ => PayloadFileError::Zstd(error),
         })?;
         let mut text = String::new();
-        // A damaged file must not ask for all the memory there is.
+        // A damaged file must not unpack to more memory than an event may take.
         let limit = EVENT_BYTES_MAX as u64 + 1;
         zstd::Decoder::new(packed)?.take(limit).read_to_string(&mut text)?;
         if Sha256::digest(text.as_bytes())[..] != digest[..] {
-            return Err(BadPayloadFile::OtherText);
+            return Err(PayloadFileError::OtherText);
         }
         Ok(Raw::parse(text)?)
     }
@@ -91,7 +90,7 @@ impl PayloadFiles {
         }
     }
 
-    /// Every payload there is, as hex digits, in no order.
+    /// Lists the digests of all payloads, as hex digits, in no order.
     pub(super) fn list(&self) -> Result<Vec<String>, StorageError> {
         let failed = |error| StorageError::new("list", &self.dir, error);
         let mut digests = Vec::new();

@@ -1,4 +1,4 @@
-//! The file of a session: its name, its first line, and the handles that are kept open.
+//! The file of a session: its name, its header line, and the cache of open handles.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -9,25 +9,25 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use event::SessionId;
 use serde::{Deserialize, Serialize};
 
-use super::line;
+use super::event_line;
 use crate::store::SessionRow;
 use crate::{StorageError, file, name};
 
-/// Files kept open. Beyond, the one longest unused is closed and opened again when it is needed.
+/// Files kept open. Beyond it the one unused longest is closed, and opened again when needed.
 const OPEN_MAX: usize = 64;
 
 const FORMAT: &str = "hansard-session";
 
-/// The version of a session's file that this program writes, and the newest it reads.
+/// The version of a session's file that this program writes, and the newest that it reads.
 pub(super) const VERSION: u32 = 1;
 
-/// The first line of a session's file.
+/// The header: the first line of a session's file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Header {
+pub(super) struct SessionHeader {
     format: String,
     pub version: u32,
     pub session_id: SessionId,
-    /// The session after its first commit: where it comes from is not in every event.
+    /// The session row after its first commit: its parent is not in every event.
     #[serde(default)]
     pub session: Option<SessionRow>,
 }
@@ -36,13 +36,13 @@ pub(super) struct Header {
 #[derive(Debug)]
 pub(super) struct SessionFiles {
     dir: PathBuf,
-    handles: Mutex<Handles>,
+    handles: Mutex<HandleCache>,
 }
 
 #[derive(Debug, Default)]
-struct Handles {
+struct HandleCache {
     open: HashMap<SessionId, (Arc<File>, u64)>,
-    /// Counts uses, to know the one longest ago.
+    /// Counts uses, to find the file unused longest.
     clock: u64,
 }
 
@@ -61,7 +61,7 @@ impl SessionFiles {
         self.dir.join(file_name(id))
     }
 
-    /// The session's file, if there is one.
+    /// Opens the session's file, if there is one.
     pub(super) fn get(&self, id: &SessionId) -> Result<Option<Arc<File>>, StorageError> {
         let path = self.path(id);
         let known = self.handles().find(id);
@@ -70,14 +70,14 @@ impl SessionFiles {
             if is_same.map_err(|error| StorageError::new("look at", &path, error))? {
                 return Ok(Some(known));
             }
-            // Somebody put another file in its place, or removed it.
+            // The file was replaced or removed since it was opened.
             self.forget(id);
         }
         let Some(opened) = file::open(&path)? else { return Ok(None) };
         Ok(Some(self.handles().keep(id, opened)))
     }
 
-    /// The session's file, made if there is none.
+    /// Opens the session's file, and creates it if there is none.
     pub(super) fn get_or_create(&self, id: &SessionId) -> Result<Arc<File>, StorageError> {
         match self.get(id)? {
             Some(file) => Ok(file),
@@ -101,7 +101,7 @@ impl SessionFiles {
         }
     }
 
-    /// Every file in the folder and its length, in no order.
+    /// Lists all files in the folder with their lengths, in no order.
     pub(super) fn list(&self) -> Result<Vec<(PathBuf, u64)>, StorageError> {
         let failed = |error| StorageError::new("list", &self.dir, error);
         let mut files = Vec::new();
@@ -113,7 +113,7 @@ impl SessionFiles {
         Ok(files)
     }
 
-    /// What an error about the session's file says.
+    /// Makes the error of `action` on the session's file.
     pub(super) fn failed(
         &self,
         action: &'static str,
@@ -123,12 +123,12 @@ impl SessionFiles {
         move |error| StorageError::new(action, &path, error)
     }
 
-    fn handles(&self) -> MutexGuard<'_, Handles> {
+    fn handles(&self) -> MutexGuard<'_, HandleCache> {
         self.handles.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Handles {
+impl HandleCache {
     fn find(&mut self, id: &SessionId) -> Option<Arc<File>> {
         self.clock += 1;
         let (file, used) = self.open.get_mut(id)?;
@@ -150,10 +150,10 @@ impl Handles {
     }
 }
 
-impl Header {
-    /// The first line of a new session's file, with its end.
+impl SessionHeader {
+    /// Encodes the header line of a new file, with its line break.
     pub(super) fn line(session: &SessionRow) -> Vec<u8> {
-        let header = Header {
+        let header = SessionHeader {
             format: FORMAT.to_owned(),
             version: VERSION,
             session_id: session.id.clone(),
@@ -161,21 +161,21 @@ impl Header {
         };
         let mut out = serde_json::to_vec(&header).expect("rows always encode");
         out.pop();
-        line::seal(&mut out, 0);
+        event_line::seal(&mut out, 0);
         out
     }
 
-    /// Reads a first line; `None` if it is not one, or damaged.
-    pub(super) fn read(bytes: &[u8]) -> Option<Header> {
+    /// Parses a header line; `None` if it is none, or damaged.
+    pub(super) fn read(bytes: &[u8]) -> Option<SessionHeader> {
         let text = bytes.trim_ascii();
-        line::unseal(text).ok()?;
-        serde_json::from_slice(text).ok().filter(|header: &Header| header.format == FORMAT)
+        event_line::unseal(text).ok()?;
+        serde_json::from_slice(text).ok().filter(|header: &SessionHeader| header.format == FORMAT)
     }
 }
 
 /// The name of a session's file.
 pub(super) fn file_name(id: &SessionId) -> String {
-    format!("{}.jsonl", name::stem(id.as_str()))
+    format!("{}.jsonl", name::file_stem(id.as_str()))
 }
 
 #[cfg(test)]
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn handles_stay_open_up_to_a_bound() {
+    fn open_handles_are_bounded() {
         let dir = tempfile::tempdir().unwrap();
         let files = SessionFiles::new(dir.path().to_owned());
         for number in 0..3 * OPEN_MAX {
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_put_in_place_of_another_is_opened_anew() {
+    fn replaced_file_is_opened_again() {
         let dir = tempfile::tempdir().unwrap();
         let files = SessionFiles::new(dir.path().to_owned());
         files.get_or_create(&id("a")).unwrap();

@@ -165,7 +165,7 @@ fn furnished(dir: &Path) -> Journal {
     journal.append(Batch::observed().with(again)).unwrap();
     journal.advance_consumer("shipper", 4).unwrap();
     append(&journal, "gone", 31..=32);
-    journal.delete(&id("gone"), Time::from_millis(5), crate::Forks::Refuse).unwrap();
+    journal.delete(&id("gone"), Time::from_millis(5), crate::ForkPolicy::Refuse).unwrap();
     fork(&journal, "a", "fork", 2);
     let ancestry = crate::Ancestry {
         session_id: id("child"),

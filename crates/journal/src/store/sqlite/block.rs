@@ -1,26 +1,29 @@
-//! Blocks: the texts of events that were recorded together, packed together.
+//! Blocks: the texts of events that were committed together, packed together.
 //!
-//! Packed by itself, a text of a kilobyte or two takes several times as long for each of its bytes
-//! and stays larger, dictionary or not. A block has texts of one session only, so that it goes when
-//! the session is deleted, and few enough of them for one to be read at little more cost than if it
-//! stood alone. What one damaged byte costs is bounded by the same.
+//! Packed by itself, a text of one or two kilobytes takes several times as long per byte and stays
+//! larger, with or without a dictionary. A block has texts of one session only, so that deleting the
+//! session removes it. It is small enough for a single event to be read at little extra cost, which
+//! also bounds what one damaged byte costs.
 
 use event::Draft;
 use sha2::{Digest, Sha256};
 
 use crate::limit::INLINE_DATA_MAX;
-use crate::store::{Packed, Payload, pack};
+use crate::store::{PackedEvent, StoredPayload, pack};
 
-/// Bytes of text after which a block is full. Half as many take a tenth longer to pack; with more,
-/// reading a single event would begin to show.
+/// Bytes of text after which a block is full. With half as many, packing takes a tenth longer; with
+/// more, the cost of reading a single event would begin to show.
 const BLOCK_BYTES: usize = 64 * 1024;
 
-/// Less than this is not worth a row of its own: a few small events pack as well by themselves,
-/// with the dictionary.
+/// Fewer bytes are not worth a row of their own: a few small events pack as well by themselves, with
+/// the dictionary.
 const BLOCK_BYTES_MIN: usize = 4 * 1024;
 
-/// Packs events in blocks, and those that belong in none by themselves.
-pub(super) fn pack_all(drafts: &[&Draft], pack_alone: impl Fn(&Draft) -> Packed) -> Vec<Packed> {
+/// Packs events in blocks, and events that belong in none by themselves.
+pub(super) fn pack_all(
+    drafts: &[&Draft],
+    pack_alone: impl Fn(&Draft) -> PackedEvent,
+) -> Vec<PackedEvent> {
     let mut all = Vec::with_capacity(drafts.len());
     let mut texts = Vec::new();
     for group in drafts.chunk_by(|draft, next| draft.session_id == next.session_id) {
@@ -52,24 +55,24 @@ pub(super) fn pack_all(drafts: &[&Draft], pack_alone: impl Fn(&Draft) -> Packed)
     all
 }
 
-/// What is large has a payload of its own, once for all who carry it, and nobody's neighbour is
-/// read at the cost of a long text.
+/// A large event stays out: its `data` is a payload of its own, and its neighbours would be read at
+/// the cost of a long text.
 fn belongs_in_block(draft: &Draft) -> bool {
     let text = draft.text.as_ref().map_or(0, String::len);
     draft.data.get().len() + text <= INLINE_DATA_MAX
 }
 
-fn pack_block(first: &Draft, texts: &[u8], ends: &[usize]) -> impl Iterator<Item = Packed> {
+fn pack_block(first: &Draft, texts: &[u8], ends: &[usize]) -> impl Iterator<Item = PackedEvent> {
     let bytes = pack::pack(std::str::from_utf8(texts).expect("JSON is text"));
-    // Named by its first event, so that what is written together stands together in the index of
-    // names, and by what is in it: another reading may begin with the same event and go on
-    // differently.
+    // The name begins with the id of the first event, so that blocks of one time stand together in
+    // the index over names, and ends with a hash of the bytes: another commit may pack a block that
+    // begins with the same event and goes on differently.
     let mut digest: [u8; 32] = Sha256::digest(&bytes).into();
     digest[..16].copy_from_slice(first.id.bytes());
-    let payload = Payload { digest, bytes: bytes.into() };
+    let payload = StoredPayload { digest, bytes: bytes.into() };
     let starts = std::iter::once(0).chain(ends.iter().copied());
-    starts.zip(ends).map(move |(start, end)| Packed {
-        rest: pack::pack_place(start..*end),
+    starts.zip(ends).map(move |(start, end)| PackedEvent {
+        rest: pack::pack_block_range(start..*end),
         payload: Some(payload.clone()),
     })
 }

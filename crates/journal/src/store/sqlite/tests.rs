@@ -14,8 +14,8 @@ use rusqlite::Connection;
 use tempfile::TempDir;
 
 use super::*;
-use crate::intake::size;
-use crate::store::{Direction, EventRow, SeqRange, SessionRow, Stored};
+use crate::prepare::json_size;
+use crate::store::{Direction, EventRow, SeqRange, SessionRow, StoredEvent};
 
 /// A journal in a folder of its own, and the rows a commit layer would have worked out.
 struct Bench {
@@ -37,18 +37,18 @@ impl Bench {
     }
 
     /// The rows that append `texts` to a session, which is made if it is not there.
-    fn changes(&mut self, session: &str, texts: &[&str]) -> Changes {
+    fn changes(&mut self, session: &str, texts: &[&str]) -> ChangeSet {
         let id = SessionId::new(session).unwrap();
         let place = self.sessions.iter().position(|row| row.id == id).unwrap_or_else(|| {
             self.sessions.push(SessionRow::new(self.sessions.len() as u32 + 1, &id, Time::EPOCH));
             self.sessions.len() - 1
         });
         let row = &mut self.sessions[place];
-        let mut changes = Changes::default();
+        let mut changes = ChangeSet::default();
         for text in texts {
             self.tail += 1;
             let draft = draft(&id, self.tail, text);
-            row.take(&draft, row.tail_seq + 1, self.tail, size(&draft));
+            row.apply_event(&draft, row.tail_seq + 1, self.tail, json_size(&draft));
             changes.events.push(EventRow {
                 position: self.tail,
                 session: row.number,
@@ -62,7 +62,7 @@ impl Bench {
     }
 
     /// The same, packed together.
-    fn changes_together(&mut self, session: &str, texts: &[&str]) -> Changes {
+    fn changes_together(&mut self, session: &str, texts: &[&str]) -> ChangeSet {
         let mut changes = self.changes(session, texts);
         let drafts: Vec<&Draft> = changes.events.iter().map(|event| &*event.draft).collect();
         let packed = self.store.pack_all(&drafts);
@@ -80,7 +80,7 @@ impl Bench {
     fn delete(&mut self, session: &str) {
         let place = self.sessions.iter().position(|row| row.id.as_str() == session).unwrap();
         let row = self.sessions.remove(place);
-        let changes = Changes { deleted: vec![(row, Time::EPOCH)], ..Changes::default() };
+        let changes = ChangeSet { deleted: vec![(row, Time::EPOCH)], ..ChangeSet::default() };
         self.store.begin().unwrap().apply(&changes).unwrap();
     }
 
@@ -128,8 +128,8 @@ fn draft(session_id: &SessionId, number: u64, text: &str) -> Draft {
     Draft::with_data(EventId::new(at, tail), session_id.clone(), at, Kind::UserPrompt, data)
 }
 
-fn render(page: &[Stored]) -> Vec<String> {
-    let line = |stored: &Stored| match &stored.event {
+fn render(page: &[StoredEvent]) -> Vec<String> {
+    let line = |stored: &StoredEvent| match &stored.event {
         Ok(event) => format!("{} {}", stored.seq, event.data.get()),
         Err(broken) => format!("{} broken: {}", stored.seq, broken.damage.why),
     };
@@ -142,7 +142,7 @@ fn count(file: &Path, table: &str) -> i64 {
 }
 
 #[test]
-fn folder_and_files_are_their_owners_alone() {
+fn folder_and_files_are_private() {
     let parent = tempfile::tempdir().unwrap();
     let dir = parent.path().join("a").join("journal");
     let _store = SqliteStore::open_or_create(&dir, Durability::Full).unwrap();
@@ -154,7 +154,7 @@ fn folder_and_files_are_their_owners_alone() {
 }
 
 #[test]
-fn a_folder_others_can_read_is_refused() {
+fn readable_folder_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::set_permissions(dir.path(), PermissionsExt::from_mode(0o750)).unwrap();
     let refused = SqliteStore::open_or_create(dir.path(), Durability::Full).unwrap_err();
@@ -163,7 +163,7 @@ fn a_folder_others_can_read_is_refused() {
 }
 
 #[test]
-fn a_file_of_something_else_is_refused_and_kept() {
+fn foreign_file_is_refused() {
     let dir = private_dir();
     let file = dir.path().join(FILE_NAME);
     std::fs::write(&file, "a letter to a friend").unwrap();
@@ -178,7 +178,7 @@ fn a_file_of_something_else_is_refused_and_kept() {
 }
 
 #[test]
-fn a_large_payload_is_stored_once_and_goes_with_its_last_event() {
+fn large_payload_is_shared_and_freed() {
     let mut bench = Bench::new();
     let large = "x".repeat(INLINE_DATA_MAX);
     bench.append("one", &[&large, "small", &large]);
@@ -194,7 +194,7 @@ fn a_large_payload_is_stored_once_and_goes_with_its_last_event() {
 }
 
 #[test]
-fn a_position_is_never_given_twice() {
+fn position_is_never_reused() {
     let mut bench = Bench::new();
     bench.append("one", &["a"]);
     bench.append("two", &["b", "c"]);
@@ -205,7 +205,7 @@ fn a_position_is_never_given_twice() {
 }
 
 #[test]
-fn a_reader_sees_what_was_committed_when_it_began() {
+fn reader_sees_state_at_its_start() {
     let mut bench = Bench::new();
     bench.append("one", &["a"]);
     let changes = bench.changes("one", &["b"]);
@@ -218,7 +218,7 @@ fn a_reader_sees_what_was_committed_when_it_began() {
 }
 
 #[test]
-fn what_is_not_applied_is_not_there() {
+fn unapplied_changes_are_absent() {
     let mut bench = Bench::new();
     bench.append("one", &["a"]);
     drop(bench.store.begin().unwrap());
@@ -230,7 +230,7 @@ fn what_is_not_applied_is_not_there() {
 }
 
 #[test]
-fn a_full_disk_refuses_the_batch_and_takes_the_next() {
+fn full_disk_refuses_one_batch() {
     let mut bench = Bench::new();
     bench.append("one", &["a"]);
     let noise: String =
@@ -246,7 +246,7 @@ fn a_full_disk_refuses_the_batch_and_takes_the_next() {
 }
 
 #[test]
-fn a_damaged_row_costs_one_record_and_keeps_its_place() {
+fn damaged_row_keeps_its_place() {
     let mut bench = Bench::new();
     bench.append("one", &["a", "b", "c", "d"]);
     bench.tamper(
@@ -276,7 +276,7 @@ fn a_damaged_row_costs_one_record_and_keeps_its_place() {
 }
 
 #[test]
-fn every_column_of_an_event_is_under_its_checksum() {
+fn checksum_covers_every_column() {
     for change in [
         "position = position + 100",
         "id = x'00112233445566778899AABBCCDDEEFF'",
@@ -298,7 +298,7 @@ fn every_column_of_an_event_is_under_its_checksum() {
 }
 
 #[test]
-fn a_lost_or_changed_payload_is_named() {
+fn lost_payload_is_reported() {
     let mut bench = Bench::new();
     let large = "x".repeat(INLINE_DATA_MAX);
     bench.append("one", &[&large, "b"]);
@@ -310,7 +310,7 @@ fn a_lost_or_changed_payload_is_named() {
 }
 
 #[test]
-fn a_journal_of_a_newer_program_is_not_touched() {
+fn newer_journal_is_untouched() {
     let mut bench = Bench::new();
     bench.append("one", &["a"]);
     bench.tamper("PRAGMA user_version = 99");
@@ -324,7 +324,7 @@ fn a_journal_of_a_newer_program_is_not_touched() {
 }
 
 #[test]
-fn what_a_newer_program_has_brought_forward_is_not_written_to() {
+fn newer_format_stops_open_writer() {
     let mut bench = Bench::new();
     bench.append("one", &["a"]);
     // As a newer program would, which does not wait until others have closed it.
@@ -344,7 +344,7 @@ fn what_a_newer_program_has_brought_forward_is_not_written_to() {
 }
 
 #[test]
-fn a_long_log_is_copied_and_begins_anew() {
+fn long_wal_begins_anew() {
     let mut bench = Bench::new();
     let log = bench.dir.path().join("journal.db-wal");
     let mut noise = Noise(1);
@@ -380,7 +380,7 @@ fn format(file: &Path) -> u32 {
 }
 
 #[test]
-fn an_older_journal_is_brought_forward_and_kept_aside() {
+fn older_journal_is_migrated() {
     let dir = private_dir();
     format_1(dir.path());
     let store = SqliteStore::open_or_create(dir.path(), Durability::Full).unwrap();
@@ -406,7 +406,7 @@ fn an_older_journal_is_brought_forward_and_kept_aside() {
 }
 
 #[test]
-fn a_migration_that_fails_leaves_the_old_journal() {
+fn failed_migration_changes_nothing() {
     let dir = private_dir();
     format_1(dir.path());
     let file = dir.path().join(FILE_NAME);

@@ -2,7 +2,7 @@
 
 use event::payload::{SessionMode, SessionParent, SessionStarted};
 use event::{Cost, Draft, EventId, Kind, Raw, SessionId, Source, Time};
-use journal::{Ancestry, Batch, Door, Forks};
+use journal::{Ancestry, AppendMode, Batch, ForkPolicy};
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
@@ -22,7 +22,7 @@ pub(super) enum Action {
     /// Something that is shown already is told again.
     Again(Index, Again),
     Fork {
-        door: Door,
+        door: AppendMode,
         parent: u8,
         child: u8,
         at: Point,
@@ -35,7 +35,7 @@ pub(super) enum Action {
     },
     Delete {
         session: u8,
-        forks: Forks,
+        forks: ForkPolicy,
     },
     Advance {
         consumer: u8,
@@ -47,7 +47,7 @@ pub(super) enum Action {
 /// One batch.
 #[derive(Debug, Clone)]
 pub(super) struct Told {
-    pub(super) door: Door,
+    pub(super) door: AppendMode,
     said: Vec<Said>,
     /// A session and how far off its tail is expected to be.
     expected: Option<(u8, i8)>,
@@ -75,14 +75,14 @@ enum Naming {
 #[derive(Debug, Clone)]
 pub(super) enum Again {
     Same {
-        door: Door,
+        door: AppendMode,
         by_hook: bool,
     },
-    Otherwise(Door),
+    Otherwise(AppendMode),
     /// With another time: only what was seen elsewhere is recognised by the rest of its id.
     DatedDifferently,
     /// As an event of another session.
-    Elsewhere(Door, u8),
+    Elsewhere(AppendMode, u8),
 }
 
 /// Where a descendant begins: somewhere in its parent, or beyond it.
@@ -108,7 +108,7 @@ pub(super) fn any() -> impl Strategy<Value = Action> {
         5 => fork.prop_map(|(door, parent, child, at, mode)| Action::Fork { door, parent, child, at, mode }),
         1 => (session(), session(), point())
             .prop_map(|(parent, child, at)| Action::Import { parent, child, at }),
-        2 => (session(), prop_oneof![Just(Forks::Refuse), Just(Forks::Copy)])
+        2 => (session(), prop_oneof![Just(ForkPolicy::Refuse), Just(ForkPolicy::Copy)])
             .prop_map(|(session, forks)| Action::Delete { session, forks }),
         1 => (0..2u8, 0..100u64)
             .prop_map(|(consumer, position)| Action::Advance { consumer, position }),
@@ -143,8 +143,8 @@ fn again() -> impl Strategy<Value = Again> {
     ]
 }
 
-fn door() -> impl Strategy<Value = Door> {
-    prop_oneof![Just(Door::Hosted), Just(Door::Observed)]
+fn door() -> impl Strategy<Value = AppendMode> {
+    prop_oneof![Just(AppendMode::Hosted), Just(AppendMode::Observed)]
 }
 
 fn point() -> impl Strategy<Value = Point> {
@@ -159,10 +159,10 @@ pub(super) fn name(session: u8) -> SessionId {
     SessionId::new(format!("s{session}")).unwrap()
 }
 
-pub(super) fn batch(door: Door) -> Batch {
+pub(super) fn batch(door: AppendMode) -> Batch {
     match door {
-        Door::Hosted => Batch::hosted(),
-        Door::Observed => Batch::observed(),
+        AppendMode::Hosted => Batch::hosted(),
+        AppendMode::Observed => Batch::observed(),
     }
 }
 
@@ -225,7 +225,11 @@ impl Said {
 
 impl Again {
     /// The draft that tells an event of the model again, if it can be told in this way.
-    pub(super) fn retell<'a>(&'a self, model: &Model, which: &Index) -> Option<(&'a Door, Draft)> {
+    pub(super) fn retell<'a>(
+        &'a self,
+        model: &Model,
+        which: &Index,
+    ) -> Option<(&'a AppendMode, Draft)> {
         let shown: Vec<_> = model.shown().collect();
         if shown.is_empty() {
             return None;
@@ -247,7 +251,7 @@ impl Again {
             Again::DatedDifferently if *is_own => {
                 draft.created_at = Time::from_millis(5_000);
                 draft.id = EventId::new(draft.created_at, draft.id.tail());
-                Some((&Door::Observed, draft))
+                Some((&AppendMode::Observed, draft))
             }
             Again::Elsewhere(door, session) if *is_own => {
                 draft.session_id = name(*session);

@@ -6,7 +6,8 @@ use std::fmt::Debug;
 use event::payload::{SessionMode, SessionStarted};
 use event::{Cost, Draft, Event, EventId, FORK_ORIGIN, ForkOrigin, Kind, Raw, SessionId, Time};
 use journal::{
-    Ancestry, Appended, Door, Forks, Journal, Recorded, Recording, Selection, Sighting, SourceMove,
+    Ancestry, AppendMode, AppendOutcome, EventReceipt, ForkPolicy, Journal, Recorded, Selection,
+    Sighting, SourceMove,
 };
 
 /// How far a source was read before and after a batch.
@@ -101,11 +102,11 @@ impl Model {
 
     pub(super) fn append(
         &mut self,
-        door: Door,
+        door: AppendMode,
         drafts: &[Draft],
         expected: Option<&(SessionId, u64)>,
         reading: Option<&Reading>,
-    ) -> Answer<Vec<Appended>> {
+    ) -> Answer<Vec<EventReceipt>> {
         let mut trial = self.clone();
         if expected.is_some_and(|(id, seq)| self.tail_of(id) != *seq) {
             return Err("Conflict".to_owned());
@@ -116,24 +117,29 @@ impl Model {
             }
             trial.sources.insert(reading.source_id.clone(), reading.to.clone());
         }
-        let answers: Answer<Vec<Appended>> =
+        let answers: Answer<Vec<EventReceipt>> =
             drafts.iter().map(|draft| trial.add(door, draft, reading)).collect();
         let answers = answers?;
         *self = trial;
         Ok(answers)
     }
 
-    fn add(&mut self, door: Door, draft: &Draft, reading: Option<&Reading>) -> Answer<Appended> {
+    fn add(
+        &mut self,
+        door: AppendMode,
+        draft: &Draft,
+        reading: Option<&Reading>,
+    ) -> Answer<EventReceipt> {
         let id = &draft.session_id;
         let started = draft.payload::<SessionStarted>().unwrap().unwrap_or_default();
-        let is_hosted = door == Door::Hosted;
+        let is_hosted = door == AppendMode::Hosted;
         let parent = started.parent.as_ref().filter(|_| is_hosted);
         if parent.is_some_and(|parent| parent.session_id == *id) {
             return Err("SameSession".to_owned());
         }
         if self.gone.contains_key(id) {
             let ignored =
-                Appended { id: draft.id, seq: 0, position: 0, outcome: Recording::Ignored };
+                EventReceipt { id: draft.id, seq: 0, position: 0, outcome: AppendOutcome::Ignored };
             return if is_hosted { Err("Deleted".to_owned()) } else { Ok(ignored) };
         }
         let mut session = match self.sessions.get(id) {
@@ -163,7 +169,7 @@ impl Model {
         place: usize,
         draft: &Draft,
         reading: Option<&Reading>,
-    ) -> Answer<Appended> {
+    ) -> Answer<EventReceipt> {
         let session = &self.sessions[&id];
         let (first, position) = (session.events[place].clone(), session.positions[place]);
         let differs = !first.has_same_content(draft);
@@ -185,8 +191,8 @@ impl Model {
                 differs,
             });
         }
-        let outcome = Recording::AlreadyRecorded { differs };
-        Ok(Appended { id: first.id, seq: first.seq, position, outcome })
+        let outcome = AppendOutcome::AlreadyRecorded { differs };
+        Ok(EventReceipt { id: first.id, seq: first.seq, position, outcome })
     }
 
     /// Other tellings of an event that a session shows.
@@ -277,7 +283,7 @@ impl Model {
         Ok(())
     }
 
-    pub(super) fn delete(&mut self, id: &SessionId, at: Time, forks: Forks) -> Answer<()> {
+    pub(super) fn delete(&mut self, id: &SessionId, at: Time, forks: ForkPolicy) -> Answer<()> {
         if !self.sessions.contains_key(id) {
             return Err("SessionNotFound".to_owned());
         }
@@ -285,7 +291,7 @@ impl Model {
             session.inherited > 0 && session.ancestry.parent_session_id.as_ref() == Some(id)
         };
         let heirs: Vec<&mut Session> = self.sessions.values_mut().filter(stands_on).collect();
-        if forks == Forks::Refuse && !heirs.is_empty() {
+        if forks == ForkPolicy::Refuse && !heirs.is_empty() {
             return Err("HasForks".to_owned());
         }
         for heir in heirs {
@@ -397,7 +403,7 @@ impl Session {
         self.ancestry.parent_session_id.as_ref().filter(|_| place < self.inherited)
     }
 
-    fn record(&mut self, draft: &Draft, position: u64) -> Appended {
+    fn record(&mut self, draft: &Draft, position: u64) -> EventReceipt {
         let seq = self.events.len() as u64 + 1;
         self.last_at =
             if self.recorded == 0 { draft.created_at } else { self.last_at.max(draft.created_at) };
@@ -405,7 +411,7 @@ impl Session {
         self.cost += draft.cost.unwrap_or(Cost::ZERO);
         self.events.push(draft.clone().with_seq(seq));
         self.positions.push(position);
-        Appended { id: draft.id, seq, position, outcome: Recording::Recorded }
+        EventReceipt { id: draft.id, seq, position, outcome: AppendOutcome::Recorded }
     }
 }
 

@@ -3,13 +3,13 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::store::files::commit_log::Found;
+use crate::store::files::commit_log::LogEntry;
 
 /// Where each commit of the log begins, and where the last one ends.
 fn bounds(dir: &Path) -> Vec<u64> {
     let log = CommitLog::open(dir).unwrap();
     let mut bounds = vec![CommitLog::START];
-    while let Found::Record(_, end) = log.read(*bounds.last().unwrap()).unwrap() {
+    while let LogEntry::Record(_, end) = log.read(*bounds.last().unwrap()).unwrap() {
         bounds.push(end);
     }
     bounds
@@ -23,7 +23,7 @@ fn cut(path: &Path, length: u64) {
 }
 
 #[test]
-fn a_journal_says_the_same_after_it_was_closed() {
+fn reopened_journal_is_unchanged() {
     let dir = private_dir();
     let journal = furnished(dir.path());
     let before = render(&store(dir.path()));
@@ -33,7 +33,7 @@ fn a_journal_says_the_same_after_it_was_closed() {
 }
 
 #[test]
-fn what_was_acknowledged_is_there_without_any_of_its_files() {
+fn log_restores_acknowledged_commits() {
     let dir = private_dir();
     let journal = furnished(dir.path());
     let expected = render(&store(dir.path()));
@@ -50,7 +50,7 @@ fn what_was_acknowledged_is_there_without_any_of_its_files() {
 }
 
 #[test]
-fn a_commit_cut_at_any_byte_is_all_there_or_not_at_all() {
+fn cut_commit_is_atomic() {
     let dir = private_dir();
     let journal = open(dir.path());
     append(&journal, "a", 1..=2);
@@ -75,7 +75,7 @@ fn a_commit_cut_at_any_byte_is_all_there_or_not_at_all() {
 }
 
 #[test]
-fn a_commit_another_process_died_over_is_finished_by_the_next_writer() {
+fn next_writer_finishes_dead_commit() {
     let dir = private_dir();
     let journal = open(dir.path());
     append(&journal, "a", 1..=2);
@@ -83,11 +83,11 @@ fn a_commit_another_process_died_over_is_finished_by_the_next_writer() {
     {
         // Durable in the log, and nowhere else.
         let draft = note("a", 3, "orphan");
-        let view = other.write().unwrap();
-        let row = view.session(&id("a")).unwrap().unwrap();
-        let mut changes = crate::store::Changes::default();
+        let tx = other.write().unwrap();
+        let row = tx.session(&id("a")).unwrap().unwrap();
+        let mut changes = crate::store::ChangeSet::default();
         let mut after = row.clone();
-        after.take(&draft, 3, 3, crate::intake::size(&draft));
+        after.apply_event(&draft, 3, 3, crate::prepare::json_size(&draft));
         changes.sessions.push(after);
         changes.events.push(crate::store::EventRow {
             position: 3,
@@ -97,7 +97,7 @@ fn a_commit_another_process_died_over_is_finished_by_the_next_writer() {
             draft: draft.into(),
         });
         let frame = other
-            .lay_out(&view, &changes, &other.ends(&view, &changes).unwrap())
+            .lay_out(&tx, &changes, &other.ends(&tx, &changes).unwrap())
             .unwrap()
             .record
             .frame();
@@ -111,7 +111,7 @@ fn a_commit_another_process_died_over_is_finished_by_the_next_writer() {
 }
 
 #[test]
-fn two_that_have_it_open_append_to_one_session_without_loss() {
+fn two_processes_append_without_loss() {
     let dir = private_dir();
     let (first, second) = (open(dir.path()), open(dir.path()));
     std::thread::scope(|scope| {
@@ -126,7 +126,7 @@ fn two_that_have_it_open_append_to_one_session_without_loss() {
 }
 
 #[test]
-fn a_commit_that_cannot_reach_its_files_leaves_nothing() {
+fn failed_write_leaves_nothing() {
     let dir = private_dir();
     let journal = open(dir.path());
     append(&journal, "a", 1..=2);
@@ -145,7 +145,7 @@ fn a_commit_that_cannot_reach_its_files_leaves_nothing() {
 }
 
 #[test]
-fn a_commit_that_is_taken_back_was_never_there() {
+fn rolled_back_commit_leaves_nothing() {
     let dir = private_dir();
     let journal = furnished(dir.path());
     let before = render(&store(dir.path()));
@@ -156,12 +156,12 @@ fn a_commit_that_is_taken_back_was_never_there() {
         files
     };
     let (lengths, ledger, log) = (files(), other.ledger.length(), other.log.end().unwrap());
-    let view = other.write().unwrap();
-    let mut changes = crate::store::Changes::default();
+    let tx = other.write().unwrap();
+    let mut changes = crate::store::ChangeSet::default();
     let large = "another large ".repeat(2_000);
     for (number, session, text) in [(1u64, "a", "x"), (2, "new", &large)] {
         let draft = note(session, 90 + number, text);
-        let row = view.session(&id(session)).unwrap();
+        let row = tx.session(&id(session)).unwrap();
         let row =
             row.unwrap_or_else(|| crate::store::SessionRow::new(9, &id(session), Time::EPOCH));
         changes.events.push(crate::store::EventRow {
@@ -174,14 +174,13 @@ fn a_commit_that_is_taken_back_was_never_there() {
         changes.sessions.push(row);
     }
     changes.consumers.push(("shipper".to_owned(), 99));
-    let record =
-        other.lay_out(&view, &changes, &other.ends(&view, &changes).unwrap()).unwrap().record;
+    let record = other.lay_out(&tx, &changes, &other.ends(&tx, &changes).unwrap()).unwrap().record;
     other.log.append(log, &record.frame()).unwrap();
-    other.carry(&record).unwrap();
+    other.write_files(&record).unwrap();
     assert_ne!(files(), lengths);
-    let error = other.take_back(log, &record, CommitError::OutOfSpace);
+    let error = other.roll_back(log, &record, CommitError::OutOfSpace);
     assert!(matches!(error, CommitError::OutOfSpace));
-    drop(view);
+    drop(tx);
     assert_eq!((files(), other.log.end().unwrap()), (lengths, log));
     assert_eq!(other.ledger.length().unwrap(), ledger.unwrap());
     assert_same(&render(&other), &before, "taken back");
@@ -206,61 +205,63 @@ fn the_log_is_cut_when_it_has_grown() {
 
 /// One step of a session of work.
 #[derive(Debug, Clone)]
-enum Step {
+enum CrashStep {
     Append { session: u8, count: u8 },
     Batch { sessions: Vec<u8> },
     Large { session: u8, kind: u8 },
     Source,
     Delete { session: u8 },
-    Settle,
+    Checkpoint,
 }
 
-fn step() -> impl Strategy<Value = Step> {
+fn step() -> impl Strategy<Value = CrashStep> {
     prop_oneof![
-        4 => (0u8..4, 1u8..4).prop_map(|(session, count)| Step::Append { session, count }),
-        3 => prop::collection::vec(0u8..4, 2..6).prop_map(|sessions| Step::Batch { sessions }),
-        2 => (0u8..4, 0u8..3).prop_map(|(session, kind)| Step::Large { session, kind }),
-        1 => Just(Step::Source),
-        1 => (0u8..4).prop_map(|session| Step::Delete { session }),
-        1 => Just(Step::Settle),
+        4 => (0u8..4, 1u8..4).prop_map(|(session, count)| CrashStep::Append { session, count }),
+        3 => prop::collection::vec(0u8..4, 2..6).prop_map(|sessions| CrashStep::Batch { sessions }),
+        2 => (0u8..4, 0u8..3).prop_map(|(session, kind)| CrashStep::Large { session, kind }),
+        1 => Just(CrashStep::Source),
+        1 => (0u8..4).prop_map(|session| CrashStep::Delete { session }),
+        1 => Just(CrashStep::Checkpoint),
     ]
 }
 
-fn perform(journal: &Journal, steps: &[Step], number: &mut u64) {
+fn perform(journal: &Journal, steps: &[CrashStep], number: &mut u64) {
     let mut next = || {
         *number += 1;
         *number
     };
     for step in steps {
         match step {
-            Step::Append { session, count } => {
+            CrashStep::Append { session, count } => {
                 for _ in 0..*count {
                     let draft = note(&format!("s{session}"), next(), "small");
                     journal.append(Batch::observed().with(draft)).unwrap();
                 }
             }
-            Step::Batch { sessions } => {
+            CrashStep::Batch { sessions } => {
                 let drafts = sessions.iter().map(|s| note(&format!("s{s}"), next(), "part"));
                 journal.append(Batch::observed().with_all(drafts)).unwrap();
             }
-            Step::Large { session, kind } => {
+            CrashStep::Large { session, kind } => {
                 let text = format!("large {kind} ").repeat(2_000);
                 let draft = note(&format!("s{session}"), next(), &text);
                 journal.append(Batch::observed().with(draft)).unwrap();
             }
-            Step::Source => {
+            CrashStep::Source => {
                 let from = journal.source_position("log").unwrap();
                 let source =
                     SourceMove { source_id: "log".to_owned(), from, to: next().to_string() };
                 journal.append(Batch::observed().from_source(source)).unwrap();
             }
-            Step::Delete { session } => {
+            CrashStep::Delete { session } => {
                 let session = id(&format!("s{session}"));
                 if journal.exists(&session).unwrap() {
-                    journal.delete(&session, Time::from_millis(3), crate::Forks::Refuse).unwrap();
+                    journal
+                        .delete(&session, Time::from_millis(3), crate::ForkPolicy::Refuse)
+                        .unwrap();
                 }
             }
-            Step::Settle => store(journal.dir().unwrap()).settle().unwrap(),
+            CrashStep::Checkpoint => store(journal.dir().unwrap()).run_checkpoint().unwrap(),
         }
     }
 }
@@ -271,7 +272,7 @@ proptest! {
     /// What the log has is there after a power cut, whatever became of files that were never
     /// synced, and of the catalogue.
     #[test]
-    fn acknowledged_is_present_after_a_power_cut(
+    fn power_cut_keeps_acknowledged_commits(
         synced in prop::collection::vec(step(), 0..8),
         unsynced in prop::collection::vec(step(), 0..12),
         cuts in prop::collection::vec(any::<prop::sample::Index>(), 8),
@@ -281,10 +282,10 @@ proptest! {
         let journal = open(dir.path());
         let mut number = 0;
         perform(&journal, &synced, &mut number);
-        store(dir.path()).settle().unwrap();
+        store(dir.path()).run_checkpoint().unwrap();
         let durable = copy(dir.path());
         let unsynced: Vec<_> =
-            unsynced.into_iter().filter(|step| !matches!(step, Step::Settle)).collect();
+            unsynced.into_iter().filter(|step| !matches!(step, CrashStep::Checkpoint)).collect();
         perform(&journal, &unsynced, &mut number);
         let expected = render(&store(dir.path()));
         let crashed = copy(dir.path());

@@ -24,7 +24,7 @@ fn starts(text: &[u8]) -> Vec<usize> {
 fn shape(store: &FilesStore, session: &str) -> Vec<String> {
     let reader = store.reader().unwrap();
     let row = reader.session(&id(session)).unwrap().unwrap();
-    let mark = |stored: &crate::store::Stored| match &stored.event {
+    let mark = |stored: &crate::store::StoredEvent| match &stored.event {
         Ok(_) => stored.seq.to_string(),
         Err(_) => format!("{}!", stored.seq),
     };
@@ -32,7 +32,7 @@ fn shape(store: &FilesStore, session: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_torn_last_line_is_set_aside_and_never_appended_behind() {
+fn torn_last_line_is_quarantined() {
     let dir = closed();
     let path = file(dir.path(), "a");
     let whole = fs::read(&path).unwrap();
@@ -55,7 +55,7 @@ fn a_torn_last_line_is_set_aside_and_never_appended_behind() {
 }
 
 #[test]
-fn a_bad_line_costs_itself_and_keeps_its_place() {
+fn bad_line_keeps_its_place() {
     for is_indexed in [true, false] {
         let dir = closed();
         let path = file(dir.path(), "a");
@@ -112,7 +112,7 @@ fn a_damaged_catalogue_is_made_anew() {
 }
 
 #[test]
-fn a_catalogue_that_is_deleted_while_it_is_open_costs_nothing() {
+fn deleted_catalogue_is_rebuilt() {
     let dir = closed();
     let expected = render(&store(dir.path()));
     let journal = open(dir.path());
@@ -126,7 +126,7 @@ fn a_catalogue_that_is_deleted_while_it_is_open_costs_nothing() {
 }
 
 #[test]
-fn a_file_that_lost_lines_is_read_again() {
+fn shortened_file_is_read_again() {
     let dir = closed();
     let path = file(dir.path(), "a");
     let text = fs::read(&path).unwrap();
@@ -185,7 +185,7 @@ fn a_sound_journal_has_no_findings() {
 }
 
 #[test]
-fn an_index_that_points_elsewhere_is_repaired_when_told() {
+fn wrong_row_is_repaired() {
     let dir = closed();
     let expected = render(&store(dir.path()));
     {
@@ -201,7 +201,7 @@ fn an_index_that_points_elsewhere_is_repaired_when_told() {
 }
 
 #[test]
-fn payloads_of_nobody_are_set_aside_when_told() {
+fn unused_payloads_are_quarantined() {
     let dir = closed();
     let orphan = dir.path().join("payloads").join(format!("{}.zst", "ab".repeat(32)));
     fs::write(&orphan, b"x").unwrap();
@@ -218,7 +218,7 @@ proptest! {
 
     /// A flipped bit in a session's file costs one event at most, with or without a catalogue.
     #[test]
-    fn a_flipped_bit_costs_one_event_at_most(
+    fn flipped_bit_costs_one_event(
         at: prop::sample::Index,
         bit in 0u8..8,
         is_indexed: bool,
@@ -247,7 +247,7 @@ fn whole_of(store: &FilesStore, session: &str) -> usize {
 }
 
 #[test]
-fn what_the_catalogue_notes_wrongly_is_told_and_noted_anew() {
+fn wrong_tails_are_rebuilt() {
     let dir = private_dir();
     let journal = open(dir.path());
     append(&journal, "a", 1..=600);
@@ -258,7 +258,7 @@ fn what_the_catalogue_notes_wrongly_is_told_and_noted_anew() {
     db.execute_batch("UPDATE tails SET bytes = zeroblob(2048)").unwrap();
     let told = opened.check(true).unwrap();
     assert_eq!(told.len(), 1);
-    assert!(told[0].repaired && told[0].damage.why.contains("facts"), "{told:?}");
+    assert!(told[0].repaired && told[0].damage.why.contains("tails"), "{told:?}");
     assert_eq!(opened.check(false).unwrap(), []);
     let noted: i64 = db.query_row("SELECT count(*) FROM tails", [], |row| row.get(0)).unwrap();
     assert_eq!(noted, 1);

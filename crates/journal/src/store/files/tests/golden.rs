@@ -21,7 +21,7 @@ fn format_1_is_written_as_it_was() {
     journal.append(Batch::observed().with(large).from_source(source)).unwrap();
     fork(&journal, "a", "Fork/1", 2);
     append(&journal, "gone", 9..=9);
-    journal.delete(&id("gone"), Time::from_millis(5), crate::Forks::Refuse).unwrap();
+    journal.delete(&id("gone"), Time::from_millis(5), crate::ForkPolicy::Refuse).unwrap();
     drop(journal);
     expect![[r#"
         {"format":"hansard-session","version":1,"session_id":"a","session":{"number":1,"id":"a","parent":null,"base_seq":0,"tail_seq":1,"last_position":1,"events":1,"bytes":225,"cost":0,"created_at":"2023-11-14T22:13:20.001Z","last_at":"2023-11-14T22:13:20.001Z","provider":"hansard","provider_session_id":null,"agent":null,"model":null,"cwd":null,"project":null,"title":null},"check":"02a62763"}

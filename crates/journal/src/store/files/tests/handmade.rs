@@ -28,7 +28,7 @@ fn empty() -> TempDir {
 }
 
 #[test]
-fn a_file_without_any_of_our_members_is_a_session() {
+fn foreign_file_is_a_session() {
     let dir = empty();
     let lines = format!(
         "\n  {}  \r\n\n\t\n{}\n \n{}",
@@ -60,7 +60,7 @@ fn a_line_may_have_any_length() {
 }
 
 #[test]
-fn lines_added_between_two_openings_are_taken_in() {
+fn lines_added_offline_are_read() {
     let dir = private_dir();
     let journal = open(dir.path());
     append(&journal, "a", 1..=2);
@@ -78,7 +78,7 @@ fn lines_added_between_two_openings_are_taken_in() {
 }
 
 #[test]
-fn lines_added_while_it_is_open_are_read_before_the_next_append() {
+fn lines_added_online_are_read() {
     let dir = private_dir();
     let journal = open(dir.path());
     append(&journal, "a", 1..=2);
@@ -94,7 +94,7 @@ fn lines_added_while_it_is_open_are_read_before_the_next_append() {
 }
 
 #[test]
-fn a_line_put_between_others_goes_behind_them() {
+fn inserted_line_goes_to_end() {
     let dir = private_dir();
     let journal = open(dir.path());
     append(&journal, "a", 1..=3);
@@ -112,7 +112,7 @@ fn a_line_put_between_others_goes_behind_them() {
 }
 
 #[test]
-fn a_line_that_is_there_twice_is_one_event_and_is_told_of() {
+fn duplicate_line_is_reported() {
     let dir = private_dir();
     let journal = open(dir.path());
     append(&journal, "a", 1..=2);
@@ -129,7 +129,7 @@ fn a_line_that_is_there_twice_is_one_event_and_is_told_of() {
 }
 
 #[test]
-fn a_fork_written_by_hand_shows_its_parent() {
+fn handwritten_fork_shows_parent() {
     let dir = private_dir();
     let journal = open(dir.path());
     append(&journal, "parent", 1..=3);
@@ -148,7 +148,7 @@ fn a_fork_written_by_hand_shows_its_parent() {
 }
 
 #[test]
-fn files_that_are_no_sessions_are_left_alone_and_told_of() {
+fn other_files_are_reported() {
     let dir = empty();
     let sessions = dir.path().join("sessions");
     fs::write(sessions.join("notes.txt"), "hello").unwrap();

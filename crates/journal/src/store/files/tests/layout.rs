@@ -63,7 +63,7 @@ fn nobody_else_can_read_anything() {
 }
 
 #[test]
-fn a_session_behind_a_link_is_refused_and_what_it_leads_to_is_left_alone() {
+fn linked_session_is_refused() {
     let dir = private_dir();
     let outside = private_dir();
     let journal = open(dir.path());
@@ -81,7 +81,7 @@ fn a_session_behind_a_link_is_refused_and_what_it_leads_to_is_left_alone() {
 }
 
 #[test]
-fn a_deleted_session_leaves_what_others_share() {
+fn shared_payload_survives_deletion() {
     let dir = private_dir();
     let journal = open(dir.path());
     let (shared, own) = ("shared ".repeat(3_000), "own ".repeat(5_000));
@@ -89,7 +89,7 @@ fn a_deleted_session_leaves_what_others_share() {
         journal.append(Batch::observed().with(note(session, number, text))).unwrap();
     }
     assert_eq!(count(dir.path(), "payloads"), 2);
-    journal.delete(&id("a"), Time::from_millis(1), crate::Forks::Refuse).unwrap();
+    journal.delete(&id("a"), Time::from_millis(1), crate::ForkPolicy::Refuse).unwrap();
     assert_eq!((count(dir.path(), "payloads"), count(dir.path(), "sessions")), (1, 1));
     let crashed = copy(dir.path());
     let expected = render(&store(dir.path()));
@@ -101,7 +101,7 @@ fn a_deleted_session_leaves_what_others_share() {
 }
 
 #[test]
-fn a_fork_that_was_given_its_copy_keeps_it() {
+fn copied_fork_survives_rebuild() {
     let dir = private_dir();
     let journal = open(dir.path());
     append(&journal, "parent", 1..=4);
@@ -112,7 +112,7 @@ fn a_fork_that_was_given_its_copy_keeps_it() {
         events.map(|event| event.unwrap().encode()).collect()
     };
     let before = shown(&journal);
-    journal.delete(&id("parent"), Time::from_millis(1), crate::Forks::Copy).unwrap();
+    journal.delete(&id("parent"), Time::from_millis(1), crate::ForkPolicy::Copy).unwrap();
     let after = shown(&journal);
     assert_eq!(after.len(), before.len());
     drop(journal);

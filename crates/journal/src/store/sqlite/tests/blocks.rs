@@ -18,7 +18,7 @@ fn append_together(bench: &mut Bench, session: &str) {
 }
 
 #[test]
-fn what_was_packed_together_comes_back_one_by_one() {
+fn block_unpacks_event_by_event() {
     let mut alone = Bench::new();
     let texts = texts();
     alone.append("one", &texts.iter().map(String::as_str).collect::<Vec<_>>());
@@ -37,7 +37,7 @@ fn what_was_packed_together_comes_back_one_by_one() {
 }
 
 #[test]
-fn a_block_has_events_of_one_session_only() {
+fn block_holds_one_session() {
     let bench = Bench::new();
     let ids = ["one", "two"].map(|id| SessionId::new(id).unwrap());
     let text = "some text ".repeat(200);
@@ -52,7 +52,7 @@ fn a_block_has_events_of_one_session_only() {
 }
 
 #[test]
-fn small_events_and_single_ones_stand_for_themselves() {
+fn small_and_single_events_need_no_block() {
     let bench = Bench::new();
     let id = SessionId::new("one").unwrap();
     for drafts in [
@@ -80,7 +80,7 @@ fn blocks_go_with_their_session() {
 }
 
 #[test]
-fn a_damaged_block_costs_its_own_events_and_no_places() {
+fn damaged_block_keeps_places() {
     let mut bench = Bench::new();
     append_together(&mut bench, "one");
     let whole = bench.render();
@@ -134,7 +134,7 @@ fn a_repair_packs_events_as_they_were() {
 }
 
 #[test]
-fn what_is_recorded_already_takes_no_room_in_a_block() {
+fn duplicates_take_no_block_room() {
     let dir = private_dir();
     let journal = Journal::open_or_create(dir.path(), &Options::default()).unwrap();
     let id = SessionId::new("one").unwrap();

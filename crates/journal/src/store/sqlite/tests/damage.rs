@@ -6,7 +6,7 @@ use crate::store::{SightingRow, SourceRow};
 
 impl Bench {
     pub(super) fn check(&self, repair: bool) -> Vec<String> {
-        let line = |finding: &Finding| {
+        let line = |finding: &CheckFinding| {
             let place = finding.damage.seq.map(|seq| format!("#{seq} ")).unwrap_or_default();
             let repaired = if finding.repaired { "; repaired" } else { "" };
             format!("{place}{}: {}{repaired}", finding.damage.why, finding.remedy)
@@ -57,9 +57,9 @@ impl Bench {
     }
 
     /// All events of a session, in pages.
-    pub(super) fn all(&self, session: u32) -> Vec<Stored> {
+    pub(super) fn all(&self, session: u32) -> Vec<StoredEvent> {
         let reader = self.store.reader().unwrap();
-        let mut events: Vec<Stored> = Vec::new();
+        let mut events: Vec<StoredEvent> = Vec::new();
         loop {
             let from = events.last().map_or(1, |stored| stored.seq + 1);
             let page = reader.events(session, SeqRange { from, ..ALL }).unwrap();
@@ -72,7 +72,7 @@ impl Bench {
 }
 
 #[test]
-fn a_sound_journal_has_nothing_to_find() {
+fn sound_journal_has_no_findings() {
     let mut bench = Bench::new();
     bench.append("one", &["a", &"x".repeat(INLINE_DATA_MAX)]);
     bench.append("two", &["b"]);
@@ -82,7 +82,7 @@ fn a_sound_journal_has_nothing_to_find() {
 }
 
 #[test]
-fn a_repair_keeps_the_place_of_what_is_lost() {
+fn repair_keeps_lost_places() {
     let mut bench = Bench::new();
     bench.append("one", &["a", "b", "c", "d"]);
     bench.tamper(
@@ -111,7 +111,7 @@ fn a_repair_keeps_the_place_of_what_is_lost() {
 }
 
 #[test]
-fn what_a_killed_repair_left_behind_is_removed() {
+fn leftovers_of_killed_repair_are_removed() {
     let left: [PathBuf; 5] =
         ["repaired", "repaired-journal", "repaired-wal", "repaired-shm", "v4.unfinished"]
             .map(|end| PathBuf::from(format!("{FILE_NAME}.{end}")));
@@ -171,7 +171,7 @@ fn events_without_a_session_get_one() {
 }
 
 #[test]
-fn pages_that_nothing_leads_to_are_found_again() {
+fn unreachable_pages_are_carved() {
     let mut bench = Bench::new();
     let texts: Vec<String> = (0..600).map(|n| format!("{n} {}", "word ".repeat(n % 40))).collect();
     let large = "x".repeat(12_000);
@@ -196,7 +196,7 @@ fn pages_that_nothing_leads_to_are_found_again() {
 }
 
 #[test]
-fn no_flipped_byte_goes_unnoticed_or_costs_its_neighbours() {
+fn flipped_byte_is_noticed_alone() {
     let mut bench = Bench::new();
     let texts: Vec<String> = (0..60).map(|n| format!("{n} {}", "text ".repeat(n))).collect();
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
@@ -230,7 +230,7 @@ fn no_flipped_byte_goes_unnoticed_or_costs_its_neighbours() {
 }
 
 #[test]
-fn a_row_that_cannot_be_one_is_left_behind() {
+fn invalid_row_is_not_copied() {
     let mut bench = Bench::new();
     bench.append("one", &["a"; 9]);
     bench.fill_small_tables();
@@ -295,7 +295,7 @@ mod copier {
 }
 
 #[test]
-fn a_file_that_somebody_else_copies_into_is_not_repaired() {
+fn repair_waits_for_foreign_checkpoint() {
     let mut bench = Bench::new();
     bench.append("one", &["a", "b"]);
     bench.tamper("UPDATE event SET body = x'00' WHERE pk & 0xFFFFFFFF = 2");
@@ -335,7 +335,7 @@ fn copies_are_no_wrong_counters() {
             draft.metadata.insert(event::FORK_ORIGIN.to_owned(), origin.unwrap());
         }
         event.packed = bench.store.pack(&draft);
-        row.take(&draft, event.seq, event.position, size(&draft));
+        row.apply_event(&draft, event.seq, event.position, json_size(&draft));
         event.draft = Arc::new(draft);
     }
     assert_eq!((row.tail_seq, row.events), (4, 2));

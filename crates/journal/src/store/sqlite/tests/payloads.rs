@@ -110,7 +110,7 @@ fn all<T>(
 const INDEX: &str = "sqlite_autoindex_payload_1";
 
 #[test]
-fn pages_that_only_lead_to_payloads_cost_nothing() {
+fn interior_pages_cost_no_payload() {
     let sound = Sound::new(PAGE_BYTES, 150);
     let (table, index) = (sound.root("payload"), sound.root(INDEX));
     let inner = sound.pages("payload", "internal");
@@ -129,7 +129,7 @@ fn pages_that_only_lead_to_payloads_cost_nothing() {
 }
 
 #[test]
-fn payloads_are_read_past_a_damaged_index() {
+fn damaged_index_costs_no_payload() {
     let sound = Sound::new(PAGE_BYTES, 60);
     let leaves = sound.pages(INDEX, "leaf");
     for page in [sound.root(INDEX), leaves[0], leaves[leaves.len() - 1]] {
@@ -140,7 +140,7 @@ fn payloads_are_read_past_a_damaged_index() {
 }
 
 #[test]
-fn where_payloads_stand_is_looked_up_once() {
+fn payload_rows_are_scanned_once() {
     let sound = Sound::new(PAGE_BYTES, 60);
     let bench = sound.with_damaged(&[sound.root(INDEX)], usize::MAX);
     let first = bench.store.reader().unwrap();
@@ -162,7 +162,7 @@ fn where_payloads_stand_is_looked_up_once() {
 }
 
 #[test]
-fn where_payloads_stood_before_another_program_repaired_is_forgotten() {
+fn foreign_repair_resets_payload_rows() {
     let sound = Sound::new(PAGE_BYTES, 60);
     let bench = sound.with_damaged(&[sound.root(INDEX)], usize::MAX);
     assert_eq!(bench.render(), sound.lines);
@@ -184,7 +184,7 @@ fn where_payloads_stood_before_another_program_repaired_is_forgotten() {
 }
 
 #[test]
-fn an_index_that_leads_to_another_payload_is_not_believed() {
+fn misleading_index_is_noticed() {
     let sound = Sound::new(8_192, 10);
     let start = (sound.root(INDEX).number - 1) * 8_192;
     let name = sound.names[sound.names.len() / 2];
@@ -201,7 +201,7 @@ fn an_index_that_leads_to_another_payload_is_not_believed() {
 }
 
 #[test]
-fn a_lost_page_of_payloads_costs_what_is_on_it() {
+fn lost_page_costs_its_payloads() {
     let sound = Sound::new(PAGE_BYTES, 60);
     let leaves = sound.pages("payload", "leaf");
     let overflow = sound.pages("payload", "overflow");
@@ -221,7 +221,7 @@ fn a_lost_page_of_payloads_costs_what_is_on_it() {
 }
 
 #[test]
-fn payloads_on_a_page_without_order_are_found_again() {
+fn payloads_on_unordered_page_are_carved() {
     let sound = Sound::new(PAGE_BYTES, 60);
     let page = sound.pages("payload", "leaf")[5];
     // The head of a page says what is where on it.
@@ -234,7 +234,7 @@ fn payloads_on_a_page_without_order_are_found_again() {
 }
 
 #[test]
-fn no_flipped_byte_costs_more_than_one_block() {
+fn flipped_byte_costs_one_block() {
     let sound = Sound::new(8_192, 10);
     let (mut refused, mut told, mut cost) = (0, 0, 0);
     // A prime, so that every part of a page is met, and the head of every page besides.

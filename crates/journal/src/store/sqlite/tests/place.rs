@@ -14,7 +14,7 @@ fn refusal(bench: &Bench) -> String {
 }
 
 #[test]
-fn nothing_is_recorded_in_a_file_without_its_name() {
+fn moved_file_refuses_commits() {
     let mut bench = Bench::new();
     bench.append("one", &["a"]);
     let away = bench.dir.path().join("away.db");
@@ -29,7 +29,7 @@ fn nothing_is_recorded_in_a_file_without_its_name() {
 }
 
 #[test]
-fn a_copy_that_is_put_back_under_an_open_journal_stays_as_it_is() {
+fn replaced_file_stays_untouched() {
     let mut bench = Bench::new();
     bench.append("one", &["a"]);
     let older = bench.bytes();

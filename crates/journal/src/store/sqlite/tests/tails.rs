@@ -1,7 +1,7 @@
 //! Facts of long sessions are found by what is noted of their ids, and whatever happens to that.
 
 use super::*;
-use crate::known::Tails;
+use crate::id_cache::IdSuffixes;
 
 impl Bench {
     /// Appends as many events to a session, in commits of some hundreds.
@@ -18,10 +18,10 @@ impl Bench {
     fn find(&self, seqs: &[u64]) -> Vec<u64> {
         let reader = self.store.reader().unwrap();
         let ids = reader.ids(1, 0).unwrap().into_iter();
-        let mut tails: Tails =
+        let mut tails: IdSuffixes =
             ids.filter(|(_, seq)| seqs.contains(seq)).map(|(id, _)| id.tail()).collect();
         tails.insert([7; 10]);
-        reader.facts_among(1, &tails).unwrap().into_iter().map(|(_, seq)| seq).collect()
+        reader.ids_with_suffix(1, &tails).unwrap().into_iter().map(|(_, seq)| seq).collect()
     }
 }
 
@@ -29,27 +29,27 @@ impl Bench {
 const SEQS: [u64; 8] = [1, 510, 511, 512, 1_023, 1_024, 1_299, 1_300];
 
 #[test]
-fn facts_of_a_long_session_are_found_by_what_is_noted() {
+fn long_session_is_searched_by_tails() {
     let mut bench = Bench::new();
     bench.talk("other", 600);
     bench.talk("a", 1_300);
     assert_eq!(count(&bench.file(), "tails"), 1 + 2);
     let reader = bench.store.reader().unwrap();
     let ids = reader.ids(2, 0).unwrap();
-    let tails: Tails = SEQS.iter().map(|seq| ids[*seq as usize - 1].0.tail()).collect();
-    let found = reader.facts_among(2, &tails).unwrap();
+    let tails: IdSuffixes = SEQS.iter().map(|seq| ids[*seq as usize - 1].0.tail()).collect();
+    let found = reader.ids_with_suffix(2, &tails).unwrap();
     assert_eq!(found, SEQS.map(|seq| ids[seq as usize - 1]));
     // Facts of one session are not those of another.
-    assert_eq!(reader.facts_among(1, &tails).unwrap(), []);
+    assert_eq!(reader.ids_with_suffix(1, &tails).unwrap(), []);
     drop(reader);
 
     // Only what is noted says where a fact may stand: without the note it is not looked for.
     bench.tamper("UPDATE event SET id = randomblob(16) WHERE pk & 4294967295 > 512");
-    assert_eq!(bench.store.reader().unwrap().facts_among(2, &tails).unwrap(), found[..4]);
+    assert_eq!(bench.store.reader().unwrap().ids_with_suffix(2, &tails).unwrap(), found[..4]);
 }
 
 #[test]
-fn a_fact_is_found_where_nothing_is_noted_or_what_is_noted_is_damaged() {
+fn ids_are_found_without_tails() {
     for damage in [
         "DELETE FROM tails",
         "DELETE FROM tails WHERE stretch & 8388607 = 0",
@@ -66,7 +66,7 @@ fn a_fact_is_found_where_nothing_is_noted_or_what_is_noted_is_damaged() {
 }
 
 #[test]
-fn what_is_noted_wrongly_is_told_and_noted_anew() {
+fn wrong_tails_are_repaired() {
     for damage in [
         "DELETE FROM tails WHERE stretch & 8388607 = 0",
         "UPDATE tails SET bytes = zeroblob(2048) WHERE stretch & 8388607 = 1",
@@ -81,7 +81,7 @@ fn what_is_noted_wrongly_is_told_and_noted_anew() {
         bench.talk("a", 1_300);
         assert_eq!(bench.check(false), [""; 0]);
         bench.tamper(damage);
-        let told = "what is noted of its facts does not fit its events: \
+        let told = "its rows in `tails` do not fit its events: \
                     the database is made anew from what can be read";
         assert!(bench.check(false).contains(&told.to_owned()), "{damage}");
         bench.check(true);
@@ -91,7 +91,7 @@ fn what_is_noted_wrongly_is_told_and_noted_anew() {
 }
 
 #[test]
-fn what_was_never_noted_is_noted_with_the_next_stretch() {
+fn missing_stretches_are_filled_later() {
     let mut bench = Bench::new();
     bench.talk("a", 1_300);
     bench.tamper("DELETE FROM tails");
@@ -103,7 +103,7 @@ fn what_was_never_noted_is_noted_with_the_next_stretch() {
 }
 
 #[test]
-fn events_that_come_in_front_of_others_are_found() {
+fn events_inserted_in_front_are_found() {
     // In the stretch of the first, or before it.
     for (inherited, noted) in [(100, 3), (600, 2)] {
         let mut bench = Bench::new();
@@ -115,7 +115,7 @@ fn events_that_come_in_front_of_others_are_found() {
         ));
         bench.talk("a", 300);
         assert_eq!(count(&bench.file(), "tails"), noted, "it begins with its first own event");
-        let mut changes = Changes::default();
+        let mut changes = ChangeSet::default();
         for (id, seq) in taken_over.into_iter().take(inherited) {
             let draft = Draft { id, ..draft(&bench.sessions[0].id, seq, "a word") };
             bench.tail += 1;
@@ -133,7 +133,7 @@ fn events_that_come_in_front_of_others_are_found() {
 }
 
 #[test]
-fn nothing_is_noted_of_a_deleted_session() {
+fn deleted_session_has_no_tails() {
     let mut bench = Bench::new();
     bench.talk("a", 600);
     bench.talk("b", 600);

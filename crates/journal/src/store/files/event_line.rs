@@ -1,13 +1,13 @@
-//! One event as one line: its JSON, and behind it what only this store knows.
+//! One event as one line: its JSON, followed by the members of this store.
 //!
 //! ```text
 //! {"id":…,"session_id":…,"seq":3,…,"position":7,"payload":"<sha256>","check":"1c291ca3"}
 //! ```
 //!
-//! `check` is the CRC-32 of everything before its comma. `payload` is there if `data` stands in a
-//! file of its own and is `null` in the line. These members are found by their place at the end,
-//! so an event may have members of the same names. A line somebody wrote by hand may lack all of
-//! them.
+//! `check` is the CRC-32 of everything before its comma; together with the closing brace it is the
+//! seal of the line. `payload` is there if `data` is in a file of its own and `null` in the line.
+//! These members are found by their place at the end, so an event may have members of the same
+//! names. A line that a user wrote by hand may lack all of them.
 
 use std::io::Write;
 
@@ -16,21 +16,21 @@ use sha2::{Digest, Sha256};
 
 use crate::limit::INLINE_DATA_MAX;
 use crate::name::{digest_from_hex, hex};
-use crate::store::{EventRow, Packed, Payload};
+use crate::store::{EventRow, PackedEvent, StoredPayload};
 
-/// What a line tells.
+/// A parsed line.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Line {
+pub(super) struct EventLine {
     pub draft: Draft,
     pub seq: Option<u64>,
     pub position: Option<u64>,
-    /// The digest of the `data` that stands elsewhere.
+    /// The digest of the `data` that is in a file of its own.
     pub payload: Option<[u8; 32]>,
 }
 
-/// A line that cannot be believed.
+/// A line that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(super) enum BadLine {
+pub(super) enum LineError {
     #[error("the check does not fit")]
     Check,
     #[error("it is not UTF-8: {0}")]
@@ -45,24 +45,23 @@ const PAYLOAD: &[u8] = b",\"payload\":\"";
 const PAYLOAD_LEN: usize = PAYLOAD.len() + 64 + 1;
 const POSITION: &[u8] = b",\"position\":";
 
-/// Large texts are compressed once and read seldom.
+/// Large texts are written once and read seldom, so they may take longer to compress.
 const PAYLOAD_LEVEL: i32 = 3;
 
-/// The text of an event as it will stand in its line, apart from its numbers.
-pub(super) fn pack(draft: &Draft) -> Packed {
+/// Encodes an event for its line, without its numbers.
+pub(super) fn pack(draft: &Draft) -> PackedEvent {
     let text = draft.data.get();
     if text.len() <= INLINE_DATA_MAX {
-        return Packed { rest: draft.encode().into_bytes(), payload: None };
+        return PackedEvent { rest: draft.encode().into_bytes(), payload: None };
     }
     let digest = Sha256::digest(text.as_bytes()).into();
-    // Compressing memory fails only without memory.
     let bytes = zstd::bulk::compress(text.as_bytes(), PAYLOAD_LEVEL)
         .expect("a buffer of the size zstd asks for is large enough");
     let rest = Draft { data: Raw::null(), ..draft.clone() }.encode().into_bytes();
-    Packed { rest, payload: Some(Payload { digest, bytes: bytes.into() }) }
+    PackedEvent { rest, payload: Some(StoredPayload { digest, bytes: bytes.into() }) }
 }
 
-/// Writes the line of an event that [`pack`] prepared, with its end.
+/// Writes the line of an event that [`pack`] encoded, with its line break.
 pub(super) fn write(out: &mut Vec<u8>, row: &EventRow) {
     let start = out.len();
     let rest = &row.packed.rest;
@@ -77,33 +76,35 @@ pub(super) fn write(out: &mut Vec<u8>, row: &EventRow) {
     seal(out, start);
 }
 
-/// Reads a line, with or without its end.
-pub(super) fn read(bytes: &[u8]) -> Result<Line, BadLine> {
+/// Parses a line, with or without its line break.
+pub(super) fn read(bytes: &[u8]) -> Result<EventLine, LineError> {
     let text = bytes.trim_ascii();
-    let Some(Members { body, position, payload }) = unseal(text)?.and_then(split_members) else {
+    let Some(LineMembers { body, position, payload }) = unseal(text)?.and_then(split_members)
+    else {
         return read_plain(text);
     };
     let mut json = String::with_capacity(body.len() + 1);
     json.push_str(std::str::from_utf8(body)?);
     json.push('}');
     let (draft, seq) = Draft::decode(&json)?;
-    Ok(Line { draft, seq, position: Some(position), payload })
+    Ok(EventLine { draft, seq, position: Some(position), payload })
 }
 
-/// The position of a line that cannot be read, if its end is as it was.
+/// Returns the position of a damaged line, if its end is intact.
 pub(super) fn position_of_damaged(bytes: &[u8]) -> Option<u64> {
     let text = bytes.trim_ascii();
     split_members(&text[..text.len().checked_sub(CHECK_LEN)?]).map(|members| members.position)
 }
 
-/// Ends an object that began at `start` with the check over it, and the line.
+/// Closes the object that began at `start` with the seal, and ends the line.
 pub(super) fn seal(out: &mut Vec<u8>, start: usize) {
     let check = crc32fast::hash(&out[start..]);
     put(out, format_args!(",\"check\":\"{check:08x}\"}}\n"));
 }
 
-/// What a seal is over, without it: an object that lacks its end. `None` if there is no seal.
-pub(super) fn unseal(text: &[u8]) -> Result<Option<&[u8]>, BadLine> {
+/// Verifies the seal and returns what it covers: an object without its closing brace. `None` if
+/// there is no seal.
+pub(super) fn unseal(text: &[u8]) -> Result<Option<&[u8]>, LineError> {
     let Some(at) = text.len().checked_sub(CHECK_LEN) else { return Ok(None) };
     let (body, seal) = text.split_at(at);
     let digits = seal.strip_prefix(CHECK).and_then(|rest| rest.strip_suffix(b"\"}"));
@@ -111,27 +112,28 @@ pub(super) fn unseal(text: &[u8]) -> Result<Option<&[u8]>, BadLine> {
     let check = digits.and_then(|digits| std::str::from_utf8(digits).ok());
     match check.and_then(|digits| u32::from_str_radix(digits, 16).ok()) {
         Some(check) if check == crc32fast::hash(body) => Ok(Some(body)),
-        Some(_) => Err(BadLine::Check),
-        // Something as long as a seal stands in its place: that was one.
-        None if split_members(body).is_some() => Err(BadLine::Check),
+        Some(_) => Err(LineError::Check),
+        // Our members stand before it, so these bytes were a seal once: damaged, not written by
+        // hand.
+        None if split_members(body).is_some() => Err(LineError::Check),
         None => Ok(None),
     }
 }
 
-/// A line without our seal: whoever wrote it may have put our members anywhere.
-fn read_plain(text: &[u8]) -> Result<Line, BadLine> {
+/// Parses a line without a seal. A user wrote it, and may have put our members anywhere.
+fn read_plain(text: &[u8]) -> Result<EventLine, LineError> {
     let (mut draft, seq) = Draft::decode(std::str::from_utf8(text)?)?;
     let position = take(&mut draft, "position").and_then(|raw| raw.read().ok());
     let payload = take(&mut draft, "payload").and_then(|raw| digest_from_hex(&raw.text()?));
-    Ok(Line { draft, seq, position, payload })
+    Ok(EventLine { draft, seq, position, payload })
 }
 
 fn take(draft: &mut Draft, name: &str) -> Option<Raw> {
-    let place = draft.extra.iter().position(|(other, _)| other == name)?;
-    Some(draft.extra.remove(place).1)
+    let span = draft.extra.iter().position(|(other, _)| other == name)?;
+    Some(draft.extra.remove(span).1)
 }
 
-/// Where the members `id` and `session_id` end, with which every event begins.
+/// The offset behind the members `id` and `session_id`, with which every event begins.
 fn after_session_id(json: &[u8]) -> usize {
     const ID: usize = "{\"id\":\"01234567890123456789012345\",\"session_id\":\"".len();
     let mut at = ID;
@@ -141,15 +143,15 @@ fn after_session_id(json: &[u8]) -> usize {
     at + 1
 }
 
-/// What stands between an event and its seal.
-struct Members<'a> {
-    /// The event without its end.
+/// The members between an event and its seal.
+struct LineMembers<'a> {
+    /// The event without its closing brace.
     body: &'a [u8],
     position: u64,
     payload: Option<[u8; 32]>,
 }
 
-fn split_members(sealed: &[u8]) -> Option<Members<'_>> {
+fn split_members(sealed: &[u8]) -> Option<LineMembers<'_>> {
     let (sealed, payload) = match split_payload(sealed) {
         Some((rest, digest)) => (rest, Some(digest)),
         None => (sealed, None),
@@ -157,7 +159,7 @@ fn split_members(sealed: &[u8]) -> Option<Members<'_>> {
     let digits = sealed.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
     let (rest, digits) = sealed.split_at(sealed.len() - digits);
     let position = std::str::from_utf8(digits).ok()?.parse().ok()?;
-    Some(Members { body: rest.strip_suffix(POSITION)?, position, payload })
+    Some(LineMembers { body: rest.strip_suffix(POSITION)?, position, payload })
 }
 
 fn split_payload(sealed: &[u8]) -> Option<(&[u8], [u8; 32])> {
@@ -194,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_the_event_and_three_members() {
+    fn line_is_event_plus_our_members() {
         let draft = draft("s\"1", "{\"text\":\"hi\"}");
         let line = String::from_utf8(written(&draft, 3, 9)).unwrap();
         let event = draft.clone().with_seq(3).encode();
@@ -202,11 +204,11 @@ mod tests {
         assert!(rest.starts_with(",\"position\":9,\"check\":\""), "{rest}");
         assert!(rest.ends_with("\"}\n"));
         let line = read(line.as_bytes()).unwrap();
-        assert_eq!(line, Line { draft, seq: Some(3), position: Some(9), payload: None });
+        assert_eq!(line, EventLine { draft, seq: Some(3), position: Some(9), payload: None });
     }
 
     #[test]
-    fn large_data_leaves_the_line_and_is_named_there() {
+    fn large_data_moves_to_payload() {
         let text = format!("\"{}\"", "x".repeat(INLINE_DATA_MAX));
         let large = draft("s", &text);
         let line = written(&large, 1, 1);
@@ -221,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn members_of_our_names_stay_the_events() {
+    fn event_may_use_our_member_names() {
         let mut odd = draft("s", "null");
         let digest = hex(&[3; 32]);
         for (name, value) in [
@@ -237,12 +239,12 @@ mod tests {
     }
 
     #[test]
-    fn a_line_written_by_hand_may_lack_everything_of_ours() {
+    fn handwritten_line_lacks_our_members() {
         let event = draft("s", "1").with_seq(4);
         let line = read(format!(" \t{} \r\n", event.encode()).as_bytes()).unwrap();
         assert_eq!(
             line,
-            Line { draft: event.draft.clone(), seq: Some(4), position: None, payload: None }
+            EventLine { draft: event.draft.clone(), seq: Some(4), position: None, payload: None }
         );
         let mut text = event.encode();
         text.insert_str(1, "\"position\": 12, ");
@@ -264,20 +266,20 @@ mod tests {
         }
 
         #[test]
-        fn a_changed_byte_is_noticed(at: prop::sample::Index, bit in 0u8..8) {
+        fn changed_byte_is_noticed(at: prop::sample::Index, bit in 0u8..8) {
             let mut line = written(&draft("s", "{\"text\":\"hello\"}"), 1, 1);
             line.pop();
             let at = at.index(line.len());
             let before = read(&line).unwrap();
             line[at] ^= 1 << bit;
-            // A flipped bit may write a digit of the check as a capital, which reads the same.
+            // A flipped bit may turn a hex digit of the check into a capital, which reads the same.
             if let Ok(after) = read(&line) {
                 prop_assert_eq!(after, before);
             }
         }
 
         #[test]
-        fn no_bytes_are_too_strange_to_read(bytes: Vec<u8>) {
+        fn any_bytes_can_be_parsed(bytes: Vec<u8>) {
             let _ = read(&bytes);
         }
     }

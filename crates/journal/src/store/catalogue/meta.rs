@@ -1,21 +1,21 @@
-//! What a store asks for that keeps its texts elsewhere: how far it got, in numbers of its own
-//! that commit with the rows.
+//! Named numbers that commit with the rows, and the questions of a store that keeps its texts in
+//! files of its own.
 
 use std::ops::Deref;
 
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::row::{Key, SEQ_MAX, number};
-use super::{Bodies, Catalogue, View, Writing, fault};
+use super::row::{RowKey, SEQ_MAX, number};
+use super::{BodyDecoder, Catalogue, CatalogueTx, WriteConnection, fault};
 use crate::StorageError;
 
-impl<C: Deref<Target = Connection>, B: Bodies> View<'_, C, B> {
+impl<C: Deref<Target = Connection>, B: BodyDecoder> CatalogueTx<'_, C, B> {
     pub(crate) fn bodies(&self) -> &B {
         &self.bodies
     }
 
-    /// A number the store noted under `name`.
-    pub(crate) fn noted(&self, name: &str) -> Result<Option<u64>, StorageError> {
+    /// Reads the number under `name`.
+    pub(crate) fn meta_value(&self, name: &str) -> Result<Option<u64>, StorageError> {
         let mut sql = self
             .db
             .prepare_cached("SELECT value FROM meta WHERE name = ?1")
@@ -23,8 +23,11 @@ impl<C: Deref<Target = Connection>, B: Bodies> View<'_, C, B> {
         sql.query_row([name], |row| number(row, 0)).optional().map_err(self.unread())
     }
 
-    /// Every number noted under a name that begins with `prefix`, and the rest of the name.
-    pub(crate) fn noted_under(&self, prefix: &str) -> Result<Vec<(String, u64)>, StorageError> {
+    /// Lists the numbers whose name begins with `prefix`, each with the rest of its name.
+    pub(crate) fn meta_with_prefix(
+        &self,
+        prefix: &str,
+    ) -> Result<Vec<(String, u64)>, StorageError> {
         let mut sql = self
             .db
             .prepare_cached("SELECT name, value FROM meta WHERE substr(name, 1, ?2) = ?1")
@@ -38,14 +41,14 @@ impl<C: Deref<Target = Connection>, B: Bodies> View<'_, C, B> {
         .map_err(self.unread())
     }
 
-    /// Whether some event has its `data` under this digest.
+    /// Whether an event has its `data` under this digest.
     pub(crate) fn has_payload(&self, digest: &[u8; 32]) -> Result<bool, StorageError> {
         self.exists("SELECT 1 FROM payload WHERE digest = ?1", digest)
     }
 
-    /// The digests of the `data` of a session's events.
+    /// Lists the digests of the `data` of a session's events.
     pub(crate) fn payloads_of(&self, session: u32) -> Result<Vec<[u8; 32]>, StorageError> {
-        let bounds = [Key::new(session, 0).0, Key::new(session, SEQ_MAX).0];
+        let bounds = [RowKey::new(session, 0).0, RowKey::new(session, SEQ_MAX).0];
         let mut sql = self
             .db
             .prepare_cached(
@@ -56,30 +59,30 @@ impl<C: Deref<Target = Connection>, B: Bodies> View<'_, C, B> {
         sql.query_map(bounds, |row| row.get(0)).and_then(Iterator::collect).map_err(self.unread())
     }
 
-    /// Whether there is an event at this place.
+    /// Whether the session has an event at this `seq`.
     pub(crate) fn has_event(&self, session: u32, seq: u64) -> Result<bool, StorageError> {
-        self.exists("SELECT 1 FROM event WHERE pk = ?1", Key::new(session, seq).0)
+        self.exists("SELECT 1 FROM event WHERE pk = ?1", RowKey::new(session, seq).0)
     }
 
-    /// Whether this position was given to an event that is there.
+    /// Whether an event has this position.
     pub(crate) fn has_position(&self, position: u64) -> Result<bool, StorageError> {
         self.exists("SELECT 1 FROM event WHERE position = ?1", position as i64)
     }
 
-    /// The body and the position of every event of a session, by `seq`.
-    pub(crate) fn each_body(
+    /// Passes `seq`, position and body of every event of a session to `take`, by `seq`.
+    pub(crate) fn for_each_body(
         &self,
         session: u32,
         mut take: impl FnMut(u64, u64, &[u8]),
     ) -> Result<(), StorageError> {
-        let bounds = [Key::new(session, 0).0, Key::new(session, SEQ_MAX).0];
+        let bounds = [RowKey::new(session, 0).0, RowKey::new(session, SEQ_MAX).0];
         let mut each = || -> rusqlite::Result<()> {
             let mut sql = self.db.prepare_cached(
                 "SELECT pk, position, body FROM event WHERE pk BETWEEN ?1 AND ?2 ORDER BY pk",
             )?;
             let mut rows = sql.query(bounds)?;
             while let Some(row) = rows.next()? {
-                take(Key(row.get(0)?).seq(), number(row, 1)?, row.get_ref(2)?.as_blob()?);
+                take(RowKey(row.get(0)?).seq(), number(row, 1)?, row.get_ref(2)?.as_blob()?);
             }
             Ok(())
         };
@@ -95,9 +98,9 @@ impl<C: Deref<Target = Connection>, B: Bodies> View<'_, C, B> {
     }
 }
 
-impl<B: Bodies> View<'_, Writing<'_>, B> {
-    /// Notes a number under `name`, as part of this commit.
-    pub(crate) fn note(&self, name: &str, value: u64) -> Result<(), StorageError> {
+impl<B: BodyDecoder> CatalogueTx<'_, WriteConnection<'_>, B> {
+    /// Writes a number under `name`, as part of this commit.
+    pub(crate) fn set_meta(&self, name: &str, value: u64) -> Result<(), StorageError> {
         self.change(
             "INSERT INTO meta (name, value) VALUES (?1, ?2) \
              ON CONFLICT (name) DO UPDATE SET value = excluded.value",
@@ -105,13 +108,13 @@ impl<B: Bodies> View<'_, Writing<'_>, B> {
         )
     }
 
-    /// Forgets a number, as part of this commit.
-    pub(crate) fn forget_note(&self, name: &str) -> Result<(), StorageError> {
+    /// Removes a number, as part of this commit.
+    pub(crate) fn remove_meta(&self, name: &str) -> Result<(), StorageError> {
         self.change("DELETE FROM meta WHERE name = ?1", [name])
     }
 
-    /// Makes sure that no position up to this one is given again, as part of this commit.
-    pub(crate) fn use_up_positions(&self, position: u64) -> Result<(), StorageError> {
+    /// Makes sure that no position up to this one is ever given again, as part of this commit.
+    pub(crate) fn reserve_positions(&self, position: u64) -> Result<(), StorageError> {
         self.change(
             "INSERT INTO meta (name, value) VALUES ('position_deleted', ?1) \
              ON CONFLICT (name) DO UPDATE SET value = max(value, excluded.value)",
@@ -120,7 +123,7 @@ impl<B: Bodies> View<'_, Writing<'_>, B> {
     }
 
     /// Removes everything, as part of this commit.
-    pub(crate) fn forget_everything(&self) -> Result<(), StorageError> {
+    pub(crate) fn delete_all_rows(&self) -> Result<(), StorageError> {
         self.db
             .execute_batch(
                 "DELETE FROM sighting; DELETE FROM event; DELETE FROM tails; \
@@ -141,14 +144,14 @@ impl<B: Bodies> View<'_, Writing<'_>, B> {
 }
 
 impl Catalogue {
-    /// Makes durable what was committed so far, also where commits alone do not.
+    /// Syncs what was committed so far, for a catalogue whose commits do not sync by themselves.
     pub(crate) fn sync(&self) -> Result<(), StorageError> {
         let mut log = self.file.clone().into_os_string();
         log.push("-wal");
         let log = std::path::PathBuf::from(log);
         match std::fs::File::open(&log) {
             Ok(file) => file.sync_data().map_err(|error| StorageError::new("sync", log, error)),
-            // Without a log everything is in the database, which was synced with its end.
+            // Without a WAL everything is in the database, which the last checkpoint synced.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
             Err(error) => Err(StorageError::new("sync", log, error)),
         }

@@ -1,91 +1,92 @@
-//! What every draft goes through before it may wait for the writer: limits. Runs on the appender's
-//! thread.
+//! Checks a batch against the limits before it is queued. Runs on the appender's thread.
 
 use std::sync::Arc;
 
 use event::{Draft, Kind, Metadata, Raw};
 
-use crate::batch::{Ancestry, Batch, Door, Ending, SourceMove, Step};
+use crate::batch::{Ancestry, AppendMode, Batch, BatchStep, ExpectedTail, SourceMove};
 use crate::limit::{
     BATCH_BYTES_MAX, BATCH_EVENTS_MAX, EVENT_BYTES_MAX, IMPORT_BYTES_MAX, JSON_DEPTH_MAX,
     METADATA_BYTES_MAX,
 };
-use crate::store::Packed;
+use crate::store::PackedEvent;
 use crate::{AppendError, Artifacts};
 
-/// A batch that fits.
-pub(crate) struct Prepared {
-    pub door: Door,
-    pub expected: Vec<Ending>,
+/// A batch within the limits.
+pub(crate) struct PreparedBatch {
+    pub mode: AppendMode,
+    pub expected: Vec<ExpectedTail>,
     pub source: Option<SourceMove>,
-    pub items: Vec<Item>,
+    pub items: Vec<PreparedItem>,
     pub bytes: usize,
-    /// What its events become in the store if all of them are new; `None` if nobody worked that out
-    /// ahead.
-    pub packed: Option<Vec<Packed>>,
+    /// Its events as the store packs them, if all of them are new; `None` unless packed ahead.
+    pub packed: Option<Vec<PackedEvent>>,
 }
 
-impl Prepared {
-    /// The events, in their order.
+impl PreparedBatch {
+    /// Iterates over the events.
     pub(crate) fn drafts(&self) -> impl Iterator<Item = &Arc<Draft>> {
         self.items.iter().filter_map(|item| match item {
-            Item::Event(new) => Some(&new.draft),
-            Item::Ancestry(_) => None,
+            PreparedItem::Event(new) => Some(&new.draft),
+            PreparedItem::Ancestry(_) => None,
         })
     }
 }
 
-/// One step of a batch, ready for the writer.
-pub(crate) enum Item {
+/// One item of a batch, ready for the writer.
+pub(crate) enum PreparedItem {
     Event(NewEvent),
     Ancestry(Ancestry),
 }
 
-/// A draft, shared from here to the store and to those who follow.
+/// A new event. The draft is shared from here to the store and to subscribers.
 pub(crate) struct NewEvent {
     pub draft: Arc<Draft>,
-    /// The number it brings.
+    /// The `seq` it brings.
     pub seq: Option<u64>,
-    /// Bytes of its JSON, as counted in the catalogue.
+    /// About the bytes of its JSON, as the catalogue counts them.
     pub size: usize,
 }
 
 /// Checks the batch against the limits.
-pub(crate) fn prepare(batch: Batch, artifacts: &Artifacts) -> Result<Prepared, AppendError> {
-    let prepared = prepare_whole(batch, artifacts)?;
+pub(crate) fn prepare(batch: Batch, artifacts: &Artifacts) -> Result<PreparedBatch, AppendError> {
+    let prepared = prepare_import(batch, artifacts)?;
     let (count, bytes) = (prepared.items.len(), prepared.bytes);
     if count > BATCH_EVENTS_MAX {
         let what = "the number of events in a batch";
         return Err(AppendError::TooLarge { what, size: count, max: BATCH_EVENTS_MAX });
     }
-    // A single event may be larger than a batch of many: it has its own limit.
+    // A single event has a limit of its own, which is larger.
     if bytes > BATCH_BYTES_MAX && count > 1 {
         return Err(AppendError::TooLarge { what: "a batch", size: bytes, max: BATCH_BYTES_MAX });
     }
     Ok(prepared)
 }
 
-/// The same for an import, which has to be whole whatever its size.
-pub(crate) fn prepare_whole(batch: Batch, artifacts: &Artifacts) -> Result<Prepared, AppendError> {
+/// The same for an import, which is one batch of any size.
+pub(crate) fn prepare_import(
+    batch: Batch,
+    artifacts: &Artifacts,
+) -> Result<PreparedBatch, AppendError> {
     let mut bytes = 0;
     let mut items = Vec::with_capacity(batch.steps.len());
     for step in batch.steps {
         let (mut draft, seq) = match step {
-            Step::Draft(draft, seq) => (draft, seq),
-            Step::Ancestry(ancestry) => {
-                items.push(Item::Ancestry(ancestry));
+            BatchStep::Draft(draft, seq) => (draft, seq),
+            BatchStep::Ancestry(ancestry) => {
+                items.push(PreparedItem::Ancestry(ancestry));
                 continue;
             }
         };
-        drop_empty(&mut draft);
+        drop_empty_fields(&mut draft);
         if matches!(draft.kind, Kind::AssistantDelta | Kind::Heartbeat) {
             return Err(AppendError::LiveOnly(draft.kind));
         }
-        match batch.door {
-            Door::Hosted => check(&draft)?,
-            Door::Observed => fit(&mut draft, artifacts)?,
+        match batch.mode {
+            AppendMode::Hosted => check_limits(&draft)?,
+            AppendMode::Observed => shrink_to_fit(&mut draft, artifacts)?,
         }
-        let size = size(&draft);
+        let size = json_size(&draft);
         bytes += size;
         if bytes > IMPORT_BYTES_MAX {
             return Err(AppendError::TooLarge {
@@ -94,14 +95,14 @@ pub(crate) fn prepare_whole(batch: Batch, artifacts: &Artifacts) -> Result<Prepa
                 max: IMPORT_BYTES_MAX,
             });
         }
-        items.push(Item::Event(NewEvent { draft: Arc::new(draft), seq, size }));
+        items.push(PreparedItem::Event(NewEvent { draft: Arc::new(draft), seq, size }));
     }
-    let Batch { door, expected, source, .. } = batch;
-    Ok(Prepared { door, expected, source, items, bytes, packed: None })
+    let Batch { mode, expected, source, .. } = batch;
+    Ok(PreparedBatch { mode, expected, source, items, bytes, packed: None })
 }
 
-/// Empty fields are absent ones: that is how every store reads them back.
-fn drop_empty(draft: &mut Draft) {
+/// Makes empty fields absent, as every store reads them back.
+fn drop_empty_fields(draft: &mut Draft) {
     for field in [&mut draft.provider_session_id, &mut draft.turn_id, &mut draft.text] {
         field.take_if(|text| text.is_empty());
     }
@@ -110,7 +111,7 @@ fn drop_empty(draft: &mut Draft) {
     }
 }
 
-fn check(draft: &Draft) -> Result<(), AppendError> {
+fn check_limits(draft: &Draft) -> Result<(), AppendError> {
     let metadata = metadata_size(&draft.metadata);
     if metadata > METADATA_BYTES_MAX {
         let what = "the metadata of an event";
@@ -118,41 +119,46 @@ fn check(draft: &Draft) -> Result<(), AppendError> {
     }
     if is_too_deep(draft) {
         let what = "the nesting of an event";
-        return Err(AppendError::TooLarge { what, size: depth(draft), max: JSON_DEPTH_MAX });
+        return Err(AppendError::TooLarge {
+            what,
+            size: nesting_depth(draft),
+            max: JSON_DEPTH_MAX,
+        });
     }
-    let size = size(draft);
+    let size = json_size(draft);
     if size > EVENT_BYTES_MAX {
         return Err(AppendError::TooLarge { what: "an event", size, max: EVENT_BYTES_MAX });
     }
     Ok(())
 }
 
-/// Makes what was seen fit, losing nothing: too deep or too much metadata is kept raw, too many
-/// bytes become an artifact the event refers to.
-fn fit(draft: &mut Draft, artifacts: &Artifacts) -> Result<(), AppendError> {
+/// Makes an observed event fit without losing anything. With too deep nesting or too much metadata
+/// it is kept raw; a payload that is too large becomes an artifact.
+fn shrink_to_fit(draft: &mut Draft, artifacts: &Artifacts) -> Result<(), AppendError> {
     if metadata_size(&draft.metadata) > METADATA_BYTES_MAX || is_too_deep(draft) {
         let raw = Raw::from_value(&draft.encode()).expect("a string always encodes");
         draft.kind = Kind::Unknown;
         draft.metadata = Metadata::new();
-        draft.data = object("raw", &raw);
+        draft.data = json_object("raw", &raw);
     }
-    if size(draft) > EVENT_BYTES_MAX {
+    if json_size(draft) > EVENT_BYTES_MAX {
         let text = std::mem::take(&mut draft.data);
         let body = artifacts.put_bytes(text.get().as_bytes()).map_err(|error| match error {
             crate::ArtifactError::Storage(error) => AppendError::Storage(error),
             other => AppendError::NotDurable(other.to_string().into()),
         })?;
-        draft.data = object("artifact", &Raw::from_value(&body).expect("a string always encodes"));
+        draft.data =
+            json_object("artifact", &Raw::from_value(&body).expect("a string always encodes"));
     }
     Ok(())
 }
 
-fn object(name: &str, value: &Raw) -> Raw {
+fn json_object(name: &str, value: &Raw) -> Raw {
     Raw::parse(format!("{{\"{name}\":{}}}", value.get())).expect("a member makes an object")
 }
 
-/// The bytes of an event's JSON, near enough for limits and counters without writing it.
-pub(crate) fn size(draft: &Draft) -> usize {
+/// Estimates the bytes of an event's JSON, near enough for limits and counters.
+pub(crate) fn json_size(draft: &Draft) -> usize {
     const ENVELOPE: usize = 200;
     let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
     ENVELOPE
@@ -175,7 +181,7 @@ fn is_too_deep(draft: &Draft) -> bool {
     draft.data.is_deeper_than(JSON_DEPTH_MAX) || draft.metadata.values().any(in_metadata)
 }
 
-fn depth(draft: &Draft) -> usize {
+fn nesting_depth(draft: &Draft) -> usize {
     let metadata = draft.metadata.values().map(Raw::depth).max().unwrap_or(0);
     draft.data.depth().max(metadata + 1)
 }

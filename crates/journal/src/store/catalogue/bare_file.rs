@@ -1,27 +1,28 @@
 //! The file of a database, read past SQLite.
 //!
-//! SQLite tells other processes by locks that a database is in use, and the system takes these from
-//! a process that closes any other handle on the same file. So there is one such handle in a
-//! process, shared by all who have the database open, and closed behind their last connection.
+//! SQLite tells other processes by POSIX locks that a database is in use. POSIX releases all locks
+//! of a process on a file when the process closes *any* handle on it. A second handle that is
+//! opened and closed would therefore take SQLite's locks from the whole process. So the process
+//! has one extra handle per file, shared by every catalogue, and closed after the last connection.
 
 use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::file::Identity;
+use crate::file::FileIdentity;
 use crate::{StorageError, folder};
 
-/// A share in the handle. To be dropped behind the connections of whoever has it.
+/// A share in the handle. Has to be dropped after the connections of its owner.
 #[derive(Debug)]
 pub(super) struct BareFile {
-    /// `None` only while it is given back.
+    /// `None` only during the drop.
     file: Option<Arc<File>>,
-    identity: Identity,
+    identity: FileIdentity,
 }
 
-/// Every handle that is open.
-static OPEN: Mutex<Vec<(Identity, Arc<File>)>> = Mutex::new(Vec::new());
+/// All handles of the process.
+static OPEN: Mutex<Vec<(FileIdentity, Arc<File>)>> = Mutex::new(Vec::new());
 
 impl BareFile {
     /// Opens the file; `None` if there is none.
@@ -38,7 +39,7 @@ impl BareFile {
         }
     }
 
-    /// Opens the file, and makes it if it is not there.
+    /// Opens the file, and creates it if it is missing.
     pub(super) fn open_or_create(path: &Path) -> Result<BareFile, StorageError> {
         let failed = |cause| StorageError::new("open", path, cause);
         let mut open = all();
@@ -52,13 +53,13 @@ impl BareFile {
         self.file.as_ref().expect("it is open until it is dropped")
     }
 
-    /// What tells it from whatever else its name may lead to later.
-    pub(super) fn identity(&self) -> Identity {
+    /// Device and inode: tells it from another file that gets its name later.
+    pub(super) fn identity(&self) -> FileIdentity {
         self.identity
     }
 
-    fn new(file: File, open: &mut Vec<(Identity, Arc<File>)>) -> io::Result<BareFile> {
-        let identity = Identity::of(&file.metadata()?);
+    fn new(file: File, open: &mut Vec<(FileIdentity, Arc<File>)>) -> io::Result<BareFile> {
+        let identity = FileIdentity::from_metadata(&file.metadata()?);
         let file = Arc::new(file);
         open.push((identity, Arc::clone(&file)));
         Ok(BareFile { file: Some(file), identity })
@@ -69,18 +70,19 @@ impl Drop for BareFile {
     fn drop(&mut self) {
         let mut open = all();
         self.file = None;
-        // Closed before anybody else opens it.
+        // Closed under the lock: a thread that opens the same file now waits, and gets either this
+        // handle while it is open or a new one after it is closed.
         open.retain(|(_, file)| Arc::strong_count(file) > 1);
     }
 }
 
-/// A share in the handle on what `path` leads to, if there is one.
-fn shared(open: &[(Identity, Arc<File>)], path: &Path) -> io::Result<Option<BareFile>> {
-    let named = Identity::at(path)?;
+/// Returns a share in the handle on the file at `path`, if one is open.
+fn shared(open: &[(FileIdentity, Arc<File>)], path: &Path) -> io::Result<Option<BareFile>> {
+    let named = FileIdentity::from_path(path)?;
     let file = open.iter().find(|(identity, _)| Some(*identity) == named);
     Ok(file.map(|(identity, file)| BareFile { file: Some(Arc::clone(file)), identity: *identity }))
 }
 
-fn all() -> MutexGuard<'static, Vec<(Identity, Arc<File>)>> {
+fn all() -> MutexGuard<'static, Vec<(FileIdentity, Arc<File>)>> {
     OPEN.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,47 +1,47 @@
-//! The lines of a file, one after the other, whatever their length.
+//! Reads the lines of a file, of any length, with their offsets.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::os::unix::fs::FileExt;
 
-/// Where a line stands in its file, without its end.
+/// Offset and length of a line, without its line break.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct LineSpan {
     pub offset: u64,
     pub length: u64,
 }
 
-/// A reader of lines, from some offset on.
-pub(super) struct Scan<'a> {
-    file: BufReader<FileAt<'a>>,
+/// Reads lines from an offset on.
+pub(super) struct LineScanner<'a> {
+    file: BufReader<OffsetReader<'a>>,
     offset: u64,
     line: Vec<u8>,
 }
 
-/// One line.
+/// A line that was read.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Scanned<'a> {
-    pub place: Place,
+pub(super) struct ScannedLine<'a> {
+    pub span: LineSpan,
     pub bytes: &'a [u8],
     /// Whether a line break follows.
     pub is_ended: bool,
 }
 
-struct FileAt<'a> {
+struct OffsetReader<'a> {
     file: &'a File,
     offset: u64,
 }
 
 const BUFFER_BYTES: usize = 128 * 1024;
 
-impl<'a> Scan<'a> {
-    pub(super) fn from(file: &'a File, offset: u64) -> Scan<'a> {
-        let file = BufReader::with_capacity(BUFFER_BYTES, FileAt { file, offset });
-        Scan { file, offset, line: Vec::new() }
+impl<'a> LineScanner<'a> {
+    pub(super) fn new(file: &'a File, offset: u64) -> LineScanner<'a> {
+        let file = BufReader::with_capacity(BUFFER_BYTES, OffsetReader { file, offset });
+        LineScanner { file, offset, line: Vec::new() }
     }
 
-    /// The next line that is not blank.
-    pub(super) fn next(&mut self) -> io::Result<Option<Scanned<'_>>> {
+    /// Returns the next line that is not blank.
+    pub(super) fn next(&mut self) -> io::Result<Option<ScannedLine<'_>>> {
         loop {
             self.line.clear();
             let read = self.file.read_until(b'\n', &mut self.line)?;
@@ -53,15 +53,15 @@ impl<'a> Scan<'a> {
             if !self.line.trim_ascii().is_empty() {
                 let is_ended = self.line.last() == Some(&b'\n');
                 let bytes = &self.line[..read - usize::from(is_ended)];
-                let place = Place { offset, length: bytes.len() as u64 };
-                return Ok(Some(Scanned { place, bytes, is_ended }));
+                let span = LineSpan { offset, length: bytes.len() as u64 };
+                return Ok(Some(ScannedLine { span, bytes, is_ended }));
             }
         }
     }
 }
 
-impl Place {
-    /// The place as the catalogue keeps it.
+impl LineSpan {
+    /// Encodes the span as the body of a row.
     pub(super) fn encode(self) -> [u8; 16] {
         let mut bytes = [0; 16];
         bytes[..8].copy_from_slice(&self.offset.to_le_bytes());
@@ -69,16 +69,16 @@ impl Place {
         bytes
     }
 
-    /// The reverse of [`Place::encode`].
-    pub(super) fn decode(bytes: &[u8]) -> Option<Place> {
+    /// The reverse of [`LineSpan::encode`].
+    pub(super) fn decode(bytes: &[u8]) -> Option<LineSpan> {
         let bytes: &[u8; 16] = bytes.try_into().ok()?;
         let (offset, length) = bytes.split_at(8);
         let number = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().expect("half of sixteen"));
-        Some(Place { offset: number(offset), length: number(length) })
+        Some(LineSpan { offset: number(offset), length: number(length) })
     }
 }
 
-impl Read for FileAt<'_> {
+impl Read for OffsetReader<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.file.read_at(buffer, self.offset)?;
         self.offset += read as u64;
@@ -86,10 +86,10 @@ impl Read for FileAt<'_> {
     }
 }
 
-/// The number of the line that begins at `offset`, counted from 1.
+/// Counts the number of the line that begins at `offset`, from 1.
 pub(super) fn line_number(file: &File, offset: u64) -> io::Result<u64> {
     let mut before =
-        BufReader::with_capacity(BUFFER_BYTES, FileAt { file, offset: 0 }.take(offset));
+        BufReader::with_capacity(BUFFER_BYTES, OffsetReader { file, offset: 0 }.take(offset));
     let mut breaks = 0;
     loop {
         let bytes = before.fill_buf()?;

@@ -1,47 +1,47 @@
-//! What the ledger says, all of it at once: for making the catalogue anew.
+//! The ledger folded into memory, for rebuilding the catalogue.
 
 use std::collections::HashMap;
 
 use event::{SessionId, Time};
 
-use super::ledger::{Entry, Ledger};
+use super::ledger::{Ledger, LedgerEntry};
 use crate::store::{SessionRow, SourceRow};
 use crate::{Damage, StorageError};
 
-/// The ledger in memory. The last word about a thing counts.
+/// The state after all entries; the last entry of a key counts.
 #[derive(Default)]
-pub(super) struct Remembered {
+pub(super) struct LedgerState {
     pub sources: HashMap<String, String>,
     pub consumers: HashMap<String, u64>,
-    /// Entries that are sightings.
-    pub sightings: Vec<Entry>,
+    /// Entries of the kind `Sighting`.
+    pub sightings: Vec<LedgerEntry>,
     pub sessions: HashMap<SessionId, SessionRow>,
     pub deleted: HashMap<SessionId, Time>,
     /// The newest position that was given when a session was deleted.
     pub tail: u64,
-    /// Numbers that strays have got, by session and the offset of the first of them.
-    pub runs: HashMap<(SessionId, u64), Run>,
+    /// Numbers that were given to lines without numbers, by session and the offset of the first.
+    pub runs: HashMap<(SessionId, u64), NumberRun>,
     pub damages: Vec<Damage>,
 }
 
-/// Numbers that follow each other, for lines that do.
+/// Consecutive numbers for consecutive lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Run {
+pub(super) struct NumberRun {
     pub seq: u64,
     pub to_seq: u64,
     pub position: u64,
 }
 
-impl Remembered {
+impl LedgerState {
     /// Reads the ledger from `offset` on.
-    pub(super) fn of(ledger: &Ledger, offset: u64) -> Result<Remembered, StorageError> {
-        let mut remembered = Remembered::default();
-        remembered.damages = ledger.read(offset, |entry| remembered.take(entry))?;
-        Ok(remembered)
+    pub(super) fn read(ledger: &Ledger, offset: u64) -> Result<LedgerState, StorageError> {
+        let mut ledger_state = LedgerState::default();
+        ledger_state.damages = ledger.read(offset, |entry| ledger_state.take(entry))?;
+        Ok(ledger_state)
     }
 
-    /// The numbers given to the line of a session at `offset`, and to those behind it.
-    pub(super) fn run_at(&self, session_id: &SessionId, offset: u64) -> Option<Run> {
+    /// Returns the run of numbers that begins with the line at `offset`.
+    pub(super) fn run_at(&self, session_id: &SessionId, offset: u64) -> Option<NumberRun> {
         self.runs.get(&(session_id.clone(), offset)).copied()
     }
 
@@ -53,32 +53,33 @@ impl Remembered {
         self.sources.iter().map(row).collect()
     }
 
-    fn take(&mut self, entry: Entry) {
+    fn take(&mut self, entry: LedgerEntry) {
         match entry {
-            Entry::Source { source_id, position } => {
+            LedgerEntry::Source { source_id, position } => {
                 self.sources.insert(source_id, position);
             }
-            Entry::Consumer { name, position } => {
+            LedgerEntry::Consumer { name, position } => {
                 self.consumers.insert(name, position);
             }
-            Entry::Sighting { .. } => self.sightings.push(entry),
-            Entry::Session { session } => {
+            LedgerEntry::Sighting { .. } => self.sightings.push(entry),
+            LedgerEntry::Session { session } => {
                 self.sessions.insert(session.id.clone(), *session);
             }
-            Entry::Deleted { session_id, at, tail, .. } => {
+            LedgerEntry::Deleted { session_id, at, tail, .. } => {
                 self.sessions.remove(&session_id);
                 self.deleted.insert(session_id, at);
                 self.tail = self.tail.max(tail);
             }
-            Entry::Adopted { session_id, offset, from_seq, to_seq, position } => {
-                self.runs.insert((session_id, offset), Run { seq: from_seq, to_seq, position });
+            LedgerEntry::Adopted { session_id, offset, from_seq, to_seq, position } => {
+                self.runs
+                    .insert((session_id, offset), NumberRun { seq: from_seq, to_seq, position });
             }
         }
     }
 }
 
-impl Run {
-    /// The numbers of the next line; `None` when the run is over.
+impl NumberRun {
+    /// Returns `seq` and position of the next line; `None` when the run is over.
     pub(super) fn next(&mut self) -> Option<(u64, u64)> {
         let numbers = (self.seq, self.position);
         if self.seq > self.to_seq {
