@@ -15,6 +15,7 @@ use crate::event_builder::session_id;
 use crate::limit::{
     COUNT_MAX, HEAD_BYTES, SETTLED_MILLIS, SILENCE_MILLIS, TAIL_BYTES, TORN_AFTER_MILLIS,
 };
+use crate::lineage::FileTimes;
 use crate::source::{Source, hex};
 use crate::thread_state::ThreadState;
 
@@ -73,6 +74,9 @@ pub(crate) struct Fingerprint {
     pub length: u64,
     pub hash: String,
 }
+
+/// The key of a source and its checkpoint, parsed and as it is recorded.
+pub(crate) type RecordedCheckpoint = (String, Checkpoint, String);
 
 impl Checkpoint {
     /// What was recorded; `None` for what nobody can go on from.
@@ -282,8 +286,12 @@ pub(crate) fn changed(metadata: &Metadata) -> i64 {
     metadata.mtime().saturating_mul(1_000_000_000).saturating_add(metadata.mtime_nsec())
 }
 
-/// When the file was made, in nanoseconds, as far as the system knows.
-pub(crate) fn made(metadata: &Metadata) -> i64 {
+pub(crate) fn file_times(metadata: &Metadata) -> FileTimes {
+    FileTimes { changed: changed(metadata), made: made(metadata) }
+}
+
+/// When the file was made, in nanoseconds. A system that does not know gives its last change.
+fn made(metadata: &Metadata) -> i64 {
     let created = metadata.created().ok();
     let created = created.and_then(|at| at.duration_since(SystemTime::UNIX_EPOCH).ok());
     let created = created.and_then(|since| i64::try_from(since.as_nanos()).ok());

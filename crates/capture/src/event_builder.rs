@@ -18,6 +18,7 @@ use event::{Confidence, Draft, EventId, Kind, Raw, SessionId, Source as How, Tim
 
 use crate::identity::EventIdentity;
 use crate::limit::{SHOWN_CHARS_MAX, SILENCE_MILLIS, UNKNOWN_BYTES_MAX};
+use crate::lineage::{ParentClaim, judge_claim};
 use crate::record::SourceRecord;
 use crate::source::Source;
 use crate::thread_state::{ParentLink, SessionSettings, ThreadState};
@@ -161,16 +162,14 @@ impl<'a> EventBuilder<'a> {
     /// Says which session this one works for, before anything else of it is told, or which one it
     /// goes on with, as soon as a record says so.
     pub fn parent(&mut self, session: &str, mode: SessionMode, label: Option<String>) {
-        let is_fork = mode == SessionMode::Fork;
-        if is_fork && (self.has_parent() || session == self.session) {
-            return;
-        }
+        let names_itself = session == self.session;
         let thread = self.thread();
-        if !thread.is_started {
-            // Whom it works for counts more than whom it repeats.
-            thread.parent = Some(ParentLink { mode, label, ..ParentLink::unseen(session) });
-        } else if is_fork {
-            self.comes_from(session);
+        match judge_claim(&mode, names_itself, thread.parent.is_some(), thread.is_started) {
+            ParentClaim::Ignored => {}
+            ParentClaim::Kept => {
+                thread.parent = Some(ParentLink { mode, label, ..ParentLink::unseen(session) });
+            }
+            ParentClaim::Announced => self.comes_from(session),
         }
     }
 

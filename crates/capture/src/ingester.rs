@@ -1,6 +1,10 @@
-//! Everything there is, once: finds the sources with news and reads each to its end.
+//! One pass over all sources: finds those with news and reads each to its end.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+mod history; // where a numbered source leaves the history before it
+mod opening; // how much of a new source is recorded already
+mod relatives; // recorded sessions that a new source may be related to
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
@@ -8,25 +12,29 @@ use std::path::{Path, PathBuf};
 
 use event::{Draft, SessionId, Time};
 
+use self::history::HistoryEnd;
+use self::relatives::RelativeLookup;
 use crate::admission::admit;
-use crate::age::ages;
 use crate::agent::{Agent, LineageHint, SourceForm};
-use crate::checkpoint::{Checkpoint, changed, file_of, is_older};
+use crate::checkpoint::{Checkpoint, file_of, file_times, is_older};
 use crate::checkpoint_stat::CheckpointStat;
 use crate::discover::{DiscoveredSource, discover, discover_at, discover_below};
 use crate::environment::Environment;
 use crate::error::{CaptureError, Warning, WarningKind};
 use crate::event_builder::session_id;
 use crate::known_sources::{KnownFiles, KnownSources, position_of};
-use crate::late_parent::LateParent;
 use crate::limit::{BATCH_BYTES_MAX, KIN_BYTES, PASSED_OVER_MAX, RECENT_MILLIS};
-use crate::origin::Beginning;
+use crate::lineage::{
+    CopiedPart, Decision, Lineage, LineageFacts, MissingFact, OpeningFacts, OrderFacts, ReadTurn,
+    decide, reading_order,
+};
 use crate::silence::OpenEpochs;
 use crate::sink::{Batch, Original, Sink, SinkError};
 use crate::source::Source;
 use crate::source_index::SourceIndex;
 use crate::stop_flag::StopFlag;
 use crate::tailer::{ParsedChunk, Tailer};
+use crate::thread_state::ThreadState;
 
 /// Reads what agents have written into a sink.
 pub struct Ingester<'a> {
@@ -96,9 +104,9 @@ struct SourceCandidate<'a> {
     known: Option<(Checkpoint, String)>,
     hint: LineageHint,
     /// Somebody it may repeat is read in the same pass, so it has to be there first.
-    has_kin_here: bool,
+    has_relatives: bool,
     /// Another one says that it comes from it: it is no copy that is still being made.
-    is_forked: bool,
+    is_named_parent: bool,
 }
 
 impl<'a> Ingester<'a> {
@@ -197,7 +205,7 @@ impl<'a> Ingester<'a> {
                     candidate.known.as_ref().is_some_and(|(checkpoint, _)| checkpoint.has_told());
                 if !has_told && candidate.hint != LineageHint::default() {
                     self.look_at_kin(&candidate, sink, summary)?;
-                    candidate.has_kin_here = true;
+                    candidate.has_relatives = true;
                 }
                 let end = self.drain(candidate, bytes_max, sink, summary, &mut |_, _| {})?;
                 looked = looked.max(end);
@@ -218,7 +226,7 @@ impl<'a> Ingester<'a> {
         let own = &found.source;
         let named = hint.parent.as_ref().map(|parent| session_id(own.provider, parent));
         // A source that cannot be read says so when it is read.
-        let first = || self.first_teller(*agent, own, sink).unwrap_or_default();
+        let first = || self.first_recorder(*agent, own, sink).unwrap_or_default();
         let is_named = candidate.forked_from().is_some();
         let Some(session) = named.or_else(first) else { return Ok(()) };
         for hint in discover(*agent, self.environment, &mut summary.warnings) {
@@ -227,9 +235,9 @@ impl<'a> Ingester<'a> {
                 let warnings = &mut summary.warnings;
                 let found = discover_at(*agent, self.environment, &source.path, warnings);
                 for mut candidate in self.with_news(*agent, found, sink)? {
-                    candidate.is_forked = is_named;
+                    candidate.is_named_parent = is_named;
                     // It may itself repeat what was read a moment ago.
-                    candidate.has_kin_here = true;
+                    candidate.has_relatives = true;
                     self.drain(candidate, u64::MAX, sink, summary, &mut |_, _| {})?;
                 }
             }
@@ -343,44 +351,103 @@ impl<'a> Ingester<'a> {
         }
     }
 
-    /// Begins behind what others have told of a new source.
+    /// Begins with a new source where its own events begin; `false` if it has to wait for the next
+    /// poll.
     fn begin(
         &self,
         candidate: &SourceCandidate<'a>,
+        was_read: bool,
         tailer: &mut Tailer<'_>,
         sink: &mut dyn Sink,
         summary: &mut IngestSummary,
-    ) -> Result<Begun, IngestFailure> {
-        let SourceCandidate { agent, ref found, ref hint, is_forked, .. } = *candidate;
+    ) -> Result<bool, IngestFailure> {
+        let SourceCandidate { agent, ref found, ref hint, is_named_parent, .. } = *candidate;
         let DiscoveredSource { source, metadata, .. } = found;
-        if hint.begins_at.is_some() {
-            self.go_on(agent, tailer, source, hint, sink)?;
-            return Ok(Begun::Now);
-        }
-        let beginning = self.beginning(agent, source, hint, sink)?;
-        let now = (self.clock)();
-        let is_open = match &beginning {
-            // Somebody may be using it, and it may never have a name. A copy that is still being
-            // made may then be told twice, which is better than a session that nobody sees.
-            Beginning::Unnamed { has_spoken } => {
-                let Source { provider, session, .. } = source;
-                let may_repeat = *hint != LineageHint::default()
-                    || self.source_index.may_have_told(provider, session, sink)?;
-                may_repeat && !has_spoken && !tailer.is_settled(now)
-            }
-            Beginning::Own => false,
-            Beginning::Told(origin) => origin.is_all && !is_forked && !tailer.is_quiet(now),
+        // Asked also where the answer is not needed: the first question loads the index from the
+        // journal, which has to happen before new batches wait to be recorded.
+        let is_related = self.source_index.may_have_told(source.provider, &source.session, sink)?;
+        let mut facts = LineageFacts {
+            session: &source.session,
+            hint,
+            times: file_times(metadata),
+            was_read,
+            is_related,
+            is_named_parent,
+            history: None,
+            opening: None,
+            relatives: None,
         };
-        if is_open {
-            return Ok(Begun::NotYet);
+        let mut history_end = None;
+        let mut lookup = RelativeLookup::default();
+        let lineage = loop {
+            match decide(&facts) {
+                Decision::Settled(lineage) => break lineage,
+                Decision::Needs(MissingFact::History) => {
+                    let (point, end) = self.history_before(agent, source, hint, sink)?;
+                    history_end = end;
+                    facts.history = Some(point);
+                }
+                Decision::Needs(MissingFact::Opening) => {
+                    let opening = self.read_opening(agent, source, hint, sink)?;
+                    let now = (self.clock)();
+                    let (is_settled, is_quiet) = (tailer.is_settled(now), tailer.is_quiet(now));
+                    facts.opening = Some(OpeningFacts { opening, is_settled, is_quiet });
+                }
+                Decision::Needs(MissingFact::Relatives) => {
+                    if let Some(part) = facts.repeated_part() {
+                        lookup = self.find_relatives(source.provider, part, sink)?;
+                    }
+                    facts.relatives = Some(lookup.relatives.clone());
+                }
+                Decision::Needs(MissingFact::RelativeFiles) => {
+                    self.look_at_files(agent, &mut lookup);
+                    facts.relatives = Some(lookup.relatives.clone());
+                }
+            }
+        };
+        let part = facts.repeated_part();
+        let now = (self.clock)();
+        match lineage {
+            Lineage::Defer => return Ok(false),
+            Lineage::New => {}
+            Lineage::Resume => {
+                if let Some(HistoryEnd { event_id, thread, .. }) = history_end {
+                    let thread = ThreadState { rewound_to: Some(event_id), ..thread };
+                    tailer.checkpoint.threads.insert(source.session.clone(), thread);
+                }
+            }
+            Lineage::Fork { parent, copy } => {
+                if let Some(part) = part {
+                    let own = tailer.skip_to(part.end, now)?;
+                    if copy == CopiedPart::Everything {
+                        tailer.open_with(format!("all of it is told in {}", part.recorder), own);
+                    }
+                }
+                let thread = tailer.checkpoint.threads.entry(source.session.clone()).or_default();
+                match copy {
+                    CopiedPart::Nothing => thread.parent = Some(parent),
+                    // A session that works for another does not go on with the one it repeats.
+                    CopiedPart::Beginning | CopiedPart::Everything => {
+                        thread.leave(thread.works().or(Some(parent)));
+                    }
+                }
+            }
+            Lineage::Parent { parent, heir } => {
+                if let Some(heir) = heir {
+                    self.record_parent(candidate, lookup, heir, sink, summary)?;
+                }
+                if let Some(part) = part {
+                    let own = tailer.skip_to(part.end, now)?;
+                    let recorder = &part.recorder;
+                    let words =
+                        format!("its beginning is told in {recorder}, which was read first");
+                    tailer.open_with(words, own);
+                }
+                let thread = tailer.checkpoint.threads.entry(source.session.clone()).or_default();
+                thread.leave(thread.works().or(parent));
+            }
         }
-        let Beginning::Told(origin) = beginning else { return Ok(Begun::Now) };
-        let newcomer = LateParent { agent, source, metadata, hint, origin: &origin };
-        match self.late(&newcomer, sink, summary)? {
-            Some(late) => self.begin_after(tailer, source, origin, late)?,
-            None => self.begin_behind(tailer, source, hint, origin)?,
-        }
-        Ok(Begun::Now)
+        Ok(true)
     }
 
     fn read(
@@ -394,7 +461,7 @@ impl<'a> Ingester<'a> {
         let mut known = candidate.known.take();
         let source = &candidate.found.source;
         self.open_epochs.may_be_in(source.key());
-        if candidate.has_kin_here {
+        if candidate.has_relatives {
             sink.settle()?;
             // Somebody who was read meanwhile may have turned out to be its parent.
             known = known.and(sink.source(&source.key())?).map(position_in);
@@ -402,18 +469,8 @@ impl<'a> Ingester<'a> {
         let was_read = known.is_some();
         let mut tailer = Tailer::open(candidate.agent, source, known)?;
         let is_new = !tailer.checkpoint.has_told();
-        // Others may have told of it: whom it repeats, who repeats it, or the same before somebody
-        // forgot how far it was read.
-        let may_be_told = was_read || candidate.hint != LineageHint::default();
-        // Asked of every new one: whoever is asked first looks through what is recorded, which has to
-        // be before anything new waits to be.
-        let is_known =
-            is_new && self.source_index.may_have_told(source.provider, &source.session, sink)?;
-        if is_known || is_new && may_be_told {
-            let begun = self.begin(&candidate, &mut tailer, sink, summary)?;
-            if begun == Begun::NotYet {
-                return Ok(Poll::Deferred);
-            }
+        if is_new && !self.begin(&candidate, was_read, &mut tailer, sink, summary)? {
+            return Ok(Poll::Deferred);
         }
         // One that waits is still new to the next look.
         self.files.put(file_of(&candidate.found.metadata));
@@ -452,15 +509,6 @@ impl<'a> Ingester<'a> {
     }
 }
 
-/// Whether a source can be read.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Begun {
-    Now,
-    /// A copy may still be being made: whether it is one, or where it leaves the other, is not known
-    /// yet.
-    NotYet,
-}
-
 /// A pass stops at the sink; a source that fails is left for the next pass.
 pub(crate) enum IngestFailure {
     Source(io::Error),
@@ -489,7 +537,14 @@ impl<'a> SourceCandidate<'a> {
         let known = if is_known { position_of(&found.source.key(), sink)? } else { None };
         // One that is known may still be repeated by others.
         let hint = found.hint.clone().unwrap_or_else(|| lineage_hint(agent, &found.source));
-        Ok(SourceCandidate { agent, found, known, hint, has_kin_here: false, is_forked: false })
+        Ok(SourceCandidate {
+            agent,
+            found,
+            known,
+            hint,
+            has_relatives: false,
+            is_named_parent: false,
+        })
     }
 
     /// About the bytes that wait.
@@ -501,89 +556,34 @@ impl<'a> SourceCandidate<'a> {
         self.found.metadata.len().saturating_sub(read)
     }
 
-    /// Whom it says it comes from.
+    /// The session that it says it repeats.
     fn forked_from(&self) -> Option<&String> {
-        self.hint.parent.as_ref().filter(|parent| **parent != self.found.source.session)
+        self.hint.fork_parent(&self.found.source.session)
     }
 
-    fn session(&self) -> (&'static str, &str) {
-        (self.found.source.provider, &self.found.source.session)
+    fn order_facts(&self) -> OrderFacts<'_> {
+        let DiscoveredSource { source, metadata, .. } = &self.found;
+        OrderFacts {
+            provider: source.provider,
+            session: &source.session,
+            file_name: source.file_name(),
+            hint: &self.hint,
+            times: file_times(metadata),
+        }
     }
 }
 
-/// Newest first, because that is what people look for; but whoever is repeated comes before those
-/// who repeat it.
-fn in_order(mut candidates: Vec<SourceCandidate<'_>>) -> Vec<SourceCandidate<'_>> {
-    candidates.sort_by_key(|candidate| std::cmp::Reverse(changed(&candidate.found.metadata)));
-    let mut families: HashMap<(&str, String), Vec<usize>> = HashMap::new();
-    let mut sessions: HashMap<(&str, String), Vec<usize>> = HashMap::new();
-    for (number, candidate) in candidates.iter().enumerate() {
-        let (provider, session) = candidate.session();
-        sessions.entry((provider, session.to_owned())).or_default().push(number);
-        if let Some(family) = &candidate.hint.family {
-            families.entry((provider, family.clone())).or_default().push(number);
-        }
-    }
-    // Whom each has to wait for: its parent, or the next older one of its family.
-    let mut waits_for: Vec<Option<usize>> = vec![None; candidates.len()];
-    let mut has_family = BTreeSet::new();
-    for family in families.values() {
-        let member =
-            |number: &usize| (&candidates[*number].hint, &candidates[*number].found.metadata);
-        let members: Vec<_> = family.iter().map(member).collect();
-        let mut by_age: Vec<_> = ages(&members).into_iter().zip(family).collect();
-        by_age.sort_by_key(|(age, _)| std::cmp::Reverse(*age));
-        for pair in by_age.windows(2) {
-            waits_for[*pair[0].1] = Some(*pair[1].1);
-            has_family.extend([*pair[0].1, *pair[1].1]);
-        }
-    }
-    // A session in several files is told in the order they were written, if they do not say more.
-    let is_numbered = |number: &usize| candidates[*number].hint.begins_at.is_some();
-    for files in sessions.values().filter(|files| !files.iter().any(is_numbered)) {
-        for pair in files.windows(2) {
-            waits_for[pair[0]] = Some(pair[1]);
-        }
-    }
-    for (number, candidate) in candidates.iter().enumerate() {
-        let Source { provider, session, .. } = &candidate.found.source;
-        let name = |number: usize| candidates[number].found.source.file_name();
-        let parent = candidate.hint.parent.as_ref().unwrap_or(session);
-        let parents = sessions.get(&(*provider, parent.clone())).into_iter().flatten().copied();
-        // Of several sources of one session the last is waited for, or the one before its own.
-        let before = parents.filter(|other| parent != session || name(*other) < name(number));
-        let before = before.max_by_key(|other| name(*other));
-        let is_asked = candidate.hint.parent.is_some() || candidate.hint.begins_at.is_some();
-        waits_for[number] = before.filter(|_| is_asked).or(waits_for[number]);
-    }
-    for number in 0..candidates.len() {
-        let candidate = &mut candidates[number];
-        // Those who come from the same need not wait for each other, but what one of them has told
-        // has to be there for the next. The eldest may be read after one whose parent is named.
-        candidate.has_kin_here = waits_for[number].is_some()
-            || has_family.contains(&number)
-            || candidate.forked_from().is_some();
-        let provider = candidate.found.source.provider;
-        let parent = candidate.forked_from().map(|parent| (provider, parent.clone()));
-        for parent in parent.and_then(|parent| sessions.get(&parent)).into_iter().flatten() {
-            candidates[*parent].is_forked = true;
-        }
-    }
+/// The candidates in the order they are read.
+fn in_order(candidates: Vec<SourceCandidate<'_>>) -> Vec<SourceCandidate<'_>> {
+    let facts: Vec<OrderFacts<'_>> = candidates.iter().map(SourceCandidate::order_facts).collect();
+    let turns = reading_order(&facts);
     let mut rest: Vec<Option<SourceCandidate<'_>>> = candidates.into_iter().map(Some).collect();
-    let mut ordered = Vec::with_capacity(rest.len());
-    for number in 0..rest.len() {
-        let mut chain = vec![number];
-        while let Some(next) = waits_for[chain[chain.len() - 1]] {
-            if rest[next].is_none() || chain.contains(&next) {
-                break;
-            }
-            chain.push(next);
-        }
-        for number in chain.into_iter().rev() {
-            ordered.extend(rest[number].take());
-        }
-    }
-    ordered
+    let in_turn =
+        turns.into_iter().filter_map(|ReadTurn { source, has_relatives, is_named_parent }| {
+            let candidate = rest[source].take()?;
+            Some(SourceCandidate { has_relatives, is_named_parent, ..candidate })
+        });
+    in_turn.collect()
 }
 
 /// Whether nothing has happened to what was found since it was read. That it has moved is noted.

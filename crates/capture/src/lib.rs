@@ -16,7 +16,6 @@ mod json; // parts of a record, read no further than needed
 mod event_builder; // drafts of events from records
 mod thread_state; // what is known of one session while its source is read
 mod branches; // the points that prompts go back to
-mod kinship; // which sources a source may repeat
 mod identity; // which fact an event is
 mod checkpoint; // how far a source was read
 mod checkpoint_stat; // the part of a checkpoint that shows whether there is news
@@ -27,13 +26,10 @@ mod document_reader; // a source that is written anew each time
 mod row_reader; // a source that is a session in a database
 mod database; // read-only access to an agent's database
 mod tailer; // one source, read from its checkpoint on
-mod lineage; // where a source leaves the history it goes on with
+mod lineage; // parent, fork or new: the rules, without IO
 mod sink; // the journal, as capture sees it
 mod admission; // what the user does not want recorded
 mod known_sources; // which sources were read before
-mod origin; // where a session leaves the one it repeats
-mod age; // which of several sources was begun first
-mod late_parent; // a session that is read after its forks
 mod stop_flag; // asks a pass to end early
 mod ingester; // one pass over all sources
 mod survey; // what is there, without reading it

@@ -11,7 +11,7 @@ use event::{Draft, Kind, Raw, Source as How, Time};
 
 use crate::admission::admit;
 use crate::agent::Agent;
-use crate::checkpoint::Checkpoint;
+use crate::checkpoint::{Checkpoint, RecordedCheckpoint};
 use crate::discover::discover_at;
 use crate::error::CaptureError;
 use crate::event_builder::{EventBuilder, ParsedEvents};
@@ -220,9 +220,6 @@ impl EventBuilder<'_> {
         true
     }
 }
-
-/// The key of a source, and how far it was read: parsed, and as it is recorded.
-pub(crate) type RecordedCheckpoint = (String, Checkpoint, String);
 
 /// Says of an event that it comes from a sign and stands in no record.
 fn mark(draft: &mut Draft, sign: &SessionSignal<'_>) {

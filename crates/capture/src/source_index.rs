@@ -10,9 +10,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use serde::Deserialize;
 
-use crate::checkpoint::Checkpoint;
+use crate::checkpoint::{Checkpoint, RecordedCheckpoint};
 use crate::limit::KINDRED_MAX;
-use crate::signal::RecordedCheckpoint;
 use crate::sink::{Sink, SinkError};
 use crate::thread_state::ParentLink;
 

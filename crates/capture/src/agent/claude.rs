@@ -30,7 +30,7 @@ use crate::environment::Environment;
 use crate::event_builder::EventBuilder;
 use crate::hook::HookMap;
 use crate::identity::EventIdentity;
-use crate::kinship::lineage_hint_by_uuid;
+use crate::lineage::lineage_hint_by_uuid;
 use crate::record::SourceRecord;
 use crate::source::{Source, short_hash};
 use crate::thread_state::SessionSettings;

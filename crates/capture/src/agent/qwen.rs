@@ -28,7 +28,7 @@ use crate::branches::Branches;
 use crate::environment::Environment;
 use crate::event_builder::EventBuilder;
 use crate::hook::HookMap;
-use crate::kinship::lineage_hint_by_uuid;
+use crate::lineage::lineage_hint_by_uuid;
 use crate::record::SourceRecord;
 use crate::source::Source;
 use crate::thread_state::SessionSettings;
