@@ -9,6 +9,7 @@ pub use tool_input::{argument, brief, questions};
 
 use std::collections::BTreeMap;
 
+use event::json::string_prefix;
 use event::payload::{
     Compaction, Content, ContextKind, EpochClosed, Note, Payload, Placement, SavedEntry,
     SessionExited, SessionMode, SessionParent, SessionStarted, SettingsChanged, StopReason,
@@ -603,24 +604,12 @@ pub fn shown(text: &str) -> String {
     }
 }
 
-/// The beginning of a value that may be a long text: the rest of it is not looked at.
+/// The beginning of a value that may be a long text. The rest of the text is not decoded.
 pub(crate) fn shown_json(json: &Raw) -> String {
-    let begin = beginning(json.get());
-    let text = begin.and_then(|begin| Raw::parse(begin).ok()?.text()).or_else(|| json.text());
-    shown(text.as_deref().unwrap_or(json.get()))
-}
-
-/// A JSON string that has the first characters of a long one, cut where no escape is.
-fn beginning(json: &str) -> Option<String> {
-    /// Every character is at most an escaped pair of surrogates.
-    const ESCAPE_LEN: usize = 12;
-    let long_enough = (SHOWN_CHARS_MAX + 2) * ESCAPE_LEN;
-    if !json.starts_with('"') || json.len() <= long_enough {
-        return None;
+    // An escaped surrogate pair counts as two, so twice as many always hold enough characters.
+    let units_max = 2 * (SHOWN_CHARS_MAX + 1);
+    match string_prefix(json.get(), units_max) {
+        Some(text) => shown(&text),
+        None => shown(json.get()),
     }
-    let end = json.floor_char_boundary(long_enough);
-    let begin = json.ceil_char_boundary(end - ESCAPE_LEN);
-    // An escape that is cut begins within its length before the cut.
-    let is_plain = !json[begin..end].contains('\\');
-    is_plain.then(|| format!("{}\"", &json[..end]))
 }

@@ -12,7 +12,6 @@ mod environment; // home folder and variables, handed in
 mod source; // a place an agent writes to
 mod discover; // the walk that lists the sources
 mod record; // one complete record
-mod json; // parts of a record, read no further than needed
 mod event_builder; // drafts of events from records
 mod thread_state; // what is known of one session while its source is read
 mod branches; // the points that prompts go back to

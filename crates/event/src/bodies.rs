@@ -2,9 +2,9 @@
 
 use std::borrow::Cow;
 
+use crate::json::decode_string;
+use crate::json::{Token, Tokenizer};
 use crate::payload::ArtifactRecorded;
-use crate::text::decode_string;
-use crate::token::{Token, Tokenizer};
 use crate::{Draft, Kind};
 
 impl Draft {

@@ -12,8 +12,8 @@ use serde_json::value::RawValue;
 
 use crate::error::excerpt;
 use crate::event::non_empty;
+use crate::json::{JsonString, decode_string, nul_replaced, without_nul};
 use crate::raw::members;
-use crate::text::{JsonString, decode_string, nul_replaced, without_nul};
 use crate::{
     BadEvent, BadId, Confidence, Draft, Event, EventId, Metadata, Raw, SessionId, Source, Time,
 };

@@ -6,8 +6,8 @@ use std::ops::Deref;
 use serde::Deserialize;
 
 use crate::error::excerpt;
+use crate::json::{replace_lone_surrogates, without_nul};
 use crate::payload::Payload;
-use crate::text::{replace_lone_surrogates, without_nul};
 use crate::{BadPayload, Confidence, Cost, EventId, Kind, Raw, SessionId, Source, Time};
 
 /// Free annotations. Keys are written in sorted order, values as they were read.

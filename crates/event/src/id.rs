@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 
 use crate::Time;
 use crate::error::excerpt;
-use crate::text::JsonString;
+use crate::json::JsonString;
 
 /// The id of an event: a ULID of 48 bits of milliseconds and an 80-bit tail.
 ///

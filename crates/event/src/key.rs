@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::field::JsonField;
+use crate::json::JsonField;
 use crate::payload::Payload;
 use crate::{Draft, Kind};
 

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::text::JsonString;
+use crate::json::JsonString;
 
 /// The part that events of a kind play in a session.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -188,7 +188,7 @@ macro_rules! open_list {
 
         impl<'de> serde::Deserialize<'de> for $list {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<$list, D::Error> {
-                $crate::text::JsonString::deserialize(deserializer).map(|name| $list::from(&*name.0))
+                $crate::json::JsonString::deserialize(deserializer).map(|name| $list::from(&*name.0))
             }
         }
     };

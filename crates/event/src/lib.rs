@@ -16,9 +16,7 @@ mod time; // instants
 mod cost; // money
 mod project; // matching a project by name
 mod raw; // JSON that is carried without decoding it
-mod text; // decoding of JSON strings
-mod token; // a tokenizer for checked JSON
-mod field; // the members of an object, without decoding values
+pub mod json; // reading JSON text without building a tree
 mod bytes; // binary data inside JSON
 mod codec; // events as lines of JSON
 mod key; // the keys that link events
@@ -32,12 +30,11 @@ pub use codec::EventHead;
 pub use cost::{BadCost, Cost};
 pub use error::{BadEvent, BadPayload};
 pub use event::{AMENDS, Draft, Event, FORK_ORIGIN, ForkOrigin, Metadata, UNDERSTOOD};
-pub use field::JsonField;
 pub use id::{BadId, EventId, SessionId};
+pub use json::{JsonField, replace_lone_surrogates};
 pub use key::{EventKey, KeyFamily};
 pub use kind::{Confidence, Kind, Lane, Source};
 pub use project::is_in_project;
 pub use raw::Raw;
-pub use text::replace_lone_surrogates;
 pub use time::{BadTime, Time};
 pub use words::SearchFields;

@@ -35,8 +35,8 @@ pub use work::{
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::json::decode_string;
 use crate::raw::members;
-use crate::text::decode_string;
 use crate::{BadPayload, Draft, Kind};
 
 /// The type of the `data` of one kind.

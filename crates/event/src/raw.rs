@@ -8,8 +8,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use crate::text::decode_string;
-use crate::token::{Token, Tokenizer};
+use crate::json::decode_string;
+use crate::json::{Token, Tokenizer};
 
 /// A JSON value in its original spelling: digits, escapes and member order are kept.
 ///

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::error::excerpt;
-use crate::text::JsonString;
+use crate::json::JsonString;
 
 const NANOS_PER_SEC: i128 = 1_000_000_000;
 const SECS_PER_DAY: i64 = 86_400;

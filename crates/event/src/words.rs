@@ -2,9 +2,9 @@
 
 use std::borrow::Cow;
 
-use crate::field::JsonField;
-use crate::text::{decode_string, nul_replaced, without_nul};
-use crate::token::{Token, Tokenizer};
+use crate::json::JsonField;
+use crate::json::{Token, Tokenizer};
+use crate::json::{decode_string, nul_replaced, without_nul};
 use crate::{Draft, EventKey, Kind};
 
 /// Everything that search indexes of one event, extracted in one pass over its payload.

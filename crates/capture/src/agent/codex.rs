@@ -16,7 +16,7 @@ mod telemetry; // what it exports
 use std::path::Path;
 
 use event::payload::{SessionMode, StepCompleted};
-use event::{Draft, Time};
+use event::{Draft, Time, json};
 use serde_json::value::RawValue;
 
 use self::rollout::{Compacted, Line, Meta, Tokens, TurnContext, UsageRecord};
@@ -29,7 +29,6 @@ use crate::environment::Environment;
 use crate::event_builder::EventBuilder;
 use crate::hook::HookMap;
 use crate::identity::EventIdentity;
-use crate::json;
 use crate::record::SourceRecord;
 use crate::source::Source;
 use crate::telemetry::TelemetryMap;
@@ -67,11 +66,11 @@ impl Agent for Codex {
     fn lineage_hint(&self, head: &[u8]) -> LineageHint {
         let line = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
         // What a subagent repeats is told by number where it can be.
-        if number(line, "subagent_history_start_ordinal").is_some() {
+        if json::number_member(line, "subagent_history_start_ordinal").is_some() {
             return LineageHint::default();
         }
-        let parent = word(line, "forked_from_id").map(str::to_owned);
-        let begins_at = number(line, "ordinal").filter(|ordinal| *ordinal > 0);
+        let parent = json::string_member(line, "forked_from_id").map(str::to_owned);
+        let begins_at = json::number_member(line, "ordinal").filter(|ordinal| *ordinal > 0);
         LineageHint { parent, begins_at, ..LineageHint::default() }
     }
 
@@ -103,23 +102,6 @@ fn thread_in(name: &str) -> Option<&str> {
         _ => byte.is_ascii_hexdigit(),
     });
     is_uuid.then_some(uuid)
-}
-
-/// A member of an object that may be cut off before its end. Within texts the quotes around a
-/// name would be escaped, so what is found is a name.
-fn word<'a>(json: &'a [u8], name: &str) -> Option<&'a str> {
-    let name = format!("\"{name}\":\"");
-    let begin = memchr::memmem::find(json, name.as_bytes())? + name.len();
-    let value = &json[begin..];
-    std::str::from_utf8(&value[..memchr::memchr(b'"', value)?]).ok()
-}
-
-/// The same for a number.
-fn number(json: &[u8], name: &str) -> Option<u64> {
-    let name = format!("\"{name}\":");
-    let begin = memchr::memmem::find(json, name.as_bytes())? + name.len();
-    let digits = json[begin..].iter().take_while(|byte| byte.is_ascii_digit()).count();
-    std::str::from_utf8(&json[begin..begin + digits]).ok()?.parse().ok()
 }
 
 /// Reads one rollout.

@@ -1,6 +1,7 @@
 //! Whom a source may repeat, where every record has a name that copies keep.
 
 use event::Time;
+use event::json::string_after;
 use memchr::memmem;
 
 use crate::agent::LineageHint;
@@ -9,9 +10,9 @@ use crate::agent::LineageHint;
 pub(crate) fn lineage_hint_by_uuid(head: &[u8]) -> LineageHint {
     // A first record that is longer than what is looked at: all such files are looked at in the
     // order of their age.
-    let family = text_after(head, b"\"uuid\":\"").unwrap_or("first record is long");
+    let family = string_after(head, b"\"uuid\":\"").unwrap_or("first record is long");
     LineageHint {
-        parent: text_after(head, b"\"forkedFrom\":{\"sessionId\":\"").map(str::to_owned),
+        parent: string_after(head, b"\"forkedFrom\":{\"sessionId\":\"").map(str::to_owned),
         family: Some(family.to_owned()),
         named: named(head).map(str::to_owned),
         since: since(head),
@@ -24,14 +25,7 @@ fn named(head: &[u8]) -> Option<&str> {
     const MARK: &[u8] = b"\"sessionId\":\"";
     let is_own = |at: &usize| !head[..*at].ends_with(b"\"forkedFrom\":{");
     let own = memmem::find_iter(head, MARK).find(is_own)?;
-    text_after(&head[own..], MARK)
-}
-
-/// The string that begins behind `mark`, as it is written.
-fn text_after<'a>(head: &'a [u8], mark: &[u8]) -> Option<&'a str> {
-    let rest = &head[memmem::find(head, mark)? + mark.len()..];
-    let end = memchr::memchr(b'"', rest)?;
-    std::str::from_utf8(&rest[..end]).ok()
+    string_after(&head[own..], MARK)
 }
 
 /// The newest time up to the first record that has a name. A copy is begun later than what it
@@ -41,6 +35,6 @@ fn since(head: &[u8]) -> Option<Time> {
     let first = memmem::find(head, b"\"uuid\":\"")?;
     let end = memchr::memchr(b'\n', &head[first..]).map_or(head.len(), |end| first + end);
     let head = &head[..end];
-    let times = memmem::find_iter(head, MARK).filter_map(|at| text_after(&head[at..], MARK));
+    let times = memmem::find_iter(head, MARK).filter_map(|at| string_after(&head[at..], MARK));
     times.filter_map(|time| time.parse().ok()).max()
 }

@@ -3,7 +3,7 @@
 use event::payload::{
     Content, ErrorRaised, Outcome, Retry, StopReason, ToolCall, ToolResult, TurnStarted,
 };
-use event::{Raw, Time};
+use event::{Raw, Time, json};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -13,7 +13,6 @@ use super::rollout::{
 use super::{Known, Rollout, Understood, step};
 use crate::event_builder::{ChildCall, EventBuilder, shown};
 use crate::identity::EventIdentity;
-use crate::json;
 use crate::limit::SHOWN_CHARS_MAX;
 use crate::thread_state::SessionSettings;
 
@@ -476,7 +475,7 @@ impl Completed<'_> {
             _ => Outcome::Ok,
         };
         let output = self.aggregated_output.or(self.stdout);
-        let text = output.and_then(|output| json::beginning(output.get(), SHOWN_CHARS_MAX + 1));
+        let text = output.and_then(|output| json::string_prefix(output.get(), SHOWN_CHARS_MAX + 1));
         let result = ToolResult {
             call_id,
             outcome,

@@ -3,7 +3,7 @@
 use event::payload::{
     AssistantMessage, AssistantThinking, Content, ContentPart, Outcome, ToolCall, ToolResult,
 };
-use event::{Raw, Time};
+use event::{Raw, Time, json};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -12,7 +12,6 @@ use super::state::Ran;
 use super::{Known, Rollout, Understood};
 use crate::agent::calls::Call;
 use crate::event_builder::{EventBuilder, shown};
-use crate::json;
 use crate::limit::SHOWN_CHARS_MAX;
 
 /// Items that say nothing to people: definitions, and what only the model can read.
@@ -411,7 +410,7 @@ fn head(output: &RawValue) -> Head {
         content: Option<&'a RawValue>,
         success: Option<bool>,
     }
-    if let Some(text) = json::beginning(output.get(), SHOWN_CHARS_MAX + 1) {
+    if let Some(text) = json::string_prefix(output.get(), SHOWN_CHARS_MAX + 1) {
         return if text.starts_with("{\"") { head_within(output, text) } else { head_of(text) };
     }
     let wrapped = output.get().starts_with('{').then(|| serde_json::from_str(output.get()));

@@ -2,11 +2,9 @@
 //!
 //! Values whose shape differs from version to version stay JSON until somebody asks for them.
 
-use event::Time;
+use event::{Time, json};
 use serde::Deserialize;
 use serde_json::value::RawValue;
-
-use crate::json;
 
 /// A line. Older ones are the payload itself.
 #[derive(Deserialize)]

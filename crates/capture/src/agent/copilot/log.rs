@@ -1,11 +1,10 @@
 //! What a log says, as far as it is needed.
 
-use event::{Raw, Time};
+use event::{Raw, Time, json};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::identity::EventIdentity;
-use crate::json;
 use crate::thread_state::SessionSettings;
 
 /// An event.

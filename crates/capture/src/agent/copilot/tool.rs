@@ -1,5 +1,6 @@
 //! Tools: their calls and results, and who allowed them.
 
+use event::json;
 use event::payload::{
     ApprovalCanceled, ApprovalRequested, ApprovalResolved, Decision, Effect, Outcome, ToolCall,
     ToolResult, ToolStarted,
@@ -13,7 +14,6 @@ use super::state::Asking;
 use crate::agent::calls::Call;
 use crate::event_builder::{EventBuilder, shown};
 use crate::identity::EventIdentity;
-use crate::json;
 use crate::limit::SHOWN_CHARS_MAX;
 
 /// The tool that asks a person.
@@ -88,7 +88,7 @@ impl Log {
             ..ToolResult::default()
         };
         let said = result.output.as_ref();
-        let said = said.and_then(|said| json::beginning(said.get(), SHOWN_CHARS_MAX + 1));
+        let said = said.and_then(|said| json::string_prefix(said.get(), SHOWN_CHARS_MAX + 1));
         let draft = builder.fact(line.identity(""), line.at(), &result);
         draft.text = said.or_else(|| result.error.clone()).map(|said| shown(&said));
         draft.parent_id = call.as_ref().map(|call| call.event_id);

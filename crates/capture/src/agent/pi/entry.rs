@@ -1,10 +1,8 @@
 //! What a session's file says, as far as it is needed.
 
-use event::{Cost, Raw, Time};
+use event::{Cost, Raw, Time, json};
 use serde::Deserialize;
 use serde_json::value::RawValue;
-
-use crate::json;
 
 /// A line.
 #[derive(Deserialize)]

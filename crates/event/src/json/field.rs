@@ -2,9 +2,9 @@
 
 use std::borrow::Cow;
 
+use super::string::decode_string;
+use super::token::string_end;
 use crate::Raw;
-use crate::text::decode_string;
-use crate::token::string_end;
 
 /// A member of a JSON object.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -1,0 +1,45 @@
+//! The first characters of a string, without decoding the rest.
+
+use std::borrow::Cow;
+
+use super::decode_string;
+
+/// Returns the first characters of a JSON string, or `None` for any other JSON. Each escape counts
+/// as a character, so that a surrogate pair counts as two.
+pub fn string_prefix(json: &str, chars_max: usize) -> Option<String> {
+    let bytes = json.as_bytes();
+    if bytes.first() != Some(&b'"') {
+        return None;
+    }
+    let mut end = 1;
+    for _ in 0..chars_max {
+        end += match (bytes.get(end)?, bytes.get(end + 1)) {
+            (b'"', _) => break,
+            (b'\\', Some(b'u')) => 6,
+            (b'\\', _) => 2,
+            (0..0x80, _) => 1,
+            // The first byte of a character of UTF-8 says how many follow.
+            (0x80..0xE0, _) => 2,
+            (0xE0..0xF0, _) => 3,
+            (0xF0.., _) => 4,
+        };
+    }
+    decode_string(&format!("{}\"", json.get(..end)?)).map(Cow::into_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prefix_ends_between_characters() {
+        let json = r#""a\né\u00e4😀\"b""#;
+        let whole = "a\né\u{e4}😀\"b";
+        for chars in 0..12 {
+            let expected: String = whole.chars().take(chars).collect();
+            assert_eq!(string_prefix(json, chars).as_deref(), Some(&*expected), "{chars}");
+        }
+        assert_eq!(string_prefix("[1]", 5), None);
+        assert_eq!(string_prefix("\"torn", 9), None);
+    }
+}
