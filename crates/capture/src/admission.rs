@@ -1,4 +1,4 @@
-//! What people do not want recorded: it is read past, and neither told nor kept.
+//! What the user does not want recorded: it is read past, and neither recorded nor stored.
 
 use std::collections::BTreeMap;
 

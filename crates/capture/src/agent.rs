@@ -1,4 +1,4 @@
-//! The contract: what has to be known of one agent.
+//! The contract between capture and the adapter of one agent.
 //!
 //! A new agent is one file below this one, its fixtures and a row in [`AGENTS`].
 
@@ -29,7 +29,7 @@ use crate::row_reader::DatabaseSchema;
 use crate::source::Source;
 use crate::telemetry::TelemetryMap;
 
-/// Every agent that is understood.
+/// All supported agents.
 pub static AGENTS: &[&dyn Agent] = &[
     &claude::Claude,
     &codex::Codex,
@@ -42,82 +42,79 @@ pub static AGENTS: &[&dyn Agent] = &[
     &qwen::Qwen,
 ];
 
-/// Knows one agent. Decides nothing about storage, status or display, and does no IO.
+/// The adapter of one agent. It does no IO and decides nothing about storage, status or display.
 pub trait Agent: Sync {
     /// The word events carry as `provider`.
     fn provider(&self) -> &'static str;
 
-    /// Folders to look into. The agent's own variables win; a folder that is not there is no
-    /// error.
+    /// Folders that may hold sources. The agent's own variables win. A missing folder is no error.
     fn roots(&self, environment: &Environment) -> Vec<SourceRoot>;
 
-    /// What lies at `path` below a root, by its name and place alone; `None` for what is no
-    /// source.
+    /// Recognises the source at `path` below a root by the path alone; `None` for other files.
     fn recognise(&self, path: &Path) -> Option<RecognizedSource>;
 
-    /// Whom a new source may repeat, from its first bytes. Only its order among others depends
-    /// on it.
+    /// Which sessions a new source may repeat, from its first bytes.
     fn lineage_hint(&self, head: &[u8]) -> LineageHint {
         let _ = head;
         LineageHint::default()
     }
 
-    /// Which of several sources of one session is read: those of the lowest rank.
+    /// The rank of a form. Of several sources of one session those with the lowest rank are read.
     fn rank(&self, form: SourceForm) -> u8 {
         let _ = form;
         0
     }
 
-    /// How the agent's databases are asked.
+    /// The layouts of the agent's databases.
     fn schemas(&self) -> &'static [DatabaseSchema] {
         &[]
     }
 
-    /// What is known of the agent's telemetry.
+    /// The facts in the agent's telemetry.
     fn telemetry(&self) -> Option<&'static TelemetryMap> {
         None
     }
 
-    /// The agent's own command to go on with a session.
+    /// The agent's own command that resumes a session.
     fn resume(&self, session: &str, cwd: Option<&str>) -> Option<Vec<String>> {
         let _ = (session, cwd);
         None
     }
 
-    /// What its hooks say, if it has any that are understood.
+    /// The facts in calls of the agent's hooks.
     fn hooks(&self) -> Option<&'static HookMap> {
         None
     }
 
-    /// Begins with a source, or goes on from what [`Parser::state`] gave.
+    /// Makes a parser for a source, or restores one from [`Parser::state`].
     fn parser(&self, source: &Source, saved: Option<&str>) -> Box<dyn Parser>;
 }
 
-/// Makes events out of the records of one source, in their order.
+/// Turns the records of one source into events, in their order.
 pub trait Parser {
-    /// Never fails: what is not understood is told as unknown.
+    /// Parses one record. It never fails: a record that is not understood becomes an `unknown` event.
     fn record(&mut self, record: &SourceRecord<'_>, builder: &mut EventBuilder<'_>);
 
-    /// The session that records belong to, where the name of the source does not tell.
+    /// The session of the records, where the path of the source does not contain it.
     fn session(&self) -> Option<&str> {
         None
     }
 
-    /// Whether something of the records so far is held back, because what follows may add to it.
+    /// Whether an event is held back because the next record may add to it.
     fn holds(&self) -> bool {
         false
     }
 
-    /// Tells what is held back: nobody has written for so long that nothing will follow.
+    /// Adds the event that is held back: the source is quiet, so nothing will follow.
     fn rest(&mut self, builder: &mut EventBuilder<'_>) {
         let _ = builder;
     }
 
-    /// The records so far repeat another session; those that follow are its own.
+    /// The records so far are copies from another session; those that follow are the session's own.
     fn own_begins(&mut self) {}
 
-    /// What has to be known to go on later, as JSON of at most 4 KiB. Whatever grows with the
-    /// source does not belong here.
+    /// The state to go on from later, as JSON of at most 4 KiB. It is stored with every checkpoint, so
+    /// nothing in it may grow with the source.
     fn state(&self) -> String;
 }
 
@@ -125,20 +122,20 @@ pub trait Parser {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SourceRoot {
     pub path: PathBuf,
-    /// Folders below it that may hold sources.
+    /// How many levels of folders below it may hold sources.
     pub depth_max: usize,
 }
 
-/// What a file below a root is.
+/// What a path says about a source.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RecognizedSource {
     pub form: SourceForm,
-    /// The provider's id of the session it tells of, as far as its name says so.
+    /// The provider's id of the session, as far as the path contains it.
     pub session: String,
     pub role: SourceRole,
 }
 
-/// How a source is written, and so how it is read.
+/// How a source is written, which decides how it is read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SourceForm {
     /// One record a line, appended.
@@ -155,7 +152,7 @@ pub enum SourceForm {
     Rows,
 }
 
-/// How blocks of text are told apart.
+/// How blocks of text are separated.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BlockMarks {
     /// How the first line of a block begins.
@@ -165,8 +162,8 @@ pub struct BlockMarks {
 }
 
 impl SourceForm {
-    /// Whether places of records are places in the file. Otherwise they are places in what was
-    /// kept of the source, one record a line.
+    /// Whether offsets of records are offsets in the file. Otherwise they are offsets in the stored
+    /// original, which has one record a line.
     pub(crate) fn is_in_place(self) -> bool {
         !matches!(self, SourceForm::Document { .. } | SourceForm::Rows)
     }
@@ -181,18 +178,18 @@ pub enum SourceRole {
     },
 }
 
-/// Other sources that a new one should be read after.
+/// What the first bytes of a source say about the sessions it may repeat.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct LineageHint {
-    /// The session whose history it repeats, if it says so.
+    /// The session whose history it repeats, if it names one.
     pub parent: Option<String>,
-    /// What sources that share a beginning have in common.
+    /// A value that all sources with the same beginning share.
     pub family: Option<String>,
     /// The number of its first record in a history whose earlier part stands in a source of the
     /// parent, or of its own session.
     pub begins_at: Option<u64>,
-    /// What its records call the session they are of.
+    /// The id by which its records call their session.
     pub named: Option<String>,
-    /// When it began, as far as its first bytes tell: within a family the oldest comes first.
+    /// When it began, if its first bytes contain that. Within a family the oldest is read first.
     pub since: Option<Time>,
 }

@@ -1,4 +1,4 @@
-//! How far a source was read, and what has to be known to go on.
+//! How far a source was read, and the state that reading goes on with.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, Metadata};
@@ -19,56 +19,62 @@ use crate::lineage::FileTimes;
 use crate::source::{Source, hex};
 use crate::thread_state::ThreadState;
 
-/// Committed together with the events read up to it.
+/// The durable offset of a source. The sink commits it together with the events before it.
+///
+/// Field names and their order are a stored format: [`CheckpointStat`] reads the fields before
+/// `threads` without the rest.
+///
+/// [`CheckpointStat`]: crate::checkpoint_stat::CheckpointStat
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Checkpoint {
     pub path: PathBuf,
     pub device: u64,
     pub inode: u64,
-    /// How often the source began anew.
+    /// How often the source was replaced or truncated and began anew.
     pub generation: u32,
-    /// Size and time of change when it was read last: with both unchanged there is no news.
+    /// Size and time of change at the last read. While both are unchanged there is no news.
     pub size: u64,
     pub changed: i64,
-    /// When something was added last, in nanoseconds. To touch a file adds nothing.
+    /// When something was added last, in nanoseconds. Touching a file adds nothing.
     pub grown: i64,
-    /// Behind the last record that was accepted.
+    /// The offset behind the last record that was parsed.
     pub offset: u64,
     pub records: u64,
-    /// What a file has to begin and, up to `offset`, to end with to be the same one.
+    /// The first bytes of the file and the last bytes before `offset`. A file with other bytes there
+    /// is another file.
     pub head: Fingerprint,
     pub tail: Fingerprint,
-    /// Behind what was accepted, for a form that does not go by places in a file.
+    /// The same as `offset` for a form without offsets in a file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub watermark: Option<String>,
-    /// What the database said of the session when it was read to its end.
+    /// The digest of the session in its database when it was read to its end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
-    /// The incomplete last line that was told.
+    /// The incomplete last line, if an event reports it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub torn: Option<TornLine>,
-    /// The agent deleted it.
+    /// The source was deleted.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_missing: bool,
-    /// Behind all that tells whether there is news: see [`CheckpointStat`](crate::checkpoint_stat::CheckpointStat).
+    /// The sessions of the source, by the provider's id.
     pub threads: BTreeMap<String, ThreadState>,
-    /// The parser holds something back that is told when more comes, or nothing ever will.
+    /// The parser holds an event back until the next record, or until the source is quiet.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub holds: bool,
-    /// What the parser gave.
+    /// The state of the parser.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<String>,
 }
 
-/// A last line that was never finished, as far as anybody knows.
+/// An incomplete last line that stayed so for long.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct TornLine {
     pub length: u64,
     pub event_id: EventId,
 }
 
-/// Some bytes, told by their hash.
+/// The length and the hash of some bytes.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Fingerprint {
     pub length: u64,
@@ -79,13 +85,13 @@ pub(crate) struct Fingerprint {
 pub(crate) type RecordedCheckpoint = (String, Checkpoint, String);
 
 impl Checkpoint {
-    /// What was recorded; `None` for what nobody can go on from.
+    /// Parses the recorded text; `None` if reading cannot go on from it.
     pub(crate) fn parse(text: &str) -> Option<Checkpoint> {
-        serde_json::from_str(text).ok().filter(Checkpoint::is_sound)
+        serde_json::from_str(text).ok().filter(Checkpoint::is_plausible)
     }
 
-    /// Whether its numbers can be those of a file, and counted on.
-    fn is_sound(&self) -> bool {
+    /// Whether its numbers can be those of a file, and can be added up without overflow.
+    fn is_plausible(&self) -> bool {
         let counts = [self.offset, self.records, self.size].into_iter();
         let epochs = self.threads.values().map(|thread| thread.epoch);
         counts.chain(epochs).all(|count| count <= COUNT_MAX)
@@ -98,23 +104,23 @@ impl Checkpoint {
         serde_json::to_string(self).expect("positions always encode")
     }
 
-    /// Whether any event came of it: before that, its sessions may still turn out to be forks.
-    pub(crate) fn has_told(&self) -> bool {
+    /// Whether an event came of it. Before that, its sessions may still turn out to be forks.
+    pub(crate) fn has_events(&self) -> bool {
         self.threads.values().any(|thread| thread.is_started)
     }
 
-    /// Whether an epoch is open to which nobody has added for so long that it is over.
+    /// Whether an epoch is open and nothing was added for so long that it is over.
     pub(crate) fn is_silent(&self, now: Time) -> bool {
         let silence = i128::from(SILENCE_MILLIS) * 1_000_000;
-        // Positions of old do not say when.
+        // Checkpoints of earlier versions lack the field.
         let grown = if self.grown == 0 { self.changed } else { self.grown };
         now.nanos() - i128::from(grown) >= silence
             && self.threads.values().any(|thread| thread.epoch_from.is_some())
     }
 
-    /// Notes when something was added: to a file when it was changed, to a session in a database
-    /// when it was said. A file that grew no more was not added to later than it was changed.
-    pub(crate) fn grow(
+    /// Notes when something was added: for a file its last change, for a session in a database the
+    /// time of its last event. Without growth the time never moves forward.
+    pub(crate) fn note_growth(
         &mut self,
         source: &Source,
         metadata: &Metadata,
@@ -123,7 +129,7 @@ impl Checkpoint {
     ) {
         let said = || self.threads.values().filter_map(|thread| thread.last_at).max();
         let grown = match source.digest {
-            // A clock that runs ahead puts nothing off.
+            // The agent's clock may run ahead; an epoch must not stay open because of it.
             Some(_) => said().unwrap_or(now).min(now).nanos(),
             None => i128::from(changed(metadata)),
         };
@@ -131,55 +137,55 @@ impl Checkpoint {
         self.grown = if has_grown { grown } else { self.grown.min(grown) };
     }
 
-    /// What the file system knows the file by.
+    /// Device and inode.
     pub(crate) fn file(&self) -> (u64, u64) {
         (self.device, self.inode)
     }
 
-    pub(crate) fn see(&mut self, metadata: &Metadata) {
+    pub(crate) fn note_file(&mut self, metadata: &Metadata) {
         (self.device, self.inode) = file_of(metadata);
         self.size = metadata.size();
         self.changed = changed(metadata);
         self.is_missing = false;
     }
 
-    /// Whether the file still begins as it did, up to where it was read.
-    pub(crate) fn fits(&self, file: &File, size: u64) -> io::Result<bool> {
+    /// Whether the file is still the one that was read, up to the offset.
+    pub(crate) fn matches_file(&self, file: &File, size: u64) -> io::Result<bool> {
         Ok(size >= self.offset
-            && self.head == print(file, 0, self.head.length)?
-            && self.tail == print(file, self.offset - self.tail.length, self.tail.length)?)
+            && self.head == fingerprint(file, 0, self.head.length)?
+            && self.tail == fingerprint(file, self.offset - self.tail.length, self.tail.length)?)
     }
 
-    /// Moves behind the records up to `offset`.
+    /// Moves the checkpoint to `offset`.
     pub(crate) fn advance(&mut self, file: &File, offset: u64) -> io::Result<()> {
         self.offset = offset;
         if self.head.length < HEAD_BYTES as u64 {
-            self.head = print(file, 0, offset.min(HEAD_BYTES as u64))?;
+            self.head = fingerprint(file, 0, offset.min(HEAD_BYTES as u64))?;
         }
         let length = offset.min(TAIL_BYTES as u64);
-        self.tail = print(file, offset - length, length)?;
+        self.tail = fingerprint(file, offset - length, length)?;
         Ok(())
     }
 
-    /// Whether a file that is compressed is still the one it was: places in it are not those in
-    /// its text, so that it is told by both of its ends.
-    pub(crate) fn fits_packed(&self, file: &File, size: u64) -> io::Result<bool> {
+    /// Whether a compressed file is still the one that was read. Offsets are those of its text, so
+    /// both ends of the file itself are compared.
+    pub(crate) fn matches_packed(&self, file: &File, size: u64) -> io::Result<bool> {
         Ok(self.head.length > 0
-            && self.head == print(file, 0, self.head.length)?
+            && self.head == fingerprint(file, 0, self.head.length)?
             && size >= self.tail.length
-            && self.tail == print(file, size - self.tail.length, self.tail.length)?)
+            && self.tail == fingerprint(file, size - self.tail.length, self.tail.length)?)
     }
 
-    /// Notes what a compressed file looks like.
-    pub(crate) fn print_packed(&mut self, file: &File, size: u64) -> io::Result<()> {
-        self.head = print(file, 0, size.min(HEAD_BYTES as u64))?;
+    /// Notes both ends of a compressed file.
+    pub(crate) fn note_packed(&mut self, file: &File, size: u64) -> io::Result<()> {
+        self.head = fingerprint(file, 0, size.min(HEAD_BYTES as u64))?;
         let length = size.min(TAIL_BYTES as u64).min(self.offset);
-        self.tail = print(file, size - length, length)?;
+        self.tail = fingerprint(file, size - length, length)?;
         Ok(())
     }
 
-    /// The same source, begun anew.
-    pub(crate) fn renewed(&self) -> Checkpoint {
+    /// The first checkpoint of the next generation of the source.
+    pub(crate) fn restarted(&self) -> Checkpoint {
         Checkpoint {
             path: self.path.clone(),
             generation: self.generation + 1,
@@ -188,11 +194,11 @@ impl Checkpoint {
     }
 }
 
-/// The sessions whose agents deleted what they wrote, from all sources there are.
+/// The sessions of which every source was deleted.
 pub fn sessions_without_source(sources: &[(String, String)]) -> BTreeSet<SessionId> {
-    /// What is read of a position here; the rest is skipped, which is most of it.
+    /// The part of a checkpoint that is read here. Most of a checkpoint is skipped.
     #[derive(Deserialize)]
-    struct Place {
+    struct CheckpointPresence {
         #[serde(default)]
         is_missing: bool,
         #[serde(default)]
@@ -201,7 +207,9 @@ pub fn sessions_without_source(sources: &[(String, String)]) -> BTreeSet<Session
     let mut gone = BTreeSet::new();
     let mut there = BTreeSet::new();
     for (key, checkpoint) in sources {
-        let Ok(checkpoint) = serde_json::from_str::<Place>(checkpoint) else { continue };
+        let Ok(checkpoint) = serde_json::from_str::<CheckpointPresence>(checkpoint) else {
+            continue;
+        };
         let provider = key.split_once(':').map_or("", |(provider, _)| provider);
         let sessions = checkpoint.threads.keys().map(|session| session_id(provider, session));
         if checkpoint.is_missing { &mut gone } else { &mut there }.extend(sessions);
@@ -210,38 +218,38 @@ pub fn sessions_without_source(sources: &[(String, String)]) -> BTreeSet<Session
     gone
 }
 
-/// The sessions each source told of, by the name its originals are kept under.
+/// The sessions of each source, by the name its originals are stored under.
 pub fn sessions_by_source(sources: &[(String, String)]) -> Vec<(String, Vec<SessionId>)> {
-    let told = sources.iter().filter_map(|(key, checkpoint)| {
+    let by_source = sources.iter().filter_map(|(key, checkpoint)| {
         let (provider, name) = key.split_once(':')?;
         let threads = Checkpoint::parse(checkpoint)?.threads;
         let sessions = threads.keys().map(|session| session_id(provider, session));
         Some((name.to_owned(), sessions.collect()))
     });
-    told.collect()
+    by_source.collect()
 }
 
 /// The file a session was read from last.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SessionFile {
-    /// The key of the source, by which the journal knows how far it was read.
+    /// The key of its checkpoint in the journal.
     pub source: String,
     pub path: PathBuf,
-    /// Its size when it was read: a longer one has news.
+    /// Its size when it was read. A longer file has news.
     pub size: u64,
 }
 
-/// The files that tell of one session each, by session. A database tells of many, and when it was
-/// written says nothing about one of them.
+/// The files that hold one session each, by session. Databases are left out: they hold many, and
+/// their size says nothing about one of them.
 pub fn files_of_sessions(sources: &[(String, String)]) -> BTreeMap<SessionId, SessionFile> {
     sources.iter().filter_map(|(key, checkpoint)| file_of_session(key, checkpoint)).collect()
 }
 
-/// The session that a source tells of and its file, if it is the only one there.
+/// The session of a source and its file, if the source holds only that one.
 pub fn file_of_session(source: &str, checkpoint: &str) -> Option<(SessionId, SessionFile)> {
-    /// What is read of a position here; the rest is skipped.
+    /// The part of a checkpoint that is read here.
     #[derive(Deserialize)]
-    struct Place {
+    struct CheckpointFile {
         path: PathBuf,
         #[serde(default)]
         size: u64,
@@ -251,7 +259,7 @@ pub fn file_of_session(source: &str, checkpoint: &str) -> Option<(SessionId, Ses
         threads: BTreeMap<String, serde::de::IgnoredAny>,
     }
     let (provider, _) = source.split_once(':')?;
-    let place: Place = serde_json::from_str(checkpoint).ok()?;
+    let place: CheckpointFile = serde_json::from_str(checkpoint).ok()?;
     if place.watermark.is_some() || place.threads.len() != 1 {
         return None;
     }
@@ -260,17 +268,17 @@ pub fn file_of_session(source: &str, checkpoint: &str) -> Option<(SessionId, Ses
     Some((session_id(provider, session), file))
 }
 
-/// What the file system knows a file by, wherever it lies.
+/// Device and inode of a file, which stay when it moves.
 pub(crate) fn file_of(metadata: &Metadata) -> (u64, u64) {
     (metadata.dev(), metadata.ino())
 }
 
-/// Whether nobody has written for so long that a line which is not finished will not be.
+/// Whether the last change is so long ago that an incomplete line will stay incomplete.
 pub(crate) fn is_quiet(metadata: &Metadata, now: Time) -> bool {
     is_older(metadata, now, TORN_AFTER_MILLIS)
 }
 
-/// Whether what was written is there to stay: a copy that was begun has been made.
+/// Whether the last change is so long ago that a copy in progress has been finished.
 pub(crate) fn is_settled(metadata: &Metadata, now: Time) -> bool {
     is_older(metadata, now, SETTLED_MILLIS)
 }
@@ -298,14 +306,14 @@ fn made(metadata: &Metadata) -> i64 {
     created.unwrap_or_else(|| changed(metadata))
 }
 
-pub(crate) fn print(file: &File, offset: u64, length: u64) -> io::Result<Fingerprint> {
+pub(crate) fn fingerprint(file: &File, offset: u64, length: u64) -> io::Result<Fingerprint> {
     if length == 0 {
         return Ok(Fingerprint::default());
     }
     let mut bytes = vec![0; length as usize];
     match file.read_exact_at(&mut bytes, offset) {
         Ok(()) => {}
-        // Shorter than it was: a print that fits nothing.
+        // The file is shorter than it was: a fingerprint that matches none.
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
             return Ok(Fingerprint::default());
         }

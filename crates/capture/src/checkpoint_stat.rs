@@ -1,6 +1,7 @@
-//! A source as it was when it was read last: enough to see that it has no news.
+//! The part of a checkpoint that shows whether its source has news.
 //!
-//! Most sources have none, so that what else a position says is not read before it is needed.
+//! A sweep compares thousands of checkpoints, and most sources have no news. So only this part is
+//! parsed, and the rest when the source is read.
 
 use std::fs::{File, Metadata};
 use std::io;
@@ -12,7 +13,7 @@ use memchr::memmem;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use crate::checkpoint::{Fingerprint, changed, file_of, is_quiet, print};
+use crate::checkpoint::{Fingerprint, changed, file_of, fingerprint, is_quiet};
 use crate::source::Source;
 
 /// The part of a [`Checkpoint`](crate::checkpoint::Checkpoint) that tells whether there is news.
@@ -35,60 +36,59 @@ pub(crate) struct CheckpointStat {
 }
 
 impl CheckpointStat {
-    /// What was recorded. Of what nobody can go on from, nothing was seen.
+    /// Parses the recorded text. One that cannot be parsed counts as a source that was never read.
     pub(crate) fn parse(recorded: &str) -> CheckpointStat {
-        CheckpointStat::at_a_glance(recorded)
+        CheckpointStat::parse_head(recorded)
             .unwrap_or_else(|| serde_json::from_str(recorded).unwrap_or_default())
     }
 
-    /// The same without what is only read on from, where all that counts stands before it.
-    fn at_a_glance(recorded: &str) -> Option<CheckpointStat> {
-        // Within a text every quote has a mark before it, so that these are the names they look
-        // like.
+    /// Parses only the text before `threads`; `None` if a field behind it may count, too.
+    fn parse_head(recorded: &str) -> Option<CheckpointStat> {
+        // Inside a JSON string quotes are escaped, so these bytes can only be the names of fields.
         let (head, rest) = recorded.split_at(memmem::find(recorded.as_bytes(), b",\"threads\":")?);
         let seen: CheckpointStat = serde_json::from_str(&format!("{head}}}")).ok()?;
         let is_all = !seen.has_rest() && memmem::find(rest.as_bytes(), b"\"holds\":").is_none();
         is_all.then_some(seen)
     }
 
-    /// Whether there was something behind what was accepted.
+    /// Whether the file went on behind the last complete record.
     fn has_rest(&self) -> bool {
         self.watermark.is_none() && self.size > self.offset && self.torn.is_none()
     }
 
-    /// What the file system knows the file by.
+    /// Device and inode.
     pub(crate) fn file(&self) -> (u64, u64) {
         (self.device, self.inode)
     }
 
-    /// Whether anything is known of how it begins: nothing of a document, which is written anew.
+    /// Whether the first bytes are known. Those of a document, which is written anew, are not.
     pub(crate) fn has_beginning(&self) -> bool {
         self.head.length > 0
     }
 
-    /// Whether it is what stands at `path` now. The system gives the number of a deleted file to
-    /// another one, so that it has to begin as it did, too.
-    pub(crate) fn is_at(&self, path: &Path) -> bool {
+    /// Whether the file at `path` is this source. The system may give the inode of a deleted file to
+    /// another one, so the first bytes are compared, too.
+    pub(crate) fn is_at_path(&self, path: &Path) -> bool {
         let is_there = || -> io::Result<bool> {
             let file = File::open(path)?;
             let is_same_file = file_of(&file.metadata()?) == self.file();
-            Ok(is_same_file && print(&file, 0, self.head.length)? == self.head)
+            Ok(is_same_file && fingerprint(&file, 0, self.head.length)? == self.head)
         };
-        // What cannot be read is nothing that anybody could go on with.
+        // A file that cannot be read cannot be read on.
         is_there().unwrap_or(false)
     }
 
-    /// Whether anybody knows where it was.
-    pub(crate) fn had_place(&self) -> bool {
+    /// Whether its path is known.
+    pub(crate) fn has_path(&self) -> bool {
         !self.path.as_os_str().is_empty()
     }
 
-    /// Whether its file is this source and no other: a database is many.
+    /// Whether its file is only this source. A database holds many.
     pub(crate) fn is_whole_file(&self) -> bool {
         self.digest.is_none()
     }
 
-    /// Whether nothing has happened to the file since, and nothing is overdue.
+    /// Whether the file did not change since, and nothing held back is due.
     pub(crate) fn is_current(&self, source: &Source, metadata: &Metadata, now: Time) -> bool {
         if source.digest.is_some() {
             return self.digest == source.digest
@@ -121,11 +121,11 @@ mod tests {
     }
 
     #[test]
-    fn a_glance_sees_what_counts() {
-        // Read to its end: what stands behind the threads says nothing.
+    fn head_has_every_field_that_counts() {
+        // Read to its end: the fields behind `threads` do not count.
         let recorded =
             format!("{{{HEAD},\"size\":9,\"offset\":9,\"threads\":{{}},\"state\":\"{{}}\"}}");
-        let seen = CheckpointStat::at_a_glance(&recorded).unwrap();
+        let seen = CheckpointStat::parse_head(&recorded).unwrap();
         assert_eq!((seen.file(), seen.size, seen.state.is_none()), ((1, 2), 9, true));
         assert!(seen.path.ends_with(",\"threads\":.jsonl"));
         for rest in [

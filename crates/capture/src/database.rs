@@ -1,4 +1,4 @@
-//! Somebody else's database: opened to read, left as it was.
+//! Read-only access to an agent's database, which stays exactly as it was.
 
 use std::borrow::Cow;
 use std::fs;
@@ -14,16 +14,16 @@ use crate::limit::DATABASE_BUSY_MILLIS;
 /// A connection that cannot write.
 pub(crate) struct Database {
     connection: Connection,
-    /// The file as it was, where it is read as one that nobody changes.
+    /// The stamp of a file that is read without locks.
     frozen: Option<(PathBuf, DatabaseStamp)>,
 }
 
 impl Database {
     /// Opens the file. Its owner may write meanwhile.
     ///
-    /// A database in WAL mode whose owner closed it has no log beside it, and any reader would
-    /// make one. Such a file is read as it lies, without locks; [`Database::is_unchanged`] tells
-    /// afterwards whether somebody came back to it.
+    /// A database in WAL mode that its owner closed has no log beside it, and any reader would make
+    /// one. Such a file is read as immutable, without locks; [`Database::is_unchanged`] shows
+    /// afterwards whether its owner opened it meanwhile.
     pub(crate) fn open(path: &Path) -> io::Result<Database> {
         if is_at_rest(path)? {
             let stamp = DatabaseStamp::of(path)?;
@@ -33,7 +33,7 @@ impl Database {
         Database::open_shared(path)
     }
 
-    /// Opens a file that is in use.
+    /// Opens a file that its owner may be using.
     pub(crate) fn open_shared(path: &Path) -> io::Result<Database> {
         let connection = connect(&uri(path))?;
         let limit = Duration::from_millis(DATABASE_BUSY_MILLIS);
@@ -45,7 +45,7 @@ impl Database {
         &self.connection
     }
 
-    /// Whether what was read is what the file said at one moment.
+    /// Whether all that was read belongs to one moment.
     pub(crate) fn is_unchanged(&self) -> io::Result<bool> {
         match &self.frozen {
             Some((path, stamp)) => Ok(DatabaseStamp::of(path)? == *stamp),
@@ -54,7 +54,7 @@ impl Database {
     }
 }
 
-/// The database that a log, or what is shared about it, lies beside; any other path as it is.
+/// The database of a `-wal` or `-shm` file; any other path as it is.
 pub(crate) fn of_log<'a>(path: &'a Path) -> Cow<'a, Path> {
     let before = |path: &'a str| path.strip_suffix("-wal").or_else(|| path.strip_suffix("-shm"));
     let database = path.to_str().and_then(before);
@@ -81,12 +81,12 @@ fn connect(uri: &str) -> io::Result<Connection> {
         | OpenFlags::SQLITE_OPEN_URI
         | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(uri, flags).map_err(io::Error::other)?;
-    // Reading only is asked for twice: nothing here may ever change what others keep.
+    // Asked for twice on purpose: nothing here may ever change an agent's data.
     connection.pragma_update(None, "query_only", true).map_err(io::Error::other)?;
     Ok(connection)
 }
 
-/// Whether a database in WAL mode was closed by everybody.
+/// Whether a database in WAL mode was closed by all its users.
 fn is_at_rest(path: &Path) -> io::Result<bool> {
     const VERSIONS_AT: usize = 18;
     const WAL: [u8; 2] = [2, 2];

@@ -34,7 +34,7 @@ pub(crate) fn discover(
 ) -> Vec<DiscoveredSource> {
     let mut found = Vec::new();
     for root in agent.roots(environment) {
-        // A root that is itself a link is followed: somebody put it there on purpose.
+        // A root that is itself a link is followed: the user put it there on purpose.
         let Ok(path) = fs::canonicalize(&root.path) else { continue };
         let root = SourceRoot { path, ..root };
         let mut walk = SourceWalk { agent, root: &root, warnings, found: &mut found };
@@ -47,7 +47,7 @@ pub(crate) fn discover(
     found
 }
 
-/// Leaves out what tells of a session that a better source tells of.
+/// Leaves out sources of sessions that have a source of a better rank.
 fn one_owner(agent: &dyn Agent, found: &mut Vec<DiscoveredSource>) {
     let rank = |found: &DiscoveredSource| agent.rank(found.source.form);
     if found.iter().all(|found| rank(found) == 0) {
@@ -86,7 +86,7 @@ pub(crate) fn discover_at(
     let mut found = Vec::new();
     let path = database::of_log(path);
     let Some(folder) = path.parent().filter(|_| path.is_file()) else { return found };
-    // A link that leads out is told by whoever lists its folder.
+    // A link that leads out of the root is reported when its folder is listed.
     let Ok(target) = fs::canonicalize(&path) else { return found };
     within_root(agent, environment, folder, |root, _| {
         if target.starts_with(&root.path) {
@@ -94,7 +94,7 @@ pub(crate) fn discover_at(
             walk.file(path.to_path_buf(), None);
         }
     });
-    // Whether there is a better source, only a look at all of them tells.
+    // Only the list of all sources shows whether there is one of a better rank.
     if found.iter().any(|found| agent.rank(found.source.form) > 0) {
         found = discover(agent, environment, warnings);
         found.retain(|found| found.source.path == path);
@@ -140,7 +140,7 @@ impl SourceWalk<'_> {
                 Ok((kind, entry)) if kind.is_dir() => self.below(&entry.path(), depth, links),
                 Ok((kind, entry)) if kind.is_symlink() => self.link(entry.path(), depth, links),
                 Ok((kind, entry)) if kind.is_file() => self.file(entry.path(), Some(&entry)),
-                // Sockets and the like are nobody's transcript.
+                // Sockets, pipes and devices are no transcripts.
                 Ok(_) => {}
                 Err(error) => self.warn(folder, &error),
             }

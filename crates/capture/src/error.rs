@@ -1,4 +1,4 @@
-//! What can go wrong, and what is only worth a word.
+//! Errors that end a pass, and warnings that do not.
 
 use std::path::PathBuf;
 
@@ -16,7 +16,7 @@ pub enum CaptureError {
     Positions(#[source] SinkError),
 }
 
-/// Something a person should know of; capture went on.
+/// A problem the user should know of; capture went on.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Warning {
     pub kind: WarningKind,
@@ -43,7 +43,7 @@ pub enum WarningKind {
     LeadsOut,
     /// A folder whose changes the system does not tell.
     NotWatched,
-    /// A file among the signals that is none, or that nobody could use.
+    /// A file in the signals folder that is no signal or could not be used.
     Signal,
 }
 

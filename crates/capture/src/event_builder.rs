@@ -1,8 +1,8 @@
-//! What a parser makes of records: drafts with ids, times and places, in the order told.
+//! Builds drafts of events from records: ids, times, sessions and epochs, in the order of the source.
 
-mod messages; // what is told most
-mod children; // what a call stands for beside itself
-mod tool_input; // what the input of a call says
+mod messages; // prompts, answers, tool calls and notes
+mod children; // subagents and questions behind a tool call
+mod tool_input; // the main argument of a tool call
 
 pub use children::ChildCall;
 pub use tool_input::{argument, brief, questions};
@@ -24,57 +24,56 @@ use crate::record::SourceRecord;
 use crate::source::Source;
 use crate::thread_state::{ParentLink, SessionSettings, ThreadState};
 
-/// The session of ours that a provider's session is.
+/// The id of a provider's session in the journal.
 pub(crate) fn session_id(provider: &str, session: &str) -> SessionId {
     const LEN_MAX: usize = 255;
     let id = format!("{provider}:{session}");
     let whole = SessionId::new(&id);
     whole.unwrap_or_else(|_| {
-        // Too long, or nothing: what tells it apart is kept in a form that fits.
+        // Too long or empty: a hash of the whole id keeps it unique.
         let hash = Source::first_name(provider, std::path::Path::new(session));
         let cut: String = id.chars().filter(|c| !c.is_control()).take(LEN_MAX / 4 - 20).collect();
         SessionId::new(format!("{cut}#{hash}")).expect("it is short and not empty")
     })
 }
 
-/// Collects what the records of one source tell.
+/// Collects the events of the records of one source.
 pub struct EventBuilder<'a> {
     source: &'a Source,
     generation: u32,
     threads: &'a mut BTreeMap<String, ThreadState>,
     beside: &'a dyn Fn(&str) -> Option<String>,
     now: Time,
-    /// The session that is being told of.
+    /// The session of the next events.
     session: String,
-    /// The session of ours that was told of last, by the agent's name for it.
+    /// The last session id and the provider's id it was made from: most events repeat it.
     last_session: Option<(String, SessionId)>,
     offset: u64,
     length: u64,
     key: String,
     drafts: Vec<Draft>,
-    /// For each draft, whether a copy of it in another session would be the same fact, and where
-    /// its record ends.
+    /// The place of each draft.
     places: Vec<DraftPlace>,
     silent: u64,
     unknown: BTreeMap<(String, String), u64>,
 }
 
-/// Where a draft comes from.
+/// Where a draft comes from, and whether copies of it are recognised.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DraftPlace {
-    /// A copy of it in another session would be the same fact.
+    /// A copy of it in another session has the same identity.
     pub is_everywhere: bool,
-    /// Behind its record.
+    /// The offset behind its record.
     pub end: u64,
 }
 
-/// What was told of some records.
+/// The events of some records.
 #[derive(Debug, Default)]
 pub(crate) struct ParsedEvents {
     pub drafts: Vec<Draft>,
     pub places: Vec<DraftPlace>,
     pub silent: u64,
-    /// Records that were not understood, by the agent's version and what it calls them.
+    /// How many records were not understood, by the agent's version and the record's type.
     pub unknown: BTreeMap<(String, String), u64>,
 }
 
@@ -104,7 +103,7 @@ impl<'a> EventBuilder<'a> {
         }
     }
 
-    /// Everything that follows stands in this record.
+    /// Starts a record: the following events stand in it.
     pub(crate) fn begin(&mut self, record: &SourceRecord<'_>) {
         self.offset = record.offset;
         self.length = record.length;
@@ -121,7 +120,7 @@ impl<'a> EventBuilder<'a> {
         ParsedEvents { drafts, places, silent, unknown }
     }
 
-    /// Tells what an earlier record said, as standing there.
+    /// Adds events that stand in an earlier record.
     pub fn at_record(
         &mut self,
         offset: u64,
@@ -134,12 +133,12 @@ impl<'a> EventBuilder<'a> {
         (self.offset, self.length) = here;
     }
 
-    /// Whether anything of the session was told.
+    /// Whether the session has events.
     pub fn has_begun(&mut self) -> bool {
         self.thread().is_started
     }
 
-    /// The last event of the session; it begins if it has none.
+    /// The last event of the session. A session without events is started.
     pub fn last(&mut self, at: Option<Time>) -> Option<EventId> {
         self.start(at);
         self.thread().last_id
@@ -150,18 +149,18 @@ impl<'a> EventBuilder<'a> {
         self.thread().last_id
     }
 
-    /// Turns to another session for the rest of the record.
+    /// Switches to another session for the rest of the record.
     pub fn session(&mut self, session: &str) {
         session.clone_into(&mut self.session);
     }
 
-    /// The record has a name by which it is known wherever it stands.
+    /// Gives the record a name that is used in ids instead of its place.
     pub fn name(&mut self, name: &str) {
         name.clone_into(&mut self.key);
     }
 
-    /// Says which session this one works for, before anything else of it is told, or which one it
-    /// goes on with, as soon as a record says so.
+    /// Sets the parent: the session that this one works for, before its first event, or the session
+    /// that it goes on with, as soon as a record names it.
     pub fn parent(&mut self, session: &str, mode: SessionMode, label: Option<String>) {
         let names_itself = session == self.session;
         let thread = self.thread();
@@ -174,19 +173,19 @@ impl<'a> EventBuilder<'a> {
         }
     }
 
-    /// Whether it is known where the session comes from.
+    /// Whether the session has a parent.
     pub fn has_parent(&mut self) -> bool {
         self.thread().parent.is_some()
     }
 
-    /// Says that a session which works for another also begins with what that one said.
+    /// Notes that a subagent also begins with a copy of its parent's history.
     pub fn repeats_parent(&mut self) {
         if let Some(parent) = &mut self.thread().parent {
             parent.is_copied = true;
         }
     }
 
-    /// Says which session this one goes on with, where that is seen only after it has begun.
+    /// Records the parent of a fork after the session has begun.
     pub(crate) fn comes_from(&mut self, session: &str) {
         self.thread().parent = Some(ParentLink::unseen(session));
         let session_id = self.session_of(session);
@@ -195,7 +194,7 @@ impl<'a> EventBuilder<'a> {
         self.fact(identity, None, &SettingsChanged { parent, ..SettingsChanged::default() });
     }
 
-    /// The session of ours that another session of the agent is.
+    /// The journal's id of another session of the agent.
     pub fn session_of(&self, session: &str) -> SessionId {
         session_id(self.source.provider, session)
     }
@@ -205,7 +204,7 @@ impl<'a> EventBuilder<'a> {
         (self.beside)(path)
     }
 
-    /// What the agent says of the session. What is new becomes an event once it has begun.
+    /// Takes over settings. Once the session has begun, changes become an event.
     pub fn settings(&mut self, at: Option<Time>, news: SessionSettings) {
         let thread = self.thread();
         let changed = thread.settings.change(news);
@@ -221,7 +220,7 @@ impl<'a> EventBuilder<'a> {
         &self.thread().settings
     }
 
-    /// An event. Its time is the provider's, else the nearest earlier one.
+    /// Adds an event. Its time is the provider's, else the nearest earlier one.
     pub fn fact<P: Payload>(
         &mut self,
         identity: EventIdentity,
@@ -232,7 +231,7 @@ impl<'a> EventBuilder<'a> {
         self.data(identity, at, P::KIND, data)
     }
 
-    /// An event whose payload is JSON already.
+    /// Adds an event whose payload is JSON already.
     pub fn data(
         &mut self,
         identity: EventIdentity,
@@ -250,7 +249,7 @@ impl<'a> EventBuilder<'a> {
         self.push(identity, at, kind, data)
     }
 
-    /// A turn has begun; what follows belongs to it.
+    /// Starts a turn; the following events belong to it.
     pub fn turn_started(&mut self, at: Option<Time>, turn_id: &str) {
         self.start(at);
         self.turn_opened(Some(turn_id));
@@ -266,7 +265,7 @@ impl<'a> EventBuilder<'a> {
         thread.turn_id = turn_id.map(str::to_owned);
     }
 
-    /// The agent has answered and waits: a pause from here on is nobody's work.
+    /// The agent has answered and waits for the user: a pause from here on may end the epoch.
     pub fn turn_answered(&mut self) {
         self.thread().is_turn_open = false;
     }
@@ -310,7 +309,7 @@ impl<'a> EventBuilder<'a> {
         id
     }
 
-    /// The agent took back what came after an event; the next prompt continues behind it.
+    /// The agent went back to an event; the next prompt continues behind it.
     pub fn rewound(&mut self, identity: EventIdentity, at: Option<Time>, to: Option<EventId>) {
         let text = match to {
             Some(id) => format!("rewound to {id}"),
@@ -322,12 +321,12 @@ impl<'a> EventBuilder<'a> {
         self.thread().rewound_to = to;
     }
 
-    /// Where the session goes on after a rewind that nobody has told yet.
+    /// The event that the next prompt continues from after a rewind.
     pub fn rewound_to(&mut self) -> Option<EventId> {
         self.thread().rewound_to
     }
 
-    /// The session is there, whatever it may say.
+    /// Starts the session, also without further events.
     pub fn started(&mut self, at: Option<Time>) {
         self.start(at);
     }
@@ -365,8 +364,8 @@ impl<'a> EventBuilder<'a> {
         self.fact(identity, at, &started);
     }
 
-    /// Nobody has added to the source for long: the epochs that are open are over, but where
-    /// somebody works on a turn.
+    /// Closes the open epochs of a source that was silent for long, except where `runs` says that the
+    /// agent still works on an open turn.
     pub(crate) fn fall_silent(&mut self, runs: &dyn Fn(&str) -> bool) {
         let open = self.threads.iter().filter(|(name, thread)| {
             thread.epoch_from.is_some() && !(thread.is_turn_open && runs(name))
@@ -407,12 +406,12 @@ impl<'a> EventBuilder<'a> {
         identity.event_id(at, self.source.provider, &self.session)
     }
 
-    /// A known record that says nothing to people.
+    /// Counts a known record without content for the user.
     pub fn silent(&mut self) {
         self.silent += 1;
     }
 
-    /// A record that nobody understands is kept, and counted by what the agent calls it.
+    /// Keeps a record that is not understood, and counts it by its type.
     pub fn unknown(&mut self, record: &SourceRecord<'_>, record_type: &str, error: Option<&str>) {
         self.unknown_because(record.text.as_ref(), record_type, error);
     }
@@ -435,7 +434,7 @@ impl<'a> EventBuilder<'a> {
         self.fact(identity, None, &unknown);
     }
 
-    /// A last line that was never finished: so many bytes, and what they say.
+    /// Reports an incomplete last line: its length and its text.
     pub(crate) fn torn(&mut self, length: u64, text: &str) -> EventId {
         let unknown = Unknown {
             raw: match length <= UNKNOWN_BYTES_MAX as u64 {
@@ -449,21 +448,21 @@ impl<'a> EventBuilder<'a> {
         self.fact(identity, None, &unknown).id
     }
 
-    /// Tells what was told before and went nowhere.
+    /// Adds drafts that were built before and not recorded.
     pub(crate) fn take_over(&mut self, drafts: Vec<Draft>) {
         let place = DraftPlace { is_everywhere: false, end: self.offset };
         self.places.extend(drafts.iter().map(|_| place));
         self.drafts.extend(drafts);
     }
 
-    /// Makes what was told since `from` stand in for an event.
+    /// Makes the first draft since `from` amend an event.
     pub(crate) fn amend(&mut self, from: usize, id: EventId) {
         if let Some(draft) = self.drafts.get_mut(from) {
             draft.amend(id);
         }
     }
 
-    /// Where the record stands, as the identity of what has no name of its own.
+    /// The name or the place of the record, for ids of events that have no identity of their own.
     pub fn place(&self) -> String {
         match self.key.as_str() {
             "" => format!("{}@{}", self.source.plain_name(), self.offset),
@@ -478,7 +477,7 @@ impl<'a> EventBuilder<'a> {
         self.threads.get_mut(&self.session).expect("it was just put there")
     }
 
-    /// The session of ours that is being told of: the same for one event after the other.
+    /// The journal's id of the current session, made once for a run of events.
     fn own_session(&mut self) -> SessionId {
         match &self.last_session {
             Some((name, id)) if *name == self.session => id.clone(),
@@ -490,7 +489,7 @@ impl<'a> EventBuilder<'a> {
         }
     }
 
-    /// The first event of a session says what it is.
+    /// Adds `session.started` before the first event of a session.
     fn start(&mut self, at: Option<Time>) {
         let provider = self.source.provider;
         let thread = self.thread();
@@ -550,7 +549,7 @@ impl<'a> EventBuilder<'a> {
         let known_at = at.or(thread.last_at);
         thread.last_at = at.max(thread.last_at);
         let turn_id = match kind {
-            // These are about the session, whatever its last turn was.
+            // These are about the session and belong to no turn.
             Kind::SessionStarted | Kind::SessionExited | Kind::EpochClosed => None,
             _ => thread.turn_id.clone(),
         };
@@ -587,7 +586,7 @@ impl<'a> EventBuilder<'a> {
     }
 }
 
-/// The day and the segment of a stretch of time, as others name it.
+/// The day `YYYYMMDD` and the segment key `HHMMSS_SECONDS` of a stretch of time.
 fn segment(from: Time, to: Time) -> (String, String) {
     let written = from.to_string();
     let digits: String = written.chars().take(19).filter(char::is_ascii_digit).collect();

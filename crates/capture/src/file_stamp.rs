@@ -1,6 +1,7 @@
-//! What a source looked like when it was looked at last: whether another look can find more.
+//! The metadata of a source at its last poll: whether another poll can find more.
 //!
-//! A look asks every agent and the sink. While nothing happens, asking the file system is enough.
+//! A poll asks every agent and the sink. While the metadata stays the same, one call of the file
+//! system is enough.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -12,42 +13,43 @@ use event::Time;
 
 use crate::checkpoint::{changed, file_of, is_quiet, is_settled};
 
-/// How sources looked, of those that are looked at again and again.
+/// The stamps of sources that are polled again and again.
 #[derive(Default)]
 pub(crate) struct FileStamps(HashMap<PathBuf, FileStamp>);
 
-/// Everything a look goes by, as far as the file system tells.
+/// Everything a poll depends on, as far as the file system knows.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct FileStamp {
     file: Option<StampFields>,
-    /// Of the log beside it: what happens to a database happens there first. When something else
-    /// than its bytes was changed says nothing: a reader may do that by opening it.
+    /// The write-ahead log beside it: a database changes there first. Its time of status change is
+    /// left out, because a reader may change it by opening the log.
     log: Option<(FileId, u64, i64)>,
-    /// Nobody has written for so long that what is not finished is told as it is.
+    /// The last change is so long ago that incomplete records are reported as they are.
     is_quiet: bool,
     is_settled: bool,
 }
 
-/// A file, its size, and when its bytes and what is known of it were changed last.
+/// A file, its size, and the times when its bytes and its status changed last.
 type StampFields = (FileId, u64, i64, (i64, i64));
 
 type FileId = (u64, u64);
 
 impl FileStamps {
-    /// Whether a source looks as it did when a look found nothing more.
-    pub(crate) fn has(&self, path: &Path, stamp: &FileStamp) -> bool {
+    /// Whether a source has the stamp of a poll that read it to its end.
+    pub(crate) fn is_unchanged(&self, path: &Path, stamp: &FileStamp) -> bool {
         self.0.get(path) == Some(stamp)
     }
 
-    /// Whether nothing has happened to a source since then, but that nobody has written for long.
-    pub(crate) fn only_fell_silent(&self, path: &Path, stamp: &FileStamp) -> bool {
+    /// Whether the only difference is that the source has become quiet.
+    pub(crate) fn only_fell_quiet(&self, path: &Path, stamp: &FileStamp) -> bool {
         let is_so =
             |seen: &FileStamp| *seen == FileStamp { is_quiet: seen.is_quiet, ..stamp.clone() };
         self.0.get(path).is_some_and(is_so)
     }
 
-    /// A look that was begun after this glance has found all there was.
-    pub(crate) fn put(&mut self, path: &Path, stamp: FileStamp) {
+    /// Remembers the stamp from before a poll that read the source to its end. A fresh stamp is not
+    /// trusted: the same clock tick may bring another change.
+    pub(crate) fn remember(&mut self, path: &Path, stamp: FileStamp) {
         if stamp.is_settled {
             self.0.insert(path.to_owned(), stamp);
         } else {
@@ -55,14 +57,14 @@ impl FileStamps {
         }
     }
 
-    /// The next look is a whole one.
+    /// Makes the next poll a full one.
     pub(crate) fn forget(&mut self, path: &Path) {
         self.0.remove(path);
     }
 }
 
 impl FileStamp {
-    pub(crate) fn at(path: &Path, now: Time) -> FileStamp {
+    pub(crate) fn read_from(path: &Path, now: Time) -> FileStamp {
         let mut log = OsString::from(path);
         log.push("-wal");
         let both = [fs::metadata(path).ok(), fs::metadata(log).ok()];
@@ -106,44 +108,44 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_grew_looks_different() {
+    fn grown_file_has_another_stamp() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.jsonl");
         let mut file = file_of_yesterday(&path);
         let mut stamps = FileStamps::default();
-        stamps.put(&path, FileStamp::at(&path, now()));
-        assert!(stamps.has(&path, &FileStamp::at(&path, now())));
+        stamps.remember(&path, FileStamp::read_from(&path, now()));
+        assert!(stamps.is_unchanged(&path, &FileStamp::read_from(&path, now())));
         file.write_all(b"more\n").unwrap();
-        assert!(!stamps.has(&path, &FileStamp::at(&path, now())));
+        assert!(!stamps.is_unchanged(&path, &FileStamp::read_from(&path, now())));
     }
 
     #[test]
-    fn a_database_looks_different_when_its_log_grew() {
+    fn grown_log_changes_the_stamp() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.db");
         file_of_yesterday(&path);
         let mut log = file_of_yesterday(&dir.path().join("a.db-wal"));
         let mut stamps = FileStamps::default();
-        stamps.put(&path, FileStamp::at(&path, now()));
+        stamps.remember(&path, FileStamp::read_from(&path, now()));
         log.write_all(b"a page").unwrap();
-        assert!(!stamps.has(&path, &FileStamp::at(&path, now())));
+        assert!(!stamps.is_unchanged(&path, &FileStamp::read_from(&path, now())));
     }
 
     #[test]
-    fn a_database_looks_the_same_when_its_log_was_only_opened() {
+    fn opened_log_keeps_the_stamp() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.db");
         file_of_yesterday(&path);
         let log = file_of_yesterday(&dir.path().join("a.db-wal"));
         let mut stamps = FileStamps::default();
-        stamps.put(&path, FileStamp::at(&path, now()));
-        // Changes when something was changed last, and nothing else.
+        stamps.remember(&path, FileStamp::read_from(&path, now()));
+        // Changes the time of status change and nothing else.
         log.set_permissions(log.metadata().unwrap().permissions()).unwrap();
-        assert!(stamps.has(&path, &FileStamp::at(&path, now())));
+        assert!(stamps.is_unchanged(&path, &FileStamp::read_from(&path, now())));
     }
 
     #[test]
-    fn a_file_that_fell_silent_long_ago_is_looked_at_once_more() {
+    fn quiet_file_is_polled_once_more() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.jsonl");
         let file = File::create(&path).unwrap();
@@ -151,34 +153,38 @@ mod tests {
         file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_nanos(written.nanos() as u64))
             .unwrap();
         let mut stamps = FileStamps::default();
-        stamps.put(&path, FileStamp::at(&path, later(written, 2)));
-        assert!(stamps.has(&path, &FileStamp::at(&path, later(written, 60))));
-        assert!(!stamps.has(&path, &FileStamp::at(&path, later(written, 60 * 60))));
-        assert!(stamps.only_fell_silent(&path, &FileStamp::at(&path, later(written, 60 * 60))));
+        stamps.remember(&path, FileStamp::read_from(&path, later(written, 2)));
+        assert!(stamps.is_unchanged(&path, &FileStamp::read_from(&path, later(written, 60))));
+        assert!(!stamps.is_unchanged(&path, &FileStamp::read_from(&path, later(written, 60 * 60))));
+        assert!(
+            stamps.only_fell_quiet(&path, &FileStamp::read_from(&path, later(written, 60 * 60)))
+        );
         fs::write(&path, "more\n").unwrap();
-        assert!(!stamps.only_fell_silent(&path, &FileStamp::at(&path, later(written, 60 * 60))));
+        assert!(
+            !stamps.only_fell_quiet(&path, &FileStamp::read_from(&path, later(written, 60 * 60)))
+        );
     }
 
     #[test]
-    fn what_was_written_just_now_is_not_trusted() {
+    fn fresh_stamp_is_not_trusted() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.jsonl");
         File::create(&path).unwrap();
-        let stamp = FileStamp::at(&path, now());
+        let stamp = FileStamp::read_from(&path, now());
         let mut stamps = FileStamps::default();
-        stamps.put(&path, stamp.clone());
-        assert!(!stamps.has(&path, &stamp));
+        stamps.remember(&path, stamp.clone());
+        assert!(!stamps.is_unchanged(&path, &stamp));
     }
 
     #[test]
-    fn what_was_told_of_is_looked_at_whatever_it_looks_like() {
+    fn forgotten_stamp_makes_a_full_poll() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.jsonl");
         file_of_yesterday(&path);
-        let stamp = FileStamp::at(&path, now());
+        let stamp = FileStamp::read_from(&path, now());
         let mut stamps = FileStamps::default();
-        stamps.put(&path, stamp.clone());
+        stamps.remember(&path, stamp.clone());
         stamps.forget(&path);
-        assert!(!stamps.has(&path, &stamp));
+        assert!(!stamps.is_unchanged(&path, &stamp));
     }
 }

@@ -1,4 +1,4 @@
-//! What the system tells of files, as hints to look: where something changed, came or went.
+//! Notifications of the file system, as hints which sources to poll.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,40 +11,40 @@ use notify::event::{ModifyKind, RenameMode};
 use crate::database;
 use crate::error::{Warning, WarningKind};
 
-/// Hints that wait to be looked at. When there are more, everything is listed again instead.
+/// Wakes that wait in the channel. With more, all sources are listed again instead.
 pub(crate) const HINTS_MAX: usize = 16_384;
 
-/// What wakes the watch.
+/// What wakes the watcher.
 pub(crate) enum Wake {
     Changed(PathBuf),
-    /// A file or a folder is gone, perhaps only to come again.
+    /// A file or a folder is gone; it may come again.
     Gone(PathBuf),
-    /// A folder appeared: what was put into it at once is not always told.
+    /// A folder appeared. Files that were put into it at once are not always announced.
     Folder(PathBuf),
-    /// There is something to do beside sources.
+    /// The round task has work.
     RoundTask,
     Stop,
 }
 
-/// Where notifications go. Each one is only a hint to look.
+/// Turns notifications into wakes.
 pub(crate) struct Hints {
     pub sender: SyncSender<Wake>,
-    pub has_lost_count: Arc<AtomicBool>,
+    pub has_lost_events: Arc<AtomicBool>,
 }
 
 impl Hints {
     pub(crate) fn take(&self, event: notify::Result<notify::Event>) {
-        let Ok(event) = event else { return self.lose_count() };
+        let Ok(event) = event else { return self.report_loss() };
         if event.need_rescan() {
-            self.lose_count();
+            self.report_loss();
         }
         if matches!(event.kind, EventKind::Access(_)) {
             return;
         }
         let is_about = matches!(event.kind, EventKind::Modify(ModifyKind::Metadata(_)));
         for path in event.paths {
-            // A reader that may do anything gives a log back to its owner whenever it opens one: we
-            // would tell ourselves to look for ever.
+            // As root, SQLite restores the owner of a log whenever it opens one. Our own poll would
+            // then cause the next poll without end.
             if is_about && database::of_log(&path) != path {
                 continue;
             }
@@ -58,19 +58,19 @@ impl Hints {
                 _ => Wake::Changed(path),
             };
             if let Err(TrySendError::Full(_)) = self.sender.try_send(wake) {
-                self.lose_count();
+                self.report_loss();
             }
         }
     }
 
-    fn lose_count(&self) {
-        self.has_lost_count.store(true, Ordering::Relaxed);
-        // One that has so much to do makes another round anyway.
+    fn report_loss(&self) {
+        self.has_lost_events.store(true, Ordering::Relaxed);
+        // A full channel means that another round comes anyway.
         let _ = self.sender.try_send(Wake::RoundTask);
     }
 }
 
-/// A folder that the system does not watch.
+/// The warning about a folder that the system refuses to watch.
 pub(crate) fn not_watched(provider: &'static str, root: &Path, error: &notify::Error) -> Warning {
     let remedy = match error.kind {
         notify::ErrorKind::MaxFilesWatch => {
@@ -90,7 +90,7 @@ pub(crate) fn not_watched(provider: &'static str, root: &Path, error: &notify::E
     }
 }
 
-/// A folder that is watched in vain.
+/// The warning about a watched folder whose changes are not all announced.
 pub(crate) fn missing_out(provider: &'static str, root: &Path) -> Warning {
     Warning {
         kind: WarningKind::NotWatched,
@@ -110,9 +110,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_look_does_to_a_log_is_no_reason_to_look_again() {
+    fn poll_of_a_log_causes_no_further_poll() {
         let (sender, wakes) = mpsc::sync_channel(HINTS_MAX);
-        let hints = Hints { sender, has_lost_count: Arc::default() };
+        let hints = Hints { sender, has_lost_events: Arc::default() };
         let tell = |kind, name: &str| {
             let event = notify::Event::new(EventKind::Modify(kind)).add_path(name.into());
             hints.take(Ok(event));

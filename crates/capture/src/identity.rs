@@ -2,7 +2,7 @@
 
 use event::{EventId, Time};
 
-/// What tells a fact from all others, so that a second telling is recognised.
+/// What distinguishes a fact from all others, so that a repeated record gives the same id.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct EventIdentity {
     scope: IdentityScope,

@@ -42,13 +42,13 @@ pub struct Ingester<'a> {
     pub(crate) environment: &'a Environment,
     pub(crate) clock: &'a dyn Fn() -> Time,
     pub(crate) stop: StopFlag,
-    /// Which sources tell of sessions that somebody asked for.
+    /// Which source holds which session.
     pub(crate) source_index: SourceIndex,
     files: KnownFiles,
     pub(crate) open_epochs: OpenEpochs,
 }
 
-/// How far a pass has got.
+/// How far a pass is.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct IngestProgress {
     pub sources: u64,
@@ -67,12 +67,12 @@ pub struct IngestSummary {
     pub unknown: u64,
     pub silent: u64,
     pub warnings: Vec<Warning>,
-    /// Changes that were found by looking and that the system did not tell.
+    /// Changes that a poll found and no notification announced.
     pub misses: u64,
     pub by_provider: BTreeMap<&'static str, ProviderSummary>,
     /// Records that were not understood, by provider, version and what the agent calls them.
     pub(crate) unknown_kinds: BTreeMap<(&'static str, String, String), u64>,
-    /// Sources that somebody wrote to a short while ago.
+    /// Sources that were written to a short while ago.
     pub(crate) recent: Vec<PathBuf>,
 }
 
@@ -84,7 +84,7 @@ pub struct ProviderSummary {
     pub bytes: u64,
 }
 
-/// What a look has found.
+/// What a poll of one path found.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Poll {
     /// The path holds no source.
@@ -103,9 +103,10 @@ struct SourceCandidate<'a> {
     found: DiscoveredSource,
     known: Option<(Checkpoint, String)>,
     hint: LineageHint,
-    /// Somebody it may repeat is read in the same pass, so it has to be there first.
+    /// A source that it may repeat is read in the same pass: what that one recorded has to be durable
+    /// first.
     has_relatives: bool,
-    /// Another one says that it comes from it: it is no copy that is still being made.
+    /// Another source names it as its parent, so it is no copy that is still being written.
     is_named_parent: bool,
 }
 
@@ -119,25 +120,26 @@ impl<'a> Ingester<'a> {
         Ingester { agents, environment, clock, stop, source_index, files, open_epochs }
     }
 
-    /// Ends every pass early once it is asked to.
+    /// Ends every pass early once the flag is set.
     #[must_use]
     pub fn until(self, stop: StopFlag) -> Ingester<'a> {
         Ingester { stop, ..self }
     }
 
-    /// Goes on with what another one has come to know, which is not looked up again.
+    /// Takes over the index of another ingester, so that it is not loaded again.
     #[must_use]
     pub fn knowing(self, source_index: SourceIndex) -> Ingester<'a> {
         Ingester { source_index, ..self }
     }
 
-    /// What it has come to know, for the next one: good for as long as nobody else reads.
+    /// Hands the index over to the next ingester. It is valid as long as no other process reads
+    /// sources into the same journal.
     pub fn into_known(self) -> SourceIndex {
         self.source_index
     }
 
-    /// Reads every source to its end, or until it is asked to stop. What one of them cannot give is
-    /// a warning; only a sink that takes nothing ends the pass.
+    /// Reads every source to its end, or until it is asked to stop. A source that cannot be read is
+    /// a warning; only a sink that fails ends the pass.
     pub fn once(
         &self,
         sink: &mut dyn Sink,
@@ -147,7 +149,7 @@ impl<'a> Ingester<'a> {
         let candidates = in_order(self.candidates(sink, &mut summary)?);
         let mut progress = IngestProgress {
             sources_total: candidates.len() as u64,
-            bytes_total: candidates.iter().map(SourceCandidate::news).sum(),
+            bytes_total: candidates.iter().map(SourceCandidate::bytes_waiting).sum(),
             ..IngestProgress::default()
         };
         for candidate in candidates {
@@ -155,7 +157,7 @@ impl<'a> Ingester<'a> {
                 break;
             }
             tell(&progress);
-            self.drain(candidate, u64::MAX, sink, &mut summary, &mut |bytes, events| {
+            self.read_source(candidate, u64::MAX, sink, &mut summary, &mut |bytes, events| {
                 progress.bytes += bytes;
                 progress.events += events;
                 tell(&progress);
@@ -164,12 +166,12 @@ impl<'a> Ingester<'a> {
         }
         sink.settle().map_err(CaptureError::Unrecorded)?;
         tell(&progress);
-        summary.conclude();
+        summary.report_unknown();
         Ok(summary)
     }
 
-    /// The sources with news, newest first, of all there are. Those of databases are read at once: a
-    /// look at one of these takes in only what was active lately.
+    /// Lists all sources and returns those with news, newest first. Sessions in databases are read
+    /// at once, because a poll of a database takes in only the sessions that were active lately.
     pub(crate) fn sweep(
         &self,
         sink: &mut dyn Sink,
@@ -178,7 +180,7 @@ impl<'a> Ingester<'a> {
         let mut paths = Vec::new();
         for candidate in in_order(self.candidates(sink, summary)?) {
             if candidate.found.source.form == SourceForm::Rows {
-                self.drain(candidate, u64::MAX, sink, summary, &mut |_, _| {})?;
+                self.read_source(candidate, u64::MAX, sink, summary, &mut |_, _| {})?;
             } else {
                 paths.push(candidate.found.source.path);
             }
@@ -186,8 +188,8 @@ impl<'a> Ingester<'a> {
         Ok(paths)
     }
 
-    /// Reads what is new in one source, or about so many bytes of it.
-    pub(crate) fn look(
+    /// Reads what is new in the sources at one path, or about `bytes_max` bytes of it.
+    pub(crate) fn poll_source(
         &self,
         path: &Path,
         bytes_max: u64,
@@ -200,23 +202,23 @@ impl<'a> Ingester<'a> {
             if !found.is_empty() {
                 looked = looked.max(Poll::Complete);
             }
-            for mut candidate in self.with_news(*agent, found, sink)? {
+            for mut candidate in self.changed_sources(*agent, found, sink)? {
                 let has_told =
-                    candidate.known.as_ref().is_some_and(|(checkpoint, _)| checkpoint.has_told());
+                    candidate.known.as_ref().is_some_and(|(checkpoint, _)| checkpoint.has_events());
                 if !has_told && candidate.hint != LineageHint::default() {
-                    self.look_at_kin(&candidate, sink, summary)?;
+                    self.read_relatives(&candidate, sink, summary)?;
                     candidate.has_relatives = true;
                 }
-                let end = self.drain(candidate, bytes_max, sink, summary, &mut |_, _| {})?;
+                let end = self.read_source(candidate, bytes_max, sink, summary, &mut |_, _| {})?;
                 looked = looked.max(end);
             }
         }
         Ok(looked)
     }
 
-    /// Reads on in the session that a new source may repeat: what is repeated has to be known
-    /// first.
-    fn look_at_kin(
+    /// Reads the session that a new source may repeat to its end. A copy is recognised by events that
+    /// are recorded, so the original has to be recorded first.
+    fn read_relatives(
         &self,
         candidate: &SourceCandidate<'a>,
         sink: &mut dyn Sink,
@@ -225,7 +227,7 @@ impl<'a> Ingester<'a> {
         let SourceCandidate { agent, found, hint, .. } = candidate;
         let own = &found.source;
         let named = hint.parent.as_ref().map(|parent| session_id(own.provider, parent));
-        // A source that cannot be read says so when it is read.
+        // An error is reported when the source itself is read.
         let first = || self.first_recorder(*agent, own, sink).unwrap_or_default();
         let is_named = candidate.forked_from().is_some();
         let Some(session) = named.or_else(first) else { return Ok(()) };
@@ -234,19 +236,19 @@ impl<'a> Ingester<'a> {
             if session_id(source.provider, &source.session) == session && source.path != own.path {
                 let warnings = &mut summary.warnings;
                 let found = discover_at(*agent, self.environment, &source.path, warnings);
-                for mut candidate in self.with_news(*agent, found, sink)? {
+                for mut candidate in self.changed_sources(*agent, found, sink)? {
                     candidate.is_named_parent = is_named;
-                    // It may itself repeat what was read a moment ago.
+                    // The relative may itself repeat a source that was read a moment ago.
                     candidate.has_relatives = true;
-                    self.drain(candidate, u64::MAX, sink, summary, &mut |_, _| {})?;
+                    self.read_source(candidate, u64::MAX, sink, summary, &mut |_, _| {})?;
                 }
             }
         }
         Ok(())
     }
 
-    /// Those of the sources of an agent that have news.
-    fn with_news(
+    /// The sources of an agent that changed since they were read.
+    fn changed_sources(
         &self,
         agent: &'a dyn Agent,
         found: Vec<DiscoveredSource>,
@@ -259,7 +261,7 @@ impl<'a> Ingester<'a> {
             let known = match recorded.as_deref().map(CheckpointStat::parse) {
                 Some(seen) if seen.path == found.source.path => Some(seen),
                 None if !self.files.may_be(file_of(&found.metadata), sink)? => None,
-                // New at this place: it may have moved here.
+                // New at this path, or another file than before: it may have moved here.
                 _ => KnownSources::load(sink)?.claim(&mut found),
             };
             if !is_current(known.as_ref(), &found, now) {
@@ -269,7 +271,7 @@ impl<'a> Ingester<'a> {
         Ok(candidates)
     }
 
-    /// The folders of all agents, whether they are there or not.
+    /// The folders of all agents, whether they exist or not.
     pub(crate) fn roots(&self) -> Vec<(&'static str, PathBuf)> {
         let roots = self.agents.iter().flat_map(|agent| {
             let roots = agent.roots(self.environment).into_iter();
@@ -323,9 +325,9 @@ impl<'a> Ingester<'a> {
         Ok(candidates)
     }
 
-    /// Reads one source to its end, or about so many bytes of it. One that fails is left for the
-    /// next pass.
-    fn drain(
+    /// Reads one source to its end, or about `bytes_max` bytes of it. A source that fails is left
+    /// for the next pass.
+    fn read_source(
         &self,
         candidate: SourceCandidate<'a>,
         bytes_max: u64,
@@ -334,7 +336,7 @@ impl<'a> Ingester<'a> {
         tell: &mut dyn FnMut(u64, u64),
     ) -> Result<Poll, CaptureError> {
         let source = candidate.found.source.clone();
-        match self.read(candidate, bytes_max, sink, summary, tell) {
+        match self.read_candidate(candidate, bytes_max, sink, summary, tell) {
             Ok(looked) => Ok(looked),
             // Deleted since it was listed: the next pass sees that it is gone.
             Err(IngestFailure::Source(error)) if error.kind() == io::ErrorKind::NotFound => {
@@ -365,7 +367,7 @@ impl<'a> Ingester<'a> {
         let DiscoveredSource { source, metadata, .. } = found;
         // Asked also where the answer is not needed: the first question loads the index from the
         // journal, which has to happen before new batches wait to be recorded.
-        let is_related = self.source_index.may_have_told(source.provider, &source.session, sink)?;
+        let is_related = self.source_index.is_related(source.provider, &source.session, sink)?;
         let mut facts = LineageFacts {
             session: &source.session,
             hint,
@@ -450,7 +452,7 @@ impl<'a> Ingester<'a> {
         Ok(true)
     }
 
-    fn read(
+    fn read_candidate(
         &self,
         mut candidate: SourceCandidate<'a>,
         bytes_max: u64,
@@ -463,16 +465,16 @@ impl<'a> Ingester<'a> {
         self.open_epochs.may_be_in(source.key());
         if candidate.has_relatives {
             sink.settle()?;
-            // Somebody who was read meanwhile may have turned out to be its parent.
+            // Reading a relative may have changed this checkpoint: it links a fork to its parent.
             known = known.and(sink.source(&source.key())?).map(position_in);
         }
         let was_read = known.is_some();
         let mut tailer = Tailer::open(candidate.agent, source, known)?;
-        let is_new = !tailer.checkpoint.has_told();
+        let is_new = !tailer.checkpoint.has_events();
         if is_new && !self.begin(&candidate, was_read, &mut tailer, sink, summary)? {
             return Ok(Poll::Deferred);
         }
-        // One that waits is still new to the next look.
+        // Only now: a source that was deferred has to be new to the next poll, too.
         self.files.put(file_of(&candidate.found.metadata));
         summary.sources += 1;
         let bytes_max = match source.form {
@@ -483,19 +485,20 @@ impl<'a> Ingester<'a> {
         };
         let mut bytes = 0;
         let mut looked = Poll::Complete;
-        // Something is read of whatever is begun: one who has little time gets on, too.
-        while let Some(mut chunk) = tailer.chunk((self.clock)())? {
+        // At least one chunk is read before the limits are checked, so that even a pass with little
+        // time makes progress.
+        while let Some(mut chunk) = tailer.next_chunk((self.clock)())? {
             let drafts = &mut chunk.parsed.drafts;
             let is_whole = admit(source.provider, &tailer.checkpoint.threads, drafts, sink);
-            summary.take(source, &chunk);
+            summary.count_chunk(source, &chunk);
             tell(chunk.to - chunk.from, chunk.parsed.drafts.len() as u64);
             if is_whole {
-                keep(sink, source, &chunk)?;
+                keep_original(sink, source, &chunk)?;
             }
-            // Whoever takes the events may be busy with others for a while.
+            // The sink may block for a while; the bytes need not be held meanwhile.
             chunk.kept = None;
             if let Some(batch) = chunk.batch {
-                self.source_index.put(&batch.source, &tailer.checkpoint);
+                self.source_index.note_checkpoint(&batch.source, &tailer.checkpoint);
                 sink.put(Batch { drafts: chunk.parsed.drafts, ..batch })?;
             }
             bytes += chunk.to - chunk.from;
@@ -509,7 +512,8 @@ impl<'a> Ingester<'a> {
     }
 }
 
-/// A pass stops at the sink; a source that fails is left for the next pass.
+/// Why a source could not be read to its end. An error of the sink ends the pass; an error of the
+/// source leaves it for the next pass.
 pub(crate) enum IngestFailure {
     Source(io::Error),
     Sink(SinkError),
@@ -535,7 +539,7 @@ impl<'a> SourceCandidate<'a> {
         sink: &dyn Sink,
     ) -> Result<SourceCandidate<'a>, CaptureError> {
         let known = if is_known { position_of(&found.source.key(), sink)? } else { None };
-        // One that is known may still be repeated by others.
+        // Also for a source that was read before: others may repeat it, and the order depends on it.
         let hint = found.hint.clone().unwrap_or_else(|| lineage_hint(agent, &found.source));
         Ok(SourceCandidate {
             agent,
@@ -547,8 +551,8 @@ impl<'a> SourceCandidate<'a> {
         })
     }
 
-    /// About the bytes that wait.
-    fn news(&self) -> u64 {
+    /// About how many bytes were not read yet.
+    fn bytes_waiting(&self) -> u64 {
         if self.found.source.digest.is_some() {
             return 0;
         }
@@ -586,23 +590,25 @@ fn in_order(candidates: Vec<SourceCandidate<'_>>) -> Vec<SourceCandidate<'_>> {
     in_turn.collect()
 }
 
-/// Whether nothing has happened to what was found since it was read. That it has moved is noted.
+/// Whether the source did not change since it was read. A source that moved is not current, so that
+/// its new path is recorded.
 fn is_current(known: Option<&CheckpointStat>, found: &DiscoveredSource, now: Time) -> bool {
     let DiscoveredSource { source, metadata, .. } = found;
     known.is_some_and(|seen| seen.path == source.path && seen.is_current(source, metadata, now))
 }
 
-/// How far a source was read, by the text that says so.
+/// The checkpoint in its recorded text. One that cannot be parsed starts the source anew; nothing is
+/// recorded twice, because ids are derived.
 fn position_in(recorded: String) -> (Checkpoint, String) {
     (Checkpoint::parse(&recorded).unwrap_or_default(), recorded)
 }
 
-/// Whom a source may repeat; nobody, if it cannot be read.
+/// The hint in the first bytes of a source; an empty one if the source cannot be read.
 pub(crate) fn lineage_hint(agent: &dyn Agent, source: &Source) -> LineageHint {
-    head(source).map_or_else(|_| LineageHint::default(), |head| agent.lineage_hint(&head))
+    read_head(source).map_or_else(|_| LineageHint::default(), |head| agent.lineage_hint(&head))
 }
 
-fn head(source: &Source) -> io::Result<Vec<u8>> {
+fn read_head(source: &Source) -> io::Result<Vec<u8>> {
     let file = File::open(&source.path)?;
     let mut head = Vec::new();
     match source.form {
@@ -618,9 +624,13 @@ fn head(source: &Source) -> io::Result<Vec<u8>> {
     Ok(head)
 }
 
-/// Keeps the bytes of a chunk as they are. Archives that are compressed already are kept as
-/// events only.
-fn keep(sink: &mut dyn Sink, source: &Source, chunk: &ParsedChunk) -> Result<(), IngestFailure> {
+/// Stores the bytes of a chunk as they are. Of files that are compressed already only the events
+/// are stored.
+fn keep_original(
+    sink: &mut dyn Sink,
+    source: &Source,
+    chunk: &ParsedChunk,
+) -> Result<(), IngestFailure> {
     if source.form == SourceForm::PackedLines || chunk.from == chunk.to {
         return Ok(());
     }
@@ -643,13 +653,13 @@ fn keep(sink: &mut dyn Sink, source: &Source, chunk: &ParsedChunk) -> Result<(),
 }
 
 impl IngestSummary {
-    fn take(&mut self, source: &Source, chunk: &ParsedChunk) {
+    fn count_chunk(&mut self, source: &Source, chunk: &ParsedChunk) {
         let parsed = &chunk.parsed;
         let unknown: u64 = parsed.unknown.values().sum();
         self.bytes += chunk.to - chunk.from;
         self.silent += parsed.silent;
         self.unknown += unknown;
-        self.add(source.provider, &parsed.drafts);
+        self.count_events(source.provider, &parsed.drafts);
         self.by_provider.entry(source.provider).or_default().bytes += chunk.to - chunk.from;
         for ((version, kind), count) in &parsed.unknown {
             let key = (source.provider, version.clone(), kind.clone());
@@ -657,22 +667,22 @@ impl IngestSummary {
         }
     }
 
-    /// Counts events, wherever they come from.
-    pub(crate) fn add(&mut self, provider: &'static str, drafts: &[Draft]) {
+    /// Counts events of any origin: sources, hooks, signals, the clock.
+    pub(crate) fn count_events(&mut self, provider: &'static str, drafts: &[Draft]) {
         self.events += drafts.len() as u64;
         let provider = self.by_provider.entry(provider).or_default();
         provider.events += drafts.len() as u64;
         provider.sessions.extend(drafts.iter().map(|draft| draft.session_id.clone()));
     }
 
-    /// Says what was not understood: one warning for all records of one kind.
-    pub(crate) fn conclude(&mut self) {
+    /// Adds one warning for each kind of record that was not understood.
+    pub(crate) fn report_unknown(&mut self) {
         for ((provider, version, kind), count) in std::mem::take(&mut self.unknown_kinds) {
             let version = Some(version).filter(|version| !version.is_empty());
             self.warnings.push(Warning {
                 kind: WarningKind::UnknownRecords,
                 provider,
-                message: not_understood(provider, version.as_deref(), &kind, count),
+                message: describe_unknown(provider, version.as_deref(), &kind, count),
                 version,
                 path: None,
                 count,
@@ -681,8 +691,8 @@ impl IngestSummary {
     }
 }
 
-/// What a person is told of records that nobody understands.
-pub fn not_understood(provider: &str, version: Option<&str>, kind: &str, count: u64) -> String {
+/// The message for the user about records that were not understood.
+pub fn describe_unknown(provider: &str, version: Option<&str>, kind: &str, count: u64) -> String {
     let agent = match version {
         Some(version) => format!("{provider} {version}"),
         None => provider.to_owned(),

@@ -1,4 +1,4 @@
-//! What was read before: which of the sources that are found now are old acquaintances.
+//! Which of the sources that are found now were read before, though they may have moved.
 
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -13,20 +13,20 @@ use crate::silence::OpenEpochs;
 use crate::sink::{Batch, KnownSource, Sink};
 use crate::source::Source;
 
-/// What the journal knows of sources, by name and by file.
+/// The recorded checkpoints, by key and by file.
 pub(crate) struct KnownSources {
     by_key: HashMap<String, CheckpointStat>,
     by_file: HashMap<(u64, u64), String>,
-    /// The files that are there now and where, as far as they were listed.
+    /// The files that were listed now, and their paths.
     pub present: HashMap<(u64, u64), PathBuf>,
-    /// The names of those that were found again.
+    /// The keys of sources that were found again.
     claimed: HashSet<String>,
-    /// Those that have an open epoch.
+    /// The keys of sources with an open epoch.
     pub open: BTreeSet<String>,
 }
 
-/// The files that sources were ever read from, for whoever has to know that one is new: of many
-/// sources, that is quicker than to load all of them.
+/// The files that sources were ever read from. One look shows that a file is new, without loading
+/// all checkpoints.
 #[derive(Default)]
 pub(crate) struct KnownFiles(RefCell<Option<HashSet<(u64, u64)>>>);
 
@@ -45,7 +45,7 @@ impl KnownFiles {
         Ok(files.as_ref().is_none_or(|files| files.contains(&file)))
     }
 
-    /// This one is read.
+    /// Notes a file that is read.
     pub(crate) fn put(&self, file: (u64, u64)) {
         if let Some(files) = &mut *self.0.borrow_mut() {
             files.insert(file);
@@ -60,8 +60,8 @@ impl KnownSources {
         let mut open = BTreeSet::new();
         let show = &mut |known: KnownSource<'_>| {
             let seen = CheckpointStat::parse(known.checkpoint);
-            // A file that is many sources is not known by its place on the disk.
-            if seen.had_place() && !seen.is_missing && seen.is_whole_file() {
+            // A database holds many sources, so its inode identifies none of them.
+            if seen.has_path() && !seen.is_missing && seen.is_whole_file() {
                 by_file.insert(seen.file(), known.key.to_owned());
             }
             by_key.insert(known.key.to_owned(), seen);
@@ -74,8 +74,8 @@ impl KnownSources {
         Ok(KnownSources { by_key, by_file, present, claimed, open })
     }
 
-    /// What was seen of a source, if it is one that was read before: the same file wherever it is
-    /// now, else what stands at the same path, unless that has only moved away.
+    /// The checkpoint of a source that was read before: the one of the same file, wherever it is now;
+    /// else the one of the same path, unless its file has moved elsewhere.
     pub(crate) fn claim(&mut self, found: &mut DiscoveredSource) -> Option<CheckpointStat> {
         let file = file_of(&found.metadata);
         let source = &mut found.source;
@@ -92,7 +92,7 @@ impl KnownSources {
         let at_path = source.key();
         let has_moved = |was_here: &CheckpointStat| {
             let now_at = self.present.get(&was_here.file()).unwrap_or(&was_here.path);
-            was_here.file() != file && *now_at != source.path && was_here.is_at(now_at)
+            was_here.file() != file && *now_at != source.path && was_here.is_at_path(now_at)
         };
         if self.claimed.contains(&at_path) || self.by_key.get(&at_path).is_some_and(has_moved) {
             source.name = Source::next_name(&source.name, file);
@@ -100,18 +100,19 @@ impl KnownSources {
         self.by_key.remove(&source.key())
     }
 
-    /// Whether a known source is the one that was found: it was there, or it has moved there.
+    /// Whether a recorded source is the one that was found: at the same path, or moved there.
     fn is_now_at(&self, key: &str, source: &Source) -> bool {
         let is_same_agent = key.split_once(':').is_some_and(|(agent, _)| agent == source.provider);
         let Some(seen) = self.by_key.get(key).filter(|_| is_same_agent) else {
             return false;
         };
-        let has_moved =
-            || seen.has_beginning() && !seen.is_at(&seen.path) && seen.is_at(&source.path);
+        let has_moved = || {
+            seen.has_beginning() && !seen.is_at_path(&seen.path) && seen.is_at_path(&source.path)
+        };
         seen.path == source.path || has_moved()
     }
 
-    /// The keys of the sources of an agent that nobody claimed.
+    /// The keys of an agent's sources that were not found.
     pub(crate) fn unclaimed(self, provider: &str) -> Vec<String> {
         let of_agent =
             |key: &String| key.split_once(':').is_some_and(|(agent, _)| agent == provider);
@@ -120,7 +121,7 @@ impl KnownSources {
         rest
     }
 
-    /// What nobody claimed and is not there any more.
+    /// Batches that record which sources are gone.
     pub(crate) fn missing(
         self,
         agents: &[&dyn Agent],
@@ -130,10 +131,10 @@ impl KnownSources {
         for (key, seen) in self.by_key {
             let provider = key.split_once(':').map_or("", |(provider, _)| provider);
             let is_ours = agents.iter().any(|agent| agent.provider() == provider);
-            if !is_ours || !seen.had_place() || seen.is_missing || seen.path.exists() {
+            if !is_ours || !seen.has_path() || seen.is_missing || seen.path.exists() {
                 continue;
             }
-            // One that nobody can go on from is left as it is.
+            // A checkpoint that cannot be parsed is left as it is.
             if let Some((checkpoint, recorded)) = position_of(&key, sink)?
                 && checkpoint != Checkpoint::default()
             {
@@ -145,8 +146,8 @@ impl KnownSources {
     }
 }
 
-/// How far a source was read, and the text that says so. One that nobody can go on from begins
-/// anew: nothing is told twice.
+/// The checkpoint of a source, parsed and as recorded. One that cannot be parsed starts the source
+/// anew; nothing is recorded twice, because ids are derived.
 pub(crate) fn position_of(
     key: &str,
     sink: &dyn Sink,

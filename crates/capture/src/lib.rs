@@ -63,7 +63,7 @@ pub use hook::{
     hook_only_events, hooked,
 };
 pub use identity::EventIdentity;
-pub use ingester::{IngestProgress, IngestSummary, Ingester, not_understood};
+pub use ingester::{IngestProgress, IngestSummary, Ingester, describe_unknown};
 pub use record::{RecordText, SourceRecord};
 pub use row_reader::{DatabaseSchema, RowQuery};
 pub use signal::{SessionSignal, SignalKind, SignalOutcome};

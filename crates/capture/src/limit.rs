@@ -11,7 +11,7 @@ pub(crate) const RECORD_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// to be held whole.
 pub(crate) const DOCUMENT_BYTES_MAX: u64 = 256 * 1024 * 1024;
 
-/// Rows read in one snapshot of somebody's database. A page also ends with a batch's bytes.
+/// Rows read in one snapshot of an agent's database. A page also ends with a batch's bytes.
 pub(crate) const PAGE_ROWS_MAX: usize = 256;
 
 /// Sessions of a database that are looked at when it changes: those that were active this long
@@ -25,12 +25,12 @@ pub(crate) const DATABASE_BUSY_MILLIS: u64 = 5_000;
 pub(crate) const HEAD_BYTES: usize = 4 * 1024;
 pub(crate) const TAIL_BYTES: usize = 64;
 
-/// Bytes, records and epochs of one source. A position that says more is not believed, and the
-/// source begins anew.
+/// Bytes, records and epochs of one source. A checkpoint with more is not believed, and the source
+/// begins anew.
 pub(crate) const COUNT_MAX: u64 = 1 << 53;
 
-/// The beginning of a new source that is searched for whom it repeats; what is not found in it
-/// only costs the best order of reading.
+/// The beginning of a new source that is searched for a lineage hint. A hint behind it is not found,
+/// and the source may be read before its parent.
 pub(crate) const KIN_BYTES: usize = 16 * 1024;
 
 /// A file beside a source that one of its records names. Of a longer one this much is taken.
@@ -64,18 +64,19 @@ pub(crate) const RECENT_MILLIS: i64 = 30 * 60 * 1_000;
 /// A pause between two turns after which a new epoch begins.
 pub(crate) const SILENCE_MILLIS: i64 = 30 * 60 * 1_000;
 
-/// How long a sign waits for the source to tell the same better; then it counts by itself.
+/// How long a signal waits for the source to say the same better; then it counts by itself.
 pub(crate) const SIGN_WAITS_MILLIS: i64 = 120 * 1_000;
 
-/// What an agent still writes while it ends. A sign of the end that is older than that is stale.
+/// How long an agent still writes while it ends. A signal of the end that is older than its last
+/// record by more than this is stale.
 pub(crate) const LATE_MILLIS: i64 = 2_000;
 
 /// Records of a new session that are looked at in order to find where it leaves the session it
 /// repeats; what lies beyond counts as its own.
 pub(crate) const COPIED_EVENTS_MAX: usize = 1_000_000;
 
-/// Sessions that are asked whether they have told what a new one repeats under other times. In a
-/// larger family it may be told twice.
+/// Sessions that are asked for the events which a new source repeats under other times. In a larger
+/// family they may be recorded twice.
 pub(crate) const KINDRED_MAX: usize = 64;
 
 /// Sources that a history is followed back through; what lies further back is not shown.

@@ -1,4 +1,4 @@
-//! How often a look has found what no notification told of, and where that happens too often.
+//! Counts changes that a poll found and no notification announced, and names folders with many.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 use std::path::{Path, PathBuf};
@@ -6,51 +6,51 @@ use std::time::Duration;
 
 use crate::schedule::Moment;
 
-/// How long a notification may be under way when somebody looks before it arrives.
+/// How long a notification may take to arrive after a poll has found the change.
 const UNDER_WAY: Duration = Duration::from_secs(5);
 
-/// So many misses of one folder within this time, and its notifications are not relied on.
+/// With so many misses within this time the notifications of a folder are not relied on.
 const MANY: usize = 3;
 const WITHIN: Duration = Duration::from_secs(10 * 60);
 
 #[derive(Default)]
 pub(crate) struct MissedEvents {
-    /// Sources with something new that somebody has told of, since they were looked at last.
+    /// Sources that a notification named since their last poll.
     told: HashSet<PathBuf>,
-    /// Sources that had grown though nobody had told so, and when that was seen.
+    /// Sources that had grown without a notification, and when the poll saw it.
     suspected: BTreeMap<PathBuf, Moment>,
     /// The last misses of each folder that is watched.
     by_root: BTreeMap<PathBuf, VecDeque<Moment>>,
 }
 
-/// What has become of suspicions.
+/// The misses that are certain by now.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct MissReport {
     pub count: u64,
-    /// Folders that had too many.
+    /// Folders with too many.
     pub roots: Vec<PathBuf>,
 }
 
 impl MissedEvents {
-    /// Somebody has told of a source, or it is known anyway that there is more.
-    pub(crate) fn tell(&mut self, path: &Path) {
+    /// Notes that a notification named a source, or that more of it is expected anyway.
+    pub(crate) fn note_notified(&mut self, path: &Path) {
         self.suspected.remove(path);
         if !self.told.contains(path) {
             self.told.insert(path.to_owned());
         }
     }
 
-    /// A source was looked at.
-    pub(crate) fn looked(&mut self, path: &Path, has_grown: bool, now: Moment) {
+    /// Notes a poll. A notification that comes shortly after it still counts.
+    pub(crate) fn note_poll(&mut self, path: &Path, has_grown: bool, now: Moment) {
         let was_told = self.told.remove(path);
         if has_grown && !was_told {
             self.suspected.entry(path.to_owned()).or_insert(now);
         }
     }
 
-    /// Counts those of which nobody has told by now. What lies in no folder of `watched` was not
-    /// to be told of.
-    pub(crate) fn settle(&mut self, watched: &BTreeSet<PathBuf>, now: Moment) -> MissReport {
+    /// Counts sources whose notification did not come in time. Sources outside of `watched` have
+    /// none.
+    pub(crate) fn count_missed(&mut self, watched: &BTreeSet<PathBuf>, now: Moment) -> MissReport {
         let mut missed = MissReport::default();
         let is_late = |since: &Moment| now.saturating_sub(*since) >= UNDER_WAY;
         for (path, since) in self.suspected.extract_if(.., |_, since| is_late(since)) {
@@ -85,35 +85,39 @@ mod tests {
     const SOURCE: &str = "/home/dev/.claude/projects/app/s.jsonl";
 
     #[test]
-    fn what_was_told_before_or_shortly_after_is_not_missed() {
+    fn late_notification_is_no_miss() {
         let mut misses = MissedEvents::default();
         let source = Path::new(SOURCE);
-        misses.tell(source);
-        misses.looked(source, true, seconds(1));
-        misses.looked(source, true, seconds(2));
-        misses.tell(source);
-        misses.looked(source, false, seconds(3));
-        assert_eq!(misses.settle(&watched(), seconds(100)), MissReport::default());
+        misses.note_notified(source);
+        misses.note_poll(source, true, seconds(1));
+        misses.note_poll(source, true, seconds(2));
+        misses.note_notified(source);
+        misses.note_poll(source, false, seconds(3));
+        assert_eq!(misses.count_missed(&watched(), seconds(100)), MissReport::default());
     }
 
     #[test]
-    fn what_nobody_tells_of_is_missed_once() {
+    fn change_is_missed_once() {
         let mut misses = MissedEvents::default();
         let sources = [SOURCE, "/home/dev/.codex/sessions/rollout.jsonl"];
         for source in sources {
-            misses.looked(Path::new(source), true, seconds(1));
+            misses.note_poll(Path::new(source), true, seconds(1));
         }
-        assert_eq!(misses.settle(&watched(), seconds(2)).count, 0, "it may still be told");
-        assert_eq!(misses.settle(&watched(), seconds(7)).count, 1, "the other is not watched");
-        assert_eq!(misses.settle(&watched(), seconds(100)).count, 0);
+        assert_eq!(misses.count_missed(&watched(), seconds(2)).count, 0, "it may still be told");
+        assert_eq!(
+            misses.count_missed(&watched(), seconds(7)).count,
+            1,
+            "the other is not watched"
+        );
+        assert_eq!(misses.count_missed(&watched(), seconds(100)).count, 0);
     }
 
     #[test]
-    fn a_folder_with_many_misses_in_a_short_time_is_named() {
+    fn folder_with_many_misses_is_named() {
         let mut misses = MissedEvents::default();
         let mut named = |at: u64| {
-            misses.looked(Path::new(SOURCE), true, seconds(at));
-            misses.settle(&watched(), seconds(at + 10)).roots.len()
+            misses.note_poll(Path::new(SOURCE), true, seconds(at));
+            misses.count_missed(&watched(), seconds(at + 10)).roots.len()
         };
         assert_eq!([0, 400, 800].map(&mut named), [0, 0, 0], "they are far apart");
         assert_eq!(named(900), 1);

@@ -1,7 +1,8 @@
-//! Sources that are read again with the present parsers, from what was kept of them.
+//! Parses sources again with the current parsers, from their stored originals.
 //!
-//! What is known stays as it is; what was not understood before is told now, in the place of the
-//! event that said so. Nothing is told twice and nothing is taken back.
+//! Recorded events stay as they are. A record that was not understood before gives its events now,
+//! and the first of them amends the event that reported the unknown record. Nothing is recorded
+//! twice and nothing is removed.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::File;
@@ -26,11 +27,11 @@ use crate::record::SourceRecord;
 use crate::record_reader::{NextRecord, RecordReader};
 use crate::sink::{Batch, Sink, StoredOriginal, UnknownRecord};
 use crate::source::Source;
-use crate::tailer::{beside, feed, is_whole_json, place, turn_to};
+use crate::tailer::{beside, is_whole_json, parse_record, record_at, start_record};
 use crate::thread_state::ThreadState;
 
 impl Ingester<'_> {
-    /// Reads everything of one agent again, as far as it was kept.
+    /// Parses all sources of one agent again, as far as their originals are stored.
     pub fn reparse(
         &self,
         provider: &str,
@@ -66,11 +67,11 @@ impl Ingester<'_> {
             }
         }
         sink.settle().map_err(CaptureError::Unrecorded)?;
-        summary.conclude();
+        summary.report_unknown();
         Ok(summary)
     }
 
-    /// The sources of an agent that were read before, whether they are still there or not.
+    /// The sources of an agent that were read before, whether they still exist or not.
     fn sources_of(
         &self,
         agent: &dyn Agent,
@@ -92,7 +93,7 @@ impl Ingester<'_> {
             let found = self.recognised(agent, &checkpoint);
             match found {
                 Some(RecognizedSource { form, session, role }) => {
-                    // A database does not say by its name whom it told of.
+                    // The path of a database does not contain the session.
                     let first = || checkpoint.threads.keys().next().cloned();
                     let first = if form == SourceForm::Rows { first() } else { None };
                     let source = Source { form, session: first.unwrap_or(session), role, ..gone };
@@ -104,7 +105,7 @@ impl Ingester<'_> {
         Ok(sources)
     }
 
-    /// What a source is by its name and place, though it may be gone.
+    /// What a source is by its path, though the file may be gone.
     fn recognised(&self, agent: &dyn Agent, checkpoint: &Checkpoint) -> Option<RecognizedSource> {
         let below = |root: &Path| agent.recognise(checkpoint.path.strip_prefix(root).ok()?);
         agent.roots(self.environment).into_iter().find_map(|SourceRoot { path, .. }| {
@@ -128,14 +129,14 @@ impl Ingester<'_> {
                 unknown.insert(record.record.clone(), record);
             }
         }
-        // What rows are called is not kept with them, so that some of what they told could not be
-        // known again. What was not understood is known by its place.
+        // The keys of rows are not stored with them, so some of their events could not be recognised.
+        // Unknown records are recognised by their place, so only these are parsed again.
         let only: Option<HashSet<String>> =
             (source.form == SourceForm::Rows).then(|| unknown.keys().cloned().collect());
         let mut last = None;
         for generation in 0..=checkpoint.generation {
             let kept = match source.form {
-                // Of what is compressed already nothing else is kept.
+                // Of a compressed source no original is stored.
                 SourceForm::PackedLines if generation == checkpoint.generation => {
                     packed(source, checkpoint)?
                 }
@@ -152,7 +153,7 @@ impl Ingester<'_> {
                 summary.bytes += bytes;
                 let mut drafts = news(parsed, &mut unknown, only.as_ref(), sink)?;
                 admit(source.provider, &checkpoint.threads, &mut drafts, sink);
-                summary.add(source.provider, &drafts);
+                summary.count_events(source.provider, &drafts);
                 if !drafts.is_empty() {
                     let to = recorded.to_owned();
                     let from = Some(to.clone());
@@ -179,7 +180,7 @@ impl Ingester<'_> {
     }
 }
 
-/// What was kept of a source, read with a parser that knows nothing of it yet.
+/// The stored original of a source, read with a fresh parser.
 struct Again<'a> {
     source: &'a Source,
     generation: u32,
@@ -203,14 +204,14 @@ impl<'a> Again<'a> {
         Again { source, generation, records, parser, threads, number: 0, is_at_end: false }
     }
 
-    /// Learns what stands before the session's own records: it repeats another session, which told
-    /// it. Only the source itself has that; `false` if it is gone.
+    /// Feeds the parser the copied records before the session's own ones, which another session
+    /// recorded. Only the source itself has them; `false` if it is gone.
     fn learn(&mut self, checkpoint: &Checkpoint, own: u64, now: Time) -> io::Result<bool> {
         if !self.source.form.is_in_place() {
             return Ok(false);
         }
         let Ok(file) = File::open(&self.source.path) else { return Ok(false) };
-        if !checkpoint.fits(&file, file.metadata()?.len())? {
+        if !checkpoint.matches_file(&file, file.metadata()?.len())? {
             return Ok(false);
         }
         let copied = StoredOriginal { from: 0, bytes: Box::new(file.take(own)) };
@@ -225,7 +226,7 @@ impl<'a> Again<'a> {
         Ok(true)
     }
 
-    /// What the next records tell, and how many bytes they have.
+    /// The events of the next records, and how many bytes these have.
     fn chunk(&mut self, now: Time, is_held: bool) -> io::Result<Option<(ParsedEvents, u64)>> {
         if self.is_at_end {
             return Ok(None);
@@ -240,14 +241,16 @@ impl<'a> Again<'a> {
             record.clear();
             match records.next(&mut record)? {
                 NextRecord::Whole { offset, bytes, .. } => {
-                    // An entry of a document is called by what it says.
+                    // The key of an entry is the hash of its text.
                     let key = match source.form {
                         SourceForm::Document { .. } => print(bytes.trim_ascii_end()),
                         _ => String::new(),
                     };
-                    let at =
-                        SourceRecord { key: &key, ..place(offset, bytes.len() as u64, *number) };
-                    feed(&mut **parser, &mut builder, at, bytes);
+                    let at = SourceRecord {
+                        key: &key,
+                        ..record_at(offset, bytes.len() as u64, *number)
+                    };
+                    parse_record(&mut **parser, &mut builder, at, bytes);
                     bytes_read += bytes.len() as u64;
                     *number += 1;
                 }
@@ -259,7 +262,12 @@ impl<'a> Again<'a> {
                     *is_at_end = true;
                     let is_block = matches!(source.form, SourceForm::Blocks(_));
                     if is_block || is_whole_json(bytes) {
-                        feed(&mut **parser, &mut builder, place(offset, length, *number), bytes);
+                        parse_record(
+                            &mut **parser,
+                            &mut builder,
+                            record_at(offset, length, *number),
+                            bytes,
+                        );
                     }
                     break;
                 }
@@ -270,7 +278,7 @@ impl<'a> Again<'a> {
             }
         }
         if *is_at_end && parser.holds() && !is_held {
-            turn_to(&**parser, &mut builder, &place(0, 0, *number));
+            start_record(&**parser, &mut builder, &record_at(0, 0, *number));
             parser.rest(&mut builder);
         }
         Ok(Some((builder.finish(), bytes_read)))
@@ -292,15 +300,15 @@ fn records(source: &Source, kept: StoredOriginal) -> Box<dyn RecordReader> {
 /// The text of a compressed file up to where it was read, if it is still there.
 fn packed(source: &Source, checkpoint: &Checkpoint) -> io::Result<Option<StoredOriginal>> {
     let Ok(file) = File::open(&source.path) else { return Ok(None) };
-    if !checkpoint.fits_packed(&file, file.metadata()?.len())? {
+    if !checkpoint.matches_packed(&file, file.metadata()?.len())? {
         return Ok(None);
     }
     let plain = zstd::Decoder::new(file)?.take(checkpoint.offset);
     Ok(Some(StoredOriginal { from: 0, bytes: Box::new(plain) }))
 }
 
-/// What nobody knew before, of all records or `only` of some. The first news of a record that was
-/// not understood stands in for the event that said so.
+/// The events that are not recorded yet, of all records or of `only` some. The first new event of a
+/// record that was not understood amends the event that reported it.
 fn news(
     parsed: ParsedEvents,
     unknown: &mut HashMap<String, UnknownRecord>,
@@ -344,7 +352,8 @@ fn news(
     Ok(news)
 }
 
-/// What is known of sessions now. Epochs that the clock or a hook closed stand in no source.
+/// The states of sessions after parsing again. Epochs that the clock or a hook closed stand in no
+/// source, so their fields are taken from before.
 fn merged(
     before: &BTreeMap<String, ThreadState>,
     now: BTreeMap<String, ThreadState>,

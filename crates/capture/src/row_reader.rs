@@ -1,7 +1,7 @@
 //! A source that is one session in a database: its rows behind a watermark, in order.
 //!
-//! Every page is read in a snapshot of its own, so that nobody who writes waits for us. What the
-//! rows are is the agent's: it gives SQL that only reads.
+//! Every page is read in a snapshot of its own, so that the agent never waits for a lock of ours. The
+//! agent's adapter supplies the SQL, which only reads.
 
 use std::collections::VecDeque;
 use std::io;
@@ -18,8 +18,8 @@ use crate::limit::{BATCH_BYTES_MAX, PAGE_ROWS_MAX};
 use crate::record_reader::{NextRecord, RecordReader};
 use crate::source::short_hash;
 
-/// How the database of an agent is asked. An agent may give several; the first whose tables are
-/// all there is used.
+/// The queries for one layout of an agent's database. An adapter may give several; the first whose
+/// tables all exist is used.
 pub struct DatabaseSchema {
     pub tables: &'static [&'static str],
     /// Every session, the newest first: `id`, `parent` (whose subagent it is), `family` (what it
@@ -30,10 +30,10 @@ pub struct DatabaseSchema {
     pub ways: &'static [RowQuery],
 }
 
-/// How the rows of one session are followed.
+/// The queries that follow the rows of one session.
 pub struct RowQuery {
     pub name: &'static str,
-    /// What is said of `:session` itself: a record in front of every pass over its rows.
+    /// The row of `:session` itself, read as a record before every pass over its rows.
     pub head: Option<&'static str>,
     /// Rows of `:session` behind `:after`, in order, at most `:limit`: `after`, `key`, and then
     /// the members of the record. `:after` is empty at the beginning. A way whose rows change in
@@ -57,7 +57,7 @@ pub(crate) struct ListedSession {
     pub digest: String,
 }
 
-/// Everything a database has; nothing if it is not one of the agent's.
+/// All sessions of a database; none if its layout is unknown.
 pub(crate) fn list(agent: &dyn Agent, path: &Path) -> io::Result<Vec<ListedSession>> {
     let database = Database::open(path)?;
     let listed = list_from(agent, database.connection());
@@ -103,14 +103,14 @@ fn schema(
     Ok(None)
 }
 
-/// The rows of one session from a watermark on.
+/// Reads the rows of one session from a watermark on.
 pub(crate) struct RowReader {
     path: PathBuf,
     database: Database,
     session: String,
     /// `None` for a session that is gone.
     way: Option<&'static RowQuery>,
-    /// Behind the last row that was given.
+    /// The mark behind the last row that was returned.
     mark: RowMark,
     page: VecDeque<FetchedRow>,
     offset: u64,
@@ -168,7 +168,7 @@ impl RowReader {
         })
     }
 
-    /// Reads the next page; whether there was anything.
+    /// Reads the next page and returns whether it has rows.
     fn turn(&mut self, way: &'static RowQuery) -> io::Result<bool> {
         let mut read = self.read(way);
         if !self.database.is_unchanged()? {
@@ -187,7 +187,7 @@ impl RowReader {
         way: &'static RowQuery,
     ) -> rusqlite::Result<(VecDeque<FetchedRow>, Option<i64>)> {
         let connection = self.database.connection();
-        // One snapshot for all that is asked.
+        // One snapshot for all queries: rows and the newest change belong together.
         let snapshot = connection.unchecked_transaction()?;
         let until = match (way.newest, self.mark.until) {
             (Some(newest), None) => {
@@ -271,7 +271,7 @@ impl RecordReader for RowReader {
 }
 
 impl RowMark {
-    /// Whether the database still has what was read last.
+    /// Whether the database still has the row that was read last.
     fn fits(
         &self,
         way: &RowQuery,
@@ -292,7 +292,7 @@ impl RowMark {
     }
 }
 
-/// The way a session is followed: as before while that is possible.
+/// The queries for a session: the ones used before, as long as the schema has them.
 fn way(
     agent: &dyn Agent,
     connection: &Connection,
@@ -352,7 +352,7 @@ fn member(value: ValueRef<'_>, is_json: bool) -> Raw {
     }
 }
 
-/// JSON as it is, if it is some; a record is a line.
+/// The text as JSON on one line, because a record is a line; `None` for other text.
 fn on_one_line(text: &str) -> Option<Raw> {
     let json = Raw::parse(text).ok()?;
     if !text.contains('\n') {

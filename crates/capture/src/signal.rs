@@ -1,8 +1,8 @@
-//! What somebody beside the source says of a session: a hook tells that a turn or the session has
-//! ended, or that the history is about to be compacted or cleared.
+//! Signals: a hook announces that a turn or a session has ended, or that the history is about to be
+//! compacted or cleared.
 //!
-//! A sign never goes before its source: the source is read to its end first, and what stands there
-//! wins. A sign that comes twice, or late, says nothing new.
+//! The source wins over a signal. It is read to its end first, and a signal adds only what the source
+//! does not say. A signal that comes twice, or late, adds nothing.
 
 use std::path::{Path, PathBuf};
 
@@ -22,7 +22,7 @@ use crate::limit::{LATE_MILLIS, SIGN_WAITS_MILLIS};
 use crate::sink::{Batch, Sink};
 use crate::source::Source;
 
-/// What a sign says.
+/// What a signal announces.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SignalKind {
     /// One turn is over.
@@ -35,35 +35,35 @@ pub enum SignalKind {
     Stop,
 }
 
-/// A sign of one session.
+/// A signal about one session.
 #[derive(Clone, Copy, Debug)]
 pub struct SessionSignal<'a> {
-    /// Its own name, kept with what comes of it.
+    /// Its own name, stored with the events that come of it.
     pub name: &'a str,
     pub kind: SignalKind,
     pub provider: &'a str,
     /// The provider's id of the session.
     pub session: &'a str,
-    /// Where the session is written, if that was said. It is believed within the agent's folders.
+    /// The file of the session, if the hook named it. Only paths below the agent's folders count.
     pub transcript: Option<&'a Path>,
     pub at: Time,
     pub reason: Option<&'a str>,
-    /// A later sign of the same session waits behind it, so that it cannot wait any longer.
+    /// A later signal of the same session waits behind this one, so it cannot wait any longer.
     pub is_followed: bool,
 }
 
-/// What came of a sign.
+/// What came of a signal or of a call of a hook.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SignalOutcome {
-    /// It is done with: recorded, or there was nothing to add.
+    /// It was recorded, or there was nothing to add.
     Done,
-    /// The source may still tell it better; to be asked again.
+    /// The source may still say it better; the caller tries again later.
     Pending,
     /// No source of the session was read yet.
     UnknownSession,
 }
 
-/// Which session something is about, as somebody beside it says.
+/// The session that a signal or a call of a hook names.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SessionRef<'a> {
     pub provider: &'a str,
@@ -79,7 +79,7 @@ impl<'a> SessionRef<'a> {
 }
 
 impl Ingester<'_> {
-    /// Reads the session a sign is about to its end, and records what only the sign tells.
+    /// Reads the session of a signal to its end, and records what only the signal says.
     pub fn apply_signal(
         &self,
         sign: &SessionSignal<'_>,
@@ -91,27 +91,27 @@ impl Ingester<'_> {
         };
         let SessionSignal { provider, session, transcript, .. } = *sign;
         let about = SessionRef { provider, session, transcript };
-        match self.read_on(*agent, &about, sink, summary)? {
-            Some(known) => self.record(*agent, sign, known, sink, summary),
+        match self.read_to_end(*agent, &about, sink, summary)? {
+            Some(known) => self.record_signal(*agent, sign, known, sink, summary),
             None => Ok(SignalOutcome::UnknownSession),
         }
     }
 
-    /// Reads the session to its end, and says how far that is; `None` for one nobody knows.
-    pub(crate) fn read_on(
+    /// Reads the session to its end and returns its checkpoint; `None` if no source holds it.
+    pub(crate) fn read_to_end(
         &self,
         agent: &dyn Agent,
         about: &SessionRef<'_>,
         sink: &mut dyn Sink,
         summary: &mut IngestSummary,
     ) -> Result<Option<RecordedCheckpoint>, CaptureError> {
-        let named = about.transcript.and_then(|path| self.named_place(agent, path, summary));
+        let named = about.transcript.and_then(|path| self.transcript_source(agent, path, summary));
         let place = match named {
             Some(path) => Some(path),
-            None => self.known(about, sink)?.map(|(_, checkpoint, _)| checkpoint.path),
+            None => self.find_checkpoint(about, sink)?.map(|(_, checkpoint, _)| checkpoint.path),
         };
         if let Some(path) = &place {
-            self.look(path, u64::MAX, sink, summary)?;
+            self.poll_source(path, u64::MAX, sink, summary)?;
             sink.settle().map_err(CaptureError::Unrecorded)?;
             for found in discover_at(agent, self.environment, path, &mut summary.warnings) {
                 let key = found.source.key();
@@ -124,21 +124,21 @@ impl Ingester<'_> {
                 }
             }
         }
-        // It moved, or stands in a file that does not say so by its name.
-        self.known(about, sink)
+        // The file has moved, or its name does not contain the session.
+        self.find_checkpoint(about, sink)
     }
 
-    fn known(
+    fn find_checkpoint(
         &self,
         about: &SessionRef<'_>,
         sink: &dyn Sink,
     ) -> Result<Option<RecordedCheckpoint>, CaptureError> {
-        let known = self.source_index.find(about.provider, about.session, sink);
+        let known = self.source_index.find_source(about.provider, about.session, sink);
         known.map_err(CaptureError::Positions)
     }
 
-    /// The source at a path that somebody named, if it lies where the agent writes.
-    pub(crate) fn named_place(
+    /// The source at a path that a hook named, if it lies below the agent's folders.
+    pub(crate) fn transcript_source(
         &self,
         agent: &dyn Agent,
         path: &Path,
@@ -149,7 +149,7 @@ impl Ingester<'_> {
         (!found.is_empty()).then_some(path)
     }
 
-    fn record(
+    fn record_signal(
         &self,
         agent: &dyn Agent,
         sign: &SessionSignal<'_>,
@@ -173,9 +173,9 @@ impl Ingester<'_> {
         if drafts.is_empty() {
             return Ok(SignalOutcome::Done);
         }
-        drafts.iter_mut().for_each(|draft| mark(draft, sign));
+        drafts.iter_mut().for_each(|draft| mark_signal(draft, sign));
         admit(agent.provider(), &checkpoint.threads, &mut drafts, sink);
-        summary.add(agent.provider(), &drafts);
+        summary.count_events(agent.provider(), &drafts);
         self.open_epochs.may_be_in(key.clone());
         let batch = Batch { source: key, from: Some(recorded), to: checkpoint.encode(), drafts };
         sink.put(batch).map_err(|source| CaptureError::Sink { path, source })?;
@@ -185,8 +185,8 @@ impl Ingester<'_> {
 }
 
 impl EventBuilder<'_> {
-    /// Tells what a sign adds to what the source told; `false` if the source may still do so. It
-    /// never does where ends of turns are `untold`.
+    /// Adds what the signal says and the source does not; `false` if the source may still say it. With
+    /// `is_untold` the agent's records never contain ends of turns, so there is nothing to wait for.
     fn apply_signal(&mut self, sign: &SessionSignal<'_>, now: Time, is_untold: bool) -> bool {
         let at = Some(sign.at);
         let thread = self.thread();
@@ -221,8 +221,8 @@ impl EventBuilder<'_> {
     }
 }
 
-/// Says of an event that it comes from a sign and stands in no record.
-fn mark(draft: &mut Draft, sign: &SessionSignal<'_>) {
+/// Marks an event as one that comes from a signal and stands in no record.
+fn mark_signal(draft: &mut Draft, sign: &SessionSignal<'_>) {
     draft.source = How::Hook;
     draft.metadata.remove("record");
     draft.metadata.insert("signal".to_owned(), Raw::from_value(sign.name).expect("a text encodes"));

@@ -1,7 +1,8 @@
-//! Epochs that are over because nobody has added to them for long.
+//! Closes epochs to which nothing was added for long.
 //!
-//! What a source tells depends on its bytes alone; that nothing comes any more is told by the
-//! clock. The event is the one that reading would tell if something came after the pause.
+//! The events of a source depend on its bytes alone, and bytes cannot say that nothing follows; the
+//! clock does. The event has the id that parsing would give it if something came after the pause, so
+//! it is recorded once.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -15,30 +16,30 @@ use crate::ingester::{IngestSummary, Ingester};
 use crate::sink::{Batch, KnownSource, Sink, SinkError};
 use crate::source::Source;
 
-/// The sources that may have an open epoch, for whoever has just seen all of them: those that had
-/// one then, and those that were read since.
+/// The sources that may have an open epoch: those that had one at the last sweep, and those that
+/// were read since.
 #[derive(Default)]
 pub(crate) struct OpenEpochs(RefCell<Option<BTreeSet<String>>>);
 
 impl OpenEpochs {
-    /// Whether a source has one. Most have none, which is quicker to see than to parse.
+    /// Whether a source has one. Searching the text is cheaper than parsing it, and most have none.
     pub(crate) fn is_in(recorded: &str) -> bool {
         recorded.contains("\"epoch_from\"")
     }
 
-    /// All sources were seen, and these have one.
+    /// Replaces the set after a sweep.
     pub(crate) fn are(&self, keys: BTreeSet<String>) {
         self.0.replace(Some(keys));
     }
 
-    /// This source is read on.
+    /// Adds a source that is read on.
     pub(crate) fn may_be_in(&self, key: String) {
         if let Some(keys) = &mut *self.0.borrow_mut() {
             keys.insert(key);
         }
     }
 
-    /// The sources with open epochs, and what is recorded of them.
+    /// Takes the sources with open epochs, with their recorded checkpoints.
     fn take(&self, sink: &dyn Sink) -> Result<Vec<(String, String)>, SinkError> {
         let mut open = Vec::new();
         if let Some(keys) = self.0.take() {
@@ -58,9 +59,9 @@ impl OpenEpochs {
 }
 
 impl Ingester<'_> {
-    /// Closes the epochs of sources that were silent for half an hour. While a turn is open and
-    /// `runs` says of its provider and session that somebody is at work, it is not over, however
-    /// long a build takes.
+    /// Closes the epochs of sources that were silent for half an hour. An epoch stays open while a
+    /// turn is open and `runs` says of its provider and session that the agent's process is alive: a
+    /// build may take long.
     pub fn close_silent(
         &self,
         sink: &mut dyn Sink,
@@ -98,10 +99,10 @@ impl Ingester<'_> {
             if drafts.is_empty() {
                 continue;
             }
-            // They stand in no record.
+            // No record says so.
             drafts.iter_mut().for_each(|draft| drop(draft.metadata.remove("record")));
             admit(agent.provider(), &checkpoint.threads, &mut drafts, sink);
-            summary.add(agent.provider(), &drafts);
+            summary.count_events(agent.provider(), &drafts);
             let to = checkpoint.encode();
             let batch = Batch { source: key, from: Some(recorded), to, drafts };
             sink.put(batch).map_err(|source| CaptureError::Sink { path, source })?;
@@ -113,7 +114,7 @@ impl Ingester<'_> {
     }
 }
 
-/// Whether something was added to a file that was not read yet.
+/// Whether the file has bytes that were not read yet.
 fn has_grown(checkpoint: &Checkpoint) -> bool {
     let is_file = checkpoint.watermark.is_none();
     is_file && fs::metadata(&checkpoint.path).is_ok_and(|there| there.len() > checkpoint.size)

@@ -1,4 +1,4 @@
-//! Who takes the events: the journal, seen from here.
+//! The journal, as capture sees it.
 
 use std::io::Read;
 

@@ -1,8 +1,8 @@
-//! Which source tells of a session, for those who are asked about one again and again.
+//! Which source holds which session.
 //!
-//! Whoever speaks beside a source need not name it. All sources are looked through once, when
-//! somebody asks first; from then on each is noted as it is read. So a call of a hook, or an
-//! export, costs the same however long the history is.
+//! A hook or an export names a session, not a source. The index loads all checkpoints once, with the
+//! first question, and follows each source as it is read from then on. So a call of a hook costs the
+//! same however long the history is.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -15,25 +15,25 @@ use crate::limit::KINDRED_MAX;
 use crate::sink::{Sink, SinkError};
 use crate::thread_state::ParentLink;
 
-/// What sources tell of which sessions, as far as somebody has asked.
+/// Finds the source of a session, and sessions that share history with it.
 #[derive(Default)]
 pub struct SourceIndex {
-    /// What all sources say of sessions, once somebody has asked.
+    /// Loaded with the first question.
     sessions: RefCell<Option<SessionIndex>>,
 }
 
-/// Sessions by their hashes: of many, their names would take long to read and much to hold.
+/// Sessions by their hashes: the names of many sessions would take much memory.
 #[derive(Default)]
 struct SessionIndex {
     source_index: HashMap<u64, IndexedSource>,
-    /// By provider, those that others say they come from and that nobody has told of yet.
+    /// By provider: sessions that others name as their parent and that no source has shown yet.
     awaited: HashMap<String, HashSet<u64>>,
-    /// By provider and session, those in which a part of it may be told: whom it comes from, and who
-    /// comes from it and shows nothing of it.
+    /// By provider and session: sessions in which a part of it may be recorded. These are its parent,
+    /// and forks of it that do not say how much of it they show.
     kindred: HashMap<String, HashMap<u64, Vec<String>>>,
 }
 
-/// The newest source that tells of a session.
+/// The newest source that holds a session.
 struct IndexedSource {
     key: Box<str>,
     /// When something was added to it.
@@ -41,15 +41,15 @@ struct IndexedSource {
 }
 
 impl SourceIndex {
-    /// The source that tells of a session, and how far it was read.
-    pub(crate) fn find(
+    /// The source that holds a session, and its checkpoint.
+    pub(crate) fn find_source(
         &self,
         provider: &str,
         session: &str,
         sink: &dyn Sink,
     ) -> Result<Option<RecordedCheckpoint>, SinkError> {
         let hash = hash(provider, session);
-        let key = self.ask(sink, |sessions| {
+        let key = self.with_sessions(sink, |sessions| {
             sessions.source_index.get(&hash).map(|teller| teller.key.clone().into_string())
         })?;
         let Some(key) = key else { return Ok(None) };
@@ -59,8 +59,8 @@ impl SourceIndex {
         Ok(its.map(|(checkpoint, recorded)| (key, checkpoint, recorded)))
     }
 
-    /// A source was read so far.
-    pub(crate) fn put(&self, key: &str, checkpoint: &Checkpoint) {
+    /// Takes over the sessions and parents of a source that was read on.
+    pub(crate) fn note_checkpoint(&self, key: &str, checkpoint: &Checkpoint) {
         if let Some(sessions) = &mut *self.sessions.borrow_mut() {
             let threads = checkpoint.threads.iter();
             let threads = threads.map(|(session, thread)| (session, thread.parent.as_ref()));
@@ -68,15 +68,15 @@ impl SourceIndex {
         }
     }
 
-    /// Whether others may have told of a session whose source is read for the first time: it has to
-    /// do with them, or one of them comes from somebody that nobody has told of.
-    pub(crate) fn may_have_told(
+    /// Whether a part of a session may be recorded in others though its source is read for the first
+    /// time: it shares history with one of them, or one of them names a parent that is not known yet.
+    pub(crate) fn is_related(
         &self,
         provider: &str,
         session: &str,
         sink: &dyn Sink,
     ) -> Result<bool, SinkError> {
-        self.ask(sink, |sessions| {
+        self.with_sessions(sink, |sessions| {
             let awaited = sessions.awaited.get(provider);
             let kindred = sessions.kindred.get(provider);
             awaited.is_some_and(|awaited| !awaited.is_empty())
@@ -84,17 +84,17 @@ impl SourceIndex {
         })
     }
 
-    /// The sessions in which a part of these may be told, nearest first, and these themselves.
-    pub(crate) fn kindred(
+    /// These sessions, then those in which a part of them may be recorded, nearest first.
+    pub(crate) fn related_sessions(
         &self,
         provider: &str,
         of: &[&str],
         sink: &dyn Sink,
     ) -> Result<Vec<String>, SinkError> {
-        self.ask(sink, |sessions| sessions.kindred(provider, of))
+        self.with_sessions(sink, |sessions| sessions.related_sessions(provider, of))
     }
 
-    fn ask<T>(
+    fn with_sessions<T>(
         &self,
         sink: &dyn Sink,
         ask: impl FnOnce(&SessionIndex) -> T,
@@ -124,14 +124,14 @@ impl SessionIndex {
         let provider = key.split_once(':').map_or("", |(provider, _)| provider);
         for (session, parent) in threads {
             let hash = self::hash(provider, session);
-            self.tell(hash, provider, key, grown);
+            self.note_source(hash, provider, key, grown);
             if let Some(parent) = parent.filter(|parent| parent.is_repeated()) {
-                self.join(provider, session, parent);
+                self.link_sessions(provider, session, parent);
             }
         }
     }
 
-    fn kindred(&self, provider: &str, of: &[&str]) -> Vec<String> {
+    fn related_sessions(&self, provider: &str, of: &[&str]) -> Vec<String> {
         let mut found: Vec<String> = of.iter().map(|name| (*name).to_owned()).collect();
         let Some(kindred) = self.kindred.get(provider) else { return found };
         let mut at = 0;
@@ -145,8 +145,8 @@ impl SessionIndex {
         found
     }
 
-    /// A session begins with what another one said.
-    fn join(&mut self, provider: &str, session: &String, parent: &ParentLink) {
+    /// Notes that a session begins with the history of its parent.
+    fn link_sessions(&mut self, provider: &str, session: &String, parent: &ParentLink) {
         let kindred = self.kindred.entry(provider.to_owned()).or_default();
         let mut add = |one: &str, other: &String| {
             let others = kindred.entry(hash(provider, one)).or_default();
@@ -158,7 +158,7 @@ impl SessionIndex {
         if parent.seq > 0 {
             return;
         }
-        // What it shows nothing of it may have told itself.
+        // A fork that shows nothing of its parent may have recorded the common part itself.
         add(&parent.session, session);
         let parent = hash(provider, &parent.session);
         if !self.source_index.contains_key(&parent) {
@@ -166,7 +166,7 @@ impl SessionIndex {
         }
     }
 
-    fn tell(&mut self, hash: u64, provider: &str, key: &str, grown: i64) {
+    fn note_source(&mut self, hash: u64, provider: &str, key: &str, grown: i64) {
         if let Some(awaited) = self.awaited.get_mut(provider) {
             awaited.remove(&hash);
         }
@@ -185,7 +185,7 @@ fn hash(provider: &str, session: &str) -> u64 {
     hasher.finish()
 }
 
-/// What is read here of a position; the rest is skipped, which is most of it.
+/// The part of a checkpoint that is read here. Most of a checkpoint is skipped.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct CheckpointThreads {
@@ -193,7 +193,7 @@ struct CheckpointThreads {
     threads: BTreeMap<String, ThreadParent>,
 }
 
-/// What is read here of a session in it.
+/// The part of a session in it.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct ThreadParent {
@@ -201,7 +201,7 @@ struct ThreadParent {
 }
 
 impl CheckpointThreads {
-    /// What was recorded. Of what nobody can go on from, nothing is known.
+    /// A text that cannot be parsed counts as one without sessions.
     fn parse(recorded: &str) -> CheckpointThreads {
         serde_json::from_str(recorded).unwrap_or_default()
     }
@@ -212,11 +212,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_a_large_family_some_are_asked() {
+    fn large_family_is_cut() {
         let mut sessions = SessionIndex::default();
         for fork in 0..2 * KINDRED_MAX {
-            sessions.join("parrot", &fork.to_string(), &ParentLink::unseen("parent"));
+            sessions.link_sessions("parrot", &fork.to_string(), &ParentLink::unseen("parent"));
         }
-        assert_eq!(sessions.kindred("parrot", &["parent"]).len(), KINDRED_MAX);
+        assert_eq!(sessions.related_sessions("parrot", &["parent"]).len(), KINDRED_MAX);
     }
 }

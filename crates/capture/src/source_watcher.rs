@@ -1,4 +1,7 @@
-//! Goes on as agents write: notifications say where to look, polling makes sure.
+//! Reads on while agents write: notifications say which sources to poll, a schedule polls the rest.
+//!
+//! Notifications are hints only. The system may drop them, and some file systems send none, so
+//! active sources are polled anyway and everything is listed again every few minutes.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
@@ -21,35 +24,36 @@ use crate::sink::Sink;
 use crate::stop_flag::StopFlag;
 use crate::warning_dedup::WarningDedup;
 
-/// Everything is listed again this often, whatever was noticed meanwhile.
+/// How often all sources are listed again, whatever the notifications said.
 const SWEEP: Duration = Duration::from_secs(10 * 60);
 /// The same while some folder cannot be watched.
 const SWEEP_UNWATCHED: Duration = Duration::from_secs(5);
-/// How often folders that were not there are looked for, whatever was noticed meanwhile.
+/// How often missing root folders are looked for, whatever the notifications said.
 const ROOTS: Duration = Duration::from_secs(60);
 /// The same while some folder cannot be watched.
 const ROOTS_UNWATCHED: Duration = Duration::from_secs(5);
-/// How long a folder that cannot be watched is left at that.
+/// How long the watcher waits before it tries again to watch a folder that the system refused.
 const REFUSED_FOR: Duration = Duration::from_secs(60);
-/// The same for one whose changes are not told, though it is watched.
+/// The same for a folder that is watched and whose changes are not announced.
 const DISTRUSTED_FOR: Duration = Duration::from_secs(10 * 60);
-/// The longest time between two errands.
+/// The longest time between two runs of the round task.
 const ERRAND: Duration = Duration::from_secs(5);
 
-/// A folder that appeared is listed again after this time: the system may have begun to watch it
-/// only after something was put there.
+/// A folder that appeared is listed again after this time: files may have been put there before the
+/// system began to watch it.
 const APPEARED: Duration = Duration::from_secs(1);
 /// Folders that wait for that. With more, everything is listed again instead.
 const APPEARED_MAX: usize = 1_024;
 
-/// How long sources that a sweep found are read, before those that were just written to have
-/// their turn again.
+/// How long the backlog of a sweep is read before sources that were just written to have their
+/// turn again.
 const BACKLOG_TURN: Duration = Duration::from_millis(100);
 
-/// Hints that are taken in before something is done about them.
+/// Wakes that are taken in before the next round begins, so that an agent that writes without a
+/// pause cannot hold the round up.
 const WAKES_MAX: usize = 4_096;
 
-/// Has a watch make another round, from another thread.
+/// Makes the watcher begin another round, from another thread.
 #[derive(Clone)]
 pub struct Waker {
     wakes: SyncSender<Wake>,
@@ -57,12 +61,12 @@ pub struct Waker {
 
 impl Waker {
     pub fn wake(&self) {
-        // One that has so much to do makes another round anyway.
+        // A full channel means that another round comes anyway.
         let _ = self.wakes.try_send(Wake::RoundTask);
     }
 }
 
-/// Ends a watch from another thread.
+/// Stops the watcher from another thread.
 #[derive(Clone)]
 pub struct WatchStopper {
     stop: StopFlag,
@@ -72,35 +76,35 @@ pub struct WatchStopper {
 impl WatchStopper {
     pub fn stop(&self) {
         self.stop.ask();
-        // A watch that has ended needs no waking, nor does one that has so much to do.
+        // A watcher that has ended needs no wake, nor does one whose channel is full.
         let _ = self.wakes.try_send(Wake::Stop);
     }
 }
 
-/// What is done with every round beside looking at sources.
+/// Work of the caller that runs with every round, beside the polls.
 pub type RoundTask<'e> =
     &'e mut dyn FnMut(&Ingester<'_>, &mut dyn Sink, &mut IngestSummary) -> Result<(), CaptureError>;
 
 /// Follows all sources until it is stopped.
 pub struct SourceWatcher<'a> {
     ingester: Ingester<'a>,
-    /// Folders of ours; whatever is put into one is a reason for another round.
-    bells: Vec<PathBuf>,
+    /// Folders of the daemon; a file put into one of them begins another round.
+    wake_folders: Vec<PathBuf>,
     wakes: Receiver<Wake>,
     sender: SyncSender<Wake>,
-    /// The system, or we, lost count of what happened.
-    has_lost_count: Arc<AtomicBool>,
+    /// Notifications were lost, by the system or because the channel was full.
+    has_lost_events: Arc<AtomicBool>,
     watcher: Option<RecommendedWatcher>,
-    /// Folders that are watched, and those that cannot be, until when.
+    /// Folders that are watched, and those that are not tried again before some moment.
     watched: BTreeSet<PathBuf>,
     refused: BTreeMap<PathBuf, Moment>,
-    /// Where a folder that is not there would be seen to come: the nearest one above it that is.
-    doorsteps: BTreeSet<PathBuf>,
+    /// The nearest existing folders above roots that are missing: a root that is made shows there.
+    watched_ancestors: BTreeSet<PathBuf>,
     schedule: Schedule,
     stamps: FileStamps,
     misses: MissedEvents,
     warning_dedup: WarningDedup,
-    /// Sources with news that nobody told of, in the order they are read.
+    /// Sources with news that a sweep found, in the order they are read.
     backlog: VecDeque<PathBuf>,
     /// Folders that are listed again, and when.
     appeared: VecDeque<(Moment, PathBuf)>,
@@ -108,31 +112,30 @@ pub struct SourceWatcher<'a> {
 }
 
 impl<'a> SourceWatcher<'a> {
-    /// `bells` are folders in which anything may be put to have another round, unless its name is
-    /// hidden.
-    pub fn new(ingester: Ingester<'a>, bells: Vec<PathBuf>) -> SourceWatcher<'a> {
+    /// A file that is put into one of `wake_folders` begins another round, unless its name is hidden.
+    pub fn new(ingester: Ingester<'a>, wake_folders: Vec<PathBuf>) -> SourceWatcher<'a> {
         let (sender, wakes) = mpsc::sync_channel(HINTS_MAX);
-        let has_lost_count = Arc::new(AtomicBool::new(false));
-        let hints = Hints { sender: sender.clone(), has_lost_count: Arc::clone(&has_lost_count) };
-        // What a link leads to within a root is watched there; what it leads to elsewhere is not ours.
+        let has_lost_events = Arc::new(AtomicBool::new(false));
+        let hints = Hints { sender: sender.clone(), has_lost_events: Arc::clone(&has_lost_events) };
+        // The target of a link is watched if it lies below a root; other targets are not sources.
         let config = Config::default().with_follow_symlinks(false);
         let mut watcher = RecommendedWatcher::new(move |event| hints.take(event), config).ok();
         if let Some(watcher) = &mut watcher {
-            for bell in &bells {
-                // One that is not heard is noticed a little later.
-                let _ = watcher.watch(bell, RecursiveMode::NonRecursive);
+            for folder in &wake_folders {
+                // A file there that is not announced is found by the next round.
+                let _ = watcher.watch(folder, RecursiveMode::NonRecursive);
             }
         }
         SourceWatcher {
             ingester,
-            bells,
+            wake_folders,
             wakes,
             sender,
-            has_lost_count,
+            has_lost_events,
             watcher,
             watched: BTreeSet::new(),
             refused: BTreeMap::new(),
-            doorsteps: BTreeSet::new(),
+            watched_ancestors: BTreeSet::new(),
             schedule: Schedule::default(),
             stamps: FileStamps::default(),
             misses: MissedEvents::default(),
@@ -151,8 +154,8 @@ impl<'a> SourceWatcher<'a> {
         Waker { wakes: self.sender.clone() }
     }
 
-    /// Follows until it is stopped. `errand` is run with every round, a few seconds apart at most;
-    /// `tell` hears of every round that brought something.
+    /// Follows all sources until it is stopped. `errand` runs with every round, a few seconds apart at
+    /// most; `tell` is called after every round that found something.
     pub fn run(
         &mut self,
         sink: &mut dyn Sink,
@@ -161,9 +164,9 @@ impl<'a> SourceWatcher<'a> {
     ) -> Result<(), CaptureError> {
         let mut warnings = Vec::new();
         self.watch_roots(&mut warnings);
-        // Watched first: what is written meanwhile is told. Nobody is kept waiting yet.
+        // Watch before the first pass, so that changes during the pass are announced.
         let mut summary = self.ingester.once(sink, &mut |_| {})?;
-        self.hint_recent(&mut summary);
+        self.poll_recent(&mut summary);
         let mut next_sweep = self.now() + self.sweep_pause();
         let mut next_roots = self.now() + self.roots_pause();
         loop {
@@ -174,32 +177,32 @@ impl<'a> SourceWatcher<'a> {
                 }
                 next_roots = now + self.roots_pause();
             }
-            if now >= next_sweep || self.has_lost_count.swap(false, Ordering::Relaxed) {
+            if now >= next_sweep || self.has_lost_events.swap(false, Ordering::Relaxed) {
                 self.sweep(sink, &mut summary)?;
                 next_sweep = self.now() + self.sweep_pause();
             }
             self.list_again(&mut warnings);
             summary.warnings.append(&mut warnings);
-            self.look(sink, &mut summary)?;
-            self.catch_up(sink, &mut summary)?;
-            self.settle_misses(&mut summary);
+            self.poll_due(sink, &mut summary)?;
+            self.read_backlog(sink, &mut summary)?;
+            self.count_missed_events(&mut summary);
             errand(&self.ingester, sink, &mut summary)?;
-            self.warning_dedup.keep_new(&mut summary.warnings);
+            self.warning_dedup.retain_new(&mut summary.warnings);
             if summary != IngestSummary::default() {
-                summary.conclude();
+                summary.report_unknown();
                 tell(&summary);
                 summary = IngestSummary::default();
             }
             let due = self.next_due().min(next_sweep).min(next_roots);
             match self.wait_until(due, &mut warnings) {
-                WaitOutcome::GoOn => {}
-                WaitOutcome::AtTheDoor => next_roots = self.now(),
+                WaitOutcome::Continue => {}
+                WaitOutcome::RootsChanged => next_roots = self.now(),
                 WaitOutcome::Stop => return Ok(()),
             }
         }
     }
 
-    /// When there is something to do, if nobody tells of anything.
+    /// When the next round is due without any notification.
     fn next_due(&self) -> Moment {
         if !self.backlog.is_empty() {
             return self.now();
@@ -209,43 +212,43 @@ impl<'a> SourceWatcher<'a> {
         dues.into_iter().flatten().min().unwrap_or(Moment::MAX)
     }
 
-    /// Lists everything; what has news is read as others leave time for it.
+    /// Lists all sources; those with news are read from the backlog, between the polls.
     fn sweep(
         &mut self,
         sink: &mut dyn Sink,
         summary: &mut IngestSummary,
     ) -> Result<(), CaptureError> {
         self.backlog = self.ingester.sweep(sink, summary)?.into();
-        self.warning_dedup.forget_past(&summary.warnings);
-        self.hint_recent(summary);
+        self.warning_dedup.forget_cured(&summary.warnings);
+        self.poll_recent(summary);
         Ok(())
     }
 
-    /// Goes on looking at what somebody wrote to a short while ago.
-    fn hint_recent(&mut self, summary: &mut IngestSummary) {
+    /// Schedules polls for sources that were written to a short while ago.
+    fn poll_recent(&mut self, summary: &mut IngestSummary) {
         let now = self.now();
         for path in summary.recent.drain(..) {
-            self.schedule.hint(&path, now);
+            self.schedule.poll_now(&path, now);
         }
     }
 
-    /// Looks once more into folders that have appeared.
+    /// Lists folders once more that appeared a moment ago.
     fn list_again(&mut self, warnings: &mut Vec<Warning>) {
         let now = self.now();
         while let Some((_, folder)) = self.appeared.pop_front_if(|(due, _)| *due <= now) {
-            self.hint_below(&folder, warnings);
+            self.poll_below(&folder, warnings);
         }
     }
 
-    fn hint_below(&mut self, folder: &Path, warnings: &mut Vec<Warning>) {
+    fn poll_below(&mut self, folder: &Path, warnings: &mut Vec<Warning>) {
         let now = self.now();
         for path in self.ingester.sources_below(folder, warnings) {
-            self.hint(&path, now);
+            self.note_change(&path, now);
         }
     }
 
-    /// Looks at every source that is due, a turn each.
-    fn look(
+    /// Polls every source that is due, up to the byte limit of a turn each.
+    fn poll_due(
         &mut self,
         sink: &mut dyn Sink,
         summary: &mut IngestSummary,
@@ -256,24 +259,25 @@ impl<'a> SourceWatcher<'a> {
         while let Some(path) =
             self.schedule.take_due(now).filter(|_| !self.ingester.stop.is_asked())
         {
-            let stamp = FileStamp::at(&path, (self.ingester.clock)());
-            if self.stamps.has(&path, &stamp) {
+            let stamp = FileStamp::read_from(&path, (self.ingester.clock)());
+            if self.stamps.is_unchanged(&path, &stamp) {
                 looked.push((path, Poll::Complete, false, false));
                 continue;
             }
             let (bytes, warnings) = (summary.bytes, summary.warnings.len());
-            let found = self.ingester.look(&path, TURN_BYTES, sink, summary)?;
+            let found = self.ingester.poll_source(&path, TURN_BYTES, sink, summary)?;
             let has_grown = summary.bytes > bytes;
-            // Of what counts only because nobody goes on with it, nobody tells.
-            let is_news = has_grown && !self.stamps.only_fell_silent(&path, &stamp);
+            // Records that are flushed after a quiet period come without a change of the file, so no
+            // notification announces them and none was missed.
+            let is_news = has_grown && !self.stamps.only_fell_quiet(&path, &stamp);
             has_looked = true;
-            // What could not be read may be readable next time.
+            // A source with a warning is polled in full next time: it may be readable then.
             let is_well = summary.warnings.len() == warnings;
             if is_well {
                 self.warning_dedup.forget(&path);
             }
             if is_well && matches!(found, Poll::Complete | Poll::Deferred) {
-                self.stamps.put(&path, stamp);
+                self.stamps.remember(&path, stamp);
             }
             looked.push((path, found, has_grown, is_news));
         }
@@ -282,20 +286,20 @@ impl<'a> SourceWatcher<'a> {
         }
         let now = self.now();
         for (path, found, has_grown, is_news) in looked {
-            self.misses.looked(&path, is_news, now);
+            self.misses.note_poll(&path, is_news, now);
             let is_kept = match found {
-                // Whatever else somebody keeps there.
+                // Another file in an agent's folder.
                 Poll::NoSource => self.schedule.forget(&path),
-                Poll::Complete => self.schedule.looked(&path, has_grown, now),
+                Poll::Complete => self.schedule.note_poll(&path, has_grown, now),
                 Poll::Deferred => {
-                    // That it is read later is nobody's miss.
-                    self.misses.tell(&path);
-                    self.schedule.looked(&path, has_grown, now)
+                    // It is read later on purpose, so no notification was missed.
+                    self.misses.note_notified(&path);
+                    self.schedule.note_poll(&path, has_grown, now)
                 }
                 Poll::Partial => {
-                    self.schedule.looked(&path, has_grown, now);
-                    self.schedule.hint(&path, now);
-                    self.misses.tell(&path);
+                    self.schedule.note_poll(&path, has_grown, now);
+                    self.schedule.poll_now(&path, now);
+                    self.misses.note_notified(&path);
                     true
                 }
             };
@@ -306,11 +310,11 @@ impl<'a> SourceWatcher<'a> {
         Ok(())
     }
 
-    /// Counts what the system should have told and did not. A folder where that happens again and
-    /// again is looked at as if it could not be watched, and watched anew after a while.
-    fn settle_misses(&mut self, summary: &mut IngestSummary) {
+    /// Counts changes that the system did not announce. A folder with several of them is treated as
+    /// one that cannot be watched, and is watched again after a while.
+    fn count_missed_events(&mut self, summary: &mut IngestSummary) {
         let now = self.now();
-        let missed = self.misses.settle(&self.watched, now);
+        let missed = self.misses.count_missed(&self.watched, now);
         summary.misses += missed.count;
         for root in missed.roots {
             let _ = self.watcher.as_mut().map(|watcher| watcher.unwatch(&root));
@@ -325,8 +329,8 @@ impl<'a> SourceWatcher<'a> {
         }
     }
 
-    /// Reads on in what a sweep has found, for a while.
-    fn catch_up(
+    /// Reads from the backlog for a short while.
+    fn read_backlog(
         &mut self,
         sink: &mut dyn Sink,
         summary: &mut IngestSummary,
@@ -336,7 +340,7 @@ impl<'a> SourceWatcher<'a> {
         while self.now() < until && !self.ingester.stop.is_asked() {
             let Some(path) = self.backlog.pop_front() else { break };
             has_looked = true;
-            if self.ingester.look(&path, TURN_BYTES, sink, summary)? == Poll::Partial {
+            if self.ingester.poll_source(&path, TURN_BYTES, sink, summary)? == Poll::Partial {
                 self.backlog.push_front(path);
             }
         }
@@ -346,14 +350,13 @@ impl<'a> SourceWatcher<'a> {
         Ok(())
     }
 
-    /// Waits for something to do, and takes in everything that was told meanwhile.
+    /// Waits until the next round is due or a wake comes, and takes in all wakes that wait.
     fn wait_until(&mut self, due: Moment, warnings: &mut Vec<Warning>) -> WaitOutcome {
         let mut pause = due.saturating_sub(self.now());
-        let mut waited = WaitOutcome::GoOn;
+        let mut waited = WaitOutcome::Continue;
         let mut taken = 0;
         loop {
             taken += 1;
-            // Whoever writes without a pause keeps nobody else waiting.
             if taken > WAKES_MAX {
                 return waited;
             }
@@ -364,69 +367,69 @@ impl<'a> SourceWatcher<'a> {
             match self.wakes.recv_timeout(pause) {
                 Ok(Wake::Stop) | Err(RecvTimeoutError::Disconnected) => return WaitOutcome::Stop,
                 Ok(Wake::RoundTask) => {}
-                // What is hidden is not put there yet, or is a note of whoever puts things there.
-                Ok(Wake::Changed(path)) if self.is_on_a_bell(&path) && is_hidden(&path) => {
+                // A hidden file is still being written, or is a note of its writer.
+                Ok(Wake::Changed(path)) if self.is_in_wake_folder(&path) && is_hidden(&path) => {
                     pause = pause.min(due.saturating_sub(now));
                     continue;
                 }
-                Ok(Wake::Changed(path)) if self.is_on_a_bell(&path) => {}
-                Ok(Wake::Folder(path)) if self.is_at_the_door(&path) => {
-                    waited = WaitOutcome::AtTheDoor;
+                Ok(Wake::Changed(path)) if self.is_in_wake_folder(&path) => {}
+                Ok(Wake::Folder(path)) if self.is_below_ancestor(&path) => {
+                    waited = WaitOutcome::RootsChanged;
                 }
-                // Whatever else happens there is nothing to us.
-                Ok(Wake::Changed(path)) if self.is_at_the_door(&path) => {
+                // Other changes beside a missing root mean nothing.
+                Ok(Wake::Changed(path)) if self.is_below_ancestor(&path) => {
                     pause = pause.min(due.saturating_sub(now));
                     continue;
                 }
-                // The system watches it no longer, whatever has its name now.
+                // The system no longer watches the folder, even if a new one has its name.
                 Ok(Wake::Gone(path))
-                    if self.watched.remove(&path) || self.doorsteps.remove(&path) =>
+                    if self.watched.remove(&path) || self.watched_ancestors.remove(&path) =>
                 {
-                    // One that was moved is still watched where it is now.
+                    // A folder that was moved is still watched at its new place.
                     let _ = self.watcher.as_mut().map(|watcher| watcher.unwatch(&path));
-                    waited = WaitOutcome::AtTheDoor;
+                    waited = WaitOutcome::RootsChanged;
                 }
-                // What happens to a database happens in its log first.
+                // A database changes in its write-ahead log first.
                 Ok(Wake::Changed(path) | Wake::Gone(path)) => {
-                    self.hint(&database::of_log(&path), now)
+                    self.note_change(&database::of_log(&path), now)
                 }
                 Ok(Wake::Folder(folder)) => {
-                    self.hint_below(&folder, warnings);
+                    self.poll_below(&folder, warnings);
                     match self.appeared.len() < APPEARED_MAX {
                         true => self.appeared.push_back((now + APPEARED, folder)),
-                        false => self.has_lost_count.store(true, Ordering::Relaxed),
+                        false => self.has_lost_events.store(true, Ordering::Relaxed),
                     }
                 }
                 Err(RecvTimeoutError::Timeout) => return waited,
             }
-            // Whatever else waits is taken in at once.
+            // Further wakes are taken in without waiting.
             pause = Duration::ZERO;
         }
     }
 
-    /// Something was told of a source: it is looked at, whatever it looks like.
-    fn hint(&mut self, path: &Path, now: Moment) {
+    /// A notification named the source: the next poll does not rely on its stamp.
+    fn note_change(&mut self, path: &Path, now: Moment) {
         self.stamps.forget(path);
-        self.misses.tell(path);
-        self.schedule.hint(path, now);
+        self.misses.note_notified(path);
+        self.schedule.poll_now(path, now);
     }
 
-    fn is_on_a_bell(&self, path: &Path) -> bool {
-        self.bells.iter().any(|bell| path.starts_with(bell))
+    fn is_in_wake_folder(&self, path: &Path) -> bool {
+        self.wake_folders.iter().any(|folder| path.starts_with(folder))
     }
 
-    /// Whether something happened where a folder may come that is not there yet.
-    fn is_at_the_door(&self, path: &Path) -> bool {
+    /// Whether a path lies directly below the ancestor of a missing root, and below no watched root.
+    fn is_below_ancestor(&self, path: &Path) -> bool {
         let is_ours = || self.watched.iter().any(|root| path.starts_with(root));
-        path.parent().is_some_and(|folder| self.doorsteps.contains(folder)) && !is_ours()
+        path.parent().is_some_and(|folder| self.watched_ancestors.contains(folder)) && !is_ours()
     }
 
-    /// Watches the folders that are there and were not watched; whether there are any.
+    /// Watches root folders that exist and were not watched; returns whether anything changed.
     fn watch_roots(&mut self, warnings: &mut Vec<Warning>) -> bool {
         let mut has_news = false;
         for (provider, root) in self.ingester.roots() {
             if !root.exists() {
-                self.watch_doorstep(&root);
+                self.watch_ancestor(&root);
             }
             let Ok(root) = root.canonicalize() else { continue };
             let now = self.now();
@@ -452,22 +455,24 @@ impl<'a> SourceWatcher<'a> {
                 }
             }
         }
-        // What is gone is no folder that cannot be watched.
+        // A root that is gone needs no polling as if it were refused.
         self.refused.retain(|root, _| root.exists());
         self.schedule.is_watched = self.refused.is_empty();
         has_news
     }
 
-    /// Watches for a folder to come. Where that cannot be done it is looked for now and then.
-    fn watch_doorstep(&mut self, missing: &Path) {
+    /// Watches the nearest ancestor of a missing root. Where that fails, the roots are checked from
+    /// time to time.
+    fn watch_ancestor(&mut self, missing: &Path) {
         let Some(watcher) = &mut self.watcher else { return };
         let nearest = || missing.ancestors().skip(1).find_map(|above| above.canonicalize().ok());
-        // One that comes meanwhile, nearer, is not told by the doorstep further away.
-        while let Some(folder) = nearest().filter(|folder| !self.doorsteps.contains(folder)) {
+        // A nearer ancestor may be made between the look and the watch; then it is watched, too.
+        while let Some(folder) = nearest().filter(|folder| !self.watched_ancestors.contains(folder))
+        {
             if watcher.watch(&folder, RecursiveMode::NonRecursive).is_err() {
                 return;
             }
-            self.doorsteps.insert(folder);
+            self.watched_ancestors.insert(folder);
         }
     }
 
@@ -490,9 +495,9 @@ fn is_hidden(path: &Path) -> bool {
 }
 
 enum WaitOutcome {
-    GoOn,
-    /// Something happened where a folder is missing.
-    AtTheDoor,
+    Continue,
+    /// A missing root may have been made, or a watched one is gone.
+    RootsChanged,
     Stop,
 }
 

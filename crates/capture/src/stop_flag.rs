@@ -1,19 +1,18 @@
-//! How a pass is asked to end before everything is read.
+//! Asks a pass to end before everything is read.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Asks for an end, from any thread. What was read by then is recorded, and the next pass goes on
-/// behind it.
+/// Set from any thread. What was read by then is recorded, and the next pass goes on behind it.
 #[derive(Clone, Debug, Default)]
 pub struct StopFlag {
     asked: Arc<AtomicBool>,
-    /// Somebody who may ask as well.
+    /// A second flag that counts, too.
     other: Option<Arc<AtomicBool>>,
 }
 
 impl StopFlag {
-    /// One that can be asked by itself, and is asked when this one is.
+    /// A flag that can be set by itself, and counts as set when this one is.
     #[must_use]
     pub fn or_earlier(&self) -> StopFlag {
         StopFlag { asked: Arc::default(), other: Some(Arc::clone(&self.asked)) }
@@ -23,7 +22,7 @@ impl StopFlag {
         self.asked.store(true, Ordering::Relaxed);
     }
 
-    /// What asks by being set: all that somebody may do who handles a signal.
+    /// The flag itself: setting it is all that a signal handler may do.
     pub fn flag(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.asked)
     }

@@ -1,5 +1,5 @@
-//! How it stands with what agents write: what is there, what of it waits to be read, what cannot
-//! be, and where something was that is there no more. Nothing is read for it.
+//! The state of all sources: how many exist, which have unread bytes, which cannot be read, and
+//! which folders have lost theirs. No source is read for it.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -16,13 +16,13 @@ use crate::discover::{DiscoveredSource, discover};
 use crate::environment::Environment;
 use crate::error::Warning;
 
-/// How it stands with one agent.
+/// The sources of one agent.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SourceSurvey {
     pub provider: &'static str,
     /// Sources that are there.
     pub sources: u64,
-    /// Those that have something nobody has read.
+    /// Sources with unread bytes.
     pub behind: u64,
     /// When the first of these was written to last.
     pub behind_since: Option<Time>,
@@ -30,7 +30,7 @@ pub struct SourceSurvey {
     pub emptied: Vec<PathBuf>,
     /// What cannot be read, and why.
     pub unreadable: Vec<Warning>,
-    /// Sources that have long been read and told nothing: their format may be another one.
+    /// Sources with many records and no event: their format may have changed.
     pub mute: Vec<PathBuf>,
 }
 
@@ -46,7 +46,7 @@ pub fn survey_sources(
     agents.iter().map(|agent| known.survey(*agent, environment, now)).collect()
 }
 
-/// Records after which something should have been told.
+/// Records after which a source should have given an event.
 const MUTE_RECORDS: u64 = 20;
 
 /// What was read before.
@@ -122,7 +122,7 @@ impl<'a> SurveyIndex<'a> {
     }
 }
 
-/// What a position says of what was told.
+/// The part of a checkpoint that shows whether events came of it.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct CheckpointActivity {
@@ -139,7 +139,7 @@ struct ThreadActivity {
 }
 
 impl CheckpointActivity {
-    /// Whether nothing came of many records. One that only repeats another is told there.
+    /// Whether no event came of many records. The events of a plain copy are in its parent.
     fn is_mute(&self) -> bool {
         let has_spoken = |it: &ThreadActivity| it.is_started || it.parent.is_some();
         self.records >= MUTE_RECORDS && !self.threads.values().any(has_spoken)

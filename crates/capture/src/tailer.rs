@@ -1,4 +1,4 @@
-//! One source, from its position on: batches of events with the position behind them.
+//! Reads one source from its checkpoint on: batches of events, each with the checkpoint behind it.
 
 use std::borrow::Cow;
 use std::fs::{self, File, Metadata};
@@ -24,7 +24,7 @@ use crate::row_reader::RowReader;
 use crate::sink::Batch;
 use crate::source::Source;
 
-/// A source that is being read.
+/// Reads the records of one source and gives them to the agent's parser.
 pub(crate) struct Tailer<'a> {
     source: &'a Source,
     file: File,
@@ -32,26 +32,26 @@ pub(crate) struct Tailer<'a> {
     records: Box<dyn RecordReader>,
     parser: Box<dyn Parser>,
     pub checkpoint: Checkpoint,
-    /// The position as it was recorded last.
+    /// The checkpoint as it was recorded last.
     recorded: Option<String>,
     warnings: Vec<Warning>,
-    /// Lines with bytes that are no text.
+    /// How many lines had bytes that are not UTF-8.
     not_text: u64,
-    /// The bytes of the present chunk, as far as they were read into memory.
+    /// The bytes of the current chunk, as far as they were read into memory.
     kept: Vec<u8>,
-    /// What is said of it before anything it says itself, and what it alone says of the part that
-    /// was passed over.
+    /// A note about the session that comes before its own events, and drafts of the skipped part
+    /// that only this source has.
     opening: Option<(String, Vec<Draft>)>,
     is_at_end: bool,
 }
 
-/// What was read in one go.
+/// What one call read.
 pub(crate) struct ParsedChunk {
-    /// Absent if there is nothing to record.
+    /// Absent if neither events nor the checkpoint changed.
     pub batch: Option<Batch>,
     pub parsed: ParsedEvents,
     pub generation: u32,
-    /// The bytes it was made of: from and behind.
+    /// The range of bytes it was made of.
     pub from: u64,
     pub to: u64,
     /// The bytes themselves; absent where they have to be read from the file again.
@@ -59,7 +59,7 @@ pub(crate) struct ParsedChunk {
 }
 
 impl<'a> Tailer<'a> {
-    /// Goes on where `known` ends, or begins anew if the file is not the one it was.
+    /// Goes on from a recorded checkpoint, or begins anew if the file is not the one that was read.
     pub(crate) fn open(
         agent: &'a dyn Agent,
         source: &'a Source,
@@ -72,20 +72,20 @@ impl<'a> Tailer<'a> {
             Some((checkpoint, recorded)) => {
                 let goes_on = match source.form {
                     SourceForm::Lines | SourceForm::Blocks(_) => {
-                        checkpoint.fits(&file, metadata.size())?
+                        checkpoint.matches_file(&file, metadata.size())?
                     }
-                    SourceForm::PackedLines => checkpoint.fits_packed(&file, metadata.size())?,
+                    SourceForm::PackedLines => checkpoint.matches_packed(&file, metadata.size())?,
                     SourceForm::Document { .. } => true,
                     SourceForm::Rows => checkpoint.file() == file_of(&metadata),
                 };
-                let checkpoint = if goes_on { checkpoint } else { checkpoint.renewed() };
+                let checkpoint = if goes_on { checkpoint } else { checkpoint.restarted() };
                 (checkpoint, Some(recorded))
             }
         };
-        Tailer::at(agent, source, file, metadata, checkpoint, recorded)
+        Tailer::open_at(agent, source, file, metadata, checkpoint, recorded)
     }
 
-    fn at(
+    fn open_at(
         agent: &'a dyn Agent,
         source: &'a Source,
         mut file: File,
@@ -134,48 +134,48 @@ impl<'a> Tailer<'a> {
     }
 
     /// The next records; `None` when there are no more.
-    pub(crate) fn chunk(&mut self, now: Time) -> io::Result<Option<ParsedChunk>> {
+    pub(crate) fn next_chunk(&mut self, now: Time) -> io::Result<Option<ParsedChunk>> {
         if self.is_at_end {
             return Ok(None);
         }
         let from = self.checkpoint.offset;
         let generation = self.checkpoint.generation;
-        // Growing step by step would copy most of it several times.
+        // Reserved at once: growing step by step would copy most of the bytes several times.
         let rest = self.metadata.len().saturating_sub(from);
         self.kept.reserve(rest.min(BATCH_BYTES_MAX as u64) as usize);
-        let (parsed, torn) = self.tell(now, u64::MAX)?;
+        let (parsed, torn) = self.parse_records(now, u64::MAX)?;
         let to = self.checkpoint.offset;
-        let batch = self.batch(&parsed, from, torn)?;
+        let batch = self.make_batch(&parsed, from, torn)?;
         let kept = std::mem::take(&mut self.kept);
-        // A record that is too long is nowhere but in the file.
+        // A record that is too long was not read into memory and stands only in the file.
         let is_all = !self.source.form.is_in_place() || kept.len() as u64 == to - from;
         let kept = is_all.then_some(kept);
         Ok(Some(ParsedChunk { batch, parsed, generation, from, to, kept }))
     }
 
     /// What the next record tells; `None` when there are no more.
-    pub(crate) fn step(&mut self, now: Time) -> io::Result<Option<ParsedEvents>> {
+    pub(crate) fn next_record(&mut self, now: Time) -> io::Result<Option<ParsedEvents>> {
         if self.is_at_end {
             return Ok(None);
         }
         let next = self.checkpoint.offset + 1;
-        Ok(Some(self.tell(now, next)?.0))
+        Ok(Some(self.parse_records(now, next)?.0))
     }
 
-    /// Passes over the records up to `end`: they were told elsewhere, but for the prompts in them
-    /// that nobody could repeat, because they have no name.
+    /// Skips the records up to `end`, whose events are recorded in another session. Returns the
+    /// prompts in them that have no identity a copy keeps, so that only this source has them.
     pub(crate) fn skip_to(&mut self, end: u64, now: Time) -> io::Result<Vec<Draft>> {
         let mut own = Vec::new();
         while self.checkpoint.offset < end && !self.is_at_end {
-            let (ParsedEvents { drafts, places, .. }, _) = self.tell(now, end)?;
+            let (ParsedEvents { drafts, places, .. }, _) = self.parse_records(now, end)?;
             let placed = drafts.into_iter().zip(places);
             let prompts = placed
                 .filter(|(draft, place)| draft.kind == Kind::UserPrompt && !place.is_everywhere);
             own.extend(prompts.map(|(draft, _)| draft));
         }
-        // That they were passed over is recorded, also if nothing follows.
+        // The next chunk then has a checkpoint behind the skipped part, also if nothing follows.
         self.is_at_end = false;
-        // What is held back of them was told there, too.
+        // An event that the parser held back belongs to the skipped part, so it is dropped.
         let Tailer { source, parser, checkpoint, .. } = self;
         let beside = |path: &str| beside(source, path);
         let mut builder =
@@ -185,17 +185,17 @@ impl<'a> Tailer<'a> {
         Ok(own)
     }
 
-    /// The session is there, whatever it says itself, and this is said of it first.
+    /// Begins the session with a note, also if the source has no events of its own yet.
     pub(crate) fn open_with(&mut self, words: String, own: Vec<Draft>) {
         self.opening = Some((words, own));
     }
 
-    /// Whether nobody has written to it for long.
+    /// Whether the last change of the file is long ago.
     pub(crate) fn is_quiet(&self, now: Time) -> bool {
         is_quiet(&self.metadata, now)
     }
 
-    /// Whether a copy that may just be being made has been.
+    /// Whether a copy in progress would have been finished by now.
     pub(crate) fn is_settled(&self, now: Time) -> bool {
         is_settled(&self.metadata, now)
     }
@@ -203,14 +203,18 @@ impl<'a> Tailer<'a> {
     pub(crate) fn take_warnings(&mut self) -> Vec<Warning> {
         let mut warnings = std::mem::take(&mut self.warnings);
         if self.not_text > 0 {
-            warnings.push(not_text(self.source, std::mem::take(&mut self.not_text)));
+            warnings.push(not_text_warning(self.source, std::mem::take(&mut self.not_text)));
         }
         warnings
     }
 
-    /// Reads records until there are enough of them, or up to `end`. Beside what they tell, the
-    /// last line if it was never finished.
-    fn tell(&mut self, now: Time, end: u64) -> io::Result<(ParsedEvents, Option<TornLine>)> {
+    /// Parses records until a batch is full, or up to `end`. Returns the events, and the last line if
+    /// it was reported as incomplete.
+    fn parse_records(
+        &mut self,
+        now: Time,
+        end: u64,
+    ) -> io::Result<(ParsedEvents, Option<TornLine>)> {
         let Tailer {
             source,
             file,
@@ -233,7 +237,7 @@ impl<'a> Tailer<'a> {
             EventBuilder::new(source, generation, &mut checkpoint.threads, &beside, now);
         let mut torn_now = None;
         if let Some((words, own)) = opening.take() {
-            turn_to(&**parser, &mut builder, &place(begin, 0, checkpoint.records));
+            start_record(&**parser, &mut builder, &record_at(begin, 0, checkpoint.records));
             builder.note(EventIdentity::in_session(&["opening"]), None, "beginning", words);
             builder.take_over(own);
         }
@@ -256,21 +260,25 @@ impl<'a> Tailer<'a> {
                     let before = builder.len();
                     let at = SourceRecord {
                         key,
-                        ..place(offset, bytes.len() as u64, checkpoint.records)
+                        ..record_at(offset, bytes.len() as u64, checkpoint.records)
                     };
-                    *not_text += u64::from(!feed(&mut **parser, &mut builder, at, bytes));
+                    *not_text += u64::from(!parse_record(&mut **parser, &mut builder, at, bytes));
                     checkpoint.offset = offset + bytes.len() as u64;
                     checkpoint.records += 1;
-                    take_back(checkpoint.torn.take(), &mut builder, before);
+                    amend_torn(checkpoint.torn.take(), &mut builder, before);
                 }
                 NextRecord::TooLong { offset, length } => {
                     let before = builder.len();
-                    turn_to(&**parser, &mut builder, &place(offset, length, checkpoint.records));
+                    start_record(
+                        &**parser,
+                        &mut builder,
+                        &record_at(offset, length, checkpoint.records),
+                    );
                     builder.unknown_because("", "too long", Some("longer than any record may be"));
-                    warnings.push(too_long(source, length));
+                    warnings.push(too_long_warning(source, length));
                     checkpoint.offset = offset + length;
                     checkpoint.records += 1;
-                    take_back(checkpoint.torn.take(), &mut builder, before);
+                    amend_torn(checkpoint.torn.take(), &mut builder, before);
                 }
                 NextRecord::Open { offset, length, bytes }
                     if is_quiet(metadata, now) && length > 0 =>
@@ -280,26 +288,29 @@ impl<'a> Tailer<'a> {
                     let is_block =
                         matches!(source.form, SourceForm::Blocks(_)) && !bytes.is_empty();
                     if is_block || is_whole_json(bytes) {
-                        let at = place(offset, length, checkpoint.records);
-                        *not_text += u64::from(!feed(&mut **parser, &mut builder, at, bytes));
+                        let at = record_at(offset, length, checkpoint.records);
+                        *not_text +=
+                            u64::from(!parse_record(&mut **parser, &mut builder, at, bytes));
                         checkpoint.offset = offset + length;
                         checkpoint.records += 1;
-                        take_back(checkpoint.torn.take(), &mut builder, before);
+                        amend_torn(checkpoint.torn.take(), &mut builder, before);
                         break;
                     }
                     if checkpoint.torn.as_ref().is_none_or(|torn| torn.length != length) {
-                        turn_to(
+                        start_record(
                             &**parser,
                             &mut builder,
-                            &place(offset, length, checkpoint.records),
+                            &record_at(offset, length, checkpoint.records),
                         );
                         let event_id = builder.torn(length, &String::from_utf8_lossy(bytes));
                         match bytes {
-                            [] => warnings.push(endless(source, length)),
-                            text if is_text_so_far(text) => warnings.push(torn(source, length)),
+                            [] => warnings.push(endless_warning(source, length)),
+                            text if is_text_so_far(text) => {
+                                warnings.push(torn_warning(source, length))
+                            }
                             _ => *not_text += 1,
                         }
-                        take_back(checkpoint.torn.take(), &mut builder, before);
+                        amend_torn(checkpoint.torn.take(), &mut builder, before);
                         torn_now = Some(TornLine { length, event_id });
                     }
                     kept.truncate(kept_before);
@@ -308,10 +319,10 @@ impl<'a> Tailer<'a> {
                 NextRecord::Open { .. } | NextRecord::End => {
                     self.is_at_end = true;
                     if parser.holds() && is_quiet(metadata, now) {
-                        turn_to(
+                        start_record(
                             &**parser,
                             &mut builder,
-                            &place(checkpoint.offset, 0, checkpoint.records),
+                            &record_at(checkpoint.offset, 0, checkpoint.records),
                         );
                         parser.rest(&mut builder);
                     }
@@ -322,11 +333,11 @@ impl<'a> Tailer<'a> {
         }
         let parsed = builder.finish();
         let has_grown = checkpoint.offset != begin || checkpoint.grown == 0;
-        checkpoint.grow(source, metadata, has_grown, now);
+        checkpoint.note_growth(source, metadata, has_grown, now);
         Ok((parsed, torn_now))
     }
 
-    fn batch(
+    fn make_batch(
         &mut self,
         parsed: &ParsedEvents,
         from: u64,
@@ -334,7 +345,7 @@ impl<'a> Tailer<'a> {
     ) -> io::Result<Option<Batch>> {
         let Tailer { source, file, metadata, records, parser, checkpoint, recorded, .. } = self;
         checkpoint.watermark = records.watermark();
-        // Before its end a session has no digest that is the right one.
+        // The digest describes the session at its end; before that it would hide what is left.
         let digest = source.digest.as_ref();
         checkpoint.digest = digest.map(|digest| match self.is_at_end {
             true => digest.clone(),
@@ -345,16 +356,16 @@ impl<'a> Tailer<'a> {
                 let offset = checkpoint.offset;
                 checkpoint.advance(file, offset)?;
             }
-            SourceForm::PackedLines => checkpoint.print_packed(file, metadata.size())?,
+            SourceForm::PackedLines => checkpoint.note_packed(file, metadata.size())?,
             _ => {}
         }
         if torn.is_some() {
             checkpoint.torn = torn;
         }
-        // As it was before reading: what came meanwhile is looked at next time.
-        checkpoint.see(metadata);
+        // The metadata from before reading: bytes that were added meanwhile count as news next time.
+        checkpoint.note_file(metadata);
         if !self.is_at_end {
-            // Read in part: whatever has become of the file, there is more.
+            // Read in part: size 0 never equals the file's, so the next pass reads on.
             checkpoint.size = 0;
         }
         checkpoint.state = Some(parser.state());
@@ -368,9 +379,9 @@ impl<'a> Tailer<'a> {
     }
 }
 
-/// Hands one record to the parser; whether it is text. A blank line is none. One that breaks the
-/// parser is kept like any other that is not understood: no source ends with it.
-pub(crate) fn feed(
+/// Gives one record to the parser and returns whether it was UTF-8. Blank lines are skipped. A record
+/// that makes the parser panic is kept as unknown, so that the source can be read on.
+pub(crate) fn parse_record(
     parser: &mut dyn Parser,
     builder: &mut EventBuilder<'_>,
     at: SourceRecord<'_>,
@@ -382,25 +393,25 @@ pub(crate) fn feed(
     if line.is_empty() {
         return true;
     }
-    // Almost everything is text, which is quicker to see than to mend.
+    // Almost every line is UTF-8; checking is cheaper than a lossy conversion.
     let text = str::from_utf8(line).map_or_else(|_| String::from_utf8_lossy(line), Cow::Borrowed);
     let is_text = matches!(text, Cow::Borrowed(_)) && has_no_zeros(line);
     let record = SourceRecord { text: with_whole_pairs(text), ..at };
-    turn_to(parser, builder, &record);
+    start_record(parser, builder, &record);
     // What was told of it before stays: nothing else would be true of the session.
     let read = catch_unwind(AssertUnwindSafe(|| parser.record(&record, builder)));
     if let Err(panic) = read {
         let why = panic.downcast_ref::<String>().map(String::as_str);
         let why = why.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no reason");
         // The parser may have been about to tell of another record, or another session.
-        turn_to(parser, builder, &record);
+        start_record(parser, builder, &record);
         builder.unknown(&record, "broken", Some(&format!("the parser failed: {why}")));
     }
     is_text
 }
 
 /// Lets what was told since `from` stand in for a line that seemed to be never finished.
-fn take_back(torn: Option<TornLine>, builder: &mut EventBuilder<'_>, from: usize) {
+fn amend_torn(torn: Option<TornLine>, builder: &mut EventBuilder<'_>, from: usize) {
     let Some(torn) = torn else { return };
     if builder.len() == from {
         // The line says nothing to people, but that it is whole.
@@ -411,7 +422,7 @@ fn take_back(torn: Option<TornLine>, builder: &mut EventBuilder<'_>, from: usize
 }
 
 /// What is told from now on stands in this record.
-pub(crate) fn turn_to(
+pub(crate) fn start_record(
     parser: &dyn Parser,
     builder: &mut EventBuilder<'_>,
     record: &SourceRecord<'_>,
@@ -433,7 +444,7 @@ fn with_whole_pairs(text: Cow<'_, str>) -> Cow<'_, str> {
     text
 }
 
-pub(crate) fn place(offset: u64, length: u64, number: u64) -> SourceRecord<'static> {
+pub(crate) fn record_at(offset: u64, length: u64, number: u64) -> SourceRecord<'static> {
     SourceRecord { text: Cow::Borrowed(""), offset, length, number, key: "" }
 }
 
@@ -441,7 +452,7 @@ pub(crate) fn is_whole_json(bytes: &[u8]) -> bool {
     serde_json::from_slice::<serde::de::IgnoredAny>(bytes).is_ok()
 }
 
-fn too_long(source: &Source, length: u64) -> Warning {
+fn too_long_warning(source: &Source, length: u64) -> Warning {
     Warning {
         kind: WarningKind::TooLong,
         provider: source.provider,
@@ -456,8 +467,8 @@ fn too_long(source: &Source, length: u64) -> Warning {
     }
 }
 
-/// Whether a record is not what stands in the file. Whoever reads while another cuts a file off may
-/// be given zeros for what was there, and for what is there again a moment later.
+/// Whether a record differs from the file. A read that races with a truncation can return zeros for
+/// bytes that were there before and are there again a moment later.
 fn has_slipped(source: &Source, file: &File, offset: u64, bytes: &[u8]) -> io::Result<bool> {
     if !matches!(source.form, SourceForm::Lines | SourceForm::Blocks(_)) || has_no_zeros(bytes) {
         return Ok(false);
@@ -469,18 +480,18 @@ fn has_slipped(source: &Source, file: &File, offset: u64, bytes: &[u8]) -> io::R
     }
 }
 
-/// A crash of the machine leaves zeros where a file was written to; agents write none.
+/// Agents write no zeros; a crash of the machine leaves them where a file was being written.
 fn has_no_zeros(line: &[u8]) -> bool {
     memchr::memchr(0, line).is_none()
 }
 
-/// Whether the beginning of a line is text. A last character that is cut off is not finished.
+/// Whether the beginning of a line is UTF-8. A last character that is cut off counts as incomplete.
 fn is_text_so_far(line: &[u8]) -> bool {
     let is_broken = |error: std::str::Utf8Error| error.error_len().is_some();
     has_no_zeros(line) && !std::str::from_utf8(line).is_err_and(is_broken)
 }
 
-fn endless(source: &Source, length: u64) -> Warning {
+fn endless_warning(source: &Source, length: u64) -> Warning {
     Warning {
         kind: WarningKind::TooLong,
         provider: source.provider,
@@ -498,7 +509,7 @@ fn mebibytes(bytes: u64) -> u64 {
     bytes / (1024 * 1024)
 }
 
-fn torn(source: &Source, length: u64) -> Warning {
+fn torn_warning(source: &Source, length: u64) -> Warning {
     Warning {
         kind: WarningKind::Torn,
         provider: source.provider,
@@ -509,7 +520,7 @@ fn torn(source: &Source, length: u64) -> Warning {
     }
 }
 
-fn not_text(source: &Source, count: u64) -> Warning {
+fn not_text_warning(source: &Source, count: u64) -> Warning {
     let (lines, hold, they) =
         if count == 1 { ("line", "holds", "it is") } else { ("lines", "hold", "they are") };
     Warning {
@@ -522,7 +533,7 @@ fn not_text(source: &Source, count: u64) -> Warning {
     }
 }
 
-/// The text of a file beside a source; nothing for one that lies outside its root.
+/// The text of a file beside a source; `None` for one outside the source's root.
 pub(crate) fn beside(source: &Source, path: &str) -> Option<String> {
     let path = fs::canonicalize(source.path.parent()?.join(path)).ok()?;
     if !path.starts_with(&source.root) {
@@ -539,7 +550,7 @@ mod tests {
     use crate::agent::AGENTS;
 
     #[test]
-    fn zeros_that_do_not_stand_in_the_file_are_not_read_chunk() {
+    fn zeros_of_a_racing_read_are_dropped() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("s.jsonl");
         let line = b"{\"type\":\"summary\"}\n";
@@ -550,7 +561,7 @@ mod tests {
             fs::write(&path, there).unwrap();
             let mut tailer = Tailer::open(AGENTS[0], &source, None).unwrap();
             tailer.records = Box::new(LineReader::new(io::Cursor::new(read), 0));
-            let chunk = tailer.chunk(now).unwrap().unwrap();
+            let chunk = tailer.next_chunk(now).unwrap().unwrap();
             (chunk.to, chunk.parsed.drafts.is_empty(), chunk.kept)
         };
         assert_eq!(read_chunk(line), (0, true, Some(Vec::new())), "it is as it was again");

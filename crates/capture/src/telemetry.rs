@@ -1,9 +1,8 @@
 //! Telemetry: what agents export about themselves over OTLP.
 //!
-//! A body is read into records, whatever its signal and its encoding; each agent has a
-//! [`TelemetryMap`] that says which of them tell something that its own records do not. All others
-//! are counted by name and forgotten. Telemetry is a weak witness: what it tells is of medium
-//! confidence.
+//! A body is decoded into records, whatever its signal and its encoding. The [`TelemetryMap`] of an
+//! agent lists the records that contain facts which its transcripts do not. All others are counted by
+//! name and dropped. Facts from telemetry have medium confidence.
 //!
 //! Not here: how a body arrives (`serve`), and metrics, whose sums the agent's records have one by
 //! one.
@@ -23,42 +22,42 @@ use crate::agent::{AGENTS, Agent};
 /// What has to be known of an agent's telemetry.
 #[derive(Debug)]
 pub struct TelemetryMap {
-    /// What it calls itself begins so.
+    /// The prefix of its service name.
     pub service: &'static str,
-    /// The attribute that has the session.
+    /// The attribute with the session.
     pub session: &'static str,
-    /// The first row of a name that tells something counts.
+    /// Of several rows with the same name the first that gives a fact counts.
     pub rows: &'static [TelemetryRow],
 }
 
-/// One sort of record, and what it tells.
+/// One kind of record, and what it means.
 #[derive(Debug)]
 pub struct TelemetryRow {
     pub name: &'static str,
     pub tells: TelemetryMeaning,
 }
 
-/// What a record may tell that stands nowhere else. The names are those of attributes.
+/// A fact that stands in no transcript. The fields are names of attributes.
 #[derive(Debug)]
 pub enum TelemetryMeaning {
     /// A request that failed, and will be made again.
     Retry { status: &'static str, error: &'static str, attempt: &'static str },
-    /// A person has decided about a call.
+    /// The user decided about a tool call.
     Decided {
         call: &'static str,
         decision: &'static str,
-        /// What allows begins so; anything else does not.
+        /// The prefix of values that allow. Any other value denies.
         allows: &'static str,
-        /// Who decided, and what that is called if it was a person.
+        /// Where the decision came from, and the value for the user.
         source: &'static str,
         person: &'static str,
     },
 }
 
-/// Something that only telemetry tells.
+/// A fact that only telemetry has.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TelemetryFact {
-    /// Tells it from all others of its session, and is the same when it is exported again.
+    /// Unique within the session, and the same when the record is exported again.
     pub name: String,
     pub provider: &'static str,
     /// The provider's id of the session.
@@ -68,15 +67,15 @@ pub struct TelemetryFact {
     pub data: Raw,
 }
 
-/// What one body says.
+/// The content of one body.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Telemetry {
     pub reported: Vec<TelemetryFact>,
-    /// How often each record came that tells nothing new, by who exported it and its name.
+    /// How many records gave no fact, by service and name.
     pub counted: BTreeMap<(String, String), u64>,
 }
 
-/// Reads a body.
+/// Decodes a body.
 pub fn telemetry(
     signal: OtlpSignal,
     encoding: OtlpEncoding,

@@ -1,4 +1,4 @@
-//! What is known of a session while its source is read; kept in the position.
+//! The state of a session while its source is read; stored in the checkpoint.
 
 use event::payload::{SessionMode, SettingsChanged};
 use event::{EventId, Time};
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct ThreadState {
-    /// Its first event was told.
+    /// Its first event was built.
     pub is_started: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent: Option<ParentLink>,
@@ -38,7 +38,7 @@ pub(crate) struct ThreadState {
 }
 
 impl ThreadState {
-    /// Goes on as a session of its own with what was learned from the one it repeats.
+    /// Becomes a session of its own behind a copied part: settings stay, epochs begin anew.
     pub(crate) fn leave(&mut self, parent: Option<ParentLink>) {
         self.is_started = false;
         self.turn_id = None;
@@ -48,7 +48,7 @@ impl ThreadState {
         self.parent = parent;
     }
 
-    /// Whom it works for. Then it does not go on with whom it repeats.
+    /// The session it works for, if it is a subagent. That link counts more than a copied history.
     pub(crate) fn works(&self) -> Option<ParentLink> {
         self.parent.clone().filter(|parent| parent.mode == SessionMode::Child)
     }
@@ -72,12 +72,12 @@ pub(crate) struct ParentLink {
 }
 
 impl ParentLink {
-    /// One that is known by its name only.
+    /// A parent of which no event is shown.
     pub(crate) fn unseen(session: &str) -> ParentLink {
         ParentLink::shown(session, 0)
     }
 
-    /// One that is gone on with behind an event of it.
+    /// A parent that is continued behind one of its events.
     pub(crate) fn shown(session: &str, seq: u64) -> ParentLink {
         let (session, mode) = (session.to_owned(), SessionMode::Fork);
         ParentLink { session, mode, seq, label: None, is_copied: false }
@@ -89,7 +89,7 @@ impl ParentLink {
     }
 }
 
-/// What an agent says of a session beside its talk. Absent is unknown, not unset.
+/// Settings of a session. An absent value is unknown, not unset.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SessionSettings {

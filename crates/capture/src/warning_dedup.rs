@@ -1,4 +1,4 @@
-//! What cannot be read is said once, not with every look, and again after it could be.
+//! Reports an unreadable path once, not with every poll, and again after it was readable.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -7,18 +7,18 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Warning, WarningKind};
 
-/// Places whose trouble is remembered. With more all are forgotten, and said again.
+/// Paths that are remembered. With more, all are forgotten and their warnings come once more.
 const PLACES_MAX: usize = 1_024;
 
 #[derive(Default)]
 pub(crate) struct WarningDedup {
-    /// Why a place cannot be read, as it was said last.
+    /// The last message about each path.
     said: HashMap<PathBuf, String>,
 }
 
 impl WarningDedup {
-    /// Leaves those warnings that say something new.
-    pub(crate) fn keep_new(&mut self, warnings: &mut Vec<Warning>) {
+    /// Retains the warnings that say something new.
+    pub(crate) fn retain_new(&mut self, warnings: &mut Vec<Warning>) {
         warnings.retain(|warning| match &warning.path {
             Some(path) if warning.kind == WarningKind::Unreadable => {
                 self.is_new(path, &warning.message)
@@ -27,14 +27,14 @@ impl WarningDedup {
         });
     }
 
-    /// A place could be read.
+    /// Forgets a path that could be read.
     pub(crate) fn forget(&mut self, path: &Path) {
         self.said.remove(path);
     }
 
-    /// Forgets folders that can be listed again, and what is gone: nobody looks at these, as at a
-    /// source. What a sweep that was just made warns of is not past.
-    pub(crate) fn forget_past(&mut self, warnings: &[Warning]) {
+    /// Forgets folders that can be listed again, and paths that are gone: unlike sources, no poll
+    /// clears them. Paths that the last sweep warned about stay.
+    pub(crate) fn forget_cured(&mut self, warnings: &[Warning]) {
         let present: HashSet<&Path> = warnings.iter().filter_map(|it| it.path.as_deref()).collect();
         self.said.retain(|path, _| {
             let is_unlisted = || match fs::read_dir(path) {
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_gone_or_can_be_listed_again_may_be_said_again() {
+    fn cured_path_is_reported_again() {
         let dir = tempfile::tempdir().unwrap();
         let (folder, gone, file) =
             (dir.path().join("folder"), dir.path().join("gone"), dir.path().join("a.jsonl"));
@@ -74,8 +74,8 @@ mod tests {
         let mut is_said = |path: &Path| {
             let error = Error::from(ErrorKind::PermissionDenied);
             let mut warnings = vec![Warning::unreadable("parrot", path, &error)];
-            warning_dedup.keep_new(&mut warnings);
-            warning_dedup.forget_past(&[]);
+            warning_dedup.retain_new(&mut warnings);
+            warning_dedup.forget_cured(&[]);
             !warnings.is_empty()
         };
         for (path, again) in [(&folder, true), (&gone, true), (&file, false)] {

@@ -1,4 +1,4 @@
-//! What a tool call stands for beside itself: a child that works, a question to the user.
+//! Subagents and questions to the user that a tool call starts.
 
 use event::payload::{
     ChildCanceled, ChildCompleted, ChildFailed, ChildRequested, ExternalInput, InputStatus,

@@ -1,4 +1,4 @@
-//! What is told most: talk, tools and notes, each with its text for people.
+//! The most frequent events: messages, tools and notes, each with its text for people.
 
 use event::payload::{
     AssistantMessage, AssistantThinking, Content, ContextAdded, ContextKind, ErrorRaised, Note,

@@ -65,7 +65,7 @@ impl Ingester<'_> {
             return Ok(SignalOutcome::Done);
         }
         let Some((key, mut checkpoint, recorded)) =
-            self.read_on(agent, &SessionRef::of(heard), sink, summary)?
+            self.read_to_end(agent, &SessionRef::of(heard), sink, summary)?
         else {
             return Ok(SignalOutcome::UnknownSession);
         };
@@ -88,7 +88,7 @@ impl Ingester<'_> {
         let mut drafts = builder.finish().drafts;
         drafts.iter_mut().for_each(|draft| mark(draft, heard));
         admit(agent.provider(), &checkpoint.threads, &mut drafts, sink);
-        summary.add(agent.provider(), &drafts);
+        summary.count_events(agent.provider(), &drafts);
         self.open_epochs.may_be_in(key.clone());
         let batch = Batch { source: key, from: Some(recorded), to: checkpoint.encode(), drafts };
         sink.put(batch).map_err(|source| CaptureError::Sink { path, source })?;
@@ -105,8 +105,8 @@ impl Ingester<'_> {
         summary: &mut IngestSummary,
     ) -> Result<(), CaptureError> {
         let agent = self.agents.iter().find(|agent| agent.provider() == provider);
-        match agent.and_then(|agent| self.named_place(*agent, transcript, summary)) {
-            Some(path) => self.look(&path, u64::MAX, sink, summary).map(|_| ()),
+        match agent.and_then(|agent| self.transcript_source(*agent, transcript, summary)) {
+            Some(path) => self.poll_source(&path, u64::MAX, sink, summary).map(|_| ()),
             None => Ok(()),
         }
     }

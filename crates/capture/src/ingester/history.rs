@@ -99,7 +99,7 @@ fn read_records(
     let mut tailer = Tailer::open(agent, source, None)?;
     let mut last = None;
     while tailer.checkpoint.records < records {
-        let Some(parsed) = tailer.step(now)? else { break };
+        let Some(parsed) = tailer.next_record(now)? else { break };
         last = parsed.drafts.last().map(|draft| draft.id).or(last);
     }
     let thread = tailer.checkpoint.threads.remove(&source.session);

@@ -35,8 +35,8 @@ impl Ingester<'_> {
             // Most sources repeat nothing, and the first record with an identity shows it. So
             // records are read one by one up to there, and in chunks behind.
             let parsed = match compared {
-                0 => scout.step(now)?,
-                _ => scout.chunk(now)?.map(|chunk| chunk.parsed),
+                0 => scout.next_record(now)?,
+                _ => scout.next_chunk(now)?.map(|chunk| chunk.parsed),
             };
             let Some(parsed) = parsed else {
                 let all = part.map(|part| RepeatedPart { is_all: true, ..part });
@@ -106,7 +106,7 @@ impl Ingester<'_> {
             return if session == session_id(provider, own) { Ok(None) } else { run_in(session) };
         }
         let near: Vec<&str> = named.into_iter().chain([own.as_str()]).collect();
-        for name in self.source_index.kindred(provider, &near, sink)? {
+        for name in self.source_index.related_sessions(provider, &near, sink)? {
             let is_asked = name == *own || Some(&*name) == named;
             if !is_asked && let Some(run) = run_in(session_id(provider, &name))? {
                 return Ok(Some(run));
@@ -123,7 +123,7 @@ impl Ingester<'_> {
         sink: &dyn Sink,
     ) -> Result<Option<SessionId>, IngestFailure> {
         let mut scout = Tailer::open(agent, source, None)?;
-        while let Some(parsed) = scout.step((self.clock)())? {
+        while let Some(parsed) = scout.next_record((self.clock)())? {
             let first = parsed.places.iter().position(|place| place.is_everywhere);
             if let Some(first) = first {
                 let found = sink.find(parsed.drafts[first].id)?;

@@ -49,7 +49,9 @@ impl Ingester<'_> {
             if line.iter().any(|relative| relative.name == name) {
                 break;
             }
-            let Some(recorded) = self.source_index.find(provider, &name, sink)? else { break };
+            let Some(recorded) = self.source_index.find_source(provider, &name, sink)? else {
+                break;
+            };
             let thread = recorded.1.threads.get(&name);
             let relative = Relative {
                 parent: thread.and_then(|thread| thread.parent.clone()),
@@ -106,8 +108,8 @@ impl Ingester<'_> {
         // No record says so.
         drafts.iter_mut().for_each(|draft| drop(draft.metadata.remove("record")));
         admit(provider, &checkpoint.threads, &mut drafts, sink);
-        summary.add(provider, &drafts);
-        self.source_index.put(&key, &checkpoint);
+        summary.count_events(provider, &drafts);
+        self.source_index.note_checkpoint(&key, &checkpoint);
         sink.put(Batch { source: key, from: Some(recorded), to: checkpoint.encode(), drafts })?;
         Ok(sink.settle()?)
     }

@@ -81,7 +81,7 @@ fn a_file_where_one_that_has_moved_was_is_a_source_of_its_own() {
     let ingester = Ingester::new(AGENTS, &environment, &clock);
     let mut sink = Places::default();
     let mut look = |path: &Path| {
-        ingester.look(path, TURN_BYTES, &mut sink, &mut IngestSummary::default()).unwrap();
+        ingester.poll_source(path, TURN_BYTES, &mut sink, &mut IngestSummary::default()).unwrap();
         let mut names: Vec<String> = sink.positions.keys().cloned().collect();
         names.sort();
         names
@@ -124,7 +124,7 @@ fn every_bell_is_heard() {
 /// Whether something happens that is a reason to look for folders, within a minute.
 fn wait_at_the_door(watch: &mut SourceWatcher<'_>) -> bool {
     let due = watch.now() + Duration::from_secs(60);
-    matches!(watch.wait_until(due, &mut Vec::new()), WaitOutcome::AtTheDoor)
+    matches!(watch.wait_until(due, &mut Vec::new()), WaitOutcome::RootsChanged)
 }
 
 #[test]
@@ -184,14 +184,14 @@ fn a_long_source_is_read_in_turns_and_others_have_theirs_between() {
     let size = fs::metadata(folder.join("long.jsonl")).unwrap().len();
     assert!(size > 3 * TURN_BYTES);
     let mut read = Vec::new();
-    watch.hint(&folder.join("long.jsonl"), watch.now());
+    watch.note_change(&folder.join("long.jsonl"), watch.now());
     while read.iter().sum::<u64>() < size {
         assert!(read.len() < 10, "{size}: {read:?}");
         let mut summary = IngestSummary::default();
-        watch.look(&mut sink, &mut summary).unwrap();
+        watch.poll_due(&mut sink, &mut summary).unwrap();
         read.push(summary.bytes);
         assert!(summary.bytes < 2 * TURN_BYTES, "{read:?}");
-        watch.hint(&folder.join("short.jsonl"), watch.now());
+        watch.note_change(&folder.join("short.jsonl"), watch.now());
     }
     assert!(read.len() > 2 && sink.positions.len() == 2, "{read:?}");
 }
@@ -208,14 +208,14 @@ fn a_packed_source_is_read_in_turns_that_go_on_where_the_last_ended() {
     fs::write(folder.join(name), zstd::encode_all(text.as_bytes(), 1).unwrap()).unwrap();
     let mut watch = SourceWatcher::new(Ingester::new(AGENTS, &environment, &clock), Vec::new());
     let mut sink = Places::default();
-    watch.hint(&folder.join(name), watch.now());
+    watch.note_change(&folder.join(name), watch.now());
     let mut read = Vec::new();
     while read.last() != Some(&0) {
         let mut summary = IngestSummary::default();
-        watch.look(&mut sink, &mut summary).unwrap();
+        watch.poll_due(&mut sink, &mut summary).unwrap();
         read.push(summary.bytes);
         assert!(summary.bytes < 2 * TURN_BYTES, "{read:?}");
-        watch.hint(&folder.join(name), watch.now());
+        watch.note_change(&folder.join(name), watch.now());
     }
     assert!(read.len() > 2, "{read:?}");
     assert_eq!(read.iter().sum::<u64>(), text.len() as u64, "nothing is read twice");
@@ -239,8 +239,8 @@ fn what_may_be_a_copy_waits_for_a_second_and_costs_little_meanwhile() {
     for later in [0, 300, 600, 2_000] {
         millis.set(written + later);
         assert_eq!(sink.positions.len(), 0, "{later} ms later");
-        watch.hint(&log, watch.now());
-        watch.look(&mut sink, &mut IngestSummary::default()).unwrap();
+        watch.note_change(&log, watch.now());
+        watch.poll_due(&mut sink, &mut IngestSummary::default()).unwrap();
         asked.push(sink.asked_for_all.take());
     }
     assert_eq!(sink.positions.len(), 1);
@@ -257,7 +257,7 @@ fn a_folder_that_is_called_like_a_transcript_is_said_with_the_first_sweep() {
     let said = [(); 3].map(|()| {
         let mut summary = IngestSummary::default();
         watch.sweep(&mut Places::default(), &mut summary).unwrap();
-        watch.warning_dedup.keep_new(&mut summary.warnings);
+        watch.warning_dedup.retain_new(&mut summary.warnings);
         summary.warnings.len()
     });
     assert_eq!(said, [1, 0, 0]);
@@ -272,12 +272,12 @@ fn what_a_sweep_finds_waits_for_what_was_just_written() {
     watch.sweep(&mut sink, &mut IngestSummary::default()).unwrap();
     assert_eq!((watch.backlog.len(), sink.positions.len()), (2, 0), "nothing is read yet");
     watch.schedule = Schedule::default();
-    watch.hint(&folder.join("short.jsonl"), watch.now());
-    watch.look(&mut sink, &mut IngestSummary::default()).unwrap();
+    watch.note_change(&folder.join("short.jsonl"), watch.now());
+    watch.poll_due(&mut sink, &mut IngestSummary::default()).unwrap();
     assert!(sink.positions.values().all(|checkpoint| checkpoint.contains("short.jsonl")));
     let mut summary = IngestSummary::default();
     while !watch.backlog.is_empty() {
-        watch.catch_up(&mut sink, &mut summary).unwrap();
+        watch.read_backlog(&mut sink, &mut summary).unwrap();
     }
     assert_eq!(summary.bytes, fs::metadata(folder.join("long.jsonl")).unwrap().len());
 }
@@ -294,12 +294,12 @@ fn a_folder_whose_changes_are_not_told_is_looked_at_more_often() {
         assert!(watch.watched.contains(&root) && watch.schedule.is_watched);
         // They are due, and nobody has said why.
         for name in ["a", "b", "c"] {
-            watch.schedule.hint(&folder.join(name).with_extension("jsonl"), watch.now());
+            watch.schedule.poll_now(&folder.join(name).with_extension("jsonl"), watch.now());
         }
-        watch.look(&mut Places::default(), &mut IngestSummary::default()).unwrap();
+        watch.poll_due(&mut Places::default(), &mut IngestSummary::default()).unwrap();
         let mut summary = IngestSummary::default();
         watch.begun -= Duration::from_secs(60);
-        watch.settle_misses(&mut summary);
+        watch.count_missed_events(&mut summary);
         assert_eq!((summary.misses, summary.warnings.len()), (3, 1));
         assert!(!watch.watched.contains(&root) && !watch.schedule.is_watched);
         assert_eq!(watch.sweep_pause(), SWEEP_UNWATCHED);
@@ -318,10 +318,10 @@ fn what_cannot_be_read_is_said_once_until_it_could_be() {
     let mut watch = SourceWatcher::new(Ingester::new(AGENTS, &environment, &clock), Vec::new());
     let mut said = |bytes: &str| {
         fs::write(&path, bytes).unwrap();
-        watch.hint(&path, watch.now());
+        watch.note_change(&path, watch.now());
         let mut summary = IngestSummary::default();
-        watch.look(&mut Places::default(), &mut summary).unwrap();
-        watch.warning_dedup.keep_new(&mut summary.warnings);
+        watch.poll_due(&mut Places::default(), &mut summary).unwrap();
+        watch.warning_dedup.retain_new(&mut summary.warnings);
         summary.warnings.len()
     };
     let odd = "no database ".repeat(100);
@@ -334,8 +334,8 @@ fn what_is_no_source_is_not_looked_at_again() {
     let clock = || Time::from_millis(0);
     let mut watch = SourceWatcher::new(Ingester::new(AGENTS, &environment, &clock), Vec::new());
     fs::write(folder.join("notes.txt"), "").unwrap();
-    watch.hint(&folder.join("notes.txt"), watch.now());
-    watch.look(&mut Places::default(), &mut IngestSummary::default()).unwrap();
+    watch.note_change(&folder.join("notes.txt"), watch.now());
+    watch.poll_due(&mut Places::default(), &mut IngestSummary::default()).unwrap();
     assert_eq!(watch.schedule.next_due(), None);
 }
 
@@ -346,9 +346,9 @@ fn a_link_that_leads_out_is_not_followed_when_it_is_told_of() {
     let mut watch = SourceWatcher::new(Ingester::new(AGENTS, &environment, &clock), Vec::new());
     fs::rename(folder.join("a.jsonl"), home.path().join("secret.jsonl")).unwrap();
     std::os::unix::fs::symlink(home.path().join("secret.jsonl"), folder.join("a.jsonl")).unwrap();
-    watch.hint(&folder.join("a.jsonl"), watch.now());
+    watch.note_change(&folder.join("a.jsonl"), watch.now());
     let mut sink = Places::default();
-    watch.look(&mut sink, &mut IngestSummary::default()).unwrap();
+    watch.poll_due(&mut sink, &mut IngestSummary::default()).unwrap();
     assert_eq!(sink.positions.len(), 0);
 }
 
@@ -400,14 +400,14 @@ fn what_waits_for_its_first_name_is_no_miss() {
     let mut watch = SourceWatcher::new(Ingester::new(AGENTS, &environment, &clock), Vec::new());
     watch.watch_roots(&mut Vec::new());
     let (mut sink, mut summary) = (Places::default(), IngestSummary::default());
-    watch.misses.tell(&file);
+    watch.misses.note_notified(&file);
     for later in [0, 2_000] {
         now.set(written + later);
-        watch.schedule.hint(&file, watch.now());
-        watch.look(&mut sink, &mut summary).unwrap();
+        watch.schedule.poll_now(&file, watch.now());
+        watch.poll_due(&mut sink, &mut summary).unwrap();
         assert_eq!(summary.bytes > 0, later > 0, "it waits for a second");
     }
     watch.begun -= Duration::from_secs(60);
-    watch.settle_misses(&mut summary);
+    watch.count_missed_events(&mut summary);
     assert_eq!(summary.misses, 0);
 }

@@ -15,8 +15,8 @@ use super::protobuf::{Malformed, WireField, WireFields};
 /// Records in one body. An exporter sends some hundred at a time.
 const RECORDS_MAX: usize = 10_000;
 
-/// Characters of what somebody calls itself or a record: they are kept with every record, and
-/// counted. The rest of a longer name is not read.
+/// Characters of a service or record name: they are stored with every record, and counted. The rest
+/// of a longer name is dropped.
 const NAME_CHARS_MAX: usize = 200;
 
 /// What is exported.

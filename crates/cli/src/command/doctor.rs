@@ -209,7 +209,7 @@ fn formats(journal: &Journal) -> Result<CheckShape, CliError> {
     let told: Vec<String> = unknown
         .iter()
         .map(|((provider, version, kind), count)| {
-            capture::not_understood(provider, version.as_deref(), kind, *count)
+            capture::describe_unknown(provider, version.as_deref(), kind, *count)
         })
         .collect();
     let is_understood = told.is_empty();
