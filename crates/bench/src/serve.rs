@@ -165,7 +165,7 @@ impl Follower {
         let read = |name: &str| std::fs::read_to_string(health.join(name));
         while read("http.address").is_err() {
             if Instant::now() > until {
-                return Err("the daemon does not answer over HTTP".into());
+                return Err("the daemon does not serve HTTP".into());
             }
             pause(Duration::from_millis(10));
         }

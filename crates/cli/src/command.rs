@@ -1,4 +1,4 @@
-//! What can be typed, and who answers it.
+//! The commands and their options.
 
 mod up;
 mod down;
@@ -17,8 +17,8 @@ mod search;
 mod usage;
 mod digest;
 mod dream;
-mod segment; // the files of a segment
-mod which; // options that several commands take
+mod segment; // transcribe and describe
+mod session_filter; // session filters that several commands share
 mod resume;
 mod fork;
 mod lineage;
@@ -28,7 +28,7 @@ mod import;
 mod delete;
 mod hooks;
 mod bus;
-mod talk; // how commands talk to the daemon
+mod supervisor_client; // requests to the daemon over the bus
 mod task;
 mod service;
 mod logs;
@@ -43,192 +43,193 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand};
 
 use crate::error::CliError;
-use crate::output::Output;
+use crate::output::CliOutput;
 
 /// Keeps the record of every AI coding session on this machine.
 ///
-/// Exit codes: 0 done, 1 it failed or is not so, 2 wrong usage, 3 no daemon where one is needed.
+/// Exit codes: 0 success, 1 failure or a negative answer, 2 wrong usage, 3 no daemon running where
+/// one is needed.
 #[derive(Parser)]
 #[command(name = "hansard", version, max_term_width = 100, arg_required_else_help = true)]
 pub(crate) struct Hansard {
     #[command(flatten)]
     pub global: Global,
     #[command(subcommand)]
-    pub command: Command,
+    pub command: CliCommand,
 }
 
-/// What every command takes.
+/// Options of every command.
 #[derive(Args, Default)]
 pub(crate) struct Global {
-    /// The folder of the journal [default: the platform's data folder + hansard]
+    /// Folder of the journal [default: the platform's data folder + hansard]
     #[arg(long, global = true, env = "HANSARD_JOURNAL", value_name = "DIR")]
     pub journal: Option<PathBuf>,
     /// Print JSON, as documented in docs/json.md
     #[arg(long, global = true)]
     pub json: bool,
-    /// Print nothing but the answer
+    /// Print only the result
     #[arg(long, short, global = true)]
     pub quiet: bool,
-    /// Never use colours
+    /// Do not use colors
     #[arg(long, global = true)]
     pub no_color: bool,
-    /// Say more about what is being done
+    /// Print more details
     #[arg(long, short, global = true)]
     pub verbose: bool,
 }
 
 #[derive(Subcommand)]
-pub(crate) enum Command {
-    /// Record what agents write as they write it, and tell it on the bus
-    Up(up::Up),
-    /// End the daemon that `up` started
-    Down(down::Down),
-    /// Print an address that lets a browser in
-    Web(web::Web),
-    /// Have the daemon read its settings again
-    Reload(reload::Reload),
-    /// Read everything that agents have written into the journal
-    Ingest(ingest::Ingest),
-    /// What each session is doing, and which of them needs you
-    Status(status::Status),
-    /// The same, live, on the whole screen
-    Top(top::Top),
-    /// Who needs you, in one line for a prompt or tmux
-    Statusline(statusline::Statusline),
-    /// Why a session is taken to do what it does
-    Explain(explain::Explain),
-    /// What waits for your approval, with the exact command
-    Approvals(approvals::Approvals),
-    /// Say that you have seen what a session has done
-    Seen(seen::Seen),
+pub(crate) enum CliCommand {
+    /// Start the daemon: record agents as they write, and publish events on the bus
+    Up(up::UpArgs),
+    /// Stop the daemon
+    Down(down::DownArgs),
+    /// Print a login link for the web page
+    Web(web::WebArgs),
+    /// Make the daemon reload its settings
+    Reload(reload::ReloadArgs),
+    /// Import the transcripts of all agents into the journal
+    Ingest(ingest::IngestArgs),
+    /// Show what each session is doing, and which ones need you
+    Status(status::StatusArgs),
+    /// Show the status live, in full screen
+    Top(top::TopArgs),
+    /// Print counts of sessions in one line, for a prompt or tmux
+    Statusline(statusline::StatuslineArgs),
+    /// Explain how the status of a session was determined
+    Explain(explain::ExplainArgs),
+    /// List pending approvals with their exact commands
+    Approvals(approvals::ApprovalsArgs),
+    /// Mark sessions as seen
+    Seen(seen::SeenArgs),
     /// List sessions, newest activity first
-    Sessions(sessions::Sessions),
-    /// Show one session: the talk by turns, its events, or what a model would see
-    Show(show::Show),
-    /// Find anything ever said, done or printed
-    Search(search::Search),
-    /// Tokens and money, by day, week, month, session, model or project
-    Usage(usage::Usage),
-    /// What was done on a day, project by project
-    Digest(digest::Digest),
-    /// Make activities and digests of what has come
+    Sessions(sessions::SessionsArgs),
+    /// Show one session: its turns, its events, or what a model would see
+    Show(show::ShowArgs),
+    /// Search prompts, answers, tool calls and output of all sessions
+    Search(search::SearchArgs),
+    /// Show tokens and cost by day, week, month, session, model, agent or project
+    Usage(usage::UsageArgs),
+    /// Show what was done on a day, by project
+    Digest(digest::DigestArgs),
+    /// Build activities and digests from segments
     #[command(hide = true)]
-    Dream(dream::Dream),
-    /// Write down what was said in a segment
+    Dream(dream::DreamArgs),
+    /// Write the transcript of a segment
     #[command(hide = true)]
-    Transcribe(segment::OfSegment),
-    /// Write down what is worth keeping of a segment
+    Transcribe(segment::SegmentArgs),
+    /// Write the digest of a segment
     #[command(hide = true)]
-    Describe(segment::OfSegment),
-    /// Print the agent's own command to go on with a session, or run it
-    Resume(resume::Resume),
-    /// Branch a session off at a point, without copying it
-    Fork(fork::Fork),
-    /// Show where a session comes from and what came from it
-    Lineage(lineage::Lineage),
-    /// Fold a session from its first event and compare with what is kept
-    Replay(replay::Replay),
-    /// Write a session, or a whole tree of them, as one bundle
-    Export(export::Export),
-    /// Take in a bundle, or plain events as lines of JSON
-    Import(import::Import),
-    /// Delete a session and everything that was kept of it
-    Delete(delete::Delete),
-    /// Have agents tell what happens as it happens: their hooks
-    Hooks(hooks::Hooks),
-    /// Take what an agent tells its hooks: reads JSON, prints nothing, never fails
+    Describe(segment::SegmentArgs),
+    /// Print or run the agent's own command to resume a session
+    Resume(resume::ResumeArgs),
+    /// Fork a session at a point, without copying it
+    Fork(fork::ForkArgs),
+    /// Show the ancestors and children of a session
+    Lineage(lineage::LineageArgs),
+    /// Replay a session from its first event and compare it with the stored state
+    Replay(replay::ReplayArgs),
+    /// Export a session, or a tree of sessions, to a file
+    Export(export::ExportArgs),
+    /// Import a bundle, or events as JSON lines
+    Import(import::ImportArgs),
+    /// Delete a session and everything stored about it
+    Delete(delete::DeleteArgs),
+    /// Install, remove and check hooks in the settings of agents
+    Hooks(hooks::HooksArgs),
+    /// Handle a hook call of an agent: reads JSON, prints nothing, never fails
     Hook(HookArgs),
-    /// Hear and tell what happens: every message to every listener
+    /// Listen to the message bus, or send to it
     #[command(visible_alias = "callosum")]
-    Bus(bus::Bus),
-    /// Have something run by the daemon, in turn
-    Task(task::Task),
-    /// What the daemon keeps alive
-    Service(service::Service),
-    /// Print what a service or a task has printed
-    Logs(logs::Logs),
-    /// Show a card to whoever looks at the page
-    Notify(notify::Notify),
-    /// Lead the page that was used last somewhere else
-    Navigate(navigate::Navigate),
-    /// Verify the journal, and repair it if told to
-    Doctor(doctor::Doctor),
-    /// Print what a shell needs to complete commands and options
-    Completions(manual::Completions),
-    /// Write the manual pages
-    Man(manual::Man),
+    Bus(bus::BusArgs),
+    /// Run commands through the daemon's task queue
+    Task(task::TaskArgs),
+    /// List and restart the services of the daemon
+    Service(service::ServiceArgs),
+    /// Print the log of a service or a task
+    Logs(logs::LogsArgs),
+    /// Show a notification in the web page
+    Notify(notify::NotifyArgs),
+    /// Open another place in the most recently used web page
+    Navigate(navigate::NavigateArgs),
+    /// Check the journal, and repair it with --repair
+    Doctor(doctor::DoctorArgs),
+    /// Print a completion script for a shell
+    Completions(manual::CompletionsArgs),
+    /// Write the man pages
+    Man(manual::ManArgs),
 }
 
-/// What agents write when they call a hook.
+/// Arguments of a hook call, for the help text.
 #[derive(Args)]
 pub(crate) struct HookArgs {
-    /// Whose hook it is: claude, codex, copilot, cursor, gemini, opencode, qwen
+    /// The agent: claude, codex, copilot, cursor, gemini, opencode, qwen
     #[arg(value_name = "AGENT")]
     _agent: String,
-    /// The agent's word for what happened
+    /// The agent's name for the event
     #[arg(value_name = "EVENT")]
     _event: String,
-    /// The payload, where it does not come through stdin
+    /// The payload, if it does not come through stdin
     #[arg(value_name = "JSON", trailing_var_arg = true)]
     _payload: Vec<String>,
 }
 
-/// How a command that ran ended.
-pub(crate) enum Done {
-    Yes,
-    /// It ran, and what was asked is not so.
-    NotSo,
+/// The result of a command that ran.
+pub(crate) enum Completion {
+    Success,
+    /// The command ran, and the answer is negative: exit code 1.
+    Negative,
 }
 
-pub(crate) fn run(hansard: &Hansard, output: &mut Output) -> Result<Done, CliError> {
+pub(crate) fn run(hansard: &Hansard, output: &mut CliOutput) -> Result<Completion, CliError> {
     let global = &hansard.global;
     match &hansard.command {
-        Command::Up(command) => command.run(global, output),
-        Command::Down(command) => command.run(global, output),
-        Command::Web(command) => command.run(global, output),
-        Command::Reload(command) => command.run(global, output),
-        Command::Ingest(command) => command.run(global, output),
-        Command::Status(command) => command.run(global, output),
-        Command::Top(command) => command.run(global, output),
-        Command::Statusline(command) => command.run(global, output),
-        Command::Explain(command) => command.run(global, output),
-        Command::Approvals(command) => command.run(global, output),
-        Command::Seen(command) => command.run(global, output),
-        Command::Sessions(command) => command.run(global, output),
-        Command::Show(command) => command.run(global, output),
-        Command::Search(command) => command.run(global, output),
-        Command::Usage(command) => command.run(global, output),
-        Command::Digest(command) => command.run(global, output),
-        Command::Dream(command) => command.run(global, output),
-        Command::Transcribe(command) => command.transcribe(global, output),
-        Command::Describe(command) => command.describe(global, output),
-        Command::Resume(command) => command.run(global, output),
-        Command::Fork(command) => command.run(global, output),
-        Command::Lineage(command) => command.run(global, output),
-        Command::Replay(command) => command.run(global, output),
-        Command::Export(command) => command.run(global, output),
-        Command::Import(command) => command.run(global, output),
-        Command::Delete(command) => command.run(global, output),
-        Command::Hooks(command) => command.run(global, output),
-        // Answered before anything was parsed, unless somebody asks for help.
-        Command::Hook(_) => Ok(Done::Yes),
-        Command::Bus(command) => command.run(global, output),
-        Command::Task(command) => command.run(global, output),
-        Command::Service(command) => command.run(global, output),
-        Command::Logs(command) => command.run(global, output),
-        Command::Notify(command) => command.run(global, output),
-        Command::Navigate(command) => command.run(global, output),
-        Command::Doctor(command) => command.run(global, output),
-        Command::Completions(command) => command.run(output),
-        Command::Man(command) => command.run(output),
+        CliCommand::Up(command) => command.run(global, output),
+        CliCommand::Down(command) => command.run(global, output),
+        CliCommand::Web(command) => command.run(global, output),
+        CliCommand::Reload(command) => command.run(global, output),
+        CliCommand::Ingest(command) => command.run(global, output),
+        CliCommand::Status(command) => command.run(global, output),
+        CliCommand::Top(command) => command.run(global, output),
+        CliCommand::Statusline(command) => command.run(global, output),
+        CliCommand::Explain(command) => command.run(global, output),
+        CliCommand::Approvals(command) => command.run(global, output),
+        CliCommand::Seen(command) => command.run(global, output),
+        CliCommand::Sessions(command) => command.run(global, output),
+        CliCommand::Show(command) => command.run(global, output),
+        CliCommand::Search(command) => command.run(global, output),
+        CliCommand::Usage(command) => command.run(global, output),
+        CliCommand::Digest(command) => command.run(global, output),
+        CliCommand::Dream(command) => command.run(global, output),
+        CliCommand::Transcribe(command) => command.transcribe(global, output),
+        CliCommand::Describe(command) => command.describe(global, output),
+        CliCommand::Resume(command) => command.run(global, output),
+        CliCommand::Fork(command) => command.run(global, output),
+        CliCommand::Lineage(command) => command.run(global, output),
+        CliCommand::Replay(command) => command.run(global, output),
+        CliCommand::Export(command) => command.run(global, output),
+        CliCommand::Import(command) => command.run(global, output),
+        CliCommand::Delete(command) => command.run(global, output),
+        CliCommand::Hooks(command) => command.run(global, output),
+        // `main` answers hook calls before it parses options; only `hook --help` comes here.
+        CliCommand::Hook(_) => Ok(Completion::Success),
+        CliCommand::Bus(command) => command.run(global, output),
+        CliCommand::Task(command) => command.run(global, output),
+        CliCommand::Service(command) => command.run(global, output),
+        CliCommand::Logs(command) => command.run(global, output),
+        CliCommand::Notify(command) => command.run(global, output),
+        CliCommand::Navigate(command) => command.run(global, output),
+        CliCommand::Doctor(command) => command.run(global, output),
+        CliCommand::Completions(command) => command.run(output),
+        CliCommand::Man(command) => command.run(output),
     }
 }
 
-impl From<Done> for ExitCode {
-    fn from(done: Done) -> ExitCode {
+impl From<Completion> for ExitCode {
+    fn from(done: Completion) -> ExitCode {
         match done {
-            Done::Yes => ExitCode::SUCCESS,
-            Done::NotSo => ExitCode::FAILURE,
+            Completion::Success => ExitCode::SUCCESS,
+            Completion::Negative => ExitCode::FAILURE,
         }
     }
 }
@@ -239,10 +240,10 @@ mod tests {
 
     use super::Hansard;
 
-    /// The supervisor finds the sub-command behind these: one that it does not know would be
-    /// refused, and one whose value it does not skip could hide what follows.
+    /// The supervisor skips these options to find the subcommand. It would refuse one that it does not
+    /// know, and a value that it does not skip could hide the subcommand.
     #[test]
-    fn the_supervisor_knows_every_global_option() {
+    fn supervisor_knows_every_global_option() {
         let command = Hansard::command();
         let mut ours: Vec<(String, bool)> = Vec::new();
         for argument in command.get_arguments().filter(|argument| argument.is_global_set()) {

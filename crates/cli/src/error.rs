@@ -1,4 +1,4 @@
-//! What is said when something fails: heading, causes, and what to try.
+//! Turns every error into words and an exit code: heading, causes, hint.
 
 use std::error::Error;
 use std::io;
@@ -16,10 +16,10 @@ use session::{BundleError, SessionError};
 
 use crate::output::plain;
 
-/// What to try where a newer version has written.
+/// The hint for data that a newer version has written.
 const NEWER_FORMAT_HINT: &str = "update this program, or point `--journal` at another folder";
 
-/// A failed command in words.
+/// The error of a failed command.
 #[derive(Debug)]
 pub(crate) struct CliError {
     /// A word for scripts.
@@ -28,9 +28,9 @@ pub(crate) struct CliError {
     causes: Vec<String>,
     hint: Option<String>,
     is_closed_pipe: bool,
-    /// Nobody is there to talk to.
+    /// There is no daemon or bus to talk to: exit code 3.
     is_absent: bool,
-    /// What was typed cannot be meant.
+    /// The arguments are wrong: exit code 2.
     is_misused: bool,
 }
 
@@ -47,7 +47,7 @@ impl CliError {
         }
     }
 
-    fn of(kind: &'static str, error: &(dyn Error + 'static)) -> CliError {
+    fn from_error(kind: &'static str, error: &(dyn Error + 'static)) -> CliError {
         let causes = || std::iter::successors(error.source(), |&cause| cause.source());
         let is_newer = |cause: &(dyn Error + 'static)| {
             matches!(cause.downcast_ref(), Some(OpenError::NewerFormat { .. }))
@@ -57,32 +57,33 @@ impl CliError {
             ..CliError::new(kind, error.to_string())
         };
         match is_newer(error) || causes().any(is_newer) {
-            // Whatever it kept from being done.
+            // A newer format is the cause, whichever operation ran into it.
             true => CliError { kind: "newer_format", ..said.hint(NEWER_FORMAT_HINT) },
             false => said,
         }
     }
 
-    /// Says what to try; what was said first is nearer to the cause.
+    /// Adds a hint. The first one stays, because it is nearer to the cause.
     #[must_use]
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> CliError {
         self.hint.get_or_insert_with(|| hint.into());
         self
     }
 
-    /// The same for somebody who is not there to be talked to.
+    /// Marks that there is no daemon or bus to talk to.
     #[must_use]
-    pub(crate) fn absent(self) -> CliError {
+    pub(crate) fn not_running(self) -> CliError {
         CliError { is_absent: true, ..self }
     }
 
-    /// The same for what was typed wrongly.
+    /// Marks wrong usage.
     #[must_use]
-    pub(crate) fn misused(self) -> CliError {
+    pub(crate) fn wrong_usage(self) -> CliError {
         CliError { is_misused: true, ..self }
     }
 
     pub(crate) fn exit_code(&self) -> ExitCode {
+        // The four exit codes are part of the help text: 0 and 1 come from `Completion`.
         match (self.is_misused, self.is_absent) {
             (true, _) => ExitCode::from(2),
             (_, true) => ExitCode::from(3),
@@ -90,7 +91,7 @@ impl CliError {
         }
     }
 
-    /// What failed, without causes and hints.
+    /// Returns the heading, without causes and hint.
     pub(crate) fn message(&self) -> &str {
         &self.message
     }
@@ -124,13 +125,14 @@ impl CliError {
 impl From<io::Error> for CliError {
     fn from(error: io::Error) -> CliError {
         let is_closed_pipe = error.kind() == io::ErrorKind::BrokenPipe;
-        CliError { is_closed_pipe, ..CliError::of("io", &error) }
+        CliError { is_closed_pipe, ..CliError::from_error("io", &error) }
     }
 }
 
 impl From<HookInstallError> for CliError {
     fn from(error: HookInstallError) -> CliError {
-        CliError::of("hooks", &error).hint("`hansard hooks status` lists the agents that have some")
+        CliError::from_error("hooks", &error)
+            .hint("`hansard hooks status` lists the agents that have hooks")
     }
 }
 
@@ -139,25 +141,25 @@ impl From<OpenError> for CliError {
         let (kind, hint) = match &error {
             OpenError::JournalNotFound { .. } => (
                 "journal_not_found",
-                "`hansard up` makes one and fills it, or point `--journal` at another folder"
-                    .into(),
+                "`hansard up` creates and fills one, or point `--journal` at another folder".into(),
             ),
             OpenError::NewerFormat { .. } => ("newer_format", NEWER_FORMAT_HINT.into()),
             OpenError::Corrupt(_) => {
-                ("corrupt", "`hansard doctor` tells what is wrong and can repair it".into())
+                ("corrupt", "`hansard doctor` shows what is wrong and can repair it".into())
             }
-            OpenError::Locked { .. } => ("locked", "try again once it is done".into()),
+            OpenError::Locked { .. } => ("locked", "try again when it has finished".into()),
             OpenError::NotPrivate { path, .. } => {
                 ("not_private", format!("`chmod 700 {}`", path.display()))
             }
             OpenError::UnsafeSqlite { .. } => {
                 ("unsafe_sqlite", "build this program with its own SQLite".into())
             }
-            OpenError::Storage(_) => {
-                ("storage", "check the folder's owner, its rights and the space on its disk".into())
-            }
+            OpenError::Storage(_) => (
+                "storage",
+                "check the folder's owner and permissions, and the free space on its disk".into(),
+            ),
         };
-        CliError::of(kind, &error).hint(hint)
+        CliError::from_error(kind, &error).hint(hint)
     }
 }
 
@@ -174,24 +176,24 @@ impl From<ReadError> for CliError {
     fn from(error: ReadError) -> CliError {
         let kind = match &error {
             ReadError::SessionNotFound(_) | ReadError::NoSuchPrefix(_) => {
-                return CliError::of("session_not_found", &error)
-                    .hint("`hansard sessions` lists what there is");
+                return CliError::from_error("session_not_found", &error)
+                    .hint("`hansard sessions` lists all sessions");
             }
             ReadError::Ambiguous { candidates, .. } => {
                 let candidates: Vec<&str> = candidates.iter().map(|id| id.as_str()).collect();
                 let hint = format!("one of: {}", candidates.join(", "));
-                return CliError::of("ambiguous", &error).hint(hint);
+                return CliError::from_error("ambiguous", &error).hint(hint);
             }
             ReadError::Corrupt(_) => {
-                return CliError::of("corrupt", &error)
-                    .hint("`hansard doctor` tells what is wrong and can repair it");
+                return CliError::from_error("corrupt", &error)
+                    .hint("`hansard doctor` shows what is wrong and can repair it");
             }
             ReadError::EventNotFound { .. } => "event_not_found",
             ReadError::BadArgument { .. } | ReadError::Id(_) => "bad_argument",
             ReadError::Unsupported { .. } => "unsupported",
             ReadError::Storage(_) => "storage",
         };
-        CliError::of(kind, &error)
+        CliError::from_error(kind, &error)
     }
 }
 
@@ -199,16 +201,16 @@ impl From<ListingError> for CliError {
     fn from(error: ListingError) -> CliError {
         match error {
             ListingError::Read(error) => error.into(),
-            ListingError::PricesUnreadable { .. } => CliError::of("io", &error),
-            ListingError::BadPrices { .. } => CliError::of("bad_prices", &error)
-                .hint("mend it, or remove it to use the prices that ship with the program"),
+            ListingError::PricesUnreadable { .. } => CliError::from_error("io", &error),
+            ListingError::BadPrices { .. } => CliError::from_error("bad_prices", &error)
+                .hint("correct it, or remove it to use the built-in prices"),
         }
     }
 }
 
 impl From<TokenError> for CliError {
     fn from(error: TokenError) -> CliError {
-        CliError::of("io", &error)
+        CliError::from_error("io", &error)
     }
 }
 
@@ -216,21 +218,18 @@ impl From<AppendError> for CliError {
     fn from(error: AppendError) -> CliError {
         let (kind, hint) = match &error {
             AppendError::Busy { .. } => ("busy", Some("try again")),
-            AppendError::OutOfSpace => {
-                ("out_of_space", Some("make room on the disk and try again"))
-            }
+            AppendError::OutOfSpace => ("out_of_space", Some("free some disk space and try again")),
             AppendError::NotDurable(_) => ("not_durable", Some("check the disk, then try again")),
             AppendError::DuplicateId { .. } => ("duplicate_id", None),
-            AppendError::BadSeq { .. } => (
-                "bad_seq",
-                Some("leave `seq` out to append, or bring the events of a session in order"),
-            ),
+            AppendError::BadSeq { .. } => {
+                ("bad_seq", Some("leave out `seq` to append, or sort the events of each session"))
+            }
             AppendError::TooLarge { .. } => ("too_large", None),
             AppendError::ReadOnly => ("read_only", None),
             AppendError::Deleted(..) => ("deleted", None),
             _ => ("append", None),
         };
-        let said = CliError::of(kind, &error);
+        let said = CliError::from_error(kind, &error);
         match hint {
             Some(hint) => said.hint(hint),
             None => said,
@@ -242,15 +241,17 @@ impl From<IngestError> for CliError {
     fn from(error: IngestError) -> CliError {
         match error {
             IngestError::Read(error) => error.into(),
-            IngestError::Claim(ClaimError::Held { .. }) => CliError::of("held", &error).hint(
-                "that process records everything agents write; stop it first if you want to \
+            IngestError::Claim(ClaimError::Held { .. }) => CliError::from_error("held", &error)
+                .hint(
+                    "that process records everything agents write; stop it first if you want to \
                  read another home into the same journal",
+                ),
+            IngestError::Claim(error) => CliError::from_error("io", &error),
+            IngestError::Storage(error) => CliError::from_error("storage", &error),
+            IngestError::Thread(_) => CliError::from_error("io", &error),
+            IngestError::Capture(error) => CliError::from_error("ingest", &error).hint(
+                "nothing is lost: the next `hansard ingest` continues where this one stopped",
             ),
-            IngestError::Claim(error) => CliError::of("io", &error),
-            IngestError::Storage(error) => CliError::of("storage", &error),
-            IngestError::Thread(_) => CliError::of("io", &error),
-            IngestError::Capture(error) => CliError::of("ingest", &error)
-                .hint("nothing is lost: the next `hansard ingest` goes on where this one stopped"),
         }
     }
 }
@@ -259,9 +260,9 @@ impl From<SegmentError> for CliError {
     fn from(error: SegmentError) -> CliError {
         match error {
             SegmentError::Read(error) => error.into(),
-            SegmentError::NoMeta { .. } => CliError::of("no_segment", &error)
+            SegmentError::NoMeta { .. } => CliError::from_error("no_segment", &error)
                 .hint("run it in the folder of a segment, `<journal>/<day>/<stream>/<segment>`"),
-            _ => CliError::of("segment", &error),
+            _ => CliError::from_error("segment", &error),
         }
     }
 }
@@ -271,15 +272,15 @@ impl From<DreamError> for CliError {
         match error {
             DreamError::Read(error) => error.into(),
             DreamError::Segment(error) => error.into(),
-            _ => CliError::of("dream", &error),
+            _ => CliError::from_error("dream", &error),
         }
     }
 }
 
 impl From<SettingsError> for CliError {
     fn from(error: SettingsError) -> CliError {
-        CliError::of("bad_settings", &error).hint(
-            "mend it, or remove it to have everything as usual; docs/configuration.md has the keys",
+        CliError::from_error("bad_settings", &error).hint(
+            "correct it, or remove it to use the defaults; docs/configuration.md lists the keys",
         )
     }
 }
@@ -288,11 +289,11 @@ impl From<UpError> for CliError {
     fn from(error: UpError) -> CliError {
         match error {
             UpError::Instance(error @ InstanceError::Running { .. }) => {
-                CliError::of("running", &error)
-                    .hint("`hansard status` tells what it knows, `hansard down` ends it")
+                CliError::from_error("running", &error)
+                    .hint("`hansard status` shows its sessions, `hansard down` stops it")
             }
-            UpError::Instance(error) => CliError::of("io", &error)
-                .hint("check the folder's owner, its rights and the space on its disk"),
+            UpError::Instance(error) => CliError::from_error("io", &error)
+                .hint("check the folder's owner and permissions, and the free space on its disk"),
             UpError::Settings(error) => error.into(),
             UpError::Open(error) => error.into(),
             UpError::Read(error) => error.into(),
@@ -300,15 +301,15 @@ impl From<UpError> for CliError {
             UpError::Supervise(_)
             | UpError::Chain(_)
             | UpError::Requests(_)
-            | UpError::Thread(_) => CliError::of("io", &error),
+            | UpError::Thread(_) => CliError::from_error("io", &error),
         }
     }
 }
 
 impl From<EndError> for CliError {
     fn from(error: EndError) -> CliError {
-        CliError::of("ended", &error)
-            .hint("start it again; `health/daemon.log` in the journal's folder may say more")
+        CliError::from_error("ended", &error)
+            .hint("start it again; `health/daemon.log` in the journal's folder may have details")
     }
 }
 
@@ -316,15 +317,15 @@ impl From<DeleteError> for CliError {
     fn from(error: DeleteError) -> CliError {
         match error {
             DeleteError::Lineage(error @ LineageError::HasForks { .. }) => {
-                CliError::of("has_forks", &error)
-                    .hint("`--copy-to-forks` gives them what they show of it")
+                CliError::from_error("has_forks", &error)
+                    .hint("`--copy-to-forks` copies the shared events to them")
             }
             DeleteError::Lineage(error) => error.into(),
             DeleteError::Read(error) => error.into(),
-            DeleteError::Segment(error) => CliError::of("storage", &error)
-                .hint("the session is deleted; what is left of it goes when it is done again"),
-            DeleteError::Storage(error) => CliError::of("storage", &error)
-                .hint("the session is deleted; its originals are removed when it is done again"),
+            DeleteError::Segment(error) => CliError::from_error("storage", &error)
+                .hint("the session is deleted; run the command again to remove what is left of it"),
+            DeleteError::Storage(error) => CliError::from_error("storage", &error)
+                .hint("the session is deleted; run the command again to remove its originals"),
         }
     }
 }
@@ -333,7 +334,7 @@ impl From<BindError> for CliError {
     fn from(error: BindError) -> CliError {
         let (kind, hint) = match &error {
             BindError::InUse { .. } => {
-                ("in_use", "`hansard bus stats` tells who is connected to it".to_owned())
+                ("in_use", "`hansard bus stats` lists its clients".to_owned())
             }
             BindError::NotPrivate { path } => {
                 ("not_private", format!("`chmod 700 {}`, or choose another", path.display()))
@@ -345,34 +346,34 @@ impl From<BindError> for CliError {
                 ("path_too_long", "choose a shorter journal path, or `--socket PATH`".to_owned())
             }
             BindError::Io { .. } => {
-                ("io", "check the folder's owner and its rights, or choose another".to_owned())
+                ("io", "check the folder's owner and permissions, or choose another".to_owned())
             }
         };
-        CliError::of(kind, &error).hint(hint)
+        CliError::from_error(kind, &error).hint(hint)
     }
 }
 
 impl From<RunError> for CliError {
     fn from(error: RunError) -> CliError {
-        CliError::of("io", &error)
+        CliError::from_error("io", &error)
     }
 }
 
 impl From<StatsError> for CliError {
     fn from(error: StatsError) -> CliError {
         match &error {
-            StatsError::NotRunning { .. } => {
-                CliError::of("no_bus", &error).hint("`hansard bus serve` starts one").absent()
-            }
-            StatsError::NoAnswer { .. } => CliError::of("no_answer", &error)
-                .hint("the server speaks plain Callosum, or is busy; try again"),
+            StatsError::NotRunning { .. } => CliError::from_error("no_bus", &error)
+                .hint("`hansard bus serve` starts one")
+                .not_running(),
+            StatsError::NoAnswer { .. } => CliError::from_error("no_answer", &error)
+                .hint("the server knows only plain Callosum, or is busy; try again"),
         }
     }
 }
 
 impl From<DraftError> for CliError {
     fn from(error: DraftError) -> CliError {
-        CliError::of("bad_message", &error)
+        CliError::from_error("bad_message", &error)
     }
 }
 
@@ -381,7 +382,7 @@ impl From<LineageError> for CliError {
         match error {
             LineageError::Read(error) => error.into(),
             LineageError::Append(error) => error.into(),
-            error => CliError::of("lineage", &error),
+            error => CliError::from_error("lineage", &error),
         }
     }
 }
@@ -399,7 +400,7 @@ impl From<SessionError> for CliError {
             SessionError::Refused(_) => "refused",
             _ => "session",
         };
-        CliError::of(kind, &error)
+        CliError::from_error(kind, &error)
     }
 }
 
@@ -409,14 +410,14 @@ impl From<BundleError> for CliError {
             BundleError::Session(error) => return error.into(),
             BundleError::Io(error) => return error.into(),
             BundleError::Diverged { .. } => {
-                return CliError::of("diverged", &error)
-                    .hint("export the session that is here under `--journal` of its own first");
+                return CliError::from_error("diverged", &error)
+                    .hint("export the existing session first, or import into another `--journal`");
             }
             BundleError::BadLine { .. } => "bad_line",
             BundleError::NewerFormat { .. } => "newer_format",
             BundleError::Cut { .. } => "cut",
         };
-        CliError::of(kind, &error)
+        CliError::from_error(kind, &error)
     }
 }
 
@@ -428,7 +429,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_newer_format_is_told_wherever_it_is_met() {
+    fn newer_format_is_reported_everywhere() {
         let path = "/home/dev/journal/journal.db";
         let newer = OpenError::NewerFormat { path: path.into(), found: 9, supported: 5 };
         let met = StorageError::new("write to", path, newer.clone());

@@ -1,9 +1,10 @@
-//! `hansard hook AGENT EVENT`: takes what an agent tells its hooks.
+//! `hansard hook AGENT EVENT`: takes the hook calls of agents.
 //!
-//! An agent waits for this program, so it does little and never fails: it reads one JSON object,
-//! hands what it says to the daemon, or leaves it on disk if there is none, prints nothing and
-//! exits with 0, whatever happens. It opens no journal and parses no options but these. What the
-//! daemon takes touches no file: that such a call came is noted there.
+//! The agent waits for this program, so it does little and never fails. It reads one JSON object and
+//! hands it to the daemon, or leaves it on disk if none runs. It prints nothing, exits with 0, opens
+//! no journal, and parses no other options. A call that the daemon takes touches no file here.
+//!
+//! `docs/decisions/hook-fast-path.md` has the reasons.
 
 use std::ffi::OsString;
 use std::io;
@@ -24,61 +25,63 @@ use wire::hook::{HookCall, hand_over, socket};
 
 use crate::world;
 
-/// Bytes of a payload that are looked at. The rest of a longer one is read and forgotten, so that
-/// whoever writes it is not cut off.
+/// Bytes of a payload that are parsed. The rest of a longer one is read and dropped, so that the
+/// agent's write does not fail.
 const PAYLOAD_BYTES_MAX: usize = 8 * 1024 * 1024;
 
-/// How long an agent may be silent in the middle of what it says, and how long it may go on. That
-/// is time in which we wait for the agent; it waits for us when it has said everything.
+/// How long an agent may pause inside its payload, and how long the payload may take in all. In
+/// this time we wait for the agent; it waits for us only when it has sent everything.
 const SILENCE: Duration = Duration::from_millis(500);
 const SAID_WITHIN: Duration = Duration::from_secs(3);
 
-/// How long the daemon may take to hold a call. One that is stuck is as good as none.
+/// How long the daemon may take to accept a call. A stuck daemon counts as none.
 const TAKEN_WITHIN: Duration = Duration::from_millis(50);
 
-/// How long an agent waits for us at most, whatever hangs: a disk, or the folder of its settings.
-/// A daemon that is stuck costs a tenth of it; what else is done are a few writes that no disk is
-/// asked to sync, so that only one that hangs takes longer, and a busy machine loses nothing.
+/// How long the agent waits for us at most if a disk hangs. A stuck daemon costs a tenth of it. The
+/// writes after that are few and not synced, so only a hanging disk takes longer, and a call on a
+/// busy machine is not lost.
 const OVER_WITHIN: Duration = Duration::from_millis(500);
 
-/// What somebody says who only tries whether a hook can be called. It is noted nowhere.
+/// The payload of `hansard hooks test`. It is not recorded.
 pub(crate) const TRIAL: &str = r#"{"hansard":"trial"}"#;
 
-/// One call, as an agent writes it.
-pub(crate) struct Call {
+/// One hook call.
+pub(crate) struct HookInvocation {
     agent: String,
     event: String,
     journal: Option<PathBuf>,
-    /// The payload, where it does not come through stdin.
+    /// The payload, if it does not come through stdin.
     payload: Option<String>,
 }
 
-/// What is to be done with a call.
-enum Told {
-    /// Nothing: the daemon holds it.
-    Taken,
-    /// Nobody took it; whether it tells something that nobody else tells.
-    Untaken(Box<HookCall>, bool),
-    /// It says nothing.
-    Nothing,
-    /// Nobody called: it is tried out.
+/// What is left to do with a call.
+enum HookResult {
+    /// Nothing: the daemon has it.
+    Accepted,
+    /// No daemon took it; and whether only this hook reports it.
+    NotAccepted(Box<HookCall>, bool),
+    /// It says nothing of interest.
+    Irrelevant,
+    /// It is a trial.
     Trial,
-    /// It may be Cursor's: that is asked of its settings, on a disk.
-    Cursors(Payload),
-    /// It could not be understood.
-    Lost(&'static str),
+    /// It may be Cursor's. Its settings on disk decide.
+    MaybeCursor(Payload),
+    /// It could not be parsed.
+    Failed(&'static str),
 }
 
-impl Told {
-    /// Whether there is nothing left to do, and nothing to note.
+impl HookResult {
+    /// Returns whether nothing is left to do or to record.
     fn is_done(&self) -> bool {
-        matches!(self, Told::Taken | Told::Trial)
+        matches!(self, HookResult::Accepted | HookResult::Trial)
     }
 }
 
-impl Call {
-    /// The call in these arguments; `None` if they are something else, or ask for help.
-    pub(crate) fn in_arguments(arguments: impl Iterator<Item = OsString>) -> Option<Call> {
+impl HookInvocation {
+    /// Parses the arguments of a hook call; `None` if they are another command, or ask for help.
+    pub(crate) fn from_arguments(
+        arguments: impl Iterator<Item = OsString>,
+    ) -> Option<HookInvocation> {
         let mut arguments = arguments.map(|argument| argument.to_string_lossy().into_owned());
         let mut journal = std::env::var_os("HANSARD_JOURNAL").map(PathBuf::from);
         loop {
@@ -96,25 +99,27 @@ impl Call {
         let agent = rest.next().unwrap_or_default();
         let event = rest.next().unwrap_or_default();
         let payload = rest.next_back().filter(|last| last.trim_start().starts_with('{'));
-        Some(Call { agent, event, journal, payload })
+        Some(HookInvocation { agent, event, journal, payload })
     }
 
-    /// Takes the call. Nothing that goes wrong is the agent's concern.
-    pub(crate) fn answer(self) -> ExitCode {
+    /// Handles the call. No failure may reach the agent.
+    pub(crate) fn handle(self) -> ExitCode {
+        // A panic must not print: agents read what a hook prints.
         panic::set_hook(Box::new(|_| {}));
         let Ok(folder) = world::folder_of(self.journal.as_deref()) else {
             return ExitCode::SUCCESS;
         };
-        let told = caught(|| self.told(&folder));
-        if told.is_done() {
+        let result = catch_panic(|| self.read_and_send(&folder));
+        if result.is_done() {
             return ExitCode::SUCCESS;
         }
-        // What is done now touches a disk, and may hang. Then it ends with this program.
+        // From here on the disk is used and may hang. The thread then ends with the process.
         let (done, is_done) = mpsc::sync_channel(1);
         let _ = thread::Builder::new().spawn(move || {
-            let told = caught(|| self.asked(&folder, told));
-            if !told.is_done() {
-                let _ = panic::catch_unwind(AssertUnwindSafe(|| self.note(&folder, told)));
+            let result = catch_panic(|| self.resolve_cursor(&folder, result));
+            if !result.is_done() {
+                let _ =
+                    panic::catch_unwind(AssertUnwindSafe(|| self.record_result(&folder, result)));
             }
             let _ = done.send(());
         });
@@ -122,50 +127,52 @@ impl Call {
         ExitCode::SUCCESS
     }
 
-    /// Hears what the agent says, and tells the daemon.
-    fn told(&self, folder: &Path) -> Told {
-        let text = self
-            .payload
-            .clone()
-            .unwrap_or_else(|| String::from_utf8_lossy(&said(PAYLOAD_BYTES_MAX)).into_owned());
+    /// Reads the payload and hands it to the daemon.
+    fn read_and_send(&self, folder: &Path) -> HookResult {
+        let text = self.payload.clone().unwrap_or_else(|| {
+            String::from_utf8_lossy(&read_stdin(PAYLOAD_BYTES_MAX)).into_owned()
+        });
         if text == TRIAL {
-            return Told::Trial;
+            return HookResult::Trial;
         }
         match Payload::parse(&text) {
-            Ok(payload) if self.is_cursors(&payload) => Told::Cursors(payload),
-            Ok(payload) => tell(&self.agent, &self.event, folder, &payload),
-            Err(_) => Told::Lost("what it was given is no JSON object"),
+            Ok(payload) if self.is_from_cursor(&payload) => HookResult::MaybeCursor(payload),
+            Ok(payload) => send_call(&self.agent, &self.event, folder, &payload),
+            Err(_) => HookResult::Failed("the payload is not a JSON object"),
         }
     }
 
-    /// Cursor runs the hooks of Claude Code, too, and says so in the payload.
-    fn is_cursors(&self, payload: &Payload) -> bool {
+    /// Returns whether Cursor runs this hook: it also runs the hooks of Claude Code, and says so.
+    fn is_from_cursor(&self, payload: &Payload) -> bool {
         self.agent == "claude"
             && (payload.text(&["cursor_version"]).is_some()
                 || std::env::var_os("CURSOR_VERSION").is_some())
     }
 
-    /// What Cursor says is told in its words, unless a hook of its own tells it.
-    fn asked(&self, folder: &Path, told: Told) -> Told {
-        let Told::Cursors(payload) = told else { return told };
-        let Ok(home) = world::home() else { return Told::Nothing };
+    /// Reports Cursor's call in Cursor's words, unless Cursor has a hook of its own for it.
+    fn resolve_cursor(&self, folder: &Path, result: HookResult) -> HookResult {
+        let HookResult::MaybeCursor(payload) = result else { return result };
+        let Ok(home) = world::home() else { return HookResult::Irrelevant };
         let own = std::fs::read_to_string(home.join(".cursor/hooks.json"));
         match own.is_ok_and(|text| text.contains(" hook cursor ")) {
-            true => Told::Nothing,
-            false => tell("cursor", &in_cursors_words(&self.event), folder, &payload),
+            true => HookResult::Irrelevant,
+            false => send_call("cursor", &cursor_event_name(&self.event), folder, &payload),
         }
     }
 
-    /// Leaves on disk what the daemon has to know of the call later.
-    fn note(&self, folder: &Path, told: Told) {
-        // Without a journal there is nobody to tell, now or later.
+    /// Leaves on disk what the daemon has to know later.
+    fn record_result(&self, folder: &Path, result: HookResult) {
+        // Without a journal no daemon will ever read it.
         if !folder.is_dir() {
             return;
         }
-        let left = match told {
-            Told::Untaken(call, is_untold) => leave(folder, &call, is_untold),
-            Told::Taken | Told::Trial | Told::Nothing | Told::Cursors(_) => Ok(()),
-            Told::Lost(why) => Err(why),
+        let left = match result {
+            HookResult::NotAccepted(call, is_untold) => leave_on_disk(folder, &call, is_untold),
+            HookResult::Accepted
+            | HookResult::Trial
+            | HookResult::Irrelevant
+            | HookResult::MaybeCursor(_) => Ok(()),
+            HookResult::Failed(why) => Err(why),
         };
         let log = HookLog::of(folder);
         match left {
@@ -175,38 +182,38 @@ impl Call {
     }
 }
 
-/// What came of it, also of one that panics.
-fn caught(tell: impl FnOnce() -> Told) -> Told {
-    panic::catch_unwind(AssertUnwindSafe(tell)).unwrap_or(Told::Lost("it panicked"))
+/// Runs a step and turns a panic into a result.
+fn catch_panic(tell: impl FnOnce() -> HookResult) -> HookResult {
+    panic::catch_unwind(AssertUnwindSafe(tell)).unwrap_or(HookResult::Failed("the hook panicked"))
 }
 
-/// Tells the daemon.
-fn tell(agent: &str, event: &str, folder: &Path, payload: &Payload) -> Told {
-    let Some(hooked) = hooked(agent, event, payload) else { return Told::Nothing };
+/// Hands a call to the daemon.
+fn send_call(agent: &str, event: &str, folder: &Path, payload: &Payload) -> HookResult {
+    let Some(hooked) = hooked(agent, event, payload) else { return HookResult::Irrelevant };
     let is_untold = hooked.is_untold;
-    let call = hook_call(hooked, event, world::now(), world::dice());
+    let call = hook_call(hooked, event, world::now(), world::random_bytes());
     match hand_over(&socket(folder), &call, TAKEN_WITHIN) {
-        true => Told::Taken,
-        false => Told::Untaken(Box::new(call), is_untold),
+        true => HookResult::Accepted,
+        false => HookResult::NotAccepted(Box::new(call), is_untold),
     }
 }
 
-/// Leaves a call on disk, as far as there is something that nobody else tells.
-fn leave(folder: &Path, call: &HookCall, is_untold: bool) -> Result<(), &'static str> {
+/// Leaves a call on disk, if no other source reports the same.
+fn leave_on_disk(folder: &Path, call: &HookCall, is_untold: bool) -> Result<(), &'static str> {
     let signaled =
         signal_of(call).map_or(Ok(()), |signal| Signals::of(folder).leave_as(&call.name, &signal));
     if is_untold {
         match Spool::of(folder).leave(call) {
             Ok(true) => {}
             Ok(false) => return Err("the spool is full"),
-            Err(_) => return Err("the spool could not be written to"),
+            Err(_) => return Err("the spool could not be written"),
         }
     }
-    signaled.map_err(|_| "no signal could be left")
+    signaled.map_err(|_| "the signal could not be written")
 }
 
-/// What Cursor calls an event of Claude Code.
-fn in_cursors_words(event: &str) -> String {
+/// Translates an event name of Claude Code to Cursor's.
+fn cursor_event_name(event: &str) -> String {
     match event {
         "UserPromptSubmit" => "beforeSubmitPrompt".to_owned(),
         event => {
@@ -217,19 +224,19 @@ fn in_cursors_words(event: &str) -> String {
     }
 }
 
-/// What is said on stdin, to the end of an object, to the end of all or to a long silence; the
-/// beginning of it. An agent may leave its end open: whoever has heard an object waits for no more.
-fn said(bytes_max: usize) -> Vec<u8> {
+/// Reads stdin up to the end of an object, the end of input, or a long pause; returns the beginning
+/// of it. An agent may leave its pipe open, so a complete object ends the wait.
+fn read_stdin(bytes_max: usize) -> Vec<u8> {
     let stdin = io::stdin();
     let mut said = Vec::new();
-    let mut object = Object::default();
+    let mut object = ObjectScanner::default();
     let mut piece = vec![0; 64 * 1024];
     let begun = Instant::now();
     let mut heard_at = begun;
     while heard_at.elapsed() < SILENCE && begun.elapsed() < SAID_WITHIN {
         let pause = Timespec { tv_sec: 0, tv_nsec: i64::from(SILENCE.subsec_nanos()) };
         let mut ready = [PollFd::from_borrowed_fd(stdin.as_fd(), PollFlags::IN)];
-        // A read that nobody said is ready might wait for ever.
+        // A blocking read could wait forever, so poll first.
         match rustix::event::poll(&mut ready, Some(&pause)) {
             Ok(0) | Err(Errno::INTR) => continue,
             Ok(_) => {}
@@ -252,19 +259,20 @@ fn said(bytes_max: usize) -> Vec<u8> {
     said
 }
 
-/// Follows the brackets of an object as it comes in pieces.
+/// Follows the brackets of an object that arrives in pieces.
 #[derive(Default)]
-struct Object {
+struct ObjectScanner {
     depth: usize,
     is_text: bool,
     is_escaped: bool,
 }
 
-impl Object {
-    /// Whether the object ends in this piece. What is none may end anywhere.
+impl ObjectScanner {
+    /// Returns whether the object ends in this piece. Input that is not an object may end anywhere.
     fn ends_in(&mut self, piece: &[u8]) -> bool {
         for byte in piece {
             match byte {
+                // An escape counts only inside a string, and hides one byte, such as a quote.
                 _ if self.is_escaped => self.is_escaped = false,
                 b'\\' => self.is_escaped = self.is_text,
                 b'"' => self.is_text = !self.is_text,
@@ -284,15 +292,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_object_ends_with_its_last_bracket_however_it_is_cut() {
+    fn object_ends_with_its_last_bracket() {
         let text = br#" {"a": "}\"]{", "b": [{"c": "\\"}, []], "d": {}} "#;
         let end = text.len() - 2;
         for cut in 0..text.len() {
-            let mut object = Object::default();
+            let mut object = ObjectScanner::default();
             let (head, tail) = text.split_at(cut);
             assert_eq!(object.ends_in(head), cut > end, "{cut}");
             assert!(cut > end || object.ends_in(tail), "{cut}");
         }
-        assert!(!Object::default().ends_in(&text[..end]));
+        assert!(!ObjectScanner::default().ends_in(&text[..end]));
     }
 }

@@ -1,11 +1,11 @@
-//! The command people type. Starts fast, prints through `output`, decides nothing of its own.
+//! The command line. It starts fast, prints through `output`, and decides nothing itself.
 
-mod hook; // what agents call
-mod command; // what can be typed
-mod output; // everything that is printed
-mod error; // what is said when something fails
-mod world; // the journal, the clock and the dice of this machine
-mod shape; // the JSON contracts of the commands
+mod hook; // the hook calls of agents
+mod command; // commands and options
+mod output; // all printing
+mod error; // errors in words, and exit codes
+mod world; // journal, clock, randomness and environment
+mod shape; // JSON output of single commands
 
 use std::process::ExitCode;
 
@@ -13,37 +13,38 @@ use clap::Parser;
 
 use command::{Global, Hansard};
 use error::CliError;
-use output::Output;
+use output::CliOutput;
 
 fn main() -> ExitCode {
-    // Before anything else: an agent waits for it.
-    if let Some(call) = hook::Call::in_arguments(std::env::args_os().skip(1)) {
-        return call.answer();
+    // Before any option is parsed: an agent waits for a hook call, and a faulty or new option must not
+    // keep the call from being recorded. See docs/decisions/hook-fast-path.md.
+    if let Some(call) = hook::HookInvocation::from_arguments(std::env::args_os().skip(1)) {
+        return call.handle();
     }
     let hansard = match Hansard::try_parse() {
         Ok(hansard) => hansard,
-        Err(error) => return refuse(&error),
+        Err(error) => return fail_usage(&error),
     };
-    let mut output = Output::new(&hansard.global);
+    let mut output = CliOutput::new(&hansard.global);
     match command::run(&hansard, &mut output) {
         Ok(done) => done.into(),
         Err(error) => output.fail(&error),
     }
 }
 
-/// What was typed is no command, or asks how to type one. Whoever wants JSON gets the error so.
-fn refuse(error: &clap::Error) -> ExitCode {
+/// Prints a usage error, or the help text. With `--json` the error is JSON too.
+fn fail_usage(error: &clap::Error) -> ExitCode {
     let is_json = std::env::args_os().any(|argument| argument == "--json");
     if !is_json || !error.use_stderr() {
         error.exit();
     }
     let global = Global { json: true, ..Global::default() };
     let text = error.to_string();
-    // The first paragraph says what is wrong; the rest is for people.
+    // The first paragraph says what is wrong; the rest is usage for people.
     let lines = text.lines().take_while(|line| !line.is_empty()).map(str::trim);
     let message = lines.collect::<Vec<_>>().join(" ");
     let message = message.trim_start_matches("error: ");
-    let error = CliError::new("usage", message).misused();
-    let error = error.hint("`hansard help` says what can be typed");
-    Output::new(&global).fail(&error)
+    let error = CliError::new("usage", message).wrong_usage();
+    let error = error.hint("`hansard help` lists the commands");
+    CliOutput::new(&global).fail(&error)
 }

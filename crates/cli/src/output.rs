@@ -1,7 +1,6 @@
-//! Everything that is printed: answers on stdout, everything else on stderr.
+//! All printing: results on stdout, everything else on stderr.
 //!
-//! Transcripts are hostile text. Whatever comes from one goes through [`plain`] before it meets
-//! a terminal.
+//! Transcripts are hostile text. All of it goes through [`plain`] before it reaches a terminal.
 
 use std::borrow::Cow;
 use std::io::{self, BufWriter, IsTerminal, Stdout, Write};
@@ -14,8 +13,8 @@ use serde::Serialize;
 use crate::command::Global;
 use crate::error::CliError;
 
-/// Where a command's words go.
-pub(crate) struct Output {
+/// The output of a command.
+pub(crate) struct CliOutput {
     stdout: BufWriter<Stdout>,
     json: bool,
     quiet: bool,
@@ -24,22 +23,22 @@ pub(crate) struct Output {
     shown_progress: Option<Instant>,
 }
 
-/// Where a part of the program that runs by itself says what a person may want to know.
+/// Lets a thread of its own, such as the daemon's, print notes.
 #[derive(Clone, Copy)]
-pub(crate) struct Log {
+pub(crate) struct StderrLog {
     is_quiet: bool,
 }
 
-impl Log {
+impl StderrLog {
     pub(crate) fn say(self, text: impl AsRef<str>) {
         if !self.is_quiet {
-            // Nobody to tell: a closed stderr is no reason to fail.
+            // A closed stderr is no reason to fail.
             let _ = writeln!(io::stderr(), "{}", plain(text.as_ref()));
         }
     }
 }
 
-/// How a piece of text looks on a terminal. The words alone carry the meaning.
+/// The style of a piece of text. No meaning may depend on it alone.
 #[derive(Clone, Copy)]
 pub(crate) enum Style {
     Plain,
@@ -48,15 +47,15 @@ pub(crate) enum Style {
     Match,
 }
 
-/// Time between two lines of progress on a terminal.
+/// The time between two progress lines.
 const PROGRESS_EVERY: Duration = Duration::from_millis(100);
 
-impl Output {
-    pub(crate) fn new(global: &Global) -> Output {
+impl CliOutput {
+    pub(crate) fn new(global: &Global) -> CliOutput {
         let is_terminal = io::stdout().is_terminal();
         let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
-        Output {
+        CliOutput {
             stdout: BufWriter::new(io::stdout()),
             json: global.json,
             quiet: global.quiet,
@@ -70,38 +69,38 @@ impl Output {
         self.json
     }
 
-    /// One value as one line of JSON.
+    /// Prints a value as one line of JSON.
     pub(crate) fn json_line(&mut self, value: &impl Serialize) -> Result<(), CliError> {
         serde_json::to_writer(&mut self.stdout, value).map_err(io::Error::from)?;
         self.stdout.write_all(b"\n")?;
         Ok(())
     }
 
-    /// One line of text.
+    /// Prints one line.
     pub(crate) fn line(&mut self, text: impl AsRef<str>) -> Result<(), CliError> {
         self.stdout.write_all(text.as_ref().as_bytes())?;
         self.stdout.write_all(b"\n")?;
         Ok(())
     }
 
-    /// One line that some program has printed: harmless on a terminal, as it was for a pipe.
+    /// Prints a line of another program: escaped for a terminal, unchanged for a pipe.
     pub(crate) fn printed_line(&mut self, text: &str) -> Result<(), CliError> {
         let text = printed(text, self.is_terminal);
         self.line(text)
     }
 
-    /// Begins a new picture: on an empty screen, or behind an empty line where there is none.
+    /// Starts a new frame: clears the screen, or prints an empty line if stdout is no terminal.
     pub(crate) fn clear_screen(&mut self) -> Result<(), CliError> {
         let begin: &[u8] = if self.is_terminal { b"\x1b[H\x1b[2J" } else { b"\n" };
         Ok(self.stdout.write_all(begin)?)
     }
 
-    /// Bytes as they are: for bundles.
+    /// Returns the raw writer, for bundles.
     pub(crate) fn writer(&mut self) -> &mut dyn Write {
         &mut self.stdout
     }
 
-    /// Text in a style, if this terminal has styles.
+    /// Styles a text, if the terminal has styles.
     pub(crate) fn styled(&self, style: Style, text: impl AsRef<str>) -> String {
         let text = text.as_ref();
         let code = match style {
@@ -117,32 +116,32 @@ impl Output {
         self.is_terminal
     }
 
-    /// Whether this terminal has colours.
+    /// Returns whether the terminal has colors.
     pub(crate) fn has_colors(&self) -> bool {
         self.color
     }
 
-    /// Notes of a part that runs by itself.
-    pub(crate) fn log(&self) -> Log {
-        Log { is_quiet: self.quiet }
+    /// Returns a log for threads.
+    pub(crate) fn log(&self) -> StderrLog {
+        StderrLog { is_quiet: self.quiet }
     }
 
-    /// Something a person may want to know, on stderr.
+    /// Prints a note on stderr, unless `--quiet` or `--json`.
     pub(crate) fn note(&mut self, text: impl AsRef<str>) {
         if !self.quiet && !self.json {
             self.clear_progress();
-            // Nobody to tell: a closed stderr is no reason to fail.
+            // A closed stderr is no reason to fail.
             let _ = writeln!(io::stderr(), "{}", text.as_ref());
         }
     }
 
-    /// Something a person has to know, on stderr, however quiet the rest is.
+    /// Prints a warning on stderr, even with `--quiet`.
     pub(crate) fn warn(&mut self, text: impl AsRef<str>) {
         self.clear_progress();
         let _ = writeln!(io::stderr(), "{}", plain(text.as_ref()));
     }
 
-    /// How far long work has got, on stderr, at a bearable pace; only for people.
+    /// Shows progress on stderr, at most every `PROGRESS_EVERY`; only on a terminal.
     pub(crate) fn progress(&mut self, text: impl FnOnce() -> String) {
         if self.quiet || self.json || !io::stderr().is_terminal() {
             return;
@@ -160,10 +159,10 @@ impl Output {
         }
     }
 
-    /// Ends a command that failed: says so and gives the exit code.
+    /// Ends a failed command: prints the error and returns the exit code.
     pub(crate) fn fail(mut self, error: &CliError) -> ExitCode {
         self.clear_progress();
-        // Whoever closed the pipe has seen enough: that is a good end.
+        // A closed pipe, as in `hansard sessions | head`, is a successful end.
         if error.is_closed_pipe() || self.flush().is_err_and(|error| error.is_closed_pipe()) {
             return ExitCode::SUCCESS;
         }
@@ -179,13 +178,13 @@ impl Output {
     }
 }
 
-/// What a program has printed: on a terminal it commands nothing.
+/// Makes another program's output safe for a terminal.
 fn printed(text: &str, is_terminal: bool) -> Cow<'_, str> {
     if is_terminal { Cow::Owned(plain(text)) } else { Cow::Borrowed(text) }
 }
 
-/// The text with everything that could command a terminal or turn its letters around shown as
-/// an escape. Line breaks and tabs stay.
+/// Escapes all characters that could control a terminal or reorder its text. Line breaks and tabs
+/// stay.
 pub(crate) fn plain(text: &str) -> String {
     text.chars()
         .map(|letter| match letter {
@@ -196,7 +195,7 @@ pub(crate) fn plain(text: &str) -> String {
         .collect()
 }
 
-/// Money for people: cents, or a dash where nothing is known.
+/// Formats money in cents; `-` if unknown.
 pub(crate) fn money(usd: Option<Cost>) -> String {
     match usd {
         None => "-".to_owned(),
@@ -204,7 +203,7 @@ pub(crate) fn money(usd: Option<Cost>) -> String {
     }
 }
 
-/// The text on one line, cut to `max` letters.
+/// Puts a text on one line and cuts it to `max` characters.
 pub(crate) fn one_line(text: &str, max: usize) -> String {
     let text = plain(text);
     let mut words = text.split_whitespace();
@@ -223,9 +222,11 @@ pub(crate) fn one_line(text: &str, max: usize) -> String {
     format!("{cut}…")
 }
 
-/// Letters that command a terminal, reorder others or hide them.
+/// Returns whether a character controls a terminal, reorders text or is invisible.
 pub(crate) fn is_hostile(letter: char) -> bool {
     letter.is_control()
+        // Beyond control characters: zero-width and direction marks, line and paragraph separators,
+        // direction overrides, invisible operators, and the byte order mark.
         || matches!(letter,
         '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2060}'..='\u{206F}' | '\u{FEFF}')
 }
@@ -235,7 +236,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_task_printed_commands_no_terminal() {
+    fn printed_lines_cannot_control_the_terminal() {
         let hostile = "a\u{1b}]0;title\u{7}b\u{1b}[2J\u{202e}c\u{9b}31m";
         let shown = printed(hostile, true);
         assert!(!shown.contains(|c: char| c.is_control() || c == '\u{202e}'), "{shown:?}");

@@ -1,5 +1,5 @@
-//! The JSON contracts of commands that only commands have; the others are in `wire`. Fields are
-//! added, never renamed; unknown is `null`.
+//! JSON output of single commands; shapes shared with HTTP are in `wire`. Fields are added, never
+//! renamed; unknown is `null`.
 
 use event::{EventId, Time};
 use journal::{Ancestry, SessionInfo};
@@ -67,7 +67,7 @@ impl From<&HistoryEntry> for EntryShape {
     }
 }
 
-/// One epoch with what is worth keeping of it.
+/// One epoch with its facts.
 #[derive(Serialize)]
 pub(crate) struct EpochShape<'a> {
     pub epoch: u64,
@@ -80,15 +80,15 @@ pub(crate) struct EpochShape<'a> {
     pub title: Option<String>,
     /// `heuristic` or `model`.
     pub title_origin: Option<Origin>,
-    /// Words a model files it under.
+    /// Tags given by a model.
     pub tags: Vec<String>,
-    /// How much it matters, as a model sees it.
+    /// The priority given by a model.
     pub priority: Option<String>,
     pub facts: Vec<DigestFact>,
 }
 
 impl<'a> EpochShape<'a> {
-    pub(crate) fn of(info: &SessionInfo, chapter: Chapter<'a>) -> EpochShape<'a> {
+    pub(crate) fn from_chapter(info: &SessionInfo, chapter: Chapter<'a>) -> EpochShape<'a> {
         let (title, title_origin) = chapter.title().unzip();
         let Chapter { epoch, facts, naming, .. } = chapter;
         let own = info.provider_session_id.as_deref().unwrap_or(info.id.as_str());

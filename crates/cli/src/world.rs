@@ -1,4 +1,4 @@
-//! The journal, the clock and the dice of this machine.
+//! The journal, the clock, randomness and the environment of this machine.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,30 +12,36 @@ use session::{Host, Stamps};
 
 use crate::command::Global;
 use crate::error::CliError;
-use crate::output::Output;
+use crate::output::CliOutput;
 
-/// Opens the journal to read it. There has to be one.
-pub(crate) fn journal_to_read(global: &Global, output: &mut Output) -> Result<Journal, CliError> {
+/// Opens an existing journal for reading.
+pub(crate) fn journal_to_read(
+    global: &Global,
+    output: &mut CliOutput,
+) -> Result<Journal, CliError> {
     let options = Options { access: Access::ReadOnly, ..Options::default() };
-    Ok(tell(Journal::open(&folder(global)?, &options)?, output))
+    Ok(warn_of_damage(Journal::open(&folder(global)?, &options)?, output))
 }
 
-/// Opens the journal to write to it. There has to be one.
-pub(crate) fn journal_to_write(global: &Global, output: &mut Output) -> Result<Journal, CliError> {
-    Ok(tell(Journal::open(&folder(global)?, &Options::default())?, output))
+/// Opens an existing journal for writing.
+pub(crate) fn journal_to_write(
+    global: &Global,
+    output: &mut CliOutput,
+) -> Result<Journal, CliError> {
+    Ok(warn_of_damage(Journal::open(&folder(global)?, &Options::default())?, output))
 }
 
-/// Opens the journal to write to it, and makes it if there is none.
+/// Opens the journal for writing, and creates it if there is none.
 pub(crate) fn journal_to_fill(
     global: &Global,
     options: &Options,
-    output: &mut Output,
+    output: &mut CliOutput,
 ) -> Result<Journal, CliError> {
-    Ok(tell(Journal::open_or_create(&folder(global)?, options)?, output))
+    Ok(warn_of_damage(Journal::open_or_create(&folder(global)?, options)?, output))
 }
 
-/// Says what opening found damaged: nothing is lost silently.
-fn tell(journal: Journal, output: &mut Output) -> Journal {
+/// Warns of damage found on opening: nothing may be lost silently.
+fn warn_of_damage(journal: Journal, output: &mut CliOutput) -> Journal {
     for finding in journal.open_findings() {
         output.warn(format!("warning: {}; {}", finding.damage, finding.remedy));
     }
@@ -46,22 +52,22 @@ pub(crate) fn host(journal: Journal) -> Host {
     Host::new(journal, Arc::new(System))
 }
 
-/// What the clock says.
+/// Returns the present time.
 pub(crate) fn now() -> Time {
     let nanos = match SystemTime::now().duration_since(UNIX_EPOCH) {
         Ok(since) => i128::try_from(since.as_nanos()).unwrap_or(i128::MAX),
         Err(before) => -i128::try_from(before.duration().as_nanos()).unwrap_or(i128::MAX),
     };
-    // Whole milliseconds are what people compare and agents write.
+    // Whole milliseconds, because agents write them and people compare them.
     Time::from_millis(i64::try_from(nanos / 1_000_000).unwrap_or(i64::MAX))
 }
 
-/// The folder of the journal: as asked for, else the platform's place for a user's data.
+/// Returns the journal's folder: `--journal`, else the platform's data folder.
 pub(crate) fn folder(global: &Global) -> Result<PathBuf, CliError> {
     folder_of(global.journal.as_deref())
 }
 
-/// The same for one who has no options but this.
+/// Returns the journal's folder for a caller without parsed options.
 pub(crate) fn folder_of(asked_for: Option<&Path>) -> Result<PathBuf, CliError> {
     if let Some(journal) = asked_for {
         return Ok(journal.to_owned());
@@ -79,21 +85,21 @@ pub(crate) fn folder_of(asked_for: Option<&Path>) -> Result<PathBuf, CliError> {
 
 pub(crate) fn home() -> Result<PathBuf, CliError> {
     absolute("HOME").ok_or_else(|| {
-        CliError::new("no_home", "it is not known where your home folder is")
+        CliError::new("no_home", "cannot find your home folder")
             .hint("set HOME, or name the folders with `--journal DIR` and `--home DIR`")
     })
 }
 
-/// The folder of a user's settings.
+/// Returns the folder for settings.
 pub(crate) fn config_home() -> Result<PathBuf, CliError> {
     absolute("XDG_CONFIG_HOME").map_or_else(|| Ok(home()?.join(".config")), Ok)
 }
 
-/// Whose agents are read, and what their variables say.
+/// Returns the home folder of the agents and the environment variables.
 pub(crate) fn environment(given: Option<&Path>) -> Result<Environment, CliError> {
     let home = match given {
         Some(home) => home.canonicalize().map_err(|error| {
-            CliError::new("io", format!("cannot look into `{}`: {error}", home.display()))
+            CliError::new("io", format!("cannot open `{}`: {error}", home.display()))
         })?,
         None => home()?,
     };
@@ -102,33 +108,33 @@ pub(crate) fn environment(given: Option<&Path>) -> Result<Environment, CliError>
     Ok(Environment::new(home, variables))
 }
 
-/// The daemon of the journal. There has to be one.
+/// Finds the running daemon of the journal.
 pub(crate) fn daemon(global: &Global) -> Result<Running, CliError> {
     let folder = folder(global)?;
     Running::find(&folder).ok_or_else(|| {
-        let told = format!("no daemon runs on the journal `{}`", folder.display());
-        CliError::new("no_daemon", told).hint("`hansard up` starts one").absent()
+        let told = format!("no daemon is running on the journal `{}`", folder.display());
+        CliError::new("no_daemon", told).hint("`hansard up` starts one").not_running()
     })
 }
 
-/// A variable that names an absolute path.
+/// Returns an environment variable if it is an absolute path.
 fn absolute(name: &str) -> Option<PathBuf> {
     std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute())
 }
 
-/// What this process has computed so far, in milliseconds; only Linux tells.
+/// Returns the CPU time of this process in milliseconds; Linux only.
 pub(crate) fn cpu_millis() -> Option<u64> {
-    /// The kernel counts in hundredths of a second, whatever its own pace.
+    /// `/proc` counts in hundredths of a second on every kernel.
     const MILLIS_PER_TICK: u64 = 10;
     let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
-    // The name of the program may hold anything, so the fields are counted from behind it.
+    // The program's name may hold spaces and parentheses, so fields are counted behind the last `)`.
     let (_, fields) = stat.rsplit_once(')')?;
     let ticks = |place: usize| fields.split_whitespace().nth(place)?.parse::<u64>().ok();
     Some((ticks(11)? + ticks(12)?) * MILLIS_PER_TICK)
 }
 
-/// Dice, for names.
-pub(crate) fn dice() -> [u8; 4] {
+/// Returns random bytes for names.
+pub(crate) fn random_bytes() -> [u8; 4] {
     let mut dice = [0; 4];
     getrandom::fill(&mut dice).expect("the system has random bytes");
     dice

@@ -117,7 +117,7 @@ impl From<ReadError> for Refusal {
             ReadError::Corrupt(_) => (
                 StatusCode::INTERNAL_SERVER_ERROR,
                 "corrupt",
-                Some("`hansard doctor` tells what is wrong and can repair it".to_owned()),
+                Some("`hansard doctor` shows what is wrong and can repair it".to_owned()),
             ),
             ReadError::Unsupported { .. } => (StatusCode::NOT_IMPLEMENTED, "unsupported", None),
             ReadError::Storage(_) => (StatusCode::INTERNAL_SERVER_ERROR, "storage", None),

@@ -1,4 +1,4 @@
-//! `hansard approvals`: what waits for your approval, with the exact command.
+//! `hansard approvals`: pending approvals with their exact commands.
 
 use capture::argument;
 use clap::Args;
@@ -7,16 +7,20 @@ use event::{Raw, Time};
 use host::Processes;
 use wire::Approval;
 
-use super::{Done, Global};
+use super::{Completion, Global};
 use crate::error::CliError;
-use crate::output::{Output, Style, one_line, plain};
+use crate::output::{CliOutput, Style, one_line, plain};
 use crate::world;
 
 #[derive(Args)]
-pub(crate) struct Approvals {}
+pub(crate) struct ApprovalsArgs {}
 
-impl Approvals {
-    pub(crate) fn run(&self, global: &Global, output: &mut Output) -> Result<Done, CliError> {
+impl ApprovalsArgs {
+    pub(crate) fn run(
+        &self,
+        global: &Global,
+        output: &mut CliOutput,
+    ) -> Result<Completion, CliError> {
         let journal = world::journal_to_read(global, output)?;
         let environment = world::environment(None)?;
         let now = world::now();
@@ -31,14 +35,14 @@ impl Approvals {
             }
         }
         if pending.is_empty() {
-            output.note("nothing waits for your approval");
+            output.note("no approvals are pending");
         }
-        Ok(Done::Yes)
+        Ok(Completion::Success)
     }
 }
 
-/// One approval: who asks, since when, how much depends on it; then all of what would be done.
-fn line(asked: &Approval, now: Time, output: &mut Output) -> Result<(), CliError> {
+/// Prints one approval: agent, age, risk and folder, then the complete input.
+fn line(asked: &Approval, now: Time, output: &mut CliOutput) -> Result<(), CliError> {
     let head = format!(
         "{:<9} {:>4}  {:<11} {}  {}",
         one_line(&asked.provider, 9),
@@ -48,7 +52,7 @@ fn line(asked: &Approval, now: Time, output: &mut Output) -> Result<(), CliError
         one_line(asked.session_id.as_str(), 80),
     );
     output.line(output.styled(Style::Bold, head.trim_end()))?;
-    // All of it: whoever decides has to see what would be done.
+    // Never shortened: the user has to see all of what would run.
     let input = asked.input.as_deref().map(Raw::from);
     let command = input.as_ref().and_then(|input| argument(input, "command"));
     let what = command.or_else(|| input.map(|input| input.get().to_owned()));

@@ -1,10 +1,10 @@
-//! `hansard bus`: hear and tell what happens.
+//! `hansard bus`: listens to the message bus, or sends to it.
 
 mod listen;
 mod send;
 mod serve;
 mod stats;
-mod texts; // JSON texts one after the other
+mod json_splitter; // splits stdin into JSON texts
 
 use std::path::PathBuf;
 
@@ -13,59 +13,63 @@ use clap::{Args, Subcommand};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::{Handle, Signals};
 
-use super::{Done, Global};
+use super::{Completion, Global};
 use crate::error::CliError;
-use crate::output::Output;
+use crate::output::CliOutput;
 use crate::world;
 
-/// Hear and tell what happens: every message to every listener.
+/// Listen to the message bus, or send to it.
 ///
-/// Without a command it is `listen`. Exit codes: 0 done, 1 it failed or is not so, 2 wrong usage,
-/// 3 nobody listens at the path.
+/// Without a subcommand it listens. Exit codes: 0 success, 1 failure or timeout, 2 wrong usage,
+/// 3 no bus is running.
 #[derive(Args)]
 #[command(args_conflicts_with_subcommands = true)]
-pub(crate) struct Bus {
+pub(crate) struct BusArgs {
     #[command(flatten)]
-    at: At,
+    at: SocketArgs,
     #[command(subcommand)]
-    verb: Option<Verb>,
+    verb: Option<BusVerb>,
     #[command(flatten)]
-    listen: listen::Listen,
+    listen: listen::ListenArgs,
 }
 
-/// Where the bus is.
+/// The socket of the bus.
 #[derive(Args)]
-pub(crate) struct At {
-    /// The socket of the bus [default: health/callosum.sock in the journal]
+pub(crate) struct SocketArgs {
+    /// Socket of the bus [default: health/callosum.sock in the journal]
     #[arg(long, global = true, env = "HANSARD_BUS", value_name = "PATH")]
     socket: Option<PathBuf>,
 }
 
 #[derive(Subcommand)]
-enum Verb {
-    /// Print every message as it comes
-    Listen(listen::Listen),
-    /// Send a message to everybody who listens
-    Send(send::Send),
-    /// Run a bus in the foreground, without anything else
-    Serve(serve::Serve),
-    /// Tell who is connected and what went through
-    Stats(stats::Stats),
+enum BusVerb {
+    /// Print messages as they arrive
+    Listen(listen::ListenArgs),
+    /// Send a message to all clients
+    Send(send::SendArgs),
+    /// Run a bus without a daemon, in the foreground
+    Serve(serve::ServeArgs),
+    /// Show the connected clients and what was relayed
+    Stats(stats::StatsArgs),
 }
 
-impl Bus {
-    pub(crate) fn run(&self, global: &Global, output: &mut Output) -> Result<Done, CliError> {
+impl BusArgs {
+    pub(crate) fn run(
+        &self,
+        global: &Global,
+        output: &mut CliOutput,
+    ) -> Result<Completion, CliError> {
         match &self.verb {
             None => self.listen.run(&self.at.path(global)?, output),
-            Some(Verb::Listen(listen)) => listen.run(&self.at.path(global)?, output),
-            Some(Verb::Send(send)) => send.run(&self.at.path(global)?, output),
-            Some(Verb::Stats(stats)) => stats.run(&self.at.path(global)?, output),
-            Some(Verb::Serve(serve)) => serve.run(&self.at, global, output),
+            Some(BusVerb::Listen(listen)) => listen.run(&self.at.path(global)?, output),
+            Some(BusVerb::Send(send)) => send.run(&self.at.path(global)?, output),
+            Some(BusVerb::Stats(stats)) => stats.run(&self.at.path(global)?, output),
+            Some(BusVerb::Serve(serve)) => serve.run(&self.at, global, output),
         }
     }
 }
 
-impl At {
+impl SocketArgs {
     pub(crate) fn path(&self, global: &Global) -> Result<PathBuf, CliError> {
         match &self.socket {
             Some(socket) => Ok(socket.clone()),
@@ -73,16 +77,16 @@ impl At {
         }
     }
 
-    /// Sends one message to everybody who listens there.
+    /// Sends one message to all clients of the bus.
     pub(crate) fn send(
         &self,
         global: &Global,
         message: &Message,
-        output: &mut Output,
-    ) -> Result<Done, CliError> {
+        output: &mut CliOutput,
+    ) -> Result<Completion, CliError> {
         send::send(&self.path(global)?, message, output)?;
         output.note("Sent");
-        Ok(Done::Yes)
+        Ok(Completion::Success)
     }
 }
 

@@ -1,23 +1,23 @@
-//! `hansard delete`: a session and everything that was kept of it, gone for good.
+//! `hansard delete`: deletes a session and everything stored about it.
 
 use clap::Args;
 use event::SessionId;
 use journal::{ForkPolicy, Journal};
 use serde::Serialize;
 
-use super::{Done, Global};
+use super::{Completion, Global};
 use crate::error::CliError;
-use crate::output::{Output, one_line};
+use crate::output::{CliOutput, one_line};
 use crate::world;
 
 #[derive(Args)]
-pub(crate) struct Delete {
-    /// The beginning of the session's id, ours or its provider's
+pub(crate) struct DeleteArgs {
+    /// Session id or its beginning, ours or the provider's
     session: String,
-    /// Delete it; without this, only what would be deleted is told
+    /// Delete it; without this, only print what would be deleted
     #[arg(long)]
     yes: bool,
-    /// Give forks a copy of what they show of it, instead of refusing
+    /// Copy the shared events to its forks first, instead of refusing
     #[arg(long)]
     copy_to_forks: bool,
 }
@@ -29,8 +29,12 @@ struct Deleted {
     deleted: bool,
 }
 
-impl Delete {
-    pub(crate) fn run(&self, global: &Global, output: &mut Output) -> Result<Done, CliError> {
+impl DeleteArgs {
+    pub(crate) fn run(
+        &self,
+        global: &Global,
+        output: &mut CliOutput,
+    ) -> Result<Completion, CliError> {
         let journal = world::journal_to_write(global, output)?;
         let (session_id, events) = self.find(&journal)?;
         if self.yes {
@@ -43,20 +47,20 @@ impl Delete {
         } else {
             let id = one_line(session_id.as_str(), 64);
             match self.yes {
-                true => output.line(format!("{id} with {events} events is deleted"))?,
-                false => output.line(format!("{id} with {events} events would be deleted"))?,
+                true => output.line(format!("deleted {id} with {events} events"))?,
+                false => output.line(format!("would delete {id} with {events} events"))?,
             }
         }
         output.flush()?;
         if !self.yes {
-            output.note("nothing was deleted; say so with --yes");
-            return Ok(Done::NotSo);
+            output.note("nothing was deleted; use --yes to delete");
+            return Ok(Completion::Negative);
         }
-        Ok(Done::Yes)
+        Ok(Completion::Success)
     }
 
-    /// The session and how many events it has. One whose deletion was cut off has none left, and
-    /// goes by its whole id.
+    /// Finds the session and the number of its events. A session whose deletion was interrupted has
+    /// none left, and needs its whole id.
     fn find(&self, journal: &Journal) -> Result<(SessionId, u64), CliError> {
         let found = journal.resolve(&self.session);
         if let (Err(_), Ok(id)) = (&found, SessionId::new(&self.session))

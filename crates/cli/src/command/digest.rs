@@ -1,18 +1,18 @@
-//! `hansard digest`: what was done on a day, project by project.
+//! `hansard digest`: what was done on a day, by project.
 
 use clap::Args;
 use projection::Activity;
 use projection::digest::summary;
 use segments::{Day, DayDigest, ProjectDay, SessionDay, Zone};
 
-use super::{Done, Global};
+use super::{Completion, Global};
 use crate::error::CliError;
-use crate::output::{Output, Style, one_line, plain};
+use crate::output::{CliOutput, Style, one_line, plain};
 use crate::world;
 
 #[derive(Args)]
-pub(crate) struct Digest {
-    /// `today`, `yesterday`, or a day as in 2026-11-16
+pub(crate) struct DigestArgs {
+    /// `today`, `yesterday`, or a date such as 2026-11-16
     #[arg(default_value = "today")]
     day: String,
     /// Only this project
@@ -20,8 +20,12 @@ pub(crate) struct Digest {
     project: Option<String>,
 }
 
-impl Digest {
-    pub(crate) fn run(&self, global: &Global, output: &mut Output) -> Result<Done, CliError> {
+impl DigestArgs {
+    pub(crate) fn run(
+        &self,
+        global: &Global,
+        output: &mut CliOutput,
+    ) -> Result<Completion, CliError> {
         let zone = Zone::system();
         let day = self.day(&zone)?;
         let journal = world::journal_to_read(global, output)?;
@@ -40,10 +44,10 @@ impl Digest {
         }
         output.flush()?;
         if digest.projects.is_empty() {
-            output.note("nobody worked that day, as far as the journal knows");
-            return Ok(Done::NotSo);
+            output.note("the journal has no work on that day");
+            return Ok(Completion::Negative);
         }
-        Ok(Done::Yes)
+        Ok(Completion::Success)
     }
 
     fn day(&self, zone: &Zone) -> Result<Day, CliError> {
@@ -54,31 +58,39 @@ impl Digest {
             day => Day::parse(day).or_else(|| dashed(day)),
         };
         day.ok_or_else(|| {
-            CliError::new("bad_day", format!("`{}` is no day", one_line(&self.day, 40)))
-                .hint("write it as 2026-11-16, or say `today` or `yesterday`")
+            CliError::new("bad_day", format!("`{}` is not a day", one_line(&self.day, 40)))
+                .hint("use a date such as 2026-11-16, or `today` or `yesterday`")
         })
     }
 }
 
-/// A day as in `2026-11-16`.
+/// Parses a date such as `2026-11-16`.
 fn dashed(text: &str) -> Option<Day> {
     let [year, month, day] = text.split('-').collect::<Vec<_>>().try_into().ok()?;
     (month.len() == 2).then(|| Day::parse(&[year, month, day].concat())).flatten()
 }
 
-fn print_project(project: &ProjectDay, zone: &Zone, output: &mut Output) -> Result<(), CliError> {
+fn print_project(
+    project: &ProjectDay,
+    zone: &Zone,
+    output: &mut CliOutput,
+) -> Result<(), CliError> {
     output.line(output.styled(Style::Bold, one_line(&project.project, 80)))?;
     for activity in &project.activities {
         print_activity(activity, zone, output)?;
     }
-    // Of the others there is nothing to say.
+    // Sessions without facts have nothing to show.
     for session in project.sessions.iter().filter(|session| !session.facts.is_empty()) {
         print_session(session, zone, output)?;
     }
     Ok(())
 }
 
-fn print_activity(activity: &Activity, zone: &Zone, output: &mut Output) -> Result<(), CliError> {
+fn print_activity(
+    activity: &Activity,
+    zone: &Zone,
+    output: &mut CliOutput,
+) -> Result<(), CliError> {
     let (from, to) = (zone.hour_and_minute(activity.from), zone.hour_and_minute(activity.to));
     let busy = (activity.level_avg * 100.0).round();
     let head = format!("  {from}–{to}  {}, at work {busy} % of it", activity.activity.name());
@@ -90,7 +102,11 @@ fn print_activity(activity: &Activity, zone: &Zone, output: &mut Output) -> Resu
     Ok(())
 }
 
-fn print_session(session: &SessionDay, zone: &Zone, output: &mut Output) -> Result<(), CliError> {
+fn print_session(
+    session: &SessionDay,
+    zone: &Zone,
+    output: &mut CliOutput,
+) -> Result<(), CliError> {
     let title = one_line(session.title.as_deref().unwrap_or("untitled"), 72);
     let (from, to) = (zone.hour_and_minute(session.from), zone.hour_and_minute(session.to));
     let id = output.styled(Style::Dim, one_line(session.session_id.as_str(), 64));

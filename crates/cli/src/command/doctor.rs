@@ -1,4 +1,4 @@
-//! `hansard doctor`: is the record sound, and if not, where.
+//! `hansard doctor`: checks the journal and what feeds it.
 
 use std::path::Path;
 
@@ -9,27 +9,31 @@ use event::Time;
 use journal::Journal;
 use wire::ModelHealth;
 
-use super::{Done, Global};
+use super::{Completion, Global};
 use crate::error::CliError;
-use crate::output::{Output, Style, plain};
+use crate::output::{CliOutput, Style, plain};
 use crate::shape::{CheckShape, DoctorShape};
 use crate::world;
 
-/// A daemon that is not busy has read everything before this.
+/// An idle daemon has read a change within this time.
 const LAG_SECONDS_MAX: i128 = 30;
 
-/// What cannot be read is named up to so often, and then counted.
+/// Unreadable sources that are named; the rest is counted.
 const NAMED_MAX: usize = 3;
 
 #[derive(Args)]
-pub(crate) struct Doctor {
-    /// Repair what can be repaired, keeping what is replaced
+pub(crate) struct DoctorArgs {
+    /// Repair what can be repaired, and keep a copy of what is replaced
     #[arg(long)]
     repair: bool,
 }
 
-impl Doctor {
-    pub(crate) fn run(&self, global: &Global, output: &mut Output) -> Result<Done, CliError> {
+impl DoctorArgs {
+    pub(crate) fn run(
+        &self,
+        global: &Global,
+        output: &mut CliOutput,
+    ) -> Result<Completion, CliError> {
         let journal = if self.repair {
             world::journal_to_write(global, output)?
         } else {
@@ -39,11 +43,11 @@ impl Doctor {
         let condition = journal.dir().and_then(Condition::of);
         let recording = recording(condition.as_ref());
         let mut checks = match self.check(&journal) {
-            // The cause is known and comes next.
+            // The next check names the cause.
             Err(error) if !recording.ok => vec![unchecked("journal", &error)],
             checks => checks?,
         };
-        // Whoever has to read years first, or cannot record, is late for a reason.
+        // A daemon with a backlog, or one that cannot record, is late for a known reason.
         let is_busy = |condition: &Condition| condition.backlog.is_some() || !recording.ok;
         let is_followed = condition.as_ref().is_some_and(|condition| !is_busy(condition));
         checks.push(recording);
@@ -56,7 +60,7 @@ impl Doctor {
             output.json_line(&DoctorShape { ok, checks })?;
         } else {
             for check in &checks {
-                // What is no damage and still wants to be read is no green check.
+                // Not damage, but something to read: not a plain "ok".
                 let word = match (check.ok, &check.fix) {
                     (true, None) => "ok ",
                     (true, Some(_)) => "see",
@@ -68,13 +72,13 @@ impl Doctor {
                     output.line(format!("    {}", plain(fix)))?;
                 }
             }
-            output.line(if ok { "the journal is sound" } else { "the journal needs care" })?;
+            output.line(if ok { "the journal is sound" } else { "the journal has problems" })?;
         }
         output.flush()?;
-        Ok(if ok { Done::Yes } else { Done::NotSo })
+        Ok(if ok { Completion::Success } else { Completion::Negative })
     }
 
-    /// Whether what is recorded is sound, and understood.
+    /// Checks whether the recorded events are sound and understood.
     fn check(&self, journal: &Journal) -> Result<Vec<CheckShape>, CliError> {
         let checks = journal.doctor(self.repair, world::now())?.into_iter();
         let checks = checks.map(|check| CheckShape {
@@ -89,35 +93,36 @@ impl Doctor {
     }
 }
 
-/// The journal could not be looked at.
+/// A check that could not be made.
 fn unchecked(name: &'static str, error: &CliError) -> CheckShape {
     let detail = error.message().to_owned();
     CheckShape { name, ok: false, detail, fix: None }
 }
 
-/// Whether what happens now is recorded.
+/// Checks whether new events are recorded now.
 fn recording(condition: Option<&Condition>) -> CheckShape {
     let trouble = condition.and_then(Condition::trouble);
     CheckShape {
         name: "daemon",
         ok: trouble.is_none(),
         detail: match (condition, &trouble) {
-            (None, _) => "none runs".to_owned(),
+            (None, _) => "not running".to_owned(),
             (Some(Condition { backlog: Some(backlog), .. }), None) => {
                 format!("it records what agents write; {backlog}")
             }
             (Some(Condition { misses: 1.., .. }), None) => {
                 let misses = condition.map_or(0, |condition| condition.misses);
-                format!("it records what agents write; {misses} changes the system did not tell")
+                format!("it records what agents write; the system did not report {misses} changes")
             }
             (Some(_), None) => "it records what agents write".to_owned(),
             (Some(_), Some(trouble)) => format!("nothing is recorded now: {trouble}"),
         },
-        fix: trouble.map(|_| "it goes on by itself once the cause is gone".to_owned()),
+        fix: trouble.map(|_| "it resumes by itself once the cause is gone".to_owned()),
     }
 }
 
-/// Whether what agents write can be read, and is. What cannot be is no damage to what was.
+/// Checks whether the transcripts of agents can be read, and are. A source that cannot be read is
+/// no damage to the journal.
 fn sources(journal: &Journal, is_followed: bool) -> Result<Vec<CheckShape>, CliError> {
     let environment = world::environment(None)?;
     let now = world::now();
@@ -142,23 +147,24 @@ fn sources(journal: &Journal, is_followed: bool) -> Result<Vec<CheckShape>, CliE
     Ok(checks)
 }
 
-/// A path in one line: who names a file may put anything into it.
+/// Shows a path on one line, because file names may contain line breaks.
 fn one_line(path: &Path) -> String {
     path.display().to_string().replace(['\n', '\r'], "\u{FFFD}")
 }
 
-/// What somebody should look at.
+/// Lists the problems of an agent's sources.
 fn troubles(agent: &SourceSurvey, is_followed: bool, now: Time) -> Vec<String> {
     let emptied = agent.emptied.iter();
-    let mut troubles: Vec<String> =
-        emptied.map(|root| format!("`{}` had sessions and has none now", one_line(root))).collect();
+    let mut troubles: Vec<String> = emptied
+        .map(|root| format!("`{}` had sessions before and has none now", one_line(root)))
+        .collect();
     let late = agent.behind_since.map(|since| (now.nanos() - since.nanos()) / 1_000_000_000);
     if let Some(late) = late.filter(|late| is_followed && *late > LAG_SECONDS_MAX) {
-        troubles.push(format!("something was written {late} s ago and is not read yet"));
+        troubles.push(format!("a change {late} s ago has not been read yet"));
     }
     if let Some(first) = agent.mute.first() {
         let (count, first) = (agent.mute.len(), first.display());
-        troubles.push(format!("nothing was found in {count} that were read, such as `{first}`"));
+        troubles.push(format!("{count} files had no sessions in them, such as `{first}`"));
     }
     let unreadable = agent.unreadable.iter();
     troubles.extend(unreadable.take(NAMED_MAX).map(|warning| {
@@ -170,7 +176,7 @@ fn troubles(agent: &SourceSurvey, is_followed: bool, now: Time) -> Vec<String> {
     troubles
 }
 
-/// What is kept as it was written, and what leaves this machine.
+/// Shows what is stored unredacted, and what leaves this machine.
 fn privacy(journal: &Journal) -> Result<Option<CheckShape>, CliError> {
     let Some(dir) = journal.dir() else { return Ok(None) };
     let check = |ok, detail, fix| Some(CheckShape { name: "privacy", ok, detail, fix });
@@ -179,31 +185,31 @@ fn privacy(journal: &Journal) -> Result<Option<CheckShape>, CliError> {
             let Switches { kept, leaves } = settings.switches();
             check(true, format!("{kept}; {leaves}"), None)
         }
-        // With it nothing is recorded.
-        Err(error) => check(false, error.to_string(), Some("mend the file".to_owned())),
+        // A faulty file keeps the daemon from recording.
+        Err(error) => check(false, error.to_string(), Some("correct the file".to_owned())),
     })
 }
 
-/// Whether the model that somebody has set up answers. Without it there is what is found without
-/// one, so it is no damage.
+/// Shows whether the configured model answers. It is no damage if it does not: digests are then
+/// made without a model.
 fn model(model: ModelHealth) -> CheckShape {
     let ModelHealth { name, endpoint, waiting, answered, given_up, trouble } = model;
-    let counts = format!("{answered} answers, {waiting} questions wait, {given_up} given up");
+    let counts = format!("{answered} answers, {waiting} questions waiting, {given_up} given up");
     CheckShape {
         name: "model",
         ok: true,
         detail: match &trouble {
-            None => format!("`{name}` at {endpoint} is asked: {counts}"),
+            None => format!("using `{name}` at {endpoint}: {counts}"),
             Some(trouble) => format!("`{name}` at {endpoint} does not answer: {trouble}; {counts}"),
         },
         fix: trouble.map(|_| {
-            "digests, titles and summaries are made without it; it is asked again by itself"
+            "digests, titles and summaries are made without it; it is retried automatically"
                 .to_owned()
         }),
     }
 }
 
-/// Whether agents write what we understand. What we do not is kept, so it is no damage.
+/// Lists records that are not understood. They are stored unparsed, so it is no damage.
 fn formats(journal: &Journal) -> Result<CheckShape, CliError> {
     let unknown = views::unknown_records(journal)?;
     let told: Vec<String> = unknown
@@ -217,7 +223,7 @@ fn formats(journal: &Journal) -> Result<CheckShape, CliError> {
         name: "formats",
         ok: true,
         detail: match is_understood {
-            true => "everything agents wrote is understood".to_owned(),
+            true => "all records of agents are understood".to_owned(),
             false => told.join("; "),
         },
         fix: (!is_understood).then(|| "a newer hansard may understand them".to_owned()),

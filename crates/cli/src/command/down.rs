@@ -1,32 +1,36 @@
-//! `hansard down`: ends the daemon of a journal, and waits until it has.
+//! `hansard down`: stops the daemon and waits for its end.
 
 use clap::Args;
 use serde::Serialize;
 
-use super::{Done, Global};
+use super::{Completion, Global};
 use crate::error::CliError;
-use crate::output::Output;
+use crate::output::CliOutput;
 use crate::world;
 
-/// End the daemon and wait until it has ended. Exit code 3 if none runs.
+/// Stop the daemon and wait for its end. Exit code 3 if none is running.
 #[derive(Args)]
-pub(crate) struct Down {}
+pub(crate) struct DownArgs {}
 
 #[derive(Serialize)]
-struct Ended {
+struct DownReport {
     pid: u32,
 }
 
-impl Down {
-    pub(crate) fn run(&self, global: &Global, output: &mut Output) -> Result<Done, CliError> {
+impl DownArgs {
+    pub(crate) fn run(
+        &self,
+        global: &Global,
+        output: &mut CliOutput,
+    ) -> Result<Completion, CliError> {
         let running = world::daemon(global)?;
         running.stop()?;
         running.wait()?;
         match output.json() {
-            true => output.json_line(&Ended { pid: running.pid })?,
-            false => output.line(format!("ended (pid {})", running.pid))?,
+            true => output.json_line(&DownReport { pid: running.pid })?,
+            false => output.line(format!("stopped (pid {})", running.pid))?,
         }
         output.flush()?;
-        Ok(Done::Yes)
+        Ok(Completion::Success)
     }
 }

@@ -1,51 +1,55 @@
-//! `hansard dream`: activities and digests, made of segments. The daemon runs it when they come.
+//! `hansard dream`: builds activities and digests from segments. The daemon runs it.
 
 use bus::Draft;
 use clap::Args;
 use segments::{Day, Dream as Mode, SegmentKey, Told, Zone};
 
-use super::bus::At;
-use super::{Done, Global};
+use super::bus::SocketArgs;
+use super::{Completion, Global};
 use crate::error::CliError;
-use crate::output::{Output, one_line};
+use crate::output::{CliOutput, one_line};
 use crate::world;
 
 #[derive(Args)]
-pub(crate) struct Dream {
-    /// The day, as in 20261116
-    #[arg(long, value_parser = day)]
+pub(crate) struct DreamArgs {
+    /// The day, such as 20261116
+    #[arg(long, value_parser = parse_day)]
     day: Day,
-    /// A segment that has come
+    /// A new segment
     #[arg(long, requires = "stream", value_name = "KEY")]
     segment: Option<String>,
     /// The stream of the segment
     #[arg(long, requires = "segment", value_name = "NAME")]
     stream: Option<String>,
-    /// Everything that was worked at is over
+    /// Close all open activities
     #[arg(long, requires = "segment")]
     flush: bool,
-    /// All segments of the day have come
+    /// All segments of the day are complete
     #[arg(long, conflicts_with_all = ["segment", "activity"])]
     segments: bool,
-    /// An activity that is over
+    /// A finished activity
     #[arg(long, requires = "facet", conflicts_with = "segment", value_name = "ID")]
     activity: Option<String>,
     /// The project of the activity
     #[arg(long, requires = "activity", value_name = "NAME")]
     facet: Option<String>,
     #[command(flatten)]
-    at: At,
+    at: SocketArgs,
 }
 
-impl Dream {
-    pub(crate) fn run(&self, global: &Global, output: &mut Output) -> Result<Done, CliError> {
+impl DreamArgs {
+    pub(crate) fn run(
+        &self,
+        global: &Global,
+        output: &mut CliOutput,
+    ) -> Result<Completion, CliError> {
         let mode = self.mode()?;
         let journal = world::journal_to_write(global, output)?;
         let path = self.at.path(global)?;
         let mut lines = Vec::new();
         let mut tell = |told: Told| {
-            // What happens is in the journal's folders; who listens hears of it if somebody is
-            // there to tell.
+            // The results are in the journal's folder. The message is only news, so a missing bus is
+            // no failure.
             let draft = Draft::new(told.tract, told.event).with("rev", env!("CARGO_PKG_VERSION"));
             let fields = told.fields.iter();
             let draft = fields.fold(draft, |draft, (name, value)| draft.with(name, value));
@@ -68,7 +72,7 @@ impl Dream {
             }
         }
         output.flush()?;
-        Ok(Done::Yes)
+        Ok(Completion::Success)
     }
 
     fn mode(&self) -> Result<Mode, CliError> {
@@ -79,8 +83,8 @@ impl Dream {
         if let (Some(segment), Some(stream)) = (&self.segment, &self.stream) {
             let key = SegmentKey::parse(&day.to_string(), stream, segment).ok_or_else(|| {
                 let name = one_line(&format!("{stream}/{segment}"), 80);
-                CliError::new("bad_segment", format!("`{name}` names no segment")).hint(
-                    "name it as its folder is called, as in `--stream claude --segment 143045_300`",
+                CliError::new("bad_segment", format!("`{name}` is not a segment")).hint(
+                    "use the name of its folder, such as `--stream claude --segment 143045_300`",
                 )
             })?;
             return Ok(if self.flush { Mode::Flush(key) } else { Mode::Segment(key) });
@@ -89,6 +93,6 @@ impl Dream {
     }
 }
 
-fn day(text: &str) -> Result<Day, String> {
+fn parse_day(text: &str) -> Result<Day, String> {
     Day::parse(text).ok_or_else(|| "write it as 20261116".to_owned())
 }

@@ -1,4 +1,4 @@
-//! `hansard explain`: why a session is taken to do what it does.
+//! `hansard explain`: how the status of a session was determined.
 
 use clap::Args;
 use daemon::{SessionStatus, Statuses, answers};
@@ -8,22 +8,26 @@ use projection::Origin;
 use projection::status::Evidence;
 
 use super::status::age;
-use super::{Done, Global};
+use super::{Completion, Global};
 use crate::error::CliError;
-use crate::output::{Output, Style, one_line};
+use crate::output::{CliOutput, Style, one_line};
 use crate::world;
 
-/// Letters of a line of evidence.
+/// Characters of a line of evidence.
 const WHAT_CHARS_MAX: usize = 160;
 
 #[derive(Args)]
-pub(crate) struct Explain {
-    /// The beginning of a session's id, ours or its provider's
+pub(crate) struct ExplainArgs {
+    /// Session id or its beginning, ours or the provider's
     session: String,
 }
 
-impl Explain {
-    pub(crate) fn run(&self, global: &Global, output: &mut Output) -> Result<Done, CliError> {
+impl ExplainArgs {
+    pub(crate) fn run(
+        &self,
+        global: &Global,
+        output: &mut CliOutput,
+    ) -> Result<Completion, CliError> {
         let journal = world::journal_to_read(global, output)?;
         let info = journal.resolve(&self.session)?;
         let environment = world::environment(None)?;
@@ -35,14 +39,14 @@ impl Explain {
             print(&status, now, output)?;
         }
         if status.is_behind {
-            output.note("it has written more than the journal has; `hansard ingest` reads it");
+            output.note("the journal is behind for this session; `hansard ingest` reads the rest");
         }
         output.flush()?;
-        Ok(Done::Yes)
+        Ok(Completion::Success)
     }
 }
 
-fn print(status: &SessionStatus, now: Time, output: &mut Output) -> Result<(), CliError> {
+fn print(status: &SessionStatus, now: Time, output: &mut CliOutput) -> Result<(), CliError> {
     let SessionStatus { info, verdict, summary, .. } = status;
     let title = status.title.as_deref().unwrap_or("untitled");
     output.line(output.styled(Style::Bold, one_line(title, 100)))?;
@@ -67,7 +71,7 @@ fn print(status: &SessionStatus, now: Time, output: &mut Output) -> Result<(), C
         output.line("because")?;
     }
     for evidence in &verdict.evidence {
-        output.line(format!("  {}", told(evidence, now)))?;
+        output.line(format!("  {}", format_evidence(evidence, now)))?;
         let ends = format!("    ends with {}", evidence.ends);
         output.line(output.styled(Style::Dim, ends))?;
     }
@@ -76,7 +80,7 @@ fn print(status: &SessionStatus, now: Time, output: &mut Output) -> Result<(), C
     }
     for other in &verdict.overruled {
         let says = other.evidence.says.as_str();
-        output.line(format!("  {} says {says}", told(&other.evidence, now)))?;
+        output.line(format!("  {} says {says}", format_evidence(&other.evidence, now)))?;
         let why = format!("    but {}", one_line(&other.why, WHAT_CHARS_MAX));
         output.line(output.styled(Style::Dim, why))?;
     }
@@ -91,7 +95,7 @@ fn print(status: &SessionStatus, now: Time, output: &mut Output) -> Result<(), C
     Ok(())
 }
 
-fn told(evidence: &Evidence, now: Time) -> String {
+fn format_evidence(evidence: &Evidence, now: Time) -> String {
     format!(
         "{} [{}, {}, {} ago]",
         one_line(&evidence.what, WHAT_CHARS_MAX),

@@ -1,4 +1,4 @@
-//! `hansard export`: a session, or a tree of them, as one file.
+//! `hansard export`: writes a session, or a tree of sessions, to a file.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -13,28 +13,28 @@ use projection::redacted;
 use redact::Redactor;
 use session::Extent;
 
-use super::{Done, Global};
+use super::{Completion, Global};
 use crate::error::CliError;
-use crate::output::Output;
+use crate::output::CliOutput;
 use crate::world;
 
 #[derive(Args)]
-pub(crate) struct Export {
-    /// The beginning of the session's id, ours or its provider's
+pub(crate) struct ExportArgs {
+    /// Session id or its beginning, ours or the provider's
     session: String,
-    /// What to write
+    /// The output format
     #[arg(long, value_enum, default_value = "bundle")]
-    format: Kind,
-    /// A short note for whoever goes on: goal, work, decisions, open ends, how to resume
+    format: ExportFormat,
+    /// Write a handoff note: goal, work, decisions, open ends, how to resume
     #[arg(long, conflicts_with_all = ["format", "tree"])]
     handoff: bool,
-    /// With everything that came from it; only for bundles
+    /// Include all its descendants; only for bundles
     #[arg(long)]
     tree: bool,
-    /// Leave out what models thought; only for documents
+    /// Leave out the thinking of models; only for documents
     #[arg(long)]
     no_thinking: bool,
-    /// Take out secrets: keys, tokens, passwords
+    /// Remove secrets: keys, tokens, passwords
     #[arg(long)]
     redact: bool,
     /// Write to a file instead of stdout
@@ -43,22 +43,26 @@ pub(crate) struct Export {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Kind {
-    /// Everything, to be imported elsewhere
+enum ExportFormat {
+    /// Everything, for `hansard import`
     Bundle,
-    /// Its events, one JSON object a line
+    /// The events, one JSON object per line
     Jsonl,
-    /// A document in Markdown
+    /// A Markdown document
     Markdown,
-    /// One HTML page that needs nothing else
+    /// One self-contained HTML page
     Html,
     /// Plain text
     Text,
 }
 
-impl Export {
-    pub(crate) fn run(&self, global: &Global, output: &mut Output) -> Result<Done, CliError> {
-        if self.tree && self.format != Kind::Bundle {
+impl ExportArgs {
+    pub(crate) fn run(
+        &self,
+        global: &Global,
+        output: &mut CliOutput,
+    ) -> Result<Completion, CliError> {
+        if self.tree && self.format != ExportFormat::Bundle {
             let message = "only a bundle can hold a tree of sessions";
             return Err(CliError::new("usage", message).hint("leave out --tree or --format"));
         }
@@ -78,7 +82,7 @@ impl Export {
             }
         }
         output.flush()?;
-        Ok(Done::Yes)
+        Ok(Completion::Success)
     }
 
     fn write(
@@ -92,11 +96,11 @@ impl Export {
             return Ok(out.write_all(note.as_bytes())?);
         }
         let format = match self.format {
-            Kind::Bundle => return self.write_bundle(journal, info, out),
-            Kind::Jsonl => return Ok(write_events(journal, info, self.secrets(), out)?),
-            Kind::Markdown => Format::Markdown,
-            Kind::Html => Format::Html,
-            Kind::Text => Format::Plain,
+            ExportFormat::Bundle => return self.write_bundle(journal, info, out),
+            ExportFormat::Jsonl => return Ok(write_events(journal, info, self.secrets(), out)?),
+            ExportFormat::Markdown => Format::Markdown,
+            ExportFormat::Html => Format::Html,
+            ExportFormat::Text => Format::Plain,
         };
         let options = Options { shows_thinking: !self.no_thinking, ..Options::default() };
         Ok(write_document(journal, info, (format, options), self.secrets(), out)?)

@@ -1,4 +1,4 @@
-//! `hansard fork`: a new session that begins as another one.
+//! `hansard fork`: starts a new session from a point of another one.
 
 use clap::Args;
 use event::SessionId;
@@ -6,19 +6,19 @@ use serde::Serialize;
 use session::ForkOptions;
 
 use super::show::Point;
-use super::{Done, Global};
+use super::{Completion, Global};
 use crate::error::CliError;
-use crate::output::Output;
+use crate::output::CliOutput;
 use crate::world;
 
 #[derive(Args)]
-pub(crate) struct Fork {
-    /// The beginning of the session's id, ours or its provider's
+pub(crate) struct ForkArgs {
+    /// Session id or its beginning, ours or the provider's
     session: String,
-    /// The last thing the fork shows: a `seq`, an event id or a time [default: the end]
+    /// The last event of the fork: a `seq`, an event id or a time [default: the end]
     #[arg(long, value_name = "POINT")]
     at: Option<Point>,
-    /// The id of the fork [default: made up]
+    /// The id of the fork [default: generated]
     #[arg(long, value_name = "ID")]
     id: Option<SessionId>,
     #[arg(long)]
@@ -34,8 +34,12 @@ struct Forked {
     fork_point_seq: u64,
 }
 
-impl Fork {
-    pub(crate) fn run(&self, global: &Global, output: &mut Output) -> Result<Done, CliError> {
+impl ForkArgs {
+    pub(crate) fn run(
+        &self,
+        global: &Global,
+        output: &mut CliOutput,
+    ) -> Result<Completion, CliError> {
         let journal = world::journal_to_write(global, output)?;
         let info = journal.resolve(&self.session)?;
         let at = match self.at {
@@ -58,6 +62,6 @@ impl Fork {
             output.line(id.as_str())?;
         }
         output.flush()?;
-        Ok(Done::Yes)
+        Ok(Completion::Success)
     }
 }

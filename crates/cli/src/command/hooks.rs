@@ -12,45 +12,45 @@ use hooks::{
 };
 use serde::Serialize;
 
-use super::{Done, Global};
+use super::{Completion, Global};
 use crate::error::CliError;
 use crate::hook;
-use crate::output::{Output, plain};
+use crate::output::{CliOutput, plain};
 use crate::world;
 
 #[derive(Args)]
-pub(crate) struct Hooks {
+pub(crate) struct HooksArgs {
     #[command(subcommand)]
     command: HooksCommand,
 }
 
 #[derive(Subcommand)]
 enum HooksCommand {
-    /// Have agents call `hansard hook` for what happens
-    Install(Change),
-    /// Take our entries out again; nothing else of a file changes
-    Uninstall(Change),
-    /// Which agents call, which events, when last, and what is missing
-    Status(Which),
-    /// Run the commands in the settings of agents as those would, with nothing to say
-    Test(Which),
+    /// Add entries that call `hansard hook` to the settings of agents
+    Install(HookChangeArgs),
+    /// Remove our entries; the rest of each file stays unchanged
+    Uninstall(HookChangeArgs),
+    /// Show which agents have hooks, for which events, and when they last called
+    Status(HookTargets),
+    /// Run the installed hook commands as the agents would, with a trial payload
+    Test(HookTargets),
 }
 
 #[derive(Args)]
-struct Change {
+struct HookChangeArgs {
     #[command(flatten)]
-    which: Which,
-    /// Say what would be done, and do nothing
+    which: HookTargets,
+    /// Print what would be changed, and change nothing
     #[arg(long)]
     dry_run: bool,
 }
 
 #[derive(Args)]
-struct Which {
-    /// claude, codex, copilot, cursor, gemini, opencode, qwen; without any: those found here
+struct HookTargets {
+    /// claude, codex, copilot, cursor, gemini, opencode, qwen [default: those installed here]
     #[arg(value_name = "AGENT")]
     agents: Vec<String>,
-    /// The hooks of the project in this folder, not your own
+    /// Use the settings of the project in this folder, not your own
     #[arg(long)]
     project: bool,
 }
@@ -71,7 +71,7 @@ struct StatusShape<'a> {
     events: &'a [String],
     config: &'a Path,
     last_call_at: Option<event::Time>,
-    /// Calls that came to nothing lately, and what was wrong with the last one.
+    /// Recent calls that failed, and the reason of the last one.
     failures: usize,
     last_failure: Option<&'a str>,
     problem: Option<&'a str>,
@@ -86,8 +86,12 @@ struct TestShape<'a> {
     problem: Option<String>,
 }
 
-impl Hooks {
-    pub(crate) fn run(&self, global: &Global, output: &mut Output) -> Result<Done, CliError> {
+impl HooksArgs {
+    pub(crate) fn run(
+        &self,
+        global: &Global,
+        output: &mut CliOutput,
+    ) -> Result<Completion, CliError> {
         let (which, is_dry) = match &self.command {
             HooksCommand::Install(change) | HooksCommand::Uninstall(change) => {
                 (&change.which, change.dry_run)
@@ -99,7 +103,7 @@ impl Hooks {
         let hooks = HookInstall {
             environment: &environment,
             journal: &journal,
-            command: command(global)?,
+            command: hook_command(global)?,
             project: which.project.then(std::env::current_dir).transpose()?,
             now: world::now(),
         };
@@ -109,15 +113,15 @@ impl Hooks {
             }
         }
         match &self.command {
-            HooksCommand::Status(_) => status(&hooks, which, output),
-            HooksCommand::Test(_) => test(&hooks, which, output),
+            HooksCommand::Status(_) => print_status(&hooks, which, output),
+            HooksCommand::Test(_) => test_hooks(&hooks, which, output),
             HooksCommand::Install(_) => {
-                change(&hooks, which, is_dry, "install", output, |hooks, agent| {
+                change_agents(&hooks, which, is_dry, "install", output, |hooks, agent| {
                     hooks.install(agent, is_dry)
                 })
             }
             HooksCommand::Uninstall(_) => {
-                change(&hooks, which, is_dry, "uninstall", output, |hooks, agent| {
+                change_agents(&hooks, which, is_dry, "uninstall", output, |hooks, agent| {
                     hooks.uninstall(agent, is_dry)
                 })
             }
@@ -125,8 +129,8 @@ impl Hooks {
     }
 }
 
-/// What agents run: this program, and the journal if it is not the usual one.
-fn command(global: &Global) -> Result<String, CliError> {
+/// Returns the command for the settings: this program, and the journal unless it is the default.
+fn hook_command(global: &Global) -> Result<String, CliError> {
     let mut command = quoted(&program()?.to_string_lossy());
     if let Some(journal) = &global.journal {
         let journal = std::path::absolute(journal)?;
@@ -135,8 +139,8 @@ fn command(global: &Global) -> Result<String, CliError> {
     Ok(command)
 }
 
-/// Where this program is found, by the name that stays when a newer one comes: a link that a shell
-/// would find, or that it was called by, rather than the folder of this version.
+/// Returns the path of this program that survives an update: a link in `PATH`, or the path it was
+/// called by, rather than the folder of this version.
 fn program() -> io::Result<PathBuf> {
     let itself = std::env::current_exe()?;
     let real = itself.canonicalize()?;
@@ -145,59 +149,59 @@ fn program() -> io::Result<PathBuf> {
     let found = std::env::split_paths(&path).map(|folder| folder.join(name));
     let called = std::env::args_os().next().map(PathBuf::from);
     let is_it = |place: &PathBuf| {
-        // Entries are known to be ours by the name of the program.
+        // Our entries are recognised by the name of the program.
         let is_named = place.is_absolute() && place.file_name() == Some(name);
         is_named && place.canonicalize().is_ok_and(|place| place == real)
     };
     Ok(found.chain(called).find(is_it).unwrap_or(itself))
 }
 
-/// One word of a shell, whatever is in it.
+/// Quotes a word for the shell.
 fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
-fn change(
+fn change_agents(
     hooks: &HookInstall<'_>,
-    which: &Which,
+    which: &HookTargets,
     is_dry: bool,
     verb: &str,
-    output: &mut Output,
+    output: &mut CliOutput,
     change: impl Fn(&HookInstall<'_>, &str) -> Result<HookChange, HookInstallError>,
-) -> Result<Done, CliError> {
+) -> Result<Completion, CliError> {
     let agents = match which.agents.is_empty() {
-        true => chosen(hooks, is_dry, verb, output)?,
+        true => confirm_agents(hooks, is_dry, verb, output)?,
         false => which.agents.clone(),
     };
-    let mut done = Done::Yes;
+    let mut done = Completion::Success;
     for agent in &agents {
         if !hooks.is_present(agent) && hooks.project.is_none() {
-            tell(agent, Err(format!("{agent} is not on this machine; skipped")), is_dry, output)?;
+            print_change(agent, Err(format!("{agent} is not installed; skipped")), is_dry, output)?;
             continue;
         }
         match change(hooks, agent) {
-            Ok(changed) => tell(agent, Ok(&changed), is_dry, output)?,
+            Ok(changed) => print_change(agent, Ok(&changed), is_dry, output)?,
             Err(error) => {
-                tell(agent, Err(in_words(&error)), is_dry, output)?;
-                done = Done::NotSo;
+                print_change(agent, Err(join_causes(&error)), is_dry, output)?;
+                done = Completion::Negative;
             }
         }
     }
     Ok(done)
 }
 
-/// The agents found here, if somebody says that they are meant.
-fn chosen(
+/// Returns the agents found here, after the user has confirmed them.
+fn confirm_agents(
     hooks: &HookInstall<'_>,
     is_dry: bool,
     verb: &str,
-    output: &mut Output,
+    output: &mut CliOutput,
 ) -> Result<Vec<String>, CliError> {
     let found: Vec<String> =
         agents_with_hooks().filter(|agent| hooks.is_present(agent)).map(str::to_owned).collect();
     if found.is_empty() {
         let known: Vec<&str> = agents_with_hooks().collect();
-        let message = format!("none of these is on this machine: {}", known.join(", "));
+        let message = format!("none of these agents is installed: {}", known.join(", "));
         return Err(CliError::new("no_agents", &message));
     }
     if is_dry {
@@ -205,8 +209,8 @@ fn chosen(
     }
     if !io::stdin().is_terminal() {
         let hint = format!("for instance `hansard hooks {verb} {}`", found.join(" "));
-        let error = CliError::new("no_agents", "it is not said which agents");
-        return Err(error.hint(hint).misused());
+        let error = CliError::new("no_agents", "no agents were named");
+        return Err(error.hint(hint).wrong_usage());
     }
     output.line(format!("found: {}", found.join(", ")))?;
     write!(output.writer(), "{verb} hooks for these? [y/N] ")?;
@@ -217,19 +221,19 @@ fn chosen(
     Ok(if is_yes { found } else { Vec::new() })
 }
 
-/// An error with its causes, on one line.
-fn in_words(error: &dyn Error) -> String {
+/// Formats an error with its causes on one line.
+fn join_causes(error: &dyn Error) -> String {
     match error.source() {
-        Some(cause) => format!("{error}: {}", in_words(cause)),
+        Some(cause) => format!("{error}: {}", join_causes(cause)),
         None => error.to_string(),
     }
 }
 
-fn tell(
+fn print_change(
     agent: &str,
     changed: Result<&HookChange, String>,
     is_dry: bool,
-    output: &mut Output,
+    output: &mut CliOutput,
 ) -> Result<(), CliError> {
     if output.json() {
         return output.json_line(&ChangeShape {
@@ -253,7 +257,11 @@ fn tell(
     output.line(plain(&line))
 }
 
-fn status(hooks: &HookInstall<'_>, which: &Which, output: &mut Output) -> Result<Done, CliError> {
+fn print_status(
+    hooks: &HookInstall<'_>,
+    which: &HookTargets,
+    output: &mut CliOutput,
+) -> Result<Completion, CliError> {
     for status in statuses(hooks, which) {
         if output.json() {
             output.json_line(&StatusShape {
@@ -270,8 +278,8 @@ fn status(hooks: &HookInstall<'_>, which: &Which, output: &mut Output) -> Result
             continue;
         }
         let stands = match (status.is_present, status.events.len()) {
-            (false, 0) => "not on this machine".to_owned(),
-            (true, 0) => "not installed".to_owned(),
+            (false, 0) => "agent not installed".to_owned(),
+            (true, 0) => "hooks not installed".to_owned(),
             (_, events) => format!("{events} events in {}", status.path.display()),
         };
         let called = status
@@ -280,30 +288,34 @@ fn status(hooks: &HookInstall<'_>, which: &Which, output: &mut Output) -> Result
         let failed = status.failures.last().map(|last| {
             let (count, age) = (status.failures.len(), super::status::age(last.at, world::now()));
             let HookFailure { event, problem, .. } = last;
-            format!("; {count} calls came to nothing, the last, {event}, {age} ago: {problem}")
+            format!("; {count} calls failed, the last ({event}) {age} ago: {problem}")
         });
         let problem = status.problem.map(|problem| format!("; {problem}"));
         let more: String = [called, failed, problem].into_iter().flatten().collect();
         output.line(plain(&format!("{:<9} {stands}{more}", status.agent)))?;
     }
-    Ok(Done::Yes)
+    Ok(Completion::Success)
 }
 
-/// Runs every command that is found in the settings of an agent, as the agent would. A hook that
-/// prints, or fails, or is not there, is not so.
-fn test(hooks: &HookInstall<'_>, which: &Which, output: &mut Output) -> Result<Done, CliError> {
-    let mut done = Done::Yes;
+/// Runs every hook command that is installed, as the agent would. A hook must exist, succeed and
+/// print nothing.
+fn test_hooks(
+    hooks: &HookInstall<'_>,
+    which: &HookTargets,
+    output: &mut CliOutput,
+) -> Result<Completion, CliError> {
+    let mut done = Completion::Success;
     let statuses: Vec<HookStatus> = statuses(hooks, which).collect();
     if statuses.iter().all(|status| status.commands.is_empty()) && !output.json() {
-        output.line("no hooks of ours are installed: there is nothing to try")?;
+        output.line("no hooks are installed: nothing to test")?;
     }
     for status in statuses {
         for (event, command) in status.events.iter().zip(&status.commands) {
             let begun = Instant::now();
-            let problem = tried(command);
+            let problem = run_trial(command);
             let elapsed_ms = begun.elapsed().as_millis();
             if problem.is_some() {
-                done = Done::NotSo;
+                done = Completion::Negative;
             }
             let agent = status.agent;
             if output.json() {
@@ -318,13 +330,13 @@ fn test(hooks: &HookInstall<'_>, which: &Which, output: &mut Output) -> Result<D
     Ok(done)
 }
 
-/// Calls a hook; what is wrong with it.
-fn tried(command: &str) -> Option<String> {
+/// Calls a hook; returns what is wrong with it.
+fn run_trial(command: &str) -> Option<String> {
     let mut shell = Command::new("/bin/sh");
     shell.args(["-c", command]).stdin(Stdio::piped());
     let ran = shell.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().and_then(|mut child| {
         if let Some(mut stdin) = child.stdin.take() {
-            // Whoever does not listen says so by how it ends.
+            // A program that does not read its input shows that by its exit code.
             let _ = stdin.write_all(hook::TRIAL.as_bytes());
         }
         child.wait_with_output()
@@ -335,12 +347,12 @@ fn tried(command: &str) -> Option<String> {
     };
     match (ran.status.success(), ran.stdout.is_empty() && ran.stderr.is_empty()) {
         (true, true) => None,
-        (true, false) => Some("it prints something".to_owned()),
-        (false, _) => Some(format!("it ends with {}", ran.status)),
+        (true, false) => Some("it prints output".to_owned()),
+        (false, _) => Some(format!("it exits with {}", ran.status)),
     }
 }
 
-fn statuses(hooks: &HookInstall<'_>, which: &Which) -> impl Iterator<Item = HookStatus> {
+fn statuses(hooks: &HookInstall<'_>, which: &HookTargets) -> impl Iterator<Item = HookStatus> {
     let is_meant =
         |agent: &&str| which.agents.is_empty() || which.agents.iter().any(|name| name == agent);
     agents_with_hooks().filter(is_meant).filter_map(|agent| hooks.status(agent))

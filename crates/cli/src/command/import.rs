@@ -1,4 +1,4 @@
-//! `hansard import`: a bundle, or plain events, into the journal.
+//! `hansard import`: imports a bundle, or events as JSON lines.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Cursor, Read, stdin};
@@ -13,46 +13,50 @@ use journal::{
 use serde::Serialize;
 use session::Imported;
 
-use super::{Done, Global};
+use super::{Completion, Global};
 use crate::error::CliError;
-use crate::output::Output;
+use crate::output::CliOutput;
 use crate::world;
 
-/// Lines of events committed together: large enough to be quick, small enough for progress.
+/// Events committed together: many enough to be fast, few enough to show progress.
 const LINES_PER_BATCH: usize = 1_000;
 
 #[derive(Args)]
-pub(crate) struct Import {
-    /// A bundle of `hansard export`, or events as lines of JSON; `-` or nothing reads stdin
+pub(crate) struct ImportArgs {
+    /// A bundle of `hansard export`, or events as JSON lines; `-` or nothing reads stdin
     file: Option<PathBuf>,
-    /// How a journal that does not exist yet is kept
+    /// The storage of a journal that does not exist yet
     #[arg(long, value_enum, default_value = "sqlite")]
-    store: Kept,
+    store: StoreChoice,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
-enum Kept {
-    /// One database
+enum StoreChoice {
+    /// One SQLite database
     Sqlite,
     /// One file of JSON lines per session
     Files,
 }
 
 #[derive(Serialize)]
-struct Report {
+struct ImportReport {
     format: &'static str,
     #[serde(flatten)]
     imported: Imported,
 }
 
-impl Import {
-    pub(crate) fn run(&self, global: &Global, output: &mut Output) -> Result<Done, CliError> {
+impl ImportArgs {
+    pub(crate) fn run(
+        &self,
+        global: &Global,
+        output: &mut CliOutput,
+    ) -> Result<Completion, CliError> {
         let mut input = self.open()?;
         let mut first = String::new();
         input.read_line(&mut first)?;
         let store = match self.store {
-            Kept::Sqlite => StoreKind::Sqlite,
-            Kept::Files => StoreKind::Files,
+            StoreChoice::Sqlite => StoreKind::Sqlite,
+            StoreChoice::Files => StoreKind::Files,
         };
         let journal =
             world::journal_to_fill(global, &Options { store, ..Options::default() }, output)?;
@@ -60,7 +64,7 @@ impl Import {
         let mut whole = Cursor::new(first).chain(input);
         let format = if is_bundle { "bundle" } else { "events" };
         let mut account = self.account(format, global)?;
-        let imported = fill(&journal, &mut whole, is_bundle, &mut account, output);
+        let imported = import_all(&journal, &mut whole, is_bundle, &mut account, output);
         journal.close();
         let imported = match imported {
             Ok(imported) => imported,
@@ -71,18 +75,18 @@ impl Import {
         };
         account.slice(Slice { sources: 1, events: imported.events, ..Slice::default() });
         account.complete();
-        let report = Report { format, imported };
+        let report = ImportReport { format, imported };
         print(&report, output)?;
         output.flush()?;
-        Ok(Done::Yes)
+        Ok(Completion::Success)
     }
 
-    /// Tells on the bus how it goes, if somebody is there.
+    /// Publishes the progress on the bus, if one is running.
     fn account(&self, format: &'static str, global: &Global) -> Result<Account, CliError> {
         let socket = daemon::socket(&world::folder(global)?);
         let file = self.file.as_ref().map_or_else(|| "-".into(), |file| file.to_string_lossy());
         Ok(Account::of_file(&file, format, world::now(), move |message| {
-            // What is recorded is recorded, whoever hears of it.
+            // The message is only news, so a missing bus is no failure.
             let _ = bus::send(&socket, &[message]);
         }))
     }
@@ -98,13 +102,13 @@ impl Import {
     }
 }
 
-/// Records everything, and makes it searchable.
-fn fill(
+/// Imports everything and indexes it for search.
+fn import_all(
     journal: &Journal,
     input: &mut dyn BufRead,
     is_bundle: bool,
     account: &mut Account,
-    output: &mut Output,
+    output: &mut CliOutput,
 ) -> Result<Imported, CliError> {
     account.enter(Stage::Segmenting);
     let imported = match is_bundle {
@@ -119,13 +123,13 @@ fn fill(
     Ok(imported)
 }
 
-/// Appends plain events, line by line. What stands before a bad line is recorded; importing the
-/// mended file again adds only what is missing.
+/// Appends events line by line. Events before a bad line are recorded; importing the corrected file
+/// again adds only the missing ones.
 fn import_lines(
     journal: &Journal,
     input: &mut dyn BufRead,
     account: &mut Account,
-    output: &mut Output,
+    output: &mut CliOutput,
 ) -> Result<Imported, CliError> {
     let mut imported = Imported::default();
     let mut sessions = std::collections::BTreeSet::new();
@@ -178,14 +182,14 @@ fn append(
     Ok(())
 }
 
-fn print(report: &Report, output: &mut Output) -> Result<(), CliError> {
+fn print(report: &ImportReport, output: &mut CliOutput) -> Result<(), CliError> {
     if output.json() {
         return output.json_line(report);
     }
     let Imported { sessions, events, already_recorded, artifacts } = report.imported;
     output.line(format!("{events} events of {sessions} sessions recorded"))?;
     if already_recorded > 0 {
-        output.line(format!("{already_recorded} were there before"))?;
+        output.line(format!("{already_recorded} were already recorded"))?;
     }
     if artifacts > 0 {
         output.line(format!("{artifacts} artifacts"))?;

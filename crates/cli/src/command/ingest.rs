@@ -1,4 +1,4 @@
-//! `hansard ingest`: what agents have written, into the journal.
+//! `hansard ingest`: imports the transcripts of agents into the journal.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -15,29 +15,29 @@ use serde::Serialize;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use super::{Done, Global};
+use super::{Completion, Global};
 use crate::error::CliError;
-use crate::output::{Output, Style};
+use crate::output::{CliOutput, Style};
 use crate::world;
 
 #[derive(Args)]
-pub(crate) struct Ingest {
-    /// Read everything there is and stop, instead of going on as agents write
+pub(crate) struct IngestArgs {
+    /// Read everything once and stop, instead of following new output
     #[arg(long)]
     once: bool,
-    /// Read what was kept of one agent's sessions again, for instance `codex`, to add what an earlier
+    /// Parse the stored originals of one agent again, for instance `codex`, to add what an earlier
     /// version did not understand
-    #[arg(long, value_name = "AGENT", value_parser = agents(), conflicts_with = "once")]
+    #[arg(long, value_name = "AGENT", value_parser = agent_names(), conflicts_with = "once")]
     reparse: Option<String>,
-    /// The home whose agents are read [default: yours]; where an agent's own variable names a
-    /// folder, as CLAUDE_CONFIG_DIR and CODEX_HOME do, that wins
+    /// The home folder of the agents [default: yours]; an agent's own variable, such as
+    /// CLAUDE_CONFIG_DIR or CODEX_HOME, takes precedence
     #[arg(long, value_name = "DIR")]
     home: Option<PathBuf>,
 }
 
 #[derive(Serialize)]
-struct Report {
-    sessions: Sessions,
+struct IngestReport {
+    sessions: SessionCounts,
     events: u64,
     bytes: u64,
     files: u64,
@@ -45,12 +45,12 @@ struct Report {
     warnings: Vec<WarningShape>,
     elapsed_ms: u64,
     cpu_ms: Option<u64>,
-    by_provider: BTreeMap<&'static str, Provider>,
-    /// It was told to end before everything was read.
+    by_provider: BTreeMap<&'static str, ProviderCounts>,
+    /// It was stopped before everything was read.
     stopped: bool,
 }
 
-/// What one round of following brought.
+/// What one round of following recorded.
 #[derive(Serialize)]
 struct RoundShape {
     at: Time,
@@ -62,14 +62,14 @@ struct RoundShape {
 }
 
 #[derive(Serialize)]
-struct Sessions {
+struct SessionCounts {
     new: u64,
     updated: u64,
     total: u64,
 }
 
 #[derive(Serialize)]
-struct Provider {
+struct ProviderCounts {
     sessions: u64,
     events: u64,
     bytes: u64,
@@ -85,15 +85,19 @@ struct WarningShape {
     count: u64,
 }
 
-impl Ingest {
-    pub(crate) fn run(&self, global: &Global, output: &mut Output) -> Result<Done, CliError> {
+impl IngestArgs {
+    pub(crate) fn run(
+        &self,
+        global: &Global,
+        output: &mut CliOutput,
+    ) -> Result<Completion, CliError> {
         let environment = world::environment(self.home.as_deref())?;
         let journal = world::journal_to_fill(global, &Options::default(), output)?;
         let begun = Instant::now();
         let folder = world::folder(global)?;
         if let Some(running) = Running::find(&folder) {
             let told =
-                format!("the daemon (pid {}) records what agents write already", running.pid);
+                format!("the daemon (pid {}) already records what agents write", running.pid);
             return Err(CliError::new("held", told).hint(
                 "`hansard bus listen --tract cortex` shows it as it happens; `hansard down` ends \
                  the daemon",
@@ -106,35 +110,40 @@ impl Ingest {
             return follow(&pass, &journal, output);
         }
         let stop = StopFlag::default();
-        // No thread waits for them: most runs are over before it would have begun.
+        // A flag instead of a thread: most runs end before a thread would have started.
         for signal in [SIGINT, SIGTERM] {
             signal_hook::flag::register(signal, stop.flag())?;
         }
-        let mut tell = |progress: &IngestProgress| output.progress(|| told(progress, begun));
+        let mut tell =
+            |progress: &IngestProgress| output.progress(|| format_progress(progress, begun));
         let ingested = match &self.reparse {
             Some(agent) => pass.again(agent, &stop, &mut tell)?,
             None => pass.once(&stop, &mut tell)?,
         };
         let stopped = stop.is_asked();
         journal.close();
-        let report = Report { stopped, ..Report::of(ingested, begun) };
+        let report = IngestReport { stopped, ..IngestReport::from_ingested(ingested, begun) };
         print(&report, output)?;
         output.flush()?;
         if report.stopped {
-            output.warn("stopped before everything was read; the next run goes on from here");
-            return Ok(Done::NotSo);
+            output.warn("stopped before everything was read; the next run continues from here");
+            return Ok(Completion::Negative);
         }
-        Ok(Done::Yes)
+        Ok(Completion::Success)
     }
 }
 
-/// The names of the agents that are understood.
-fn agents() -> PossibleValuesParser {
+/// The names of the supported agents.
+fn agent_names() -> PossibleValuesParser {
     AGENTS.iter().map(|agent| agent.provider()).into()
 }
 
-/// Goes on until somebody says stop: with Ctrl-C, or with the signal a service manager sends.
-fn follow(pass: &Pass<'_>, journal: &Journal, output: &mut Output) -> Result<Done, CliError> {
+/// Follows until Ctrl-C or SIGTERM.
+fn follow(
+    pass: &Pass<'_>,
+    journal: &Journal,
+    output: &mut CliOutput,
+) -> Result<Completion, CliError> {
     let signals = Signals::new([SIGINT, SIGTERM])?;
     let handle = signals.handle();
     let followed = pass
@@ -145,10 +154,10 @@ fn follow(pass: &Pass<'_>, journal: &Journal, output: &mut Output) -> Result<Don
     followed?;
     journal.close();
     output.flush()?;
-    Ok(Done::Yes)
+    Ok(Completion::Success)
 }
 
-/// Acts on the first signal to end.
+/// Acts on the first signal.
 pub(super) fn on_signal(mut signals: Signals, act: impl FnOnce() + Send + 'static) {
     std::thread::spawn(move || {
         if signals.forever().next().is_some() {
@@ -157,8 +166,8 @@ pub(super) fn on_signal(mut signals: Signals, act: impl FnOnce() + Send + 'stati
     });
 }
 
-/// One line per round that brought something.
-fn print_round(round: &IngestSummary, output: &mut Output) {
+/// Prints one line per round with new events.
+fn print_round(round: &IngestSummary, output: &mut CliOutput) {
     for warning in &round.warnings {
         let place = warning.path.as_ref().map(|path| format!("{}: ", path.display()));
         output.warn(format!("warning: {}{}", place.unwrap_or_default(), warning.message));
@@ -179,19 +188,19 @@ fn print_round(round: &IngestSummary, output: &mut Output) {
         false => output.line(format!(
             "{} events of {sessions} sessions ({})",
             round.events,
-            size(round.bytes)
+            format_size(round.bytes)
         )),
     };
-    // Nobody reads along any more; what is recorded is recorded.
+    // A closed stdout is no reason to stop recording.
     let _ = told.and_then(|()| output.flush());
 }
 
-impl Report {
-    fn of(ingested: Ingested, begun: Instant) -> Report {
+impl IngestReport {
+    fn from_ingested(ingested: Ingested, begun: Instant) -> IngestReport {
         let Ingested { sessions_new, sessions_updated, sessions_total, events, read } = ingested;
         let providers = read.by_provider.into_iter().map(|(name, provider)| {
             let sessions = provider.sessions.len() as u64;
-            (name, Provider { sessions, events: provider.events, bytes: provider.bytes })
+            (name, ProviderCounts { sessions, events: provider.events, bytes: provider.bytes })
         });
         let warnings = read.warnings.into_iter().map(|warning| WarningShape {
             kind: warning.kind.as_str(),
@@ -201,8 +210,8 @@ impl Report {
             message: warning.message,
             count: warning.count,
         });
-        Report {
-            sessions: Sessions {
+        IngestReport {
+            sessions: SessionCounts {
                 new: sessions_new,
                 updated: sessions_updated,
                 total: sessions_total,
@@ -220,7 +229,7 @@ impl Report {
     }
 }
 
-fn told(progress: &IngestProgress, begun: Instant) -> String {
+fn format_progress(progress: &IngestProgress, begun: Instant) -> String {
     let IngestProgress { sources, sources_total, bytes, bytes_total, events } = *progress;
     let share = bytes.saturating_mul(100).checked_div(bytes_total).unwrap_or(100).min(100);
     let seconds = begun.elapsed().as_secs_f64();
@@ -233,43 +242,43 @@ fn told(progress: &IngestProgress, begun: Instant) -> String {
     };
     format!(
         "{share:>3} %  {sources} of {sources_total} files, {events} events, {} of {}{left}",
-        size(bytes),
-        size(bytes_total)
+        format_size(bytes),
+        format_size(bytes_total)
     )
 }
 
-fn print(report: &Report, output: &mut Output) -> Result<(), CliError> {
+fn print(report: &IngestReport, output: &mut CliOutput) -> Result<(), CliError> {
     if output.json() {
         return output.json_line(report);
     }
-    let Report { sessions, events, bytes, files, elapsed_ms, .. } = report;
+    let IngestReport { sessions, events, bytes, files, elapsed_ms, .. } = report;
     let seconds = *elapsed_ms as f64 / 1_000.0;
     let speed = match elapsed_ms {
         0 => String::new(),
-        _ => format!(", {}/s", size((*bytes as f64 / seconds) as u64)),
+        _ => format!(", {}/s", format_size((*bytes as f64 / seconds) as u64)),
     };
     output.line(format!(
         "{events} new events from {files} files ({}) in {seconds:.1} s{speed}",
-        size(*bytes)
+        format_size(*bytes)
     ))?;
     output.line(format!(
-        "{} sessions: {} new, {} with news",
+        "{} sessions: {} new, {} updated",
         sessions.total, sessions.new, sessions.updated
     ))?;
     for (name, provider) in &report.by_provider {
-        let Provider { sessions, events, bytes } = provider;
+        let ProviderCounts { sessions, events, bytes } = provider;
         let name = output.styled(Style::Bold, format!("{name:<10}"));
         output.line(format!(
             "  {name} {sessions:>6} sessions {events:>9} events {:>10}",
-            size(*bytes)
+            format_size(*bytes)
         ))?;
     }
-    warn(&report.warnings, output);
+    print_warnings(&report.warnings, output);
     Ok(())
 }
 
-/// The first few warnings of each kind; how many more there are.
-fn warn(warnings: &[WarningShape], output: &mut Output) {
+/// Prints the first few warnings of each kind, and how many more there are.
+fn print_warnings(warnings: &[WarningShape], output: &mut CliOutput) {
     const SHOWN_MAX: u64 = 3;
     let mut told: BTreeMap<&str, u64> = BTreeMap::new();
     for warning in warnings {
@@ -286,7 +295,7 @@ fn warn(warnings: &[WarningShape], output: &mut Output) {
     }
 }
 
-fn size(bytes: u64) -> String {
+fn format_size(bytes: u64) -> String {
     match bytes {
         0..1_000 => format!("{bytes} B"),
         1_000..1_000_000 => format!("{:.1} kB", bytes as f64 / 1e3),

@@ -1,22 +1,26 @@
-//! `hansard lineage`: where a session comes from, and what came from it.
+//! `hansard lineage`: the ancestors and children of a session.
 
 use clap::Args;
 use journal::Ancestry;
 
-use super::{Done, Global};
+use super::{Completion, Global};
 use crate::error::CliError;
-use crate::output::{Output, Style, one_line};
+use crate::output::{CliOutput, Style, one_line};
 use crate::shape::LineageShape;
 use crate::world;
 
 #[derive(Args)]
-pub(crate) struct Lineage {
-    /// The beginning of the session's id, ours or its provider's
+pub(crate) struct LineageArgs {
+    /// Session id or its beginning, ours or the provider's
     session: String,
 }
 
-impl Lineage {
-    pub(crate) fn run(&self, global: &Global, output: &mut Output) -> Result<Done, CliError> {
+impl LineageArgs {
+    pub(crate) fn run(
+        &self,
+        global: &Global,
+        output: &mut CliOutput,
+    ) -> Result<Completion, CliError> {
         let journal = world::journal_to_read(global, output)?;
         let id = journal.resolve(&self.session)?.id;
         let lineage = journal.lineage(&id)?;
@@ -33,7 +37,7 @@ impl Lineage {
             }
         }
         output.flush()?;
-        Ok(Done::Yes)
+        Ok(Completion::Success)
     }
 }
 
@@ -41,7 +45,7 @@ fn print(
     step: &Ancestry,
     indent: usize,
     is_asked: bool,
-    output: &mut Output,
+    output: &mut CliOutput,
 ) -> Result<(), CliError> {
     let style = if is_asked { Style::Bold } else { Style::Plain };
     let id = output.styled(style, one_line(step.session_id.as_str(), 64));

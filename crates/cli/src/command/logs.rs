@@ -1,4 +1,4 @@
-//! `hansard logs`: what services and tasks have printed.
+//! `hansard logs`: the logs of services and tasks.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Seek, SeekFrom};
@@ -10,47 +10,51 @@ use clap::Args;
 use serde_json::json;
 use supervise::{Day, safe_form};
 
-use super::bus::{At, end_on_signal};
-use super::{Done, Global};
+use super::bus::{SocketArgs, end_on_signal};
+use super::{Completion, Global};
 use crate::error::CliError;
-use crate::output::Output;
+use crate::output::CliOutput;
 use crate::world;
 
-/// Print what a service or a task has printed. No daemon is needed.
+/// Print the log of a service or a task. Works without a daemon.
 #[derive(Args)]
-pub(crate) struct Logs {
+pub(crate) struct LogsArgs {
     #[command(flatten)]
-    at: At,
-    /// The name of a service or a task, or the ref of one run [default: the daemon itself]
+    at: SocketArgs,
+    /// Name of a service or a task, or the ref of one run [default: the daemon itself]
     #[arg(value_name = "NAME|REF")]
     name: Option<String>,
-    /// The log of that day
-    #[arg(long, value_name = "YYYYMMDD", value_parser = day)]
+    /// The log of this day
+    #[arg(long, value_name = "YYYYMMDD", value_parser = parse_day)]
     day: Option<Day>,
-    /// Go on as more is printed, until Ctrl-C
+    /// Keep printing new lines, until Ctrl-C
     #[arg(long, short)]
     follow: bool,
 }
 
-/// A new line is noticed at once when the bus tells of it, and after this long in any case.
+/// How often the file is checked. With a bus, a message triggers the check at once.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
-/// What is taken from the bus before the files are looked at again.
+/// Messages taken from the bus before the files are checked again.
 const ITEMS_MAX: usize = 1_000;
 
-/// What the daemon's own log is called.
+/// The name of the daemon's own log.
 const OWN: &str = "supervisor";
 
-impl Logs {
-    pub(crate) fn run(&self, global: &Global, output: &mut Output) -> Result<Done, CliError> {
+impl LogsArgs {
+    pub(crate) fn run(
+        &self,
+        global: &Global,
+        output: &mut CliOutput,
+    ) -> Result<Completion, CliError> {
         let journal = world::folder(global)?;
         let name = self.name.as_deref().unwrap_or(OWN);
-        let Some(found) = find(&journal, name, self.day.as_ref()) else {
+        let Some(found) = find_log(&journal, name, self.day.as_ref()) else {
             let told = format!("there is no log of `{name}`");
             return Err(CliError::new("no_log", told)
-                .hint("`hansard service list` and `hansard task list` tell what runs"));
+                .hint("`hansard service list` and `hansard task list` list what is running"));
         };
-        let mut reading = Reading::of(found.newest());
+        let mut reading = LogReader::new(found.newest());
         reading.print_more(output)?;
         output.flush()?;
         if self.follow {
@@ -63,21 +67,21 @@ impl Logs {
             signaled.close();
             followed?;
         }
-        Ok(Done::Yes)
+        Ok(Completion::Success)
     }
 }
 
-/// Prints what is added, also when the name leads to another run meanwhile.
+/// Prints new lines, also when the name comes to mean another run.
 fn follow(
-    found: &Found,
+    found: &LogSource,
     name: &str,
-    reading: &mut Reading,
+    reading: &mut LogReader,
     client: &Client,
-    output: &mut Output,
+    output: &mut CliOutput,
 ) -> Result<(), CliError> {
     loop {
-        // What was said matters less than that something was: the files have it all. Only where a
-        // run begins has to be known of every one of them.
+        // A message only triggers a look at the files, which have everything. But every `exec` counts:
+        // a short run in between would otherwise be skipped.
         let mut begun = Vec::new();
         let mut item = client.next(LOOK_EVERY);
         if item.is_none() && client.is_stopped() {
@@ -86,14 +90,14 @@ fn follow(
         for _ in 0..ITEMS_MAX {
             let Some(said) = item else { break };
             if let ClientEvent::Message(message) = said {
-                begun.extend(log_of(&message, name).filter(|_| found.is_by_name));
+                begun.extend(started_log(&message, name).filter(|_| found.is_by_name));
             }
             item = client.next(Duration::ZERO);
         }
         for log in begun.into_iter().chain([found.newest()]) {
             reading.print_more(output)?;
             if log != reading.log {
-                *reading = Reading::of(log);
+                *reading = LogReader::new(log);
                 reading.print_more(output)?;
             }
         }
@@ -101,29 +105,29 @@ fn follow(
     }
 }
 
-/// The log of a run of that name that begins.
-fn log_of(message: &Message, name: &str) -> Option<PathBuf> {
+/// Returns the log of a run with that name that is just starting.
+fn started_log(message: &Message, name: &str) -> Option<PathBuf> {
     let text = |field: &str| Some(message.field(field)?.text()?.into_owned());
     let is_it = message.is_event("logs", "exec") && text("name")? == name;
     let log = PathBuf::from(text("log_path").filter(|_| is_it)?);
     Some(log.canonicalize().unwrap_or(log))
 }
 
-/// Where a log was found.
-struct Found {
+/// A log that was found.
+struct LogSource {
     path: PathBuf,
-    /// It leads to the newest log of a name; else it is the log of one run.
+    /// Whether the path is a link to the newest log of a name; else it is the log of one run.
     is_by_name: bool,
 }
 
-impl Found {
-    /// The first part of the log it leads to now.
+impl LogSource {
+    /// Returns the first part of the log that the path leads to now.
     fn newest(&self) -> PathBuf {
         first_part(&self.path.canonicalize().unwrap_or_else(|_| self.path.clone()))
     }
 }
 
-fn find(journal: &Path, name: &str, day: Option<&Day>) -> Option<Found> {
+fn find_log(journal: &Path, name: &str, day: Option<&Day>) -> Option<LogSource> {
     let safe = safe_form(name);
     let folder = |day: &str| journal.join(day).join("health");
     let newest = match day {
@@ -131,34 +135,34 @@ fn find(journal: &Path, name: &str, day: Option<&Day>) -> Option<Found> {
         None => journal.join("health").join(format!("{safe}.log")),
     };
     if newest.is_file() {
-        return Some(Found { path: newest, is_by_name: true });
+        return Some(LogSource { path: newest, is_by_name: true });
     }
     let mut days: Vec<String> = match day {
         Some(day) => vec![day.to_string()],
-        None => names(journal).into_iter().filter(|name| Day::parse(name).is_some()).collect(),
+        None => file_names(journal).into_iter().filter(|name| Day::parse(name).is_some()).collect(),
     };
     days.sort();
     days.iter().rev().find_map(|day| {
-        let logs = names(&folder(day)).into_iter();
+        let logs = file_names(&folder(day)).into_iter();
         let mut logs = logs.map(|log| folder(day).join(log));
-        let path = logs.find(|log| is_of(log, &safe))?;
-        Some(Found { path, is_by_name: false })
+        let path = logs.find(|log| belongs_to_ref(log, &safe))?;
+        Some(LogSource { path, is_by_name: false })
     })
 }
 
-/// Whether a log is that of a ref. Refs and names may both have a `_`; the first line says where
-/// the name begins. One without a line says nothing either way.
-fn is_of(log: &Path, reference: &str) -> bool {
+/// Returns whether a log belongs to a ref. Both refs and names may contain `_`, so the first line
+/// decides where the name begins. An empty log counts as a match.
+fn belongs_to_ref(log: &Path, reference: &str) -> bool {
     let file_name = log.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let rest = file_name.strip_prefix(reference).and_then(|rest| rest.strip_prefix('_'));
     let Some(name) = rest.and_then(|rest| rest.strip_suffix(".log")) else { return false };
     let mut line = Vec::new();
     let read = File::open(log).and_then(|file| BufReader::new(file).read_until(b'\n', &mut line));
     let line = String::from_utf8_lossy(&line);
-    read.is_ok() && (line.is_empty() || safe_form(Line::of(&line).name) == name)
+    read.is_ok() && (line.is_empty() || safe_form(LogLine::parse(&line).name) == name)
 }
 
-fn names(folder: &Path) -> Vec<String> {
+fn file_names(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let mut names: Vec<String> =
         entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
@@ -166,7 +170,7 @@ fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// The first part of a log, the one given being any of them.
+/// Returns the first part of a log, given any part.
 fn first_part(log: &Path) -> PathBuf {
     let name = log.to_string_lossy();
     match name.rsplit_once(".log") {
@@ -175,23 +179,23 @@ fn first_part(log: &Path) -> PathBuf {
     }
 }
 
-/// How far a log was read.
-struct Reading {
-    /// Its first part.
+/// How far a log was printed.
+struct LogReader {
+    /// The first part.
     log: PathBuf,
     part: u32,
     offset: u64,
 }
 
-impl Reading {
-    fn of(log: PathBuf) -> Reading {
-        Reading { log, part: 0, offset: 0 }
+impl LogReader {
+    fn new(log: PathBuf) -> LogReader {
+        LogReader { log, part: 0, offset: 0 }
     }
 
-    /// Prints whole lines that were not printed yet, part after part.
-    fn print_more(&mut self, output: &mut Output) -> Result<(), CliError> {
+    /// Prints complete lines that were not printed yet, part after part.
+    fn print_more(&mut self, output: &mut CliOutput) -> Result<(), CliError> {
         loop {
-            // Looked for first: nothing is added to a part once there is another.
+            // Check for the next part first: once it exists, this part is complete.
             let has_next = self.path(self.part + 1).is_file();
             self.print_part(output)?;
             if !has_next {
@@ -201,14 +205,14 @@ impl Reading {
         }
     }
 
-    fn print_part(&mut self, output: &mut Output) -> Result<(), CliError> {
+    fn print_part(&mut self, output: &mut CliOutput) -> Result<(), CliError> {
         let mut file = File::open(self.path(self.part))?;
         file.seek(SeekFrom::Start(self.offset))?;
         let mut reader = BufReader::new(file);
         let mut line = Vec::new();
         while reader.read_until(b'\n', &mut line)? > 0 && line.ends_with(b"\n") {
             self.offset += line.len() as u64;
-            print(&String::from_utf8_lossy(&line[..line.len() - 1]), output)?;
+            print_line(&String::from_utf8_lossy(&line[..line.len() - 1]), output)?;
             line.clear();
         }
         Ok(())
@@ -222,32 +226,32 @@ impl Reading {
     }
 }
 
-/// A line as it stands in a log: `2025-02-13T10:30:45 [name:stdout] text`.
-struct Line<'a> {
+/// A line of a log: `2025-02-13T10:30:45 [name:stdout] text`.
+struct LogLine<'a> {
     time: &'a str,
     name: &'a str,
     stream: &'a str,
     text: &'a str,
 }
 
-impl Line<'_> {
-    fn of(line: &str) -> Line<'_> {
+impl LogLine<'_> {
+    fn parse(line: &str) -> LogLine<'_> {
         let (time, rest) = line.split_once(" [").unwrap_or(("", line));
         let (tag, text) = rest.split_once("] ").unwrap_or(("", rest));
         let (name, stream) = tag.rsplit_once(':').unwrap_or((tag, ""));
-        Line { time, name, stream, text }
+        LogLine { time, name, stream, text }
     }
 }
 
-fn print(line: &str, output: &mut Output) -> Result<(), CliError> {
+fn print_line(line: &str, output: &mut CliOutput) -> Result<(), CliError> {
     if output.json() {
-        let Line { time, name, stream, text } = Line::of(line);
+        let LogLine { time, name, stream, text } = LogLine::parse(line);
         let value = json!({"time": time, "name": name, "stream": stream, "line": text});
         return output.json_line(&value);
     }
     output.printed_line(line)
 }
 
-fn day(text: &str) -> Result<Day, String> {
-    Day::parse(text).ok_or_else(|| "it is no day such as 20250213".to_owned())
+fn parse_day(text: &str) -> Result<Day, String> {
+    Day::parse(text).ok_or_else(|| "not a day such as 20250213".to_owned())
 }

@@ -1,31 +1,35 @@
-//! `hansard navigate`: leads the page that was used last somewhere else.
+//! `hansard navigate`: opens another place in the web page.
 
 use bus::Draft;
 use clap::Args;
 
-use super::bus::At;
-use super::{Done, Global};
+use super::bus::SocketArgs;
+use super::{Completion, Global};
 use crate::error::CliError;
-use crate::output::Output;
+use crate::output::CliOutput;
 
-/// Lead the page that was used last to another place, another project, or both:
+/// Open another place, another project, or both in the most recently used web page. Sends
 /// `navigate.request` on the bus.
 ///
-/// Exit codes: 0 sent, 1 it failed, 2 wrong usage, 3 nobody listens.
+/// Exit codes: 0 sent, 1 failure, 2 wrong usage, 3 no bus is running.
 #[derive(Args)]
-pub(crate) struct Navigate {
+pub(crate) struct NavigateArgs {
     #[command(flatten)]
-    at: At,
-    /// A place in the page, such as /sessions
+    at: SocketArgs,
+    /// A path in the page, such as /sessions
     #[arg(value_name = "PATH", value_parser = page_path, required_unless_present = "facet")]
     path: Option<String>,
-    /// The project to switch to, before the place is gone to
+    /// The project to switch to first
     #[arg(long, value_name = "FACET")]
     facet: Option<String>,
 }
 
-impl Navigate {
-    pub(crate) fn run(&self, global: &Global, output: &mut Output) -> Result<Done, CliError> {
+impl NavigateArgs {
+    pub(crate) fn run(
+        &self,
+        global: &Global,
+        output: &mut CliOutput,
+    ) -> Result<Completion, CliError> {
         let mut draft = Draft::new("navigate", "request");
         for (name, text) in [("path", &self.path), ("facet", &self.facet)] {
             if let Some(text) = text {
@@ -36,8 +40,8 @@ impl Navigate {
     }
 }
 
-/// A place in the page: one slash and then no way out of it. What is something else would be
-/// ignored by every page.
+/// Checks a path in the page: it must start with one slash and cannot lead out of the page. Pages
+/// ignore anything else.
 pub(super) fn page_path(text: &str) -> Result<String, String> {
     let is_place = text.starts_with('/')
         && !text.contains("//")
@@ -46,6 +50,6 @@ pub(super) fn page_path(text: &str) -> Result<String, String> {
     if is_place {
         Ok(text.to_owned())
     } else {
-        Err("it is no place in the page such as /x".to_owned())
+        Err("not a path in the page, such as /sessions".to_owned())
     }
 }

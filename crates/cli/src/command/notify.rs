@@ -1,52 +1,56 @@
-//! `hansard notify`: a card for whoever looks at the page.
+//! `hansard notify`: shows a notification in the web page.
 
 use bus::Draft;
 use clap::Args;
 
-use super::bus::At;
+use super::bus::SocketArgs;
 use super::navigate::page_path;
-use super::{Done, Global};
+use super::{Completion, Global};
 use crate::error::CliError;
-use crate::output::Output;
+use crate::output::CliOutput;
 
-/// Show a card in the page of this machine: `notification.show` on the bus.
+/// Show a notification in the web page. Sends `notification.show` on the bus.
 ///
-/// Exit codes: 0 sent, 1 it failed, 2 wrong usage, 3 nobody listens.
+/// Exit codes: 0 sent, 1 failure, 2 wrong usage, 3 no bus is running.
 #[derive(Args)]
-pub(crate) struct Notify {
+pub(crate) struct NotifyArgs {
     #[command(flatten)]
-    at: At,
-    /// What it says; text, never markup
+    at: SocketArgs,
+    /// The text, shown without markup
     #[arg(value_name = "MESSAGE")]
     message: String,
-    /// What stands above it
+    /// The title
     #[arg(long, value_name = "TEXT")]
     title: Option<String>,
-    /// A sign beside it
+    /// An icon
     #[arg(long, value_name = "EMOJI")]
     icon: Option<String>,
-    /// The page that a click leads to, such as /sessions
+    /// The page to open on a click, such as /sessions
     #[arg(long, value_name = "PATH", value_parser = page_path)]
     action: Option<String>,
     /// The project it is about
     #[arg(long, value_name = "FACET")]
     facet: Option<String>,
-    /// Who says it; so many a minute are shown of each
+    /// The sender; notifications per sender and minute are limited
     #[arg(long, value_name = "NAME")]
     app: Option<String>,
-    /// A short mark at its corner
+    /// A short badge
     #[arg(long, value_name = "TEXT")]
     badge: Option<String>,
-    /// It goes by itself after so many seconds
+    /// Dismiss it after this many seconds
     #[arg(long, value_name = "SECONDS")]
     dismiss_after: Option<u32>,
-    /// It cannot be clicked away
+    /// The user cannot dismiss it
     #[arg(long, conflicts_with = "dismiss_after")]
     sticky: bool,
 }
 
-impl Notify {
-    pub(crate) fn run(&self, global: &Global, output: &mut Output) -> Result<Done, CliError> {
+impl NotifyArgs {
+    pub(crate) fn run(
+        &self,
+        global: &Global,
+        output: &mut CliOutput,
+    ) -> Result<Completion, CliError> {
         let mut draft = Draft::new("notification", "show").with("message", &self.message);
         let texts = [
             ("title", &self.title),

@@ -1,46 +1,50 @@
-//! `hansard reload`: the daemon reads its settings and `services.toml` again.
+//! `hansard reload`: makes the daemon reload its settings and `services.toml`.
 
 use clap::Args;
 use daemon::Settings;
 use serde_json::json;
 
-use super::bus::At;
-use super::talk::{Talk, answers, own_ref};
-use super::{Done, Global};
+use super::bus::SocketArgs;
+use super::supervisor_client::{SupervisorClient, answers, own_ref};
+use super::{Completion, Global};
 use crate::error::CliError;
-use crate::output::Output;
+use crate::output::CliOutput;
 use crate::world;
 
-/// Have the daemon read its settings and `services.toml` again. A file that is not understood is
-/// refused, with the line, and what was said before stays. Exit code 3 if no daemon runs.
+/// Make the daemon reload its settings and `services.toml`. A faulty file is refused with its line,
+/// and the previous settings stay. Exit code 3 if no daemon is running.
 #[derive(Args)]
-pub(crate) struct Reload {
+pub(crate) struct ReloadArgs {
     #[command(flatten)]
-    at: At,
+    at: SocketArgs,
 }
 
-impl Reload {
-    pub(crate) fn run(&self, global: &Global, output: &mut Output) -> Result<Done, CliError> {
+impl ReloadArgs {
+    pub(crate) fn run(
+        &self,
+        global: &Global,
+        output: &mut CliOutput,
+    ) -> Result<Completion, CliError> {
         let running = world::daemon(global)?;
         Settings::load(&world::folder(global)?)?;
         running.reload()?;
-        // Of its services it says itself whether they were understood.
-        let talk = Talk::open(self.at.path(global)?, &["reloaded"])?;
+        // The supervisor reports itself whether `services.toml` was accepted.
+        let client = SupervisorClient::open(self.at.path(global)?, &["reloaded"])?;
         let reference = own_ref();
-        talk.say("reload", &[("ref", json!(reference))])?;
-        let answer = talk.wait(|it| answers(it, "reloaded", &reference).then(|| it.to_json()))?;
+        client.request("reload", &[("ref", json!(reference))])?;
+        let answer = client.wait(|it| answers(it, "reloaded", &reference).then(|| it.to_json()))?;
         if let Some(error) = answer["error"].as_str() {
             return Err(CliError::new("bad_services", error)
-                .hint("mend it and reload again; docs/supervisor.md says how it is written"));
+                .hint("correct it and reload again; docs/supervisor.md describes the file"));
         }
         match output.json() {
             true => output.json_line(&json!({"pid": running.pid, "reloaded": true}))?,
             false => {
                 let pid = running.pid;
-                output.line(format!("process {pid} has read its settings and services again"))?;
+                output.line(format!("process {pid} has reloaded its settings and services"))?;
             }
         }
         output.flush()?;
-        Ok(Done::Yes)
+        Ok(Completion::Success)
     }
 }

@@ -1,4 +1,4 @@
-//! `hansard replay`: a session folded from its first event, compared with what is kept.
+//! `hansard replay`: replays a session and compares it with the stored state.
 
 use clap::Args;
 use event::{Cost, SessionId};
@@ -6,14 +6,14 @@ use serde::Serialize;
 use session::ViewBuilder;
 
 use super::show::Point;
-use super::{Done, Global};
+use super::{Completion, Global};
 use crate::error::CliError;
-use crate::output::Output;
+use crate::output::CliOutput;
 use crate::world;
 
 #[derive(Args)]
-pub(crate) struct Replay {
-    /// The beginning of the session's id, ours or its provider's
+pub(crate) struct ReplayArgs {
+    /// Session id or its beginning, ours or the provider's
     session: String,
     /// Replay up to a `seq`, an event id or a time
     #[arg(long, value_name = "POINT")]
@@ -29,12 +29,16 @@ struct Replayed {
     cost: Cost,
     is_waiting: bool,
     open_calls: u64,
-    /// Whether the state that is kept is the one the log gives.
+    /// Whether the stored state equals the replayed one.
     equal: bool,
 }
 
-impl Replay {
-    pub(crate) fn run(&self, global: &Global, output: &mut Output) -> Result<Done, CliError> {
+impl ReplayArgs {
+    pub(crate) fn run(
+        &self,
+        global: &Global,
+        output: &mut CliOutput,
+    ) -> Result<Completion, CliError> {
         let journal = world::journal_to_read(global, output)?;
         let info = journal.resolve(&self.session)?;
         let kept = Point::open(self.until, &journal, &info)?;
@@ -63,11 +67,11 @@ impl Replay {
         };
         print(&replayed, output)?;
         output.flush()?;
-        Ok(if replayed.equal { Done::Yes } else { Done::NotSo })
+        Ok(if replayed.equal { Completion::Success } else { Completion::Negative })
     }
 }
 
-fn print(replayed: &Replayed, output: &mut Output) -> Result<(), CliError> {
+fn print(replayed: &Replayed, output: &mut CliOutput) -> Result<(), CliError> {
     if output.json() {
         return output.json_line(replayed);
     }
@@ -79,11 +83,11 @@ fn print(replayed: &Replayed, output: &mut Output) -> Result<(), CliError> {
         output.line(format!("calls without a result: {}", replayed.open_calls))?;
     }
     if replayed.is_waiting {
-        output.line("it waits for an answer")?;
+        output.line("it is waiting for an answer")?;
     }
     output.line(if replayed.equal {
-        "the state that is kept is the one the log gives"
+        "the stored state equals the replayed state"
     } else {
-        "the state that is kept is not the one the log gives; `hansard doctor --repair` makes it anew"
+        "the stored state differs from the replayed state; `hansard doctor --repair` rebuilds it"
     })
 }

@@ -1,4 +1,4 @@
-//! `hansard resume`: the agent's own command to go on with a session.
+//! `hansard resume`: the agent's own command to resume a session.
 
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -6,21 +6,21 @@ use std::path::Path;
 use clap::Args;
 use serde::Serialize;
 
-use super::{Done, Global};
+use super::{Completion, Global};
 use crate::error::CliError;
-use crate::output::{Output, plain};
+use crate::output::{CliOutput, plain};
 use crate::world;
 
 #[derive(Args)]
-pub(crate) struct Resume {
-    /// The beginning of the session's id, ours or its provider's
+pub(crate) struct ResumeArgs {
+    /// Session id or its beginning, ours or the provider's
     session: String,
     /// Run the command in the session's folder instead of printing it
     #[arg(long)]
     run: bool,
 }
 
-/// How to go on with a session.
+/// How to resume a session.
 #[derive(Serialize)]
 struct ResumeShape {
     session_id: String,
@@ -28,15 +28,18 @@ struct ResumeShape {
     cwd: Option<String>,
 }
 
-impl Resume {
-    pub(crate) fn run(&self, global: &Global, output: &mut Output) -> Result<Done, CliError> {
+impl ResumeArgs {
+    pub(crate) fn run(
+        &self,
+        global: &Global,
+        output: &mut CliOutput,
+    ) -> Result<Completion, CliError> {
         let journal = world::journal_to_read(global, output)?;
         let info = journal.resolve(&self.session)?;
         let Some(way) = daemon::Way::of(&journal, info.clone())? else {
-            let message = format!("no way is known to resume a session of `{}`", info.provider);
-            return Err(CliError::new("cannot_resume", message).hint(
-                "`hansard export --handoff` writes a note that another agent can begin with",
-            ));
+            let message = format!("cannot resume sessions of `{}`", info.provider);
+            return Err(CliError::new("cannot_resume", message)
+                .hint("`hansard export --handoff` writes a note for another agent"));
         };
         if self.run {
             output.flush()?;
@@ -49,21 +52,21 @@ impl Resume {
             output.line(plain(&way.line()))?;
         }
         output.flush()?;
-        Ok(Done::Yes)
+        Ok(Completion::Success)
     }
 }
 
-/// Becomes the agent; comes back only if that fails.
+/// Replaces this process with the agent; returns only on failure.
 fn run(command: &[String], cwd: Option<&str>) -> CliError {
     let Some((program, arguments)) = command.split_first() else {
-        return CliError::new("cannot_resume", "the agent has no command");
+        return CliError::new("cannot_resume", "the agent's command is empty");
     };
     let mut agent = std::process::Command::new(program);
     agent.args(arguments);
     if let Some(cwd) = cwd {
         if !Path::new(cwd).is_dir() {
             return CliError::new("no_folder", format!("the session's folder `{cwd}` is gone"))
-                .hint("run the command that `hansard resume` prints somewhere else");
+                .hint("run the command that `hansard resume` prints in another folder");
         }
         agent.current_dir(cwd);
     }

@@ -1,4 +1,4 @@
-//! `hansard search`: anything ever said, done or printed.
+//! `hansard search`: searches all sessions.
 
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -6,44 +6,44 @@ use daemon::answers;
 use event::{Kind, Time};
 use journal::{EventHit, MatchMode, Order, Query, SearchPage};
 
-use super::{Done, Global};
+use super::{Completion, Global};
 use crate::error::CliError;
-use crate::output::{Output, Style, one_line, plain};
+use crate::output::{CliOutput, Style, one_line, plain};
 use crate::world;
 
 #[derive(Args)]
-pub(crate) struct Search {
-    /// What to look for. Words in any order; quotes make a phrase; nothing else is syntax
+pub(crate) struct SearchArgs {
+    /// Words in any order; quotes make a phrase; there is no other syntax
     #[arg(required = true)]
     words: Vec<String>,
-    /// Only in this session, and what it inherited
+    /// Only in this session and what it inherited
     #[arg(long, value_name = "SESSION")]
     session: Option<String>,
     #[arg(long)]
     project: Option<String>,
     #[arg(long)]
     provider: Option<String>,
-    /// Only events of this kind, for instance `user.prompt`; may be given several times
+    /// Only events of this kind, for instance `user.prompt`; repeatable
     #[arg(long)]
     kind: Vec<String>,
     /// Only calls and results of this tool
     #[arg(long)]
     tool: Option<String>,
-    /// Only what happened since this time (RFC 3339)
+    /// Only events since this time (RFC 3339)
     #[arg(long, value_name = "TIME")]
     since: Option<Time>,
-    /// Only what happened before this time (RFC 3339)
+    /// Only events before this time (RFC 3339)
     #[arg(long, value_name = "TIME")]
     until: Option<Time>,
-    /// Find pieces of words too
+    /// Also match parts of words
     #[arg(long)]
     substring: bool,
     #[arg(long, value_parser = order_parser(), default_value = "best")]
     order: Order,
-    /// At most so many hits (up to 1000)
+    /// The most hits to print (up to 1000)
     #[arg(long, value_name = "N", default_value_t = 20)]
     limit: usize,
-    /// Go on where an earlier search ended
+    /// Continue behind an earlier page, with its cursor
     #[arg(long, value_name = "CURSOR")]
     after: Option<String>,
 }
@@ -53,8 +53,12 @@ fn order_parser() -> impl TypedValueParser<Value = Order> {
     PossibleValuesParser::new(Order::ALL.map(Order::as_str)).try_map(|word| word.parse::<Order>())
 }
 
-impl Search {
-    pub(crate) fn run(&self, global: &Global, output: &mut Output) -> Result<Done, CliError> {
+impl SearchArgs {
+    pub(crate) fn run(
+        &self,
+        global: &Global,
+        output: &mut CliOutput,
+    ) -> Result<Completion, CliError> {
         let journal = world::journal_to_read(global, output)?;
         let session = match &self.session {
             Some(prefix) => Some(journal.resolve(prefix)?.id),
@@ -78,11 +82,11 @@ impl Search {
         let any = !found.hits.is_empty();
         print(found, output)?;
         output.flush()?;
-        Ok(if any { Done::Yes } else { Done::NotSo })
+        Ok(if any { Completion::Success } else { Completion::Negative })
     }
 }
 
-fn print(found: SearchPage, output: &mut Output) -> Result<(), CliError> {
+fn print(found: SearchPage, output: &mut CliOutput) -> Result<(), CliError> {
     if output.json() {
         return output.json_line(&answers::found(found));
     }
@@ -99,7 +103,7 @@ fn print(found: SearchPage, output: &mut Output) -> Result<(), CliError> {
     let more = if found.total_is_exact { "" } else { "at least " };
     output.note(format!("{more}{} found", found.total));
     if !found.complete {
-        output.note("not everything was looked at; narrow the search or go on with --after");
+        output.note("not everything was searched; narrow the search or continue with --after");
     }
     if let Some(next) = found.next {
         output.note(format!("more with --after {next}"));
@@ -107,8 +111,8 @@ fn print(found: SearchPage, output: &mut Output) -> Result<(), CliError> {
     Ok(())
 }
 
-/// The snippet with its words marked, on one line.
-fn highlighted(hit: &EventHit, output: &Output) -> String {
+/// Returns the snippet on one line, with the matches highlighted.
+fn highlighted(hit: &EventHit, output: &CliOutput) -> String {
     let mut text = String::new();
     let mut at = 0;
     let piece = |from: usize, to: usize| {

@@ -1,4 +1,4 @@
-//! `hansard seen`: what a session has done was looked at, and wants nobody any more.
+//! `hansard seen`: marks sessions as seen, so that they no longer need attention.
 
 use clap::Args;
 use event::payload::Note;
@@ -7,25 +7,29 @@ use journal::Batch;
 use projection::status::SEEN;
 use serde::Serialize;
 
-use super::{Done, Global};
+use super::{Completion, Global};
 use crate::error::CliError;
-use crate::output::{Output, one_line};
+use crate::output::{CliOutput, one_line};
 use crate::world;
 
 #[derive(Args)]
-pub(crate) struct Seen {
-    /// The beginnings of sessions' ids, ours or their providers'
+pub(crate) struct SeenArgs {
+    /// Session ids or their beginnings, ours or the providers'
     #[arg(required = true)]
     sessions: Vec<String>,
 }
 
 #[derive(Serialize)]
-struct Noted {
+struct SeenReport {
     session_id: SessionId,
 }
 
-impl Seen {
-    pub(crate) fn run(&self, global: &Global, output: &mut Output) -> Result<Done, CliError> {
+impl SeenArgs {
+    pub(crate) fn run(
+        &self,
+        global: &Global,
+        output: &mut CliOutput,
+    ) -> Result<Completion, CliError> {
         let journal = world::journal_to_write(global, output)?;
         let found = self.sessions.iter().map(|session| journal.resolve(session));
         let found = found.collect::<Result<Vec<_>, _>>()?;
@@ -39,12 +43,14 @@ impl Seen {
                 Draft::with_data(host.new_event_id(now), info.id.clone(), now, Kind::Note, data);
             journal.append(Batch::observed().with(draft))?;
             match output.json() {
-                true => output.json_line(&Noted { session_id: info.id })?,
-                false => output.line(format!("{} was seen", one_line(info.id.as_str(), 64)))?,
+                true => output.json_line(&SeenReport { session_id: info.id })?,
+                false => {
+                    output.line(format!("{} marked as seen", one_line(info.id.as_str(), 64)))?
+                }
             }
         }
         journal.close();
         output.flush()?;
-        Ok(Done::Yes)
+        Ok(Completion::Success)
     }
 }

@@ -1,5 +1,5 @@
 //! `hansard transcribe` and `hansard describe`: the files of a segment. The daemon runs them when an
-//! epoch is over.
+//! epoch has ended.
 
 use std::path::PathBuf;
 
@@ -7,37 +7,49 @@ use clap::Args;
 use segments::Segment;
 use serde::Serialize;
 
-use super::{Done, Global};
+use super::{Completion, Global};
 use crate::error::CliError;
-use crate::output::Output;
+use crate::output::CliOutput;
 use crate::world;
 
 #[derive(Args)]
-pub(crate) struct OfSegment {
+pub(crate) struct SegmentArgs {
     /// The folder of the segment
     #[arg(default_value = ".")]
     folder: PathBuf,
 }
 
-impl OfSegment {
-    pub(crate) fn transcribe(&self, global: &Global, out: &mut Output) -> Result<Done, CliError> {
+impl SegmentArgs {
+    pub(crate) fn transcribe(
+        &self,
+        global: &Global,
+        out: &mut CliOutput,
+    ) -> Result<Completion, CliError> {
         let journal = world::journal_to_read(global, out)?;
         let made = Segment::open(&self.folder)?.transcribe(&journal)?;
-        told(&made, format!("{}: {} lines", made.outcome, made.lines), out)
+        print_result(&made, format!("{}: {} lines", made.outcome, made.lines), out)
     }
 
-    pub(crate) fn describe(&self, global: &Global, out: &mut Output) -> Result<Done, CliError> {
+    pub(crate) fn describe(
+        &self,
+        global: &Global,
+        out: &mut CliOutput,
+    ) -> Result<Completion, CliError> {
         let journal = world::journal_to_read(global, out)?;
         let made = Segment::open(&self.folder)?.describe(&journal)?;
-        told(&made, format!("{} facts", made.facts), out)
+        print_result(&made, format!("{} facts", made.facts), out)
     }
 }
 
-fn told(made: &impl Serialize, words: String, output: &mut Output) -> Result<Done, CliError> {
+fn print_result(
+    made: &impl Serialize,
+    words: String,
+    output: &mut CliOutput,
+) -> Result<Completion, CliError> {
     match output.json() {
         true => output.json_line(made)?,
         false => output.line(words)?,
     }
     output.flush()?;
-    Ok(Done::Yes)
+    Ok(Completion::Success)
 }

@@ -1,81 +1,92 @@
-//! `hansard service`: what the daemon keeps alive.
+//! `hansard service`: lists and restarts services.
 
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use super::bus::At;
-use super::talk::{Talk, is_about, text};
+use super::bus::SocketArgs;
+use super::supervisor_client::{SupervisorClient, is_about, text};
 use super::up::install;
-use super::{Done, Global};
+use super::{Completion, Global};
 use crate::error::CliError;
-use crate::output::{Output, Style, one_line};
+use crate::output::{CliOutput, Style, one_line};
 
-/// What the daemon keeps alive, as `services.toml` says; see docs/supervisor.md.
+/// List and restart the services of `services.toml`; see docs/supervisor.md.
 ///
-/// Exit codes: 0 done, 1 it failed or is not so, 2 wrong usage, 3 no daemon.
+/// Exit codes: 0 success, 1 failure or a negative answer, 2 wrong usage, 3 no daemon running.
 #[derive(Args)]
-pub(crate) struct Service {
+pub(crate) struct ServiceArgs {
     #[command(flatten)]
-    at: At,
+    at: SocketArgs,
     #[command(subcommand)]
-    verb: Verb,
+    verb: ServiceVerb,
 }
 
 #[derive(Subcommand)]
-enum Verb {
-    /// Tell what runs, and what does not stay up
+enum ServiceVerb {
+    /// List running and failing services
     List,
-    /// End a service, start it anew, and see for five seconds whether it stays up
+    /// Restart a service and check for five seconds that it stays up
     Restart {
         #[arg(value_name = "NAME")]
         name: String,
     },
-    /// Have the system start the daemon when you log in, as `up --install` does
+    /// Start the daemon at login, like `up --install`
     Install,
 }
 
-/// A daemon that knows a service says so at once.
+/// The daemon confirms a service that it knows at once.
 const KNOWN_WITHIN: Duration = Duration::from_secs(3);
 
-/// One that has ended again so soon after its start has not come up.
+/// A service that exits within this time did not come up.
 const STAYS_UP: Duration = Duration::from_secs(5);
 
-/// Letters of a name and a ref in the list.
+/// Characters of a name and a ref in the list.
 const NAME_MAX: usize = 24;
 
-impl Service {
-    pub(crate) fn run(&self, global: &Global, output: &mut Output) -> Result<Done, CliError> {
+impl ServiceArgs {
+    pub(crate) fn run(
+        &self,
+        global: &Global,
+        output: &mut CliOutput,
+    ) -> Result<Completion, CliError> {
         let path = self.at.path(global)?;
         match &self.verb {
-            Verb::Install => install::install(global, output),
-            Verb::List => list(&Talk::open(path, &[])?.status()?, output),
-            Verb::Restart { name } => {
-                restart(&Talk::open(path, &["restarting", "started", "stopped"])?, name, output)
-            }
+            ServiceVerb::Install => install::install(global, output),
+            ServiceVerb::List => list(&SupervisorClient::open(path, &[])?.status()?, output),
+            ServiceVerb::Restart { name } => restart(
+                &SupervisorClient::open(path, &["restarting", "started", "stopped"])?,
+                name,
+                output,
+            ),
         }
     }
 }
 
-fn restart(talk: &Talk, name: &str, output: &mut Output) -> Result<Done, CliError> {
-    // Somebody has to be there who could know it.
-    talk.status()?;
-    talk.say("restart", &[("service", json!(name))])?;
+fn restart(
+    client: &SupervisorClient,
+    name: &str,
+    output: &mut CliOutput,
+) -> Result<Completion, CliError> {
+    // Make sure that a daemon answers at all, or "no such service" would be wrong.
+    client.status()?;
+    client.request("restart", &[("service", json!(name))])?;
     let started = |message: &bus::Message| {
         is_about(message, "started", name).then(|| Some(message.to_json()))
     };
-    let first = talk.wait_within(KNOWN_WITHIN, |message| {
+    let first = client.wait_within(KNOWN_WITHIN, |message| {
         started(message).or_else(|| is_about(message, "restarting", name).then_some(None))
     });
     let told = match first {
         None => {
-            let told = format!("there is no service `{name}` that could be restarted");
-            return Err(CliError::new("no_service", told)
-                .hint("`hansard service list` tells what runs, `services.toml` what should"));
+            let told = format!("there is no service `{name}` to restart");
+            return Err(CliError::new("no_service", told).hint(
+                "`hansard service list` lists running services, `services.toml` defines them",
+            ));
         }
         Some(Some(told)) => told,
-        Some(None) => talk.wait(|message| started(message).flatten())?,
+        Some(None) => client.wait(|message| started(message).flatten())?,
     };
     if output.json() {
         output.json_line(&told)?;
@@ -88,17 +99,17 @@ fn restart(talk: &Talk, name: &str, output: &mut Output) -> Result<Done, CliErro
             .then(|| message.to_json())
             .filter(|end| end["ref"] == told["ref"])
     };
-    match talk.wait_within(STAYS_UP, is_its_end) {
-        None => Ok(Done::Yes),
+    match client.wait_within(STAYS_UP, is_its_end) {
+        None => Ok(Completion::Success),
         Some(end) => {
-            let told = format!("`{name}` has ended at once: exit {}", end["exit_code"]);
+            let told = format!("`{name}` exited at once with code {}", end["exit_code"]);
             Err(CliError::new("crashed", told)
                 .hint(format!("`hansard logs {name}` has what it printed")))
         }
     }
 }
 
-fn list(status: &Value, output: &mut Output) -> Result<Done, CliError> {
+fn list(status: &Value, output: &mut CliOutput) -> Result<Completion, CliError> {
     if output.json() {
         let services = json!({
             "services": status["services"],
@@ -108,7 +119,7 @@ fn list(status: &Value, output: &mut Output) -> Result<Done, CliError> {
         });
         output.json_line(&services)?;
         output.flush()?;
-        return Ok(Done::Yes);
+        return Ok(Completion::Success);
     }
     let rows = |name: &str| status[name].as_array().cloned().unwrap_or_default();
     let crashed = rows("crashed");
@@ -143,5 +154,5 @@ fn list(status: &Value, output: &mut Output) -> Result<Done, CliError> {
         output.warn(format!("warning: {fault}"));
     }
     output.flush()?;
-    Ok(Done::Yes)
+    Ok(Completion::Success)
 }

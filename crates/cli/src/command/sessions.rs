@@ -1,32 +1,36 @@
-//! `hansard sessions`: what there is.
+//! `hansard sessions`: lists sessions.
 
 use clap::Args;
 use daemon::Listing;
 use wire::{Page, Session};
 
-use super::which::Which;
-use super::{Done, Global};
+use super::session_filter::SessionFilterArgs;
+use super::{Completion, Global};
 use crate::error::CliError;
-use crate::output::{Output, Style, money, one_line};
+use crate::output::{CliOutput, Style, money, one_line};
 use crate::world;
 
-/// Sessions read at a time when all are asked for.
+/// Sessions per page when all are listed.
 const PAGE: usize = 500;
 
 #[derive(Args)]
-pub(crate) struct Sessions {
+pub(crate) struct SessionsArgs {
     #[command(flatten)]
-    which: Which,
-    /// At most so many; with --json prints one object with `items` and `next`
+    which: SessionFilterArgs,
+    /// The most sessions to list; with --json prints one object with `items` and `next`
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
-    /// Go on where an earlier listing ended
+    /// Continue behind an earlier page, with its cursor
     #[arg(long, value_name = "CURSOR")]
     after: Option<String>,
 }
 
-impl Sessions {
-    pub(crate) fn run(&self, global: &Global, output: &mut Output) -> Result<Done, CliError> {
+impl SessionsArgs {
+    pub(crate) fn run(
+        &self,
+        global: &Global,
+        output: &mut CliOutput,
+    ) -> Result<Completion, CliError> {
         let journal = world::journal_to_read(global, output)?;
         let filter = self.which.filter();
         let mut listing = Listing::load(&journal)?;
@@ -58,17 +62,17 @@ impl Sessions {
             }
         }
         output.flush()?;
-        Ok(Done::Yes)
+        Ok(Completion::Success)
     }
 }
 
-/// Characters of an id that are shown: a provider and a UUID fit.
+/// Characters of an id: a provider and a UUID fit.
 const ID_CHARS_MAX: usize = 46;
 
-/// Characters of a project that are shown.
+/// Characters of a project.
 const PROJECT_CHARS_MAX: usize = 30;
 
-fn print_all(sessions: &[Session], output: &mut Output) -> Result<(), CliError> {
+fn print_all(sessions: &[Session], output: &mut CliOutput) -> Result<(), CliError> {
     let ids: Vec<String> =
         sessions.iter().map(|session| one_line(&session.id, ID_CHARS_MAX)).collect();
     let projects: Vec<String> = sessions.iter().map(project).collect();

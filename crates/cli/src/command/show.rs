@@ -1,4 +1,4 @@
-//! `hansard show`: one session, as a person, a program or a model sees it.
+//! `hansard show`: one session as turns, events, or the view of a model.
 
 use std::time::Duration;
 
@@ -19,46 +19,46 @@ use signal_hook::iterator::Signals;
 use wire::Page;
 
 use super::ingest::on_signal;
-use super::{Done, Global};
+use super::{Completion, Global};
 use crate::error::CliError;
-use crate::output::{Output, Style, money, one_line, plain};
+use crate::output::{CliOutput, Style, money, one_line, plain};
 use crate::shape::{EffectiveShape, EntryShape, EpochShape};
 use crate::world;
 
 #[derive(Args)]
-pub(crate) struct Show {
-    /// The beginning of a session's id, ours or its provider's
+pub(crate) struct ShowArgs {
+    /// Session id or its beginning, ours or the provider's
     session: String,
-    /// Print the events themselves
+    /// Print the events
     #[arg(long, conflicts_with = "effective")]
     events: bool,
     /// Print what a model would see
     #[arg(long)]
     effective: bool,
-    /// Print what is worth keeping of each epoch, found without a model
+    /// Print the facts of each epoch, found without a model
     #[arg(long, conflicts_with_all = ["events", "effective"])]
     digest: bool,
-    /// Show the session as it was: up to a `seq`, an event id or a time
+    /// Show the session as it was at a `seq`, an event id or a time
     #[arg(long, value_name = "POINT")]
     until: Option<Point>,
     /// With --events: only those behind this `seq`
     #[arg(long, value_name = "SEQ", requires = "events")]
     after: Option<u64>,
-    /// With --events: at most so many; with --json prints one object with `items` and `next`
+    /// With --events: the most to print; with --json prints one object with `items` and `next`
     #[arg(long, value_name = "N", requires = "events")]
     limit: Option<usize>,
-    /// Print the last events, or those behind --after, and go on as they are recorded
+    /// Print the last events, or those behind --after, and continue as new ones are recorded
     #[arg(long, conflicts_with_all = ["effective", "digest", "until", "limit"])]
     follow: bool,
 }
 
-/// One of the waits that make up waiting for the next event.
+/// The longest single wait for the next event; the loop repeats it.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Events that a follower sees of what was before, unless it says from where.
+/// Events shown before following, without `--after`.
 const LAST_EVENTS: u64 = 20;
 
-/// A place in a session, as a person names it.
+/// A point in a session.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Point {
     Seq(u64),
@@ -76,14 +76,12 @@ impl std::str::FromStr for Point {
         if let Ok(time) = text.parse() {
             return Ok(Point::Time(time));
         }
-        text.parse()
-            .map(Point::Event)
-            .map_err(|_| "neither a seq, nor an event id, nor a time".into())
+        text.parse().map(Point::Event).map_err(|_| "not a seq, an event id or a time".into())
     }
 }
 
 impl Point {
-    /// The session as it was there.
+    /// Opens the session as it was at a point.
     pub(crate) fn open(
         point: Option<Point>,
         journal: &Journal,
@@ -100,8 +98,12 @@ impl Point {
     }
 }
 
-impl Show {
-    pub(crate) fn run(&self, global: &Global, output: &mut Output) -> Result<Done, CliError> {
+impl ShowArgs {
+    pub(crate) fn run(
+        &self,
+        global: &Global,
+        output: &mut CliOutput,
+    ) -> Result<Completion, CliError> {
         let journal = world::journal_to_read(global, output)?;
         let info = journal.resolve(&self.session)?;
         if self.follow {
@@ -118,10 +120,10 @@ impl Show {
             print_turns(&session, &info, &prices(&journal)?, output)?;
         }
         output.flush()?;
-        Ok(Done::Yes)
+        Ok(Completion::Success)
     }
 
-    fn print_events(&self, session: &Session, output: &mut Output) -> Result<(), CliError> {
+    fn print_events(&self, session: &Session, output: &mut CliOutput) -> Result<(), CliError> {
         let mut events = session.select(Selection::after(self.after.unwrap_or(0)))?;
         if let Some(limit) = self.limit.filter(|_| output.json()) {
             let items = events.by_ref().take(limit).collect::<Result<Vec<Event>, _>>()?;
@@ -135,13 +137,13 @@ impl Show {
         Ok(())
     }
 
-    /// Prints events as they are recorded, until somebody says stop.
+    /// Prints events as they are recorded, until Ctrl-C or SIGTERM.
     fn follow(
         &self,
         journal: &Journal,
         info: &SessionInfo,
-        output: &mut Output,
-    ) -> Result<Done, CliError> {
+        output: &mut CliOutput,
+    ) -> Result<Completion, CliError> {
         let after = self.after.unwrap_or(info.tail_seq.saturating_sub(LAST_EVENTS));
         let mut followed =
             journal.follow_session(&info.id, FollowFrom::At(after + 1), OnLag::CatchUp)?;
@@ -157,7 +159,7 @@ impl Show {
             }
             match next {
                 Ok(Some(Delivery::Event(recorded))) => print_event(&recorded.event, output)?,
-                // A read-only journal has nothing that is not recorded, and misses nothing.
+                // A read-only journal has only recorded events and misses none.
                 Ok(Some(Delivery::Live(_) | Delivery::Behind { .. } | Delivery::Gap { .. })) => {}
                 Ok(None) => {}
                 Err(FollowError::Closed) => break,
@@ -166,12 +168,12 @@ impl Show {
         }
         handle.close();
         output.flush()?;
-        Ok(Done::Yes)
+        Ok(Completion::Success)
     }
 }
 
-/// One event: as it is, or in a line.
-fn print_event(event: &Event, output: &mut Output) -> Result<(), CliError> {
+/// Prints one event, as JSON or as a line.
+fn print_event(event: &Event, output: &mut CliOutput) -> Result<(), CliError> {
     if output.json() {
         return output.line(event.encode());
     }
@@ -181,7 +183,7 @@ fn print_event(event: &Event, output: &mut Output) -> Result<(), CliError> {
     output.line(format!("{:>6}  {kind} {at}  {}", event.seq, one_line(&text, 100)).trim_end())
 }
 
-/// What an event says, in short.
+/// Returns a short text for an event.
 fn event_text(event: &Event) -> String {
     match &event.text {
         Some(text) => text.clone(),
@@ -192,7 +194,7 @@ fn event_text(event: &Event) -> String {
 fn print_digest(
     session: &Session,
     info: &SessionInfo,
-    output: &mut Output,
+    output: &mut CliOutput,
 ) -> Result<(), CliError> {
     let mut chronicle = Chronicle::default();
     let mut redactor = Redactor::new();
@@ -202,7 +204,7 @@ fn print_digest(
     chronicle.flush();
     for chapter in chronicle.chapters() {
         if output.json() {
-            output.json_line(&EpochShape::of(info, chapter))?;
+            output.json_line(&EpochShape::from_chapter(info, chapter))?;
             continue;
         }
         let Chapter { epoch, facts, naming, .. } = chapter;
@@ -228,7 +230,7 @@ fn print_turns(
     session: &Session,
     info: &SessionInfo,
     prices: &PriceTable,
-    output: &mut Output,
+    output: &mut CliOutput,
 ) -> Result<(), CliError> {
     let mut facts = Facts::default();
     let events = session.events()?.inspect(|event| {
@@ -264,7 +266,7 @@ fn print_turns(
     Ok(())
 }
 
-fn print_turn(turn: &Turn, output: &mut Output) -> Result<(), CliError> {
+fn print_turn(turn: &Turn, output: &mut CliOutput) -> Result<(), CliError> {
     let outcome = turn.outcome.map_or("open", TurnOutcome::as_str);
     let head = format!("#{} {} {outcome}", turn.seq_from, turn.started_at);
     output.line(output.styled(Style::Dim, head))?;
@@ -309,7 +311,7 @@ fn tool_text(tool: &str, count: ToolCount) -> String {
     }
 }
 
-fn print_effective(session: &Session, output: &mut Output) -> Result<(), CliError> {
+fn print_effective(session: &Session, output: &mut CliOutput) -> Result<(), CliError> {
     let view = session.effective()?;
     if output.json() {
         let entries = view.entries().map(|entry| EntryShape::from(&**entry)).collect();
@@ -334,7 +336,7 @@ fn print_effective(session: &Session, output: &mut Output) -> Result<(), CliErro
     Ok(())
 }
 
-/// Four letters are about one token; good enough to see how full a window is.
+/// Estimates tokens at four characters each, enough to see how full a context window is.
 fn tokens_estimate(view: &EffectiveView) -> u64 {
     view.entries().map(|entry| entry.text().chars().count() as u64).sum::<u64>().div_ceil(4)
 }

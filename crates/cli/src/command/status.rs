@@ -1,4 +1,4 @@
-//! `hansard status`: what each session is doing, and which of them needs you.
+//! `hansard status`: what each session is doing, and which ones need you.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
@@ -9,36 +9,36 @@ use daemon::{Condition, SessionStatus, Statuses, answers};
 use event::Time;
 use host::Processes;
 use journal::Journal;
-use projection::status::Status as Doing;
+use projection::status::Status;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use super::ingest::on_signal;
-use super::{Done, Global};
+use super::{Completion, Global};
 use crate::error::CliError;
-use crate::output::{Output, Style, one_line, plain};
+use crate::output::{CliOutput, Style, one_line, plain};
 use crate::world;
 
-/// How often a watcher looks again.
+/// The interval of `--watch`.
 const WATCH_EVERY: Duration = Duration::from_secs(1);
 
-/// Sessions shown of each group, so that all of it fits a screen.
+/// Sessions shown per group, so that all groups fit on a screen.
 const GROUP_MAX: usize = 8;
 
-/// Letters of an id that are shown at least. More where others begin the same.
+/// The fewest characters of an id. More are shown where ids share a beginning.
 const ID_CHARS_MIN: usize = 8;
 
 #[derive(Args)]
-pub(crate) struct Status {
-    /// Go on looking, and print what has changed
+pub(crate) struct StatusArgs {
+    /// Keep watching, and print changes
     #[arg(long)]
     watch: bool,
-    /// Every session there ever was, also those that have ended
+    /// Include all sessions, also those that have exited
     #[arg(long)]
     all: bool,
 }
 
-/// The groups people look for, the most urgent first.
+/// The groups, the most urgent first.
 pub(super) const GROUPS: &[(&str, Style)] = &[
     ("needs you", Style::Match),
     ("running", Style::Bold),
@@ -48,8 +48,12 @@ pub(super) const GROUPS: &[(&str, Style)] = &[
     ("exited", Style::Bold),
 ];
 
-impl Status {
-    pub(crate) fn run(&self, global: &Global, output: &mut Output) -> Result<Done, CliError> {
+impl StatusArgs {
+    pub(crate) fn run(
+        &self,
+        global: &Global,
+        output: &mut CliOutput,
+    ) -> Result<Completion, CliError> {
         let journal = world::journal_to_read(global, output)?;
         let environment = world::environment(None)?;
         let mut statuses = Statuses::new(journal.clone(), environment);
@@ -69,7 +73,7 @@ impl Status {
                 output.warn(condition);
             }
             output.flush()?;
-            return Ok(Done::Yes);
+            return Ok(Completion::Success);
         }
         self.watch(&journal, &mut statuses, output)
     }
@@ -87,18 +91,18 @@ impl Status {
         Ok(listed.into_iter().filter(SessionStatus::is_listed).collect())
     }
 
-    /// Prints what has changed until somebody says stop.
+    /// Prints changes until Ctrl-C or SIGTERM.
     fn watch(
         &self,
         journal: &Journal,
         statuses: &mut Statuses,
-        output: &mut Output,
-    ) -> Result<Done, CliError> {
+        output: &mut CliOutput,
+    ) -> Result<Completion, CliError> {
         let (stop, stopped) = sync_channel(1);
         let signals = Signals::new([SIGINT, SIGTERM])?;
         let handle = signals.handle();
         on_signal(signals, move || {
-            // Nobody listens any more only when it is over already.
+            // The send fails only if the loop has ended already.
             let _ = stop.try_send(());
         });
         let processes = Processes::default();
@@ -127,39 +131,39 @@ impl Status {
             output.flush()?;
             if stopped.recv_timeout(WATCH_EVERY) != Err(RecvTimeoutError::Timeout) {
                 handle.close();
-                return Ok(Done::Yes);
+                return Ok(Completion::Success);
             }
         }
     }
 }
 
-/// What keeps the daemon from recording, or how much it has not read yet.
+/// Returns what keeps the daemon from recording, or how much it has not read yet.
 pub(super) fn condition(journal: &Journal) -> Option<String> {
     let condition = Condition::of(journal.dir()?)?;
     let nothing =
-        |trouble: String| format!("warning: nothing is recorded now: {}", plain(&trouble));
+        |trouble: String| format!("warning: nothing is being recorded: {}", plain(&trouble));
     condition.trouble().map(nothing).or_else(|| condition.backlog.map(|it| it.to_string()))
 }
 
 pub(super) fn group(status: &SessionStatus) -> &'static str {
     match status.verdict.status {
         _ if status.needs_you() => "needs you",
-        Doing::WaitingApproval => "needs you",
-        Doing::Running => "running",
-        Doing::Waiting => "waiting",
-        Doing::Idle => "idle",
-        Doing::Unknown => "unknown",
-        Doing::Exited => "exited",
+        Status::WaitingApproval => "needs you",
+        Status::Running => "running",
+        Status::Waiting => "waiting",
+        Status::Idle => "idle",
+        Status::Unknown => "unknown",
+        Status::Exited => "exited",
     }
 }
 
-fn lines(listed: &[SessionStatus], all: bool, now: Time, output: &Output) -> Vec<String> {
+fn lines(listed: &[SessionStatus], all: bool, now: Time, output: &CliOutput) -> Vec<String> {
     let ids = short_ids(listed);
     let mut lines = Vec::new();
     for (name, style) in GROUPS {
         let mut members: Vec<_> =
             listed.iter().zip(&ids).filter(|(status, _)| group(status) == *name).collect();
-        // The most urgent first; those that want nobody stay as they are, behind.
+        // The most urgent first. Sessions that need no attention keep their order behind them.
         members.sort_by_key(|(status, _)| match &status.attention {
             Some(attention) => (false, Some(attention.urgency())),
             None => (true, None),
@@ -178,12 +182,12 @@ fn lines(listed: &[SessionStatus], all: bool, now: Time, output: &Output) -> Vec
         }
     }
     if lines.is_empty() {
-        lines.push("nothing was active lately".to_owned());
+        lines.push("no session was active recently".to_owned());
     }
     lines
 }
 
-fn line(status: &SessionStatus, id: &str, now: Time, output: &Output) -> String {
+fn line(status: &SessionStatus, id: &str, now: Time, output: &CliOutput) -> String {
     let title = status.title.as_deref().or(status.summary.last_prompt.as_deref()).unwrap_or("");
     let line = format!(
         "  {:<9} {:<16} {:>4}  {}  {}  {}",
@@ -197,15 +201,15 @@ fn line(status: &SessionStatus, id: &str, now: Time, output: &Output) -> String 
     line.trim_end().to_owned()
 }
 
-/// The last part of where a session works.
+/// Returns the last part of a session's project or folder.
 pub(super) fn place(status: &SessionStatus) -> &str {
     let place = status.project.as_deref().or(status.info.cwd.as_deref()).unwrap_or("-");
     place.rsplit('/').next().unwrap_or(place)
 }
 
-/// The provider's ids, each as short as tells it from the others.
+/// Returns the providers' ids, each as short as it stays unique.
 fn short_ids(listed: &[SessionStatus]) -> Vec<String> {
-    let ids: Vec<&str> = listed.iter().map(id).collect();
+    let ids: Vec<&str> = listed.iter().map(display_id).collect();
     let shared = |one: &str, other: &str| {
         one.chars().zip(other.chars()).take_while(|(one, other)| one == other).count()
     };
@@ -217,11 +221,11 @@ fn short_ids(listed: &[SessionStatus]) -> Vec<String> {
     ids.iter().enumerate().map(short).collect()
 }
 
-fn id(status: &SessionStatus) -> &str {
+fn display_id(status: &SessionStatus) -> &str {
     status.info.provider_session_id.as_deref().unwrap_or(status.info.id.as_str())
 }
 
-/// How long ago something was, for people.
+/// Formats an age for people.
 pub(super) fn age(since: Time, now: Time) -> String {
     let secs = ((now.nanos() - since.nanos()) / 1_000_000_000).max(0);
     match secs {
@@ -232,12 +236,12 @@ pub(super) fn age(since: Time, now: Time) -> String {
     }
 }
 
-/// A journal that nobody fills says what was, not what is.
-fn tell_behind(listed: &[SessionStatus], output: &mut Output) {
+/// Notes that the status is old, because the journal is not being filled.
+fn tell_behind(listed: &[SessionStatus], output: &mut CliOutput) {
     let behind = listed.iter().filter(|status| status.is_behind).count();
     if behind > 0 {
         output.note(format!(
-            "{behind} of these have written more than the journal has; `hansard ingest` reads it"
+            "the journal is behind for {behind} of these; `hansard ingest` reads the rest"
         ));
     }
 }

@@ -1,4 +1,4 @@
-//! `hansard statusline`: who needs you, in one line for a prompt or tmux.
+//! `hansard statusline`: counts of sessions in one line, for a prompt or tmux.
 
 use clap::Args;
 use daemon::{SessionStatus, Statuses};
@@ -6,14 +6,14 @@ use host::Processes;
 use projection::status::Status;
 use serde::Serialize;
 
-use super::{Done, Global};
+use super::{Completion, Global};
 use crate::error::CliError;
-use crate::output::Output;
+use crate::output::CliOutput;
 use crate::world;
 
-/// Print in one line how many sessions need you, run and wait; nothing if there are none.
+/// Print how many sessions need you, run and wait, in one line; nothing if there are none.
 #[derive(Args)]
-pub(crate) struct Statusline {}
+pub(crate) struct StatuslineArgs {}
 
 #[derive(Default, Serialize)]
 struct CountsShape {
@@ -22,23 +22,27 @@ struct CountsShape {
     waiting: usize,
 }
 
-impl Statusline {
-    pub(crate) fn run(&self, global: &Global, output: &mut Output) -> Result<Done, CliError> {
+impl StatuslineArgs {
+    pub(crate) fn run(
+        &self,
+        global: &Global,
+        output: &mut CliOutput,
+    ) -> Result<Completion, CliError> {
         let journal = world::journal_to_read(global, output)?;
         let mut statuses = Statuses::new(journal, world::environment(None)?);
         let listed = statuses.lately(&Processes::default(), world::now())?;
-        let counts = CountsShape::of(listed.iter().filter(|status| status.is_listed()));
+        let counts = CountsShape::count(listed.iter().filter(|status| status.is_listed()));
         match output.json() {
             true => output.json_line(&counts)?,
             false => output.line(counts.line())?,
         }
         output.flush()?;
-        Ok(Done::Yes)
+        Ok(Completion::Success)
     }
 }
 
 impl CountsShape {
-    fn of<'a>(listed: impl Iterator<Item = &'a SessionStatus>) -> CountsShape {
+    fn count<'a>(listed: impl Iterator<Item = &'a SessionStatus>) -> CountsShape {
         let mut counts = CountsShape::default();
         for status in listed {
             match status.verdict.status {
@@ -51,7 +55,7 @@ impl CountsShape {
         counts
     }
 
-    /// What there is of each, the most urgent first.
+    /// Formats the counts that are not zero, the most urgent first.
     fn line(&self) -> String {
         let CountsShape { needs_you, running, waiting } = *self;
         let needs = if needs_you == 1 { "needs you" } else { "need you" };
@@ -66,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_there_is_is_said() {
+    fn zero_counts_are_left_out() {
         for (needs_you, running, waiting, line) in [
             (0, 0, 0, ""),
             (1, 0, 0, "1 needs you"),

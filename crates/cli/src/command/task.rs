@@ -1,49 +1,49 @@
-//! `hansard task`: have something run by the daemon, in turn.
+//! `hansard task`: runs commands through the daemon's task queue.
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use super::bus::At;
-use super::talk::{Talk, answers, own_ref, text};
-use super::{Done, Global};
+use super::bus::SocketArgs;
+use super::supervisor_client::{SupervisorClient, answers, own_ref, text};
+use super::{Completion, Global};
 use crate::error::CliError;
-use crate::output::{Output, Style, one_line};
+use crate::output::{CliOutput, Style, one_line};
 
-/// Have something run by the daemon: one task of a name at a time, equal ones once.
+/// Run commands through the daemon's task queue: one task of a name at a time, equal ones once.
 ///
-/// What may be run besides hansard itself is listed in `services.toml`; see docs/supervisor.md.
-/// Exit codes: 0 done, 1 it failed or is not so, 2 wrong usage, 3 no daemon.
+/// `services.toml` lists the allowed programs, besides hansard itself; see docs/supervisor.md.
+/// Exit codes: 0 success, 1 failure or a negative answer, 2 wrong usage, 3 no daemon running.
 #[derive(Args)]
-pub(crate) struct Task {
+pub(crate) struct TaskArgs {
     #[command(flatten)]
-    at: At,
+    at: SocketArgs,
     #[command(subcommand)]
-    verb: Verb,
+    verb: TaskVerb,
 }
 
 #[derive(Subcommand)]
-enum Verb {
-    /// Put a command into the queue
-    Run(Run),
-    /// Tell what runs and what waits
+enum TaskVerb {
+    /// Add a command to the queue
+    Run(TaskRunArgs),
+    /// List running and waiting tasks
     List,
-    /// Take a task back, or end it if nobody else waits for it
+    /// Cancel a task; it ends if no other request waits for it
     Cancel {
-        /// The ref that it was asked for by
+        /// The ref of the request
         #[arg(value_name = "REF")]
         reference: String,
     },
 }
 
 #[derive(Args)]
-struct Run {
-    /// What to call this run [default: made up]
+struct TaskRunArgs {
+    /// The ref of this run [default: generated]
     #[arg(long = "ref", value_name = "REF")]
     reference: Option<String>,
     /// The day whose folder gets the log
     #[arg(long, value_name = "YYYYMMDD")]
     day: Option<String>,
-    /// Wait for its end; exit code 0 only if its own was
+    /// Wait for its end; exit code 0 only if its own was 0
     #[arg(long)]
     wait: bool,
     /// The command and its arguments
@@ -51,39 +51,48 @@ struct Run {
     cmd: Vec<String>,
 }
 
-/// Letters of a ref and of a name in the list.
+/// Characters of a ref and of a name in the list.
 const REF_MAX: usize = 24;
 const NAME_MAX: usize = 20;
 
-impl Task {
-    pub(crate) fn run(&self, global: &Global, output: &mut Output) -> Result<Done, CliError> {
+impl TaskArgs {
+    pub(crate) fn run(
+        &self,
+        global: &Global,
+        output: &mut CliOutput,
+    ) -> Result<Completion, CliError> {
         let path = self.at.path(global)?;
         match &self.verb {
-            Verb::Run(run) => run.run(Talk::open(path, &["stopped"])?, output),
-            Verb::List => list(&Talk::open(path, &[])?.status()?, output),
-            Verb::Cancel { reference } => {
-                let talk = Talk::open(path, &[])?;
-                talk.say("cancel", &[("ref", json!(reference))])?;
-                output.note("asked to cancel it");
-                Ok(Done::Yes)
+            TaskVerb::Run(run) => run.run(SupervisorClient::open(path, &["stopped"])?, output),
+            TaskVerb::List => list(&SupervisorClient::open(path, &[])?.status()?, output),
+            TaskVerb::Cancel { reference } => {
+                let client = SupervisorClient::open(path, &[])?;
+                client.request("cancel", &[("ref", json!(reference))])?;
+                output.note("cancel requested");
+                Ok(Completion::Success)
             }
         }
     }
 }
 
-impl Run {
-    fn run(&self, talk: Talk, output: &mut Output) -> Result<Done, CliError> {
+impl TaskRunArgs {
+    fn run(
+        &self,
+        client: SupervisorClient,
+        output: &mut CliOutput,
+    ) -> Result<Completion, CliError> {
         let reference = self.reference.clone().unwrap_or_else(own_ref);
         let mut fields = vec![("ref", json!(reference)), ("cmd", json!(self.cmd))];
         if let Some(day) = &self.day {
             fields.push(("day", json!(day)));
         }
-        talk.say("request", &fields)?;
+        client.request("request", &fields)?;
         if !self.wait {
-            return print(&json!({"ref": reference}), &reference, Done::Yes, output);
+            return print(&json!({"ref": reference}), &reference, Completion::Success, output);
         }
-        let stopped = talk.wait(|it| answers(it, "stopped", &reference).then(|| it.to_json()))?;
-        let done = if stopped["exit_code"] == 0 { Done::Yes } else { Done::NotSo };
+        let stopped = client.wait(|it| answers(it, "stopped", &reference).then(|| it.to_json()))?;
+        let done =
+            if stopped["exit_code"] == 0 { Completion::Success } else { Completion::Negative };
         let mut words = format!("exit {}", stopped["exit_code"]);
         for field in ["reason", "error"] {
             if let Some(text) = stopped[field].as_str() {
@@ -94,7 +103,12 @@ impl Run {
     }
 }
 
-fn print(value: &Value, words: &str, done: Done, output: &mut Output) -> Result<Done, CliError> {
+fn print(
+    value: &Value,
+    words: &str,
+    done: Completion,
+    output: &mut CliOutput,
+) -> Result<Completion, CliError> {
     if output.json() {
         output.json_line(value)?;
     } else {
@@ -104,11 +118,11 @@ fn print(value: &Value, words: &str, done: Done, output: &mut Output) -> Result<
     Ok(done)
 }
 
-fn list(status: &Value, output: &mut Output) -> Result<Done, CliError> {
+fn list(status: &Value, output: &mut CliOutput) -> Result<Completion, CliError> {
     if output.json() {
         output.json_line(&json!({"tasks": status["tasks"], "queues": status["queues"]}))?;
         output.flush()?;
-        return Ok(Done::Yes);
+        return Ok(Completion::Success);
     }
     let head =
         format!("{:<NAME_MAX$} {:<REF_MAX$} {:>8} {:>8}", "name", "ref", "seconds", "waiting");
@@ -126,7 +140,7 @@ fn list(status: &Value, output: &mut Output) -> Result<Done, CliError> {
             waiting(name),
         ))?;
     }
-    // More may run than at once: some names only wait.
+    // Names without a running task only wait, because too many other tasks run.
     let only_wait = status["queues"].as_object().into_iter().flatten();
     for (name, _) in only_wait.filter(|(name, _)| !tasks.iter().any(|it| text(it, "name") == *name))
     {
@@ -139,5 +153,5 @@ fn list(status: &Value, output: &mut Output) -> Result<Done, CliError> {
         ))?;
     }
     output.flush()?;
-    Ok(Done::Yes)
+    Ok(Completion::Success)
 }

@@ -1,8 +1,8 @@
-//! `hansard top`: what each session is doing, live, on the whole screen.
+//! `hansard top`: the status of all sessions, live and in full screen.
 
-mod state; // what is on the screen, and what a key does
-mod talk; // a session as lines
-mod paint; // the picture
+mod state; // the screen's state, and what keys do to it
+mod transcript; // a session as lines
+mod paint; // draws the state
 mod screen; // the terminal
 mod pane; // the terminal of an agent
 
@@ -21,39 +21,39 @@ use signal_hook::consts::SIGTERM;
 use views::facts_of;
 
 use super::status::{GROUPS, age, condition, group, place};
-use super::{Done, Global};
+use super::{Completion, Global};
 use crate::error::CliError;
-use crate::output::{Output, money, one_line, plain};
+use crate::output::{CliOutput, money, one_line, plain};
 use crate::world;
-use paint::{Looks, paint};
+use paint::{Theme, paint};
 use screen::{Input, Screen};
-use state::{Act, Detail, Finding, Row, State, View, Weight};
-use talk::{Spoken, Talk, spoken};
+use state::{Detail, HitLines, SessionRow, TopAction, TopState, TopView, Weight};
+use transcript::{Transcript, TranscriptLine, transcript_lines};
 
-/// How often everything is looked at again.
+/// How often all sessions are checked.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// How often an open session is read on.
-const HEAR_EVERY: Duration = Duration::from_millis(250);
+/// How often an open session is read.
+const READ_EVERY: Duration = Duration::from_millis(250);
 
-/// Events of a session that are read at a time.
+/// Events of a session read at a time.
 const EVENTS: u64 = 300;
 
-/// Lines of a session that are held. Whoever wants more has `hansard show`.
+/// Lines of a session held in memory. `hansard show` prints longer ones.
 const LINES_MAX: usize = 20_000;
 
-/// Things that are found at most.
+/// The most search hits.
 const FINDINGS: usize = 100;
 
-/// Letters of a line of the closer look.
+/// Characters of a line in the details.
 const DETAIL_CHARS_MAX: usize = 400;
 
 #[derive(Args)]
-pub(crate) struct Top {
-    /// Every session there ever was, also those that have ended
+pub(crate) struct TopArgs {
+    /// Include all sessions, also those that have exited
     #[arg(long)]
     all: bool,
-    /// Take clicks and the wheel; the terminal's own selection then needs Shift
+    /// Use the mouse; selecting text in the terminal then needs Shift
     #[arg(long)]
     mouse: bool,
     /// Ring the terminal's bell when another session needs you
@@ -61,8 +61,12 @@ pub(crate) struct Top {
     bell: bool,
 }
 
-impl Top {
-    pub(crate) fn run(&self, global: &Global, output: &mut Output) -> Result<Done, CliError> {
+impl TopArgs {
+    pub(crate) fn run(
+        &self,
+        global: &Global,
+        output: &mut CliOutput,
+    ) -> Result<Completion, CliError> {
         if output.json() || !output.is_terminal() || !std::io::stdin().is_terminal() {
             return Err(CliError::new("no_terminal", "`hansard top` needs a terminal")
                 .hint("`hansard status --watch` prints what has changed"));
@@ -70,79 +74,79 @@ impl Top {
         let journal = world::journal_to_read(global, output)?;
         let statuses = Statuses::new(journal.clone(), world::environment(None)?);
         let has_ended = Arc::new(AtomicBool::new(false));
-        // A terminal that is gone ends it at once: there is nothing to give back.
+        // SIGHUP keeps its default: when the terminal is gone there is nothing to restore.
         signal_hook::flag::register(SIGTERM, Arc::clone(&has_ended))?;
-        let looks = Looks { has_colors: output.has_colors() };
-        let (processes, state) = (Processes::default(), State::new(world::now()));
-        let mut watch = Watch { all: self.all, journal, statuses, processes, state };
-        watch.look()?;
-        let mut screen = Screen::take(output.writer(), self.mouse)?;
-        watch.run(&mut screen, &looks, self.bell, &has_ended)?;
-        Ok(Done::Yes)
+        let theme = Theme { has_colors: output.has_colors() };
+        let (processes, state) = (Processes::default(), TopState::new(world::now()));
+        let mut top_loop = TopLoop { all: self.all, journal, statuses, processes, state };
+        top_loop.refresh_rows()?;
+        let mut screen = Screen::enter(output.writer(), self.mouse)?;
+        top_loop.run(&mut screen, &theme, self.bell, &has_ended)?;
+        Ok(Completion::Success)
     }
 }
 
-/// What is watched, and the state of the screen.
-struct Watch {
+/// The sessions being watched, and the screen's state.
+struct TopLoop {
     all: bool,
     journal: Journal,
     statuses: Statuses,
     processes: Processes,
-    state: State,
+    state: TopState,
 }
 
-impl Watch {
+impl TopLoop {
     fn run(
         &mut self,
         screen: &mut Screen<'_>,
-        looks: &Looks,
+        theme: &Theme,
         has_bell: bool,
         has_ended: &AtomicBool,
     ) -> Result<(), CliError> {
         let mut looked = Instant::now();
         while !has_ended.load(Ordering::Relaxed) {
-            self.look_closer()?;
-            self.state.shown = screen.draw(|frame| paint(&self.state, looks, frame))?;
-            if let Some(Input::Key(key)) = screen.next(HEAR_EVERY)? {
+            self.refresh_usage()?;
+            self.state.shown = screen.draw(|frame| paint(&self.state, theme, frame))?;
+            if let Some(Input::Key(key)) = screen.next(READ_EVERY)? {
                 match self.state.press(key) {
-                    Some(Act::Quit) => return Ok(()),
-                    Some(act) => self.act(act),
+                    Some(TopAction::Quit) => return Ok(()),
+                    Some(act) => self.perform(act),
                     None => {}
                 }
             }
             if looked.elapsed() >= LOOK_EVERY {
-                let before = self.state.in_need();
-                self.look()?;
+                let before = self.state.needing_user();
+                self.refresh_rows()?;
                 looked = Instant::now();
-                if has_bell && !self.state.in_need().is_subset(&before) {
+                if has_bell && !self.state.needing_user().is_subset(&before) {
                     screen.ring()?;
                 }
             }
-            self.hear()?;
+            self.read_new_events()?;
         }
         Ok(())
     }
 
-    /// Looks at all sessions again.
-    fn look(&mut self) -> Result<(), CliError> {
+    /// Checks all sessions.
+    fn refresh_rows(&mut self) -> Result<(), CliError> {
         let now = world::now();
         let listed = match self.all {
             true => self.statuses.all(&self.processes, now)?,
             false => self.statuses.lately(&self.processes, now)?,
         };
-        let mut rows: Vec<Row> = listed
+        let mut rows: Vec<SessionRow> = listed
             .iter()
             .filter(|status| status.is_listed())
             .map(|status| row(status, now))
             .collect();
         rows.retain(|row| self.all || row.group != "exited");
         rows.sort_by_key(|row| GROUPS.iter().position(|(name, _)| *name == row.group));
-        self.state.seen(rows, condition(&self.journal), now);
+        self.state.set_rows(rows, condition(&self.journal), now);
         Ok(())
     }
 
-    /// Looks up what the selected session uses, unless that is known.
-    fn look_closer(&mut self) -> Result<(), CliError> {
+    /// Looks up model, tokens and cost of the selected session, unless they are known.
+    fn refresh_usage(&mut self) -> Result<(), CliError> {
         let Some(id) = self.state.selected_row().map(|row| row.id.clone()) else { return Ok(()) };
         if self.state.used.as_ref().is_some_and(|(known, _)| *known == id) {
             return Ok(());
@@ -157,13 +161,13 @@ impl Watch {
         Ok(())
     }
 
-    /// Reads on what is open.
-    fn hear(&mut self) -> Result<(), CliError> {
-        let View::Talk(talk) = &self.state.view else { return Ok(()) };
-        if talk.spoken.len() >= LINES_MAX {
+    /// Reads new events of the open session.
+    fn read_new_events(&mut self) -> Result<(), CliError> {
+        let TopView::Transcript(transcript) = &self.state.view else { return Ok(()) };
+        if transcript.spoken.len() >= LINES_MAX {
             return Ok(());
         }
-        let (id, after) = (talk.id.clone(), talk.to_seq);
+        let (id, after) = (transcript.id.clone(), transcript.to_seq);
         let (lines, last) = match self.journal.stat(&id) {
             Ok(info) if info.tail_seq > after => self.read(&id, after + 1, after + EVENTS)?,
             Ok(_) => return Ok(()),
@@ -171,19 +175,19 @@ impl Watch {
             Err(ReadError::SessionNotFound(_)) => return Ok(()),
             Err(error) => return Err(error.into()),
         };
-        self.state.heard(lines, last);
+        self.state.append_lines(lines, last);
         Ok(())
     }
 
-    /// Does what a key asks for; what cannot be done is said.
-    fn act(&mut self, act: Act) {
+    /// Performs the action of a key, and shows its error.
+    fn perform(&mut self, act: TopAction) {
         let done = match act {
-            Act::Quit => Ok(()),
-            Act::Open { id, at } => self.open(&id, at),
-            Act::Earlier => self.read_earlier(),
-            Act::Search(words) => self.search(words),
-            Act::Resume(id) => self.resume(&id),
-            Act::Jump(id) => self.jump(&id),
+            TopAction::Quit => Ok(()),
+            TopAction::Open { id, at } => self.open(&id, at),
+            TopAction::Earlier => self.read_earlier(),
+            TopAction::Search(words) => self.search(words),
+            TopAction::Resume(id) => self.resume(&id),
+            TopAction::Jump(id) => self.jump(&id),
         };
         if let Err(error) = done {
             self.state.note = Some(one_line(error.message(), DETAIL_CHARS_MAX));
@@ -198,22 +202,23 @@ impl Watch {
         };
         let (lines, last) = self.read(id, from, from + EVENTS - 1)?;
         let (title, about) = self.title(&info)?;
-        let mut talk = Talk::new(id.clone(), lines, from, last).called(title, about);
+        let mut transcript =
+            Transcript::new(id.clone(), lines, from, last).with_title(title, about);
         if let Some(seq) = at {
-            talk.stay_at(seq);
+            transcript.scroll_to_event(seq);
         }
-        self.state.opened(talk);
+        self.state.open_transcript(transcript);
         Ok(())
     }
 
-    /// What a session is called; what it runs on and what it cost.
+    /// Returns a session's title, and its model, tokens and cost.
     fn title(&self, info: &SessionInfo) -> Result<(String, String), CliError> {
         let facts = facts_of(&self.journal, info)?;
         let session = answers::session(info, &facts, &prices(&self.journal)?);
         let title = one_line(session.title.as_deref().unwrap_or(info.id.as_str()), 200);
         let model = session.model.as_deref().map(|model| one_line(model, 40));
         let tokens = session.tokens.map(|it| it.input + it.output + it.cache_creation);
-        // An agent that tells no tokens has not been had for nothing.
+        // Zero tokens mean that the agent reports none, not that it was free.
         let tokens = tokens.filter(|count| *count > 0);
         let money = tokens.and(session.usd).map(|usd| money(Some(usd)));
         let tokens = tokens.map(|count| format!("{count} tokens"));
@@ -222,26 +227,31 @@ impl Watch {
     }
 
     fn read_earlier(&mut self) -> Result<(), CliError> {
-        let View::Talk(talk) = &self.state.view else { return Ok(()) };
-        if talk.spoken.len() >= LINES_MAX {
-            self.state.note = Some("`hansard show` has the rest".to_owned());
+        let TopView::Transcript(transcript) = &self.state.view else { return Ok(()) };
+        if transcript.spoken.len() >= LINES_MAX {
+            self.state.note = Some("`hansard show` prints the rest".to_owned());
             return Ok(());
         }
-        let (id, to) = (talk.id.clone(), talk.from_seq - 1);
+        let (id, to) = (transcript.id.clone(), transcript.from_seq - 1);
         let from = (to + 1).saturating_sub(EVENTS).max(1);
         let (lines, _) = self.read(&id, from, to)?;
-        self.state.earlier(lines, from);
+        self.state.prepend_lines(lines, from);
         Ok(())
     }
 
-    /// What the events from one to another say, and the last of them.
-    fn read(&self, id: &SessionId, from: u64, to: u64) -> Result<(Vec<Spoken>, u64), CliError> {
+    /// Returns the lines of a range of events, and the last `seq` read.
+    fn read(
+        &self,
+        id: &SessionId,
+        from: u64,
+        to: u64,
+    ) -> Result<(Vec<TranscriptLine>, u64), CliError> {
         let selection = Selection { from_seq: from, to_seq: to, ..Selection::default() };
         let (mut lines, mut last) = (Vec::new(), from.saturating_sub(1));
         for event in self.journal.events(id, selection)? {
             let event = event?;
             last = event.seq;
-            lines.extend(spoken(&event));
+            lines.extend(transcript_lines(&event));
         }
         Ok((lines, last))
     }
@@ -249,7 +259,7 @@ impl Watch {
     fn search(&mut self, words: String) -> Result<(), CliError> {
         let query = Query { order: Order::Best, limit: FINDINGS, ..Query::new(&words) };
         let found = self.journal.search(&query)?;
-        self.state.found(plain(&words), found.hits.iter().map(finding).collect());
+        self.state.show_hits(plain(&words), found.hits.iter().map(finding).collect());
         Ok(())
     }
 
@@ -258,7 +268,7 @@ impl Watch {
         let way = Way::of(&self.journal, info)?;
         let line = way
             .map(|way| way.line())
-            .unwrap_or_else(|| "its agent has no command to go on with it".to_owned());
+            .unwrap_or_else(|| "its agent has no resume command".to_owned());
         self.state.note = Some(plain(&line));
         Ok(())
     }
@@ -271,10 +281,10 @@ impl Watch {
     }
 }
 
-/// A session as the list shows it.
-fn row(status: &SessionStatus, now: Time) -> Row {
+/// Builds the list row of a session.
+fn row(status: &SessionStatus, now: Time) -> SessionRow {
     let title = status.title.as_deref().or(status.summary.last_prompt.as_deref()).unwrap_or("");
-    Row {
+    SessionRow {
         id: status.info.id.clone(),
         group: group(status),
         provider: one_line(&status.info.provider, 20),
@@ -286,7 +296,7 @@ fn row(status: &SessionStatus, now: Time) -> Row {
     }
 }
 
-/// A closer look: what it is, why we think so, what it did and what was asked.
+/// Builds the details: status, evidence, recent work and last prompt.
 fn detail(status: &SessionStatus, now: Time) -> Vec<Detail> {
     let mut lines = Vec::new();
     let mut add = |weight, text: String| {
@@ -313,7 +323,7 @@ fn detail(status: &SessionStatus, now: Time) -> Vec<Detail> {
     lines
 }
 
-fn finding(hit: &EventHit) -> Finding {
+fn finding(hit: &EventHit) -> HitLines {
     let mut snippet = Vec::new();
     let mut at = 0;
     let piece = |from: usize, to: usize| {
@@ -326,5 +336,5 @@ fn finding(hit: &EventHit) -> Finding {
     }
     snippet.push((piece(at, hit.snippet.len()), false));
     let head = format!("{}  {}", hit.kind, one_line(hit.session_id.as_str(), 60));
-    Finding { id: hit.session_id.clone(), seq: hit.seq, at: hit.created_at, head, snippet }
+    HitLines { id: hit.session_id.clone(), seq: hit.seq, at: hit.created_at, head, snippet }
 }

@@ -1,7 +1,7 @@
-//! `hansard up`: the daemon in the foreground, or left in the background.
+//! `hansard up`: runs the daemon in the foreground, or starts it in the background.
 
-pub(super) mod install; // what the system needs to start it
-mod detach; // started, and left alone once it answers
+pub(super) mod install; // start at login
+mod detach; // start in the background
 
 use std::path::PathBuf;
 
@@ -11,33 +11,33 @@ use serde::Serialize;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use super::{Done, Global};
+use super::{Completion, Global};
 use crate::error::CliError;
-use crate::output::Output;
+use crate::output::CliOutput;
 use crate::world;
 
-/// Record what agents write as they write it, and tell it on the bus.
+/// Start the daemon: record agents as they write, and publish events on the bus.
 ///
-/// Stays in the foreground until Ctrl-C or SIGTERM; SIGHUP reads the settings again. A second
-/// Ctrl-C ends it without waiting. Exit codes: 0 ended in good order, 1 it failed or another one
-/// runs on this journal.
+/// Runs in the foreground until Ctrl-C or SIGTERM; SIGHUP reloads the settings. A second Ctrl-C stops
+/// it without waiting. Exit codes: 0 stopped in good order, 1 failure or another daemon is running on
+/// this journal.
 #[derive(Args)]
-pub(crate) struct Up {
-    /// Leave it running in the background; `hansard down` ends it
+pub(crate) struct UpArgs {
+    /// Run it in the background; `hansard down` stops it
     #[arg(long)]
     detach: bool,
-    /// Write what the system needs to start it when you log in, instead of starting it
+    /// Write a service file that starts the daemon at login, instead of starting it now
     #[arg(long, conflicts_with = "detach")]
     install: bool,
-    /// Take that away again
+    /// Remove that service file
     #[arg(long, conflicts_with_all = ["detach", "install"])]
     uninstall: bool,
-    /// The home whose agents are read [default: yours]
+    /// The home folder of the agents [default: yours]
     #[arg(long, value_name = "DIR")]
     home: Option<PathBuf>,
 }
 
-/// A daemon that answers.
+/// A daemon that is ready.
 #[derive(Serialize)]
 struct ReadyShape {
     pid: u32,
@@ -45,8 +45,12 @@ struct ReadyShape {
     socket: PathBuf,
 }
 
-impl Up {
-    pub(crate) fn run(&self, global: &Global, output: &mut Output) -> Result<Done, CliError> {
+impl UpArgs {
+    pub(crate) fn run(
+        &self,
+        global: &Global,
+        output: &mut CliOutput,
+    ) -> Result<Completion, CliError> {
         if self.install {
             return install::install(global, output);
         }
@@ -57,7 +61,7 @@ impl Up {
             return detach::start(self.home.as_deref(), global, output);
         }
         let journal = std::path::absolute(world::folder(global)?)?;
-        // Asked for before there is a daemon: no signal finds it half made.
+        // Registered before the daemon starts, so that no signal ends it half started.
         let signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
         let handle = signals.handle();
         let log = output.log();
@@ -68,7 +72,7 @@ impl Up {
             clock: world::now,
             echo: Box::new(move |text| log.say(text)),
         })?;
-        heed(signals, daemon.remote());
+        forward_signals(signals, daemon.remote());
         let ready = ReadyShape { pid: std::process::id(), journal, socket: daemon.socket() };
         match output.json() {
             true => output.json_line(&ready)?,
@@ -78,17 +82,17 @@ impl Up {
                 ready.socket.display()
             ))?,
         }
-        // Whoever started it may have stopped listening; that is no reason to end.
+        // The caller may have closed stdout; the daemon goes on.
         let _ = output.flush();
         let ended = daemon.run();
         handle.close();
         ended?;
-        Ok(Done::Yes)
+        Ok(Completion::Success)
     }
 }
 
-/// Passes on what signals say, until they are closed.
-fn heed(mut signals: Signals, remote: Remote) {
+/// Passes signals to the daemon until they are closed.
+fn forward_signals(mut signals: Signals, remote: Remote) {
     std::thread::spawn(move || {
         for signal in signals.forever() {
             match signal {

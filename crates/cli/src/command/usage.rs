@@ -1,22 +1,22 @@
-//! `hansard usage`: tokens and money.
+//! `hansard usage`: tokens and cost.
 
 use clap::{Args, ValueEnum};
 use daemon::{answers, spending};
 use projection::{Grouping, Spending, Spent};
 
-use super::which::Which;
-use super::{Done, Global};
+use super::session_filter::SessionFilterArgs;
+use super::{Completion, Global};
 use crate::error::CliError;
-use crate::output::{Output, Style, money, one_line};
+use crate::output::{CliOutput, Style, money, one_line};
 use crate::world;
 
 #[derive(Args)]
-pub(crate) struct Usage {
-    /// What a row stands for
+pub(crate) struct UsageArgs {
+    /// How to group the rows
     #[arg(value_enum, default_value = "daily")]
     by: By,
     #[command(flatten)]
-    which: Which,
+    which: SessionFilterArgs,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -30,13 +30,17 @@ enum By {
     Project,
 }
 
-impl Usage {
-    pub(crate) fn run(&self, global: &Global, output: &mut Output) -> Result<Done, CliError> {
+impl UsageArgs {
+    pub(crate) fn run(
+        &self,
+        global: &Global,
+        output: &mut CliOutput,
+    ) -> Result<Completion, CliError> {
         let journal = world::journal_to_read(global, output)?;
         let spending = spending(&journal, &self.which.filter(), self.by.into())?;
         print(&spending, output)?;
         output.flush()?;
-        Ok(Done::Yes)
+        Ok(Completion::Success)
     }
 }
 
@@ -54,7 +58,7 @@ impl From<By> for Grouping {
     }
 }
 
-fn print(spending: &Spending, output: &mut Output) -> Result<(), CliError> {
+fn print(spending: &Spending, output: &mut CliOutput) -> Result<(), CliError> {
     if output.json() {
         return output.json_line(&answers::usage(spending));
     }
@@ -64,11 +68,11 @@ fn print(spending: &Spending, output: &mut Output) -> Result<(), CliError> {
     );
     output.line(output.styled(Style::Dim, head))?;
     for row in spending.rows() {
-        let key = row.key.as_deref().unwrap_or("not told");
+        let key = row.key.as_deref().unwrap_or("unknown");
         output.line(line(key, &row.spent))?;
     }
     output.line(output.styled(Style::Bold, line("total", spending.total())))?;
-    output.note("costs marked ~ are estimated from a table of prices, ? are incomplete");
+    output.note("costs marked ~ are estimated from list prices, ? are incomplete");
     Ok(())
 }
 

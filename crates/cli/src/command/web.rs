@@ -1,27 +1,27 @@
-//! `hansard web`: the way in for a browser.
+//! `hansard web`: a login link for the web page.
 
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde::Serialize;
 
-use super::{Done, Global};
+use super::{Completion, Global};
 use crate::error::CliError;
-use crate::output::Output;
+use crate::output::CliOutput;
 use crate::world;
 
-/// Print an address that lets a browser in, once and within a minute.
+/// Print a login link for the web page, valid once and for a minute.
 ///
-/// Programs send the token instead, as `Authorization: Bearer TOKEN`; with --json it is said which
-/// file it is in. Exit codes: 0 done, 1 it failed or HTTP is switched off, 3 no daemon runs.
+/// Programs send the token instead, as `Authorization: Bearer TOKEN`; --json names its file. Exit
+/// codes: 0 success, 1 failure or HTTP is disabled, 3 no daemon is running.
 #[derive(Args)]
-pub(crate) struct Web {
-    /// Make another token first: whoever is in with the former one has to leave
+pub(crate) struct WebArgs {
+    /// Make a new token first; all present logins end
     #[arg(long)]
     renew: bool,
 }
 
-/// The ways in.
+/// The addresses and the token's file.
 #[derive(Serialize)]
 struct WebShape {
     address: String,
@@ -29,12 +29,16 @@ struct WebShape {
     token_file: PathBuf,
 }
 
-impl Web {
-    pub(crate) fn run(&self, global: &Global, output: &mut Output) -> Result<Done, CliError> {
+impl WebArgs {
+    pub(crate) fn run(
+        &self,
+        global: &Global,
+        output: &mut CliOutput,
+    ) -> Result<Completion, CliError> {
         world::daemon(global)?;
         let keys = daemon::keys(&world::folder(global)?);
-        let address = told(&keys.address_path())?;
-        let page = told(&keys.page_path())?;
+        let address = read_published(&keys.address_path())?;
+        let page = read_published(&keys.page_path())?;
         if self.renew {
             keys.renew()?;
         }
@@ -46,17 +50,17 @@ impl Web {
             false => output.line(login)?,
         }
         output.flush()?;
-        Ok(Done::Yes)
+        Ok(Completion::Success)
     }
 }
 
-/// What the daemon says of its door.
-fn told(path: &Path) -> Result<String, CliError> {
+/// Reads a file that the daemon writes about its HTTP server.
+fn read_published(path: &Path) -> Result<String, CliError> {
     match std::fs::read_to_string(path) {
         Ok(told) => Ok(told.trim().to_owned()),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            Err(CliError::new("no_http", "the daemon does not answer over HTTP")
-                .hint("`hansard logs supervisor` may say why; `[http]` in `config.toml`"))
+            Err(CliError::new("no_http", "the daemon does not serve HTTP")
+                .hint("`hansard logs supervisor` may show why; see `[http]` in `config.toml`"))
         }
         Err(error) => Err(error.into()),
     }

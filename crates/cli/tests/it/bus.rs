@@ -20,7 +20,7 @@ fn serve(world: &World) -> Running {
     running
 }
 
-/// Somebody who listens, once the bus knows it.
+/// A listener, once the bus has accepted it.
 fn listen(world: &World, options: &[&str]) -> Running {
     let listener = world.start(&[&["bus", "listen"], options].concat());
     while !hears(world, &listener) {}
@@ -65,7 +65,7 @@ fn check_refused(words: &[&str], code: i32, expected: &str) {
 }
 
 #[test]
-fn values_that_are_json_are_sent_as_such() {
+fn json_values_are_sent_as_json() {
     check_sent(
         &["a", "b", "n=42", "x=1.0", "b=true", "z=null", "l=[1,2]", "o={\"a\":1}", "v=NaN"],
         expect![[
@@ -79,7 +79,7 @@ fn values_that_are_json_are_sent_as_such() {
 }
 
 #[test]
-fn everything_else_is_text() {
+fn other_values_are_sent_as_text() {
     check_sent(
         &["a", "b", "i=007", "s=hello world", "q=a=b", "e=", "j={oops", "k=1 2"],
         expect![[
@@ -114,7 +114,7 @@ fn some_fields_are_always_text() {
 }
 
 #[test]
-fn a_message_may_be_json_in_several_words() {
+fn json_message_may_span_arguments() {
     check_sent(
         &["{\"tract\":\"a\",", "\"event\":\"b\"}"],
         expect![[r#"{"tract":"a", "event":"b""#]],
@@ -122,19 +122,19 @@ fn a_message_may_be_json_in_several_words() {
 }
 
 #[test]
-fn what_is_no_message_is_refused_with_the_word() {
+fn invalid_message_is_refused() {
     check_refused(&["a", "b", "tract=z"], 1, "`tract=z`");
     check_refused(&["a", "b", "event=z"], 1, "`event=z`");
     check_refused(&["a", "b", "=v"], 1, "`=v`");
     check_refused(&["a", "b", "word"], 1, "`word` is not KEY=VALUE");
-    check_refused(&["a"], 1, "a message has a tract and an event");
+    check_refused(&["a"], 1, "a message needs a tract and an event");
     check_refused(&["{\"tract\":1}"], 1, "`tract` or `event` is missing");
     check_refused(&["{oops"], 1, "it is not JSON");
     check_refused(&["--nonsense", "a", "b"], 2, "--nonsense");
 }
 
 #[test]
-fn texts_on_stdin_are_sent_one_by_one() {
+fn stdin_texts_are_sent_one_by_one() {
     let world = empty();
     let _bus = serve(&world);
     let mut listener = listen(&world, &["--count", "3"]);
@@ -149,13 +149,13 @@ fn texts_on_stdin_are_sent_one_by_one() {
     let said = world.run_with_input(&["bus", "send"], b"{\"tract\":1,\"event\":2}\n\n42\n");
     assert_eq!(said.code, Some(1));
     assert!(said.stderr.contains("line 3 of the input: it is not an object"), "{said}");
-    assert!(said.stderr.contains("1 sent before it"), "{said}");
+    assert!(said.stderr.contains("1 messages were sent before it"), "{said}");
     let said = world.run_with_input(&["bus", "send"], b"  \n");
     assert_eq!(said.code, Some(1), "{said}");
 }
 
 #[test]
-fn a_text_that_never_ends_is_refused_before_it_does() {
+fn endless_text_is_refused() {
     let world = empty();
     let _bus = serve(&world);
     let mut sender = world.command(&["bus", "send"]);
@@ -167,11 +167,14 @@ fn a_text_that_never_ends_is_refused_before_it_does() {
     let said = sender.wait_with_output().unwrap();
     assert_eq!(said.status.code(), Some(1));
     let told = String::from_utf8(said.stderr).unwrap();
-    assert!(told.contains("line 1 of the input") && told.contains("0 sent"), "{told}");
+    assert!(
+        told.contains("line 1 of the input") && told.contains("0 messages were sent"),
+        "{told}"
+    );
 }
 
 #[test]
-fn a_path_that_is_too_long_comes_with_a_way_out() {
+fn long_socket_path_error_has_a_hint() {
     let world = empty();
     let path = format!("/tmp/{}", "x".repeat(120));
     let said = world.run(&["bus", "serve", "--socket", &path]);
@@ -182,7 +185,7 @@ fn a_path_that_is_too_long_comes_with_a_way_out() {
 }
 
 #[test]
-fn stats_are_told_again_until_ctrl_c() {
+fn stats_repeat_until_ctrl_c() {
     let world = empty();
     let _bus = serve(&world);
     let mut watch = world.start(&["bus", "stats", "--watch", "--json"]);
@@ -196,7 +199,7 @@ fn stats_are_told_again_until_ctrl_c() {
 }
 
 #[test]
-fn a_bus_that_is_not_there_is_exit_3() {
+fn missing_bus_is_exit_3() {
     let world = empty();
     expect![[r#"
         --- stderr
@@ -211,7 +214,7 @@ fn a_bus_that_is_not_there_is_exit_3() {
 }
 
 #[test]
-fn listening_ends_with_exit_1_when_the_time_is_over() {
+fn listen_timeout_is_exit_1() {
     let world = empty();
     let said = world.run(&["bus", "--timeout", "0.1"]);
     assert_eq!(said.code, Some(1), "{said}");
@@ -219,7 +222,7 @@ fn listening_ends_with_exit_1_when_the_time_is_over() {
 }
 
 #[test]
-fn a_listener_waits_for_its_bus_and_across_restarts() {
+fn listener_waits_across_restarts() {
     let world = empty();
     let mut listener = world.start(&["callosum", "--tract", "wanted", "--count", "2"]);
     for _ in 0..2 {
@@ -234,7 +237,7 @@ fn a_listener_waits_for_its_bus_and_across_restarts() {
 }
 
 #[test]
-fn what_a_listener_missed_is_told_beside_what_it_heard() {
+fn missed_messages_are_noted_on_stderr() {
     let world = empty();
     let path = world.home().join("bus.sock");
     let server = UnixListener::bind(&path).unwrap();
@@ -245,11 +248,11 @@ fn what_a_listener_missed_is_told_beside_what_it_heard() {
     stream.write_all(b"{\"tract\":\"a\",\"event\":\"b\",\"ts\":1}\n").unwrap();
     let said = listener.end();
     assert_eq!((said.code, said.stdout.lines().count()), (Some(0), 1), "{said}");
-    assert_eq!(said.stderr, "7 messages were missed here\n");
+    assert_eq!(said.stderr, "7 messages were missed\n");
 }
 
 #[test]
-fn a_listener_ends_well_with_ctrl_c_and_with_whoever_reads_it() {
+fn listener_ends_with_ctrl_c_or_closed_pipe() {
     let world = empty();
     let _bus = serve(&world);
     let mut listener = listen(&world, &[]);
@@ -267,7 +270,7 @@ fn a_listener_ends_well_with_ctrl_c_and_with_whoever_reads_it() {
 }
 
 #[test]
-fn pretty_is_for_people_and_harmless() {
+fn pretty_output_is_harmless() {
     let world = empty();
     let _bus = serve(&world);
     let listener = listen(&world, &["--pretty", "--count", "1"]);
@@ -296,7 +299,7 @@ fn pretty_is_for_people_and_harmless() {
 }
 
 #[test]
-fn serving_ends_cleanly_and_a_second_one_is_refused() {
+fn serve_refuses_a_second_server() {
     let world = empty();
     let bus = serve(&world);
     let id = bus.id();
@@ -306,7 +309,7 @@ fn serving_ends_cleanly_and_a_second_one_is_refused() {
     assert_eq!(mode(health.join("callosum.sock")), 0o600);
     let said = world.run(&["bus", "serve"]);
     assert_eq!(said.code, Some(1), "{said}");
-    assert!(said.stderr.contains(&format!("already, in process {id}")), "{said}");
+    assert!(said.stderr.contains(&format!(", in process {id}")), "{said}");
     let said = bus.terminate();
     assert_eq!(said.code, Some(0), "{said}");
     assert!(said.stderr.contains("listening on "), "{said}");
@@ -314,7 +317,7 @@ fn serving_ends_cleanly_and_a_second_one_is_refused() {
 }
 
 #[test]
-fn what_a_killed_bus_left_is_replaced() {
+fn socket_of_killed_bus_is_replaced() {
     let world = empty();
     serve(&world).kill();
     let socket = world.home().join(".local/share/hansard/health/callosum.sock");
@@ -323,7 +326,7 @@ fn what_a_killed_bus_left_is_replaced() {
 }
 
 #[test]
-fn stats_are_a_table_or_the_answer_itself() {
+fn stats_are_a_table_or_json() {
     let world = empty();
     let _bus = serve(&world);
     assert_eq!(world.run(&["bus", "send", "a\u{1b}[1m", "b", "ts=1"]).code, Some(0));
@@ -336,7 +339,7 @@ fn stats_are_a_table_or_the_answer_itself() {
 }
 
 #[test]
-fn an_import_tells_how_it_goes() {
+fn import_publishes_progress() {
     let world = empty();
     let lines = include_str!("../../../../docs/sample.ndjson");
     let first = lines.lines().next().unwrap();
@@ -366,7 +369,7 @@ fn an_import_tells_how_it_goes() {
 }
 
 #[test]
-fn a_card_and_a_place_are_messages_like_any_other() {
+fn notify_and_navigate_send_messages() {
     let world = empty();
     for words in [&["notify", "x"][..], &["navigate", "/x"]] {
         assert_eq!(world.run(words).code, Some(3), "nobody listens");
@@ -394,7 +397,7 @@ fn a_card_and_a_place_are_messages_like_any_other() {
 }
 
 #[test]
-fn a_place_outside_the_page_is_wrong_usage() {
+fn path_outside_the_page_is_wrong_usage() {
     let world = empty();
     assert_eq!(world.run(&["navigate"]).code, Some(2));
     for path in ["x", "//evil.example", "/a//b", "/a\\b", "javascript:x", "/a:b", "/a\nb", ""] {
@@ -405,7 +408,7 @@ fn a_place_outside_the_page_is_wrong_usage() {
 }
 
 #[test]
-fn the_bus_is_where_the_option_then_the_variables_then_the_journal_say() {
+fn socket_option_beats_variable_and_default() {
     let world = empty();
     let asked = |options: &[&str], variables: &[(&str, &str)]| {
         let mut command = world.command(&[&["bus", "stats"], options].concat());

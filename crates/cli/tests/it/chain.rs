@@ -31,7 +31,7 @@ fn world(services: &str) -> World {
 /// Everything that is said of an epoch that closes, up to a message.
 fn hear_epoch(world: &World, is_last: impl Fn(&Value) -> bool) -> Vec<Value> {
     let mut listener = world.start(&["bus", "listen"]);
-    // Whoever is told how it does listens.
+    // The listener is connected.
     while !listener.line().unwrap().contains(r#""supervisor","event":"status""#) {}
     live(world, "s", 0);
     let mut heard: Vec<Value> = Vec::new();
@@ -46,7 +46,7 @@ fn is(told: &Value, tract: &str, event: &str) -> bool {
 }
 
 #[test]
-fn a_handler_that_takes_too_long_has_failed() {
+fn slow_handler_fails() {
     let world = world(
         "[[handler]]\nname = \"slow\"\nfiles = \"segment.json\"\n\
          cmd = [\"/bin/sleep\", \"1000\"]\ntimeout_seconds = 1\n",
@@ -61,7 +61,7 @@ fn a_handler_that_takes_too_long_has_failed() {
 }
 
 #[test]
-fn the_users_own_command_runs_instead_of_a_dream() {
+fn user_command_replaces_dream() {
     let world = world(
         "[chain]\nsegment = [\"/bin/sh\", \"-c\", \
          \"echo \\\"$@\\\" > \\\"$HANSARD_JOURNAL/dreamt\\\"\", \"sh\", \
@@ -81,7 +81,7 @@ fn the_users_own_command_runs_instead_of_a_dream() {
 }
 
 #[test]
-fn a_handler_works_in_the_segment_and_the_bus_and_the_log_agree() {
+fn handler_runs_in_its_segment() {
     let world = world(SERVICES);
     let daemon = up(&world);
     let heard = hear_epoch(&world, |told| is(told, "dream", "completed"));
@@ -94,7 +94,7 @@ fn a_handler_works_in_the_segment_and_the_bus_and_the_log_agree() {
     assert_eq!(serde_json::from_str::<Value>(&text("meta")).unwrap(), meta);
     assert_eq!(text("words"), format!("segment.json {} claude:s\n", meta["day"].as_str().unwrap()));
 
-    // One run goes by one ref, whoever speaks of it.
+    // A run has one ref in all messages.
     let is_detected = |told: &&Value| is(told, "observe", "detected") && told["handler"] == "note";
     let detected = heard.iter().find(is_detected).unwrap();
     for (tract, event) in [("logs", "exec"), ("supervisor", "started"), ("supervisor", "stopped")] {

@@ -33,7 +33,7 @@ const STEPS: [&str; 5] = [
 ];
 
 #[test]
-fn a_killed_daemon_makes_one_segment_of_every_epoch() {
+fn killed_daemon_makes_one_segment_per_epoch() {
     let world = empty();
     let crashes = crashes();
     let mut dice = Dice::from_environment();
@@ -72,7 +72,7 @@ fn a_killed_daemon_makes_one_segment_of_every_epoch() {
     assert!(sessions.values().all(|count| *count == 1), "{sessions:?}");
 }
 
-/// Somebody asks something now, and ends the session.
+/// Writes a prompt and ends the session.
 pub(crate) fn live(world: &World, session: &str, round: u32) {
     let at = now();
     let line = json!({

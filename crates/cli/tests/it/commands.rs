@@ -6,7 +6,7 @@ use crate::status::session;
 use crate::{empty, import, json, sample};
 
 #[test]
-fn import_says_what_it_recorded_and_adds_nothing_twice() {
+fn import_is_idempotent() {
     let world = empty();
     let lines = include_str!("../../../../docs/sample.ndjson");
     expect![[r#"
@@ -15,7 +15,7 @@ fn import_says_what_it_recorded_and_adds_nothing_twice() {
     .assert_eq(&import(&world, lines).to_string());
     expect![[r#"
         0 events of 3 sessions recorded
-        35 were there before
+        35 were already recorded
     "#]]
     .assert_eq(&import(&world, lines).to_string());
 }
@@ -32,7 +32,7 @@ fn sessions_are_listed_newest_activity_first() {
 }
 
 #[test]
-fn a_listing_goes_on_where_it_ended() {
+fn listing_continues_behind_its_cursor() {
     let world = sample();
     let first = json(&world.run(&["--json", "sessions", "--limit", "2"])).remove(0);
     assert_eq!(first["items"].as_array().unwrap().len(), 2);
@@ -44,7 +44,7 @@ fn a_listing_goes_on_where_it_ended() {
 }
 
 #[test]
-fn a_session_is_found_by_either_id() {
+fn session_is_found_by_either_id() {
     let world = sample();
     let ours = world.run(&["show", "01KJPX"]);
     let theirs = world.run(&["show", "7c1e4b52"]);
@@ -53,7 +53,7 @@ fn a_session_is_found_by_either_id() {
 }
 
 #[test]
-fn show_tells_the_turns_as_json() {
+fn show_prints_turns_as_json() {
     let session = json(&sample().run(&["--json", "show", "01KJPX"])).remove(0);
     assert_eq!(session["counts"]["prompts"], 1);
     assert_eq!(session["counts"]["tool_calls"], 3);
@@ -83,7 +83,7 @@ fn until_shows_an_earlier_state() {
 }
 
 #[test]
-fn effective_stands_on_the_compaction() {
+fn effective_view_starts_at_compaction() {
     let view = json(&sample().run(&["--json", "show", "01KJSB", "--effective"])).remove(0);
     let kinds: Vec<&str> = view["entries"]
         .as_array()
@@ -95,7 +95,7 @@ fn effective_stands_on_the_compaction() {
 }
 
 #[test]
-fn search_finds_what_people_type() {
+fn search_finds_typed_words() {
     let world = sample();
     for (words, at_least) in [
         (&["foo-bar.rs"][..], 1),
@@ -118,7 +118,7 @@ fn search_finds_what_people_type() {
 }
 
 #[test]
-fn a_fork_shows_its_parent_and_is_in_the_lineage() {
+fn fork_shows_its_parent() {
     let world = sample();
     let forked = json(
         &world.run(&["--json", "fork", "01KJPX", "--at", "5", "--id", "try", "--label", "again"]),
@@ -135,7 +135,7 @@ fn a_fork_shows_its_parent_and_is_in_the_lineage() {
 }
 
 #[test]
-fn replay_gives_the_state_that_is_kept() {
+fn replay_equals_stored_state() {
     let world = sample();
     for session in ["01KJPX", "01KJQC", "01KJSB"] {
         let replayed = json(&world.run(&["--json", "replay", session])).remove(0);
@@ -144,7 +144,7 @@ fn replay_gives_the_state_that_is_kept() {
 }
 
 #[test]
-fn a_bundle_is_the_same_from_both_stores() {
+fn bundle_is_equal_from_both_stores() {
     let world = sample();
     world.run(&["fork", "01KJPX", "--id", "try"]);
     let bundle = world.run(&["export", "01KJPX", "--tree"]).stdout;
@@ -159,13 +159,13 @@ fn a_bundle_is_the_same_from_both_stores() {
 }
 
 #[test]
-fn doctor_finds_a_sound_journal_sound() {
+fn doctor_accepts_a_sound_journal() {
     let report = json(&sample().run(&["--json", "doctor"])).remove(0);
     assert_eq!(report["ok"], true, "{report}");
 }
 
 #[test]
-fn a_day_is_told_project_by_project() {
+fn digest_groups_a_day_by_project() {
     let world = sample();
     let said = world.run(&["digest", "2026-03-02"]);
     expect![[r#"
@@ -191,18 +191,18 @@ fn a_day_is_told_project_by_project() {
 }
 
 #[test]
-fn a_day_without_work_and_a_day_that_is_none_are_said_to_be() {
+fn digest_reports_empty_and_invalid_days() {
     let world = sample();
     let said = world.run(&["digest", "2020-01-01"]);
     assert_eq!(said.code, Some(1), "{said}");
-    assert!(said.stderr.contains("nobody worked that day"), "{said}");
+    assert!(said.stderr.contains("no work on that day"), "{said}");
     let said = world.run(&["digest", "2026-02-30"]);
     assert_eq!(said.code, Some(1), "{said}");
-    assert!(said.stderr.contains("no day"), "{said}");
+    assert!(said.stderr.contains("not a day"), "{said}");
 }
 
 #[test]
-fn a_digest_shows_no_secret() {
+fn digest_shows_no_secret() {
     let world = empty();
     let secret = "ghp_0123456789abcdefghijABCDEFGHIJ012345";
     let lines = include_str!("../../../../docs/sample.ndjson");
@@ -217,7 +217,7 @@ fn a_digest_shows_no_secret() {
 }
 
 #[test]
-fn a_follower_of_a_session_sees_the_last_events_and_then_the_next() {
+fn follow_prints_last_then_new_events() {
     let world = empty();
     import(&world, &session("33334444", &[]));
     let mut follower = world.start(&["--json", "show", "33334444", "--follow"]);

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-/// How long something on the bus is waited for.
+/// How long a test waits for a message.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 const CALL: u8 = 1;

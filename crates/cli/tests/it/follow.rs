@@ -21,7 +21,7 @@ fn wait_for(running: &mut Running, events: u64) {
     }
 }
 
-/// A line in which somebody asks something.
+/// A line with a prompt.
 pub(crate) fn prompt(session: &str, number: u32) -> String {
     let record = serde_json::json!({
         "type": "user",
@@ -51,7 +51,7 @@ fn everything_written_meanwhile_is_recorded_in_order() {
     let world = reading(&transcripts);
     let mut running = world.start(&["--json", "ingest"]);
     while writer.write(&mut dice) {
-        // As agents do: now and then somebody thinks.
+        // Like an agent: with pauses now and then.
         if dice.below(16) == 0 {
             running.goes_on_for(Duration::from_millis(dice.below(60)));
         }
@@ -60,7 +60,7 @@ fn everything_written_meanwhile_is_recorded_in_order() {
     running.speaks();
     let said = running.terminate();
     assert_eq!((said.code, said.stderr.as_str()), (Some(0), ""), "{said}");
-    // What was written last, and what nobody will finish any more.
+    // What was written last, and a line that will never be finished.
     transcripts.age();
     ingest(&world);
     assert_held(&world, &events);
@@ -68,7 +68,7 @@ fn everything_written_meanwhile_is_recorded_in_order() {
 }
 
 #[test]
-fn whatever_happens_to_files_while_they_are_read_everything_counts_once() {
+fn changing_files_count_once() {
     let transcripts = Transcripts::make("1mb", 45, "0.6");
     let wanted = expected(&transcripts);
     let mut dice = Dice::from_environment();
@@ -93,7 +93,7 @@ fn whatever_happens_to_files_while_they_are_read_everything_counts_once() {
 }
 
 #[test]
-fn new_sessions_in_new_folders_are_seen_line_by_line() {
+fn new_folders_are_followed_line_by_line() {
     let world = empty();
     let projects = world.home().join(".claude/projects");
     append(&projects.join("-home-dev-first/s0.jsonl"), prompt("s0", 0).as_bytes());
@@ -121,7 +121,7 @@ fn new_sessions_in_new_folders_are_seen_line_by_line() {
 }
 
 #[test]
-fn told_to_end_it_ends_in_good_order() {
+fn sigterm_ends_in_good_order() {
     let transcripts = Transcripts::make("1mb", 42, "0.6");
     let world = reading(&transcripts);
     let mut running = world.start(&["--json", "ingest"]);
@@ -136,7 +136,7 @@ fn told_to_end_it_ends_in_good_order() {
 }
 
 #[test]
-fn told_to_end_in_the_middle_it_leaves_the_rest_to_the_next_one() {
+fn interrupted_ingest_resumes_later() {
     let transcripts = Transcripts::make("4mb", 45, "0.6");
     let mut dice = Dice::from_environment();
     println!("HANSARD_TEST_SEED={}", dice.seed());
@@ -145,7 +145,7 @@ fn told_to_end_in_the_middle_it_leaves_the_rest_to_the_next_one() {
         let mut running = world.start(arguments);
         let is_over = running.ends_within(Duration::from_millis(dice.below(200)));
         let said = if is_over { running.end() } else { running.terminate() };
-        // Before it listens to anybody, the system ends it; and it may have been done already.
+        // Before it handles signals, the system ends it; and it may have finished already.
         assert!(matches!(said.code, None | Some(0 | 1)), "{said}");
         assert!(said.code != Some(1) || said.stderr.contains("the next run goes on"), "{said}");
     }
@@ -154,7 +154,7 @@ fn told_to_end_in_the_middle_it_leaves_the_rest_to_the_next_one() {
 }
 
 #[test]
-fn a_signal_is_heard_at_once_and_then_removed() {
+fn signal_file_is_read_and_removed() {
     let world = empty();
     let file = world.home().join(".claude/projects/-home-dev-app/s0.jsonl");
     append(&file, prompt("s0", 0).as_bytes());
@@ -177,7 +177,7 @@ fn now() -> u64 {
 }
 
 #[test]
-fn a_second_one_is_refused_and_told_who_reads_already() {
+fn second_ingest_is_refused() {
     let world = empty();
     let file = world.home().join(".claude/projects/-home-dev-app/s0.jsonl");
     append(&file, prompt("s0", 0).as_bytes());
@@ -194,7 +194,7 @@ fn a_second_one_is_refused_and_told_who_reads_already() {
 }
 
 #[test]
-fn with_nothing_to_read_it_sleeps() {
+fn idle_follower_sleeps() {
     let transcripts = Transcripts::make("1mb", 43, "0.6");
     let world = reading(&transcripts);
     ingest(&world);
@@ -208,7 +208,7 @@ fn with_nothing_to_read_it_sleeps() {
         return;
     };
     let begun = Instant::now();
-    // Something else that takes its time.
+    // Other work that takes its time.
     let elsewhere = Transcripts::make("3mb", 44, "0.6");
     ingest(&reading(&elsewhere));
     let pauses = running.pauses().unwrap() - before;

@@ -1,4 +1,4 @@
-//! `hansard hook`: what agents call. Whatever happens, it prints nothing and succeeds.
+//! `hansard hook`: it prints nothing and succeeds in every case.
 
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt, symlink};
@@ -84,7 +84,7 @@ pub(crate) fn failures(world: &World) -> Vec<String> {
 }
 
 #[test]
-fn what_is_no_payload_is_counted_and_nothing_else() {
+fn invalid_payload_is_only_counted() {
     let world = with_session();
     let long = format!("{{\"x\":\"{}\"}}", "y".repeat(20 * 1_024 * 1_024));
     for input in ["", "no json", "[1]", "\"text\"", "{\"session_id\"", "\u{0}\u{1}"] {
@@ -107,7 +107,7 @@ fn what_is_no_payload_is_counted_and_nothing_else() {
 }
 
 #[test]
-fn an_agent_that_never_stops_talking_is_not_listened_to_for_ever() {
+fn endless_payload_is_cut_off() {
     let world = with_session();
     let mut hook = world.command(&["hook", "claude", "Stop"]);
     let said = hook.stdin(fs::File::open("/dev/zero").unwrap()).output().unwrap();
@@ -115,7 +115,7 @@ fn an_agent_that_never_stops_talking_is_not_listened_to_for_ever() {
 }
 
 #[test]
-fn without_a_journal_nothing_is_made() {
+fn hook_creates_no_journal() {
     let world = empty();
     call(&world, "Stop", &json!({}));
     call(&world, "PermissionRequest", &asked());
@@ -123,23 +123,26 @@ fn without_a_journal_nothing_is_made() {
 }
 
 #[test]
-fn a_journal_that_cannot_be_written_to_stops_nobody() {
+fn readonly_journal_does_not_fail_a_hook() {
     let world = with_session();
     let folder = journal(&world);
     fs::remove_dir_all(folder.join("signals")).ok();
-    // Where a folder should be, there is a file: nobody can write there, not even root.
+    // A file is in the place of the folder, so not even root can write there.
     for name in ["signals", "spool"] {
         fs::write(folder.join(name), "").unwrap();
     }
     call(&world, "Stop", &json!({}));
     call(&world, "PermissionRequest", &asked());
-    assert_eq!(failures(&world), ["no signal could be left", "the spool could not be written to"]);
+    assert_eq!(
+        failures(&world),
+        ["the signal could not be written", "the spool could not be written"]
+    );
     let world = empty().with("HANSARD_JOURNAL", "/dev/null");
     call(&world, "Stop", &json!({}));
 }
 
 #[test]
-fn without_a_daemon_a_call_waits_on_disk_and_is_recorded_once() {
+fn spooled_call_is_recorded_once() {
     let world = with_session();
     call(&world, "PreToolUse", &asked());
     call(&world, "PermissionRequest", &asked());
@@ -164,7 +167,7 @@ fn without_a_daemon_a_call_waits_on_disk_and_is_recorded_once() {
         (&json!("hook"), &json!("Bash: npm test"))
     );
     assert_eq!(events(&world, "session.exited").len(), 1);
-    // As if it had been handled and not yet removed when somebody pulled the plug.
+    // As after a power cut between handling and removing it.
     fs::write(&left, again).unwrap();
     ingest(&world);
     assert_eq!(names(&spool), [""; 0]);
@@ -172,7 +175,7 @@ fn without_a_daemon_a_call_waits_on_disk_and_is_recorded_once() {
 }
 
 #[test]
-fn a_call_about_a_session_nobody_knows_waits_for_it() {
+fn call_of_unknown_session_waits() {
     let world = with_session();
     let later = payload(&world, "s1", &asked()).to_string();
     call_with(&world, "claude", "PermissionRequest", later.as_bytes());
@@ -186,7 +189,7 @@ fn a_call_about_a_session_nobody_knows_waits_for_it() {
 }
 
 #[test]
-fn a_full_spool_takes_nothing_more_and_says_so() {
+fn full_spool_drops_and_counts() {
     let world = with_session();
     let spool = journal(&world).join("spool");
     fs::create_dir_all(&spool).unwrap();
@@ -198,14 +201,14 @@ fn a_full_spool_takes_nothing_more_and_says_so() {
     call(&world, "PermissionRequest", &asked());
     assert_eq!(names(&spool).len(), 10_000);
     assert_eq!(failures(&world), ["the spool is full"]);
-    // As soon as somebody has taken them there is room again.
+    // Once they are ingested there is room again.
     ingest(&world);
     call(&world, "PermissionRequest", &asked());
     assert_eq!(failures(&world), ["the spool is full"]);
 }
 
 #[test]
-fn a_call_in_a_crowd_leaves_its_place_and_no_more() {
+fn spool_limit_holds_under_load() {
     let world = with_session();
     let taken = || fs::metadata(journal(&world).join("spool/.taken")).map(|file| file.len()).ok();
     assert_eq!(taken(), None);
@@ -233,7 +236,7 @@ fn wait_for(world: &World, session: &str, kind: &str, count: usize) -> Vec<Value
 }
 
 #[test]
-fn the_daemon_records_what_hooks_tell_and_each_fact_once() {
+fn daemon_records_hook_facts_once() {
     let world = with_session();
     let daemon = up(&world);
     let socket = journal(&world).join("health/hook.sock");
@@ -262,7 +265,7 @@ fn the_daemon_records_what_hooks_tell_and_each_fact_once() {
 }
 
 #[test]
-fn a_daemon_that_hangs_or_was_killed_holds_nobody_up() {
+fn stuck_daemon_does_not_delay_a_hook() {
     let world = with_session();
     let daemon = up(&world);
     let signal = |name: &str| {
@@ -284,7 +287,7 @@ fn a_daemon_that_hangs_or_was_killed_holds_nobody_up() {
 }
 
 #[test]
-fn a_call_that_was_taken_outlives_a_daemon_that_is_killed_at_once() {
+fn accepted_call_survives_a_killed_daemon() {
     let world = with_session();
     for number in 1..=8 {
         let daemon = up(&world);
@@ -300,7 +303,7 @@ fn a_call_that_was_taken_outlives_a_daemon_that_is_killed_at_once() {
 }
 
 #[test]
-fn a_call_in_a_subagent_is_recorded_under_it() {
+fn subagent_call_is_recorded_under_it() {
     let world = with_session();
     let file = world.home().join(".claude/projects/-home-dev-app/s0/subagents/agent-a1.jsonl");
     let line = prompt("s0", 1).replace("\"isSidechain\":false", "\"isSidechain\":true");
@@ -314,7 +317,7 @@ fn a_call_in_a_subagent_is_recorded_under_it() {
 }
 
 #[test]
-fn a_hook_of_claude_that_cursor_runs_is_cursors() {
+fn claude_hook_run_by_cursor_counts_as_cursor() {
     let world = with_session();
     let made = json!({"conversation_id": "c1", "session_id": "c1", "cursor_version": "2.4",
         "tool_name": "Shell", "tool_input": {"command": "ls"}, "tool_output": "a"});
@@ -332,7 +335,7 @@ fn a_hook_of_claude_that_cursor_runs_is_cursors() {
 }
 
 #[test]
-fn a_payload_may_come_as_an_argument() {
+fn payload_may_be_an_argument() {
     let world = with_session();
     let payload = json!({"type": "agent-turn-complete", "thread-id": "t1"}).to_string();
     assert_eq!(world.run(&["hook", "codex", "notify", &payload]).to_string(), "");
@@ -343,7 +346,7 @@ fn a_payload_may_come_as_an_argument() {
 }
 
 #[test]
-fn an_agent_that_never_ends_its_words_is_not_waited_for() {
+fn open_stdin_is_not_waited_for() {
     let world = with_session();
     let mut hook = world.command(&["hook", "claude", "Stop"]);
     let mut child = hook.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
@@ -353,13 +356,13 @@ fn an_agent_that_never_ends_its_words_is_not_waited_for() {
 }
 
 #[test]
-fn help_is_for_people() {
+fn hook_help_is_printed() {
     let said = empty().run(&["hook", "--help"]);
     assert!(said.stdout.contains("Usage: hansard hook"), "{said}");
 }
 
 #[test]
-fn hooks_are_installed_called_and_removed() {
+fn hooks_install_call_and_uninstall() {
     let world = with_session();
     let settings = world.home().join(".claude/settings.json");
     fs::write(&settings, "{\n  \"model\": \"opus\"\n}\n").unwrap();
@@ -369,7 +372,7 @@ fn hooks_are_installed_called_and_removed() {
     let said = world.run(&["hooks", "install", "claude", "gemini", "--dry-run"]);
     expect![[r#"
         claude    would change ~/.claude/settings.json
-        gemini    gemini is not on this machine; skipped
+        gemini    gemini is not installed; skipped
     "#]]
     .assert_eq(&said.to_string());
     let changed = lines(&world.run(&["--json", "hooks", "install", "claude"]));
@@ -401,7 +404,7 @@ fn hooks_are_installed_called_and_removed() {
 }
 
 #[test]
-fn entries_name_the_link_that_stays_and_a_broken_one_is_seen() {
+fn entries_name_a_stable_link() {
     let world = with_session();
     let bin = world.home().join("bin");
     let (versions, link) = (world.home().join("opt/hansard"), bin.join("hansard"));
@@ -437,21 +440,21 @@ fn entries_name_the_link_that_stays_and_a_broken_one_is_seen() {
 }
 
 #[test]
-fn calls_that_came_to_nothing_are_told_by_the_status() {
+fn status_lists_failed_calls() {
     let world = with_session();
     call_with(&world, "claude", "Stop", b"no json");
     call_with(&world, "claude", "Stop", b"");
     let status = lines(&world.run(&["--json", "hooks", "status", "claude"])).remove(0);
     assert_eq!(status["failures"], 2);
-    assert_eq!(status["last_failure"], "what it was given is no JSON object");
+    assert_eq!(status["last_failure"], "the payload is not a JSON object");
     let said = world.run(&["hooks", "status", "claude"]).stdout;
-    assert!(said.contains("2 calls came to nothing, the last, Stop, "), "{said}");
+    assert!(said.contains("2 calls failed, the last (Stop) "), "{said}");
 }
 
 #[test]
-fn a_call_that_was_taken_outlives_a_daemon_that_may_not_record() {
+fn accepted_call_survives_a_waiting_daemon() {
     let world = with_session();
-    // Somebody else reads what agents write, so that the daemon has to wait.
+    // Another process holds the claim, so the daemon has to wait.
     let mut reader = world.start(&["--json", "ingest"]);
     append(&transcript(&world, "s0"), prompt("s0", 1).as_bytes());
     reader.line().unwrap();
@@ -464,7 +467,7 @@ fn a_call_that_was_taken_outlives_a_daemon_that_may_not_record() {
 }
 
 #[test]
-fn what_waits_for_approval_is_listed_until_somebody_decides() {
+fn approvals_are_listed_until_decided() {
     let world = with_session();
     // Written now: what was said long ago is not what a session does.
     let at = event::Time::from_millis(now_millis());

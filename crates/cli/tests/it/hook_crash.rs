@@ -1,6 +1,5 @@
-//! Hooks whose stdout is closed, that are told to end or killed, on a disk that is full, beside a
-//! journal that is none: the agent never notices, and nothing is left half done, nor by whoever
-//! installs them.
+//! Hooks with a closed stdout, ended or killed, on a full disk, beside a broken journal: the agent
+//! never notices, and neither a call nor an install is left half done.
 
 use std::fs;
 use std::io::Write;
@@ -23,7 +22,7 @@ fn asks(command: &str) -> Value {
 }
 
 #[test]
-fn a_closed_stdout_is_nobodys_concern() {
+fn closed_stdout_is_ignored() {
     let world = with_session();
     let mut shell = Command::new("/bin/sh");
     shell.args(["-c", "exec \"$0\" hook claude PermissionRequest >&- 2>&-"]);
@@ -36,7 +35,7 @@ fn a_closed_stdout_is_nobodys_concern() {
 }
 
 #[test]
-fn one_that_is_told_to_end_ends_without_a_word() {
+fn hook_ends_silently_on_signal() {
     let world = with_session();
     let mut command = world.command(&["hook", "claude", "PermissionRequest"]);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -51,7 +50,7 @@ fn one_that_is_told_to_end_ends_without_a_word() {
 }
 
 #[test]
-fn a_journal_that_is_none_or_of_another_version_stops_nobody() {
+fn broken_journal_does_not_fail_a_hook() {
     let world = with_session();
     for file in fs::read_dir(journal(&world)).unwrap().map(|entry| entry.unwrap().path()) {
         if file.is_file() {
@@ -65,7 +64,7 @@ fn a_journal_that_is_none_or_of_another_version_stops_nobody() {
 }
 
 #[test]
-fn a_call_that_is_killed_leaves_all_or_nothing() {
+fn killed_call_leaves_all_or_nothing() {
     let world = with_session();
     let mut dice = Dice::from_environment();
     println!("HANSARD_TEST_SEED={}", dice.seed());
@@ -92,7 +91,7 @@ fn a_call_that_is_killed_leaves_all_or_nothing() {
 }
 
 #[test]
-fn calls_that_waited_are_recorded_once_by_daemons_that_are_killed() {
+fn spooled_calls_are_recorded_once_after_kills() {
     let world = with_session();
     let calls = 40;
     for number in 0..calls {
@@ -112,7 +111,7 @@ fn calls_that_waited_are_recorded_once_by_daemons_that_are_killed() {
 }
 
 #[test]
-fn settings_are_old_or_new_when_an_install_is_killed() {
+fn killed_install_leaves_old_or_new_settings() {
     let world = with_session();
     let files = [
         (".claude/settings.json", "{\r\n  \"model\": \"opus\"\r\n}\r\n"),
@@ -154,7 +153,7 @@ fn settings_are_old_or_new_when_an_install_is_killed() {
     }
 }
 
-/// Everything happens in one shell, because nobody else sees the disk. `$1` is the disk, `$2` the
+/// Everything happens in one shell, because other processes do not see the mount. `$1` is the disk, `$2` the
 /// program, `$3` what an agent tells a hook.
 const FULL_DISK: &str = r#"
     set -e
@@ -170,7 +169,7 @@ const FULL_DISK: &str = r#"
 "#;
 
 #[test]
-fn on_a_full_disk_the_agent_notices_nothing() {
+fn full_disk_does_not_fail_a_hook() {
     let world = with_session();
     let disk = world.home().join("disk");
     fs::create_dir(&disk).unwrap();

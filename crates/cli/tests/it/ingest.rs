@@ -1,4 +1,4 @@
-//! `ingest --once` over generated transcripts: every total is exact, whatever happens to the files.
+//! `ingest --once` over generated transcripts: totals stay exact when files change.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -24,7 +24,7 @@ pub(crate) fn ingest(world: &World) -> Value {
     json(&world.run(&["--json", "ingest", "--once"])).remove(0)
 }
 
-/// A session that ended well and that nobody repeats: its row of the list and its file.
+/// A finished session that no other repeats: its row of the list and its file.
 fn finished(transcripts: &Transcripts, agent: &str) -> (Value, PathBuf) {
     let sessions = transcripts.sessions();
     let is_finished = |session: &&Value| {
@@ -44,7 +44,7 @@ fn listed(world: &World, id: &Value) -> Value {
 }
 
 #[test]
-fn the_totals_are_those_of_the_manifest() {
+fn totals_equal_the_manifest() {
     for (size, seed) in [("6mb", 11), ("3mb", 12)] {
         let transcripts = Transcripts::make(size, seed, "0.6");
         let world = reading(&transcripts);
@@ -57,7 +57,7 @@ fn the_totals_are_those_of_the_manifest() {
 }
 
 #[test]
-fn a_second_run_finds_nothing_new() {
+fn second_run_finds_nothing_new() {
     let transcripts = Transcripts::make("2mb", 13, "0.6");
     let world = reading(&transcripts);
     ingest(&world);
@@ -73,7 +73,7 @@ fn a_second_run_finds_nothing_new() {
 }
 
 #[test]
-fn appended_lines_are_added_and_nothing_else() {
+fn only_appended_lines_are_added() {
     let transcripts = Transcripts::make("2mb", 24, "0.6");
     let world = reading(&transcripts);
     ingest(&world);
@@ -102,7 +102,7 @@ fn appended_lines_are_added_and_nothing_else() {
 }
 
 #[test]
-fn deleted_transcripts_stay_listed_counted_and_searchable() {
+fn deleted_transcripts_stay_in_the_journal() {
     let transcripts = Transcripts::make("2mb", 15, "0.6");
     let world = reading(&transcripts);
     ingest(&world);
@@ -121,7 +121,7 @@ fn deleted_transcripts_stay_listed_counted_and_searchable() {
 }
 
 #[test]
-fn a_file_that_is_cut_and_written_again_counts_once() {
+fn rewritten_file_counts_once() {
     let transcripts = Transcripts::make("2mb", 16, "0.6");
     let world = reading(&transcripts);
     ingest(&world);
@@ -148,7 +148,7 @@ fn a_file_that_is_cut_and_written_again_counts_once() {
 }
 
 #[test]
-fn a_file_that_moves_to_another_project_is_the_same_session() {
+fn moved_file_is_the_same_session() {
     let transcripts = Transcripts::make("3mb", 17, "0.6");
     let world = reading(&transcripts);
     ingest(&world);
@@ -164,7 +164,7 @@ fn a_file_that_moves_to_another_project_is_the_same_session() {
 }
 
 #[test]
-fn a_session_that_was_forked_and_went_on_is_still_the_parent() {
+fn forked_session_remains_the_parent() {
     let world = empty();
     let project = world.home().join(".claude/projects/-home-dev-app");
     let [parent, fork] = ["parent", "fork"].map(|name| project.join(format!("{name}.jsonl")));
@@ -196,7 +196,7 @@ fn write_anew(path: &Path, bytes: &[u8]) {
 }
 
 #[test]
-fn sessions_are_listed_and_counted_by_their_project() {
+fn sessions_are_filtered_by_project() {
     let world = empty();
     let repository = world.home().join("work/app");
     let git = repository.join(".git");
@@ -220,7 +220,7 @@ fn sessions_are_listed_and_counted_by_their_project() {
 }
 
 #[test]
-fn reading_again_from_what_was_kept_tells_nothing_new() {
+fn reparse_adds_nothing_new() {
     let transcripts = Transcripts::make("2mb", 27, "0.6");
     let world = reading(&transcripts);
     ingest(&world);

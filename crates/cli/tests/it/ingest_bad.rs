@@ -39,7 +39,7 @@ impl Bad {
         self.project.join(format!("{session}.jsonl"))
     }
 
-    /// Writes a transcript that nobody writes to any more.
+    /// Writes a finished transcript.
     fn write(&self, session: &str, bytes: &[u8]) {
         append(&self.path(session), bytes);
         age(&self.path(session));
@@ -92,8 +92,8 @@ fn about<'r>(report: &'r Value, name: &str) -> Vec<&'r Value> {
     warnings.filter(is_about).collect()
 }
 
-/// Reads everything once as somebody whom permissions hold back: root is not, unless it gives its
-/// privileges away. `None` where that cannot be done.
+/// Reads everything once as a user without root privileges, because permissions do not stop root.
+/// `None` where privileges cannot be dropped.
 fn ingest_with_permissions(world: &World) -> Option<Value> {
     let mut plain = world.command(&["--json", "ingest", "--once"]);
     let probe = world.home().join("probe");
@@ -114,7 +114,7 @@ fn ingest_with_permissions(world: &World) -> Option<Value> {
 }
 
 #[test]
-fn what_cannot_be_read_is_told_and_the_rest_goes_on() {
+fn unreadable_file_is_reported() {
     let bad = Bad::new();
     fs::create_dir(bad.path("folder")).unwrap();
     let outside = bad.world.home().join("outside.jsonl");
@@ -199,7 +199,7 @@ fn odd_bytes_lose_nothing() {
 }
 
 #[test]
-fn a_line_of_a_gigabyte_is_kept_in_bounded_memory() {
+fn gigabyte_line_needs_bounded_memory() {
     let bad = Bad::new();
     for session in ["long", "endless"] {
         bad.write(session, prompt(session, 0).as_bytes());
@@ -240,7 +240,7 @@ fn a_line_of_a_gigabyte_is_kept_in_bounded_memory() {
 }
 
 #[test]
-fn many_warnings_of_one_kind_are_a_few_and_a_number() {
+fn repeated_warnings_are_counted() {
     let bad = Bad::new();
     for number in 0..5 {
         let session = format!("torn-{number}");

@@ -21,7 +21,7 @@ const CRASHES: u32 = 200;
 type Held = BTreeMap<String, Vec<String>>;
 
 #[test]
-fn a_killed_ingest_goes_on_where_it_was() {
+fn killed_ingest_resumes() {
     let transcripts = Transcripts::make("2mb", 31, "0.6");
     let undisturbed = reading(&transcripts);
     // Later it would mostly be done.
@@ -53,7 +53,7 @@ fn a_killed_ingest_goes_on_where_it_was() {
 }
 
 #[test]
-fn a_killed_follower_misses_nothing_that_is_written_meanwhile() {
+fn killed_follower_misses_nothing() {
     let transcripts = Transcripts::make("2mb", 32, "0.6");
     let undisturbed = reading(&transcripts);
     ingest(&undisturbed);
@@ -83,7 +83,7 @@ fn a_killed_follower_misses_nothing_that_is_written_meanwhile() {
 const SHARE: u32 = 10;
 
 #[test]
-fn reading_again_that_is_killed_changes_nothing() {
+fn killed_reparse_changes_nothing() {
     let transcripts = Transcripts::make("1mb", 33, "0.6");
     let world = reading(&transcripts);
     ingest(&world);
@@ -109,7 +109,7 @@ fn reading_again_that_is_killed_changes_nothing() {
 }
 
 #[test]
-fn a_signal_counts_once_however_often_whoever_hears_it_is_killed() {
+fn signal_counts_once_after_kills() {
     let world = empty();
     let rounds = crashes().div_ceil(SHARE);
     let file = |session: &str| world.home().join(format!(".claude/projects/-app/{session}.jsonl"));
@@ -147,7 +147,7 @@ fn a_signal_counts_once_however_often_whoever_hears_it_is_killed() {
 }
 
 #[test]
-fn what_goes_because_it_is_too_much_goes_whole() {
+fn excess_originals_are_removed_whole() {
     const BYTES_MAX: u64 = 60_000;
     let transcripts = Transcripts::make("1mb", 34, "0.6");
     let undisturbed = reading(&transcripts);
@@ -183,7 +183,7 @@ pub(crate) fn crashes() -> u32 {
     told.and_then(|crashes| crashes.parse().ok()).unwrap_or(CRASHES)
 }
 
-/// How long something takes.
+/// How long a call takes.
 pub(crate) fn timed(it: impl FnOnce()) -> Duration {
     let begun = Instant::now();
     it();

@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 mod commands; // each command on the sample
-mod refusals; // what is said when something is wrong
+mod refusals; // errors and exit codes
 mod hostile; // text that wants to command the terminal
 mod totals; // what is counted, by us and by the generator of transcripts
 mod writer; // agents at work
@@ -21,9 +21,9 @@ mod up_crash; // the daemon killed at any instant
 mod chain; // segments of epochs, with handlers as real processes
 mod chain_crash; // the same while it makes segments of epochs
 mod up_disk; // the daemon on a disk that is full
-mod notifications; // people are told of sessions that need them
+mod notifications; // notifications about sessions that need the user
 #[cfg(target_os = "linux")]
-mod desktop; // a real bus, and somebody on it who shows things
+mod desktop; // notifications over D-Bus
 mod model; // a model is asked what was worth keeping
 mod model_crash; // the same, killed at any instant
 mod manual; // completions and man pages

@@ -26,7 +26,7 @@ fn bash_completes_commands_and_options() {
 }
 
 #[test]
-fn every_command_has_a_page_that_names_it() {
+fn every_command_has_a_man_page() {
     let world = empty();
     let folder = world.home().join("man1");
     let said = world.run(&["man", folder.to_str().unwrap()]);

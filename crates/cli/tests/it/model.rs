@@ -16,7 +16,7 @@ use crate::web::{get, ways_in};
 use crate::writer::append;
 use crate::{empty, json};
 
-/// How long something is waited for.
+/// How long a test waits.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 const TOKEN: &str = "ghp_16C7e42F292c6912E7710c838347Ae178B4a";
@@ -60,7 +60,7 @@ pub(crate) fn turn(world: &World, session: &str, number: u32, asked: &str) {
     append(&file, lines.concat().as_bytes());
 }
 
-/// What a good model says, in fences, whatever it is asked.
+/// The answer of a good model, in fences, to every question.
 pub(crate) fn good(kind: &str, heard: &Heard) -> Reply {
     let is_digest = heard.body.contains("5 to 15 facts");
     let said = match is_digest {
@@ -163,23 +163,23 @@ fn check_kind(kind: &'static str) {
 }
 
 #[test]
-fn an_openai_endpoint_titles_and_digests_what_agents_write() {
+fn openai_endpoint_titles_and_digests() {
     check_kind("openai");
 }
 
 #[test]
-fn an_anthropic_endpoint_titles_and_digests_what_agents_write() {
+fn anthropic_endpoint_titles_and_digests() {
     check_kind("anthropic");
 }
 
 #[test]
-fn a_mistral_endpoint_titles_and_digests_what_agents_write() {
+fn mistral_endpoint_titles_and_digests() {
     check_kind("mistral");
 }
 
 #[test]
-fn a_killed_daemon_asks_once_more_and_keeps_one_answer() {
-    // Nobody answers the first time.
+fn killed_daemon_keeps_one_answer() {
+    // The first request gets no answer.
     let endpoint = Endpoint::start(|number, heard| match number {
         0 => Reply::Silence,
         _ => good("openai", heard),
@@ -214,7 +214,7 @@ fn a_killed_daemon_asks_once_more_and_keeps_one_answer() {
 }
 
 #[test]
-fn an_endpoint_that_wants_time_gets_it_and_answers() {
+fn slow_endpoint_is_given_time() {
     let endpoint = Endpoint::start(|number, heard| match number {
         0 => Reply::Whole {
             status: 429,
@@ -232,8 +232,8 @@ fn an_endpoint_that_wants_time_gets_it_and_answers() {
 }
 
 #[test]
-fn without_an_answer_there_is_what_is_found_without_a_model() {
-    // Nobody is there.
+fn without_answer_facts_are_used() {
+    // No endpoint is running.
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let world = asking("openai", &format!("http://{free}/v1"), "");
     let daemon = up(&world);
@@ -253,7 +253,7 @@ fn without_an_answer_there_is_what_is_found_without_a_model() {
     assert!(digest["facts"].as_array().unwrap().iter().all(|fact| fact["origin"] == "heuristic"));
     assert_eq!(daemon.terminate().code, Some(0));
 
-    // Without a key nobody is asked, and that is said.
+    // Without a key no request is made, and the log says so.
     let endpoint = Endpoint::start(|_, heard| good("openai", heard));
     let world = asking("openai", &endpoint.url(), "key_env = 'NOT_SET'");
     let daemon = up(&world);
@@ -266,7 +266,7 @@ fn without_an_answer_there_is_what_is_found_without_a_model() {
 }
 
 #[test]
-fn nobody_waits_for_a_model() {
+fn no_command_waits_for_a_model() {
     let endpoint = Endpoint::start(|_, _| Reply::Silence);
     let world = asking("openai", &endpoint.url(), "timeout_seconds = 600");
     let daemon = up(&world);
@@ -282,7 +282,7 @@ fn nobody_waits_for_a_model() {
 }
 
 #[test]
-fn what_is_kept_of_an_epoch_is_written_again_with_a_models_words() {
+fn digest_is_rewritten_with_model_words() {
     let endpoint = Endpoint::start(|_, heard| good("mistral", heard));
     let world = asking("mistral", &endpoint.url(), "");
     let daemon = up(&world);
@@ -305,7 +305,7 @@ fn what_is_kept_of_an_epoch_is_written_again_with_a_models_words() {
 }
 
 #[test]
-fn junk_is_asked_about_twice_and_then_given_up() {
+fn junk_answers_are_given_up() {
     let endpoint = Endpoint::start(|_, _| Reply::said("anthropic", "I would rather not {..."));
     let world = asking("anthropic", &endpoint.url(), "");
     let daemon = up(&world);
@@ -323,7 +323,7 @@ fn junk_is_asked_about_twice_and_then_given_up() {
 }
 
 #[test]
-fn who_is_asked_can_be_changed_and_stopped_at_any_time() {
+fn model_can_be_changed_and_stopped() {
     let first = Endpoint::start(|_, _| Reply::status(401));
     let second = Endpoint::start(|_, heard| good("openai", heard));
     let world = asking("openai", &first.url(), "key = 'k-in-the-file'");
@@ -339,7 +339,7 @@ fn who_is_asked_can_be_changed_and_stopped_at_any_time() {
     wait(&world, &["doctor"], |doctor| {
         check(doctor)["detail"].as_str().is_none_or(|told| !told.contains("refuses the key"))
     });
-    // What is said from now on is asked there, and not what waited for somebody else.
+    // New questions go to the new endpoint; those queued for the old one do not.
     turn(&world, "s1", 0, "Write a lexer");
     wait(&world, &["show", "s1"], |shown| shown["title_origin"] == "model");
     let heard = second.heard();
@@ -359,7 +359,7 @@ fn who_is_asked_can_be_changed_and_stopped_at_any_time() {
 }
 
 #[test]
-fn an_answer_does_not_bring_back_what_was_deleted() {
+fn answer_does_not_revive_a_deleted_session() {
     // Answers when it is told to.
     let (go, gone) = mpsc::sync_channel::<()>(1);
     let gone = Mutex::new(gone);

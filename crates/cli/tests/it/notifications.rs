@@ -1,4 +1,4 @@
-//! People are told of sessions that need them, in the way they asked for.
+//! Notifications about sessions that need the user, as configured.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -56,7 +56,7 @@ fn line_of(path: &Path) -> String {
 }
 
 #[test]
-fn a_command_of_the_user_is_told_once_who_waits_and_no_secret() {
+fn notify_command_runs_once_without_secrets() {
     let world = empty();
     let told = world.home().join("told");
     let settings = format!(
@@ -81,7 +81,7 @@ fn a_command_of_the_user_is_told_once_who_waits_and_no_secret() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn the_desktop_is_told_by_its_own_program() {
+fn desktop_program_shows_notifications() {
     let folder = tempfile::tempdir().unwrap();
     let told = folder.path().join("told");
     let program = folder.path().join("notify-send");
@@ -97,7 +97,7 @@ fn the_desktop_is_told_by_its_own_program() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_real_desktop_shows_what_was_said_and_obeys_none_of_it() {
+fn desktop_shows_text_without_markup() {
     let Some(mut desktop) = Desktop::open() else {
         eprintln!("NOT CHECKED: there is no dbus-daemon here; `./test` brings it");
         return;

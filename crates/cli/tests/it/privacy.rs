@@ -15,7 +15,7 @@ use crate::{empty, json};
 /// How often a deletion is killed.
 const KILLS: u32 = 60;
 
-/// Somebody asks so many questions in a session that works in a folder of the home.
+/// Writes a session with this many prompts, in a folder of the home.
 fn ask(world: &World, session: &str, folder: &str, questions: std::ops::Range<u32>) {
     let cwd = world.home().join(folder);
     fs::create_dir_all(&cwd).unwrap();
@@ -51,7 +51,7 @@ fn told(world: &World, name: &str) -> Vec<(String, Option<String>)> {
 }
 
 #[test]
-fn doctor_says_what_is_kept_and_what_leaves_the_machine() {
+fn doctor_shows_privacy_settings() {
     let world = empty();
     ask(&world, "s0", "work/app", 0..2);
     ingest(&world);
@@ -70,7 +70,7 @@ fn doctor_says_what_is_kept_and_what_leaves_the_machine() {
 }
 
 #[test]
-fn originals_can_be_switched_off() {
+fn originals_can_be_disabled() {
     let world = empty();
     ingest(&world);
     fs::write(journal(&world).join("config.toml"), "originals.keep = false").unwrap();
@@ -86,7 +86,7 @@ fn originals_can_be_switched_off() {
 }
 
 #[test]
-fn doctor_says_what_waits_what_cannot_be_read_and_what_is_gone() {
+fn doctor_lists_source_problems() {
     let world = empty();
     ask(&world, "s0", "work/app", 0..2);
     ingest(&world);
@@ -99,12 +99,12 @@ fn doctor_says_what_waits_what_cannot_be_read_and_what_is_gone() {
     fs::create_dir_all(folder.join("-s2/s2.jsonl")).unwrap();
     let [(detail, Some(trouble))] = &told(&world, "sources")[..] else { panic!("it is seen") };
     assert_eq!(detail, "claude: 0 sources, all read");
-    assert!(trouble.contains("projects` had sessions and has none now; "), "{trouble}");
+    assert!(trouble.contains("projects` had sessions before and has none now; "), "{trouble}");
     assert!(trouble.contains("s2.jsonl`: "), "{trouble}");
 }
 
 #[test]
-fn what_is_switched_off_is_neither_told_nor_kept() {
+fn excluded_sessions_are_not_recorded() {
     let world = empty();
     ask(&world, "s0", "work/app", 0..2);
     ingest(&world);
@@ -128,7 +128,7 @@ fn what_is_switched_off_is_neither_told_nor_kept() {
 }
 
 #[test]
-fn a_session_can_be_listed_without_what_was_said() {
+fn session_can_be_listed_without_content() {
     let world = empty();
     ask(&world, "s0", "work/app", 0..2);
     fs::write(world.home().join("work/.hansardignore"), "status\n").unwrap();
@@ -140,7 +140,7 @@ fn a_session_can_be_listed_without_what_was_said() {
 }
 
 #[test]
-fn settings_that_are_not_understood_stop_capture() {
+fn faulty_settings_stop_capture() {
     let world = empty();
     ask(&world, "s0", "work/app", 0..1);
     ingest(&world);
@@ -154,7 +154,7 @@ fn settings_that_are_not_understood_stop_capture() {
 }
 
 #[test]
-fn a_deleted_session_is_gone_with_its_originals_and_stays_gone() {
+fn deleted_session_stays_deleted() {
     let world = empty();
     ask(&world, "s0", "work/app", 0..2);
     ask(&world, "s1", "work/app", 0..2);
@@ -174,7 +174,7 @@ fn a_deleted_session_is_gone_with_its_originals_and_stays_gone() {
 
 /// As a crash leaves it between the session and its originals.
 #[test]
-fn a_deletion_that_was_cut_off_is_finished_by_the_next() {
+fn interrupted_deletion_is_finished_later() {
     let world = empty();
     ask(&world, "s0", "work/app", 0..2);
     ask(&world, "s1", "work/app", 0..2);
@@ -189,9 +189,9 @@ fn a_deletion_that_was_cut_off_is_finished_by_the_next() {
     assert_eq!(world.run(&["delete", "claude:nobody", "--yes"]).code, Some(1));
 }
 
-/// Whoever comes next finishes it: who deletes again, or who reads what agents write.
+/// The next deletion or the next ingest finishes it.
 #[test]
-fn a_killed_deletion_leaves_nothing_half() {
+fn killed_deletion_is_all_or_nothing() {
     let world = empty();
     ask(&world, "s", "work/app", 0..1);
     ingest(&world);
@@ -223,7 +223,7 @@ fn a_killed_deletion_leaves_nothing_half() {
 }
 
 #[test]
-fn what_is_deleted_while_it_is_read_is_neither_told_nor_kept() {
+fn deletion_during_ingest_wins() {
     let world = empty();
     ask(&world, "s0", "work/app", 0..2);
     let mut running = world.start(&["--json", "ingest"]);
@@ -253,7 +253,7 @@ fn indexed(world: &World) -> u64 {
 }
 
 #[test]
-fn originals_go_when_they_are_too_much_and_events_stay() {
+fn excess_originals_go_but_events_stay() {
     let world = empty();
     ask(&world, "s0", "work/app", 0..2);
     ingest(&world);

@@ -1,22 +1,22 @@
-//! What is said when something is wrong.
+//! Errors in words, as JSON, and as exit codes.
 
 use expect_test::expect;
 
 use crate::{empty, import, sample};
 
 #[test]
-fn a_missing_journal_comes_with_a_way_out() {
+fn missing_journal_error_has_a_hint() {
     expect![[r#"
         --- stderr
         error: there is no journal at `~/.local/share/hansard`
-        hint: `hansard up` makes one and fills it, or point `--journal` at another folder
+        hint: `hansard up` creates and fills one, or point `--journal` at another folder
         --- exit 1
     "#]]
     .assert_eq(&empty().run(&["sessions"]).to_string());
 }
 
 #[test]
-fn a_prefix_of_several_sessions_lists_them() {
+fn ambiguous_prefix_lists_candidates() {
     expect![[r#"
         --- stderr
         error: `01KJ` fits 3 sessions
@@ -27,10 +27,10 @@ fn a_prefix_of_several_sessions_lists_them() {
 }
 
 #[test]
-fn so_are_those_of_what_was_typed() {
+fn usage_errors_are_json_too() {
     expect![[r#"
         --- stderr
-        {"error":{"kind":"usage","message":"the following required arguments were not provided: <SESSION>","causes":[],"hint":"`hansard help` says what can be typed"}}
+        {"error":{"kind":"usage","message":"the following required arguments were not provided: <SESSION>","causes":[],"hint":"`hansard help` lists the commands"}}
         --- exit 2
     "#]]
     .assert_eq(&empty().run(&["--json", "show"]).to_string());
@@ -40,17 +40,17 @@ fn so_are_those_of_what_was_typed() {
 }
 
 #[test]
-fn errors_are_objects_where_json_was_asked_for() {
+fn errors_are_json_with_json_option() {
     expect![[r#"
         --- stderr
-        {"error":{"kind":"session_not_found","message":"no session begins with `x`","causes":[],"hint":"`hansard sessions` lists what there is"}}
+        {"error":{"kind":"session_not_found","message":"no session begins with `x`","causes":[],"hint":"`hansard sessions` lists all sessions"}}
         --- exit 1
     "#]]
     .assert_eq(&sample().run(&["--json", "show", "x"]).to_string());
 }
 
 #[test]
-fn a_bad_line_is_named_and_what_stood_before_it_is_kept() {
+fn bad_line_is_named() {
     let world = empty();
     let good = include_str!("../../../../docs/sample.ndjson").lines().next().unwrap();
     let said = import(&world, &format!("{good}\nnot an event\n"));
@@ -59,7 +59,7 @@ fn a_bad_line_is_named_and_what_stood_before_it_is_kept() {
 }
 
 #[test]
-fn a_point_beyond_the_end_is_refused() {
+fn point_beyond_the_end_is_refused() {
     let said = sample().run(&["fork", "01KJPX", "--at", "99"]);
     expect![[r#"
         --- stderr
@@ -76,14 +76,14 @@ fn wrong_usage_is_exit_2() {
 }
 
 #[test]
-fn nothing_found_is_exit_1_without_an_error() {
+fn no_matches_is_exit_1() {
     let said = sample().run(&["search", "nowhere-to-be-found"]);
     assert_eq!(said.code, Some(1));
     assert_eq!(said.stdout, "");
 }
 
 #[test]
-fn a_cut_bundle_changes_nothing() {
+fn truncated_bundle_changes_nothing() {
     let world = sample();
     let bundle = world.run(&["export", "01KJPX"]).stdout;
     let other = empty();

@@ -75,7 +75,7 @@ fn check(world: &World, arguments: &[&str]) {
 }
 
 #[test]
-fn no_redacted_export_has_any_of_them() {
+fn redacted_exports_have_no_secrets() {
     let world = planted();
     let whole = world.run(&["export", "claude:s1", "--format", "jsonl"]).stdout;
     let places = (0..9).filter(|place| whole.contains(&token(*place))).count();
@@ -87,7 +87,7 @@ fn no_redacted_export_has_any_of_them() {
 }
 
 #[test]
-fn no_summary_has_any_of_them() {
+fn summaries_have_no_secrets() {
     let world = planted();
     check(&world, &["show", "claude:s1", "--digest"]);
     check(&world, &["--json", "status", "--all"]);

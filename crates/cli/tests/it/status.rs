@@ -52,7 +52,7 @@ fn status(world: &World) -> Vec<Value> {
 }
 
 #[test]
-fn a_session_that_waits_for_approval_needs_you() {
+fn session_waiting_for_approval_needs_you() {
     let world = empty();
     let call = json!({"call_id": "c1", "tool": "Bash", "input": {"command": "npm test"}});
     import(&world, &session("11112222", &[("tool.call", call)]));
@@ -67,7 +67,7 @@ fn a_session_that_waits_for_approval_needs_you() {
     assert_eq!(status["summary"]["last_prompt"], "Build it with [redacted:aws_access_key_id].");
     let said = world.run(&["status"]);
     assert!(said.stdout.starts_with("needs you (1)\n  claude    app"), "{said}");
-    // What it asks for is told by nobody; that it does is.
+    // That it asks is known; what it asks for is not.
     let asked = lines(&world.run(&["--json", "approvals"])).remove(0);
     assert_eq!((&asked["state"], &asked["input"]), (&json!("pending"), &json!(null)));
     assert_eq!((&asked["source"], &asked["risk"]), (&json!("registry"), &json!(null)));
@@ -79,7 +79,7 @@ fn a_session_that_waits_for_approval_needs_you() {
 }
 
 #[test]
-fn a_process_that_is_gone_has_exited_and_is_shown_when_asked_for() {
+fn exited_session_is_shown_with_all() {
     let world = empty();
     import(&world, &session("33334444", &[]));
     let mut child = std::process::Command::new("true").spawn().unwrap();
@@ -93,14 +93,14 @@ fn a_process_that_is_gone_has_exited_and_is_shown_when_asked_for() {
     let status = status(&world).remove(0);
     assert_eq!((&status["status"], &status["reason"]), (&json!("exited"), &json!("gone")));
     expect![[r#"
-        nothing was active lately
+        no session was active recently
     "#]]
     .assert_eq(&world.run(&["status"]).to_string());
     assert!(world.run(&["status", "--all"]).stdout.starts_with("exited (1)"));
 }
 
 #[test]
-fn explain_says_why_and_what_speaks_against_it() {
+fn explain_lists_evidence_and_overruled() {
     let world = empty();
     import(&world, &session("55556666", &[]));
     register(&world, "55556666", "idle");
@@ -117,7 +117,7 @@ fn explain_says_why_and_what_speaks_against_it() {
 }
 
 #[test]
-fn what_is_finished_wants_somebody_until_they_have_seen_it() {
+fn finished_session_needs_you_until_seen() {
     let world = empty();
     let over = json!({"agent_id": "", "stop_reason": "completed"});
     import(&world, &session("99990000", &[("turn.completed", over)]));
@@ -125,13 +125,13 @@ fn what_is_finished_wants_somebody_until_they_have_seen_it() {
     let attention = || status(&world).remove(0)["attention"].clone();
     assert_eq!(attention()["want"], "finished");
     assert_eq!(attention()["can"], json!(["show", "resume", "seen"]));
-    assert_eq!(world.run(&["seen", "99990000"]).stdout, "claude:99990000 was seen\n");
+    assert_eq!(world.run(&["seen", "99990000"]).stdout, "claude:99990000 marked as seen\n");
     assert_eq!(attention(), json!(null));
     assert_eq!(world.run(&["seen", "nobody"]).code, Some(1));
 }
 
 #[test]
-fn a_watcher_tells_each_change_once() {
+fn watch_prints_each_change_once() {
     let world = empty();
     import(&world, &session("77778888", &[]));
     register(&world, "77778888", "busy");

@@ -57,7 +57,7 @@ impl Drop for Supervised {
 }
 
 #[test]
-fn a_task_of_a_day_has_its_log_there() {
+fn task_log_is_in_its_day() {
     let supervised = Supervised::open("allow = [\"sh\"]");
     let world = &supervised.world;
     let words =
@@ -71,7 +71,7 @@ fn a_task_of_a_day_has_its_log_there() {
 }
 
 #[test]
-fn a_task_is_run_and_waited_for() {
+fn task_runs_and_is_awaited() {
     let supervised = Supervised::open("allow = [\"sh\"]");
     let world = &supervised.world;
     let said = world.run(&["task", "run", "--ref", "r1", "--wait", "--", "sh", "-c", "echo one"]);
@@ -92,7 +92,7 @@ fn a_task_is_run_and_waited_for() {
 }
 
 #[test]
-fn what_runs_is_listed_and_can_be_canceled() {
+fn running_tasks_are_listed_and_canceled() {
     let supervised = Supervised::open("allow = [\"sleep\"]");
     let world = &supervised.world;
     let said = world.run(&["task", "run", "--ref", "r1", "--", "sleep", "1000"]);
@@ -112,7 +112,7 @@ fn what_runs_is_listed_and_can_be_canceled() {
 }
 
 #[test]
-fn services_are_listed_restarted_and_read_again() {
+fn services_are_listed_restarted_and_reloaded() {
     let service =
         |name: &str| format!("[[service]]\nname = '{name}'\ncmd = ['/bin/sleep', '1000']\n");
     let world = &empty();
@@ -140,7 +140,7 @@ fn services_are_listed_restarted_and_read_again() {
 }
 
 #[test]
-fn a_log_is_followed_as_it_grows() {
+fn log_is_followed_as_it_grows() {
     let supervised = Supervised::open("allow = [\"sh\"]");
     let world = &supervised.world;
     let run = |reference: &str, word: &str| {
@@ -152,7 +152,7 @@ fn a_log_is_followed_as_it_grows() {
     run("z", "one");
     let mut follower = world.start(&["logs", "sh", "--follow"]);
     assert!(follower.line().unwrap().ends_with("one"));
-    // Whatever refs the next runs of that name have, and however soon they follow each other.
+    // Independent of the refs of the next runs, and of how soon they follow each other.
     for (reference, word) in [("b", "two"), ("a", "three"), ("c", "four")] {
         run(reference, word);
     }
@@ -175,7 +175,7 @@ fn write_log(world: &World, name: &str, word: &str) {
 }
 
 #[test]
-fn the_parts_of_a_log_are_followed_one_after_the_other() {
+fn log_parts_are_followed_in_order() {
     let world = &empty();
     let part = |number: u32| match number {
         0 => "r_job.log".to_owned(),
@@ -193,7 +193,7 @@ fn the_parts_of_a_log_are_followed_one_after_the_other() {
 }
 
 #[test]
-fn a_ref_is_not_taken_for_the_beginning_of_another() {
+fn ref_is_matched_whole() {
     let world = &empty();
     write_log(world, "a_b_job.log", "of another");
     let said = world.run(&["logs", "a"]);
@@ -204,16 +204,16 @@ fn a_ref_is_not_taken_for_the_beginning_of_another() {
 }
 
 #[test]
-fn a_service_that_ends_at_once_has_not_come_up() {
+fn service_that_exits_at_once_fails() {
     let supervised =
         Supervised::open("[[service]]\nname = 'one'\ncmd = ['/bin/sh', '-c', 'exit 3']\n");
     let said = supervised.world.run(&["service", "restart", "one"]);
     assert_eq!(said.code, Some(1), "{said}");
-    assert!(said.stderr.contains("`one` has ended at once: exit 3"), "{said}");
+    assert!(said.stderr.contains("`one` exited at once with code 3"), "{said}");
 }
 
 #[test]
-fn without_a_daemon_it_is_exit_3() {
+fn missing_daemon_is_exit_3() {
     let world = empty();
     for words in [
         &["task", "list"][..],
@@ -230,7 +230,7 @@ fn without_a_daemon_it_is_exit_3() {
 }
 
 #[test]
-fn a_hang_up_reads_the_services_again() {
+fn sighup_reloads_services() {
     let world = empty();
     let daemon = up(&world);
     let mut listener = world.start(&["bus", "listen", "--event", "started"]);
@@ -244,7 +244,7 @@ fn a_hang_up_reads_the_services_again() {
 }
 
 #[test]
-fn who_waits_for_a_daemon_that_dies_is_told() {
+fn waiting_command_notices_dead_daemon() {
     let world = empty();
     fs::create_dir_all(journal(&world)).unwrap();
     fs::set_permissions(journal(&world), Permissions::from_mode(0o700)).unwrap();

@@ -133,8 +133,7 @@ fn without_ages(screen: &str) -> String {
     words.concat()
 }
 
-/// Sessions of agents that nobody knows: whether one of them runs on this machine is nobody's
-/// business.
+/// Sessions of unknown agents, so that agents that run on this machine do not matter.
 fn filled() -> World {
     let world = empty();
     let asked = ["Write the parser", "Why does the second test fail?", "Draw a map of the house"];
@@ -179,7 +178,7 @@ fn session(provider: &str, number: i64, asked: &str) -> String {
 }
 
 #[test]
-fn sessions_are_listed_opened_filtered_and_searched_in_80_by_24() {
+fn top_works_in_80_by_24() {
     let world = filled();
     let terminal = Terminal::open(&world, 80, 24, &["top", "--all"]);
     expect_file!["screens/top-80x24-list.txt"].assert_eq(&terminal.with(&["q quit"]));
@@ -195,7 +194,7 @@ fn sessions_are_listed_opened_filtered_and_searched_in_80_by_24() {
     terminal.keys(&["q", "/", "robot"]);
     expect_file!["screens/top-80x24-filter.txt"].assert_eq(&terminal.with(&["/robot_"]));
     terminal.keys(&["Enter", "r"]);
-    terminal.with(&["its agent has no command"]);
+    terminal.with(&["its agent has no resume command"]);
     terminal.keys(&["?"]);
     let help = terminal.with(&["┌ keys", "shows all again"]);
     expect_file!["screens/top-80x24-help.txt"].assert_eq(&help);
@@ -203,7 +202,7 @@ fn sessions_are_listed_opened_filtered_and_searched_in_80_by_24() {
 }
 
 #[test]
-fn a_wide_screen_has_the_closer_look_beside_the_list() {
+fn wide_screen_shows_details_beside_list() {
     let world = filled();
     let terminal = Terminal::open(&world, 200, 60, &["top", "--all", "--no-color"]);
     expect_file!["screens/top-200x60.txt"].assert_eq(&terminal.with(&["q quit"]));
@@ -232,7 +231,7 @@ const PLAIN: [&str; 6] = ["0", "1", "2", "7", "39", "49"];
 
 #[cfg(target_os = "linux")]
 #[test]
-fn sixteen_colors_are_enough_and_none_will_do() {
+fn top_works_in_few_or_no_colors() {
     let styles = |arguments: &[&str]| {
         let world = needy("11112222");
         register(&world, "11112222", "waiting");
@@ -256,7 +255,7 @@ fn sixteen_colors_are_enough_and_none_will_do() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn the_command_to_go_on_is_there_whole_in_80_columns() {
+fn resume_command_is_shown_whole() {
     let id = "00000000-1111-4222-8333-444455556666";
     let world = needy(id);
     register(&world, id, "waiting");
@@ -275,10 +274,10 @@ fn the_command_to_go_on_is_there_whole_in_80_columns() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_key_leads_to_the_terminal_of_the_agent() {
+fn key_switches_to_the_agents_terminal() {
     let world = needy("11112222");
     let terminal = Terminal::open(&world, 80, 24, &["top"]);
-    // The agent is in another window of the same tmux, and somebody looks at the first one.
+    // The agent is in another window of the same tmux, and the first one is shown.
     let agent = ["new-window", "-d", "-P", "-F", "#{pane_pid}", "echo the agent; exec sleep 600"];
     let agent = terminal.tmux(&agent).trim().parse().expect("the number of a process");
     register_as(&world, "11112222", "waiting", agent);
@@ -294,7 +293,7 @@ fn a_key_leads_to_the_terminal_of_the_agent() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn the_bell_rings_when_another_session_needs_you_and_not_before() {
+fn bell_rings_for_a_new_need() {
     let world = needy("11112222");
     let terminal = Terminal::open(&world, 80, 24, &["top", "--all", "--bell"]);
     terminal.with(&["claude", "q quit"]);
@@ -305,7 +304,7 @@ fn the_bell_rings_when_another_session_needs_you_and_not_before() {
 }
 
 #[test]
-fn a_mouse_chooses_and_opens_where_it_is_wanted() {
+fn mouse_selects_and_opens() {
     let world = filled();
     let terminal = Terminal::open(&world, 80, 24, &["top", "--all", "--mouse"]);
     terminal.with(&["asked: Write the parser", "q quit"]);
@@ -317,7 +316,7 @@ fn a_mouse_chooses_and_opens_where_it_is_wanted() {
 }
 
 #[test]
-fn what_is_said_while_a_session_is_open_comes_by_itself() {
+fn open_session_shows_new_events() {
     let world = filled();
     let terminal = Terminal::open(&world, 80, 24, &["top", "--all"]);
     terminal.with(&["asked: Write the parser", "q quit"]);
@@ -336,7 +335,7 @@ fn what_is_said_while_a_session_is_open_comes_by_itself() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn it_ends_with_its_terminal() {
+fn top_ends_with_its_terminal() {
     let world = filled();
     let terminal = Terminal::open(&world, 80, 24, &["top", "--all"]);
     terminal.with(&["q quit"]);
@@ -350,7 +349,7 @@ fn it_ends_with_its_terminal() {
 }
 
 #[test]
-fn without_a_terminal_it_says_what_to_do_instead() {
+fn top_without_terminal_has_a_hint() {
     let said = empty().run(&["top"]);
     assert_eq!(said.code, Some(1), "{said}");
     assert!(said.stderr.contains("hansard status --watch"), "{said}");

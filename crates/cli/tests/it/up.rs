@@ -28,7 +28,7 @@ pub(crate) fn up(world: &World) -> Running {
     running
 }
 
-/// Somebody who listens, from a position on.
+/// A listener that starts at a position.
 fn listen(world: &World, options: &[&str]) -> Running {
     world.start(&[&["bus", "listen", "--tract", "cortex"], options].concat())
 }
@@ -38,7 +38,7 @@ fn hear(listener: &mut Running) -> Value {
     loop {
         let line = listener.line().expect("there is more to hear");
         let message: Value = serde_json::from_str(&line).unwrap();
-        // Who is at work is told by the clock.
+        // Running agents are published by the clock.
         if message["tract"] != "cortex" || message["event"] != "status" {
             return message;
         }
@@ -55,7 +55,7 @@ fn health(world: &World) -> PathBuf {
 }
 
 #[test]
-fn what_agents_write_is_recorded_and_told_and_the_end_is_orderly() {
+fn daemon_records_and_publishes() {
     let world = empty();
     ask(&world, "s0", 0);
     let daemon = up(&world);
@@ -75,7 +75,7 @@ fn what_agents_write_is_recorded_and_told_and_the_end_is_orderly() {
     let log = fs::read_to_string(health(&world).join("daemon.log")).unwrap();
     let told: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(told.last().unwrap()["text"], "stopped", "{log}");
-    // Whoever listens goes on where it was with the next daemon.
+    // A listener resumes with the next daemon.
     let daemon = up(&world);
     ask(&world, "s0", 4);
     assert_eq!(hear(&mut listener)["outcome"], "replaced");
@@ -84,7 +84,7 @@ fn what_agents_write_is_recorded_and_told_and_the_end_is_orderly() {
 }
 
 #[test]
-fn history_is_not_told_one_by_one_and_can_be_read() {
+fn history_is_not_published_event_by_event() {
     let transcripts = Transcripts::make("1mb", 51, "0.6");
     // What was written a moment ago may still be written to.
     transcripts.age();
@@ -121,7 +121,7 @@ fn history_is_not_told_one_by_one_and_can_be_read() {
 }
 
 #[test]
-fn how_far_history_is_read_is_said_as_it_goes() {
+fn history_progress_is_published() {
     let transcripts = Transcripts::make("1mb", 52, "0.6");
     transcripts.age();
     let world = reading(&transcripts);
@@ -132,7 +132,7 @@ fn how_far_history_is_read_is_said_as_it_goes() {
 }
 
 #[test]
-fn a_folder_that_is_made_anew_is_watched_again() {
+fn recreated_folder_is_watched_again() {
     let world = empty();
     ask(&world, "s0", 0);
     let _daemon = up(&world);
@@ -162,7 +162,7 @@ pub(crate) fn millis() -> i64 {
 }
 
 #[test]
-fn its_folder_is_private_again_whatever_somebody_did_to_it() {
+fn journal_folder_is_made_private_again() {
     let world = empty();
     assert_eq!(up(&world).terminate().code, Some(0));
     fs::set_permissions(health(&world), fs::Permissions::from_mode(0o755)).unwrap();
@@ -173,7 +173,7 @@ fn its_folder_is_private_again_whatever_somebody_did_to_it() {
 }
 
 #[test]
-fn whole_events_come_only_to_those_who_name_them() {
+fn journal_tract_must_be_requested() {
     let world = empty();
     ask(&world, "s0", 0);
     let _daemon = up(&world);
@@ -187,7 +187,7 @@ fn whole_events_come_only_to_those_who_name_them() {
 }
 
 #[test]
-fn whole_events_can_be_listened_to() {
+fn whole_events_can_be_received() {
     let world = empty();
     ask(&world, "s0", 0);
     let _daemon = up(&world);
@@ -204,7 +204,7 @@ fn whole_events_can_be_listened_to() {
 }
 
 #[test]
-fn a_second_daemon_is_refused_and_the_first_undisturbed() {
+fn second_daemon_is_refused() {
     let world = empty();
     let daemon = up(&world);
     for arguments in [&["up"][..], &["up", "--detach"]] {
@@ -223,7 +223,7 @@ fn a_second_daemon_is_refused_and_the_first_undisturbed() {
 }
 
 #[test]
-fn further_signals_hurry_the_end_and_it_is_orderly_all_the_same() {
+fn further_signals_hurry_an_orderly_stop() {
     let world = empty();
     ask(&world, "s0", 0);
     let daemon = up(&world);
@@ -231,7 +231,7 @@ fn further_signals_hurry_the_end_and_it_is_orderly_all_the_same() {
     let end = std::thread::scope(|scope| {
         scope.spawn(|| {
             let signal = || Command::new("kill").args(["-TERM", &pid]).status().unwrap();
-            // At every instant of its end, until there is nobody to be told.
+            // At every instant of its stop, until the process is gone.
             while signal().success() {}
         });
         daemon.end()
@@ -242,7 +242,7 @@ fn further_signals_hurry_the_end_and_it_is_orderly_all_the_same() {
 }
 
 #[test]
-fn what_the_daemon_says_is_in_the_registry_as_it_says_it() {
+fn daemon_messages_match_the_registry() {
     let world = empty();
     let daemon = up(&world);
     let mut listener = world.start(&["bus", "listen"]);
@@ -272,7 +272,7 @@ fn what_the_daemon_says_is_in_the_registry_as_it_says_it() {
 }
 
 #[test]
-fn who_asks_for_an_agent_is_answered() {
+fn agent_request_is_answered() {
     let world = empty();
     let daemon = up(&world);
     let mut listener = listen(&world, &[]);
@@ -288,7 +288,7 @@ fn who_asks_for_an_agent_is_answered() {
 }
 
 #[test]
-fn one_in_the_background_is_ended_with_down() {
+fn down_stops_a_detached_daemon() {
     let world = empty();
     assert_eq!(world.run(&["down"]).code, Some(3));
     assert_eq!(world.run(&["reload"]).code, Some(3));
@@ -300,7 +300,7 @@ fn one_in_the_background_is_ended_with_down() {
 }
 
 #[test]
-fn what_a_killed_daemon_left_is_replaced() {
+fn leftovers_of_killed_daemon_are_replaced() {
     let world = empty();
     up(&world).kill();
     assert!(health(&world).join("callosum.sock").exists());
@@ -309,7 +309,7 @@ fn what_a_killed_daemon_left_is_replaced() {
 }
 
 #[test]
-fn settings_are_read_again_and_a_faulty_file_is_refused_with_its_line() {
+fn reload_refuses_faulty_settings() {
     let world = empty();
     let config = world.home().join(".local/share/hansard/config.toml");
     let daemon = up(&world);
@@ -331,7 +331,7 @@ fn settings_are_read_again_and_a_faulty_file_is_refused_with_its_line() {
 }
 
 #[test]
-fn services_and_tasks_run_inside_it_and_end_with_it() {
+fn services_and_tasks_end_with_the_daemon() {
     let world = empty();
     let journal = world.home().join(".local/share/hansard");
     fs::create_dir_all(&journal).unwrap();
@@ -341,7 +341,7 @@ fn services_and_tasks_run_inside_it_and_end_with_it() {
     fs::write(journal.join("services.toml"), services).unwrap();
     let daemon = up(&world);
     let mut listener = world.start(&["bus", "listen", "--tract", "supervisor"]);
-    // Whoever looks hears how it does.
+    // The status shows it.
     let status = loop {
         let message = hear(&mut listener);
         if message["event"] == "status" {
@@ -371,14 +371,14 @@ fn services_and_tasks_run_inside_it_and_end_with_it() {
     assert!(!is_alive.unwrap().status.success(), "what it started ends with it");
 }
 
-/// Waits until the daemon has said something.
+/// Waits until the daemon has logged a text.
 fn wait_for_log(world: &World, text: &str) {
     let log = health(world).join("daemon.log");
     while !fs::read_to_string(&log).unwrap().contains(text) {}
 }
 
 #[test]
-fn the_system_is_told_how_to_start_it() {
+fn install_writes_a_service_file() {
     let world = empty();
     let installed = json(&world.run(&["--json", "up", "--install"])).remove(0);
     assert_eq!(installed["changed"], true);

@@ -1,5 +1,5 @@
-//! Killed at any instant and started again, the daemon records everything once, and whoever reads
-//! from the beginning hears every event once and in order.
+//! Killed at any instant and started again, the daemon records everything once, and a
+//! subscriber that starts at 0 gets every event once and in order.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::writer::Writer;
 const SHARE: u32 = 8;
 
 #[test]
-fn a_killed_daemon_misses_nothing_and_tells_every_event_once() {
+fn killed_daemon_publishes_every_event_once() {
     let transcripts = Transcripts::make("1mb", 61, "0.6");
     let undisturbed = reading(&transcripts);
     ingest(&undisturbed);
@@ -38,7 +38,7 @@ fn a_killed_daemon_misses_nothing_and_tells_every_event_once() {
     }
     while writer.write(&mut dice) {}
     transcripts.age();
-    // What is written last, and what nobody will finish any more.
+    // What is written last, and a line that will never be finished.
     ingest(&world);
     assert_held(&world, &events);
     assert_same(&counted(&world), &totals);
@@ -51,7 +51,7 @@ fn a_killed_daemon_misses_nothing_and_tells_every_event_once() {
     assert_eq!(doctor["ok"], true, "{doctor}");
 }
 
-/// The positions of the first events that one hears who begins at the beginning.
+/// The positions of the first events for a subscriber that starts at 0.
 fn positions(world: &World, count: usize) -> Vec<u64> {
     let arguments = ["bus", "listen", "--tract", "cortex", "--from", "0"];
     let mut listener: Running = world.start(&arguments);

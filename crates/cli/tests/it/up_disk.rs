@@ -8,7 +8,7 @@ use std::process::Command;
 use crate::empty;
 use crate::follow::prompt;
 
-/// Everything happens in one shell, because nobody else sees the disk. `$1` is the disk, `$2` the
+/// Everything happens in one shell, because other processes do not see the mount. `$1` is the disk, `$2` the
 /// program, `$3` a line of a transcript.
 const SCRIPT: &str = r#"
     set -e
@@ -37,7 +37,7 @@ const SCRIPT: &str = r#"
 "#;
 
 #[test]
-fn a_full_disk_stops_recording_only_and_it_goes_on_by_itself() {
+fn recording_resumes_after_a_full_disk() {
     let world = empty();
     let disk = world.home().join("disk");
     std::fs::create_dir(&disk).unwrap();

@@ -1,4 +1,4 @@
-//! The daemon over HTTP: the same answers as the commands give, for whoever has the token.
+//! The daemon over HTTP: the same answers as the commands give, with the token.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -44,7 +44,7 @@ pub(crate) fn get(address: &str, token: &str, path: &str) -> (u16, Value) {
 }
 
 #[test]
-fn http_answers_what_commands_print() {
+fn http_equals_command_output() {
     let world = empty();
     let file = world.home().join(".claude/projects/-home-dev-app/s0.jsonl");
     (0..3).for_each(|number| append(&file, prompt("s0", number).as_bytes()));
@@ -77,7 +77,7 @@ fn http_answers_what_commands_print() {
 }
 
 #[test]
-fn what_holds_over_sessions_is_told_and_one_is_taken_away() {
+fn totals_follow_a_deleted_session() {
     let world = empty();
     let file = world.home().join(".claude/projects/-home-dev-app/s0.jsonl");
     (0..3).for_each(|number| append(&file, prompt("s0", number).as_bytes()));
@@ -121,7 +121,7 @@ fn what_holds_over_sessions_is_told_and_one_is_taken_away() {
 }
 
 #[test]
-fn approvals_are_told_with_what_became_of_them() {
+fn approvals_are_listed_with_decisions() {
     let world = empty();
     let now = Time::from_millis(millis());
     let lines: Vec<String> = [
@@ -174,7 +174,7 @@ fn open_to_nobody(folder: &Path) -> String {
 }
 
 #[test]
-fn another_user_of_the_machine_can_read_and_write_nothing() {
+fn other_users_have_no_access() {
     if !rustix::process::geteuid().is_root() {
         println!("SKIPPED: only root can send somebody else");
         return;
@@ -195,7 +195,7 @@ fn another_user_of_the_machine_can_read_and_write_nothing() {
     hook.stdin(Stdio::null());
     assert!(hook.status().unwrap().success());
     assert_eq!(open_to_nobody(&journal), "");
-    // The folder keeps everybody out; without it every single file does.
+    // The folder keeps other users out; without it every single file does.
     let mut folders = vec![journal.clone()];
     while let Some(folder) = folders.pop() {
         fs::set_permissions(&folder, fs::Permissions::from_mode(0o777)).unwrap();
@@ -208,7 +208,7 @@ fn another_user_of_the_machine_can_read_and_write_nothing() {
 }
 
 #[test]
-fn a_door_that_cannot_be_opened_stops_nothing_else() {
+fn http_failure_stops_nothing_else() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();
     let world = empty();
@@ -219,7 +219,7 @@ fn a_door_that_cannot_be_opened_stops_nothing_else() {
     let daemon = up(&world);
     let said = world.run(&["web"]);
     assert_eq!(said.code, Some(1), "{said}");
-    assert!(said.stderr.contains("does not answer over HTTP"), "{said}");
+    assert!(said.stderr.contains("does not serve HTTP"), "{said}");
     let ended = daemon.terminate();
     assert_eq!(ended.code, Some(0));
     assert!(ended.stderr.contains(&format!("cannot listen on `127.0.0.1:{port}`")), "{ended}");
@@ -230,7 +230,7 @@ fn a_door_that_cannot_be_opened_stops_nothing_else() {
     assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
 }
 
-/// A rollout of Codex in which somebody asks something, and its session.
+/// A rollout of Codex with a prompt, and its session.
 fn codex(world: &World) -> &'static str {
     let session = "00000000-0000-0000-0000-00000000000a";
     let name = format!("rollout-2026-11-15T10-00-00-{session}.jsonl");
@@ -251,7 +251,7 @@ fn codex(world: &World) -> &'static str {
 }
 
 #[test]
-fn what_only_telemetry_tells_is_recorded_once_and_the_rest_is_counted() {
+fn telemetry_is_recorded_once() {
     let world = empty();
     let session = codex(&world);
     assert_eq!(world.run(&["ingest", "--once"]).code, Some(0));

@@ -1,4 +1,4 @@
-//! `hansard bus send`: a message to everybody who listens.
+//! `hansard bus send`: sends a message to all clients.
 
 use std::io::{self, ErrorKind, IsTerminal, Read};
 use std::path::Path;
@@ -7,45 +7,45 @@ use clap::Args;
 
 use bus::{Draft, LineFault, Message, SendOutcome};
 
-use super::Done;
-use super::texts::Texts;
+use super::Completion;
+use super::json_splitter::JsonSplitter;
 use crate::error::CliError;
-use crate::output::Output;
+use crate::output::CliOutput;
 
-/// Send a message to everybody who listens.
+/// Send a message to all clients.
 ///
-/// `send TRACT EVENT [KEY=VALUE]…`: a value that is JSON is sent as such, everything else as text.
-/// `send '{…}'`: a message as JSON. Without words, JSON texts are read from stdin, and each is
-/// sent when it is complete.
+/// `send TRACT EVENT [KEY=VALUE]…` sends a value as JSON if it is valid JSON, else as text.
+/// `send '{…}'` sends one JSON object. Without arguments it reads JSON texts from stdin and sends
+/// each as soon as it is complete.
 #[derive(Args)]
-pub(crate) struct Send {
+pub(crate) struct SendArgs {
     /// TRACT EVENT [KEY=VALUE]…, or one JSON object
     #[arg(value_name = "WORD")]
     words: Vec<String>,
 }
 
-/// Fields that listeners expect to be texts, whatever they look like.
+/// Fields that clients expect to be strings, even if they look like numbers.
 const TEXTS: &[&str] = &["day", "segment", "ref", "stream", "facet", "id", "agent_id", "import_id"];
 
-/// Bytes of stdin read at a time.
+/// Bytes of one read from stdin.
 const READ_MAX: usize = 64 << 10;
 
-impl Send {
-    pub(super) fn run(&self, path: &Path, output: &mut Output) -> Result<Done, CliError> {
+impl SendArgs {
+    pub(super) fn run(&self, path: &Path, output: &mut CliOutput) -> Result<Completion, CliError> {
         if self.words.is_empty() && !io::stdin().is_terminal() {
             return send_stdin(path, output);
         }
         send(path, &message(&self.words)?, output)?;
         output.note("Sent");
-        Ok(Done::Yes)
+        Ok(Completion::Success)
     }
 }
 
-pub(super) fn send(path: &Path, message: &Message, output: &mut Output) -> Result<(), CliError> {
+pub(super) fn send(path: &Path, message: &Message, output: &mut CliOutput) -> Result<(), CliError> {
     match bus::send(path, std::slice::from_ref(message)) {
         SendOutcome::Delivered => Ok(()),
         SendOutcome::Written => {
-            output.note("the bus has not said that it has read the message");
+            output.note("the bus did not confirm that it read the message");
             Ok(())
         }
         SendOutcome::NotSent(error) => {
@@ -57,32 +57,32 @@ pub(super) fn send(path: &Path, message: &Message, output: &mut Output) -> Resul
                 format!("cannot send to `{}`: {error}", path.display())
             };
             let error = CliError::new("no_bus", told).hint("`hansard bus serve` starts one");
-            Err(if is_absent { error.absent() } else { error })
+            Err(if is_absent { error.not_running() } else { error })
         }
     }
 }
 
-fn send_stdin(path: &Path, output: &mut Output) -> Result<Done, CliError> {
-    let mut texts = Texts::new();
+fn send_stdin(path: &Path, output: &mut CliOutput) -> Result<Completion, CliError> {
+    let mut texts = JsonSplitter::new();
     let mut sent = 0_u64;
     let mut buffer = vec![0; READ_MAX];
     loop {
         let count = io::stdin().read(&mut buffer)?;
         let whole = if count == 0 {
-            texts.end().into_iter().collect()
+            texts.finish().into_iter().collect()
         } else {
             texts.feed(&buffer[..count])
         };
         let bad = |line: u64, fault: LineFault, sent: u64| {
             let told = format!("line {line} of the input: {fault}");
-            CliError::new("bad_message", told).hint(format!("{sent} sent before it"))
+            CliError::new("bad_message", told).hint(format!("{sent} messages were sent before it"))
         };
         for text in whole {
             let parsed = Message::parse(&text.bytes);
             send(path, &parsed.map_err(|fault| bad(text.line, fault, sent))?, output)?;
             sent += 1;
         }
-        // One that never ends would take all memory.
+        // A text that never ends would take all memory.
         if let Some(line) = texts.too_long() {
             return Err(bad(line, LineFault::TooLong, sent));
         }
@@ -91,22 +91,22 @@ fn send_stdin(path: &Path, output: &mut Output) -> Result<Done, CliError> {
         }
     }
     if sent == 0 {
-        return Err(CliError::new("bad_message", "there is nothing on stdin to send"));
+        return Err(CliError::new("bad_message", "stdin has no message to send"));
     }
     output.note("Sent");
-    Ok(Done::Yes)
+    Ok(Completion::Success)
 }
 
-/// The message that words describe.
+/// Builds the message from the arguments.
 fn message(words: &[String]) -> Result<Message, CliError> {
     let bad = |told: String| CliError::new("bad_message", told);
     match words {
         [first, ..] if first.starts_with('{') => {
             let text = words.join(" ");
-            // A message is one line; between its parts a line break is a blank.
-            let texts = Texts::new().all(text.as_bytes());
+            // A message must be one line, so line breaks between its parts become spaces.
+            let texts = JsonSplitter::new().all(text.as_bytes());
             let [text] = texts.as_slice() else {
-                return Err(bad("that is not one JSON object".to_owned()));
+                return Err(bad("not a single JSON object".to_owned()));
             };
             Message::parse(&text.bytes).map_err(|fault| bad(format!("the message: {fault}")))
         }
@@ -117,7 +117,7 @@ fn message(words: &[String]) -> Result<Message, CliError> {
             }
             Ok(draft.build()?)
         }
-        _ => Err(bad("a message has a tract and an event".to_owned())
+        _ => Err(bad("a message needs a tract and an event".to_owned())
             .hint("`hansard bus send TRACT EVENT [KEY=VALUE]…`")),
     }
 }
@@ -127,7 +127,7 @@ fn field(draft: Draft, word: &str) -> Result<Draft, CliError> {
     let (name, value) = word.split_once('=').ok_or_else(|| refused("is not KEY=VALUE"))?;
     match name {
         "" => Err(refused("has no name before the `=`")),
-        "tract" | "event" => Err(refused("names what the first two words say already")),
+        "tract" | "event" => Err(refused("is already given by the first two arguments")),
         _ if TEXTS.contains(&name) && !value.starts_with('"') => Ok(draft.with(name, value)),
         _ => match draft.clone().with_raw(name, value) {
             Ok(draft) => Ok(draft),

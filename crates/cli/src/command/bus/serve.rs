@@ -1,4 +1,4 @@
-//! `hansard bus serve`: a bus and nothing else.
+//! `hansard bus serve`: runs a bus without a daemon.
 
 use clap::Args;
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -6,22 +6,22 @@ use signal_hook::iterator::Signals;
 
 use bus::{Notice, Server, ServerSettings, make_private};
 
-use super::{At, Done, Global};
+use super::{Completion, Global, SocketArgs};
 use crate::error::CliError;
-use crate::output::Output;
+use crate::output::CliOutput;
 
 #[derive(Args)]
-pub(crate) struct Serve {}
+pub(crate) struct ServeArgs {}
 
-impl Serve {
+impl ServeArgs {
     pub(super) fn run(
         &self,
-        at: &At,
+        at: &SocketArgs,
         global: &Global,
-        output: &mut Output,
-    ) -> Result<Done, CliError> {
+        output: &mut CliOutput,
+    ) -> Result<Completion, CliError> {
         let path = at.path(global)?;
-        // The journal's own folder is nobody else's business; one that was named is left alone.
+        // The default folder is ours and becomes private; a folder named by `--socket` is left alone.
         if at.socket.is_none()
             && let Some(folder) = path.parent()
         {
@@ -42,9 +42,9 @@ impl Serve {
         output.note(format!("listening on {}", path.display()));
         let ran = server.run();
         signaled.close();
-        // It ends with the signals.
+        // The thread ends when the signals are closed.
         let _ = waiting.join();
         ran?;
-        Ok(Done::Yes)
+        Ok(Completion::Success)
     }
 }

@@ -1,4 +1,4 @@
-//! `hansard bus stats`: who is connected and what went through.
+//! `hansard bus stats`: the connected clients and what was relayed.
 
 use std::path::Path;
 use std::time::Duration;
@@ -10,28 +10,28 @@ use signal_hook::iterator::Signals;
 
 use bus::Message;
 
-use super::Done;
+use super::Completion;
 use crate::error::CliError;
-use crate::output::{Output, Style, one_line};
+use crate::output::{CliOutput, Style, one_line};
 
 #[derive(Args)]
-pub(crate) struct Stats {
-    /// Tell again every two seconds, until Ctrl-C
+pub(crate) struct StatsArgs {
+    /// Print again every two seconds, until Ctrl-C
     #[arg(long)]
     watch: bool,
 }
 
-/// Time between two looks.
+/// The interval of `--watch`.
 const EVERY: Duration = Duration::from_secs(2);
 
-/// Letters of a name in the table.
+/// Characters of a name in the table.
 const NAME_MAX: usize = 24;
 
-impl Stats {
-    pub(super) fn run(&self, path: &Path, output: &mut Output) -> Result<Done, CliError> {
+impl StatsArgs {
+    pub(super) fn run(&self, path: &Path, output: &mut CliOutput) -> Result<Completion, CliError> {
         print(&bus::query_stats(path)?, output)?;
         if !self.watch {
-            return Ok(Done::Yes);
+            return Ok(Completion::Success);
         }
         let (stopped, stop) = std::sync::mpsc::sync_channel::<()>(0);
         let mut signals = Signals::new([SIGINT, SIGTERM])?;
@@ -42,11 +42,11 @@ impl Stats {
         while stop.recv_timeout(EVERY) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
             print(&bus::query_stats(path)?, output)?;
         }
-        Ok(Done::Yes)
+        Ok(Completion::Success)
     }
 }
 
-fn print(stats: &Message, output: &mut Output) -> Result<(), CliError> {
+fn print(stats: &Message, output: &mut CliOutput) -> Result<(), CliError> {
     if output.json() {
         output.line(stats.ascii_line())?;
         return output.flush();
@@ -93,7 +93,7 @@ fn print(stats: &Message, output: &mut Output) -> Result<(), CliError> {
     output.flush()
 }
 
-/// The counts of a map that are not zero.
+/// Returns the counts that are not zero.
 fn counts(map: &Value) -> Vec<(String, u64)> {
     let entries = map.as_object().into_iter().flatten();
     let counts = entries.map(|(name, count)| (name.clone(), count.as_u64().unwrap_or(0)));

@@ -1,27 +1,27 @@
-//! The terminal an agent runs in: found by its process, and gone to where tmux holds it.
+//! The terminal of an agent: found by its process, and switched to if it is a tmux pane.
 
 use std::path::PathBuf;
 use std::process::Command;
 
-/// Goes to the terminal of a process; what to say of it.
+/// Switches to the terminal of a process; returns a note for the user.
 pub(super) fn go_to(pid: Option<u32>) -> String {
-    let Some(pid) = pid else { return "no process of it is known".to_owned() };
+    let Some(pid) = pid else { return "its process is unknown".to_owned() };
     let Some(terminal) = terminal_of(pid) else {
         return format!("process {pid} has no terminal");
     };
     let Some(pane) = pane_of(&terminal.display().to_string()) else {
-        return format!("it runs on {} (pid {pid}), which is no pane of tmux", terminal.display());
+        return format!("it runs on {} (pid {pid}), which is not a tmux pane", terminal.display());
     };
     if std::env::var_os("TMUX").is_none() {
         return format!("tmux attach -t {pane}");
     }
     match tmux(&["switch-client", "-t", &pane]) {
-        Some(_) => format!("gone to {pane}"),
-        None => format!("tmux does not go to {pane}"),
+        Some(_) => format!("switched to {pane}"),
+        None => format!("tmux cannot switch to {pane}"),
     }
 }
 
-/// The terminal on one of the first three descriptors of a process.
+/// Returns the terminal on one of the first three descriptors of a process.
 fn terminal_of(pid: u32) -> Option<PathBuf> {
     let of = |number: u32| std::fs::read_link(format!("/proc/{pid}/fd/{number}")).ok();
     let is_terminal = |path: &PathBuf| {
@@ -41,7 +41,7 @@ fn pane_of(terminal: &str) -> Option<String> {
     panes.find(|(tty, _)| *tty == terminal).map(|(_, pane)| pane.to_owned())
 }
 
-/// What tmux answers, if it is there and does what it is told.
+/// Runs tmux; returns its output if it succeeded.
 fn tmux(words: &[&str]) -> Option<String> {
     let answer = Command::new("tmux").args(words).output().ok()?;
     answer.status.success().then(|| String::from_utf8_lossy(&answer.stdout).into_owned())

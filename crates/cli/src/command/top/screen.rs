@@ -1,4 +1,4 @@
-//! The terminal: taken for as long as it is needed, and given back however this ends.
+//! The terminal in full-screen mode, restored however the program ends.
 
 use std::io::{self, Write};
 use std::time::Duration;
@@ -17,22 +17,22 @@ use ratatui::{Frame, Terminal};
 
 use super::state::Key;
 
-/// The whole terminal.
+/// The terminal in full-screen mode.
 pub(super) struct Screen<'a> {
     terminal: Terminal<CrosstermBackend<&'a mut dyn Write>>,
 }
 
-/// What came from it.
+/// Input from the terminal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Input {
     Key(Key),
-    /// It has another size.
+    /// The size has changed.
     Resized,
 }
 
 impl<'a> Screen<'a> {
-    pub(super) fn take(writer: &'a mut dyn Write, has_mouse: bool) -> io::Result<Screen<'a>> {
-        // From here on whatever happens gives it back.
+    pub(super) fn enter(writer: &'a mut dyn Write, has_mouse: bool) -> io::Result<Screen<'a>> {
+        // Built before raw mode starts, so that its `drop` restores the terminal after any error.
         let mut screen = Screen { terminal: Terminal::new(CrosstermBackend::new(writer))? };
         enable_raw_mode()?;
         execute!(screen.terminal.backend_mut(), EnterAlternateScreen)?;
@@ -47,27 +47,29 @@ impl<'a> Screen<'a> {
         paint: impl FnOnce(&mut Frame<'_>) -> T,
     ) -> io::Result<T> {
         let mut shown = T::default();
-        // A terminal that knows of it shows the whole picture at once.
+        // Terminals with synchronized updates show the whole frame at once.
         execute!(self.terminal.backend_mut(), BeginSynchronizedUpdate)?;
         self.terminal.draw(|frame| shown = paint(frame))?;
         execute!(self.terminal.backend_mut(), EndSynchronizedUpdate)?;
         Ok(shown)
     }
 
-    /// Makes itself heard.
+    /// Rings the bell.
     pub(super) fn ring(&mut self) -> io::Result<()> {
         let backend = self.terminal.backend_mut();
         backend.write_all(b"\x07")?;
         io::Write::flush(backend)
     }
 
-    /// What is pressed next, if something is in time.
+    /// Waits for the next input up to a limit.
     pub(super) fn next(&self, limit: Duration) -> io::Result<Option<Input>> {
         if !event::poll(limit)? {
             return Ok(None);
         }
         Ok(match event::read()? {
-            Event::Key(key) if key.kind != KeyEventKind::Release => named(key).map(Input::Key),
+            Event::Key(key) if key.kind != KeyEventKind::Release => {
+                translate_key(key).map(Input::Key)
+            }
             Event::Mouse(mouse) => match mouse.kind {
                 MouseEventKind::ScrollUp => Some(Input::Key(Key::Up)),
                 MouseEventKind::ScrollDown => Some(Input::Key(Key::Down)),
@@ -82,7 +84,7 @@ impl<'a> Screen<'a> {
 
 impl Drop for Screen<'_> {
     fn drop(&mut self) {
-        // A terminal that is gone needs nothing.
+        // Errors are ignored: a terminal that is gone needs no restoring.
         let backend = self.terminal.backend_mut();
         let _ = execute!(backend, DisableMouseCapture, LeaveAlternateScreen);
         let _ = disable_raw_mode();
@@ -90,7 +92,7 @@ impl Drop for Screen<'_> {
     }
 }
 
-fn named(key: KeyEvent) -> Option<Key> {
+fn translate_key(key: KeyEvent) -> Option<Key> {
     let has_control = key.modifiers.contains(KeyModifiers::CONTROL);
     Some(match key.code {
         KeyCode::Char('c') if has_control => Key::Interrupt,

@@ -1,19 +1,30 @@
-//! What is on the screen, and what a key does to it.
+//! The state of the screen, and what keys do to it.
 //!
-//! Pure: what was seen and read is handed in, and what has to be done outside is asked for.
+//! Pure: data comes in through methods, and actions that need IO are returned as [`TopAction`].
+//!
+//! ```text
+//!            Enter                     Enter
+//!   List ───────────► Transcript ◄─────────── Hits
+//!     ▲                    │                    ▲ │
+//!     └──────Esc, q────────┴──────Esc, q────────┼─┘
+//!     any view ── s, words, Enter ──────────────┘
+//! ```
+//!
+//! Two modes lie over every view: the help, which the next key closes, and the input line of the
+//! filter or the search, which takes all letters until Enter or Esc.
 
 use std::collections::BTreeSet;
 
 use event::{SessionId, Time};
 
-use super::talk::{Spoken, Talk};
+use super::transcript::{Transcript, TranscriptLine};
 
-/// Letters that can be typed into a line.
+/// Characters of the input line.
 const TYPED_MAX: usize = 200;
 
 /// One session in the list.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) struct Row {
+pub(super) struct SessionRow {
     pub id: SessionId,
     pub group: &'static str,
     pub provider: String,
@@ -21,11 +32,11 @@ pub(super) struct Row {
     pub since: Time,
     pub current: String,
     pub title: String,
-    /// What a closer look shows, a line each.
+    /// The lines of the details.
     pub detail: Vec<Detail>,
 }
 
-/// A line of a closer look.
+/// A line of the details.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Detail {
     pub text: String,
@@ -39,33 +50,33 @@ pub(super) enum Weight {
     Aside,
 }
 
-/// Something that was found.
+/// A search hit.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) struct Finding {
+pub(super) struct HitLines {
     pub id: SessionId,
     pub seq: u64,
     pub at: Time,
     pub head: String,
-    /// Pieces of the text, and whether each is what was looked for.
+    /// Pieces of the snippet, and whether each is a match.
     pub snippet: Vec<(String, bool)>,
 }
 
-/// What is looked at.
+/// The present view.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) enum View {
+pub(super) enum TopView {
     List,
-    Talk(Talk),
-    Found { words: String, findings: Vec<Finding>, selected: usize },
+    Transcript(Transcript),
+    Hits { words: String, findings: Vec<HitLines>, selected: usize },
 }
 
-/// What is being typed.
+/// What the input line is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Typing {
     Filter,
     Search,
 }
 
-/// A key, whatever the terminal calls it.
+/// A key, independent of the terminal's encoding.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Key {
     Letter(char),
@@ -78,67 +89,67 @@ pub(super) enum Key {
     Enter,
     Back,
     Erase,
-    /// A row of the screen was clicked on.
+    /// A click on a row of the screen.
     Click(u16),
     Interrupt,
 }
 
-/// What has to be done outside.
+/// An action that needs IO.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum Act {
+pub(super) enum TopAction {
     Quit,
-    /// Read the talk of a session, at its end or around an event.
+    /// Read a session, at its end or around an event.
     Open {
         id: SessionId,
         at: Option<u64>,
     },
-    /// Read what was before the first line of the talk.
+    /// Read the events before the first line.
     Earlier,
     Search(String),
-    /// Say how its agent goes on with it.
+    /// Show the command that resumes it.
     Resume(SessionId),
-    /// Go to the terminal it runs in.
+    /// Switch to the terminal it runs in.
     Jump(SessionId),
 }
 
-/// Everything that is on the screen.
-pub(super) struct State {
-    pub rows: Vec<Row>,
+/// Everything on the screen.
+pub(super) struct TopState {
+    pub rows: Vec<SessionRow>,
     pub selected: Option<SessionId>,
     pub filter: String,
-    pub view: View,
+    pub view: TopView,
     pub typing: Option<Typing>,
-    /// What has been typed of a search.
+    /// The search words typed so far.
     pub words: String,
     pub has_help: bool,
-    /// Something to say, until the next key.
+    /// A note, until the next key.
     pub note: Option<String>,
-    /// What the selected session runs on and what it cost, once that was looked up.
+    /// Model, tokens and cost of the selected session, once looked up.
     pub used: Option<(SessionId, String)>,
-    /// What keeps us from knowing everything.
+    /// Why the list may be incomplete.
     pub trouble: Option<String>,
     pub now: Time,
-    /// What the last picture showed.
-    pub shown: Shown,
+    /// What the last frame showed.
+    pub shown: VisibleLines,
 }
 
-/// What a picture had room for.
+/// What fit on the screen.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(super) struct Shown {
-    /// Lines of the present view, from this one on.
+pub(super) struct VisibleLines {
+    /// The first line shown of the present view, and how many.
     pub first: usize,
     pub count: usize,
-    /// The session on each row of the screen.
+    /// The list index of the session on each row of the screen.
     pub clickable: Vec<(u16, usize)>,
 }
 
-impl State {
-    pub(super) fn new(now: Time) -> State {
-        State {
+impl TopState {
+    pub(super) fn new(now: Time) -> TopState {
+        TopState {
             rows: Vec::new(),
             selected: None,
             filter: String::new(),
-            view: View::List,
+            view: TopView::List,
             typing: None,
             words: String::new(),
             has_help: false,
@@ -146,93 +157,95 @@ impl State {
             used: None,
             trouble: None,
             now,
-            shown: Shown::default(),
+            shown: VisibleLines::default(),
         }
     }
 
-    /// Takes what was seen now. The selection stays with its session.
-    pub(super) fn seen(&mut self, rows: Vec<Row>, trouble: Option<String>, now: Time) {
+    /// Takes a new list. The selection stays with its session, not with its row.
+    pub(super) fn set_rows(&mut self, rows: Vec<SessionRow>, trouble: Option<String>, now: Time) {
         self.rows = rows;
         self.used = None;
         self.trouble = trouble;
         self.now = now;
-        self.settle();
+        self.ensure_selection();
     }
 
-    /// The sessions that fit the filter, in their order.
-    pub(super) fn listed(&self) -> Vec<&Row> {
+    /// Returns the sessions that match the filter, in order.
+    pub(super) fn listed(&self) -> Vec<&SessionRow> {
         let wanted = self.filter.to_lowercase();
         let words: Vec<&str> = wanted.split_whitespace().collect();
-        let fits = |row: &&Row| {
-            let Row { group, provider, place, current, title, id, .. } = row;
+        let fits = |row: &&SessionRow| {
+            let SessionRow { group, provider, place, current, title, id, .. } = row;
             let all = format!("{group} {provider} {place} {current} {title} {id}").to_lowercase();
             words.iter().all(|word| all.contains(word))
         };
         self.rows.iter().filter(fits).collect()
     }
 
-    /// Those that need somebody.
-    pub(super) fn in_need(&self) -> BTreeSet<SessionId> {
+    /// Returns the sessions that need the user.
+    pub(super) fn needing_user(&self) -> BTreeSet<SessionId> {
         let needs = self.rows.iter().filter(|row| row.group == "needs you");
         needs.map(|row| row.id.clone()).collect()
     }
 
-    /// The place of the selection in the list.
+    /// Returns the index of the selection in the list.
     pub(super) fn place(&self) -> Option<usize> {
         let selected = self.selected.as_ref()?;
         self.listed().iter().position(|row| row.id == *selected)
     }
 
-    pub(super) fn selected_row(&self) -> Option<&Row> {
+    pub(super) fn selected_row(&self) -> Option<&SessionRow> {
         self.place().and_then(|place| self.listed().get(place).copied())
     }
 
-    /// The session that keys are about.
-    fn subject(&self) -> Option<SessionId> {
+    /// Returns the session that keys act on.
+    fn target_session(&self) -> Option<SessionId> {
         match &self.view {
-            View::List => self.selected_row().map(|row| row.id.clone()),
-            View::Talk(talk) => Some(talk.id.clone()),
-            View::Found { findings, selected, .. } => {
+            TopView::List => self.selected_row().map(|row| row.id.clone()),
+            TopView::Transcript(transcript) => Some(transcript.id.clone()),
+            TopView::Hits { findings, selected, .. } => {
                 findings.get(*selected).map(|finding| finding.id.clone())
             }
         }
     }
 
-    /// A talk was read.
-    pub(super) fn opened(&mut self, talk: Talk) {
-        self.view = View::Talk(talk);
+    /// Shows a session.
+    pub(super) fn open_transcript(&mut self, transcript: Transcript) {
+        self.view = TopView::Transcript(transcript);
     }
 
-    /// What was before it was read.
-    pub(super) fn earlier(&mut self, spoken: Vec<Spoken>, from_seq: u64) {
-        if let View::Talk(talk) = &mut self.view {
-            talk.put_before(spoken, from_seq);
+    /// Adds earlier lines to the open session.
+    pub(super) fn prepend_lines(&mut self, spoken: Vec<TranscriptLine>, from_seq: u64) {
+        if let TopView::Transcript(transcript) = &mut self.view {
+            transcript.prepend(spoken, from_seq);
         }
     }
 
-    /// What has been recorded of it since was read.
-    pub(super) fn heard(&mut self, spoken: Vec<Spoken>, to_seq: u64) {
-        if let View::Talk(talk) = &mut self.view {
-            talk.put_behind(spoken, to_seq);
+    /// Adds new lines to the open session.
+    pub(super) fn append_lines(&mut self, spoken: Vec<TranscriptLine>, to_seq: u64) {
+        if let TopView::Transcript(transcript) = &mut self.view {
+            transcript.append(spoken, to_seq);
         }
     }
 
-    pub(super) fn found(&mut self, words: String, findings: Vec<Finding>) {
-        self.view = View::Found { words, findings, selected: 0 };
+    pub(super) fn show_hits(&mut self, words: String, findings: Vec<HitLines>) {
+        self.view = TopView::Hits { words, findings, selected: 0 };
     }
 
-    /// A key was pressed; what has to be done for it.
-    pub(super) fn press(&mut self, key: Key) -> Option<Act> {
+    /// Handles a key; returns the action it needs.
+    pub(super) fn press(&mut self, key: Key) -> Option<TopAction> {
         self.note = None;
         if key == Key::Interrupt {
-            return Some(Act::Quit);
+            return Some(TopAction::Quit);
         }
+        // Order: help and the input line take keys before the view does, or `q` in a filter would
+        // quit.
         if self.has_help {
             self.has_help = false;
             return None;
         }
         if let Some(typing) = self.typing {
-            return self.typed(typing, key);
+            return self.press_in_input(typing, key);
         }
         match key {
             Key::Letter('?') => self.has_help = true,
@@ -240,21 +253,21 @@ impl State {
                 self.words.clear();
                 self.typing = Some(Typing::Search);
             }
-            Key::Letter('r') => return self.subject().map(Act::Resume),
-            Key::Letter('t') => return self.subject().map(Act::Jump),
+            Key::Letter('r') => return self.target_session().map(TopAction::Resume),
+            Key::Letter('t') => return self.target_session().map(TopAction::Jump),
             _ => {
                 return match &self.view {
-                    View::List => self.press_in_list(key),
-                    View::Talk(_) => self.press_in_talk(key),
-                    View::Found { .. } => self.press_in_found(key),
+                    TopView::List => self.press_in_list(key),
+                    TopView::Transcript(_) => self.press_in_transcript(key),
+                    TopView::Hits { .. } => self.press_in_hits(key),
                 };
             }
         }
         None
     }
 
-    /// A key while something is typed.
-    fn typed(&mut self, typing: Typing, key: Key) -> Option<Act> {
+    /// Handles a key while the input line is open.
+    fn press_in_input(&mut self, typing: Typing, key: Key) -> Option<TopAction> {
         let line = match typing {
             Typing::Filter => &mut self.filter,
             Typing::Search => &mut self.words,
@@ -266,7 +279,7 @@ impl State {
                 self.typing = None;
                 let words = self.words.trim().to_owned();
                 return (typing == Typing::Search && !words.is_empty())
-                    .then_some(Act::Search(words));
+                    .then_some(TopAction::Search(words));
             }
             Key::Back => {
                 line.clear();
@@ -274,74 +287,78 @@ impl State {
             }
             _ => {}
         }
-        self.settle();
+        self.ensure_selection();
         None
     }
 
-    fn press_in_list(&mut self, key: Key) -> Option<Act> {
+    fn press_in_list(&mut self, key: Key) -> Option<TopAction> {
         let place = self.place().unwrap_or(0);
         match key {
-            Key::Letter('q') => return Some(Act::Quit),
-            Key::Back if self.filter.is_empty() => return Some(Act::Quit),
+            Key::Letter('q') => return Some(TopAction::Quit),
+            Key::Back if self.filter.is_empty() => return Some(TopAction::Quit),
             Key::Back => self.filter.clear(),
             Key::Letter('/') => self.typing = Some(Typing::Filter),
-            Key::Letter('n') => self.select_next_in_need(),
+            Key::Letter('n') => self.select_next_needing(),
             Key::Enter => {
-                return self.subject().map(|id| Act::Open { id, at: None });
+                return self.target_session().map(|id| TopAction::Open { id, at: None });
             }
             Key::Click(row) => {
                 let clicked = self.shown.clickable.iter().find(|(at, _)| *at == row).copied();
                 if let Some((_, clicked)) = clicked {
+                    // A second click on the selected session opens it.
                     if clicked == place {
-                        return self.subject().map(|id| Act::Open { id, at: None });
+                        return self.target_session().map(|id| TopAction::Open { id, at: None });
                     }
                     self.select(clicked);
                 }
             }
             key => {
-                if let Some(place) = moved(key, place, self.shown.count, self.listed().len()) {
+                if let Some(place) = target_index(key, place, self.shown.count, self.listed().len())
+                {
                     self.select(place);
                 }
             }
         }
-        self.settle();
+        self.ensure_selection();
         None
     }
 
-    fn press_in_talk(&mut self, key: Key) -> Option<Act> {
+    fn press_in_transcript(&mut self, key: Key) -> Option<TopAction> {
         let shown = self.shown.clone();
-        let View::Talk(talk) = &mut self.view else { return None };
+        let TopView::Transcript(transcript) = &mut self.view else { return None };
         match key {
-            Key::Back | Key::Letter('q') => self.view = View::List,
-            Key::Letter('f') => talk.follow(),
-            Key::End | Key::Letter('G') => talk.follow(),
+            Key::Back | Key::Letter('q') => self.view = TopView::List,
+            Key::Letter('f') => transcript.follow(),
+            Key::End | Key::Letter('G') => transcript.follow(),
             key => {
-                let first = moved(key, shown.first, shown.count, talk.spoken.len())?;
-                // The end is where it was, or further: it goes on as it is said.
-                let is_end = first + shown.count >= talk.spoken.len() && first > shown.first;
+                let first = target_index(key, shown.first, shown.count, transcript.spoken.len())?;
+                // Scrolling down to the end turns following on. Scrolling up never does, even where the last
+                // line is visible.
+                let is_end = first + shown.count >= transcript.spoken.len() && first > shown.first;
                 match is_end {
-                    true => talk.follow(),
-                    false => talk.stay(first),
+                    true => transcript.follow(),
+                    false => transcript.scroll_to(first),
                 }
-                if first == 0 && talk.from_seq > 1 {
-                    return Some(Act::Earlier);
+                // The top of what is loaded: ask for earlier events.
+                if first == 0 && transcript.from_seq > 1 {
+                    return Some(TopAction::Earlier);
                 }
             }
         }
         None
     }
 
-    fn press_in_found(&mut self, key: Key) -> Option<Act> {
+    fn press_in_hits(&mut self, key: Key) -> Option<TopAction> {
         let count = self.shown.count;
-        let View::Found { findings, selected, .. } = &mut self.view else { return None };
+        let TopView::Hits { findings, selected, .. } = &mut self.view else { return None };
         match key {
-            Key::Back | Key::Letter('q') => self.view = View::List,
+            Key::Back | Key::Letter('q') => self.view = TopView::List,
             Key::Enter => {
                 let finding = findings.get(*selected)?;
-                return Some(Act::Open { id: finding.id.clone(), at: Some(finding.seq) });
+                return Some(TopAction::Open { id: finding.id.clone(), at: Some(finding.seq) });
             }
             key => {
-                if let Some(place) = moved(key, *selected, count, findings.len()) {
+                if let Some(place) = target_index(key, *selected, count, findings.len()) {
                     *selected = place;
                 }
             }
@@ -353,8 +370,8 @@ impl State {
         self.selected = self.listed().get(place).map(|row| row.id.clone());
     }
 
-    /// Goes to the next session that needs a person, around the end.
-    fn select_next_in_need(&mut self) {
+    /// Selects the next session that needs the user, wrapping around.
+    fn select_next_needing(&mut self) {
         let listed = self.listed();
         let here = self.place().map_or(0, |place| place + 1);
         let (before, behind) = listed.split_at(here.min(listed.len()));
@@ -362,20 +379,20 @@ impl State {
         let next = next.map(|row| row.id.clone());
         match next {
             Some(id) => self.selected = Some(id),
-            None => self.note = Some("nothing needs you".to_owned()),
+            None => self.note = Some("no session needs you".to_owned()),
         }
     }
 
-    /// Something is selected whenever there is something.
-    fn settle(&mut self) {
+    /// Selects the first session if the selected one is gone.
+    fn ensure_selection(&mut self) {
         if self.place().is_none() {
             self.select(0);
         }
     }
 }
 
-/// Where a key leads among so many; `None` for a key that leads nowhere.
-fn moved(key: Key, place: usize, page: usize, count: usize) -> Option<usize> {
+/// Returns the index that a key moves to; `None` for other keys.
+fn target_index(key: Key, place: usize, page: usize, count: usize) -> Option<usize> {
     let page = page.max(1);
     let last = count.saturating_sub(1);
     let moved = match key {
@@ -392,11 +409,11 @@ fn moved(key: Key, place: usize, page: usize, count: usize) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::talk::Voice;
+    use super::super::transcript::Speaker;
     use super::*;
 
-    fn row(id: &str, group: &'static str) -> Row {
-        Row {
+    fn row(id: &str, group: &'static str) -> SessionRow {
+        SessionRow {
             id: SessionId::new(id).expect("a plain id"),
             group,
             provider: "claude".to_owned(),
@@ -408,38 +425,38 @@ mod tests {
         }
     }
 
-    fn state(rows: &[(&str, &'static str)]) -> State {
-        let mut state = State::new(Time::from_millis(0));
-        state.seen(rows.iter().map(|(id, group)| row(id, group)).collect(), None, state.now);
+    fn state(rows: &[(&str, &'static str)]) -> TopState {
+        let mut state = TopState::new(Time::from_millis(0));
+        state.set_rows(rows.iter().map(|(id, group)| row(id, group)).collect(), None, state.now);
         state.shown.count = 10;
         state
     }
 
-    fn selected(state: &State) -> &str {
+    fn selected(state: &TopState) -> &str {
         state.selected.as_ref().map_or("-", |id| id.as_str())
     }
 
-    fn press(state: &mut State, keys: &str) -> Option<Act> {
+    fn press(state: &mut TopState, keys: &str) -> Option<TopAction> {
         keys.chars().map(|key| state.press(Key::Letter(key))).last().flatten()
     }
 
     #[test]
-    fn the_selection_stays_with_its_session_and_is_never_lost() {
+    fn selection_stays_with_its_session() {
         let mut state = state(&[("a", "running"), ("b", "running"), ("c", "idle")]);
         assert_eq!(selected(&state), "a");
         press(&mut state, "j");
         assert_eq!(selected(&state), "b");
         let rows = vec![row("c", "running"), row("b", "idle"), row("d", "idle")];
-        state.seen(rows, None, state.now);
+        state.set_rows(rows, None, state.now);
         assert_eq!(selected(&state), "b");
-        state.seen(vec![row("d", "idle")], None, state.now);
+        state.set_rows(vec![row("d", "idle")], None, state.now);
         assert_eq!(selected(&state), "d");
-        state.seen(Vec::new(), None, state.now);
+        state.set_rows(Vec::new(), None, state.now);
         assert_eq!(selected(&state), "-");
     }
 
     #[test]
-    fn what_is_typed_filters_at_once_and_can_be_taken_back() {
+    fn filter_applies_while_typing() {
         let mut state = state(&[("a", "running"), ("bc", "idle"), ("bd", "idle")]);
         press(&mut state, "/title bd");
         assert_eq!(selected(&state), "bd");
@@ -451,11 +468,11 @@ mod tests {
         state.press(Key::Back);
         assert_eq!(state.press(Key::Back), None);
         assert_eq!(state.listed().len(), 3);
-        assert_eq!(state.press(Key::Back), Some(Act::Quit));
+        assert_eq!(state.press(Key::Back), Some(TopAction::Quit));
     }
 
     #[test]
-    fn one_key_goes_around_those_that_need_somebody() {
+    fn one_key_cycles_through_needy_sessions() {
         let mut state = state(&[("a", "needs you"), ("b", "needs you"), ("c", "idle")]);
         press(&mut state, "n");
         assert_eq!(selected(&state), "b");
@@ -467,47 +484,49 @@ mod tests {
     }
 
     #[test]
-    fn a_search_is_asked_for_when_it_is_typed() {
+    fn search_runs_on_enter() {
         let mut state = state(&[("a", "idle")]);
         assert_eq!(press(&mut state, "sparser q"), None);
-        assert_eq!(state.press(Key::Enter), Some(Act::Search("parser q".to_owned())));
-        let finding = |id: &str, seq| Finding {
+        assert_eq!(state.press(Key::Enter), Some(TopAction::Search("parser q".to_owned())));
+        let finding = |id: &str, seq| HitLines {
             id: SessionId::new(id).expect("a plain id"),
             seq,
             at: Time::from_millis(0),
             head: String::new(),
             snippet: Vec::new(),
         };
-        state.found("parser q".to_owned(), vec![finding("x", 3), finding("y", 7)]);
+        state.show_hits("parser q".to_owned(), vec![finding("x", 3), finding("y", 7)]);
         press(&mut state, "jj");
         let id = SessionId::new("y").expect("a plain id");
-        assert_eq!(state.press(Key::Enter), Some(Act::Open { id, at: Some(7) }));
+        assert_eq!(state.press(Key::Enter), Some(TopAction::Open { id, at: Some(7) }));
     }
 
     #[test]
-    fn a_talk_is_followed_until_somebody_scrolls_and_again_at_its_end() {
+    fn scrolling_turns_following_off_and_on() {
         let mut state = state(&[("a", "running")]);
         let line = |seq| {
             let text = format!("line {seq}");
-            Spoken { seq, voice: Voice::Agent, is_first: true, text }
+            TranscriptLine { seq, voice: Speaker::Agent, is_first: true, text }
         };
         let id = SessionId::new("a").expect("a plain id");
-        state.opened(Talk::new(id, (1..=50).map(line).collect(), 40, 50));
-        state.shown = Shown { first: 40, count: 10, clickable: Vec::new() };
-        let first = |state: &State| match &state.view {
-            View::Talk(talk) => talk.held().unwrap_or(talk.spoken.len() - 10),
+        state.open_transcript(Transcript::new(id, (1..=50).map(line).collect(), 40, 50));
+        state.shown = VisibleLines { first: 40, count: 10, clickable: Vec::new() };
+        let first = |state: &TopState| match &state.view {
+            TopView::Transcript(transcript) => {
+                transcript.scroll_position().unwrap_or(transcript.spoken.len() - 10)
+            }
             _ => panic!("it is not shown"),
         };
         assert_eq!(first(&state), 40);
         press(&mut state, "k");
         assert_eq!(first(&state), 39);
-        // What comes now moves nothing.
-        state.heard((51..60).map(line).collect(), 59);
+        // New lines do not move the view.
+        state.append_lines((51..60).map(line).collect(), 59);
         assert_eq!(first(&state), 39);
         press(&mut state, "G");
         assert_eq!(first(&state), 49);
-        assert_eq!(press(&mut state, "g"), Some(Act::Earlier));
-        state.earlier((30..40).map(line).collect(), 30);
+        assert_eq!(press(&mut state, "g"), Some(TopAction::Earlier));
+        state.prepend_lines((30..40).map(line).collect(), 30);
         assert_eq!(first(&state), 10, "what was on the screen stays there");
     }
 }

@@ -1,28 +1,28 @@
-//! A daemon that is started and left alone once it answers.
+//! Starts the daemon in the background.
 
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use super::{Done, Global};
+use super::{Completion, Global};
 use crate::error::CliError;
-use crate::output::Output;
+use crate::output::CliOutput;
 use crate::world;
 
-/// Starts a daemon and says what it says when it answers.
+/// Starts a daemon, waits until it is ready, and prints what it printed.
 pub(super) fn start(
     home: Option<&Path>,
     global: &Global,
-    output: &mut Output,
-) -> Result<Done, CliError> {
+    output: &mut CliOutput,
+) -> Result<Completion, CliError> {
     let mut command = Command::new(std::env::current_exe()?);
     command.arg("--journal").arg(std::path::absolute(world::folder(global)?)?);
     command.args(["--json", "up"]);
     if let Some(home) = home {
         command.arg("--home").arg(home);
     }
-    // A group of its own: Ctrl-C here is not meant for it.
+    // A process group of its own, so that Ctrl-C in this terminal does not reach it.
     let mut child = command
         .process_group(0)
         .current_dir("/")
@@ -42,10 +42,10 @@ pub(super) fn start(
         output.line(format!("up (pid {}), in the background", child.id()))?;
     }
     output.flush()?;
-    Ok(Done::Yes)
+    Ok(Completion::Success)
 }
 
-/// Why it did not start, in its own words.
+/// Returns the daemon's own error.
 fn refused(mut child: Child) -> Result<CliError, CliError> {
     let mut words = String::new();
     if let Some(mut stderr) = child.stderr.take() {

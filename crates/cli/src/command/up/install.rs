@@ -1,5 +1,5 @@
-//! What the system needs to start the daemon when its user logs in: a systemd unit, or a launchd
-//! agent on macOS. The file is written and nothing is run: that is for its user to decide.
+//! Writes what starts the daemon at login: a systemd unit, or a launchd agent on macOS. It only
+//! writes the file; enabling it is left to the user.
 
 use std::fs;
 use std::io;
@@ -7,63 +7,74 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::{Done, Global};
+use super::{Completion, Global};
 use crate::error::CliError;
-use crate::output::Output;
+use crate::output::CliOutput;
 use crate::world;
 
-/// How launchd calls it.
+/// The name for launchd.
 const LABEL: &str = "org.hansard.up";
 
 /// What was done, and what is left to do.
 #[derive(Serialize)]
-struct Installed {
+struct InstallReport {
     path: PathBuf,
-    /// Whether the file was written or removed; if not, it was so already.
+    /// Whether the file was written or removed by this call.
     changed: bool,
-    /// What to type next.
+    /// The command to run next.
     command: String,
 }
 
-pub(in crate::command) fn install(global: &Global, output: &mut Output) -> Result<Done, CliError> {
+pub(in crate::command) fn install(
+    global: &Global,
+    output: &mut CliOutput,
+) -> Result<Completion, CliError> {
     let program = std::env::current_exe()?;
     let journal = match &global.journal {
         Some(journal) => Some(std::path::absolute(journal)?),
         None => None,
     };
-    let manager = Manager::of_this_system()?;
+    let manager = ServiceManager::of_this_system()?;
     let text = manager.text(&program, journal.as_deref());
     let path = manager.path;
     let changed = fs::read_to_string(&path).ok().as_deref() != Some(&text);
     if changed {
-        write(&path, &text).map_err(|error| failed("write", &path, &error))?;
+        write_file(&path, &text).map_err(|error| io_error("write", &path, &error))?;
     }
     let command = match manager.kind {
-        Kind::Systemd => "systemctl --user daemon-reload && systemctl --user enable --now hansard",
-        Kind::Launchd => "launchctl load -w",
+        ManagerKind::Systemd => {
+            "systemctl --user daemon-reload && systemctl --user enable --now hansard"
+        }
+        ManagerKind::Launchd => "launchctl load -w",
     };
     let command = manager.kind.complete(command, &path);
-    let words = if changed { "wrote" } else { "nothing to do: there is" };
-    tell(output, words, Installed { path, changed, command })
+    let words = if changed { "wrote" } else { "already there:" };
+    print_report(output, words, InstallReport { path, changed, command })
 }
 
-pub(super) fn uninstall(output: &mut Output) -> Result<Done, CliError> {
-    let manager = Manager::of_this_system()?;
+pub(super) fn uninstall(output: &mut CliOutput) -> Result<Completion, CliError> {
+    let manager = ServiceManager::of_this_system()?;
     let path = manager.path;
     let changed = match fs::remove_file(&path) {
         Ok(()) => true,
         Err(error) if error.kind() == io::ErrorKind::NotFound => false,
-        Err(error) => return Err(failed("remove", &path, &error)),
+        Err(error) => return Err(io_error("remove", &path, &error)),
     };
     let command = match manager.kind {
-        Kind::Systemd => "systemctl --user disable --now hansard; systemctl --user daemon-reload",
-        Kind::Launchd => "launchctl remove org.hansard.up",
+        ManagerKind::Systemd => {
+            "systemctl --user disable --now hansard; systemctl --user daemon-reload"
+        }
+        ManagerKind::Launchd => "launchctl remove org.hansard.up",
     };
-    let words = if changed { "removed" } else { "nothing to do: there is no" };
-    tell(output, words, Installed { path, changed, command: command.to_owned() })
+    let words = if changed { "removed" } else { "nothing to remove:" };
+    print_report(output, words, InstallReport { path, changed, command: command.to_owned() })
 }
 
-fn tell(output: &mut Output, words: &str, done: Installed) -> Result<Done, CliError> {
+fn print_report(
+    output: &mut CliOutput,
+    words: &str,
+    done: InstallReport,
+) -> Result<Completion, CliError> {
     if output.json() {
         output.json_line(&done)?;
     } else {
@@ -71,51 +82,51 @@ fn tell(output: &mut Output, words: &str, done: Installed) -> Result<Done, CliEr
         output.line(format!("next: {}", done.command))?;
     }
     output.flush()?;
-    Ok(Done::Yes)
+    Ok(Completion::Success)
 }
 
-/// Who starts programs here.
-struct Manager {
-    kind: Kind,
+/// The service manager of this system.
+struct ServiceManager {
+    kind: ManagerKind,
     path: PathBuf,
 }
 
 #[derive(Clone, Copy)]
-enum Kind {
+enum ManagerKind {
     Systemd,
     Launchd,
 }
 
-impl Manager {
-    fn of_this_system() -> Result<Manager, CliError> {
+impl ServiceManager {
+    fn of_this_system() -> Result<ServiceManager, CliError> {
         if cfg!(target_os = "macos") {
             let path = world::home()?.join("Library/LaunchAgents").join(format!("{LABEL}.plist"));
-            return Ok(Manager { kind: Kind::Launchd, path });
+            return Ok(ServiceManager { kind: ManagerKind::Launchd, path });
         }
         let path = world::config_home()?.join("systemd/user/hansard.service");
-        Ok(Manager { kind: Kind::Systemd, path })
+        Ok(ServiceManager { kind: ManagerKind::Systemd, path })
     }
 
     fn text(&self, program: &Path, journal: Option<&Path>) -> String {
         match self.kind {
-            Kind::Systemd => unit(program, journal),
-            Kind::Launchd => plist(program, journal),
+            ManagerKind::Systemd => systemd_unit(program, journal),
+            ManagerKind::Launchd => launchd_plist(program, journal),
         }
     }
 }
 
-impl Kind {
+impl ManagerKind {
     fn complete(self, command: &str, path: &Path) -> String {
         match self {
-            Kind::Systemd => command.to_owned(),
-            Kind::Launchd => format!("{command} '{}'", path.display()),
+            ManagerKind::Systemd => command.to_owned(),
+            ManagerKind::Launchd => format!("{command} '{}'", path.display()),
         }
     }
 }
 
-fn unit(program: &Path, journal: Option<&Path>) -> String {
-    let words = words(program, journal);
-    let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
+fn systemd_unit(program: &Path, journal: Option<&Path>) -> String {
+    let words = start_command(program, journal);
+    let words: Vec<String> = words.iter().map(|word| quote_systemd(word)).collect();
     format!(
         "[Unit]\n\
          Description=Hansard, the record of AI coding sessions\n\
@@ -134,8 +145,8 @@ fn unit(program: &Path, journal: Option<&Path>) -> String {
     )
 }
 
-/// A word of a command as systemd reads it.
-fn quoted(word: &str) -> String {
+/// Quotes a word for systemd.
+fn quote_systemd(word: &str) -> String {
     let mut quoted = String::from("\"");
     for letter in word.chars() {
         match letter {
@@ -148,10 +159,10 @@ fn quoted(word: &str) -> String {
     quoted
 }
 
-fn plist(program: &Path, journal: Option<&Path>) -> String {
-    let words = words(program, journal);
+fn launchd_plist(program: &Path, journal: Option<&Path>) -> String {
+    let words = start_command(program, journal);
     let words: String =
-        words.iter().map(|word| format!("    <string>{}</string>\n", escaped(word))).collect();
+        words.iter().map(|word| format!("    <string>{}</string>\n", escape_xml(word))).collect();
     format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
          <!DOCTYPE plist PUBLIC \"-//Apple//DTD PLIST 1.0//EN\" \
@@ -171,12 +182,12 @@ fn plist(program: &Path, journal: Option<&Path>) -> String {
     )
 }
 
-fn escaped(word: &str) -> String {
+fn escape_xml(word: &str) -> String {
     word.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
-/// The command that starts the daemon.
-fn words(program: &Path, journal: Option<&Path>) -> Vec<String> {
+/// Returns the command that starts the daemon.
+fn start_command(program: &Path, journal: Option<&Path>) -> Vec<String> {
     let mut words = vec![program.display().to_string()];
     if let Some(journal) = journal {
         words.extend(["--journal".to_owned(), journal.display().to_string()]);
@@ -185,8 +196,8 @@ fn words(program: &Path, journal: Option<&Path>) -> Vec<String> {
     words
 }
 
-/// Writes beside and renames, so that nobody reads half of it.
-fn write(path: &Path, text: &str) -> io::Result<()> {
+/// Writes a temporary file and renames it, so that a reader never sees half of it.
+fn write_file(path: &Path, text: &str) -> io::Result<()> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder)?;
     }
@@ -195,7 +206,7 @@ fn write(path: &Path, text: &str) -> io::Result<()> {
     fs::rename(&beside, path)
 }
 
-fn failed(what: &str, path: &Path, error: &io::Error) -> CliError {
+fn io_error(what: &str, path: &Path, error: &io::Error) -> CliError {
     CliError::new("io", format!("cannot {what} `{}`: {error}", path.display()))
 }
 
@@ -204,13 +215,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_quoted_as_each_system_reads_them() {
+    fn words_are_quoted_for_each_manager() {
         let program = Path::new("/opt/a b/han\"sard");
         let journal = Some(Path::new("/home/dev/50% <&>$x"));
-        let unit = unit(program, journal);
+        let unit = systemd_unit(program, journal);
         let line = r#"ExecStart="/opt/a b/han\"sard" "--journal" "/home/dev/50%% <&>$$x" "up""#;
         assert!(unit.lines().any(|found| found == line), "{unit}");
-        let plist = plist(program, journal);
+        let plist = launchd_plist(program, journal);
         assert!(plist.contains("<string>/home/dev/50% &lt;&amp;&gt;$x</string>"), "{plist}");
     }
 }

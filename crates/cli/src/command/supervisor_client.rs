@@ -1,5 +1,5 @@
-//! How commands talk to the daemon: over the bus, listening before they speak, and never without a
-//! limit.
+//! Requests to the daemon over the bus. A request subscribes before it sends, and never waits
+//! without a limit.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -9,45 +9,44 @@ use serde_json::Value;
 
 use crate::error::CliError;
 
-/// A daemon says how it is every 5 seconds. After this long without a word there is none.
+/// The daemon publishes a status every 5 seconds. Without one for this long, it is gone.
 const SILENCE_MAX: Duration = Duration::from_secs(7);
 
-/// How long what was said may take to be written.
+/// How long a request may take to be written.
 const WRITTEN_WITHIN: Duration = Duration::from_secs(2);
 
-/// The tract of everything that is asked of the supervisor.
+/// The tract of requests to the supervisor.
 const SUPERVISOR: &str = "supervisor";
 
 /// A connection to the supervisor.
-pub(super) struct Talk {
+pub(super) struct SupervisorClient {
     client: Client,
     path: PathBuf,
 }
 
-impl Talk {
-    /// Connects, to hear some events and how the daemon is. Nobody there is an error.
-    pub(super) fn open(path: PathBuf, events: &[&str]) -> Result<Talk, CliError> {
+impl SupervisorClient {
+    /// Connects and subscribes to some events and to `status`. Fails if no daemon answers.
+    pub(super) fn open(path: PathBuf, events: &[&str]) -> Result<SupervisorClient, CliError> {
         let events = events.iter().chain(&["status"]).map(|event| (*event).to_owned()).collect();
         let filter = Filter { tracts: vec![SUPERVISOR.to_owned()], events, fields: Vec::new() };
         let client = Client::start(&path, ClientSettings { filter, ..ClientSettings::default() })?;
-        let talk = Talk { client, path };
+        let client = SupervisorClient { client, path };
         loop {
-            match talk.client.next(SILENCE_MAX) {
-                Some(ClientEvent::Connected) => return Ok(talk),
-                Some(ClientEvent::Disconnected) | None => return Err(talk.nobody()),
+            match client.client.next(SILENCE_MAX) {
+                Some(ClientEvent::Connected) => return Ok(client),
+                Some(ClientEvent::Disconnected) | None => return Err(client.no_daemon()),
                 Some(_) => {}
             }
         }
     }
 
-    pub(super) fn say(&self, event: &str, fields: &[(&str, Value)]) -> Result<(), CliError> {
+    pub(super) fn request(&self, event: &str, fields: &[(&str, Value)]) -> Result<(), CliError> {
         let emitted = self.client.emit(SUPERVISOR, event, fields);
         emitted.map_err(|error| CliError::new("bad_message", error.to_string()))?;
-        if self.client.flush(WRITTEN_WITHIN) > 0 { Err(self.nobody()) } else { Ok(()) }
+        if self.client.flush(WRITTEN_WITHIN) > 0 { Err(self.no_daemon()) } else { Ok(()) }
     }
 
-    /// The first message that says something, however long that takes, as long as the daemon says
-    /// how it is meanwhile.
+    /// Waits for a message that `says` accepts, for as long as the daemon keeps sending its status.
     pub(super) fn wait<T>(
         &self,
         mut says: impl FnMut(&Message) -> Option<T>,
@@ -63,13 +62,13 @@ impl Talk {
                         return Ok(said);
                     }
                 }
-                Some(ClientEvent::Disconnected) | None => return Err(self.nobody()),
+                Some(ClientEvent::Disconnected) | None => return Err(self.no_daemon()),
                 Some(_) => {}
             }
         }
     }
 
-    /// The same within a limit; `None` when it is over.
+    /// Waits like `wait`, up to a limit; `None` when it is over.
     pub(super) fn wait_within<T>(
         &self,
         limit: Duration,
@@ -89,35 +88,35 @@ impl Talk {
         }
     }
 
-    /// How the daemon is.
+    /// Waits for the daemon's next status.
     pub(super) fn status(&self) -> Result<Value, CliError> {
         self.wait(|message| message.is_event(SUPERVISOR, "status").then(|| message.to_json()))
     }
 
-    fn nobody(&self) -> CliError {
+    fn no_daemon(&self) -> CliError {
         let told = format!("no daemon answers at `{}`", self.path.display());
-        CliError::new("no_daemon", told).hint("`hansard up` starts one").absent()
+        CliError::new("no_daemon", told).hint("`hansard up` starts one").not_running()
     }
 }
 
-/// The text of a field, if it is one.
+/// Returns a field if it is a string, else `-`.
 pub(super) fn text<'a>(value: &'a Value, name: &str) -> &'a str {
     value[name].as_str().unwrap_or("-")
 }
 
-/// Whether a message is the answer to a ref.
+/// Returns whether a message answers a ref.
 pub(super) fn answers(message: &Message, event: &str, reference: &str) -> bool {
     message.is_event(SUPERVISOR, event)
         && message.field("ref").and_then(|field| field.text()).is_some_and(|it| it == reference)
 }
 
-/// Whether a message is about a service.
+/// Returns whether a message is about a service.
 pub(super) fn is_about(message: &Message, event: &str, service: &str) -> bool {
     message.is_event(SUPERVISOR, event)
         && message.field("service").and_then(|it| it.text()).is_some_and(|it| it == service)
 }
 
-/// A ref that nobody else makes up.
+/// Returns a ref that is unique to this process.
 pub(super) fn own_ref() -> String {
     format!("cli-{}-{}", crate::world::now().id_millis(), std::process::id())
 }

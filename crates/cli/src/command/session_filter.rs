@@ -1,11 +1,11 @@
-//! Which sessions a command is about.
+//! Session filters that several commands share.
 
 use clap::Args;
 use event::Time;
 use journal::SessionFilter;
 
 #[derive(Args)]
-pub(crate) struct Which {
+pub(crate) struct SessionFilterArgs {
     /// Only sessions of this provider, for instance `claude`
     #[arg(long)]
     provider: Option<String>,
@@ -15,12 +15,12 @@ pub(crate) struct Which {
     /// Only sessions active since this time (RFC 3339)
     #[arg(long, value_name = "TIME")]
     since: Option<Time>,
-    /// Only sessions begun before this time (RFC 3339)
+    /// Only sessions started before this time (RFC 3339)
     #[arg(long, value_name = "TIME")]
     until: Option<Time>,
 }
 
-impl Which {
+impl SessionFilterArgs {
     pub(crate) fn filter(&self) -> SessionFilter {
         SessionFilter {
             provider: self.provider.clone(),
