@@ -34,7 +34,7 @@ fn main() -> Outcome<()> {
         Ok(dist) => files_in(&dist)?,
         Err(error) => {
             println!("cargo::warning=the web UI is left out: {error}");
-            // Somebody who adds Node to PATH gets the page with the next build.
+            // A user who adds Node to PATH gets the page with the next build.
             println!("cargo::rerun-if-env-changed=PATH");
             Vec::new()
         }

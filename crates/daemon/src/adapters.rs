@@ -7,7 +7,7 @@ use capture::{AGENTS, Environment};
 use event::Time;
 use journal::{Journal, ReadError, SessionFilter};
 use projection::UnknownCount;
-use wire::{Adapter, Hooks, Root, Unknown};
+use wire::{Adapter, AdapterHooks, AdapterRoot, UnknownRecord};
 
 use crate::statuses::SessionStatus;
 use hooks::HookInstall;
@@ -47,7 +47,7 @@ pub(crate) fn adapters(
     let adapters = AGENTS.iter().map(|agent| {
         let provider = agent.provider();
         let seen = seen.remove(provider).unwrap_or_default();
-        let roots = agent.roots(environment).into_iter().map(|root| Root {
+        let roots = agent.roots(environment).into_iter().map(|root| AdapterRoot {
             is_there: root.path.exists(),
             path: root.path.display().to_string(),
         });
@@ -62,9 +62,9 @@ pub(crate) fn adapters(
             versions: seen.versions,
             events: seen.events,
             unknown: unknown
-                .map(|((version, record), count)| Unknown { version, record, count })
+                .map(|((version, record), count)| UnknownRecord { version, record, count })
                 .collect(),
-            hooks: hooks.status(provider).map(|status| Hooks {
+            hooks: hooks.status(provider).map(|status| AdapterHooks {
                 path: status.path.display().to_string(),
                 events: status.events,
                 is_trusted: status.is_trusted,

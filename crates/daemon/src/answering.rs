@@ -10,7 +10,7 @@ use event::{SessionId, Time};
 use journal::{Journal, ReadError, SessionFilter, SessionInfo};
 use projection::Grouping;
 use projection::document::{Format, Options};
-use serve::{BusRefused, DocumentWanted, PageWanted, SourceError, Sources, Which};
+use serve::{BusRefused, DocumentKind, PageRequest, SessionSelector, SourceError, Sources};
 
 use crate::adapters::adapters;
 use crate::answers;
@@ -100,7 +100,7 @@ impl Sources for Answering {
         })
     }
 
-    fn sessions(&self, wanted: &PageWanted) -> Result<wire::Page<wire::Session>, SourceError> {
+    fn sessions(&self, wanted: &PageRequest) -> Result<wire::Page<wire::Session>, SourceError> {
         let journal = self.journal();
         let page =
             journal.sessions(&filter(&wanted.which), wanted.after.as_deref(), wanted.limit)?;
@@ -122,7 +122,7 @@ impl Sources for Answering {
         })
     }
 
-    fn recent(&self, id: &str) -> Result<wire::Recent, SourceError> {
+    fn recent(&self, id: &str) -> Result<wire::RecentActivity, SourceError> {
         let journal = self.journal();
         let info = journal.resolve(id)?;
         let mut hots = self.hots.lock().unwrap_or_else(PoisonError::into_inner);
@@ -161,11 +161,11 @@ impl Sources for Answering {
         Ok(answers::explained(&self.live.of(info)?))
     }
 
-    fn search(&self, query: &journal::Query) -> Result<wire::Found, SourceError> {
+    fn search(&self, query: &journal::Query) -> Result<wire::SearchReply, SourceError> {
         Ok(answers::found(self.journal().search(query)?))
     }
 
-    fn usage(&self, by: &str, which: &Which) -> Result<wire::Usage, SourceError> {
+    fn usage(&self, by: &str, which: &SessionSelector) -> Result<wire::Usage, SourceError> {
         let grouping = GROUPINGS.iter().find(|(name, _)| *name == by);
         let (_, grouping) = grouping.ok_or_else(|| SourceError::Bad {
             given: by.to_owned(),
@@ -178,7 +178,7 @@ impl Sources for Answering {
         Ok(answers::usage(&spending))
     }
 
-    fn feed(&self, wanted: &PageWanted) -> Result<wire::Page<wire::Happening>, SourceError> {
+    fn feed(&self, wanted: &PageRequest) -> Result<wire::Page<wire::Happening>, SourceError> {
         let after = wanted.after.as_deref().map(str::parse::<Place>).transpose();
         let after = after.map_err(|given| SourceError::Bad { given, expected: "a `next`" })?;
         Ok(feed(
@@ -190,7 +190,7 @@ impl Sources for Answering {
         )?)
     }
 
-    fn work(&self, which: &Which) -> Result<wire::Work, SourceError> {
+    fn work(&self, which: &SessionSelector) -> Result<wire::WorkReport, SourceError> {
         Ok(self.worked.of(&self.journal(), &filter(which))?)
     }
 
@@ -230,7 +230,7 @@ impl Sources for Answering {
     fn export(
         &self,
         id: &str,
-        wanted: DocumentWanted,
+        wanted: DocumentKind,
         redact: bool,
         out: &mut dyn Write,
     ) -> Result<(), SourceError> {
@@ -238,10 +238,10 @@ impl Sources for Answering {
         let info = journal.resolve(id)?;
         let secrets = if redact { Secrets::Removed } else { Secrets::Kept };
         let format = match wanted {
-            DocumentWanted::Markdown => Format::Markdown,
-            DocumentWanted::Html => Format::Html,
-            DocumentWanted::Text => Format::Plain,
-            DocumentWanted::Events => {
+            DocumentKind::Markdown => Format::Markdown,
+            DocumentKind::Html => Format::Html,
+            DocumentKind::Text => Format::Plain,
+            DocumentKind::Events => {
                 return write_events(&journal, &info, secrets, out).map_err(unwritten);
             }
         };
@@ -268,7 +268,7 @@ impl Sources for Answering {
 }
 
 /// Which sessions are meant.
-fn filter(which: &Which) -> SessionFilter {
+fn filter(which: &SessionSelector) -> SessionFilter {
     SessionFilter {
         provider: which.provider.clone(),
         project: which.project.clone(),

@@ -86,14 +86,14 @@ pub fn turn(turn: projection::Turn) -> wire::Turn {
 }
 
 /// The newest part of a session.
-pub fn recent(hot: &projection::Hot) -> wire::Recent {
-    let events = hot.events().map(|glance| wire::Glance {
+pub fn recent(hot: &projection::Hot) -> wire::RecentActivity {
+    let events = hot.events().map(|glance| wire::EventGlance {
         seq: glance.seq,
         kind: glance.kind.to_string(),
         at: glance.at,
         text: glance.text.clone(),
     });
-    let said = hot.said().map(|said| wire::Said {
+    let said = hot.said().map(|said| wire::RecentMessage {
         seq: said.seq,
         role: if said.by_agent { "assistant" } else { "user" },
         text: said.text.clone(),
@@ -107,7 +107,7 @@ pub fn recent(hot: &projection::Hot) -> wire::Recent {
         failures: turn.failures,
         status: if turn.is_over { "completed" } else { "open" },
     });
-    wire::Recent {
+    wire::RecentActivity {
         seq: hot.seq(),
         events: events.collect(),
         said: said.collect(),
@@ -147,7 +147,7 @@ pub fn explained(of: &SessionStatus) -> wire::Status {
         says: other.evidence.says.as_str(),
         why: other.why.clone(),
     });
-    let history = of.state.history().map(|change| wire::Change {
+    let history = of.state.history().map(|change| wire::StatusChange {
         at: change.at,
         status: change.status.as_str(),
         because: change.reason.as_str(),
@@ -191,8 +191,8 @@ pub fn wanting(statuses: &[SessionStatus]) -> Vec<&SessionStatus> {
     wanting
 }
 
-pub fn summary(summary: &projection::status::Summary) -> wire::Summary {
-    wire::Summary {
+pub fn summary(summary: &projection::status::Summary) -> wire::StatusSummary {
+    wire::StatusSummary {
         current: summary.current.clone(),
         recent: summary.recent.clone(),
         recent_origin: summary.recent_origin.map(Origin::as_str),
@@ -210,8 +210,8 @@ pub fn usage(spending: &projection::Spending) -> wire::Usage {
     wire::Usage { rows: rows.collect(), total: spent(spending.total()) }
 }
 
-pub fn found(found: journal::SearchPage) -> wire::Found {
-    wire::Found {
+pub fn found(found: journal::SearchPage) -> wire::SearchReply {
+    wire::SearchReply {
         total: found.total,
         total_is_exact: found.total_is_exact,
         complete: found.complete,
@@ -246,8 +246,8 @@ fn evidence(evidence: &projection::status::Evidence) -> wire::Evidence {
     }
 }
 
-fn counts(counts: &projection::Counts) -> wire::Counts {
-    wire::Counts {
+fn counts(counts: &projection::Counts) -> wire::SessionCounts {
+    wire::SessionCounts {
         prompts: counts.prompts,
         queued: counts.queued,
         responses: counts.responses,
@@ -259,8 +259,8 @@ fn counts(counts: &projection::Counts) -> wire::Counts {
     }
 }
 
-fn tokens(tokens: &projection::Tokens) -> wire::Tokens {
-    wire::Tokens {
+fn tokens(tokens: &projection::Tokens) -> wire::TokenCounts {
+    wire::TokenCounts {
         requests: tokens.requests,
         input: tokens.input,
         output: tokens.output,

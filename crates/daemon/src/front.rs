@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use capture::Environment;
 use event::Time;
-use serve::{Board, Door, OpenError, Opening};
+use serve::{Board, HttpServer, HttpServerConfig, OpenError};
 pub use serve::{Keys, TokenError};
 
 use crate::answering::Answering;
@@ -30,7 +30,7 @@ const PORT: u16 = 4267;
 
 /// The running part.
 pub(crate) struct Front {
-    door: Door,
+    door: HttpServer,
     live: Arc<Live>,
     live_thread: JoinHandle<()>,
 }
@@ -95,7 +95,7 @@ impl Front {
             log,
             without_source: Mutex::default(),
         };
-        let door = Door::open(Opening {
+        let door = HttpServer::open(HttpServerConfig {
             listen: SocketAddr::new(wanted.listen, wanted.port.unwrap_or(PORT)),
             any_port: wanted.port.is_none(),
             keys: keys(folder),

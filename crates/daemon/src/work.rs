@@ -10,7 +10,7 @@ use event::{SessionId, Time};
 use journal::{Journal, ReadError, Selection, SessionFilter, SessionInfo};
 use projection::{Day, Fault, Quality, Turn, TurnOutcome, Turns};
 use redact::Redactor;
-use wire::{Effort, FaultKind, Work, WorkGroup};
+use wire::{Effort, FaultKind, WorkGroup, WorkReport};
 
 use crate::facets::project_of;
 
@@ -43,7 +43,11 @@ struct TurnDeed {
 }
 
 impl Worked {
-    pub(crate) fn of(&self, journal: &Journal, filter: &SessionFilter) -> Result<Work, ReadError> {
+    pub(crate) fn of(
+        &self,
+        journal: &Journal,
+        filter: &SessionFilter,
+    ) -> Result<WorkReport, ReadError> {
         let page = journal.sessions(filter, None, SESSIONS_MAX)?;
         let mut sums = Sums::default();
         for session in &page.items {
@@ -157,7 +161,7 @@ impl Sums {
         }
     }
 
-    fn finish(self, is_cut: bool) -> Work {
+    fn finish(self, is_cut: bool) -> WorkReport {
         let Sums { mut per_session, all, days, projects, faults } = self;
         let group = |key: Option<String>, sum: Sum| WorkGroup { key, effort: sum.finish() };
         let days = days.into_iter().map(|(day, sum)| group(Some(day.to_string()), sum));
@@ -170,7 +174,7 @@ impl Sums {
             fault.example = redactor.redact(&fault.example).into_owned();
         }
         faults.sort_by_key(|fault| std::cmp::Reverse(fault.count));
-        Work {
+        WorkReport {
             sessions: per_session.len() as u64,
             is_cut,
             turns_per_session: middle(&mut per_session),

@@ -1,7 +1,7 @@
 //! Answers and failures as JSON: one shape for everything that goes wrong.
 //!
-//! An answer is encoded where it was worked out: a long one would hold up everybody else on the
-//! thread that serves.
+//! An answer is encoded on the blocking thread that computed it: on the server thread a long one
+//! would hold up all other requests.
 
 use std::error::Error;
 
@@ -15,21 +15,21 @@ use wire::FailureBody;
 use crate::sources::SourceError;
 
 /// What a route gives back.
-pub(crate) type Answer = Result<Encoded, Refusal>;
+pub(crate) type Answer = Result<JsonReply, Refusal>;
 
 /// An answer that is ready to be sent.
-pub(crate) struct Encoded(Vec<u8>);
+pub(crate) struct JsonReply(Vec<u8>);
 
-impl Encoded {
-    pub(crate) fn of(answer: &impl Serialize) -> Answer {
+impl JsonReply {
+    pub(crate) fn encode(answer: &impl Serialize) -> Answer {
         let failed = |error: serde_json::Error| {
-            Refusal::of(StatusCode::INTERNAL_SERVER_ERROR, "failed", &error)
+            Refusal::from_error(StatusCode::INTERNAL_SERVER_ERROR, "failed", &error)
         };
-        serde_json::to_vec(answer).map(Encoded).map_err(failed)
+        serde_json::to_vec(answer).map(JsonReply).map_err(failed)
     }
 }
 
-impl IntoResponse for Encoded {
+impl IntoResponse for JsonReply {
     fn into_response(self) -> Response {
         let kind = HeaderValue::from_static("application/json");
         ([(header::CONTENT_TYPE, kind)], self.0).into_response()
@@ -78,7 +78,7 @@ impl Refusal {
         &self.message
     }
 
-    fn of(status: StatusCode, kind: &'static str, error: &dyn Error) -> Refusal {
+    fn from_error(status: StatusCode, kind: &'static str, error: &dyn Error) -> Refusal {
         let mut refusal = Refusal::new(status, kind, error.to_string());
         let mut cause = error.source();
         while let Some(error) = cause {
@@ -122,7 +122,7 @@ impl From<ReadError> for Refusal {
             ReadError::Unsupported { .. } => (StatusCode::NOT_IMPLEMENTED, "unsupported", None),
             ReadError::Storage(_) => (StatusCode::INTERNAL_SERVER_ERROR, "storage", None),
         };
-        Refusal { hint, ..Refusal::of(status, kind, &error) }
+        Refusal { hint, ..Refusal::from_error(status, kind, &error) }
     }
 }
 
@@ -131,11 +131,15 @@ impl From<SourceError> for Refusal {
         match error {
             SourceError::Read(error) => error.into(),
             SourceError::Bad { .. } => Refusal::bad_argument(error.to_string()),
-            SourceError::Telemetry(_) => Refusal::of(StatusCode::BAD_REQUEST, "bad_export", &error),
-            SourceError::NoRoom => Refusal::of(StatusCode::TOO_MANY_REQUESTS, "no_room", &error)
-                .hint("try again in a while; exporters do so by themselves"),
+            SourceError::Telemetry(_) => {
+                Refusal::from_error(StatusCode::BAD_REQUEST, "bad_export", &error)
+            }
+            SourceError::NoRoom => {
+                Refusal::from_error(StatusCode::TOO_MANY_REQUESTS, "no_room", &error)
+                    .hint("try again in a while; exporters do so by themselves")
+            }
             SourceError::Other(_) => {
-                Refusal::of(StatusCode::INTERNAL_SERVER_ERROR, "failed", &error)
+                Refusal::from_error(StatusCode::INTERNAL_SERVER_ERROR, "failed", &error)
             }
         }
     }

@@ -9,9 +9,9 @@ use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::door::Inside;
-use crate::entrance::guard;
+use crate::auth::guard;
 use crate::route;
+use crate::server::AppState;
 
 /// Bytes of what a request may bring along.
 const BODY_BYTES_MAX: usize = 64 * 1024;
@@ -38,7 +38,7 @@ pub fn description() -> String {
     json
 }
 
-pub(crate) fn router(inside: Inside) -> Router {
+pub(crate) fn router(app: AppState) -> Router {
     let (router, _) = described().split_for_parts();
     router
         .route(route::LOGIN, get(route::page::login))
@@ -51,12 +51,12 @@ pub(crate) fn router(inside: Inside) -> Router {
         .fallback(route::page::page)
         .method_not_allowed_fallback(route::not_so)
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
-        .layer(from_fn_with_state(inside.clone(), guard))
-        .with_state(inside)
+        .layer(from_fn_with_state(app.clone(), guard))
+        .with_state(app)
 }
 
 /// Where exporters send to. Their bodies are larger than those of others.
-fn exports() -> Router<Inside> {
+fn exports() -> Router<AppState> {
     Router::new()
         .route("/v1/logs", post(route::telemetry::logs))
         .route("/v1/traces", post(route::telemetry::traces))
@@ -64,7 +64,7 @@ fn exports() -> Router<Inside> {
         .layer(DefaultBodyLimit::max(route::telemetry::EXPORT_BYTES_MAX))
 }
 
-fn described() -> OpenApiRouter<Inside> {
+fn described() -> OpenApiRouter<AppState> {
     OpenApiRouter::with_openapi(Api::openapi())
         .routes(routes!(route::health::health))
         .routes(routes!(route::health::stream_status))

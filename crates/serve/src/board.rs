@@ -1,9 +1,8 @@
-//! The last value of what each session is doing.
+//! The latest status of each session.
 //!
-//! Whoever watches is first given all of it, once all of it is there, so that nobody takes what is
-//! not there yet for what is not so; from then on it has seen it up to a version. One that is slow
-//! gets the newest value of each session when it reads again, and never an older one; of a session
-//! that is taken off it is told so.
+//! A watcher first gets the whole board, as soon as it is complete: a partial one would look as if
+//! sessions were missing. Then it gets the changes since the version that it has seen. A slow
+//! watcher gets only the newest status of each session. It is told when a session leaves the board.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,37 +10,37 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use axum::extract::ws::Utf8Bytes;
 use event::SessionId;
 use tokio::sync::watch;
-use wire::{Frame, Status};
+use wire::{Status, StreamFrame};
 
-/// Shared by whoever fills it and all who watch. Cheap to clone.
+/// The board, shared by the daemon that fills it and all watchers. Cheap to clone.
 #[derive(Clone)]
 pub struct Board {
-    shown: Arc<Mutex<Shown>>,
+    shown: Arc<Mutex<BoardState>>,
     changed: watch::Sender<u64>,
 }
 
 #[derive(Default)]
-struct Shown {
+struct BoardState {
     version: u64,
-    /// Everything there is was shown: what is not here is not so.
+    /// The board is complete: a session that is not here has no status.
     is_whole: bool,
-    sessions: BTreeMap<SessionId, Line>,
+    sessions: BTreeMap<SessionId, BoardEntry>,
 }
 
-struct Line {
+struct BoardEntry {
     version: u64,
     status: Status,
-    /// As JSON: encoded once for everybody.
+    /// The status as JSON, encoded once for all watchers.
     encoded: String,
-    /// Since which version somebody is waited for.
+    /// The frame for a session that waits for the user, and the version it is from.
     waits: Option<(u64, Utf8Bytes)>,
 }
 
-/// What somebody who watches has been told.
+/// What a watcher has been sent.
 #[derive(Default)]
-pub struct Seen {
+pub struct BoardCursor {
     version: u64,
-    /// It was given the board as a whole.
+    /// It got the whole board.
     has_board: bool,
     sessions: BTreeSet<SessionId>,
 }
@@ -53,7 +52,7 @@ impl Default for Board {
 }
 
 impl Board {
-    /// Shows these and no others: it is whole from then on.
+    /// Replaces the whole board, which is complete from then on.
     pub fn show_all(&self, statuses: impl IntoIterator<Item = Status>) {
         self.change(|shown, version| {
             let mut before = std::mem::take(&mut shown.sessions);
@@ -67,7 +66,7 @@ impl Board {
         });
     }
 
-    /// Shows these. Sessions that say the same as before are no news.
+    /// Updates these sessions. An unchanged status is not sent again.
     pub fn show(&self, statuses: impl IntoIterator<Item = Status>) {
         self.change(|shown, version| {
             let mut has_changed = false;
@@ -79,7 +78,7 @@ impl Board {
         });
     }
 
-    /// Takes off sessions that nobody has to look at any more.
+    /// Removes the sessions that `is_kept` rejects.
     pub fn keep(&self, is_kept: impl Fn(&SessionId) -> bool) {
         self.change(|shown, _| {
             let count = shown.sessions.len();
@@ -88,7 +87,7 @@ impl Board {
         });
     }
 
-    /// Takes everything off: who comes next waits until it is whole again.
+    /// Clears the board. New watchers wait until it is complete again.
     pub fn wipe(&self) {
         self.change(|shown, _| {
             shown.sessions.clear();
@@ -96,8 +95,8 @@ impl Board {
         });
     }
 
-    /// What somebody has to be told who has seen so much; then they have seen that too.
-    pub fn news(&self, seen: &mut Seen) -> Vec<Utf8Bytes> {
+    /// Returns the frames that a watcher has not seen, and advances its cursor.
+    pub fn news(&self, seen: &mut BoardCursor) -> Vec<Utf8Bytes> {
         let shown = self.lock();
         if shown.version == seen.version || !(seen.has_board || shown.is_whole) {
             return Vec::new();
@@ -105,7 +104,7 @@ impl Board {
         let mut frames = Vec::new();
         if !seen.has_board {
             let encoded = shown.sessions.values().map(|line| line.encoded.as_str());
-            frames.push(Frame::of_board(encoded).into());
+            frames.push(StreamFrame::of_board(encoded).into());
             let waits = shown.sessions.values().filter_map(|line| line.waits.as_ref());
             frames.extend(waits.map(|(_, frame)| frame.clone()));
             seen.sessions = shown.sessions.keys().cloned().collect();
@@ -115,17 +114,17 @@ impl Board {
         seen.sessions.retain(|id| {
             let is_shown = shown.sessions.contains_key(id);
             if !is_shown {
-                let gone = Frame::SessionGone { session_id: id.clone() };
+                let gone = StreamFrame::SessionGone { session_id: id.clone() };
                 frames.push(gone.encode().into());
             }
             is_shown
         });
-        let mut news: Vec<&Line> =
+        let mut news: Vec<&BoardEntry> =
             shown.sessions.values().filter(|line| line.version > seen.version).collect();
         news.sort_by_key(|line| line.version);
         for line in news {
             seen.sessions.insert(line.status.session_id.clone());
-            frames.push(Frame::of_status(&line.encoded).into());
+            frames.push(StreamFrame::of_status(&line.encoded).into());
             frames.extend(
                 line.waits.iter().filter(|(at, _)| *at > seen.version).map(|(_, it)| it.clone()),
             );
@@ -134,25 +133,25 @@ impl Board {
         frames
     }
 
-    /// All there is to show; `None` before it is whole.
+    /// Returns all statuses; `None` before the board is complete.
     pub fn whole(&self) -> Option<Vec<Status>> {
         let shown = self.lock();
         let statuses = || shown.sessions.values().map(|line| line.status.clone()).collect();
         shown.is_whole.then(statuses)
     }
 
-    /// What is shown now.
+    /// Returns the present statuses, complete or not.
     pub fn statuses(&self) -> Vec<Status> {
         self.lock().sessions.values().map(|line| line.status.clone()).collect()
     }
 
-    /// Resolves when there is news.
+    /// Returns a receiver that changes with every change of the board.
     pub(crate) fn changed(&self) -> watch::Receiver<u64> {
         self.changed.subscribe()
     }
 
-    /// Changes what is shown, to another version, and tells those who watch if it did.
-    fn change(&self, change: impl FnOnce(&mut Shown, u64) -> bool) {
+    /// Applies a change and, if the board differs, raises the version and wakes the watchers.
+    fn change(&self, change: impl FnOnce(&mut BoardState, u64) -> bool) {
         let mut shown = self.lock();
         let version = shown.version + 1;
         if change(&mut shown, version) {
@@ -162,17 +161,17 @@ impl Board {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Shown> {
+    fn lock(&self) -> MutexGuard<'_, BoardState> {
         self.shown.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Shown {
-    /// Puts a status where another one stood; whether it is another one.
-    fn put(&mut self, status: Status, known: Option<Line>, version: u64) -> bool {
+impl BoardState {
+    /// Inserts a status; returns whether it differs from the known one.
+    fn put(&mut self, status: Status, known: Option<BoardEntry>, version: u64) -> bool {
         let line = match known {
             Some(line) if line.status == status => line,
-            known => Line::new(status, known, version),
+            known => BoardEntry::new(status, known, version),
         };
         let is_new = line.version == version;
         self.sessions.insert(line.status.session_id.clone(), line);
@@ -180,26 +179,26 @@ impl Shown {
     }
 }
 
-impl Line {
-    fn new(status: Status, before: Option<Line>, version: u64) -> Line {
+impl BoardEntry {
+    fn new(status: Status, before: Option<BoardEntry>, version: u64) -> BoardEntry {
         let encoded = status.encode();
         let waits = waiting(&status).map(|frame| frame.encode().into()).map(|frame: Utf8Bytes| {
-            // The same wait, told in other words around it, is not another one.
+            // The same wait with another status around it must not notify the user again.
             let known = before.and_then(|line| line.waits).filter(|(_, known)| *known == frame);
             known.unwrap_or((version, frame))
         });
-        Line { version, status, encoded, waits }
+        BoardEntry { version, status, encoded, waits }
     }
 }
 
-/// Whether somebody has to do something.
-fn waiting(status: &Status) -> Option<Frame> {
+/// Returns the frame for a session that waits for the user.
+fn waiting(status: &Status) -> Option<StreamFrame> {
     let reason = match (status.status, status.reason) {
         ("waiting_approval", _) => "approval",
         ("waiting", "question") => "question",
         _ => return None,
     };
-    Some(Frame::WaitingForInput {
+    Some(StreamFrame::WaitingForInput {
         session_id: status.session_id.clone(),
         reason,
         since: status.since,

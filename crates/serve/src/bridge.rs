@@ -1,7 +1,6 @@
-//! The bus for pages: each is a client of the bus like any other, so the bus itself takes care of
-//! what a slow one may miss and of what it is told then.
+//! The bus for pages. Each page is an ordinary client of the bus, which handles slow clients.
 //!
-//! What a page may say is a short list; everything else is refused.
+//! A page may publish a short list of messages; all others are refused.
 
 use axum::extract::ws::{Message as Spoken, Utf8Bytes, WebSocket};
 use bus::Message;
@@ -9,12 +8,12 @@ use serde_json::json;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
-use wire::Frame;
+use wire::StreamFrame;
 
-use crate::door::Inside;
-use crate::entrance::Expulsion;
+use crate::auth::Revocation;
+use crate::server::AppState;
 
-/// What a page may put on the bus: a tract and an event, `*` for any.
+/// The messages that a page may publish: a tract and an event, `*` for any.
 const PAGES_MAY_SAY: &[(&str, &str)] = &[
     ("notification", "*"),
     ("navigate", "request"),
@@ -23,39 +22,43 @@ const PAGES_MAY_SAY: &[(&str, &str)] = &[
     ("supervisor", "cancel"),
 ];
 
-/// Fields that name a place in the page. A page of another origin is none.
+/// Fields that contain a path of the page. They must not lead to another origin.
 const PLACES: &[&str] = &["path", "action"];
 
-/// Which messages a page wants.
+/// The messages that a page subscribes to.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Wanted {
+pub(crate) struct BusFilter {
     pub(crate) tract: Option<String>,
     pub(crate) event: Option<String>,
-    /// Behind this position, from the journal first.
+    /// First the messages after this position, from the journal.
     pub(crate) from: Option<u64>,
 }
 
-/// The bus as one page hears it.
-pub(crate) struct Hearing {
+/// The bus connection of one page.
+pub(crate) struct BusSubscription {
     lines: BufReader<OwnedReadHalf>,
     line: Vec<u8>,
     say: OwnedWriteHalf,
 }
 
-impl Hearing {
-    pub(crate) async fn open(inside: &Inside, wanted: &Wanted) -> std::io::Result<Hearing> {
-        let (read, mut say) = UnixStream::connect(inside.bus()).await?.into_split();
+impl BusSubscription {
+    pub(crate) async fn open(
+        app: &AppState,
+        wanted: &BusFilter,
+    ) -> std::io::Result<BusSubscription> {
+        let (read, mut say) = UnixStream::connect(app.bus()).await?.into_split();
         let mut subscribe = json!({"tract": "callosum", "event": "subscribe", "name": "page"});
         let mut set = |name: &str, value| subscribe[name] = value;
         wanted.tract.iter().for_each(|tract| set("tracts", json!([tract])));
         wanted.event.iter().for_each(|event| set("events", json!([event])));
         wanted.from.iter().for_each(|from| set("from", json!(from)));
         say.write_all(format!("{subscribe}\n").as_bytes()).await?;
-        Ok(Hearing { lines: BufReader::new(read), line: Vec::new(), say })
+        Ok(BusSubscription { lines: BufReader::new(read), line: Vec::new(), say })
     }
 
-    /// The next message as JSON that a browser can read; `None` when the bus has ended. Asked again
-    /// after it was not waited for, it goes on where it was.
+    /// Returns the next message as JSON that a browser can read; `None` when the bus has ended.
+    ///
+    /// It is safe to cancel: a partial line is kept for the next call.
     pub(crate) async fn next(&mut self) -> Option<Utf8Bytes> {
         loop {
             let read = self.lines.read_until(b'\n', &mut self.line).await.ok()?;
@@ -68,63 +71,63 @@ impl Hearing {
         }
     }
 
-    /// Puts on the bus what a page says, if it may say it.
-    pub(crate) async fn say(&mut self, text: &str) -> Result<(), Refused> {
+    /// Publishes a message of a page, if the page is allowed to.
+    pub(crate) async fn say(&mut self, text: &str) -> Result<(), BusRejection> {
         let message = Message::parse(text.as_bytes())
-            .map_err(|fault| Refused(format!("not a message: {fault:?}")))?;
+            .map_err(|fault| BusRejection(format!("not a message: {fault:?}")))?;
         let (tract, event) = (message.tract(), message.event());
         let (tract, event) = (tract.unwrap_or_default(), event.unwrap_or_default());
         let is_allowed = PAGES_MAY_SAY
             .iter()
             .any(|(one, other)| *one == tract && (*other == "*" || *other == event));
         if !is_allowed {
-            return Err(Refused(format!("a page may not say `{tract}.{event}`")));
+            return Err(BusRejection(format!("a page may not say `{tract}.{event}`")));
         }
         for name in PLACES {
             let place = message.field(name).and_then(|field| field.text());
             if place.as_deref().is_some_and(|place| !is_place(place)) {
-                return Err(Refused(format!("`{name}` is not a path of this page")));
+                return Err(BusRejection(format!("`{name}` is not a path of this page")));
             }
         }
         let line = format!("{}\n", message.ascii_line().trim_end());
-        self.say.write_all(line.as_bytes()).await.map_err(|error| Refused(error.to_string()))
+        self.say.write_all(line.as_bytes()).await.map_err(|error| BusRejection(error.to_string()))
     }
 }
 
-/// What a page may not say, or nobody can hear.
-pub(crate) struct Refused(String);
+/// Why a message of a page was not published.
+pub(crate) struct BusRejection(String);
 
-/// Bridges a page and the bus until one of them ends, or the page has to leave.
+/// Bridges a page and the bus until one of them ends or the token is revoked.
 pub(crate) async fn bridge(
     socket: WebSocket,
-    wanted: Wanted,
+    wanted: BusFilter,
     origin: Option<String>,
-    inside: Inside,
-    mut expulsion: Expulsion,
+    app: AppState,
+    mut revocation: Revocation,
 ) {
-    let _stay = inside.stay();
+    let _stream = app.register_stream();
     tokio::select! {
-        () = expulsion.comes() => {}
-        // Who leaves in the middle has had enough.
-        _ = carry(socket, wanted, origin.as_deref(), &inside) => {}
+        () = revocation.wait() => {}
+        // A page that disconnects is not an error.
+        _ = carry(socket, wanted, origin.as_deref(), &app) => {}
     }
 }
 
 async fn carry(
     mut socket: WebSocket,
-    wanted: Wanted,
+    wanted: BusFilter,
     origin: Option<&str>,
-    inside: &Inside,
+    app: &AppState,
 ) -> Option<()> {
-    let mut hearing = Hearing::open(inside, &wanted).await.ok()?;
+    let mut subscription = BusSubscription::open(app, &wanted).await.ok()?;
     loop {
         tokio::select! {
-            heard = hearing.next() => socket.send(Spoken::Text(heard?)).await.ok()?,
+            heard = subscription.next() => socket.send(Spoken::Text(heard?)).await.ok()?,
             said = socket.recv() => match said?.ok()? {
                 Spoken::Text(text) => {
-                    if let Err(Refused(message)) = hearing.say(&text).await {
-                        inside.count_refused(origin, &message);
-                        let refused = Frame::Refused { kind: "not_allowed", message };
+                    if let Err(BusRejection(message)) = subscription.say(&text).await {
+                        app.count_refused(origin, &message);
+                        let refused = StreamFrame::Refused { kind: "not_allowed", message };
                         socket.send(Spoken::Text(refused.encode().into())).await.ok()?;
                     }
                 }
@@ -135,7 +138,7 @@ async fn carry(
     }
 }
 
-/// A line of the bus as JSON; numbers that JSON does not have become `null`.
+/// Converts a line of the bus to strict JSON: `NaN` and infinities become `null`.
 fn readable(line: &[u8]) -> Option<Utf8Bytes> {
     let text = std::str::from_utf8(line).ok()?.trim_end();
     if serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok() {
@@ -144,7 +147,7 @@ fn readable(line: &[u8]) -> Option<Utf8Bytes> {
     Some(Message::parse(line).ok()?.to_json().to_string().into())
 }
 
-/// One slash and then no way out: neither another host, nor a scheme, nor something invisible.
+/// Whether the text is a path of this page: no other host, no scheme, no control characters.
 fn is_place(text: &str) -> bool {
     text.starts_with('/')
         && !text.contains("//")
@@ -157,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_place_is_a_path_of_this_page() {
+    fn only_paths_of_this_page_pass() {
         for (text, is) in [
             ("/", true),
             ("/sessions/claude", true),
@@ -175,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_browsers_cannot_read_becomes_null() {
+    fn non_json_numbers_become_null() {
         let line = b"{\"tract\":\"x\",\"event\":\"y\",\"a\":NaN,\"b\":[1,-Infinity],\"ts\":1}\n";
         let read: serde_json::Value = serde_json::from_str(&readable(line).unwrap()).unwrap();
         assert_eq!(read, json!({"tract": "x", "event": "y", "a": null, "b": [1, null], "ts": 1}));

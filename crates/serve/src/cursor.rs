@@ -1,103 +1,106 @@
-//! Where a follower stands, and what comes next for it. No IO, no waiting.
+//! The position of a follower and the decision what it gets next. No IO, no waiting.
 //!
-//! A follower is a place. What is behind the place is in [`Recent`], or has to be read from the
-//! journal first; so one that does not read costs no more than one that does.
+//! A follower is only a position. The events after it are in the [`ReplayBuffer`] or are read from
+//! the journal, so a slow follower needs no more memory than a fast one.
 
 use axum::extract::ws::Utf8Bytes;
 use event::SessionId;
-use wire::{Frame, Place, StreamState};
+use wire::{StreamFrame, StreamPlace, StreamState};
 
-use crate::recent::{Recent, Told};
+use crate::replay_buffer::{ReplayBuffer, StreamEvent};
 
-/// Bytes that are taken from memory at once for one follower; the others have their turn then.
+/// The bytes that one follower gets from memory at a time, before the others get their turn.
 const GIVE_BYTES_MAX: usize = 64 * 1024;
 
 #[derive(Clone, Debug)]
-pub(crate) struct Cursor {
-    /// The session that is followed; all of them if none is named.
+pub(crate) struct FollowCursor {
+    /// The followed session; `None` for all sessions.
     session: Option<SessionId>,
-    /// Everything up to here was given, or is about other sessions.
+    /// All events up to here were sent or belong to other sessions.
     position: u64,
-    /// The same, of the session.
+    /// All events of the session up to here were sent.
     seq: u64,
     state: StreamState,
     lagged: u64,
 }
 
-/// What a follower needs next.
+/// The next step of a follower.
 #[derive(Debug)]
-pub(crate) enum Step {
-    /// These, in order.
+pub(crate) enum CursorStep {
+    /// Send these frames in order.
     Give(Vec<Utf8Bytes>),
-    /// What is behind its place, from the journal.
+    /// Read the events after its position from the journal.
     Read,
-    /// Nothing before the journal goes on.
+    /// Wait for new events.
     Wait,
 }
 
 /// Events read from the journal behind the place of a follower.
 #[derive(Debug)]
-pub(crate) struct Read {
-    pub(crate) told: Vec<Told>,
-    /// That was everything up to this position.
+pub(crate) struct JournalPage {
+    pub(crate) told: Vec<StreamEvent>,
+    /// The page has all events up to this position.
     pub(crate) up_to: Option<u64>,
 }
 
-impl Cursor {
-    /// Behind a position of the journal.
-    pub(crate) fn of_all(position: u64) -> Cursor {
-        Cursor { session: None, position, seq: 0, state: StreamState::CatchingUp, lagged: 0 }
+impl FollowCursor {
+    /// Creates a cursor on all sessions after a position.
+    pub(crate) fn for_all(position: u64) -> FollowCursor {
+        FollowCursor { session: None, position, seq: 0, state: StreamState::CatchingUp, lagged: 0 }
     }
 
-    /// Behind a `seq` of a session. Everything of it up to `position` is read from the journal,
-    /// unless it is known already that nothing is there.
-    pub(crate) fn of_session(session: SessionId, seq: u64, position: u64) -> Cursor {
+    /// Creates a cursor on a session after a `seq`. Its events up to `position` were sent or do not
+    /// exist; with a `position` of 0 they are read from the journal first.
+    pub(crate) fn for_session(session: SessionId, seq: u64, position: u64) -> FollowCursor {
         let session = Some(session);
-        Cursor { session, position, seq, state: StreamState::CatchingUp, lagged: 0 }
+        FollowCursor { session, position, seq, state: StreamState::CatchingUp, lagged: 0 }
     }
 
     pub(crate) fn session(&self) -> Option<&SessionId> {
         self.session.as_ref()
     }
 
-    pub(crate) fn place(&self) -> Place {
-        Place { position: self.position, seq: self.session.is_some().then_some(self.seq) }
+    pub(crate) fn place(&self) -> StreamPlace {
+        StreamPlace { position: self.position, seq: self.session.is_some().then_some(self.seq) }
     }
 
-    /// How often it fell so far behind that it was told.
+    /// Returns how often the follower was told that it lags.
     pub(crate) fn lagged(&self) -> u64 {
         self.lagged
     }
 
-    /// What comes next.
-    pub(crate) fn look(&mut self, recent: &Recent) -> Step {
-        let Some(behind) = recent.behind(self.position) else {
+    /// Decides the next step.
+    pub(crate) fn next_step(&mut self, recent: &ReplayBuffer) -> CursorStep {
+        let Some(behind) = recent.events_after(self.position) else {
+            // The follower is told once that it lags. After that it is catching up and reads.
             if self.state != StreamState::Live {
-                return Step::Read;
+                return CursorStep::Read;
             }
             self.state = StreamState::CatchingUp;
             self.lagged += 1;
             let (session_id, place) = (self.session.clone(), self.place());
-            return Step::Give(vec![Frame::Lagged { session_id, place }.encode().into()]);
+            return CursorStep::Give(vec![
+                StreamFrame::Lagged { session_id, place }.encode().into(),
+            ]);
         };
         let mut frames = Vec::new();
         let mut bytes = 0;
         for told in behind {
             self.position = told.position;
-            bytes += self.take(told, &mut frames);
+            bytes += self.push_event(told, &mut frames);
             if bytes >= GIVE_BYTES_MAX {
-                return Step::Give(frames);
+                return CursorStep::Give(frames);
             }
         }
         if self.state == StreamState::CatchingUp {
             self.state = StreamState::Live;
-            frames.push(self.told(StreamState::Live));
+            frames.push(self.status_frame(StreamState::Live));
         }
-        if frames.is_empty() { Step::Wait } else { Step::Give(frames) }
+        if frames.is_empty() { CursorStep::Wait } else { CursorStep::Give(frames) }
     }
 
-    /// Takes what was read from the journal.
-    pub(crate) fn took(&mut self, read: Read) -> Vec<Utf8Bytes> {
+    /// Accepts events that were read from the journal and returns their frames.
+    pub(crate) fn accept_page(&mut self, read: JournalPage) -> Vec<Utf8Bytes> {
         let mut frames = Vec::new();
         for told in read.told {
             if self.session.is_none() {
@@ -106,20 +109,23 @@ impl Cursor {
                 }
                 self.position = told.position;
             }
-            self.take(&told, &mut frames);
+            self.push_event(&told, &mut frames);
         }
+        // A cursor on one session moves only here: its events alone do not say how far the
+        // journal was read.
         self.position = self.position.max(read.up_to.unwrap_or(0));
         frames
     }
 
-    /// Says what has become of the stream.
-    pub(crate) fn told(&self, state: StreamState) -> Utf8Bytes {
+    /// Builds the frame for a new state of the stream.
+    pub(crate) fn status_frame(&self, state: StreamState) -> Utf8Bytes {
         let (session_id, place) = (self.session.clone(), self.place());
-        Frame::StreamStatus { session_id, state, place }.encode().into()
+        StreamFrame::StreamStatus { session_id, state, place }.encode().into()
     }
 
-    /// The frames of an event, unless it was given already or is about something else.
-    fn take(&mut self, told: &Told, frames: &mut Vec<Utf8Bytes>) -> usize {
+    /// Adds the frames of an event, unless it was sent before or belongs to another session.
+    /// Returns their length.
+    fn push_event(&mut self, told: &StreamEvent, frames: &mut Vec<Utf8Bytes>) -> usize {
         if let Some(session) = &self.session {
             if *session != told.session_id || told.seq <= self.seq {
                 return 0;

@@ -1,4 +1,4 @@
-//! A follower and its reading: what its cursor needs next, from memory or from the journal.
+//! A follower: it gives its cursor events from memory or from the journal.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,103 +8,103 @@ use std::time::Duration;
 use axum::extract::ws::Utf8Bytes;
 use event::SessionId;
 use journal::{Delivery, FollowError, FollowFrom, Journal, OnLag, ReadError};
-use wire::{Frame, StreamState};
+use wire::{StreamFrame, StreamState};
 
 use crate::answer::Refusal;
-use crate::cursor::{Cursor, Read, Step};
-use crate::door::Inside;
-use crate::recent::Told;
+use crate::cursor::{CursorStep, FollowCursor, JournalPage};
+use crate::replay_buffer::StreamEvent;
+use crate::server::AppState;
 
-/// What is read from the journal at once for one follower. It is all that one which does not read
-/// on holds in memory.
+/// The size of one read from the journal for one follower. A follower that stops reading holds no
+/// more than this in memory.
 const READ_EVENTS_MAX: usize = 1_024;
 const READ_BYTES_MAX: usize = 512 * 1024;
 
-/// Everybody who follows, for whoever asks how they get on.
+/// The registry of all followers, for the status route.
 #[derive(Clone, Default)]
 pub(crate) struct Followers {
     known: Arc<Mutex<BTreeMap<u64, wire::Follower>>>,
     last_id: Arc<AtomicU64>,
 }
 
-/// One who follows, from a place on.
-pub(crate) struct Following {
+/// A follower from a position on.
+pub(crate) struct StreamFollower {
     id: u64,
-    cursor: Cursor,
-    inside: Inside,
+    cursor: FollowCursor,
+    app: AppState,
     is_ended: bool,
 }
 
-impl Following {
-    /// Follows behind a place: a `seq` of the session that an id begins with, else a position.
-    /// Without one it begins now.
+impl StreamFollower {
+    /// Opens a follower after a `seq` of a session, named by a prefix of its id, or after a
+    /// position. Without `after` it begins now.
     pub(crate) async fn open(
-        inside: &Inside,
+        app: &AppState,
         session: Option<&str>,
         after: Option<u64>,
-    ) -> Result<Following, Refusal> {
-        // Asked first: what is committed meanwhile is behind it.
-        let tail = inside.tide().recent().tail();
+    ) -> Result<StreamFollower, Refusal> {
+        // The tail is read first: events that are committed in the meantime come after it.
+        let tail = app.broadcaster().recent().tail();
         let cursor = match session {
             None => {
                 let after = after.unwrap_or(tail);
                 if after > tail {
-                    // Whoever heard of it elsewhere may be ahead of what followers were told.
-                    let tail = inside.read(|sources| sources.journal().tail()).await?;
+                    // The client may know a position that the broadcaster has not read yet.
+                    let tail = app.read(|sources| sources.journal().tail()).await?;
                     if after > tail {
                         return Err(beyond(after, tail));
                     }
                 }
-                Cursor::of_all(after)
+                FollowCursor::for_all(after)
             }
             Some(session) => {
                 let session = session.to_owned();
-                let info = inside.read(move |sources| sources.journal().resolve(&session)).await?;
+                let info = app.read(move |sources| sources.journal().resolve(&session)).await?;
                 match after {
                     Some(seq) if seq > info.tail_seq => return Err(beyond(seq, info.tail_seq)),
-                    Some(seq) => Cursor::of_session(info.id, seq, 0),
-                    None => Cursor::of_session(info.id, info.tail_seq, tail),
+                    Some(seq) => FollowCursor::for_session(info.id, seq, 0),
+                    None => FollowCursor::for_session(info.id, info.tail_seq, tail),
                 }
             }
         };
-        let id = inside.followers().enter(&cursor);
-        Ok(Following { id, cursor, inside: inside.clone(), is_ended: false })
+        let id = app.followers().enter(&cursor);
+        Ok(StreamFollower { id, cursor, app: app.clone(), is_ended: false })
     }
 
     pub(crate) fn session(&self) -> Option<&SessionId> {
         self.cursor.session()
     }
 
-    /// How the stream begins.
+    /// Builds the first frame of the stream.
     pub(crate) async fn init(&self) -> Utf8Bytes {
         let session_id = self.cursor.session().cloned();
         let status = match session_id.clone() {
-            // Without it the stream is no worse.
-            Some(id) => self.inside.read(move |sources| sources.explain(id.as_str())).await.ok(),
+            // The status is optional; an error does not stop the stream.
+            Some(id) => self.app.read(move |sources| sources.explain(id.as_str())).await.ok(),
             None => None,
         };
         let status = status
             .map(|status| Box::new(wire::Status { overruled: None, history: None, ..status }));
-        Frame::StreamInit { session_id, place: self.cursor.place(), status }.encode().into()
+        StreamFrame::StreamInit { session_id, place: self.cursor.place(), status }.encode().into()
     }
 
-    /// What comes next; nothing if everything there is was given.
+    /// Returns the next frames; empty if all events were sent.
     pub(crate) async fn next(&mut self) -> Vec<Utf8Bytes> {
         while !self.is_ended {
-            let step = self.cursor.look(&self.inside.tide().recent());
-            self.inside.followers().note(self.id, &self.cursor);
+            let step = self.cursor.next_step(&self.app.broadcaster().recent());
+            self.app.followers().note(self.id, &self.cursor);
             match step {
-                Step::Give(frames) => return frames,
-                Step::Wait => return Vec::new(),
-                Step::Read => {
+                CursorStep::Give(frames) => return frames,
+                CursorStep::Wait => return Vec::new(),
+                CursorStep::Read => {
                     let cursor = self.cursor.clone();
-                    // Asked first: what is read up to the end is read at least up to here.
-                    let tail = self.inside.tide().recent().tail();
+                    // The tail is taken first: a read to the end reaches at least this position.
+                    let tail = self.app.broadcaster().recent().tail();
                     let reading =
-                        self.inside.read(move |sources| read(&sources.journal(), &cursor, tail));
+                        self.app.read(move |sources| read(&sources.journal(), &cursor, tail));
                     match reading.await {
                         Ok(read) => {
-                            let frames = self.cursor.took(read);
+                            let frames = self.cursor.accept_page(read);
                             if !frames.is_empty() {
                                 return frames;
                             }
@@ -121,22 +121,25 @@ impl Following {
         self.is_ended
     }
 
-    /// What was followed cannot be read any more: it was deleted, or the journal fails.
+    /// Ends the stream: the session was deleted, or the journal fails.
     fn end(&mut self, why: &Refusal) -> Vec<Utf8Bytes> {
         self.is_ended = true;
         let (kind, message) = (why.kind(), why.message().to_owned());
-        vec![Frame::Refused { kind, message }.encode().into(), self.cursor.told(StreamState::Ended)]
+        vec![
+            StreamFrame::Refused { kind, message }.encode().into(),
+            self.cursor.status_frame(StreamState::Ended),
+        ]
     }
 }
 
-impl Drop for Following {
+impl Drop for StreamFollower {
     fn drop(&mut self) {
-        self.inside.followers().lock().remove(&self.id);
+        self.app.followers().lock().remove(&self.id);
     }
 }
 
 impl Followers {
-    fn enter(&self, cursor: &Cursor) -> u64 {
+    fn enter(&self, cursor: &FollowCursor) -> u64 {
         let id = self.last_id.fetch_add(1, Ordering::Relaxed) + 1;
         let session_id = cursor.session().cloned();
         let follower = wire::Follower { id, session_id, position: 0, behind: 0, lagged: 0 };
@@ -145,7 +148,7 @@ impl Followers {
         id
     }
 
-    fn note(&self, id: u64, cursor: &Cursor) {
+    fn note(&self, id: u64, cursor: &FollowCursor) {
         if let Some(follower) = self.lock().get_mut(&id) {
             follower.position = cursor.place().position;
             follower.lagged = cursor.lagged();
@@ -156,8 +159,8 @@ impl Followers {
         self.lock().is_empty()
     }
 
-    /// Everybody, as of a position of the journal.
-    pub(crate) fn at(&self, tail: u64) -> Vec<wire::Follower> {
+    /// Lists all followers with their distance to `tail`.
+    pub(crate) fn list_at(&self, tail: u64) -> Vec<wire::Follower> {
         let known = self.lock();
         let behind = |follower: &wire::Follower| tail.saturating_sub(follower.position);
         known
@@ -171,13 +174,13 @@ impl Followers {
     }
 }
 
-/// A place that does not exist yet belongs to another journal, or is a slip.
+/// The error for a position that does not exist yet: it belongs to another journal or is a mistake.
 fn beyond(after: u64, tail: u64) -> Refusal {
     Refusal::bad_argument(format!("`after` is {after}, and the newest is {tail}"))
 }
 
-/// A page behind the place of a follower.
-fn read(journal: &Journal, cursor: &Cursor, tail: u64) -> Result<Read, ReadError> {
+/// Reads a page of events after the position of a follower.
+fn read(journal: &Journal, cursor: &FollowCursor, tail: u64) -> Result<JournalPage, ReadError> {
     let place = cursor.place();
     let mut subscription = match (cursor.session(), place.seq) {
         (Some(session), Some(seq)) => {
@@ -190,14 +193,14 @@ fn read(journal: &Journal, cursor: &Cursor, tail: u64) -> Result<Read, ReadError
     while told.len() < READ_EVENTS_MAX && bytes < READ_BYTES_MAX {
         match subscription.next_within(Duration::ZERO) {
             Ok(Some(Delivery::Event(recorded))) => {
-                let event = Told::of(&recorded);
+                let event = StreamEvent::from_recorded(&recorded);
                 bytes += event.len();
                 told.push(event);
             }
             Ok(Some(_)) => {}
-            Ok(None) | Err(FollowError::Closed) => return Ok(Read { told, up_to: Some(tail) }),
+            Ok(None) | Err(FollowError::Closed) => return Ok(JournalPage { told, up_to: Some(tail) }),
             Err(FollowError::Failed(error)) => return Err(error),
         }
     }
-    Ok(Read { told, up_to: None })
+    Ok(JournalPage { told, up_to: None })
 }

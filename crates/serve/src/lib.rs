@@ -1,32 +1,32 @@
 //! The record over HTTP, WebSocket and event streams, on this machine only.
 //!
-//! A stranger without the token learns nothing, not even that it is Hansard. Followers read from a
-//! place on: a slow one is told so, is served from the journal, misses nothing and costs others
-//! nothing.
+//! A client without the token learns nothing, not even that it is Hansard. Followers read from a
+//! position on. A slow one is told so and is served from the journal: it misses no event and costs
+//! the others nothing.
 //!
-//! Not here: what the answers are made of. They come from [`Sources`], which whoever opens the
-//! [`Door`] hands in; this crate translates and decides nothing.
+//! Not here: the content of the answers. It comes from [`Sources`], which the caller of
+//! [`HttpServer::open`] passes in; this crate translates and decides nothing.
 
-mod door; // opens, accepts, ends
-mod entrance; // who may come in: token, Host, Origin
-mod token; // the secret, as a file only its owner can read
-mod ticket; // how a page comes back after a restart
-mod sources; // where answers come from
-mod desk; // how many are answered at a time, and how many wait
+mod server; // listening, accepting, closing; the shared state
+mod auth; // token, cookie, Host and Origin of every request
+mod token; // the secrets, in files that only the owner can read
+mod ticket; // how an open page logs in again after a restart
+mod sources; // the backend of the API
+mod concurrency; // limits on requests that run and wait
 mod answer; // answers and failures as JSON
-mod api; // every route, and their description
-mod route; // what each route does
-mod ui; // the page people look at
-mod tide; // how far the journal has come, and its newest events
-mod recent; // the newest events, encoded once for everybody
-mod cursor; // where a follower stands
-mod follow; // a follower and its reading
-mod board; // the last value of what each session is doing
-mod talk; // a WebSocket with its streams
+mod api; // every route, and the OpenAPI description
+mod route; // the handlers of the routes
+mod ui; // the files of the web page
+mod broadcaster; // the one reader of the journal for all followers
+mod replay_buffer; // the newest events, encoded once for all followers
+mod cursor; // the position of a follower
+mod follow; // a follower that reads from the buffer or the journal
+mod board; // the latest status of each session
+mod socket; // a WebSocket with its streams
 mod bridge; // the bus for pages
 
 pub use api::description;
-pub use board::{Board, Seen};
-pub use door::{Door, OpenError, Opening};
-pub use sources::{BusRefused, DocumentWanted, PageWanted, SourceError, Sources, Which};
+pub use board::{Board, BoardCursor};
+pub use server::{HttpServer, HttpServerConfig, OpenError};
+pub use sources::{BusRefused, DocumentKind, PageRequest, SessionSelector, SourceError, Sources};
 pub use token::{Keys, TokenError};

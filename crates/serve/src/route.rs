@@ -1,4 +1,4 @@
-//! What each route does: takes a question apart, has it answered, puts the answer together.
+//! The handlers of the routes: they parse a request, run a query and build the response.
 
 pub(crate) mod health; // how the daemon and its followers do
 pub(crate) mod session; // sessions, and what they are doing
@@ -24,8 +24,8 @@ use utoipa::{IntoParams, IntoResponses, ToSchema};
 use wire::Failure;
 
 use crate::answer::Refusal;
-use crate::door::Inside;
-use crate::sources::Which;
+use crate::server::AppState;
+use crate::sources::SessionSelector;
 
 /// Where a browser exchanges its code for a cookie.
 pub(crate) const LOGIN: &str = "/login";
@@ -36,28 +36,34 @@ pub(crate) const RETURN: &str = "/return";
 /// Where exporters of telemetry have business.
 pub(crate) const EXPORTS: &str = "/v1/";
 
-/// Items of a page unless somebody says how many, and at most.
+/// The default and the maximum number of items on a page.
 const ITEMS: usize = 100;
 const ITEMS_MAX: usize = 1_000;
 
 /// The question behind the `?`, or what is wrong with it.
-pub(crate) struct Asked<T>(pub(crate) T);
+pub(crate) struct QueryParams<T>(pub(crate) T);
 
-impl<T: DeserializeOwned> FromRequestParts<Inside> for Asked<T> {
+impl<T: DeserializeOwned> FromRequestParts<AppState> for QueryParams<T> {
     type Rejection = Refusal;
 
-    async fn from_request_parts(parts: &mut Parts, _: &Inside) -> Result<Asked<T>, Refusal> {
-        Ok(Asked(read(&parts.uri)?))
+    async fn from_request_parts(
+        parts: &mut Parts,
+        _: &AppState,
+    ) -> Result<QueryParams<T>, Refusal> {
+        Ok(QueryParams(read(&parts.uri)?))
     }
 }
 
 /// A question about sessions: which of them, and the rest of it.
-pub(crate) struct AskedOf<T>(pub(crate) Which, pub(crate) T);
+pub(crate) struct FilteredQuery<T>(pub(crate) SessionSelector, pub(crate) T);
 
-impl<T: DeserializeOwned> FromRequestParts<Inside> for AskedOf<T> {
+impl<T: DeserializeOwned> FromRequestParts<AppState> for FilteredQuery<T> {
     type Rejection = Refusal;
 
-    async fn from_request_parts(parts: &mut Parts, _: &Inside) -> Result<AskedOf<T>, Refusal> {
+    async fn from_request_parts(
+        parts: &mut Parts,
+        _: &AppState,
+    ) -> Result<FilteredQuery<T>, Refusal> {
         let query = parts.uri.query().unwrap_or_default();
         let says_which = |pair: &&str| {
             let name = pair.split('=').next().unwrap_or_default();
@@ -68,7 +74,7 @@ impl<T: DeserializeOwned> FromRequestParts<Inside> for AskedOf<T> {
             let uri = Uri::builder().path_and_query(format!("/?{}", pairs.join("&"))).build();
             uri.map_err(|error| Refusal::bad_argument(error.to_string()))
         };
-        Ok(AskedOf(read(&of(which)?)?, read(&of(rest)?)?))
+        Ok(FilteredQuery(read(&of(which)?)?, read(&of(rest)?)?))
     }
 }
 
@@ -79,26 +85,26 @@ fn read<T: DeserializeOwned>(uri: &Uri) -> Result<T, Refusal> {
     Ok(asked)
 }
 
-/// Which part of a list.
+/// The page of a list.
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct PageAsked {
+pub(crate) struct PageParams {
     /// `next` of an earlier page.
     after: Option<String>,
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<usize>,
 }
 
-/// Nothing more.
+/// A request without parameters.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Nothing {}
+pub(crate) struct NoParams {}
 
 /// The id in a path, or the beginning of one.
 #[derive(IntoParams)]
 #[into_params(names("id"), parameter_in = Path)]
-pub(crate) struct Named(
+pub(crate) struct IdPath(
     /// The beginning of a session's id.
     pub(crate) String,
 );
@@ -134,13 +140,13 @@ fn failure(told: &str) -> RefOr<Response> {
     ResponseBuilder::new().description(told).content("application/json", content).build().into()
 }
 
-impl FromRequestParts<Inside> for Named {
+impl FromRequestParts<AppState> for IdPath {
     type Rejection = Refusal;
 
-    async fn from_request_parts(parts: &mut Parts, inside: &Inside) -> Result<Named, Refusal> {
-        let path = Path::<String>::from_request_parts(parts, inside).await;
+    async fn from_request_parts(parts: &mut Parts, app: &AppState) -> Result<IdPath, Refusal> {
+        let path = Path::<String>::from_request_parts(parts, app).await;
         let Path(id) = path.map_err(|error| Refusal::bad_argument(error.body_text()))?;
-        Ok(Named(id))
+        Ok(IdPath(id))
     }
 }
 

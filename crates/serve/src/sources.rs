@@ -1,4 +1,4 @@
-//! Where answers come from: whoever opens the door hands it in.
+//! The backend of the API, which the daemon passes in.
 
 use std::io::Write;
 
@@ -8,8 +8,8 @@ use journal::{Journal, Query, ReadError};
 use serde::Deserialize;
 use utoipa::IntoParams;
 use wire::{
-    Adapter, Approval, Facets, Found, Happening, Health, Page, Recent, Resume, Session, Status,
-    Usage, Work,
+    Adapter, Approval, Facets, Happening, Health, Page, RecentActivity, Resume, SearchReply,
+    Session, Status, Usage, WorkReport,
 };
 
 /// What can be asked of the daemon. Each call may read from disk: none is made on the thread that
@@ -18,26 +18,26 @@ pub trait Sources: Send + Sync + 'static {
     /// The journal as it is open now.
     fn journal(&self) -> Journal;
     fn health(&self) -> Result<Health, SourceError>;
-    fn sessions(&self, wanted: &PageWanted) -> Result<Page<Session>, SourceError>;
+    fn sessions(&self, wanted: &PageRequest) -> Result<Page<Session>, SourceError>;
     /// One session with its turns; by the beginning of its id.
     fn session(&self, id: &str) -> Result<Session, SourceError>;
     /// The newest part of one; by the beginning of its id.
-    fn recent(&self, id: &str) -> Result<Recent, SourceError>;
+    fn recent(&self, id: &str) -> Result<RecentActivity, SourceError>;
     /// What sessions are doing that were active lately.
     fn statuses(&self) -> Result<Vec<Status>, SourceError>;
-    /// Those of them that want somebody, the most urgent first.
+    /// Those of them that wait for the user, the most urgent first.
     fn wanting(&self) -> Result<Vec<Status>, SourceError>;
     /// What they asked to be allowed, the newest first, or only what still waits, the riskiest first.
     fn approvals(&self, is_pending: bool) -> Result<Vec<Approval>, SourceError>;
     /// What one is doing, and why; by the beginning of its id.
     fn explain(&self, id: &str) -> Result<Status, SourceError>;
-    fn search(&self, query: &Query) -> Result<Found, SourceError>;
+    fn search(&self, query: &Query) -> Result<SearchReply, SourceError>;
     /// What they used, by `daily`, `weekly`, `monthly`, `session`, `model`, `agent` or `project`.
-    fn usage(&self, by: &str, which: &Which) -> Result<Usage, SourceError>;
+    fn usage(&self, by: &str, which: &SessionSelector) -> Result<Usage, SourceError>;
     /// What happened over the sessions that fit, the newest first.
-    fn feed(&self, wanted: &PageWanted) -> Result<Page<Happening>, SourceError>;
+    fn feed(&self, wanted: &PageRequest) -> Result<Page<Happening>, SourceError>;
     /// How the work went in them.
-    fn work(&self, which: &Which) -> Result<Work, SourceError>;
+    fn work(&self, which: &SessionSelector) -> Result<WorkReport, SourceError>;
     /// How it stands with each agent.
     fn adapters(&self) -> Result<Vec<Adapter>, SourceError>;
     /// What there is to choose from: agents and projects.
@@ -46,7 +46,7 @@ pub trait Sources: Send + Sync + 'static {
     fn family(&self, id: &str) -> Result<Vec<Session>, SourceError>;
     /// How to go on with one.
     fn resume(&self, id: &str) -> Result<Resume, SourceError>;
-    /// The note for whoever goes on with one, without secrets.
+    /// The handoff note of a session, without secrets.
     fn handoff(&self, id: &str) -> Result<String, SourceError>;
     /// The picture with this number, from 0, in what an agent wrote for an event.
     fn picture(&self, id: &str, seq: u64, number: usize) -> Result<Option<Vec<u8>>, SourceError>;
@@ -54,7 +54,7 @@ pub trait Sources: Send + Sync + 'static {
     fn export(
         &self,
         id: &str,
-        wanted: DocumentWanted,
+        wanted: DocumentKind,
         redact: bool,
         out: &mut dyn Write,
     ) -> Result<(), SourceError>;
@@ -65,13 +65,13 @@ pub trait Sources: Send + Sync + 'static {
         encoding: OtlpEncoding,
         body: &[u8],
     ) -> Result<(), SourceError>;
-    /// Told when somebody begins or ceases to watch what sessions are doing.
+    /// Called when the number of status watchers changes.
     fn watched_by(&self, watchers: usize);
-    /// Told that pages wanted to say on the bus what they may not, whenever that has doubled.
+    /// Called when the number of refused bus messages has doubled.
     fn refused(&self, refused: &BusRefused);
 }
 
-/// What pages wanted to say on the bus and may not.
+/// The bus messages of pages that were refused.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct BusRefused {
     /// How often, all in all.
@@ -81,10 +81,10 @@ pub struct BusRefused {
     pub why: String,
 }
 
-/// Which sessions are meant.
+/// The sessions that a request is about.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub struct Which {
+pub struct SessionSelector {
     /// Only sessions of this provider, for instance `claude`.
     pub provider: Option<String>,
     /// Only sessions of this project or folder; the last part of its name will do.
@@ -99,8 +99,8 @@ pub struct Which {
 
 /// A part of a list over them.
 #[derive(Clone, Debug, Default)]
-pub struct PageWanted {
-    pub which: Which,
+pub struct PageRequest {
+    pub which: SessionSelector,
     /// `next` of the part before it.
     pub after: Option<String>,
     pub limit: usize,
@@ -108,7 +108,7 @@ pub struct PageWanted {
 
 /// What a session is written as.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum DocumentWanted {
+pub enum DocumentKind {
     Markdown,
     Html,
     Text,

@@ -38,10 +38,10 @@ const ID_DIGITS: usize = 32;
 /// The tickets of a journal, in a file that only its owner can read.
 pub(crate) struct Tickets {
     path: PathBuf,
-    known: VecDeque<Ticket>,
+    known: VecDeque<StoredTicket>,
 }
 
-struct Ticket {
+struct StoredTicket {
     id: String,
     secret: String,
     made_at: Duration,
@@ -51,14 +51,15 @@ impl Tickets {
     /// Those in a file. What cannot be read there is not good any more.
     pub(crate) fn load(path: PathBuf) -> Tickets {
         let text = fs::read_to_string(&path).unwrap_or_default();
-        let known = text.lines().filter_map(Ticket::parse).collect();
+        let known = text.lines().filter_map(StoredTicket::parse).collect();
         Tickets { path, known }
     }
 
     /// Makes one for a page that is in.
     pub(crate) fn give(&mut self, now: SystemTime) -> Result<wire::Ticket, TokenError> {
         let made_at = now.duration_since(UNIX_EPOCH).unwrap_or_default();
-        let ticket = Ticket { id: secret()[..ID_DIGITS].to_owned(), secret: secret(), made_at };
+        let ticket =
+            StoredTicket { id: secret()[..ID_DIGITS].to_owned(), secret: secret(), made_at };
         let given = wire::Ticket { id: ticket.id.clone(), secret: ticket.secret.clone() };
         if self.known.len() >= TICKETS_MAX {
             self.known.pop_front();
@@ -110,25 +111,25 @@ impl Tickets {
         let _ = fs::remove_file(&self.path);
     }
 
-    fn good(&self, id: &str, now: SystemTime) -> Option<&Ticket> {
+    fn good(&self, id: &str, now: SystemTime) -> Option<&StoredTicket> {
         let now = now.duration_since(UNIX_EPOCH).unwrap_or_default();
         let ticket = self.known.iter().find(|ticket| ticket.id == id)?;
         (now.saturating_sub(ticket.made_at) <= TICKET_FOR).then_some(ticket)
     }
 
     fn write(&self) -> Result<(), TokenError> {
-        let lines: Vec<String> = self.known.iter().map(Ticket::line).collect();
+        let lines: Vec<String> = self.known.iter().map(StoredTicket::line).collect();
         write_private(&self.path, &lines.join("\n"))
     }
 }
 
-impl Ticket {
-    fn parse(line: &str) -> Option<Ticket> {
+impl StoredTicket {
+    fn parse(line: &str) -> Option<StoredTicket> {
         let mut words = line.split(' ');
         let (id, secret, made_at) = (words.next()?, words.next()?, words.next()?);
         let made_at = Duration::from_secs(made_at.parse().ok()?);
         let is_whole = id.len() == ID_DIGITS && !secret.is_empty();
-        is_whole.then(|| Ticket { id: id.to_owned(), secret: secret.to_owned(), made_at })
+        is_whole.then(|| StoredTicket { id: id.to_owned(), secret: secret.to_owned(), made_at })
     }
 
     fn line(&self) -> String {
@@ -154,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_mac_is_the_one_that_others_know() {
+    fn mac_matches_rfc_4231() {
         // RFC 4231, test cases 1 and 2.
         let first = mac(&[0x0b; 20], b"Hi There");
         assert_eq!(hex(&first), "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7");
@@ -166,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ticket_is_good_once_for_a_week_and_outlives_the_daemon() {
+    fn ticket_is_valid_once_for_a_week() {
         let dir = tempfile::TempDir::new().unwrap();
         let path = dir.path().join("http.tickets");
         let now = UNIX_EPOCH + Duration::from_secs(1_800_000_000);

@@ -35,9 +35,9 @@ pub enum TokenError {
     Empty { path: PathBuf },
 }
 
-/// Which file a token was read from: another one means that the token was taken back.
+/// The identity of the file that a token was read from. Another file means a new token.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Stamp {
+pub(crate) struct TokenStamp {
     inode: u64,
     modified: (i64, i64),
 }
@@ -77,26 +77,26 @@ impl Keys {
     }
 
     /// The token; the first time it is made.
-    pub(crate) fn token(&self) -> Result<(String, Stamp), TokenError> {
+    pub(crate) fn token(&self) -> Result<(String, TokenStamp), TokenError> {
         read_or_make(self.token_path())
     }
 
     /// The same for what exports telemetry.
-    pub(crate) fn export_token(&self) -> Result<(String, Stamp), TokenError> {
+    pub(crate) fn export_token(&self) -> Result<(String, TokenStamp), TokenError> {
         read_or_make(self.export_token_path())
     }
 
     /// The file as it is now; `None` if it is gone.
-    pub(crate) fn stamp(&self) -> Option<Stamp> {
+    pub(crate) fn stamp(&self) -> Option<TokenStamp> {
         fs::metadata(self.token_path()).ok().map(|metadata| stamp(&metadata))
     }
 
     /// The same for what exports telemetry.
-    pub(crate) fn export_stamp(&self) -> Option<Stamp> {
+    pub(crate) fn export_stamp(&self) -> Option<TokenStamp> {
         fs::metadata(self.export_token_path()).ok().map(|metadata| stamp(&metadata))
     }
 
-    /// Makes other tokens. Whoever came in with a former one has to leave, and no page comes back.
+    /// Creates new tokens. All connections with the old ones end, and no page can log in again.
     pub fn renew(&self) -> Result<(), TokenError> {
         write_private(&self.tickets_path(), "")?;
         write_private(&self.token_path(), &secret())?;
@@ -117,25 +117,25 @@ impl Keys {
         let made_at = fs::metadata(&path).and_then(|metadata| metadata.modified());
         let (Ok(made_at), Ok(code)) = (made_at, fs::read_to_string(&path)) else { return false };
         let age = now.duration_since(made_at).unwrap_or_default();
-        // Of two who bring it at the same time, the one who removes it is first.
+        // Of two requests with the code at the same time, the one that removes the file wins.
         age <= CODE_FOR && is_same(code.trim(), given) && fs::remove_file(&path).is_ok()
     }
 
     pub(crate) fn write_address(&self, address: &str, page: &str) -> Result<(), TokenError> {
-        // The address is last: whoever sees it finds the other.
+        // The address is written last: a reader that sees it finds the page file too.
         write_private(&self.page_path(), page)?;
         write_private(&self.address_path(), address)
     }
 
     pub(crate) fn remove_address(&self) {
-        // What is left behind names a door that is closed.
+        // A file that stays behind only names a server that is closed.
         let _ = fs::remove_file(self.address_path());
         let _ = fs::remove_file(self.page_path());
     }
 }
 
 /// The token in a file, which is made if it is not there.
-fn read_or_make(path: PathBuf) -> Result<(String, Stamp), TokenError> {
+fn read_or_make(path: PathBuf) -> Result<(String, TokenStamp), TokenError> {
     if !path.exists() {
         write_private(&path, &secret())?;
     }
@@ -155,7 +155,7 @@ fn read_or_make(path: PathBuf) -> Result<(String, Stamp), TokenError> {
     Ok((token, stamp(&metadata)))
 }
 
-/// A secret nobody can guess, as digits.
+/// Creates a random secret, as hexadecimal digits.
 pub(crate) fn secret() -> String {
     let mut bytes = [0; SECRET_BYTES];
     getrandom::fill(&mut bytes).expect("the system has random bytes");
@@ -174,8 +174,8 @@ pub(crate) fn is_same(secret: &str, given: &str) -> bool {
     pairs.map(differs).fold(length, |all, one| std::hint::black_box(all | one)) == 0
 }
 
-fn stamp(metadata: &fs::Metadata) -> Stamp {
-    Stamp { inode: metadata.ino(), modified: (metadata.mtime(), metadata.mtime_nsec()) }
+fn stamp(metadata: &fs::Metadata) -> TokenStamp {
+    TokenStamp { inode: metadata.ino(), modified: (metadata.mtime(), metadata.mtime_nsec()) }
 }
 
 /// Writes a file that is whole or not there, and that only its owner can read.
@@ -197,7 +197,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_code_is_good_once_and_for_a_minute_whatever_others_guess() {
+    fn code_is_valid_once_for_a_minute() {
         let dir = tempfile::TempDir::new().unwrap();
         let keys = Keys::in_folder(dir.path());
         let now = SystemTime::now();
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_that_others_can_read_is_refused() {
+    fn readable_token_file_is_refused() {
         use std::os::unix::fs::PermissionsExt;
         let dir = tempfile::TempDir::new().unwrap();
         let keys = Keys::in_folder(dir.path());
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_and_its_stamp_are_of_the_same_file() {
+    fn token_and_stamp_are_of_one_file() {
         let dir = tempfile::TempDir::new().unwrap();
         let keys = Keys::in_folder(dir.path());
         let path = keys.token_path();
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_same_text_is_the_same() {
+    fn secrets_compare_exactly() {
         assert!(is_same("abc", "abc"));
         for other in ["", "ab", "abd", "abcd", "ABC"] {
             assert!(!is_same("abc", other), "{other}");

@@ -30,7 +30,7 @@ const WITHOUT: &str = "<!doctype html><html lang=en><meta charset=utf-8><title>H
 
 /// What is at a path of the page: a file, or the page itself for a view of it. `None` for what can
 /// be neither.
-pub(crate) fn at(path: &str, headers: &HeaderMap) -> Option<Response> {
+pub(crate) fn respond(path: &str, headers: &HeaderMap) -> Option<Response> {
     if let Some(asset) = ASSETS.iter().find(|asset| asset.path == path) {
         return Some(asset.answer(headers));
     }

@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 pub struct Adapter {
     pub provider: String,
     /// Where its records would be; those that are there.
-    pub roots: Vec<Root>,
+    pub roots: Vec<AdapterRoot>,
     pub sessions: u64,
     /// Sessions whose file has news that is not in the journal.
     pub behind: u64,
@@ -19,26 +19,29 @@ pub struct Adapter {
     pub versions: Vec<String>,
     pub events: u64,
     /// Records that nobody understands. They are kept.
-    pub unknown: Vec<Unknown>,
+    pub unknown: Vec<UnknownRecord>,
     /// `null` for an agent without hooks.
-    pub hooks: Option<Hooks>,
+    pub hooks: Option<AdapterHooks>,
 }
 
 #[derive(Serialize, ToSchema)]
-pub struct Root {
+#[schema(as = Root)]
+pub struct AdapterRoot {
     pub path: String,
     pub is_there: bool,
 }
 
 #[derive(Serialize, ToSchema)]
-pub struct Unknown {
+#[schema(as = Unknown)]
+pub struct UnknownRecord {
     pub version: Option<String>,
     pub record: String,
     pub count: u64,
 }
 
 #[derive(Serialize, ToSchema)]
-pub struct Hooks {
+#[schema(as = Hooks)]
+pub struct AdapterHooks {
     pub path: String,
     /// Events that call us; none if they are not installed.
     pub events: Vec<String>,

@@ -8,7 +8,7 @@ pub(crate) fn cut(json: &str, chars_max: usize) -> Option<String> {
     let mut copied = 0;
     let mut at = 0;
     while let Some(before) = bytes.get(at..)?.iter().position(|byte| *byte == b'"') {
-        let text = Text::at(bytes, at + before + 1, chars_max);
+        let text = TextSpan::scan(bytes, at + before + 1, chars_max);
         at = text.end + 1;
         if let Some(last) = text.full_at.filter(|_| !is_name(bytes, at)) {
             cut.push_str(json.get(copied..last)?);
@@ -20,16 +20,16 @@ pub(crate) fn cut(json: &str, chars_max: usize) -> Option<String> {
 }
 
 /// A text, by where it stands.
-struct Text {
+struct TextSpan {
     /// Its closing quote.
     end: usize,
     /// Behind the last character there is room for, if there are more.
     full_at: Option<usize>,
 }
 
-impl Text {
+impl TextSpan {
     /// The text that begins here, behind its quote.
-    fn at(bytes: &[u8], begin: usize, chars_max: usize) -> Text {
+    fn scan(bytes: &[u8], begin: usize, chars_max: usize) -> TextSpan {
         let mut at = begin;
         let mut chars = 0;
         let mut full_at = None;
@@ -46,7 +46,7 @@ impl Text {
                 _ => 1,
             };
         }
-        Text { end: at, full_at }
+        TextSpan { end: at, full_at }
     }
 }
 

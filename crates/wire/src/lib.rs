@@ -24,19 +24,19 @@ mod ticket; // how a page comes back after a restart
 mod failure; // what is said when something fails
 
 pub use approval::Approval;
-pub use capture::{Adapter, Hooks, Root, Unknown};
+pub use capture::{Adapter, AdapterHooks, AdapterRoot, UnknownRecord};
 pub use facets::{Facet, Facets};
 pub use failure::{Failure, FailureBody};
 pub use feed::Happening;
 pub use health::{Backlog, Follower, Health, ModelHealth, StreamStatus};
-pub use live::{Asked, Frame, Place, StreamState};
+pub use live::{StreamFrame, StreamPlace, StreamRequest, StreamState};
 pub use page::{Messages, Page, RecordedEvent};
 pub use place::health_dir;
-pub use recent::{Glance, Recent, RecentTurn, Said};
+pub use recent::{EventGlance, RecentActivity, RecentMessage, RecentTurn};
 pub use resume::Resume;
-pub use search::{Found, Hit};
-pub use session::{Counts, Files, Message, Session, Tokens, Turn};
-pub use status::{Attention, Change, Evidence, Overruled, Status, Summary};
+pub use search::{Hit, SearchReply};
+pub use session::{Files, Session, SessionCounts, SessionMessage, TokenCounts, Turn};
+pub use status::{Attention, Evidence, Overruled, Status, StatusChange, StatusSummary};
 pub use ticket::{Ticket, Welcome};
 pub use usage::{Spent, Usage, UsageRow};
-pub use work::{Effort, FaultKind, Work, WorkGroup};
+pub use work::{Effort, FaultKind, WorkGroup, WorkReport};

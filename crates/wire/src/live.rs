@@ -11,7 +11,7 @@ use crate::Status;
 /// What a client asks for.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
 #[serde(tag = "type", rename_all = "kebab-case", rename_all_fields = "snake_case")]
-pub enum Asked {
+pub enum StreamRequest {
     /// Follow a session, or all of them.
     SubscribeStream {
         session_id: Option<String>,
@@ -29,7 +29,7 @@ pub enum Asked {
 
 /// Where a stream stands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
-pub struct Place {
+pub struct StreamPlace {
     /// In the journal.
     pub position: u64,
     /// In the session, if one is followed.
@@ -50,12 +50,12 @@ pub enum StreamState {
 /// What a client is told.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 #[serde(tag = "type", rename_all = "kebab-case", rename_all_fields = "snake_case")]
-pub enum Frame {
+pub enum StreamFrame {
     /// A stream begins behind this place.
     StreamInit {
         session_id: Option<SessionId>,
         #[serde(flatten)]
-        place: Place,
+        place: StreamPlace,
         /// What the session is doing.
         status: Option<Box<Status>>,
     },
@@ -64,13 +64,13 @@ pub enum Frame {
         session_id: Option<SessionId>,
         state: StreamState,
         #[serde(flatten)]
-        place: Place,
+        place: StreamPlace,
     },
     /// It was so slow that it is served from the journal; everything behind this place comes.
     Lagged {
         session_id: Option<SessionId>,
         #[serde(flatten)]
-        place: Place,
+        place: StreamPlace,
     },
     /// A session that was shown is so no more: whatever was said of it, it waits for nobody.
     #[serde(rename = "session.gone")]
@@ -98,7 +98,7 @@ pub enum Frame {
     Refused { kind: &'static str, message: String },
 }
 
-impl Frame {
+impl StreamFrame {
     /// The one way it is written.
     pub fn encode(&self) -> String {
         serde_json::to_string(self).expect("it has only names and texts in it")

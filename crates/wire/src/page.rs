@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-use crate::Message;
+use crate::SessionMessage;
 use crate::cut::cut;
 
 /// A part of a list, and where the next one begins.
@@ -28,7 +28,7 @@ impl<T> Page<T> {
 pub struct Messages {
     #[schema(value_type = String)]
     pub session_id: SessionId,
-    pub items: Vec<Message>,
+    pub items: Vec<SessionMessage>,
     /// Given as `after`, it goes on behind these; `null` at the end.
     pub next: Option<String>,
 }

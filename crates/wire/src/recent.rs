@@ -5,20 +5,22 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 #[derive(Serialize, ToSchema)]
-pub struct Recent {
+#[schema(as = Recent)]
+pub struct RecentActivity {
     /// The last event that counts; a stream behind it goes on from here.
     pub seq: u64,
     /// The last events, oldest first; at most 200.
-    pub events: Vec<Glance>,
+    pub events: Vec<EventGlance>,
     /// What was said last, oldest first; at most 64 KiB.
-    pub said: Vec<Said>,
+    pub said: Vec<RecentMessage>,
     /// The last turns, oldest first; at most 10.
     pub turns: Vec<RecentTurn>,
 }
 
 /// An event at a glance.
 #[derive(Serialize, ToSchema)]
-pub struct Glance {
+#[schema(as = Glance)]
+pub struct EventGlance {
     pub seq: u64,
     pub kind: String,
     #[schema(value_type = String, format = DateTime)]
@@ -27,7 +29,8 @@ pub struct Glance {
 }
 
 #[derive(Serialize, ToSchema)]
-pub struct Said {
+#[schema(as = Said)]
+pub struct RecentMessage {
     pub seq: u64,
     /// `user` or `assistant`.
     pub role: &'static str,

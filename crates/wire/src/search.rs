@@ -5,7 +5,8 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 #[derive(Serialize, ToSchema)]
-pub struct Found {
+#[schema(as = Found)]
+pub struct SearchReply {
     pub total: usize,
     pub total_is_exact: bool,
     /// Everything was looked at.

@@ -31,8 +31,8 @@ pub struct Session {
     pub status: Option<String>,
     pub ending: Option<&'static str>,
     pub epochs: Option<u64>,
-    pub counts: Counts,
-    pub tokens: Option<Tokens>,
+    pub counts: SessionCounts,
+    pub tokens: Option<TokenCounts>,
     #[schema(value_type = Option<f64>)]
     pub usd: Option<Cost>,
     /// How sure the money is: `exact`, `estimated` or `incomplete`.
@@ -66,7 +66,8 @@ impl Session {
 
 /// What a session did by itself.
 #[derive(Serialize, ToSchema)]
-pub struct Counts {
+#[schema(as = Counts)]
+pub struct SessionCounts {
     pub prompts: u64,
     pub queued: u64,
     pub responses: u64,
@@ -79,7 +80,8 @@ pub struct Counts {
 
 /// Each request to a model once, however often it is written down.
 #[derive(Serialize, ToSchema)]
-pub struct Tokens {
+#[schema(as = Tokens)]
+pub struct TokenCounts {
     pub requests: u64,
     pub input: u64,
     pub output: u64,
@@ -138,7 +140,8 @@ pub struct Files {
 
 /// One thing that was said in a session.
 #[derive(Serialize, ToSchema)]
-pub struct Message {
+#[schema(as = Message)]
+pub struct SessionMessage {
     pub seq: u64,
     pub event_id: String,
     /// `user`, `assistant`, `thinking`, `tool_call` or `tool_result`.

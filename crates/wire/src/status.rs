@@ -26,7 +26,7 @@ pub struct Status {
     pub turn_id: Option<String>,
     pub pending_approvals: Vec<String>,
     pub pid: Option<u32>,
-    pub summary: Summary,
+    pub summary: StatusSummary,
     /// What it wants of somebody, if anything.
     pub attention: Option<Attention>,
     /// The agent's file has news that is not in the journal.
@@ -36,7 +36,7 @@ pub struct Status {
     pub overruled: Option<Vec<Overruled>>,
     /// What it was before, where it is explained.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub history: Option<Vec<Change>>,
+    pub history: Option<Vec<StatusChange>>,
 }
 
 impl Status {
@@ -86,7 +86,8 @@ pub struct Overruled {
 
 /// A status a session had.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
-pub struct Change {
+#[schema(as = Change)]
+pub struct StatusChange {
     #[schema(value_type = String, format = DateTime)]
     pub at: Time,
     pub status: &'static str,
@@ -95,7 +96,8 @@ pub struct Change {
 
 /// Three lines for people, without secrets.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
-pub struct Summary {
+#[schema(as = Summary)]
+pub struct StatusSummary {
     pub current: String,
     pub recent: Option<String>,
     /// Whose words those are: `heuristic` or `model`.

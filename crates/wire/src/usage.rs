@@ -4,7 +4,7 @@ use event::Cost;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::Tokens;
+use crate::TokenCounts;
 
 #[derive(Serialize, ToSchema)]
 pub struct Usage {
@@ -24,7 +24,7 @@ pub struct UsageRow {
 #[derive(Serialize, ToSchema)]
 pub struct Spent {
     #[serde(flatten)]
-    pub tokens: Tokens,
+    pub tokens: TokenCounts,
     #[schema(value_type = Option<f64>)]
     pub usd: Option<Cost>,
     /// `exact`, `estimated` or `incomplete`.

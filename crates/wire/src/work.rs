@@ -8,7 +8,8 @@ use utoipa::ToSchema;
 
 /// How the work went in a time. Turns count when they began in it.
 #[derive(Serialize, ToSchema)]
-pub struct Work {
+#[schema(as = Work)]
+pub struct WorkReport {
     pub sessions: u64,
     /// More sessions were active than are looked at; these are the newest.
     pub is_cut: bool,

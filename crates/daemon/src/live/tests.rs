@@ -3,7 +3,7 @@
 use event::{Draft, EventId, Kind, Raw};
 use journal::{Batch, Journal};
 use serde_json::{Value, json};
-use serve::Seen;
+use serve::BoardCursor;
 
 use super::*;
 
@@ -41,7 +41,7 @@ fn allow(journal: &Journal, session: &str) {
 
 /// What somebody hears until a frame of this type, which is the last.
 #[track_caller]
-fn hear(board: &Board, seen: &mut Seen, kind: &str) -> Vec<Value> {
+fn hear(board: &Board, seen: &mut BoardCursor, kind: &str) -> Vec<Value> {
     let begun = Instant::now();
     let mut heard: Vec<Value> = Vec::new();
     while heard.last().is_none_or(|frame| frame["type"] != kind) {
@@ -64,7 +64,7 @@ fn nobody_is_left_with_a_wait_that_is_over() {
     let thread = live.start().unwrap();
     ask(&journal, "child", &json!({"entry_point": "cli", "mode": "child"}));
     live.watched_by(1);
-    let mut seen = Seen::default();
+    let mut seen = BoardCursor::default();
     hear(&board, &mut seen, "waiting-for-input");
     // It works for another session and needs nobody any more: it leaves the list.
     allow(&journal, "child");
@@ -75,7 +75,7 @@ fn nobody_is_left_with_a_wait_that_is_over() {
     live.watched_by(0);
     allow(&journal, "main");
     live.watched_by(1);
-    let heard = hear(&board, &mut Seen::default(), "session.board");
+    let heard = hear(&board, &mut BoardCursor::default(), "session.board");
     let statuses = heard[0]["statuses"].as_array().unwrap();
     assert_eq!(statuses.len(), 1, "{heard:?}");
     assert_eq!(statuses[0]["session_id"], "made-up:main", "{heard:?}");

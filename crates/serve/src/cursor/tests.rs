@@ -5,19 +5,19 @@ use proptest::prelude::*;
 use serde_json::Value;
 
 use super::*;
-use crate::recent::RECENT_EVENTS_MAX;
+use crate::replay_buffer::RECENT_EVENTS_MAX;
 
 /// An event of one of three sessions; each counts for itself.
-fn told(position: u64, session: u64, seq: u64) -> Told {
+fn told(position: u64, session: u64, seq: u64) -> StreamEvent {
     let session_id = SessionId::new(format!("made-up:{session}")).unwrap();
-    let frame = Frame::of_event(position, "null").into();
-    Told { position, session_id, seq, frame, decision: None }
+    let frame = StreamFrame::of_event(position, "null").into();
+    StreamEvent { position, session_id, seq, frame, decision: None }
 }
 
 /// A log and its newest part.
 struct Log {
-    all: Vec<Told>,
-    recent: Recent,
+    all: Vec<StreamEvent>,
+    recent: ReplayBuffer,
     seqs: [u64; 3],
 }
 
@@ -31,16 +31,17 @@ impl Log {
     }
 
     /// A page of the journal behind the place of a cursor.
-    fn read(&self, cursor: &Cursor, page: usize) -> Read {
+    fn read(&self, cursor: &FollowCursor, page: usize) -> JournalPage {
         let tail = self.recent.tail();
         let place = cursor.place();
-        let is_behind = |told: &&Told| match cursor.session() {
+        let is_behind = |told: &&StreamEvent| match cursor.session() {
             Some(session) => told.session_id == *session && Some(told.seq) > place.seq,
             None => told.position > place.position,
         };
-        let told: Vec<Told> = self.all.iter().filter(is_behind).take(page).cloned().collect();
+        let told: Vec<StreamEvent> =
+            self.all.iter().filter(is_behind).take(page).cloned().collect();
         let up_to = (told.len() < page).then_some(tail);
-        Read { told, up_to }
+        JournalPage { told, up_to }
     }
 }
 
@@ -73,49 +74,49 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
-    fn nothing_is_missed_and_nothing_comes_twice(
+    fn each_event_comes_exactly_once(
         turns in turns(),
         before in 0..30u64,
         after in 0..30u64,
         session in proptest::option::of(0..3u64),
     ) {
-        let mut log = Log { all: Vec::new(), recent: Recent::new(0), seqs: [0; 3] };
+        let mut log = Log { all: Vec::new(), recent: ReplayBuffer::new(0), seqs: [0; 3] };
         for position in 0..before {
             log.append(position % 3);
         }
         // What was recorded before the daemon started is not in memory.
-        log.recent = Recent::new(before);
+        log.recent = ReplayBuffer::new(before);
         let mut cursor = match session {
             Some(session) => {
                 let id = SessionId::new(format!("made-up:{session}")).unwrap();
-                Cursor::of_session(id, after, 0)
+                FollowCursor::for_session(id, after, 0)
             }
-            None => Cursor::of_all(after.min(before)),
+            None => FollowCursor::for_all(after.min(before)),
         };
         let mut given = Vec::new();
         for turn in turns {
             match turn {
                 Turn::Append { session, times } => (0..times).for_each(|_| log.append(session)),
                 Turn::Look => {
-                    if let Step::Give(frames) = cursor.look(&log.recent) {
+                    if let CursorStep::Give(frames) = cursor.next_step(&log.recent) {
                         given.extend(frames);
                     }
                 }
                 Turn::ReadSlowly { page, appended_meanwhile } => {
                     let read = log.read(&cursor, page);
                     (0..appended_meanwhile).for_each(|session| log.append(session));
-                    given.extend(cursor.took(read));
+                    given.extend(cursor.accept_page(read));
                 }
             }
         }
         loop {
-            match cursor.look(&log.recent) {
-                Step::Give(frames) => given.extend(frames),
-                Step::Read => given.extend(cursor.took(log.read(&cursor, 100))),
-                Step::Wait => break,
+            match cursor.next_step(&log.recent) {
+                CursorStep::Give(frames) => given.extend(frames),
+                CursorStep::Read => given.extend(cursor.accept_page(log.read(&cursor, 100))),
+                CursorStep::Wait => break,
             }
         }
-        let is_wanted = |told: &&Told| match session {
+        let is_wanted = |told: &&StreamEvent| match session {
             Some(session) => {
                 told.session_id.as_str() == format!("made-up:{session}") && told.seq > after
             }
@@ -128,27 +129,27 @@ proptest! {
 }
 
 #[test]
-fn one_that_falls_behind_is_told_once_and_told_again_when_it_is_there() {
-    let mut log = Log { all: Vec::new(), recent: Recent::new(0), seqs: [0; 3] };
-    let mut cursor = Cursor::of_all(0);
-    let kinds = |step: Step| match step {
-        Step::Give(frames) => {
+fn lagging_follower_is_told_once() {
+    let mut log = Log { all: Vec::new(), recent: ReplayBuffer::new(0), seqs: [0; 3] };
+    let mut cursor = FollowCursor::for_all(0);
+    let kinds = |step: CursorStep| match step {
+        CursorStep::Give(frames) => {
             let kind = |frame: &Utf8Bytes| {
                 serde_json::from_str::<Value>(frame).unwrap()["type"].as_str().unwrap().to_owned()
             };
             frames.iter().map(kind).collect()
         }
-        Step::Read => vec!["read".to_owned()],
-        Step::Wait => vec!["wait".to_owned()],
+        CursorStep::Read => vec!["read".to_owned()],
+        CursorStep::Wait => vec!["wait".to_owned()],
     };
-    assert_eq!(kinds(cursor.look(&log.recent)), ["stream-status"]);
-    assert_eq!(kinds(cursor.look(&log.recent)), ["wait"]);
+    assert_eq!(kinds(cursor.next_step(&log.recent)), ["stream-status"]);
+    assert_eq!(kinds(cursor.next_step(&log.recent)), ["wait"]);
     (0..RECENT_EVENTS_MAX + 5).for_each(|_| log.append(0));
-    assert_eq!(kinds(cursor.look(&log.recent)), ["lagged"]);
-    assert_eq!(kinds(cursor.look(&log.recent)), ["read"]);
+    assert_eq!(kinds(cursor.next_step(&log.recent)), ["lagged"]);
+    assert_eq!(kinds(cursor.next_step(&log.recent)), ["read"]);
     let read = log.read(&cursor, RECENT_EVENTS_MAX);
-    assert_eq!(cursor.took(read).len(), RECENT_EVENTS_MAX);
-    assert_eq!(kinds(cursor.look(&log.recent)).last().unwrap(), "stream-status");
-    assert_eq!(kinds(cursor.look(&log.recent)), ["wait"]);
+    assert_eq!(cursor.accept_page(read).len(), RECENT_EVENTS_MAX);
+    assert_eq!(kinds(cursor.next_step(&log.recent)).last().unwrap(), "stream-status");
+    assert_eq!(kinds(cursor.next_step(&log.recent)), ["wait"]);
     assert_eq!(cursor.lagged(), 1);
 }

@@ -6,14 +6,14 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use journal::ArtifactError;
 
-use super::{Named, RefusalsOfOne};
+use super::{IdPath, RefusalsOfOne};
 use crate::answer::Refusal;
-use crate::door::Inside;
+use crate::server::AppState;
 
 /// Bytes of a body that is given out.
 const BODY_BYTES_MAX: u64 = 32 * 1024 * 1024;
 
-/// Pictures by their first bytes. What somebody said it is does not count.
+/// Picture types by their first bytes. The recorded type is not trusted.
 const PICTURES: &[(&[u8], &str)] = &[
     (b"\x89PNG\r\n\x1a\n", "image/png"),
     (b"\xff\xd8\xff", "image/jpeg"),
@@ -29,11 +29,11 @@ const PICTURES: &[(&[u8], &str)] = &[
     responses((status = OK, body = Vec<u8>, content_type = "application/octet-stream"), RefusalsOfOne)
 )]
 pub(crate) async fn artifact(
-    State(inside): State<Inside>,
-    Named(id): Named,
+    State(app): State<AppState>,
+    IdPath(id): IdPath,
 ) -> Result<Response, Refusal> {
-    let body = inside
-        .ask(move |sources| -> Result<Vec<u8>, Refusal> {
+    let body = app
+        .query(move |sources| -> Result<Vec<u8>, Refusal> {
             let journal = sources.journal();
             let artifacts = journal.artifacts();
             if artifacts.stat(&id).map_err(refused)?.size > BODY_BYTES_MAX {
@@ -58,12 +58,12 @@ pub(crate) async fn artifact(
     responses((status = OK, body = Vec<u8>, content_type = "application/octet-stream"), RefusalsOfOne)
 )]
 pub(crate) async fn picture(
-    State(inside): State<Inside>,
+    State(app): State<AppState>,
     place: Result<Path<(String, u64, usize)>, PathRejection>,
 ) -> Result<Response, Refusal> {
     let Path((id, seq, number)) =
         place.map_err(|error| Refusal::bad_argument(error.body_text()))?;
-    let found = inside.ask(move |sources| sources.picture(&id, seq, number)).await?;
+    let found = app.query(move |sources| sources.picture(&id, seq, number)).await?;
     let told = "there is no such picture, or it is no longer kept";
     let none = || Refusal::new(StatusCode::NOT_FOUND, "picture_not_found", told);
     found.map(shown).ok_or_else(none)

@@ -14,10 +14,10 @@ use tokio::sync::mpsc::{self, Receiver, Sender};
 use utoipa::{IntoParams, ToSchema};
 use wire::Resume;
 
-use super::{Asked, Named, RefusalsOfOne};
+use super::{IdPath, QueryParams, RefusalsOfOne};
 use crate::answer::{Answer, Refusal};
-use crate::door::Inside;
-use crate::sources::DocumentWanted;
+use crate::server::AppState;
+use crate::sources::DocumentKind;
 
 /// Bytes of a piece that goes out, and pieces that wait for a slow reader; then the writing waits.
 const PIECE_BYTES: usize = 64 * 1024;
@@ -29,7 +29,7 @@ const TAKEN_WITHIN: Duration = Duration::from_secs(60);
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct ExportAsked {
+pub(crate) struct ExportParams {
     #[param(inline)]
     format: Option<DocumentFormat>,
     /// Take out secrets: keys, tokens, passwords.
@@ -46,12 +46,12 @@ enum DocumentFormat {
 }
 
 impl DocumentFormat {
-    fn wanted(self) -> (DocumentWanted, &'static str, &'static str) {
+    fn wanted(self) -> (DocumentKind, &'static str, &'static str) {
         match self {
-            DocumentFormat::Markdown => (DocumentWanted::Markdown, "md", "text/markdown"),
-            DocumentFormat::Html => (DocumentWanted::Html, "html", "text/html"),
-            DocumentFormat::Text => (DocumentWanted::Text, "txt", "text/plain"),
-            DocumentFormat::Jsonl => (DocumentWanted::Events, "jsonl", "application/x-ndjson"),
+            DocumentFormat::Markdown => (DocumentKind::Markdown, "md", "text/markdown"),
+            DocumentFormat::Html => (DocumentKind::Html, "html", "text/html"),
+            DocumentFormat::Text => (DocumentKind::Text, "txt", "text/plain"),
+            DocumentFormat::Jsonl => (DocumentKind::Events, "jsonl", "application/x-ndjson"),
         }
     }
 }
@@ -60,7 +60,7 @@ impl DocumentFormat {
 #[utoipa::path(
     get,
     path = "/api/sessions/{id}/export",
-    params(Named, ExportAsked),
+    params(IdPath, ExportParams),
     responses(
         (status = OK, content(
             (String = "text/markdown"),
@@ -72,19 +72,19 @@ impl DocumentFormat {
     )
 )]
 pub(crate) async fn export(
-    State(inside): State<Inside>,
-    Named(id): Named,
-    Asked(asked): Asked<ExportAsked>,
+    State(app): State<AppState>,
+    IdPath(id): IdPath,
+    QueryParams(asked): QueryParams<ExportParams>,
 ) -> Result<Response, Refusal> {
-    let info = inside.ask_short(move |sources| sources.journal().resolve(&id)).await?;
+    let info = app.query_short(move |sources| sources.journal().resolve(&id)).await?;
     let (wanted, ending, kind) = asked.format.unwrap_or(DocumentFormat::Markdown).wanted();
     let redact = asked.redact.unwrap_or(false);
     let name: String = info.id.as_str().chars().map(as_file_name).collect();
     let (send, pieces) = mpsc::channel(PIECES_WAITING_MAX);
     let mut out = Pieces { send, piece: Vec::new(), runtime: Handle::current() };
-    let copying = inside.copy(move |sources| {
+    let copying = app.spawn_copy(move |sources| {
         let written = sources.export(info.id.as_str(), wanted, redact, &mut out);
-        // Without this last word, who reads it sees that it broke off.
+        // Without this end marker the client sees that the document is incomplete.
         if written.is_ok() && out.flush().is_ok() {
             let _ = out.put(None);
         }
@@ -109,14 +109,14 @@ pub(crate) async fn export(
 #[utoipa::path(
     get,
     path = "/api/sessions/{id}/handoff",
-    params(Named),
+    params(IdPath),
     responses((status = OK, body = String, content_type = "text/markdown"), RefusalsOfOne)
 )]
 pub(crate) async fn handoff(
-    State(inside): State<Inside>,
-    Named(id): Named,
+    State(app): State<AppState>,
+    IdPath(id): IdPath,
 ) -> Result<Response, Refusal> {
-    let note = inside.ask(move |sources| sources.handoff(&id)).await?;
+    let note = app.query(move |sources| sources.handoff(&id)).await?;
     let kind = HeaderValue::from_static("text/markdown; charset=utf-8");
     Ok(([(header::CONTENT_TYPE, kind)], note).into_response())
 }
@@ -125,11 +125,11 @@ pub(crate) async fn handoff(
 #[utoipa::path(
     get,
     path = "/api/sessions/{id}/resume",
-    params(Named),
+    params(IdPath),
     responses((status = OK, body = Resume), RefusalsOfOne)
 )]
-pub(crate) async fn resume(State(inside): State<Inside>, Named(id): Named) -> Answer {
-    inside.answer(move |sources| sources.resume(&id)).await
+pub(crate) async fn resume(State(app): State<AppState>, IdPath(id): IdPath) -> Answer {
+    app.answer(move |sources| sources.resume(&id)).await
 }
 
 /// Ids have characters that some systems do not want in names of files.

@@ -6,17 +6,17 @@ use journal::{MatchMode, Order, Query};
 use serde::{Deserialize, Deserializer};
 use utoipa::IntoParams;
 use utoipa::openapi::schema::{Object, ObjectBuilder, Type};
-use wire::{Found, Usage};
+use wire::{SearchReply, Usage};
 
-use super::{AskedOf, Refusals, RefusalsOfOne, limit};
+use super::{FilteredQuery, Refusals, RefusalsOfOne, limit};
 use crate::answer::Answer;
-use crate::door::Inside;
-use crate::sources::{SourceError, Which};
+use crate::server::AppState;
+use crate::sources::{SessionSelector, SourceError};
 
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct SearchAsked {
+pub(crate) struct SearchParams {
     /// Words in any order; quotes make a phrase; nothing else is syntax.
     q: String,
     /// Only in this session: the beginning of its id.
@@ -53,15 +53,15 @@ fn order_schema() -> Object {
 #[utoipa::path(
     get,
     path = "/api/search",
-    params(Which, SearchAsked),
-    responses((status = OK, body = Found), RefusalsOfOne)
+    params(SessionSelector, SearchParams),
+    responses((status = OK, body = SearchReply), RefusalsOfOne)
 )]
 pub(crate) async fn search(
-    State(inside): State<Inside>,
-    AskedOf(which, asked): AskedOf<SearchAsked>,
+    State(app): State<AppState>,
+    FilteredQuery(which, asked): FilteredQuery<SearchParams>,
 ) -> Answer {
     let limit = limit(asked.limit)?;
-    let searching = inside.answer(move |sources| -> Result<Found, SourceError> {
+    let searching = app.answer(move |sources| -> Result<SearchReply, SourceError> {
         let session = match &asked.session {
             Some(prefix) => Some(sources.journal().resolve(prefix)?.id),
             None => None,
@@ -93,7 +93,7 @@ pub(crate) async fn search(
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct UsageAsked {
+pub(crate) struct UsageParams {
     /// What a row stands for: `daily`, `weekly`, `monthly`, `session`, `model`, `agent` or
     /// `project`.
     by: Option<String>,
@@ -103,13 +103,13 @@ pub(crate) struct UsageAsked {
 #[utoipa::path(
     get,
     path = "/api/usage",
-    params(Which, UsageAsked),
+    params(SessionSelector, UsageParams),
     responses((status = OK, body = Usage), Refusals)
 )]
 pub(crate) async fn usage(
-    State(inside): State<Inside>,
-    AskedOf(which, asked): AskedOf<UsageAsked>,
+    State(app): State<AppState>,
+    FilteredQuery(which, asked): FilteredQuery<UsageParams>,
 ) -> Answer {
     let by = asked.by.unwrap_or_else(|| "daily".to_owned());
-    inside.answer(move |sources| sources.usage(&by, &which)).await
+    app.answer(move |sources| sources.usage(&by, &which)).await
 }

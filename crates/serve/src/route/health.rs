@@ -4,8 +4,8 @@ use axum::extract::State;
 use wire::{Health, StreamStatus};
 
 use super::Refusals;
-use crate::answer::{Answer, Encoded};
-use crate::door::Inside;
+use crate::answer::{Answer, JsonReply};
+use crate::server::AppState;
 
 /// How the daemon does
 #[utoipa::path(
@@ -13,8 +13,8 @@ use crate::door::Inside;
     path = "/api/health",
     responses((status = OK, body = Health), Refusals)
 )]
-pub(crate) async fn health(State(inside): State<Inside>) -> Answer {
-    inside.ask_short(|sources| Encoded::of(&sources.health()?)).await
+pub(crate) async fn health(State(app): State<AppState>) -> Answer {
+    app.query_short(|sources| JsonReply::encode(&sources.health()?)).await
 }
 
 /// How those who follow get on
@@ -23,11 +23,11 @@ pub(crate) async fn health(State(inside): State<Inside>) -> Answer {
     path = "/api/stream/status",
     responses((status = OK, body = StreamStatus), Refusals)
 )]
-pub(crate) async fn stream_status(State(inside): State<Inside>) -> Answer {
+pub(crate) async fn stream_status(State(app): State<AppState>) -> Answer {
     let (position, cached_after) = {
-        let recent = inside.tide().recent();
+        let recent = app.broadcaster().recent();
         (recent.tail(), recent.after())
     };
-    let followers = inside.followers().at(position);
-    Encoded::of(&StreamStatus { position, cached_after, followers })
+    let followers = app.followers().list_at(position);
+    JsonReply::encode(&StreamStatus { position, cached_after, followers })
 }

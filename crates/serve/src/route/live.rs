@@ -13,13 +13,13 @@ use futures_util::stream::unfold;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use super::{Asked, Named, RefusalsOfOne};
+use super::{IdPath, QueryParams, RefusalsOfOne};
 use crate::answer::Refusal;
-use crate::bridge::{Hearing, Wanted, bridge};
-use crate::door::{Inside, Stay};
-use crate::entrance::Expulsion;
-use crate::follow::Following;
-use crate::talk::{SAID_BYTES_MAX, talk};
+use crate::auth::Revocation;
+use crate::bridge::{BusFilter, BusSubscription, bridge};
+use crate::follow::StreamFollower;
+use crate::server::{AppState, StreamGuard};
+use crate::socket::{SAID_BYTES_MAX, serve_socket};
 
 /// How often a stream that has nothing to say shows that it is there.
 const ALIVE_EVERY: Duration = Duration::from_secs(20);
@@ -29,57 +29,57 @@ const WRITE_BUFFER: usize = 16 * 1024;
 
 /// Streams to follow and what sessions are doing.
 pub(crate) async fn socket(
-    State(inside): State<Inside>,
-    expulsion: Expulsion,
+    State(app): State<AppState>,
+    revocation: Revocation,
     request: Request,
 ) -> Result<Response, Refusal> {
-    let upgrade = upgrade(request, &inside).await?;
-    Ok(upgrade.on_upgrade(|socket| talk(socket, inside, expulsion)))
+    let upgrade = upgrade(request, &app).await?;
+    Ok(upgrade.on_upgrade(|socket| serve_socket(socket, app, revocation)))
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct BusAsked {
+pub(crate) struct BusParams {
     tract: Option<String>,
     event: Option<String>,
     from: Option<u64>,
 }
 
-impl From<BusAsked> for Wanted {
-    fn from(asked: BusAsked) -> Wanted {
-        Wanted { tract: asked.tract, event: asked.event, from: asked.from }
+impl From<BusParams> for BusFilter {
+    fn from(asked: BusParams) -> BusFilter {
+        BusFilter { tract: asked.tract, event: asked.event, from: asked.from }
     }
 }
 
 /// The bus, both ways.
 pub(crate) async fn bus_socket(
-    State(inside): State<Inside>,
-    Asked(asked): Asked<BusAsked>,
-    expulsion: Expulsion,
+    State(app): State<AppState>,
+    QueryParams(asked): QueryParams<BusParams>,
+    revocation: Revocation,
     request: Request,
 ) -> Result<Response, Refusal> {
     let origin = request.headers().get(header::ORIGIN);
     let origin = origin.and_then(|origin| origin.to_str().ok()).map(str::to_owned);
-    let upgrade = upgrade(request, &inside).await?;
-    Ok(upgrade.on_upgrade(|socket| bridge(socket, asked.into(), origin, inside, expulsion)))
+    let upgrade = upgrade(request, &app).await?;
+    Ok(upgrade.on_upgrade(|socket| bridge(socket, asked.into(), origin, app, revocation)))
 }
 
 /// The bus, one way.
 pub(crate) async fn bus_stream(
-    State(inside): State<Inside>,
-    Asked(asked): Asked<BusAsked>,
-    expulsion: Expulsion,
+    State(app): State<AppState>,
+    QueryParams(asked): QueryParams<BusParams>,
+    revocation: Revocation,
     headers: HeaderMap,
 ) -> Result<Response, Refusal> {
     let from = last_event(&headers).or(asked.from);
-    let wanted = Wanted { from, ..asked.into() };
-    let hearing = Hearing::open(&inside, &wanted).await.map_err(|error| {
+    let wanted = BusFilter { from, ..asked.into() };
+    let hearing = BusSubscription::open(&app, &wanted).await.map_err(|error| {
         let told = format!("the bus does not answer: {error}");
         Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "no_bus", told)
     })?;
-    let guest = Guest::new(&inside, expulsion);
+    let guest = RevocableStream::new(&app, revocation);
     let stream = unfold((hearing, guest), async |(mut hearing, mut guest)| {
-        let message = guest.unless_expelled(hearing.next()).await??;
+        let message = guest.unless_revoked(hearing.next()).await??;
         let event = Event::default().data(message.as_str());
         let event = match position(&message) {
             Some(position) => event.id(position.to_string()),
@@ -93,7 +93,7 @@ pub(crate) async fn bus_stream(
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct StreamAsked {
+pub(crate) struct StreamParams {
     /// Only what is behind this `seq`. Without it, and without `Last-Event-ID`, the stream begins
     /// now.
     after: Option<u64>,
@@ -103,23 +103,23 @@ pub(crate) struct StreamAsked {
 #[utoipa::path(
     get,
     path = "/api/sessions/{id}/stream",
-    params(Named, StreamAsked),
+    params(IdPath, StreamParams),
     responses((status = OK, body = String, content_type = "text/event-stream"), RefusalsOfOne)
 )]
 pub(crate) async fn session_stream(
-    State(inside): State<Inside>,
-    Named(id): Named,
-    Asked(asked): Asked<StreamAsked>,
-    expulsion: Expulsion,
+    State(app): State<AppState>,
+    IdPath(id): IdPath,
+    QueryParams(asked): QueryParams<StreamParams>,
+    revocation: Revocation,
     headers: HeaderMap,
 ) -> Result<Response, Refusal> {
     let after = last_event(&headers).or(asked.after);
-    let following = Following::open(&inside, Some(&id), after).await?;
+    let following = StreamFollower::open(&app, Some(&id), after).await?;
     let init = following.init().await;
     let state = Streaming {
         frames: vec![init].into_iter(),
-        moved: inside.tide().moved(),
-        guest: Guest::new(&inside, expulsion),
+        moved: app.broadcaster().subscribe(),
+        guest: RevocableStream::new(&app, revocation),
         following,
     };
     Ok(sse(unfold(state, Streaming::next)))
@@ -128,16 +128,16 @@ pub(crate) async fn session_stream(
 /// An event stream of one follower.
 struct Streaming {
     frames: std::vec::IntoIter<Utf8Bytes>,
-    following: Following,
+    following: StreamFollower,
     moved: tokio::sync::watch::Receiver<u64>,
-    guest: Guest,
+    guest: RevocableStream,
 }
 
 impl Streaming {
     async fn next(mut self) -> Option<(Result<Event, Infallible>, Streaming)> {
         loop {
             // First of all: with enough to catch up on, there is nothing to wait for.
-            if self.guest.expulsion.has_come() {
+            if self.guest.revocation.is_revoked() {
                 return None;
             }
             if let Some(frame) = self.frames.next() {
@@ -155,28 +155,28 @@ impl Streaming {
             self.frames = self.following.next().await.into_iter();
             if self.frames.len() == 0 {
                 let (guest, moved) = (&mut self.guest, &mut self.moved);
-                guest.unless_expelled(moved.changed()).await?.ok()?;
+                guest.unless_revoked(moved.changed()).await?.ok()?;
             }
         }
     }
 }
 
-/// Somebody who stays until the token is taken back.
-struct Guest {
-    expulsion: Expulsion,
-    _stay: Stay,
+/// A stream that ends when its token is revoked.
+struct RevocableStream {
+    revocation: Revocation,
+    _stream: StreamGuard,
 }
 
-impl Guest {
-    fn new(inside: &Inside, expulsion: Expulsion) -> Guest {
-        Guest { expulsion, _stay: inside.stay() }
+impl RevocableStream {
+    fn new(app: &AppState, revocation: Revocation) -> RevocableStream {
+        RevocableStream { revocation, _stream: app.register_stream() }
     }
 
-    async fn unless_expelled<T>(&mut self, wanted: impl Future<Output = T>) -> Option<T> {
+    async fn unless_revoked<T>(&mut self, wanted: impl Future<Output = T>) -> Option<T> {
         tokio::select! {
-            // In this order: on a busy bus there is always something else as well.
+            // In this order (`biased`): on a busy bus the other branch is always ready too.
             biased;
-            () = self.expulsion.comes() => None,
+            () = self.revocation.wait() => None,
             got = wanted => Some(got),
         }
     }
@@ -186,9 +186,9 @@ fn sse(stream: impl Stream<Item = Result<Event, Infallible>> + Send + 'static) -
     Sse::new(stream).keep_alive(KeepAlive::new().interval(ALIVE_EVERY)).into_response()
 }
 
-async fn upgrade(request: Request, inside: &Inside) -> Result<WebSocketUpgrade, Refusal> {
+async fn upgrade(request: Request, app: &AppState) -> Result<WebSocketUpgrade, Refusal> {
     let (mut parts, _) = request.into_parts();
-    let upgrade = WebSocketUpgrade::from_request_parts(&mut parts, inside).await;
+    let upgrade = WebSocketUpgrade::from_request_parts(&mut parts, app).await;
     let upgrade = upgrade.map_err(|error| {
         Refusal::new(StatusCode::BAD_REQUEST, "not_a_websocket", error.body_text())
             .hint("this path is for WebSockets")
@@ -238,7 +238,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stream_that_has_nothing_to_say_shows_every_20_seconds_that_it_is_there() {
+    fn idle_stream_sends_keepalive() {
         let mut runtime = tokio::runtime::Builder::new_current_thread();
         let runtime = runtime.enable_time().start_paused(true).build().unwrap();
         runtime.block_on(async {

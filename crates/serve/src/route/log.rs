@@ -6,11 +6,11 @@ use event::{Event, Kind};
 use journal::{ReadError, Selection};
 use serde::Deserialize;
 use utoipa::IntoParams;
-use wire::{Message, Messages, Page, RecordedEvent};
+use wire::{Messages, Page, RecordedEvent, SessionMessage};
 
-use super::{Asked, Named, RefusalsOfOne, limit};
+use super::{IdPath, QueryParams, RefusalsOfOne, limit};
 use crate::answer::{Answer, Refusal};
-use crate::door::Inside;
+use crate::server::AppState;
 
 /// Bytes of events in one answer. A page ends there, however many were asked for.
 const PAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
@@ -34,7 +34,7 @@ const ROLES: &[(Kind, &str)] = &[
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct EventsAsked {
+pub(crate) struct EventsParams {
     /// Only what is behind this `seq`.
     after: Option<u64>,
     /// Only what is before this `seq`: the last of it, and `next` is then what to give here.
@@ -51,20 +51,20 @@ pub(crate) struct EventsAsked {
 #[utoipa::path(
     get,
     path = "/api/sessions/{id}/capture/events",
-    params(Named, EventsAsked),
+    params(IdPath, EventsParams),
     responses((status = OK, body = Page<RecordedEvent>), RefusalsOfOne)
 )]
 pub(crate) async fn events(
-    State(inside): State<Inside>,
-    Named(id): Named,
-    Asked(asked): Asked<EventsAsked>,
+    State(app): State<AppState>,
+    IdPath(id): IdPath,
+    QueryParams(asked): QueryParams<EventsParams>,
 ) -> Answer {
     let limit = limit(asked.limit)?;
     if asked.text_max.is_some_and(|chars| chars < TEXT_CHARS_MIN) {
         let told = format!("`text_max` is a number from {TEXT_CHARS_MIN} on");
         return Err(Refusal::bad_argument(told));
     }
-    let reading = inside.answer(move |sources| {
+    let reading = app.answer(move |sources| {
         let journal = sources.journal();
         let id = journal.resolve(&id)?.id;
         let behind = Selection::after(asked.after.unwrap_or(0));
@@ -89,7 +89,7 @@ pub(crate) async fn events(
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct MessagesAsked {
+pub(crate) struct MessagesParams {
     /// The beginning of a session's id.
     session: String,
     /// Only what is behind this `seq`.
@@ -102,20 +102,20 @@ pub(crate) struct MessagesAsked {
 #[utoipa::path(
     get,
     path = "/api/session/messages",
-    params(MessagesAsked),
+    params(MessagesParams),
     responses((status = OK, body = Messages), RefusalsOfOne)
 )]
 pub(crate) async fn messages(
-    State(inside): State<Inside>,
-    Asked(asked): Asked<MessagesAsked>,
+    State(app): State<AppState>,
+    QueryParams(asked): QueryParams<MessagesParams>,
 ) -> Answer {
     let (after, limit) = (asked.after.unwrap_or(0), limit(asked.limit)?);
-    let reading = inside.answer(move |sources| {
+    let reading = app.answer(move |sources| {
         let journal = sources.journal();
         let id = journal.resolve(&asked.session)?.id;
         let kinds = ROLES.iter().map(|(kind, _)| kind.clone());
         let events = journal.events(&id, Selection::after(after).of_kinds(kinds))?;
-        let len = |message: &Option<Message>| message.as_ref().map_or(0, |it| it.text.len());
+        let len = |message: &Option<SessionMessage>| message.as_ref().map_or(0, |it| it.text.len());
         let Page { items, next } = page(events, limit, |event| message(&event), len)?;
         let items = items.into_iter().flatten().collect();
         Ok::<_, ReadError>(Messages { session_id: id, items, next })
@@ -144,11 +144,11 @@ fn page<T>(
     Ok(Page { items, next: has_more.then(|| last.to_string()) })
 }
 
-fn message(event: &Event) -> Option<Message> {
+fn message(event: &Event) -> Option<SessionMessage> {
     let (_, role) = ROLES.iter().find(|(kind, _)| *kind == event.kind)?;
     let whole = event.text.clone().unwrap_or_else(|| event.search_texts().join("\n"));
     let end = whole.char_indices().nth(MESSAGE_CHARS_MAX).map(|(at, _)| at);
-    Some(Message {
+    Some(SessionMessage {
         seq: event.seq,
         event_id: event.id.to_string(),
         role,

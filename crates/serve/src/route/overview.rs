@@ -2,40 +2,40 @@
 //! it stands with each agent.
 
 use axum::extract::State;
-use wire::{Adapter, Facets, Happening, Page, Session, Work};
+use wire::{Adapter, Facets, Happening, Page, Session, WorkReport};
 
-use super::{AskedOf, Named, Nothing, PageAsked, Refusals, RefusalsOfOne, limit};
+use super::{FilteredQuery, IdPath, NoParams, PageParams, Refusals, RefusalsOfOne, limit};
 use crate::answer::Answer;
-use crate::door::Inside;
-use crate::sources::{PageWanted, Which};
+use crate::server::AppState;
+use crate::sources::{PageRequest, SessionSelector};
 
 /// What happened over all sessions, the newest first
 #[utoipa::path(
     get,
     path = "/api/feed",
-    params(Which, PageAsked),
+    params(SessionSelector, PageParams),
     responses((status = OK, body = Page<Happening>), Refusals)
 )]
 pub(crate) async fn feed(
-    State(inside): State<Inside>,
-    AskedOf(which, asked): AskedOf<PageAsked>,
+    State(app): State<AppState>,
+    FilteredQuery(which, asked): FilteredQuery<PageParams>,
 ) -> Answer {
-    let wanted = PageWanted { which, after: asked.after, limit: limit(asked.limit)? };
-    inside.answer(move |sources| sources.feed(&wanted)).await
+    let wanted = PageRequest { which, after: asked.after, limit: limit(asked.limit)? };
+    app.answer(move |sources| sources.feed(&wanted)).await
 }
 
 /// How the work went: turns, waiting, tests that had to be fixed, faults
 #[utoipa::path(
     get,
     path = "/api/activity",
-    params(Which),
-    responses((status = OK, body = Work), Refusals)
+    params(SessionSelector),
+    responses((status = OK, body = WorkReport), Refusals)
 )]
 pub(crate) async fn activity(
-    State(inside): State<Inside>,
-    AskedOf(which, _): AskedOf<Nothing>,
+    State(app): State<AppState>,
+    FilteredQuery(which, _): FilteredQuery<NoParams>,
 ) -> Answer {
-    inside.answer(move |sources| sources.work(&which)).await
+    app.answer(move |sources| sources.work(&which)).await
 }
 
 /// What there is to choose from: agents and projects
@@ -44,19 +44,19 @@ pub(crate) async fn activity(
     path = "/api/facets",
     responses((status = OK, body = Facets), Refusals)
 )]
-pub(crate) async fn facets(State(inside): State<Inside>) -> Answer {
-    inside.answer(|sources| sources.facets()).await
+pub(crate) async fn facets(State(app): State<AppState>) -> Answer {
+    app.answer(|sources| sources.facets()).await
 }
 
 /// A session with those it comes from and those that came from it
 #[utoipa::path(
     get,
     path = "/api/sessions/{id}/family",
-    params(Named),
+    params(IdPath),
     responses((status = OK, body = Page<Session>), RefusalsOfOne)
 )]
-pub(crate) async fn family(State(inside): State<Inside>, Named(id): Named) -> Answer {
-    inside.answer(move |sources| sources.family(&id).map(Page::whole)).await
+pub(crate) async fn family(State(app): State<AppState>, IdPath(id): IdPath) -> Answer {
+    app.answer(move |sources| sources.family(&id).map(Page::whole)).await
 }
 
 /// How it stands with each agent: where it is looked, what was found, and its hooks
@@ -65,6 +65,6 @@ pub(crate) async fn family(State(inside): State<Inside>, Named(id): Named) -> An
     path = "/api/capture",
     responses((status = OK, body = Page<Adapter>), Refusals)
 )]
-pub(crate) async fn capture(State(inside): State<Inside>) -> Answer {
-    inside.answer(|sources| sources.adapters().map(Page::whole)).await
+pub(crate) async fn capture(State(app): State<AppState>) -> Answer {
+    app.answer(|sources| sources.adapters().map(Page::whole)).await
 }

@@ -6,20 +6,20 @@ use axum::response::{IntoResponse, Redirect, Response};
 use serde::Deserialize;
 use wire::Ticket;
 
-use super::{Asked, Refusals};
-use crate::answer::{Answer, Encoded, Refusal};
+use super::{QueryParams, Refusals};
+use crate::answer::{Answer, JsonReply, Refusal};
 use crate::api;
-use crate::door::Inside;
+use crate::server::AppState;
 use crate::ui;
 
 /// The page, for every address that is none of the API's.
 pub(crate) async fn page(method: Method, uri: Uri, headers: HeaderMap) -> Response {
-    let shown = (method == Method::GET).then(|| ui::at(uri.path(), &headers)).flatten();
+    let shown = (method == Method::GET).then(|| ui::respond(uri.path(), &headers)).flatten();
     shown.unwrap_or_else(|| super::not_found().into_response())
 }
 
 #[derive(Deserialize)]
-pub(crate) struct LoginAsked {
+pub(crate) struct LoginParams {
     #[serde(default)]
     code: String,
     /// The ticket that the code was made with, and what else it was made of.
@@ -33,15 +33,15 @@ pub(crate) struct LoginAsked {
 
 /// Exchanges a code, or what a ticket makes, for a cookie.
 pub(crate) async fn login(
-    State(inside): State<Inside>,
+    State(app): State<AppState>,
     headers: HeaderMap,
-    asked: Result<Asked<LoginAsked>, Refusal>,
+    asked: Result<QueryParams<LoginParams>, Refusal>,
 ) -> Result<Response, Refusal> {
-    let Ok(Asked(asked)) = asked else { return Err(Refusal::unauthorized()) };
-    let entered = inside.clone();
+    let Ok(QueryParams(asked)) = asked else { return Err(Refusal::unauthorized()) };
+    let entered = app.clone();
     if let Some(ticket) = asked.ticket {
-        let readmitting = inside.ask_short(move |_| {
-            let entrance = entered.entrance();
+        let readmitting = app.query_short(move |_| {
+            let entrance = entered.auth();
             let readmitted = entrance.readmit(&headers, &ticket, &asked.nonce, &asked.code);
             readmitted.ok_or_else(Refusal::unauthorized)
         });
@@ -52,8 +52,8 @@ pub(crate) async fn login(
         let onward = onward.unwrap_or(HeaderValue::from_static("0; url=/"));
         return Ok(([(header::SET_COOKIE, cookie), (header::REFRESH, onward)], "").into_response());
     }
-    let exchanging = inside.ask_short(move |_| {
-        let exchanged = entered.entrance().exchange(&headers, &asked.code);
+    let exchanging = app.query_short(move |_| {
+        let exchanged = entered.auth().exchange(&headers, &asked.code);
         exchanged.ok_or_else(Refusal::unauthorized)
     });
     let cookie = exchanging.await?;
@@ -62,28 +62,28 @@ pub(crate) async fn login(
 
 /// What a page keeps to come back with after a restart of the daemon
 #[utoipa::path(get, path = "/api/ticket", responses((status = OK, body = Ticket), Refusals))]
-pub(crate) async fn ticket(State(inside): State<Inside>) -> Answer {
-    let entered = inside.clone();
-    inside.ask_short(move |_| Encoded::of(&entered.entrance().give_ticket()?)).await
+pub(crate) async fn ticket(State(app): State<AppState>) -> Answer {
+    let entered = app.clone();
+    app.query_short(move |_| JsonReply::encode(&entered.auth().give_ticket()?)).await
 }
 
 #[derive(Deserialize)]
-pub(crate) struct ReturnAsked {
+pub(crate) struct ReturnParams {
     ticket: String,
     nonce: String,
 }
 
 /// Tells a page with a ticket where it comes in now.
 pub(crate) async fn come_back(
-    State(inside): State<Inside>,
+    State(app): State<AppState>,
     headers: HeaderMap,
-    asked: Result<Asked<ReturnAsked>, Refusal>,
+    asked: Result<QueryParams<ReturnParams>, Refusal>,
 ) -> Answer {
-    let Ok(Asked(asked)) = asked else { return Err(Refusal::unauthorized()) };
-    let entered = inside.clone();
-    let welcoming = inside.ask_short(move |_| {
-        let welcome = entered.entrance().welcome(&headers, &asked.ticket, &asked.nonce);
-        Encoded::of(&welcome.ok_or_else(Refusal::unauthorized)?)
+    let Ok(QueryParams(asked)) = asked else { return Err(Refusal::unauthorized()) };
+    let entered = app.clone();
+    let welcoming = app.query_short(move |_| {
+        let welcome = entered.auth().welcome(&headers, &asked.ticket, &asked.nonce);
+        JsonReply::encode(&welcome.ok_or_else(Refusal::unauthorized)?)
     });
     welcoming.await
 }

@@ -3,12 +3,12 @@
 use axum::extract::State;
 use serde::Deserialize;
 use utoipa::IntoParams;
-use wire::{Approval, Page, Recent, Session, Status, Summary};
+use wire::{Approval, Page, RecentActivity, Session, Status, StatusSummary};
 
-use super::{Asked, AskedOf, Named, PageAsked, Refusals, RefusalsOfOne, limit};
+use super::{FilteredQuery, IdPath, PageParams, QueryParams, Refusals, RefusalsOfOne, limit};
 use crate::answer::Answer;
-use crate::door::Inside;
-use crate::sources::{PageWanted, SourceError, Sources, Which};
+use crate::server::AppState;
+use crate::sources::{PageRequest, SessionSelector, SourceError, Sources};
 
 /// Turns of a session that are told, the last ones. There are more in the log.
 const TURNS_MAX: usize = 5_000;
@@ -17,21 +17,21 @@ const TURNS_MAX: usize = 5_000;
 #[utoipa::path(
     get,
     path = "/api/sessions",
-    params(Which, PageAsked),
+    params(SessionSelector, PageParams),
     responses((status = OK, body = Page<Session>), Refusals)
 )]
 pub(crate) async fn sessions(
-    State(inside): State<Inside>,
-    AskedOf(which, asked): AskedOf<PageAsked>,
+    State(app): State<AppState>,
+    FilteredQuery(which, asked): FilteredQuery<PageParams>,
 ) -> Answer {
-    let wanted = PageWanted { which, after: asked.after, limit: limit(asked.limit)? };
-    inside.answer(move |sources| sources.sessions(&wanted)).await
+    let wanted = PageRequest { which, after: asked.after, limit: limit(asked.limit)? };
+    app.answer(move |sources| sources.sessions(&wanted)).await
 }
 
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct SessionAsked {
+pub(crate) struct SessionParams {
     /// Characters of one text in a turn: longer ones are cut, and the turn is `truncated`.
     text_max: Option<usize>,
 }
@@ -40,41 +40,41 @@ pub(crate) struct SessionAsked {
 #[utoipa::path(
     get,
     path = "/api/sessions/{id}",
-    params(Named, SessionAsked),
+    params(IdPath, SessionParams),
     responses((status = OK, body = Session), RefusalsOfOne)
 )]
 pub(crate) async fn session(
-    State(inside): State<Inside>,
-    Named(id): Named,
-    Asked(asked): Asked<SessionAsked>,
+    State(app): State<AppState>,
+    IdPath(id): IdPath,
+    QueryParams(asked): QueryParams<SessionParams>,
 ) -> Answer {
     let told = move |sources: &dyn Sources| {
         let session = sources.session(&id)?;
         Ok::<_, SourceError>(session.cut(TURNS_MAX, asked.text_max))
     };
-    inside.answer(told).await
+    app.answer(told).await
 }
 
 /// What it does now, what it did lately, what was last asked
 #[utoipa::path(
     get,
     path = "/api/sessions/{id}/summary",
-    params(Named),
-    responses((status = OK, body = Summary), RefusalsOfOne)
+    params(IdPath),
+    responses((status = OK, body = StatusSummary), RefusalsOfOne)
 )]
-pub(crate) async fn summary(State(inside): State<Inside>, Named(id): Named) -> Answer {
-    inside.answer(move |sources| sources.explain(&id).map(|status| status.summary)).await
+pub(crate) async fn summary(State(app): State<AppState>, IdPath(id): IdPath) -> Answer {
+    app.answer(move |sources| sources.explain(&id).map(|status| status.summary)).await
 }
 
 /// The newest part of a session at a glance: events, words, turns
 #[utoipa::path(
     get,
     path = "/api/sessions/{id}/recent",
-    params(Named),
-    responses((status = OK, body = Recent), RefusalsOfOne)
+    params(IdPath),
+    responses((status = OK, body = RecentActivity), RefusalsOfOne)
 )]
-pub(crate) async fn recent(State(inside): State<Inside>, Named(id): Named) -> Answer {
-    inside.answer(move |sources| sources.recent(&id)).await
+pub(crate) async fn recent(State(app): State<AppState>, IdPath(id): IdPath) -> Answer {
+    app.answer(move |sources| sources.recent(&id)).await
 }
 
 /// What sessions are doing that were active lately
@@ -83,8 +83,8 @@ pub(crate) async fn recent(State(inside): State<Inside>, Named(id): Named) -> An
     path = "/api/status",
     responses((status = OK, body = Page<Status>), Refusals)
 )]
-pub(crate) async fn status(State(inside): State<Inside>) -> Answer {
-    inside.answer(|sources| sources.statuses().map(Page::whole)).await
+pub(crate) async fn status(State(app): State<AppState>) -> Answer {
+    app.answer(|sources| sources.statuses().map(Page::whole)).await
 }
 
 /// The sessions that want somebody, the most urgent first
@@ -93,14 +93,14 @@ pub(crate) async fn status(State(inside): State<Inside>) -> Answer {
     path = "/api/attention",
     responses((status = OK, body = Page<Status>), Refusals)
 )]
-pub(crate) async fn attention(State(inside): State<Inside>) -> Answer {
-    inside.answer(|sources| sources.wanting().map(Page::whole)).await
+pub(crate) async fn attention(State(app): State<AppState>) -> Answer {
+    app.answer(|sources| sources.wanting().map(Page::whole)).await
 }
 
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct ApprovalsAsked {
+pub(crate) struct ApprovalsParams {
     /// Only those that still wait.
     pending: Option<bool>,
 }
@@ -109,21 +109,21 @@ pub(crate) struct ApprovalsAsked {
 #[utoipa::path(
     get,
     path = "/api/approvals",
-    params(ApprovalsAsked),
+    params(ApprovalsParams),
     responses((status = OK, body = Page<Approval>), Refusals)
 )]
 pub(crate) async fn approvals(
-    State(inside): State<Inside>,
-    Asked(asked): Asked<ApprovalsAsked>,
+    State(app): State<AppState>,
+    QueryParams(asked): QueryParams<ApprovalsParams>,
 ) -> Answer {
     let is_pending = asked.pending == Some(true);
-    inside.answer(move |sources| sources.approvals(is_pending).map(Page::whole)).await
+    app.answer(move |sources| sources.approvals(is_pending).map(Page::whole)).await
 }
 
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct ExplainAsked {
+pub(crate) struct ExplainParams {
     /// The beginning of a session's id.
     session: String,
 }
@@ -132,12 +132,12 @@ pub(crate) struct ExplainAsked {
 #[utoipa::path(
     get,
     path = "/api/explain",
-    params(ExplainAsked),
+    params(ExplainParams),
     responses((status = OK, body = Status), RefusalsOfOne)
 )]
 pub(crate) async fn explain(
-    State(inside): State<Inside>,
-    Asked(asked): Asked<ExplainAsked>,
+    State(app): State<AppState>,
+    QueryParams(asked): QueryParams<ExplainParams>,
 ) -> Answer {
-    inside.answer(move |sources| sources.explain(&asked.session)).await
+    app.answer(move |sources| sources.explain(&asked.session)).await
 }

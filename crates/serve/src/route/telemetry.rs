@@ -7,33 +7,33 @@ use axum::response::{IntoResponse, Response};
 use capture::{OtlpEncoding, OtlpSignal};
 
 use crate::answer::Refusal;
-use crate::door::Inside;
+use crate::server::AppState;
 
 /// Bytes of one export.
 pub(crate) const EXPORT_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-pub(crate) async fn logs(inside: State<Inside>, headers: HeaderMap, body: Bytes) -> Taken {
-    take(OtlpSignal::Logs, inside, headers, body).await
+pub(crate) async fn logs(app: State<AppState>, headers: HeaderMap, body: Bytes) -> Taken {
+    take(OtlpSignal::Logs, app, headers, body).await
 }
 
-pub(crate) async fn traces(inside: State<Inside>, headers: HeaderMap, body: Bytes) -> Taken {
-    take(OtlpSignal::Traces, inside, headers, body).await
+pub(crate) async fn traces(app: State<AppState>, headers: HeaderMap, body: Bytes) -> Taken {
+    take(OtlpSignal::Traces, app, headers, body).await
 }
 
-pub(crate) async fn metrics(inside: State<Inside>, headers: HeaderMap, body: Bytes) -> Taken {
-    take(OtlpSignal::Metrics, inside, headers, body).await
+pub(crate) async fn metrics(app: State<AppState>, headers: HeaderMap, body: Bytes) -> Taken {
+    take(OtlpSignal::Metrics, app, headers, body).await
 }
 
 type Taken = Result<Response, Refusal>;
 
 async fn take(
     signal: OtlpSignal,
-    State(inside): State<Inside>,
+    State(app): State<AppState>,
     headers: HeaderMap,
     body: Bytes,
 ) -> Taken {
     let (encoding, kind) = encoding(&headers)?;
-    inside.ask(move |sources| sources.telemetry(signal, encoding, &body)).await?;
+    app.query(move |sources| sources.telemetry(signal, encoding, &body)).await?;
     // All of it was taken: an answer without members, in the encoding of the question.
     let nothing = match encoding {
         OtlpEncoding::Json => "{}",

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::given::{House, of_kind};
 
 #[test]
-fn events_are_read_from_a_place_on() {
+fn events_are_read_after_a_seq() {
     let house = House::open();
     house.record("s", (1..=5).map(|number| format!("text {number}")));
     let (status, page) = house.get("/api/sessions/made-up:s/capture/events?after=1&limit=2");
@@ -48,7 +48,7 @@ fn events_are_read_backwards_from_the_end() {
 }
 
 #[test]
-fn long_texts_are_cut_for_those_who_say_so_and_it_is_told() {
+fn long_texts_are_truncated_on_request() {
     let house = House::open();
     let long = "ä".repeat(300);
     house.record("s", [long.clone(), "short".to_owned()]);
@@ -99,7 +99,7 @@ fn messages_are_what_was_said() {
 }
 
 #[test]
-fn a_session_is_taken_away_in_pieces() {
+fn export_is_streamed() {
     let house = House::open();
     house.record("s", (0..900).map(|number| format!("text {number}")));
     let token = format!("Authorization: Bearer {}", house.token());
@@ -114,7 +114,7 @@ fn a_session_is_taken_away_in_pieces() {
 }
 
 #[test]
-fn a_document_that_breaks_off_does_not_end_well() {
+fn broken_document_ends_with_error() {
     let house = House::open();
     house.record("s", (0..900).map(|number| format!("text {number}")));
     let token = format!("Authorization: Bearer {}", house.token());
@@ -128,7 +128,7 @@ fn a_document_that_breaks_off_does_not_end_well() {
 }
 
 #[test]
-fn documents_that_nobody_reads_on_hold_up_nobody_but_each_other() {
+fn stalled_documents_block_only_documents() {
     let house = House::open();
     house.record("s", ["one".to_owned()]);
     let request = format!(
@@ -162,7 +162,7 @@ fn documents_that_nobody_reads_on_hold_up_nobody_but_each_other() {
 }
 
 #[test]
-fn a_question_about_sessions_says_which_and_nothing_unknown() {
+fn unknown_query_parameters_are_refused() {
     let house = House::open();
     for (path, status) in [
         ("/api/sessions?provider=claude&limit=3&since=2026-11-16T00:00:00Z", 200),
@@ -178,7 +178,7 @@ fn a_question_about_sessions_says_which_and_nothing_unknown() {
 }
 
 #[test]
-fn a_picture_is_what_its_bytes_say() {
+fn picture_type_comes_from_its_bytes() {
     let house = House::open();
     let put = |bytes: &[u8]| house.journal.artifacts().put_bytes(bytes).unwrap();
     let token = format!("Authorization: Bearer {}", house.token());
@@ -203,7 +203,7 @@ fn a_picture_is_what_its_bytes_say() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_in_words() {
+fn invalid_requests_get_clear_errors() {
     let house = House::open();
     for session in ["s1", "s2"] {
         house.record(session, ["one".to_owned()]);

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::given::{House, WITHIN};
 
 #[test]
-fn a_page_hears_what_it_asked_for() {
+fn page_gets_its_subscription() {
     let house = House::open();
     let mut page = house.socket("/api/bus?tract=cortex");
     assert_eq!(page.next().unwrap()["event"], "subscribed");
@@ -73,7 +73,7 @@ fn stream(
 }
 
 #[test]
-fn an_event_stream_of_the_bus_goes_on_where_it_was() {
+fn bus_event_stream_resumes() {
     let record: Arc<dyn ReplaySource> = Arc::new(Endless);
     let settings = bus::ServerSettings { record: Some(record), ..bus::ServerSettings::default() };
     let house = House::open_with(settings);
@@ -101,7 +101,7 @@ fn an_event_stream_of_the_bus_goes_on_where_it_was() {
 }
 
 #[test]
-fn a_page_may_say_what_the_list_names_and_nothing_else() {
+fn pages_publish_only_listed_messages() {
     let house = House::open();
     let listener = house.bus.listen(Filter::default()).unwrap();
     let (token, origin) = (house.token(), format!("http://{}", house.address()));

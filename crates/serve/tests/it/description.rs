@@ -7,7 +7,7 @@ use crate::given::House;
 const COMMITTED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/openapi.json");
 
 #[test]
-fn the_committed_description_is_the_one_that_is_served() {
+fn committed_openapi_is_current() {
     let described = serve::description();
     if std::env::var_os("UPDATE_EXPECT").is_some() {
         std::fs::write(COMMITTED, &described).unwrap();
@@ -19,7 +19,7 @@ fn the_committed_description_is_the_one_that_is_served() {
 }
 
 #[test]
-fn every_failure_is_described_as_one() {
+fn failures_share_one_schema() {
     let api: Value = serde_json::from_str(&serve::description()).unwrap();
     assert_eq!(api["openapi"], "3.1.0");
     for (path, methods) in api["paths"].as_object().unwrap() {

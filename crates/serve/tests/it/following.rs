@@ -16,7 +16,7 @@ fn follow(house: &House, session: Option<&str>, after: Option<u64>) -> Socket {
 }
 
 #[test]
-fn nothing_is_held_for_followers_that_are_not_there() {
+fn no_followers_hold_no_events() {
     let house = House::open();
     house.record("s", (0..10).map(|number| format!("text {number}")));
     let held = || {
@@ -33,7 +33,7 @@ fn nothing_is_held_for_followers_that_are_not_there() {
 }
 
 #[test]
-fn history_and_news_are_one_stream() {
+fn history_and_new_events_are_one_stream() {
     let house = House::open();
     house.record("a", (0..3).map(|number| format!("before {number}")));
     house.record("b", ["other".to_owned()]);
@@ -59,7 +59,7 @@ fn history_and_news_are_one_stream() {
 }
 
 #[test]
-fn an_event_stream_goes_on_where_it_was() {
+fn event_stream_resumes() {
     use std::io::{BufRead, BufReader, Write};
     let house = House::open();
     house.record("a", (1..=3).map(|number| format!("{number}")));
@@ -84,7 +84,7 @@ fn an_event_stream_goes_on_where_it_was() {
 }
 
 #[test]
-fn a_decision_is_told_beside_its_event() {
+fn decision_follows_its_event() {
     let house = House::open();
     house.record("a", ["one".to_owned()]);
     let mut socket = follow(&house, Some("made-up:a"), None);
@@ -98,7 +98,7 @@ fn a_decision_is_told_beside_its_event() {
 }
 
 #[test]
-fn a_session_that_is_deleted_ends_its_stream() {
+fn deleted_session_ends_its_stream() {
     let house = House::open();
     house.record("a", ["one".to_owned()]);
     let id = event::SessionId::new("made-up:a").unwrap();
@@ -111,7 +111,7 @@ fn a_session_that_is_deleted_ends_its_stream() {
 }
 
 #[test]
-fn those_who_do_not_read_get_everything_later_and_hold_up_nobody() {
+fn slow_followers_block_no_others() {
     const FOLLOWERS: usize = 200;
     const STUCK: usize = 20;
     const EVENTS: usize = 1_000;

@@ -13,7 +13,8 @@ use event::{Draft, EventId, Kind, Raw, SessionId, Time};
 use journal::{Batch, Journal, Query};
 use serde_json::{Value, json};
 use serve::{
-    Board, BusRefused, DocumentWanted, Door, Keys, Opening, PageWanted, SourceError, Sources, Which,
+    Board, BusRefused, DocumentKind, HttpServer, HttpServerConfig, Keys, PageRequest,
+    SessionSelector, SourceError, Sources,
 };
 use tempfile::TempDir;
 use tungstenite::WebSocket;
@@ -35,7 +36,7 @@ pub(crate) struct House {
     exported: Exported,
     /// Held shut, questions for the use `by=slow` take until it is let go.
     pub(crate) slow: Arc<RwLock<()>>,
-    door: Option<Door>,
+    door: Option<HttpServer>,
     bus_thread: Option<std::thread::JoinHandle<()>>,
 }
 
@@ -49,7 +50,7 @@ struct Made {
     refused: Arc<Mutex<Vec<BusRefused>>>,
     exported: Exported,
     slow: Arc<RwLock<()>>,
-    wanted: Mutex<Option<PageWanted>>,
+    wanted: Mutex<Option<PageRequest>>,
 }
 
 impl House {
@@ -99,7 +100,7 @@ impl House {
             slow: Arc::clone(&self.slow),
             wanted: Mutex::default(),
         };
-        let door = Door::open(Opening {
+        let door = HttpServer::open(HttpServerConfig {
             listen,
             any_port: false,
             keys: self.keys.clone(),
@@ -343,7 +344,7 @@ pub(crate) fn status(session: &str, status: &'static str, since: i64) -> wire::S
         turn_id: None,
         pending_approvals: Vec::new(),
         pid: None,
-        summary: wire::Summary {
+        summary: wire::StatusSummary {
             current: "works".to_owned(),
             recent: None,
             recent_origin: None,
@@ -377,7 +378,7 @@ impl Sources for Made {
         })
     }
 
-    fn sessions(&self, wanted: &PageWanted) -> Result<wire::Page<wire::Session>, SourceError> {
+    fn sessions(&self, wanted: &PageRequest) -> Result<wire::Page<wire::Session>, SourceError> {
         *self.wanted.lock().unwrap() = Some(wanted.clone());
         Ok(wire::Page { items: Vec::new(), next: wanted.after.clone() })
     }
@@ -387,9 +388,9 @@ impl Sources for Made {
         Err(SourceError::Other("nobody asks".to_owned()))
     }
 
-    fn recent(&self, id: &str) -> Result<wire::Recent, SourceError> {
+    fn recent(&self, id: &str) -> Result<wire::RecentActivity, SourceError> {
         let seq = self.journal.resolve(id)?.tail_seq;
-        Ok(wire::Recent { seq, events: Vec::new(), said: Vec::new(), turns: Vec::new() })
+        Ok(wire::RecentActivity { seq, events: Vec::new(), said: Vec::new(), turns: Vec::new() })
     }
 
     fn statuses(&self) -> Result<Vec<wire::Status>, SourceError> {
@@ -420,9 +421,9 @@ impl Sources for Made {
         Ok(wire::Status { session_id: info.id, ..status("a", "running", 0) })
     }
 
-    fn search(&self, query: &Query) -> Result<wire::Found, SourceError> {
+    fn search(&self, query: &Query) -> Result<wire::SearchReply, SourceError> {
         let found = self.journal.search(query)?;
-        Ok(wire::Found {
+        Ok(wire::SearchReply {
             total: found.total,
             total_is_exact: found.total_is_exact,
             complete: found.complete,
@@ -431,7 +432,7 @@ impl Sources for Made {
         })
     }
 
-    fn usage(&self, by: &str, _: &Which) -> Result<wire::Usage, SourceError> {
+    fn usage(&self, by: &str, _: &SessionSelector) -> Result<wire::Usage, SourceError> {
         if by == "slow" {
             drop(self.slow.read().unwrap());
         }
@@ -442,11 +443,11 @@ impl Sources for Made {
         Ok(wire::Facets { providers: Vec::new(), projects: Vec::new() })
     }
 
-    fn feed(&self, _: &PageWanted) -> Result<wire::Page<wire::Happening>, SourceError> {
+    fn feed(&self, _: &PageRequest) -> Result<wire::Page<wire::Happening>, SourceError> {
         Ok(wire::Page { items: Vec::new(), next: None })
     }
 
-    fn work(&self, _: &Which) -> Result<wire::Work, SourceError> {
+    fn work(&self, _: &SessionSelector) -> Result<wire::WorkReport, SourceError> {
         Err(SourceError::Other("nobody works here".to_owned()))
     }
 
@@ -478,7 +479,7 @@ impl Sources for Made {
     fn export(
         &self,
         id: &str,
-        wanted: DocumentWanted,
+        wanted: DocumentKind,
         _: bool,
         out: &mut dyn Write,
     ) -> Result<(), SourceError> {
@@ -486,10 +487,10 @@ impl Sources for Made {
         let mut left = self.journal.resolve(id)?.tail_seq;
         while left > 0 {
             out.write_all(&[b'x'; 1_000]).map_err(failed)?;
-            left -= u64::from(wanted != DocumentWanted::Events);
+            left -= u64::from(wanted != DocumentKind::Events);
         }
         match wanted {
-            DocumentWanted::Html => Err(SourceError::Other("it cannot be read".to_owned())),
+            DocumentKind::Html => Err(SourceError::Other("it cannot be read".to_owned())),
             _ => Ok(()),
         }
     }

@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::given::{House, WITHIN};
 
 #[test]
-fn heads_that_never_end_are_cut_off() {
+fn endless_headers_are_cut_off() {
     let house = House::open();
     let token = format!("Authorization: Bearer {}", house.token());
     let long = format!("X-Long: {}", "x".repeat(200_000));
@@ -25,7 +25,7 @@ fn heads_that_never_end_are_cut_off() {
 }
 
 #[test]
-fn one_who_takes_too_long_to_ask_is_hung_up_on() {
+fn slow_headers_time_out() {
     let house = House::open();
     let mut slow = house.connect();
     slow.write_all(b"GET /api/health HTTP/1.1\r\nHost: 127").unwrap();
@@ -38,7 +38,7 @@ fn one_who_takes_too_long_to_ask_is_hung_up_on() {
 }
 
 #[test]
-fn a_body_that_nobody_asked_for_is_not_read() {
+fn unexpected_bodies_are_not_read() {
     let house = House::open();
     let token = format!("Authorization: Bearer {}", house.token());
     let said = house.ask("GET /api/health HTTP/1.1", &[&token, "Content-Length: 99999999999"]);
@@ -48,7 +48,7 @@ fn a_body_that_nobody_asked_for_is_not_read() {
 }
 
 #[test]
-fn a_message_that_is_too_long_ends_its_socket_only() {
+fn oversized_message_ends_only_its_socket() {
     let house = House::open();
     let mut good = house.socket("/api/ws");
     let mut bad = house.socket("/api/ws");
@@ -59,7 +59,7 @@ fn a_message_that_is_too_long_ends_its_socket_only() {
 }
 
 #[test]
-fn a_connection_has_so_many_streams_and_no_more() {
+fn streams_per_connection_are_limited() {
     let house = House::open();
     let mut socket = house.socket("/api/ws");
     for number in 0..64 {
@@ -77,7 +77,7 @@ fn a_connection_has_so_many_streams_and_no_more() {
 }
 
 #[test]
-fn long_questions_hold_up_nobody_but_each_other() {
+fn long_queries_block_only_queries() {
     /// Those that are answered, those that wait, and one more.
     const ASKING: usize = 8 + 64 + 1;
     let house = House::open();

@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 mod given; // a door over a journal in memory, and clients
-mod entrance; // strangers, foreign hosts, foreign pages
+mod auth; // strangers, foreign hosts, foreign pages
 mod limits; // too much, too slow
 mod answers; // what is asked, and what is not
 mod following; // streams: from a place on, in order, once

@@ -25,7 +25,7 @@ fn every_view_has_an_address() {
 }
 
 #[test]
-fn what_never_changes_is_kept_and_the_rest_is_asked_for() {
+fn hashed_files_are_cached() {
     let house = House::open();
     let front = shown(&house, "/", &[]);
     // A build without Node has only the one page that says so.

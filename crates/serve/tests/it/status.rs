@@ -13,7 +13,7 @@ fn on(board: &Value) -> Vec<String> {
 }
 
 #[test]
-fn nothing_is_told_before_everything_is() {
+fn incomplete_board_is_not_sent() {
     let house = House::open();
     let mut socket = house.socket("/api/ws");
     socket.say(json!({"type": "subscribe-status"}));
@@ -36,7 +36,7 @@ fn nothing_is_told_before_everything_is() {
 }
 
 #[test]
-fn those_who_watch_are_told_the_last_value_and_who_waits() {
+fn watchers_get_latest_status_and_waits() {
     let house = House::open();
     house.board.show_all([status("a", "running", 1), status("b", "idle", 1)]);
     let mut socket = house.socket("/api/ws");
@@ -59,7 +59,7 @@ fn those_who_watch_are_told_the_last_value_and_who_waits() {
 }
 
 #[test]
-fn a_session_that_is_taken_off_is_gone_for_those_who_heard_of_it() {
+fn removed_session_is_reported_gone() {
     let house = House::open();
     let waiting = || status("a", "waiting_approval", 1);
     house.board.show_all([waiting(), status("b", "idle", 1)]);
@@ -82,7 +82,7 @@ fn a_session_that_is_taken_off_is_gone_for_those_who_heard_of_it() {
 }
 
 #[test]
-fn one_who_comes_late_hears_only_what_is_so_now() {
+fn late_watcher_gets_present_state() {
     let house = House::open();
     for since in 0..100 {
         house.board.show([status("a", "running", since)]);

@@ -14,7 +14,7 @@ fn export(house: &House, path: &str, headers: &[&str], body: &[u8]) -> Said {
 }
 
 #[test]
-fn exports_are_taken_in_either_encoding() {
+fn exports_accept_both_encodings() {
     let house = House::open();
     let token = format!("Authorization: Bearer {}", house.token());
     let json = "Content-Type: application/json; charset=utf-8";
@@ -36,7 +36,7 @@ fn exports_are_taken_in_either_encoding() {
 }
 
 #[test]
-fn the_token_of_exporters_opens_nothing_else() {
+fn export_token_opens_only_exports() {
     let house = House::open();
     assert_ne!(house.export_token(), house.token());
     let json = "Content-Type: application/json";
@@ -54,7 +54,7 @@ fn the_token_of_exporters_opens_nothing_else() {
 }
 
 #[test]
-fn what_cannot_be_read_is_refused_and_a_stranger_is_not_heard() {
+fn unreadable_exports_are_refused() {
     let house = House::open();
     let token = format!("Authorization: Bearer {}", house.token());
     let json = "Content-Type: application/json";

@@ -54,7 +54,7 @@ every_store! {
         }))));
     }
 
-    fn what_cannot_be_answered_is_refused(world) {
+    fn unanswerable_requests_are_refused(world) {
         let session = world.session("s");
         request(&session, "a1");
         let unknown = allow(&session, "a9");
@@ -107,7 +107,7 @@ every_store! {
         assert_eq!(session.open_work().oddity_count(), 0);
     }
 
-    fn what_nobody_answers_in_time_is_taken_back_once(world) {
+    fn expired_requests_are_canceled_once(world) {
         let session = world.session("s");
         write(&session, 1, r#"
             approval.requested {"approval_id":"a1","tool":"bash","expires_at":"2026-01-01T12:00:30Z"}
@@ -145,7 +145,7 @@ every_store! {
         assert!(!again.open_work().denials().policy_is_off(DENIALS_MAX));
     }
 
-    fn a_stale_answer_is_not_taken_for_the_next_question(world) {
+    fn stale_answer_is_refused(world) {
         let session = world.session("s");
         session.ask("q1", "why?").unwrap();
         assert!(session.ask("q2", "how?").is_err(), "one question at a time");

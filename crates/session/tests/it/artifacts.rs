@@ -16,7 +16,7 @@ fn recorded(session: &Session) -> ArtifactRecorded {
 }
 
 every_store! {
-    fn who_made_it_is_filled_in(world) {
+    fn producer_is_filled_in(world) {
         let session = world.session("s");
         let bare = ArtifactRecorded { artifact: artifact("x"), child_id: None, session_id: None };
         session.record_artifact(bare.clone()).unwrap();
@@ -104,7 +104,7 @@ every_store! {
         assert_eq!(world.journal().artifacts().read("y").unwrap(), b"diff");
     }
 
-    fn a_session_as_it_was_stores_nothing(world) {
+    fn past_session_stores_nothing(world) {
         let session = world.session("s");
         session.append_prompt("hello").unwrap();
         let then = Session::at_seq(&world.host, id("s"), 1).unwrap();

@@ -60,7 +60,7 @@ fn family(world: &World) {
 }
 
 every_store! {
-    fn a_bundle_brings_what_a_fork_stands_on(world) {
+    fn bundle_includes_the_ancestors(world) {
         family(&world);
         let bytes = bundle(world.journal(), "f", Extent::Session);
         let other = World::new(world.kept);
@@ -116,7 +116,7 @@ every_store! {
         assert_eq!(all(&ahead.open("s")).len(), 4);
     }
 
-    fn a_second_telling_by_another_source_is_the_same_history(world) {
+    fn second_source_gives_same_history(world) {
         write(&world.session("s"), 1, "prompt one");
         let bytes = bundle(world.journal(), "s", Extent::Session);
         let other = World::new(world.kept);
@@ -182,7 +182,7 @@ every_store! {
         assert!(!third.journal().exists(&id("g")).unwrap());
     }
 
-    fn what_was_deleted_is_not_brought_back(world) {
+    fn deleted_sessions_stay_deleted(world) {
         write(&world.session("s"), 1, "prompt one");
         let bytes = bundle(world.journal(), "s", Extent::Session);
         world.journal().delete(&id("s"), at(60), ForkPolicy::Refuse).unwrap();
@@ -226,7 +226,7 @@ every_store! {
         assert!(bytes.is_empty());
     }
 
-    fn a_redacted_bundle_says_so_and_leaves_bodies_behind(world) {
+    fn redacted_bundle_has_no_bodies(world) {
         family(&world);
         let mut bytes = Vec::new();
         let redact = |draft: &mut Draft| {
@@ -262,7 +262,7 @@ fn every_store_writes_the_same_bytes_back() {
 }
 
 #[test]
-fn a_bundle_taken_in_in_two_parts_is_the_whole() {
+fn bundle_imports_in_two_parts() {
     let source = World::new(Kept::Memory);
     family(&source);
     let whole = bundle(source.journal(), "g", Extent::Tree);

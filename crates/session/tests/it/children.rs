@@ -92,7 +92,7 @@ fn an_impossible_step_is_named_and_not_taken() {
 }
 
 #[test]
-fn artifacts_are_their_childs_whatever_came_first() {
+fn artifacts_belong_to_their_child() {
     check(
         r#"
         artifact.recorded {"artifact":{"id":"patch","kind":"patch"},"child_id":"a"}

@@ -105,7 +105,7 @@ every_store! {
         assert_eq!(started.agent.as_deref(), Some("digger"));
     }
 
-    fn a_child_that_cannot_be_is_refused_whole(world) {
+    fn invalid_child_is_refused_whole(world) {
         let parent = world.session("p");
         parent.append_prompt("hello").unwrap();
         world.session("taken").append_prompt("mine").unwrap();
@@ -143,7 +143,7 @@ every_store! {
         assert_eq!(kinds(&all(&parent)), ["child.requested", "child.started", "child.completed"]);
     }
 
-    fn a_child_nobody_said_began_ends_all_the_same(world) {
+    fn unstarted_child_can_complete(world) {
         let parent = world.session("p");
         finish(&spawn(&parent, dig("c")).session, 1);
         assert_eq!(parent.settle_child("c").unwrap().status, ChildStatus::Completed);
@@ -166,7 +166,7 @@ every_store! {
         assert_eq!(parent.settle_child("c").unwrap().status, ChildStatus::Requested);
     }
 
-    fn a_childs_artifacts_are_told_before_its_end(world) {
+    fn artifacts_precede_the_childs_end(world) {
         let parent = world.session("p");
         let child = spawn(&parent, dig("c")).session;
         for (name, kind) in [("patch", "patch"), ("a.rs", WORKSPACE_FILE_REF), ("notes", "text")] {
@@ -188,7 +188,7 @@ every_store! {
         assert!(events[1].data.get().contains(r#""child_id":"c""#));
     }
 
-    fn a_child_that_waits_blocks_and_goes_on(world) {
+    fn waiting_child_blocks_and_resumes(world) {
         let parent = world.session("p");
         let child = spawn(&parent, dig("c")).session;
         parent.start_child("c").unwrap();
@@ -231,7 +231,7 @@ every_store! {
         assert_eq!(parent.child("c").unwrap(), ended);
     }
 
-    fn a_waiter_that_gives_up_leaves_the_child_to_wait_for(world) {
+    fn timed_out_wait_can_be_repeated(world) {
         let parent = world.session("p");
         let child = spawn(&parent, dig("c")).session;
         assert_eq!(parent.wait_child("c", NOW).unwrap(), None);

@@ -72,7 +72,7 @@ impl Hosted {
 const LONG: &str = "a long output, longer than twenty bytes";
 
 #[test]
-fn a_summary_stands_for_all_but_the_newest_entries() {
+fn summary_replaces_all_but_newest_entries() {
     let mut hosted = Hosted::new(|log| {
         log.context(ContextKind::Bootstrap, "bootstrap");
         log.prompt("old");
@@ -248,7 +248,7 @@ fn a_compaction_stops_before_an_open_answer() {
 }
 
 #[test]
-fn nothing_is_compacted_where_nothing_can_be_covered() {
+fn nothing_to_cover_gives_no_compaction() {
     let mut empty = Hosted::new(|_| {});
     assert!(!empty.summarize("summary"));
     assert!(!empty.offload());
@@ -264,7 +264,7 @@ fn nothing_is_compacted_where_nothing_can_be_covered() {
 }
 
 #[test]
-fn a_captured_compaction_need_not_know_its_place() {
+fn captured_compaction_needs_no_cutoff() {
     let hosted = Hosted::new(|log| {
         log.prompt("old");
         log.raw(
@@ -281,7 +281,7 @@ fn a_captured_compaction_need_not_know_its_place() {
 }
 
 #[test]
-fn what_the_agent_did_covers_everything_before() {
+fn captured_compaction_covers_everything() {
     let mut hosted = Hosted::new(|log| {
         log.context(ContextKind::Bootstrap, "bootstrap");
         log.prompt("old");
@@ -307,7 +307,7 @@ fn what_the_agent_did_covers_everything_before() {
 }
 
 #[test]
-fn a_summary_of_a_left_path_is_other_context() {
+fn path_summary_survives_compaction() {
     let mut hosted = Hosted::new(|log| {
         log.prompt("old");
         log.context_placed(ContextKind::Summary, Some(Placement::History), "of the left path");
@@ -323,7 +323,7 @@ fn a_summary_of_a_left_path_is_other_context() {
 }
 
 #[test]
-fn a_cutoff_may_not_tear_a_call_from_its_result() {
+fn cutoff_keeps_call_and_result_together() {
     let hosted = Hosted::new(|log| {
         log.prompt("do it");
         log.call("m1", 0, "a");

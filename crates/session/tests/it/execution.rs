@@ -95,7 +95,7 @@ fn the_more_careful_effect_counts() {
 }
 
 #[test]
-fn an_execution_has_call_start_and_result_of_the_newest_occurrence() {
+fn execution_is_of_the_newest_call() {
     let events = log(r#"
         call m1 c1 bash ls
         started c1 bash replay_safe

@@ -135,7 +135,7 @@ every_store! {
         assert!(told(&fork).contains("c1"));
     }
 
-    fn a_fork_never_waits_for_what_its_parent_asked(world) {
+    fn fork_never_waits_for_inherited_requests(world) {
         let parent = world.session("p");
         write(&parent, 1, r#"
             turn.started {"agent_id":"a"}
@@ -158,7 +158,7 @@ every_store! {
         assert_eq!(parent.open_work().approvals().len(), 1);
     }
 
-    fn what_was_run_before_the_fork_is_found_in_it(world) {
+    fn inherited_executions_are_found(world) {
         let parent = world.session("p");
         write(&parent, 1, TALK);
         fork_of(&parent, "f");
@@ -170,7 +170,7 @@ every_store! {
         }
     }
 
-    fn a_fork_at_an_earlier_point_sees_what_was_then(world) {
+    fn earlier_fork_has_the_earlier_state(world) {
         let parent = world.session("p");
         write(&parent, 1, TALK);
         fork_at(&parent, "f", 4);
@@ -200,7 +200,7 @@ every_store! {
         assert_eq!(texts("f"), ["shared", "fork"]);
     }
 
-    fn a_fork_that_was_appended_to_and_reopened_has_its_whole_history(world) {
+    fn reopened_fork_has_its_whole_history(world) {
         let parent = world.session("p");
         write(&parent, 1, TALK);
         fork_of(&parent, "f");
@@ -214,7 +214,7 @@ every_store! {
         assert_eq!(world.journal().parent(&id("f")).unwrap().unwrap().session_id, id("p"));
     }
 
-    fn a_fork_of_a_live_session_has_all_that_was_acknowledged(world) {
+    fn live_fork_has_all_acknowledged_events(world) {
         let parent = world.session("p");
         for n in 1..=40 {
             write(&parent, n, "prompt hello");
@@ -280,7 +280,7 @@ every_store! {
         assert!(told(&parent).contains("they said hello"));
     }
 
-    fn a_fork_may_rewind_into_what_it_inherited(world) {
+    fn fork_can_rewind_into_inherited_events(world) {
         let parent = world.session("p");
         write(&parent, 1, "prompt one \n prompt two \n prompt three");
         fork_of(&parent, "f");
@@ -320,7 +320,7 @@ every_store! {
         assert_eq!(names(&world.journal().lineage(&id("f")).unwrap()), [("p", 0), ("f", 1)]);
     }
 
-    fn forks_that_cannot_be_are_refused(world) {
+    fn invalid_forks_are_refused(world) {
         let parent = world.session("p");
         write(&parent, 1, "prompt one");
         write(&world.session("q"), 10, "prompt other");
@@ -336,7 +336,7 @@ every_store! {
         assert_eq!((all(&parent).len(), all(&world.open("q")).len()), (1, 1));
     }
 
-    fn a_parent_can_be_deleted_once_its_forks_have_their_own_copy(world) {
+    fn parent_is_deletable_after_forks_copied(world) {
         let grand = world.session("g");
         write(&grand, 1, TALK);
         fork_at(&grand, "p", 6);
@@ -380,7 +380,7 @@ every_store! {
         assert_eq!(all(&world.open("c")).len(), 1);
     }
 
-    fn appends_and_ancestry_imports_do_not_get_in_each_others_way(world) {
+    fn appends_and_imports_run_together(world) {
         let threads: Vec<_> = (0..32u64).map(|n| {
             let (session, journal) = (world.session("s"), world.journal().clone());
             std::thread::spawn(move || {
@@ -414,7 +414,7 @@ every_store! {
         assert_eq!(texts, ["one", "two", "three"]);
     }
 
-    fn an_append_while_a_snapshot_is_built_is_neither_lost_nor_covered(world) {
+    fn concurrent_append_survives_snapshot(world) {
         let (session, other) = (world.session("s"), world.session("s"));
         write(&session, 1, "prompt one");
         write(&other, 2, "prompt two");
@@ -439,7 +439,7 @@ every_store! {
         assert_eq!(told(&world.open("s")), told(&session));
     }
 
-    fn a_compacted_log_is_replayed_as_it_was_seen(world) {
+    fn compacted_log_replays_alike(world) {
         let session = world.session("s");
         write(&session, 1, "prompt a \n say m1 b \n prompt c \n say m2 d");
         let options = CompactionOptions { keep: 1, ..Default::default() };

@@ -63,7 +63,7 @@ every_store! {
         assert!(matches!(second, Err(SessionError::SessionExists(name)) if name == id("s")));
     }
 
-    fn what_is_refused_leaves_no_trace(world) {
+    fn refused_batch_leaves_no_trace(world) {
         let session = world.session("s");
         write(&session, 1, "prompt hello");
         let batch = drafts_of("s", 2, "prompt one \n result c1 ok done \n prompt two");
@@ -115,7 +115,7 @@ every_store! {
         assert_eq!(session.seq(), 2);
     }
 
-    fn an_expected_end_that_is_not_the_end_is_a_conflict(world) {
+    fn wrong_expected_tail_is_a_conflict(world) {
         let (one, other) = (world.session("s"), world.session("s"));
         write(&one, 1, "prompt one");
         let late = other.append_after(0, drafts_of("s", 2, "prompt other"));
@@ -134,7 +134,7 @@ every_store! {
         assert_eq!(told(&one), told(&other));
     }
 
-    fn a_slower_handle_is_checked_on_what_is_there(world) {
+    fn slower_handle_is_checked_again(world) {
         let (one, other) = (world.session("s"), world.session("s"));
         write(&one, 1, "prompt hello \n call m1 c1 bash ls");
         write(&other, 3, "result c1 ok done");
@@ -144,7 +144,7 @@ every_store! {
         assert_eq!(one.seq(), 3);
     }
 
-    fn a_handle_can_answer_what_it_has_not_heard_of(world) {
+    fn stale_handle_can_still_answer(world) {
         let (one, other) = (world.session("s"), world.session("s"));
         write(&one, 1, "prompt hello");
         write(&other, 2, "call m1 c1 bash ls \n approval.requested {\"approval_id\":\"a1\",\"tool\":\"bash\"}");
@@ -200,7 +200,7 @@ every_store! {
         assert_eq!(all(&session).len(), 100);
     }
 
-    fn what_was_checked_on_a_failed_append_is_checked_again(world) {
+    fn appends_after_a_failure_are_rechecked(world) {
         // The first id is taken by another session, which only the commit finds out; results are
         // queued on top of calls that may not make it.
         write(&world.session("t"), 500, "prompt taken");
@@ -239,7 +239,7 @@ every_store! {
         assert_eq!(unmatched.count(), 0);
     }
 
-    fn a_caller_that_goes_away_loses_nothing(world) {
+    fn dropped_handle_loses_nothing(world) {
         let session = world.session("s");
         let ticket = world.journal().submit(Batch::hosted().with(prompt(&session, "hello")));
         drop(ticket.unwrap());
@@ -271,7 +271,7 @@ every_store! {
         ));
     }
 
-    fn a_session_as_it_was_is_read_only(world) {
+    fn past_session_is_read_only(world) {
         let session = world.session("s");
         write(&session, 1, "prompt one \n prompt two \n [at=2] prompt three \n prompt four");
         let at_two = Session::at_seq(&world.host, id("s"), 2).unwrap();
@@ -298,7 +298,7 @@ every_store! {
         ));
     }
 
-    fn a_session_as_it_was_finds_nothing_later(world) {
+    fn past_session_finds_nothing_later(world) {
         let session = world.session("s");
         write(&session, 1, "call m1 c1 bash ls \n started c1 bash reconcile \n result c1 ok done");
         let before = Session::at_seq(&world.host, id("s"), 2).unwrap();

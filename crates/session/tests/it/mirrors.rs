@@ -54,7 +54,7 @@ every_store! {
         assert_eq!(copied(target.journal(), "s").len(), 1);
     }
 
-    fn a_session_still_to_begin_is_mirrored_from_the_same_point(world) {
+    fn empty_session_can_be_mirrored(world) {
         let (target, session) = (World::new(Kept::Memory), world.session("s"));
         let late = mirror(&session, &target, FollowFrom::At(3));
         write(&session, 1, "prompt one \n prompt two \n prompt three");
@@ -72,7 +72,7 @@ every_store! {
         assert_eq!(copied(target.journal(), "s"), all(&session));
     }
 
-    fn a_prefix_without_holes_is_copied_while_many_append(world) {
+    fn concurrent_mirror_has_no_gaps(world) {
         let (target, session) = (World::new(Kept::Memory), Arc::new(world.session("s")));
         let mirror = mirror(&session, &target, FollowFrom::Beginning);
         let threads: Vec<_> = (0..16u64).map(|thread| {
@@ -149,7 +149,7 @@ every_store! {
         }
     }
 
-    fn what_others_write_is_copied_too(world) {
+    fn mirror_copies_all_writers(world) {
         let (target, session) = (World::new(Kept::Memory), world.session("s"));
         let mirror = mirror(&session, &target, FollowFrom::Now);
         write(&Session::open_or_create(&world.reopened(), id("s")).unwrap(), 1, "prompt one");
@@ -175,7 +175,7 @@ every_store! {
         assert!(copied(other.journal(), "s").is_empty());
     }
 
-    fn a_fork_is_copied_with_what_it_shows(world) {
+    fn fork_is_copied_with_inherited_events(world) {
         let parent = world.session("p");
         write(&parent, 1, "prompt one \n say m1 hi");
         parent.fork(id("f"), ForkOptions::default()).unwrap();

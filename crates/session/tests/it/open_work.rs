@@ -71,7 +71,7 @@ fn a_rewind_leaves_no_call_open() {
 }
 
 #[test]
-fn parts_without_a_message_belong_together_until_a_result() {
+fn unnamed_parts_join_until_a_result() {
     check(
         r#"
         tool.call {"call_id":"c1","tool":"bash"}
@@ -112,7 +112,7 @@ fn two_calls_of_one_id_start_and_end_one_by_one() {
 }
 
 #[test]
-fn a_fuller_account_stands_in_for_the_call_it_amends() {
+fn amendment_replaces_the_call() {
     check(
         r#"
         call m1 c1 ? ?
@@ -160,7 +160,7 @@ fn waiting_goes_by_id() {
 }
 
 #[test]
-fn a_stale_answer_is_not_taken_for_the_next_question() {
+fn stale_answer_is_refused() {
     check(
         r#"
         external.input {"request_id":"q1","prompt":"why","status":"pending"}
@@ -176,7 +176,7 @@ fn a_stale_answer_is_not_taken_for_the_next_question() {
 }
 
 #[test]
-fn what_cannot_have_happened_changes_nothing() {
+fn impossible_events_change_nothing() {
     check(
         r#"
         approval.resolved {"approval_id":"a1","decision":"allow"}
@@ -315,7 +315,7 @@ fn fresh(id: EventId) -> EventId {
 }
 
 #[test]
-fn a_fork_inherits_open_calls_and_nothing_it_would_wait_for() {
+fn fork_inherits_calls_but_no_requests() {
     let events = log(r#"
         turn.started {"agent_id":"a"}
         call m1 c1 bash ls
@@ -411,7 +411,7 @@ proptest! {
     }
 
     #[test]
-    fn a_fork_inherits_what_folding_its_events_gives(events in any_log()) {
+    fn fork_state_equals_folded_events(events in any_log()) {
         let mut folded = OpenWork::new(session_id("f"));
         inherited(&events).iter().for_each(|event| folded.apply(event));
         prop_assert_eq!(fold(&events).inherit(session_id("f"), &fresh), folded);

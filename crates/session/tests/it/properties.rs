@@ -92,7 +92,7 @@ proptest! {
     #![proptest_config(cases(96))]
 
     #[test]
-    fn live_is_replayed_and_maintained_is_built(
+    fn live_equals_replayed_state(
         drafts in any_drafts(0..50),
         sizes in prop::collection::vec(1..9usize, 1..4),
         looks in prop::collection::vec(any::<bool>(), 1..4),
@@ -121,7 +121,7 @@ proptest! {
     }
 
     #[test]
-    fn what_the_door_lets_in_is_sound(
+    fn accepted_batches_are_sound(
         drafts in any_drafts(0..60),
         by_other in prop::collection::vec(any::<bool>(), 1..5),
         sizes in prop::collection::vec(1..4usize, 1..4),

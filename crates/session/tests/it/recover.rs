@@ -85,7 +85,7 @@ fn turn_and_step_are_closed_as_interrupted() {
 }
 
 #[test]
-fn a_call_goes_by_whether_it_started_and_its_effect() {
+fn remedy_depends_on_start_and_effect() {
     check(
         r#"
         call m1 asked bash ls
@@ -179,7 +179,7 @@ fn two_processes_close_with_the_same_events() {
 }
 
 #[test]
-fn a_child_that_finished_its_turn_has_completed() {
+fn child_completes_with_its_turn() {
     let fate = |text: &str, is_running| ChildFate::from_log(&log(text), is_running);
     let done = r#"
         prompt dig

@@ -124,7 +124,7 @@ fn costs_are_own_inherited_and_total() {
 }
 
 #[test]
-fn a_fuller_account_is_counted_instead_of_the_first() {
+fn amendment_replaces_the_cost() {
     let total = |text: &str| live(text).cost.total().to_string();
     assert_eq!(total("[cost=0.1] say m1 a \n [cost=0.3 amends=1] say m1 ab"), "0.3");
     assert_eq!(total("[cost=0.1] say m1 a \n [amends=1] say m1 ab"), "0.1");

@@ -53,7 +53,7 @@ every_store! {
         assert_eq!(session.begin_tool(&call, Effect::NeverReplay).unwrap().next, CallAction::Run);
     }
 
-    fn two_that_close_at_once_add_nothing_twice(world) {
+    fn concurrent_closing_adds_nothing_twice(world) {
         write(&world.session("s"), 1, BROKEN_OFF);
         let barrier = Arc::new(Barrier::new(4));
         let threads: Vec<_> = (0..4).map(|n| {
@@ -69,7 +69,7 @@ every_store! {
         assert_eq!(all(&world.open("s")).len(), 10 + 4);
     }
 
-    fn what_was_answered_meanwhile_is_not_closed_again(world) {
+    fn answered_items_are_not_closed_again(world) {
         let session = world.session("s");
         write(&session, 1, BROKEN_OFF);
         let recovery = session.recover(at(3_600), nobody).unwrap();

@@ -125,7 +125,7 @@ fn a_prompt_or_another_answer_closes_open_calls() {
 }
 
 #[test]
-fn context_facts_and_the_same_answer_leave_calls_open() {
+fn only_new_talk_closes_calls() {
     let between = r#"
         call m1 c1 bash ls
         context generic the user looks away
@@ -253,7 +253,7 @@ fn a_tool_starts_only_for_an_open_call() {
 }
 
 #[test]
-fn words_of_closed_lists_are_checked() {
+fn unknown_enum_values_are_refused() {
     let asked = r#"approval.requested {"approval_id":"a1","tool":"bash"}"#;
     refused(
         asked,
@@ -326,7 +326,7 @@ fn an_approval_is_answered_once_and_by_id() {
 }
 
 #[test]
-fn a_fork_cannot_answer_what_its_parent_asked() {
+fn fork_cannot_answer_inherited_requests() {
     refused(
         r#"[origin=p/1] approval.requested {"approval_id":"a1","tool":"bash"}"#,
         r#"approval.resolved {"approval_id":"a1","decision":"allow"}"#,
@@ -531,7 +531,7 @@ proptest! {
     #![proptest_config(cases())]
 
     #[test]
-    fn what_the_door_takes_never_looks_odd(events in any_log()) {
+    fn accepted_batches_are_never_odd(events in any_log()) {
         let mut state = OpenWork::new(session_id("s"));
         let mut recorded: Vec<Event> = Vec::new();
         for event in events {

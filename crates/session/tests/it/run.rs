@@ -81,7 +81,7 @@ fn check(text: &str, expected: Expect) {
 }
 
 #[test]
-fn a_result_is_output_of_its_step_and_input_of_the_next() {
+fn result_is_output_and_next_input() {
     check(
         r#"
         [cost=.01] prompt look
@@ -193,13 +193,13 @@ fn turns_are_told_or_follow_from_prompts() {
 }
 
 #[test]
-fn the_agent_is_the_sessions_if_no_turn_names_one() {
+fn agent_defaults_to_the_sessions() {
     let run = export_run(session_id("s"), &log(r#"session.started {"agent":"digger"}"#));
     assert_eq!(run.agent_id.as_deref(), Some("digger"));
 }
 
 #[test]
-fn what_has_no_place_is_listed() {
+fn unplaced_events_are_listed() {
     check(
         r#"
         result c0 ok early
@@ -225,7 +225,7 @@ fn what_has_no_place_is_listed() {
 }
 
 #[test]
-fn parts_of_one_answer_are_one_step_whatever_stands_between() {
+fn interleaved_parts_are_one_step() {
     check(
         r#"
         call m1 c1 bash ls
@@ -269,7 +269,7 @@ fn compaction_and_left_paths_do_not_change_the_run() {
 }
 
 #[test]
-fn a_fuller_account_stands_where_the_first_one_stood() {
+fn amended_entry_keeps_its_place() {
     check(
         "prompt a \n [cost=.1] say m1 b \n prompt c \n [cost=.2 amends=2] say m1 b, in full",
         expect![[r#"
@@ -339,7 +339,7 @@ fn a_loader_error_names_the_child() {
 }
 
 #[test]
-fn a_session_met_again_has_no_children() {
+fn repeated_session_has_no_children() {
     let run = tree(&[
         ("s", &format!("[cost=.1] prompt a \n {}", requested("k1", "c1"))),
         ("c1", &format!("[cost=.2] prompt b \n {}", requested("k2", "s"))),
@@ -372,7 +372,7 @@ fn the_tree_counts_what_forks_share_once() {
 }
 
 #[test]
-fn a_run_is_written_with_the_names_of_the_page() {
+fn run_json_has_documented_names() {
     let run = export_run(session_id("s"), &log("prompt a \n call m1 c1 bash ls \n result c1 ok x"));
     let json = serde_json::to_value(&run).unwrap();
     let step = &json["turns"][0]["steps"][0];
@@ -385,7 +385,7 @@ proptest! {
     #![proptest_config(cases())]
 
     #[test]
-    fn nothing_said_is_missing_from_the_run(mut events in any_log()) {
+    fn run_contains_all_messages(mut events in any_log()) {
         // A fuller account stands where another stood, so that one is missing on purpose.
         events.retain(|event| event.amends().is_none());
         let run = export_run(session_id("s"), &events);

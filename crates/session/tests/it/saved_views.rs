@@ -51,7 +51,7 @@ every_store! {
         assert_eq!(told(&with), told(&session));
     }
 
-    fn a_point_before_the_saved_state_is_read_from_the_log(world) {
+    fn earlier_point_ignores_saved_state(world) {
         let session = long_session(&world, "s", 1);
         let then = Session::at_seq(&world.host, id("s"), 7).unwrap();
         let mut replay = session::Replay::new();
@@ -75,7 +75,7 @@ every_store! {
         assert_eq!(told(&first), told(&second));
     }
 
-    fn what_a_deleted_session_left_is_not_taken_for_another(world) {
+    fn deleted_sessions_state_is_not_reused(world) {
         long_session(&world, "s", 1);
         world.journal().delete(&id("s"), crate::drafts::at(0), journal::ForkPolicy::Refuse).unwrap();
         assert!(saved(world.journal(), "s").is_none());
@@ -100,7 +100,7 @@ fn opening_reads_the_tail_and_not_the_log() {
 }
 
 #[test]
-fn everything_beside_the_log_can_be_deleted_and_is_rebuilt() {
+fn derived_state_is_rebuilt_when_deleted() {
     for kept in [Kept::Sqlite, Kept::Files] {
         let world = World::new(kept);
         let session = long_session(&world, "s", 1);

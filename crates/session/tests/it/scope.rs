@@ -44,7 +44,7 @@ fn nested_scopes_merge_and_the_inner_one_wins() {
 }
 
 #[test]
-fn a_childs_scope_carries_its_agent_and_the_metadata_of_its_request() {
+fn child_scope_has_agent_and_metadata() {
     let request = drafts(
         1,
         r#"child.requested {"child_id":"k","child_session_id":"k","agent_id":"digger","task":"dig","metadata":{"retry_of":"j"}}"#,

@@ -14,7 +14,7 @@ const CHANGES: &str = r#"
 "#;
 
 #[test]
-fn settings_at_a_point_fold_what_was_said_until_then() {
+fn settings_at_a_point_ignore_later_events() {
     let events = log(CHANGES);
     let at = |seq| settings_at(&events, seq);
     assert_eq!(at(0).model, None);
@@ -40,7 +40,7 @@ fn an_empty_tool_list_is_a_choice() {
 }
 
 #[test]
-fn a_fuller_account_fills_what_nobody_said_since() {
+fn amendment_fills_only_gaps() {
     let settings = settings_at(
         &log(r#"
             session.started {"agent":"digger"}

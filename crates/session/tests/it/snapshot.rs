@@ -71,7 +71,7 @@ fn an_empty_session_has_no_snapshot() {
 }
 
 #[test]
-fn an_append_in_between_is_neither_lost_nor_covered() {
+fn concurrent_append_survives_compaction() {
     let mut log = TestLog::new();
     log.prompt("one");
     let built = Snapshotter::default().snapshot(&view_of(&log), Trigger::Manual, &log).unwrap();
@@ -86,7 +86,7 @@ fn an_append_in_between_is_neither_lost_nor_covered() {
 }
 
 #[test]
-fn a_snapshot_stops_before_the_answer_that_waits() {
+fn snapshot_stops_before_open_answer() {
     let mut log = TestLog::new();
     log.prompt("do it");
     log.fact();

@@ -47,7 +47,7 @@ fn a_child_is_blocked_by_its_newest_wait() {
 }
 
 #[test]
-fn a_parent_records_what_its_child_left_without_file_refs() {
+fn child_file_refs_are_not_recorded() {
     let events = log(r#"
         artifact.recorded {"artifact":{"id":"patch","kind":"patch"}}
         artifact.recorded {"artifact":{"id":"file","kind":"workspace_file_ref"}}

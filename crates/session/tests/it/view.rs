@@ -115,7 +115,7 @@ fn an_explicit_placement_wins() {
 }
 
 #[test]
-fn the_working_set_stands_between_the_bases_prefix_and_the_talk() {
+fn working_set_follows_the_base_prefix() {
     check(
         |log| {
             log.context(ContextKind::Bootstrap, "bootstrap");
@@ -159,7 +159,7 @@ fn answers_and_their_result_stand_in_log_order() {
 }
 
 #[test]
-fn what_says_nothing_is_left_out_and_mentioned() {
+fn empty_entries_are_left_out() {
     check(
         |log| {
             log.prompt("hello");
@@ -271,7 +271,7 @@ fn an_error_is_said_once() {
 }
 
 #[test]
-fn what_the_model_got_is_shown_instead_of_the_output() {
+fn shown_text_replaces_the_output() {
     check(
         |log| {
             log.call("m1", 0, "a");
@@ -559,7 +559,7 @@ fn a_call_id_used_again_is_another_call() {
 }
 
 #[test]
-fn a_call_id_twice_in_one_answer_is_answered_one_by_one() {
+fn repeated_call_ids_pair_in_order() {
     check(
         |log| {
             log.call_tool("m1", 0, "a", "first", "1");
@@ -614,7 +614,7 @@ fn a_late_part_stands_with_its_answer() {
 }
 
 #[test]
-fn parts_without_a_message_id_belong_together_until_a_result_comes() {
+fn parts_without_id_join_until_a_result() {
     check(
         |log| {
             log.thinking("", 0, "hm");

@@ -394,7 +394,7 @@ proptest! {
     }
 
     #[test]
-    fn the_maintained_view_follows_a_talk_that_wanders(
+    fn maintained_view_follows_rewinds(
         steps in prop::collection::vec(wandering_step(), 1..25),
     ) {
         follow(&steps);

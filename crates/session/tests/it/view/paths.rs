@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_prompt_with_a_parent_leaves_what_lay_between() {
+fn rewinding_prompt_abandons_later_events() {
     check(
         |log| {
             log.prompt("first");
@@ -20,7 +20,7 @@ fn a_prompt_with_a_parent_leaves_what_lay_between() {
 }
 
 #[test]
-fn a_path_that_was_left_can_be_taken_up_again() {
+fn abandoned_path_can_be_resumed() {
     check(
         |log| {
             log.prompt("root");
@@ -37,7 +37,7 @@ fn a_path_that_was_left_can_be_taken_up_again() {
 }
 
 #[test]
-fn a_rewind_behind_a_compaction_brings_the_earlier_view_back() {
+fn rewind_before_compaction_restores_view() {
     check(
         |log| {
             log.prompt("first");
@@ -71,7 +71,7 @@ fn an_unknown_parent_is_no_parent() {
 }
 
 #[test]
-fn a_summary_of_a_left_path_stands_in_the_history() {
+fn path_summary_is_in_history() {
     check(
         |log| {
             log.prompt("root");
@@ -96,7 +96,7 @@ fn a_summary_of_a_left_path_stands_in_the_history() {
 }
 
 #[test]
-fn context_between_a_call_and_its_result_stands_behind() {
+fn context_moves_behind_the_result() {
     check(
         |log| {
             log.call("m1", 0, "a");
@@ -113,7 +113,7 @@ fn context_between_a_call_and_its_result_stands_behind() {
 }
 
 #[test]
-fn an_answer_open_at_the_cutoff_comes_back_with_its_result() {
+fn covered_answer_returns_with_its_result() {
     check(
         |log| {
             log.prompt("do it");
@@ -147,7 +147,7 @@ fn an_answer_open_at_the_cutoff_comes_back_with_its_result() {
 }
 
 #[test]
-fn an_open_answer_nobody_answers_stays_covered() {
+fn covered_answer_without_result_stays_covered() {
     check(
         |log| {
             log.message("m1", 0, "on it");
@@ -240,7 +240,7 @@ fn text_never_decides_what_an_entry_is() {
 }
 
 #[test]
-fn a_fuller_account_stands_in_the_place_of_the_first() {
+fn amendment_keeps_the_first_place() {
     check(
         |log| {
             let first = log.prompt("hel");
@@ -259,7 +259,7 @@ fn a_fuller_account_stands_in_the_place_of_the_first() {
 }
 
 #[test]
-fn a_fuller_account_of_something_covered_stays_covered() {
+fn amendment_of_covered_event_stays_covered() {
     check(
         |log| {
             let first = log.prompt("hel");
@@ -334,7 +334,7 @@ fn entries_behind_the_cutoff_are_not_taken_from_the_base() {
 }
 
 #[test]
-fn bases_may_be_nested_as_deep_as_they_like() {
+fn bases_may_nest_deeply() {
     let mut log = TestLog::new();
     log.prompt("first");
     let mut below = log.add(&compaction(1, vec![summary("summary")]));
@@ -422,7 +422,7 @@ fn a_plain_event_reads_nothing() {
 }
 
 #[test]
-fn what_reaches_a_little_back_reads_a_little() {
+fn recent_change_reads_little() {
     let mut log = long_session(200);
     let mut view = View::new(ViewOptions::default());
     for event in &log.events {
@@ -459,7 +459,7 @@ fn a_copy_of_the_history_does_not_change() {
 }
 
 #[test]
-fn a_saved_view_reads_what_it_shows_and_no_more() {
+fn saved_view_reads_only_what_it_shows() {
     let mut log = long_session(100);
     let tail = log.tail();
     log.add(&compaction(tail, vec![summary("summary"), at(tail - 1), at(tail)]));
@@ -513,7 +513,7 @@ fn a_saved_view_is_a_small_share_of_the_text() {
 }
 
 #[test]
-fn a_damaged_or_foreign_saved_view_is_made_again() {
+fn invalid_saved_view_is_rebuilt() {
     let log = long_session(3);
     let mut view = View::new(ViewOptions::default());
     for event in &log.events {

@@ -1,7 +1,7 @@
-//! The newest events, encoded once for everybody who follows.
+//! The newest events, encoded once for all followers.
 //!
-//! It holds everything behind one position up to another, within a limit; who stands before it
-//! reads from the journal.
+//! The buffer holds all events between two positions, within a limit. A follower that is further
+//! behind reads from the journal.
 
 use std::collections::VecDeque;
 
@@ -9,45 +9,45 @@ use axum::extract::ws::Utf8Bytes;
 use event::payload::{ApprovalCanceled, ApprovalResolved};
 use event::{Event, SessionId};
 use journal::Recorded;
-use wire::{Frame, RecordedEvent};
+use wire::{RecordedEvent, StreamFrame};
 
-/// Events held. With more, the oldest goes: it is in the journal.
+/// The maximum number of events. The oldest are dropped: they are in the journal.
 pub(crate) const RECENT_EVENTS_MAX: usize = 4_096;
 
-/// Bytes of them.
+/// The maximum number of bytes in the frames of the buffer.
 pub(crate) const RECENT_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 /// An event as followers get it.
 #[derive(Clone, Debug)]
-pub(crate) struct Told {
+pub(crate) struct StreamEvent {
     pub(crate) position: u64,
     pub(crate) session_id: SessionId,
     pub(crate) seq: u64,
     pub(crate) frame: Utf8Bytes,
-    /// What it decides, if somebody waited for that.
+    /// The second frame of an event that decides an approval.
     pub(crate) decision: Option<Utf8Bytes>,
 }
 
-/// Bytes of one frame. Of an event that is longer, followers get what its texts begin with; if that
-/// is still too much, where it is.
+/// The maximum length of one frame. Of a longer event followers get the beginnings of its texts; if
+/// that is still too long, only its ids.
 const FRAME_BYTES_MAX: usize = 1024 * 1024;
 
 /// Characters of each text in such an event.
 const FRAME_TEXT_CHARS: usize = 16_384;
 
 #[derive(Debug)]
-pub(crate) struct Recent {
-    events: VecDeque<Told>,
+pub(crate) struct ReplayBuffer {
+    events: VecDeque<StreamEvent>,
     bytes: usize,
     /// Everything behind this position is here.
     after: u64,
     tail: u64,
 }
 
-impl Told {
-    pub(crate) fn of(recorded: &Recorded) -> Told {
+impl StreamEvent {
+    pub(crate) fn from_recorded(recorded: &Recorded) -> StreamEvent {
         let Recorded { position, event } = recorded;
-        Told {
+        StreamEvent {
             position: *position,
             session_id: event.session_id.clone(),
             seq: event.seq,
@@ -61,13 +61,13 @@ impl Told {
     }
 }
 
-impl Recent {
-    /// Nothing, of a journal that has come to this position.
-    pub(crate) fn new(tail: u64) -> Recent {
-        Recent { events: VecDeque::new(), bytes: 0, after: tail, tail }
+impl ReplayBuffer {
+    /// Creates an empty buffer for a journal whose last event is at `tail`.
+    pub(crate) fn new(tail: u64) -> ReplayBuffer {
+        ReplayBuffer { events: VecDeque::new(), bytes: 0, after: tail, tail }
     }
 
-    pub(crate) fn push(&mut self, told: Told) {
+    pub(crate) fn push(&mut self, told: StreamEvent) {
         self.tail = told.position;
         self.bytes += told.len();
         self.events.push_back(told);
@@ -78,9 +78,9 @@ impl Recent {
         }
     }
 
-    /// Forgets everything up to here, which nobody waits for.
-    pub(crate) fn pass(&mut self, position: u64) {
-        *self = Recent::new(position);
+    /// Drops everything up to this position, because there is no follower.
+    pub(crate) fn skip_to(&mut self, position: u64) {
+        *self = ReplayBuffer::new(position);
     }
 
     pub(crate) fn after(&self) -> u64 {
@@ -91,8 +91,8 @@ impl Recent {
         self.tail
     }
 
-    /// Everything behind a position; `None` if some of it is no longer here.
-    pub(crate) fn behind(&self, position: u64) -> Option<impl Iterator<Item = &Told>> {
+    /// Returns the events after a position; `None` if the oldest of them were dropped.
+    pub(crate) fn events_after(&self, position: u64) -> Option<impl Iterator<Item = &StreamEvent>> {
         let from = self.events.partition_point(|told| told.position <= position);
         (position >= self.after).then(|| self.events.iter().skip(from))
     }
@@ -101,11 +101,11 @@ impl Recent {
 fn frame(position: u64, event: &Event) -> String {
     let encoded = event.encode();
     if encoded.len() <= FRAME_BYTES_MAX {
-        return Frame::of_event(position, &encoded);
+        return StreamFrame::of_event(position, &encoded);
     }
     let cut = RecordedEvent::cut(event.clone(), FRAME_TEXT_CHARS);
     if cut.get().len() <= FRAME_BYTES_MAX {
-        return Frame::of_event(position, cut.get());
+        return StreamFrame::of_event(position, cut.get());
     }
     let short = serde_json::json!({
         "id": event.id,
@@ -115,14 +115,14 @@ fn frame(position: u64, event: &Event) -> String {
         "created_at": event.created_at,
         "truncated": true,
     });
-    Frame::of_event(position, &short.to_string())
+    StreamFrame::of_event(position, &short.to_string())
 }
 
-/// What an event says of a request somebody may wait for.
-fn decision(event: &Event, position: u64) -> Option<Frame> {
+/// Returns the frame for an event that decides an approval.
+fn decision(event: &Event, position: u64) -> Option<StreamFrame> {
     let session_id = event.session_id.clone();
     if let Some(resolved) = event.readable::<ApprovalResolved>() {
-        return Some(Frame::ApprovalDecision {
+        return Some(StreamFrame::ApprovalDecision {
             session_id,
             approval_id: resolved.approval_id,
             decision: resolved.decision.to_string(),
@@ -132,7 +132,7 @@ fn decision(event: &Event, position: u64) -> Option<Frame> {
         });
     }
     let canceled = event.readable::<ApprovalCanceled>()?;
-    Some(Frame::ApprovalDecision {
+    Some(StreamFrame::ApprovalDecision {
         session_id,
         approval_id: canceled.approval_id,
         decision: "canceled".to_owned(),

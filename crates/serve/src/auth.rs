@@ -1,9 +1,9 @@
-//! Who may come in. Everything is asked of every request, in this order: a token or a cookie, the
-//! Host it thinks it talks to, the page it comes from. Without the first there is only one answer.
+//! Authentication. Every request is checked in this order: a token or a cookie, the `Host` header,
+//! the `Origin` header. Without the first there is only one answer.
 //!
-//! Browsers come in under a name of their own that nobody can guess. They send a cookie to every
-//! port of a host, so under `127.0.0.1` whatever else listens on this machine would get it too.
-//! Name and cookies are new with each start; how an open page comes back is told in `ticket`.
+//! Browsers use a host name that cannot be guessed. A browser sends a cookie to every port of a
+//! host, so under `127.0.0.1` any other server on this machine would get it too. Name and cookies
+//! are new with each start; `ticket` describes how an open page logs in again.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -18,20 +18,20 @@ use axum::response::{IntoResponse, Response};
 use tokio::sync::watch;
 
 use crate::answer::Refusal;
-use crate::door::Inside;
+use crate::server::AppState;
 use crate::ticket::Tickets;
-use crate::token::{Keys, Stamp, TokenError, is_same, secret};
+use crate::token::{Keys, TokenError, TokenStamp, is_same, secret};
 
-/// Browsers that are in at a time; with more, the one that came first has to come again.
+/// The maximum number of logged-in browsers. With more, the oldest has to log in again.
 const BROWSERS_MAX: usize = 64;
 
-/// Digits of the name that browsers come in under. A label of a host name has at most 63.
+/// The digits of the host name for browsers. A label of a host name has at most 63.
 const PAGE_DIGITS: usize = 32;
 
 /// The name of the cookie.
 const COOKIE: &str = "hansard";
 
-/// What every answer says, so that no page can do more with it than show it.
+/// The security headers of every response.
 const HEADERS: &[(&str, &str)] = &[
     (
         "content-security-policy",
@@ -45,26 +45,26 @@ const HEADERS: &[(&str, &str)] = &[
     ("cross-origin-opener-policy", "same-origin"),
 ];
 
-/// Knows the token, the cookies it gave for it, and the names this door goes by.
-pub(crate) struct Entrance {
+/// The tokens, the cookies given for them, and the host names of the server.
+pub(crate) struct Auth {
     keys: Keys,
-    token: RwLock<(String, Stamp)>,
-    /// What exporters of telemetry come in with, to where they have business only.
-    export_token: RwLock<(String, Stamp)>,
+    token: RwLock<(String, TokenStamp)>,
+    /// The token of telemetry exporters, valid on their routes only.
+    export_token: RwLock<(String, TokenStamp)>,
     cookies: Mutex<VecDeque<String>>,
     tickets: Mutex<Tickets>,
     hosts: Vec<String>,
-    /// The name that browsers come in under, and the host it makes with the port: cookies are
-    /// given and good only there.
+    /// The host name for browsers, and the same with the port. Cookies are given and valid only
+    /// there.
     name: String,
     page: String,
-    /// Changes when everybody who is in has to leave.
-    expelled: watch::Sender<u64>,
+    /// Changes when all open connections have to end.
+    revoked: watch::Sender<u64>,
 }
 
-impl Entrance {
-    /// For a door that listens here.
-    pub(crate) fn new(keys: Keys, address: SocketAddr) -> Result<Entrance, TokenError> {
+impl Auth {
+    /// Creates the state for a server at this address.
+    pub(crate) fn new(keys: Keys, address: SocketAddr) -> Result<Auth, TokenError> {
         let port = address.port();
         let token = RwLock::new(keys.token()?);
         let export_token = RwLock::new(keys.export_token()?);
@@ -73,17 +73,18 @@ impl Entrance {
         let tickets = Mutex::new(Tickets::load(keys.tickets_path()));
         let names = ["127.0.0.1", "localhost", "[::1]"].map(|name| format!("{name}:{port}"));
         let hosts = names.into_iter().chain([address.to_string()]).collect();
-        let (expelled, _) = watch::channel(0);
+        let (revoked, _) = watch::channel(0);
         let cookies = Mutex::default();
-        Ok(Entrance { keys, token, export_token, cookies, tickets, hosts, name, page, expelled })
+        Ok(Auth { keys, token, export_token, cookies, tickets, hosts, name, page, revoked })
     }
 
     pub(crate) fn page(&self) -> &str {
         &self.page
     }
 
-    /// Looks whether tokens are still those in the files. If not, everybody has to leave.
-    pub(crate) fn look_again(&self) {
+    /// Reloads the tokens if their files have changed. A new token revokes all cookies, tickets and
+    /// open connections.
+    pub(crate) fn reload_tokens(&self) {
         let known = self.export_token.read().unwrap_or_else(PoisonError::into_inner).1;
         if self.keys.export_stamp() != Some(known) {
             let fresh = self.keys.export_token().unwrap_or_else(|_| (secret(), known));
@@ -93,15 +94,16 @@ impl Entrance {
         if self.keys.stamp() == Some(known) {
             return;
         }
-        // A file that is gone or unreadable: nobody comes in until there is another.
+        // If the file is gone or unreadable, a random token refuses all requests until there is a
+        // new file.
         let fresh = self.keys.token().unwrap_or_else(|_| (secret(), known));
         *self.token.write().unwrap_or_else(PoisonError::into_inner) = fresh;
         self.cookies.lock().unwrap_or_else(PoisonError::into_inner).clear();
         self.tickets().clear();
-        self.expelled.send_modify(|times| *times += 1);
+        self.revoked.send_modify(|times| *times += 1);
     }
 
-    /// Gives a browser that has a code a cookie.
+    /// Exchanges a code for a cookie.
     pub(crate) fn exchange(&self, headers: &HeaderMap, code: &str) -> Option<HeaderValue> {
         if !self.is_for_page(headers) || !self.keys.take_code(code, SystemTime::now()) {
             return None;
@@ -109,7 +111,7 @@ impl Entrance {
         self.give_cookie()
     }
 
-    /// What a page keeps to come back with.
+    /// Creates a ticket with which a page can log in again.
     pub(crate) fn give_ticket(&self) -> Result<wire::Ticket, Refusal> {
         let failed = |error: TokenError| {
             Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "failed", error.to_string())
@@ -117,7 +119,7 @@ impl Entrance {
         self.tickets().give(SystemTime::now()).map_err(failed)
     }
 
-    /// Tells who has this ticket, and nobody else, where browsers come in now.
+    /// Returns the present host name for browsers, readable only with this ticket.
     pub(crate) fn welcome(
         &self,
         headers: &HeaderMap,
@@ -128,7 +130,7 @@ impl Entrance {
         self.tickets().welcome(ticket, nonce, host, &self.name, SystemTime::now())
     }
 
-    /// Gives a browser a cookie that proves that it has this ticket.
+    /// Gives a cookie to a browser that proves that it has this ticket.
     pub(crate) fn readmit(
         &self,
         headers: &HeaderMap,
@@ -152,11 +154,11 @@ impl Entrance {
         HeaderValue::from_str(&header).ok()
     }
 
-    /// Whether a browser may offer a code: at its own name, and because a person wants it. Another
-    /// page that sends it here would choose for the person who they are.
+    /// Whether a browser may log in: at the name for browsers, and not on behalf of another site.
+    /// Otherwise another page could log the user in with a code of its own (login CSRF).
     fn admit_login(&self, headers: &HeaderMap, has_ticket: bool) -> Result<(), Refusal> {
         let sent_by = headers.get("sec-fetch-site").map(HeaderValue::as_bytes);
-        // Nobody but the page that was here has its ticket, whatever name it comes from.
+        // Only the page that was logged in before has its ticket, so its origin may differ.
         let is_wanted = has_ticket || matches!(sent_by, None | Some(b"none" | b"same-origin"));
         match is_wanted && self.is_for_page(headers) {
             true => Ok(()),
@@ -164,8 +166,7 @@ impl Entrance {
         }
     }
 
-    /// Whether a page may ask to come back: under any name that a start may have had, but only at
-    /// this port.
+    /// Whether a page may ask to log in again: under any former name, but only at this port.
     fn admit_return(&self, headers: &HeaderMap) -> Result<(), Refusal> {
         let ours = self.page.strip_prefix(self.name.as_str()).unwrap_or_default();
         match only_host(headers).and_then(|host| host.strip_suffix(ours)) {
@@ -174,11 +175,11 @@ impl Entrance {
         }
     }
 
-    /// Whether a request may come in.
+    /// Whether a request is allowed.
     fn admit(&self, path: &str, headers: &HeaderMap) -> Result<(), Refusal> {
         let is_exporter =
-            path.starts_with(crate::route::EXPORTS) && brings(&self.export_token, headers);
-        let is_page = !brings(&self.token, headers) && !is_exporter;
+            path.starts_with(crate::route::EXPORTS) && has_token(&self.export_token, headers);
+        let is_page = !has_token(&self.token, headers) && !is_exporter;
         if is_page && !(self.is_for_page(headers) && self.has_cookie(headers)) {
             return Err(Refusal::unauthorized());
         }
@@ -220,21 +221,21 @@ impl Entrance {
         let given = given.flat_map(|all| all.split(';')).filter_map(|one| one.split_once('='));
         let cookies = self.cookies.lock().unwrap_or_else(PoisonError::into_inner);
         given.filter(|(name, _)| name.trim() == COOKIE).any(|(_, value)| {
-            // All of them are compared: which one it was nobody can tell by the time.
+            // All cookies are compared, so that the time does not reveal which one matched.
             cookies.iter().fold(false, |any, cookie| any | is_same(cookie, value.trim()))
         })
     }
 }
 
-/// The one host that a request is for.
+/// Returns the host of a request that has exactly one `Host` header.
 fn only_host(headers: &HeaderMap) -> Option<&str> {
     let mut hosts = headers.get_all(header::HOST).iter();
     let host = hosts.next()?.to_str().ok()?;
     hosts.next().is_none().then_some(host)
 }
 
-/// Whether a request brings this token.
-fn brings(token: &RwLock<(String, Stamp)>, headers: &HeaderMap) -> bool {
+/// Whether a request has this token.
+fn has_token(token: &RwLock<(String, TokenStamp)>, headers: &HeaderMap) -> bool {
     let given = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
     let Some((scheme, given)) = given.and_then(|given| given.split_once(' ')) else {
         return false;
@@ -243,53 +244,53 @@ fn brings(token: &RwLock<(String, Stamp)>, headers: &HeaderMap) -> bool {
     scheme.eq_ignore_ascii_case("bearer") && is_same(&token.0, given.trim())
 }
 
-/// Resolves when what somebody came in with is no longer good. It is taken before they are let in:
-/// a token that is taken back between that and their first word is noticed too.
+/// Resolves when the credentials of a request are revoked. It is created before the request is
+/// checked, so that a revocation in between is noticed too.
 #[derive(Clone)]
-pub(crate) struct Expulsion(watch::Receiver<u64>);
+pub(crate) struct Revocation(watch::Receiver<u64>);
 
-impl Expulsion {
-    pub(crate) async fn comes(&mut self) {
-        // A door that is gone has nobody in it.
+impl Revocation {
+    pub(crate) async fn wait(&mut self) {
+        // The sender is dropped with the server, which ends all connections anyway.
         let _ = self.0.changed().await;
     }
 
-    pub(crate) fn has_come(&self) -> bool {
+    pub(crate) fn is_revoked(&self) -> bool {
         self.0.has_changed().unwrap_or(true)
     }
 }
 
-impl FromRequestParts<Inside> for Expulsion {
+impl FromRequestParts<AppState> for Revocation {
     type Rejection = Refusal;
 
-    async fn from_request_parts(parts: &mut Parts, _: &Inside) -> Result<Expulsion, Refusal> {
+    async fn from_request_parts(parts: &mut Parts, _: &AppState) -> Result<Revocation, Refusal> {
         parts.extensions.get().cloned().ok_or_else(Refusal::unauthorized)
     }
 }
 
-/// Stands before every route.
+/// The middleware before every route.
 pub(crate) async fn guard(
-    State(inside): State<Inside>,
+    State(app): State<AppState>,
     mut request: Request,
     next: Next,
 ) -> Response {
     let is_get = request.method() == Method::GET;
     let query = request.uri().query().unwrap_or_default();
     let has_ticket = query.split('&').any(|pair| pair.starts_with("ticket="));
-    inside.entrance().look_again();
-    request.extensions_mut().insert(Expulsion(inside.entrance().expelled.subscribe()));
-    let (entrance, headers) = (inside.entrance(), request.headers());
+    app.auth().reload_tokens();
+    request.extensions_mut().insert(Revocation(app.auth().revoked.subscribe()));
+    let (auth, headers) = (app.auth(), request.headers());
     let admitted = match request.uri().path() {
-        // There a code is asked for instead, or what a ticket makes.
-        crate::route::LOGIN if is_get => entrance.admit_login(headers, has_ticket),
-        crate::route::RETURN if is_get => entrance.admit_return(headers),
-        path => entrance.admit(path, headers),
+        // These routes check a code or a ticket instead of a token.
+        crate::route::LOGIN if is_get => auth.admit_login(headers, has_ticket),
+        crate::route::RETURN if is_get => auth.admit_return(headers),
+        path => auth.admit(path, headers),
     };
     let mut response = match admitted {
         Ok(()) => next.run(request).await,
         Err(refusal) => {
             let mut response = refusal.into_response();
-            // A stranger does not keep the line.
+            // An unauthorized client must not keep a connection.
             response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
             response
         }
@@ -299,7 +300,7 @@ pub(crate) async fn guard(
             .headers_mut()
             .insert(HeaderName::from_static(name), HeaderValue::from_static(value));
     }
-    // What was recorded is kept nowhere else; only files of the page say otherwise.
+    // Recorded data must not be cached. Only the files of the page set their own header.
     let caching = response.headers_mut().entry(header::CACHE_CONTROL);
     caching.or_insert(HeaderValue::from_static("no-store"));
     response

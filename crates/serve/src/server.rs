@@ -1,5 +1,5 @@
-//! The door: opens on this machine only, lets people in one by one, and ends them all when it
-//! closes.
+//! The HTTP server: it listens on this machine only and ends all connections when it closes. The
+//! state that all handlers share is here too.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
@@ -20,55 +20,55 @@ use tokio::net::TcpStream;
 use tokio::runtime::Runtime;
 use tokio::sync::{Semaphore, oneshot};
 
-use crate::answer::{Answer, Encoded, Refusal};
+use crate::answer::{Answer, JsonReply, Refusal};
 use crate::api;
+use crate::auth::Auth;
 use crate::board::Board;
-use crate::desk::Desk;
-use crate::entrance::Entrance;
+use crate::broadcaster::{BroadcastError, Broadcaster, ReaderThread};
+use crate::concurrency::ConcurrencyLimit;
 use crate::follow::Followers;
 use crate::sources::{BusRefused, Sources};
-use crate::tide::{Reading, Tide, TideError};
 use crate::token::{Keys, TokenError};
 
-/// Connections at a time. One more is closed at once.
+/// The maximum number of connections. A further one is closed at once.
 const CONNECTIONS_MAX: usize = 1_024;
 
-/// Ports that are tried before there is none that is free at every address.
+/// The maximum number of ports that are tried to find one that is free at every address.
 const PORTS_TRIED_MAX: usize = 16;
 
-/// How long somebody may take to say what they want; then the line is cut.
+/// How long a client may take to send its headers; then the connection is closed.
 const HEADERS_WITHIN: Duration = Duration::from_secs(5);
 
-/// Bytes held of what somebody says before it is understood, and of an answer before it is taken.
+/// The maximum size of the read and write buffer of a connection.
 const BUFFER_MAX: usize = 64 * 1024;
 
-/// Questions that are answered at a time, and that wait for their turn; one more is refused.
+/// The queries that run at a time and that wait; a further one is refused.
 const QUESTIONS_MAX: usize = 8;
 const QUESTIONS_WAITING_MAX: usize = 64;
 
-/// Portions that are read from the journal at a time for those who follow. A connection waits for
-/// one at a time, so none is ever refused.
+/// The journal reads for followers that run at a time. A connection waits for one read at a time,
+/// so none is ever refused.
 const READS_MAX: usize = 4;
 
-/// What is short and must not stand behind anything long: how the daemon does, and logins.
+/// Short requests that must not wait behind long ones: health and logins.
 const SHORT_MAX: usize = 2;
 const SHORT_WAITING_MAX: usize = 64;
 
-/// Documents that are written at a time, each as fast as its reader reads, and that wait.
+/// The documents that are written at a time, each at the speed of its reader, and that wait.
 const COPIES_MAX: usize = 2;
 const COPIES_WAITING_MAX: usize = 8;
 
-/// How often it is looked whether the token is still the same while somebody follows.
+/// The interval at which the token files are checked while a stream is open.
 const TOKEN_EVERY: Duration = Duration::from_millis(900);
 
-/// How long what goes on may take when the door closes.
+/// How long running requests may take when the server closes.
 const END_WITHIN: Duration = Duration::from_millis(500);
 
-/// What a door needs.
-pub struct Opening {
+/// The configuration of a server.
+pub struct HttpServerConfig {
     /// Where to listen; on this machine.
     pub listen: SocketAddr,
-    /// Another port will do if that one is taken.
+    /// Use another port if that one is taken.
     pub any_port: bool,
     pub keys: Keys,
     pub sources: Arc<dyn Sources>,
@@ -77,18 +77,18 @@ pub struct Opening {
     pub bus: PathBuf,
 }
 
-/// A door that is open.
-pub struct Door {
+/// A running server.
+pub struct HttpServer {
     address: SocketAddr,
     keys: Keys,
-    reading: Reading,
+    reading: ReaderThread,
     close: oneshot::Sender<()>,
     thread: JoinHandle<()>,
-    inside: Inside,
+    app: AppState,
     guard: JoinHandle<()>,
 }
 
-/// Why it stays shut.
+/// The server cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     #[error("`{0}` is not an address of this machine alone")]
@@ -103,15 +103,15 @@ pub enum OpenError {
     Thread(#[source] io::Error),
 }
 
-impl Door {
-    /// Opens it; it answers when this returns.
-    pub fn open(opening: Opening) -> Result<Door, OpenError> {
-        let Opening { listen, any_port, keys, sources, board, bus } = opening;
+impl HttpServer {
+    /// Starts the server; it answers requests when this returns.
+    pub fn open(opening: HttpServerConfig) -> Result<HttpServer, OpenError> {
+        let HttpServerConfig { listen, any_port, keys, sources, board, bus } = opening;
         if !listen.ip().is_loopback() {
             return Err(OpenError::NotLoopback(listen));
         }
         let (address, listeners) = bind(listen, any_port)?;
-        let entrance = Entrance::new(keys.clone(), address)?;
+        let auth = Auth::new(keys.clone(), address)?;
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .max_blocking_threads(QUESTIONS_MAX + READS_MAX + SHORT_MAX + COPIES_MAX)
@@ -120,20 +120,21 @@ impl Door {
             .map_err(OpenError::Thread)?;
         let journal = Arc::clone(&sources);
         let followers = Followers::default();
-        let (tide, reading) = Tide::start(move || journal.journal(), followers.clone()).map_err(
-            |error| match error {
-                TideError::Read(error) => OpenError::Follow(error.to_string()),
-                TideError::Thread(error) => OpenError::Thread(error),
-            },
-        )?;
-        let inside = Inside(Arc::new(Rooms {
+        let (broadcaster, reading) =
+            Broadcaster::start(move || journal.journal(), followers.clone()).map_err(|error| {
+                match error {
+                    BroadcastError::Read(error) => OpenError::Follow(error.to_string()),
+                    BroadcastError::Thread(error) => OpenError::Thread(error),
+                }
+            })?;
+        let app = AppState(Arc::new(AppStateInner {
             sources,
-            questions: Desk::new(QUESTIONS_MAX, QUESTIONS_WAITING_MAX),
-            reads: Desk::new(READS_MAX, CONNECTIONS_MAX),
-            short: Desk::new(SHORT_MAX, SHORT_WAITING_MAX),
-            copies: Desk::new(COPIES_MAX, COPIES_WAITING_MAX),
-            entrance,
-            tide,
+            questions: ConcurrencyLimit::new(QUESTIONS_MAX, QUESTIONS_WAITING_MAX),
+            reads: ConcurrencyLimit::new(READS_MAX, CONNECTIONS_MAX),
+            short: ConcurrencyLimit::new(SHORT_MAX, SHORT_WAITING_MAX),
+            copies: ConcurrencyLimit::new(COPIES_MAX, COPIES_WAITING_MAX),
+            auth,
+            broadcaster,
             followers,
             board,
             bus,
@@ -142,74 +143,74 @@ impl Door {
             watchers: AtomicUsize::new(0),
             refused: AtomicU64::new(0),
         }));
-        let page = format!("http://{}", inside.entrance().page());
+        let page = format!("http://{}", app.auth().page());
         keys.write_address(&format!("http://{address}"), &page)?;
         let (close, closed) = oneshot::channel();
         let spawn = |name: &str, run: Box<dyn FnOnce() + Send>| {
             std::thread::Builder::new().name(name.to_owned()).spawn(run).map_err(OpenError::Thread)
         };
-        let shared = inside.clone();
+        let shared = app.clone();
         let thread = spawn("http", Box::new(|| run(runtime, listeners, shared, closed)))?;
-        let shared = inside.clone();
-        let guard = spawn("tokens", Box::new(move || shared.watch_token()))?;
-        Ok(Door { address, keys, reading, close, thread, inside, guard })
+        let shared = app.clone();
+        let guard = spawn("tokens", Box::new(move || shared.watch_tokens()))?;
+        Ok(HttpServer { address, keys, reading, close, thread, app, guard })
     }
 
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Lets nobody in any more and ends what goes on.
+    /// Stops listening and ends all requests and streams.
     pub fn close(self) {
         self.keys.remove_address();
-        // Nobody is there to hear it only when it has ended already.
+        // The receiver is gone only if the server thread has already ended.
         let _ = self.close.send(());
         let _ = self.thread.join();
-        self.inside.streams().is_over = true;
-        self.inside.0.entered.notify_all();
+        self.app.streams().is_over = true;
+        self.app.0.entered.notify_all();
         let _ = self.guard.join();
         self.reading.stop();
     }
 }
 
-/// What everybody inside shares. Cheap to clone.
+/// The state that all handlers share. Cheap to clone.
 #[derive(Clone)]
-pub(crate) struct Inside(Arc<Rooms>);
+pub(crate) struct AppState(Arc<AppStateInner>);
 
-struct Rooms {
+struct AppStateInner {
     sources: Arc<dyn Sources>,
-    questions: Desk,
-    reads: Desk,
-    short: Desk,
-    copies: Desk,
-    entrance: Entrance,
-    tide: Tide,
+    questions: ConcurrencyLimit,
+    reads: ConcurrencyLimit,
+    short: ConcurrencyLimit,
+    copies: ConcurrencyLimit,
+    auth: Auth,
+    broadcaster: Broadcaster,
     followers: Followers,
     board: Board,
     bus: PathBuf,
-    streams: Mutex<Streams>,
-    /// Signalled when one of them comes, and at the end.
+    streams: Mutex<OpenStreams>,
+    /// Signalled when a stream opens, and at the end.
     entered: Condvar,
-    /// Those of them who watch what sessions are doing.
+    /// The streams that watch the status board.
     watchers: AtomicUsize,
-    /// What pages wanted to say on the bus and may not.
+    /// The number of refused bus messages of pages.
     refused: AtomicU64,
 }
 
-/// Those who stay: sockets and event streams.
+/// The open sockets and event streams.
 #[derive(Default)]
-struct Streams {
+struct OpenStreams {
     count: usize,
     is_over: bool,
 }
 
-impl Inside {
-    pub(crate) fn entrance(&self) -> &Entrance {
-        &self.0.entrance
+impl AppState {
+    pub(crate) fn auth(&self) -> &Auth {
+        &self.0.auth
     }
 
-    pub(crate) fn tide(&self) -> &Tide {
-        &self.0.tide
+    pub(crate) fn broadcaster(&self) -> &Broadcaster {
+        &self.0.broadcaster
     }
 
     pub(crate) fn followers(&self) -> &Followers {
@@ -224,44 +225,44 @@ impl Inside {
         &self.0.bus
     }
 
-    /// Asks what may have to be read from disk, without holding up anybody else.
-    pub(crate) async fn ask<T: Send + 'static, E: Into<Refusal> + Send + 'static>(
+    /// Runs a query that may read from disk on a blocking thread.
+    pub(crate) async fn query<T: Send + 'static, E: Into<Refusal> + Send + 'static>(
         &self,
         question: impl FnOnce(&dyn Sources) -> Result<T, E> + Send + 'static,
     ) -> Result<T, Refusal> {
-        self.ask_at(&self.0.questions, question).await
+        self.query_with(&self.0.questions, question).await
     }
 
-    /// The same for an answer in JSON, which is encoded there too.
+    /// Runs a query and encodes its answer as JSON, both on a blocking thread.
     pub(crate) async fn answer<T: Serialize, E: Into<Refusal>>(
         &self,
         question: impl FnOnce(&dyn Sources) -> Result<T, E> + Send + 'static,
     ) -> Answer {
-        self.ask(move |sources| Encoded::of(&question(sources).map_err(Into::into)?)).await
+        self.query(move |sources| JsonReply::encode(&question(sources).map_err(Into::into)?)).await
     }
 
-    /// Reads for somebody who follows.
+    /// Reads from the journal for a follower.
     pub(crate) async fn read<T: Send + 'static, E: Into<Refusal> + Send + 'static>(
         &self,
         question: impl FnOnce(&dyn Sources) -> Result<T, E> + Send + 'static,
     ) -> Result<T, Refusal> {
-        self.ask_at(&self.0.reads, question).await
+        self.query_with(&self.0.reads, question).await
     }
 
-    /// Asks what takes next to no time.
-    pub(crate) async fn ask_short<T: Send + 'static, E: Into<Refusal> + Send + 'static>(
+    /// Runs a short query.
+    pub(crate) async fn query_short<T: Send + 'static, E: Into<Refusal> + Send + 'static>(
         &self,
         question: impl FnOnce(&dyn Sources) -> Result<T, E> + Send + 'static,
     ) -> Result<T, Refusal> {
-        self.ask_at(&self.0.short, question).await
+        self.query_with(&self.0.short, question).await
     }
 
-    /// Begins to write something long on the side; returns when it has begun.
-    pub(crate) async fn copy(
+    /// Starts to write a long document on a blocking thread; returns when it has started.
+    pub(crate) async fn spawn_copy(
         &self,
         write: impl FnOnce(&dyn Sources) + Send + 'static,
     ) -> Result<(), Refusal> {
-        let seat = self.0.copies.seat().await?;
+        let seat = self.0.copies.acquire().await?;
         let sources = Arc::clone(&self.0.sources);
         tokio::task::spawn_blocking(move || {
             write(&*sources);
@@ -270,16 +271,16 @@ impl Inside {
         Ok(())
     }
 
-    async fn ask_at<T: Send + 'static, E: Into<Refusal> + Send + 'static>(
+    async fn query_with<T: Send + 'static, E: Into<Refusal> + Send + 'static>(
         &self,
-        desk: &Desk,
+        desk: &ConcurrencyLimit,
         question: impl FnOnce(&dyn Sources) -> Result<T, E> + Send + 'static,
     ) -> Result<T, Refusal> {
-        let seat = desk.seat().await?;
+        let seat = desk.acquire().await?;
         let sources = Arc::clone(&self.0.sources);
         let answering = move || {
             let answer = question(&*sources);
-            // Kept until here: who hangs up does not make the work shorter.
+            // Held until the work is done: a client that disconnects does not make it shorter.
             drop(seat);
             answer
         };
@@ -291,70 +292,72 @@ impl Inside {
         answered.map_err(failed)?.map_err(Into::into)
     }
 
-    /// Somebody who stays, until it is dropped.
-    pub(crate) fn stay(&self) -> Stay {
+    /// Registers an open stream until the guard is dropped.
+    pub(crate) fn register_stream(&self) -> StreamGuard {
         self.streams().count += 1;
         self.0.entered.notify_all();
-        Stay(self.clone())
+        StreamGuard(self.clone())
     }
 
-    /// Somebody who watches what sessions are doing, until it is dropped.
-    pub(crate) fn watch(&self) -> Watching {
+    /// Registers a watcher of the status board until the guard is dropped.
+    pub(crate) fn register_watcher(&self) -> WatchGuard {
         let watchers = self.0.watchers.fetch_add(1, Ordering::Relaxed) + 1;
         self.0.sources.watched_by(watchers);
-        Watching(self.clone())
+        WatchGuard(self.clone())
     }
 
-    /// Counts what a page may not say on the bus; whoever opened the door hears of it ever more
-    /// rarely, however much a page tries.
+    /// Counts a refused bus message. The daemon is told at every power of two, so that a page
+    /// cannot flood its log.
     pub(crate) fn count_refused(&self, origin: Option<&str>, why: &str) {
         let count = self.0.refused.fetch_add(1, Ordering::Relaxed) + 1;
         if count.is_power_of_two() {
             let (origin, why) = (origin.map(str::to_owned), why.to_owned());
             let sources = Arc::clone(&self.0.sources);
             let refused = BusRefused { count, origin, why };
-            // It may be written to disk.
+            // The daemon may write it to disk.
             drop(tokio::task::spawn_blocking(move || sources.refused(&refused)));
         }
     }
 
-    /// A token that was taken back ends those who came in with it. With nobody here it is looked at
-    /// when somebody comes. On a thread of its own: timers of the other one wake it several times
-    /// for each that is over, which is most of what somebody costs who only waits.
-    fn watch_token(&self) {
+    /// Checks the token files while streams are open, so that a revoked token ends them. Without a
+    /// stream the next request checks them.
+    ///
+    /// It has its own thread, because a timer in the async runtime would wake it several times per
+    /// interval, which is most of the cost of an idle stream.
+    fn watch_tokens(&self) {
         let mut streams = self.streams();
         while !streams.is_over {
             let patience = if streams.count == 0 { Duration::MAX } else { TOKEN_EVERY };
             let waited = self.0.entered.wait_timeout(streams, patience);
             drop(waited.unwrap_or_else(PoisonError::into_inner));
-            self.entrance().look_again();
+            self.auth().reload_tokens();
             streams = self.streams();
         }
     }
 
-    fn streams(&self) -> MutexGuard<'_, Streams> {
+    fn streams(&self) -> MutexGuard<'_, OpenStreams> {
         self.0.streams.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-pub(crate) struct Stay(Inside);
+pub(crate) struct StreamGuard(AppState);
 
-impl Drop for Stay {
+impl Drop for StreamGuard {
     fn drop(&mut self) {
         self.0.streams().count -= 1;
     }
 }
 
-pub(crate) struct Watching(Inside);
+pub(crate) struct WatchGuard(AppState);
 
-impl Drop for Watching {
+impl Drop for WatchGuard {
     fn drop(&mut self) {
         let watchers = self.0.0.watchers.fetch_sub(1, Ordering::Relaxed) - 1;
         self.0.0.sources.watched_by(watchers);
     }
 }
 
-/// Listens, if need be on another port; where, and at which addresses.
+/// Listens, on another port if necessary; returns the address and all listeners.
 fn bind(listen: SocketAddr, any_port: bool) -> Result<(SocketAddr, Vec<TcpListener>), OpenError> {
     let mut bound = bind_all(listen);
     for _ in 1..PORTS_TRIED_MAX {
@@ -371,8 +374,8 @@ fn bind(listen: SocketAddr, any_port: bool) -> Result<(SocketAddr, Vec<TcpListen
     bound
 }
 
-/// Listens on the same port of every address that `localhost` stands for. A browser may try any of
-/// them, and at one that is left free somebody else could take its code and its cookie.
+/// Listens on the same port of every address of `localhost`. A browser may try any of them, and
+/// at a free one another program could receive its code and its cookie.
 fn bind_all(listen: SocketAddr) -> Result<(SocketAddr, Vec<TcpListener>), OpenError> {
     let open = |address: SocketAddr| -> io::Result<TcpListener> {
         let listener = TcpListener::bind(address)?;
@@ -393,22 +396,22 @@ fn bind_all(listen: SocketAddr) -> Result<(SocketAddr, Vec<TcpListener>), OpenEr
             Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
                 return Err(failed(twin)(error));
             }
-            // A machine without such an address: nobody else listens there either.
+            // The machine has no such address, so no other program can listen there.
             Err(_) => {}
         }
     }
     Ok((address, listeners))
 }
 
-/// Serves until the door is closed.
+/// Serves until the server is closed.
 fn run(
     runtime: Runtime,
     listeners: Vec<TcpListener>,
-    inside: Inside,
+    app: AppState,
     closed: oneshot::Receiver<()>,
 ) {
     runtime.block_on(async {
-        let router = api::router(inside);
+        let router = api::router(app);
         let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
         let accepting = listeners
             .into_iter()
@@ -422,9 +425,9 @@ fn run(
 }
 
 async fn accept(listener: TcpListener, router: Router, places: Arc<Semaphore>) {
-    /// How long to wait when the system has no room for another connection.
+    /// The pause when the system has no room for another connection.
     const FULL_FOR: Duration = Duration::from_millis(100);
-    // It was made for this and is not in use yet; if it cannot be, nobody can come in.
+    // This fails only if the runtime cannot register the socket; then there is no way to serve.
     let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };
     loop {
         let Ok((stream, _)) = listener.accept().await else {
@@ -434,22 +437,22 @@ async fn accept(listener: TcpListener, router: Router, places: Arc<Semaphore>) {
         let Ok(place) = Arc::clone(&places).try_acquire_owned() else { continue };
         let router = router.clone();
         tokio::spawn(async move {
-            converse(stream, router).await;
+            serve_connection(stream, router).await;
             drop(place);
         });
     }
 }
 
-async fn converse(stream: TcpStream, router: Router) {
-    // What is said is short and wanted now.
+async fn serve_connection(stream: TcpStream, router: Router) {
+    // Messages are short and must not wait for more.
     let _ = stream.set_nodelay(true);
     let service = TowerToHyperService::new(router);
-    let conversation = http1::Builder::new()
+    let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEADERS_WITHIN)
         .max_buf_size(BUFFER_MAX)
         .serve_connection(TokioIo::new(stream), service)
         .with_upgrades();
-    // Whoever hangs up in the middle has had enough.
-    let _ = conversation.await;
+    // A client that disconnects is not an error.
+    let _ = connection.await;
 }

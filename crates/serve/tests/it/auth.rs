@@ -31,7 +31,7 @@ const PATHS: &[&str] = &[
 ];
 
 #[test]
-fn a_stranger_gets_nothing_but_a_refusal() {
+fn unauthorized_requests_learn_nothing() {
     let house = House::open();
     let token = house.token();
     let wrong = format!("Authorization: Bearer {}", "0".repeat(token.len()));
@@ -57,7 +57,7 @@ fn a_stranger_gets_nothing_but_a_refusal() {
 /// Elsewhere a machine has only one such address.
 #[cfg(target_os = "linux")]
 #[test]
-fn a_door_is_asked_for_at_the_address_where_it_listens() {
+fn listening_address_is_accepted_as_host() {
     let house = House::open_at("127.0.0.2:0");
     let token = format!("Authorization: Bearer {}", house.token());
     let port = house.address().port();
@@ -69,7 +69,7 @@ fn a_door_is_asked_for_at_the_address_where_it_listens() {
 }
 
 #[test]
-fn a_request_for_another_host_or_from_another_page_is_refused() {
+fn foreign_host_and_origin_are_refused() {
     let house = House::open();
     house.record("s", ["one".to_owned()]);
     let token = format!("Authorization: Bearer {}", house.token());
@@ -115,7 +115,7 @@ fn a_request_for_another_host_or_from_another_page_is_refused() {
 }
 
 #[test]
-fn every_answer_forbids_what_pages_should_not_do() {
+fn every_response_has_security_headers() {
     let house = House::open();
     let token = format!("Authorization: Bearer {}", house.token());
     for headers in [vec![], vec![token.as_str()]] {
@@ -134,7 +134,7 @@ fn every_answer_forbids_what_pages_should_not_do() {
 }
 
 #[test]
-fn a_browser_comes_in_with_a_code_that_is_good_once() {
+fn login_code_is_valid_once() {
     let house = House::open();
     let code = house.keys.make_code().unwrap();
     let login = format!("GET /login?code={code} HTTP/1.1");
@@ -156,7 +156,7 @@ fn a_browser_comes_in_with_a_code_that_is_good_once() {
 }
 
 #[test]
-fn a_code_is_taken_only_from_a_person_who_opens_the_page() {
+fn cross_site_logins_are_refused() {
     let house = House::open();
     let page = format!("Host: {}", house.page());
     let code = house.keys.make_code().unwrap();
@@ -175,7 +175,7 @@ fn a_code_is_taken_only_from_a_person_who_opens_the_page() {
 }
 
 #[test]
-fn a_cookie_is_given_and_good_only_under_the_name_for_browsers() {
+fn cookie_is_bound_to_browser_host() {
     let house = House::open();
     let port = house.address().port();
     let page = format!("Host: {}", house.page());
@@ -252,7 +252,7 @@ impl Page {
 }
 
 #[test]
-fn a_page_that_was_open_comes_back_after_a_restart() {
+fn open_page_logs_in_after_restart() {
     let mut house = House::open();
     let (page, former_cookie) = Page::open(&house);
     house.restart();
@@ -277,7 +277,7 @@ fn a_page_that_was_open_comes_back_after_a_restart() {
 }
 
 #[test]
-fn who_took_the_port_meanwhile_learns_nothing_and_gets_in_nowhere() {
+fn port_squatter_learns_nothing() {
     let mut house = House::open();
     let (page, _) = Page::open(&house);
     house.restart();
@@ -308,7 +308,7 @@ fn who_took_the_port_meanwhile_learns_nothing_and_gets_in_nowhere() {
 }
 
 #[test]
-fn nobody_else_can_listen_where_a_browser_looks() {
+fn all_loopback_addresses_are_bound() {
     let house = House::open();
     for ip in ["127.0.0.1", "::1"] {
         let address = SocketAddr::new(ip.parse().unwrap(), house.address().port());
@@ -317,7 +317,7 @@ fn nobody_else_can_listen_where_a_browser_looks() {
 }
 
 #[test]
-fn a_token_that_is_taken_back_ends_its_streams() {
+fn revoked_token_ends_its_streams() {
     let house = House::open();
     house.record("s", ["one".to_owned()]);
     let (page, cookie) = (format!("Host: {}", house.page()), house.cookie());
@@ -345,7 +345,7 @@ fn a_token_that_is_taken_back_ends_its_streams() {
 }
 
 #[test]
-fn a_token_that_is_taken_back_ends_a_stream_with_much_to_catch_up_on() {
+fn revoked_token_ends_catching_up_stream() {
     /// More than the system holds of an answer that nobody reads.
     const EVENTS: usize = 400;
     let house = House::open();

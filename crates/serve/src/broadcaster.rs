@@ -1,5 +1,4 @@
-//! How far the journal has come, and its newest events: one reader of the journal for all who
-//! follow.
+//! The one reader of the journal for all followers: it fills the replay buffer and wakes them.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,97 +10,98 @@ use journal::{Delivery, FollowError, FollowFrom, Journal, OnLag, ReadError, Subs
 use tokio::sync::watch;
 
 use crate::follow::Followers;
-use crate::recent::{Recent, Told};
+use crate::replay_buffer::{ReplayBuffer, StreamEvent};
 
-/// How long a journal that cannot be read is left alone.
+/// The pause before a journal that cannot be read is tried again.
 const RETRY_AFTER: Duration = Duration::from_millis(250);
 
-/// One of the waits that make up waiting until it is woken.
+/// The longest single wait; the waker ends it earlier.
 const PATIENCE: Duration = Duration::from_secs(3_600);
 
-/// Events that are taken before followers hear of them, if so many wait.
+/// The maximum number of events that are read before followers are woken.
 const AT_ONCE_MAX: usize = 256;
 
-/// Shared by all who follow. Cheap to clone.
+/// The newest events and a signal for new ones, shared by all followers. Cheap to clone.
 #[derive(Clone)]
-pub(crate) struct Tide {
-    recent: Arc<Mutex<Recent>>,
+pub(crate) struct Broadcaster {
+    recent: Arc<Mutex<ReplayBuffer>>,
     moved: watch::Sender<u64>,
 }
 
-/// The thread that reads.
-pub(crate) struct Reading {
+/// The handle of the reader thread.
+pub(crate) struct ReaderThread {
     thread: JoinHandle<()>,
     stop: Arc<AtomicBool>,
     waker: SubscriptionWaker,
 }
 
-impl Tide {
-    /// Begins to read where the journal is now.
+impl Broadcaster {
+    /// Starts the reader at the present end of the journal.
     pub(crate) fn start(
         journal: impl Fn() -> Journal + Send + 'static,
         followers: Followers,
-    ) -> Result<(Tide, Reading), TideError> {
+    ) -> Result<(Broadcaster, ReaderThread), BroadcastError> {
         let tail = journal().tail()?;
         let (moved, _) = watch::channel(tail);
-        let tide = Tide { recent: Arc::new(Mutex::new(Recent::new(tail))), moved };
+        let broadcaster =
+            Broadcaster { recent: Arc::new(Mutex::new(ReplayBuffer::new(tail))), moved };
         let stop = Arc::new(AtomicBool::new(false));
         let waker = SubscriptionWaker::default();
-        let reader = Reader {
-            tide: tide.clone(),
+        let reader = JournalReader {
+            broadcaster: broadcaster.clone(),
             followers,
             at: tail,
             stop: Arc::clone(&stop),
             waker: waker.clone(),
         };
-        let builder = thread::Builder::new().name("tide".to_owned());
-        let thread = builder.spawn(move || reader.run(&journal)).map_err(TideError::Thread)?;
-        Ok((tide, Reading { thread, stop, waker }))
+        let builder = thread::Builder::new().name("broadcaster".to_owned());
+        let thread = builder.spawn(move || reader.run(&journal)).map_err(BroadcastError::Thread)?;
+        Ok((broadcaster, ReaderThread { thread, stop, waker }))
     }
 
-    pub(crate) fn recent(&self) -> MutexGuard<'_, Recent> {
+    pub(crate) fn recent(&self) -> MutexGuard<'_, ReplayBuffer> {
         self.recent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Resolves when the journal has moved on.
-    pub(crate) fn moved(&self) -> watch::Receiver<u64> {
+    /// Returns a receiver that changes with every new event.
+    pub(crate) fn subscribe(&self) -> watch::Receiver<u64> {
         self.moved.subscribe()
     }
 }
 
-impl Reading {
+impl ReaderThread {
     pub(crate) fn stop(self) {
         self.stop.store(true, Ordering::Release);
         self.waker.wake();
         self.thread.thread().unpark();
-        // A reader that panicked has nothing more to say.
+        // A panic of the reader is not reported again.
         let _ = self.thread.join();
     }
 }
 
-/// Why nobody can follow.
+/// The broadcaster cannot start.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum TideError {
+pub(crate) enum BroadcastError {
     #[error(transparent)]
     Read(#[from] ReadError),
     #[error("no thread can be started")]
     Thread(#[source] io::Error),
 }
 
-struct Reader {
-    tide: Tide,
+struct JournalReader {
+    broadcaster: Broadcaster,
     followers: Followers,
     at: u64,
     stop: Arc<AtomicBool>,
     waker: SubscriptionWaker,
 }
 
-impl Reader {
-    /// Reads until it is told to end. A journal that closes or fails is opened anew by whoever
-    /// keeps it, and is read on from where it was.
+impl JournalReader {
+    /// Reads until it is stopped. The daemon opens a journal that closes or fails again, and the
+    /// reader continues at its position.
     fn run(mut self, journal: &dyn Fn() -> Journal) {
         while !self.is_over() {
-            // What cannot be read now is tried again: those who follow wait meanwhile.
+            // A read error is tried again; followers wait in the meantime.
             let _ = self.read(&journal());
             if !self.is_over() {
                 thread::park_timeout(RETRY_AFTER);
@@ -123,18 +123,18 @@ impl Reader {
                     Ok(Some(Delivery::Event(recorded))) => {
                         match self.followers.is_empty() {
                             true => {
-                                self.tell(std::mem::take(&mut news));
-                                self.pass(recorded.position);
+                                self.publish(std::mem::take(&mut news));
+                                self.skip_to(recorded.position);
                             }
-                            false => news.push(Told::of(&recorded)),
+                            false => news.push(StreamEvent::from_recorded(&recorded)),
                         }
                         patience = Duration::ZERO;
                     }
-                    // Something passing, or that it was slow, which nobody here is hurt by.
+                    // A live event, or a lag notice: `CatchUp` reads the missed events anyway.
                     Ok(Some(_)) => {}
                     Ok(None) => break,
                     Err(ended) => {
-                        self.tell(news);
+                        self.publish(news);
                         return match ended {
                             FollowError::Closed => Ok(()),
                             FollowError::Failed(error) => Err(error),
@@ -142,25 +142,25 @@ impl Reader {
                     }
                 }
             }
-            self.tell(news);
+            self.publish(news);
         }
     }
 
-    fn tell(&mut self, news: Vec<Told>) {
+    fn publish(&mut self, news: Vec<StreamEvent>) {
         let Some(last) = news.last() else { return };
         self.at = last.position;
         {
-            let mut recent = self.tide.recent();
+            let mut recent = self.broadcaster.recent();
             news.into_iter().for_each(|told| recent.push(told));
         }
-        self.tide.moved.send_replace(self.at);
+        self.broadcaster.moved.send_replace(self.at);
     }
 
-    /// Nobody follows: whoever comes later reads it from the journal.
-    fn pass(&mut self, position: u64) {
+    /// Moves on without encoding: there is no follower, and a later one reads from the journal.
+    fn skip_to(&mut self, position: u64) {
         self.at = position;
-        self.tide.recent().pass(position);
-        self.tide.moved.send_replace(position);
+        self.broadcaster.recent().skip_to(position);
+        self.broadcaster.moved.send_replace(position);
     }
 
     fn is_over(&self) -> bool {
